@@ -1,0 +1,56 @@
+# What every target of this repository is compiled with.
+include_guard(GLOBAL)
+
+cmake_path(SET DOVETAIL_ROOT NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/..")
+file(STRINGS "${DOVETAIL_ROOT}/VERSION" DOVETAIL_VERSION LIMIT_COUNT 1)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${DOVETAIL_ROOT}/VERSION")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG" CACHE STRING "")
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# The same $ORIGIN in the build tree and in the wheel; the linker needs no path of this machine.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN")
+
+set(DOVETAIL_SANITIZE "" CACHE STRING "address (with undefined) or thread")
+set_property(CACHE DOVETAIL_SANITIZE PROPERTY STRINGS "" address thread)
+
+# dovetail_compile(target): warnings, and the sanitizer that the tree was configured with.
+function(dovetail_compile target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  if(NOT DOVETAIL_SANITIZE)
+    return()
+  endif()
+  if(DOVETAIL_SANITIZE STREQUAL "address")
+    set(flags -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+  elseif(DOVETAIL_SANITIZE STREQUAL "thread")
+    set(flags -fsanitize=thread)
+  else()
+    message(FATAL_ERROR "DOVETAIL_SANITIZE: expected address or thread, got ${DOVETAIL_SANITIZE}")
+  endif()
+  target_compile_options(${target} PRIVATE ${flags} -g -O1 -fno-omit-frame-pointer -UNDEBUG)
+  target_link_options(${target} PRIVATE ${flags})
+endfunction()
+
+# dovetail_overlay(root backend...): build/.../python, an importable tree of links to the Python sources and to what was
+# compiled, so that an edit of a Python file counts at once.
+function(dovetail_overlay root)
+  set(projects "${root}")
+  foreach(backend IN LISTS ARGN)
+    list(APPEND projects "${root}/backends/${backend}")
+  endforeach()
+  add_custom_target(
+    overlay ALL
+    COMMAND "${Python_EXECUTABLE}" "${root}/cmake/overlay.py" "${CMAKE_BINARY_DIR}/python" ${projects}
+    COMMENT "Linking the Python sources into ${CMAKE_BINARY_DIR}/python"
+    VERBATIM)
+endfunction()

@@ -1,0 +1,37 @@
+# For device authors: find_package(dovetail CONFIG REQUIRED HINTS "<what `dovetail --cmake-dir` prints>").
+# A backend links nothing of Dovetail: dovetail::abi is a folder of headers.
+include_guard(GLOBAL)
+
+if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/../include/dovetail/abi.h")  # installed
+  cmake_path(SET dovetail_INCLUDE_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../include")
+else()  # in Dovetail's own repository
+  cmake_path(SET dovetail_INCLUDE_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../core/include")
+endif()
+if(NOT TARGET dovetail::abi)
+  add_library(dovetail::abi INTERFACE IMPORTED GLOBAL)
+  target_include_directories(dovetail::abi INTERFACE "${dovetail_INCLUDE_DIR}")
+endif()
+
+# dovetail_add_backend(<name> SOURCES ... [LIBRARIES ...]): the plugin libdovetail_<name>.so, target dovetail_<name>.
+# It exports the two functions of abi.h and nothing else, and is installed into the package dovetail_<name>.
+function(dovetail_add_backend name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "dovetail_add_backend(${name}): expected SOURCES ... [LIBRARIES ...], got ${ARGN}")
+  endif()
+  set(target dovetail_${name})
+  add_library(${target} MODULE ${arg_SOURCES})
+  set_target_properties(
+    ${target}
+    PROPERTIES PREFIX lib
+               CXX_VISIBILITY_PRESET hidden
+               C_VISIBILITY_PRESET hidden
+               VISIBILITY_INLINES_HIDDEN ON
+               BUILD_RPATH "$ORIGIN"
+               INSTALL_RPATH "$ORIGIN"
+               LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/python/${target}")
+  target_compile_features(${target} PRIVATE cxx_std_17)
+  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  target_link_libraries(${target} PRIVATE dovetail::abi ${arg_LIBRARIES})
+  install(TARGETS ${target} LIBRARY DESTINATION ${target})
+endfunction()

@@ -1,0 +1,72 @@
+"""overlay.py FOLDER PROJECT...: an importable tree of links to the projects' Python packages.
+
+Compiled libraries are put into the same folders by CMake, and every project gets a dist-info, so that its entry points
+are found: with FOLDER on PYTHONPATH the developer tree behaves like the installed wheels, and edits count at once.
+"""
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+
+def link(target: Path, at: Path) -> None:
+    at.parent.mkdir(parents=True, exist_ok=True)
+    if at.is_symlink() and at.readlink() == target:
+        return
+    at.unlink(missing_ok=True)
+    at.symlink_to(target)
+
+
+def link_package(source: Path, at: Path) -> None:
+    """The package's folder is a real one, with room for compiled files; what is in it are links."""
+    at.mkdir(parents=True, exist_ok=True)
+    for entry in source.iterdir():
+        if entry.name != "__pycache__" and (entry.suffix in (".py", ".pyi", ".typed") or entry.is_dir()):
+            link(entry, at / entry.name)
+
+
+def write_metadata(project: dict, version: str, at: Path) -> None:
+    info = at / f"{project['name'].replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}\n")
+    groups = dict(project.get("entry-points", {}), console_scripts=project.get("scripts", {}))
+    lines = []
+    for group, points in groups.items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items()), ""]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+
+
+def overlay(root: Path, at: Path, version: str) -> None:
+    data = tomllib.loads((root / "pyproject.toml").read_text())
+    package_dir = data.get("tool", {}).get("setuptools", {}).get("package-dir", {"": "."})
+    for package, folder in package_dir.items():
+        if package:
+            link(root / folder, at / package.replace(".", "/"))
+            continue
+        for source in (root / folder).iterdir():
+            if (source / "__init__.py").exists():
+                link_package(source, at / source.name)
+    write_metadata(data["project"], version, at)
+
+
+def main() -> None:
+    at, *projects = (Path(arg).resolve() for arg in sys.argv[1:])
+    repository = Path(__file__).resolve().parent.parent
+    version = (repository / "VERSION").read_text().strip()
+    for folder, folders, files in os.walk(at):
+        for name in folders + files:
+            path = Path(folder, name)
+            if path.is_symlink() and not path.exists():
+                path.unlink()
+    for project in projects:
+        if (project / "pyproject.toml").exists():
+            overlay(project, at, version)
+    link(repository / "core/include", at / "dovetail/include")
+    link(repository / "cmake", at / "dovetail/cmake")
+    for stub in (repository / "core/generated").glob("*.pyi"):
+        link(stub, at / "dovetail" / stub.name)
+
+
+if __name__ == "__main__":
+    main()
