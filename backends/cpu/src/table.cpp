@@ -1,0 +1,37 @@
+#include "table.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace dovetail::cpu {
+namespace {
+// What every device must have; the conformance suite holds the same list in the schema.
+constexpr const char* must_haves[] = {
+    "copy",    "astype",  "full",       "iota",        "take",       "scatter",            "where",
+    "add",     "subtract", "multiply",  "divide",      "quotient",   "maximum",            "minimum",
+    "equal",   "less",    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
+    "floor",   "sqrt",    "exp",        "log",         "sin",        "sum",                "max",
+    "matmul"};
+bool is_must_have(const char* op) {
+  if (std::strncmp(op, "dvt.", 4)) return false;
+  for (const char* name : must_haves)
+    if (!std::strcmp(op + 4, name)) return true;
+  return false;
+}
+}  // namespace
+
+struct Table::Entry {
+  dvt_kernel kernel;
+  dvt_operand operands[];
+};
+
+void Table::add(const dvt_kernel& row) {
+  if (must_ && !is_must_have(row.op)) return;
+  const size_t bytes = sizeof(dvt_operand) * (row.n_in + row.n_out);
+  auto* entry = static_cast<Entry*>(::operator new(sizeof(Entry) + bytes));  // lives as long as the process
+  entry->kernel = row;
+  std::memcpy(entry->operands, row.operands, bytes);
+  entry->kernel.operands = entry->operands;
+  rows_.push_back(&entry->kernel);
+}
+}  // namespace dovetail::cpu
