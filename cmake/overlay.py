@@ -1,7 +1,7 @@
 """overlay.py FOLDER PROJECT...: an importable tree of links to the projects' Python packages.
 
-Compiled libraries are put into the same folders by CMake, and every project gets a dist-info, so that its entry points
-are found: with FOLDER on PYTHONPATH the developer tree behaves like the installed wheels, and edits count at once.
+CMake puts compiled libraries into the same folders, and every project gets a dist-info so that its entry points are
+found: with FOLDER on PYTHONPATH the developer tree behaves like the installed wheels, and edits count at once.
 """
 
 import os

@@ -1,0 +1,76 @@
+"""What is known of one backend, and how its failures are told."""
+
+from __future__ import annotations
+
+
+class BackendError(RuntimeError):
+    """The backend cannot be used; the message has the full cause and the cure."""
+
+
+class BackendWarning(RuntimeWarning):
+    """Something about the installed backends needs attention; the others work."""
+
+
+class Failure(Exception):
+    """Why a backend is quarantined."""
+
+    def __init__(self, cause: str, cure: str = "") -> None:
+        super().__init__(cause)
+        self.cause, self.cure = cause, cure
+
+
+class Backend:
+    """One backend that was found. `status` is
+
+    - "found": known from metadata, not opened yet
+    - "ready": opened; its devices are in dovetail.devices()
+    - "quarantined": `cause` says why it cannot be used and `cure` what helps
+    - "left out": installed, but the environment says not to use it; `cause` says which variable
+    """
+
+    def __init__(self, name: str, origin: str, *, distribution: str = "", library: str = "") -> None:
+        self.name = name
+        self.status = "found"
+        self.distribution = distribution  # "dovetail-acme 1.2", or "" where no wheel brought it
+        self.origin = origin  # "entry point dovetail_acme:backend", "DOVETAIL_BACKEND_PATH", "load_backend"
+        self.library = library
+        self.search: list[str] = []
+        self.cause = ""
+        self.cure = ""
+        self.seconds = 0.0  # that opening it took
+        self.error: BaseException | None = None  # the exception behind `cause`, where there is one
+        self.told = False  # the user was warned
+
+    def as_dict(self) -> dict[str, object]:
+        fields = ("name", "status", "distribution", "origin", "library", "search", "cause", "cure", "seconds")
+        return {field: getattr(self, field) for field in fields}
+
+    def leave_out(self, cause: str, cure: str = "") -> None:
+        self.status, self.cause, self.cure = "left out", cause, cure
+
+    def quarantine(self, cause: str, cure: str, error: BaseException | None = None) -> None:
+        self.status, self.cause, self.cure, self.error = "quarantined", cause, cure, error
+
+    def ready(self, name: str) -> None:
+        self.name, self.status = name, "ready"
+        self.cause = self.cure = ""
+        self.error = None
+
+    def explain(self) -> str:
+        """One sentence: what is wrong, and what helps."""
+        what = f"[loader] backend {self.name!r}"
+        if self.distribution:
+            what += f" of {self.distribution}"
+        return f"{what} is {self.status}: {self.cause}" + (f"; {self.cure}" if self.cure else "")
+
+    def __repr__(self) -> str:
+        return f"<Backend {self.name} {self.status}>"
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """Reads `, did you mean 'cpu'?` or, where nothing is near, `; known: acme, cpu`."""
+    from difflib import get_close_matches
+
+    if near := get_close_matches(word, known, n=1, cutoff=0.5):
+        return f", did you mean {near[0]!r}?"
+    return f"; known: {', '.join(sorted(known))}" if known else ""

@@ -1,0 +1,113 @@
+"""The entry points of installed wheels, and the library that each of them names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+
+from .backend import Failure, did_you_mean
+
+GROUP = "dovetail.backends"
+
+
+class EntryPoint:
+    def __init__(self, name: str, value: str, distribution: str) -> None:
+        self.name = name
+        self.value = value  # "dovetail_acme:backend"
+        self.distribution = distribution  # "dovetail-acme 1.2"
+
+    @property
+    def package(self) -> str:
+        return self.distribution.partition(" ")[0]
+
+
+def entry_points() -> Iterator[EntryPoint]:
+    """Those of the group dovetail.backends. A wheel whose metadata is broken hides no other one."""
+    import importlib_metadata
+
+    seen = set()
+    for dist in importlib_metadata.distributions():
+        try:
+            # Most wheels have nothing to do with us: look before parsing.
+            if f"[{GROUP}]" not in (dist.read_text("entry_points.txt") or ""):
+                continue
+            name = dist.name
+            label = f"{name} {dist.version}"
+        except (OSError, UnicodeError, KeyError):
+            continue
+        # What comes first on sys.path hides another copy of the same wheel.
+        key = name.lower().replace("_", "-").replace(".", "-")
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            points = [(point.name, point.value) for point in dist.entry_points.select(group=GROUP)]
+        except Exception as error:
+            points = [(key.removeprefix("dovetail-"), f"<{error}>")]
+        for point, value in points:
+            yield EntryPoint(point, value, label)
+
+
+def locate(point: EntryPoint) -> tuple[str, list[str]]:
+    """The library and the folders to search that the entry point's object names. Raises Failure."""
+    found = _load(point)
+    correct = f"correct {point.distribution}"
+    try:
+        library, search = found.library, getattr(found, "search", ())
+    except AttributeError:
+        raise Failure(
+            f"entry point {point.value!r} leads to a {type(found).__name__} without .library: "
+            "expected an object with .library, the plugin's absolute path, and .search, a list of folders",
+            correct,
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise Failure(f"reading .library of {point.value!r} raised {_text(error)}", correct) from error
+    if not _is_path(library) or not os.path.isabs(library):
+        raise Failure(f".library of {point.value!r}: expected an absolute path, got {library!r}", correct)
+    if _is_path(search) or not all(map(_is_path, search)):
+        raise Failure(f".search of {point.value!r}: expected a list of folders, got {search!r}", correct)
+    path = os.fspath(library)
+    check_file(path, f"reinstall it: pip install --force-reinstall {point.package}")
+    return path, [os.fspath(folder) for folder in search]
+
+
+def check_file(path: str, cure: str) -> None:
+    if not os.path.isfile(path):
+        raise Failure(f"its library {path} does not exist", cure)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
+def _load(point: EntryPoint) -> object:
+    module_name, _, attributes = (part.strip() for part in point.value.partition(":"))
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        raise Failure(
+            f"entry point {point.name} = {point.value!r} is malformed: expected 'module:object'",
+            f"correct {point.distribution}",
+        )
+    try:
+        found: object = import_module(module_name)
+    except (Exception, SystemExit) as error:
+        raise Failure(
+            f"importing {module_name!r} raised {_text(error)}",
+            f"update or reinstall it: pip install --upgrade --force-reinstall {point.package}",
+        ) from error
+    path = module_name
+    for attribute in filter(None, attributes.split(".")):
+        try:
+            found = getattr(found, attribute)
+        except AttributeError:
+            public = [name for name in dir(found) if not name.startswith("_")]
+            raise Failure(
+                f"entry point {point.value!r}: {path!r} has no {attribute!r}{did_you_mean(attribute, public)}",
+                f"correct the entry point in {point.distribution}",
+            ) from None
+        path += f".{attribute}"
+    return found
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,246 @@
+"""Discovery, once and on first need; opening; quarantine."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from .backend import Backend, BackendError, BackendWarning, Failure, did_you_mean
+from .installed import EntryPoint, check_file, entry_points, locate
+from .settings import AUTOLOAD, ONLY, PATHS, Settings
+
+# (name, or "" to take the plugin's own; library; folders to search) -> name. Raises RuntimeError("cause; cure").
+Opener = Callable[[str, str, list[str]], str]
+
+
+def open_in_core(name: str, library: str, search: list[str]) -> str:
+    from dovetail import _core
+
+    return _core.load_backend(name, library, search)
+
+
+class Registry:
+    def __init__(
+        self,
+        opener: Opener,
+        installed: Callable[[], Iterable[EntryPoint]] = entry_points,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._opener = opener
+        self._installed = installed
+        self._environ = environ
+        # Re-entrant, because the module behind an entry point may itself use dovetail while it is imported.
+        self._lock = threading.RLock()
+        self._settings: Settings | None = None
+        self._backends: list[Backend] = []
+        self._points: dict[Backend, list[EntryPoint]] = {}  # several: their wheels claim one name
+        self._metadata_read = False
+        self._opening: set[Backend] = set()
+        self._complete = False  # everything that discovery finds was opened or quarantined
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    # ---- the public functions ------------------------------------------------------------------------------------
+
+    def discover(self, name: str | None = None) -> None:
+        if self._complete:
+            return
+        with self._lock:
+            warnings = self._read()
+            for backend in list(self._backends):
+                # What a library given by path is called, only opening it tells.
+                if name is None or name == backend.name or backend.origin == PATHS:
+                    warnings += self._open_or_tell(backend)
+            self._complete = name is None and not self._opening
+        self._warn(warnings)
+
+    def require(self, name: str) -> Backend:
+        with self._lock:
+            warnings = self._read()
+            for backend in [b for b in self._backends if b.origin == PATHS and b.name != name]:
+                warnings += self._open_or_tell(backend)
+            backend = self._find(name)
+            if backend and backend.status == "found":
+                self._open(backend)
+        self._warn(warnings)
+        if backend is None:
+            raise ValueError(self._unknown(name))
+        if backend.status == "left out":
+            raise ValueError(backend.explain())
+        return self._ready(backend)
+
+    def load_backend(self, name_or_path: str) -> Backend:
+        text = os.fspath(name_or_path)
+        with self._lock:
+            warnings = self._read()
+            if os.sep in text or text.endswith((".so", ".dylib", ".dll")):
+                backend = self._by_path(os.path.abspath(text))
+            else:
+                self._read_metadata(self._settings or Settings(self._environ))
+                backend = self._find(text)
+            if backend and backend.status != "ready":
+                self._open(backend)
+        self._warn(warnings)
+        if backend is None:
+            raise ValueError(self._unknown(text))
+        return self._ready(backend)
+
+    def names(self) -> tuple[str, ...]:
+        with self._lock:
+            warnings = self._read()
+        self._warn(warnings)
+        return tuple(b.name for b in self._backends if b.status != "left out")
+
+    def backends(self) -> tuple[Backend, ...]:
+        return tuple(self._backends)
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def _read(self) -> list[str]:
+        """The environment and, unless it says not to, the metadata: once. Returns what to warn of."""
+        if self._settings is not None:
+            return []
+        settings = Settings(self._environ)
+        problems = list(settings.problems)
+        by_path = [Backend(_name_of(path), PATHS, library=path) for path in settings.paths]
+        if settings.autoload:
+            self._read_metadata(settings)
+            known = [b.name for b in [*by_path, *self._backends]]
+            for name in settings.only:
+                if name not in known:
+                    problems.append(f"[loader] {ONLY}: no backend {name!r} is installed{did_you_mean(name, known)}")
+        self._backends[:0] = by_path
+        self._settings = settings
+        return problems
+
+    def _read_metadata(self, settings: Settings) -> None:
+        if self._metadata_read:
+            return
+        claims: dict[str, list[EntryPoint]] = {}
+        for point in self._installed():
+            claims.setdefault(point.name, []).append(point)
+        for name, points in sorted(claims.items()):
+            owners = " and ".join(sorted(point.distribution for point in points))
+            backend = Backend(name, f"entry point {points[0].value}", distribution=owners)
+            if not settings.autoload:
+                cure = f"dovetail.load_backend({name!r}) opens it"
+                backend.leave_out(f"{AUTOLOAD}={settings.autoload_text}", cure)
+            elif not settings.includes(name):
+                backend.leave_out(f"{ONLY}={settings.only_text} does not name it", "add it there")
+            self._backends.append(backend)
+            self._points[backend] = points
+        self._metadata_read = True
+
+    def _by_path(self, path: str) -> Backend:
+        for backend in self._backends:
+            if backend.library == path:
+                return backend
+        backend = Backend(_name_of(path), "load_backend", library=path)
+        self._backends.append(backend)
+        return backend
+
+    def _find(self, name: str) -> Backend | None:
+        found = [b for b in self._backends if b.name == name]
+        # A library given by path goes before the wheel of the same name.
+        return min(found, key=lambda b: (b.status != "ready", b in self._points), default=None)
+
+    def _unknown(self, name: str) -> str:
+        settings = self._settings
+        if settings and not settings.autoload and not self._metadata_read:
+            why = f"{AUTOLOAD}={settings.autoload_text}, so none was discovered"
+            return f"[loader] no backend {name!r}: {why}; dovetail.load_backend({name!r}) opens it"
+        known = [b.name for b in self._backends]
+        if not known:
+            return f"[loader] no backend {name!r}: none is installed; pip install dovetail-{name}"
+        return f"[loader] no backend {name!r} is installed{did_you_mean(name, known)}"
+
+    # ---- opening -------------------------------------------------------------------------------------------------
+
+    def _open_or_tell(self, backend: Backend) -> list[str]:
+        """Opens it if nobody has. Returns the one warning that a quarantined backend gets."""
+        if backend.status == "found" and backend not in self._opening:
+            self._open(backend)
+        if backend.status != "quarantined" or backend.told:
+            return []
+        backend.told = True
+        return [f"{backend.explain()}. Other devices are not affected; `dovetail devices` lists them all"]
+
+    def _open(self, backend: Backend) -> None:
+        if backend in self._opening:
+            raise BackendError(
+                f"[loader] backend {backend.name!r} is asked for while it is being opened; "
+                "its module must not use its own device when it is imported"
+            )
+        started = time.perf_counter()
+        self._opening.add(backend)
+        try:
+            self._settle(backend)
+        finally:
+            self._opening.discard(backend)
+            backend.seconds = time.perf_counter() - started
+
+    def _settle(self, backend: Backend) -> None:
+        try:
+            name, backend.library, backend.search = self._locate(backend)
+            opened = self._opener(name, backend.library, backend.search)
+        except Failure as failure:
+            backend.quarantine(failure.cause, failure.cure, failure.__cause__)
+        except RuntimeError as error:
+            cause, _, cure = str(error).rpartition("; ")
+            backend.quarantine(cause or cure, cure if cause else "", error)
+        except Exception as error:
+            backend.quarantine(f"opening it raised {type(error).__name__}: {error}", "", error)
+        else:
+            backend.ready(opened or backend.name)
+            self._shadow(backend)
+
+    def _locate(self, backend: Backend) -> tuple[str, str, list[str]]:
+        points = self._points.get(backend)
+        if points and len(points) > 1:
+            packages = " or ".join(sorted(point.package for point in points))
+            raise Failure(
+                f"{len(points)} wheels claim its name", f"uninstall all but one: pip uninstall {packages}"
+            )
+        if points:
+            return backend.name, *locate(points[0])
+        if not os.path.isabs(backend.library):
+            raise Failure(f"{PATHS}: expected absolute paths, got {backend.library!r}", "give the full path")
+        check_file(backend.library, f"correct {backend.origin}")
+        return "", backend.library, []
+
+    def _shadow(self, ready: Backend) -> None:
+        """A library given by path stands in for the wheel that has its name."""
+        for other in self._backends:
+            if other is not ready and other.name == ready.name and other.status in ("found", "quarantined"):
+                other.leave_out(f"{ready.library} ({ready.origin}) has taken its name")
+
+    def _ready(self, backend: Backend) -> Backend:
+        if backend.status != "ready":
+            backend.told = True
+            raise BackendError(backend.explain()) from backend.error
+        return backend
+
+    def _warn(self, messages: list[str]) -> None:
+        """Called last: a filter may make an exception of a warning, and by then everything is settled."""
+        if not messages:
+            return
+        import warnings
+
+        level, frame = 1, sys._getframe()
+        while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "dovetail":
+            level, frame = level + 1, frame.f_back
+        for message in messages:
+            warnings.warn(message, BackendWarning, stacklevel=level)
+
+    def _after_fork(self) -> None:
+        # A thread that does not exist in the child may have held the lock.
+        self._lock = threading.RLock()
+        self._opening.clear()
+
+
+def _name_of(path: str) -> str:
+    stem = os.path.basename(path).partition(".")[0]
+    return stem.removeprefix("lib").removeprefix("dovetail_") or path
