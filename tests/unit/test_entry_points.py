@@ -1,0 +1,302 @@
+"""Discovery and quarantine, with an opener of our own in place of libdovetail."""
+
+import os
+import sys
+import threading
+import types
+import warnings
+
+import pytest
+from dovetail.entry_points import BackendError, BackendWarning
+from dovetail.entry_points.installed import EntryPoint
+from dovetail.entry_points.registry import Registry
+
+
+class World:
+    """Fake installed wheels, plugins and an environment; counts who was asked what."""
+
+    def __init__(self, tmp_path, monkeypatch):
+        self.folder, self.monkeypatch = tmp_path, monkeypatch
+        self.points, self.environ = [], {}
+        self.reads, self.opened = 0, []
+        self.broken = {}
+
+    def wheel(self, name, *, value=None, distribution=None, **attributes):
+        module = f"wheel_{name}_{len(self.points)}"
+        library = self.plugin(f"libdovetail_{name}.so")
+        backend = types.SimpleNamespace(**(attributes or {"library": library, "search": [self.folder]}))
+        self.monkeypatch.setitem(sys.modules, module, types.SimpleNamespace(backend=backend))
+        value = value or f"{module}:backend"
+        self.points.append(EntryPoint(name, value, distribution or f"dovetail-{name} 1.0"))
+
+    def plugin(self, file):
+        path = self.folder / file
+        path.write_bytes(b"")
+        return str(path)
+
+    def open(self, name, library, search):
+        self.opened.append((name, library, search))
+        if (why := self.broken.get(os.path.basename(library))) is not None:
+            raise why
+        return name or os.path.basename(library).removeprefix("lib").partition(".")[0]
+
+    def installed(self):
+        self.reads += 1
+        return list(self.points)
+
+    def registry(self):
+        return Registry(self.open, self.installed, self.environ)
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    return World(tmp_path, monkeypatch)
+
+
+def by_name(registry):
+    return {backend.name: backend for backend in registry.backends()}
+
+
+def test_opens_everything_once(world):
+    world.wheel("acme")
+    world.wheel("zeta")
+    registry = world.registry()
+    assert (registry.backends(), world.reads) == ((), 0)
+    registry.discover()
+    registry.discover()
+    assert world.reads == 1
+    assert [name for name, _, _ in world.opened] == ["acme", "zeta"]
+    assert world.opened[0][2] == [str(world.folder)]
+    assert {b.status for b in registry.backends()} == {"ready"}
+
+
+def test_one_device_does_not_pay_for_the_others(world):
+    world.wheel("acme")
+    world.wheel("zeta")
+    registry = world.registry()
+    assert registry.names() == ("acme", "zeta")
+    registry.discover("zeta")
+    assert registry.require("zeta").status == "ready"
+    assert [name for name, _, _ in world.opened] == ["zeta"]
+    assert by_name(registry)["acme"].status == "found"
+
+
+@pytest.mark.parametrize(
+    ("make", "cause", "cure"),
+    [
+        (
+            lambda w: w.wheel("bad", value="no_such_module_x:backend"),
+            "importing 'no_such_module_x' raised Mod",
+            "pip in",
+        ),
+        (lambda w: w.wheel("bad", value="not a module"), "malformed", "correct dovetail-bad 1.0"),
+        (lambda w: w.wheel("bad", value="os:pth"), "'os' has no 'pth', did you mean 'path'?", "correct the entry"),
+        (lambda w: w.wheel("bad", lib="x"), "without .library", "correct dovetail-bad"),
+        (lambda w: w.wheel("bad", library="x.so"), "expected an absolute path, got 'x.so'", "correct dovetail-bad"),
+        (lambda w: w.wheel("bad", library=None), "expected an absolute path, got None", "correct dovetail-bad"),
+        (lambda w: w.wheel("bad", library="/nowhere/x.so"), "/nowhere/x.so does not exist", "--force-reinstall"),
+        (lambda w: w.wheel("bad", library="/bin/sh", search="/tmp"), "expected a list of folders", "correct"),
+        (
+            lambda w: (
+                w.wheel("bad"),
+                w.broken.update({"libdovetail_bad.so": RuntimeError("draft 2; rebuild it")}),
+            ),
+            "draft 2",
+            "rebuild it",
+        ),
+        (lambda w: (w.wheel("bad"), w.broken.update({"libdovetail_bad.so": KeyError("k")})), "KeyError: 'k'", ""),
+    ],
+)
+def test_a_failure_is_kept_told_once_and_raised(world, make, cause, cure):
+    make(world)
+    world.wheel("good")
+    registry = world.registry()
+    with pytest.warns(BackendWarning) as told:
+        registry.discover()
+    assert len(told) == 1 and cause in str(told[0].message)
+    bad = by_name(registry)["bad"]
+    assert bad.status == "quarantined" and cause in bad.cause and cure in bad.cure
+    assert bad.as_dict()["cause"] == bad.cause
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        registry.discover()
+        assert registry.require("good").status == "ready"
+        with pytest.raises(BackendError) as raised:
+            registry.require("bad")
+    assert cause in str(raised.value) and cure in str(raised.value)
+
+
+def test_asking_for_a_broken_device_raises_without_a_warning(world):
+    world.wheel("bad", library="/nowhere/x.so")
+    registry = world.registry()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(BackendError, match="does not exist"):
+            registry.require("bad")
+        registry.discover()
+
+
+def test_an_import_that_exits_is_a_failure_too(world):
+    (world.folder / "exits_at_import.py").write_text("import sys; sys.exit(3)")
+    world.monkeypatch.syspath_prepend(world.folder)
+    world.wheel("bad", value="exits_at_import:backend")
+    registry = world.registry()
+    with pytest.raises(BackendError, match="SystemExit: 3"):
+        registry.require("bad")
+
+
+def test_warnings_as_errors_leave_everything_settled(world):
+    world.wheel("bad", library="/nowhere/x.so")
+    world.wheel("good")
+    registry = world.registry()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(BackendWarning):
+            registry.discover()
+        registry.discover()
+    assert {n: b.status for n, b in by_name(registry).items()} == {"bad": "quarantined", "good": "ready"}
+
+
+def test_two_wheels_with_one_name(world):
+    world.wheel("acme", distribution="dovetail-acme 1.0")
+    world.wheel("acme", distribution="acme-for-dovetail 2.0")
+    world.wheel("good")
+    registry = world.registry()
+    with pytest.raises(BackendError) as raised:
+        registry.require("acme")
+    assert "acme-for-dovetail 2.0 and dovetail-acme 1.0" in str(raised.value)
+    assert "pip uninstall acme-for-dovetail or dovetail-acme" in str(raised.value)
+    with pytest.raises(BackendError):
+        registry.load_backend("acme")
+    assert registry.require("good").status == "ready"
+
+
+@pytest.mark.parametrize("off", ["0", "off", "False", "no"])
+def test_autoload_off(world, off):
+    world.environ["DOVETAIL_BACKEND_AUTOLOAD"] = off
+    world.wheel("acme")
+    registry = world.registry()
+    registry.discover()
+    assert (registry.names(), world.reads, world.opened) == ((), 0, [])
+    with pytest.raises(ValueError, match=f"AUTOLOAD={off}, so none was discovered; dovetail.load_backend"):
+        registry.require("acme")
+    assert registry.load_backend("acme").status == "ready"
+    assert registry.require("acme").status == "ready"
+
+
+def test_autoload_misspelled(world):
+    world.environ["DOVETAIL_BACKEND_AUTOLOAD"] = "nope"
+    world.wheel("acme")
+    registry = world.registry()
+    with pytest.warns(BackendWarning, match="expected 0 or 1, got 'nope'"):
+        registry.discover()
+    assert by_name(registry)["acme"].status == "ready"
+
+
+def test_only_some(world):
+    world.environ["DOVETAIL_BACKENDS"] = "acme, zetta"
+    world.wheel("acme")
+    world.wheel("zeta")
+    registry = world.registry()
+    with pytest.warns(BackendWarning, match="no backend 'zetta' is installed, did you mean 'zeta'"):
+        registry.discover()
+    assert [name for name, _, _ in world.opened] == ["acme"]
+    with pytest.raises(ValueError, match="DOVETAIL_BACKENDS=acme, zetta does not name it; add it there"):
+        registry.require("zeta")
+
+
+def test_libraries_by_path(world):
+    first, second = world.plugin("libone.so"), world.plugin("libtwo.so")
+    world.environ["DOVETAIL_BACKEND_PATH"] = f"{first}:{second}"
+    registry = world.registry()
+    assert registry.require("one").library == first
+    registry.discover()
+    assert sorted(world.opened) == [("", first, []), ("", second, [])]
+
+
+def test_a_path_must_be_absolute_and_exist(world):
+    world.environ["DOVETAIL_BACKEND_PATH"] = "libone.so:/nowhere/libtwo.so"
+    with pytest.warns(BackendWarning) as told:
+        world.registry().discover()
+    texts = [str(warning.message) for warning in told]
+    assert "expected absolute paths, got 'libone.so'" in texts[0] and "does not exist" in texts[1]
+
+
+def test_a_library_by_path_stands_in_for_the_wheel(world):
+    world.wheel("one")
+    path = world.plugin("libone.so")
+    world.environ["DOVETAIL_BACKEND_PATH"] = path
+    registry = world.registry()
+    registry.discover()
+    assert registry.require("one").library == path
+    assert [b.status for b in registry.backends()] == ["ready", "left out"]
+
+
+def test_load_backend(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = world.plugin("libnew.so")
+    registry = world.registry()
+    assert registry.load_backend("./libnew.so").library == path
+    assert registry.load_backend(path).name == "new"
+    assert len(world.opened) == 1
+    with pytest.raises(BackendError, match="does not exist"):
+        registry.load_backend("/nowhere/libx.so")
+
+
+def test_load_backend_tries_again(world):
+    world.wheel("acme")
+    world.broken["libdovetail_acme.so"] = RuntimeError("busy; wait")
+    registry = world.registry()
+    with pytest.raises(BackendError, match="busy; wait"):
+        registry.load_backend("acme")
+    world.broken.clear()
+    assert registry.load_backend("acme").status == "ready"
+    assert registry.require("acme").cause == ""
+
+
+def test_unknown_name(world):
+    with pytest.raises(ValueError, match="none is installed; pip install dovetail-cpu"):
+        world.registry().require("cpu")
+    world.wheel("acme")
+    with pytest.raises(ValueError, match="no backend 'acne' is installed, did you mean 'acme'"):
+        world.registry().require("acne")
+    with pytest.raises(ValueError, match="no backend 'q' is installed; known: acme"):
+        world.registry().load_backend("q")
+
+
+def test_threads_open_once(world):
+    for name in ("acme", "bad", "zeta"):
+        world.wheel(name)
+    registry = world.registry()
+    barrier = threading.Barrier(8)
+
+    def work():
+        barrier.wait()
+        registry.discover()
+        registry.require("acme")
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert world.reads == 1 and len(world.opened) == 3
+
+
+def test_a_module_that_uses_its_own_device(world):
+    world.wheel("acme")
+    registry = world.registry()
+    plain = world.open
+    seen = []
+
+    def open_again(name, library, search):
+        registry.discover()  # returns: everything but this one is open
+        try:
+            registry.require("acme")
+        except BackendError as error:
+            seen.append(str(error))
+        return plain(name, library, search)
+
+    registry._opener = open_again
+    assert registry.require("acme").status == "ready"
+    assert "while it is being opened" in seen[0]
