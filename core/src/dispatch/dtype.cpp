@@ -1,0 +1,50 @@
+#include "dispatch/dtype.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace dovetail {
+namespace {
+constexpr DType find(DKind kind, int bytes) {
+  for (int i = 0; i < kDTypes; ++i)
+    if (dtype_table[i].kind == kind && dtype_table[i].bytes == bytes) return DType(i);
+  return DType::none;
+}
+
+// The smallest complex type that holds the real type's floats.
+constexpr DType complex_of(DType real) { return real == DType::f64 ? DType::c128 : DType::c64; }
+
+constexpr DType promote_ints(DType a, DType b) {
+  const int a_bytes = info(a).bytes, b_bytes = info(b).bytes;
+  if (info(a).kind == info(b).kind) return a_bytes < b_bytes ? b : a;
+  const bool a_signed = info(a).kind == DKind::signed_int;
+  const int signed_bytes = a_signed ? a_bytes : b_bytes, unsigned_bytes = a_signed ? b_bytes : a_bytes;
+  return find(DKind::signed_int, std::max(signed_bytes, 2 * unsigned_bytes));  // none: would take 128 bits
+}
+
+constexpr DType promote_any(DType a, DType b) {
+  if (a == b || b == DType::b8) return a;
+  if (a == DType::b8) return b;
+  if (is_integer(a)) return is_integer(b) ? promote_ints(a, b) : b;
+  if (is_integer(b)) return a;
+  if (is_complex(a) && is_complex(b)) return DType::c128;
+  if (is_complex(a)) return a == DType::c64 ? complex_of(b) : a;
+  if (is_complex(b)) return b == DType::c64 ? complex_of(a) : b;
+  if (info(a).bytes == info(b).bytes) return DType::f32;  // float16 and bfloat16
+  return info(a).bytes < info(b).bytes ? b : a;
+}
+
+constexpr auto table = [] {
+  std::array<std::array<DType, kDTypes>, kDTypes> t{};
+  for (int a = 0; a < kDTypes; ++a)
+    for (int b = 0; b < kDTypes; ++b) t[a][b] = promote_any(DType(a), DType(b));
+  return t;
+}();
+}  // namespace
+
+std::optional<DType> promote(DType a, DType b) {
+  if (a == DType::none || b == DType::none) return std::nullopt;
+  const DType t = table[int(a)][int(b)];
+  return t == DType::none ? std::nullopt : std::optional(t);
+}
+}  // namespace dovetail

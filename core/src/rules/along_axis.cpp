@@ -1,0 +1,69 @@
+// Rules of ops that work along axes and keep or nearly keep the shape: along_axis, scan, flip, roll, matrix, diff.
+#include <algorithm>
+
+#include "rules/rules.hpp"
+#include "text.hpp"
+
+namespace dovetail::rules {
+void shape_along_axis(Invocation& inv) {
+  single_axis(inv);
+  inv.work = inv.output(0, inv.operand(0).shape()).numel;
+}
+
+void shape_scan(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const int a = attr(inv, "axis");
+  if (!inv.attrs.given(a)) {
+    if (x.rank() != 1) inv.fail("axis is needed for " + described(inv, 0) + ": only a 1-D array has a default");
+    set_i64(inv, a, 0);
+  }
+  const int axis = single_axis(inv);
+  Shape shape(x.shape());
+  shape.at[axis] += flag(inv, "include_initial");
+  inv.work = inv.output(0, shape).numel;
+}
+
+void shape_flip(Invocation& inv) {
+  axes(inv, attr(inv, "axis"), inv.operand(0).rank());
+  inv.work = inv.output(0, inv.operand(0).shape()).numel;
+}
+
+void shape_roll(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const int a = attr(inv, "axis"), s = attr(inv, "shift");
+  if (!inv.attrs.given(a)) {
+    ints(inv, s, 1, INT64_MIN);
+  } else {
+    const int n = int(std::max(ints(inv, a).size(), ints(inv, s).size()));
+    ints(inv, s, n, INT64_MIN);
+    for (int64_t& v : ints(inv, a, n, INT64_MIN)) v = axis(inv, v, x.rank());
+  }
+  inv.work = inv.output(0, x.shape()).numel;
+}
+
+void shape_matrix(Invocation& inv) {
+  expect_rank(inv, 0, 2);
+  inv.work = inv.output(0, inv.operand(0).shape()).numel;
+}
+
+void shape_diff(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const int axis = single_axis(inv);
+  const int64_t n = integer(inv, attr(inv, "n"), 0);
+  Shape shape(x.shape());
+  for (int i = 1; i < inv.n_in; ++i) {
+    if (!inv.has(i)) continue;
+    const Tensor& extra = inv.operand(i);
+    if (extra.rank() == 0) {
+      shape.at[axis] += 1;
+      continue;
+    }
+    Shape expected(x.shape());
+    if (extra.rank() == x.rank()) expected.at[axis] = extra.size(axis);
+    expect_shape(inv, i, expected, "x's but along the axis");
+    shape.at[axis] += extra.size(axis);
+  }
+  shape.at[axis] -= std::min(n, shape.at[axis]);
+  inv.work = inv.output(0, shape).numel;
+}
+}  // namespace dovetail::rules

@@ -1,0 +1,86 @@
+// Rules of products of vectors and matrices: matmul, linear, vecdot, outer.
+#include <algorithm>
+
+#include "rules/rules.hpp"
+#include "text.hpp"
+
+namespace dovetail::rules {
+[[gnu::cold, noreturn]] static void no_match(const Invocation& inv, const std::string& expected) {
+  inv.fail("shapes " + to_string(inv.operand(0).shape()) + " and " + to_string(inv.operand(1).shape()) +
+           " do not match: expected " + expected);
+}
+
+// "x1's last axis 3 to equal x2's first 4"
+[[gnu::cold, noreturn]] static void inner_differ(const Invocation& inv, int i, int64_t n, int j, const char* which,
+                                                 int64_t m) {
+  no_match(inv, operand_name(inv, i) + "'s last axis " + std::to_string(n) + " to equal " + operand_name(inv, j) +
+                    "'s " + which + " " + std::to_string(m));
+}
+
+[[gnu::cold, noreturn]] static void batch_differ(const Invocation& inv) {
+  no_match(inv, "the axes before the last two to broadcast");
+}
+
+void shape_matmul(Invocation& inv) {
+  const Tensor &a = inv.operand(0), &b = inv.operand(1);
+  const int m = a.rank(), n = b.rank();
+  if (m == 0 || n == 0) [[unlikely]]
+    inv.fail(operand_name(inv, m ? 1 : 0) + " is 0-d: expected at least one axis; multiply() takes scalars");
+  const int64_t inner = a.size(m - 1);
+  if (const int64_t other = b.size(std::max(n - 2, 0)); inner != other) [[unlikely]]
+    inner_differ(inv, 0, inner, 1, n > 2 ? "second last" : "first", other);
+  Shape shape;
+  if (m > 2 && n > 2) {
+    if (!broadcast_shapes(a.shape().first(m - 2), b.shape().first(n - 2), shape.at, &shape.rank)) [[unlikely]]
+      batch_differ(inv);
+  } else {
+    const Tensor& batched = m > 2 ? a : b;
+    shape.append(batched, 0, std::max(batched.rank() - 2, 0));
+  }
+  if (m > 1) shape.push(a.size(m - 2));
+  if (n > 1) shape.push(b.size(n - 1));
+  inv.work = inv.output(0, shape).numel * uint64_t(inner);
+}
+
+void shape_linear(Invocation& inv) {
+  const Tensor &x = inv.operand(0), &weight = inv.operand(1);
+  expect_rank(inv, 0, 1);
+  expect_rank(inv, 1, 2, 2);
+  const int64_t features = x.size(x.rank() - 1);
+  if (features != weight.size(1)) [[unlikely]]
+    inner_differ(inv, 0, features, 1, "last (weight is (out, in))", weight.size(1));
+  if (inv.has(2)) expect_shape(inv, 2, weight.shape().first(1), "one value for each row of weight");
+  Shape shape(x.shape());
+  shape.at[x.rank() - 1] = weight.size(0);
+  inv.work = inv.output(0, shape).numel * uint64_t(features);
+}
+
+// The axis counts from the end of both operands.
+void shape_vecdot(Invocation& inv) {
+  const Tensor &a = inv.operand(0), &b = inv.operand(1);
+  const int rank = std::max(a.rank(), b.rank()), shorter = std::min(a.rank(), b.rank());
+  const int which = attr(inv, "axis");
+  const int at = axis(inv, integer(inv, which), rank, a.rank() == rank ? 0 : 1);
+  const int back = rank - at;
+  if (back > shorter)
+    inv.fail("axis " + std::to_string(-back) + " is out of range for " + described(inv, a.rank() == rank ? 1 : 0) +
+             ": expected " + std::to_string(-shorter) + " to -1");
+  const int64_t n = a.size(a.rank() - back), m = b.size(b.rank() - back);
+  if (n != m)
+    no_match(inv, operand_name(inv, 0) + "'s axis " + std::to_string(-back) + " of " + std::to_string(n) +
+                      " to equal " + operand_name(inv, 1) + "'s " + std::to_string(m));
+  Shape shape;
+  if (!broadcast_shapes(a.shape(), b.shape(), shape.at, &shape.rank)) no_match(inv, "the other axes to broadcast");
+  set_i64(inv, which, at);
+  std::copy(shape.at + at + 1, shape.at + rank, shape.at + at);
+  shape.rank = rank - 1;
+  inv.work = inv.output(0, shape).numel * uint64_t(n);
+}
+
+void shape_outer(Invocation& inv) {
+  expect_rank(inv, 0, 1, 1);
+  expect_rank(inv, 1, 1, 1);
+  const int64_t shape[] = {inv.operand(0).size(0), inv.operand(1).size(0)};
+  inv.work = inv.output(0, shape).numel;
+}
+}  // namespace dovetail::rules

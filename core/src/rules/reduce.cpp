@@ -1,0 +1,42 @@
+// Rules of reductions: reduce over any axes, arg_reduce over one or all.
+#include "rules/rules.hpp"
+
+namespace dovetail::rules {
+// max of nothing has no value. Accumulations (sum, prod), float statistics (mean: NaN), counts and predicates do.
+[[gnu::cold, noreturn]] static void nothing_to_reduce(const Invocation& inv) {
+  inv.fail("of no elements: " + described(inv, 0) + " is empty along the reduced axes, and there is no identity");
+}
+
+static bool has_identity(const Invocation& inv) { return inv.op.spec.dtype != "same"; }
+
+void shape_reduce(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const uint32_t reduced = axes(inv, attr(inv, "axis"), x.rank());
+  const bool keep = flag(inv, "keepdims");
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) {
+    const bool here = reduced >> i & 1;
+    if (!here || keep) shape.push(here ? 1 : x.size(i));
+  }
+  const Tensor& out = inv.output(0, shape);
+  if (x.numel == 0 && out.numel != 0 && !has_identity(inv)) [[unlikely]]
+    nothing_to_reduce(inv);
+  inv.work = x.numel;
+}
+
+void shape_arg_reduce(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const bool all = !inv.attrs.given(attr(inv, "axis"));
+  const int axis = all ? -1 : single_axis(inv);
+  const bool keep = flag(inv, "keepdims");
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) {
+    const bool here = all || i == axis;
+    if (!here || keep) shape.push(here ? 1 : x.size(i));
+  }
+  const Tensor& out = inv.output(0, shape);
+  if (x.numel == 0 && out.numel != 0) [[unlikely]]
+    nothing_to_reduce(inv);
+  inv.work = x.numel;
+}
+}  // namespace dovetail::rules

@@ -1,0 +1,73 @@
+// Rules of gathering and scattering by index: take, take_along_axis, scatter, embedding, one_hot.
+#include "rules/rules.hpp"
+#include "text.hpp"
+
+namespace dovetail::rules {
+// Every index into nothing is bad: said here, where it is known at once.
+static void expect_something(const Invocation& inv, int i, int axis, const Tensor& indices) {
+  if (inv.operand(i).size(axis) == 0 && indices.numel != 0) [[unlikely]]
+    inv.fail(ErrorKind::index, "indices into axis " + std::to_string(axis) + " of size 0: " + described(inv, i) +
+                                   " has no elements to take there");
+}
+
+void shape_take(Invocation& inv) {
+  const Tensor &x = inv.operand(0), &indices = inv.operand(1);
+  const int a = attr(inv, "axis");
+  if (!inv.attrs.given(a)) {
+    if (x.rank() != 1) inv.fail("axis is needed for " + described(inv, 0) + ": only a 1-D array has a default");
+    set_i64(inv, a, 0);
+  }
+  const int axis = single_axis(inv);
+  expect_something(inv, 0, axis, indices);
+  Shape shape;
+  shape.append(x, 0, axis);
+  shape.append(indices.shape());
+  shape.append(x, axis + 1, x.rank());
+  inv.work = inv.output(0, shape).numel;
+}
+
+void shape_take_along_axis(Invocation& inv) {
+  const Tensor &x = inv.operand(0), &indices = inv.operand(1);
+  const int axis = single_axis(inv);
+  expect_rank(inv, 1, x.rank(), x.rank());
+  Shape shape(indices.shape());
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i == axis || x.size(i) == indices.size(i)) continue;
+    if (x.size(i) != 1 && indices.size(i) != 1)
+      inv.fail("shapes " + to_string(x.shape()) + " and " + to_string(indices.shape()) + " do not match on axis " +
+               std::to_string(i) + ": expected equal sizes or 1 on every axis but " + std::to_string(axis));
+    if (indices.size(i) == 1) shape.at[i] = x.size(i);
+  }
+  expect_something(inv, 0, axis, indices);
+  inv.work = inv.output(0, shape).numel;
+}
+
+void shape_scatter(Invocation& inv) {
+  const Tensor &x = inv.operand(0), &indices = inv.operand(1), &updates = inv.operand(2);
+  const int axis = single_axis(inv);
+  expect_rank(inv, 1, 1, 1);
+  expect_something(inv, 0, axis, indices);
+  Shape region(x.shape());
+  region.at[axis] = indices.size(0);
+  if (!broadcasts_to(updates.shape(), region))
+    inv.fail(described(inv, 2) + " do not broadcast to the " + std::to_string(indices.size(0)) + " slices of " +
+             described(inv, 0) + " on axis " + std::to_string(axis) + ": expected " + to_string(region));
+  inv.output(0, x.shape());
+  inv.work = x.numel + updates.numel;
+}
+
+void shape_embedding(Invocation& inv) {
+  const Tensor &indices = inv.operand(0), &weight = inv.operand(1);
+  expect_rank(inv, 1, 2, 2);
+  expect_something(inv, 1, 0, indices);
+  Shape shape(indices.shape());
+  shape.push(weight.size(1));
+  inv.work = inv.output(0, shape).numel;
+}
+
+void shape_one_hot(Invocation& inv) {
+  Shape shape(inv.operand(0).shape());
+  shape.push(integer(inv, attr(inv, "num_classes"), 1));
+  inv.work = inv.output(0, shape).numel;
+}
+}  // namespace dovetail::rules

@@ -1,0 +1,271 @@
+// Views that rearrange axes, each as a shape rule and the strides that go with it: reshape, permute_dims,
+// expand_dims, squeeze, broadcast_to, moveaxis, matrix_transpose, bitcast.
+#include "rules/views.hpp"
+
+#include <algorithm>
+
+#include "text.hpp"
+
+namespace dovetail::rules {
+// ---- reshape ------------------------------------------------------------------------------------
+
+// The size that a -1 stands for.
+static int64_t missing_size(const Invocation& inv, std::span<const int64_t> shape, size_t at) {
+  const uint64_t numel = inv.operand(0).numel;
+  uint64_t others = 1;
+  bool fits = true;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i == at) continue;
+    if (shape[i] < 0) inv.fail("shape " + to_string(shape) + ": expected sizes of at least 0, or one -1");
+    fits &= !__builtin_mul_overflow(others, uint64_t(shape[i]), &others);
+  }
+  if (!fits || others == 0 || numel % others != 0)
+    inv.fail(
+        described(inv, 0) + " of " + std::to_string(numel) + " elements does not fit shape " + to_string(shape) +
+        (others ? ": expected a multiple of " + std::to_string(others) : ": -1 could be anything; say its size"));
+  return int64_t(numel / others);
+}
+
+void shape_reshape(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const int a = attr(inv, "shape");
+  const std::span<int64_t> shape = ints(inv, a);
+  if (const auto free = std::ranges::find(shape, -1); free != shape.end())
+    *free = missing_size(inv, shape, size_t(free - shape.begin()));
+  const Tensor& out = inv.output(0, shape);
+  if (out.numel != x.numel)
+    inv.fail(described(inv, 0) + " of " + std::to_string(x.numel) + " elements does not fit shape " +
+             to_string(out.shape()) + " of " + std::to_string(out.numel));
+  inv.work = out.numel;
+}
+
+// Strides for `out` over the elements of x, which is not compact: runs of x's axes that are compact among
+// themselves are matched with runs of out's axes of the same number of elements. False where a run would have to be
+// split.
+static bool restride(const Tensor& x, Tensor& out) {
+  int from = x.rank() - 1, to = out.rank() - 1;
+  while (from >= 0) {
+    if (x.size(from) == 1) {
+      --from;
+      continue;
+    }
+    const int64_t innermost = x.stride(from);
+    int64_t run = x.size(from);
+    int top = from - 1;
+    for (; top >= 0; --top) {  // as far out as the axes follow each other without a gap
+      if (x.size(top) == 1) continue;
+      if (x.stride(top) != innermost * run) break;
+      run *= x.size(top);
+    }
+    int64_t step = 1;
+    for (; to >= 0 && step < run; --to) {
+      out.stride(to) = innermost * step;
+      step *= out.size(to);
+    }
+    if (step != run) return false;
+    from = top;
+  }
+  return true;  // axes of size 1 that are left keep the strides of a compact array
+}
+
+bool view_reshape(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  if (!can_share(inv)) return false;
+  if (!x.dense && !restride(x, *inv.out[0])) return false;
+  return share(inv);
+}
+
+// ---- broadcast_to -------------------------------------------------------------------------------
+
+void shape_broadcast_to(Invocation& inv) {
+  const std::span<const int64_t> shape = ints(inv, attr(inv, "shape"));
+  const Tensor& out = inv.output(0, shape);
+  if (!broadcasts_to(inv.operand(0).shape(), shape))
+    inv.fail(described(inv, 0) + " does not broadcast to " + to_string(shape) +
+             ": expected every axis, from the last on, to be equal or 1");
+  inv.work = out.numel;
+}
+
+bool view_broadcast_to(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  if (!can_share(inv)) return false;
+  Tensor& out = *inv.out[0];
+  const int lead = out.rank() - x.rank();
+  for (int i = 0; i < out.rank(); ++i) {
+    const bool repeats = i < lead || x.size(i - lead) != out.size(i);
+    if (out.size(i) != 1 || !repeats) out.stride(i) = repeats ? 0 : x.stride(i - lead);
+  }
+  return share(inv);
+}
+
+// ---- permutations -------------------------------------------------------------------------------
+
+// Axis i of the output is axis order[i] of the operand.
+static void permute(Invocation& inv, const int* order) {
+  const Tensor& x = inv.operand(0);
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) shape.push(x.size(order[i]));
+  inv.work = inv.output(0, shape).numel;
+}
+
+static bool permuted_view(Invocation& inv, const int* order) {
+  if (!can_share(inv)) return false;
+  const Tensor& x = inv.operand(0);
+  for (int i = 0; i < x.rank(); ++i) inv.out[0]->stride(i) = x.stride(order[i]);
+  return share(inv);
+}
+
+static void axes_order(Invocation& inv, int* order) { std::ranges::copy(inv.attrs.i64s(attr(inv, "axes")), order); }
+
+void shape_permute_dims(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const std::span<int64_t> axes = ints(inv, attr(inv, "axes"));
+  uint32_t seen = 0;
+  for (int64_t& v : axes) {
+    v = axis(inv, v, x.rank());
+    seen |= uint32_t{1} << v;
+  }
+  if (axes.size() != size_t(x.rank()) || seen != (uint32_t{1} << x.rank()) - 1)
+    inv.fail("axes " + to_string(axes) + ": expected each of the " + std::to_string(x.rank()) + " axes of " +
+             described(inv, 0) + " once");
+  int order[DVT_MAX_NDIM];
+  axes_order(inv, order);
+  permute(inv, order);
+}
+
+bool view_permute_dims(Invocation& inv) {
+  int order[DVT_MAX_NDIM];
+  axes_order(inv, order);
+  return permuted_view(inv, order);
+}
+
+static void moveaxis_order(Invocation& inv, int* order) {
+  const int rank = inv.operand(0).rank();
+  const auto from = inv.attrs.i64s(attr(inv, "source")), to = inv.attrs.i64s(attr(inv, "destination"));
+  uint32_t moved = 0;
+  std::fill_n(order, rank, -1);
+  for (size_t i = 0; i < from.size(); ++i) {
+    order[to[i]] = int(from[i]);
+    moved |= uint32_t{1} << from[i];
+  }
+  for (int i = 0, next = 0; i < rank; ++i) {
+    if (order[i] >= 0) continue;
+    while (moved >> next & 1) ++next;
+    order[i] = next++;
+  }
+}
+
+void shape_moveaxis(Invocation& inv) {
+  const int rank = inv.operand(0).rank();
+  const int attrs[] = {attr(inv, "source"), attr(inv, "destination")};
+  for (const int a : attrs) {
+    uint32_t seen = 0;
+    for (int64_t& v : ints(inv, a)) {
+      v = axis(inv, v, rank);
+      if (seen >> v & 1)
+        inv.fail((a == attrs[0] ? "source " : "destination ") + to_string(inv.attrs.i64s(a)) + " names axis " +
+                 std::to_string(v) + " twice: expected each axis once");
+      seen |= uint32_t{1} << v;
+    }
+  }
+  if (inv.attrs.i64s(attrs[0]).size() != inv.attrs.i64s(attrs[1]).size())
+    inv.fail("source " + to_string(inv.attrs.i64s(attrs[0])) + " and destination " +
+             to_string(inv.attrs.i64s(attrs[1])) + " differ in length: expected as many of one as of the other");
+  int order[DVT_MAX_NDIM];
+  moveaxis_order(inv, order);
+  permute(inv, order);
+}
+
+bool view_moveaxis(Invocation& inv) {
+  int order[DVT_MAX_NDIM];
+  moveaxis_order(inv, order);
+  return permuted_view(inv, order);
+}
+
+static void transpose_order(const Invocation& inv, int* order) {
+  const int rank = inv.operand(0).rank();
+  for (int i = 0; i < rank; ++i) order[i] = i;
+  std::swap(order[rank - 1], order[rank - 2]);
+}
+
+void shape_matrix_transpose(Invocation& inv) {
+  expect_rank(inv, 0, 2);
+  int order[DVT_MAX_NDIM];
+  transpose_order(inv, order);
+  permute(inv, order);
+}
+
+bool view_matrix_transpose(Invocation& inv) {
+  int order[DVT_MAX_NDIM];
+  transpose_order(inv, order);
+  return permuted_view(inv, order);
+}
+
+// ---- axes of size 1 -----------------------------------------------------------------------------
+
+void shape_expand_dims(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const int a = attr(inv, "axis");
+  const int rank = x.rank() + int(ints(inv, a).size());
+  if (rank > DVT_MAX_NDIM)
+    inv.fail("the result would have " + std::to_string(rank) + " axes: expected at most " +
+             std::to_string(DVT_MAX_NDIM));
+  const uint32_t added = axes(inv, a, rank);
+  Shape shape;
+  for (int i = 0, from = 0; i < rank; ++i) shape.push(added >> i & 1 ? 1 : x.size(from++));
+  inv.work = inv.output(0, shape).numel;
+}
+
+bool view_expand_dims(Invocation& inv) {
+  if (!can_share(inv)) return false;
+  const Tensor& x = inv.operand(0);
+  Tensor& out = *inv.out[0];
+  const uint32_t added = axes(inv, attr(inv, "axis"), out.rank());
+  for (int i = 0, from = 0; i < out.rank(); ++i)
+    if (!(added >> i & 1)) out.stride(i) = x.stride(from++);
+  return share(inv);
+}
+
+void shape_squeeze(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const int a = attr(inv, "axis");
+  if (!inv.attrs.given(a)) inv.fail(ErrorKind::type, "axis: expected an int or a sequence of ints, got None");
+  const uint32_t dropped = axes(inv, a, x.rank());
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!(dropped >> i & 1)) shape.push(x.size(i));
+    else if (x.size(i) != 1)
+      inv.fail("axis " + std::to_string(i) + " of " + described(inv, 0) + " has size " + std::to_string(x.size(i)) +
+               ": expected 1");
+  }
+  inv.work = inv.output(0, shape).numel;
+}
+
+bool view_squeeze(Invocation& inv) {
+  if (!can_share(inv)) return false;
+  const Tensor& x = inv.operand(0);
+  const uint32_t dropped = axes(inv, attr(inv, "axis"), x.rank());
+  for (int i = 0, to = 0; i < x.rank(); ++i)
+    if (!(dropped >> i & 1)) inv.out[0]->stride(to++) = x.stride(i);
+  return share(inv);
+}
+
+// ---- bitcast ------------------------------------------------------------------------------------
+
+void shape_bitcast(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const Tensor& out = inv.output(0, x.shape());
+  if (info(out.dtype).bytes != info(x.dtype).bytes)
+    inv.fail(ErrorKind::type, std::string(info(x.dtype).name) + " has " + std::to_string(info(x.dtype).bytes) +
+                                  " bytes and " + info(out.dtype).name + " " +
+                                  std::to_string(info(out.dtype).bytes) + ": expected as many");
+  inv.work = out.numel;
+}
+
+bool view_bitcast(Invocation& inv) {
+  if (!can_share(inv)) return false;
+  const Tensor& x = inv.operand(0);
+  std::ranges::copy(x.strides(), inv.out[0]->dims + DVT_MAX_NDIM);
+  return share(inv);
+}
+}  // namespace dovetail::rules

@@ -1,0 +1,89 @@
+// Rules of sliding windows: conv, pool. The number of spatial axes is the digit in the op's name.
+#include "rules/rules.hpp"
+#include "text.hpp"
+
+namespace dovetail::rules {
+namespace {
+constexpr int64_t kLargest = INT32_MAX;  // of a window's attributes, so that their products stay within 63 bits
+
+int spatial_axes(const Invocation& inv) {
+  const std::string& name = inv.op.spec.name;
+  if (const size_t at = name.rfind('d');
+      at != std::string::npos && at > 0 && name[at - 1] >= '1' && name[at - 1] <= '9')
+    return name[at - 1] - '0';
+  inv.fail(ErrorKind::runtime, "the shape rule '" + inv.op.spec.shape +
+                                   "' takes the number of spatial axes from the op's name: name it like conv2d");
+}
+
+std::span<int64_t> window(Invocation& inv, const char* name, int n, int64_t least) {
+  const auto values = ints(inv, attr(inv, name), n, least);
+  for (const int64_t v : values)
+    if (v > kLargest)
+      inv.fail(std::string(name) + ": expected at most " + std::to_string(kLargest) + ", got " + std::to_string(v));
+  return values;
+}
+
+// The number of places for a window of `size` taps, `dilation` apart.
+int64_t places(const Invocation& inv, int axis, int64_t size, int64_t stride, int64_t padding, int64_t dilation) {
+  const int64_t n = inv.operand(0).size(axis), reach = dilation * (size - 1) + 1;
+  if (n + 2 * padding < reach)
+    inv.fail("the window does not fit axis " + std::to_string(axis) + " of " + described(inv, 0) +
+             ": expected at least " + std::to_string(reach) + " values, got " + std::to_string(n) +
+             " and padding " + std::to_string(padding) + " on each side");
+  return (n + 2 * padding - reach) / stride + 1;
+}
+}  // namespace
+
+void shape_conv(Invocation& inv) {
+  const Tensor &x = inv.operand(0), &weight = inv.operand(1);
+  const int n = spatial_axes(inv);
+  expect_rank(inv, 0, n + 2, n + 2);
+  expect_rank(inv, 1, n + 2, n + 2);
+  const int64_t groups = integer(inv, attr(inv, "groups"), 1), filters = weight.size(0);
+  if (x.size(1) % groups || x.size(1) / groups != weight.size(1))
+    inv.fail("shapes " + to_string(x.shape()) + " and " + to_string(weight.shape()) +
+             " do not match: expected x's " + std::to_string(x.size(1)) + " channels to be weight's " +
+             std::to_string(weight.size(1)) + " times " + std::to_string(groups) +
+             (groups == 1 ? " group" : " groups"));
+  if (filters % groups)
+    inv.fail(std::to_string(filters) + " filters: expected a multiple of " + std::to_string(groups) + " groups");
+  if (inv.has(2)) expect_shape(inv, 2, {&filters, 1}, "one value for each filter");
+  const auto stride = window(inv, "stride", n, 1), padding = window(inv, "padding", n, 0),
+             dilation = window(inv, "dilation", n, 1);
+  Shape shape;
+  shape.push(x.size(0));
+  shape.push(filters);
+  uint64_t taps = uint64_t(weight.size(1));
+  for (int i = 0; i < n; ++i) {
+    const int64_t size = weight.size(2 + i);
+    if (size < 1 || size > kLargest)
+      inv.fail(described(inv, 1) + " has a window of size " + std::to_string(size) + ": expected 1 to " +
+               std::to_string(kLargest));
+    shape.push(places(inv, 2 + i, size, stride[i], padding[i], dilation[i]));
+    taps *= uint64_t(size);
+  }
+  inv.work = inv.output(0, shape).numel * taps;
+}
+
+void shape_pool(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const int n = spatial_axes(inv);
+  expect_rank(inv, 0, n + 2, n + 2);
+  const auto size = window(inv, "kernel_size", n, 1);
+  if (const int a = attr(inv, "stride"); !inv.attrs.given(a)) inv.attrs.set_ints(a, size);
+  const auto stride = window(inv, "stride", n, 1), padding = window(inv, "padding", n, 0);
+  const bool dilates = find_attr(inv, "dilation") >= 0;
+  const auto dilation = dilates ? window(inv, "dilation", n, 1) : std::span<int64_t>();
+  Shape shape;
+  shape.append(x, 0, 2);
+  uint64_t taps = 1;
+  for (int i = 0; i < n; ++i) {
+    if (2 * padding[i] > size[i])
+      inv.fail("padding " + std::to_string(padding[i]) + " on axis " + std::to_string(2 + i) +
+               ": expected at most half of kernel_size, " + std::to_string(size[i] / 2));
+    shape.push(places(inv, 2 + i, size[i], stride[i], padding[i], dilates ? dilation[i] : 1));
+    taps *= uint64_t(size[i]);
+  }
+  inv.work = inv.output(0, shape).numel * taps;
+}
+}  // namespace dovetail::rules
