@@ -1,0 +1,67 @@
+"""Dovetail: one array API on any installed device.
+
+Importing it looks nothing up and opens nothing: the first need of a device does.
+"""
+
+from dovetail import _core
+from dovetail._core import Array, Device, DType, Op, __version__
+from dovetail._devices import (
+    default_device,
+    device,
+    devices,
+    fallback,
+    fallback_report,
+    set_default_device,
+    synchronize,
+)
+from dovetail._errors import DeviceLostError, FallbackWarning
+
+__all__ = [
+    "Array",
+    "DType",
+    "Device",
+    "DeviceLostError",
+    "FallbackWarning",
+    "Op",
+    "__version__",
+    "default_device",
+    "device",
+    "devices",
+    "e",
+    "fallback",
+    "fallback_report",
+    "inf",
+    "load_backend",
+    "nan",
+    "newaxis",
+    "pi",
+    "set_default_device",
+    "synchronize",
+]
+
+e, pi, inf, nan, newaxis = 2.718281828459045, 3.141592653589793, float("inf"), float("nan"), None
+
+
+def load_backend(name_or_path: str) -> list[Device]:
+    """Opens a backend by name or by its library's path, also with DOVETAIL_BACKEND_AUTOLOAD=0; returns its devices."""
+    from dovetail import entry_points
+
+    backend = entry_points.load_backend(name_or_path)
+    return [d for d in _core.devices() if d.backend == backend.name]
+
+
+_ops = {name: _core.op_function(name) for name in _core.op_names("")}
+globals().update(_ops)
+globals().update(_core.dtypes)
+__all__ += [*_ops, *_core.dtypes]
+
+# Found at first use, so that importing dovetail stays quick.
+_SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "random", "schema")
+
+
+def __getattr__(name: str):
+    if name in _SUBMODULES:
+        import importlib
+
+        return importlib.import_module("dovetail." + name)
+    raise AttributeError(f"module 'dovetail' has no attribute {name!r}")

@@ -1,0 +1,101 @@
+"""Devices by name, the default one, and the fallback mode. Backends are looked for at the first need."""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+from typing import Any
+
+from dovetail import _core, entry_points
+from dovetail._core import Device
+
+_entered: ContextVar[tuple[Device, ...]] = ContextVar("dovetail.device", default=())
+_default: Device | None = None
+
+
+def devices() -> list[Device]:
+    """Every device of every installed backend that works."""
+    entry_points.discover()
+    return _core.devices()
+
+
+def device(name: str | Device | None = None) -> Device:
+    """The device of that name: "cpu:0", or "cpu" for the first of its backend. None: the current default.
+
+    Also a context manager: `with dovetail.device("cpu:0"):` makes it the default for new arrays.
+    Raises ValueError for an unknown name (with the nearest known one), RuntimeError with cause and cure where the
+    backend is installed but cannot be used.
+    """
+    if isinstance(name, Device):
+        return name
+    if name is None:
+        entered = _entered.get()
+        return entered[-1] if entered else default_device()
+    if not isinstance(name, str):
+        raise TypeError(f"expected a device or its name, got {name!r}")
+    found = _core.find_device(name)
+    if found is None:
+        backend = entry_points.require(name.partition(":")[0])
+        found = _core.find_device(name)
+        if found is None:
+            known = ", ".join(d.name for d in _core.devices() if d.backend == backend.name) or "none"
+            raise ValueError(f"there is no device {name!r}: backend {backend.name!r} has {known}")
+    return found
+
+
+def default_device() -> Device:
+    """Where new arrays go: set_default_device, else DOVETAIL_DEVICE, else the first device of kind "cpu", else the first."""
+    global _default
+    if _default is None:
+        wanted = os.environ.get("DOVETAIL_DEVICE")
+        if wanted:
+            _default = device(wanted)
+        else:
+            found = devices()
+            if not found:
+                raise RuntimeError(_nothing_found())
+            _default = next((d for d in found if d.kind == "cpu"), found[0])
+    return _default
+
+
+def set_default_device(name: str | Device | None) -> None:
+    """Makes a device the default of the process; None restores the choice at start."""
+    global _default
+    _default = None if name is None else device(name)
+
+
+def _nothing_found() -> str:
+    broken = [b for b in entry_points.backends() if b.status == "quarantined"]
+    if broken:
+        return "no device can be used: " + "; ".join(f"{b.name}: {b.cause}" for b in broken)
+    return "no device is installed: pip install dovetail-cpu"
+
+
+def enter(d: Device) -> Device:
+    _entered.set((*_entered.get(), d))
+    return d
+
+
+def leave(d: Device) -> None:
+    _entered.set(_entered.get()[:-1])
+
+
+def synchronize(name: str | Device | None = None) -> None:
+    """Waits for all work on a device; raises what it found wrong, naming the op."""
+    device(name).synchronize()
+
+
+def fallback(mode: str | None = None) -> Any:
+    """What happens when a device has neither kernel nor body for an op: "error", "warn" (once per op) or "allow".
+
+    Sets the mode and returns the one before; without an argument only returns it.
+    """
+    before = _core.fallback()
+    if mode is not None:
+        _core.set_fallback(mode)
+    return before
+
+
+def fallback_report(*, reset: bool = False) -> list[dict[str, Any]]:
+    """What ran on another device so far: a dict of op, device and calls for each."""
+    return _core.fallback_report(reset)

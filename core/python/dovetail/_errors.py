@@ -1,0 +1,16 @@
+"""Exceptions and warnings of the package."""
+
+
+class DeviceLostError(RuntimeError):
+    """The device stopped working; its memory is gone. Other devices go on."""
+
+
+class FallbackWarning(UserWarning):
+    """An op ran on another device because its own has no kernel for it."""
+
+
+def warn(text: str) -> None:
+    """Called by the runtime."""
+    import warnings
+
+    warnings.warn(text, FallbackWarning, stacklevel=2)

@@ -1,0 +1,29 @@
+"""The caching memory pool of each device."""
+
+from __future__ import annotations
+
+from dovetail import _core
+from dovetail._core import Device
+
+
+def stats(device: str | Device | None = None) -> dict[str, int]:
+    """Bytes of a device's pool: in_use and peak by arrays, cached (free, kept), reserved (taken from the device),
+    limit (0: none), and the numbers of device_allocations and device_frees."""
+    return _core.memory_stats(device)
+
+
+def set_limit(bytes: int | None, device: str | Device | None = None) -> None:
+    """The most that the pool takes from the device; None lifts the limit. Beyond it MemoryError says what is held."""
+    if bytes is not None and (not isinstance(bytes, int) or bytes <= 0):
+        raise ValueError(f"[memory.set_limit] expected a positive number of bytes or None, got {bytes!r}")
+    _core.set_memory_limit(device, bytes or 0)
+
+
+def empty_cache(device: str | Device | None = None) -> None:
+    """Gives every cached buffer back to the device."""
+    _core.empty_cache(device)
+
+
+def reset_peak(device: str | Device | None = None) -> None:
+    """Starts the peak anew, at what is in use."""
+    _core.reset_peak_memory(device)

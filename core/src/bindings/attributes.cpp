@@ -1,0 +1,126 @@
+// Attributes of a call: from Python values to dvt_attr and, for bodies, back.
+#include "bindings/array.hpp"
+
+namespace dovetail::bindings {
+namespace {
+[[noreturn]] void refuse(const Op& op, const ParamSpec& p, const char* expected, PyObject* got) {
+  throw Error(ErrorKind::type, "[" + op.spec.name + "] " + p.name + ": expected " + expected + ", got " +
+                                   std::string(py::str(py::repr(py::handle(got)))));
+}
+
+int64_t integer(const Op& op, const ParamSpec& p, PyObject* value) {
+  if (PyBool_Check(value) || !PyIndex_Check(value)) refuse(op, p, "an integer", value);
+  const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+  if (!index) throw py::error_already_set();
+  const long long i = PyLong_AsLongLong(index.ptr());
+  if (i == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throw Error(ErrorKind::value, "[" + op.spec.name + "] " + p.name + ": " + std::string(py::str(index)) + " does not fit in 64 bits");
+  }
+  return i;
+}
+
+void set_integers(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject* value) {
+  if (PyIndex_Check(value) && !is_array(value)) {
+    const int64_t one = integer(op, p, value);
+    return attrs.set_ints(i, {&one, 1});
+  }
+  const py::object list = py::reinterpret_steal<py::object>(PySequence_Check(value) ? PySequence_Fast(value, "") : nullptr);
+  if (!list) {
+    PyErr_Clear();
+    refuse(op, p, "an integer or a sequence of integers", value);
+  }
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.ptr());
+  int64_t* to = n > Py_ssize_t(2 * DVT_MAX_NDIM) ? nullptr : attrs.room(int(n));
+  if (!to)
+    throw Error(ErrorKind::value, "[" + op.spec.name + "] " + p.name + ": " + std::to_string(n) + " values: expected at most " +
+                                      std::to_string(DVT_MAX_NDIM) + " axes");
+  for (Py_ssize_t k = 0; k < n; ++k) to[k] = integer(op, p, PySequence_Fast_GET_ITEM(list.ptr(), k));
+  attrs.at[i] = {DVT_A_I64S, uint32_t(n), {.is = to}};
+}
+
+// A Python number of any kind; complex numbers take two doubles in the integers' room.
+void set_scalar(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject* value) {
+  dvt_attr& a = attrs.at[i];
+  if (!is_number(value)) refuse(op, p, "a number", value);
+  if (PyBool_Check(value)) {
+    a = {DVT_A_BOOL, 1, {.i = value == Py_True}};
+  } else if (PyIndex_Check(value)) {
+    const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    a = {DVT_A_I64, 1, {.i = number}};
+    if (overflow > 0) {
+      a = {DVT_A_U64, 1, {.raw = PyLong_AsUnsignedLongLong(index.ptr())}};
+      if (PyErr_Occurred()) throw py::error_already_set();
+    } else if (overflow < 0) {
+      refuse(op, p, "a number of at most 64 bits", value);
+    }
+  } else if (PyComplex_Check(value)) {
+    const Py_complex c = PyComplex_AsCComplex(value);
+    auto* parts = reinterpret_cast<double*>(attrs.room(2));
+    parts[0] = c.real, parts[1] = c.imag;
+    a = {DVT_A_F64S, 2, {.fs = parts}};
+  } else {
+    a = {DVT_A_F64, 1, {.f = PyFloat_AsDouble(value)}};
+    if (PyErr_Occurred()) throw py::error_already_set();
+  }
+}
+}  // namespace
+
+void set_attr(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject* value) {
+  dvt_attr& a = attrs.at[i];
+  if (value == Py_None) {
+    if (p.fallback.kind == AttrDefault::none || p.kind == ParamKind::dtype || p.name == "axis") {
+      a = {DVT_A_NONE, 0, {.raw = 0}};
+      return;
+    }
+    refuse(op, p, "a value", value);
+  }
+  switch (p.kind) {
+    case ParamKind::i64: a = {DVT_A_I64, 1, {.i = integer(op, p, value)}}; break;
+    case ParamKind::f64:
+      if (!is_number(value) || PyComplex_Check(value)) refuse(op, p, "a number", value);
+      a = {DVT_A_F64, 1, {.f = PyFloat_AsDouble(value)}};
+      if (PyErr_Occurred()) throw py::error_already_set();
+      break;
+    case ParamKind::boolean: {
+      if (!PyBool_Check(value) && !PyLong_Check(value)) refuse(op, p, "True or False", value);
+      a = {DVT_A_BOOL, 1, {.i = PyObject_IsTrue(value)}};
+      break;
+    }
+    case ParamKind::str: {
+      Py_ssize_t size = 0;
+      const char* text = PyUnicode_Check(value) ? PyUnicode_AsUTF8AndSize(value, &size) : nullptr;
+      if (!text) {
+        PyErr_Clear();
+        refuse(op, p, "a string", value);
+      }
+      a = {DVT_A_STR, uint32_t(size), {.s = text}};
+      break;
+    }
+    case ParamKind::i64s: set_integers(op, attrs, i, p, value); break;
+    case ParamKind::dtype: a = {DVT_A_DTYPE, 1, {.dt = info(to_dtype(value)).dl}}; break;
+    case ParamKind::scalar: set_scalar(op, attrs, i, p, value); break;
+    default: refuse(op, p, "an attribute", value);
+  }
+}
+
+py::object attr_value(const dvt_attr& a) {
+  switch (a.kind) {
+    case DVT_A_I64: return py::int_(a.v.i);
+    case DVT_A_U64: return py::int_(a.v.raw);
+    case DVT_A_F64: return py::float_(a.v.f);
+    case DVT_A_BOOL: return py::bool_(a.v.i != 0);
+    case DVT_A_STR: return py::str(a.v.s, a.count);
+    case DVT_A_F64S: return py::reinterpret_steal<py::object>(PyComplex_FromDoubles(a.v.fs[0], a.v.fs[1]));
+    case DVT_A_DTYPE: return py::str(info(*dtype_of(a.v.dt)).name);
+    case DVT_A_I64S: {
+      py::tuple values(a.count);
+      for (uint32_t k = 0; k < a.count; ++k) values[k] = py::int_(a.v.is[k]);
+      return py::object(values);
+    }
+    default: return py::none();
+  }
+}
+}  // namespace dovetail::bindings

@@ -1,0 +1,222 @@
+// From Python operands to a finished call: scalars, the GIL, errors.
+#include <deque>
+
+#include "bindings/array.hpp"
+#include "dispatch/execute.hpp"
+#include "rules/rules.hpp"
+
+namespace dovetail::bindings {
+namespace {
+// Work above this takes long enough for the GIL to be let go (about 50 us on one core).
+constexpr uint64_t kHeavy = 100'000;
+
+class Call {
+ public:
+  Call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced)
+      : op_(op), n_(n), inv_{.op = op, .device = device, .in = few_, .n_in = n, .attrs = attrs} {
+    if (n > kMaxInputs) [[unlikely]] many_.resize(n), inv_.in = many_.data();
+    gathered_ = gather(operands, n > kMaxInputs ? many_.data() : few_);
+    if (replaced) inv_.replaced = &tensor_of(replaced);
+  }
+  ~Call() { while (n_held_) held(--n_held_).~Tensor(); }
+  bool gathered() const { return gathered_; }
+  Invocation& invocation() { return inv_; }
+
+  void run() {
+    inv_.infer();
+    const bool brief = inv_.device->synchronous && inv_.plan->mode == Plan::kernel;
+    if (brief && inv_.work <= kHeavy) [[likely]] return inv_.run();
+    hold();
+    if (inv_.work <= kHeavy) return inv_.run();
+    py::gil_scoped_release others_run;
+    inv_.run();
+  }
+
+ private:
+  Tensor& held(int i) { return reinterpret_cast<Tensor*>(held_)[i]; }
+
+  // Arrays as they are, Python scalars as host scalars of the arrays' dtype. False: some object is neither.
+  bool gather(PyObject* const* objects, const Tensor** in) {
+    int n_scalars = 0;
+    DType like = DType::none;
+    for (int i = 0; i < n_; ++i) {
+      in[i] = nullptr;
+      if (!objects[i] || objects[i] == Py_None) continue;
+      if (is_array(objects[i])) [[likely]] {
+        in[i] = &tensor_of(objects[i]);
+        if (kind(i) == ParamKind::value) like = like == DType::none ? in[i]->dtype : promote(like, in[i]->dtype).value_or(like);
+      } else if (is_number(objects[i])) {
+        ++n_scalars;
+      } else {
+        return false;
+      }
+    }
+    if (!n_scalars) [[likely]] return true;
+    if (n_scalars > kMaxInputs) throw Error(ErrorKind::type, "[" + op_.spec.name + "] expected arrays, got Python numbers");
+    for (int i = 0; i < n_; ++i) {
+      PyObject* o = objects[i];
+      if (!o || o == Py_None || is_array(o)) continue;
+      const DType t = kind(i) == ParamKind::value ? weak_dtype(o, like) : weak_dtype(o, DType::none);
+      in[i] = new (&held(n_held_)) Tensor(scalar_from(o, t));
+      ++n_held_;
+    }
+    return true;
+  }
+
+  // Before others may run: operands may then be replaced, their values may not.
+  void hold() {
+    if (n_ > kMaxInputs) {
+      for (const Tensor*& t : many_)
+        if (t) t = &many_held_.emplace_back(*t);
+      return;
+    }
+    for (int i = 0; i < n_; ++i) {
+      const Tensor* t = few_[i];
+      if (!t || !t->storage) continue;
+      few_[i] = new (&held(n_held_)) Tensor(*t);
+      ++n_held_;
+      if (t == inv_.replaced) inv_.replaced = few_[i];
+    }
+  }
+
+  ParamKind kind(int operand) const { return op_.operand_kinds[op_.variadic ? 0 : operand]; }
+
+  const Op& op_;
+  const int n_;
+  bool gathered_;
+  Invocation inv_;
+  const Tensor* few_[kMaxInputs];
+  std::vector<const Tensor*> many_;
+  std::deque<Tensor> many_held_;
+  int n_held_ = 0;
+  alignas(Tensor) std::byte held_[2 * kMaxInputs * sizeof(Tensor)];
+};
+
+PyObject* run_in_place(Call& call, PyObject* replaced) {
+  Tensor result;
+  call.invocation().out[0] = &result;
+  call.run();
+  Tensor& target = tensor_of(replaced);
+  if (result.dtype != target.dtype || !result.same_shape(target))
+    call.invocation().fail(result.dtype != target.dtype ? ErrorKind::type : ErrorKind::value,
+                           "an in-place operation keeps dtype and shape: the result would not; write x = x + y");
+  target = std::move(result);
+  return Py_NewRef(replaced);
+}
+
+PyObject* run_tuple(Call& call, uint32_t n_out) {
+  py::tuple results(n_out);
+  for (uint32_t i = 0; i < n_out; ++i) {
+    results[i] = py::reinterpret_steal<py::object>(new_array());
+    call.invocation().out[i] = &tensor_of(PyTuple_GET_ITEM(results.ptr(), i));
+  }
+  call.run();
+  return results.release().ptr();
+}
+}  // namespace
+
+PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced) {
+  PyObject* made = nullptr;
+  try {
+    Call c(op, operands, n, attrs, device, replaced);
+    if (!c.gathered()) return nullptr;
+    if (replaced) [[unlikely]] return run_in_place(c, replaced);
+    if (op.spec.n_out > 1) [[unlikely]] return run_tuple(c, op.spec.n_out);
+    if (!(made = new_array())) return nullptr;
+    c.invocation().out[0] = &tensor_of(made);
+    c.run();
+    return made;
+  } catch (...) {
+    Py_XDECREF(made);
+    set_python_error();
+    return nullptr;
+  }
+}
+
+void set_python_error() {
+  try {
+    throw;
+  } catch (py::error_already_set& e) {
+    e.restore();
+  } catch (const Error& e) {
+    static PyObject* const lost = py::object(lazy("_errors", "DeviceLostError")).release().ptr();
+    PyObject* const types[] = {PyExc_TypeError, PyExc_ValueError, PyExc_IndexError, PyExc_MemoryError,
+                               PyExc_NotImplementedError, lost, PyExc_RuntimeError};
+    PyErr_SetString(types[int(e.kind)], e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+}
+
+// ---- scalars -----------------------------------------------------------------------------------------------------
+namespace {
+bool is_numpy_number(PyObject* o) {
+  const char* name = Py_TYPE(o)->tp_name;
+  return std::strncmp(name, "numpy.", 6) == 0 && std::strcmp(name, "numpy.ndarray") != 0 && PyNumber_Check(o);
+}
+bool is_bool(PyObject* o) { return PyBool_Check(o) || std::strncmp(Py_TYPE(o)->tp_name, "numpy.bool", 10) == 0; }
+}  // namespace
+
+bool is_number(PyObject* o) {
+  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || is_numpy_number(o);
+}
+
+DType weak_dtype(PyObject* o, DType like) {
+  const DType own = is_bool(o) ? DType::b8 : PyIndex_Check(o) ? kDefaultInt : PyComplex_Check(o) ? DType::c64 : kDefaultFloat;
+  return like == DType::none ? own : rules::weak_dtype(like, own);
+}
+
+static Tensor integer_scalar(PyObject* o, DType dtype) {
+  const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(o));
+  if (!number) throw py::error_already_set();
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  uint64_t bits = uint64_t(value);
+  const int width = 8 * info(dtype).bytes;
+  const bool is_signed = info(dtype).kind == DKind::signed_int;
+  bool fits = !overflow && (is_signed ? width == 64 || (value >= -(1LL << (width - 1)) && value < 1LL << (width - 1))
+                                      : value >= 0 && (width == 64 || value < 1LL << width));
+  if (overflow > 0 && dtype == DType::u64) {
+    bits = PyLong_AsUnsignedLongLong(number.ptr());
+    fits = !PyErr_Occurred();
+    if (!fits) PyErr_Clear();
+  }
+  if (!fits) {
+    PyErr_Format(PyExc_OverflowError, "%S does not fit in %s: cast the array to a wider dtype first", number.ptr(), info(dtype).name);
+    throw py::error_already_set();
+  }
+  return host_scalar(dtype, &bits);  // little-endian: the low bytes come first
+}
+
+Tensor scalar_from(PyObject* o, DType dtype) {
+  Tensor t;
+  if (is_integer(dtype)) {
+    t = integer_scalar(o, dtype);
+  } else if (dtype == DType::b8) {
+    const int truth = PyObject_IsTrue(o);
+    if (truth < 0) throw py::error_already_set();
+    const uint8_t value = uint8_t(truth);
+    t = host_scalar(dtype, &value);
+  } else if (is_complex(dtype)) {
+    const Py_complex value = PyComplex_AsCComplex(o);
+    if (PyErr_Occurred()) throw py::error_already_set();
+    const double wide[2] = {value.real, value.imag};
+    t = host_scalar(DType::c128, wide);
+    if (dtype != DType::c128) t = cast_scalar(t, dtype);
+  } else {
+    const double value = PyFloat_AsDouble(o);
+    if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
+    if (dtype == DType::f32) {
+      const float narrow = float(value);
+      t = host_scalar(dtype, &narrow);
+    } else {
+      t = host_scalar(DType::f64, &value);
+      if (dtype != DType::f64) t = cast_scalar(t, dtype);
+    }
+  }
+  t.weak = true;
+  return t;
+}
+}  // namespace dovetail::bindings

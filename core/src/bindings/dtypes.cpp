@@ -1,0 +1,73 @@
+// The DType objects: one per data type, compared by identity, and by value with names and NumPy dtypes.
+#include "bindings/array.hpp"
+
+namespace dovetail::bindings {
+namespace {
+struct PyDType {
+  DType value;
+};
+PyObject* objects[kDTypes];
+
+constexpr const char* kind_name(DKind k) {
+  constexpr const char* names[] = {"bool", "signed integer", "unsigned integer", "real floating", "complex floating"};
+  return names[int(k)];
+}
+
+std::optional<DType> by_name(std::string_view name) {
+  for (int i = 0; i < kDTypes; ++i)
+    if (name == dtype_table[i].name || name == dtype_table[i].brief) return DType(i);
+  return std::nullopt;
+}
+
+std::optional<DType> convert(PyObject* o) {
+  if (py::isinstance<PyDType>(o)) return py::cast<PyDType&>(py::handle(o)).value;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::b8;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return kDefaultInt;
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return kDefaultFloat;
+  if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::c64;
+  py::object name = py::reinterpret_borrow<py::object>(o);
+  if (!PyUnicode_Check(o)) {  // np.dtype has a name; the scalar types np.float32, ml_dtypes.bfloat16 are named so themselves
+    name = py::getattr(o, PyType_Check(o) ? "__name__" : "name", py::none());
+    if (!PyUnicode_Check(name.ptr())) return std::nullopt;
+  }
+  return by_name(std::string(py::str(name)));
+}
+}  // namespace
+
+PyObject* dtype_object(DType t) { return objects[int(t)]; }
+
+DType to_dtype(PyObject* o) {
+  if (const std::optional<DType> t = convert(o)) return *t;
+  std::string known;
+  for (const DTypeInfo& d : dtype_table) known += (known.empty() ? "" : ", ") + std::string(d.name);
+  throw Error(ErrorKind::type, std::string(py::str(py::repr(py::handle(o)))) + " is no dtype: expected one of " + known);
+}
+
+void make_dtypes(py::module_& m) {
+  py::class_<PyDType>(m, "DType", "A data type. Compares equal to its name and to the NumPy dtype of that name.")
+      .def_property_readonly("name", [](const PyDType& d) { return info(d.value).name; })
+      .def_property_readonly("brief", [](const PyDType& d) { return info(d.value).brief; })
+      .def_property_readonly("itemsize", [](const PyDType& d) { return int(info(d.value).bytes); }, "Bytes of one element.")
+      .def_property_readonly("kind", [](const PyDType& d) { return kind_name(info(d.value).kind); })
+      .def("__repr__", [](const PyDType& d) { return std::string("dovetail.") + info(d.value).name; })
+      .def("__str__", [](const PyDType& d) { return info(d.value).name; })
+      .def("__hash__", [](const PyDType& d) { return py::hash(py::str(info(d.value).name)); })
+      .def("__reduce__", [](const PyDType& d) { return py::str(info(d.value).name == std::string("bool") ? "bool" : info(d.value).name); })
+      .def("__eq__", [](const PyDType& d, const py::object& o) {
+        const auto other = convert(o.ptr());
+        return other && *other == d.value;
+      });
+  py::dict all;
+  for (int i = 0; i < kDTypes; ++i) {
+    py::object o = py::cast(PyDType{DType(i)});
+    all[dtype_table[i].name] = o;
+    objects[i] = o.release().ptr();  // one per process
+  }
+  m.attr("dtypes") = all;
+  m.def("promote", [](const py::object& a, const py::object& b) -> py::object {
+    const auto t = promote(to_dtype(a.ptr()), to_dtype(b.ptr()));
+    return t ? py::reinterpret_borrow<py::object>(dtype_object(*t)) : py::none();
+  });
+  m.def("to_dtype", [](const py::object& o) { return py::reinterpret_borrow<py::object>(dtype_object(to_dtype(o.ptr()))); });
+}
+}  // namespace dovetail::bindings

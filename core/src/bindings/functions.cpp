@@ -1,0 +1,172 @@
+// Op objects: `dovetail.add` and every other op, built in or registered later, is one callable type whose signature is
+// data. No wrapper is written or generated per op.
+#include "bindings/array.hpp"
+
+namespace dovetail::bindings {
+namespace {
+constexpr int kMaxParams = kMaxInputs + kMaxAttrs;
+
+struct PyOp {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const Op* op;
+  int n_positional;
+  PyObject* names[kMaxParams];  // interned, as the names at call sites are
+};
+PyTypeObject* op_type;
+
+// What one call gives: an object per parameter, borrowed, and the device of an op that may have no operands.
+struct Bound {
+  PyObject* at[kMaxParams] = {};
+  PyObject* device = nullptr;
+};
+
+[[gnu::cold]] bool refuse(const PyOp& self, const char* format, PyObject* what) {
+  PyErr_Format(PyExc_TypeError, format, self.op->spec.name.c_str(), what);
+  return false;
+}
+
+int position(const PyOp& self, PyObject* key, int n) {
+  for (int i = 0; i < n; ++i)
+    if (self.names[i] == key) return i;
+  for (int i = 0; i < n; ++i)  // a name made at run time is not interned
+    if (PyUnicode_Compare(self.names[i], key) == 0) return i;
+  return -1;
+}
+
+bool bind(const PyOp& self, PyObject* const* args, int nargs, PyObject* kwnames, Bound& bound) {
+  const std::vector<ParamSpec>& params = self.op->spec.params;
+  const int n = int(params.size()), n_keywords = kwnames ? int(PyTuple_GET_SIZE(kwnames)) : 0;
+  if (nargs > self.n_positional) [[unlikely]] {
+    PyErr_Format(PyExc_TypeError, "[%s] takes %d positional arguments, got %d", self.op->spec.name.c_str(), self.n_positional, nargs);
+    return false;
+  }
+  for (int i = 0; i < nargs; ++i) bound.at[i] = args[i];
+  for (int k = 0; k < n_keywords; ++k) {
+    PyObject* key = PyTuple_GET_ITEM(kwnames, k);
+    const int i = position(self, key, n);
+    if (i < 0) {
+      if (PyUnicode_CompareWithASCIIString(key, "device") != 0) return refuse(self, "[%s] got an unexpected keyword argument '%U'", key);
+      bound.device = args[nargs + k];
+      continue;
+    }
+    if (bound.at[i]) return refuse(self, "[%s] got two values for '%U'", key);
+    bound.at[i] = args[nargs + k];
+  }
+  for (int i = 0; i < n; ++i)
+    if (!bound.at[i] && (is_operand(params[i].kind) ? !params[i].optional : params[i].fallback.kind == AttrDefault::required))
+      return refuse(self, "[%s] misses the argument '%U'", self.names[i]);
+  return true;
+}
+
+// An operand that is no array may take the call over: tracers, symbolic values, other libraries' arrays.
+PyObject* divert(PyObject* self, PyObject* const* args, int nargs, PyObject* kwnames, PyObject* const* operands, int n) {
+  static PyObject* const hook = PyUnicode_InternFromString("__dovetail_op__");
+  const Op& op = *reinterpret_cast<PyOp*>(self)->op;
+  for (int i = 0; i < n; ++i) {
+    PyObject* o = operands[i];
+    if (!o || is_array(o) || !PyObject_HasAttr(reinterpret_cast<PyObject*>(Py_TYPE(o)), hook)) continue;
+    const int total = nargs + (kwnames ? int(PyTuple_GET_SIZE(kwnames)) : 0);
+    std::vector<PyObject*> passed{o, self};
+    passed.insert(passed.end(), args, args + total);
+    return PyObject_VectorcallMethod(hook, passed.data(), size_t(nargs) + 2, kwnames);
+  }
+  for (int i = 0; i < n; ++i)
+    if (operands[i] && operands[i] != Py_None && !is_array(operands[i]) && !is_number(operands[i]))
+      return PyErr_Format(PyExc_TypeError, "[%s] expected dovetail arrays or Python numbers, got %s: dovetail.asarray() makes an array",
+                          op.spec.name.c_str(), Py_TYPE(operands[i])->tp_name);
+  return PyErr_Format(PyExc_TypeError, "[%s] expected at least one array: dovetail.asarray() makes one of a number", op.spec.name.c_str());
+}
+
+// The arrays of a variadic operand: any sequence.
+bool spread(const Op& op, PyObject* sequence, std::vector<PyObject*>& operands, py::object& keep) {
+  keep = py::reinterpret_steal<py::object>(PySequence_Fast(sequence, ""));
+  if (!keep) {
+    PyErr_Format(PyExc_TypeError, "[%s] expected a sequence of arrays, got %s", op.spec.name.c_str(), Py_TYPE(sequence)->tp_name);
+    return false;
+  }
+  PyObject** items = PySequence_Fast_ITEMS(keep.ptr());
+  operands.assign(items, items + PySequence_Fast_GET_SIZE(keep.ptr()));
+  if (operands.empty()) PyErr_Format(PyExc_ValueError, "[%s] expected at least one array, got an empty sequence", op.spec.name.c_str());
+  return !operands.empty();
+}
+
+PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const PyOp& self = *reinterpret_cast<PyOp*>(object);
+  const Op& op = *self.op;
+  const int nargs = int(PyVectorcall_NARGS(nargsf));
+  Bound bound;
+  if (!bind(self, args, nargs, kwnames, bound)) return nullptr;
+  Attrs attrs;
+  PyObject* few[kMaxInputs];
+  int n = 0, attr = 0;
+  Device* device = nullptr;
+  std::vector<PyObject*> many;
+  py::object keep;
+  PyObject* const* operands = few;
+  try {
+    for (size_t i = 0; i < op.spec.params.size(); ++i) {
+      const ParamSpec& p = op.spec.params[i];
+      if (p.variadic) {
+        if (!spread(op, bound.at[i], many, keep)) return nullptr;
+        operands = many.data(), n = int(many.size());
+      } else if (is_operand(p.kind)) {
+        few[n++] = bound.at[i];
+      } else {
+        if (bound.at[i]) set_attr(op, attrs, attr, p, bound.at[i]);
+        else set_default(attrs, attr, p);
+        ++attr;
+      }
+    }
+    if (bound.device && n > 0 && bound.device != Py_None)
+      throw Error(ErrorKind::type, "[" + op.spec.name + "] takes no device: it runs where its arrays are");
+    if (n == 0) device = &to_device(bound.device ? bound.device : Py_None);
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+  PyObject* out = call(op, operands, n, attrs, device, nullptr);
+  return out || PyErr_Occurred() ? out : divert(object, args, nargs, kwnames, operands, n);
+}
+
+PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<op %s>", reinterpret_cast<PyOp*>(self)->op->spec.name.c_str()); }
+PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.name.c_str()); }
+PyObject* get_doc(PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.doc.c_str()); }
+
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOp, vectorcall), READONLY, nullptr}, {}};
+PyGetSetDef getters[] = {{"__name__", get_name, nullptr, nullptr, nullptr}, {"__doc__", get_doc, nullptr, nullptr, nullptr}, {}};
+PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}, {Py_tp_members, members}, {Py_tp_getset, getters},
+                       {Py_tp_repr, reinterpret_cast<void*>(repr)}, {}};
+PyType_Spec spec{"dovetail.Op", sizeof(PyOp), 0,
+                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+}  // namespace
+
+void make_op_type(py::module_& m) {
+  op_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(m.ptr(), &spec, nullptr));
+  if (!op_type) throw py::error_already_set();
+  m.attr("Op") = py::handle(reinterpret_cast<PyObject*>(op_type));
+}
+
+py::object op_function(const Op& op) {  // lives as long as the process
+  static auto& functions = *new std::vector<PyOp*>;
+  if (functions.size() <= size_t(op.id)) functions.resize(op.id + 1);
+  PyOp*& self = functions[op.id];
+  if (!self) {
+    self = PyObject_New(PyOp, op_type);
+    if (!self) throw py::error_already_set();
+    self->vectorcall = call_op;
+    self->op = &op;
+    self->n_positional = 0;
+    int i = 0;
+    for (const ParamSpec& p : op.spec.params) {
+      self->names[i++] = PyUnicode_InternFromString(p.name.c_str());
+      if (!p.keyword_only) self->n_positional = i;
+    }
+  }
+  return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(self));
+}
+
+const Op* op_of(PyObject* function) {
+  return Py_IS_TYPE(function, op_type) ? reinterpret_cast<PyOp*>(function)->op : nullptr;
+}
+}  // namespace dovetail::bindings

@@ -1,0 +1,30 @@
+// What the files of dispatch/ share below the level of an op call.
+#pragma once
+#include "dispatch/invocation.hpp"
+
+namespace dovetail {
+// `t` in another dtype; a host scalar stays one.
+Tensor cast(const Tensor& t, DType dtype, Device& device);
+// A row-major copy of `t` on its device.
+Tensor compact(const Tensor& t);
+// A host scalar as a 0-d array on the device.
+Tensor materialise(const Tensor& scalar, Device& device);
+// Copies `from` (of any strides) into the elements that `to` names; same shape and dtype, one device.
+void copy_into(Tensor& to, const Tensor& from);
+// `t` with stride 0 where `shape` repeats it.
+Tensor broadcast_view(const Tensor& t, std::span<const int64_t> shape);
+// A scalar in host memory; its value is read from `bits` of that dtype.
+Tensor host_scalar(DType dtype, const void* bits);
+Tensor cast_scalar(const Tensor& scalar, DType dtype);
+
+// The device of kind cpu that stands in for `other`; nullptr if there is none.
+Device* host_device(const Device& other);
+Tensor to_device(const Tensor& t, Device& device);
+
+void run_kernel(Invocation&);
+void run_view(Invocation&);
+void run_set_slice(Invocation&);
+void run_body(Invocation&);
+void run_via_f32(Invocation&);
+void run_on_host(Invocation&);
+}  // namespace dovetail

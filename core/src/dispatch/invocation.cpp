@@ -1,0 +1,133 @@
+#include "dispatch/invocation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "dispatch/execute.hpp"
+#include "rules/rules.hpp"
+#include "text.hpp"
+
+namespace dovetail {
+Attrs& Attrs::operator=(const Attrs& o) {
+  std::copy(std::begin(o.at), std::end(o.at), at);
+  std::copy(o.ints, o.ints + o.n_ints, ints);
+  n_ints = o.n_ints;
+  for (dvt_attr& a : at)
+    if (a.kind == DVT_A_I64S && a.v.is >= o.ints && a.v.is < o.ints + std::size(o.ints)) a.v.is = ints + (a.v.is - o.ints);
+  return *this;
+}
+
+int64_t* Attrs::room(int n) {
+  if (n_ints + n > int(std::size(ints))) return nullptr;
+  return ints + std::exchange(n_ints, n_ints + n);
+}
+
+void Attrs::set_ints(int i, std::span<const int64_t> values) {
+  int64_t* to = room(int(values.size()));
+  if (!to) throw Error(ErrorKind::value, "attributes with more than " + std::to_string(std::size(ints)) + " integers in all");
+  std::copy(values.begin(), values.end(), to);
+  at[i] = {DVT_A_I64S, uint32_t(values.size()), {.is = to}};
+}
+
+Attrs default_attrs(const Op& op) {
+  Attrs attrs;
+  int i = 0;
+  for (const ParamSpec& p : op.spec.params)
+    if (!is_operand(p.kind)) set_default(attrs, i++, p);
+  return attrs;
+}
+
+void set_default(Attrs& attrs, int i, const ParamSpec& p) {
+  const AttrDefault& d = p.fallback;
+  dvt_attr& a = attrs.at[i];
+  switch (d.kind) {
+    case AttrDefault::required:
+    case AttrDefault::none: a = {DVT_A_NONE, 0, {.raw = 0}}; break;
+    case AttrDefault::i64:
+      if (p.kind == ParamKind::i64s) attrs.set_ints(i, {&d.i, 1});
+      else if (p.kind == ParamKind::f64) a = {DVT_A_F64, 1, {.f = double(d.i)}};
+      else a = {DVT_A_I64, 1, {.i = d.i}};
+      break;
+    case AttrDefault::f64: a = {DVT_A_F64, 1, {.f = d.f}}; break;
+    case AttrDefault::boolean: a = {DVT_A_BOOL, 1, {.i = d.i}}; break;
+    case AttrDefault::str: a = {DVT_A_STR, uint32_t(d.s.size()), {.s = d.s.c_str()}}; break;
+    case AttrDefault::i64s: attrs.set_ints(i, d.is); break;
+  }
+}
+
+void DTypeQuery::fail(const std::string& why) const { throw Error(ErrorKind::type, "[" + op.spec.name + "] " + why); }
+
+void Invocation::fail(ErrorKind kind, const std::string& why) const {
+  throw Error(kind, "[" + op.spec.name + "] " + why);
+}
+
+Tensor& Invocation::output(int i, std::span<const int64_t> shape) {
+  Tensor& t = *out[i];
+  t.set_type(plan->result[i], device);
+  try {
+    t.set_shape(shape);
+  } catch (const Error& e) {
+    fail(e.kind, e.what());
+  }
+  return t;
+}
+
+namespace {
+[[noreturn]] void wrong_device(const Invocation& inv, const Tensor& t) {
+  inv.fail("arrays on " + inv.device->name + " and " + t.device->name +
+           ": expected one device; bring one over with .to_device()");
+}
+
+// Four bits per operand, none where it is not given, and four for the dtype attribute.
+uint64_t dtype_key(const Invocation& inv) {
+  const Op& op = inv.op;
+  uint64_t key = 0;
+  if (op.variadic) [[unlikely]] {
+    key = uint64_t(rules::promoted(inv)) | 0xF0;
+  } else {
+    for (int i = 0; i < inv.n_in; ++i) key = key << 4 | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
+  }
+  if (op.keyed_by_attrs) key = key << 4 | uint64_t(rules::given_dtype(inv));
+  return key;
+}
+}  // namespace
+
+void Invocation::infer() {
+  for (int i = 0; i < n_in; ++i) {
+    const Tensor* t = in[i];
+    if (!t || !t->device || t->device == device) [[likely]] continue;
+    if (device) wrong_device(*this, *t);
+    device = t->device;
+  }
+  if (!device) [[unlikely]] fail("expected an array among the operands, or a device");
+  plan = &op.plan(*device, dtype_key(*this), *this);
+  op.shape(*this);
+  if (replaced) [[unlikely]]
+    in_place = replaced->storage && replaced->dense && replaced->dtype == plan->result[0] && replaced->same_shape(*out[0]) &&
+               replaced->storage->refs.load(std::memory_order_acquire) == 1;
+}
+
+void Invocation::infer_abstract(Plan& made) {
+  plan = &made;
+  rules::infer_dtypes(*this, made.compute, made.result);
+  op.shape(*this);
+}
+
+void Invocation::run() {
+  switch (plan->mode) {
+    case Plan::kernel: return run_kernel(*this);
+    case Plan::view: return run_view(*this);
+    case Plan::set_slice: return run_set_slice(*this);
+    case Plan::body: return run_body(*this);
+    case Plan::via_f32: return run_via_f32(*this);
+    case Plan::host_fallback: return run_on_host(*this);
+  }
+}
+
+void call(const Op& op, Device* device, const Tensor* const* in, int n_in, Attrs& attrs, Tensor* out) {
+  Invocation inv{.op = op, .device = device, .in = in, .n_in = n_in, .attrs = attrs};
+  for (uint32_t i = 0; i < op.spec.n_out; ++i) inv.out[i] = &out[i];
+  inv.infer();
+  inv.run();
+}
+}  // namespace dovetail

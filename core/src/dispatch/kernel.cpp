@@ -1,0 +1,267 @@
+// One call of a device's kernel: operands cast and laid out as the row wants them, outputs, workspace, run.
+#include <algorithm>
+#include <new>
+
+#include "dispatch/execute.hpp"
+#include "text.hpp"
+
+namespace dovetail {
+namespace {
+// Tensors made for one call: casts, compact copies, materialised scalars.
+class Temporaries {
+ public:
+  ~Temporaries() { while (n_) at(--n_).~Tensor(); }
+  const Tensor* keep(Tensor&& t) { return new (&at(n_++)) Tensor(std::move(t)); }
+
+ private:
+  Tensor& at(int i) { return reinterpret_cast<Tensor*>(bytes_)[i]; }
+  alignas(Tensor) std::byte bytes_[3 * kMaxInputs * sizeof(Tensor)];  // an operand is made over at most three times
+  int n_ = 0;
+};
+
+constexpr int kMaxOperands = kMaxInputs + kMaxOutputs;
+int64_t no_strides[1] = {0};
+int64_t unit_strides[1] = {1};
+
+class KernelCall {
+ public:
+  explicit KernelCall(Invocation& inv) : inv_(inv), n_in_(inv.n_in), n_out_(inv.op.spec.n_out) {
+    for (int i = 0; i < n_in_; ++i) {
+      operand_[i] = inv.in[i];
+      const DType compute = inv.plan->compute[inv.op.variadic ? 0 : i];
+      if (operand_[i] && operand_[i]->dtype != compute) [[unlikely]] replace(i, cast(*operand_[i], compute, *inv.device));
+    }
+  }
+
+  void run() {
+    const dvt_kernel* row = inv_.plan->rows[0];
+    if (!inv_.plan->simple) [[unlikely]] {
+      row = choose();
+      if (!row) return run_body(inv_);  // choose() has checked that there is one
+    }
+    Stream& stream = current_stream(*inv_.device);
+    allocate_outputs(*row, stream);
+    if (inv_.out[0]->numel == 0 && all_empty()) return;
+    meet_flags(*row);
+    if (inv_.op.elementwise) lay_out_elementwise(*row);
+    else lay_out_as_given(*row);
+    launch(*row, stream);
+  }
+
+ private:
+  // A variadic row describes its operands by one.
+  static const dvt_operand& wanted(const dvt_kernel& row, uint32_t i) { return row.operands[std::min(i, row.n_in - 1)]; }
+  void replace(int i, Tensor&& t) { operand_[i] = temporaries_.keep(std::move(t)); }
+
+  bool all_empty() const {
+    return std::all_of(inv_.out, inv_.out + n_out_, [](const Tensor* t) { return t->numel == 0; });
+  }
+
+  void allocate_outputs(const dvt_kernel& row, Stream& stream) {
+    for (uint32_t i = 0; i < n_out_; ++i) {
+      Tensor& out = *inv_.out[i];
+      if (i == 0 && inv_.in_place && takes_over(row)) {
+        retain(inv_.replaced->storage);
+        out.own(inv_.replaced->storage);
+        out.view.data = inv_.replaced->view.data;
+      } else {
+        out.own(allocate(*inv_.device, inv_.device->index, stream, out.bytes()));
+      }
+    }
+  }
+
+  // May output 0 lie where the replaced operand lies?
+  bool takes_over(const dvt_kernel& row) const {
+    for (int i = 0; i < n_in_; ++i)
+      if (operand_[i] == inv_.replaced && !(wanted(row, i).flags & DVT_O_ALIAS)) return false;
+    return std::find(operand_, operand_ + n_in_, inv_.replaced) != operand_ + n_in_;
+  }
+
+  // Host scalars and strides that the row does not take.
+  void meet_flags(const dvt_kernel& row) {
+    for (int i = 0; i < n_in_; ++i) {
+      const Tensor* t = operand_[i];
+      if (!t) continue;
+      const dvt_operand& wants = wanted(row, i);
+      if (!t->device && !(wants.flags & DVT_O_HOST_SCALAR)) [[unlikely]]
+        replace(i, materialise(*t, *inv_.device));
+      if (wants.flags & DVT_O_STRIDED) [[likely]] continue;
+      t = operand_[i];
+      if (inv_.op.elementwise) {
+        if (t->device && !(t->dense && t->same_shape(*inv_.out[0]))) replace(i, compact(broadcast_view(*t, inv_.out[0]->shape())));
+      } else if (!t->dense) {
+        replace(i, compact(*t));
+      }
+    }
+    for (int i = 0; i < n_in_; ++i) {  // alignment beyond that of an element
+      const Tensor* t = operand_[i];
+      const int log2 = wanted(row, i).align_log2;
+      if (t && log2 && reinterpret_cast<uintptr_t>(t->view.data) & ((uintptr_t{1} << log2) - 1)) replace(i, compact(*t));
+    }
+  }
+
+  void lay_out_as_given(const dvt_kernel&) {
+    for (int i = 0; i < n_in_; ++i) in_[i] = operand_[i] ? &operand_[i]->view : nullptr;
+    for (uint32_t i = 0; i < n_out_; ++i) out_[i] = &inv_.out[i]->view;
+  }
+
+  void set_view(DLTensor& view, const Tensor& t, int rank, int64_t* shape, int64_t* strides) {
+    view = {t.view.data, t.view.device, rank, t.view.dtype, shape, strides, 0};
+  }
+
+  // Row-major operands of the output's shape and single elements become one axis.
+  void lay_out_elementwise(const dvt_kernel& row) {
+    const Tensor& out = *inv_.out[0];
+    flat_shape_ = int64_t(out.numel);
+    for (int i = 0; i < n_in_; ++i) {
+      const Tensor* t = operand_[i];
+      in_[i] = nullptr;
+      if (!t) continue;
+      if (t->dense && t->same_shape(out)) set_view(view_[i], *t, 1, &flat_shape_, unit_strides);
+      else if (!t->device) set_view(view_[i], *t, 0, &flat_shape_, no_strides);
+      else if (t->numel == 1) set_view(view_[i], *t, 1, &flat_shape_, no_strides);
+      else return lay_out_broadcast(row);
+      in_[i] = &view_[i];
+    }
+    for (uint32_t i = 0; i < n_out_; ++i) {
+      set_view(view_[kMaxInputs + i], *inv_.out[i], 1, &flat_shape_, unit_strides);
+      out_[i] = &view_[kMaxInputs + i];
+    }
+  }
+
+  // The general case: strides for the output's axes, 0 where an operand repeats; neighbouring axes that every operand
+  // walks through in one go are merged.
+  void lay_out_broadcast(const dvt_kernel&) {
+    const Tensor* all[kMaxOperands];
+    DLTensor* views[kMaxOperands];
+    int n = 0;
+    for (int i = 0; i < n_in_; ++i) {
+      in_[i] = operand_[i] ? &view_[i] : nullptr;
+      if (operand_[i] && !operand_[i]->device) set_view(view_[i], *operand_[i], 0, &flat_shape_, no_strides);
+      else if (operand_[i]) all[n] = operand_[i], views[n++] = &view_[i];
+    }
+    for (uint32_t i = 0; i < n_out_; ++i) {
+      out_[i] = &view_[kMaxInputs + i];
+      all[n] = inv_.out[i], views[n++] = &view_[kMaxInputs + i];
+    }
+    const Tensor& out = *inv_.out[0];
+    int rank = 0;  // of the merged axes, which grow from the back of the arrays
+    int64_t* shape = shape_ + DVT_MAX_NDIM;
+    auto stride_of = [&](const Tensor& t, int axis) {
+      const int own = axis - (out.rank() - t.rank());
+      return own < 0 || t.size(own) == 1 ? 0 : t.stride(own);
+    };
+    for (int axis = out.rank() - 1; axis >= 0; --axis) {
+      const int64_t size = out.size(axis);
+      if (size == 1) continue;
+      bool merge = rank > 0;
+      for (int k = 0; merge && k < n; ++k)
+        merge = stride_of(*all[k], axis) == strides_[k][DVT_MAX_NDIM - rank] * *shape;
+      if (merge) {
+        *shape *= size;
+        continue;
+      }
+      ++rank, *--shape = size;
+      for (int k = 0; k < n; ++k) strides_[k][DVT_MAX_NDIM - rank] = stride_of(*all[k], axis);
+    }
+    if (rank == 0) {
+      rank = 1, *--shape = 1;
+      for (int k = 0; k < n; ++k) strides_[k][DVT_MAX_NDIM - 1] = 0;
+      for (uint32_t k = n - n_out_; k < uint32_t(n); ++k) strides_[k][DVT_MAX_NDIM - 1] = 1;
+    }
+    for (int k = 0; k < n; ++k) set_view(*views[k], *all[k], rank, shape, &strides_[k][DVT_MAX_NDIM - rank]);
+  }
+
+  dvt_call make_call(const dvt_device*) const {
+    return {.struct_size = sizeof(dvt_call), .n_in = uint32_t(n_in_), .n_out = n_out_, .n_attr = uint32_t(inv_.op.n_attr),
+            .in = in_, .out = out_, .attr = inv_.attrs.at, .workspace = nullptr, .workspace_size = 0,
+            .stream = nullptr, .correlation_id = 0, .packed = nullptr};
+  }
+
+  // Attributes newer than the row are at their defaults?
+  bool old_enough(const dvt_kernel& row) const {
+    if (row.op_version == inv_.op.spec.version) return true;
+    const Attrs defaults = default_attrs(inv_.op);
+    int i = 0;
+    for (const ParamSpec& p : inv_.op.spec.params) {
+      if (is_operand(p.kind)) continue;
+      const dvt_attr &a = inv_.attrs.at[i], &d = defaults.at[i];
+      ++i;
+      if (p.since > row.op_version && (a.kind != d.kind || a.v.raw != d.v.raw)) return false;
+    }
+    return true;
+  }
+
+  // The first row that would serve the call; a body where none does (nullptr).
+  const dvt_kernel* choose() {
+    const char* reason = "no row of its table serves these attributes";
+    const dvt_kernel* after_copy = nullptr;
+    uint64_t need_compact = 0;
+    for (const dvt_kernel* row : inv_.plan->rows) {
+      if (!old_enough(*row)) continue;
+      if (!row->query) return row;
+      lay_out_as_given(*row);
+      const dvt_call call = make_call(inv_.device->handle);
+      dvt_answer answer{};
+      answer.struct_size = sizeof answer;
+      const dvt_status status = row->query(inv_.device->handle, &call, &answer);
+      workspace_ = answer.workspace;
+      if (status == DVT_OK) return row;
+      if (status != DVT_UNSUPPORTED) throw_status(status, "[" + inv_.op.spec.name + "]");
+      if (answer.reason) reason = answer.reason;
+      if (answer.need_compact && !after_copy) after_copy = row, need_compact = answer.need_compact;
+    }
+    if (after_copy) {
+      for (int i = 0; i < n_in_; ++i)
+        if (need_compact >> i & 1 && operand_[i] && !operand_[i]->dense) replace(i, compact(*operand_[i]));
+      return after_copy;
+    }
+    if (inv_.op.spec.flags & op_has_body) return nullptr;
+    inv_.fail(ErrorKind::not_implemented, "not supported on " + inv_.device->name + ": " + reason);
+  }
+
+  void launch(const dvt_kernel& row, Stream& stream) {
+    Device& device = *inv_.device;
+    dvt_call call = make_call(device.handle);
+    std::unique_lock<std::mutex> lock;
+    Storage* workspace = nullptr;
+    if (workspace_) {
+      workspace = allocate(device, device.index, stream, workspace_);
+      call.workspace = workspace->data, call.workspace_size = workspace_;
+    }
+    if (!device.synchronous) [[unlikely]] {
+      for (int i = 0; i < n_in_; ++i)
+        if (operand_[i] && operand_[i]->storage) use(*operand_[i]->storage, stream, false);
+      for (uint32_t i = 0; i < n_out_; ++i) use(*inv_.out[i]->storage, stream, true);
+      lock = stream.lock();
+      call.stream = stream.handle;
+      call.correlation_id = stream.correlate(inv_.op);
+    }
+    const dvt_status status = row.run(device.handle, &call);
+    if (workspace) release(workspace);
+    if (status != DVT_OK) [[unlikely]] throw_status(status, "[" + inv_.op.spec.name + "]");
+  }
+
+  Invocation& inv_;
+  const int n_in_;
+  const uint32_t n_out_;
+  const Tensor* operand_[kMaxInputs];
+  Temporaries temporaries_;
+  uint64_t workspace_ = 0;
+  const DLTensor* in_[kMaxInputs];
+  const DLTensor* out_[kMaxOutputs];
+  DLTensor view_[kMaxOperands];
+  int64_t flat_shape_;
+  int64_t shape_[DVT_MAX_NDIM];
+  int64_t strides_[kMaxOperands][DVT_MAX_NDIM];
+};
+}  // namespace
+
+void run_kernel(Invocation& inv) {
+  if (inv.n_in > kMaxInputs) [[unlikely]] {
+    if (inv.op.spec.flags & op_has_body) return run_body(inv);
+    inv.fail("more than " + std::to_string(kMaxInputs) + " arrays: expected fewer, as the op has no body");
+  }
+  KernelCall(inv).run();
+}
+}  // namespace dovetail

@@ -1,0 +1,215 @@
+#include "dispatch/program.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+
+#include "dispatch/execute.hpp"
+#include "rules/rules.hpp"
+
+namespace dovetail {
+BodyTracer body_tracer = nullptr;
+
+int ProgramBuilder::input(const Tensor& like, DType dtype) {
+  Tensor t;
+  t.set_type(dtype, nullptr);
+  t.set_shape(like.shape());
+  program_->values.push_back(std::move(t));
+  program_->inputs.push_back(int(program_->values.size()) - 1);
+  return program_->inputs.back();
+}
+
+int ProgramBuilder::constant(const Tensor& host_scalar) {
+  program_->values.push_back(host_scalar);
+  return int(program_->values.size()) - 1;
+}
+
+void ProgramBuilder::own(Attrs& attrs) {
+  for (dvt_attr& a : attrs.at) {
+    if (a.kind == DVT_A_STR)
+      a.v.s = program_->strings.emplace_back(a.v.s, a.count).c_str();
+    else if (a.kind == DVT_A_I64S && (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints)))
+      a.v.is = program_->int_lists.emplace_back(a.v.is, a.v.is + a.count).data();
+  }
+}
+
+int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& attrs) {
+  Program::Node node{.op = &op, .in = in, .out = {}, .attrs = attrs, .work = 0, .dies = {}};
+  std::vector<const Tensor*> operands;
+  for (int i : in) operands.push_back(i < 0 ? nullptr : &program_->values.at(i));
+  std::vector<Tensor> made(op.spec.n_out);
+  Invocation inv{.op = op, .device = nullptr, .in = operands.data(), .n_in = int(operands.size()), .attrs = node.attrs};
+  for (size_t i = 0; i < made.size(); ++i) inv.out[i] = &made[i];
+  Plan plan;
+  inv.infer_abstract(plan);
+  node.work = inv.work;
+  own(node.attrs);
+  for (Tensor& t : made) {
+    node.out.push_back(int(program_->values.size()));
+    program_->values.push_back(std::move(t));
+  }
+  program_->nodes.push_back(std::move(node));
+  return program_->nodes.back().out[0];
+}
+
+// Says for every node which values end with it, and whose memory the result may take.
+static void plan_lifetimes(Program& p) {
+  std::vector<bool> needed(p.values.size(), false);
+  for (int v : p.outputs) needed[v] = true;
+  for (int v : p.inputs) needed[v] = true;  // the caller's
+  for (auto node = p.nodes.rbegin(); node != p.nodes.rend(); ++node) {
+    for (int v : node->in) {
+      if (v < 0 || needed[v]) continue;
+      needed[v] = true;
+      node->dies.push_back(v);
+    }
+    for (int v : node->out)
+      if (!needed[v]) node->dies.push_back(v);  // an output nobody looks at
+    const Tensor& out = p.values[node->out[0]];
+    for (int v : node->in)
+      if (node->donor < 0 && v >= 0 && std::count(node->dies.begin(), node->dies.end(), v) &&
+          p.values[v].dtype == out.dtype && p.values[v].same_shape(out))
+        node->donor = v;
+  }
+}
+
+std::shared_ptr<const Program> ProgramBuilder::finish(const std::vector<int>& outputs) {
+  program_->outputs = outputs;
+  plan_lifetimes(*program_);
+  return std::move(program_);
+}
+
+namespace {
+void replay_node(const Program::Node& node, std::vector<Tensor>& values, Device& device) {
+  const Tensor* few[kMaxInputs];
+  std::vector<const Tensor*> many;
+  const Tensor** in = few;
+  if (node.in.size() > kMaxInputs) many.resize(node.in.size()), in = many.data();
+  for (size_t i = 0; i < node.in.size(); ++i) in[i] = node.in[i] < 0 ? nullptr : &values[node.in[i]];
+  Attrs attrs = node.attrs;
+  Tensor made[kMaxOutputs];
+  Invocation inv{.op = *node.op, .device = &device, .in = in, .n_in = int(node.in.size()), .attrs = attrs};
+  for (size_t i = 0; i < node.out.size(); ++i) inv.out[i] = &made[i];
+  if (node.donor >= 0) inv.replaced = &values[node.donor];
+  inv.infer();
+  inv.run();
+  for (size_t i = 0; i < node.out.size(); ++i) values[node.out[i]] = std::move(made[i]);
+  for (int v : node.dies) values[v] = Tensor();
+}
+}  // namespace
+
+void replay(const Program& p, const Tensor* const* in, Tensor* const* out, Device& device) {
+  std::vector<Tensor> values(p.values.size());
+  for (size_t i = 0; i < p.inputs.size(); ++i) values[p.inputs[i]] = *in[i];
+  for (size_t i = 0; i < values.size(); ++i)
+    if (p.values[i].view.data) values[i] = p.values[i];  // a constant
+  for (const Program::Node& node : p.nodes) replay_node(node, values, device);
+  for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[p.outputs[i]];
+}
+
+// ---- programs by signature ---------------------------------------------------------------------------------------
+namespace {
+struct Cache {
+  static constexpr size_t kMost = 1024;  // signatures of one op
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<const Program>> programs;
+};
+
+Cache& cache_of(const Op& op) {
+  static std::mutex mutex;
+  static auto& caches = *new std::unordered_map<const Op*, std::unique_ptr<Cache>>;
+  std::lock_guard lock(mutex);
+  auto& cache = caches[&op];
+  if (!cache) cache = std::make_unique<Cache>();
+  return *cache;
+}
+
+template <class T> void append(std::string& key, const T& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); }
+
+// Everything that a body may look at: dtypes, shapes, attributes.
+std::string signature(const Invocation& inv, const DType* dtypes) {
+  std::string key;
+  for (int i = 0; i < inv.n_in; ++i) {
+    const Tensor* t = inv.in[i];
+    key.push_back(char(t ? dtypes[i] : DType::none));
+    key.push_back(char(t ? t->rank() : -1));
+    if (t) key.append(reinterpret_cast<const char*>(t->dims), sizeof(int64_t) * t->rank());
+  }
+  for (int i = 0; i < inv.op.n_attr; ++i) {
+    const dvt_attr& a = inv.attrs.at[i];
+    append(key, a.kind), append(key, a.count);
+    if (a.kind == DVT_A_I64S) key.append(reinterpret_cast<const char*>(a.v.is), sizeof(int64_t) * a.count);
+    else if (a.kind == DVT_A_F64S) key.append(reinterpret_cast<const char*>(a.v.fs), sizeof(double) * a.count);
+    else if (a.kind == DVT_A_STR) key.append(a.v.s, a.count);
+    else append(key, a.v.raw);
+  }
+  return key;
+}
+
+std::shared_ptr<const Program> program_for(const Invocation& inv, const DType* dtypes) {
+  Cache& cache = cache_of(inv.op);
+  std::string key = signature(inv, dtypes);
+  {
+    std::lock_guard lock(cache.mutex);
+    if (auto found = cache.programs.find(key); found != cache.programs.end()) return found->second;
+  }
+  if (!body_tracer) inv.fail(ErrorKind::not_implemented, "has only a body, and nothing in this process can trace one");
+  std::shared_ptr<const Program> made = body_tracer(inv, dtypes);  // takes the GIL: no lock is held
+  std::lock_guard lock(cache.mutex);
+  if (cache.programs.size() >= Cache::kMost) cache.programs.clear();
+  return cache.programs.try_emplace(std::move(key), std::move(made)).first->second;
+}
+
+DType working(DType t, const Op& op) { return t != DType::none && is_half(t) && op.spec.flags & op_half_in_f32 ? DType::f32 : t; }
+}  // namespace
+
+void run_body(Invocation& inv) {
+  std::vector<DType> dtypes(inv.n_in, DType::none);
+  std::vector<Tensor> casts;
+  casts.reserve(inv.n_in);
+  std::vector<const Tensor*> in, given;
+  for (int i = 0; i < inv.n_in; ++i) {
+    const Tensor* t = inv.in[i];
+    if (t) {
+      dtypes[i] = working(inv.plan->compute[inv.op.variadic ? 0 : i], inv.op);
+      if (t->dtype != dtypes[i]) t = &casts.emplace_back(cast(*t, dtypes[i], *inv.device));
+      given.push_back(t);
+    }
+    in.push_back(t);
+  }
+  Invocation traced = inv;
+  traced.in = in.data();
+  const auto program = program_for(traced, dtypes.data());
+  replay(*program, given.data(), inv.out, *inv.device);
+  for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) {
+    Tensor& out = *inv.out[i];
+    if (!out.device) out = materialise(out, *inv.device);  // a constant
+    if (out.dtype == inv.plan->result[i]) continue;
+    if (!is_half(inv.plan->result[i]))
+      inv.fail(ErrorKind::runtime, std::string("its body gives ") + info(out.dtype).name + ", its dtype rule says " +
+                                       info(inv.plan->result[i]).name);
+    out = cast(out, inv.plan->result[i], *inv.device);
+  }
+}
+
+// A primitive that the device has in float32: operands up, result down.
+void run_via_f32(Invocation& inv) {
+  std::vector<Tensor> casts;
+  casts.reserve(inv.n_in);
+  std::vector<const Tensor*> in;
+  for (int i = 0; i < inv.n_in; ++i) {
+    const Tensor* t = inv.in[i];
+    const DType want = t ? working(inv.plan->compute[i], inv.op) : DType::none;
+    if (t && t->dtype != want) t = &casts.emplace_back(cast(*t, want, *inv.device));
+    in.push_back(t);
+  }
+  Attrs attrs = inv.attrs;
+  if (inv.op.dtype_attr >= 0 && attrs.given(inv.op.dtype_attr)) {
+    dvt_attr& a = attrs.at[inv.op.dtype_attr];
+    a.v.dt = info(working(attrs.dtype(inv.op.dtype_attr), inv.op)).dl;
+  }
+  Tensor wide[kMaxOutputs];
+  call(inv.op, inv.device, in.data(), inv.n_in, attrs, wide);
+  for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) *inv.out[i] = cast(wide[i], inv.plan->result[i], *inv.device);
+}
+}  // namespace dovetail

@@ -1,0 +1,228 @@
+// Ops by name, kernel rows by device and name, and the plans made from both.
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "dispatch/invocation.hpp"
+#include "rules/rules.hpp"
+#include "text.hpp"
+
+namespace dovetail {
+namespace {
+const OpSpec builtin[] = {
+#include "ops.inc"
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::deque<Op> ops;
+  std::unordered_map<std::string, Op*> by_name;
+  // Rows by device and kernel name; those added at run time come first.
+  std::map<std::pair<int, std::string>, std::vector<const dvt_kernel*>> added;
+  std::unordered_map<const Backend*, std::unordered_map<std::string, std::vector<const dvt_kernel*>>> rows;
+};
+
+void add(Registry&, OpSpec);
+
+Registry& registry() {
+  static Registry* const r = [] {  // never destroyed: plans are used until the process ends
+    auto* made = new Registry;
+    for (const OpSpec& spec : builtin) add(*made, spec);
+    return made;
+  }();
+  return *r;
+}
+
+[[noreturn]] void refuse(const OpSpec& spec, const std::string& why) {
+  throw Error(ErrorKind::value, "[register_op] op '" + spec.name + "': " + why);
+}
+
+void check_params(const OpSpec& spec, Op& op) {
+  for (const ParamSpec& p : spec.params) {
+    if (p.name.empty()) refuse(spec, "a parameter has no name");
+    if (std::count_if(spec.params.begin(), spec.params.end(), [&](auto& q) { return q.name == p.name; }) > 1)
+      refuse(spec, "two parameters are called '" + p.name + "'");
+    if (is_operand(p.kind)) {
+      if (op.variadic) refuse(spec, "'" + p.name + "' follows a variadic operand, which must be the last");
+      if (op.n_in == kMaxInputs) refuse(spec, "more than " + std::to_string(kMaxInputs) + " operands");
+      op.operand_kinds[op.n_in++] = p.kind;
+      op.variadic = p.variadic;
+    } else {
+      if (p.kind == ParamKind::dtype) op.dtype_attr = op.n_attr;
+      op.keyed_by_attrs |= p.kind == ParamKind::dtype || p.kind == ParamKind::scalar;
+      op.n_attr += 1;
+    }
+  }
+  if (op.n_attr > kMaxAttrs) refuse(spec, "more than " + std::to_string(kMaxAttrs) + " attributes");
+  if (spec.n_out < 1 || spec.n_out > kMaxOutputs) refuse(spec, "1 to " + std::to_string(kMaxOutputs) + " outputs");
+}
+
+void add(Registry& r, OpSpec spec) {
+  if (spec.name.empty()) refuse(spec, "has no name");
+  if (r.by_name.count(spec.name)) refuse(spec, "is registered already: choose a name with your own prefix, as 'acme.foo'");
+  Op& op = r.ops.emplace_back();
+  try {
+    check_params(spec, op);
+    const rules::NamedShapeRule& shape = rules::shape_rule(spec.shape);
+    op.shape = shape.rule;
+    op.elementwise = shape.elementwise;
+    op.dtype = rules::dtype_rule(spec.dtype).rule;
+  } catch (...) {
+    r.ops.pop_back();
+    throw;
+  }
+  op.kernel_name = spec.name.find('.') == std::string::npos ? "dvt." + spec.name : spec.name;
+  op.id = int(r.ops.size()) - 1;
+  op.spec = std::move(spec);
+  r.by_name[op.spec.name] = &op;
+}
+}  // namespace
+
+Op& register_op(OpSpec spec) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  const std::string name = spec.name;
+  add(r, std::move(spec));
+  return *r.by_name.at(name);
+}
+
+const Op* find_op(const std::string& name) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  auto found = r.by_name.find(name);
+  return found == r.by_name.end() ? nullptr : found->second;
+}
+
+const Op& op(const std::string& name) {
+  if (const Op* found = find_op(name)) return *found;
+  std::vector<std::string> known;
+  for (const Op* o : all_ops()) known.push_back(o->spec.name);
+  throw Error(ErrorKind::value, "there is no op '" + name + "'" + did_you_mean(name, known));
+}
+
+std::vector<const Op*> all_ops() {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  std::vector<const Op*> ops;
+  for (const Op& o : r.ops) ops.push_back(&o);
+  return ops;
+}
+
+std::vector<const dvt_kernel*> kernel_rows(const Device& device, const std::string& name) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  auto [entry, fresh] = r.rows.try_emplace(device.backend);
+  if (fresh)
+    for (uint64_t i = 0; i < device.backend->table->n_kernels; ++i) {
+      const dvt_kernel* row = device.backend->table->kernels[i];
+      entry->second[row->op].push_back(row);
+    }
+  std::vector<const dvt_kernel*> rows;
+  if (auto own = r.added.find({device.index, name}); own != r.added.end()) rows = own->second;
+  if (auto own = entry->second.find(name); own != entry->second.end())
+    rows.insert(rows.end(), own->second.begin(), own->second.end());
+  return rows;
+}
+
+void add_kernel(Device& device, const dvt_kernel* row) {
+  {
+    Registry& r = registry();
+    std::lock_guard lock(r.mutex);
+    auto& rows = r.added[{device.index, row->op}];
+    rows.insert(rows.begin(), row);
+  }
+  forget_plans();
+}
+
+// ---- plans -------------------------------------------------------------------------------------------------------
+namespace {
+std::mutex plan_mutex;
+
+bool matches(DLDataType row, DType t) {
+  const DLDataType dl = info(t).dl;
+  return row == dl || (row.code == DVT_ANY && (row.bits == 0 || row.bits == dl.bits));
+}
+
+// Does the row take operands of the plan's dtypes? Operands not given match any.
+bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t given) {
+  const uint32_t n_out = op.spec.n_out, n_in = op.n_in;
+  if (row.op_version > op.spec.version || row.n_in != n_in || row.n_out != n_out) return false;
+  for (uint32_t i = 0; i < n_in; ++i)
+    if (given >> i & 1 ? !matches(row.operands[i].dtype, plan.compute[i]) : !(row.operands[i].flags & DVT_O_OPTIONAL))
+      return false;
+  for (uint32_t i = 0; i < n_out; ++i)
+    if (!matches(row.operands[n_in + i].dtype, plan.result[i])) return false;
+  return true;
+}
+
+std::string dtype_list(const Plan& plan, uint64_t given, int n_in) {
+  std::string text;
+  for (int i = 0; i < n_in; ++i)
+    if (given >> i & 1) text += (text.empty() ? "" : ", ") + std::string(info(plan.compute[i]).name);
+  return text.empty() ? info(plan.result[0]).name : text;
+}
+
+[[noreturn]] void unsupported(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
+  std::string why = "[" + op.spec.name + "] " + dtype_list(plan, given, op.n_in) + " is not supported on " +
+                    device.name + ": the device has no kernel for it and the op no body";
+  if (device.props.kind != DVT_KIND_CPU)
+    why += "; dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype";
+  throw Error(ErrorKind::not_implemented, why);
+}
+
+Plan::Mode choose_mode(const Op& op, const Device& device, Plan& plan, uint64_t given) {
+  if (op.spec.name == "set_slice") return Plan::set_slice;
+  if (op.spec.flags & op_view) return Plan::view;
+  for (const dvt_kernel* row : kernel_rows(device, op.kernel_name))
+    if (serves(*row, op, plan, given)) plan.rows.push_back(row);
+  if (!plan.rows.empty()) return Plan::kernel;
+  if (op.spec.flags & op_has_body) return Plan::body;
+  const bool half = std::any_of(plan.compute, plan.compute + op.n_in, [](DType t) { return t != DType::none && is_half(t); }) ||
+                    is_half(plan.result[0]);
+  if (half && op.spec.flags & op_half_in_f32) return Plan::via_f32;
+  if (fallback() != Fallback::error && host_device(device)) return Plan::host_fallback;
+  unsupported(op, device, plan, given);
+}
+}  // namespace
+
+const Plan& Op::make_plan(const Device& device, uint64_t key, const Invocation& call) const {
+  auto plan = std::make_unique<Plan>();
+  plan->key = key;
+  const uint64_t given = rules::infer_dtypes(call, plan->compute, plan->result);
+  plan->mode = choose_mode(*this, device, *plan, given);
+  plan->simple = plan->rows.size() == 1 && !plan->rows[0]->query && !variadic;
+  if (logs(Log::dispatch)) {
+    static const char* const modes[] = {"kernel", "view", "set_slice", "body", "through float32", "another device"};
+    const char* engine = plan->rows.empty() ? nullptr : plan->rows[0]->engine;
+    log(Log::dispatch, 2, spec.name + "(" + dtype_list(*plan, given, n_in) + ") on " + device.name + ": " +
+                              modes[plan->mode] + (engine ? std::string(" ") + engine : ""));
+  }
+  std::lock_guard lock(plan_mutex);
+  PlanTable* table = plans_[device.index].load(std::memory_order_acquire);
+  if (!table) plans_[device.index].store(table = new PlanTable{}, std::memory_order_release);
+  // A table that is nearly full is started anew; plans are never freed, as other threads may be using them.
+  uint64_t used = 0;
+  for (auto& slot : table->slots) used += slot.load(std::memory_order_relaxed) != nullptr;
+  if (used > kSlots * 3 / 4) plans_[device.index].store(table = new PlanTable{}, std::memory_order_release);
+  for (uint64_t i = hash(key);; ++i) {
+    std::atomic<const Plan*>& slot = table->slots[i % kSlots];
+    const Plan* p = slot.load(std::memory_order_relaxed);
+    if (p && p->key == key) return *p;  // another thread was first
+    if (!p) {
+      slot.store(plan.get(), std::memory_order_release);
+      return *plan.release();
+    }
+  }
+}
+
+void Op::drop_plans() const {
+  std::lock_guard lock(plan_mutex);
+  for (auto& table : plans_) table.store(nullptr, std::memory_order_release);
+}
+
+void forget_plans() {
+  for (const Op* o : all_ops()) o->drop_plans();
+}
+}  // namespace dovetail

@@ -1,0 +1,193 @@
+// Values on the move: casts, compact copies, host scalars, other devices.
+#include <algorithm>
+#include <cmath>
+
+#include "dispatch/execute.hpp"
+
+namespace dovetail {
+namespace {
+const Op& named(const char* name) { return op(name); }
+
+// The bits of a float in one of the half formats, rounded to nearest even.
+uint16_t to_bf16(float f) {
+  const uint32_t b = std::bit_cast<uint32_t>(f);
+  if (std::isnan(f)) return uint16_t(b >> 16 | 0x40);
+  return uint16_t((b + 0x7FFF + (b >> 16 & 1)) >> 16);
+}
+float from_bf16(uint16_t h) { return std::bit_cast<float>(uint32_t{h} << 16); }
+
+template <class T> T read(const Tensor& t) {
+  T value;
+  std::memcpy(&value, t.view.data, sizeof value);
+  return value;
+}
+
+// The value of a host scalar as a long double, which holds every integer and real dtype exactly.
+long double real_value(const Tensor& t) {
+  switch (t.dtype) {
+    case DType::b8: return read<uint8_t>(t) != 0;
+    case DType::i8: return read<int8_t>(t);
+    case DType::i16: return read<int16_t>(t);
+    case DType::i32: return read<int32_t>(t);
+    case DType::i64: return read<int64_t>(t);
+    case DType::u8: return read<uint8_t>(t);
+    case DType::u16: return read<uint16_t>(t);
+    case DType::u32: return read<uint32_t>(t);
+    case DType::u64: return read<uint64_t>(t);
+    case DType::f16: return float(read<_Float16>(t));
+    case DType::bf16: return from_bf16(read<uint16_t>(t));
+    case DType::f32: case DType::c64: return read<float>(t);
+    case DType::f64: case DType::c128: return read<double>(t);
+    default: throw Error(ErrorKind::type, "a scalar without a dtype");
+  }
+}
+
+// Integers out of range wrap, as they do on a device.
+template <class T> T wrap(long double v) {
+  if (!std::isfinite(v)) return 0;
+  const long double two64 = 18446744073709551616.0L;
+  const long double whole = std::fmod(std::trunc(v), two64);
+  return T(whole < 0 ? ~uint64_t(-whole) + 1 : uint64_t(whole));
+}
+
+void write_real(void* to, DType dtype, long double v) {
+  auto put = [&](auto value) { std::memcpy(to, &value, sizeof value); };
+  switch (dtype) {
+    case DType::b8: return put(uint8_t(v != 0));
+    case DType::i8: return put(wrap<int8_t>(v));
+    case DType::i16: return put(wrap<int16_t>(v));
+    case DType::i32: return put(wrap<int32_t>(v));
+    case DType::i64: return put(wrap<int64_t>(v));
+    case DType::u8: return put(wrap<uint8_t>(v));
+    case DType::u16: return put(wrap<uint16_t>(v));
+    case DType::u32: return put(wrap<uint32_t>(v));
+    case DType::u64: return put(wrap<uint64_t>(v));
+    case DType::f16: return put(_Float16(float(v)));
+    case DType::bf16: return put(to_bf16(float(v)));
+    case DType::f32: case DType::c64: return put(float(v));
+    case DType::f64: case DType::c128: return put(double(v));
+    default: throw Error(ErrorKind::type, "a scalar without a dtype");
+  }
+}
+}  // namespace
+
+Tensor cast_scalar(const Tensor& t, DType dtype) {
+  alignas(16) std::byte bits[16] = {};
+  write_real(bits, dtype, real_value(t));
+  if (is_complex(dtype) && is_complex(t.dtype)) {
+    const int half = info(t.dtype).bytes / 2;
+    Tensor imaginary = host_scalar(half == 4 ? DType::f32 : DType::f64, static_cast<std::byte*>(t.view.data) + half);
+    write_real(bits + info(dtype).bytes / 2, dtype, real_value(imaginary));
+  }
+  Tensor out = host_scalar(dtype, bits);
+  out.weak = t.weak;
+  return out;
+}
+
+Tensor host_scalar(DType dtype, const void* bits) {
+  Tensor t;
+  t.set_type(dtype, nullptr);
+  t.set_dense();
+  t.view.data = &t.dims[DVT_MAX_NDIM];  // the strides' place, which a 0-d tensor does not need
+  std::memcpy(t.view.data, bits, info(dtype).bytes);
+  return t;
+}
+
+Tensor cast(const Tensor& t, DType dtype, Device& device) {
+  if (!t.device) return cast_scalar(t, dtype);
+  static const Op& astype = named("astype");
+  Attrs attrs;
+  attrs.at[0] = {DVT_A_DTYPE, 1, {.dt = info(dtype).dl}};
+  const Tensor* in[] = {&t};
+  Tensor out;
+  call(astype, &device, in, 1, attrs, &out);
+  return out;
+}
+
+Tensor materialise(const Tensor& scalar, Device& device) {
+  Tensor t;
+  t.set_type(scalar.dtype, &device);
+  t.set_dense();
+  Stream& stream = current_stream(device);
+  t.own(allocate(device, device.index, stream, t.bytes()));
+  copy_bytes(device, stream, t.view, scalar.view);
+  return t;
+}
+
+Tensor compact(const Tensor& t) {
+  static const Op& copy = named("copy");
+  const Tensor* in[] = {&t};
+  Attrs attrs;
+  Tensor out;
+  call(copy, t.device, in, 1, attrs, &out);
+  return out;
+}
+
+Tensor broadcast_view(const Tensor& t, std::span<const int64_t> shape) {
+  Tensor out = t;
+  const int rank = int(shape.size()), lead = rank - t.rank();
+  out.set_rank(rank);
+  for (int i = 0; i < rank; ++i) {
+    out.size(i) = shape[i];
+    out.stride(i) = i < lead || (t.size(i - lead) == 1 && shape[i] != 1) ? 0 : t.stride(i - lead);
+  }
+  out.update_dense();
+  return out;
+}
+
+void copy_into(Tensor& to, const Tensor& from) {
+  static const Op& copy = named("copy");
+  if (to.numel == 0) return;
+  Device& device = *to.device;
+  const Tensor* in[] = {&from};
+  Attrs attrs;
+  Tensor shape_only;
+  Invocation inv{.op = copy, .device = &device, .in = in, .n_in = 1, .attrs = attrs};
+  inv.out[0] = &shape_only;
+  inv.infer();
+  if (inv.plan->mode != Plan::kernel) inv.fail(ErrorKind::not_implemented, "no kernel for " + std::string(info(from.dtype).name) + " on " + device.name);
+  Stream& stream = current_stream(device);
+  std::unique_lock<std::mutex> lock;
+  const DLTensor *source = &from.view, *target = &to.view;
+  dvt_call call{.struct_size = sizeof(dvt_call), .n_in = 1, .n_out = 1, .n_attr = 0, .in = &source, .out = &target,
+                .attr = attrs.at, .workspace = nullptr, .workspace_size = 0, .stream = nullptr, .correlation_id = 0, .packed = nullptr};
+  if (!device.synchronous) {
+    use(*from.storage, stream, false);
+    use(*to.storage, stream, true);
+    lock = stream.lock();
+    call.stream = stream.handle;
+    call.correlation_id = stream.correlate(copy);
+  }
+  check(inv.plan->rows[0]->run(device.handle, &call), "[copy]");
+}
+
+Tensor to_device(const Tensor& t, Device& device) {
+  if (!t.device) return materialise(t, device);
+  if (t.device == &device) return t;
+  if (!t.dense) return to_device(compact(t), device);
+  Tensor out;
+  out.set_type(t.dtype, &device);
+  out.set_shape(t.shape());
+  Stream& stream = current_stream(device);
+  out.own(allocate(device, device.index, stream, out.bytes()));
+  if (t.numel == 0) return out;
+  DLTensor host = t.view;
+  host.device = {1 /* kDLCPU */, 0};
+  if (t.device->host_mapped) {
+    host_access(*t.storage, false);
+    copy_bytes(device, stream, out.view, host);
+  } else if (device.host_mapped) {
+    host = out.view;
+    host.device = {1 /* kDLCPU */, 0};
+    use(*t.storage, current_stream(*t.device), false);
+    copy_bytes(*t.device, current_stream(*t.device), host, t.view);
+  } else {  // through memory of the host
+    std::vector<std::byte> bounce(t.bytes());
+    host.data = bounce.data();
+    use(*t.storage, current_stream(*t.device), false);
+    copy_bytes(*t.device, current_stream(*t.device), host, t.view);
+    copy_bytes(device, stream, out.view, host);
+  }
+  return out;
+}
+}  // namespace dovetail
