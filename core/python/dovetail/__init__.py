@@ -4,7 +4,7 @@ Importing it looks nothing up and opens nothing: the first need of a device does
 """
 
 from dovetail import _core
-from dovetail._core import Array, Device, DType, Op, __version__
+from dovetail._core import Array, Device, DType, Event, Op, Stream, __version__, current_stream, default_stream
 from dovetail._devices import (
     default_device,
     device,
@@ -21,10 +21,14 @@ __all__ = [
     "DType",
     "Device",
     "DeviceLostError",
+    "Event",
     "FallbackWarning",
     "Op",
+    "Stream",
     "__version__",
+    "current_stream",
     "default_device",
+    "default_stream",
     "device",
     "devices",
     "e",

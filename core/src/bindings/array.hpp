@@ -53,6 +53,7 @@ void make_dtypes(py::module_& m);
 Device& to_device(PyObject* o);      // Device, name, None: the default; finds backends at first need
 PyObject* device_object(Device& d);  // borrowed
 void make_devices(py::module_& m);
+void make_streams(py::module_& m);
 void make_memory(py::module_& m);
 
 // ---- the rest ------------------------------------------------------------------------------------------------------------

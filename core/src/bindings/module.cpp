@@ -37,6 +37,7 @@ PYBIND11_MODULE(_core, m) {
   make_op_type(m);
   make_array_type(m);
   make_devices(m);
+  make_streams(m);
   make_memory(m);
   make_registry(m);
   make_tracing(m);

@@ -207,7 +207,7 @@ class KernelCall {
       const dvt_status status = row->query(inv_.device->handle, &call, &answer);
       workspace_ = answer.workspace;
       if (status == DVT_OK) return row;
-      if (status != DVT_UNSUPPORTED) throw_status(status, "[" + inv_.op.spec.name + "]");
+      if (status != DVT_UNSUPPORTED) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
       if (answer.reason) reason = answer.reason;
       if (answer.need_compact && !after_copy) after_copy = row, need_compact = answer.need_compact;
     }
@@ -239,7 +239,7 @@ class KernelCall {
     }
     const dvt_status status = row.run(device.handle, &call);
     if (workspace) release(workspace);
-    if (status != DVT_OK) [[unlikely]] throw_status(status, "[" + inv_.op.spec.name + "]");
+    if (status != DVT_OK) [[unlikely]] device.fail(status, "[" + inv_.op.spec.name + "]");
   }
 
   Invocation& inv_;

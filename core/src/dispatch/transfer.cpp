@@ -158,7 +158,7 @@ void copy_into(Tensor& to, const Tensor& from) {
     call.stream = stream.handle;
     call.correlation_id = stream.correlate(copy);
   }
-  check(inv.plan->rows[0]->run(device.handle, &call), "[copy]");
+  device.check(inv.plan->rows[0]->run(device.handle, &call), "[copy]");
 }
 
 Tensor to_device(const Tensor& t, Device& device) {

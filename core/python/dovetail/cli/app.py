@@ -1,0 +1,109 @@
+"""The commands, and how wheels add theirs.
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 device unavailable.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import click
+
+PACKAGE = Path(__file__).resolve().parent.parent
+GROUP = "dovetail.cli"
+# Where each command lives; imported when it is called, or for its line of help.
+COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench")}
+# Commands of wheels that everybody is told about.
+ELSEWHERE = {"conform": "dovetail-conformance"}
+
+
+class Commands(click.Group):
+    """Our own commands, then those that wheels bring in the entry-point group dovetail.cli."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*COMMANDS, *ELSEWHERE, *(point.name for point in _entry_points())})
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name in COMMANDS:
+            command: click.Command = importlib.import_module(COMMANDS[name]).command
+            return command
+        for point in _entry_points():
+            if point.name == name:
+                return _foreign(name, point)
+        return _absent(name, ELSEWHERE[name]) if name in ELSEWHERE else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            from dovetail.entry_points.backend import did_you_mean
+
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+def _entry_points() -> Any:
+    import importlib_metadata
+
+    return importlib_metadata.entry_points(group=GROUP)
+
+
+def _foreign(name: str, point: Any) -> click.Command:
+    try:
+        found = point.load()
+    except Exception as error:
+        raise click.ClickException(
+            f"command {name!r} of {point.dist.name} {point.dist.version} cannot be loaded: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if isinstance(found, click.Command):
+        return found
+
+    @click.command(name, add_help_option=False, context_settings={"ignore_unknown_options": True})
+    @click.argument("args", nargs=-1, type=click.UNPROCESSED)
+    @click.pass_context
+    def hand_over(ctx: click.Context, args: tuple[str, ...]) -> None:
+        ctx.exit(found(list(args)))
+
+    hand_over.short_help = (found.__doc__ or "").strip().partition("\n")[0]
+    return hand_over
+
+
+def _absent(name: str, wheel: str) -> click.Command:
+    @click.command(name, short_help=f"Not installed: pip install {wheel}")
+    @click.argument("args", nargs=-1, type=click.UNPROCESSED)
+    def explain(args: tuple[str, ...]) -> None:
+        raise click.UsageError(f"`dovetail {name}` is in a wheel of its own: pip install {wheel}")
+
+    explain.ignore_unknown_options = True
+    return explain
+
+
+def _answer(text: Any) -> Any:
+    def callback(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+        if wanted and not ctx.resilient_parsing:
+            click.echo(text())
+            ctx.exit()
+
+    return callback
+
+
+def _flag(name: str, text: Any, help: str) -> Any:
+    return click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=_answer(text), help=help)
+
+
+def _version() -> str:
+    from dovetail import __version__
+
+    return f"dovetail {__version__}"
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@_flag("--version", _version, "Print the version.")
+@_flag("--include-dir", lambda: PACKAGE / "include", "Print where dovetail/abi.h and backend.hpp are.")
+@_flag("--cmake-dir", lambda: PACKAGE / "cmake", "Print where CMake finds dovetail-config.cmake.")
+def dovetail() -> None:
+    """Dovetail: one operator set on any device.
+
+    Every command takes --json. Exit codes: 0 ok, 1 failed, 2 usage, 3 device unavailable.
+    """

@@ -1,0 +1,73 @@
+"""dovetail devices: what is there, and why something is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dovetail.cli import runtime
+from dovetail.cli.output import UNAVAILABLE, heading, human_bytes, json_option, print_json, print_table
+
+
+@click.command("devices", short_help="What is there, and why something is not.")
+@json_option
+def command(as_json: bool) -> None:
+    """Lists the devices of every installed backend, and the backends that cannot be used with cause and cure."""
+    from dovetail import entry_points
+
+    backends = runtime.backends()
+    devices = runtime.devices()
+    problems = list(entry_points.problems())
+    if as_json:
+        print_json({"devices": devices, "backends": backends, "problems": problems})
+    else:
+        _print(devices, backends, problems)
+    if not devices:
+        raise SystemExit(UNAVAILABLE)
+
+
+def _print(devices: list[dict[str, Any]], backends: list[dict[str, Any]], problems: list[str]) -> None:
+    versions = {backend["name"]: backend.get("version", "?") for backend in backends}
+    rows = [
+        [
+            device["device"],
+            device["kind"],
+            device.get("name", ""),
+            device["arch"],
+            human_bytes(device.get("mem_total")),
+            f"{device['backend']} {versions.get(device['backend'], '')}".strip(),
+        ]
+        for device in devices
+    ]
+    if rows:
+        print_table(["device", "kind", "name", "arch", "memory", "backend"], rows, right=["memory"])
+    else:
+        click.echo("No device can be used." if backends else "No device is installed: pip install dovetail-cpu")
+    for backend in backends:
+        print_trouble(backend)
+    for problem in problems:
+        click.echo(problem)
+
+
+def print_trouble(backend: dict[str, Any]) -> None:
+    """Why a backend that was found is not in use; nothing for one that is."""
+    if backend["status"] == "ready":
+        without = not backend.get("devices", True)
+        if without:
+            click.echo(f"{backend['name']}: opened, but it finds no device of its kind on this machine")
+        return
+    click.echo()
+    heading(f"{backend['name']}: {backend['status']}")
+    for label, key in (
+        ("from", "distribution"),
+        ("origin", "origin"),
+        ("library", "library"),
+        ("cause", "cause"),
+        ("cure", "cure"),
+    ):
+        if backend[key]:
+            lines = str(backend[key]).splitlines()
+            click.echo(f"  {label + ':':9}{lines[0]}")
+            for line in lines[1:]:
+                click.echo(f"  {'':9}{line}")

@@ -1,0 +1,65 @@
+"""What the commands ask the runtime."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from dovetail.cli.output import UNAVAILABLE, fail
+
+
+def discover() -> None:
+    """Opens what is installed. The commands print what is wrong themselves, so nothing is warned of."""
+    from dovetail import entry_points
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", entry_points.BackendWarning)
+        entry_points.discover()
+
+
+def device(name: str | None) -> Any:
+    """The device of that name, or the default one. Ends the command where it cannot be used."""
+    import dovetail
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return dovetail.device(name) if name else dovetail.default_device()
+    except (ValueError, RuntimeError) as error:
+        fail(str(error), UNAVAILABLE)
+
+
+def backends() -> list[dict[str, Any]]:
+    """Every backend that was found: what discovery knows of it and, where it is open, what its table says."""
+    from dovetail import _core, entry_points
+
+    discover()
+    opened = {backend["name"]: backend for backend in _core.backends()}
+    found = []
+    for backend in entry_points.backends():
+        known = backend.as_dict()
+        if backend.status == "ready":
+            known |= opened.get(backend.name, {})
+        found.append(known)
+    return found
+
+
+def devices() -> list[dict[str, Any]]:
+    from dovetail import _core
+
+    discover()
+    return [
+        {"device": d.name, "backend": d.backend, "index": d.index, "kind": d.kind, "arch": d.arch} | d.properties
+        for d in _core.devices()
+    ]
+
+
+def engines(device_name: str) -> dict[str, int]:
+    """How many kernels each engine has; those of none are the backend's own."""
+    from dovetail import _core
+
+    found: dict[str, int] = {}
+    for row in _core.kernel_table(device_name):
+        engine = row["engine"] or "own"
+        found[engine] = found.get(engine, 0) + 1
+    return found
