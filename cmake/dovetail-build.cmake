@@ -41,16 +41,23 @@ function(dovetail_compile target)
   target_link_options(${target} PRIVATE ${flags})
 endfunction()
 
-# dovetail_overlay(root backend...): build/.../python, an importable tree of links to the Python sources and to what was
-# compiled, so that an edit of a Python file counts at once.
+# dovetail_overlay(root backend...): python/ in the build tree, an importable package of links to the Python sources
+# beside what was compiled, so that an edit of a Python file counts at once.
 function(dovetail_overlay root)
+  set(overlay "${CMAKE_BINARY_DIR}/python")
   set(projects "${root}")
+  set(install "")
   foreach(backend IN LISTS ARGN)
     list(APPEND projects "${root}/backends/${backend}")
+    list(APPEND install COMMAND "${CMAKE_COMMAND}" -DCMAKE_INSTALL_MESSAGE=NEVER
+         --install "${CMAKE_BINARY_DIR}/backends/${backend}" --prefix "${overlay}")
   endforeach()
   add_custom_target(
     overlay ALL
-    COMMAND "${Python_EXECUTABLE}" "${root}/cmake/overlay.py" "${CMAKE_BINARY_DIR}/python" ${projects}
-    COMMENT "Linking the Python sources into ${CMAKE_BINARY_DIR}/python"
+    COMMAND "${Python_EXECUTABLE}" "${root}/cmake/overlay.py" "${overlay}" ${projects} ${install}
+    COMMENT "Linking the Python sources into ${overlay}"
     VERBATIM)
+  foreach(backend IN LISTS ARGN)
+    add_dependencies(overlay dovetail_${backend})
+  endforeach()
 endfunction()

@@ -28,8 +28,7 @@ function(dovetail_add_backend name)
                C_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON
                BUILD_RPATH "$ORIGIN"
-               INSTALL_RPATH "$ORIGIN"
-               LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/python/${target}")
+               INSTALL_RPATH "$ORIGIN")
   target_compile_features(${target} PRIVATE cxx_std_17)
   target_compile_options(${target} PRIVATE -Wall -Wextra)
   target_link_libraries(${target} PRIVATE dovetail::abi ${arg_LIBRARIES})

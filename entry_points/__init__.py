@@ -6,7 +6,17 @@ Importing this reads no metadata and opens nothing.
 from .backend import Backend, BackendError, BackendWarning
 from .registry import Registry, open_in_core
 
-__all__ = ["Backend", "BackendError", "BackendWarning", "backends", "discover", "load_backend", "names", "require"]
+__all__ = [
+    "Backend",
+    "BackendError",
+    "BackendWarning",
+    "backends",
+    "discover",
+    "load_backend",
+    "names",
+    "problems",
+    "require",
+]
 
 _registry = Registry(open_in_core)
 
@@ -34,3 +44,8 @@ def names() -> tuple[str, ...]:
 def backends() -> tuple[Backend, ...]:
     """What is known so far. Neither reads metadata nor opens anything."""
     return _registry.backends()
+
+
+def problems() -> tuple[str, ...]:
+    """What is wrong with the environment variables that steer discovery; each was also a warning."""
+    return _registry.problems()

