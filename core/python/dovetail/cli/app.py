@@ -11,7 +11,9 @@ from typing import Any
 
 import click
 
-PACKAGE = Path(__file__).resolve().parent.parent
+import dovetail as dovetail_package
+
+PACKAGE = Path(str(dovetail_package.__file__)).parent
 GROUP = "dovetail.cli"
 # Where each command lives; imported when it is called, or for its line of help.
 COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench")}

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dovetail.cli import runtime
-from dovetail.cli.output import UNAVAILABLE, heading, human_bytes, json_option, print_json, print_table
+from dovetail.cli.output import UNAVAILABLE, human_bytes, json_option, print_json, print_table
 
 
 @click.command("devices", short_help="What is there, and why something is not.")
@@ -45,29 +45,23 @@ def _print(devices: list[dict[str, Any]], backends: list[dict[str, Any]], proble
     else:
         click.echo("No device can be used." if backends else "No device is installed: pip install dovetail-cpu")
     for backend in backends:
+        if backend["status"] != "ready":
+            click.echo()
         print_trouble(backend)
     for problem in problems:
         click.echo(problem)
 
 
-def print_trouble(backend: dict[str, Any]) -> None:
-    """Why a backend that was found is not in use; nothing for one that is."""
+def print_trouble(backend: dict[str, Any], indent: str = "") -> None:
+    """Why a backend that was found gives no device; nothing for one that does."""
     if backend["status"] == "ready":
-        without = not backend.get("devices", True)
-        if without:
-            click.echo(f"{backend['name']}: opened, but it finds no device of its kind on this machine")
+        if not backend.get("devices", True):
+            click.echo(f"{indent}{backend['name']}: opened, but it finds no device of its kind on this machine")
         return
-    click.echo()
-    heading(f"{backend['name']}: {backend['status']}")
-    for label, key in (
-        ("from", "distribution"),
-        ("origin", "origin"),
-        ("library", "library"),
-        ("cause", "cause"),
-        ("cure", "cure"),
-    ):
-        if backend[key]:
-            lines = str(backend[key]).splitlines()
-            click.echo(f"  {label + ':':9}{lines[0]}")
-            for line in lines[1:]:
-                click.echo(f"  {'':9}{line}")
+    click.secho(f"{indent}{backend['name']}: {backend['status']}", bold=True)
+    for label, key in (("from", "distribution"), ("origin",) * 2, ("library",) * 2, ("cause",) * 2, ("cure",) * 2):
+        first, *more = str(backend[key]).splitlines() or [""]
+        if first:
+            click.echo(f"{indent}  {label + ':':9}{first}")
+        for line in more:
+            click.echo(f"{indent}  {'':9}{line}")

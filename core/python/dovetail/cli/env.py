@@ -118,7 +118,7 @@ def _print(data: dict[str, Any]) -> None:
 
 def _print_backend(backend: dict[str, Any]) -> None:
     if backend["status"] != "ready":
-        print_trouble(backend)
+        print_trouble(backend, "  ")
         return
     click.echo(f"  {backend['name']} {backend['version']}: {', '.join(backend['devices']) or 'no device found'}")
     _line("  from", backend["distribution"] or backend["origin"])
