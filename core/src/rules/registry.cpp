@@ -15,7 +15,7 @@ namespace dovetail::rules {
 
 namespace {
 struct NamedView {
-  const char* name;
+  std::string_view name;  // views are looked up per call
   View rule;
 };
 

@@ -7,7 +7,7 @@
 
 namespace dovetail::rules {
 struct Region {
-  std::span<const int64_t> start, stop, step;  // one per axis
+  std::span<int64_t> start, stop, step;  // one per axis
   Shape shape;
 };
 
@@ -28,6 +28,7 @@ static Region region(Invocation& inv) {
       inv.fail("step " + std::to_string(r.step[i]) + " on axis " + std::to_string(i) + ": expected at least 1");
     const int64_t length = r.stop[i] - r.start[i];
     r.shape.push(length ? (length - 1) / r.step[i] + 1 : 0);
+    r.step[i] = std::min(r.step[i], std::max(length, int64_t{1}));  // so that strides times steps fit
   }
   return r;
 }
@@ -42,7 +43,7 @@ bool view_slice(Invocation& inv) {
   int64_t offset = 0;
   for (int i = 0; i < out.rank(); ++i) {
     offset += r.start[i] * x.stride(i);
-    out.stride(i) = out.size(i) > 1 ? x.stride(i) * r.step[i] : x.stride(i);  // a step beyond the axis may be huge
+    out.stride(i) = x.stride(i) * r.step[i];
   }
   return share(inv, offset);
 }

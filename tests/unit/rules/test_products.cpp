@@ -1,0 +1,177 @@
+// matmul, linear, vecdot, outer, attention, norms, cross_entropy.
+#include <cmath>
+#include <optional>
+
+#include "call.hpp"
+
+namespace dovetail {
+namespace {
+std::optional<Ints> matmul(Ints a, Ints b) {
+  if (a.empty() || b.empty()) return std::nullopt;
+  const bool row = a.size() == 1, column = b.size() == 1;
+  if (row) a.insert(a.begin(), 1);
+  if (column) b.push_back(1);
+  if (a[a.size() - 1] != b[b.size() - 2]) return std::nullopt;
+  const int64_t m = a[a.size() - 2], n = b.back();
+  a.resize(a.size() - 2), b.resize(b.size() - 2);
+  const size_t rank = std::max(a.size(), b.size());
+  a.insert(a.begin(), rank - a.size(), 1), b.insert(b.begin(), rank - b.size(), 1);
+  Ints out;
+  for (size_t i = 0; i < rank; ++i) {
+    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) return std::nullopt;
+    out.push_back(a[i] == 1 ? b[i] : a[i]);
+  }
+  if (!row) out.push_back(m);
+  if (!column) out.push_back(n);
+  return out;
+}
+
+TEST(matmul_of_all_small_shapes) {
+  std::vector<Ints> shapes{{}};
+  for (size_t first = 0, n = 1, rank = 0; rank < 4; ++rank, first = n, n = shapes.size())
+    for (size_t i = first; i < n; ++i)
+      for (const int64_t s : {0, 1, 2}) {
+        shapes.push_back(shapes[i]);
+        shapes.back().push_back(s);
+      }
+  for (const Ints& a : shapes)
+    for (const Ints& b : shapes) {
+      Call c("matmul", "matmul");
+      c.x("x1", a).x("x2", b);
+      if (const auto expected = matmul(a, b)) {
+        CHECK_SHAPE(c, to_string(*expected));
+        CHECK_EQ(c.work, c.outs[0].numel * uint64_t(a.back()));
+      } else {
+        CHECK_FAILS(c, value, "[matmul] ");
+      }
+    }
+}
+
+TEST(matmul_failures) {
+  CHECK_FAILS(Call("matmul", "matmul").x("x1", {2, 3}).x("x2", {4, 5}), value,
+              "[matmul] shapes (2, 3) and (4, 5) do not match: expected x1's last axis 3 to equal x2's first 4");
+  CHECK_FAILS(Call("matmul", "matmul").x("x1", {2, 3}).x("x2", {7, 4, 5}), value,
+              "expected x1's last axis 3 to equal x2's second last 4");
+  CHECK_FAILS(Call("matmul", "matmul").x("x1", {2, 2, 3}).x("x2", {3, 3, 5}), value,
+              "expected the axes before the last two to broadcast");
+  CHECK_FAILS(Call("matmul", "matmul").x("x1", {2, 3}).x("x2", {}), value, "x2 is 0-d");
+}
+
+TEST(linear_vecdot_outer) {
+  Call linear("linear", "linear");
+  linear.x("x", {4, 5, 3}).x("weight", {7, 3}).x("bias", {7});
+  CHECK_SHAPE(linear, "(4, 5, 7)");
+  CHECK_EQ(linear.work, 4u * 5 * 7 * 3);
+  CHECK_SHAPE(Call("linear", "linear").x("x", {3}).x("weight", {7, 3}).absent("bias"), "(7,)");
+  CHECK_FAILS(Call("linear", "linear").x("x", {4, 5}).x("weight", {7, 3}), value,
+              "expected x's last axis 5 to equal");
+  CHECK_FAILS(Call("linear", "linear").x("x", {4, 3}).x("weight", {7, 3}).x("bias", {3}), value,
+              "bias of shape (3,) does not fit: expected shape (7,)");
+  CHECK_FAILS(Call("linear", "linear").x("x", {}).x("weight", {7, 3}), value, "x of shape () has 0 axes");
+
+  Call dot("vecdot", "vecdot");
+  dot.x("x1", {4, 1, 3}).x("x2", {5, 3}).i64("axis", -1);
+  CHECK_SHAPE(dot, "(4, 5)");
+  CHECK_EQ(dot.value("axis"), 2);
+  Call middle("vecdot", "vecdot");
+  middle.x("x1", {3, 4}).x("x2", {2, 3, 1}).i64("axis", -2);
+  CHECK_SHAPE(middle, "(2, 4)");
+  CHECK_EQ(middle.value("axis"), 1);
+  CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {3}).x("x2", {1}).i64("axis", -1), value,
+              "expected x1's axis -1 of 3 to equal x2's 1");
+  CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {3}).x("x2", {2, 3}).i64("axis", -2), value,
+              "axis -2 is out of range for x1 of shape (3,): expected -1 to -1");
+  CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {2, 3}).x("x2", {4, 3}).i64("axis", -1), value, "axes to broadcast");
+  CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {}).x("x2", {}).i64("axis", -1), value, "expected no axis");
+
+  CHECK_SHAPE(Call("outer", "outer").x("x1", {3}).x("x2", {0}), "(3, 0)");
+  CHECK_FAILS(Call("outer", "outer").x("x1", {3}).x("x2", {2, 2}), value,
+              "x2 of shape (2, 2) has 2 axes: expected 1");
+}
+
+struct Sdpa : Call {
+  Sdpa(const Ints& q, const Ints& k, const Ints& v, const std::optional<Ints>& mask = {},
+       DType mask_type = DType::b8, bool gqa = false)
+      : Call("scaled_dot_product_attention", "attention", "float") {
+    x("query", q).x("key", k).x("value", v);
+    if (mask) x("attn_mask", *mask, mask_type, ParamKind::raw);
+    else absent("attn_mask", ParamKind::raw);
+    flag("is_causal", false).none("scale", ParamKind::f64).flag("enable_gqa", gqa);
+  }
+};
+
+TEST(attention) {
+  Sdpa plain({2, 4, 5, 16}, {2, 4, 7, 16}, {2, 4, 7, 8});
+  CHECK_SHAPE(plain, "(2, 4, 5, 8)");
+  CHECK_EQ(plain.real("scale"), 0.25);
+  CHECK_EQ(plain.work, 2u * 4 * 5 * 7 * (16 + 8));
+  CHECK_SHAPE(Sdpa({5, 16}, {7, 16}, {7, 8}), "(5, 8)");
+  CHECK_SHAPE(Sdpa({2, 4, 5, 16}, {2, 2, 7, 16}, {2, 2, 7, 8}, {}, DType::b8, true), "(2, 4, 5, 8)");
+  CHECK_SHAPE(Sdpa({2, 4, 5, 16}, {2, 4, 7, 16}, {2, 4, 7, 8}, Ints{5, 7}), "(2, 4, 5, 8)");
+  CHECK_SHAPE(Sdpa({2, 4, 5, 16}, {2, 4, 7, 16}, {2, 4, 7, 8}, Ints{2, 1, 1, 7}, DType::f16), "(2, 4, 5, 8)");
+  CHECK_SHAPE(Sdpa({2, 0, 5, 0}, {2, 0, 0, 0}, {2, 0, 0, 8}), "(2, 0, 5, 8)");
+  CHECK_FAILS(Sdpa({2, 4, 5, 16}, {2, 4, 7, 16}, {2, 4, 7, 8}, Ints{7, 7}), value,
+              "attn_mask of shape (7, 7) does not broadcast to the scores of shape (2, 4, 5, 7)");
+  CHECK_FAILS(Sdpa({2, 4, 5, 16}, {2, 4, 7, 16}, {2, 4, 7, 8}, Ints{5, 7}, DType::i32), type, "attn_mask is int32");
+  CHECK_FAILS(Sdpa({2, 4, 5, 16}, {2, 2, 7, 16}, {2, 2, 7, 8}), value, "enable_gqa=True");
+  CHECK_FAILS(Sdpa({2, 4, 5, 16}, {2, 3, 7, 16}, {2, 3, 7, 8}, {}, DType::b8, true), value,
+              "4 query heads and 3 key heads: expected a multiple");
+  CHECK_FAILS(Sdpa({2, 4, 5, 16}, {1, 4, 7, 16}, {1, 4, 7, 8}), value, "equal sizes on axis 0; broadcast_to");
+  CHECK_FAILS(Sdpa({4, 5, 16}, {4, 7, 16}, {3, 7, 16}), value, "equal sizes on axis 0");
+  CHECK_FAILS(Sdpa({5, 16}, {7, 8}, {7, 8}), value, "query's head size 16 and key's 8 differ");
+  CHECK_FAILS(Sdpa({5, 16}, {7, 16}, {6, 8}), value, "7 keys and 6 values");
+  CHECK_FAILS(Sdpa({5, 16}, {1, 7, 16}, {7, 8}), value, "key of shape (1, 7, 16) has 3 axes: expected 2");
+}
+
+TEST(norms) {
+  Call norm("layer_norm", "layer_norm", "float");
+  norm.x("x", {2, 3, 4}).ints("normalized_shape", {3, 4}).x("weight", {3, 4}).absent("bias").f64("eps", 1e-5);
+  CHECK_SHAPE(norm, "(2, 3, 4)");
+  CHECK_EQ(norm.real("eps"), 1e-5);
+  const std::pair<DType, double> eps[] = {{DType::f16, std::ldexp(1, -10)},
+                                          {DType::bf16, std::ldexp(1, -7)},
+                                          {DType::f64, std::ldexp(1, -52)},
+                                          {DType::f32, std::ldexp(1, -23)},
+                                          {DType::i32, std::ldexp(1, -23)}};
+  for (const auto& [t, expected] : eps) {
+    Call rms("rms_norm", "layer_norm", "float");
+    rms.x("x", {2, 4}, t).i64("normalized_shape", 4).absent("weight").none("eps", ParamKind::f64);
+    CHECK_SHAPE(rms, "(2, 4)");
+    CHECK_EQ(rms.real("eps"), expected);
+  }
+  CHECK_FAILS(Call("layer_norm", "layer_norm").x("x", {2, 4}).ints("normalized_shape", {2}).f64("eps", 1), value,
+              "normalized_shape (2,): expected the last axes of x of shape (2, 4)");
+  CHECK_FAILS(Call("layer_norm", "layer_norm").x("x", {4}).ints("normalized_shape", {4, 4}).f64("eps", 1), value,
+              "normalized_shape (4, 4)");
+  CHECK_FAILS(Call("layer_norm", "layer_norm").x("x", {4}).ints("normalized_shape", {}).f64("eps", 1), value,
+              "normalized_shape ()");
+  CHECK_FAILS(Call("n", "layer_norm").x("x", {2, 4}).ints("normalized_shape", {4}).x("w", {2}).f64("eps", 1), value,
+              "w of shape (2,) does not fit: expected shape (4,)");
+
+  CHECK_SHAPE(Call("batch_norm", "batch_norm")
+                  .x("x", {2, 3, 4})
+                  .x("running_mean", {3})
+                  .x("v", {3})
+                  .absent("weight")
+                  .f64("eps", 1),
+              "(2, 3, 4)");
+  CHECK_FAILS(Call("batch_norm", "batch_norm").x("x", {2, 3}).x("mean", {2}).f64("eps", 1), value,
+              "mean of shape (2,) does not fit: expected shape (3,), one value for each channel");
+  CHECK_FAILS(Call("batch_norm", "batch_norm").x("x", {2}).f64("eps", 1), value, "expected at least 2");
+}
+
+TEST(cross_entropy) {
+  CHECK_SHAPE(Call("ce", "cross_entropy").x("x", {5, 3}).index("target", {5}).str("reduction", "mean"), "()");
+  CHECK_SHAPE(Call("ce", "cross_entropy").x("x", {5, 3, 7}).index("target", {5, 7}).str("reduction", "none"),
+              "(5, 7)");
+  CHECK_SHAPE(Call("ce", "cross_entropy").x("x", {3}).index("target", {}).str("reduction", "sum"), "()");
+  CHECK_FAILS(Call("ce", "cross_entropy").x("x", {5, 3}).index("target", {3}).str("reduction", "sum"), value,
+              "target of shape (3,) does not fit: expected shape (5,), x's without the classes on axis 1");
+  CHECK_FAILS(Call("ce", "cross_entropy").x("x", {5, 3}).index("target", {5}).str("reduction", "avg"), value,
+              "reduction 'avg': expected 'none', 'mean' or 'sum'");
+  CHECK_FAILS(Call("ce", "cross_entropy").x("x", {5, 0}).index("target", {5}).str("reduction", "sum"), value,
+              "no classes");
+}
+}  // namespace
+}  // namespace dovetail
+CHECK_MAIN
