@@ -81,8 +81,8 @@ TEST(rules_over_one_operand) {
     std::string cell;
     for (int t = 0; t < kDTypes && results >> cell; ++t) {
       const std::string compute = r.computes_in_operand ? name(DType(t)) : cell;
-      CHECK_EQ(r.rule + (" " + decided(r.rule, {DType(t)})),
-               r.rule + (cell == "-" ? std::string(" ") : " " + compute + " -> " + cell));
+      const std::string expected = cell == "-" ? std::string() : compute + " -> " + cell;
+      CHECK_EQ(r.rule + std::string(" ") + decided(r.rule, {DType(t)}), r.rule + std::string(" ") + expected);
     }
   }
 }

@@ -150,8 +150,8 @@ TEST(arange) {
       for (const int64_t step : {-3, -2, -1, 1, 2, 3}) {
         int64_t n = 0;
         for (int64_t v = start; step > 0 ? v < stop : v > stop; v += step) ++n;
-        CHECK_SHAPE(Arange(i(start), i(stop), i(step)), "(" + std::to_string(n) + ",)");
-        CHECK_SHAPE(Arange(f(double(start)), i(stop), i(step)), "(" + std::to_string(n) + ",)");
+        CHECK_SHAPE(Arange(i(start), i(stop), i(step)), to_string(Ints{n}));
+        CHECK_SHAPE(Arange(f(double(start)), i(stop), i(step)), to_string(Ints{n}));
       }
   Arange one(i(5));
   CHECK_SHAPE(one, "(5,)");
