@@ -1,6 +1,6 @@
 // The Array type: operators, conversions and the attributes that must be quick. Methods written in Python are added to
 // the type by dovetail._array.
-#include "bindings/array.hpp"
+#include "bindings/interchange.hpp"
 #include "dispatch/execute.hpp"
 #include "text.hpp"
 
@@ -51,7 +51,7 @@ PyObject* item(PyObject* self, PyObject*) {
     return PyErr_Format(PyExc_TypeError, "[item] only an array of one element can become a Python number: the shape is %s",
                         to_string(t.shape()).c_str());
   try {
-    alignas(16) std::byte bits[16];
+    alignas(16) std::byte bits[16] = {};
     Tensor host = host_scalar(t.dtype, bits);
     const Tensor held = t;
     if (held.device->host_mapped) {
@@ -180,7 +180,8 @@ PyType_Slot slots[] = {
     {Py_nb_absolute, slot(unary<op_abs>)}, {Py_nb_invert, slot(unary<op_invert>)},
     {Py_nb_bool, slot(truth)}, {Py_nb_int, slot(as_number<PyNumber_Long>)}, {Py_nb_float, slot(as_number<PyNumber_Float>)},
     {Py_nb_index, slot(as_index)}, {Py_mp_length, slot(length)},
-    {Py_mp_subscript, slot(get_item)}, {Py_mp_ass_subscript, slot(set_item)}, {}};
+    {Py_mp_subscript, slot(get_item)}, {Py_mp_ass_subscript, slot(set_item)},
+    {Py_bf_getbuffer, slot(get_buffer)}, {Py_bf_releasebuffer, slot(release_buffer)}, {}};
 // No GC, as arrays hold no Python objects; no subclasses, so that identity of types is the whole check.
 PyType_Spec spec{"dovetail.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 }  // namespace

@@ -104,7 +104,7 @@ void Invocation::infer() {
   op.shape(*this);
   if (replaced) [[unlikely]]
     in_place = replaced->storage && replaced->dense && replaced->dtype == plan->result[0] && replaced->same_shape(*out[0]) &&
-               replaced->storage->refs.load(std::memory_order_acquire) == 1;
+               replaced->storage->refs.load(std::memory_order_acquire) == 1 && !replaced->storage->let_go;
 }
 
 void Invocation::infer_abstract(Plan& made) {

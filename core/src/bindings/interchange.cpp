@@ -1,0 +1,255 @@
+// Arrays from and to the host's memory: copies, the buffer protocol, and the few ways in which Python code replaces an
+// array's value.
+#include "bindings/interchange.hpp"
+
+#include <pybind11/stl.h>
+
+#include "dispatch/execute.hpp"
+#include "text.hpp"
+
+namespace dovetail::bindings {
+// ---- copies ----------------------------------------------------------------------------------------------------------
+namespace {
+class Released {  // the GIL, where it pays
+ public:
+  explicit Released(bool pays) : state_(pays ? PyEval_SaveThread() : nullptr) {}
+  ~Released() { if (state_) PyEval_RestoreThread(state_); }
+  Released(const Released&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+}  // namespace
+
+Tensor empty_tensor(DType dtype, std::span<const int64_t> shape, Device& device) {
+  Tensor t;
+  t.set_type(dtype, &device);
+  t.set_shape(shape);
+  t.own(allocate(device, device.index, current_stream(device), t.bytes()));
+  return t;
+}
+
+Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Device& device) {
+  Tensor t = empty_tensor(dtype, shape, device);
+  if (t.numel == 0) return t;
+  DLTensor host = t.view;
+  host.data = const_cast<void*>(data);
+  host.device = {kHostMemory, 0};
+  const Released others_run(t.bytes() > kManyBytes);
+  copy_bytes(device, current_stream(device), t.view, host);
+  return t;
+}
+
+void download(const Tensor& t, void* to) {
+  if (t.numel == 0) return;
+  const Released others_run(t.bytes() > kManyBytes);
+  const Tensor from = t.dense ? t : compact(t);
+  if (from.device->host_mapped) {
+    host_access(*from.storage, false);
+    std::memcpy(to, from.view.data, from.bytes());
+    return;
+  }
+  Stream& stream = current_stream(*from.device);
+  use(*from.storage, stream, false);
+  DLTensor host = from.view;
+  host.data = to;
+  host.device = {kHostMemory, 0};
+  copy_bytes(*from.device, stream, host, from.view);
+}
+
+py::object wrap(Tensor t) {
+  PyObject* o = new_array(std::move(t));
+  if (!o) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(o);
+}
+
+std::vector<int64_t> to_shape(const py::object& shape, const char* op) {
+  std::vector<int64_t> sizes;
+  auto add = [&](PyObject* o) {
+    if (PyBool_Check(o) || !PyIndex_Check(o))
+      throw Error(ErrorKind::type, std::string("[") + op + "] shape: expected an integer or a sequence of integers, got " +
+                                       std::string(py::str(py::repr(shape))));
+    const Py_ssize_t n = PyNumber_AsSsize_t(o, PyExc_ValueError);
+    if (n == -1 && PyErr_Occurred()) throw py::error_already_set();
+    sizes.push_back(n);
+  };
+  if (PySequence_Check(shape.ptr()) && !is_array(shape.ptr()) && !PyUnicode_Check(shape.ptr()))
+    for (const py::handle n : shape) add(n.ptr());
+  else add(shape.ptr());
+  return sizes;
+}
+
+// ---- the buffer protocol ---------------------------------------------------------------------------------------------
+namespace {
+struct Export {
+  Tensor held;  // shares the buffer, so that the array's next in-place write goes elsewhere
+  Py_ssize_t shape[DVT_MAX_NDIM], strides[DVT_MAX_NDIM];
+};
+
+const char* buffer_format(DType t) {  // as struct and NumPy write it; bfloat16 has none
+  static constexpr const char* formats[kDTypes] = {"?", "b", "h", "i", "q", "B", "H", "I", "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
+  return formats[int(t)];
+}
+
+const char* refusal(const Tensor& t, int flags) {
+  if (!t.device->host_mapped) return "its memory is not the host's";
+  if (flags & PyBUF_WRITABLE) return "buffers of arrays are read-only: numpy.array(x) makes a copy to write to";
+  if ((flags & PyBUF_FORMAT) && !buffer_format(t.dtype)) return "the buffer protocol has no bfloat16: use x.numpy()";
+  const bool needs_c = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & (PyBUF_STRIDES & ~PyBUF_ND));
+  if (needs_c && !t.dense) return "its elements are not next to each other: use x.copy()";
+  return nullptr;
+}
+}  // namespace
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  const Tensor& t = tensor_of(self);
+  if (const char* why = refusal(t, flags)) {
+    PyErr_Format(PyExc_BufferError, "no buffer of an array of %s on %s: %s", info(t.dtype).name, t.device->name.c_str(), why);
+    return -1;
+  }
+  try {
+    auto e = std::make_unique<Export>(Export{.held = t, .shape = {}, .strides = {}});
+    host_access(*e->held.storage, false);
+    const Tensor& held = e->held;
+    const Py_ssize_t item = info(held.dtype).bytes;
+    for (int i = 0; i < held.rank(); ++i) e->shape[i] = held.size(i), e->strides[i] = held.stride(i) * item;
+    *view = {.buf = held.view.data, .obj = Py_NewRef(self), .len = Py_ssize_t(held.bytes()), .itemsize = item, .readonly = 1,
+             .ndim = held.rank(), .format = flags & PyBUF_FORMAT ? const_cast<char*>(buffer_format(held.dtype)) : nullptr,
+             .shape = flags & PyBUF_ND ? e->shape : nullptr,
+             .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? e->strides : nullptr, .suboffsets = nullptr, .internal = nullptr};
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !PyBuffer_IsContiguous(view, 'F')) {
+      Py_CLEAR(view->obj);
+      PyErr_SetString(PyExc_BufferError, "no Fortran-ordered buffer of this array");
+      return -1;
+    }
+    view->internal = e.release();
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Export*>(view->internal); }
+
+// ---- values replaced -------------------------------------------------------------------------------------------------
+namespace {
+void assign(const py::object& self, const Tensor& value) {
+  if (!is_array(self.ptr())) throw Error(ErrorKind::type, "[assign] expected an array");
+  Tensor& x = tensor_of(self.ptr());
+  if (value.dtype != x.dtype || value.device != x.device || !value.same_shape(x))
+    throw Error(ErrorKind::value, "[assign] expected a value of the array's shape, dtype and device");
+  x = value;
+}
+
+// x[indices] = updates along one axis, or with `axis` none over x's elements in row-major order. In x's own memory
+// where nobody else sees it.
+void put(const py::object& self, const Tensor& indices, const Tensor& updates, std::optional<int64_t> axis) {
+  static const Op& scatter = op("scatter");
+  const Storage* before = tensor_of(self.ptr()).storage;
+  Tensor x = tensor_of(self.ptr()).dense ? tensor_of(self.ptr()) : compact(tensor_of(self.ptr()));
+  const bool alone = x.storage->refs.load(std::memory_order_acquire) == (x.storage == before ? 2u : 1u) && !x.storage->let_go;
+  const std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
+  if (!axis) {
+    const auto n = int64_t(x.numel);
+    x.set_shape({&n, 1});
+  }
+  Attrs attrs = default_attrs(scatter);
+  attrs.at[0] = {DVT_A_I64, 1, {.i = axis.value_or(0)}};
+  const Tensor* in[] = {&x, &indices, &updates};
+  Tensor result;
+  Invocation inv{.op = scatter, .device = x.device, .in = in, .n_in = 3, .attrs = attrs, .replaced = &x};
+  inv.out[0] = &result;
+  inv.infer();
+  inv.in_place = alone && result.dtype == x.dtype;
+  {
+    const Tensor held[] = {indices, updates};
+    in[1] = &held[0], in[2] = &held[1];
+    const Released others_run(inv.work * info(x.dtype).bytes > kManyBytes);
+    inv.run();
+  }
+  result.set_shape(shape);
+  assign(self, result);
+}
+
+// x = op(operands...), in x's memory where the op and its other holders allow.
+void replace(const py::object& self, const py::object& function, const py::args& operands) {
+  const Op* op = op_of(function.ptr());
+  if (!op || !is_array(self.ptr())) throw Error(ErrorKind::type, "[replace] expected an array and an op");
+  Attrs attrs = default_attrs(*op);
+  std::vector<PyObject*> given;
+  for (const py::handle o : operands) given.push_back(o.ptr());
+  PyObject* result = call(*op, given.data(), int(given.size()), attrs, nullptr, self.ptr());
+  if (!result && !PyErr_Occurred()) throw Error(ErrorKind::type, "[" + op->spec.name + "] expected arrays or Python numbers");
+  if (!result) throw py::error_already_set();
+  Py_DECREF(result);
+}
+
+class Buffer {  // of a Python object, for the length of a scope
+ public:
+  Buffer(const py::object& o, int flags) {
+    if (PyObject_GetBuffer(o.ptr(), &view, flags) < 0) throw py::error_already_set();
+  }
+  ~Buffer() { PyBuffer_Release(&view); }
+  Buffer(const Buffer&) = delete;
+  Py_buffer view;
+};
+
+void expect_bytes(const char* what, uint64_t expected, Py_ssize_t got) {
+  if (expected != uint64_t(got))
+    throw Error(ErrorKind::value, std::string("[") + what + "] a buffer of " + std::to_string(got) + " bytes: expected " +
+                                      std::to_string(expected));
+}
+
+py::object from_buffer(const py::object& buffer, const py::object& dtype, const py::object& shape, const py::object& device) {
+  const Buffer from(buffer, PyBUF_SIMPLE);
+  const std::vector<int64_t> sizes = to_shape(shape, "from_buffer");
+  Tensor t;  // for its number of bytes
+  t.set_type(to_dtype(dtype.ptr()), &to_device(device.ptr()));
+  t.set_shape(sizes);
+  expect_bytes("from_buffer", t.bytes(), from.view.len);
+  return wrap(upload(from.view.buf, t.dtype, sizes, *t.device));
+}
+
+void read_into(const Tensor& x, const py::object& buffer) {
+  const Buffer to(buffer, PyBUF_WRITABLE);
+  expect_bytes("read_into", x.bytes(), to.view.len);
+  const Tensor held = x;
+  download(held, to.view.buf);
+}
+
+py::bytes to_bytes(const Tensor& x) {
+  const Tensor held = x;
+  py::bytes bytes(static_cast<const char*>(nullptr), held.bytes());
+  download(held, PyBytes_AS_STRING(bytes.ptr()));
+  return bytes;
+}
+}  // namespace
+
+void make_interchange(py::module_& m) {
+  m.def("empty", [](const py::object& shape, const py::object& dtype, const py::object& device) {
+    try {
+      return wrap(empty_tensor(to_dtype(dtype.ptr()), to_shape(shape, "empty"), to_device(device.ptr())));
+    } catch (const Error& e) {
+      throw e.what()[0] == '[' || e.kind == ErrorKind::type ? e : Error(e.kind, "[empty] " + std::string(e.what()));
+    }
+  }, "An array whose elements are whatever the memory holds.");
+  m.def("from_buffer", from_buffer, "A copy of row-major host memory: (buffer, dtype, shape, device).");
+  m.def("read_into", read_into, "Copies all elements, row-major, into a writable buffer of the same number of bytes.");
+  m.def("to_bytes", to_bytes);
+  m.def("to_device", [](const Tensor& x, const py::object& device) {
+    Device& d = to_device(device.ptr());
+    const Tensor held = x;
+    const Released others_run(held.device != &d && held.bytes() > kManyBytes);
+    Tensor moved = dovetail::to_device(held, d);
+    return moved;
+  });
+  m.def("share", [](const Tensor& x) { return wrap(x); }, "Another array of the same value, without a copy.");
+  m.def("assign", assign, "x takes the value of an array of the same shape, dtype and device.");
+  m.def("put", put, py::arg("x"), py::arg("indices"), py::arg("updates"), py::arg("axis") = py::none());
+  m.def("replace", replace);
+  make_dlpack(m);
+  make_sequences(m);
+}
+}  // namespace dovetail::bindings

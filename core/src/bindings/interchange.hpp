@@ -1,0 +1,19 @@
+// What the files about memory of others share: from and to the host, DLPack, nested lists.
+#pragma once
+#include "bindings/array.hpp"
+
+namespace dovetail::bindings {
+constexpr int kHostMemory = 1;       // DLPack's kDLCPU
+constexpr uint64_t kManyBytes = 1 << 16;  // moving more takes long enough for the GIL to be let go
+
+Tensor empty_tensor(DType dtype, std::span<const int64_t> shape, Device& device);
+Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Device& device);  // row-major host memory
+void download(const Tensor& t, void* to);                                                      // the other way
+std::vector<int64_t> to_shape(const py::object& shape, const char* op);
+py::object wrap(Tensor t);
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags);  // the buffer protocol's two functions
+void release_buffer(PyObject* self, Py_buffer* view);
+void make_dlpack(py::module_& m);
+void make_sequences(py::module_& m);
+}  // namespace dovetail::bindings
