@@ -1,5 +1,5 @@
-// DLPack in both directions. What is exported stays shared until its consumer lets go, and is marked read-only, because
-// a value never changes; what is imported keeps its producer's memory, and is never written to.
+// DLPack in both directions. What is exported stays shared until its consumer lets go, and is marked read-only,
+// because a value never changes; what is imported keeps its producer's memory, and is never written to.
 #include "bindings/dlpack.hpp"
 
 #include <pybind11/stl.h>
@@ -14,12 +14,17 @@ namespace {
 using dlpack::Managed;
 using dlpack::ManagedVersioned;
 constexpr int kCudaHost = 3, kRocmHost = 11, kExtension = 12;  // DLPack's device types
-bool on_host(DLDevice d) { return d.device_type == kHostMemory || d.device_type == kCudaHost || d.device_type == kRocmHost; }
+bool on_host(DLDevice d) {
+  return d.device_type == kHostMemory || d.device_type == kCudaHost || d.device_type == kRocmHost;
+}
 DLDevice outside_name(const Device& d) { return {d.props.dl_device_type, d.props.dl_device_id}; }
-std::string to_string(DLDevice d) { return "(" + std::to_string(d.device_type) + ", " + std::to_string(d.device_id) + ")"; }
+std::string to_string(DLDevice d) {
+  return "(" + std::to_string(d.device_type) + ", " + std::to_string(d.device_id) + ")";
+}
 [[noreturn]] void refuse(const std::string& why) { throw py::buffer_error("[dlpack] " + why); }
 
-// ---- out -------------------------------------------------------------------------------------------------------------
+// ---- out
+// -------------------------------------------------------------------------------------------------------------
 struct Exported {
   Tensor held;                    // either a share of the array's buffer
   std::unique_ptr<char[]> bytes;  // or a copy on the host
@@ -27,9 +32,13 @@ struct Exported {
   ManagedVersioned versioned;
 };
 
-template <class M> void let_exported_go(M* m) { delete static_cast<Exported*>(m->context); }  // needs no GIL
+template <class M>
+void let_exported_go(M* m) {
+  delete static_cast<Exported*>(m->context);
+}  // needs no GIL
 
-template <class M> py::object capsule_of(M& managed, const char* name) {
+template <class M>
+py::object capsule_of(M& managed, const char* name) {
   PyObject* capsule = PyCapsule_New(&managed, name, [](PyObject* o) {
     const char* now = PyCapsule_GetName(o);  // "used_..." once a consumer has taken it
     if (!now || std::strncmp(now, "dltensor", 8) != 0) return;
@@ -46,7 +55,8 @@ py::object to_capsule(std::unique_ptr<Exported> e, DLDevice device, uint64_t fla
   view.device = device;
   e->managed = {view, e.get(), let_exported_go<Managed>};
   e->versioned = {{dlpack::kMajor, dlpack::kMinor}, e.get(), let_exported_go<ManagedVersioned>, flags, view};
-  py::object capsule = versioned ? capsule_of(e->versioned, "dltensor_versioned") : capsule_of(e->managed, "dltensor");
+  py::object capsule =
+      versioned ? capsule_of(e->versioned, "dltensor_versioned") : capsule_of(e->managed, "dltensor");
   e.release();
   return capsule;
 }
@@ -54,12 +64,15 @@ py::object to_capsule(std::unique_ptr<Exported> e, DLDevice device, uint64_t fla
 void check_stream(const Tensor& t, const py::object& stream) {
   if (stream.is_none()) return;
   if (!PyLong_Check(stream.ptr()) || PyBool_Check(stream.ptr()))
-    throw Error(ErrorKind::type, "[dlpack] stream: expected an integer or None, got " + std::string(py::str(py::repr(stream))));
+    throw Error(ErrorKind::type,
+                "[dlpack] stream: expected an integer or None, got " + std::string(py::str(py::repr(stream))));
   if (t.device->props.dl_device_type == kHostMemory && stream.cast<long long>() != -1)
-    throw Error(ErrorKind::value, "[dlpack] stream: expected None, as " + t.device->name + " has no streams for others");
+    throw Error(ErrorKind::value,
+                "[dlpack] stream: expected None, as " + t.device->name + " has no streams for others");
 }
 
-py::object export_array(const Tensor& array, const py::object& stream, std::optional<std::pair<uint32_t, uint32_t>> max_version,
+py::object export_array(const Tensor& array, const py::object& stream,
+                        std::optional<std::pair<uint32_t, uint32_t>> max_version,
                         std::optional<std::pair<int32_t, int32_t>> dl_device, std::optional<bool> copy) {
   check_stream(array, stream);
   const bool versioned = max_version && max_version->first >= dlpack::kMajor;
@@ -67,11 +80,14 @@ py::object export_array(const Tensor& array, const py::object& stream, std::opti
   const DLDevice wanted = dl_device ? DLDevice{dl_device->first, dl_device->second} : own;
   const bool here = wanted.device_type == own.device_type && wanted.device_id == own.device_id;
   const bool to_host = wanted.device_type == kHostMemory;
-  if (!here && !to_host) refuse("the array is on " + to_string(own) + ": expected that or the host, (1, 0), got " + to_string(wanted));
+  if (!here && !to_host)
+    refuse("the array is on " + to_string(own) + ": expected that or the host, (1, 0), got " + to_string(wanted));
   const bool can_share = here || array.device->host_mapped;
-  if (copy == false && !can_share) refuse("bringing the array to the host takes a copy: expected copy=None or True");
+  if (copy == false && !can_share)
+    refuse("bringing the array to the host takes a copy: expected copy=None or True");
   // An old consumer cannot be told that the memory is read-only.
-  if (copy == false && !versioned) refuse("sharing takes a consumer of DLPack 1.0: expected max_version=(1, 0) or later");
+  if (copy == false && !versioned)
+    refuse("sharing takes a consumer of DLPack 1.0: expected max_version=(1, 0) or later");
   auto e = std::make_unique<Exported>();
   if (can_share && versioned && !copy.value_or(false)) {
     e->held = array;
@@ -91,7 +107,8 @@ py::object export_array(const Tensor& array, const py::object& stream, std::opti
   return to_capsule(std::move(e), wanted, dlpack::kIsCopied, versioned);
 }
 
-// ---- in --------------------------------------------------------------------------------------------------------------
+// ---- in
+// --------------------------------------------------------------------------------------------------------------
 // What a capsule holds, whichever kind it is.
 struct Imported {
   PyObject* capsule;
@@ -100,8 +117,11 @@ struct Imported {
   DLTensor* tensor = nullptr;
 
   explicit Imported(PyObject* o) : capsule(o), name(PyCapsule_CheckExact(o) ? PyCapsule_GetName(o) : nullptr) {
-    if (!name) throw Error(ErrorKind::type, "[from_dlpack] expected a DLPack capsule, got " + std::string(Py_TYPE(o)->tp_name));
-    if (std::strncmp(name, "used_", 5) == 0) throw Error(ErrorKind::value, "[from_dlpack] the capsule was consumed already");
+    if (!name)
+      throw Error(ErrorKind::type,
+                  "[from_dlpack] expected a DLPack capsule, got " + std::string(Py_TYPE(o)->tp_name));
+    if (std::strncmp(name, "used_", 5) == 0)
+      throw Error(ErrorKind::value, "[from_dlpack] the capsule was consumed already");
     managed = PyCapsule_GetPointer(o, name);
     if (!managed) throw py::error_already_set();
     if (is("dltensor")) {
@@ -109,23 +129,28 @@ struct Imported {
     } else if (is("dltensor_versioned")) {
       const dlpack::Version v = static_cast<ManagedVersioned*>(managed)->version;
       if (v.major != dlpack::kMajor)
-        refuse("the tensor is of DLPack " + std::to_string(v.major) + "." + std::to_string(v.minor) + ": expected 1.x");
+        refuse("the tensor is of DLPack " + std::to_string(v.major) + "." + std::to_string(v.minor) +
+               ": expected 1.x");
       tensor = &static_cast<ManagedVersioned*>(managed)->tensor;
     } else {
-      throw Error(ErrorKind::type, "[from_dlpack] expected a DLPack capsule, got one named '" + std::string(name) + "'");
+      throw Error(ErrorKind::type,
+                  "[from_dlpack] expected a DLPack capsule, got one named '" + std::string(name) + "'");
     }
   }
   bool is(const char* wanted) const { return std::strcmp(name, wanted) == 0; }
 
   // From now on the tensor is ours to delete.
-  template <class M> static void delete_managed(Storage* s) {
+  template <class M>
+  static void delete_managed(Storage* s) {
     auto* m = static_cast<M*>(s->owner);
     if (m->deleter) m->deleter(m);
   }
   Storage* take(Device& device, void* data) {
     const bool legacy = is("dltensor");
-    if (PyCapsule_SetName(capsule, legacy ? "used_dltensor" : "used_dltensor_versioned") < 0) throw py::error_already_set();
-    return adopt(device, current_stream(device), data, legacy ? delete_managed<Managed> : delete_managed<ManagedVersioned>, managed);
+    if (PyCapsule_SetName(capsule, legacy ? "used_dltensor" : "used_dltensor_versioned") < 0)
+      throw py::error_already_set();
+    return adopt(device, current_stream(device), data,
+                 legacy ? delete_managed<Managed> : delete_managed<ManagedVersioned>, managed);
   }
 };
 
@@ -135,8 +160,8 @@ bool read_layout(const DLTensor& from, Tensor& t) {
     refuse("a tensor of " + std::to_string(from.ndim) + " axes: expected at most " + std::to_string(DVT_MAX_NDIM));
   const std::optional<DType> dtype = dtype_of(from.dtype);
   if (!dtype)
-    refuse("a tensor of dtype (code " + std::to_string(from.dtype.code) + ", " + std::to_string(from.dtype.bits) + " bits, " +
-           std::to_string(from.dtype.lanes) + " lanes): expected one of dovetail's dtypes");
+    refuse("a tensor of dtype (code " + std::to_string(from.dtype.code) + ", " + std::to_string(from.dtype.bits) +
+           " bits, " + std::to_string(from.dtype.lanes) + " lanes): expected one of dovetail's dtypes");
   t.set_type(*dtype, nullptr);
   t.set_shape({from.shape, size_t(from.ndim)});
   bool fits = true;
@@ -162,8 +187,10 @@ void gather(const Tensor& t, int axis, const char* from, char*& to) {  // elemen
   for (int64_t i = 0; i < t.size(axis); ++i) gather(t, axis + 1, from + i * t.stride(axis) * item, to);
 }
 
-// Brings the capsule's tensor to `target`: `home` is the device whose memory it is (None: plain memory of the host).
-Tensor import_capsule(const py::object& capsule, const py::object& home, const py::object& target, std::optional<bool> copy) {
+// Brings the capsule's tensor to `target`: `home` is the device whose memory it is (None: plain memory of the
+// host).
+Tensor import_capsule(const py::object& capsule, const py::object& home, const py::object& target,
+                      std::optional<bool> copy) {
   Imported in(capsule.ptr());
   const DLTensor& from = *in.tensor;
   Tensor t;
@@ -171,10 +198,12 @@ Tensor import_capsule(const py::object& capsule, const py::object& home, const p
   char* data = static_cast<char*>(from.data) + from.byte_offset;
   Device& to = to_device(target.ptr());
   Device* at = home.is_none() ? nullptr : &to_device(home.ptr());
-  if (at && !on_host(from.device) && (from.device.device_type == kExtension || from.device.device_type != at->props.dl_device_type ||
-                                      from.device.device_id != at->props.dl_device_id))
+  if (at && !on_host(from.device) &&
+      (from.device.device_type == kExtension || from.device.device_type != at->props.dl_device_type ||
+       from.device.device_id != at->props.dl_device_id))
     refuse("the tensor is on " + to_string(from.device) + ", which " + at->name + " cannot read");
-  if (!at && !on_host(from.device)) refuse("the tensor is on " + to_string(from.device) + ": expected memory of the host");
+  if (!at && !on_host(from.device))
+    refuse("the tensor is on " + to_string(from.device) + ": expected memory of the host");
   if (at == &to && fits && !copy.value_or(false) && t.numel) {
     t.set_type(t.dtype, at);
     t.own(in.take(*at, data));
@@ -200,7 +229,8 @@ Tensor import_capsule(const py::object& capsule, const py::object& home, const p
 // The device of ours that other libraries know under this name.
 py::object home_of(int32_t type, int32_t id, const py::object& preferred) {
   const auto is = [&](const Device& d) {
-    return d.props.dl_device_type == type && (type == kHostMemory || d.props.dl_device_id == id) && type != kExtension;
+    return d.props.dl_device_type == type && (type == kHostMemory || d.props.dl_device_id == id) &&
+           type != kExtension;
   };
   Device& first = to_device(preferred.ptr());
   if (is(first)) return py::reinterpret_borrow<py::object>(device_object(first));
@@ -212,8 +242,10 @@ py::object home_of(int32_t type, int32_t id, const py::object& preferred) {
 // The current stream as the device's own library names it, for the producer's __dlpack__(stream=).
 py::object native_stream(const py::object& device) {
   Device& d = to_device(device.ptr());
-  const dvt_streams* streams = DVT_HAS(d.backend->table, dvt_backend, streams) ? d.backend->table->streams : nullptr;
-  if (d.props.dl_device_type == kHostMemory || !streams || !DVT_HAS(streams, dvt_streams, native)) return py::none();
+  const dvt_streams* streams =
+      DVT_HAS(d.backend->table, dvt_backend, streams) ? d.backend->table->streams : nullptr;
+  if (d.props.dl_device_type == kHostMemory || !streams || !DVT_HAS(streams, dvt_streams, native))
+    return py::none();
   const auto handle = reinterpret_cast<uintptr_t>(streams->native(current_stream(d).handle));
   return py::int_(handle ? handle : 1);  // 0 is ambiguous by the protocol; 1 is the default stream
 }
@@ -221,15 +253,21 @@ py::object native_stream(const py::object& device) {
 
 void make_dlpack(py::module_& m) {
   const py::handle type(reinterpret_cast<PyObject*>(array_type));
-  py::setattr(type, "__dlpack__",
-              py::cpp_function(export_array, py::name("__dlpack__"), py::is_method(type), py::kw_only(), py::arg("stream") = py::none(),
-                               py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(), py::arg("copy") = py::none(),
-                               "A DLPack capsule for another library. It shares the elements, marked read-only, until that "
-                               "library lets go; for one that does not know DLPack 1.0 they are copied."));
-  py::setattr(type, "__dlpack_device__", py::cpp_function([](const Tensor& x) {
-                const DLDevice d = outside_name(*x.device);
-                return std::make_pair(d.device_type, d.device_id);
-              }, py::name("__dlpack_device__"), py::is_method(type), "(device type, device number), as DLPack numbers them."));
+  py::setattr(
+      type, "__dlpack__",
+      py::cpp_function(export_array, py::name("__dlpack__"), py::is_method(type), py::kw_only(),
+                       py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
+                       py::arg("dl_device") = py::none(), py::arg("copy") = py::none(),
+                       "A DLPack capsule for another library. It shares the elements, marked read-only, until that "
+                       "library lets go; for one that does not know DLPack 1.0 they are copied."));
+  py::setattr(type, "__dlpack_device__",
+              py::cpp_function(
+                  [](const Tensor& x) {
+                    const DLDevice d = outside_name(*x.device);
+                    return std::make_pair(d.device_type, d.device_id);
+                  },
+                  py::name("__dlpack_device__"), py::is_method(type),
+                  "(device type, device number), as DLPack numbers them."));
   m.def("import_dlpack", import_capsule);
   m.def("dlpack_home", home_of);
   m.def("native_stream", native_stream);

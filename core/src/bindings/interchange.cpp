@@ -1,5 +1,5 @@
-// Arrays from and to the host's memory: copies, the buffer protocol, and the few ways in which Python code replaces an
-// array's value.
+// Arrays from and to the host's memory: copies, the buffer protocol, and the few ways in which Python code replaces
+// an array's value.
 #include "bindings/interchange.hpp"
 
 #include <pybind11/stl.h>
@@ -8,12 +8,15 @@
 #include "text.hpp"
 
 namespace dovetail::bindings {
-// ---- copies ----------------------------------------------------------------------------------------------------------
+// ---- copies
+// ----------------------------------------------------------------------------------------------------------
 namespace {
 class Released {  // the GIL, where it pays
  public:
   explicit Released(bool pays) : state_(pays ? PyEval_SaveThread() : nullptr) {}
-  ~Released() { if (state_) PyEval_RestoreThread(state_); }
+  ~Released() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
   Released(const Released&) = delete;
 
  private:
@@ -67,7 +70,8 @@ std::vector<int64_t> to_shape(const py::object& shape, const char* op) {
   std::vector<int64_t> sizes;
   auto add = [&](PyObject* o) {
     if (PyBool_Check(o) || !PyIndex_Check(o))
-      throw Error(ErrorKind::type, std::string("[") + op + "] shape: expected an integer or a sequence of integers, got " +
+      throw Error(ErrorKind::type, std::string("[") + op +
+                                       "] shape: expected an integer or a sequence of integers, got " +
                                        std::string(py::str(py::repr(shape))));
     const Py_ssize_t n = PyNumber_AsSsize_t(o, PyExc_ValueError);
     if (n == -1 && PyErr_Occurred()) throw py::error_already_set();
@@ -79,7 +83,8 @@ std::vector<int64_t> to_shape(const py::object& shape, const char* op) {
   return sizes;
 }
 
-// ---- the buffer protocol ---------------------------------------------------------------------------------------------
+// ---- the buffer protocol
+// ---------------------------------------------------------------------------------------------
 namespace {
 struct Export {
   Tensor held;  // shares the buffer, so that the array's next in-place write goes elsewhere
@@ -87,14 +92,16 @@ struct Export {
 };
 
 const char* buffer_format(DType t) {  // as struct and NumPy write it; bfloat16 has none
-  static constexpr const char* formats[kDTypes] = {"?", "b", "h", "i", "q", "B", "H", "I", "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
+  static constexpr const char* formats[kDTypes] = {"?", "b", "h",     "i", "q", "B",  "H", "I",
+                                                   "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
   return formats[int(t)];
 }
 
 const char* refusal(const Tensor& t, int flags) {
   if (!t.device->host_mapped) return "its memory is not the host's";
   if (flags & PyBUF_WRITABLE) return "buffers of arrays are read-only: numpy.array(x) makes a copy to write to";
-  if ((flags & PyBUF_FORMAT) && !buffer_format(t.dtype)) return "the buffer protocol has no bfloat16: use x.numpy()";
+  if ((flags & PyBUF_FORMAT) && !buffer_format(t.dtype))
+    return "the buffer protocol has no bfloat16: use x.numpy()";
   const bool needs_c = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & (PyBUF_STRIDES & ~PyBUF_ND));
   if (needs_c && !t.dense) return "its elements are not next to each other: use x.copy()";
   return nullptr;
@@ -105,7 +112,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   const Tensor& t = tensor_of(self);
   if (const char* why = refusal(t, flags)) {
-    PyErr_Format(PyExc_BufferError, "no buffer of an array of %s on %s: %s", info(t.dtype).name, t.device->name.c_str(), why);
+    PyErr_Format(PyExc_BufferError, "no buffer of an array of %s on %s: %s", info(t.dtype).name,
+                 t.device->name.c_str(), why);
     return -1;
   }
   try {
@@ -114,10 +122,17 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     const Tensor& held = e->held;
     const Py_ssize_t item = info(held.dtype).bytes;
     for (int i = 0; i < held.rank(); ++i) e->shape[i] = held.size(i), e->strides[i] = held.stride(i) * item;
-    *view = {.buf = held.view.data, .obj = Py_NewRef(self), .len = Py_ssize_t(held.bytes()), .itemsize = item, .readonly = 1,
-             .ndim = held.rank(), .format = flags & PyBUF_FORMAT ? const_cast<char*>(buffer_format(held.dtype)) : nullptr,
+    *view = {.buf = held.view.data,
+             .obj = Py_NewRef(self),
+             .len = Py_ssize_t(held.bytes()),
+             .itemsize = item,
+             .readonly = 1,
+             .ndim = held.rank(),
+             .format = flags & PyBUF_FORMAT ? const_cast<char*>(buffer_format(held.dtype)) : nullptr,
              .shape = flags & PyBUF_ND ? e->shape : nullptr,
-             .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? e->strides : nullptr, .suboffsets = nullptr, .internal = nullptr};
+             .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? e->strides : nullptr,
+             .suboffsets = nullptr,
+             .internal = nullptr};
     if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !PyBuffer_IsContiguous(view, 'F')) {
       Py_CLEAR(view->obj);
       PyErr_SetString(PyExc_BufferError, "no Fortran-ordered buffer of this array");
@@ -133,7 +148,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Export*>(view->internal); }
 
-// ---- values replaced -------------------------------------------------------------------------------------------------
+// ---- values replaced
+// -------------------------------------------------------------------------------------------------
 namespace {
 void assign(const py::object& self, const Tensor& value) {
   if (!is_array(self.ptr())) throw Error(ErrorKind::type, "[assign] expected an array");
@@ -149,7 +165,8 @@ void put(const py::object& self, const Tensor& indices, const Tensor& updates, s
   static const Op& scatter = op("scatter");
   const Storage* before = tensor_of(self.ptr()).storage;
   Tensor x = tensor_of(self.ptr()).dense ? tensor_of(self.ptr()) : compact(tensor_of(self.ptr()));
-  const bool alone = x.storage->refs.load(std::memory_order_acquire) == (x.storage == before ? 2u : 1u) && !x.storage->let_go;
+  const bool alone =
+      x.storage->refs.load(std::memory_order_acquire) == (x.storage == before ? 2u : 1u) && !x.storage->let_go;
   const std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
   if (!axis) {
     const auto n = int64_t(x.numel);
@@ -181,7 +198,8 @@ void replace(const py::object& self, const py::object& function, const py::args&
   std::vector<PyObject*> given;
   for (const py::handle o : operands) given.push_back(o.ptr());
   PyObject* result = call(*op, given.data(), int(given.size()), attrs, nullptr, self.ptr());
-  if (!result && !PyErr_Occurred()) throw Error(ErrorKind::type, "[" + op->spec.name + "] expected arrays or Python numbers");
+  if (!result && !PyErr_Occurred())
+    throw Error(ErrorKind::type, "[" + op->spec.name + "] expected arrays or Python numbers");
   if (!result) throw py::error_already_set();
   Py_DECREF(result);
 }
@@ -198,11 +216,12 @@ class Buffer {  // of a Python object, for the length of a scope
 
 void expect_bytes(const char* what, uint64_t expected, Py_ssize_t got) {
   if (expected != uint64_t(got))
-    throw Error(ErrorKind::value, std::string("[") + what + "] a buffer of " + std::to_string(got) + " bytes: expected " +
-                                      std::to_string(expected));
+    throw Error(ErrorKind::value, std::string("[") + what + "] a buffer of " + std::to_string(got) +
+                                      " bytes: expected " + std::to_string(expected));
 }
 
-py::object from_buffer(const py::object& buffer, const py::object& dtype, const py::object& shape, const py::object& device) {
+py::object from_buffer(const py::object& buffer, const py::object& dtype, const py::object& shape,
+                       const py::object& device) {
   const Buffer from(buffer, PyBUF_SIMPLE);
   const std::vector<int64_t> sizes = to_shape(shape, "from_buffer");
   Tensor t;  // for its number of bytes
@@ -228,15 +247,20 @@ py::bytes to_bytes(const Tensor& x) {
 }  // namespace
 
 void make_interchange(py::module_& m) {
-  m.def("empty", [](const py::object& shape, const py::object& dtype, const py::object& device) {
-    try {
-      return wrap(empty_tensor(to_dtype(dtype.ptr()), to_shape(shape, "empty"), to_device(device.ptr())));
-    } catch (const Error& e) {
-      throw e.what()[0] == '[' || e.kind == ErrorKind::type ? e : Error(e.kind, "[empty] " + std::string(e.what()));
-    }
-  }, "An array whose elements are whatever the memory holds.");
+  m.def(
+      "empty",
+      [](const py::object& shape, const py::object& dtype, const py::object& device) {
+        try {
+          return wrap(empty_tensor(to_dtype(dtype.ptr()), to_shape(shape, "empty"), to_device(device.ptr())));
+        } catch (const Error& e) {
+          throw e.what()[0] == '[' || e.kind == ErrorKind::type ? e
+                                                                : Error(e.kind, "[empty] " + std::string(e.what()));
+        }
+      },
+      "An array whose elements are whatever the memory holds.");
   m.def("from_buffer", from_buffer, "A copy of row-major host memory: (buffer, dtype, shape, device).");
-  m.def("read_into", read_into, "Copies all elements, row-major, into a writable buffer of the same number of bytes.");
+  m.def("read_into", read_into,
+        "Copies all elements, row-major, into a writable buffer of the same number of bytes.");
   m.def("to_bytes", to_bytes);
   m.def("to_device", [](const Tensor& x, const py::object& device) {
     Device& d = to_device(device.ptr());

@@ -3,12 +3,13 @@
 #include "bindings/array.hpp"
 
 namespace dovetail::bindings {
-constexpr int kHostMemory = 1;       // DLPack's kDLCPU
+constexpr int kHostMemory = 1;            // DLPack's kDLCPU
 constexpr uint64_t kManyBytes = 1 << 16;  // moving more takes long enough for the GIL to be let go
 
 Tensor empty_tensor(DType dtype, std::span<const int64_t> shape, Device& device);
-Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Device& device);  // row-major host memory
-void download(const Tensor& t, void* to);                                                      // the other way
+Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape,
+              Device& device);             // row-major host memory
+void download(const Tensor& t, void* to);  // the other way
 std::vector<int64_t> to_shape(const py::object& shape, const char* op);
 py::object wrap(Tensor t);
 

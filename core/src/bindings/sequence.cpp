@@ -10,10 +10,14 @@ namespace {
 bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 bool is_plain_number(PyObject* o) {  // NumPy's scalars bring a dtype of their own
   return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || PyComplex_CheckExact(o) ||
-         ((PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) && std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) != 0);
+         ((PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) &&
+          std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) != 0);
 }
 DKind kind_of(PyObject* o) {
-  return PyBool_Check(o) ? DKind::boolean : PyLong_Check(o) ? DKind::signed_int : PyFloat_Check(o) ? DKind::floating : DKind::complex;
+  return PyBool_Check(o)    ? DKind::boolean
+         : PyLong_Check(o)  ? DKind::signed_int
+         : PyFloat_Check(o) ? DKind::floating
+                            : DKind::complex;
 }
 
 // What a nested list is made of. One that holds other things than numbers and lists is `foreign`.
@@ -51,9 +55,10 @@ struct Nested {
   }
 
   [[noreturn]] void ragged(const std::string& got, size_t depth) const {
-    throw Error(ErrorKind::value, "[asarray] a ragged nested list: expected " +
-                                      (depth < shape.size() ? "a list of " + std::to_string(shape[depth]) : std::string("a number")) +
-                                      " at depth " + std::to_string(depth) + ", as the first, got " + got);
+    throw Error(ErrorKind::value,
+                "[asarray] a ragged nested list: expected " +
+                    (depth < shape.size() ? "a list of " + std::to_string(shape[depth]) : std::string("a number")) +
+                    " at depth " + std::to_string(depth) + ", as the first, got " + got);
   }
 };
 
@@ -61,12 +66,14 @@ struct Writer {
   DType dtype;
   char *to, *end;
 
-  template <class T> void put(T value) {
+  template <class T>
+  void put(T value) {
     std::memcpy(to, &value, sizeof value);
     to += sizeof value;
   }
   void number(PyObject* o) {
-    if (to == end || !is_plain_number(o)) throw Error(ErrorKind::runtime, "[asarray] a list that changed meanwhile");
+    if (to == end || !is_plain_number(o))
+      throw Error(ErrorKind::runtime, "[asarray] a list that changed meanwhile");
     if (dtype == DType::f32 || dtype == DType::f64) {
       const double value = PyFloat_AsDouble(o);
       if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
@@ -98,8 +105,8 @@ DType dtype_for(DKind found, const py::object& wanted) {
   }
   const DType dtype = to_dtype(wanted.ptr());
   if (found >= DKind::floating && found > info(dtype).kind && dtype != DType::b8)
-    throw Error(ErrorKind::type, std::string("[asarray] cannot store ") + name_of(found) + " numbers as " + info(dtype).name +
-                                     ": make the array first, then use .astype()");
+    throw Error(ErrorKind::type, std::string("[asarray] cannot store ") + name_of(found) + " numbers as " +
+                                     info(dtype).name + ": make the array first, then use .astype()");
   return dtype;
 }
 
@@ -119,7 +126,8 @@ py::object from_numbers(const py::object& o, const py::object& dtype, const py::
 
 void make_sequences(py::module_& m) {
   m.def("from_numbers", from_numbers,
-        "An array of a Python number or of nested lists and tuples of them: (object, dtype or None, device). None where "
+        "An array of a Python number or of nested lists and tuples of them: (object, dtype or None, device). None "
+        "where "
         "something else is among them.");
 }
 }  // namespace dovetail::bindings
