@@ -1,0 +1,123 @@
+"""The walls of the house: who may know what. Each check reads the sources as they lie there."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("core", "entry_points", "backends", "cmake", "tests", "examples", "benchmarks")
+CODE = {".py", ".c", ".h", ".cpp", ".hpp", ".inc", ".cmake", ".txt", ".toml", ".pyi"}
+SKIPPED = {"build", "__pycache__", "generated"}
+CXX = {".c", ".h", ".cpp", ".hpp", ".inc"}
+
+# As words, beside the names of the folders of backends/.
+DEVICES = {"cuda", "rocm", "hip", "xpu", "sycl", "metal", "mps", "neon", "avx512"}
+
+
+def files(*folders: str, suffixes: set[str] = CODE) -> list[Path]:
+    return sorted(
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in suffixes and path.is_file() and not SKIPPED & set(path.relative_to(ROOT).parts)
+    )
+
+
+def lines(path: Path, pattern: str, flags: int = 0) -> list[str]:
+    """Where a pattern stands, as file:line: text."""
+    found = re.compile(pattern, flags)
+    return [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if found.search(line)
+    ]
+
+
+def nothing(found: list[str]) -> None:
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_the_core_names_no_backend():
+    """Only the cure `pip install dovetail-cpu` may: somebody without any device has to be told something."""
+    backends = {path.name for path in (ROOT / "backends").iterdir() if path.is_dir()} - {"template"}
+    words = "|".join(sorted((DEVICES | backends) - {"cpu"}))
+    packages = "|".join(sorted(backends))
+    pattern = rf"\b({words})\b|(?<!pip install )\b(lib)?dovetail[_-]({packages})\b"
+    nothing([hit for path in files("core", "entry_points") for hit in lines(path, pattern, re.IGNORECASE)])
+
+
+def test_a_backend_includes_only_the_public_headers():
+    found = []
+    for path in files("backends", suffixes=CXX):
+        backend = ROOT / Path(*path.relative_to(ROOT).parts[:2])
+        own = {header.name for header in backend.rglob("*") if header.suffix in CXX}
+        for hit in lines(path, r'^\s*#\s*include\s+"'):
+            name = re.search(r'"(.*)"', hit).group(1)
+            public = (ROOT / "core/include" / name).is_file()
+            if not public and (".." in Path(name).parts or Path(name).name not in own):
+                found.append(hit)
+        found += lines(path, r"^\s*#\s*include\s+<dovetail/(?!abi\.h>|backend\.hpp>)")
+    nothing(found)
+
+
+def test_a_backend_does_not_import_the_core():
+    """Its module says where the library is, with or without dovetail installed."""
+    modules = [path for path in files("backends", suffixes={".py"}) if "python" in path.parts]
+    assert modules
+    nothing([hit for path in modules for hit in lines(path, r"^\s*(import|from)\s+dovetail(\.|\s|$)")])
+
+
+def test_only_the_bindings_know_python():
+    sources = [path for path in files("core", suffixes=CXX) if "bindings" not in path.parts]
+    nothing(
+        [hit for path in sources for hit in lines(path, r"#\s*include\s*[<\"](Python\.h|pybind11)|\bPyObject\b")]
+    )
+
+
+def test_only_platform_asks_for_the_operating_system():
+    """In the public header, only what exports a function."""
+    pattern = r"#\s*(el)?if.*\b(_WIN32|_WIN64|_MSC_VER|__linux__|__APPLE__|__unix__|__FreeBSD__|__ANDROID__)\b"
+    headers = r"#\s*include\s*<(unistd|dlfcn|sys/\w+|windows|pthread|sched|fcntl|signal|link|spawn|elf)\.h>"
+    found = []
+    for path in files("core", suffixes=CXX):
+        if "platform" not in path.parts:
+            found += [hit for hit in lines(path, f"{pattern}|{headers}") if not hit.endswith("#if defined(_WIN32)")]
+    nothing(found)
+
+
+def test_libdovetail_does_not_include_the_bindings():
+    sources = [path for path in files("core/src", suffixes=CXX) if "bindings" not in path.parts]
+    nothing([hit for path in sources for hit in lines(path, r'#\s*include\s+"bindings/')])
+
+
+def test_files_fit_in_the_head():
+    long = {path: len(path.read_text().splitlines()) for path in files(*SOURCES, suffixes=CXX | {".py"})}
+    nothing([f"{path.relative_to(ROOT)}: {count} lines" for path, count in long.items() if count > 600])
+
+
+def test_the_version_has_one_home():
+    version = re.escape((ROOT / "VERSION").read_text().strip())
+    # Requirements of something else (>=0.1.0) and longer numbers are not it.
+    pattern = rf"(?<![\d.=<>~!]){version}(?![\d.])"
+    found = [hit for path in files(*SOURCES) for hit in lines(path, pattern)]
+    found += [
+        hit
+        for name in ("pyproject.toml", "setup.py", "CMakeLists.txt", "Makefile")
+        for hit in lines(ROOT / name, pattern)
+    ]
+    nothing(found)
+
+
+PROJECTS = [ROOT / "pyproject.toml", *(path for path in files(*SOURCES) if path.name == "pyproject.toml")]
+
+
+@pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
+def test_every_wheel_reads_it(path):
+    assert "version" in tomllib.loads(path.read_text())["project"].get("dynamic", [])
+
+
+def test_nothing_is_left_for_later():
+    sources = files("core", "entry_points", "backends", "cmake", "examples", "benchmarks")
+    nothing([hit for path in sources for hit in lines(path, r"\b(TODO|FIXME|XXX|HACK)\b")])

@@ -1,0 +1,160 @@
+"""Wheels made by hand, folders that they are installed into, and interpreters that run there."""
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+VERSION = (ROOT / "VERSION").read_text().strip()
+# Variables that change what is discovered, or that make a warning of the interpreter's an output of the test.
+OURS = ("DOVETAIL_", "PYTHONWARNINGS")
+
+
+def compile_plugin(at: Path, *defines: str, flags: tuple[str, ...] = ()) -> Path:
+    """The shared library of plugin.c."""
+    at.parent.mkdir(parents=True, exist_ok=True)
+    command = [os.environ.get("CC", "cc"), "-std=c11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
+    command += [f"-I{ROOT / 'core/include'}", *(f"-D{define}" for define in defines)]
+    subprocess.run([*command, str(HERE / "plugin.c"), "-o", str(at), *flags], check=True)
+    return at
+
+
+def make_wheel(
+    folder: Path,
+    name: str,
+    files: dict[str, bytes | str | Path],
+    entry_points: dict[str, str],
+    version: str = "1.0",
+    group: str = "dovetail.backends",
+) -> Path:
+    """A wheel as pip takes it; `files` maps the path in it to the content or to a file that holds it."""
+    module = name.replace("-", "_")
+    info = f"{module}-{version}.dist-info"
+    lines = [f"{key} = {value}" for key, value in entry_points.items()]
+    contents: dict[str, bytes] = {
+        path: data.read_bytes() if isinstance(data, Path) else data.encode() if isinstance(data, str) else data
+        for path, data in files.items()
+    }
+    contents[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode()
+    contents[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    contents[f"{info}/entry_points.txt"] = "\n".join([f"[{group}]", *lines, ""]).encode()
+
+    def digest(data: bytes) -> str:
+        return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+
+    record = [f"{path},sha256={digest(data)},{len(data)}" for path, data in contents.items()]
+    contents[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    at = folder / f"{module}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(at, "w") as archive:
+        for path, data in contents.items():
+            archive.writestr(path, data)
+    return at
+
+
+ENTRY = """
+from pathlib import Path
+from typing import NamedTuple
+
+class Backend(NamedTuple):
+    library: str
+    search: list
+
+backend = Backend(str(Path(__file__).parent / "lib{name}.so"), [])
+"""
+
+
+class Site:
+    """A folder with wheels that pip installed, in front of the wheels under test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.packages = folder / "site"
+        self.packages.mkdir(parents=True)
+
+    def install(self, *wheels: Path) -> None:
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-index"]
+        command += ["--no-deps", "--target", str(self.packages), *map(str, wheels)]
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+
+    def backend(self, name: str, library: Path | None, *, entry: str = "", module: str = "", **kwargs) -> None:
+        """Installs the wheel dovetail-<name>; `entry`: the entry point's value, `module`: the package's source."""
+        package = f"dovetail_{name}"
+        files: dict[str, bytes | str | Path] = {f"{package}/__init__.py": module or ENTRY.format(name=name)}
+        if library:
+            files[f"{package}/lib{name}.so"] = library
+        entry_points = {name: entry or f"{package}:backend"}
+        self.install(make_wheel(self.folder / "wheels", f"dovetail-{name}", files, entry_points, **kwargs))
+
+    def environment(self, **variables: str) -> dict[str, str]:
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
+        path = os.pathsep.join([str(self.packages), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return clean | {"PYTHONPATH": path} | variables
+
+    def run(self, *args: str, **variables: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, *args]
+        environment = self.environment(**variables)
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=120, cwd=self.folder, env=environment, check=False
+        )
+
+    def python(self, code: str, **variables: str) -> str:
+        """Runs code that has to succeed; returns what it printed."""
+        ended = self.run("-c", code, **variables)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout
+
+    def devices(self, **variables: str) -> dict:
+        """What `dovetail devices --json` says."""
+        ended = self.run("-m", "dovetail", "devices", "--json", **variables)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return json.loads(ended.stdout)
+
+
+@pytest.fixture
+def site(tmp_path: Path):
+    made = Site(tmp_path / "world")
+    yield made
+    shutil.rmtree(made.folder, ignore_errors=True)
+
+
+@pytest.fixture
+def plugin(tmp_path: Path):
+    """plugin("libacme.so", "MAJOR=2"): the C device, broken as the macros say."""
+    return lambda file, *defines, **options: compile_plugin(tmp_path / file, *defines, **options)
+
+
+@pytest.fixture
+def wheel(tmp_path: Path):
+    return lambda *args, **options: make_wheel(tmp_path / "wheels", *args, **options)
+
+
+@pytest.fixture
+def repository() -> Path:
+    return ROOT
+
+
+def built_wheel(pattern: str) -> Path:
+    found = sorted((ROOT / "dist").glob(pattern), key=lambda path: path.stat().st_mtime)
+    assert found, f"dist/{pattern} is missing: run `make wheels`"
+    return found[-1]
+
+
+@pytest.fixture
+def core_wheel() -> Path:
+    return built_wheel(f"dovetail-{VERSION}-cp{sysconfig.get_config_var('py_version_nodot')}-*.whl")
+
+
+@pytest.fixture
+def cpu_wheel() -> Path:
+    return built_wheel(f"dovetail_cpu-{VERSION}-*.whl")
