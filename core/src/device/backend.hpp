@@ -1,0 +1,92 @@
+// Loaded backends and their devices.
+#pragma once
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "device/storage.hpp"
+#include "dispatch/dtype.hpp"
+#include "dovetail/abi.h"
+#include "error.hpp"
+
+namespace dovetail {
+struct Backend;
+struct Op;
+struct Pool;    // pool.hpp
+struct Queues;  // stream.cpp: all streams and spare events
+
+enum class DeviceState : uint8_t {
+  usable,
+  lost,    // the plugin said DVT_DEVICE_LOST: until reset()
+  forked,  // this process is a fork, and the backend's driver does not survive that
+  closed,  // the process is ending
+};
+
+struct Device {
+  int index = 0;              // process-wide, dense
+  Backend* backend = nullptr;
+  uint32_t ordinal = 0;       // the backend's own index
+  std::string name;           // "cpu:0"
+  dvt_device* handle = nullptr;
+  dvt_props props{};
+  DLDevice dl{};              // what kernels see: {props.dl_device_type, ordinal}
+  bool host_mapped = false;   // the host may read and write `data`
+  // No streams: work is done when run returns, and nothing needs Stream::lock(). A device that is not usable any more
+  // says no here, so that the next call meets Stream::lock(), which throws.
+  std::atomic<bool> synchronous{true};
+  std::atomic<DeviceState> state{DeviceState::usable};
+  Stream* default_stream = nullptr;
+  Pool* pool = nullptr;
+  Queues* queues = nullptr;
+
+  Stream* new_stream(int priority);  // the default one where the device has no more to give
+  void free_stream(Stream*);
+  void synchronize();                // all streams; throws the first fault that was found
+  void reset();                      // after the device was lost; what its memory holds is undefined
+  // Throws what an unusable device throws at every call.
+  void check_usable() const {
+    if (state.load(std::memory_order_relaxed) != DeviceState::usable) [[unlikely]] throw_unusable();
+  }
+  [[noreturn]] void throw_unusable() const;
+  void make_unusable(DeviceState);
+  // As throw_status; a lost device is remembered to be so.
+  [[noreturn]] void fail(dvt_status status, const std::string& what);
+  void check(dvt_status status, const char* what) {
+    if (status != DVT_OK) [[unlikely]] fail(status, what);
+  }
+};
+
+// Copies compact tensors of one shape and dtype; either side may be on the host (device_type kDLCPU). Complete on
+// return where one side is host memory; faults found on the way to the host are thrown.
+void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTensor& src);
+
+struct Backend {
+  std::string name, version, library;
+  const dvt_backend* table = nullptr;
+  std::vector<Device*> devices;
+};
+
+// ---- loading -------------------------------------------------------------------------------------------------------
+
+// Opens the plugin at `library` (absolute path) in this process, shakes hands and opens its devices; a name of ""
+// takes the plugin's own. A library that this machine has not seen is first opened by `dovetail-probe` in a child
+// process. `search`: folders that are searched for the libraries it depends on. Throws Error(runtime) "cause; cure";
+// the backend is then quarantined by the caller. Loading the same library under the same name again gives the same.
+Backend& load_backend(const std::string& name, const std::string& library, const std::vector<std::string>& search);
+// The same for a table that is in this process already; `host` is the one its plugin was given, if any.
+Backend& attach_backend(const std::string& name, const dvt_backend* table);
+// A table of host services for a plugin that does not come from load_backend.
+const dvt_host* new_host(const std::string& name, const std::string& library);
+std::vector<Backend*> backends();
+std::vector<Device*> devices();
+Device* find_device(const std::string& name);  // "cpu" is "cpu:0"; nullptr if there is none
+// Drains all queues and closes all devices; the process's exit does it, and nothing can be run afterwards.
+void shutdown() noexcept;
+
+// Turns a plugin's status into an Error, with the message it gave to host->fail on this thread. `what` says who asked:
+// "[take]". Where the device is known, Device::fail is better.
+[[noreturn]] void throw_status(dvt_status status, const std::string& what);
+inline void check(dvt_status status, const char* what) {
+  if (status != DVT_OK) [[unlikely]] throw_status(status, what);
+}
+}  // namespace dovetail

@@ -1,0 +1,138 @@
+// A device's streams as a whole, and whether it can be used.
+#include "device/device.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "device/fork.hpp"
+#include "device/pool.hpp"
+#include "device/queues.hpp"
+#include "device/services.hpp"
+
+namespace dovetail {
+Interpreter interpreter;
+
+std::vector<Stream*> streams_of(Device& device) {
+  const std::lock_guard guard(device.queues->mutex);
+  return device.queues->all;
+}
+
+void open_queues(Device& device) {
+  device.queues = new Queues;
+  dvt_stream* handle = nullptr;
+  const dvt_backend* table = device.backend->table;
+  if (DVT_HAS(table, dvt_backend, streams)) {
+    check(table->streams->create(device.handle, 0, &handle), "its streams' create");
+    device.synchronous = false;
+  }
+  device.default_stream = new Stream(device, handle);
+  device.queues->all.push_back(device.default_stream);
+}
+
+// The queues are drained.
+void close_queues(Device& device) {
+  if (!device.default_stream->handle) return;
+  const dvt_streams& functions = stream_functions(device);
+  for (Stream* stream : streams_of(device)) stream->tail_.reset();
+  const std::lock_guard guard(device.queues->mutex);
+  for (std::vector<dvt_event*>& events : device.queues->events) {
+    for (dvt_event* event : events) functions.ev_destroy(event);
+    events.clear();
+  }
+  for (Stream* stream : device.queues->all) functions.destroy(stream->handle);
+}
+
+Stream* Device::new_stream(int priority) {
+  check_usable();
+  if (!default_stream->handle) return default_stream;
+  Stream* stream = nullptr;
+  {
+    const std::lock_guard guard(queues->mutex);
+    auto& spare = queues->spare;
+    auto found = std::find_if(spare.begin(), spare.end(), [&](Stream* s) { return s->priority == priority; });
+    const bool full = props.max_streams && queues->all.size() >= props.max_streams;
+    if (found == spare.end() && full) found = spare.begin();
+    if (found != spare.end()) stream = *found, spare.erase(found);
+    else if (full) return default_stream;
+  }
+  if (stream) {
+    stream->forget_fault();
+    return stream;
+  }
+  dvt_stream* handle = nullptr;
+  check(stream_functions(*this).create(this->handle, priority, &handle), "[stream]");
+  stream = new Stream(*this, handle, priority);
+  const std::lock_guard guard(queues->mutex);
+  queues->all.push_back(stream);
+  return stream;
+}
+
+void Device::free_stream(Stream* stream) {
+  if (!stream || stream == default_stream) return;
+  const std::lock_guard guard(queues->mutex);
+  auto& spare = queues->spare;
+  if (std::find(spare.begin(), spare.end(), stream) == spare.end()) spare.push_back(stream);
+}
+
+void Device::synchronize() {
+  check_usable();
+  const std::vector<Stream*> all = streams_of(*this);
+  for (Stream* stream : all)
+    if (!stream->has_passed(stream->position())) stream->mark()->synchronize();
+  pool->let_go_of_adopted();
+  for (Stream* stream : all) stream->throw_fault();
+}
+
+// ---- whether it can be used ----------------------------------------------------------------------------------------
+
+void Device::make_unusable(DeviceState why) {
+  state = why;
+  synchronous = false;
+  if (pool) pool->close_lanes();
+}
+
+void Device::throw_unusable() const {
+  switch (state) {
+    case DeviceState::lost:
+      throw Error(ErrorKind::device_lost, "[" + name + "] the device was lost, and what its memory held with it; "
+                                          "reset it, or start the process again");
+    case DeviceState::forked:
+      throw Error(ErrorKind::runtime, "[" + name + "] cannot be used in a forked process, which its driver does not "
+                                      "survive; start processes with the method 'spawn', or use the device after the "
+                                      "fork only");
+    default: throw Error(ErrorKind::runtime, "[" + name + "] was closed: the process is ending");
+  }
+}
+
+void Device::fail(dvt_status status, const std::string& what) {
+  if (status == DVT_DEVICE_LOST) make_unusable(DeviceState::lost);
+  throw_status(status, what);
+}
+
+void Device::reset() {
+  if (state != DeviceState::lost) check_usable();
+  const dvt_backend* table = backend->table;
+  if (!DVT_HAS(table, dvt_backend, device_reset))
+    throw Error(ErrorKind::not_implemented, "[" + name + "] this device cannot be reset; start the process again");
+  check(table->device_reset(handle), "[reset]");
+  for (Stream* stream : streams_of(*this)) {
+    stream->set_passed(stream->position());
+    stream->forget_fault();
+  }
+  synchronous = !default_stream->handle;
+  state = DeviceState::usable;
+}
+
+// ---- fork ----------------------------------------------------------------------------------------------------------
+
+void queues_before_fork(Device& device) { device.queues->mutex.lock(); }
+void queues_after_fork(Device& device, bool in_child) {
+  for (Stream* stream : device.queues->all) {
+    if (!in_child) break;
+    new (&stream->mutex_) std::mutex;  // another thread may have been at work there
+    new (&stream->fault_mutex_) std::mutex;
+  }
+  device.queues->mutex.unlock();
+}
+}  // namespace dovetail

@@ -1,0 +1,13 @@
+// What is asked of a plugin's table before any of it is used. Each throws Error(runtime) "cause; cure".
+#pragma once
+#include <string>
+
+#include "device/backend.hpp"
+
+namespace dovetail {
+// `name`: as registered; "" takes the table's own, which is returned.
+std::string check_table(const dvt_backend* table, const std::string& name);
+void check_props(dvt_props& props);
+// The end of a message about a plugin and a runtime that do not speak the same protocol.
+std::string cure_for_versions(const std::string& name);
+}  // namespace dovetail

@@ -1,0 +1,33 @@
+// What the embedding language lends the runtime: Python's lock is let go in waits. A program without Python leaves
+// these as they are.
+#pragma once
+#include <mutex>
+
+namespace dovetail {
+struct Interpreter {
+  void* (*unlock)() = [] { return static_cast<void*>(nullptr); };  // nullptr if this thread does not hold it
+  void (*relock)(void*) = [](void*) {};
+};
+extern Interpreter interpreter;
+
+class Unlocked {  // for a scope that may wait
+ public:
+  Unlocked() : token_(interpreter.unlock()) {}
+  ~Unlocked() { if (token_) interpreter.relock(token_); }
+  Unlocked(const Unlocked&) = delete;
+
+ private:
+  void* token_;
+};
+
+// For locks that are held while a plugin works. The short ones inside the runtime are simply taken: whoever holds one
+// of those waits for nothing.
+inline std::unique_lock<std::mutex> lock_unlocked(std::mutex& mutex) {
+  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+  if (!lock) {
+    const Unlocked waiting;
+    lock.lock();
+  }
+  return lock;
+}
+}  // namespace dovetail

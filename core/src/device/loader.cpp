@@ -1,0 +1,239 @@
+// From a library's path to devices that can be used.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+
+#include "device/device.hpp"
+#include "device/fork.hpp"
+#include "device/handshake.hpp"
+#include "device/pool.hpp"
+#include "device/probe_child.hpp"
+#include "device/queues.hpp"
+#include "device/services.hpp"
+#include "platform/platform.hpp"
+
+namespace dovetail {
+namespace {
+// Never destroyed: arrays may outlive every static object.
+struct Registry {
+  std::mutex loading;  // one backend at a time
+  std::mutex mutex;    // short; of the lists
+  std::vector<Backend*> backends;
+  std::vector<Device*> devices;
+};
+Registry& registry() {
+  static Registry& r = *new Registry;
+  return r;
+}
+
+[[noreturn]] void refuse(const std::string& cause, const std::string& cure) {
+  throw Error(ErrorKind::runtime, cause + "; " + cure);
+}
+std::string package_of(const std::string& name) { return name.empty() ? "the plugin" : "dovetail-" + name; }
+
+// The backend of this name that is there already; throws if it came from elsewhere.
+Backend* loaded(const std::string& name, const std::string& library) {
+  for (Backend* b : backends()) {
+    const bool same_library = !library.empty() && b->library == library;
+    if (same_library && (name.empty() || name == b->name)) return b;
+    if (b->name == name || same_library)
+      refuse("a backend '" + b->name + "' is loaded already, from " + (b->library.empty() ? "this process" : b->library) +
+                 ", and " + (library.empty() ? "another" : library) + " is to be loaded as '" + name + "'",
+             "uninstall one of the two, or choose one with DOVETAIL_BACKENDS");
+  }
+  return nullptr;
+}
+
+// ---- devices -------------------------------------------------------------------------------------------------------
+
+Device* open_device(Backend& backend, uint32_t ordinal, int index) {
+  const dvt_backend& table = *backend.table;
+  dvt_device* handle = nullptr;
+  check(table.device_open(ordinal, &handle), "device_open");
+  auto* device = new Device;
+  device->index = index, device->backend = &backend, device->ordinal = ordinal, device->handle = handle;
+  device->name = backend.name + ":" + std::to_string(ordinal);
+  try {
+    device->props.struct_size = sizeof device->props;
+    check(table.device_props(handle, &device->props), "device_props");
+    device->props.struct_size = sizeof device->props;
+    check_props(device->props);
+    device->dl = {device->props.dl_device_type, int32_t(ordinal)};
+    device->host_mapped = device->props.caps & DVT_CAP_HOST_MAPPED;
+    open_queues(*device);
+  } catch (...) {
+    table.device_close(handle);
+    delete device;
+    throw;
+  }
+  device->pool = new Pool(*device);
+  return device;
+}
+
+// Devices that do not open are left out as long as one does.
+void open_devices(Backend& backend) {
+  uint32_t count = 0;
+  check(backend.table->device_count(&count), "device_count");
+  std::string first_error;
+  const size_t before = devices().size();
+  for (uint32_t i = 0; i < count; ++i) {
+    const size_t index = before + backend.devices.size();
+    try {
+      if (index >= kMaxDevices) refuse("more than " + std::to_string(kMaxDevices) + " devices in this process", "use fewer backends");
+      backend.devices.push_back(open_device(backend, i, int(index)));
+    } catch (const Error& error) {
+      if (first_error.empty()) first_error = error.what();
+      if (logs(Log::loader, 1) && count > 1)
+        log(Log::loader, 1, backend.name + ":" + std::to_string(i) + " is left out: " + error.what());
+    }
+  }
+  if (backend.devices.empty() && !first_error.empty()) throw Error(ErrorKind::runtime, first_error);
+}
+
+// `open`: throws Error; whatever kind that has, a backend that cannot be loaded is a runtime error with a cure.
+template <class Open> void as_load_error(const std::string& name, Open open) {
+  try {
+    open();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    if (text.find("; ") != std::string::npos) throw Error(ErrorKind::runtime, text);
+    refuse(text, "mend what it names, or reinstall " + package_of(name));
+  }
+}
+
+Backend& add(const std::string& name, const std::string& library, const dvt_backend* table) {
+  static const bool at_exit = std::atexit([] { shutdown(); }) == 0;
+  (void)at_exit;
+  auto* backend = new Backend;
+  backend->name = name, backend->library = library, backend->table = table;
+  backend->version = table->version ? table->version : "";
+  try {
+    as_load_error(name, [&] { open_devices(*backend); });
+  } catch (...) {
+    delete backend;
+    throw;
+  }
+  Registry& r = registry();
+  const std::lock_guard guard(r.mutex);
+  r.backends.push_back(backend);
+  r.devices.insert(r.devices.end(), backend->devices.begin(), backend->devices.end());
+  return *backend;
+}
+
+// ---- libraries -----------------------------------------------------------------------------------------------------
+
+void* open(const std::string& name, const std::string& library, const std::vector<std::string>& search) {
+  std::string error;
+  void* opened = platform::open_library(library, search, error);
+  if (opened) return opened;
+  const bool missing = error.find("cannot open shared object file") != std::string::npos;
+  refuse("it cannot be opened: " + error,
+         missing ? "install the library that it needs, or name its folder among those that the backend's entry point returns"
+                 : "reinstall or update " + package_of(name));
+}
+
+const dvt_backend* shake_hands(const std::string& name, const std::string& library, void* opened) {
+  const auto symbol = [&](const char* wanted) {
+    void* found = platform::find_symbol(opened, wanted);
+    if (found) return found;
+    const std::string stem = std::string(wanted).substr(0, std::string(wanted).size() - 1);
+    for (char version = '2'; version <= '9'; ++version)
+      if (platform::find_symbol(opened, (stem + version).c_str()))
+        refuse(std::string("built for version ") + version + " of the device protocol, this dovetail speaks version 1",
+               cure_for_versions(name));
+    refuse(library + " has no symbol " + wanted, "it is not a Dovetail plugin, or its build hides the symbol: see DVT_EXPORT");
+  };
+  const auto probe = reinterpret_cast<decltype(&dvt_probe_v1)>(symbol("dvt_probe_v1"));
+  const auto entry = reinterpret_cast<decltype(&dvt_backend_v1)>(symbol("dvt_backend_v1"));
+  char reason[1024] = {};
+  if (probe(reason, sizeof reason) <= 0) {
+    reason[sizeof reason - 1] = '\0';
+    refuse(std::string("it cannot be used on this machine: ") + (*reason ? reason : "its probe gives no reason"),
+           "provide what it misses, or uninstall " + package_of(name));
+  }
+  const dvt_backend* table = nullptr;
+  if (const dvt_status status = entry(new_host(name, library), &table)) {
+    const Error error = make_error(status, "dvt_backend_v1", take_failure(status));
+    refuse(error.what(), status == DVT_INVALID ? cure_for_versions(name)
+                                               : "mend what it names, or reinstall " + package_of(name));
+  }
+  return table;
+}
+}  // namespace
+
+Backend& load_backend(const std::string& name, const std::string& library, const std::vector<std::string>& search) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Unlocked waiting;
+  const std::lock_guard loading(registry().loading);
+  if (library.empty() || library[0] != '/')
+    refuse("the path of its library is '" + library + "': expected an absolute path", "correct the backend's entry point");
+  if (!platform::is_file(library)) refuse("there is no file " + library, "reinstall " + package_of(name));
+  if (Backend* there = loaded(name, library)) return *there;
+  try_in_child(name, library, search);
+  const dvt_backend* table = shake_hands(name, library, open(name, library, search));
+  const std::string own_name = check_table(table, name);
+  loaded(own_name, library);
+  Backend& backend = add(own_name, library, table);
+  if (logs(Log::loader)) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+    log(Log::loader, 2, backend.name + " " + backend.version + ": " + std::to_string(backend.devices.size()) +
+                            " device(s) in " + std::to_string(ms.count()) + " ms, from " + library);
+  }
+  return backend;
+}
+
+Backend& attach_backend(const std::string& name, const dvt_backend* table) {
+  const Unlocked waiting;
+  const std::lock_guard loading(registry().loading);
+  const std::string own_name = check_table(table, name);
+  loaded(own_name, "");
+  return add(own_name, "", table);
+}
+
+std::vector<Backend*> backends() {
+  const std::lock_guard guard(registry().mutex);
+  return registry().backends;
+}
+std::vector<Device*> devices() {
+  const std::lock_guard guard(registry().mutex);
+  return registry().devices;
+}
+Device* find_device(const std::string& name) {
+  const std::string full = name.find(':') == std::string::npos ? name + ":0" : name;
+  for (Device* device : devices())
+    if (device->name == full) return device;
+  return nullptr;
+}
+
+// ---- the end -------------------------------------------------------------------------------------------------------
+
+void shutdown() noexcept {
+  interpreter = Interpreter{};  // it is gone by now
+  for (Device* device : devices()) {
+    const DeviceState state = device->state;
+    if (state == DeviceState::closed || state == DeviceState::forked) continue;
+    try {
+      if (state == DeviceState::usable) device->synchronize();
+    } catch (const std::exception& e) {
+      log(Log::stream, 1, device->name + ": nobody waited for this fault: " + e.what());
+    }
+    device->pool->empty();
+    device->make_unusable(DeviceState::closed);
+    close_queues(*device);
+    device->backend->table->device_close(device->handle);
+  }
+}
+
+// ---- fork ----------------------------------------------------------------------------------------------------------
+
+const std::vector<Device*>& loader_before_fork() {
+  registry().mutex.lock();
+  return registry().devices;
+}
+void loader_after_fork(bool in_child) {
+  if (in_child) new (&registry().loading) std::mutex;  // another thread may have been loading
+  registry().mutex.unlock();
+}
+}  // namespace dovetail

@@ -1,0 +1,453 @@
+#include "device/pool.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "device/device.hpp"
+#include "device/queues.hpp"
+#include "device/services.hpp"
+#include "platform/platform.hpp"
+#include "text.hpp"
+
+namespace dovetail {
+thread_local constinit Lane* lanes[kMaxDevices] = {};
+
+namespace {
+constinit std::atomic<Pool*> pools[kMaxDevices] = {};
+thread_local constinit bool thread_ending = false;
+
+struct ThreadEnd {  // hands this thread's lanes back
+  ~ThreadEnd() {
+    thread_ending = true;
+    for (int i = 0; i < kMaxDevices; ++i)
+      if (Lane* lane = std::exchange(lanes[i], nullptr)) pools[i].load()->thread_ends(lane);
+  }
+};
+thread_local ThreadEnd thread_end;
+
+bool passed(const Storage& s, const Stream* own) {
+  if (s.stream != own && !s.stream->has_passed(s.released_at)) return false;
+  const StreamUses* uses = s.uses.load(std::memory_order_relaxed);
+  return !uses || std::all_of(uses->at.begin(), uses->at.end(), [&](const StreamUses::Use& use) {
+           return use.stream == own || use.stream->has_passed(use.position);
+         });
+}
+
+// Queues that have to be looked at to know more.
+void poll_queues(const std::vector<StreamUses::Use>& queues) {
+  for (const StreamUses::Use& queue : queues) queue.stream->poll(queue.position);
+}
+void add_queues_of(const Storage& s, std::vector<StreamUses::Use>& queues) {
+  queues.push_back({s.stream, s.released_at});
+  if (const StreamUses* uses = s.uses.load(std::memory_order_relaxed))
+    queues.insert(queues.end(), uses->at.begin(), uses->at.end());
+}
+
+void stamp(Storage& s) {
+  s.released_at = s.stream->position();
+  if (StreamUses* uses = s.uses.load(std::memory_order_relaxed))
+    for (StreamUses::Use& use : uses->at) use.position = use.stream->position();
+}
+
+[[noreturn]] void out_of_memory(Device& device, uint64_t bytes) {
+  std::string why = "[memory] cannot allocate " + human_bytes(bytes) + " on " + device.name + ": ";
+  if (size_class_of(bytes) >= kSizeClasses) throw Error(ErrorKind::memory, why + "no device has that much");
+  const MemoryStats m = device.pool->stats();
+  why += human_bytes(m.in_use) + " in use by arrays, " + human_bytes(m.cached) + " cached, ";
+  why += m.limit ? "limit " + human_bytes(m.limit) : std::string("and the device has no more");
+  why += m.limit ? "; free arrays or raise dovetail.memory.set_limit" : "; free arrays";
+  throw Error(ErrorKind::memory, why);
+}
+}  // namespace
+
+// All lanes, closed to their owners for as long as the pool's mutex is held. Where the system has no barrier for other
+// threads, their lanes stay closed until they come by themselves.
+class Pool::ClosedLanes {
+ public:
+  explicit ClosedLanes(Pool& pool) : pool_(pool) {
+    for (Lane* lane : pool.lanes_) lane->stream.store(nullptr, std::memory_order_relaxed);
+    reached_ = platform::barrier_on_all_threads();
+    for (Lane* lane : pool.lanes_)
+      while (reached_ && lane->busy.load(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  ~ClosedLanes() {
+    const bool open = pool_.device.state == DeviceState::usable;
+    for (Lane* lane : pool_.lanes_)
+      if (open && reached(lane)) lane->stream.store(lane->home, std::memory_order_release);
+  }
+  ClosedLanes(const ClosedLanes&) = delete;
+  bool reached(const Lane* lane) const { return reached_ || lane == lanes[pool_.device.index]; }
+
+ private:
+  Pool& pool_;
+  bool reached_;
+};
+
+Pool::Pool(Device& device) : device(device) {
+  // Host memory is everybody's, so that not too much of it may lie idle here.
+  const bool shared = device.host_mapped && device.synchronous && device.props.mem_total;
+  most_free_bytes_ = shared ? device.props.mem_total / 8 : UINT64_MAX;
+  pools[device.index] = this;
+}
+
+// ---- lanes; with the mutex held ------------------------------------------------------------------------------------
+
+// This thread's lane, open unless the device is unusable; nullptr while the thread ends.
+Lane* Pool::own_lane() {
+  if (thread_ending) return nullptr;
+  Lane*& lane = lanes[device.index];
+  if (!lane) {
+    (void)&thread_end;  // runs its destructor when the thread ends
+    lane = new Lane;
+    lane->home = &current_stream(device);
+    lanes_.push_back(lane);
+  }
+  if (!lane->stream.load(std::memory_order_relaxed) && device.state == DeviceState::usable) {
+    spill(*lane);
+    lane->stream.store(lane->home, std::memory_order_release);
+  }
+  return lane;
+}
+
+void Pool::spill(Lane& lane) {
+  for (Storage*& list : lane.free)
+    while (Storage* s = list) {
+      list = s->next;
+      stamp(*s);
+      shelve(s);
+    }
+  lane.free_bytes = 0;
+}
+
+void Pool::shelve(Storage* s) {
+  s->next = free_[s->size_class];
+  free_[s->size_class] = s;
+  free_bytes_ += s->capacity;
+}
+
+void Pool::account(Lane* lane, int64_t bytes) {
+  if (lane) return lane->account(bytes);
+  ended_in_use_ += bytes;
+  ended_peak_ = std::max(ended_peak_, ended_in_use_);
+}
+void Pool::account(int64_t bytes) {
+  const std::lock_guard guard(mutex_);
+  account(own_lane(), bytes);
+}
+
+void Pool::rebind_lane(Stream& stream) {
+  const std::lock_guard guard(mutex_);
+  Lane* lane = lanes[device.index];
+  if (!lane || lane->home == &stream) return;
+  spill(*lane);
+  lane->home = &stream;
+  if (device.state == DeviceState::usable) lane->stream.store(&stream, std::memory_order_release);
+}
+
+void Pool::close_lanes() {
+  const std::lock_guard guard(mutex_);
+  for (Lane* lane : lanes_) lane->stream.store(nullptr, std::memory_order_release);
+}
+
+void Pool::thread_ends(Lane* lane) {
+  const std::lock_guard guard(mutex_);
+  spill(*lane);
+  ended_in_use_ += lane->in_use.load(std::memory_order_relaxed);
+  ended_peak_ += lane->peak.load(std::memory_order_relaxed);
+  std::erase(lanes_, lane);
+  delete lane;
+}
+
+// ---- taking and returning ------------------------------------------------------------------------------------------
+
+// With the mutex held. A few steps into the list are enough: what this stream returns lies in front.
+Storage* Pool::unlink(uint32_t size_class, const Stream& stream, bool only_ready) {
+  int steps = 0;
+  for (Storage** at = &free_[size_class]; Storage* s = *at; at = &s->next) {
+    if (!only_ready || passed(*s, &stream)) {
+      *at = s->next;
+      free_bytes_ -= s->capacity;
+      return s;
+    }
+    if (++steps == 64) break;
+  }
+  return nullptr;
+}
+
+void Pool::renew(Storage& s, Stream& stream) {
+  s.stream = &stream;
+  delete s.uses.exchange(nullptr, std::memory_order_relaxed);
+}
+
+Storage* Pool::take_ready(Stream& stream, uint32_t size_class) {
+  std::vector<StreamUses::Use> queues;
+  for (const bool again : {false, true}) {
+    {
+      const std::lock_guard guard(mutex_);
+      if (Storage* s = unlink(size_class, stream, true)) {
+        renew(*s, stream);
+        return s;
+      }
+      int looked_at = 0;
+      for (Storage* s = free_[size_class]; s && !again && ++looked_at <= 4; s = s->next) add_queues_of(*s, queues);
+    }
+    if (queues.empty()) break;
+    poll_queues(queues);
+  }
+  return nullptr;
+}
+
+Storage* Pool::take_any(Stream& stream, uint32_t size_class) {
+  Storage* s;
+  std::vector<StreamUses::Use> queues;
+  {
+    const std::lock_guard guard(mutex_);
+    s = unlink(size_class, stream, false);
+    if (!s) return nullptr;
+    add_queues_of(*s, queues);
+  }
+  try {
+    for (const StreamUses::Use& queue : queues)
+      if (!queue.stream->has_passed(queue.position)) stream.wait_for(*queue.stream);
+  } catch (...) {
+    const std::lock_guard guard(mutex_);
+    shelve(s);
+    throw;
+  }
+  renew(*s, stream);
+  return s;
+}
+
+Storage* Pool::grow(Stream& stream, uint32_t size_class) {
+  const uint64_t align = device.props.alloc_align;
+  const uint64_t bytes = (class_bytes(size_class) + align - 1) & ~(align - 1);
+  {
+    const std::lock_guard guard(mutex_);
+    const uint64_t most = limit.load(std::memory_order_relaxed);
+    if (most && reserved_ + bytes > most) return nullptr;
+    reserved_ += bytes;
+  }
+  void* data = nullptr;
+  dvt_status status = DVT_OOM;
+  std::exception_ptr unusable;
+  try {
+    const auto order = stream.lock();
+    status = device.backend->table->alloc(device.handle, bytes, DVT_MEM_DEVICE, stream.handle, &data);
+  } catch (...) {
+    unusable = std::current_exception();
+  }
+  const bool got = status == DVT_OK && data;
+  {
+    const std::lock_guard guard(mutex_);
+    if (got) ++allocations_, reserved_peak_ = std::max(reserved_peak_, reserved_);
+    else reserved_ -= bytes;
+  }
+  if (unusable) std::rethrow_exception(unusable);
+  if (got) {
+    auto* s = new Storage;
+    s->size_class = size_class, s->data = data, s->capacity = bytes;
+    s->device = &device, s->device_index = device.index, s->stream = &stream;
+    return s;
+  }
+  if (status != DVT_OK && status != DVT_OOM) device.fail(status, "[memory]");
+  take_failure(status);
+  return nullptr;
+}
+
+Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes) {
+  device.check_usable();
+  Pool& pool = *device.pool;
+  pool.let_go_of_adopted();
+  const uint32_t size_class = size_class_of(bytes);
+  if (size_class >= kSizeClasses) out_of_memory(device, bytes);
+  Storage* s = pool.take_ready(stream, size_class);
+  if (!s) s = pool.grow(stream, size_class);
+  if (!s) s = pool.take_any(stream, size_class);
+  if (!s) {
+    if (logs(Log::memory)) log(Log::memory, 2, device.name + ": out of memory, the cache is given back");
+    pool.empty();
+    for (Stream* queue : streams_of(device)) queue->mark()->synchronize();  // what is given back in order is free now
+    s = pool.grow(stream, size_class);
+  }
+  if (!s) out_of_memory(device, bytes);
+  s->refs.store(1, std::memory_order_relaxed);
+  pool.account(int64_t(s->capacity));
+  return s;
+}
+
+void Pool::put_back(Storage* s) {
+  stamp(*s);
+  Storage* surplus = nullptr;
+  {
+    const std::lock_guard guard(mutex_);
+    Lane* lane = own_lane();
+    if (lane && !s->uses.load(std::memory_order_relaxed) && lane->stream.load(std::memory_order_relaxed) == s->stream) {
+      if (lane->free_bytes >= kLaneBytes) spill(*lane);
+      if (lane->push(s)) return;
+    }
+    account(lane, -int64_t(s->capacity));
+    if (free_bytes_ + s->capacity > most_free_bytes_) surplus = s, s->next = nullptr;
+    else shelve(s);
+  }
+  if (surplus) give_back(surplus);
+}
+
+void release_slow(Storage* s) noexcept {
+  if (s->let_go) s->device->pool->adopted_released(s);
+  else s->device->pool->put_back(s);
+}
+
+// ---- back to the device --------------------------------------------------------------------------------------------
+
+void Pool::give_back(Storage* list) noexcept {
+  uint64_t bytes = 0, n = 0;
+  while (Storage* s = list) {
+    list = s->next;
+    bytes += s->capacity, ++n;
+    const StreamUses* uses = s->uses.load(std::memory_order_relaxed);
+    try {
+      if (uses)
+        for (const StreamUses::Use& use : uses->at)
+          if (!use.stream->has_passed(use.position)) s->stream->wait_for(*use.stream);
+      const auto order = s->stream->lock();
+      device.backend->table->dealloc(device.handle, s->data, DVT_MEM_DEVICE, s->stream->handle);
+    } catch (...) {  // the device is lost, and its memory with it
+    }
+    delete uses;
+    delete s;
+  }
+  const std::lock_guard guard(mutex_);
+  reserved_ -= bytes, frees_ += n;
+}
+
+void Pool::empty() {
+  let_go_of_adopted();
+  Storage* list = nullptr;
+  {
+    const std::lock_guard guard(mutex_);
+    if (device.state != DeviceState::usable) return;
+    {
+      const ClosedLanes closed(*this);
+      for (Lane* lane : lanes_)
+        if (closed.reached(lane)) spill(*lane);
+    }
+    for (Storage*& free : free_)
+      while (Storage* s = free) free = s->next, s->next = list, list = s;
+    free_bytes_ = 0;
+  }
+  give_back(list);
+}
+
+// ---- memory of others ----------------------------------------------------------------------------------------------
+
+Storage* adopt(Device& device, Stream& stream, void* data, void (*let_go)(Storage*), void* owner) {
+  auto* s = new Storage;
+  s->data = data, s->let_go = let_go, s->owner = owner;
+  s->device = &device, s->device_index = device.index, s->stream = &stream;
+  return s;
+}
+
+void Pool::adopted_released(Storage* s) {
+  stamp(*s);
+  {
+    const std::lock_guard guard(mutex_);
+    adopted_.push_back(s);
+    has_adopted_.store(true, std::memory_order_relaxed);
+  }
+  let_go_of_adopted();
+}
+
+void Pool::let_go_of_adopted() {
+  if (!has_adopted_.load(std::memory_order_relaxed)) return;
+  std::vector<Storage*> waiting, done;
+  {
+    const std::lock_guard guard(mutex_);
+    waiting.swap(adopted_);
+    has_adopted_.store(false, std::memory_order_relaxed);
+  }
+  std::vector<StreamUses::Use> queues;
+  for (Storage* s : waiting) add_queues_of(*s, queues);
+  poll_queues(queues);
+  const bool usable = device.state == DeviceState::usable;  // else nothing runs any more
+  std::erase_if(waiting, [&](Storage* s) {
+    const bool over = !usable || passed(*s, nullptr);
+    if (over) done.push_back(s);
+    return over;
+  });
+  if (!waiting.empty()) {
+    const std::lock_guard guard(mutex_);
+    adopted_.insert(adopted_.end(), waiting.begin(), waiting.end());
+    has_adopted_.store(true, std::memory_order_relaxed);
+  }
+  for (Storage* s : done) {
+    s->let_go(s);
+    delete s->uses.load(std::memory_order_relaxed);
+    delete s;
+  }
+}
+
+// ---- statistics ----------------------------------------------------------------------------------------------------
+
+int64_t Pool::in_use() const {
+  int64_t bytes = ended_in_use_;
+  for (const Lane* lane : lanes_) bytes += lane->in_use.load(std::memory_order_relaxed);
+  return std::max(bytes, int64_t{0});
+}
+
+MemoryStats Pool::stats() {
+  let_go_of_adopted();
+  const std::lock_guard guard(mutex_);
+  MemoryStats m{};
+  m.in_use = std::min(uint64_t(in_use()), reserved_);
+  int64_t peak = ended_peak_;
+  for (const Lane* lane : lanes_) peak += lane->peak.load(std::memory_order_relaxed);
+  m.peak = std::clamp(uint64_t(std::max(peak, int64_t{0})), m.in_use, std::max(reserved_peak_, m.in_use));
+  m.reserved = reserved_, m.cached = reserved_ - m.in_use;
+  m.limit = limit.load(std::memory_order_relaxed);
+  m.device_allocations = allocations_, m.device_frees = frees_;
+  return m;
+}
+
+void Pool::reset_peak() {
+  const std::lock_guard guard(mutex_);
+  ended_peak_ = ended_in_use_;
+  for (Lane* lane : lanes_) lane->peak.store(lane->in_use.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  reserved_peak_ = reserved_;
+}
+
+MemoryStats memory_stats(Device& device) { return device.pool->stats(); }
+void reset_peak_memory(Device& device) { device.pool->reset_peak(); }
+void empty_cache(Device& device) { device.pool->empty(); }
+void set_memory_limit(Device& device, uint64_t bytes) {
+  device.pool->limit = bytes;
+  if (bytes && device.pool->stats().reserved > bytes) device.pool->empty();
+}
+
+// ---- fork: the child has this thread only, and takes over what the others held -------------------------------------
+
+void Pool::before_fork() {
+  mutex_.lock();
+  for (Lane* lane : lanes_) lane->stream.store(nullptr, std::memory_order_relaxed);
+  lanes_reached_ = platform::barrier_on_all_threads();
+  for (Lane* lane : lanes_)
+    while (lanes_reached_ && lane->busy.load(std::memory_order_acquire)) std::this_thread::yield();
+}
+
+void Pool::after_fork(bool in_child) {
+  const Lane* own = lanes[device.index];
+  if (in_child) {
+    for (Lane* lane : lanes_) {
+      if (lane == own) continue;
+      if (lanes_reached_) spill(*lane);  // else its lists may be half-changed
+      ended_in_use_ += lane->in_use.load(std::memory_order_relaxed);
+      ended_peak_ += lane->peak.load(std::memory_order_relaxed);
+    }
+    std::erase_if(lanes_, [&](const Lane* lane) { return lane != own; });
+  }
+  const bool open = device.state == DeviceState::usable;
+  for (Lane* lane : lanes_)
+    if (open && (lane == own || lanes_reached_)) lane->stream.store(lane->home, std::memory_order_release);
+  mutex_.unlock();
+}
+}  // namespace dovetail

@@ -1,0 +1,65 @@
+// The caching pool of one device, behind storage.hpp.
+#pragma once
+#include <mutex>
+#include <vector>
+
+#include "device/stream.hpp"
+
+namespace dovetail {
+// The streams other than Storage::stream that read a buffer since it was last written there. Guarded by Pool::mutex.
+struct StreamUses {
+  struct Use {
+    Stream* stream;
+    uint64_t position;  // set when the buffer is released: the stream was through with it by then
+  };
+  std::vector<Use> at;
+};
+
+struct Pool {
+  explicit Pool(Device& device);
+  Device& device;
+
+  Storage* take_ready(Stream& stream, uint32_t size_class);     // nothing to wait for
+  Storage* take_any(Stream& stream, uint32_t size_class);       // waits for the queues that used it
+  Storage* grow(Stream& stream, uint32_t size_class);           // from the device; nullptr: out of memory
+  void put_back(Storage* s);                                    // released, not for this thread's lane
+  void empty();
+  void account(int64_t bytes);                                  // bytes that this thread takes (or returns)
+  void adopted_released(Storage* s);
+  void let_go_of_adopted();                                     // of what the queues are through with
+  MemoryStats stats();
+  void reset_peak();
+  void rebind_lane(Stream& stream);                             // of this thread
+  void close_lanes();                                           // until the device is usable again
+  void thread_ends(Lane* lane);
+  void before_fork();
+  void after_fork(bool in_child);
+
+  std::atomic<uint64_t> limit{0};
+
+ private:
+  class ClosedLanes;
+  Lane* own_lane();
+  void spill(Lane& lane);
+  void shelve(Storage* s);
+  Storage* unlink(uint32_t size_class, const Stream& stream, bool only_ready);
+  void account(Lane* lane, int64_t bytes);
+  void give_back(Storage* list) noexcept;
+  void renew(Storage& s, Stream& stream);
+  int64_t in_use() const;
+
+  std::mutex mutex_;  // short: nobody calls a plugin or waits for anything else while holding it
+  Storage* free_[kSizeClasses] = {};
+  uint64_t free_bytes_ = 0;        // in free_
+  uint64_t most_free_bytes_;       // what is beyond goes back to the device
+  std::vector<Lane*> lanes_;
+  int64_t ended_in_use_ = 0, ended_peak_ = 0;  // of lanes that are gone
+  uint64_t reserved_ = 0, reserved_peak_ = 0, allocations_ = 0, frees_ = 0;
+  std::vector<Storage*> adopted_;  // released, but a queue may still be using them
+  std::atomic<bool> has_adopted_{false};
+  bool lanes_reached_ = true;      // before_fork()
+
+  friend void use_slow(Storage&, Stream&, bool);
+  friend void host_access(Storage&, bool);
+};
+}  // namespace dovetail

@@ -1,0 +1,318 @@
+#include "device/stream.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "device/device.hpp"
+#include "device/pool.hpp"
+#include "device/queues.hpp"
+#include "device/services.hpp"
+#include "dispatch/op.hpp"
+
+namespace dovetail {
+thread_local constinit Stream* current_streams[kMaxDevices] = {};
+
+namespace {
+// A correlation id is the op's id + 1 and a running number, so that a late fault can be named without a history.
+constexpr int kCallBits = 40;
+constexpr int kNamedOps = 4096;
+std::atomic<const Op*> named_ops[kNamedOps];
+
+std::string op_of(uint64_t correlation_id) {
+  const uint64_t id = correlation_id >> kCallBits;
+  const Op* op = id >= 1 && id <= kNamedOps ? named_ops[id - 1].load(std::memory_order_acquire) : nullptr;
+  return op ? "[" + op->spec.name + "]" : "[an earlier call]";
+}
+
+uint64_t host_clock() {
+  return uint64_t(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+// A fault found by ev_sync or ev_query belongs to the event's stream.
+void keep(Stream& stream, dvt_status status) {
+  const Failure failure = take_failure(status);
+  const Error error = make_error(status, op_of(failure.correlation_id), failure);
+  if (status == DVT_DEVICE_LOST) stream.device.make_unusable(DeviceState::lost);
+  stream.keep_fault(std::make_exception_ptr(error));
+}
+}  // namespace
+
+const dvt_streams& stream_functions(const Device& device) { return *device.backend->table->streams; }
+
+// ---- marks ---------------------------------------------------------------------------------------------------------
+
+Mark::Mark(Stream& stream, dvt_event* event, uint64_t position, bool timing)
+    : stream(stream), event(event), position(position), timing(timing), host_ns(timing ? host_clock() : 0) {}
+
+Mark::~Mark() {
+  if (!event) return;
+  Queues& queues = *stream.device.queues;
+  const std::lock_guard guard(queues.mutex);
+  queues.events[timing].push_back(event);
+}
+
+void Mark::synchronize() const {
+  if (!event || stream.has_passed(position)) return;
+  const Unlocked waiting;
+  // Each fault is told once, instead of the end of the wait: then the wait goes on.
+  for (int faults = 0; faults < 64 && stream.device.state == DeviceState::usable; ++faults) {
+    const dvt_status status = stream_functions(stream.device).ev_sync(event);
+    if (status == DVT_OK) return stream.set_passed(position);
+    keep(stream, status);
+  }
+}
+
+bool Mark::passed() const {
+  if (!event || stream.has_passed(position)) return true;
+  if (stream.device.state != DeviceState::usable) return true;  // nothing runs any more
+  for (int faults = 0; faults < 64; ++faults) {
+    uint32_t done = 0;
+    const dvt_status status = stream_functions(stream.device).ev_query(event, &done);
+    if (status == DVT_OK) {
+      if (done) stream.set_passed(position);
+      return done;
+    }
+    keep(stream, status);
+    if (status == DVT_DEVICE_LOST) return true;
+  }
+  return false;
+}
+
+MarkPtr Stream::mark(bool timing) {
+  device.check_usable();
+  if (!handle) return std::make_shared<const Mark>(*this, nullptr, 0, timing);
+  const auto order = lock_unlocked(mutex_);
+  return mark_locked(timing);
+}
+
+MarkPtr Stream::mark_locked(bool timing) {
+  const uint64_t here = position();
+  if (!timing && tail_ && tail_->position == here) return tail_;
+  const dvt_streams& functions = stream_functions(device);
+  std::vector<dvt_event*>& spare = device.queues->events[timing];
+  dvt_event* event = nullptr;
+  {
+    const std::lock_guard guard(device.queues->mutex);
+    if (!spare.empty()) event = spare.back(), spare.pop_back();
+  }
+  if (!event) device.check(functions.ev_create(device.handle, timing, &event), "[event]");
+  auto mark = std::make_shared<const Mark>(*this, event, here, timing);  // gives the event back if recording fails
+  device.check(functions.ev_record(event, handle), "[event]");
+  if (!timing) tail_ = mark;
+  return mark;
+}
+
+// ---- streams -------------------------------------------------------------------------------------------------------
+
+std::unique_lock<std::mutex> Stream::lock_queue() {
+  auto order = lock_unlocked(mutex_);
+  device.check_usable();  // it may have been lost during the wait
+  position_.store(position_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  return order;
+}
+
+uint64_t Stream::correlate(const Op& op) {
+  const bool named = op.id >= 0 && op.id < kNamedOps;
+  if (named && named_ops[op.id].load(std::memory_order_relaxed) != &op)
+    named_ops[op.id].store(&op, std::memory_order_release);
+  const uint64_t number = ++calls_ & ((uint64_t{1} << kCallBits) - 1);
+  return (named ? uint64_t(op.id + 1) << kCallBits : 0) | std::max(number, uint64_t{1});
+}
+
+void Stream::set_passed(uint64_t position) {
+  uint64_t before = passed_.load(std::memory_order_relaxed);
+  while (before < position && !passed_.compare_exchange_weak(before, position, std::memory_order_acq_rel)) {}
+}
+
+void Stream::poll(uint64_t position) {
+  if (has_passed(position) || device.state != DeviceState::usable) return;
+  MarkPtr mark;
+  {
+    const std::unique_lock order(mutex_, std::try_to_lock);
+    if (!order) return;
+    try {
+      mark = tail_ && tail_->position >= position ? tail_ : mark_locked(false);
+    } catch (const Error& error) {
+      return keep_fault(std::make_exception_ptr(error));
+    }
+  }
+  mark->passed();
+}
+
+void Stream::wait_for(Stream& other) {
+  if (&other != this && !other.has_passed(other.position())) wait_for(*other.mark());
+}
+
+void Stream::wait_for(const Mark& mark) {
+  device.check_usable();
+  if (&mark.stream == this || !mark.event || mark.stream.has_passed(mark.position)) return;
+  const Device& theirs = mark.stream.device;
+  const bool among_devices = theirs.backend == device.backend && handle &&
+                             stream_functions(device).flags & DVT_S_CROSS_DEVICE;
+  if (&theirs != &device && !among_devices) return mark.synchronize();
+  const auto order = lock();
+  device.check(stream_functions(device).ev_wait(handle, mark.event), "[stream]");
+}
+
+void Stream::synchronize() {
+  device.check_usable();
+  if (!has_passed(position())) mark()->synchronize();
+  device.pool->let_go_of_adopted();
+  throw_fault();
+}
+
+bool Stream::idle() { return has_passed(position()) || mark()->passed(); }
+
+void Stream::keep_fault(std::exception_ptr fault) {
+  {
+    const std::lock_guard guard(fault_mutex_);
+    if (!fault_) {
+      fault_ = fault;
+      return;
+    }
+  }
+  try {
+    std::rethrow_exception(fault);
+  } catch (const std::exception& e) {
+    log(Log::stream, 2, device.name + ": one more fault before the first was told: " + e.what());
+  }
+}
+
+void Stream::throw_fault() {
+  std::exception_ptr fault;
+  {
+    const std::lock_guard guard(fault_mutex_);
+    std::swap(fault, fault_);
+  }
+  if (fault) std::rethrow_exception(fault);
+}
+
+void Stream::forget_fault() {
+  try {
+    throw_fault();
+  } catch (const std::exception& e) {
+    log(Log::stream, 1, device.name + ": nobody waited for this fault of a stream: " + e.what());
+  }
+}
+
+// ---- events --------------------------------------------------------------------------------------------------------
+
+MarkPtr Event::recorded() {
+  const std::lock_guard guard(mutex_);
+  return mark_;
+}
+
+void Event::record(Stream& stream) {
+  if (&stream.device != &device_)
+    throw Error(ErrorKind::value, "[event] recorded on " + stream.device.name + ": expected a stream of " + device_.name);
+  MarkPtr mark = stream.mark(timing_);
+  const std::lock_guard guard(mutex_);
+  mark_.swap(mark);
+}
+
+void Event::wait(Stream& stream) {
+  if (const MarkPtr mark = recorded()) stream.wait_for(*mark);
+}
+
+void Event::synchronize() {
+  device_.check_usable();
+  if (const MarkPtr mark = recorded()) {
+    mark->synchronize();
+    mark->stream.throw_fault();
+  }
+}
+
+bool Event::query() {
+  device_.check_usable();
+  const MarkPtr mark = recorded();
+  return !mark || mark->passed();
+}
+
+uint64_t Event::elapsed_ns(Event& from, Event& to) {
+  const MarkPtr a = from.recorded(), b = to.recorded();
+  if (!a || !b || !a->timing || !b->timing)
+    throw Error(ErrorKind::value, "[event] no time between these events: expected two timing events that were recorded");
+  if (&a->stream.device != &b->stream.device)
+    throw Error(ErrorKind::value, "[event] no time between events of " + a->stream.device.name + " and " +
+                                      b->stream.device.name + ": expected one device");
+  if (!a->passed() || !b->passed())
+    throw Error(ErrorKind::value, "[event] the device has not come to both events yet: synchronize() them first");
+  Device& device = a->stream.device;
+  if (!a->event) return b->host_ns - std::min(a->host_ns, b->host_ns);
+  const dvt_streams& functions = stream_functions(device);
+  if (!DVT_HAS(&functions, dvt_streams, ev_elapsed_ns))
+    throw Error(ErrorKind::not_implemented, "[event] " + device.name + " does not measure time");
+  uint64_t ns = 0;
+  device.check(functions.ev_elapsed_ns(a->event, b->event, &ns), "[event]");
+  return ns;
+}
+
+// ---- buffers -------------------------------------------------------------------------------------------------------
+
+void set_current_stream(Device& device, Stream* stream) {
+  if (stream == device.default_stream) stream = nullptr;
+  current_streams[device.index] = stream;
+  device.pool->rebind_lane(current_stream(device));
+}
+
+void use_slow(Storage& s, Stream& stream, bool write) {
+  Pool& pool = *s.device->pool;
+  std::vector<Stream*> before;
+  {
+    const std::lock_guard guard(pool.mutex_);
+    const StreamUses* uses = s.uses.load(std::memory_order_relaxed);
+    const auto is_own = [&](const StreamUses::Use& use) { return use.stream == &stream; };
+    if (!write && (s.stream == &stream || (uses && std::any_of(uses->at.begin(), uses->at.end(), is_own)))) return;
+    if (s.stream != &stream) before.push_back(s.stream);
+    if (write && uses)
+      for (const StreamUses::Use& use : uses->at)
+        if (use.stream != &stream) before.push_back(use.stream);
+  }
+  // First wait, then remember: another thread that finds this stream among the uses need not wait again.
+  for (Stream* other : before) stream.wait_for(*other);
+  const std::lock_guard guard(pool.mutex_);
+  if (write) {
+    s.stream = &stream;
+    delete s.uses.exchange(nullptr, std::memory_order_relaxed);
+  } else {
+    StreamUses* uses = s.uses.load(std::memory_order_relaxed);
+    if (!uses) s.uses.store(uses = new StreamUses, std::memory_order_relaxed);
+    uses->at.push_back({&stream, 0});
+  }
+}
+
+void host_access(Storage& s, bool write) {
+  s.device->check_usable();
+  if (s.device->synchronous) return;
+  std::vector<Stream*> before{s.stream};
+  Pool& pool = *s.device->pool;
+  if (write) {
+    const std::lock_guard guard(pool.mutex_);
+    if (const StreamUses* uses = s.uses.load(std::memory_order_relaxed))
+      for (const StreamUses::Use& use : uses->at) before.push_back(use.stream);
+  }
+  for (Stream* stream : before)
+    if (!stream->has_passed(stream->position())) stream->mark()->synchronize();
+  for (Stream* stream : before) stream->throw_fault();
+  if (write) {
+    const std::lock_guard guard(pool.mutex_);
+    delete s.uses.exchange(nullptr, std::memory_order_relaxed);
+  }
+}
+
+void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTensor& src) {
+  constexpr int32_t host = 1;  // kDLCPU
+  uint64_t bytes = uint64_t(src.dtype.bits / 8) * src.dtype.lanes;
+  for (int i = 0; i < src.ndim; ++i) bytes *= uint64_t(src.shape[i]);
+  {
+    const auto order = stream.lock();
+    std::optional<Unlocked> waiting;
+    if (stream.handle || bytes >= uint64_t{1} << 20) waiting.emplace();
+    const dvt_status status = device.backend->table->copy(device.handle, &dst, &src, stream.handle);
+    waiting.reset();
+    device.check(status, "[copy]");
+  }
+  if (stream.handle && dst.device.device_type == host) stream.synchronize();
+}
+}  // namespace dovetail

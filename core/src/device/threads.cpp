@@ -1,0 +1,202 @@
+// One job at a time: its caller opens a gate, works along, closes the gate and waits for those who came in. Workers
+// look for a new job for a short while, then sleep.
+#include "device/threads.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "device/fork.hpp"
+#include "device/log.hpp"
+#include "error.hpp"
+#include "platform/platform.hpp"
+
+namespace dovetail {
+namespace {
+using Piece = void (*)(void*, uint64_t, uint64_t, uint32_t);
+constexpr auto kSpin = std::chrono::microseconds(30);
+constexpr uint32_t kPiecesPerThread = 4;  // so that a thread that is late costs little
+
+// Waits until done() for about kSpin; false if that was not enough.
+template <class Done> bool spin(Done done) {
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return true;
+      platform::relax();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return done();
+}
+
+class ThreadPool {
+ public:
+  // False: the pool is busy, the caller works alone.
+  bool run(uint64_t n, uint64_t pieces, uint32_t threads, Piece fn, void* ctx) {
+    if (busy_.exchange(true, std::memory_order_acquire)) return false;
+    start_workers(threads - 1);
+    fn_ = fn, ctx_ = ctx, n_ = n, pieces_ = pieces, threads_ = threads;
+    next_.store(0, std::memory_order_relaxed);
+    entered_.store(0, std::memory_order_relaxed);
+    const uint32_t helpers = uint32_t(std::min<uint64_t>(threads - 1, pieces - 1));
+    gate_.store(gate_.load(std::memory_order_relaxed) + kOpen, std::memory_order_release);
+    signal_.fetch_add(1, std::memory_order_release);
+    wake(helpers);
+    work(0);
+    close_gate();
+    const std::exception_ptr error = std::exchange(error_, nullptr);
+    busy_.store(false, std::memory_order_release);
+    if (error) std::rethrow_exception(error);
+    return true;
+  }
+
+ private:
+  // gate_: a running number whose lowest bit says open, and below it how many workers are inside.
+  static constexpr uint32_t kOpen = 1u << 11, kInside = kOpen - 1;
+  static_assert(kMaxThreads <= kInside);
+
+  void start_workers(uint32_t wanted) {
+    for (; workers_ < wanted; ++workers_) {
+      try {
+        std::thread([this, seen = signal_.load()] { serve(seen); }).detach();
+      } catch (const std::system_error&) {  // fewer threads, then
+        return;
+      }
+    }
+  }
+
+  void wake(uint32_t helpers) {
+    if (helpers >= workers_) return signal_.notify_all();
+    for (uint32_t i = 0; i < helpers; ++i) signal_.notify_one();
+  }
+
+  void serve(uint32_t seen) {
+    for (;;) {
+      const auto called = [&] { return signal_.load(std::memory_order_acquire) != seen; };
+      if (!spin(called)) signal_.wait(seen, std::memory_order_acquire);
+      seen = signal_.load(std::memory_order_acquire);
+      if (!enter()) continue;
+      const uint32_t id = entered_.fetch_add(1, std::memory_order_relaxed) + 1;
+      if (id < threads_) work(id);
+      leave();
+    }
+  }
+
+  bool enter() {
+    uint32_t gate = gate_.load(std::memory_order_acquire);
+    while (gate & kOpen)
+      if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) return true;
+    return false;
+  }
+  void leave() {
+    const uint32_t gate = gate_.fetch_sub(1, std::memory_order_acq_rel) - 1;
+    if (!(gate & (kOpen | kInside))) gate_.notify_one();
+  }
+  void close_gate() {
+    gate_.fetch_add(kOpen, std::memory_order_acq_rel);
+    const auto empty = [&] { return !(gate_.load(std::memory_order_acquire) & kInside); };
+    if (spin(empty)) return;
+    for (uint32_t gate; (gate = gate_.load(std::memory_order_acquire)) & kInside;) gate_.wait(gate);
+  }
+
+  void work(uint32_t id);
+
+  std::atomic<bool> busy_{false};
+  uint32_t workers_ = 0;
+  // The job; written by its caller while the gate is closed and nobody inside.
+  Piece fn_ = nullptr;
+  void* ctx_ = nullptr;
+  uint64_t n_ = 0, pieces_ = 0;
+  uint32_t threads_ = 0;
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  std::atomic<uint32_t> entered_{0};  // workers, in all
+  alignas(64) std::atomic<uint64_t> next_{0};  // piece
+  alignas(64) std::atomic<uint32_t> gate_{0};
+  alignas(64) std::atomic<uint32_t> signal_{0};  // changes with every job
+};
+
+thread_local constinit bool inside = false;  // of a piece: what it calls runs inline
+
+void ThreadPool::work(uint32_t id) {
+  const uint64_t size = n_ / pieces_, longer = n_ % pieces_;  // the first `longer` pieces have one more
+  inside = true;
+  try {
+    for (uint64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_;) {
+      const uint64_t begin = i * size + std::min(i, longer);
+      fn_(ctx_, begin, begin + size + (i < longer), id);
+    }
+  } catch (...) {
+    next_.store(pieces_, std::memory_order_relaxed);  // no further piece
+    const std::lock_guard guard(error_mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  inside = false;
+}
+
+std::atomic<ThreadPool*> pool{nullptr};
+
+ThreadPool& the_pool() {
+  if (ThreadPool* p = pool.load(std::memory_order_acquire)) [[likely]] return *p;
+  auto* made = new ThreadPool;
+  ThreadPool* other = nullptr;
+  if (pool.compare_exchange_strong(other, made, std::memory_order_acq_rel)) return *made;
+  delete made;
+  return *other;
+}
+
+uint32_t threads_wanted() {
+  const char* text = std::getenv("DOVETAIL_NUM_THREADS");
+  if (!text || !*text) return std::min(platform::cpu_count(), kMaxThreads);
+  char* end;
+  const unsigned long n = std::strtoul(text, &end, 10);
+  if (!*end && *text != '-' && n >= 1 && n <= kMaxThreads) return uint32_t(n);
+  log(Log::loader, 1, std::string("DOVETAIL_NUM_THREADS is ignored: expected a number from 1 to ") +
+                          std::to_string(kMaxThreads) + ", got '" + text + "'");
+  return std::min(platform::cpu_count(), kMaxThreads);
+}
+
+// How many threads take part; 0: not yet known.
+std::atomic<uint32_t> limit{0};
+// What num_threads() told this thread last: a kernel may have made that many scratch areas, so that its loops must not
+// use more threads even if another thread raises the number in between.
+thread_local constinit uint32_t promised = 0;
+
+uint32_t current_limit() {
+  uint32_t n = limit.load(std::memory_order_relaxed);
+  if (n) [[likely]] return n;
+  const uint32_t wanted = threads_wanted();
+  return limit.compare_exchange_strong(n, wanted) ? wanted : n;
+}
+}  // namespace
+
+uint32_t num_threads() { return promised = current_limit(); }
+
+void set_num_threads(uint32_t n) {
+  if (n < 1 || n > kMaxThreads)
+    throw Error(ErrorKind::value, "[set_num_threads] expected 1 to " + std::to_string(kMaxThreads) + " threads, got " +
+                                      std::to_string(n));
+  limit.store(n, std::memory_order_relaxed);
+  promised = n;
+}
+
+void parallel_for(uint64_t n, uint64_t grain, Piece fn, void* ctx) {
+  if (!n) return;
+  const uint64_t most = n / std::max<uint64_t>(grain, 1);
+  if (most > 1 && !inside) {
+    const uint32_t now = current_limit(), threads = promised ? std::min(promised, now) : now;
+    const uint64_t pieces = std::min<uint64_t>(most, uint64_t{threads} * kPiecesPerThread);
+    if (threads > 1 && the_pool().run(n, pieces, threads, fn, ctx)) return;
+  }
+  fn(ctx, 0, n, 0);
+}
+
+void forget_threads_after_fork() { pool.store(nullptr, std::memory_order_release); }
+}  // namespace dovetail

@@ -1,0 +1,12 @@
+// What dovetail-probe writes to stdout, a line before each step, so that whoever started it knows where it ended.
+#pragma once
+
+namespace dovetail::probe {
+inline constexpr char kStage[] = "stage ";
+// Read as the end of "crashed with SIGSEGV ...".
+inline constexpr char kOpening[] = "in its static constructors";
+inline constexpr char kProbing[] = "in dvt_probe_v1";
+inline constexpr char kAsking[] = "in dvt_backend_v1";
+inline constexpr char kCounting[] = "in device_count";
+inline constexpr char kDone[] = "done";
+}  // namespace dovetail::probe
