@@ -1,0 +1,113 @@
+// astype: every pair of real types. Floats are truncated to integers; out of range they saturate, NaN gives 0.
+// Integers wrap. Halves are rounded once, whatever they come from.
+#include <limits>
+#include <type_traits>
+
+#include "simd/elementwise.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+template <class To, class From>
+struct Convert {
+  To operator()(From x) const {
+    if constexpr (std::is_same_v<To, bool>) return x != 0;
+    else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) return truncate(x);
+    else return To(x);
+  }
+
+  static To truncate(From x) {
+    // 2^digits is a float of its own and the first that does not fit; the lower bound fits.
+    constexpr From high = From(2) * From(To(1) << (std::numeric_limits<To>::digits - 1));
+    constexpr From low = std::is_signed_v<To> ? -high : From(0);
+    using Wide = std::conditional_t<(sizeof(To) < 4), int32_t, To>;  // what processors convert to
+    const bool inside = x > low - 1 && x < high;  // low - 1 is low where that is the same float
+    const To value = To(Wide(inside ? x : From(0)));
+    return inside ? value : x >= high ? std::numeric_limits<To>::max() : x <= low ? std::numeric_limits<To>::min() : To(0);
+  }
+};
+
+// Integers to float for a half: rounded to odd, so that the second rounding does not show.
+template <class From>
+struct ToOdd {
+  float operator()(From x) const {
+    if constexpr (sizeof(From) < 4 || std::is_same_v<From, float>) return float(x);
+    else if constexpr (sizeof(From) == 4 || std::is_floating_point_v<From>) return to_odd(double(x));
+    else return to_odd(sticky(x));
+  }
+  // x as a double of the same sign and exponent whose lowest bit tells that something was cut off.
+  static double sticky(From x) {
+    const uint64_t magnitude = x < 0 ? 0 - uint64_t(x) : uint64_t(x);
+    const uint64_t cut = magnitude >> 53 ? (magnitude & ~uint64_t{0xfff}) | uint64_t{(magnitude & 0xfff) != 0} << 12
+                                         : magnitude;
+    return x < 0 ? -double(cut) : double(cut);
+  }
+};
+
+template <class T>
+constexpr unsigned half_of = 0;  // the DLPack code of a half type
+template <>
+constexpr unsigned half_of<f16> = DVT_FLOAT;
+template <>
+constexpr unsigned half_of<bf16> = DVT_BFLOAT;
+template <class T>
+constexpr bool is_half = half_of<T> != 0;
+template <class T>
+constexpr Half half_kind = half_of<T> == DVT_FLOAT ? Half::f16 : half_of<T> == DVT_BFLOAT ? Half::bf16 : Half::no;
+template <class T>
+constexpr DLDataType type_of() {
+  if constexpr (is_half<T>) return {uint8_t(half_of<T>), 16, 1};
+  else return dvt::dtype_of<T>();
+}
+// What the loop sees: halves are float there; bools are bytes where they are read; integers that go to integers no
+// wider than they are do not need their sign.
+template <class T>
+using Inside = std::conditional_t<is_half<T>, float, T>;
+template <class From, class To>
+struct Source {
+  using X = Inside<From>;
+  using Plain = std::conditional_t<std::is_same_v<X, bool>, uint8_t, X>;
+  using type = Plain;
+};
+template <class From, class To>
+  requires(std::is_integral_v<From> && std::is_integral_v<To> && !std::is_same_v<From, bool> &&
+           (sizeof(To) <= sizeof(From) || std::is_same_v<To, bool>))
+struct Source<From, To> {
+  using type = std::make_unsigned_t<From>;
+};
+template <class From, class To>
+struct Target {
+  using type = std::conditional_t<std::is_integral_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>,
+                                  std::make_unsigned<To>, std::type_identity<Inside<To>>>::type;
+};
+
+template <class From, class To>
+constexpr Elementwise make_spec() {
+  using X = typename Source<From, To>::type;
+  using Y = typename Target<From, To>::type;
+  Elementwise e{nullptr, 1, {sizeof(From)}, sizeof(To), false, half_kind<From>, half_kind<To>};
+  if constexpr (is_half<To> && !is_half<From>) e.loop = unary_loop<ToOdd<X>, float, X>;
+  else e.loop = unary_loop<Convert<Y, X>, Y, X>;
+  return e;
+}
+template <class From, class To>
+inline constexpr Elementwise spec = make_spec<From, To>();
+
+template <class From, class... To>
+void add_from(Table& t) {
+  const auto add = [&](dvt::Row::Run run, DLDataType to) {
+    const unsigned alias = dvt::same(type_of<From>(), to) ? DVT_O_ALIAS : 0;
+    dvt::Row row("dvt.astype", run);
+    t.add(row.in(type_of<From>(), DVT_O_STRIDED | DVT_O_HOST_SCALAR | alias).out(to).deterministic().kernel());
+  };
+  (add(run<spec<From, To>>, type_of<To>()), ...);
+}
+template <class... T>
+void add_all(Table& t) {
+  (add_from<T, T...>(t), ...);
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& t) {
+  add_all<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, f16, bf16, float, double>(t);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -1,0 +1,203 @@
+// copy: any strides to any strides, by byte size.
+#include <cstring>
+
+#include "kernel.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+constexpr int64_t tile = 32;               // of a transposition, in both directions
+constexpr uint64_t grain_bytes = 1 << 17;  // worth a thread
+
+// The iteration space: axes by falling output stride, neighbours merged, axes of one element dropped.
+struct Space {
+  int ndim = 0;
+  int64_t shape[DVT_MAX_NDIM], in[DVT_MAX_NDIM], out[DVT_MAX_NDIM];
+
+  Space(const DLTensor* from, const DLTensor* to) {
+    int order[DVT_MAX_NDIM], n = 0;
+    for (int axis = 0; axis < to->ndim; ++axis) {
+      if (to->shape[axis] == 1) continue;
+      int at = n++;
+      for (; at > 0 && to->strides[order[at - 1]] < to->strides[axis]; --at) order[at] = order[at - 1];
+      order[at] = axis;
+    }
+    for (int i = 0; i < n; ++i) {
+      const int64_t size = to->shape[order[i]], x = from->strides[order[i]], y = to->strides[order[i]];
+      if (ndim && in[ndim - 1] == x * size && out[ndim - 1] == y * size) {
+        shape[ndim - 1] *= size, in[ndim - 1] = x, out[ndim - 1] = y;
+      } else {
+        shape[ndim] = size, in[ndim] = x, out[ndim++] = y;
+      }
+    }
+    if (!ndim) shape[0] = in[0] = out[0] = 1, ndim = 1;
+  }
+  // The axis `at` becomes the last but one; the rest keep their order.
+  void make_last_but_one(int at) {
+    const int64_t s = shape[at], x = in[at], y = out[at];
+    for (int i = at; i < ndim - 2; ++i) shape[i] = shape[i + 1], in[i] = in[i + 1], out[i] = out[i + 1];
+    shape[ndim - 2] = s, in[ndim - 2] = x, out[ndim - 2] = y;
+  }
+  // Offsets of the index-th position among the first n axes.
+  void locate(int n, int64_t index, int64_t& x, int64_t& y) const {
+    x = y = 0;
+    for (int axis = n; axis-- > 0; index /= shape[axis]) {
+      x += index % shape[axis] * in[axis];
+      y += index % shape[axis] * out[axis];
+    }
+  }
+  int64_t positions(int n) const {
+    int64_t product = 1;
+    for (int axis = 0; axis < n; ++axis) product *= shape[axis];
+    return product;
+  }
+};
+
+constexpr uint64_t at_least_one(uint64_t n) { return n ? n : 1; }
+
+template <class T>
+void copy_dense(const T* in, T* out, int64_t n) {
+  dvt::parallel_for(uint64_t(n), grain_bytes / sizeof(T), [=](uint64_t begin, uint64_t end, uint32_t) {
+    std::memcpy(out + begin, in + begin, (end - begin) * sizeof(T));
+  });
+}
+
+template <class T>
+void copy_rows(const Space& s, const T* in, T* out) {
+  const int last = s.ndim - 1;
+  const int64_t n = s.shape[last], x_step = s.in[last], y_step = s.out[last];
+  const uint64_t grain = at_least_one(grain_bytes / sizeof(T) / uint64_t(n));
+  dvt::parallel_for(uint64_t(s.positions(last)), grain, [&, n, x_step, y_step](uint64_t begin, uint64_t end, uint32_t) {
+    for (uint64_t row = begin; row < end; ++row) {
+      int64_t x, y;
+      s.locate(last, int64_t(row), x, y);
+      const T* from = in + x;
+      T* to = out + y;
+      if (x_step == 1 && y_step == 1) std::memcpy(to, from, size_t(n) * sizeof(T));
+      else if (y_step == 1 && x_step == 0)
+        for (int64_t i = 0; i < n; ++i) to[i] = *from;
+      else
+        for (int64_t i = 0; i < n; ++i) to[i * y_step] = from[i * x_step];
+    }
+  });
+}
+
+// out[i * out_step + j] = in[j * in_step + i] for a square of as many elements as fit 16 bytes, by rounds of
+// interleaving: each round moves every element's index bits around by one.
+template <class T>
+struct Square {
+  static constexpr int n = 16 / sizeof(T);
+  typedef T V __attribute__((vector_size(16), aligned(1), may_alias));
+
+  template <int... i>
+  DOVETAIL_CPU_INLINE static V interleave(V a, V b, bool high) {
+#if defined(__clang__)
+    return high ? __builtin_shufflevector(a, b, ((n / 2 + i / 2) + (i % 2) * n)...)
+                : __builtin_shufflevector(a, b, (i / 2 + (i % 2) * n)...);
+#else
+    typedef T M __attribute__((vector_size(16)));
+    return high ? __builtin_shuffle(a, b, M{T((n / 2 + i / 2) + (i % 2) * n)...})
+                : __builtin_shuffle(a, b, M{T(i / 2 + (i % 2) * n)...});
+#endif
+  }
+  template <int... i>
+  DOVETAIL_CPU_INLINE static void run(const T* in, int64_t in_step, T* out, int64_t out_step) {
+    V a[n], b[n];
+#pragma GCC unroll 16
+    for (int k = 0; k < n; ++k) a[k] = *reinterpret_cast<const V*>(in + k * in_step);
+#pragma GCC unroll 4
+    for (int round = 1; round < n; round *= 2) {
+#pragma GCC unroll 16
+      for (int k = 0; k < n / 2; ++k) {
+        b[2 * k] = interleave<i...>(a[k], a[k + n / 2], false);
+        b[2 * k + 1] = interleave<i...>(a[k], a[k + n / 2], true);
+      }
+#pragma GCC unroll 16
+      for (int k = 0; k < n; ++k) a[k] = b[k];
+    }
+#pragma GCC unroll 16
+    for (int k = 0; k < n; ++k) *reinterpret_cast<V*>(out + k * out_step) = a[k];
+  }
+};
+DOVETAIL_CPU_INLINE void square(const uint8_t* in, int64_t in_step, uint8_t* out, int64_t out_step) {
+  Square<uint8_t>::run<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>(in, in_step, out, out_step);
+}
+DOVETAIL_CPU_INLINE void square(const uint16_t* in, int64_t in_step, uint16_t* out, int64_t out_step) {
+  Square<uint16_t>::run<0, 1, 2, 3, 4, 5, 6, 7>(in, in_step, out, out_step);
+}
+DOVETAIL_CPU_INLINE void square(const uint32_t* in, int64_t in_step, uint32_t* out, int64_t out_step) {
+  Square<uint32_t>::run<0, 1, 2, 3>(in, in_step, out, out_step);
+}
+DOVETAIL_CPU_INLINE void square(const uint64_t* in, int64_t in_step, uint64_t* out, int64_t out_step) {
+  Square<uint64_t>::run<0, 1>(in, in_step, out, out_step);
+}
+
+// One tile: out[i * out_step + j] = in[j * in_step + i] for i < rows, j < columns.
+template <class T>
+void copy_tile(const T* in, int64_t in_step, T* out, int64_t out_step, int64_t rows, int64_t columns) {
+  int64_t i = 0;
+  if constexpr (sizeof(T) < 16) {
+    constexpr int64_t n = 16 / sizeof(T);
+    for (; i + n <= rows; i += n) {
+      int64_t j = 0;
+      for (; j + n <= columns; j += n) square(in + j * in_step + i, in_step, out + i * out_step + j, out_step);
+      for (; j < columns; ++j)
+        for (int64_t k = i; k < i + n; ++k) out[k * out_step + j] = in[j * in_step + k];
+    }
+  }
+  for (; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) out[i * out_step + j] = in[j * in_step + i];
+}
+
+// The last axis is dense in the output, the last but one in the input.
+template <class T>
+void copy_transposed(const Space& s, const T* in, T* out) {
+  const int a = s.ndim - 2, b = s.ndim - 1;
+  const int64_t down = (s.shape[a] + tile - 1) / tile, across = (s.shape[b] + tile - 1) / tile;
+  const uint64_t tiles = uint64_t(s.positions(a) * down * across);
+  dvt::parallel_for(tiles, grain_bytes / sizeof(T) / (tile * tile), [&](uint64_t begin, uint64_t end, uint32_t) {
+    for (uint64_t index = begin; index < end; ++index) {
+      const int64_t i = int64_t(index) % down * tile, j = int64_t(index) / down % across * tile;
+      int64_t x, y;
+      s.locate(a, int64_t(index) / down / across, x, y);
+      const int64_t rows = s.shape[a] - i < tile ? s.shape[a] - i : tile;
+      const int64_t columns = s.shape[b] - j < tile ? s.shape[b] - j : tile;
+      copy_tile(in + x + i + j * s.in[b], s.in[b], out + y + i * s.out[a] + j, s.out[a], rows, columns);
+    }
+  });
+}
+
+template <class T>
+dvt_status copy(dvt_device*, const dvt_call* c) {
+  const T* in = dvt::data<const T>(c->in[0]);
+  T* out = dvt::data<T>(c->out[0]);
+  if (c->in[0]->ndim == 0) return *out = *in, DVT_OK;  // also a scalar in host memory
+  Space s(c->in[0], c->out[0]);
+  const int last = s.ndim - 1;
+  if (s.ndim == 1 && s.in[0] == 1 && s.out[0] == 1) return copy_dense(in, out, s.shape[0]), DVT_OK;
+  if (s.out[last] == 1 && s.in[last] != 1 && s.shape[last] >= 4)
+    for (int axis = 0; axis < last; ++axis)
+      if (s.in[axis] == 1 && s.shape[axis] >= 4) {
+        s.make_last_but_one(axis);
+        return copy_transposed(s, in, out), DVT_OK;
+      }
+  copy_rows(s, in, out);
+  return DVT_OK;
+}
+struct alignas(8) Pair {
+  uint64_t half[2];
+};
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& t) {
+  const auto add = [&](unsigned bits, dvt::Row::Run run) {
+    dvt::Row row("dvt.copy", run);
+    row.in(dvt::any(bits), DVT_O_STRIDED | DVT_O_HOST_SCALAR).out(dvt::any(bits), DVT_O_STRIDED).deterministic();
+    t.add(row.kernel());
+  };
+  add(8, copy<uint8_t>);
+  add(16, copy<uint16_t>);
+  add(32, copy<uint32_t>);
+  add(64, copy<uint64_t>);
+  add(128, copy<Pair>);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

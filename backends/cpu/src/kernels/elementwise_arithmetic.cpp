@@ -1,0 +1,103 @@
+// add subtract multiply divide maximum minimum negative abs square sign reciprocal relu.
+#include <type_traits>
+
+#include "simd/elementwise.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+// Integers compute in unsigned types at least as wide as unsigned: they wrap, without undefined behaviour.
+template <class T>
+constexpr auto wide(T x) {
+  if constexpr (std::is_floating_point_v<T>) return x;
+  else return static_cast<std::conditional_t<(sizeof(T) < 4), unsigned, std::make_unsigned_t<T>>>(x);
+}
+
+struct Add {
+  template <class T> T operator()(T a, T b) const { return T(wide(a) + wide(b)); }
+};
+struct Subtract {
+  template <class T> T operator()(T a, T b) const { return T(wide(a) - wide(b)); }
+};
+struct Multiply {
+  template <class T> T operator()(T a, T b) const { return T(wide(a) * wide(b)); }
+};
+struct Divide {
+  template <class T> T operator()(T a, T b) const { return a / b; }
+};
+// NaN wins.
+struct Maximum {
+  template <class T> T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+struct Negative {
+  template <class T> T operator()(T x) const {
+    if constexpr (std::is_floating_point_v<T>) return -x;
+    else return T(0 - wide(x));
+  }
+};
+struct Abs {
+  template <class T> T operator()(T x) const {
+    if constexpr (std::is_same_v<T, float>) return __builtin_fabsf(x);
+    else if constexpr (std::is_same_v<T, double>) return __builtin_fabs(x);
+    else return x < 0 ? T(0 - wide(x)) : x;
+  }
+};
+struct Square {
+  template <class T> T operator()(T x) const { return T(wide(x) * wide(x)); }
+};
+struct Sign {
+  template <class T> T operator()(T x) const {
+    if constexpr (std::is_floating_point_v<T>) return x != x ? x : T(x > 0) - T(x < 0);
+    else return T((x > 0) - (x < 0));
+  }
+};
+struct Reciprocal {
+  template <class T> T operator()(T x) const { return T(1) / x; }
+};
+struct Relu {  // keeps NaN; relu(-0) is 0
+  template <class T> T operator()(T x) const { return x > 0 || x != x ? x : T(0); }
+};
+
+template <class Op>
+void add_float_binary(Table& table, const char* op) {
+  add_binary<Op, float, double>(table, op);
+  add_binary_half<Op>(table, op);
+}
+template <class Op>
+void add_float_unary(Table& table, const char* op) {
+  add_unary<Op, float, double>(table, op);
+  add_unary_half<Op>(table, op);
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& t) {
+  add_binary_bits<Add>(t, "dvt.add");
+  add_binary_bits<Subtract>(t, "dvt.subtract");
+  add_binary_bits<Multiply>(t, "dvt.multiply");
+  add_float_binary<Add>(t, "dvt.add");
+  add_float_binary<Subtract>(t, "dvt.subtract");
+  add_float_binary<Multiply>(t, "dvt.multiply");
+  add_float_binary<Divide>(t, "dvt.divide");
+
+  add_elementwise(t, "dvt.maximum", run<binary<Maximum, uint8_t, uint8_t>>, 2, dvt::boolean, dvt::boolean);
+  add_elementwise(t, "dvt.minimum", run<binary<Minimum, uint8_t, uint8_t>>, 2, dvt::boolean, dvt::boolean);
+  add_binary<Maximum, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.maximum");
+  add_binary<Minimum, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.minimum");
+  add_float_binary<Maximum>(t, "dvt.maximum");
+  add_float_binary<Minimum>(t, "dvt.minimum");
+
+  add_unary<Negative, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.negative");
+  add_unary<Abs, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.abs");
+  add_unary<Square, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.square");
+  add_unary<Sign, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.sign");
+  add_unary<Relu, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.relu");
+  add_float_unary<Negative>(t, "dvt.negative");
+  add_float_unary<Abs>(t, "dvt.abs");
+  add_float_unary<Square>(t, "dvt.square");
+  add_float_unary<Sign>(t, "dvt.sign");
+  add_float_unary<Relu>(t, "dvt.relu");
+  add_float_unary<Reciprocal>(t, "dvt.reciprocal");
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

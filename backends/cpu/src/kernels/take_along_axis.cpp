@@ -1,0 +1,70 @@
+// take_along_axis: out[.., i, ..] = x[.., indices[.., i, ..], ..]; the other axes broadcast. By byte size.
+#include "simd/indices.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+// Strides by the axes of the output; x does not move along `axis` by itself.
+struct Walk {
+  int ndim;
+  int64_t shape[DVT_MAX_NDIM]{}, x[DVT_MAX_NDIM]{}, index[DVT_MAX_NDIM]{};
+  int64_t axis, axis_size, axis_stride;
+
+  Walk(const dvt_call* c, int64_t along) : ndim(c->out[0]->ndim), axis(along) {
+    const DLTensor *values = c->in[0], *indices = c->in[1];
+    axis_size = values->shape[axis], axis_stride = values->strides[axis];
+    for (int i = 0; i < ndim; ++i) {
+      shape[i] = c->out[0]->shape[i];
+      x[i] = i == axis || values->shape[i] == 1 ? 0 : values->strides[i];
+      index[i] = indices->shape[i] == 1 ? 0 : indices->strides[i];
+    }
+  }
+};
+
+template <class T>
+dvt_status take_along_axis(dvt_device*, const dvt_call* c) {
+  const Walk w(c, dvt::Attrs(c).i64(0));
+  const int last = w.ndim - 1;
+  const int64_t n = w.shape[last], rows = dvt::size(c->out[0]) / n;
+  const T* x = dvt::data<const T>(c->in[0]);
+  const int64_t* index = dvt::data<const int64_t>(c->in[1]);
+  T* out = dvt::data<T>(c->out[0]);
+  bool bad = false;  // some index is off the axis
+  int64_t which = 0;
+  dvt::parallel_for(uint64_t(rows), uint64_t(1 + 16384 / n), [&](uint64_t begin, uint64_t end, uint32_t) {
+    for (uint64_t row = begin; row < end; ++row) {
+      int64_t from = 0, at = 0, rest = int64_t(row);
+      for (int i = last; i-- > 0; rest /= w.shape[i]) {
+        from += rest % w.shape[i] * w.x[i];
+        at += rest % w.shape[i] * w.index[i];
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t k = index[at + i * w.index[last]];
+        if (!on_axis(k, w.axis_size)) {
+          __atomic_store_n(&which, k, __ATOMIC_RELAXED);
+          __atomic_store_n(&bad, true, __ATOMIC_RELAXED);
+          return;
+        }
+        out[int64_t(row) * n + i] = x[from + i * w.x[last] + wrapped(k, w.axis_size) * w.axis_stride];
+      }
+    }
+  });
+  return bad ? fail_index("take_along_axis", which, w.axis, w.axis_size) : DVT_OK;
+}
+struct Pair {
+  uint64_t half[2];
+};
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& t) {
+  const auto add = [&](unsigned bits, dvt::Row::Run run) {
+    dvt::Row row("dvt.take_along_axis", run);
+    row.in(dvt::any(bits), DVT_O_STRIDED).in(dvt::i64, DVT_O_STRIDED).out(dvt::any(bits)).deterministic();
+    t.add(row.kernel());
+  };
+  add(8, take_along_axis<uint8_t>);
+  add(16, take_along_axis<uint16_t>);
+  add(32, take_along_axis<uint32_t>);
+  add(64, take_along_axis<uint64_t>);
+  add(128, take_along_axis<Pair>);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

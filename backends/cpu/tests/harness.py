@@ -1,0 +1,501 @@
+"""A small host for the CPU backend: loads the library through ctypes and runs rows of its kernel table on NumPy arrays.
+
+Kernels are tested here without the runtime: no dispatch, no casts, no pool. Every instruction set level is a copy of
+the library of its own, because a library chooses its level once.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+from filelock import FileLock
+
+HERE = Path(__file__).resolve().parent
+LEVELS = ("default", "avx2", "avx512")
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+float16, float32, float64 = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
+FLOATS = (float16, bfloat16, float32, float64)
+SIGNED = tuple(np.dtype(f"i{n}") for n in (1, 2, 4, 8))
+UNSIGNED = tuple(np.dtype(f"u{n}") for n in (1, 2, 4, 8))
+INTEGERS = SIGNED + UNSIGNED
+BOOL = np.dtype(bool)
+COMPLEX = (np.dtype("c8"), np.dtype("c16"))
+OK, UNSUPPORTED, INVALID, OOM, DEVICE_LOST, INTERNAL, INDEX = range(7)
+ANY = 255
+STRIDED, HOST_SCALAR, OPTIONAL, VARIADIC, ALIAS = 1, 2, 4, 8, 16
+
+
+# ---- abi.h ----------------------------------------------------------------------------------------------------------
+class DLDataType(ct.Structure):
+    _fields_ = [("code", ct.c_uint8), ("bits", ct.c_uint8), ("lanes", ct.c_uint16)]
+
+
+class DLTensor(ct.Structure):
+    _fields_ = [
+        ("data", ct.c_void_p),
+        ("device_type", ct.c_int32),
+        ("device_id", ct.c_int32),
+        ("ndim", ct.c_int32),
+        ("dtype", DLDataType),
+        ("shape", ct.POINTER(ct.c_int64)),
+        ("strides", ct.POINTER(ct.c_int64)),
+        ("byte_offset", ct.c_uint64),
+    ]
+
+
+class AttrValue(ct.Union):
+    _fields_ = [
+        ("i", ct.c_int64),
+        ("f", ct.c_double),
+        ("s", ct.c_char_p),
+        ("ints", ct.POINTER(ct.c_int64)),
+        ("floats", ct.POINTER(ct.c_double)),
+        ("dtype", DLDataType),
+        ("raw", ct.c_uint64),
+    ]
+
+
+class Attr(ct.Structure):
+    _fields_ = [("kind", ct.c_uint32), ("count", ct.c_uint32), ("v", AttrValue)]
+
+
+class Call(ct.Structure):
+    _fields_ = [
+        ("struct_size", ct.c_uint32),
+        ("n_in", ct.c_uint32),
+        ("n_out", ct.c_uint32),
+        ("n_attr", ct.c_uint32),
+        ("ins", ct.POINTER(ct.POINTER(DLTensor))),
+        ("outs", ct.POINTER(ct.POINTER(DLTensor))),
+        ("attrs", ct.POINTER(Attr)),
+        ("workspace", ct.c_void_p),
+        ("workspace_size", ct.c_uint64),
+        ("stream", ct.c_void_p),
+        ("correlation_id", ct.c_uint64),
+        ("packed", ct.c_void_p),
+    ]
+
+
+class Answer(ct.Structure):
+    _fields_ = [
+        ("struct_size", ct.c_uint32),
+        ("level", ct.c_uint32),
+        ("workspace", ct.c_uint64),
+        ("need_compact", ct.c_uint64),
+        ("reason", ct.c_char_p),
+    ]
+
+
+class Operand(ct.Structure):
+    _fields_ = [
+        ("dtype", DLDataType),
+        ("flags", ct.c_uint8),
+        ("align_log2", ct.c_uint8),
+        ("reserved", ct.c_uint16),
+    ]
+
+
+class Kernel(ct.Structure):
+    _fields_ = [
+        ("struct_size", ct.c_uint32),
+        ("op_version", ct.c_uint32),
+        ("op", ct.c_char_p),
+        ("engine", ct.c_char_p),
+        ("operands", ct.POINTER(Operand)),
+        ("n_in", ct.c_uint32),
+        ("n_out", ct.c_uint32),
+        ("flags", ct.c_uint32),
+        ("max_ulp", ct.c_float),
+        ("run", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(Call))),
+        ("query", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(Call), ct.POINTER(Answer))),
+        ("pack_size", ct.c_void_p),
+        ("pack", ct.c_void_p),
+    ]
+
+
+class Props(ct.Structure):
+    _fields_ = [
+        ("struct_size", ct.c_uint32),
+        ("kind", ct.c_uint32),
+        ("name", ct.c_char * 64),
+        ("arch", ct.c_char * 32),
+        ("uuid", ct.c_char * 40),
+        ("pci", ct.c_char * 20),
+        ("caps", ct.c_uint32),
+        ("dl_device_type", ct.c_int32),
+        ("dl_device_id", ct.c_int32),
+        ("mem_total", ct.c_uint64),
+        ("alloc_align", ct.c_uint64),
+        ("max_streams", ct.c_uint32),
+        ("n_peaks", ct.c_uint32),
+        ("peak_bytes_per_s", ct.c_double),
+        ("peaks", ct.c_byte * (8 * 16)),
+    ]
+
+
+FAIL = ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.c_int32, ct.c_uint64, ct.c_char_p, ct.c_int, ct.c_char_p)
+LOG = ct.CFUNCTYPE(None, ct.c_void_p, ct.c_int, ct.c_char_p)
+NUM_THREADS = ct.CFUNCTYPE(ct.c_uint32, ct.c_void_p)
+BODY = ct.CFUNCTYPE(None, ct.c_void_p, ct.c_uint64, ct.c_uint64, ct.c_uint32)
+PARALLEL_FOR = ct.CFUNCTYPE(None, ct.c_void_p, ct.c_uint64, ct.c_uint64, BODY, ct.c_void_p)
+TRACE = ct.CFUNCTYPE(None, ct.c_void_p, ct.c_uint64, ct.c_char_p, ct.c_uint64, ct.c_uint64)
+EXTENSION = ct.CFUNCTYPE(ct.c_void_p, ct.c_void_p, ct.c_char_p, ct.c_uint32)
+
+
+class Host(ct.Structure):
+    _fields_ = [
+        ("struct_size", ct.c_uint32),
+        ("abi_major", ct.c_uint32),
+        ("abi_minor", ct.c_uint32),
+        ("abi_draft", ct.c_uint32),
+        ("library_path", ct.c_char_p),
+        ("fail", FAIL),
+        ("log", LOG),
+        ("num_threads", NUM_THREADS),
+        ("parallel_for", PARALLEL_FOR),
+        ("trace", TRACE),
+        ("extension", EXTENSION),
+    ]
+
+
+class BackendTable(ct.Structure):
+    _fields_ = [
+        ("struct_size", ct.c_uint32),
+        ("abi_major", ct.c_uint32),
+        ("abi_minor", ct.c_uint32),
+        ("abi_draft", ct.c_uint32),
+        ("name", ct.c_char_p),
+        ("version", ct.c_char_p),
+        ("build_info", ct.c_char_p),
+        ("kernels", ct.POINTER(ct.POINTER(Kernel))),
+        ("n_kernels", ct.c_uint64),
+        ("device_count", ct.CFUNCTYPE(ct.c_int32, ct.POINTER(ct.c_uint32))),
+        ("device_open", ct.CFUNCTYPE(ct.c_int32, ct.c_uint32, ct.POINTER(ct.c_void_p))),
+        ("device_close", ct.CFUNCTYPE(None, ct.c_void_p)),
+        ("device_props", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(Props))),
+        ("alloc", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.c_uint64, ct.c_uint32, ct.c_void_p, ct.POINTER(ct.c_void_p))),
+        ("dealloc", ct.CFUNCTYPE(None, ct.c_void_p, ct.c_void_p, ct.c_uint32, ct.c_void_p)),
+        (
+            "copy",
+            ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(DLTensor), ct.POINTER(DLTensor), ct.c_void_p),
+        ),
+        ("mem_info", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(ct.c_uint64), ct.POINTER(ct.c_uint64))),
+        ("device_reset", ct.c_void_p),
+        ("streams", ct.c_void_p),
+        ("extension", ct.c_void_p),
+    ]
+
+
+CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+
+
+def dl_dtype(dtype: np.dtype) -> DLDataType:
+    code = 4 if dtype == bfloat16 else CODES[dtype.kind]
+    return DLDataType(code, dtype.itemsize * 8, 1)
+
+
+# ---- running a row ----------------------------------------------------------------------------------------------------
+class KernelError(Exception):
+    def __init__(self, code: int, message: str):
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass
+class Scalar:
+    """An operand that comes as a scalar in host memory: ndim 0."""
+
+    value: np.ndarray
+
+
+class Guarded:
+    """A dense output between guard bytes that a kernel must leave alone."""
+
+    GUARD = 64
+
+    def __init__(self, shape: Sequence[int], dtype: np.dtype, initial: np.ndarray | None = None):
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        self.bytes = np.full(size + 2 * self.GUARD, 0xA5, np.uint8)
+        self.array = self.bytes[self.GUARD : self.GUARD + size].view(dtype).reshape(shape)
+        if initial is not None:
+            self.array[...] = initial
+
+    def check(self) -> None:
+        ends = np.concatenate([self.bytes[: self.GUARD], self.bytes[len(self.bytes) - self.GUARD :]])
+        assert (ends == 0xA5).all(), "the kernel wrote outside its output"
+
+
+class Session:
+    """The library at one level, and a host for it."""
+
+    def __init__(self, path: Path, level: str | None = None, env: dict[str, str] | None = None, threads: int = 3):
+        self.failure: tuple[int, str] | None = None
+        self.threads = threads
+        self.keep: list[object] = []  # callbacks live as long as the library
+        env = {**(env or {}), **({"DOVETAIL_CPU_CAPABILITY": level} if level else {})}
+        saved = {k: os.environ.get(k) for k in ("DOVETAIL_CPU_CAPABILITY", "DOVETAIL_CPU_KERNELS")}
+        try:
+            for k in saved:
+                os.environ.pop(k, None)
+            os.environ.update(env)
+            self.library = ct.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+            self.host = self._make_host(path)
+            table = ct.POINTER(BackendTable)()
+            entry = self.library.dvt_backend_v1
+            entry.argtypes = [ct.POINTER(Host), ct.POINTER(ct.POINTER(BackendTable))]
+            entry.restype = ct.c_int32
+            self.check(entry(ct.byref(self.host), ct.byref(table)))
+            self.table = table.contents
+        finally:
+            for k, v in saved.items():
+                os.environ.pop(k, None)
+                if v is not None:
+                    os.environ[k] = v
+        self.rows = [self.table.kernels[i].contents for i in range(self.table.n_kernels)]
+        self.by_op: dict[str, list[Kernel]] = {}
+        for row in self.rows:
+            self.by_op.setdefault(row.op.decode().removeprefix("dvt."), []).append(row)
+
+    def _make_host(self, path: Path) -> Host:
+        def fail(_self, code, _correlation, _file, _line, message):
+            self.failure = (code, message.decode())
+            return code
+
+        def parallel_for(_self, n, grain, body, ctx):
+            piece = max(grain, -(-n // self.threads))
+            for worker, begin in enumerate(range(0, n, piece)):
+                body(ctx, begin, min(begin + piece, n), worker)
+
+        callbacks = (
+            FAIL(fail),
+            LOG(lambda *_: None),
+            NUM_THREADS(lambda _: self.threads),
+            PARALLEL_FOR(parallel_for),
+            TRACE(lambda *_: None),
+            EXTENSION(lambda *_: None),
+        )
+        self.keep.append(callbacks)
+        return Host(ct.sizeof(Host), 1, 0, 1, str(path).encode(), *callbacks)
+
+    def check(self, status: int) -> None:
+        failure, self.failure = self.failure, None
+        if status != OK:
+            raise KernelError(status, failure[1] if failure else "")
+
+    def device_count(self) -> int:
+        n = ct.c_uint32()
+        self.check(self.table.device_count(ct.byref(n)))
+        return n.value
+
+    def open(self) -> ct.c_void_p:
+        device = ct.c_void_p()
+        self.check(self.table.device_open(0, ct.byref(device)))
+        return device
+
+    def supports(self, op: str, ins: Sequence[np.dtype | None], outs: Sequence[np.dtype]) -> bool:
+        return self.find(op, ins, outs) is not None
+
+    def find(self, op: str, ins: Sequence[np.dtype | None], outs: Sequence[np.dtype]) -> Kernel | None:
+        for row in self.by_op.get(op, []):
+            if row.n_out != len(outs) or row.n_in < len(ins):
+                continue
+            operands = [row.operands[i] for i in range(row.n_in + row.n_out)]
+            given = [*ins, *[None] * (row.n_in - len(ins)), *outs]
+            if all(_fits(o, d) for o, d in zip(operands, given, strict=True)):
+                return row
+        return None
+
+    def run(
+        self,
+        op: str,
+        *ins: np.ndarray | Scalar | None,
+        out: np.dtype | Sequence[np.dtype],
+        shape: Sequence[int] | None = None,
+        attrs: Sequence[object] = (),
+        inplace: bool = False,
+        into: np.ndarray | None = None,
+    ):
+        """Runs the op's row for these operands. `shape` of the output: the broadcast of the inputs' by default.
+
+        inplace: the output is the first input's memory (a copy of it). into: the output as given, with its strides.
+        """
+        outs = [np.dtype(d) for d in (out if isinstance(out, (list, tuple)) else [out])]
+        arrays = [None if a is None else a.value if isinstance(a, Scalar) else a for a in ins]
+        row = self.find(op, [None if a is None else a.dtype for a in arrays], outs)
+        assert row, f"no row of {op} for {[a if a is None else a.dtype.name for a in arrays]} -> {outs}"
+        keep: list[object] = []
+        if shape is None:
+            shape = np.broadcast_shapes(*(a.shape for a in arrays if a is not None))
+        shapes = shape if shape and isinstance(shape[0], (tuple, list)) else [shape]
+        results = [Guarded(s, d) for s, d in zip(shapes, outs, strict=True)]
+        if inplace:
+            assert row.operands[0].flags & ALIAS, f"{op}: input 0 may not be the output's memory"
+            results[0] = Guarded(shapes[0], outs[0], arrays[0])
+            ins = (results[0].array, *ins[1:])
+        tensors = []
+        for i, a in enumerate(ins):
+            flags = row.operands[i].flags
+            if isinstance(a, np.ndarray) and not flags & STRIDED:
+                a = np.ascontiguousarray(a).reshape(a.shape)
+            if isinstance(a, Scalar):
+                assert flags & HOST_SCALAR, f"{op}: input {i} takes no host scalar"
+            tensors.append(_tensor(a, keep))
+        tensors += [None] * (row.n_in - len(tensors))
+        targets = [into] if into is not None else [r.array for r in results]
+        out_tensors = [_tensor(t, keep) for t in targets]
+        records = (Attr * max(1, len(attrs)))(*[_attr(a, keep) for a in attrs])
+        call = Call(
+            struct_size=ct.sizeof(Call),
+            n_in=row.n_in,
+            n_out=row.n_out,
+            n_attr=len(attrs),
+            ins=_pointers(tensors, keep),
+            outs=_pointers(out_tensors, keep),
+            attrs=records,
+        )
+        self._query(row, call, keep)
+        self.check(row.run(None, ct.byref(call)))
+        for r in results:
+            r.check()
+        finished = targets
+        return finished[0] if len(finished) == 1 else finished
+
+    def _query(self, row: Kernel, call: Call, keep: list[object]) -> None:
+        if not row.query:
+            return
+        answer = Answer(struct_size=ct.sizeof(Answer))
+        status = row.query(None, ct.byref(call), ct.byref(answer))
+        if status == UNSUPPORTED:
+            raise KernelError(status, (answer.reason or b"").decode())
+        self.check(status)
+        if answer.workspace:
+            buffer = np.empty(answer.workspace + 64, np.uint8)
+            keep.append(buffer)
+            call.workspace = (buffer.ctypes.data + 63) // 64 * 64
+            call.workspace_size = answer.workspace
+
+
+def _fits(operand: Operand, dtype: np.dtype | None) -> bool:
+    if dtype is None:
+        return bool(operand.flags & OPTIONAL)
+    want, have = operand.dtype, dl_dtype(dtype)
+    if want.code == ANY:
+        return want.bits in (0, have.bits)
+    return (want.code, want.bits) == (have.code, have.bits)
+
+
+def _tensor(a: np.ndarray | Scalar | None, keep: list[object]):
+    if a is None:
+        return None
+    if isinstance(a, Scalar):
+        a = np.ascontiguousarray(a.value).reshape(())
+    n = a.ndim
+    shape = (ct.c_int64 * max(1, n))(*a.shape)
+    strides = (ct.c_int64 * max(1, n))(*[s // a.itemsize for s in a.strides])
+    assert all(s >= 0 and s % a.itemsize == 0 for s in a.strides), "no device sees such strides"
+    t = DLTensor(a.ctypes.data, 1, 0, n, dl_dtype(a.dtype), shape, strides, 0)
+    keep.extend([a, shape, strides, t])
+    return t
+
+
+def _pointers(tensors: Sequence[DLTensor | None], keep: list[object]):
+    null = ct.POINTER(DLTensor)()
+    array = (ct.POINTER(DLTensor) * max(1, len(tensors)))(*[ct.pointer(t) if t else null for t in tensors])
+    keep.append(array)
+    return array
+
+
+def _attr(value: object, keep: list[object]) -> Attr:
+    a = Attr()
+    if value is None:
+        a.kind = 0
+    elif isinstance(value, bool):
+        a.kind, a.v.i = 3, int(value)
+    elif isinstance(value, (int, np.integer)):
+        a.kind, a.v.raw = (1 if value < 2**63 else 7), int(value) & (2**64 - 1)
+    elif isinstance(value, float):
+        a.kind, a.v.f = 2, value
+    elif isinstance(value, complex):
+        floats = (ct.c_double * 2)(value.real, value.imag)
+        keep.append(floats)
+        a.kind, a.count, a.v.floats = 8, 2, floats
+    elif isinstance(value, str):
+        text = value.encode()
+        keep.append(text)
+        a.kind, a.count, a.v.s = 4, len(text), text
+    elif isinstance(value, np.dtype):
+        a.kind, a.v.dtype = 6, dl_dtype(value)
+    elif isinstance(value, (tuple, list)):
+        ints = (ct.c_int64 * max(1, len(value)))(*value)
+        keep.append(ints)
+        a.kind, a.count, a.v.ints = 5, len(value), ints
+    else:
+        raise TypeError(f"no attribute kind for {value!r}")
+    return a
+
+
+# ---- finding and loading the library ------------------------------------------------------------------------------
+def library_path() -> Path:
+    """DOVETAIL_CPU_LIBRARY, else the installed package's, else one built once into build/cpu-tests."""
+    if path := os.environ.get("DOVETAIL_CPU_LIBRARY"):
+        return Path(path)
+    if spec := importlib.util.find_spec("dovetail_cpu"):
+        for folder in spec.submodule_search_locations or []:
+            if found := sorted(Path(folder).rglob("libdovetail_cpu.so")):
+                return found[0]
+    build = HERE.parents[2] / "build" / "cpu-tests"
+    build.mkdir(parents=True, exist_ok=True)
+    with FileLock(build / "lock"):
+        for command in (
+            ["cmake", "-G", "Ninja", "-S", HERE.parent, "-B", build, f"-DPython_EXECUTABLE={sys.executable}"],
+            ["cmake", "--build", build],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+    return build / "libdovetail_cpu.so"
+
+
+@cache
+def copies() -> Path:
+    """A folder for copies of the library; dlopen tells files apart, not names."""
+    folder = Path(tempfile.mkdtemp(prefix="dovetail-cpu-"))
+    import atexit
+
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def fresh(level: str | None = None, **env: str) -> Session:
+    """The library loaded once more."""
+    source = library_path()
+    folder = Path(tempfile.mkdtemp(dir=copies()))
+    for sibling in source.parent.iterdir():
+        if sibling != source:
+            (folder / sibling.name).symlink_to(sibling)
+    return Session(Path(shutil.copy2(source, folder)), level, env)
+
+
+@cache
+def session(level: str) -> Session:
+    return fresh(level)
+
+
+@cache
+def available(level: str) -> bool:
+    """Has this machine the level?"""
+    try:
+        return session(level).device_count() == 1
+    except KernelError:
+        return False
