@@ -1,0 +1,45 @@
+"""The operator schema: every op's signature, rules, body, oracle, tolerance and samples. Needs no compiled code."""
+
+from __future__ import annotations
+
+from . import dtypes
+from .declare import (
+    DType,
+    Index,
+    Ints,
+    Mask,
+    Op,
+    Param,
+    Raw,
+    Scalar,
+    Spec,
+    Tensor,
+    Unsupported,
+    op,
+    recording,
+    registry,
+)
+from .samples import Draw, Sample
+
+from . import ops  # isort: skip  declares them all, with the names above
+
+__all__ = [
+    "DType",
+    "Draw",
+    "Index",
+    "Ints",
+    "Mask",
+    "Op",
+    "Param",
+    "Raw",
+    "Sample",
+    "Scalar",
+    "Spec",
+    "Tensor",
+    "Unsupported",
+    "dtypes",
+    "op",
+    "ops",
+    "recording",
+    "registry",
+]

@@ -1,0 +1,359 @@
+"""How an op is declared.
+
+    @op(shape="broadcast", dtype="float", reference=np.logaddexp, tol=8)
+    def logaddexp(x1: Tensor, x2: Tensor, /) -> Tensor:
+        \"\"\"log(exp(x1) + exp(x2)), without overflow.\"\"\"
+        m = maximum(x1, x2)
+        ...
+
+The parameters' annotations say what they are. Operands: `Tensor` takes part in the dtype rule, `Mask` is bool, `Index`
+is cast to int64, `Raw` is left alone; `| None` makes one optional, `Sequence[Tensor]` repeats the last one. All else
+is an attribute: int, float, bool, str, Ints (an int or several), DType, Scalar (any Python number).
+
+A function with more than a docstring is a body: ordinary Python over other ops, run once per shape and dtype on
+tracers, which have .shape .dtype .ndim, the operators and basic indexing. It may look at those and at attributes (as
+the shape rule has normalised them), never at values. An op without a body needs a kernel on every device, unless the
+core itself serves it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import dtypes as dt
+from .dtypes import DType
+
+
+class Unsupported(NotImplementedError):
+    """Raised by a body that cannot serve these dtypes: the op needs a kernel there."""
+
+
+class Tensor:
+    """Annotation of a value operand; in a body, what tracers look like."""
+
+    shape: tuple[int, ...]
+    ndim: int
+    dtype: DType
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Any) -> Tensor: ...
+        def _binary(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _binary
+        __floordiv__ = __mod__ = __pow__ = __matmul__ = __and__ = __rand__ = __or__ = __xor__ = _binary
+        __lshift__ = __rshift__ = __lt__ = __le__ = __gt__ = __ge__ = _binary
+        __eq__ = __ne__ = _binary  # type: ignore[assignment]
+
+
+class Mask(Tensor):
+    """Annotation of an operand that is bool whatever the others are."""
+
+
+class Index(Tensor):
+    """Annotation of an operand of integers that become int64."""
+
+
+class Raw(Tensor):
+    """Annotation of an operand of any dtype that is left alone."""
+
+
+if TYPE_CHECKING:
+    Ints = int | tuple[int, ...]
+    Scalar = int | float | bool | complex
+else:
+
+    class Ints:
+        """Annotation of an attribute: an int or a sequence of ints."""
+
+    class Scalar:
+        """Annotation of an attribute: a Python number of any kind."""
+
+
+OPERANDS = {"Tensor": "value", "Mask": "mask", "Index": "index", "Raw": "raw"}
+ATTRIBUTES = {
+    "int": "i64",
+    "float": "f64",
+    "bool": "boolean",
+    "str": "str",
+    "Ints": "i64s",
+    "DType": "dtype",
+    "Scalar": "scalar",
+}
+REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
+
+
+class Param(NamedTuple):
+    """One parameter, as struct ParamSpec of the core has it."""
+
+    name: str
+    kind: str  # of OPERANDS or ATTRIBUTES
+    optional: bool  # None may be given
+    variadic: bool
+    keyword_only: bool
+    positional_only: bool
+    default: Any  # REQUIRED, or a value
+
+    @property
+    def is_operand(self) -> bool:
+        return self.kind in ("value", "mask", "index", "raw")
+
+
+class Spec(NamedTuple):
+    """What the core knows of an op: struct OpSpec."""
+
+    name: str
+    version: int
+    space: str
+    shape: str
+    dtype: str
+    params: tuple[Param, ...]
+    n_out: int
+    half_in_f32: bool
+    has_body: bool
+    must: bool
+    private: bool
+    view: bool
+    tol: float
+    doc: str  # one line
+
+
+# The dtypes that an op makes sense for, unless it says otherwise: the case's dtype, that of its value operands.
+DEFAULT_DTYPES = {
+    "float": dt.FLOATS,
+    "promote": dt.REAL,
+    "same": dt.REAL,
+    "same_real": dt.REAL,
+    "integer": dt.INTEGERS,
+    "bit": dt.BOOL + dt.INTEGERS,
+    "logical": dt.NOT_COMPLEX,
+    "compare": dt.NOT_COMPLEX,
+    "predicate": dt.REAL,
+    "accum": dt.NOT_COMPLEX,
+    "index": dt.REAL,
+    "given": dt.NOT_COMPLEX,
+    "bits": (dt.uint32,),
+}
+
+registry: dict[str, Op] = {}
+_local = threading.local()
+
+
+def _docstring_only():
+    """Has the code that a function without a body compiles to."""
+
+
+class Op:
+    """A declared op. Calling it calls the op of that name on whatever the arguments are: tracers or arrays."""
+
+    def __init__(self, fn: Callable, spec: Spec, **python: Any):
+        self.spec, self.fn = spec, fn
+        self.name, self.params = spec.name, spec.params
+        self.__name__ = self.__qualname__ = fn.__name__
+        self.__module__ = fn.__module__
+        self.__doc__ = fn.__doc__
+        self.body: Callable | None = fn if spec.has_body else None
+        self.reference: Callable | None = python["reference"]
+        self.scale: Callable | None = python["scale"]
+        self.samples: Callable[[], Iterable] | None = python["samples"]
+        self.domain: tuple = python["domain"]
+        self.dtypes: tuple[DType, ...] = python["dtypes"]
+        self.tier: str | None = python["tier"]
+        self.core: bool = python["core"]
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    operands = property(lambda self: tuple(p for p in self.params if p.is_operand))
+    attributes = property(lambda self: tuple(p for p in self.params if not p.is_operand))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for a in (*args, *kwargs.values()):
+            for item in a if isinstance(a, (list, tuple)) else (a,):
+                if hasattr(item, "__dovetail_op__"):
+                    return item.__dovetail_op__(self, *args, **kwargs)
+        if recorders := getattr(_local, "recorders", None):
+            return recorders[-1].__dovetail_op__(self, *args, **kwargs)
+        return self._run(*args, **kwargs)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            import dovetail
+
+            runtime = getattr(dovetail, self.spec.space) if self.spec.space else dovetail
+            run = getattr(runtime, self.name)
+        except (ImportError, AttributeError):
+            given = ", ".join(type(a).__name__ for a in (*args, *kwargs.values())) or "nothing"
+            raise TypeError(
+                f"[{self.name}] no argument can run it: expected a tracer or a dovetail.Array, got {given}; "
+                f"call dovetail's own function of that name"
+            ) from None
+        return run(*args, **kwargs)
+
+    def bind(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The arguments by parameter name, in order, defaults filled in."""
+        names = [p.name for p in self.params if not p.keyword_only]
+        if len(args) > len(names):
+            raise TypeError(f"[{self.name}] too many arguments: expected at most {len(names)}, got {len(args)}")
+        given = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name in given or name not in {p.name for p in self.params}:
+                raise TypeError(f"[{self.name}] {name}= is {'given twice' if name in given else 'unknown'}")
+            given[name] = value
+        for p in self.params:
+            if given.setdefault(p.name, p.default) is REQUIRED:
+                raise TypeError(f"[{self.name}] {p.name} is missing")
+        return {p.name: given[p.name] for p in self.params}
+
+    def trace(self, recorder: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Runs the body. Ops that it calls without a tracer among the arguments (full, iota) go to the recorder."""
+        if self.body is None:
+            raise Unsupported(f"[{self.name}] has no body: it needs a kernel")
+        with recording(recorder):
+            return self.body(*args, **kwargs)
+
+    def expected(self, *args: Any, like: DType | None = None, **kwargs: Any) -> Any:
+        """The oracle's answer for NumPy arguments: floats are widened to float64, integers keep their type.
+
+        `like` is the dtype that the op computes in; without it that of the widest floating operand.
+        """
+        from .oracle import expected
+
+        return expected(self, args, kwargs, like)
+
+    def cases(self) -> Iterator:
+        """The conformance samples: the op's own, else those that fit any elementwise op."""
+        from .samples import samples_of
+
+        return samples_of(self)
+
+
+@contextmanager
+def recording(recorder: Any) -> Iterator[None]:
+    """Within it, ops called without a tracer among their arguments go to recorder.__dovetail_op__."""
+    stack = _local.__dict__.setdefault("recorders", [])
+    stack.append(recorder)
+    try:
+        yield
+    finally:
+        stack.pop()
+
+
+def _spelled(annotation: Any) -> str:
+    """An annotation as source: `Tensor | None` whether or not the module postpones annotations."""
+    if not isinstance(annotation, str):
+        annotation = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    word = "".join(c if c.isalnum() or c in "_." else " " for c in annotation).split()
+    return " ".join(w.rsplit(".", 1)[-1] for w in word)
+
+
+def _params(fn: Callable, name: str) -> tuple[Param, ...]:
+    code, notes = fn.__code__, fn.__annotations__
+    n_pos, n = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    defaults = dict(zip(code.co_varnames[:n_pos][::-1], (fn.__defaults__ or ())[::-1], strict=False))
+    defaults |= fn.__kwdefaults__ or {}
+    if code.co_flags & 12:
+        raise TypeError(f"[{name}] *args and **kwargs cannot be declared: use Sequence[Tensor]")
+    params = []
+    for i, param in enumerate(code.co_varnames[:n]):
+        words = _spelled(notes.get(param, "")).split()
+        optional, variadic = "None" in words, "Sequence" in words
+        kinds = [w for w in words if w not in ("None", "Sequence")]
+        kind = (OPERANDS | ATTRIBUTES).get(kinds[0]) if len(kinds) == 1 else None
+        if kind is None:
+            raise TypeError(
+                f"[{name}] {param} has no kind: expected one of {', '.join((*OPERANDS, *ATTRIBUTES))}, "
+                f"got {notes.get(param, 'no annotation')!r}"
+            )
+        params.append(Param(param, kind, optional, variadic, i >= n_pos, i < code.co_posonlyargcount,
+                            defaults.get(param, REQUIRED)))  # fmt: skip
+    _check_params(params, name)
+    return tuple(params)
+
+
+def _check_params(params: list[Param], name: str) -> None:
+    operands = [p for p in params if p.is_operand]
+    for p in operands:
+        if p.variadic and (p.kind != "value" or p is not operands[-1]):
+            raise TypeError(f"[{name}] {p.name}: only the last operand can be a sequence, and of Tensor")
+        if p.default is not (None if p.optional else REQUIRED):
+            raise TypeError(f"[{name}] {p.name}: an operand is `Tensor` without a default or `Tensor | None = None`")
+    for p in params:
+        if not p.is_operand and p.variadic:
+            raise TypeError(f"[{name}] {p.name}: several ints are `Ints`")
+        if p.default is None and not p.optional:
+            raise TypeError(f"[{name}] {p.name} = None needs `| None` in its annotation")
+        if p.kind == "dtype" and p.default not in (None, REQUIRED):
+            raise TypeError(f"[{name}] {p.name}: the only default of a DType is None")
+
+
+def op(
+    *,
+    shape: str,
+    dtype: str,
+    reference: Callable | None = None,
+    tol: float = 0,
+    scale: Callable | None = None,
+    samples: Callable[[], Iterable] | None = None,
+    domain: tuple = (),
+    dtypes: tuple[DType, ...] | None = None,
+    tier: str | None = None,
+    space: str = "",
+    private: bool = False,
+    view: bool = False,
+    core: bool = False,
+    half: str = "float32",
+    version: int = 1,
+    name: str | None = None,
+    n_out: int = 1,
+) -> Callable[[Callable], Op]:
+    """Declares the decorated function as an op, named as it is (without a trailing underscore).
+
+    shape, dtype   names of rules (see rules.py)
+    reference      the oracle: takes the operands as NumPy arrays, floats as float64, and the attributes as keywords; one
+                   that has a parameter `like` is also given the DType that the op computes in
+    tol, scale     the error allowed: tol * ulp(max(|reference|, scale(same arguments))), in ulp of the result's dtype
+    samples        makes the conformance samples (see samples.py); an elementwise op has them anyway, within `domain`:
+                   one (low, high) per operand, () or None for any value at all
+    dtypes         of the case, where the dtype rule allows too many
+    tier           "must": every device has a kernel; "extended": worth one though a body serves
+    space          the public namespace below dovetail: "", "nn", "linalg", "random"
+    private        for bodies: in no public namespace
+    view, core     served by the core: as metadata, or over copies
+    half           "float32": float16 and bfloat16 compute in float32 and round once, where there is no kernel for them;
+                   "native": the body runs on them as they are
+    version        grows when an attribute is added
+    """
+
+    def declare(fn: Callable) -> Op:
+        full_name = name or fn.__name__.removesuffix("_")
+        has_body = fn.__code__.co_code != _docstring_only.__code__.co_code
+        doc = (fn.__doc__ or "").strip().split("\n", 1)[0]
+        _check(full_name, fn, doc, has_body, tier=tier, half=half, served=view or core)
+        spec = Spec(full_name, version, space, shape, dtype, _params(fn, full_name), n_out, half == "float32", has_body,
+                    tier == "must", private, view, float(tol), doc)  # fmt: skip
+        made = Op(fn, spec, reference=reference, scale=scale, samples=samples, domain=domain, tier=tier, core=core,
+                  dtypes=DEFAULT_DTYPES.get(dtype, dt.REAL) if dtypes is None else dtypes)  # fmt: skip
+        registry[full_name] = made
+        return made
+
+    return declare
+
+
+def _check(name: str, fn: Callable, doc: str, has_body: bool, *, tier: str | None, half: str, served: bool) -> None:
+    if name in registry:
+        raise ValueError(f"[{name}] is declared twice: in {registry[name].__module__} and in {fn.__module__}")
+    if not doc and __debug__:
+        raise ValueError(f"[{name}] needs a docstring: its first line says what it computes")
+    if tier not in (None, "must", "extended"):
+        raise ValueError(f"[{name}] tier: expected 'must', 'extended' or None, got {tier!r}")
+    if half not in ("float32", "native"):
+        raise ValueError(f"[{name}] half: expected 'float32' or 'native', got {half!r}")
+    if has_body and (tier == "must" or served):
+        raise ValueError(f"[{name}] has a body: it is neither a must-have primitive nor served by the core")
+    if not has_body and tier != "must" and not served:
+        raise ValueError(f"[{name}] has no body: expected one, or tier='must', or the core to serve it")

@@ -1,0 +1,178 @@
+"""Activations of neural networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from .. import dtypes as dt
+from ..declare import Tensor, op
+from ..lazy_numpy import np
+from ..samples import Sample, draw, sample
+from ._float import flipped, magnitude
+from .arithmetic import clip
+from .exponential import expm1, log1p
+from .primitives import divide, exp, maximum, multiply, where
+from .special import normal_gate
+
+NN = dict(shape="same", space="nn")
+
+
+@op(**NN, dtype="same_real", reference=lambda x: np.maximum(x, 0))
+def relu(x: Tensor) -> Tensor:
+    """max(x, 0); NaN stays."""
+    return maximum(x, 0)
+
+
+@op(**NN, dtype="same_real", reference=lambda x: np.clip(x, 0, 6))
+def relu6(x: Tensor) -> Tensor:
+    """min(max(x, 0), 6); NaN stays."""
+    return clip(x, 0, 6)
+
+
+@op(**NN, dtype="float", tol=1.5, reference=lambda x, negative_slope: np.where(x < 0, x * negative_slope, x))
+def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """x, times negative_slope below 0."""
+    return where(x < 0.0, x * negative_slope, x)
+
+
+def _elu(x, alpha, scale=1.0):
+    return scale * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+@op(**NN, dtype="float", tol=6, reference=_elu)
+def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x, but alpha * (exp(x) - 1) below 0."""
+    below = expm1(x)
+    return where(0.0 < x, x, below if alpha == 1.0 else below * alpha)
+
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+@op(**NN, dtype="float", tol=6, reference=lambda x: _elu(x, SELU_ALPHA, SELU_SCALE))
+def selu(x: Tensor) -> Tensor:
+    """elu with the alpha and the scale that keep mean 0 and variance 1."""
+    return where(0.0 < x, x * SELU_SCALE, expm1(x) * (SELU_ALPHA * SELU_SCALE))
+
+
+def _sigmoid(x):
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, 1) / (1 + e)
+
+
+def _gated(x, z):
+    """x * sigmoid(z), and -0 where x is -inf."""
+    return np.where(x == -np.inf, -0.0, x * _sigmoid(z))
+
+
+@op(**NN, dtype="float", tol=4, reference=_sigmoid)
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), accurate in its lower tail."""
+    e = exp(flipped(magnitude(x)))
+    return where(x < 0.0, e, 1.0) / (1.0 + e)
+
+
+def _softplus(x, beta=1.0):
+    return np.logaddexp(x * beta, 0) / beta
+
+
+@op(**NN, dtype="float", tol=5, reference=_softplus)
+def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta, right at any size: it needs no threshold."""
+    z = x if beta == 1.0 else multiply(x, beta)
+    r = maximum(z, 0.0) + log1p(exp(flipped(magnitude(z))))
+    return r if beta == 1.0 else divide(r, beta)
+
+
+@op(**NN, dtype="float", tol=5, reference=lambda x: -_softplus(-x))
+def logsigmoid(x: Tensor) -> Tensor:
+    """log(sigmoid(x)), right at any size."""
+    return flipped(softplus(flipped(x)))
+
+
+def gate(x: Tensor, z: Tensor) -> Tensor:
+    """x * sigmoid(z); exp(-abs(z)) comes as two halves, so that the subnormal tail survives."""
+    half = exp(magnitude(z) * -0.5)
+    return where(z < 0.0, (x * half) * half, x) / (1.0 + half * half)
+
+
+def _where_vanished(x: Tensor) -> float:
+    """Below it x * exp(x) is 0."""
+    return -1600.0 if x.dtype is dt.float64 else -250.0
+
+
+@op(**NN, dtype="float", tol=7, reference=lambda x: _gated(x, x))
+def silu(x: Tensor) -> Tensor:
+    """x * sigmoid(x), also called swish; -0 at -inf."""
+    return gate(maximum(x, _where_vanished(x)), x)
+
+
+def _mish(x):
+    e = np.exp(-np.abs(x))  # tanh(softplus(x)) = n / (n + 2), n = exp(x) * (exp(x) + 2)
+    small, large = e * (e + 2), 1 + 2 * e
+    return np.where(x == -np.inf, -0.0, x * np.where(x < 0, small / (small + 2), large / (large + 2 * e * e)))
+
+
+@op(**NN, dtype="float", tol=7, reference=_mish)
+def mish(x: Tensor) -> Tensor:
+    """x * tanh(softplus(x)); -0 at -inf."""
+    x = maximum(x, _where_vanished(x))
+    half = exp(magnitude(x) * -0.5)
+    e = half * half
+    below = ((x * half) * half) * (e + 2.0) / (e * (e + 2.0) + 2.0)
+    large = 1.0 + e * 2.0
+    return where(x < 0.0, below, x * (large / (large + e * e * 2.0)))
+
+
+@op(**NN, dtype="float", tol=2, reference=lambda x: np.clip(x / 6 + 0.5, 0, 1), scale=lambda x: (np.abs(x) < 4) * 1.0)
+def hardsigmoid(x: Tensor) -> Tensor:
+    """x / 6 + 1/2, within [0, 1]."""
+    return clip((x + 3.0) / 6.0, 0.0, 1.0)
+
+
+@op(**NN, dtype="float", tol=3, reference=lambda x: np.where(x <= -3, -0.0, x * np.clip(x / 6 + 0.5, 0, 1)),
+    scale=lambda x: (np.abs(x) < 4) * 1.0)  # fmt: skip
+def hardswish(x: Tensor) -> Tensor:
+    """x * hardsigmoid(x); 0 from -3 downwards."""
+    return maximum(x, -3.0) * clip((x + 3.0) / 6.0, 0.0, 1.0)
+
+
+# ---- gelu --------------------------------------------------------------------------------------------------------
+
+TANH_LINEAR, TANH_CUBIC = math.sqrt(8 / math.pi), math.sqrt(8 / math.pi) * 0.044715
+
+
+def _tanh_argument(x):
+    return x * (TANH_LINEAR + TANH_CUBIC * x * x)
+
+
+def _gelu(x, approximate):
+    if approximate == "tanh":
+        return _gated(x, _tanh_argument(np.clip(x, -99, 99)))
+    tail = np.vectorize(math.erfc, otypes=[np.float64])(-x / math.sqrt(2))
+    return np.where(x == -np.inf, -0.0, 0.5 * x * tail)
+
+
+def _gelu_scale(x, approximate):
+    """The tanh form's lower tail is exp of a rounded argument: its error grows with that."""
+    if approximate != "tanh":
+        return np.zeros_like(x)
+    return np.abs(_gelu(x, approximate)) * np.maximum(1, np.abs(_tanh_argument(np.clip(x, -25, 0))) / 3)
+
+
+def _gelu_samples() -> Iterator[Sample]:
+    yield sample("tanh", draw(4000, low=-12, high=12), approximate="tanh")
+    yield sample("tanh_any", draw(500, low=None), approximate="tanh")
+    yield sample("unknown", draw(3), approximate="other", error=ValueError)
+
+
+@op(**NN, dtype="float", tier="extended", tol=8, reference=_gelu, scale=_gelu_scale, samples=_gelu_samples)
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """x * Phi(x) of the normal distribution; approximate="tanh" for the older form with a tanh. -0 at -inf."""
+    if approximate == "none":
+        return normal_gate(x)
+    if approximate != "tanh":
+        raise ValueError(f"[gelu] approximate: expected 'none' or 'tanh', got {approximate!r}")
+    x = maximum(x, -25.0)
+    return gate(x, x * (TANH_LINEAR + (x * x) * TANH_CUBIC))

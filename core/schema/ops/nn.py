@@ -1,0 +1,388 @@
+"""Layers and losses of neural networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from .. import dtypes as dt
+from ..declare import Index, Ints, Raw, Tensor, op
+from ..lazy_numpy import np
+from ..samples import Sample, draw, given, indices, mask, sample
+from ._float import INF
+from .linalg import vecdot  # noqa: F401  declared before the layers
+from .logic import less_equal, not_equal
+from .movement import matrix_transpose, take_along_axis
+from .primitives import (
+    add,
+    as_axes,
+    astype,
+    broadcast_to,
+    divide,
+    equal,
+    exp,
+    expand_dims,
+    iota,
+    log,
+    matmul,
+    maximum,
+    multiply,
+    reshape,
+    sqrt,
+    squeeze,
+    subtract,
+    sum_,
+    take,
+    where,
+)
+from .reduction import count_nonzero, finite_max, mean
+
+NN = dict(space="nn")
+
+
+# ---- linear ------------------------------------------------------------------------------------------------------
+
+
+def _linear(x, weight, bias):
+    y = np.matmul(x, weight.T)
+    return y if bias is None else y + bias
+
+
+def _linear_samples() -> Iterator[Sample]:
+    yield sample("rows", draw(5, 33), draw(7, 33))
+    yield sample("bias", draw(5, 33), draw(7, 33), draw(7))
+    yield sample("batch", draw(2, 3, 16), draw(8, 16), draw(8))
+    yield sample("vector", draw(16), draw(8, 16), draw(8))
+    yield sample("no_rows", draw(0, 16), draw(8, 16))
+    yield sample("mismatch", draw(5, 4), draw(7, 3), error=ValueError)
+    yield sample("bias_mismatch", draw(5, 4), draw(7, 4), draw(4), error=ValueError)
+
+
+def _linear_scale(x, weight, bias):
+    return _linear(np.abs(x), np.abs(weight), None if bias is None else np.abs(bias))
+
+
+@op(shape="linear", dtype="promote", tier="extended", tol=2, reference=_linear, scale=_linear_scale,
+    samples=_linear_samples, **NN)  # fmt: skip
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x @ weight.T + bias, of a weight (out, in)."""
+    y = matmul(x, matrix_transpose(weight))
+    return y if bias is None else add(y, bias)
+
+
+def _embedding_samples() -> Iterator[Sample]:
+    yield sample("tokens", indices(2, 5, size=30)._replace(low=0), draw(30, 8))
+    yield sample("beyond", given([30], dtype=dt.int64), draw(30, 8), error=IndexError)
+
+
+@op(shape="embedding", dtype="same", half="native", dtypes=dt.REAL, samples=_embedding_samples,
+    reference=lambda x, weight: weight[x], **NN)  # fmt: skip
+def embedding(x: Index, weight: Tensor) -> Tensor:
+    """The rows of weight that x names."""
+    return take(weight, x, axis=0)
+
+
+# ---- softmax -----------------------------------------------------------------------------------------------------
+
+
+def _softmax(x, axis):
+    m = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    e = np.exp(x - np.where(np.isinf(m), 0, m))
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+def _log_softmax(x, axis):
+    m = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    d = x - np.where(np.isinf(m), 0, m)
+    return d - np.log(np.sum(np.exp(d), axis=axis, keepdims=True))
+
+
+def _largest(values, axis):
+    """The largest magnitude along axis: what cancels against what."""
+    a = np.abs(values)
+    return np.max(np.where(np.isfinite(a), a, 0), axis=axis, keepdims=True, initial=0) + np.zeros_like(a)
+
+
+def _axis_samples() -> Iterator[Sample]:
+    yield sample("rows", draw(4, 33))
+    yield sample("wide", draw(3, 1000, low=-40, high=40))
+    yield sample("axis0", draw(33, 4), axis=0)
+    yield sample("middle", draw(2, 17, 3), axis=1)
+    yield sample("one", draw(4, 1))
+    yield sample("masked", given([0.0, -INF, 1.0, -INF, -INF, 2.0], 2, 3), only=dt.FLOATS)
+    yield sample("large", draw(4, 9, low=60000, high=60000.5), only=(dt.float32, dt.float64))
+    yield sample("empty", draw(0, 4))
+    yield sample("bad_axis", draw(3), axis=1, error=ValueError)
+
+
+@op(shape="along_axis", dtype="float", tier="extended", tol=2, reference=_softmax, samples=_axis_samples,
+    scale=lambda x, axis: _largest(_softmax(x, axis), axis), **NN)  # fmt: skip
+def softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """exp(x) / sum(exp(x)) along axis, without overflow; NaN where all is -inf. Accurate to the largest result."""
+    e = exp(x - finite_max(x, (axis,))) if x.shape[axis] else x
+    return e / sum_(e, axis=(axis,), keepdims=True)
+
+
+@op(shape="along_axis", dtype="float", tier="extended", tol=4, reference=_log_softmax, samples=_axis_samples,
+    scale=lambda x, axis: np.maximum(_largest(_log_softmax(x, axis), axis), 1), **NN)  # fmt: skip
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """log(softmax(x)), without overflow or underflow; accurate to the largest result."""
+    d = x - finite_max(x, (axis,)) if x.shape[axis] else x
+    return d - log(sum_(exp(d), axis=(axis,), keepdims=True))
+
+
+# ---- normalisation -----------------------------------------------------------------------------------------------
+
+
+def _last_axes(ndim, normalized_shape):
+    n = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
+    return tuple(range(ndim - n, ndim))
+
+
+def _affine(y, weight, bias):
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _layer_norm(x, weight, bias, normalized_shape, eps):
+    axes = _last_axes(x.ndim, normalized_shape)
+    d = x - np.mean(x, axes, keepdims=True)
+    return _affine(d / np.sqrt(np.mean(d * d, axes, keepdims=True) + eps), weight, bias)
+
+
+def _layer_norm_scale(x, weight, bias, normalized_shape, eps):
+    """The largest result before the bias is added, and the bias; a far mean costs its share of digits."""
+    axes = _last_axes(x.ndim, normalized_shape)
+    y = _layer_norm(x, None, None, normalized_shape, eps)
+    d = np.sqrt(np.var(x, axes, keepdims=True) + eps)
+    size = np.max(np.abs(y), axes, keepdims=True, initial=0) + np.abs(np.mean(x, axes, keepdims=True)) / d
+    return _affine(size + 0 * y, None if weight is None else np.abs(weight), None if bias is None else np.abs(bias))
+
+
+def _norm_samples() -> Iterator[Sample]:
+    yield sample("rows", draw(4, 65), 65)
+    yield sample("weight", draw(4, 65), (65,), draw(65))
+    yield sample("two_axes", draw(3, 4, 5), (4, 5), draw(4, 5))
+    yield sample("batch", draw(2, 3, 384), 384, draw(384))
+    yield sample("eps", draw(4, 9, low=0, high=1e-3), 9, eps=0.125)
+    yield sample("far_mean", draw(3, 100, low=99, high=101), 100)
+    yield sample("mismatch", draw(4, 5), 4, error=ValueError)
+
+
+def _layer_norm_samples() -> Iterator[Sample]:
+    yield from _norm_samples()
+    yield sample("bias", draw(4, 65), 65, draw(65), draw(65))
+    yield sample("constant", draw(3, 9, low=2, high=2), 9)
+
+
+@op(shape="layer_norm", dtype="float", tier="extended", tol=4, reference=_layer_norm, scale=_layer_norm_scale,
+    samples=_layer_norm_samples, **NN)  # fmt: skip
+def layer_norm(x: Tensor, normalized_shape: Ints, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """x with mean 0 and variance 1 over its last axes, which are normalized_shape, times weight plus bias."""
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    d = x - mean(x, axis=axes, keepdims=True)
+    y = d / sqrt(mean(d * d, axis=axes, keepdims=True) + eps)
+    y = y if weight is None else multiply(y, weight)
+    return y if bias is None else add(y, bias)
+
+
+def _rms_norm(x, weight, normalized_shape, eps, like):
+    axes = _last_axes(x.ndim, normalized_shape)
+    eps = (dt.float32 if like.itemsize == 2 else like).eps if eps is None else eps
+    return _affine(x / np.sqrt(np.mean(x * x, axes, keepdims=True) + eps), weight, None)
+
+
+@op(shape="layer_norm", dtype="float", tier="extended", tol=4, reference=_rms_norm, samples=_norm_samples, **NN)
+def rms_norm(x: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """x divided by the root of its mean square over the last axes, times weight; eps is that of the dtype by default."""
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    y = x / sqrt(mean(x * x, axis=axes, keepdims=True) + eps)
+    return y if weight is None else multiply(y, weight)
+
+
+def _channel(v, x):
+    return v if v is None else np.reshape(v, (-1, *(1,) * (x.ndim - 2)))
+
+
+def _batch_norm(x, running_mean, running_var, weight, bias, eps):
+    m, v, weight, bias = (_channel(p, x) for p in (running_mean, running_var, weight, bias))
+    return _affine((x - m) / np.sqrt(v + eps), weight, bias)
+
+
+def _batch_norm_scale(x, running_mean, running_var, weight, bias, eps):
+    weight, bias = (p if p is None else np.abs(p) for p in (weight, bias))
+    return _batch_norm(np.abs(x), -np.abs(running_mean), running_var, weight, bias, eps)
+
+
+def _batch_norm_samples() -> Iterator[Sample]:
+    channels = draw(5), draw(5, low=0.1, high=4)
+    yield sample("images", draw(2, 5, 4, 3), *channels)
+    yield sample("affine", draw(2, 5, 4, 3), *channels, draw(5), draw(5))
+    yield sample("rows", draw(3, 5), *channels, draw(5), eps=0.5)
+    yield sample("mismatch", draw(3, 4), *channels, error=ValueError)
+
+
+@op(shape="batch_norm", dtype="float", tol=4, reference=_batch_norm, scale=_batch_norm_scale,
+    samples=_batch_norm_samples, **NN)  # fmt: skip
+def batch_norm(x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None,
+               bias: Tensor | None = None, *, eps: float = 1e-5) -> Tensor:  # fmt: skip
+    """(x - mean) / sqrt(var + eps) * weight + bias, each of these a vector over the channels, axis 1."""
+
+    def per_channel(v: Tensor) -> Tensor:
+        return reshape(v, (v.shape[0], *(1,) * (x.ndim - 2)))
+
+    y = (x - per_channel(running_mean)) / per_channel(sqrt(running_var + eps))
+    y = y if weight is None else y * per_channel(weight)
+    return y if bias is None else y + per_channel(bias)
+
+
+# ---- attention ---------------------------------------------------------------------------------------------------
+
+
+def _scores(query, key, attn_mask, is_causal, scale):
+    """The scores, -inf where they are masked, and grouped keys made as many as the query's heads."""
+    size = query.shape[-1]
+    s = np.matmul(query, np.swapaxes(_heads(key, query), -1, -2)) * (1 / math.sqrt(size) if scale is None else scale)
+    if is_causal:
+        s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
+    if attn_mask is not None:
+        s = np.where(attn_mask, s, -np.inf) if attn_mask.dtype.kind == "b" else s + attn_mask
+    return s
+
+
+def _heads(x, query):
+    if x.ndim < 3 or query.ndim < 3 or x.shape[-3] in (1, query.shape[-3]):
+        return x
+    return np.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
+
+
+def _attention(query, key, value, attn_mask, is_causal, scale, enable_gqa):
+    s = _scores(query, key, attn_mask, is_causal, scale)
+    m = np.max(s, axis=-1, keepdims=True, initial=-np.inf)
+    e = np.exp(s - np.where(np.isinf(m), 0, m))
+    total = np.sum(e, axis=-1, keepdims=True)
+    return np.matmul(e / np.where(total == 0, 1, total), _heads(value, query))
+
+
+def _attention_scale(query, key, value, attn_mask, is_causal, scale, enable_gqa):
+    """Errors of a score weigh as much as the score: those of its sum of products."""
+    size = query.shape[-1]
+    terms = np.matmul(np.abs(query), np.swapaxes(np.abs(_heads(key, query)), -1, -2))
+    terms = terms * (1 / math.sqrt(size) if scale is None else abs(scale))
+    largest = np.max(terms, initial=1) / 4
+    return _attention(query, key, np.abs(value), attn_mask, is_causal, scale, enable_gqa) * max(1, largest)
+
+
+def _attention_samples() -> Iterator[Sample]:
+    heads = draw(2, 4, 9, 16), draw(2, 4, 11, 16), draw(2, 4, 11, 16)
+    square = draw(2, 4, 17, 16), draw(2, 4, 17, 16), draw(2, 4, 17, 16)
+    yield sample("heads", *heads)
+    yield sample("causal", *square, is_causal=True)
+    yield sample("causal_wide", *heads, is_causal=True)
+    yield sample("bool_mask", *heads, mask(9, 11))
+    yield sample("head_mask", *heads, mask(2, 4, 9, 11))
+    yield sample("float_mask", *heads, draw(2, 1, 9, 11))
+    yield sample("masked_row", *heads, given([False], 1, 1, dtype=dt.bool_))
+    yield sample("scale", *heads, scale=0.5)
+    yield sample("grouped", draw(2, 4, 9, 16), draw(2, 2, 11, 16), draw(2, 2, 11, 16), enable_gqa=True)
+    yield sample("grouped_causal", draw(1, 6, 5, 8), draw(1, 2, 5, 8), draw(1, 2, 5, 8), is_causal=True, enable_gqa=True)
+    yield sample("plain", draw(9, 16), draw(11, 16), draw(11, 24))
+    yield sample("mismatch", draw(9, 16), draw(11, 8), draw(11, 8), error=ValueError)
+
+
+def _grouped(x: Tensor, heads: int, groups: int) -> Tensor:
+    """(..., heads * groups, n, m) as (..., heads, groups, n, m)."""
+    return reshape(x, (*x.shape[:-3], heads, groups, *x.shape[-2:]))
+
+
+def _head_product(x: Tensor, kv: Tensor) -> Tensor:
+    """x @ kv, where each head of kv serves as many neighbouring ones of x."""
+    if x.ndim < 3 or kv.ndim < 3 or kv.shape[-3] in (1, x.shape[-3]):
+        return matmul(x, kv)
+    heads = kv.shape[-3]
+    y = matmul(_grouped(x, heads, x.shape[-3] // heads), expand_dims(kv, axis=kv.ndim - 2))
+    return reshape(y, (*y.shape[:-4], x.shape[-3], *y.shape[-2:]))
+
+
+@op(shape="attention", dtype="float", tier="extended", tol=6, reference=_attention, scale=_attention_scale,
+    samples=_attention_samples, **NN)  # fmt: skip
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Raw | None = None, *,
+                                 is_causal: bool = False, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Tensor:  # fmt: skip
+    """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.
+
+    attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
+    after the row's own number. With enable_gqa fewer heads of key and value serve neighbouring heads of query.
+    """
+    s = _head_product(multiply(query, scale), matrix_transpose(key))
+    if is_causal:
+        row = reshape(iota(s.shape[-2], dt.int64), (-1, 1))
+        s = where(less_equal(iota(s.shape[-1], dt.int64), row), s, -INF)
+    if attn_mask is not None:
+        s = where(attn_mask, s, -INF) if attn_mask.dtype.kind == "b" else add(s, astype(attn_mask, s.dtype))
+    last = (s.ndim - 1,)
+    e = exp(s - finite_max(s, last)) if s.shape[-1] else s
+    total = sum_(e, axis=last, keepdims=True)
+    return _head_product(e / where(total == 0.0, 1.0, total), value)
+
+
+# ---- losses ------------------------------------------------------------------------------------------------------
+
+
+def _class_losses(x, target, ignore_index, label_smoothing):
+    axis = 1 if x.ndim > 1 else 0
+    logp, keep = _log_softmax(x, axis), target != ignore_index
+    classes = np.expand_dims(np.where(keep, target, 0), axis)
+    loss = -np.squeeze(np.take_along_axis(logp, classes, axis), axis)
+    return np.where(keep, (1 - label_smoothing) * loss - label_smoothing * np.mean(logp, axis), 0), keep
+
+
+def _reduced(losses, n, reduction):
+    return losses if reduction == "none" else np.sum(losses) / (n if reduction == "mean" else 1)
+
+
+def _cross_entropy(x, target, ignore_index, reduction, label_smoothing):
+    losses, keep = _class_losses(x, target, ignore_index, label_smoothing)
+    return _reduced(losses, np.sum(keep), reduction)
+
+
+def _cross_entropy_scale(x, target, ignore_index, reduction, label_smoothing):
+    axis = 1 if x.ndim > 1 else 0
+    size = np.max(np.abs(_log_softmax(x, axis)), axis=axis) + 1
+    return _reduced(size, np.sum(target != ignore_index), reduction)
+
+
+def _cross_entropy_samples() -> Iterator[Sample]:
+    rows = draw(6, 10), indices(6, size=10)._replace(low=0)
+    yield sample("mean", *rows)
+    yield sample("none", *rows, reduction="none")
+    yield sample("sum", *rows, reduction="sum")
+    yield sample("smooth", *rows, label_smoothing=0.125)
+    yield sample("ignored", draw(4, 3), given([1, -100, 2, -100], dtype=dt.int64))
+    yield sample("pixels", draw(2, 5, 3, 4), indices(2, 3, 4, size=5)._replace(low=0), reduction="none")
+    yield sample("one", draw(5), given([2], 1, dtype=dt.int64)._replace(shape=()))
+    yield sample("unknown", *rows, reduction="other", error=ValueError)
+    yield sample("beyond", draw(2, 3), given([0, 3], dtype=dt.int64), error=IndexError)
+
+
+@op(shape="cross_entropy", dtype="float", tol=6, reference=_cross_entropy, scale=_cross_entropy_scale,
+    samples=_cross_entropy_samples, **NN)  # fmt: skip
+def cross_entropy(x: Tensor, target: Index, *, ignore_index: int = -100, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
+    """The negative log-likelihood of the classes target under softmax(x), over axis 1 (axis 0 of a vector).
+
+    Targets equal to ignore_index count for nothing. reduction: "none", "mean" or "sum".
+    """
+    axis = 1 if x.ndim > 1 else 0
+    logp, keep = log_softmax(x, axis), not_equal(target, ignore_index)
+    classes = expand_dims(where(keep, target, 0), axis=axis)
+    loss = -squeeze(take_along_axis(logp, classes, axis=axis), (axis,))
+    if label_smoothing:
+        loss = loss * (1.0 - label_smoothing) - mean(logp, axis=(axis,)) * label_smoothing
+    loss = where(keep, loss, 0.0)
+    if reduction == "none":
+        return loss
+    everywhere = tuple(range(loss.ndim))
+    total = sum_(loss, axis=everywhere)
+    return total if reduction == "sum" else total / astype(count_nonzero(keep, axis=everywhere), x.dtype)

@@ -1,0 +1,448 @@
+"""The primitives that every device has, and the views that the core serves: what bodies end in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import dtypes as dt
+from ..declare import DType, Index, Ints, Mask, Scalar, Tensor, op
+from ..lazy_numpy import np
+from ..samples import CASE, Sample, draw, given, indices, mask, sample
+
+EXACT, ROUNDED = 0.0, 0.501  # ROUNDED: correctly, up to the oracle's own rounding
+ANY = dt.NOT_COMPLEX
+
+
+def as_axes(axis: Ints | None) -> tuple[int, ...] | int | None:
+    """An axis attribute as NumPy's functions want it."""
+    return axis if axis is None or isinstance(axis, int) else tuple(axis)
+
+
+# ---- moves -------------------------------------------------------------------------------------------------------
+
+
+@op(shape="same", dtype="same", tier="must", half="native", dtypes=ANY, reference=np.copy)
+def copy(x: Tensor, /) -> Tensor:
+    """x itself, in memory of its own."""
+
+
+def _astype(x, dtype):
+    return x.astype(np.float64 if dtype.kind == "f" and x.dtype.kind != "f" else x.dtype) if dtype.kind == "f" else (
+        x != 0 if dtype.kind == "b" else np.trunc(x).astype(dtype.numpy)
+    )  # fmt: skip
+
+
+def _astype_samples() -> Iterator[Sample]:
+    for target in ANY:
+        low = 0 if target.kind in "ub" else -100
+        yield sample(f"to_{target.brief}", draw(7, 11, low=low, high=100), target)
+    yield sample("rounds", draw(1000, low=None), dt.float32, only=(dt.float64, dt.int64, dt.float32))
+    yield sample("empty", draw(0, 3), dt.int32)
+
+
+@op(shape="same", dtype="given", tier="must", half="native", reference=_astype, samples=_astype_samples, tol=ROUNDED)
+def astype(x: Tensor, dtype: DType, /) -> Tensor:
+    """x converted to dtype: floats lose their fraction on the way to integers, and are True where not 0.
+
+    An integer too large for a smaller type wraps; a float that an integer type cannot hold gives any value.
+    """
+
+
+def _full_samples() -> Iterator[Sample]:
+    for name, shape in {"scalar": (), "vector": (19,), "cube": (2, 3, 4), "empty": (3, 0)}.items():
+        yield sample(name, shape, 1, dtype=CASE)
+    yield sample("fraction", (5,), -1.5, dtype=CASE, only=dt.FLOATS)
+    yield sample("infinite", (5,), float("inf"), dtype=CASE, only=dt.FLOATS)
+    yield sample("default", (2, 2), 3)
+    yield sample("negative", (2, -1), 3, error=ValueError)
+
+
+@op(shape="from_shape", dtype="given", tier="must", half="native", samples=_full_samples,
+    reference=lambda shape, fill_value, dtype: np.full(shape, fill_value))  # fmt: skip
+def full(shape: Ints, fill_value: Scalar, *, dtype: DType | None = None) -> Tensor:
+    """fill_value everywhere."""
+
+
+def _iota_samples() -> Iterator[Sample]:
+    for size in (0, 1, 100):
+        yield sample(f"{size}", size, CASE)
+    yield sample("negative", -1, CASE, error=ValueError)
+
+
+@op(shape="iota", dtype="given", tier="must", half="native", private=True, dtypes=dt.REAL, samples=_iota_samples,
+    reference=lambda size, dtype: np.arange(size))  # fmt: skip
+def iota(size: int, dtype: DType) -> Tensor:
+    """0, 1, ... size - 1."""
+
+
+def _take_samples() -> Iterator[Sample]:
+    yield sample("vector", draw(9), indices(20, size=9))
+    for axis in (0, 1, -1):
+        n = (5, 6, 7)[axis]
+        yield sample(f"axis{axis}", draw(5, 6, 7), indices(4, size=n), axis=axis)
+    yield sample("matrix_of_indices", draw(5, 6), indices(2, 3, size=6), axis=1)
+    yield sample("scalar_index", draw(5, 6), indices(size=5), axis=0)
+    yield sample("nothing", draw(5, 6), indices(0, size=5), axis=0)
+    yield sample("beyond", draw(5), given([0, 5], dtype=dt.int64), error=IndexError)
+    yield sample("before", draw(5, 2), given([-6], dtype=dt.int64), axis=0, error=IndexError)
+    yield sample("no_axis", draw(5, 6), indices(2, size=5), error=ValueError)
+    yield sample("bad_axis", draw(5, 6), indices(2, size=5), axis=2, error=ValueError)
+
+
+@op(shape="take", dtype="same", tier="must", half="native", dtypes=ANY, samples=_take_samples,
+    reference=lambda x, indices, axis: np.take(x, indices, axis))  # fmt: skip
+def take(x: Tensor, indices: Index, /, *, axis: int | None = None) -> Tensor:
+    """The slices of x along axis that indices name; a negative index counts from the end.
+
+    axis may be left out for a vector. An index outside of [-n, n) is an IndexError.
+    """
+
+
+def _scatter(x, indices, updates, axis):
+    out = np.moveaxis(np.array(x), axis, 0)
+    out[indices] = np.moveaxis(np.broadcast_to(updates, x.shape[:axis] + indices.shape + x.shape[axis + 1 :]), axis, 0)
+    return np.moveaxis(out, 0, axis)
+
+
+def _scatter_samples() -> Iterator[Sample]:
+    yield sample("vector", draw(9), given([3, -1, 0], dtype=dt.int64), draw(3))
+    yield sample("rows", draw(5, 4), given([4, 1], dtype=dt.int64), draw(2, 4))
+    yield sample("columns", draw(5, 4), given([3, -3], dtype=dt.int64), draw(5, 2), axis=1)
+    yield sample("broadcast", draw(5, 4), given([2], dtype=dt.int64), draw(1, 1))
+    yield sample("nothing", draw(5), given([], 0, dtype=dt.int64), draw(0))
+    yield sample("beyond", draw(5), given([5], dtype=dt.int64), draw(1), error=IndexError)
+
+
+@op(shape="scatter", dtype="promote", tier="must", half="native", private=True, dtypes=ANY, reference=_scatter,
+    samples=_scatter_samples)  # fmt: skip
+def scatter(x: Tensor, indices: Index, updates: Tensor, *, axis: int = 0) -> Tensor:
+    """x with the slices that indices (a vector) names replaced; of several writes to one place any may win."""
+
+
+@op(shape="broadcast", dtype="promote", tier="must", half="native", dtypes=ANY, reference=np.where)
+def where(condition: Mask, x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 where condition holds, else x2; what is not chosen has no influence."""
+
+
+# ---- arithmetic --------------------------------------------------------------------------------------------------
+
+
+@op(shape="broadcast", dtype="promote", tier="must", tol=ROUNDED, reference=np.add)
+def add(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 + x2; integers wrap."""
+
+
+@op(shape="broadcast", dtype="promote", tier="must", tol=ROUNDED, reference=np.subtract)
+def subtract(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 - x2; integers wrap."""
+
+
+@op(shape="broadcast", dtype="promote", tier="must", tol=ROUNDED, reference=np.multiply)
+def multiply(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 * x2; integers wrap."""
+
+
+@op(shape="broadcast", dtype="float", tier="must", tol=ROUNDED, reference=np.divide)
+def divide(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 / x2, correctly rounded."""
+
+
+def _quotient(x1, x2):
+    d = np.where(x2 == 0, x2.dtype.type(1), x2)
+    q = x1 // d
+    q = q + ((q * d != x1) & ((x1 < 0) != (d < 0))).astype(q.dtype)
+    return np.where(x2 == 0, q.dtype.type(0), q)
+
+
+@op(shape="broadcast", dtype="integer", tier="must", private=True,
+    reference=lambda x1, x2: _quotient(np.asarray(x1), np.asarray(x2, None if np.ndim(x2) else np.asarray(x1).dtype)))  # fmt: skip
+def quotient(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 / x2 of integers, truncated; x / 0 is 0, and the least integer / -1 wraps to itself."""
+
+
+@op(shape="broadcast", dtype="promote", tier="must", dtypes=ANY, reference=np.maximum)
+def maximum(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The larger one, or NaN where either is NaN; of zeros either."""
+
+
+@op(shape="broadcast", dtype="promote", tier="must", dtypes=ANY, reference=np.minimum)
+def minimum(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The smaller one, or NaN where either is NaN; of zeros either."""
+
+
+@op(shape="broadcast", dtype="compare", tier="must", reference=np.equal)
+def equal(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 == x2; NaN equals nothing."""
+
+
+@op(shape="broadcast", dtype="compare", tier="must", reference=np.less)
+def less(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 < x2; False where either is NaN."""
+
+
+@op(shape="broadcast", dtype="bit", tier="must", reference=np.bitwise_and)
+def bitwise_and(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The bits set in both; on bool logical and."""
+
+
+@op(shape="broadcast", dtype="bit", tier="must", reference=np.bitwise_or)
+def bitwise_or(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The bits set in either; on bool logical or."""
+
+
+@op(shape="broadcast", dtype="bit", tier="must", reference=np.bitwise_xor)
+def bitwise_xor(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The bits set in one of them; on bool logical exclusive or."""
+
+
+SHIFTS = ((None, None), (0, 70))
+
+
+@op(shape="broadcast", dtype="integer", tier="must", reference=np.left_shift, domain=SHIFTS)
+def bitwise_left_shift(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 shifted left by x2 >= 0 places; 0 from the type's width on."""
+
+
+@op(shape="broadcast", dtype="integer", tier="must", reference=np.right_shift, domain=SHIFTS)
+def bitwise_right_shift(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """x1 shifted right by x2 >= 0 places, keeping its sign; 0 or -1 from the type's width on."""
+
+
+# ---- functions ---------------------------------------------------------------------------------------------------
+
+
+@op(shape="same", dtype="same_real", tier="must", reference=np.floor)
+def floor(x: Tensor, /) -> Tensor:
+    """The largest integer not above x, keeping -0; integers are themselves."""
+
+
+@op(shape="same", dtype="float", tier="must", tol=ROUNDED, reference=np.sqrt)
+def sqrt(x: Tensor, /) -> Tensor:
+    """The square root, correctly rounded; NaN below 0, -0 at -0."""
+
+
+@op(shape="same", dtype="float", tier="must", tol=1, reference=np.exp)
+def exp(x: Tensor, /) -> Tensor:
+    """e to the power of x, below 1 ulp; exp(0) = 1; subnormal results are right too."""
+
+
+@op(shape="same", dtype="float", tier="must", tol=1, reference=np.log)
+def log(x: Tensor, /) -> Tensor:
+    """The natural logarithm, below 1 ulp; log(1) = 0, -inf at zeros, NaN below."""
+
+
+@op(shape="same", dtype="float", tier="must", tol=1, reference=np.sin)
+def sin(x: Tensor, /) -> Tensor:
+    """The sine, below 1 ulp relatively over the whole range; NaN at infinities."""
+
+
+# ---- reductions and products -------------------------------------------------------------------------------------
+
+
+def accumulated(x, dtype):
+    """What a sum of x adds up: small integers widened as the accum rule says."""
+    if dtype is None:
+        return x if x.dtype.kind in "fc" else x.astype(np.uint64 if x.dtype.kind == "u" else np.int64)
+    if dtype.kind == "f":
+        return x if x.dtype.kind == "f" else x.astype(np.float64)
+    return x.astype(dtype.numpy)
+
+
+def reduction_samples() -> Iterator[Sample]:
+    yield sample("all", draw(3, 4, 5))
+    yield sample("first", draw(33, 5), axis=0)
+    yield sample("last", draw(5, 129), axis=-1)
+    yield sample("middle", draw(3, 17, 4), axis=1, keepdims=True)
+    yield sample("two", draw(3, 4, 5), axis=(0, -1))
+    yield sample("none", draw(3, 4), axis=())
+    yield sample("scalar", draw())
+    yield sample("long", draw(2, 5000), axis=1)
+    yield sample("no_rows", draw(0, 3), axis=1)
+    yield sample("bad_axis", draw(3, 4), axis=2, error=ValueError)
+    yield sample("twice", draw(3, 4), axis=(0, -2), error=ValueError)
+
+
+def _sum_samples() -> Iterator[Sample]:
+    yield from reduction_samples()
+    yield sample("empty", draw(0, 3), axis=0)
+    yield sample("as_f32", draw(7, 6), dtype=dt.float32, axis=0)
+    yield sample("as_i32", draw(7, 6), dtype=dt.int32, axis=0, only=dt.BOOL + dt.INTEGERS)
+
+
+@op(shape="reduce", dtype="accum", tier="must", tol=2, samples=_sum_samples,
+    reference=lambda x, axis, dtype, keepdims: np.sum(accumulated(x, dtype), axis=as_axes(axis), keepdims=keepdims),
+    scale=lambda x, axis, dtype, keepdims: np.sum(np.abs(accumulated(x, dtype)), axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+def sum_(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
+    """The sum over axis, or over all; float16 and bfloat16 add up in float32. 0 of nothing."""
+
+
+def extremum_samples() -> Iterator[Sample]:
+    yield from reduction_samples()
+    yield sample("any_value", draw(40, 60, low=None), axis=1)
+    yield sample("empty", draw(0, 3), axis=0, error=ValueError)
+
+
+@op(shape="reduce", dtype="same", tier="must", dtypes=ANY, samples=extremum_samples,
+    reference=lambda x, axis, keepdims: np.max(x, axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+def max_(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
+    """The largest element over axis, NaN where there is one. Nothing to choose from is a ValueError."""
+
+
+def _matmul_samples() -> Iterator[Sample]:
+    for m, k, n in ((1, 1, 1), (3, 5, 7), (64, 64, 64), (1, 100, 33), (17, 128, 1)):
+        yield sample(f"m={m},k={k},n={n}", draw(m, k), draw(k, n))
+    yield sample("vectors", draw(9), draw(9))
+    yield sample("vector_matrix", draw(9), draw(9, 4))
+    yield sample("matrix_vector", draw(4, 9), draw(9))
+    yield sample("batch", draw(3, 4, 5), draw(3, 5, 6))
+    yield sample("broadcast", draw(2, 1, 4, 5), draw(3, 5, 6))
+    yield sample("batch_vector", draw(3, 4, 5), draw(5))
+    yield sample("no_terms", draw(3, 0), draw(0, 4))
+    yield sample("no_rows", draw(0, 3), draw(3, 4))
+    yield sample("mismatch", draw(2, 3), draw(4, 5), error=ValueError)
+    yield sample("batch_mismatch", draw(2, 3, 4), draw(3, 4, 5), error=ValueError)
+    yield sample("scalar", draw(), draw(3), error=ValueError)
+
+
+@op(shape="matmul", dtype="promote", tier="must", tol=2, reference=np.matmul, samples=_matmul_samples,
+    scale=lambda x1, x2: np.matmul(np.abs(x1), np.abs(x2)))  # fmt: skip
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The matrix product over the last two axes; the axes before them broadcast, a vector is a row or a column.
+
+    float16 and bfloat16 add up in float32; integers wrap.
+    """
+
+
+# ---- views -------------------------------------------------------------------------------------------------------
+
+
+def _reshape_samples() -> Iterator[Sample]:
+    yield sample("merge", draw(3, 4, 5), (12, 5))
+    yield sample("split", draw(12, 5), (3, -1, 5))
+    yield sample("flat", draw(2, 3), -1)
+    yield sample("scalar", draw(1, 1), ())
+    yield sample("empty", draw(0, 4), (2, 0))
+    yield sample("too_many", draw(2, 3), (7,), error=ValueError)
+    yield sample("two_unknown", draw(2, 3), (-1, -1), error=ValueError)
+
+
+@op(shape="reshape", dtype="same", view=True, half="native", dtypes=ANY, samples=_reshape_samples,
+    reference=lambda x, shape: np.reshape(x, shape))  # fmt: skip
+def reshape(x: Tensor, /, shape: Ints) -> Tensor:
+    """The elements of x in row-major order, in another shape; copies where strides cannot say it."""
+
+
+def _permute_samples() -> Iterator[Sample]:
+    yield sample("reversed", draw(2, 3, 4), (2, 1, 0))
+    yield sample("cycle", draw(2, 3, 4), (1, 2, 0))
+    yield sample("negative", draw(2, 3), (-1, 0))
+    yield sample("short", draw(2, 3, 4), (0, 1), error=ValueError)
+    yield sample("twice", draw(2, 3), (0, 0), error=ValueError)
+
+
+@op(shape="permute_dims", dtype="same", view=True, half="native", dtypes=ANY, samples=_permute_samples,
+    reference=lambda x, axes: np.transpose(x, axes))  # fmt: skip
+def permute_dims(x: Tensor, /, axes: Ints) -> Tensor:
+    """x with axis i being its axis axes[i]."""
+
+
+def _expand_samples() -> Iterator[Sample]:
+    yield sample("front", draw(2, 3))
+    yield sample("back", draw(2, 3), axis=-1)
+    yield sample("several", draw(2, 3), axis=(0, 2))
+    yield sample("beyond", draw(2, 3), axis=3, error=ValueError)
+
+
+@op(shape="expand_dims", dtype="same", view=True, half="native", dtypes=ANY, samples=_expand_samples,
+    reference=lambda x, axis: np.expand_dims(x, as_axes(axis)))  # fmt: skip
+def expand_dims(x: Tensor, /, *, axis: Ints = 0) -> Tensor:
+    """x with new axes of size 1 at the places axis of the result."""
+
+
+def _squeeze_samples() -> Iterator[Sample]:
+    yield sample("one", draw(1, 3), 0)
+    yield sample("several", draw(1, 3, 1), (0, -1))
+    yield sample("not_one", draw(2, 3), 0, error=ValueError)
+
+
+@op(shape="squeeze", dtype="same", view=True, half="native", dtypes=ANY, samples=_squeeze_samples,
+    reference=lambda x, axis: np.squeeze(x, as_axes(axis)))  # fmt: skip
+def squeeze(x: Tensor, /, axis: Ints) -> Tensor:
+    """x without the axes axis, which have size 1."""
+
+
+def _broadcast_samples() -> Iterator[Sample]:
+    yield sample("rows", draw(3), (2, 3))
+    yield sample("columns", draw(3, 1), (3, 4))
+    yield sample("scalar", draw(), (2, 0))
+    yield sample("shrink", draw(2, 3), (3,), error=ValueError)
+
+
+@op(shape="broadcast_to", dtype="same", view=True, half="native", dtypes=ANY, samples=_broadcast_samples,
+    reference=lambda x, shape: np.broadcast_to(x, shape))  # fmt: skip
+def broadcast_to(x: Tensor, /, shape: Ints) -> Tensor:
+    """x repeated along axes of size 1 and new leading ones."""
+
+
+def region(start: Ints, stop: Ints, step: Ints) -> tuple:
+    """The index that slice and set_slice stand for."""
+    return tuple(map(slice, start, stop, step))
+
+
+def _slice_samples() -> Iterator[Sample]:
+    yield sample("part", draw(7, 8), (1, 2), (6, 8), (1, 1))
+    yield sample("steps", draw(7, 8), (0, 1), (7, 8), (3, 2))
+    yield sample("nothing", draw(7), (3,), (3,), (1,))
+    yield sample("beyond", draw(7), (0,), (8,), (1,), error=ValueError)
+    yield sample("backward", draw(7), (0,), (7,), (-1,), error=ValueError)
+
+
+@op(shape="slice", dtype="same", view=True, half="native", private=True, dtypes=ANY, samples=_slice_samples,
+    reference=lambda x, start, stop, step: x[region(start, stop, step)])  # fmt: skip
+def slice_(x: Tensor, start: Ints, stop: Ints, step: Ints) -> Tensor:
+    """x[start:stop:step] on every axis; 0 <= start <= stop <= size, step > 0."""
+
+
+def _set_slice(x, updates, start, stop, step):
+    out = np.array(x)
+    out[region(start, stop, step)] = updates
+    return out
+
+
+def _set_slice_samples() -> Iterator[Sample]:
+    yield sample("part", draw(7, 8), draw(5, 6), start=(1, 2), stop=(6, 8), step=(1, 1))
+    yield sample("steps", draw(7, 8), draw(3, 4), start=(0, 1), stop=(7, 8), step=(3, 2))
+    yield sample("broadcast", draw(7, 8), draw(), start=(2, 0), stop=(3, 8), step=(1, 1))
+    yield sample("mismatch", draw(7), draw(3), start=(0,), stop=(2,), step=(1,), error=ValueError)
+
+
+@op(shape="set_slice", dtype="promote", core=True, half="native", private=True, dtypes=ANY, reference=_set_slice,
+    samples=_set_slice_samples)  # fmt: skip
+def set_slice(x: Tensor, updates: Tensor, *, start: Ints, stop: Ints, step: Ints) -> Tensor:
+    """x with x[start:stop:step] replaced by updates, broadcast to it."""
+
+
+def _bitcast_samples() -> Iterator[Sample]:
+    for d, twin in dt.TWIN.items():
+        yield sample(f"{d.brief}_bits", draw(50, low=None), twin, only=(d,))
+        yield sample(f"{d.brief}_value", draw(50), d, only=(twin,))
+    yield sample("sizes", draw(5), dt.int16, only=(dt.float32,), error=ValueError)
+
+
+@op(shape="bitcast", dtype="given", view=True, half="native", private=True, dtypes=dt.REAL, samples=_bitcast_samples,
+    reference=lambda x, dtype, like: x.astype(like.numpy).view(dtype.numpy))  # fmt: skip
+def bitcast(x: Tensor, dtype: DType) -> Tensor:
+    """The bits of x, read as another dtype of the same size."""
+
+
+def _diagonal_samples() -> Iterator[Sample]:
+    for k in (0, 2, -1):
+        yield sample(f"offset{k}", draw(2, 4, 5), offset=k)
+    yield sample("outside", draw(3, 3), offset=3)
+    yield sample("vector", draw(3), error=ValueError)
+
+
+@op(shape="diagonal", dtype="same", view=True, half="native", space="linalg", dtypes=ANY, samples=_diagonal_samples,
+    reference=lambda x, offset: np.diagonal(x, offset, -2, -1))  # fmt: skip
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """The diagonal of the last two axes, offset columns to the right of the main one."""

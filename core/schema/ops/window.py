@@ -1,0 +1,197 @@
+"""Convolution and pooling: one step per place of the kernel, on strided views."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+from .. import dtypes as dt
+from ..declare import Ints, Tensor, op
+from ..lazy_numpy import np
+from ..samples import Sample, draw, sample
+from .movement import pad
+from .primitives import add, divide, expand_dims, full, matmul, maximum, reshape, squeeze
+
+# ---- oracles -----------------------------------------------------------------------------------------------------
+
+
+def _each(value, n):
+    """An int or sequence of ints for each of n axes."""
+    value = [value] if isinstance(value, int) else list(value)
+    return value * n if len(value) == 1 else value
+
+
+def _windows(x, kernel, stride, padding, dilation, fill):
+    """x's windows: (N, C, out..., kernel...)."""
+    n = x.ndim - 2
+    kernel, padding, dilation = _each(kernel, n), _each(padding, n), _each(dilation, n)
+    stride = kernel if stride is None else _each(stride, n)
+    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)], constant_values=fill)
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    w = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(2, 2 + n)))
+    every = [slice(None, None, s) for s in stride]
+    return w[(slice(None), slice(None), *every, *(slice(None, None, d) for d in dilation))]
+
+
+def _conv(x, weight, bias, stride, padding, dilation, groups):
+    n = x.ndim - 2
+    w = _windows(x, weight.shape[2:], stride, padding, dilation, 0)
+    parts = zip(np.split(w, groups, 1), np.split(weight, groups, 0), strict=True)
+    axes = [1, *range(2 + n, 2 + 2 * n)], [1, *range(2, 2 + n)]
+    out = np.concatenate([np.moveaxis(np.tensordot(a, b, axes), -1, 1) for a, b in parts], 1)
+    return out if bias is None else out + np.reshape(bias, (-1, *(1,) * n))
+
+
+def _conv_scale(x, weight, bias, **how):
+    return _conv(np.abs(x), np.abs(weight), bias if bias is None else np.abs(bias), **how)
+
+
+def _pool_axes(x):
+    n = x.ndim - 2
+    return tuple(range(2 + n, 2 + 2 * n))
+
+
+def _max_pool(x, kernel_size, stride, padding, dilation):
+    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    return np.max(_windows(x, kernel_size, stride, padding, dilation, least), _pool_axes(x))
+
+
+def _avg_pool(x, kernel_size, stride, padding, count_include_pad):
+    ones = np.full(x.shape, 1.0)
+    total, n = (np.sum(_windows(v, kernel_size, stride, padding, 1, f), _pool_axes(x)) for v, f in ((x, 0), (ones, int(count_include_pad))))
+    return total / n
+
+
+# ---- bodies ------------------------------------------------------------------------------------------------------
+
+
+def _taps(x: Tensor, kernel: Ints, stride: Ints, dilation: Ints) -> Iterator[tuple[tuple[int, ...], Tensor]]:
+    """For each place of the kernel, the view of x that it meets."""
+    out = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)]
+    for tap in itertools.product(*map(range, kernel)):
+        places = zip(tap, dilation, stride, out, strict=True)
+        yield tap, x[(..., *(slice(t * d, t * d + s * (o - 1) + 1, s) for t, d, s, o in places))]
+
+
+def _padded(x: Tensor, padding: Ints, value: float) -> Tensor:
+    if not any(padding):
+        return x
+    return pad(x, (0, 0, 0, 0, *(p for side in padding for p in (side, side))), constant_values=value)
+
+
+def _conv_samples(n: int) -> Callable[[], Iterator[Sample]]:
+    size, kernel = ((9, 8)[:n], (3, 2)[:n])
+
+    def samples() -> Iterator[Sample]:
+        x, w = draw(2, 4, *size), draw(6, 4, *kernel)
+        yield sample("plain", x, w)
+        yield sample("bias", x, w, draw(6))
+        yield sample("stride", x, w, stride=2)
+        yield sample("padding", x, w, padding=(2, 1)[:n])
+        yield sample("dilation", x, w, dilation=2)
+        yield sample("groups", x, draw(6, 2, *kernel), draw(6), groups=2)
+        yield sample("depthwise", x, draw(4, 1, *kernel), stride=(2, 1)[:n], padding=1, groups=4)
+        yield sample("pointwise", x, draw(6, 4, *(1,) * n))
+        yield sample("no_batch", draw(0, 4, *size), w)
+        yield sample("channels", x, draw(6, 3, *kernel), error=ValueError)
+        yield sample("too_small", draw(1, 4, *(1,) * n), w, error=ValueError)
+        yield sample("rank", draw(4, *size), w, error=ValueError)
+
+    return samples
+
+
+CONV = dict(shape="conv", dtype="promote", space="nn", tol=3, reference=_conv, scale=_conv_scale)
+
+
+@op(**CONV, tier="extended", samples=_conv_samples(2))
+def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints = 1, padding: Ints = 0,
+           dilation: Ints = 1, groups: int = 1) -> Tensor:  # fmt: skip
+    """The cross-correlation of images x (N, C, H, W) with a weight (O, C / groups, kh, kw), plus bias (O,)."""
+    n, o = x.shape[0], weight.shape[0]
+    x, out = _padded(x, padding, 0), None
+    for tap, view in _taps(x, weight.shape[2:], stride, dilation):
+        w = reshape(weight[(..., *tap)], (groups, o // groups, weight.shape[1]))
+        size = view.shape[2:]
+        t = matmul(w, reshape(view, (n, groups, weight.shape[1], size[0] * size[1])))
+        out = t if out is None else add(out, t)
+    out = reshape(out, (n, o, *size))
+    return out if bias is None else add(out, reshape(bias, (o, 1, 1)))
+
+
+@op(**CONV, samples=_conv_samples(1))
+def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints = 1, padding: Ints = 0,
+           dilation: Ints = 1, groups: int = 1) -> Tensor:  # fmt: skip
+    """The cross-correlation of signals x (N, C, L) with a weight (O, C / groups, k), plus bias (O,)."""
+    y = conv2d(expand_dims(x, axis=2), expand_dims(weight, axis=2), bias, stride=(1, *stride), padding=(0, *padding),
+               dilation=(1, *dilation), groups=groups)  # fmt: skip
+    return squeeze(y, (2,))
+
+
+def _pool_samples(n: int, dilated: bool) -> Callable[[], Iterator[Sample]]:
+    def samples() -> Iterator[Sample]:
+        x = draw(2, 3, *(9, 8)[:n])
+        yield sample("plain", x, 2)
+        yield sample("stride", x, 3, stride=(2, 1)[:n])
+        yield sample("padding", x, 3, stride=2, padding=1)
+        yield sample("kernel", x, (3, 2)[:n])
+        if dilated:
+            yield sample("dilation", x, 3, stride=1, dilation=2)
+            yield sample("any_value", draw(2, 3, *(40, 40)[:n], low=None), 3, stride=2, padding=1)
+        else:
+            yield sample("without_pad", x, 3, stride=2, padding=1, count_include_pad=False)
+        yield sample("too_small", draw(1, 1, *(1,) * n), 3, error=ValueError)
+        yield sample("padding_too_large", x, 2, padding=2, error=ValueError)
+
+    return samples
+
+
+MAX_POOL = dict(shape="pool", dtype="same", space="nn", reference=_max_pool)
+
+
+@op(**MAX_POOL, tier="extended", samples=_pool_samples(2, dilated=True))
+def max_pool2d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1) -> Tensor:
+    """The largest of each window of x (N, C, H, W), NaN where there is one; padding never wins. stride is the
+    kernel's size by default."""
+    least = float("-inf") if x.dtype.kind == "f" else int(x.dtype.min)
+    out = None
+    for _, view in _taps(_padded(x, padding, least), kernel_size, stride, dilation):
+        out = view if out is None else maximum(out, view)
+    return out
+
+
+@op(**MAX_POOL, samples=_pool_samples(1, dilated=True))
+def max_pool1d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1) -> Tensor:
+    """The largest of each window of x (N, C, L), NaN where there is one; padding never wins."""
+    y = max_pool2d(expand_dims(x, axis=2), (1, *kernel_size), (1, *stride), (0, *padding), (1, *dilation))
+    return squeeze(y, (2,))
+
+
+AVG_POOL = dict(shape="pool", dtype="float", space="nn", tol=2, reference=_avg_pool,
+                scale=lambda x, **how: _avg_pool(np.abs(x), **how))  # fmt: skip
+
+
+def _window_sum(x: Tensor, kernel: Ints, stride: Ints) -> Tensor:
+    out = None
+    for _, view in _taps(x, kernel, stride, (1, 1)):
+        out = view if out is None else add(out, view)
+    return out
+
+
+@op(**AVG_POOL, tier="extended", samples=_pool_samples(2, dilated=False))
+def avg_pool2d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, *,
+               count_include_pad: bool = True) -> Tensor:  # fmt: skip
+    """The mean of each window of x (N, C, H, W); count_include_pad=False divides by what is not padding."""
+    total = _window_sum(_padded(x, padding, 0), kernel_size, stride)
+    if count_include_pad or not any(padding):
+        return divide(total, float(kernel_size[0] * kernel_size[1]))
+    ones = full((1, 1, *x.shape[2:]), 1, dtype=x.dtype)
+    return divide(total, _window_sum(_padded(ones, padding, 0), kernel_size, stride))
+
+
+@op(**AVG_POOL, samples=_pool_samples(1, dilated=False))
+def avg_pool1d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, *,
+               count_include_pad: bool = True) -> Tensor:  # fmt: skip
+    """The mean of each window of x (N, C, L); count_include_pad=False divides by what is not padding."""
+    y = avg_pool2d(expand_dims(x, axis=2), (1, *kernel_size), (1, *stride), (0, *padding),
+                   count_include_pad=count_include_pad)  # fmt: skip
+    return squeeze(y, (2,))

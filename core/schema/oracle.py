@@ -1,0 +1,67 @@
+"""Calls an op's oracle: arguments are bound, floats widened, attributes passed as keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import dtypes as dt
+from .dtypes import DType
+
+if TYPE_CHECKING:
+    from .declare import Op
+
+
+def _is_float(a: Any) -> bool:
+    return isinstance(a, np.ndarray) and (a.dtype.kind == "f" or a.dtype.name == "bfloat16")
+
+
+def computing(op: Op, given: dict[str, Any]) -> DType | None:
+    """The dtype that the op computes in, as far as an oracle cares: the widest floating operand's, else the first's."""
+    arrays = []
+    for p in op.operands:
+        a = given[p.name]
+        arrays += [x for x in (a if isinstance(a, (list, tuple)) else [a]) if isinstance(x, np.ndarray)]
+    floats = [dt.of(a) for a in arrays if _is_float(a)]
+    if floats:
+        widest = max(floats, key=lambda d: d.itemsize)
+        return dt.float32 if {*dt.HALVES} <= {*floats} and widest.itemsize == 2 else widest
+    if op.spec.dtype == "float":
+        return dt.float32
+    return dt.of(arrays[0]) if arrays else None
+
+
+def call(fn: Callable, op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None, wide: Any = np.float64) -> Any:
+    given = op.bind(*args, **kwargs)
+    like = like or computing(op, given)
+
+    def widened(a: Any) -> Any:
+        if isinstance(a, (list, tuple)):
+            return [widened(x) for x in a]
+        if isinstance(a, np.ndarray) and (_is_float(a) or (op.spec.dtype == "float" and a.dtype.kind in "biu")):
+            return a.astype(wide)
+        if isinstance(a, float) and like is not None and like.kind == "f":
+            return wide(np.asarray(a).astype(like.numpy))  # weak: the op sees it rounded
+        return a
+
+    values = {p.name for p in op.operands if p.kind in ("value", "raw")}
+    operands = [widened(given[p.name]) if p.name in values else given[p.name] for p in op.operands]
+    attributes = {p.name: given[p.name] for p in op.attributes}
+    code = getattr(fn, "__code__", None)
+    if code and "like" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        attributes["like"] = like
+    with np.errstate(all="ignore"):
+        return fn(*operands, **attributes)
+
+
+def expected(op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None = None, wide: Any = np.float64) -> Any:
+    if op.reference is None:
+        raise LookupError(f"[{op.name}] has no oracle")
+    return call(op.reference, op, args, kwargs, like, wide)
+
+
+def scale(op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None = None, wide: Any = np.float64) -> Any:
+    """The magnitude that the tolerance counts ulp of, where it is more than the result's; 0 where the op has none."""
+    return 0.0 if op.scale is None else call(op.scale, op, args, kwargs, like, wide)
