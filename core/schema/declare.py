@@ -97,6 +97,7 @@ class Param(NamedTuple):
     keyword_only: bool
     positional_only: bool
     default: Any  # REQUIRED, or a value
+    since: int = 1  # the op's version that brought this attribute
 
     @property
     def is_operand(self) -> bool:
@@ -251,7 +252,7 @@ def _spelled(annotation: Any) -> str:
     return " ".join(w.rsplit(".", 1)[-1] for w in word)
 
 
-def _params(fn: Callable, name: str) -> tuple[Param, ...]:
+def _params(fn: Callable, name: str, since: dict[str, int]) -> tuple[Param, ...]:
     code, notes = fn.__code__, fn.__annotations__
     n_pos, n = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     defaults = dict(zip(code.co_varnames[:n_pos][::-1], (fn.__defaults__ or ())[::-1], strict=False))
@@ -270,7 +271,7 @@ def _params(fn: Callable, name: str) -> tuple[Param, ...]:
                 f"got {notes.get(param, 'no annotation')!r}"
             )
         params.append(Param(param, kind, optional, variadic, i >= n_pos, i < code.co_posonlyargcount,
-                            defaults.get(param, REQUIRED)))  # fmt: skip
+                            defaults.get(param, REQUIRED), since.get(param, 1)))  # fmt: skip
     _check_params(params, name)
     return tuple(params)
 
@@ -308,6 +309,7 @@ def op(
     core: bool = False,
     half: str = "float32",
     version: int = 1,
+    since: dict[str, int] | None = None,
     name: str | None = None,
     n_out: int = 1,
 ) -> Callable[[Callable], Op]:
@@ -326,7 +328,7 @@ def op(
     view, core     served by the core: as metadata, or over copies
     half           "float32": float16 and bfloat16 compute in float32 and round once, where there is no kernel for them;
                    "native": the body runs on them as they are
-    version        grows when an attribute is added
+    version        grows when an attribute is added, with a default; since says which version brought which
     """
 
     def declare(fn: Callable) -> Op:
@@ -334,7 +336,7 @@ def op(
         has_body = fn.__code__.co_code != _docstring_only.__code__.co_code
         doc = (fn.__doc__ or "").strip().split("\n", 1)[0]
         _check(full_name, fn, doc, has_body, tier=tier, half=half, served=view or core)
-        spec = Spec(full_name, version, space, shape, dtype, _params(fn, full_name), n_out, half == "float32", has_body,
+        spec = Spec(full_name, version, space, shape, dtype, _params(fn, full_name, since or {}), n_out, half == "float32", has_body,
                     tier == "must", private, view, float(tol), doc)  # fmt: skip
         made = Op(fn, spec, reference=reference, scale=scale, samples=samples, domain=domain, tier=tier, core=core,
                   dtypes=DEFAULT_DTYPES.get(dtype, dt.REAL) if dtypes is None else dtypes)  # fmt: skip

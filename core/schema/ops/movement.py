@@ -18,7 +18,6 @@ from .primitives import (
     expand_dims,
     full,
     iota,
-    permute_dims,
     reshape,
     set_slice,
     subtract,
@@ -83,13 +82,10 @@ def _moveaxis_samples() -> Iterator[Sample]:
     yield sample("uneven", draw(2, 3), (0, 1), (0,), error=ValueError)
 
 
-@op(shape="moveaxis", dtype="same", samples=_moveaxis_samples,
+@op(shape="moveaxis", dtype="same", view=True, samples=_moveaxis_samples,
     reference=lambda x, source, destination: np.moveaxis(x, source, destination), **MOVES)  # fmt: skip
 def moveaxis(x: Tensor, source: Ints, destination: Ints, /) -> Tensor:
     """x with the axes source at the places destination, the others in their order."""
-    places = {d: s for s, d in zip(source, destination, strict=True)}
-    rest = iter([i for i in range(x.ndim) if i not in places.values()])
-    return permute_dims(x, tuple(places[i] if i in places else next(rest) for i in range(x.ndim)))
 
 
 def _matrix_samples() -> Iterator[Sample]:
@@ -98,11 +94,10 @@ def _matrix_samples() -> Iterator[Sample]:
     yield sample("vector", draw(3), error=ValueError)
 
 
-@op(shape="matrix_transpose", dtype="same", samples=_matrix_samples, reference=lambda x: np.swapaxes(x, -1, -2), **MOVES)
+@op(shape="matrix_transpose", dtype="same", view=True, samples=_matrix_samples,
+    reference=lambda x: np.swapaxes(x, -1, -2), **MOVES)  # fmt: skip
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """The last two axes swapped."""
-    n = x.ndim
-    return permute_dims(x, (*range(n - 2), n - 1, n - 2))
 
 
 # ---- repeating ---------------------------------------------------------------------------------------------------
