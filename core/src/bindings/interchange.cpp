@@ -270,6 +270,7 @@ void make_interchange(py::module_& m) {
     return moved;
   });
   m.def("share", [](const Tensor& x) { return wrap(x); }, "Another array of the same value, without a copy.");
+  m.def("same_memory", [](const Tensor& x, const Tensor& y) { return x.storage == y.storage; });
   m.def("assign", assign, "x takes the value of an array of the same shape, dtype and device.");
   m.def("put", put, py::arg("x"), py::arg("indices"), py::arg("updates"), py::arg("axis") = py::none());
   m.def("replace", replace);

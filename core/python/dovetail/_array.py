@@ -1,0 +1,260 @@
+"""Methods of Array that are written in Python. Importing this module adds them to the type, which is made in C++.
+
+NumPy and everything else that takes time to load is imported by the method that needs it.
+"""
+
+from __future__ import annotations
+
+from dovetail import _core
+from dovetail._core import Array
+
+_op = _core.op_function
+_METHODS: list[tuple[str, object]] = []
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+def _method(function):
+    """Adds the function to Array under its own name."""
+    _METHODS.append((function.__name__, function))
+    return function
+
+
+def _property(function):
+    _METHODS.append((function.__name__, property(function)))
+    return function
+
+
+# ---- shape, dtype, device ----------------------------------------------------------------------------------------
+
+
+@_method
+def reshape(self, *shape):
+    """The same elements in another shape: x.reshape(2, 3), x.reshape((2, -1)); one size of -1 is found out.
+
+    Raises ValueError where the number of elements differs.
+    """
+    return _op("reshape")(self, shape[0] if len(shape) == 1 else shape)
+
+
+@_method
+def astype(self, dtype, /, *, copy=True):
+    """The elements in another dtype. Floats are truncated towards zero on the way to integers; bool is x != 0.
+
+    copy=False: the array may share its elements with x where the dtype is the same already.
+    """
+    if self.dtype == dtype:
+        return _op("copy")(self) if copy else _core.share(self)
+    return _op("astype")(self, dtype)
+
+
+@_method
+def to_device(self, device, /, *, stream=None):
+    """The array on another device, or an array that shares x's elements where that is x's own device.
+
+    stream: a dovetail.Stream of the target device on which the copy runs; None: its current one.
+    """
+    if stream is None:
+        return _core.to_device(self, device)
+    if not isinstance(stream, _core.Stream):
+        raise TypeError(f"[to_device] stream: expected a dovetail.Stream or None, got {stream!r}")
+    if stream.device != device:
+        raise ValueError(f"[to_device] stream: expected one of {device}, got one of {stream.device}")
+    with stream:
+        return _core.to_device(self, device)
+
+
+@_property
+def T(self):
+    """The transpose of an array of two axes. Raises ValueError for any other: use mT or permute_dims."""
+    if self.ndim != 2:
+        raise ValueError(f"[T] expected an array of 2 axes, got shape {self.shape}: use .mT or permute_dims()")
+    return _op("matrix_transpose")(self)
+
+
+@_property
+def mT(self):
+    """The transpose of each matrix: the last two axes change places."""
+    return _op("matrix_transpose")(self)
+
+
+@_property
+def real(self):
+    """The real part: of a real array, the array itself. Complex arithmetic is not supported yet."""
+    _no_complex(self, "real")
+    return _core.share(self)
+
+
+@_property
+def imag(self):
+    """The imaginary part: of a real array, zeros. Complex arithmetic is not supported yet."""
+    _no_complex(self, "imag")
+    return _op("zeros")(self.shape, dtype=self.dtype, device=self.device)
+
+
+def _no_complex(x, what):
+    if x.dtype.kind == "complex floating":
+        raise NotImplementedError(
+            f"[{what}] complex arrays are not supported yet: x.numpy().{what} does it on the host"
+        )
+
+
+@_method
+def copy(self):
+    """A row-major copy in memory of its own. Values never change behind an array's back, so it is seldom needed."""
+    return _op("copy")(self)
+
+
+# ---- reductions that everybody uses; the functions of the same names say more ------------------------------------
+
+
+def _reduction(name):
+    def method(self, /, *, axis=None, keepdims=False):
+        return _op(name)(self, axis=axis, keepdims=keepdims)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"dovetail.{name}(x, axis=axis, keepdims=keepdims)."
+    return _method(method)
+
+
+for _name in ("max", "min", "mean", "any", "all"):
+    _reduction(_name)
+
+
+@_method
+def sum(self, /, *, axis=None, dtype=None, keepdims=False):
+    """dovetail.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)."""
+    return _op("sum")(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+# ---- Python ------------------------------------------------------------------------------------------------------
+
+
+@_method
+def __iter__(self):
+    if self.ndim == 0:
+        raise TypeError("iteration over an array without axes")
+    return (self[i] for i in range(self.shape[0]))
+
+
+@_method
+def __contains__(self, value):
+    return bool(_op("any")(_op("equal")(self, value)))
+
+
+@_method
+def __complex__(self):
+    return complex(self.item())
+
+
+@_method
+def tolist(self):
+    """The elements as nested lists of Python numbers; of an array without axes, its only element."""
+    return to_numpy(self).tolist()
+
+
+@_method
+def __repr__(self):
+    from dovetail._printing import array_repr
+
+    return array_repr(self)
+
+
+@_method
+def __str__(self):
+    from dovetail._printing import array_str
+
+    return array_str(self)
+
+
+@_method
+def __format__(self, spec):
+    if not spec:
+        return str(self)
+    if self.ndim == 0:
+        return format(self.item(), spec)
+    raise TypeError(f"an array of shape {self.shape} has no format {spec!r}: format its elements, or str() it")
+
+
+@_method
+def __copy__(self):
+    return _core.share(self)
+
+
+@_method
+def __deepcopy__(self, memo):
+    return _core.share(self)
+
+
+@_method
+def __reduce__(self):
+    return unpickled, (self.dtype.name, self.shape, _core.to_bytes(self), self.device.name)
+
+
+def unpickled(dtype, shape, data, device):
+    """An array from what its pickle holds; on the default device, with a warning, where its own is not here."""
+    from dovetail import _devices
+
+    try:
+        home = _devices.device(device)
+    except (ValueError, RuntimeError) as why:
+        import warnings
+
+        home = _devices.device(None)
+        warnings.warn(f"an array pickled on {device} goes to {home}: {why}", stacklevel=2)
+    return _core.from_buffer(data, dtype, shape, home)
+
+
+# ---- the array API and NumPy -------------------------------------------------------------------------------------
+
+
+@_method
+def __array_namespace__(self, /, *, api_version=None):
+    if api_version is not None and api_version not in API_VERSIONS:
+        raise ValueError(f"array API version {api_version!r}: expected one of {', '.join(API_VERSIONS)}")
+    import dovetail
+
+    return dovetail
+
+
+def to_numpy(x):
+    """A NumPy array of x's elements: a read-only view where the host can read the device's memory, else a copy."""
+    import numpy as np
+
+    if x.dtype == "bfloat16":
+        from ml_dtypes import bfloat16
+
+        return to_numpy(_op("bitcast")(x, "uint16")).view(bfloat16)
+    try:
+        return np.asarray(memoryview(x))
+    except BufferError:  # memory of the device
+        out = np.empty(x.shape, x.dtype.name)
+        _core.read_into(x, out)
+        return out
+
+
+@_method
+def numpy(self):
+    """A NumPy array with the same elements, to read and to write: a copy.
+
+    numpy.asarray(x) avoids the copy where the host can read the device's memory; what it gives is read-only.
+    bfloat16 is that of ml_dtypes.
+    """
+    out = to_numpy(self)
+    return out if out.flags.writeable else out.copy()
+
+
+@_method
+def __array__(self, dtype=None, copy=None):
+    out = to_numpy(self)
+    cast = dtype is not None and out.dtype != dtype
+    if copy is False and (cast or out.flags.writeable):  # writeable: a copy already
+        raise ValueError(f"an array of {self.dtype} on {self.device} takes a copy here: expected copy=None or True")
+    if cast:
+        return out.astype(dtype)
+    return out.copy() if copy and not out.flags.writeable else out
+
+
+for _name, _value in _METHODS:
+    setattr(Array, _name, _value)
+Array.__array_ufunc__ = None  # so that ndarray + Array is left to us; NumPy looks at the type
+Array.__module__ = "dovetail"

@@ -1,0 +1,221 @@
+"""Arrays from other things: numbers, lists, NumPy, DLPack, buffers. zeros, full, arange and the like are ops."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dovetail import _core
+from dovetail._core import Array, Device, DType
+
+__all__ = ["asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"]
+
+_op = _core.op_function
+_HOST = (1, 0)  # DLPack's name for the host's memory
+_EXTENSION = 12
+
+
+def asarray(
+    obj: Any,
+    /,
+    *,
+    dtype: DType | str | None = None,
+    device: Device | str | None = None,
+    copy: bool | None = None,
+) -> Array:
+    """An array of a Python number, nested lists or tuples, a NumPy array, another library's array, or an Array.
+
+    dtype: by default that of `obj`; Python's numbers become bool, int64, float32 or complex64. device: by default
+    that of an Array, else the current one. copy: False raises ValueError where one would be needed, True always
+    makes one. What comes from other libraries is copied: they may go on writing to theirs, which from_dlpack would
+    let show.
+    """
+    if isinstance(obj, Array):
+        return _as_array(obj, dtype, device, copy)
+    made = None
+    numpy = sys.modules.get("numpy")
+    if isinstance(obj, (bool, int, float, complex, list, tuple)) and not (numpy and isinstance(obj, numpy.generic)):
+        _refuse_no_copy(copy, obj)
+        made = _core.from_numbers(obj, dtype, device)
+        return _from_list(obj, dtype, device) if made is None else made
+    if copy is False:
+        if not hasattr(obj, "__dlpack__"):
+            _refuse_no_copy(copy, obj)
+        return _as_array(from_dlpack(obj, device=device, copy=False), dtype, None, False)
+    if numpy and isinstance(obj, (numpy.ndarray, numpy.generic)):
+        return _from_numpy(obj, dtype, device)
+    if hasattr(type(obj), "__dlpack__"):
+        return _as_array(from_dlpack(obj, device=device, copy=True), dtype, None, None)
+    if hasattr(type(obj), "__dovetail_op__"):
+        raise TypeError("[asarray] a body of an op works on its operands: it cannot make arrays")
+    return _from_other(obj, dtype, device)
+
+
+def _refuse_no_copy(copy: bool | None, obj: Any) -> None:
+    if copy is False:
+        raise ValueError(
+            f"[asarray] {type(obj).__name__} takes a copy to become an array: expected copy=None or True"
+        )
+
+
+def _as_array(x: Array, dtype: Any, device: Any, copy: bool | None) -> Array:
+    out = _core.share(x)
+    if device is not None and x.device != device:
+        _refuse_move(copy, "another device")
+        out = _core.to_device(out, device)
+    elif copy and (dtype is None or x.dtype == dtype):
+        out = _op("copy")(out)
+    if dtype is not None and out.dtype != dtype:
+        _refuse_move(copy, "another dtype")
+        out = _op("astype")(out, dtype)
+    return out
+
+
+def _refuse_move(copy: bool | None, what: str) -> None:
+    if copy is False:
+        raise ValueError(f"[asarray] {what} takes a copy: expected copy=None or True")
+
+
+def _from_list(obj: list | tuple, dtype: Any, device: Any) -> Array:
+    """Of lists that hold more than numbers: arrays are stacked, all else is NumPy's."""
+    if _has_arrays(obj):
+        parts = [asarray(part, device=device) for part in obj]
+        return _as_array(_op("stack")(parts), dtype, None, None)
+    return _from_other(obj, dtype, device)
+
+
+def _has_arrays(obj: Any) -> bool:
+    if isinstance(obj, (list, tuple)):
+        return any(map(_has_arrays, obj))
+    return isinstance(obj, Array)
+
+
+def _from_other(obj: Any, dtype: Any, device: Any) -> Array:
+    import numpy as np
+
+    if isinstance(obj, (str, bytes)):
+        raise TypeError(f"[asarray] expected numbers, lists or arrays, got {type(obj).__name__}")
+    if isinstance(obj, range):
+        return asarray(list(obj), dtype=dtype, device=device)
+    try:
+        return _from_numpy(np.asarray(obj), dtype, device, type(obj))
+    except ValueError as why:  # NumPy says so of ragged lists
+        raise ValueError(f"[asarray] {why}") from None
+
+
+def _from_numpy(x: Any, dtype: Any, device: Any, kind: type | None = None) -> Array:
+    import numpy as np
+
+    x = np.asarray(x)
+    if x.dtype.name not in _core.dtypes:
+        what = f"{kind.__name__}, of which NumPy makes {x.dtype}" if kind else f"a NumPy array of {x.dtype}"
+        raise TypeError(f"[asarray] expected numbers of one of dovetail's dtypes, got {what}")
+    if dtype is not None and x.dtype.name != (name := _core.to_dtype(dtype).name):
+        if x.dtype.kind == "c" and name not in ("complex64", "complex128", "bool"):
+            raise TypeError(f"[asarray] cannot store complex numbers as {name}: take .real first")
+        with np.errstate(all="ignore"):
+            x = x.astype(_numpy_dtype(name))
+    name = x.dtype.name
+    if not x.dtype.isnative:
+        x = x.astype(x.dtype.newbyteorder("="))
+    shape = x.shape
+    x = np.ascontiguousarray(x)  # makes a 0-d array 1-d
+    return _core.from_buffer(x.view(np.uint16) if name == "bfloat16" else x, name, shape, device)
+
+
+def _numpy_dtype(name: str) -> Any:
+    import numpy as np
+
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+# ---- DLPack ------------------------------------------------------------------------------------------------------
+
+
+def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | None = None) -> Array:
+    """An array of any object with __dlpack__, which shares the object's memory where it can.
+
+    device: None keeps the object's own. copy: False raises BufferError where a copy would be needed, True always
+    makes one. The array never writes to shared memory; what its owner writes there shows in the array.
+    """
+    from dovetail import _devices
+
+    if isinstance(x, Array):
+        return _as_array(x, None, device, copy)
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"[from_dlpack] expected an object with __dlpack__, got {type(x).__name__}: see asarray()")
+    target = _devices.device(device)  # looks for backends
+    kind, number = map(int, x.__dlpack_device__())
+    if kind == _EXTENSION:
+        raise BufferError(f"[from_dlpack] DLPack has no common name for the device of this {type(x).__name__}")
+    home = _core.dlpack_home(kind, number, target)
+    if device is None and home is not None:
+        target = home
+    if home is None and kind not in (1, 3, 11):  # memory that nobody here can read: its owner brings it to the host
+        capsule = _capsule(x, dl_device=_HOST, copy=copy)
+    else:
+        capsule = _capsule(x, stream=None if home is None else _core.native_stream(home), copy=copy)
+    if kind in (1, 3, 11) or home is None or home == target:
+        return _core.import_dlpack(capsule, home, target, copy)
+    if copy is False:
+        raise BufferError(f"[from_dlpack] from {home} to {target} takes a copy: expected copy=None or True")
+    return _core.to_device(_core.import_dlpack(capsule, home, home, None), target)
+
+
+def _capsule(x: Any, *, copy: bool | None, **wanted: Any) -> Any:
+    """From producers of every age: what one does not know is left out, unless it matters."""
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    if copy is False:
+        wanted["copy"] = False
+    try:
+        return x.__dlpack__(max_version=(1, 1), **wanted)
+    except TypeError:
+        wanted.pop("copy", None)
+        if "dl_device" in wanted:
+            raise BufferError(
+                f"[from_dlpack] {type(x).__name__} is on a device that nobody here can read, and cannot "
+                "be asked for a copy on the host: bring it there first"
+            ) from None
+        return x.__dlpack__(**wanted)
+
+
+# ---- like others -------------------------------------------------------------------------------------------------
+
+
+def empty(
+    shape: int | tuple[int, ...], *, dtype: DType | str | None = None, device: Device | str | None = None
+) -> Array:
+    """An array whose elements are whatever the memory holds. dtype: float32 by default."""
+    return _core.empty(shape, "float32" if dtype is None else dtype, device)
+
+
+def empty_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
+    """As empty, with shape, dtype and device of x where they are not given."""
+    return _core.empty(x.shape, x.dtype if dtype is None else dtype, x.device if device is None else device)
+
+
+def full_like(
+    x: Array,
+    /,
+    fill_value: complex,
+    *,
+    dtype: DType | str | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """As full, with shape, dtype and device of x where they are not given."""
+    device = x.device if device is None else device
+    return _op("full")(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+
+
+def zeros_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
+    """As zeros, with shape, dtype and device of x where they are not given."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
+    """As ones, with shape, dtype and device of x where they are not given."""
+    return full_like(x, 1, dtype=dtype, device=device)

@@ -1,0 +1,174 @@
+"""What can be said of dtypes without data, and the array API's inspection."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dovetail import _core
+from dovetail._core import Array, Device, DType
+
+__all__ = [
+    "__array_api_version__",
+    "__array_namespace_info__",
+    "can_cast",
+    "finfo",
+    "iinfo",
+    "isdtype",
+    "result_type",
+]
+
+__array_api_version__ = "2025.12"
+_FLOAT, _COMPLEX = "real floating", "complex floating"
+_KINDS = {
+    "bool": ("bool",),
+    "signed integer": ("signed integer",),
+    "unsigned integer": ("unsigned integer",),
+    "integral": ("signed integer", "unsigned integer"),
+    _FLOAT: (_FLOAT,),
+    _COMPLEX: (_COMPLEX,),
+    "numeric": ("signed integer", "unsigned integer", _FLOAT, _COMPLEX),
+}
+# Bits of the mantissa that are stored, and the largest and the smallest exponent of a normal number.
+_FLOATS = {
+    "float16": (10, 15, -14),
+    "bfloat16": (7, 127, -126),
+    "float32": (23, 127, -126),
+    "float64": (52, 1023, -1022),
+}
+
+
+class FInfo(NamedTuple):
+    """What a floating-point dtype holds; of a complex one, its parts."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+class IInfo(NamedTuple):
+    """What an integer dtype holds."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def _dtype_of(x: Any) -> DType:
+    return x.dtype if isinstance(x, Array) else _core.to_dtype(x)
+
+
+def finfo(type: DType | Array | str, /) -> FInfo:
+    """bits, eps, max, min, smallest_normal and dtype of a floating-point dtype, or of the parts of a complex one.
+
+    Raises ValueError for any other.
+    """
+    dtype = _dtype_of(type)
+    if dtype.kind == _COMPLEX:
+        dtype = _core.to_dtype("float32" if dtype.itemsize == 8 else "float64")
+    if dtype.kind != _FLOAT:
+        raise ValueError(f"[finfo] expected a floating-point dtype, got {dtype}: see iinfo()")
+    mantissa, top, bottom = _FLOATS[dtype.name]
+    eps = 2.0**-mantissa
+    largest = (2 - eps) * 2.0**top
+    return FInfo(8 * dtype.itemsize, eps, largest, -largest, 2.0**bottom, dtype)
+
+
+def iinfo(type: DType | Array | str, /) -> IInfo:
+    """bits, max, min and dtype of an integer dtype. Raises ValueError for any other."""
+    dtype = _dtype_of(type)
+    if "integer" not in dtype.kind:
+        raise ValueError(f"[iinfo] expected an integer dtype, got {dtype}: see finfo()")
+    bits = 8 * dtype.itemsize
+    signed = dtype.kind == "signed integer"
+    values = bits - signed
+    return IInfo(bits, 2**values - 1, -(2**values) if signed else 0, dtype)
+
+
+def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...], /) -> bool:
+    """Whether a dtype is another one, or of a kind: "bool", "signed integer", "unsigned integer", "integral",
+    "real floating", "complex floating", "numeric"; or any of a tuple. Raises ValueError for an unknown kind."""
+    dtype = _core.to_dtype(dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    if not isinstance(kind, str):
+        return dtype == _core.to_dtype(kind)
+    if kind not in _KINDS:
+        raise ValueError(f"[isdtype] unknown kind {kind!r}: expected one of {', '.join(_KINDS)}")
+    return dtype.kind in _KINDS[kind]
+
+
+def can_cast(from_: DType | Array, to: DType, /) -> bool:
+    """Whether promotion with `to` gives `to`: then values of the first fit into it."""
+    target = _core.to_dtype(to)
+    return _core.promote(_dtype_of(from_), target) == target
+
+
+def result_type(*arrays_and_dtypes: Array | DType | complex) -> DType:
+    """The dtype that all arguments promote to. Python numbers are weak: they only raise the kind.
+
+    int with float gives the float, float16 with bfloat16 float32. Raises TypeError where there is none, as for
+    uint64 with a signed integer.
+    """
+    if not arrays_and_dtypes:
+        raise ValueError("[result_type] expected at least one argument")
+    weak = [x for x in arrays_and_dtypes if isinstance(x, (bool, int, float, complex))]
+    strong = [_dtype_of(x) for x in arrays_and_dtypes if not isinstance(x, (bool, int, float, complex))]
+    result = strong[0] if strong else None
+    for dtype in strong[1:]:
+        promoted = _core.promote(result, dtype)
+        if promoted is None:
+            raise TypeError(f"[result_type] {result} and {dtype} have no common dtype: cast one of them")
+        result = promoted
+    for number in weak:
+        result = _with_number(result, number)
+    return result
+
+
+def _with_number(dtype: DType | None, number: complex) -> DType:
+    own = _core.to_dtype(type(number) if type(number) in (bool, int, float, complex) else float)
+    if dtype is None:
+        return own
+    rank = {"bool": 0, "signed integer": 1, "unsigned integer": 1, _FLOAT: 2, _COMPLEX: 3}
+    if rank[own.kind] <= rank[dtype.kind]:
+        return dtype
+    return _core.promote(dtype, own) if own.kind == _COMPLEX and dtype.kind == _FLOAT else own
+
+
+class _Info:
+    """What __array_namespace_info__() returns."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Boolean masks and results of data-dependent shape are there; arrays have at most 16 axes."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 16}
+
+    def default_device(self) -> Device:
+        """Where new arrays go."""
+        from dovetail import _devices
+
+        return _devices.device(None)
+
+    def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, DType]:
+        """The dtypes of Python's numbers and of indices, the same on every device."""
+        names = {_FLOAT: "float32", _COMPLEX: "complex64", "integral": "int64", "indexing": "int64"}
+        return {kind: _core.dtypes[name] for kind, name in names.items()}
+
+    def dtypes(
+        self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, DType]:
+        """Every dtype of a kind by name, the same on every device."""
+        return {name: t for name, t in _core.dtypes.items() if kind is None or isdtype(t, kind)}
+
+    def devices(self) -> list[Device]:
+        """Every device that works."""
+        from dovetail import _devices
+
+        return _devices.devices()
+
+
+def __array_namespace_info__() -> _Info:
+    """Inspection of the namespace, as the array API has it."""
+    return _Info()

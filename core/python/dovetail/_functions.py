@@ -1,0 +1,137 @@
+"""Functions of the array API that are not ops: views of several arrays, contractions, further arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from dovetail import _core
+from dovetail._core import Array, Device, DType
+
+__all__ = [
+    "astype", "broadcast_arrays", "broadcast_shapes", "meshgrid", "reshape", "tensordot", "unstack",
+]  # fmt: skip
+
+_op = _core.op_function
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all of these broadcast to. Raises ValueError where there is none."""
+    result: list[int] = []
+    for shape in shapes:
+        result[:0] = [1] * (len(shape) - len(result))
+        for i, n in enumerate(reversed(shape), 1):
+            if n == 1 or n == result[-i]:
+                continue
+            if result[-i] != 1:
+                got = ", ".join(map(str, shapes))
+                raise ValueError(f"[broadcast_shapes] shapes {got} do not match: expected equal sizes or 1")
+            result[-i] = n
+    return tuple(result)
+
+
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
+    """The arrays as views of the one shape that they broadcast to. Raises ValueError where there is none."""
+    shape = broadcast_shapes(*(x.shape for x in arrays))
+    return tuple(_op("broadcast_to")(x, shape) for x in arrays)
+
+
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The slices along an axis, as views without it. Raises ValueError for an axis that x has not."""
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"[unstack] axis {axis} of an array of {x.ndim} axes: expected {-x.ndim} to {x.ndim - 1}")
+    lead = (slice(None),) * (axis % x.ndim)
+    return tuple(x[(*lead, i)] for i in range(x.shape[axis]))
+
+
+def astype(x: Array, dtype: DType | str, /, *, copy: bool = True, device: Device | str | None = None) -> Array:
+    """x in another dtype: floats are truncated towards zero on the way to integers; to bool it is x != 0.
+
+    copy=False: the result may share x's elements where the dtype is the same already. device: where to bring it.
+    """
+    out = x.astype(dtype, copy=copy)
+    return out if device is None else _core.to_device(out, device)
+
+
+def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Array:
+    """The same elements in row-major order in another shape; one size of -1 is found out.
+
+    copy: None shares x's elements where its strides allow; True never does; False raises ValueError where they do
+    not allow it, as does a shape of another number of elements.
+    """
+    if copy:
+        x = _op("copy")(x)
+    out = _op("reshape")(x, shape)
+    if copy is False and not _core.same_memory(x, out):
+        raise ValueError(
+            f"[reshape] strides {x.strides} of shape {x.shape} do not allow {out.shape} without a copy"
+        )
+    return out
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
+    """The coordinates of a grid: for each of the 1-D arrays one of the grid's shape, as a view.
+
+    indexing: "xy" puts the second array's axis first, as in pictures; "ij" keeps the order. Raises ValueError where
+    an array has more than one axis, TypeError where dtypes differ.
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"[meshgrid] indexing: expected 'xy' or 'ij', got {indexing!r}")
+    for i, x in enumerate(arrays):
+        if x.ndim > 1:
+            raise ValueError(f"[meshgrid] array {i}: expected one axis, got shape {x.shape}")
+        if x.dtype != arrays[0].dtype:
+            raise TypeError(f"[meshgrid] array {i}: expected {arrays[0].dtype}, as the first has, got {x.dtype}")
+    axes = list(range(len(arrays)))
+    if indexing == "xy" and len(axes) > 1:
+        axes[:2] = 1, 0
+    shape = [1] * len(axes)
+    for x, axis in zip(arrays, axes):
+        shape[axis] = x.size
+    grids = []
+    for x, axis in zip(arrays, axes):
+        alone = [1] * len(axes)
+        alone[axis] = x.size
+        grids.append(_op("broadcast_to")(_op("reshape")(x, alone), shape))
+    return tuple(grids)
+
+
+def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
+    """Sums of products over axes of both: the last `axes` of x1 with the first of x2, or pairs of axes.
+
+    The result has the other axes of x1, then those of x2. Raises ValueError where sizes of paired axes differ.
+    """
+    first, second = _contracted(x1, x2, axes)
+    for a, b in zip(first, second, strict=True):
+        if x1.shape[a] != x2.shape[b]:
+            raise ValueError(
+                f"[tensordot] shapes {x1.shape} and {x2.shape} do not match: expected x1's axis {a} of size "
+                f"{x1.shape[a]} to equal x2's axis {b} of size {x2.shape[b]}"
+            )
+    left = [a for a in range(x1.ndim) if a not in first]
+    right = [b for b in range(x2.ndim) if b not in second]
+    left_shape, right_shape = [x1.shape[a] for a in left], [x2.shape[b] for b in right]
+    inner = prod(x1.shape[a] for a in first)
+    rows = _op("reshape")(_op("permute_dims")(x1, (*left, *first)), (prod(left_shape), inner))
+    columns = _op("reshape")(_op("permute_dims")(x2, (*second, *right)), (inner, prod(right_shape)))
+    return _op("reshape")(_op("matmul")(rows, columns), (*left_shape, *right_shape))
+
+
+def _contracted(
+    x1: Array, x2: Array, axes: int | tuple[Sequence[int], Sequence[int]]
+) -> tuple[list[int], list[int]]:
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(x1.ndim, x2.ndim):
+            raise ValueError(f"[tensordot] axes: expected 0 to {min(x1.ndim, x2.ndim)}, got {axes}")
+        return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
+    pairs = [[a] if isinstance(a, int) else list(a) for a in axes]
+    if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
+        raise ValueError(f"[tensordot] axes: expected a number or two equally long sequences of axes, got {axes!r}")
+    for x, name, chosen in zip((x1, x2), ("x1", "x2"), pairs):
+        for i, a in enumerate(chosen):
+            if not -x.ndim <= a < x.ndim:
+                raise ValueError(f"[tensordot] {name} has no axis {a}: expected {-x.ndim} to {x.ndim - 1}")
+            chosen[i] = a % x.ndim
+        if len(set(chosen)) != len(chosen):
+            raise ValueError(f"[tensordot] axes of {name}: expected each axis once, got {axes!r}")
+    return pairs[0], pairs[1]

@@ -1,0 +1,66 @@
+"""How arrays look: as NumPy writes them, with what is not obvious from the elements: dtype and device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import _core
+from dovetail._array import to_numpy
+from dovetail._core import Array
+
+# The dtypes that asarray gives to what is printed, so that they need no mention.
+_OBVIOUS = ("float32", "int64", "bool")
+
+
+def array_str(x: Array) -> str:
+    """The elements, as NumPy prints them."""
+    return _elements(x, "", " ")
+
+
+def array_repr(x: Array) -> str:
+    """array([1., 2.]); with dtype where it is not that of Python's numbers, device where it is not the default."""
+    from dovetail import _devices
+
+    notes = []
+    if x.dtype.name not in _OBVIOUS or x.size == 0:
+        notes.append(f"dtype={x.dtype}")
+    if x.size == 0 and x.ndim != 1:
+        notes.insert(0, f"shape={x.shape}")
+    if x.device != _devices.device(None):
+        notes.append(f"device='{x.device}'")
+    text = "array(" + _elements(x, "array(", ", ")
+    if not notes:
+        return text + ")"
+    tail = ", ".join(notes) + ")"
+    last = len(text) - text.rfind("\n") - 1
+    import numpy as np
+
+    fits = last + 2 + len(tail) <= np.get_printoptions()["linewidth"]
+    return text + (", " if fits else ",\n      ") + tail
+
+
+def _elements(x: Array, prefix: str, separator: str) -> str:
+    import numpy as np
+
+    if x.size == 0:
+        return "[]"
+    options = np.get_printoptions()
+    how: dict[str, Any] = {"threshold": options["threshold"]}
+    if x.size > options["threshold"]:
+        x = _outline(x, options["edgeitems"])
+        how["threshold"] = 0
+    values = to_numpy(x)
+    if x.dtype == "bfloat16":  # NumPy does not print foreign dtypes well; eight bits are three digits
+        values = values.astype(np.float32)
+        how["precision"] = min(4, options["precision"])
+    return np.array2string(values, separator=separator, prefix=prefix, suffix=")" if prefix else "", **how)
+
+
+def _outline(x: Array, edge: int) -> Array:
+    """What an abridged print shows, and one more along each abridged axis: the rest need not come to the host."""
+    for axis, n in enumerate(x.shape):
+        if n > 2 * edge + 1:
+            lead = (slice(None),) * axis
+            ends = [x[(*lead, slice(0, edge + 1))], x[(*lead, slice(n - edge, n))]]
+            x = _core.op_function("concat")(ends, axis=axis)
+    return x

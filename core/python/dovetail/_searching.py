@@ -1,0 +1,212 @@
+"""Functions whose work or result depends on values: nonzero, unique, searchsorted, isin, and repeat with counts.
+
+Where the size of a result depends on values, one number is read on the host; everything else stays on the device.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from dovetail import _core
+from dovetail._core import Array
+from dovetail._dtypes import result_type
+
+__all__ = [
+    "isin", "nonzero", "repeat", "searchsorted", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
+
+_op = _core.op_function
+UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
+UniqueCounts = namedtuple("UniqueCounts", "values counts")
+UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
+
+
+def _numbers(n: int, like: Array) -> Array:
+    return _op("iota")(n, "int64", device=like.device)
+
+
+def _flat(x: Array) -> Array:
+    return _op("reshape")(x, (-1,)) if x.size else _core.empty((0,), x.dtype, x.device)
+
+
+# ---- where -------------------------------------------------------------------------------------------------------
+
+
+def positions(mask: Array) -> Array:
+    """int64 positions of the true elements of a 1-D mask: counted first, then filled."""
+    n = mask.size
+    if n == 0:
+        return _core.empty((0,), "int64", mask.device)
+    upto = _op("cumulative_sum")(mask, dtype="int64")
+    count = int(upto[-1])
+    target = _op("where")(mask, upto - 1, count)  # what is false goes to one place behind the end
+    out = _core.empty((count + 1,), "int64", mask.device)
+    return _op("scatter")(out, target, _numbers(n, mask))[:count]
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """Positions of the elements that are not zero, in row-major order: one int64 array of shape (count,) per axis.
+
+    Raises ValueError for an array without axes. Waits for the device.
+    """
+    if x.ndim == 0:
+        raise ValueError("[nonzero] expected an array of one axis or more, got shape (): reshape it to (1,)")
+    mask = x if x.dtype == "bool" else _op("not_equal")(x, 0)
+    left = positions(_flat(mask))
+    found = []
+    for n in reversed(x.shape[1:]):
+        above = _op("quotient")(left, n)
+        found.append(left - above * n)
+        left = above
+    return (left, *reversed(found))
+
+
+# ---- unique ------------------------------------------------------------------------------------------------------
+
+
+def _groups(x: Array) -> tuple[Array, Array, Array]:
+    """(order, firsts, group): what sorts x; where in that order each value begins; which value each one has."""
+    order = _op("argsort")(x)
+    ordered = _op("take")(x, order)
+    new = _op("not_equal")(ordered[1:], ordered[:-1])  # true between NaNs, which count as distinct
+    new = _op("concat")([_op("ones")(1, dtype="bool", device=x.device), new])
+    return order, positions(new), _op("cumulative_sum")(new, dtype="int64") - 1
+
+
+def unique_all(x: Array, /) -> UniqueAll:
+    """The distinct values of x, sorted: (values, indices, inverse_indices, counts).
+
+    indices: the first place of each value in the flattened x; inverse_indices: of x's shape, with
+    values[inverse_indices] equal to x; counts: how often each occurs. All int64. NaNs are distinct from each other.
+    """
+    flat = _flat(x)
+    n = flat.size
+    if n == 0:
+        none = _core.empty((0,), "int64", x.device)
+        return UniqueAll(flat, none, _op("reshape")(none, x.shape), none)
+    order, firsts, group = _groups(flat)
+    indices = _op("take")(order, firsts)
+    ends = _op("concat")([firsts[1:], _op("full")(1, n, dtype="int64", device=x.device)])
+    inverse = _op("scatter")(_core.empty((n,), "int64", x.device), order, group)
+    return UniqueAll(_op("take")(flat, indices), indices, _op("reshape")(inverse, x.shape), ends - firsts)
+
+
+def unique_counts(x: Array, /) -> UniqueCounts:
+    """The distinct values of x, sorted, and how often each occurs. See unique_all."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Array, /) -> UniqueInverse:
+    """The distinct values of x, sorted, and for each element of x the number of its value. See unique_all."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Array, /) -> Array:
+    """The distinct values of x, sorted. NaNs are distinct from each other."""
+    flat = _flat(x)
+    if flat.size == 0:
+        return flat
+    order, firsts, _ = _groups(flat)
+    return _op("take")(flat, _op("take")(order, firsts))
+
+
+# ---- searching ---------------------------------------------------------------------------------------------------
+
+
+def searchsorted(x1: Array, x2: Array | float, /, *, side: str = "left", sorter: Array | None = None) -> Array:
+    """Where in the sorted 1-D array x1 each element of x2 would go, so that it stays sorted: int64, of x2's shape.
+
+    side: "left" goes before equal elements, "right" behind them. sorter: positions that sort x1, where it is not
+    sorted itself. NaNs go to the end. Raises ValueError for an x1 that has not one axis, or an unknown side.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"[searchsorted] side: expected 'left' or 'right', got {side!r}")
+    if x1.ndim != 1:
+        raise ValueError(f"[searchsorted] x1: expected one axis, got shape {x1.shape}")
+    dtype = result_type(x1, x2)
+    if not isinstance(x2, Array):
+        x2 = _op("full")((), x2, dtype=dtype, device=x1.device)
+    if sorter is not None:
+        x1 = _op("take")(x1, sorter)
+    x1, x2 = (x if x.dtype == dtype else _op("astype")(x, dtype) for x in (x1, x2))
+    n = x1.size
+    low = _op("zeros")(x2.shape, dtype="int64", device=x1.device)
+    if n == 0:
+        return low
+    high = low + n
+    for _ in range(n.bit_length()):  # halves the span from low to high
+        middle = _op("bitwise_right_shift")(low + high, 1)
+        element = _op("take")(x1, _op("minimum")(middle, n - 1), axis=0)
+        ahead = _before(element, x2) if side == "left" else _op("logical_not")(_before(x2, element))
+        ahead = _op("logical_and")(ahead, _op("less")(low, high))
+        low, high = _op("where")(ahead, middle + 1, low), _op("where")(ahead, high, middle)
+    return low
+
+
+def _before(a: Array, b: Array) -> Array:
+    """a < b in sorted order, where NaN comes last."""
+    less = _op("less")(a, b)
+    if "floating" not in a.dtype.kind:
+        return less
+    return _op("logical_or")(less, _op("logical_and")(_op("isnan")(b), _op("logical_not")(_op("isnan")(a))))
+
+
+def isin(x1: Array | float, x2: Array | float, /, *, invert: bool = False) -> Array:
+    """Whether each element of x1 is among those of x2: bool, of x1's shape. NaN is among none.
+
+    invert: whether it is not. Raises TypeError where neither is an array.
+    """
+    if not isinstance(x1, Array) and not isinstance(x2, Array):
+        raise TypeError("[isin] expected at least one array, got two Python numbers")
+    device = x1.device if isinstance(x1, Array) else x2.device
+    dtype = result_type(x1, x2)
+    x1, x2 = (_typed(x, dtype, device) for x in (x1, x2))
+    among = _flat(x2)
+    n = among.size
+    if n == 0:
+        found = _op("zeros")(x1.shape, dtype="bool", device=device)
+    elif n <= 16 or dtype == "bool":
+        found = _op("any")(_op("equal")(x1[..., None], among), axis=-1)
+    else:
+        among = _op("sort")(among)
+        at = _op("minimum")(searchsorted(among, x1), n - 1)
+        found = _op("equal")(_op("take")(among, at, axis=0), x1)
+    return _op("logical_not")(found) if invert else found
+
+
+def _typed(x: Array | float, dtype: object, device: object) -> Array:
+    if not isinstance(x, Array):
+        return _op("full")((), x, dtype=dtype, device=device)
+    return x if x.dtype == dtype else _op("astype")(x, dtype)
+
+
+def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
+    """Each element (each slice along `axis`) as often as `repeats` says; axis None flattens first.
+
+    repeats: a number, or a 1-D array of integers with one for each element (slice), or one for all. Waits for the
+    device where it is an array. Raises ValueError for negative counts and for a length that fits not.
+    """
+    if not isinstance(repeats, Array):
+        return _op("repeat")(x, repeats, axis=axis)
+    if "integer" not in repeats.dtype.kind:
+        raise TypeError(f"[repeat] repeats: expected integers, got {repeats.dtype}")
+    if axis is None:
+        x, axis = _flat(x), 0
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"[repeat] axis {axis}: expected {-x.ndim} to {x.ndim - 1}")
+    n = x.shape[axis]
+    if repeats.ndim > 1 or (repeats.ndim == 1 and repeats.size not in (1, n)):
+        raise ValueError(
+            f"[repeat] repeats: expected one for each of {n}, or one for all, got shape {repeats.shape}"
+        )
+    if repeats.size == 1:
+        return _op("repeat")(x, int(repeats), axis=axis)
+    if n == 0:
+        return x
+    if int(repeats.min()) < 0:
+        raise ValueError("[repeat] repeats: expected numbers of at least 0")
+    ends = _op("cumulative_sum")(repeats, dtype="int64")
+    source = searchsorted(ends, _numbers(int(ends[-1]), x), side="right")
+    return _op("take")(x, source, axis=axis)
