@@ -37,23 +37,22 @@ def call(fn: Callable, op: Op, args: tuple, kwargs: dict[str, Any], like: DType 
     given = op.bind(*args, **kwargs)
     like = like or computing(op, given)
 
-    def widened(a: Any) -> Any:
+    def widened(a: Any, kind: str) -> Any:
         if isinstance(a, (list, tuple)):
-            return [widened(x) for x in a]
-        if isinstance(a, np.ndarray) and (_is_float(a) or (op.spec.dtype == "float" and a.dtype.kind in "biu")):
+            return [widened(x, kind) for x in a]
+        from_integers = op.spec.dtype == "float" and kind == "value"
+        if isinstance(a, np.ndarray) and (_is_float(a) or (from_integers and a.dtype.kind in "biu")):
             return a.astype(wide)
         if isinstance(a, float) and like is not None and like.kind == "f":
             return wide(np.asarray(a).astype(like.numpy))  # weak: the op sees it rounded
         return a
 
-    values = {p.name for p in op.operands if p.kind in ("value", "raw")}
-    operands = [widened(given[p.name]) if p.name in values else given[p.name] for p in op.operands]
     attributes = {p.name: given[p.name] for p in op.attributes}
     code = getattr(fn, "__code__", None)
     if code and "like" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         attributes["like"] = like
     with np.errstate(all="ignore"):
-        return fn(*operands, **attributes)
+        return fn(*(widened(given[p.name], p.kind) for p in op.operands), **attributes)
 
 
 def expected(op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None = None, wide: Any = np.float64) -> Any:

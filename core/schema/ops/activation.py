@@ -150,8 +150,13 @@ def _tanh_argument(x):
 def _gelu(x, approximate):
     if approximate == "tanh":
         return _gated(x, _tanh_argument(np.clip(x, -99, 99)))
-    tail = np.vectorize(math.erfc, otypes=[np.float64])(-x / math.sqrt(2))
-    return np.where(x == -np.inf, -0.0, 0.5 * x * tail)
+    u = -x.astype(np.longdouble) / np.sqrt(np.longdouble(2))
+    near = np.vectorize(math.erfc, otypes=[np.float64])(np.asarray(u, np.float64))
+    tail, far = 0, np.maximum(u, 2)
+    for k in range(100, 0, -1):  # a continued fraction: rounding u would cost the tail its digits
+        tail = k / 2 / (far + tail)
+    far = np.exp(-far * far) / (far + tail) / np.sqrt(np.longdouble(math.pi))
+    return np.where(x == -np.inf, -0.0, 0.5 * x * np.where(u > 2, far, near))
 
 
 def _gelu_scale(x, approximate):

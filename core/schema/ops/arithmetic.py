@@ -181,7 +181,7 @@ def integer_floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
     return q - astype(inexact, q.dtype)
 
 
-@op(shape="broadcast", dtype="promote", reference=_floor_divide)
+@op(shape="broadcast", dtype="promote", tol=ROUNDED, reference=_floor_divide)
 def floor_divide(x1: Tensor, x2: Tensor, /) -> Tensor:
     """floor(x1 / x2); of floats the floor of the rounded quotient, of integers exact, and 0 where x2 is 0."""
     return floor(divide(x1, x2)) if x1.dtype.kind == "f" else integer_floor_divide(x1, x2)

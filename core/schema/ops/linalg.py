@@ -8,7 +8,7 @@ from ..declare import Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from .movement import moveaxis
-from .primitives import ROUNDED, expand_dims, matmul, multiply, reshape
+from .primitives import ROUNDED, dot_slack, expand_dims, matmul, multiply, reshape
 
 
 def _vecdot_samples() -> Iterator[Sample]:
@@ -24,7 +24,7 @@ def _vecdot(x1, x2, axis):
 
 
 @op(shape="vecdot", dtype="promote", tol=2, reference=_vecdot, samples=_vecdot_samples,
-    scale=lambda x1, x2, axis: _vecdot(np.abs(x1), np.abs(x2), axis))  # fmt: skip
+    scale=lambda x1, x2, axis: _vecdot(np.abs(x1), np.abs(x2), axis) * dot_slack(x1.shape[axis]))  # fmt: skip
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sums of x1 * x2 along axis, counted from the end of both; the other axes broadcast."""
     back = max(x1.ndim, x2.ndim) - axis

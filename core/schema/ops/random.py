@@ -9,7 +9,7 @@ from .. import dtypes as dt
 from ..declare import DType, Ints, Raw, Tensor, op
 from ..lazy_numpy import np
 from ..samples import CASE, Sample, given, sample
-from ._float import PI
+from ._float import PI, flipped
 from .movement import concat, stack
 from .primitives import astype, iota, log, multiply, permute_dims, reshape, sin, sqrt, take, where
 from .trigonometry import cos
@@ -117,9 +117,9 @@ def normal(key: Raw, shape: Ints, dtype: DType) -> Tensor:
     d = dt.float64 if dtype is dt.float64 else dt.float32
     w = reshape(random_bits(key, (n + n % 2,)) >> 8, (-1, 2))
     u1 = astype(w[:, 0:1] + 1, d) * 2.0**-24
-    angle = multiply(astype(w[:, 1:2], d), 2 * PI * 2.0**-24)
-    radius = sqrt(log(u1) * -2.0)
-    x = reshape(concat([radius * cos(angle), radius * sin(angle)], axis=1), -1)
+    turned = multiply(astype(w[:, 1:2], d) - 2.0**23, 2 * PI * 2.0**-24)  # by half a turn: smaller, so more exact
+    radius = flipped(sqrt(log(u1) * -2.0))
+    x = reshape(concat([radius * cos(turned), radius * sin(turned)], axis=1), -1)
     x = reshape(x[:n], shape)
     return x if dtype is d else astype(x, dtype)
 

@@ -92,14 +92,20 @@ def prod(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, 
     return reshape(x if odd is None else multiply(x, odd), shape)
 
 
+def _mean(x, axis, keepdims=True):
+    total = np.sum(x, axis=as_axes(axis), keepdims=keepdims)
+    n = math.prod(np.shape(x)[a] for a in (range(np.ndim(x)) if axis is None else np.atleast_1d(axis).astype(int)))
+    return total / (n or np.nan)
+
+
 def _mean_samples() -> Iterator[Sample]:
     yield from reduction_samples()
     yield sample("empty", draw(0, 3), axis=0)
 
 
 @op(shape="reduce", dtype="float", tier="extended", tol=2, samples=_mean_samples,
-    reference=lambda x, axis, keepdims: np.mean(x, axis=as_axes(axis), keepdims=keepdims),
-    scale=lambda x, axis, keepdims: np.mean(np.abs(x), axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+    reference=lambda x, axis, keepdims: _mean(x, axis, keepdims),
+    scale=lambda x, axis, keepdims: _mean(np.abs(x), axis, keepdims))  # fmt: skip
 def mean(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """The mean over axis, or of all; NaN of nothing."""
     return sum_(x, axis=axis, keepdims=keepdims) / float(count(x, axis) or NAN)
@@ -107,7 +113,7 @@ def mean(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> T
 
 def _var(x, axis, correction, keepdims):
     n = np.size(x) // max(1, np.size(np.sum(x, axis=as_axes(axis)))) - correction
-    d = x - np.mean(x, axis=as_axes(axis), keepdims=True)
+    d = x - _mean(x, axis)
     return np.sum(d * d, axis=as_axes(axis), keepdims=keepdims) / (n if n > 0 else np.nan)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 
 from .. import dtypes as dt
@@ -10,7 +11,7 @@ from ..declare import Ints, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from .movement import pad
-from .primitives import add, divide, expand_dims, full, matmul, maximum, reshape, squeeze
+from .primitives import add, divide, dot_slack, expand_dims, full, matmul, maximum, reshape, squeeze
 
 # ---- oracles -----------------------------------------------------------------------------------------------------
 
@@ -43,7 +44,8 @@ def _conv(x, weight, bias, stride, padding, dilation, groups):
 
 
 def _conv_scale(x, weight, bias, **how):
-    return _conv(np.abs(x), np.abs(weight), bias if bias is None else np.abs(bias), **how)
+    size = _conv(np.abs(x), np.abs(weight), bias if bias is None else np.abs(bias), **how)
+    return size * dot_slack(math.prod(weight.shape[1:]))
 
 
 def _pool_axes(x):
