@@ -26,7 +26,9 @@ def any(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: b
     """Some element over axis is true (not 0); False of nothing."""
 
 def arange(start: complex, /, stop: complex | None = None, step: complex = 1, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """start, start + step, ... before stop; arange(stop) counts from 0. int64 or float32 unless dtype says otherwise."""
+    """start, start + step, ... before stop; arange(stop) counts from 0.
+
+    int64 or float32 unless dtype says otherwise."""
 
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Where along axis, or in all of x, the largest element is first; the first NaN where there is one."""
@@ -278,7 +280,9 @@ def reshape(x: ArrayLike, /, shape: int | Sequence[int]) -> Array:
     """The elements of x in row-major order, in another shape; copies where strides cannot say it."""
 
 def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Array:
-    """x moved shift places along axis, what leaves at one end coming in at the other; no axis: of the flattened x."""
+    """x moved shift places along axis, what leaves at one end coming in at the other.
+
+    Without axis, the flattened x."""
 
 def round(x: ArrayLike, /) -> Array:
     """The nearest integer, the even one of two, keeping -0."""

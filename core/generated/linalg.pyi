@@ -14,4 +14,6 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1[i] * x2[j] of two vectors."""
 
 def vector_norm(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2.0) -> Array:
-    """The norm sum(abs(x)**ord)**(1/ord) over axis; the largest or smallest magnitude for infinite ord, the count for 0."""
+    """The norm sum(abs(x)**ord)**(1/ord) over axis.
+
+    The largest or smallest magnitude for an infinite ord, the number of nonzero elements for 0."""

@@ -68,7 +68,9 @@ def mish(x: ArrayLike) -> Array:
     """x * tanh(softplus(x)); -0 at -inf."""
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: DType | str | None = None) -> Array:
-    """1 at place x of a new last axis, 0 elsewhere and for an x outside of it; int64 unless dtype says otherwise."""
+    """1 at place x of a new last axis, 0 elsewhere.
+
+    An x outside of it gives zeros. int64 unless dtype says otherwise."""
 
 def relu(x: ArrayLike) -> Array:
     """max(x, 0); NaN stays."""
@@ -77,7 +79,9 @@ def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6); NaN stays."""
 
 def rms_norm(x: ArrayLike, normalized_shape: int | Sequence[int], weight: ArrayLike | None = None, eps: float | None = None) -> Array:
-    """x divided by the root of its mean square over the last axes, times weight; eps is that of the dtype by default."""
+    """x divided by the root of its mean square over the last axes, times weight.
+
+    eps is that of the dtype by default."""
 
 def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, attn_mask: ArrayLike | None = None, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Array:
     """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.

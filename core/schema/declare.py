@@ -6,14 +6,14 @@
         m = maximum(x1, x2)
         ...
 
-The parameters' annotations say what they are. Operands: `Tensor` takes part in the dtype rule, `Mask` is bool, `Index`
-is cast to int64, `Raw` is left alone; `| None` makes one optional, `Sequence[Tensor]` repeats the last one. All else
-is an attribute: int, float, bool, str, Ints (an int or several), DType, Scalar (any Python number).
+The parameters' annotations say what they are. Operands: `Tensor` takes part in the dtype rule, `Mask` is bool,
+`Index` is cast to int64, `Raw` is left alone; `| None` makes one optional, `Sequence[Tensor]` repeats the last one.
+All else is an attribute: int, float, bool, str, Ints (an int or several), DType, Scalar (any Python number).
 
 A function with more than a docstring is a body: ordinary Python over other ops, run once per shape and dtype on
-tracers, which have .shape .dtype .ndim, the operators and basic indexing. It may look at those and at attributes (as
-the shape rule has normalised them), never at values. An op without a body needs a kernel on every device, unless the
-core itself serves it.
+tracers, which have .shape .dtype .ndim, the operators and basic indexing. It may look at those and at attributes
+(as the shape rule has normalised them), never at values. An op without a body needs a kernel on every device,
+unless the core itself serves it.
 """
 
 from __future__ import annotations
@@ -270,8 +270,18 @@ def _params(fn: Callable, name: str, since: dict[str, int]) -> tuple[Param, ...]
                 f"[{name}] {param} has no kind: expected one of {', '.join((*OPERANDS, *ATTRIBUTES))}, "
                 f"got {notes.get(param, 'no annotation')!r}"
             )
-        params.append(Param(param, kind, optional, variadic, i >= n_pos, i < code.co_posonlyargcount,
-                            defaults.get(param, REQUIRED), since.get(param, 1)))  # fmt: skip
+        params.append(
+            Param(
+                param,
+                kind,
+                optional,
+                variadic,
+                i >= n_pos,
+                i < code.co_posonlyargcount,
+                defaults.get(param, REQUIRED),
+                since.get(param, 1),
+            )
+        )
     _check_params(params, name)
     return tuple(params)
 
@@ -282,7 +292,9 @@ def _check_params(params: list[Param], name: str) -> None:
         if p.variadic and (p.kind != "value" or p is not operands[-1]):
             raise TypeError(f"[{name}] {p.name}: only the last operand can be a sequence, and of Tensor")
         if p.default is not (None if p.optional else REQUIRED):
-            raise TypeError(f"[{name}] {p.name}: an operand is `Tensor` without a default or `Tensor | None = None`")
+            raise TypeError(
+                f"[{name}] {p.name}: an operand is `Tensor` without a default or `Tensor | None = None`"
+            )
     for p in params:
         if not p.is_operand and p.variadic:
             raise TypeError(f"[{name}] {p.name}: several ints are `Ints`")
@@ -316,18 +328,18 @@ def op(
     """Declares the decorated function as an op, named as it is (without a trailing underscore).
 
     shape, dtype   names of rules (see rules.py)
-    reference      the oracle: takes the operands as NumPy arrays, floats as float64, and the attributes as keywords; one
+    reference      the oracle: takes the operands as NumPy arrays, floats as float64, and attributes as keywords; one
                    that has a parameter `like` is also given the DType that the op computes in
-    tol, scale     the error allowed: tol * ulp(max(|reference|, scale(same arguments))), in ulp of the result's dtype
-    samples        makes the conformance samples (see samples.py); an elementwise op has them anyway, within `domain`:
-                   one (low, high) per operand, () or None for any value at all
+    tol, scale     the error allowed: tol * ulp(max(|reference|, scale(same arguments))), ulp of the result's dtype
+    samples        makes the conformance samples (see samples.py); an elementwise op has some anyway, within
+                   `domain`: one (low, high) per operand, () or None for any value at all
     dtypes         of the case, where the dtype rule allows too many
     tier           "must": every device has a kernel; "extended": worth one though a body serves
     space          the public namespace below dovetail: "", "nn", "linalg", "random"
     private        for bodies: in no public namespace
     view, core     served by the core: as metadata, or over copies
-    half           "float32": float16 and bfloat16 compute in float32 and round once, where there is no kernel for them;
-                   "native": the body runs on them as they are
+    half           "float32": float16 and bfloat16 compute in float32 and round once, where there is no kernel for
+                   them; "native": the body runs on them as they are
     version        grows when an attribute is added, with a default; since says which version brought which
     """
 
@@ -336,10 +348,33 @@ def op(
         has_body = fn.__code__.co_code != _docstring_only.__code__.co_code
         doc = (fn.__doc__ or "").strip().split("\n", 1)[0]
         _check(full_name, fn, doc, has_body, tier=tier, half=half, served=view or core)
-        spec = Spec(full_name, version, space, shape, dtype, _params(fn, full_name, since or {}), n_out, half == "float32", has_body,
-                    tier == "must", private, view, float(tol), doc)  # fmt: skip
-        made = Op(fn, spec, reference=reference, scale=scale, samples=samples, domain=domain, tier=tier, core=core,
-                  dtypes=DEFAULT_DTYPES.get(dtype, dt.REAL) if dtypes is None else dtypes)  # fmt: skip
+        spec = Spec(
+            full_name,
+            version,
+            space,
+            shape,
+            dtype,
+            _params(fn, full_name, since or {}),
+            n_out,
+            half == "float32",
+            has_body,
+            tier == "must",
+            private,
+            view,
+            float(tol),
+            doc,
+        )
+        made = Op(
+            fn,
+            spec,
+            reference=reference,
+            scale=scale,
+            samples=samples,
+            domain=domain,
+            tier=tier,
+            core=core,
+            dtypes=DEFAULT_DTYPES.get(dtype, dt.REAL) if dtypes is None else dtypes,
+        )
         registry[full_name] = made
         return made
 

@@ -10,7 +10,7 @@ KINDS = {"b": "bool", "i": "signed integer", "u": "unsigned integer", "f": "floa
 class DType:
     """One data type. There is one object per type: compare with `is` or `==`."""
 
-    __slots__ = ("name", "brief", "kind", "itemsize", "mant", "min", "max", "tiny", "eps")
+    __slots__ = ("brief", "eps", "itemsize", "kind", "mant", "max", "min", "name", "tiny")
 
     def __init__(self, name: str, brief: str, kind: str, itemsize: int, mant: int = 0, exponent: int = 0):
         self.name, self.brief, self.kind, self.itemsize = name, brief, kind, itemsize

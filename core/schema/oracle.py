@@ -19,7 +19,7 @@ def _is_float(a: Any) -> bool:
 
 
 def computing(op: Op, given: dict[str, Any]) -> DType | None:
-    """The dtype that the op computes in, as far as an oracle cares: the widest floating operand's, else the first's."""
+    """The dtype that the op computes in, for oracles: the widest floating operand's, else the first's."""
     arrays = []
     for p in op.operands:
         a = given[p.name]
@@ -33,7 +33,9 @@ def computing(op: Op, given: dict[str, Any]) -> DType | None:
     return dt.of(arrays[0]) if arrays else None
 
 
-def call(fn: Callable, op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None, wide: Any = np.float64) -> Any:
+def call(
+    fn: Callable, op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None, wide: Any = np.float64
+) -> Any:
     given = op.bind(*args, **kwargs)
     like = like or computing(op, given)
 
@@ -62,5 +64,5 @@ def expected(op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None = N
 
 
 def scale(op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None = None, wide: Any = np.float64) -> Any:
-    """The magnitude that the tolerance counts ulp of, where it is more than the result's; 0 where the op has none."""
+    """The magnitude whose ulp count, where it is more than the result's; 0 where the op has none."""
     return 0.0 if op.scale is None else call(op.scale, op, args, kwargs, like, wide)

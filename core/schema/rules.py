@@ -48,7 +48,7 @@ SHAPE = {
     "conv": "`(N, C, n...)` and `(O, C / groups, k...)` give `(N, O, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
     "pool": "`(N, C, n...)` gives `(N, C, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
     "one_hot": "x's, and a last axis of `num_classes`",
-    "cross_entropy": "that of target for `reduction=\"none\"`, else `()`",
+    "cross_entropy": 'that of target for `reduction="none"`, else `()`',
 }
 
 DTYPE = {

@@ -11,7 +11,7 @@ generator that the suite hands to `Draw.make`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import dtypes as dt
@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from .declare import Op
 
 # Where elementary functions turn, overflow or vanish; each with both signs.
-SPECIAL = (0, 1, 0.5, 1.5, 2, 2.5, 3, 20, 88.7, 104, 200, 1e-45, 1e-40, 1.1754944e-38, 1e30, 3.4028235e38, 8388607.5,
-           16777217, 2147483648, math.inf)  # fmt: skip
-SPECIAL_64 = (5e-324, 1e-310, 2.2250738585072014e-308, 709.7, 745.1, 1e300, 1.7976931348623157e308, 4503599627370495.5,
-              9007199254740993)  # fmt: skip
+SPECIAL = (
+    0, 1, 0.5, 1.5, 2, 2.5, 3, 20, 88.7, 104, 200, 1e-45, 1e-40, 1.1754944e-38, 1e30, 3.4028235e38, 8388607.5,
+    16777217, 2147483648, math.inf,
+)  # fmt: skip
+SPECIAL_64 = (
+    5e-324, 1e-310, 2.2250738585072014e-308, 709.7, 745.1, 1e300, 1.7976931348623157e308, 4503599627370495.5,
+    9007199254740993,
+)  # fmt: skip
 
 
 class Draw(NamedTuple):
@@ -122,12 +126,19 @@ class Sample(NamedTuple):
         return tuple(fill(a) for a in self.args), {k: fill(a) for k, a in self.kwargs.items()}
 
 
-def sample(id: str, *args: Any, error: type[Exception] | None = None, only: tuple | None = None, **kwargs: Any) -> Sample:
+def sample(
+    id: str, *args: Any, error: type[Exception] | None = None, only: tuple | None = None, **kwargs: Any
+) -> Sample:
     return Sample(id, args, kwargs, error, only)
 
 
-def draw(*shape: int, low: float | None = -4.0, high: float | None = 4.0, dtype: DType | None = None,
-         distinct: bool = False) -> Draw:  # fmt: skip
+def draw(
+    *shape: int,
+    low: float | None = -4.0,
+    high: float | None = 4.0,
+    dtype: DType | None = None,
+    distinct: bool = False,
+) -> Draw:
     """Uniform values between low and high; for low=None any value."""
     return Draw(shape, low, None if low is None else high, dtype, None, distinct)
 
@@ -146,7 +157,15 @@ def given(values: list | tuple, *shape: int, dtype: DType | None = None) -> Draw
     return Draw(shape or (len(values),), dtype=dtype, values=tuple(values))
 
 
-SHAPES = {"scalar": (), "one": (1,), "odd": (17,), "matrix": (4, 33), "cube": (2, 3, 5), "empty": (0,), "hollow": (3, 0, 2)}
+SHAPES = {
+    "scalar": (),
+    "one": (1,),
+    "odd": (17,),
+    "matrix": (4, 33),
+    "cube": (2, 3, 5),
+    "empty": (0,),
+    "hollow": (3, 0, 2),
+}
 PAIRS = {
     "scalars": ((), ()),
     "vectors": ((257,), (257,)),
@@ -188,17 +207,7 @@ def samples_of(op: Op) -> Iterator[Sample]:
     """Its own, and those of any elementwise op; of two with one id its own."""
     own = [] if op.samples is None else list(op.samples())
     yield from own
-    if op.spec.shape == "broadcast" or (op.spec.shape == "same" and len(op.operands) == 1):
-        if all(p.default is not REQUIRED for p in op.attributes):
-            taken = {s.id for s in own}
-            yield from (s for s in _elementwise(op) if s.id not in taken)
-
-
-def chain(*makers: Callable[[], Iterator[Sample]]) -> Callable[[], Iterator[Sample]]:
-    """The samples of several makers."""
-
-    def samples() -> Iterator[Sample]:
-        for make in makers:
-            yield from make()
-
-    return samples
+    elementwise = op.spec.shape == "broadcast" or (op.spec.shape == "same" and len(op.operands) == 1)
+    if elementwise and all(p.default is not REQUIRED for p in op.attributes):
+        taken = {s.id for s in own}
+        yield from (s for s in _elementwise(op) if s.id not in taken)

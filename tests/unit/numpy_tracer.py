@@ -1,7 +1,7 @@
 """Runs ops' bodies on NumPy arrays, down to the must-have primitives, and judges the results.
 
-exp, log and sin are correctly rounded here; what a body then loses is the body's own error. Attributes are normalised
-and scalars cast as the core does it.
+exp, log and sin are correctly rounded here; what a body then loses is the body's own error. Attributes are
+normalised and scalars cast as the core does it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def dtypes_of(op, p, given):
     return p, p
 
 
-# ---- attributes, as the shape rules normalise them ------------------------------------------------------------------
+# ---- attributes, as the shape rules normalise them -----------------------------------------------------------
 
 
 def _axis(a, n):
@@ -156,7 +156,7 @@ def normalise(op, g):
         g["n_cols"] = g["n_rows"]
 
 
-# ---- primitives ----------------------------------------------------------------------------------------------------
+# ---- primitives ----------------------------------------------------------------------------------------------
 
 
 def rounded(fn):
@@ -207,24 +207,49 @@ def _max(x, axis, keepdims):
     return np.max(x, axis=axis, keepdims=keepdims) if x.ndim else x.copy()
 
 
-RUN = dict(
-    copy=np.array, full=lambda shape, fill_value, dtype: np.full(shape, fill_value),
-    iota=lambda size, dtype: np.arange(size), take=_take, where=np.where, add=np.add, subtract=np.subtract,
-    multiply=np.multiply, divide=np.divide, maximum=np.maximum, minimum=np.minimum, equal=np.equal, less=np.less,
-    bitwise_and=np.bitwise_and, bitwise_or=np.bitwise_or, bitwise_xor=np.bitwise_xor,
-    bitwise_left_shift=_shift(np.left_shift), bitwise_right_shift=_shift(np.right_shift), floor=np.floor, sqrt=np.sqrt,
-    exp=rounded(np.exp), log=rounded(np.log), sin=rounded(np.sin), sum=_sum, max=_max, matmul=np.matmul,
-    astype=lambda x, dtype: x != 0 if dtype is dt.bool_ else x.astype(dtype.numpy),
-    scatter=lambda x, indices, updates, **k: registry["scatter"].reference(x, indices, updates, **k),
-    quotient=lambda x1, x2: registry["quotient"].reference(x1, x2),
+RUN = {
+    "copy": np.array,
+    "full": lambda shape, fill_value, dtype: np.full(shape, fill_value),
+    "iota": lambda size, dtype: np.arange(size),
+    "take": _take,
+    "where": np.where,
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "equal": np.equal,
+    "less": np.less,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "bitwise_left_shift": _shift(np.left_shift),
+    "bitwise_right_shift": _shift(np.right_shift),
+    "floor": np.floor,
+    "sqrt": np.sqrt,
+    "exp": rounded(np.exp),
+    "log": rounded(np.log),
+    "sin": rounded(np.sin),
+    "sum": _sum,
+    "max": _max,
+    "matmul": np.matmul,
+    "astype": lambda x, dtype: x != 0 if dtype is dt.bool_ else x.astype(dtype.numpy),
+    "scatter": lambda x, indices, updates, **k: registry["scatter"].reference(x, indices, updates, **k),
+    "quotient": lambda x1, x2: registry["quotient"].reference(x1, x2),
     # what the core serves
-    reshape=lambda x, shape: x.reshape(shape), permute_dims=np.transpose, squeeze=np.squeeze,
-    expand_dims=lambda x, axis: np.expand_dims(x, axis), broadcast_to=np.broadcast_to,
-    slice=lambda x, start, stop, step: x[_region(start, stop, step)], set_slice=_set_slice,
-    bitcast=lambda x, dtype: np.ascontiguousarray(x).reshape(x.shape).view(dtype.numpy),
-    moveaxis=np.moveaxis, matrix_transpose=lambda x: np.swapaxes(x, -1, -2),
-    diagonal=lambda x, offset: np.diagonal(x, offset, -2, -1),
-)  # fmt: skip
+    "reshape": lambda x, shape: x.reshape(shape),
+    "permute_dims": np.transpose,
+    "squeeze": np.squeeze,
+    "expand_dims": lambda x, axis: np.expand_dims(x, axis),
+    "broadcast_to": np.broadcast_to,
+    "slice": lambda x, start, stop, step: x[_region(start, stop, step)],
+    "set_slice": _set_slice,
+    "bitcast": lambda x, dtype: np.ascontiguousarray(x).reshape(x.shape).view(dtype.numpy),
+    "moveaxis": np.moveaxis,
+    "matrix_transpose": lambda x: np.swapaxes(x, -1, -2),
+    "diagonal": lambda x, offset: np.diagonal(x, offset, -2, -1),
+}
 
 
 class Machine:
@@ -312,7 +337,9 @@ class Traced:
 
     def __getitem__(self, key):
         for k in key if isinstance(key, tuple) else (key,):
-            assert k is None or k is Ellipsis or isinstance(k, int) or (k.step or 1) > 0, f"basic indexing only: {k!r}"
+            assert k is None or k is Ellipsis or isinstance(k, int) or (k.step or 1) > 0, (
+                f"basic indexing only: {k!r}"
+            )
         return Traced(self.machine, self.v[key])
 
     def __neg__(self):
@@ -323,10 +350,26 @@ class Traced:
 
 
 def _operators():
-    names = dict(add="add", sub="subtract", mul="multiply", truediv="divide", floordiv="floor_divide", mod="remainder",
-                 pow="pow", matmul="matmul", lshift="bitwise_left_shift", rshift="bitwise_right_shift",
-                 eq="equal", ne="not_equal", lt="less", le="less_equal", gt="greater", ge="greater_equal",
-                 xor="bitwise_xor", **{"and": "bitwise_and", "or": "bitwise_or"})  # fmt: skip
+    names = dict(
+        add="add",
+        sub="subtract",
+        mul="multiply",
+        truediv="divide",
+        floordiv="floor_divide",
+        mod="remainder",
+        pow="pow",
+        matmul="matmul",
+        lshift="bitwise_left_shift",
+        rshift="bitwise_right_shift",
+        eq="equal",
+        ne="not_equal",
+        lt="less",
+        le="less_equal",
+        gt="greater",
+        ge="greater_equal",
+        xor="bitwise_xor",
+        **{"and": "bitwise_and", "or": "bitwise_or"},
+    )
     for short, name in names.items():
         setattr(Traced, f"__{short}__", lambda a, b, name=name: registry[name](a, b))
         if short not in ("eq", "ne", "lt", "le", "gt", "ge"):
@@ -336,11 +379,11 @@ def _operators():
 _operators()
 
 
-# ---- judging -------------------------------------------------------------------------------------------------------
+# ---- judging -------------------------------------------------------------------------------------------------
 
 
 def ulps(got, want, scale, d):
-    """The error in units of the last place that max(|want|, scale) has in dtype d; infinite where NaN or infinities differ."""
+    """The error in ulp of max(|want|, scale) in dtype d; infinite where only one is NaN."""
     with np.errstate(invalid="ignore"):
         got, want = np.asarray(got).astype(np.longdouble), np.asarray(want).astype(np.longdouble)
     top = np.longdouble(2) ** (np.frexp(d.max)[1])
@@ -348,7 +391,9 @@ def ulps(got, want, scale, d):
     want = np.where(np.abs(want) >= over, np.copysign(top, want), want)
     got = np.where(np.isinf(got), np.copysign(top, got), got)
     size = np.maximum(np.abs(np.where(np.isnan(want), 0, want)), np.nan_to_num(np.abs(scale), nan=0, posinf=0))
-    place = np.exp2(np.maximum(np.frexp(np.minimum(size, d.max))[1] - 1, np.frexp(d.tiny)[1] - 1) - np.longdouble(d.mant))
+    place = np.exp2(
+        np.maximum(np.frexp(np.minimum(size, d.max))[1] - 1, np.frexp(d.tiny)[1] - 1) - np.longdouble(d.mant)
+    )
     error = np.abs(got - want) / place
     return np.where(np.isnan(got) & np.isnan(want), 0, np.where(np.isnan(error), np.inf, error))
 
@@ -368,7 +413,9 @@ def check(op, args, kwargs, *, machine=None, what=""):
     assert got.shape == want.shape, f"[{op.name}] {what}: shape {got.shape}, expected {want.shape}"
     if d.kind != "f":
         wrong = np.argwhere(got != want.astype(got.dtype))
-        assert not wrong.size, f"[{op.name}] {what} at {wrong[0]}: {got[tuple(wrong[0])]}, expected {want[tuple(wrong[0])]}"
+        assert not wrong.size, (
+            f"[{op.name}] {what} at {wrong[0]}: {got[tuple(wrong[0])]}, expected {want[tuple(wrong[0])]}"
+        )
         return 0.0
     scale = np.asarray(oracle.scale(op, args, kwargs, wide=wide))
     error = ulps(got, want, np.broadcast_to(scale, want.shape), d)
@@ -377,7 +424,8 @@ def check(op, args, kwargs, *, machine=None, what=""):
     at = np.unravel_index(np.argmax(error), error.shape)
     allowed = op.spec.tol
     assert error[at] <= allowed, (
-        f"[{op.name}] {what} {d} at {at}: {got[at]!r}, expected {want[at]!r}: {float(error[at]):.3g} ulp, allowed {allowed}; "
+        f"[{op.name}] {what} {d} at {at}: {got[at]!r}, expected {want[at]!r}: {float(error[at]):.3g} ulp, "
+        f"allowed {allowed}; "
         f"arguments {[a[at] if isinstance(a, np.ndarray) and a.shape == got.shape else '...' for a in args]}"
     )
     return float(error[at])

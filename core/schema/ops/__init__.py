@@ -1,8 +1,23 @@
 """The ops, by topic. Importing this declares them all."""
 
 from . import primitives  # isort: skip  first: bodies end in them
-from . import activation, arithmetic, creation, exponential, linalg, logic, movement, nn, random, reduction, special
-from . import trigonometry, window
+from . import (
+    activation,
+    arithmetic,
+    creation,
+    exponential,
+    linalg,
+    logic,
+    movement,
+    nn,
+    random,
+    reduction,
+    sorting,
+    special,
+    trigonometry,
+    views,
+    window,
+)
 
 __all__ = [
     "activation",
@@ -16,7 +31,9 @@ __all__ = [
     "primitives",
     "random",
     "reduction",
+    "sorting",
     "special",
     "trigonometry",
+    "views",
     "window",
 ]

@@ -7,7 +7,8 @@ import struct
 
 from .. import dtypes as dt
 from ..declare import DType, Tensor, Unsupported
-from .primitives import astype, bitcast, full, where
+from .primitives import astype, full, where
+from .views import bitcast
 
 INF, NAN, PI = math.inf, math.nan, math.pi
 LN2, LOG2E = math.log(2), 1 / math.log(2)

@@ -15,7 +15,7 @@ from .exponential import expm1, log1p
 from .primitives import divide, exp, maximum, multiply, where
 from .special import normal_gate
 
-NN = dict(shape="same", space="nn")
+NN = {"shape": "same", "space": "nn"}
 
 
 @op(**NN, dtype="same_real", reference=lambda x: np.maximum(x, 0))
@@ -44,7 +44,7 @@ def _elu(x, alpha, scale=1.0):
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x, but alpha * (exp(x) - 1) below 0."""
     below = expm1(x)
-    return where(0.0 < x, x, below if alpha == 1.0 else below * alpha)
+    return where(x > 0.0, x, below if alpha == 1.0 else below * alpha)
 
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -53,7 +53,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 @op(**NN, dtype="float", tol=6, reference=lambda x: _elu(x, SELU_ALPHA, SELU_SCALE))
 def selu(x: Tensor) -> Tensor:
     """elu with the alpha and the scale that keep mean 0 and variance 1."""
-    return where(0.0 < x, x * SELU_SCALE, expm1(x) * (SELU_ALPHA * SELU_SCALE))
+    return where(x > 0.0, x * SELU_SCALE, expm1(x) * (SELU_ALPHA * SELU_SCALE))
 
 
 def _sigmoid(x):
@@ -125,14 +125,25 @@ def mish(x: Tensor) -> Tensor:
     return where(x < 0.0, below, x * (large / (large + e * e * 2.0)))
 
 
-@op(**NN, dtype="float", tol=2, reference=lambda x: np.clip(x / 6 + 0.5, 0, 1), scale=lambda x: (np.abs(x) < 4) * 1.0)
+@op(
+    **NN,
+    dtype="float",
+    tol=2,
+    reference=lambda x: np.clip(x / 6 + 0.5, 0, 1),
+    scale=lambda x: (np.abs(x) < 4) * 1.0,
+)
 def hardsigmoid(x: Tensor) -> Tensor:
     """x / 6 + 1/2, within [0, 1]."""
     return clip((x + 3.0) / 6.0, 0.0, 1.0)
 
 
-@op(**NN, dtype="float", tol=3, reference=lambda x: np.where(x <= -3, -0.0, x * np.clip(x / 6 + 0.5, 0, 1)),
-    scale=lambda x: (np.abs(x) < 4) * 1.0)  # fmt: skip
+@op(
+    **NN,
+    dtype="float",
+    tol=3,
+    reference=lambda x: np.where(x <= -3, -0.0, x * np.clip(x / 6 + 0.5, 0, 1)),
+    scale=lambda x: (np.abs(x) < 4) * 1.0,
+)
 def hardswish(x: Tensor) -> Tensor:
     """x * hardsigmoid(x); 0 from -3 downwards."""
     return maximum(x, -3.0) * clip((x + 3.0) / 6.0, 0.0, 1.0)

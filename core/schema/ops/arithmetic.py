@@ -50,8 +50,8 @@ def abs_(x: Tensor, /) -> Tensor:
 def sign(x: Tensor, /) -> Tensor:
     """-1, 0 or 1; NaN at NaN."""
     if x.dtype.kind == "u":
-        return as_number(0 < x, x)
-    s = as_number(0 < x, x) - as_number(x < 0, x)
+        return as_number(x > 0, x)
+    s = as_number(x > 0, x) - as_number(x < 0, x)
     return where(x == x, s, x) if x.dtype.kind == "f" else s
 
 
@@ -127,7 +127,10 @@ def _nextafter(x1, x2, like):
 
 
 def _ordered_step(a, b):
-    order = [np.where(v < 0, -(v & 0x7FFF), v) for v in ((w.view(np.int32) >> 16).astype(np.int16).astype(int) for w in (a, b))]
+    order = [
+        np.where(v < 0, -(v & 0x7FFF), v)
+        for v in ((w.view(np.int32) >> 16).astype(np.int16).astype(int) for w in (a, b))
+    ]
     step = order[0] + np.sign(order[1] - order[0])
     word = np.where(step < 0, -step | 0x8000, np.where((step == 0) & np.signbit(a), 0x8000, step))
     out = (word.astype(np.uint32) << 16).view(np.float32)

@@ -9,7 +9,8 @@ from .. import dtypes as dt
 from ..declare import DType, Index, Ints, Scalar, Tensor, Unsupported, op
 from ..lazy_numpy import np
 from ..samples import CASE, Sample, draw, indices, sample
-from .primitives import add, astype, equal, expand_dims, full, iota, multiply, reshape, set_slice
+from .primitives import add, astype, equal, full, iota, multiply
+from .views import expand_dims, reshape, set_slice
 
 
 def _shape_samples() -> Iterator[Sample]:
@@ -20,7 +21,7 @@ def _shape_samples() -> Iterator[Sample]:
     yield sample("overflow", (2**40, 2**40), error=ValueError)
 
 
-CREATION = dict(dtype="given", half="native")
+CREATION = {"dtype": "given", "half": "native"}
 
 
 @op(shape="from_shape", samples=_shape_samples, reference=lambda shape, dtype: np.zeros(shape), **CREATION)
@@ -66,10 +67,21 @@ def _compute_dtype(d: DType) -> DType:
     return dt.uint64 if d is dt.uint64 else dt.int64
 
 
-@op(shape="arange", dtype="given", half="native", dtypes=dt.REAL, tol=2, samples=_arange_samples, reference=_arange,
-    scale=lambda start, stop, step, dtype: abs(start) + abs(stop or 0))  # fmt: skip
+@op(
+    shape="arange",
+    dtype="given",
+    half="native",
+    dtypes=dt.REAL,
+    tol=2,
+    samples=_arange_samples,
+    reference=_arange,
+    scale=lambda start, stop, step, dtype: abs(start) + abs(stop or 0),
+)
 def arange(start: Scalar, /, stop: Scalar | None = None, step: Scalar = 1, *, dtype: DType | None = None) -> Tensor:
-    """start, start + step, ... before stop; arange(stop) counts from 0. int64 or float32 unless dtype says otherwise."""
+    """start, start + step, ... before stop; arange(stop) counts from 0.
+
+    int64 or float32 unless dtype says otherwise.
+    """
     if stop is None:
         start, stop = 0, start
     d = dtype or default_dtype(start, stop, step)
@@ -98,10 +110,19 @@ def _linspace_samples() -> Iterator[Sample]:
     yield sample("negative", 0.0, 1.0, -1, error=ValueError)
 
 
-@op(shape="linspace", dtype="given", half="native", dtypes=dt.FLOATS, tol=2, samples=_linspace_samples,
+@op(
+    shape="linspace",
+    dtype="given",
+    half="native",
+    dtypes=dt.FLOATS,
+    tol=2,
+    samples=_linspace_samples,
     reference=lambda start, stop, num, dtype, endpoint: np.linspace(start, stop, num, endpoint=endpoint),
-    scale=lambda start, stop, num, dtype, endpoint: max(abs(start), abs(stop)))  # fmt: skip
-def linspace(start: float, stop: float, /, num: int, *, dtype: DType | None = None, endpoint: bool = True) -> Tensor:
+    scale=lambda start, stop, num, dtype, endpoint: max(abs(start), abs(stop)),
+)
+def linspace(
+    start: float, stop: float, /, num: int, *, dtype: DType | None = None, endpoint: bool = True
+) -> Tensor:
     """num numbers from start to stop, evenly; the last one is stop itself, or the one before it."""
     d = dtype or dt.float32
     if d.kind != "f":
@@ -129,7 +150,12 @@ def _eye_samples() -> Iterator[Sample]:
     yield sample("default", 3)
 
 
-@op(shape="eye", samples=_eye_samples, reference=lambda n_rows, n_cols, k, dtype: np.eye(n_rows, n_cols, k), **CREATION)
+@op(
+    shape="eye",
+    samples=_eye_samples,
+    reference=lambda n_rows, n_cols, k, dtype: np.eye(n_rows, n_cols, k),
+    **CREATION,
+)
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType | None = None) -> Tensor:
     """1 on the k-th diagonal, 0 elsewhere; float32 unless dtype says otherwise."""
     row = reshape(iota(n_rows, dt.int64), (n_rows, 1))
@@ -144,8 +170,18 @@ def _one_hot_samples() -> Iterator[Sample]:
     yield sample("no_classes", draw(3, dtype=dt.int64), 0, error=ValueError)
 
 
-@op(shape="one_hot", dtype="index", half="native", space="nn", dtypes=dt.NOT_COMPLEX, samples=_one_hot_samples,
-    reference=lambda x, num_classes, dtype: np.expand_dims(x, -1) == np.arange(num_classes))  # fmt: skip
+@op(
+    shape="one_hot",
+    dtype="index",
+    half="native",
+    space="nn",
+    dtypes=dt.NOT_COMPLEX,
+    samples=_one_hot_samples,
+    reference=lambda x, num_classes, dtype: np.expand_dims(x, -1) == np.arange(num_classes),
+)
 def one_hot(x: Index, num_classes: int, *, dtype: DType | None = None) -> Tensor:
-    """1 at place x of a new last axis, 0 elsewhere and for an x outside of it; int64 unless dtype says otherwise."""
+    """1 at place x of a new last axis, 0 elsewhere.
+
+    An x outside of it gives zeros. int64 unless dtype says otherwise.
+    """
     return astype(equal(expand_dims(x, axis=x.ndim), iota(num_classes, dt.int64)), dtype or dt.int64)

@@ -14,7 +14,6 @@ from ._float import (
     LN2,
     LOG2E,
     NAN,
-    bits,
     const,
     fit,
     flipped,
@@ -28,7 +27,7 @@ from ._float import (
 )
 from .arithmetic import clip
 from .logic import isfinite, isnan, logical_not, signbit
-from .primitives import astype, divide, exp, floor, full, log, maximum, minimum, sqrt, where
+from .primitives import astype, exp, floor, full, log, maximum, minimum, sqrt, where
 
 
 @op(shape="same", dtype="float", tier="extended", tol=4, reference=np.expm1)
@@ -61,7 +60,7 @@ def exp2(x: Tensor, /) -> Tensor:
 def log2(x: Tensor, /) -> Tensor:
     """The logarithm to base 2, exact at powers of 2."""
     m, e = split_exponent(x)
-    return where((0.0 < x) & (x < INF), astype(e, x.dtype) + log(m) * LOG2E, log(x))
+    return where((x > 0.0) & (x < INF), astype(e, x.dtype) + log(m) * LOG2E, log(x))
 
 
 @op(shape="same", dtype="float", tol=4, reference=np.log10)
@@ -70,15 +69,14 @@ def log10(x: Tensor, /) -> Tensor:
     return log(x) * (1 / math.log(10))
 
 
-@op(shape="broadcast", dtype="float", tol=8, reference=np.logaddexp,
-    scale=lambda x1, x2: np.maximum(x1, x2))  # fmt: skip
+@op(shape="broadcast", dtype="float", tol=8, reference=np.logaddexp, scale=lambda x1, x2: np.maximum(x1, x2))
 def logaddexp(x1: Tensor, x2: Tensor, /) -> Tensor:
     """log(exp(x1) + exp(x2)) without overflow; accurate to the larger of the result and the operands."""
     m, n = maximum(x1, x2), minimum(x1, x2)
     d = n - m
     t = d - n
     e = (n - (d - t)) - (m + t)  # the rounding error of d
-    r = m + log1p(exp(d) * (1.0 + where(-INF < d, e, 0.0)))
+    r = m + log1p(exp(d) * (1.0 + where(d > -INF, e, 0.0)))
     return where(x1 == x2, x1 + LN2, r)
 
 
@@ -193,8 +191,15 @@ def _pow_samples() -> Iterator[Sample]:
     yield sample("mismatch", draw(2, 3), draw(4), error=ValueError)
 
 
-@op(shape="broadcast", dtype="promote", tier="extended", tol=8, reference=np.power, samples=_pow_samples,
-    domain=((-12, 12), (0, 6)))  # fmt: skip
+@op(
+    shape="broadcast",
+    dtype="promote",
+    tier="extended",
+    tol=8,
+    reference=np.power,
+    samples=_pow_samples,
+    domain=((-12, 12), (0, 6)),
+)
 def pow_(x1: Tensor, x2: Tensor, /) -> Tensor:
     """x1 to the power of x2; special cases as in C99. Integers wrap; their exponents are not negative."""
     if x1.dtype.kind in "iu":

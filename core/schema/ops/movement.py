@@ -10,22 +10,10 @@ from ..declare import Index, Ints, Scalar, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, given, indices, sample
 from .logic import less_equal
-from .primitives import (
-    ANY,
-    as_axes,
-    broadcast_to,
-    copy,
-    expand_dims,
-    full,
-    iota,
-    reshape,
-    set_slice,
-    subtract,
-    take,
-    where,
-)
+from .primitives import ANY, as_axes, copy, full, iota, subtract, take, where
+from .views import broadcast_to, expand_dims, moveaxis, reshape, set_slice
 
-MOVES = dict(half="native", dtypes=ANY)
+MOVES = {"half": "native", "dtypes": ANY}
 
 
 def _concat_samples() -> Iterator[Sample]:
@@ -40,8 +28,13 @@ def _concat_samples() -> Iterator[Sample]:
     yield sample("nothing", [], error=ValueError)
 
 
-@op(shape="concat", dtype="promote", reference=lambda arrays, axis: np.concatenate(arrays, axis),
-    samples=_concat_samples, **MOVES)  # fmt: skip
+@op(
+    shape="concat",
+    dtype="promote",
+    reference=lambda arrays, axis: np.concatenate(arrays, axis),
+    samples=_concat_samples,
+    **MOVES,
+)
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     """The arrays one after the other along axis; axis=None flattens them first."""
     if axis is None:
@@ -66,38 +59,16 @@ def _stack_samples() -> Iterator[Sample]:
     yield sample("mismatch", [draw(3), draw(4)], error=ValueError)
 
 
-@op(shape="stack", dtype="promote", reference=lambda arrays, axis: np.stack(arrays, axis), samples=_stack_samples,
-    **MOVES)  # fmt: skip
+@op(
+    shape="stack",
+    dtype="promote",
+    reference=lambda arrays, axis: np.stack(arrays, axis),
+    samples=_stack_samples,
+    **MOVES,
+)
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """The arrays, all of one shape, along a new axis."""
     return concat([expand_dims(a, axis=axis) for a in arrays], axis=axis)
-
-
-# ---- order of axes -----------------------------------------------------------------------------------------------
-
-
-def _moveaxis_samples() -> Iterator[Sample]:
-    yield sample("first_last", draw(2, 3, 4), 0, -1)
-    yield sample("two", draw(2, 3, 4), (0, 1), (-1, 0))
-    yield sample("uneven", draw(2, 3), (0, 1), (0,), error=ValueError)
-
-
-@op(shape="moveaxis", dtype="same", view=True, samples=_moveaxis_samples,
-    reference=lambda x, source, destination: np.moveaxis(x, source, destination), **MOVES)  # fmt: skip
-def moveaxis(x: Tensor, source: Ints, destination: Ints, /) -> Tensor:
-    """x with the axes source at the places destination, the others in their order."""
-
-
-def _matrix_samples() -> Iterator[Sample]:
-    yield sample("matrix", draw(3, 4))
-    yield sample("batch", draw(2, 3, 4))
-    yield sample("vector", draw(3), error=ValueError)
-
-
-@op(shape="matrix_transpose", dtype="same", view=True, samples=_matrix_samples,
-    reference=lambda x: np.swapaxes(x, -1, -2), **MOVES)  # fmt: skip
-def matrix_transpose(x: Tensor, /) -> Tensor:
-    """The last two axes swapped."""
 
 
 # ---- repeating ---------------------------------------------------------------------------------------------------
@@ -110,8 +81,13 @@ def _repeat_samples() -> Iterator[Sample]:
     yield sample("negative", draw(2), -1, error=ValueError)
 
 
-@op(shape="repeat", dtype="same", samples=_repeat_samples,
-    reference=lambda x, repeats, axis: np.repeat(x, repeats, axis), **MOVES)  # fmt: skip
+@op(
+    shape="repeat",
+    dtype="same",
+    samples=_repeat_samples,
+    reference=lambda x, repeats, axis: np.repeat(x, repeats, axis),
+    **MOVES,
+)
 def repeat(x: Tensor, repeats: int, /, *, axis: int | None = None) -> Tensor:
     """Every element repeats times in a row, along axis or of the flattened x."""
     if axis is None:
@@ -130,7 +106,13 @@ def _tile_samples() -> Iterator[Sample]:
     yield sample("zero", draw(2, 3), (0, 1))
 
 
-@op(shape="tile", dtype="same", samples=_tile_samples, reference=lambda x, repetitions: np.tile(x, repetitions), **MOVES)
+@op(
+    shape="tile",
+    dtype="same",
+    samples=_tile_samples,
+    reference=lambda x, repetitions: np.tile(x, repetitions),
+    **MOVES,
+)
 def tile(x: Tensor, repetitions: Ints, /) -> Tensor:
     """x repetitions times along each axis, the last ones where they are fewer."""
     n = len(repetitions)
@@ -180,10 +162,18 @@ def _rolled(x: Tensor, shift: int, axis: int) -> Tensor:
     return concat([x[(*head, slice(cut, None))], x[(*head, slice(0, cut))]], axis=axis)
 
 
-@op(shape="roll", dtype="same", samples=_roll_samples,
-    reference=lambda x, shift, axis: np.roll(x, shift, as_axes(axis)), **MOVES)  # fmt: skip
+@op(
+    shape="roll",
+    dtype="same",
+    samples=_roll_samples,
+    reference=lambda x, shift, axis: np.roll(x, shift, as_axes(axis)),
+    **MOVES,
+)
 def roll(x: Tensor, /, shift: Ints, *, axis: Ints | None = None) -> Tensor:
-    """x moved shift places along axis, what leaves at one end coming in at the other; no axis: of the flattened x."""
+    """x moved shift places along axis, what leaves at one end coming in at the other.
+
+    Without axis, the flattened x.
+    """
     out, shape = x, x.shape
     if axis is None:
         return reshape(_rolled(reshape(x, -1), shift[0], 0), shape)
@@ -249,7 +239,11 @@ def pad(x: Tensor, pad_width: Ints, *, constant_values: Scalar = 0) -> Tensor:
 
 
 def _take_along(x, indices, axis):
-    shape = list(np.broadcast_shapes(*(tuple(1 if i == axis % x.ndim else n for i, n in enumerate(a.shape)) for a in (x, indices))))
+    shape = list(
+        np.broadcast_shapes(
+            *(tuple(1 if i == axis % x.ndim else n for i, n in enumerate(a.shape)) for a in (x, indices))
+        )
+    )
     full_shape = lambda n: tuple(n if i == axis % x.ndim else m for i, m in enumerate(shape))  # noqa: E731
     x = np.broadcast_to(x, full_shape(x.shape[axis]))
     return np.take_along_axis(x, np.broadcast_to(indices, full_shape(indices.shape[axis])), axis)
@@ -264,7 +258,14 @@ def _take_along_samples() -> Iterator[Sample]:
     yield sample("ranks", draw(2, 3), indices(2, size=3), error=ValueError)
 
 
-@op(shape="take_along_axis", dtype="same", tier="extended", samples=_take_along_samples, reference=_take_along, **MOVES)
+@op(
+    shape="take_along_axis",
+    dtype="same",
+    tier="extended",
+    samples=_take_along_samples,
+    reference=_take_along,
+    **MOVES,
+)
 def take_along_axis(x: Tensor, indices: Index, /, *, axis: int = -1) -> Tensor:
     """out[..., i, ...] = x[..., indices[..., i, ...], ...] along axis; a negative index counts from the end.
 
@@ -302,10 +303,17 @@ def _diff_samples() -> Iterator[Sample]:
     yield sample("zero_times", draw(3), n=0)
 
 
-@op(shape="diff", dtype="promote", tol=1, samples=_diff_samples, reference=_diff,
-    scale=lambda x, prepend, append, axis, n: 4.0 * 2**n if n > 1 else 0.0)  # fmt: skip
-def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
-         append: Tensor | None = None) -> Tensor:  # fmt: skip
+@op(
+    shape="diff",
+    dtype="promote",
+    tol=1,
+    samples=_diff_samples,
+    reference=_diff,
+    scale=lambda x, prepend, append, axis, n: 4.0 * 2**n if n > 1 else 0.0,
+)
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
     """The differences of neighbours along axis, n times over; prepend and append are joined to x first."""
     one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     parts = [broadcast_to(p, one) if p.ndim == 0 else p for p in (prepend, x, append) if p is not None]

@@ -11,28 +11,12 @@ from ..lazy_numpy import np
 from ..samples import Sample, draw, given, indices, mask, sample
 from ._float import INF
 from .logic import less_equal, not_equal
-from .movement import matrix_transpose, take_along_axis
-from .primitives import (
-    add,
-    astype,
-    dot_slack,
-    exp,
-    expand_dims,
-    iota,
-    log,
-    matmul,
-    multiply,
-    reshape,
-    sqrt,
-    squeeze,
-    subtract,
-    sum_,
-    take,
-    where,
-)
+from .movement import take_along_axis
+from .primitives import add, astype, dot_slack, exp, iota, log, matmul, multiply, sqrt, sum_, take, where
 from .reduction import count_nonzero, finite_max, mean
+from .views import expand_dims, matrix_transpose, reshape, squeeze
 
-NN = dict(space="nn")
+NN = {"space": "nn"}
 
 
 # ---- linear ------------------------------------------------------------------------------------------------------
@@ -57,8 +41,16 @@ def _linear_scale(x, weight, bias):
     return _linear(np.abs(x), np.abs(weight), None if bias is None else np.abs(bias)) * dot_slack(x.shape[-1])
 
 
-@op(shape="linear", dtype="promote", tier="extended", tol=2, reference=_linear, scale=_linear_scale,
-    samples=_linear_samples, **NN)  # fmt: skip
+@op(
+    shape="linear",
+    dtype="promote",
+    tier="extended",
+    tol=2,
+    reference=_linear,
+    scale=_linear_scale,
+    samples=_linear_samples,
+    **NN,
+)
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias, of a weight (out, in)."""
     y = matmul(x, matrix_transpose(weight))
@@ -70,8 +62,15 @@ def _embedding_samples() -> Iterator[Sample]:
     yield sample("beyond", given([30], dtype=dt.int64), draw(30, 8), error=IndexError)
 
 
-@op(shape="embedding", dtype="same", half="native", dtypes=dt.REAL, samples=_embedding_samples,
-    reference=lambda x, weight: weight[x], **NN)  # fmt: skip
+@op(
+    shape="embedding",
+    dtype="same",
+    half="native",
+    dtypes=dt.REAL,
+    samples=_embedding_samples,
+    reference=lambda x, weight: weight[x],
+    **NN,
+)
 def embedding(x: Index, weight: Tensor) -> Tensor:
     """The rows of weight that x names."""
     return take(weight, x, axis=0)
@@ -110,16 +109,32 @@ def _axis_samples() -> Iterator[Sample]:
     yield sample("bad_axis", draw(3), axis=1, error=ValueError)
 
 
-@op(shape="along_axis", dtype="float", tier="extended", tol=3, reference=_softmax, samples=_axis_samples,
-    scale=lambda x, axis: _largest(_softmax(x, axis), axis), **NN)  # fmt: skip
+@op(
+    shape="along_axis",
+    dtype="float",
+    tier="extended",
+    tol=3,
+    reference=_softmax,
+    samples=_axis_samples,
+    scale=lambda x, axis: _largest(_softmax(x, axis), axis),
+    **NN,
+)
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along axis, without overflow; NaN where all is -inf. Accurate to the largest result."""
     e = exp(x - finite_max(x, (axis,))) if x.shape[axis] else x
     return e / sum_(e, axis=(axis,), keepdims=True)
 
 
-@op(shape="along_axis", dtype="float", tier="extended", tol=4, reference=_log_softmax, samples=_axis_samples,
-    scale=lambda x, axis: np.maximum(_largest(_log_softmax(x, axis), axis), 1), **NN)  # fmt: skip
+@op(
+    shape="along_axis",
+    dtype="float",
+    tier="extended",
+    tol=4,
+    reference=_log_softmax,
+    samples=_axis_samples,
+    scale=lambda x, axis: np.maximum(_largest(_log_softmax(x, axis), axis), 1),
+    **NN,
+)
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """log(softmax(x)), without overflow or underflow; accurate to the largest result."""
     d = x - finite_max(x, (axis,)) if x.shape[axis] else x
@@ -170,10 +185,19 @@ def _layer_norm_samples() -> Iterator[Sample]:
     yield sample("constant", draw(3, 9, low=2, high=2), 9)
 
 
-@op(shape="layer_norm", dtype="float", tier="extended", tol=4, reference=_layer_norm, scale=_layer_norm_scale,
-    samples=_layer_norm_samples, **NN)  # fmt: skip
-def layer_norm(x: Tensor, normalized_shape: Ints, weight: Tensor | None = None, bias: Tensor | None = None,
-               eps: float = 1e-5) -> Tensor:  # fmt: skip
+@op(
+    shape="layer_norm",
+    dtype="float",
+    tier="extended",
+    tol=4,
+    reference=_layer_norm,
+    scale=_layer_norm_scale,
+    samples=_layer_norm_samples,
+    **NN,
+)
+def layer_norm(
+    x: Tensor, normalized_shape: Ints, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     """x with mean 0 and variance 1 over its last axes, which are normalized_shape, times weight plus bias."""
     axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
     d = x - mean(x, axis=axes, keepdims=True)
@@ -190,7 +214,10 @@ def _rms_norm(x, weight, normalized_shape, eps, like):
 
 @op(shape="layer_norm", dtype="float", tier="extended", tol=4, reference=_rms_norm, samples=_norm_samples, **NN)
 def rms_norm(x: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """x divided by the root of its mean square over the last axes, times weight; eps is that of the dtype by default."""
+    """x divided by the root of its mean square over the last axes, times weight.
+
+    eps is that of the dtype by default.
+    """
     axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
     y = x / sqrt(mean(x * x, axis=axes, keepdims=True) + eps)
     return y if weight is None else multiply(y, weight)
@@ -218,10 +245,24 @@ def _batch_norm_samples() -> Iterator[Sample]:
     yield sample("mismatch", draw(3, 4), *channels, error=ValueError)
 
 
-@op(shape="batch_norm", dtype="float", tol=4, reference=_batch_norm, scale=_batch_norm_scale,
-    samples=_batch_norm_samples, **NN)  # fmt: skip
-def batch_norm(x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None,
-               bias: Tensor | None = None, *, eps: float = 1e-5) -> Tensor:  # fmt: skip
+@op(
+    shape="batch_norm",
+    dtype="float",
+    tol=4,
+    reference=_batch_norm,
+    scale=_batch_norm_scale,
+    samples=_batch_norm_samples,
+    **NN,
+)
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    eps: float = 1e-5,
+) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias, each of these a vector over the channels, axis 1."""
 
     def per_channel(v: Tensor) -> Tensor:
@@ -238,7 +279,9 @@ def batch_norm(x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Ten
 def _scores(query, key, attn_mask, is_causal, scale):
     """The scores, -inf where they are masked, and grouped keys made as many as the query's heads."""
     size = query.shape[-1]
-    s = np.matmul(query, np.swapaxes(_heads(key, query), -1, -2)) * (1 / math.sqrt(size) if scale is None else scale)
+    s = np.matmul(query, np.swapaxes(_heads(key, query), -1, -2)) * (
+        1 / math.sqrt(size) if scale is None else scale
+    )
     if is_causal:
         s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
     if attn_mask is not None:
@@ -281,7 +324,9 @@ def _attention_samples() -> Iterator[Sample]:
     yield sample("masked_row", *heads, given([False], 1, 1, dtype=dt.bool_))
     yield sample("scale", *heads, scale=0.5)
     yield sample("grouped", draw(2, 4, 9, 16), draw(2, 2, 11, 16), draw(2, 2, 11, 16), enable_gqa=True)
-    yield sample("grouped_causal", draw(1, 6, 5, 8), draw(1, 2, 5, 8), draw(1, 2, 5, 8), is_causal=True, enable_gqa=True)
+    yield sample(
+        "grouped_causal", draw(1, 6, 5, 8), draw(1, 2, 5, 8), draw(1, 2, 5, 8), is_causal=True, enable_gqa=True
+    )
     yield sample("plain", draw(9, 16), draw(11, 16), draw(11, 24))
     yield sample("mismatch", draw(9, 16), draw(11, 8), draw(11, 8), error=ValueError)
 
@@ -300,11 +345,26 @@ def _head_product(x: Tensor, kv: Tensor) -> Tensor:
     return reshape(y, (*y.shape[:-4], x.shape[-3], *y.shape[-2:]))
 
 
-@op(shape="attention", dtype="float", tier="extended", tol=6, reference=_attention, scale=_attention_scale,
-    samples=_attention_samples, **NN)  # fmt: skip
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Raw | None = None, *,
-                                 is_causal: bool = False, scale: float | None = None,
-                                 enable_gqa: bool = False) -> Tensor:  # fmt: skip
+@op(
+    shape="attention",
+    dtype="float",
+    tier="extended",
+    tol=6,
+    reference=_attention,
+    scale=_attention_scale,
+    samples=_attention_samples,
+    **NN,
+)
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Raw | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.
 
     attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
@@ -361,10 +421,18 @@ def _cross_entropy_samples() -> Iterator[Sample]:
     yield sample("beyond", draw(2, 3), given([0, 3], dtype=dt.int64), error=IndexError)
 
 
-@op(shape="cross_entropy", dtype="float", tol=6, reference=_cross_entropy, scale=_cross_entropy_scale,
-    samples=_cross_entropy_samples, **NN)  # fmt: skip
-def cross_entropy(x: Tensor, target: Index, *, ignore_index: int = -100, reduction: str = "mean",
-                  label_smoothing: float = 0.0) -> Tensor:  # fmt: skip
+@op(
+    shape="cross_entropy",
+    dtype="float",
+    tol=6,
+    reference=_cross_entropy,
+    scale=_cross_entropy_scale,
+    samples=_cross_entropy_samples,
+    **NN,
+)
+def cross_entropy(
+    x: Tensor, target: Index, *, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0
+) -> Tensor:
     """The negative log-likelihood of the classes target under softmax(x), over axis 1 (axis 0 of a vector).
 
     Targets equal to ignore_index count for nothing. reduction: "none", "mean" or "sum".

@@ -1,4 +1,4 @@
-"""The primitives that every device has, and the views that the core serves: what bodies end in."""
+"""The primitives that every device has: what bodies end in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from .. import dtypes as dt
 from ..declare import DType, Index, Ints, Mask, Scalar, Tensor, op
 from ..lazy_numpy import np
-from ..samples import CASE, Sample, draw, given, indices, mask, sample
+from ..samples import CASE, Sample, draw, given, indices, sample
 
 EXACT, ROUNDED = 0.0, 0.501  # ROUNDED: correctly, up to the oracle's own rounding
 ANY = dt.NOT_COMPLEX
@@ -28,9 +28,9 @@ def copy(x: Tensor, /) -> Tensor:
 
 
 def _astype(x, dtype):
-    return x.astype(np.float64 if dtype.kind == "f" and x.dtype.kind != "f" else x.dtype) if dtype.kind == "f" else (
-        x != 0 if dtype.kind == "b" else np.trunc(x).astype(dtype.numpy)
-    )  # fmt: skip
+    if dtype.kind == "f":
+        return x if x.dtype.kind == "f" else x.astype(np.float64)
+    return x != 0 if dtype.kind == "b" else np.trunc(x).astype(dtype.numpy)
 
 
 def _astype_samples() -> Iterator[Sample]:
@@ -41,7 +41,9 @@ def _astype_samples() -> Iterator[Sample]:
     yield sample("empty", draw(0, 3), dt.int32)
 
 
-@op(shape="same", dtype="given", tier="must", half="native", reference=_astype, samples=_astype_samples, tol=ROUNDED)
+@op(
+    shape="same", dtype="given", tier="must", half="native", reference=_astype, samples=_astype_samples, tol=ROUNDED
+)
 def astype(x: Tensor, dtype: DType, /) -> Tensor:
     """x converted to dtype: floats lose their fraction on the way to integers, and are True where not 0.
 
@@ -58,8 +60,14 @@ def _full_samples() -> Iterator[Sample]:
     yield sample("negative", (2, -1), 3, error=ValueError)
 
 
-@op(shape="from_shape", dtype="given", tier="must", half="native", samples=_full_samples,
-    reference=lambda shape, fill_value, dtype: np.full(shape, fill_value))  # fmt: skip
+@op(
+    shape="from_shape",
+    dtype="given",
+    tier="must",
+    half="native",
+    samples=_full_samples,
+    reference=lambda shape, fill_value, dtype: np.full(shape, fill_value),
+)
 def full(shape: Ints, fill_value: Scalar, *, dtype: DType | None = None) -> Tensor:
     """fill_value everywhere."""
 
@@ -70,8 +78,16 @@ def _iota_samples() -> Iterator[Sample]:
     yield sample("negative", -1, CASE, error=ValueError)
 
 
-@op(shape="iota", dtype="given", tier="must", half="native", private=True, dtypes=dt.REAL, samples=_iota_samples,
-    reference=lambda size, dtype: np.arange(size))  # fmt: skip
+@op(
+    shape="iota",
+    dtype="given",
+    tier="must",
+    half="native",
+    private=True,
+    dtypes=dt.REAL,
+    samples=_iota_samples,
+    reference=lambda size, dtype: np.arange(size),
+)
 def iota(size: int, dtype: DType) -> Tensor:
     """0, 1, ... size - 1."""
 
@@ -90,8 +106,15 @@ def _take_samples() -> Iterator[Sample]:
     yield sample("bad_axis", draw(5, 6), indices(2, size=5), axis=2, error=ValueError)
 
 
-@op(shape="take", dtype="same", tier="must", half="native", dtypes=ANY, samples=_take_samples,
-    reference=lambda x, indices, axis: np.take(x, indices, axis))  # fmt: skip
+@op(
+    shape="take",
+    dtype="same",
+    tier="must",
+    half="native",
+    dtypes=ANY,
+    samples=_take_samples,
+    reference=lambda x, indices, axis: np.take(x, indices, axis),
+)
 def take(x: Tensor, indices: Index, /, *, axis: int | None = None) -> Tensor:
     """The slices of x along axis that indices name; a negative index counts from the end.
 
@@ -101,7 +124,9 @@ def take(x: Tensor, indices: Index, /, *, axis: int | None = None) -> Tensor:
 
 def _scatter(x, indices, updates, axis):
     out = np.moveaxis(np.array(x), axis, 0)
-    out[indices] = np.moveaxis(np.broadcast_to(updates, x.shape[:axis] + indices.shape + x.shape[axis + 1 :]), axis, 0)
+    out[indices] = np.moveaxis(
+        np.broadcast_to(updates, x.shape[:axis] + indices.shape + x.shape[axis + 1 :]), axis, 0
+    )
     return np.moveaxis(out, 0, axis)
 
 
@@ -114,8 +139,16 @@ def _scatter_samples() -> Iterator[Sample]:
     yield sample("beyond", draw(5), given([5], dtype=dt.int64), draw(1), error=IndexError)
 
 
-@op(shape="scatter", dtype="promote", tier="must", half="native", private=True, dtypes=ANY, reference=_scatter,
-    samples=_scatter_samples)  # fmt: skip
+@op(
+    shape="scatter",
+    dtype="promote",
+    tier="must",
+    half="native",
+    private=True,
+    dtypes=ANY,
+    reference=_scatter,
+    samples=_scatter_samples,
+)
 def scatter(x: Tensor, indices: Index, updates: Tensor, *, axis: int = 0) -> Tensor:
     """x with the slices that indices (a vector) names replaced; of several writes to one place any may win."""
 
@@ -149,14 +182,14 @@ def divide(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def _quotient(x1, x2):
+    x1, x2 = np.asarray(x1), np.asarray(x2, None if np.ndim(x2) else np.asarray(x1).dtype)
     d = np.where(x2 == 0, x2.dtype.type(1), x2)
     q = x1 // d
     q = q + ((q * d != x1) & ((x1 < 0) != (d < 0))).astype(q.dtype)
     return np.where(x2 == 0, q.dtype.type(0), q)
 
 
-@op(shape="broadcast", dtype="integer", tier="must", private=True,
-    reference=lambda x1, x2: _quotient(np.asarray(x1), np.asarray(x2, None if np.ndim(x2) else np.asarray(x1).dtype)))  # fmt: skip
+@op(shape="broadcast", dtype="integer", tier="must", private=True, reference=_quotient)
 def quotient(x1: Tensor, x2: Tensor, /) -> Tensor:
     """x1 / x2 of integers, truncated; x / 0 is 0, and the least integer / -1 wraps to itself."""
 
@@ -270,9 +303,19 @@ def _sum_samples() -> Iterator[Sample]:
     yield sample("as_i32", draw(7, 6), dtype=dt.int32, axis=0, only=dt.BOOL + dt.INTEGERS)
 
 
-@op(shape="reduce", dtype="accum", tier="must", tol=2, samples=_sum_samples,
-    reference=lambda x, axis, dtype, keepdims: np.sum(accumulated(x, dtype), axis=as_axes(axis), keepdims=keepdims),
-    scale=lambda x, axis, dtype, keepdims: np.sum(np.abs(accumulated(x, dtype)), axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+def _sum(x, axis, dtype, keepdims):
+    return np.sum(accumulated(x, dtype), axis=as_axes(axis), keepdims=keepdims)
+
+
+@op(
+    shape="reduce",
+    dtype="accum",
+    tier="must",
+    tol=2,
+    samples=_sum_samples,
+    reference=_sum,
+    scale=lambda x, **how: _sum(np.abs(x), **how),
+)
 def sum_(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The sum over axis, or over all; float16 and bfloat16 add up in float32. 0 of nothing."""
 
@@ -283,8 +326,14 @@ def extremum_samples() -> Iterator[Sample]:
     yield sample("empty", draw(0, 3), axis=0, error=ValueError)
 
 
-@op(shape="reduce", dtype="same", tier="must", dtypes=ANY, samples=extremum_samples,
-    reference=lambda x, axis, keepdims: np.max(x, axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+@op(
+    shape="reduce",
+    dtype="same",
+    tier="must",
+    dtypes=ANY,
+    samples=extremum_samples,
+    reference=lambda x, axis, keepdims: np.max(x, axis=as_axes(axis), keepdims=keepdims),
+)
 def max_(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """The largest element over axis, NaN where there is one. Nothing to choose from is a ValueError."""
 
@@ -310,145 +359,17 @@ def dot_slack(terms: int) -> float:
     return max(1.0, math.sqrt(terms) / 4)
 
 
-@op(shape="matmul", dtype="promote", tier="must", tol=2, reference=np.matmul, samples=_matmul_samples,
-    scale=lambda x1, x2: np.matmul(np.abs(x1), np.abs(x2)) * dot_slack(x1.shape[-1]))  # fmt: skip
+@op(
+    shape="matmul",
+    dtype="promote",
+    tier="must",
+    tol=2,
+    reference=np.matmul,
+    samples=_matmul_samples,
+    scale=lambda x1, x2: np.matmul(np.abs(x1), np.abs(x2)) * dot_slack(x1.shape[-1]),
+)
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The matrix product over the last two axes; the axes before them broadcast, a vector is a row or a column.
 
     float16 and bfloat16 add up in float32; integers wrap.
     """
-
-
-# ---- views -------------------------------------------------------------------------------------------------------
-
-
-def _reshape_samples() -> Iterator[Sample]:
-    yield sample("merge", draw(3, 4, 5), (12, 5))
-    yield sample("split", draw(12, 5), (3, -1, 5))
-    yield sample("flat", draw(2, 3), -1)
-    yield sample("scalar", draw(1, 1), ())
-    yield sample("empty", draw(0, 4), (2, 0))
-    yield sample("too_many", draw(2, 3), (7,), error=ValueError)
-    yield sample("two_unknown", draw(2, 3), (-1, -1), error=ValueError)
-
-
-@op(shape="reshape", dtype="same", view=True, half="native", dtypes=ANY, samples=_reshape_samples,
-    reference=lambda x, shape: np.reshape(x, shape))  # fmt: skip
-def reshape(x: Tensor, /, shape: Ints) -> Tensor:
-    """The elements of x in row-major order, in another shape; copies where strides cannot say it."""
-
-
-def _permute_samples() -> Iterator[Sample]:
-    yield sample("reversed", draw(2, 3, 4), (2, 1, 0))
-    yield sample("cycle", draw(2, 3, 4), (1, 2, 0))
-    yield sample("negative", draw(2, 3), (-1, 0))
-    yield sample("short", draw(2, 3, 4), (0, 1), error=ValueError)
-    yield sample("twice", draw(2, 3), (0, 0), error=ValueError)
-
-
-@op(shape="permute_dims", dtype="same", view=True, half="native", dtypes=ANY, samples=_permute_samples,
-    reference=lambda x, axes: np.transpose(x, axes))  # fmt: skip
-def permute_dims(x: Tensor, /, axes: Ints) -> Tensor:
-    """x with axis i being its axis axes[i]."""
-
-
-def _expand_samples() -> Iterator[Sample]:
-    yield sample("front", draw(2, 3))
-    yield sample("back", draw(2, 3), axis=-1)
-    yield sample("several", draw(2, 3), axis=(0, 2))
-    yield sample("beyond", draw(2, 3), axis=3, error=ValueError)
-
-
-@op(shape="expand_dims", dtype="same", view=True, half="native", dtypes=ANY, samples=_expand_samples,
-    reference=lambda x, axis: np.expand_dims(x, as_axes(axis)))  # fmt: skip
-def expand_dims(x: Tensor, /, *, axis: Ints = 0) -> Tensor:
-    """x with new axes of size 1 at the places axis of the result."""
-
-
-def _squeeze_samples() -> Iterator[Sample]:
-    yield sample("one", draw(1, 3), 0)
-    yield sample("several", draw(1, 3, 1), (0, -1))
-    yield sample("not_one", draw(2, 3), 0, error=ValueError)
-
-
-@op(shape="squeeze", dtype="same", view=True, half="native", dtypes=ANY, samples=_squeeze_samples,
-    reference=lambda x, axis: np.squeeze(x, as_axes(axis)))  # fmt: skip
-def squeeze(x: Tensor, /, axis: Ints) -> Tensor:
-    """x without the axes axis, which have size 1."""
-
-
-def _broadcast_samples() -> Iterator[Sample]:
-    yield sample("rows", draw(3), (2, 3))
-    yield sample("columns", draw(3, 1), (3, 4))
-    yield sample("scalar", draw(), (2, 0))
-    yield sample("shrink", draw(2, 3), (3,), error=ValueError)
-
-
-@op(shape="broadcast_to", dtype="same", view=True, half="native", dtypes=ANY, samples=_broadcast_samples,
-    reference=lambda x, shape: np.broadcast_to(x, shape))  # fmt: skip
-def broadcast_to(x: Tensor, /, shape: Ints) -> Tensor:
-    """x repeated along axes of size 1 and new leading ones."""
-
-
-def region(start: Ints, stop: Ints, step: Ints) -> tuple:
-    """The index that slice and set_slice stand for."""
-    return tuple(map(slice, start, stop, step))
-
-
-def _slice_samples() -> Iterator[Sample]:
-    yield sample("part", draw(7, 8), (1, 2), (6, 8), (1, 1))
-    yield sample("steps", draw(7, 8), (0, 1), (7, 8), (3, 2))
-    yield sample("nothing", draw(7), (3,), (3,), (1,))
-    yield sample("beyond", draw(7), (0,), (8,), (1,), error=ValueError)
-    yield sample("backward", draw(7), (0,), (7,), (-1,), error=ValueError)
-
-
-@op(shape="slice", dtype="same", view=True, half="native", private=True, dtypes=ANY, samples=_slice_samples,
-    reference=lambda x, start, stop, step: x[region(start, stop, step)])  # fmt: skip
-def slice_(x: Tensor, start: Ints, stop: Ints, step: Ints) -> Tensor:
-    """x[start:stop:step] on every axis; 0 <= start <= stop <= size, step > 0."""
-
-
-def _set_slice(x, updates, start, stop, step):
-    out = np.array(x)
-    out[region(start, stop, step)] = updates
-    return out
-
-
-def _set_slice_samples() -> Iterator[Sample]:
-    yield sample("part", draw(7, 8), draw(5, 6), start=(1, 2), stop=(6, 8), step=(1, 1))
-    yield sample("steps", draw(7, 8), draw(3, 4), start=(0, 1), stop=(7, 8), step=(3, 2))
-    yield sample("broadcast", draw(7, 8), draw(), start=(2, 0), stop=(3, 8), step=(1, 1))
-    yield sample("mismatch", draw(7), draw(3), start=(0,), stop=(2,), step=(1,), error=ValueError)
-
-
-@op(shape="set_slice", dtype="promote", core=True, half="native", private=True, dtypes=ANY, reference=_set_slice,
-    samples=_set_slice_samples)  # fmt: skip
-def set_slice(x: Tensor, updates: Tensor, *, start: Ints, stop: Ints, step: Ints) -> Tensor:
-    """x with x[start:stop:step] replaced by updates, broadcast to it."""
-
-
-def _bitcast_samples() -> Iterator[Sample]:
-    for d, twin in dt.TWIN.items():
-        yield sample(f"{d.brief}_bits", draw(50, low=None), twin, only=(d,))
-        yield sample(f"{d.brief}_value", draw(50), d, only=(twin,))
-    yield sample("sizes", draw(5), dt.int16, only=(dt.float32,), error=ValueError)
-
-
-@op(shape="bitcast", dtype="given", view=True, half="native", private=True, dtypes=dt.REAL, samples=_bitcast_samples,
-    reference=lambda x, dtype, like: x.astype(like.numpy).view(dtype.numpy))  # fmt: skip
-def bitcast(x: Tensor, dtype: DType) -> Tensor:
-    """The bits of x, read as another dtype of the same size."""
-
-
-def _diagonal_samples() -> Iterator[Sample]:
-    for k in (0, 2, -1):
-        yield sample(f"offset{k}", draw(2, 4, 5), offset=k)
-    yield sample("outside", draw(3, 3), offset=3)
-    yield sample("vector", draw(3), error=ValueError)
-
-
-@op(shape="diagonal", dtype="same", view=True, half="native", space="linalg", dtypes=ANY, samples=_diagonal_samples,
-    reference=lambda x, offset: np.diagonal(x, offset, -2, -1))  # fmt: skip
-def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """The diagonal of the last two axes, offset columns to the right of the main one."""

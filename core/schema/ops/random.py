@@ -11,8 +11,9 @@ from ..lazy_numpy import np
 from ..samples import CASE, Sample, given, sample
 from ._float import PI, flipped
 from .movement import concat, stack
-from .primitives import astype, iota, log, multiply, permute_dims, reshape, sin, sqrt, take, where
+from .primitives import astype, iota, log, multiply, sin, sqrt, take, where
 from .trigonometry import cos
+from .views import permute_dims, reshape
 
 WORD = 0xFFFFFFFF
 MULTIPLIERS, WEYL = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
@@ -25,8 +26,12 @@ def philox_words(key, n):
     c = [counter & np.uint64(WORD), counter >> np.uint64(32), np.zeros_like(counter), np.zeros_like(counter)]
     for _ in range(10):
         p, q = c[0] * np.uint64(MULTIPLIERS[0]), c[2] * np.uint64(MULTIPLIERS[1])
-        c = [(q >> np.uint64(32)) ^ c[1] ^ np.uint64(seed[0]), q & np.uint64(WORD),
-             (p >> np.uint64(32)) ^ c[3] ^ np.uint64(seed[1]), p & np.uint64(WORD)]  # fmt: skip
+        c = [
+            (q >> np.uint64(32)) ^ c[1] ^ np.uint64(seed[0]),
+            q & np.uint64(WORD),
+            (p >> np.uint64(32)) ^ c[3] ^ np.uint64(seed[1]),
+            p & np.uint64(WORD),
+        ]
         seed = [(s + w) & WORD for s, w in zip(seed, WEYL, strict=True)]
     return np.stack(c, -1).reshape(-1)[:n].astype(np.uint32)
 
@@ -43,11 +48,16 @@ def _random_samples(*more) -> Iterator[Sample]:
     yield sample("empty", KEY, (0, 3), *more)
 
 
-RANDOM = dict(shape="from_shape", space="random", private=True, half="native")
+RANDOM = {"shape": "from_shape", "space": "random", "private": True, "half": "native"}
 
 
-@op(**RANDOM, dtype="bits", tier="extended", samples=_random_samples,
-    reference=lambda key, shape: philox_words(key, math.prod(shape)).reshape(shape))  # fmt: skip
+@op(
+    **RANDOM,
+    dtype="bits",
+    tier="extended",
+    samples=_random_samples,
+    reference=lambda key, shape: philox_words(key, math.prod(shape)).reshape(shape),
+)
 def random_bits(key: Raw, shape: Ints) -> Tensor:
     """32 random bits an element: word i % 4 of Philox4x32-10 at counter offset + i // 4.
 
@@ -109,8 +119,15 @@ def _normal_scale(key, shape, dtype):
     return np.repeat(np.sqrt(-2 * np.log(_pairs(key, n)[0])), 2)[:n].reshape(shape)
 
 
-@op(**RANDOM, dtype="given", dtypes=dt.FLOATS, tol=8, samples=lambda: _random_samples(CASE), reference=_normal,
-    scale=_normal_scale)  # fmt: skip
+@op(
+    **RANDOM,
+    dtype="given",
+    dtypes=dt.FLOATS,
+    tol=8,
+    samples=lambda: _random_samples(CASE),
+    reference=_normal,
+    scale=_normal_scale,
+)
 def normal(key: Raw, shape: Ints, dtype: DType) -> Tensor:
     """Normally, of mean 0 and variance 1: Box-Muller on pairs of words, 24 bits of each."""
     n = math.prod(shape)

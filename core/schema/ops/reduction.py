@@ -8,17 +8,15 @@ from collections.abc import Callable, Iterator
 from .. import dtypes as dt
 from ..declare import DType, Ints, Tensor, op
 from ..lazy_numpy import np
-from ..samples import Sample, draw, given, sample
-from ._float import INF, NAN, bits, magnitude, magnitude_bits
+from ..samples import Sample, draw, sample
+from ._float import INF, NAN
 from .arithmetic import negative
 from .logic import bitwise_invert, isinf, isnan, logical_not, truth
-from .movement import concat, moveaxis, take_along_axis
 from .primitives import (
     ANY,
     accumulated,
     as_axes,
     astype,
-    broadcast_to,
     copy,
     exp,
     extremum_samples,
@@ -27,14 +25,12 @@ from .primitives import (
     log,
     max_,
     multiply,
-    permute_dims,
     reduction_samples,
-    reshape,
-    set_slice,
     sqrt,
     sum_,
     where,
 )
+from .views import permute_dims, reshape, set_slice
 
 
 def count(x: Tensor, axis: tuple[int, ...]) -> int:
@@ -53,17 +49,27 @@ def _joined(x: Tensor, axis: tuple[int, ...]) -> Tensor:
     return reshape(x, (*x.shape[: len(kept)], math.prod(x.shape[len(kept) :])))
 
 
-@op(shape="reduce", dtype="same", tier="extended", dtypes=ANY, samples=extremum_samples,
-    reference=lambda x, axis, keepdims: np.min(x, axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+@op(
+    shape="reduce",
+    dtype="same",
+    tier="extended",
+    dtypes=ANY,
+    samples=extremum_samples,
+    reference=lambda x, axis, keepdims: np.min(x, axis=as_axes(axis), keepdims=keepdims),
+)
 def min_(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """The smallest element over axis, NaN where there is one. Nothing to choose from is a ValueError."""
     turned = negative if x.dtype.kind in "fc" else bitwise_invert
     return turned(max_(turned(x), axis=axis, keepdims=keepdims))
 
 
+def _prod(x, axis, dtype, keepdims):
+    return np.prod(accumulated(x, dtype), axis=as_axes(axis), keepdims=keepdims)
+
+
 def _prod_scale(x, axis, dtype, keepdims):
     """Every product rounds once."""
-    p = np.prod(accumulated(x, dtype), axis=as_axes(axis), keepdims=keepdims)
+    p = _prod(x, axis, dtype, keepdims)
     return np.abs(p) * max(1, x.size // max(1, np.size(p)) / 4)
 
 
@@ -77,8 +83,9 @@ def _prod_samples() -> Iterator[Sample]:
     yield sample("bad_axis", draw(3, 4), axis=2, error=ValueError)
 
 
-@op(shape="reduce", dtype="accum", tier="extended", tol=2, scale=_prod_scale, samples=_prod_samples,
-    reference=lambda x, axis, dtype, keepdims: np.prod(accumulated(x, dtype), axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+@op(
+    shape="reduce", dtype="accum", tier="extended", tol=2, scale=_prod_scale, samples=_prod_samples, reference=_prod
+)
 def prod(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The product over axis, or of all; 1 of nothing."""
     shape, x = reduced_shape(x, axis, keepdims), _joined(x, axis)
@@ -103,9 +110,15 @@ def _mean_samples() -> Iterator[Sample]:
     yield sample("empty", draw(0, 3), axis=0)
 
 
-@op(shape="reduce", dtype="float", tier="extended", tol=2, samples=_mean_samples,
+@op(
+    shape="reduce",
+    dtype="float",
+    tier="extended",
+    tol=2,
+    samples=_mean_samples,
     reference=lambda x, axis, keepdims: _mean(x, axis, keepdims),
-    scale=lambda x, axis, keepdims: _mean(np.abs(x), axis, keepdims))  # fmt: skip
+    scale=lambda x, axis, keepdims: _mean(np.abs(x), axis, keepdims),
+)
 def mean(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """The mean over axis, or of all; NaN of nothing."""
     return sum_(x, axis=axis, keepdims=keepdims) / float(count(x, axis) or NAN)
@@ -132,8 +145,13 @@ def var(x: Tensor, /, *, axis: Ints | None = None, correction: float = 0.0, keep
     return sum_(d * d, axis=axis, keepdims=keepdims) / (float(n) if n > 0 else NAN)
 
 
-@op(shape="reduce", dtype="float", tol=6, samples=_var_samples,
-    reference=lambda x, axis, correction, keepdims: np.sqrt(_var(x, axis, correction, keepdims)))  # fmt: skip
+@op(
+    shape="reduce",
+    dtype="float",
+    tol=6,
+    samples=_var_samples,
+    reference=lambda x, axis, correction, keepdims: np.sqrt(_var(x, axis, correction, keepdims)),
+)
 def std(x: Tensor, /, *, axis: Ints | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The square root of the variance."""
     return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
@@ -148,8 +166,14 @@ def _truth_samples() -> Iterator[Sample]:
     yield sample("rare", draw(200, 3, low=0, high=0.01), axis=1)
 
 
-@op(shape="reduce", dtype="predicate", tier="extended", dtypes=ANY, samples=_truth_samples,
-    reference=lambda x, axis, keepdims: np.any(x, axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+@op(
+    shape="reduce",
+    dtype="predicate",
+    tier="extended",
+    dtypes=ANY,
+    samples=_truth_samples,
+    reference=lambda x, axis, keepdims: np.any(x, axis=as_axes(axis), keepdims=keepdims),
+)
 def any_(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """Some element over axis is true (not 0); False of nothing."""
     if not count(x, axis):
@@ -157,15 +181,26 @@ def any_(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> T
     return max_(truth(x), axis=axis, keepdims=keepdims)
 
 
-@op(shape="reduce", dtype="predicate", tier="extended", dtypes=ANY, samples=_truth_samples,
-    reference=lambda x, axis, keepdims: np.all(x, axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+@op(
+    shape="reduce",
+    dtype="predicate",
+    tier="extended",
+    dtypes=ANY,
+    samples=_truth_samples,
+    reference=lambda x, axis, keepdims: np.all(x, axis=as_axes(axis), keepdims=keepdims),
+)
 def all_(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """Every element over axis is true (not 0); True of nothing."""
     return logical_not(any_(logical_not(x) if x.dtype.kind == "b" else x == 0, axis=axis, keepdims=keepdims))
 
 
-@op(shape="reduce", dtype="index", dtypes=ANY, samples=_truth_samples,
-    reference=lambda x, axis, keepdims: np.count_nonzero(x, axis=as_axes(axis), keepdims=keepdims))  # fmt: skip
+@op(
+    shape="reduce",
+    dtype="index",
+    dtypes=ANY,
+    samples=_truth_samples,
+    reference=lambda x, axis, keepdims: np.count_nonzero(x, axis=as_axes(axis), keepdims=keepdims),
+)
 def count_nonzero(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """How many elements over axis are not 0."""
     return sum_(astype(truth(x), dt.int64), axis=axis, keepdims=keepdims)
@@ -227,15 +262,25 @@ def _first_hit(x: Tensor, best: Callable[..., Tensor], axis: int | None, keepdim
     return reshape((n - 1) - max_(where(hit, down, -1), axis=(axis,)), shape)
 
 
-@op(shape="arg_reduce", dtype="index", tier="extended", samples=_arg_samples,
-    reference=lambda x, axis, keepdims: np.argmax(x, axis, keepdims=keepdims))  # fmt: skip
+@op(
+    shape="arg_reduce",
+    dtype="index",
+    tier="extended",
+    samples=_arg_samples,
+    reference=lambda x, axis, keepdims: np.argmax(x, axis, keepdims=keepdims),
+)
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Where along axis, or in all of x, the largest element is first; the first NaN where there is one."""
     return _first_hit(x, max_, axis, keepdims)
 
 
-@op(shape="arg_reduce", dtype="index", tier="extended", samples=_arg_samples,
-    reference=lambda x, axis, keepdims: np.argmin(x, axis, keepdims=keepdims))  # fmt: skip
+@op(
+    shape="arg_reduce",
+    dtype="index",
+    tier="extended",
+    samples=_arg_samples,
+    reference=lambda x, axis, keepdims: np.argmin(x, axis, keepdims=keepdims),
+)
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Where along axis, or in all of x, the smallest element is first; the first NaN where there is one."""
     return _first_hit(x, min_, axis, keepdims)
@@ -248,7 +293,9 @@ def _scanned(fn, x, axis, dtype, include_initial):
     x, axis = accumulated(x, dtype), 0 if axis is None else axis
     out = fn(x, axis=axis)
     if include_initial:
-        unit = np.full_like(np.take(x, [], axis=axis), 0, shape=(*out.shape[: axis % x.ndim], 1, *out.shape[axis % x.ndim + 1 :]))
+        unit = np.full_like(
+            np.take(x, [], axis=axis), 0, shape=(*out.shape[: axis % x.ndim], 1, *out.shape[axis % x.ndim + 1 :])
+        )
         out = np.concatenate([unit + (fn is np.cumprod), out], axis=axis)
     return out
 
@@ -288,10 +335,18 @@ def _scan_scale(x, axis, dtype, include_initial):
     return _scanned(np.cumsum, np.abs(x), axis, dtype, include_initial)
 
 
-@op(shape="scan", dtype="accum", tier="extended", tol=3, scale=_scan_scale, samples=_scan_samples,
-    reference=lambda x, **how: _scanned(np.cumsum, x, **how))  # fmt: skip
-def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None,
-                   include_initial: bool = False) -> Tensor:  # fmt: skip
+@op(
+    shape="scan",
+    dtype="accum",
+    tier="extended",
+    tol=3,
+    scale=_scan_scale,
+    samples=_scan_samples,
+    reference=lambda x, **how: _scanned(np.cumsum, x, **how),
+)
+def cumulative_sum(
+    x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None, include_initial: bool = False
+) -> Tensor:
     """The sums of the first 1, 2, ... elements along axis, after a 0 with include_initial."""
     return _scan(x, lambda a, b: a + b, 0, axis, include_initial)
 
@@ -302,137 +357,17 @@ def _cumprod_scale(x, axis, dtype, include_initial):
     return p * np.maximum(1, steps / 4)
 
 
-@op(shape="scan", dtype="accum", tier="extended", tol=3, scale=_cumprod_scale, samples=_scan_samples,
-    reference=lambda x, **how: _scanned(np.cumprod, x, **how))  # fmt: skip
-def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None,
-                    include_initial: bool = False) -> Tensor:  # fmt: skip
+@op(
+    shape="scan",
+    dtype="accum",
+    tier="extended",
+    tol=3,
+    scale=_cumprod_scale,
+    samples=_scan_samples,
+    reference=lambda x, **how: _scanned(np.cumprod, x, **how),
+)
+def cumulative_prod(
+    x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None, include_initial: bool = False
+) -> Tensor:
     """The products of the first 1, 2, ... elements along axis, after a 1 with include_initial."""
     return _scan(x, lambda a, b: a * b, 1, axis, include_initial)
-
-
-# ---- sorting -----------------------------------------------------------------------------------------------------
-
-
-def _argsort(x, axis, descending, stable):
-    order = np.unique(x, return_inverse=True, equal_nan=True)[1].reshape(x.shape).astype(np.int64)
-    if descending:
-        order = np.where(np.isnan(x), x.size, -order) if x.dtype.kind == "f" else -order
-    return np.argsort(order, axis=axis, kind="stable")
-
-
-def _sort_samples() -> Iterator[Sample]:
-    for n in (1, 2, 17, 100):
-        yield sample(f"{n}", draw(3, n))
-    yield sample("descending", draw(3, 33), descending=True)
-    yield sample("axis0", draw(20, 3), axis=0)
-    yield sample("ties", draw(4, 40, low=0, high=3, dtype=dt.int32), descending=True)
-    yield sample("any_value", draw(2, 100, low=None))
-    yield sample("any_value_down", draw(2, 100, low=None), descending=True)
-    yield sample("zeros", given([0.0, -0.0, 1.0, -0.0, 0.0, float("nan"), -1.0]), only=dt.FLOATS)
-    yield sample("empty", draw(3, 0))
-    yield sample("bad_axis", draw(3), axis=1, error=ValueError)
-
-
-def _order_key(x: Tensor, descending: bool) -> Tensor:
-    """Integers in the order of x: zeros are one, NaN is last."""
-    if x.dtype.kind != "f":
-        key = astype(x, dt.uint8) if x.dtype.kind == "b" else x
-        return bitwise_invert(key) if descending else key
-    b, most = bits(x + 0.0), magnitude_bits(x.dtype)
-    key = where(b < 0, b ^ most, b)
-    return where(x == x, bitwise_invert(key) if descending else key, most)
-
-
-def _pairs(x: Tensor, step: int) -> tuple[Tensor, Tensor]:
-    """Along the last axis, the elements and those `step` further, block by block."""
-    x = reshape(x, (*x.shape[:-1], x.shape[-1] // (2 * step), 2, step))
-    return x[..., 0:1, :], x[..., 1:2, :]
-
-
-def _exchange(key: Tensor, index: Tensor, block: int, step: int) -> tuple[Tensor, Tensor]:
-    """One round of the bitonic network: upwards in even blocks, downwards in odd ones."""
-    (ka, kb), (ia, ib) = _pairs(key, step), _pairs(index, step)
-    up = (iota(key.shape[-1] // (2 * step), dt.int32) * (2 * step) & block) == 0
-    swap = ((kb < ka) | ((kb == ka) & (ib < ia))) == reshape(up, (-1, 1, 1))
-    key = reshape(concat([where(swap, kb, ka), where(swap, ka, kb)], axis=-2), key.shape)
-    return key, reshape(concat([where(swap, ib, ia), where(swap, ia, ib)], axis=-2), index.shape)
-
-
-@op(shape="along_axis", dtype="index", tier="extended", dtypes=ANY, samples=_sort_samples, reference=_argsort)
-def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices that sort x along axis; NaN comes last, equal elements keep their order (in both directions)."""
-    n = x.shape[axis]
-    key = moveaxis(_order_key(x, descending), axis, x.ndim - 1)
-    size = 1 << max(0, n - 1).bit_length()
-    whole = (*key.shape[:-1], size)
-    if size > n:
-        padded = full(whole, int(key.dtype.max), dtype=key.dtype)
-        key = set_slice(padded, key, start=(0,) * key.ndim, stop=(*whole[:-1], n), step=(1,) * key.ndim)
-    index = broadcast_to(iota(size, dt.int32), whole)
-    block = 2
-    while block <= size:
-        step = block // 2
-        while step:
-            key, index = _exchange(key, index, block, step)
-            step //= 2
-        block *= 2
-    return moveaxis(astype(index[..., :n], dt.int64), x.ndim - 1, axis)
-
-
-@op(shape="along_axis", dtype="same", tier="extended", dtypes=ANY, samples=_sort_samples,
-    reference=lambda x, **how: np.take_along_axis(x, _argsort(x, **how), how["axis"]))  # fmt: skip
-def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """x sorted along axis; NaN comes last, equal elements (zeros of both signs) keep their order."""
-    return take_along_axis(x, argsort(x, axis=axis, descending=descending, stable=stable), axis=axis)
-
-
-# ---- norms -------------------------------------------------------------------------------------------------------
-
-
-def _vector_norm(x, axis, keepdims, ord):
-    a, axes = np.abs(x), as_axes(axis)
-    if ord == np.inf:
-        return np.max(a, axis=axes, keepdims=keepdims)
-    if ord == -np.inf:
-        return np.min(a, axis=axes, keepdims=keepdims)
-    if ord == 0:
-        return np.sum(a != 0, axis=axes, keepdims=keepdims) * 1.0
-    return np.sum(a**ord, axis=axes, keepdims=keepdims) ** (1 / ord)
-
-
-def _norm_samples() -> Iterator[Sample]:
-    for ord in (2.0, 1.0, 3.0, 0.0, INF, -INF):
-        yield sample(f"ord{ord:g}", draw(5, 40), axis=1, ord=ord)
-    yield sample("all", draw(3, 4, 5), keepdims=True)
-    yield sample("large", draw(4, 50, low=1e37, high=3e37), axis=1, only=(dt.float32, dt.float64))
-    yield sample("small", draw(4, 50, low=0, high=1e-37), axis=1, only=(dt.float32, dt.float64))
-    yield sample("zero", draw(4, 5, low=0, high=0), axis=1)
-
-
-def _power_of_two_near(m: Tensor) -> Tensor:
-    """Scales m, the largest of several magnitudes, to about 1 without rounding."""
-    d = m.dtype
-    single = d is not dt.float64
-    high, low = (2.0**40, 2.0**-50) if single else (2.0**300, 2.0**-450)
-    k = 2.0**-100 if single else 2.0**-600
-    one = full((), 1.0, dtype=d)
-    return where(m < low, 1 / k, where(high < m, k, one))
-
-
-@op(shape="reduce", dtype="float", space="linalg", tol=12, reference=_vector_norm, samples=_norm_samples)
-def vector_norm(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False, ord: float = 2.0) -> Tensor:
-    """The norm sum(abs(x)**ord)**(1/ord) over axis; the largest or smallest magnitude for infinite ord, the count for 0."""
-    a = magnitude(x)
-    if ord in (INF, -INF):
-        return (max_ if ord > 0 else min_)(a, axis=axis, keepdims=keepdims)
-    if ord == 0:
-        return astype(count_nonzero(x, axis=axis, keepdims=keepdims), x.dtype)
-    if ord == 1:
-        return sum_(a, axis=axis, keepdims=keepdims)
-    if ord != 2:
-        return sum_(a**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
-    if not count(x, axis):
-        return full(reduced_shape(x, axis, keepdims), 0.0, dtype=x.dtype)
-    k = _power_of_two_near(max_(a, axis=axis, keepdims=True))
-    scaled = a * k
-    return reshape(sqrt(sum_(scaled * scaled, axis=axis, keepdims=True)) / k, reduced_shape(x, axis, keepdims))

@@ -7,7 +7,7 @@ import math
 from .. import dtypes as dt
 from ..declare import Tensor, op
 from ..lazy_numpy import np
-from ._float import flipped, fit, magnitude, polynomial, split, with_sign
+from ._float import fit, flipped, magnitude, polynomial, split, with_sign
 from .primitives import exp, minimum, where
 
 # erf(x) / x - 1 of z = x * x, x <= 1
@@ -18,8 +18,10 @@ ERF_64 = (
     -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09, 5.957176147748911e-11,
 )  # fmt: skip
 # (1 + 2 u) exp(u**2) erfc(u) of q = (u - k) / (u + k), k = 2 for u <= 10.5 and k = 4 for u <= 27.5
-ERFCX = (1.2769784, -0.0927639974, -0.166031572, 0.164055654, -0.0542026209, -0.00806088706, 0.00862535418, 0.00131256796,
-         -0.0012223383, -0.000396104245)  # fmt: skip
+ERFCX = (
+    1.2769784, -0.0927639974, -0.166031572, 0.164055654, -0.0542026209, -0.00806088706, 0.00862535418, 0.00131256796,
+    -0.0012223383, -0.000396104245,
+)  # fmt: skip
 ERFCX_64 = (
     1.2329951186255526, -0.13962111684056286, 0.015379652102620996, 0.06809705425473468, -0.10103906603636773,
     0.0937328349968727, -0.06633036581115447, 0.03716751556148306, -0.016197734063710445, 0.005031969762284736,

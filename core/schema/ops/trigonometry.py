@@ -31,7 +31,14 @@ def _too_large(x, like):
     return np.abs(x) > (dt.float64 if like is dt.float64 else dt.float32).max / 2
 
 
-@op(shape="same", dtype="float", tier="extended", tol=6, reference=np.cos, scale=lambda x, like: _too_large(x, like) * 1.0)
+@op(
+    shape="same",
+    dtype="float",
+    tier="extended",
+    tol=6,
+    reference=np.cos,
+    scale=lambda x, like: _too_large(x, like) * 1.0,
+)
 def cos(x: Tensor, /) -> Tensor:
     """The cosine; from half the dtype's largest number on accurate to 1, not to the result."""
     big = x.dtype.max / 2 < magnitude(x)
@@ -40,7 +47,13 @@ def cos(x: Tensor, /) -> Tensor:
     return where(x == 0.0, 1.0, where(big, c * c * 2.0 - 1.0, c))
 
 
-@op(shape="same", dtype="float", tol=7, reference=np.tan, scale=lambda x, like: _too_large(x, like) * (1 + np.tan(x) ** 2))
+@op(
+    shape="same",
+    dtype="float",
+    tol=7,
+    reference=np.tan,
+    scale=lambda x, like: _too_large(x, like) * (1 + np.tan(x) ** 2),
+)
 def tan(x: Tensor, /) -> Tensor:
     """The tangent, keeping -0; accurate where cos is."""
     return where(x == 0.0, x, sin(x) / cos(x))
@@ -55,7 +68,7 @@ def _asin_small(t: Tensor) -> Tensor:
 def asin(x: Tensor, /) -> Tensor:
     """The inverse sine; NaN outside of [-1, 1]."""
     a = magnitude(x)
-    far = 0.5 < a
+    far = a > 0.5
     r = _asin_small(where(far, sqrt((1.0 - a) * 0.5), a))
     return with_sign(where(far, PI / 2 - r * 2.0, r), x)
 
@@ -64,14 +77,14 @@ def asin(x: Tensor, /) -> Tensor:
 def acos(x: Tensor, /) -> Tensor:
     """The inverse cosine; NaN outside of [-1, 1]."""
     a = magnitude(x)
-    far = 0.5 < a
+    far = a > 0.5
     r = _asin_small(where(far, sqrt((1.0 - a) * 0.5), x))
     return where(far, where(x < 0.0, PI - r * 2.0, r * 2.0), PI / 2 - r)
 
 
 def _atan_positive(a: Tensor) -> Tensor:
     """atan(a) as pi/4 + atan((a - 1) / (a + 1)) or pi/2 - atan(1 / a) beyond tan(pi/8) and tan(3 pi/8)."""
-    middle, high = 0.41421356 < a, 2.4142135 < a
+    middle, high = a > 0.41421356, a > 2.4142135
     t = where(high, -1.0, where(middle, a - 1.0, a)) / where(high, a, where(middle, a + 1.0, 1.0))
     z = t * t
     r = t + t * z * polynomial(z, fit(a.dtype, ATAN, ATAN_64))

@@ -6,12 +6,12 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 
-from .. import dtypes as dt
 from ..declare import Ints, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from .movement import pad
-from .primitives import add, divide, dot_slack, expand_dims, full, matmul, maximum, reshape, squeeze
+from .primitives import add, divide, dot_slack, full, matmul, maximum
+from .views import expand_dims, reshape, squeeze
 
 # ---- oracles -----------------------------------------------------------------------------------------------------
 
@@ -60,7 +60,10 @@ def _max_pool(x, kernel_size, stride, padding, dilation):
 
 def _avg_pool(x, kernel_size, stride, padding, count_include_pad):
     ones = np.full(x.shape, 1.0)
-    total, n = (np.sum(_windows(v, kernel_size, stride, padding, 1, f), _pool_axes(x)) for v, f in ((x, 0), (ones, int(count_include_pad))))
+    total, n = (
+        np.sum(_windows(v, kernel_size, stride, padding, 1, f), _pool_axes(x))
+        for v, f in ((x, 0), (ones, int(count_include_pad)))
+    )
     return total / n
 
 
@@ -102,12 +105,19 @@ def _conv_samples(n: int) -> Callable[[], Iterator[Sample]]:
     return samples
 
 
-CONV = dict(shape="conv", dtype="promote", space="nn", tol=3, reference=_conv, scale=_conv_scale)
+CONV = {"shape": "conv", "dtype": "promote", "space": "nn", "tol": 3, "reference": _conv, "scale": _conv_scale}
 
 
 @op(**CONV, tier="extended", samples=_conv_samples(2))
-def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints = 1, padding: Ints = 0,
-           dilation: Ints = 1, groups: int = 1) -> Tensor:  # fmt: skip
+def conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Tensor:
     """The cross-correlation of images x (N, C, H, W) with a weight (O, C / groups, kh, kw), plus bias (O,)."""
     n, o = x.shape[0], weight.shape[0]
     x, out = _padded(x, padding, 0), None
@@ -121,11 +131,25 @@ def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints =
 
 
 @op(**CONV, samples=_conv_samples(1))
-def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints = 1, padding: Ints = 0,
-           dilation: Ints = 1, groups: int = 1) -> Tensor:  # fmt: skip
+def conv1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Tensor:
     """The cross-correlation of signals x (N, C, L) with a weight (O, C / groups, k), plus bias (O,)."""
-    y = conv2d(expand_dims(x, axis=2), expand_dims(weight, axis=2), bias, stride=(1, *stride), padding=(0, *padding),
-               dilation=(1, *dilation), groups=groups)  # fmt: skip
+    y = conv2d(
+        expand_dims(x, axis=2),
+        expand_dims(weight, axis=2),
+        bias,
+        stride=(1, *stride),
+        padding=(0, *padding),
+        dilation=(1, *dilation),
+        groups=groups,
+    )
     return squeeze(y, (2,))
 
 
@@ -147,11 +171,13 @@ def _pool_samples(n: int, dilated: bool) -> Callable[[], Iterator[Sample]]:
     return samples
 
 
-MAX_POOL = dict(shape="pool", dtype="same", space="nn", reference=_max_pool)
+MAX_POOL = {"shape": "pool", "dtype": "same", "space": "nn", "reference": _max_pool}
 
 
 @op(**MAX_POOL, tier="extended", samples=_pool_samples(2, dilated=True))
-def max_pool2d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1) -> Tensor:
+def max_pool2d(
+    x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1
+) -> Tensor:
     """The largest of each window of x (N, C, H, W), NaN where there is one; padding never wins. stride is the
     kernel's size by default."""
     least = float("-inf") if x.dtype.kind == "f" else int(x.dtype.min)
@@ -162,14 +188,22 @@ def max_pool2d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding
 
 
 @op(**MAX_POOL, samples=_pool_samples(1, dilated=True))
-def max_pool1d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1) -> Tensor:
+def max_pool1d(
+    x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1
+) -> Tensor:
     """The largest of each window of x (N, C, L), NaN where there is one; padding never wins."""
     y = max_pool2d(expand_dims(x, axis=2), (1, *kernel_size), (1, *stride), (0, *padding), (1, *dilation))
     return squeeze(y, (2,))
 
 
-AVG_POOL = dict(shape="pool", dtype="float", space="nn", tol=2, reference=_avg_pool,
-                scale=lambda x, **how: _avg_pool(np.abs(x), **how))  # fmt: skip
+AVG_POOL = {
+    "shape": "pool",
+    "dtype": "float",
+    "space": "nn",
+    "tol": 2,
+    "reference": _avg_pool,
+    "scale": lambda x, **how: _avg_pool(np.abs(x), **how),
+}
 
 
 def _window_sum(x: Tensor, kernel: Ints, stride: Ints) -> Tensor:
@@ -180,8 +214,9 @@ def _window_sum(x: Tensor, kernel: Ints, stride: Ints) -> Tensor:
 
 
 @op(**AVG_POOL, tier="extended", samples=_pool_samples(2, dilated=False))
-def avg_pool2d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, *,
-               count_include_pad: bool = True) -> Tensor:  # fmt: skip
+def avg_pool2d(
+    x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, *, count_include_pad: bool = True
+) -> Tensor:
     """The mean of each window of x (N, C, H, W); count_include_pad=False divides by what is not padding."""
     total = _window_sum(_padded(x, padding, 0), kernel_size, stride)
     if count_include_pad or not any(padding):
@@ -191,9 +226,11 @@ def avg_pool2d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding
 
 
 @op(**AVG_POOL, samples=_pool_samples(1, dilated=False))
-def avg_pool1d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, *,
-               count_include_pad: bool = True) -> Tensor:  # fmt: skip
+def avg_pool1d(
+    x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, *, count_include_pad: bool = True
+) -> Tensor:
     """The mean of each window of x (N, C, L); count_include_pad=False divides by what is not padding."""
-    y = avg_pool2d(expand_dims(x, axis=2), (1, *kernel_size), (1, *stride), (0, *padding),
-                   count_include_pad=count_include_pad)  # fmt: skip
+    y = avg_pool2d(
+        expand_dims(x, axis=2), (1, *kernel_size), (1, *stride), (0, *padding), count_include_pad=count_include_pad
+    )
     return squeeze(y, (2,))

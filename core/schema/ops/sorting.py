@@ -1,0 +1,94 @@
+"""Sorting: a bitonic network on integers that are in the order of the values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import dtypes as dt
+from ..declare import Tensor, op
+from ..lazy_numpy import np
+from ..samples import Sample, draw, given, sample
+from ._float import bits, magnitude_bits
+from .logic import bitwise_invert
+from .movement import concat, take_along_axis
+from .primitives import ANY, astype, full, iota, where
+from .views import broadcast_to, moveaxis, reshape, set_slice
+
+
+def _argsort(x, axis, descending, stable):
+    order = np.unique(x, return_inverse=True, equal_nan=True)[1].reshape(x.shape).astype(np.int64)
+    if descending:
+        order = np.where(np.isnan(x), x.size, -order) if x.dtype.kind == "f" else -order
+    return np.argsort(order, axis=axis, kind="stable")
+
+
+def _sort_samples() -> Iterator[Sample]:
+    for n in (1, 2, 17, 100):
+        yield sample(f"{n}", draw(3, n))
+    yield sample("descending", draw(3, 33), descending=True)
+    yield sample("axis0", draw(20, 3), axis=0)
+    yield sample("ties", draw(4, 40, low=0, high=3, dtype=dt.int32), descending=True)
+    yield sample("any_value", draw(2, 100, low=None))
+    yield sample("any_value_down", draw(2, 100, low=None), descending=True)
+    yield sample("zeros", given([0.0, -0.0, 1.0, -0.0, 0.0, float("nan"), -1.0]), only=dt.FLOATS)
+    yield sample("empty", draw(3, 0))
+    yield sample("bad_axis", draw(3), axis=1, error=ValueError)
+
+
+def _order_key(x: Tensor, descending: bool) -> Tensor:
+    """Integers in the order of x: zeros are one, NaN is last."""
+    if x.dtype.kind != "f":
+        key = astype(x, dt.uint8) if x.dtype.kind == "b" else x
+        return bitwise_invert(key) if descending else key
+    b, most = bits(x + 0.0), magnitude_bits(x.dtype)
+    key = where(b < 0, b ^ most, b)
+    return where(x == x, bitwise_invert(key) if descending else key, most)
+
+
+def _pairs(x: Tensor, step: int) -> tuple[Tensor, Tensor]:
+    """Along the last axis, the elements and those `step` further, block by block."""
+    x = reshape(x, (*x.shape[:-1], x.shape[-1] // (2 * step), 2, step))
+    return x[..., 0:1, :], x[..., 1:2, :]
+
+
+def _exchange(key: Tensor, index: Tensor, block: int, step: int) -> tuple[Tensor, Tensor]:
+    """One round of the bitonic network: upwards in even blocks, downwards in odd ones."""
+    (ka, kb), (ia, ib) = _pairs(key, step), _pairs(index, step)
+    up = (iota(key.shape[-1] // (2 * step), dt.int32) * (2 * step) & block) == 0
+    swap = ((kb < ka) | ((kb == ka) & (ib < ia))) == reshape(up, (-1, 1, 1))
+    key = reshape(concat([where(swap, kb, ka), where(swap, ka, kb)], axis=-2), key.shape)
+    return key, reshape(concat([where(swap, ib, ia), where(swap, ia, ib)], axis=-2), index.shape)
+
+
+@op(shape="along_axis", dtype="index", tier="extended", dtypes=ANY, samples=_sort_samples, reference=_argsort)
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The indices that sort x along axis; NaN comes last, equal elements keep their order (in both directions)."""
+    n = x.shape[axis]
+    key = moveaxis(_order_key(x, descending), axis, x.ndim - 1)
+    size = 1 << max(0, n - 1).bit_length()
+    whole = (*key.shape[:-1], size)
+    if size > n:
+        padded = full(whole, int(key.dtype.max), dtype=key.dtype)
+        key = set_slice(padded, key, start=(0,) * key.ndim, stop=(*whole[:-1], n), step=(1,) * key.ndim)
+    index = broadcast_to(iota(size, dt.int32), whole)
+    block = 2
+    while block <= size:
+        step = block // 2
+        while step:
+            key, index = _exchange(key, index, block, step)
+            step //= 2
+        block *= 2
+    return moveaxis(astype(index[..., :n], dt.int64), x.ndim - 1, axis)
+
+
+@op(
+    shape="along_axis",
+    dtype="same",
+    tier="extended",
+    dtypes=ANY,
+    samples=_sort_samples,
+    reference=lambda x, **how: np.take_along_axis(x, _argsort(x, **how), how["axis"]),
+)
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """x sorted along axis; NaN comes last, equal elements (zeros of both signs) keep their order."""
+    return take_along_axis(x, argsort(x, axis=axis, descending=descending, stable=stable), axis=axis)
