@@ -1,0 +1,1 @@
+"""The conformance suite: says what a device really does, op by op and dtype by dtype."""

@@ -1,0 +1,1 @@
+"""Files that are part of what is tested."""

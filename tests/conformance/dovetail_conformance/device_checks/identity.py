@@ -1,0 +1,88 @@
+"""The device is found, says who it is, and its kernel table can be understood."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from dovetail.schema import dtypes, registry
+
+from . import check, expect, raises
+
+
+@check
+def listed(t, rng):
+    names = [d.name for d in t.api.devices()]
+    expect(names.count(t.name) == 1, f"{t.name} is listed {names.count(t.name)} times among {', '.join(names)}")
+    expect(re.fullmatch(r"[a-z][a-z0-9_]*:\d+", t.name), f"the name {t.name!r} is not of the form backend:number")
+    again = t.api.device(t.name)
+    expect(
+        again == t.device and again.name == t.name, f"asking for {t.name} twice gives {t.device!r} and {again!r}"
+    )
+    first = t.api.device(t.device.backend)
+    expect(first.backend == t.device.backend, f"{t.device.backend!r} alone gives {first!r}")
+    expect(f"{t.device.backend}:{t.device.index}" == t.name, f"{t.name} has the index {t.device.index}")
+
+
+@check
+def unknown_names(t, rng):
+    for wrong in (f"{t.device.backend}:9999", t.device.backend + "x", "no such device", ""):
+        raises((ValueError, RuntimeError), lambda name=wrong: t.api.device(name), f"device({wrong!r})")
+    near = raises((ValueError, RuntimeError), lambda: t.api.device(t.device.backend + "x"), "a misspelt name")
+    expect(t.device.backend in str(near), f"a misspelt name is not answered with the nearest one: {near}")
+    raises(TypeError, lambda: t.api.device(3), "device(3)")
+
+
+@check
+def properties_sane(t, rng):
+    p = t.device.properties
+    expect(str(p["name"]).strip(), "it has no name of its own (properties['name'] is empty)")
+    expect(t.device.kind in ("cpu", "gpu", "npu", "other"), f"kind is {t.device.kind!r}")
+    align = p["alloc_align"]
+    expect(align > 0 and align & (align - 1) == 0, f"alloc_align is {align}, expected a power of two")
+    expect(p["mem_total"] > 0, f"mem_total is {p['mem_total']}")
+    free = p.get("mem_free", 0)
+    expect(0 <= free <= p["mem_total"], f"mem_free is {free} of mem_total {p['mem_total']}")
+    rates = {"peak_bytes_per_s": p["peak_bytes_per_s"], **p["peaks"]}
+    for name, rate in rates.items():
+        expect(rate >= 0 and math.isfinite(rate), f"{name} is {rate}")
+    for name in ("peaks", "caps"):
+        known = set(dtypes.by_name) if name == "peaks" else {"host_mapped", "p2p", "fork_safe"}
+        expect(set(p[name]) <= known, f"{name} are {p[name]!r}")
+
+
+@check
+def properties_repeat(t, rng):
+    changing = {"mem_free"}
+    first, second = ({k: v for k, v in t.device.properties.items() if k not in changing} for _ in range(2))
+    expect(first == second, f"properties differ from one call to the next: {first} and {second}")
+
+
+@check
+def kernel_table(t, rng):
+    """A row that no call can ever reach is a mistake, most likely a misspelt name."""
+    briefs = {d.brief for d in dtypes.ALL} | {"any", "any8", "any16", "any32", "any64", "any128"}
+    for row in t.rows:
+        op = registry.get(row["op"])
+        expect(op, f"a kernel is for {row['op']!r}: there is no such op")
+        expect(
+            1 <= row["op_version"] <= op.spec.version,
+            f"{op.name}: op version {row['op_version']} is not known here",
+        )
+        expect(
+            len(row["outputs"]) == op.spec.n_out,
+            f"{op.name}: {len(row['outputs'])} outputs, expected {op.spec.n_out}",
+        )
+        n, variadic = len(row["inputs"]), any(p.variadic for p in op.operands)
+        expect(n <= len(op.operands) or variadic, f"{op.name}: {n} operands, expected {len(op.operands)}")
+        unknown = ({*row["inputs"], *row["outputs"]}) - briefs
+        expect(not unknown or all(u.startswith(("code", "f8", "f6", "f4", "i4", "u4")) for u in unknown),
+               f"{op.name}: dtypes {sorted(unknown)} are not known here")  # fmt: skip
+        expect(row["max_ulp"] >= 0 and math.isfinite(row["max_ulp"]), f"{op.name}: max_ulp is {row['max_ulp']}")
+
+
+@check
+def must_have_primitives(t, rng):
+    """What has neither body nor core behind it needs a kernel."""
+    missing = [op.name for op in registry.values() if op.tier == "must" and not t.has_row(op.name)]
+    expect(not missing, f"no kernel for must-have primitives: {', '.join(missing)}")

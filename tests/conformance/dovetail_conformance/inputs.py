@@ -1,0 +1,88 @@
+"""What an op is called with: values from the schema's samples, and how they lie in the device's memory."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from dovetail.schema.samples import Draw, Sample
+
+# How operands lie in memory, beside dense and row-major.
+LAYOUTS = ("strided", "offset", "T")
+PRODUCT_LAYOUTS = ("NT", "TN", "TT", "strided", "offset")  # of two matrices: T is a transposed one
+
+
+def generator(seed: int, case_id: str) -> np.random.Generator:
+    """Random numbers of one case: the same on every machine, whichever cases run before."""
+    digest = hashlib.sha256(case_id.encode()).digest()
+    words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *words])))
+
+
+def draws(sample: Sample) -> Iterator[Draw]:
+    """The arrays of a call, in order."""
+    for a in (*sample.args, *sample.kwargs.values()):
+        for item in a if isinstance(a, list) else (a,):
+            if isinstance(item, Draw):
+                yield item
+
+
+def layouts(sample: Sample, shape_rule: str) -> tuple[str, ...]:
+    """The layouts that make a difference to this call."""
+    shapes = [d.shape for d in draws(sample)]
+    if sample.error or not any(math.prod(s) > 1 for s in shapes):
+        return ()
+    matrices = [len(s) >= 2 for s in shapes[:2]]
+    if shape_rule == "matmul" and all(matrices):
+        return PRODUCT_LAYOUTS
+    return LAYOUTS if any(len(s) >= 2 for s in shapes) else LAYOUTS[:2]
+
+
+def lay_out(args: tuple, kwargs: dict[str, Any], layout: str, place: Callable[[np.ndarray, str], Any]) -> tuple:
+    """The arguments with each array put on the device by place(array, how), how being one of place_as."""
+    count = 0
+
+    def one(a: Any) -> Any:
+        nonlocal count
+        if isinstance(a, list):
+            return [one(x) for x in a]
+        if not isinstance(a, np.ndarray):
+            return a
+        how = layout
+        if layout in ("NT", "TN", "TT"):
+            how = {"N": "", "T": "T"}[layout[count]] if count < 2 else ""
+        count += 1
+        return place(a, how)
+
+    return tuple(one(a) for a in args), {k: one(a) for k, a in kwargs.items()}
+
+
+def _junk(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
+    """Fills the gaps of a strided array: whoever reads it is found out."""
+    return np.full(shape, 0xB5, np.uint8).repeat(like.dtype.itemsize, axis=-1).view(like.dtype)
+
+
+def place_as(
+    a: np.ndarray, how: str, asarray: Callable[[np.ndarray], Any], permute: Callable[[Any, tuple], Any]
+) -> Any:
+    """`a` on the device: dense (""), every second element of something larger (strided), one element behind the
+    beginning of a buffer (offset), or column by column (T)."""
+    if a.dtype.kind == "b" and how in ("strided", "offset"):
+        junk = lambda shape: np.ones(shape, np.bool_)  # noqa: E731  other bytes are no bool
+    else:
+        junk = lambda shape: _junk(shape, a)  # noqa: E731
+    if how == "T" and a.ndim >= 2:
+        axes = (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
+        return permute(asarray(np.ascontiguousarray(a.transpose(axes))), axes)
+    if how == "strided" and a.ndim >= 1 and a.size:
+        large = junk((*a.shape[:-1], 2 * a.shape[-1] + 1))
+        large[..., 1::2] = a
+        return asarray(large)[..., 1::2]
+    if how == "offset" and a.ndim >= 1 and a.size:
+        large = junk((a.shape[0] + 1, *a.shape[1:]))
+        large[1:] = a
+        return asarray(large)[1:]
+    return asarray(a)

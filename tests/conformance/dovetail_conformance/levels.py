@@ -1,0 +1,78 @@
+"""Which level the results amount to, and how it is printed. Pure logic.
+
+L0 is the device itself, L1 the must-pass list. A level holds when every case of it and of those below was run and
+passed; a check of L0 may also be declared unsupported. There are no waivers at L0 and L1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from .cases import Case
+from .must_pass import must_pass
+from .results import Result, Status
+
+LEVELS = ("L0", "L1")
+BEYOND = "L2"  # the level of cases above those that a run can claim
+
+
+class Standing(NamedTuple):
+    """The level reached, and what stands in the way of the next."""
+
+    level: str | None
+    missed: str | None  # the first level asked for that was not reached
+    bad: int = 0  # its cases that did not pass
+    not_run: int = 0
+    cases: int = 0
+
+
+def up_to(level: str) -> tuple[str, ...]:
+    return LEVELS[: LEVELS.index(level) + 1]
+
+
+def holds(case: Case, result: Result | None) -> bool:
+    if result is None:
+        return False
+    return result.status is Status.PASS or (case.level == "L0" and result.status is Status.UNSUPPORTED)
+
+
+def standing(cases: Iterable[Case], results: Mapping[str, Result], wanted: str) -> Standing:
+    """`cases` are those that the levels up to `wanted` demand (fewer for --quick), whatever was run."""
+    reached = None
+    by_level: dict[str, list[Case]] = {level: [] for level in up_to(wanted)}
+    for case in cases:
+        if case.level in by_level:
+            by_level[case.level].append(case)
+    for level, demanded in by_level.items():
+        missing = [c for c in demanded if not holds(c, results.get(c.id))]
+        if missing or not demanded:
+            ran = [c for c in missing if c.id in results and results[c.id].status is not Status.NOT_RUN]
+            return Standing(reached, level, len(ran), len(missing) - len(ran), len(demanded))
+        reached = level
+    return Standing(reached, None)
+
+
+def coverage(level: str, has_kernel: Callable[[str], bool], bodies: Collection[str]) -> str:
+    """`f32, i32, i64, bool; 31 native, 89 body`: of the ops that the level demands; views need neither."""
+    if level == "L0":
+        return "the device itself"
+    ops = must_pass().ops
+    native = sum(map(has_kernel, ops))
+    body = sum(op in bodies and not has_kernel(op) for op in ops)
+    return f"{', '.join(must_pass().dtypes)}; {native} native, {body} body"
+
+
+def closing_line(at: Standing, covered: Callable[[str], str]) -> str:
+    """The last line of a run that was to say a level."""
+    reached = f"level {at.level} ({covered(at.level)})" if at.level else "no level"
+    if at.missed is None:
+        return reached
+    if not at.cases:
+        return f"{reached}; {at.missed} has no cases"
+    why = []
+    if at.bad:
+        why.append(f"{at.bad} of {at.cases} cases did not pass")
+    if at.not_run:
+        why.append(f"{at.not_run} of {at.cases} were not run")
+    return f"{reached}; {at.missed} not met: {', '.join(why)}"

@@ -1,0 +1,204 @@
+"""Runs cases in worker processes, so that a crash or a hang costs one case."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from .results import Result, Status
+
+START_SECONDS = 120.0  # to import, probe and open the device
+
+
+class Config(NamedTuple):
+    device: str
+    seed: int = 0
+    workers: int = 1
+    timeout: float = 60.0  # seconds for one case
+    api: str = "dovetail"
+
+
+class DeviceUnavailable(Exception):
+    """With the device's own words, or those of a worker that died on the way to it."""
+
+
+class Worker:
+    """One process and a thread that reads what it says; `events` gets (worker, message), None at its end."""
+
+    def __init__(self, config: Config, events: queue.SimpleQueue):
+        self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        arguments = {"device": config.device, "seed": config.seed, "timeout": config.timeout, "api": config.api}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "dovetail_conformance.worker", json.dumps(arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            encoding="utf-8",
+            env=_environment(config.workers),
+            start_new_session=True,  # Ctrl-C reaches the runner alone
+        )
+        self.case: str | None = None
+        self.started = time.monotonic()
+        self.deadline = self.started + START_SECONDS
+        self.ready = self.timed_out = False
+        threading.Thread(target=self._read, args=(events,), daemon=True).start()
+
+    def _read(self, events: queue.SimpleQueue) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            events.put((self, json.loads(line)))
+        events.put((self, None))
+
+    def run(self, case: str, timeout: float) -> None:
+        assert self.process.stdin
+        self.case, self.started = case, time.monotonic()
+        self.deadline = self.started + timeout
+        with suppress(BrokenPipeError):  # it died in between; the reader says so
+            self.process.stdin.write(case + "\n")
+            self.process.stdin.flush()
+
+    def stop(self) -> None:
+        """Ends it, whatever it does."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.errors):
+            with suppress(BrokenPipeError):
+                stream.close()
+
+    def last_words(self) -> str:
+        """How the process ended, and the end of what it wrote to standard error."""
+        code = self.process.wait()
+        ended = f"exit code {code}" if code >= 0 else _signal_name(-code)
+        self.errors.seek(0)
+        lines = self.errors.read().strip().splitlines()
+        return "\n".join([ended, *lines[-12:]])
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"signal {signal.Signals(number).name}"
+    except ValueError:
+        return f"signal {number}"
+
+
+def _environment(workers: int) -> dict[str, str]:
+    """Workers share the processors; each keeps two threads, so that races have a chance to show."""
+    threads = max(2, (os.cpu_count() or 1) // workers)
+    return {"DOVETAIL_NUM_THREADS": str(threads)} | os.environ
+
+
+class Pool:
+    """The workers of a run. `description` is what the first one says about the device."""
+
+    def __init__(self, config: Config):
+        self.config = config
+        self.description: dict[str, Any] = {}
+        self._events: queue.SimpleQueue = queue.SimpleQueue()
+        self._workers: list[Worker] = []
+        self._todo: deque[str] = deque()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for worker in self._workers:
+            worker.stop()
+        self._workers = []
+
+    def open(self) -> dict[str, Any]:
+        """Starts the first worker and waits for its device; raises DeviceUnavailable."""
+        self._start()
+        while not self.description:
+            self._step()
+        return self.description
+
+    def run(self, cases: Iterable[str]) -> Iterator[Result]:
+        """The results, as they come in."""
+        self._todo = deque(cases)
+        if not self.description:
+            self.open()
+        while len(self._workers) < min(self.config.workers, len(self._todo)):
+            self._start()
+        for worker in self._workers:
+            if worker.ready:
+                self._next(worker)
+        while self._todo or any(w.case for w in self._workers):
+            if result := self._step():
+                yield result
+
+    def running(self) -> list[str]:
+        return [w.case for w in self._workers if w.case]
+
+    def _start(self) -> None:
+        self._workers.append(Worker(self.config, self._events))
+
+    def _next(self, worker: Worker) -> None:
+        worker.case, worker.deadline = None, float("inf")
+        if self._todo:
+            worker.run(self._todo.popleft(), self.config.timeout)
+
+    def _step(self) -> Result | None:
+        """Waits for one thing to happen; the result that it brings."""
+        now = time.monotonic()
+        for worker in self._workers:
+            if worker.deadline <= now and not worker.timed_out:
+                worker.timed_out = True
+                worker.process.kill()
+        wait = min((w.deadline for w in self._workers if not w.timed_out), default=now + 1) - now
+        try:
+            worker, message = self._events.get(timeout=min(max(wait, 0.0), 1.0))
+        except queue.Empty:
+            return None
+        if worker not in self._workers:
+            return None
+        if message is None:
+            return self._ended(worker)
+        if "unavailable" in message:
+            raise DeviceUnavailable(message["unavailable"])
+        if "ready" in message:
+            worker.ready = True
+            self.description = self.description or message["ready"]
+            self._next(worker)
+            return None
+        if worker.timed_out:
+            worker.case = None  # just in time, but its process is being killed
+        else:
+            self._next(worker)
+        return Result(**message | {"status": Status(message["status"])})
+
+    def _ended(self, worker: Worker) -> Result | None:
+        """The process is gone: its case pays, another one takes its place."""
+        words, case = worker.last_words(), worker.case
+        worker.stop()
+        self._workers.remove(worker)
+        if not worker.ready:
+            how = f"did not come up within {START_SECONDS:g} s" if worker.timed_out else "died while it was opened"
+            raise DeviceUnavailable(f"{self.config.device} {how}: {words}")
+        if self._todo:
+            self._start()
+        if case is None:
+            return None
+        seconds = time.monotonic() - worker.started
+        if worker.timed_out:
+            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s")
+        return Result(case, Status.CRASH, seconds, words)
+
+
+def run(config: Config, cases: Iterable[str], opened: Callable[[dict], None] = lambda _: None) -> Iterator[Result]:
+    """All of it: workers are started, and stopped at the end or when the caller stops listening."""
+    with Pool(config) as pool:
+        opened(pool.open())
+        yield from pool.run(cases)

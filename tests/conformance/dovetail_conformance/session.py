@@ -1,0 +1,178 @@
+"""One run of the suite, from the options to the exit code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import time
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from dovetail.schema import registry
+
+from . import levels, report
+from .cases import Case, all_cases
+from .cli import TIMEOUT
+from .must_pass import must_pass
+from .results import Result, Status
+from .runner import Config, DeviceUnavailable, Pool
+from .selection import BadExpression, selects
+
+MET, NOT_MET, USAGE, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+class UsageError(Exception):
+    pass
+
+
+class Session:
+    """What is to be run, and what has become of it."""
+
+    def __init__(self, *, device: str, level: str, quick: bool, everything: bool, expression: str | None,
+                 cases: Iterable[str], seed: int, timeout: float, workers: int | None, json_file: Path | None,
+                 list_only: bool, api: str):  # fmt: skip
+        self.level, self.quick, self.json_file, self.list_only = level, quick, json_file, list_only
+        self.options = {
+            "level": level,
+            "quick": quick,
+            "all": everything,
+            "expression": expression,
+            "cases": list(cases),
+        }
+        self.demanded = [
+            c for c in all_cases().values() if c.level in levels.up_to(level) and (c.quick or not quick)
+        ]
+        pool = self.demanded
+        if everything:
+            pool = [c for c in all_cases().values() if c.quick or not quick]
+        self.cases = self._selected(pool, expression, list(cases))
+        self.partial = bool(expression or cases)
+        count = workers or min(8, len(os.sched_getaffinity(0)))
+        self.config = Config(device, seed, min(count, max(1, len(self.cases) // 8)), timeout, api)
+        self.replay = report.Replay(device, seed, None if timeout == TIMEOUT else timeout)
+        self.results: dict[str, Result] = {}
+        self.description: dict[str, Any] = {}
+
+    def _selected(self, pool: list[Case], expression: str | None, ids: list[str]) -> list[Case]:
+        if ids:
+            known = all_cases()
+            for id in ids:
+                if id not in known:
+                    near = get_close_matches(id, known, 1, 0.5)
+                    raise UsageError(f"there is no case {id!r}{f': did you mean {near[0]!r}?' if near else ''}")
+            pool = [known[id] for id in dict.fromkeys(ids)]
+        if expression:
+            try:
+                chosen = selects(expression, {c.group for c in all_cases().values()})
+            except BadExpression as error:
+                raise UsageError(str(error)) from error
+            matching = [c for c in pool if chosen(c.id)]
+            if not matching:
+                beyond = sum(chosen(id) for id in all_cases())
+                hint = f"; {beyond} cases beyond it do: add --all" if beyond else ": `--list` shows them"
+                raise UsageError(f"-k {expression!r} matches no case of {self.level}{hint}")
+            pool = matching
+        return pool
+
+    # ---- the run ------------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Runs it and prints what it finds; the exit code."""
+        if self.list_only:
+            print("\n".join(c.id for c in self.cases))
+            return MET
+        begin, started = time.monotonic(), datetime.now(UTC)
+        stopped: BaseException | None = None
+        with report.Live(len(self.cases), self.replay) as live, Pool(self.config) as pool:
+            try:
+                self.description = pool.open()
+                live.say(self._headline())
+                for result in pool.run(c.id for c in self.cases):
+                    self.results[result.id] = result
+                    live.show(result)
+            except KeyboardInterrupt as error:
+                stopped = error
+            except DeviceUnavailable as error:
+                stopped = error
+        for case in self.cases:
+            if case.id not in self.results:
+                self.results[case.id] = Result(case.id, Status.NOT_RUN)
+        seconds = time.monotonic() - begin
+        last = self._last_line()
+        self._conclude(live, seconds, stopped, last)
+        if self.json_file:
+            report.write(self.json_file, self._document(started, seconds, stopped, last))
+        if isinstance(stopped, DeviceUnavailable):
+            return UNAVAILABLE
+        return INTERRUPTED if stopped else self._exit_code()
+
+    def _headline(self) -> str:
+        device, backend = self.description["device"], self.description["backend"]
+        name = str(device["properties"].get("name", "")).strip()
+        told = f"{device['name']}{f' ({name})' if name else ''}, {backend['name']} {backend['version']}"
+        what = "" if self.partial else f"{'quick ' if self.quick else ''}{self.level}, "
+        return f"{told}: {what}{len(self.cases)} cases, seed {self.config.seed}, {self.config.workers} workers"
+
+    def _conclude(self, live: report.Live, seconds: float, stopped: BaseException | None, last: str) -> None:
+        if isinstance(stopped, DeviceUnavailable) and not self.description:
+            live.say(f"Error: {stopped}", "red")
+            return
+        groups = report.by_group(self.results.values())
+        if groups:
+            shown = ", ".join(f"{name} ({n})" for name, n in groups[:20])
+            live.say(f"not right: {shown}{f' and {len(groups) - 20} more' if len(groups) > 20 else ''}")
+        counts = Counter(r.status for r in self.results.values())
+        live.say(f"{report.counted(counts)} in {seconds:.1f} s")
+        if isinstance(stopped, DeviceUnavailable):
+            live.say(f"Error: the device was lost on the way: {stopped}", "red")
+        elif stopped:
+            live.say("stopped by Ctrl-C")
+        live.say(last, "green" if self._exit_code() == MET else "red")
+
+    # ---- what it amounts to -------------------------------------------------------------------------------------
+
+    def standing(self) -> levels.Standing:
+        return levels.standing(self.demanded, self.results, self.level)
+
+    def _exit_code(self) -> int:
+        run = [self.results[c.id] for c in self.cases]
+        if any(r.bad or r.status is Status.NOT_RUN for r in run):
+            return NOT_MET
+        return MET if self.partial or self.standing().missed is None else NOT_MET
+
+    def _last_line(self) -> str:
+        if self.partial:
+            return "no level is claimed for a selection of cases"
+        beyond = sum(self.results[c.id].bad for c in self.cases if c.level == levels.BEYOND)
+        more = f"; {beyond} cases beyond it did not pass" if beyond else ""
+        return levels.closing_line(self.standing(), self._coverage) + more
+
+    def _coverage(self, level: str) -> str:
+        native = set(self.description.get("native", ()))
+        bodies = {op.name for op in registry.values() if op.body}
+        return levels.coverage(level, native.__contains__, bodies)
+
+    def _document(
+        self, started: datetime, seconds: float, stopped: BaseException | None, last: str
+    ) -> dict[str, Any]:
+        reached = None if self.partial else self.standing().level
+        ids = "\n".join(c.id for c in self.demanded)
+        run = self.options | {
+            "seed": self.config.seed,
+            "workers": self.config.workers,
+            "timeout": self.config.timeout,
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round(seconds, 3),
+            "complete": stopped is None,
+            "stopped_by": None if stopped is None else (str(stopped) or "Ctrl-C"),
+            "must_pass": {"version": must_pass().version, "sha256": must_pass().sha256},
+            "cases_sha256": hashlib.sha256(ids.encode()).hexdigest(),
+            "system": {"platform": platform.platform(), "machine": platform.machine()},
+        }
+        level = {"reached": reached, "asked": self.level, "text": last}
+        return report.document(self.results.values(), run, self.description, level, self.replay)

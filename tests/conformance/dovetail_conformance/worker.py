@@ -1,0 +1,55 @@
+"""A worker process: reads case ids from standard input, a line each, and answers each with one line of JSON.
+
+    python -m dovetail_conformance.worker '{"device": "cpu", "seed": 0, "timeout": 60}'
+
+Its first line says what the device is, or why there is none. What plugins print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+from typing import Any, TextIO
+
+GRACE = 30.0  # seconds after which a worker that nobody stops at its time limit stops itself
+
+
+def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
+    def say(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    from .target import Target, Unavailable
+
+    try:
+        target = Target(config["device"], config.get("api", "dovetail"))
+        say({"ready": target.describe()})
+    except Unavailable as why:
+        return say({"unavailable": str(why)})
+    from .cases import find
+    from .execute import execute
+
+    for line in requests:
+        faulthandler.dump_traceback_later(config["timeout"] + GRACE, exit=True)
+        result = execute(find(line.strip()), target, config["seed"])
+        faulthandler.cancel_dump_traceback_later()
+        say(result._asdict())
+    return None
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's business
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    faulthandler.enable()
+    with answers:
+        serve(json.loads(sys.argv[1]), sys.stdin, answers)
+    sys.stdout.flush()
+    os._exit(0)  # what a device does at exit is not part of any case
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+import json
+
+import pytest
+from dovetail_conformance import levels, report
+from dovetail_conformance.cases import Case
+from dovetail_conformance.must_pass import must_pass
+from dovetail_conformance.results import BAD, Result, Status
+
+CASES = [
+    Case("device.memory[a]", "L0"),
+    Case("device.streams[b]", "L0"),
+    Case("add[f32,a]", "L1"),
+    Case("add[i8,a]", "L2"),
+]
+
+
+def standing(*statuses, wanted="L1", cases=CASES):
+    results = {c.id: Result(c.id, Status(s)) for c, s in zip(cases, statuses) if s}
+    return levels.standing(cases, results, wanted)
+
+
+def test_a_level_holds_when_all_its_cases_pass():
+    assert standing("pass", "pass", "pass") == ("L1", None, 0, 0, 0)
+    assert standing("pass", "pass", wanted="L0").level == "L0"
+
+
+def test_what_is_beyond_the_level_takes_nothing_away():
+    assert standing("pass", "pass", "pass", "fail").level == "L1"
+
+
+def test_a_feature_may_be_declared_missing_an_op_may_not():
+    assert standing("pass", "unsupported", "pass").level == "L1"
+    assert standing("pass", "pass", "unsupported")[:2] == ("L0", "L1")
+
+
+@pytest.mark.parametrize("status", ["fail", "crash", "timeout", "fallback", "waived"])
+def test_anything_else_breaks_it(status):
+    assert standing("pass", "pass", status) == ("L0", "L1", 1, 0, 1)
+    assert standing("pass", status, "pass") == (None, "L0", 1, 0, 2)
+
+
+@pytest.mark.parametrize("status", ["not-run", ""])
+def test_what_was_not_run_does_not_count(status):
+    assert standing("pass", "pass", status) == ("L0", "L1", 0, 1, 1)
+
+
+def test_no_cases_no_level():
+    assert standing(cases=[])[:2] == (None, "L0")
+    assert standing("pass", cases=CASES[:1]) == ("L0", "L1", 0, 0, 0)
+
+
+def test_closing_lines():
+    said = lambda *s: levels.closing_line(standing(*s), lambda level: f"{level}'s")  # noqa: E731
+    assert said("pass", "pass", "pass") == "level L1 (L1's)"
+    assert said("pass", "pass", "fail") == "level L0 (L0's); L1 not met: 1 of 1 cases did not pass"
+    assert said("crash", "", "pass") == "no level; L0 not met: 1 of 2 cases did not pass, 1 of 2 were not run"
+
+
+def test_coverage_counts_ops_of_the_list():
+    listed = must_pass().ops
+    native = {"add", "matmul", "nextafter"}  # the last one is not in the list
+    text = levels.coverage("L1", native.__contains__, {"softmax", "add"})
+    assert text == "f32, i32, i64, bool; 2 native, 1 body"
+    assert "softmax" in listed and "add" in listed
+
+
+def test_failures_say_how_to_replay_them():
+    result = Result("add[f32,a]", Status.CRASH, 0.5, "signal SIGSEGV\nline two")
+    lines = report.failure(result, report.Replay("cpu", 7))
+    assert lines[0].split() == ["CRASH", "add[f32,a]"]
+    assert [x.strip() for x in lines[1:]] == [
+        "signal SIGSEGV",
+        "line two",
+        "dovetail conform --device cpu --case 'add[f32,a]' --seed 7",
+    ]
+    assert report.Replay("cpu", 0, 2.5).command("x").endswith(" --timeout 2.5")
+
+
+def test_counts_and_culprits():
+    results = [
+        Result("add[a]", Status.FAIL),
+        Result("add[b]", Status.PASS),
+        Result("mul[a]", Status.TIMEOUT),
+        Result("add[c]", Status.CRASH),
+    ]
+    assert report.by_group(results) == [("add", 2), ("mul", 1)]
+    from collections import Counter
+
+    assert report.counted(Counter(r.status for r in results)) == "1 passed, 1 failed, 1 crashed, 1 timed out"
+    assert report.counted(Counter()) == "nothing ran"
+
+
+def test_document_is_plain_json_with_a_version(tmp_path):
+    results = [
+        Result(
+            "add[a]", Status.FAIL, 0.1, "why", {"ulp": None, "tol": 1.0, "index": [0], "got": "1", "expected": "2"}
+        ),
+        Result("add[b]", Status.PASS, 0.1, "", {"ulp": 0.3, "tol": 1.0}),
+    ]
+    content = report.document(
+        results, {"seed": 0}, {"device": {"name": "x:0"}}, {"reached": "L0"}, report.Replay("x", 0)
+    )
+    report.write(tmp_path / "r.json", content)
+    read = json.loads((tmp_path / "r.json").read_text())
+    assert (read["schema"], read["schema_version"]) == (report.SCHEMA, 1)
+    assert read["counts"] == {"fail": 1, "pass": 1}
+    assert read["cases"][0]["replay"].startswith("dovetail conform") and "replay" not in read["cases"][1]
+
+
+def test_every_status_is_judged():
+    assert {s for s in Status if s not in BAD} == {Status.PASS, Status.UNSUPPORTED, Status.WAIVED, Status.NOT_RUN}

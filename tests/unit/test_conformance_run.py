@@ -1,0 +1,179 @@
+"""Whole runs on a fake device over NumPy: worker processes, statuses, the command's exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from dovetail_conformance.results import Status
+from dovetail_conformance.runner import Config, DeviceUnavailable, run
+
+FAKE = Path(__file__).parent / "conformance_fake"
+IDS = [
+    "add[f32,vectors]",
+    "add[f32,values]",
+    "multiply[f32,vectors]",
+    "multiply[f32,values]",
+    "multiply[i32,values]",
+    "add[i32,values]",
+]
+
+
+@pytest.fixture(autouse=True)
+def fake_in_workers(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FAKE), *filter(None, [os.environ.get("PYTHONPATH")])]))
+
+
+def statuses(ids=IDS, workers=1, timeout=60.0, device="fake"):
+    config = Config(device, 0, workers, timeout, "fake_dovetail")
+    return {r.id: r for r in run(config, ids)}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_good_device_passes(workers):
+    results = statuses(workers=workers)
+    assert sorted(results) == sorted(IDS)
+    assert {r.status for r in results.values()} == {Status.PASS}
+    assert all("tol" in r.measured for r in results.values())
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "told"),
+    [
+        ("last", "fail", "elements wrong"),
+        ("crash", "crash", "SIGSEGV"),
+        ("exit", "crash", "exit code 7"),
+        ("fallback", "fallback", "ran on another device"),
+        ("unsupported", "fail", "not supported"),
+        ("scribble", "fail", "operand 0"),
+        ("dtype", "fail", "dtype float64"),
+    ],
+)
+def test_a_fault_costs_the_cases_of_its_op_alone(monkeypatch, fault, status, told):
+    monkeypatch.setenv("FAKE_FAULT", f"{fault}:multiply")
+    results = statuses(workers=2)
+    assert len(results) == len(IDS)
+    for id, result in results.items():
+        if id.startswith("multiply"):
+            assert result.status == status and told in result.message, result
+        else:
+            assert result.status is Status.PASS, result
+
+
+def test_lost_nan_is_found_where_there_is_one(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "nan:multiply")
+    results = statuses()
+    bad = [id for id, r in results.items() if r.bad]
+    assert bad == ["multiply[f32,vectors]", "multiply[f32,values]"]
+    measured = results[bad[1]].measured
+    assert measured["expected"] == "nan" and measured["ulp"] is None and len(measured["index"]) == 1
+
+
+def test_a_hang_costs_its_time_limit(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "hang:multiply")
+    begin = time.monotonic()
+    results = statuses(["add[f32,vectors]", "multiply[f32,vectors]", "add[i32,values]"], timeout=1.0)
+    assert [results[i].status.value for i in sorted(results)] == ["pass", "pass", "timeout"]
+    assert time.monotonic() - begin < 30
+
+
+@pytest.mark.parametrize(("fault", "told"), [("absent", "did you mean 'fake:0'"), ("open", "SIGSEGV")])
+def test_a_device_that_cannot_be_used(monkeypatch, fault, told):
+    monkeypatch.setenv("FAKE_FAULT", fault + ":")
+    with pytest.raises(DeviceUnavailable, match=told):
+        statuses()
+
+
+# ---- the command ------------------------------------------------------------------------------------------------
+
+
+def command(*args, fault=""):
+    code = "import sys; from dovetail_conformance.cli import conform; conform(prog_name='dovetail conform')"
+    environment = os.environ | {"FAKE_FAULT": fault, "COLUMNS": "200"}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "--device", "fake", "--api", "fake_dovetail", *args],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+
+
+def conform(*args, fault=""):
+    process = command(*args, fault=fault)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def test_command_passes(tmp_path):
+    code, out, err = conform("-k", "add[f32", "--json", str(tmp_path / "r.json"))
+    assert (code, err) == (0, ""), (out, err)
+    assert "seed 0" in out and "fake:0 (Fake), fake 1.2" in out
+    assert out.splitlines()[-1] == "no level is claimed for a selection of cases"
+    content = json.loads((tmp_path / "r.json").read_text())
+    assert content["run"]["seed"] == 0 and content["level"]["reached"] is None
+    assert {c["status"] for c in content["cases"]} == {"pass"} and content["run"]["complete"]
+
+
+def test_command_fails_and_its_replay_too():
+    code, out, _ = conform("-k", "add", "-n", "1", fault="last:add")
+    assert code == 1 and "not right: add (" in out
+    failed = [line.split()[1] for line in out.splitlines() if line.startswith("FAIL")]
+    assert failed and out.count("dovetail conform --device fake --case") == len(failed)
+    code, out, _ = conform("--case", failed[0], "--seed", "0", fault="last:add")
+    assert code == 1 and "1 failed in" in out
+    code, out, _ = conform("--case", failed[0], "--seed", "0")
+    assert code == 0 and "1 passed in" in out
+
+
+def test_command_is_the_same_for_the_same_seed():
+    first, second, other = (
+        [
+            line
+            for line in conform("-k", "add[f32,values]", "--seed", seed, fault="last:add")[1].splitlines()
+            if "got" in line
+        ]
+        for seed in ("3", "3", "4")
+    )
+    assert first == second != other and first
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--case", "ad[f32,vectors]"), "did you mean 'add[f32,vectors]'"),
+        (("-k", "nothing_like_it"), "matches no case"),
+        (("-k", "nextafter[f32"), "add --all"),
+        (("-k", "add and"), "a word is missing"),
+        (("--level", "L7"), "L7"),
+        (("--seed", "-1"), "seed"),
+    ],
+)
+def test_command_usage(args, told):
+    code, _, err = conform(*args)
+    assert code == 2 and told in err, err
+
+
+def test_command_without_its_device():
+    code, out, _ = conform("-k", "add", fault="absent:")
+    assert code == 3 and "did you mean 'fake:0'" in out
+
+
+def test_command_lists_cases():
+    code, out, _ = conform("--list", "-k", "add[f32,v")
+    assert code == 0 and out.split() == [line for line in out.split() if line.startswith("add[f32,v")] and out
+
+
+def test_command_interrupted(tmp_path):
+    process = command(
+        "-k", "multiply", "-n", "2", "--timeout", "50", "--json", str(tmp_path / "r.json"), fault="hang:multiply"
+    )
+    line = process.stdout.readline()
+    assert "seed 0" in line, line
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130 and "stopped by Ctrl-C" in out and "not run" in out
+    content = json.loads((tmp_path / "r.json").read_text())
+    assert content["run"]["stopped_by"] == "Ctrl-C" and content["counts"]["not-run"] > 0
