@@ -30,6 +30,10 @@ class UsageError(Exception):
     pass
 
 
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Session:
     """What is to be run, and what has become of it."""
 
@@ -52,7 +56,7 @@ class Session:
             pool = [c for c in all_cases().values() if c.quick or not quick]
         self.cases = self._selected(pool, expression, list(cases))
         self.partial = bool(expression or cases)
-        count = workers or min(8, len(os.sched_getaffinity(0)))
+        count = workers or min(8, _processors())
         self.config = Config(device, seed, min(count, max(1, len(self.cases) // 8)), timeout, api)
         self.replay = report.Replay(device, seed, None if timeout == TIMEOUT else timeout)
         self.results: dict[str, Result] = {}
@@ -175,4 +179,4 @@ class Session:
             "system": {"platform": platform.platform(), "machine": platform.machine()},
         }
         level = {"reached": reached, "asked": self.level, "text": last}
-        return report.document(self.results.values(), run, self.description, level, self.replay)
+        return report.document([self.results[c.id] for c in self.cases], run, self.description, level, self.replay)
