@@ -61,8 +61,9 @@ def max_pool1d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Seq
     """The largest of each window of x (N, C, L), NaN where there is one; padding never wins."""
 
 def max_pool2d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1) -> Array:
-    """The largest of each window of x (N, C, H, W), NaN where there is one; padding never wins. stride is the
-    kernel's size by default."""
+    """The largest of each window of x (N, C, H, W), NaN where there is one; padding never wins.
+
+    stride is the kernel's size by default."""
 
 def mish(x: ArrayLike) -> Array:
     """x * tanh(softplus(x)); -0 at -inf."""

@@ -183,17 +183,14 @@ class Op:
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            import dovetail
-
-            runtime = getattr(dovetail, self.spec.space) if self.spec.space else dovetail
-            run = getattr(runtime, self.name)
-        except (ImportError, AttributeError):
+            from dovetail import _core
+        except ImportError:
             given = ", ".join(type(a).__name__ for a in (*args, *kwargs.values())) or "nothing"
             raise TypeError(
-                f"[{self.name}] no argument can run it: expected a tracer or a dovetail.Array, got {given}; "
-                f"call dovetail's own function of that name"
+                f"[{self.name}] nothing here can run it: expected a tracer, or dovetail's runtime and its arrays, "
+                f"got {given}"
             ) from None
-        return run(*args, **kwargs)
+        return _core.op_function(self.name)(*args, **kwargs)
 
     def bind(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The arguments by parameter name, in order, defaults filled in."""
@@ -328,8 +325,8 @@ def op(
     """Declares the decorated function as an op, named as it is (without a trailing underscore).
 
     shape, dtype   names of rules (see rules.py)
-    reference      the oracle: takes the operands as NumPy arrays, floats as float64, and attributes as keywords; one
-                   that has a parameter `like` is also given the DType that the op computes in
+    reference      the oracle: takes the operands as NumPy arrays, floats as float64, attributes as keywords.
+                   One with a parameter `like` is also given the DType that the op computes in
     tol, scale     the error allowed: tol * ulp(max(|reference|, scale(same arguments))), ulp of the result's dtype
     samples        makes the conformance samples (see samples.py); an elementwise op has some anyway, within
                    `domain`: one (low, high) per operand, () or None for any value at all

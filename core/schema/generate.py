@@ -195,8 +195,8 @@ def ops_md(ops: list[Any]) -> str:
         "",
         f"{len(ops)} ops: {count['primitive']} primitives that every device has, {count['kernel or body']} worth a",
         f"kernel that have a body, {count['body']} bodies over others, {count['core']} that the core serves. The",
-        "tolerance is the error allowed against the oracle in float64, in units of the last place of the result (or",
-        "of the magnitude that sums cancel from); none: the result is exact.",
+        "tolerance is the error allowed against the oracle in float64, in units of the last place of the result",
+        "(or of the magnitude that sums cancel from); none: the result is exact.",
         "",
     ]
     private = [o for o in ops if o.spec.private]

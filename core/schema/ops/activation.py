@@ -37,7 +37,7 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 
 def _elu(x, alpha, scale=1.0):
-    return scale * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+    return scale * np.where(x > 0, x, alpha * np.expm1(np.where(x > 0, 0, x)))
 
 
 @op(**NN, dtype="float", tol=6, reference=_elu)

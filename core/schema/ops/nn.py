@@ -10,9 +10,9 @@ from ..declare import Index, Ints, Raw, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, given, indices, mask, sample
 from ._float import INF
-from .logic import less_equal, not_equal
+from .logic import not_equal
 from .movement import take_along_axis
-from .primitives import add, astype, dot_slack, exp, iota, log, matmul, multiply, sqrt, sum_, take, where
+from .primitives import add, astype, dot_slack, exp, iota, less, log, matmul, multiply, sqrt, sum_, take, where
 from .reduction import count_nonzero, finite_max, mean
 from .views import expand_dims, matrix_transpose, reshape, squeeze
 
@@ -373,7 +373,7 @@ def scaled_dot_product_attention(
     s = _head_product(multiply(query, scale), matrix_transpose(key))
     if is_causal:
         row = reshape(iota(s.shape[-2], dt.int64), (-1, 1))
-        s = where(less_equal(iota(s.shape[-1], dt.int64), row), s, -INF)
+        s = where(less(row, iota(s.shape[-1], dt.int64)), -INF, s)
     if attn_mask is not None:
         s = where(attn_mask, s, -INF) if attn_mask.dtype.kind == "b" else add(s, astype(attn_mask, s.dtype))
     last = (s.ndim - 1,)

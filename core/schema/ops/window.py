@@ -178,8 +178,10 @@ MAX_POOL = {"shape": "pool", "dtype": "same", "space": "nn", "reference": _max_p
 def max_pool2d(
     x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1
 ) -> Tensor:
-    """The largest of each window of x (N, C, H, W), NaN where there is one; padding never wins. stride is the
-    kernel's size by default."""
+    """The largest of each window of x (N, C, H, W), NaN where there is one; padding never wins.
+
+    stride is the kernel's size by default.
+    """
     least = float("-inf") if x.dtype.kind == "f" else int(x.dtype.min)
     out = None
     for _, view in _taps(_padded(x, padding, least), kernel_size, stride, dilation):

@@ -1,0 +1,401 @@
+"""How ops are declared, whether those of the schema are sound, and what is generated from them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from numpy_tracer import Machine, Traced, dt, oracle, registry, schema
+
+Tensor, Mask, Index, Raw, Ints, DType, Scalar = (
+    getattr(schema, name) for name in ("Tensor", "Mask", "Index", "Raw", "Ints", "DType", "Scalar")
+)
+declare = sys.modules[f"{schema.__name__}.declare"]
+rules = __import__(f"{schema.__name__}.rules", fromlist=["rules"])
+samples = sys.modules[f"{schema.__name__}.samples"]
+FOLDER = Path(__file__).resolve().parents[2] / "core" / "schema"
+BUILTIN = [o for o in registry.values() if o.__module__.startswith(schema.__name__ + ".ops.")]
+builtin = pytest.mark.parametrize("op", [pytest.param(o, id=o.name) for o in BUILTIN])
+
+MUST = """
+copy astype full iota take scatter where add subtract multiply divide quotient maximum minimum equal less bitwise_and
+bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift floor sqrt exp log sin sum max matmul
+""".split()
+EXTENDED = """
+expm1 log1p tanh cos erf erfc gelu pow atan2 remainder min prod mean any all argmax argmin cumulative_sum
+cumulative_prod sort argsort take_along_axis softmax log_softmax layer_norm rms_norm linear
+scaled_dot_product_attention conv2d max_pool2d avg_pool2d random_bits
+""".split()
+
+
+@pytest.fixture
+def op(monkeypatch):
+    """The decorator; what a test declares is forgotten after it."""
+    monkeypatch.setattr(declare, "registry", dict(registry))
+    return schema.op
+
+
+# ---- declaring ---------------------------------------------------------------------------------------------------
+
+
+def test_a_declaration_says_what_each_parameter_is(op):
+    @op(shape="broadcast", dtype="promote", tol=3, space="nn", name="acme.swirl", version=2, since={"turns": 2})
+    def swirl(
+        x: Tensor, keep: Mask, at: Index, bits: Raw, extra: Tensor | None = None, /, size: Ints = 1, *,
+        scale: float | None = None, turns: int = 2, fast: bool = True, mode: str = "in", fill: Scalar = 0,
+        dtype: DType | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Turns x.
+
+        More of it.
+        """
+        return x
+
+    kinds = {p.name: p.kind for p in swirl.params}
+    assert " ".join(f"{name}:{kind}" for name, kind in kinds.items()) == (
+        "x:value keep:mask at:index bits:raw extra:value size:i64s scale:f64 turns:i64 fast:boolean mode:str "
+        "fill:scalar dtype:dtype"
+    )
+    by_name = {p.name: p for p in swirl.params}
+    assert [p.name for p in swirl.params if p.optional] == ["extra", "scale", "dtype"]
+    assert by_name["extra"].positional_only and not by_name["size"].positional_only
+    assert not by_name["size"].keyword_only and by_name["scale"].keyword_only
+    assert by_name["turns"].default == 2 and by_name["turns"].since == 2 and by_name["size"].since == 1
+    assert by_name["x"].default is declare.REQUIRED
+    assert swirl.spec[:5] == ("acme.swirl", 2, "nn", "broadcast", "promote")
+    assert (swirl.spec.doc, swirl.spec.tol, swirl.name) == ("Turns x.", 3.0, "acme.swirl")
+    assert [p.name for p in swirl.operands] == ["x", "keep", "at", "bits", "extra"]
+    assert declare.registry["acme.swirl"] is swirl and "acme.swirl" not in registry
+
+
+def test_annotations_may_be_objects(op):
+    def joined(parts, axis=None):
+        """Joins."""
+        return parts
+
+    joined.__annotations__ = {"parts": Sequence[Tensor], "axis": int | None}
+    params = op(shape="concat", dtype="promote")(joined).params
+    assert [(p.kind, p.variadic, p.optional) for p in params] == [("value", True, False), ("i64", False, True)]
+
+
+def test_a_body_is_more_than_a_docstring(op):
+    @op(shape="same", dtype="same", tier="must")
+    def primitive(x: Tensor) -> Tensor:
+        """Does it."""
+
+    @op(shape="same", dtype="same")
+    def composite(x: Tensor) -> Tensor:
+        """Does it."""
+        return x
+
+    assert primitive.body is None and not primitive.spec.has_body and primitive.spec.must
+    assert composite.body and composite.spec.has_body
+
+
+def _no_annotation(x): "Doc."  # fmt: skip
+
+
+def _unknown(x: list): "Doc."  # fmt: skip
+
+
+def _star(*x: Tensor): "Doc."  # fmt: skip
+
+
+def _late(x: Sequence[Tensor], y: Tensor): "Doc."  # fmt: skip
+
+
+def _optional(x: Tensor | None): "Doc."  # fmt: skip
+
+
+def _operand_default(x: Tensor = 1): "Doc."  # fmt: skip
+
+
+def _none(x: Tensor, n: int = None): "Doc."  # fmt: skip # noqa: RUF013
+
+
+def _dtype_default(x: Tensor, d: DType = dt.int8): "Doc."  # fmt: skip
+
+
+def _no_doc(x: Tensor): pass  # fmt: skip
+
+
+def add(x: Tensor): "Doc."  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fn", "error", "message"),
+    [
+        (_no_annotation, TypeError, "no annotation"),
+        (_unknown, TypeError, "x has no kind: expected one of Tensor"),
+        (_star, TypeError, "Sequence"),
+        (_late, TypeError, "only the last operand"),
+        (_optional, TypeError, "Tensor | None = None"),
+        (_operand_default, TypeError, "without a default"),
+        (_none, TypeError, "needs `| None`"),
+        (_dtype_default, TypeError, "default of a DType"),
+        (_no_doc, ValueError, "docstring"),
+        (add, ValueError, "declared twice"),
+    ],
+)
+def test_unsound_declarations(op, fn, error, message):
+    with pytest.raises(error, match=message.replace("|", r"\|")):
+        op(shape="same", dtype="same", tier="must")(fn)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tier": "should"}, "tier: expected 'must'"),
+        ({"half": "float64"}, "half: expected 'float32'"),
+        ({}, "has no body"),
+    ],
+)
+def test_unsound_options(op, given, message):
+    def swirl(x: Tensor) -> Tensor:
+        """Turns."""
+
+    with pytest.raises(ValueError, match=message):
+        op(shape="same", dtype="same", **given)(swirl)
+
+
+def test_a_primitive_has_no_body(op):
+    def swirl(x: Tensor) -> Tensor:
+        """Turns."""
+        return x
+
+    with pytest.raises(ValueError, match="has a body"):
+        op(shape="same", dtype="same", tier="must")(swirl)
+
+
+def test_an_op_of_a_test_runs_over_the_others(op):
+    @op(shape="broadcast", dtype="float", reference=lambda x, y, k: (x - y) * k)
+    def drift(x: Tensor, y: Tensor, k: float = 2.0) -> Tensor:
+        """(x - y) * k."""
+        return (x - y) * k
+
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones(3, np.float32)
+    np.testing.assert_array_equal(Machine().run(drift, x, y, k=3.0), drift.expected(x, y, k=3.0))
+    assert "mismatch" in {s.id for s in drift.cases()}
+
+
+# ---- calling -----------------------------------------------------------------------------------------------------
+
+
+class Recorder:
+    def __init__(self):
+        self.calls = []
+
+    def __dovetail_op__(self, op, *args, **kwargs):
+        self.calls.append((op.name, args, kwargs))
+        return self
+
+
+def test_a_call_goes_to_its_first_tracer():
+    a, b = Recorder(), Recorder()
+    registry["add"](a, b)
+    registry["add"](1, b)
+    registry["clip"](1, min=a)
+    registry["concat"]([1, b], axis=1)
+    assert a.calls == [("add", (a, b), {}), ("clip", (1,), {"min": a})]
+    assert b.calls == [("add", (1, b), {}), ("concat", ([1, b],), {"axis": 1})]
+
+
+def test_an_op_without_tracers_goes_to_the_recorder_of_the_body():
+    outer, inner = Recorder(), Recorder()
+    with schema.recording(outer):
+        with schema.recording(inner):
+            registry["iota"](3, dt.int64)
+        registry["zeros"].trace(inner, (2,))
+        registry["full"]((), 1)
+    assert [c[0] for c in inner.calls] == ["iota", "full"] and [c[0] for c in outer.calls] == ["full"]
+
+
+def test_a_call_that_nothing_can_run():
+    with pytest.raises((TypeError, ValueError)):
+        registry["add"]("a", "b")
+    with pytest.raises(schema.Unsupported, match="needs a kernel"):
+        registry["add"].trace(Recorder(), 1, 2)
+
+
+def test_binding():
+    bind = registry["sum"].bind
+    assert bind(1, axis=2) == {"x": 1, "axis": 2, "dtype": None, "keepdims": False}
+    for args, kwargs, message in (
+        ((), {}, "x is missing"),
+        ((1, 2), {}, "too many"),
+        ((1,), {"x": 1}, "given twice"),
+        ((1,), {"axes": 1}, "axes= is unknown"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            bind(*args, **kwargs)
+
+
+# ---- the schema --------------------------------------------------------------------------------------------------
+
+
+def test_the_inventory():
+    assert {o.name for o in BUILTIN if o.tier == "must"} == set(MUST) and len(MUST) == 29
+    assert {o.name for o in BUILTIN if o.tier == "extended"} == set(EXTENDED)
+    assert 120 <= len(BUILTIN) <= 180
+
+
+@builtin
+def test_an_op_is_sound(op):
+    spec = op.spec
+    assert spec.shape in rules.SHAPE and spec.dtype in rules.DTYPE
+    assert op.reference is not None, "it has no oracle"
+    assert spec.doc.endswith((".", "?")) and len(spec.doc) <= 120, spec.doc
+    assert op.dtypes and set(op.dtypes) <= set(dt.ALL)
+    assert len(op.operands) <= 8 and len(op.attributes) <= 8 and spec.n_out == 1
+    assert spec.space in ("", "nn", "linalg", "random")
+    assert spec.tol >= 0
+    if op.tier == "extended":
+        assert op.body, "a device may lack the kernel"
+    assert spec.name.isidentifier() and spec.name == spec.name.lower()
+
+
+@builtin
+def test_samples_are_sound(op):
+    cases = list(op.cases())
+    assert any(s.error is None for s in cases), "it has no sample that works"
+    names = [s.id for s in cases]
+    assert len(set(names)) == len(names), "two samples have one id"
+    for s in cases:
+        given = op.bind(*s.args, **s.kwargs)  # each can be called as it stands
+        assert s.error is None or issubclass(s.error, (ValueError, TypeError, IndexError))
+        d = next(d for d in op.dtypes if s.dtypes is None or d in s.dtypes)
+        first, again = (s.make(np.random.default_rng(5), d) for _ in range(2))
+        assert repr(first) == repr(again), "a seed gives one set of values"
+        assert all(np.isscalar(v) or v is not samples.CASE for v in s.make(np.random.default_rng(0), d)[0])
+        assert set(given) == {p.name for p in op.params}
+
+
+def test_draws():
+    rng = np.random.default_rng(6)
+    for d in dt.NOT_COMPLEX:
+        x = samples.draw(400, low=None).make(rng, d)
+        assert x.dtype == d.numpy and x.shape == (400,)
+        if d.kind == "f":
+            wide = x.astype(np.float64)
+            assert np.isnan(wide).any() and np.isinf(wide).any() and (wide == d.max).any()
+        elif d.kind in "iu":
+            assert x.min() == d.min and x.max() == d.max
+        y = samples.draw(50, low=-3, high=5).make(rng, d)
+        assert y.astype(float).min() >= -3 and y.astype(float).max() <= 5
+    assert samples.draw(30, distinct=True).make(rng, dt.int8).size == len(
+        set(samples.draw(30, distinct=True).make(rng, dt.int8).tolist())
+    )
+    index = samples.indices(1000, size=3).make(rng, dt.float32)
+    assert index.dtype == np.int64 and set(index.tolist()) == {-3, -2, -1, 0, 1, 2}
+    assert samples.mask(9).make(rng, dt.float32).dtype == bool
+    assert samples.given([1, 2]).make(rng, dt.uint8).tolist() == [1, 2]
+
+
+def test_dtypes():
+    assert len(dt.ALL) == 15 and dt.by_name["f32"] is dt.by_name["float32"] is dt.float32
+    for d in dt.FLOATS:
+        info = np.finfo(d.numpy) if d is not dt.bfloat16 else __import__("ml_dtypes").finfo(d.numpy)
+        got = (d.max, d.tiny, d.eps, d.mant)
+        assert got == (float(info.max), float(info.smallest_normal), float(info.eps), info.nmant)
+    for d in dt.INTEGERS:
+        assert (d.min, d.max) == (np.iinfo(d.numpy).min, np.iinfo(d.numpy).max)
+    assert all(dt.of(np.zeros(1, d.numpy)) is d and d.itemsize == d.numpy.itemsize for d in dt.ALL)
+
+
+def test_the_oracle_sees_what_the_op_sees():
+    hypot = registry["hypot"]
+    x = np.array([1, 2], np.float16)
+    given = {"x1": x, "x2": 0.1}
+    assert oracle.computing(hypot, given) is dt.float16
+    assert oracle.expected(hypot, (x, 0.1), {}).dtype == np.float64
+    assert oracle.expected(registry["nextafter"], (x, x + x), {})[0] == 1 + 2.0**-10
+    assert oracle.expected(registry["add"], (np.array([127], np.int8), np.array([1], np.int8)), {}) == -128
+    sent = oracle.call(lambda x1, x2: x2, hypot, (x, 0.1), {}, None)
+    assert sent == np.float16(0.1), "Python numbers are rounded to the dtype of the arrays"
+
+
+# ---- import ------------------------------------------------------------------------------------------------------
+
+
+def test_importing_the_schema_is_quick_and_needs_no_numpy():
+    program = """
+import importlib.util, sys, time
+start = time.perf_counter()
+spec = importlib.util.spec_from_file_location("dovetail_schema", sys.argv[1])
+module = sys.modules["dovetail_schema"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+assert "numpy" not in sys.modules and "dovetail" not in sys.modules
+print(time.perf_counter() - start)
+"""
+    runs = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", program, FOLDER / "__init__.py"], check=True, capture_output=True
+            ).stdout
+        )
+        for _ in range(3)
+    ]
+    assert min(runs) < 0.3  # 0.03 on an idle machine
+
+
+# ---- generated ---------------------------------------------------------------------------------------------------
+
+
+def generate(*args):
+    return subprocess.run(
+        [sys.executable, FOLDER / "generate.py", *args], capture_output=True, text=True, cwd=FOLDER.parents[1]
+    )
+
+
+def test_what_is_generated_is_current():
+    done = generate("--check")
+    assert done.returncode == 0, done.stdout[:2000] + done.stderr
+
+
+def test_a_stale_file_is_reported(tmp_path):
+    assert generate("--out", tmp_path).returncode == 0
+    assert generate("--check", "--out", tmp_path).returncode == 0
+    path = tmp_path / "ops.inc"
+    path.write_text(path.read_text().replace('"add", 1', '"add", 2'))
+    done = generate("--check", "--out", tmp_path)
+    assert done.returncode == 1 and '-{"add", 2' in done.stdout and "stale" in done.stderr
+    assert path.read_text() != (FOLDER.parent / "generated" / "ops.inc").read_text(), "--check writes nothing"
+
+
+def test_stubs_have_the_signatures_of_the_declarations():
+    for name, space in (("_ops.pyi", ""), ("nn.pyi", "nn"), ("linalg.pyi", "linalg")):
+        tree = ast.parse((FOLDER.parent / "generated" / name).read_text())
+        functions = {f.name: f for f in tree.body if isinstance(f, ast.FunctionDef)}
+        public = {o.name: o for o in BUILTIN if o.spec.space == space and not o.spec.private}
+        assert functions.keys() == public.keys()
+        for o in public.values():
+            args = functions[o.name].args
+            assert [a.arg for a in args.posonlyargs] == [p.name for p in o.params if p.positional_only]
+            keywords = [p.name for p in o.params if p.keyword_only]
+            assert [a.arg for a in args.kwonlyargs] == keywords + ([] if o.operands else ["device"])
+
+
+def test_every_op_is_in_the_reference_and_in_the_registrations():
+    reference = (FOLDER.parent / "generated" / "ops.md").read_text()
+    registrations = (FOLDER.parent / "generated" / "ops.inc").read_text()
+    for o in BUILTIN:
+        assert f"### {o.name}(" in reference and f'{{"{o.name}", ' in registrations
+
+
+def test_a_tracer_has_the_operators():
+    x = Traced(Machine(), np.array([5, 6], np.int32))
+    for got, want in (
+        (x + 1, [6, 7]), (1 + x, [6, 7]), (x - 1, [4, 5]), (7 - x, [2, 1]), (x * x, [25, 36]), (x // 4, [1, 1]),
+        (x % 4, [1, 2]), (x**2, [25, 36]), (-x, [-5, -6]), (~x, [-6, -7]), (x & 4, [4, 4]), (x | 8, [13, 14]),
+        (x ^ 1, [4, 7]), (x << 1, [10, 12]), (x >> 1, [2, 3]), (x < 6, [True, False]), (x <= 5, [True, False]),
+        (x > 5, [False, True]), (x >= 6, [False, True]), (x == 5, [True, False]), (x != 5, [False, True]),
+        (x / 2, [2.5, 3.0]), (x[1:], [6]), (x[None, 0], [5]), (x @ x, 61),
+    ):  # fmt: skip
+        assert got.v.tolist() == want
