@@ -3,10 +3,6 @@
 #include "text.hpp"
 
 namespace dovetail::rules {
-static void expect_arrays(const Invocation& inv) {
-  if (inv.n_in == 0 || !inv.in[0]) inv.fail("no arrays: expected at least one");
-}
-
 static int64_t add_sizes(const Invocation& inv, int64_t a, uint64_t b) {
   int64_t sum;
   if (__builtin_add_overflow(a, b, &sum)) inv.fail("the result is too large: expected at most 2^58 elements");
@@ -14,7 +10,6 @@ static int64_t add_sizes(const Invocation& inv, int64_t a, uint64_t b) {
 }
 
 void shape_concat(Invocation& inv) {
-  expect_arrays(inv);
   const Tensor& first = inv.operand(0);
   if (!inv.attrs.given(attr(inv, "axis"))) {
     int64_t total = 0;
@@ -36,7 +31,6 @@ void shape_concat(Invocation& inv) {
 }
 
 void shape_stack(Invocation& inv) {
-  expect_arrays(inv);
   const Tensor& first = inv.operand(0);
   const int a = attr(inv, "axis");
   const int at = axis(inv, integer(inv, a), first.rank() + 1);

@@ -134,6 +134,7 @@ static bool is_value(const Op& op, int i) {
 }
 
 DType promoted(const Invocation& inv) {
+  if (inv.n_in == 0 && inv.op.variadic) inv.fail("no arrays: expected at least one");
   DType t = DType::none;
   for (int i = 0; i < inv.n_in; ++i) {
     if (!inv.in[i] || !is_value(inv.op, i)) continue;
@@ -169,7 +170,7 @@ uint64_t infer_dtypes(const Invocation& inv, DType* compute, DType* result) {
     const bool here = inv.has(i);
     given |= uint64_t{here} << i;
     if (p.kind == ParamKind::value) {
-      values[n_values] = !here ? DType::none : p.variadic ? promoted(inv) : inv.in[i]->dtype;
+      values[n_values] = p.variadic ? promoted(inv) : here ? inv.in[i]->dtype : DType::none;
       at[n_values++] = i;
     } else if (here) {
       compute[i] = compute_dtype(inv, i, p.kind);

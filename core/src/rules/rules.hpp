@@ -33,7 +33,8 @@ View view(const std::string& op);  // throws Error(value) where the core has no 
 // over the value operands; masks must be bool, indices integers, raw operands stay. Returns a bit per parameter
 // given.
 uint64_t infer_dtypes(const Invocation& inv, DType* compute, DType* result);
-// The dtype that all value operands promote to. Throws TypeError where there is none.
+// The dtype that all value operands promote to. Throws TypeError where there is none, ValueError where a variadic
+// operand is an empty sequence.
 DType promoted(const Invocation& inv);
 // The dtype attribute; where it is not given, what the scalar attributes of a creation op make of it (full: 1 gives
 // int64, 1.0 float32); none where neither decides. Plans depend on it.

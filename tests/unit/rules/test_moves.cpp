@@ -61,6 +61,9 @@ TEST(take_along_axis_scatter_embedding_one_hot) {
 }
 
 TEST(concat_and_stack) {
+  CHECK_FAILS(Call("concat", "concat").variadic("arrays", {}).i64("axis", 0), value, "[concat] no arrays");
+  CHECK_FAILS(Call("stack", "stack").variadic("arrays", {}).i64("axis", 0), value,
+              "no arrays: expected at least one");
   CHECK_SHAPE(Call("concat", "concat").variadic("arrays", {{2, 3}, {0, 3}, {5, 3}}).i64("axis", 0), "(7, 3)");
   CHECK_SHAPE(Call("concat", "concat").variadic("arrays", {{2, 3}, {2, 1}}).i64("axis", -1), "(2, 4)");
   CHECK_SHAPE(Call("concat", "concat").variadic("arrays", {{2, 3}, {}, {2}}).none("axis"), "(9,)");
