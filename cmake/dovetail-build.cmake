@@ -1,7 +1,7 @@
 # What every target of this repository is compiled with.
 include_guard(GLOBAL)
 
-cmake_path(SET DOVETAIL_ROOT NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/..")
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH DOVETAIL_ROOT)
 file(STRINGS "${DOVETAIL_ROOT}/VERSION" DOVETAIL_VERSION LIMIT_COUNT 1)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${DOVETAIL_ROOT}/VERSION")
 
@@ -17,6 +17,7 @@ set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_INSTALL_MESSAGE NEVER)
 # The same $ORIGIN in the build tree and in the wheel; the linker needs no path of this machine.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN")
@@ -26,7 +27,8 @@ set_property(CACHE DOVETAIL_SANITIZE PROPERTY STRINGS "" address thread)
 
 # dovetail_compile(target): warnings, and the sanitizer that the tree was configured with.
 function(dovetail_compile target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  # Messages name a source by its place in the repository, not on the machine that built it.
+  target_compile_options(${target} PRIVATE -Wall -Wextra "-ffile-prefix-map=${DOVETAIL_ROOT}=.")
   if(NOT DOVETAIL_SANITIZE)
     return()
   endif()
@@ -49,8 +51,7 @@ function(dovetail_overlay root)
   set(install "")
   foreach(backend IN LISTS ARGN)
     list(APPEND projects "${root}/backends/${backend}")
-    list(APPEND install COMMAND "${CMAKE_COMMAND}" -DCMAKE_INSTALL_MESSAGE=NEVER
-         --install "${CMAKE_BINARY_DIR}/backends/${backend}" --prefix "${overlay}")
+    list(APPEND install COMMAND "${CMAKE_COMMAND}" --install "${CMAKE_BINARY_DIR}/backends/${backend}" --prefix "${overlay}")
   endforeach()
   add_custom_target(
     overlay ALL
