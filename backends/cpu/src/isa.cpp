@@ -86,9 +86,10 @@ const char* name(Level level) {
 Level choose_level(char* error, size_t size) {
   const Level best = features().level;
   if (best == Level::none) {
-    std::snprintf(error, size,
-                  "[cpu] this processor is too old: expected x86-64-v2 (SSE4.2, POPCNT; any since 2009), got \"%s\"",
-                  features().name);
+    std::snprintf(
+        error, size,
+        "[cpu] this processor is too old: expected x86-64-v2 (SSE4.2, POPCNT; any since 2009), got \"%s\"",
+        features().name);
     return Level::none;
   }
   const char* wish = std::getenv("DOVETAIL_CPU_CAPABILITY");

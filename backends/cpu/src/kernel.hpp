@@ -3,7 +3,8 @@
 //   #include "kernel.hpp"
 //   namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 //   namespace { dvt_status run(dvt_device*, const dvt_call* c) { ... } }
-//   void DOVETAIL_CPU_ROWS(Table& table) { table.add(dvt::Row("dvt.relu", run).in(dvt::f32).out(dvt::f32).kernel()); }
+//   void DOVETAIL_CPU_ROWS(Table& table) { table.add(dvt::Row("dvt.relu",
+//   run).in(dvt::f32).out(dvt::f32).kernel()); }
 //   }
 //
 // All code lives in that namespace (or in an unnamed one inside it), and no template or inline function of the

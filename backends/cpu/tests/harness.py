@@ -185,7 +185,10 @@ class BackendTable(ct.Structure):
         ("device_open", ct.CFUNCTYPE(ct.c_int32, ct.c_uint32, ct.POINTER(ct.c_void_p))),
         ("device_close", ct.CFUNCTYPE(None, ct.c_void_p)),
         ("device_props", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(Props))),
-        ("alloc", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.c_uint64, ct.c_uint32, ct.c_void_p, ct.POINTER(ct.c_void_p))),
+        (
+            "alloc",
+            ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.c_uint64, ct.c_uint32, ct.c_void_p, ct.POINTER(ct.c_void_p)),
+        ),
         ("dealloc", ct.CFUNCTYPE(None, ct.c_void_p, ct.c_void_p, ct.c_uint32, ct.c_void_p)),
         (
             "copy",

@@ -95,7 +95,11 @@ def test_iota(cpu, dtype):
     for n in (1, 2, 17, 300, 70_001):
         want = np.arange(n, dtype=i64)
         with np.errstate(over="ignore"):
-            want = exact_half(want.astype("f8"), dtype) if dtype.itemsize == 2 and dtype in FLOATS else want.astype(dtype)
+            want = (
+                exact_half(want.astype("f8"), dtype)
+                if dtype.itemsize == 2 and dtype in FLOATS
+                else want.astype(dtype)
+            )
         np.testing.assert_array_equal(cpu.run("iota", out=dtype, shape=(n,), attrs=[n, dtype]), want)
 
 
@@ -121,8 +125,12 @@ def samples(dtype: np.dtype) -> np.ndarray:
         edge = [info.min, info.max, 0, 1, info.max - 1, info.max // 2 + 1, info.min // 2]
         power = [s * 2**k + d for k in range(1, 64) for s in (1, -1) for d in (-1, 0, 1)]
         values = [v for v in edge + power if info.min <= v <= info.max]
-        return np.concatenate([np.array(values, dtype), rng.integers(info.min, info.max, 500, dtype, endpoint=True)])
-    x = np.concatenate([rng.normal(size=400) * 100, [0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 0.99, 1e-30, 255.5]])
+        return np.concatenate(
+            [np.array(values, dtype), rng.integers(info.min, info.max, 500, dtype, endpoint=True)]
+        )
+    x = np.concatenate(
+        [rng.normal(size=400) * 100, [0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 0.99, 1e-30, 255.5]]
+    )
     x = np.concatenate([x, 2.0 ** rng.uniform(-30, 70, 200) * rng.choice([1, -1], 200)])
     with np.errstate(over="ignore"):
         return x.astype(dtype)
@@ -221,8 +229,12 @@ def test_where(cpu, dtype):
         ]
         for ins in cases:
             np.testing.assert_array_equal(cpu.run("where", *ins, out=dtype, shape=shape), np.where(*ins))
-        np.testing.assert_array_equal(cpu.run("where", c, a, one, out=dtype, shape=shape), np.where(c, a, one.value))
-        np.testing.assert_array_equal(cpu.run("where", c, one, b, out=dtype, shape=shape), np.where(c, one.value, b))
+        np.testing.assert_array_equal(
+            cpu.run("where", c, a, one, out=dtype, shape=shape), np.where(c, a, one.value)
+        )
+        np.testing.assert_array_equal(
+            cpu.run("where", c, one, b, out=dtype, shape=shape), np.where(c, one.value, b)
+        )
         np.testing.assert_array_equal(
             cpu.run("where", c, one, Scalar(a.reshape(-1)[-1]), out=dtype, shape=shape),
             np.where(c, one.value, a.reshape(-1)[-1]),

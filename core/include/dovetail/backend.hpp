@@ -48,7 +48,8 @@ namespace dvt {
 DVT_HIDDEN inline const dvt_host* host = nullptr;
 
 inline namespace DVT_CODE_NAMESPACE {
-// ---- errors ---------------------------------------------------------------------------------------------------------
+// ---- errors
+// ---------------------------------------------------------------------------------------------------------
 
 // Messages read "[op] what is wrong: expected ..., got ...; cure". Both return the status, so that a kernel says
 //   return DVT_FAIL(DVT_INDEX, "[take] index %lld is out of range: the axis has %lld elements", i, n);
@@ -70,15 +71,17 @@ inline dvt_status fail_at(const char* file, int line, dvt_status code, uint64_t 
 inline dvt_status accept(const dvt_host* h) {
   host = h;
   if (h->abi_major != DVT_ABI_MAJOR || h->abi_draft != DVT_ABI_DRAFT)
-    return DVT_FAIL(DVT_INVALID,
-                    "this plugin was built for version %u draft %u of dovetail/abi.h, the runtime speaks version %u "
-                    "draft %u: rebuild the plugin with the headers of the installed dovetail, or install the release of "
-                    "the plugin that matches it",
-                    DVT_ABI_MAJOR, DVT_ABI_DRAFT, h->abi_major, h->abi_draft);
+    return DVT_FAIL(
+        DVT_INVALID,
+        "this plugin was built for version %u draft %u of dovetail/abi.h, the runtime speaks version %u "
+        "draft %u: rebuild the plugin with the headers of the installed dovetail, or install the release of "
+        "the plugin that matches it",
+        DVT_ABI_MAJOR, DVT_ABI_DRAFT, h->abi_major, h->abi_draft);
   return DVT_OK;
 }
 
-// ---- data types -------------------------------------------------------------------------------------------------------
+// ---- data types
+// -------------------------------------------------------------------------------------------------------
 
 inline constexpr DLDataType boolean{DVT_BOOL, 8, 1}, i8{DVT_INT, 8, 1}, i16{DVT_INT, 16, 1}, i32{DVT_INT, 32, 1},
     i64{DVT_INT, 64, 1}, u8{DVT_UINT, 8, 1}, u16{DVT_UINT, 16, 1}, u32{DVT_UINT, 32, 1}, u64{DVT_UINT, 64, 1},
@@ -98,7 +101,8 @@ constexpr DLDataType dtype_of() {
   else return {uint8_t(std::is_signed_v<U> ? DVT_INT : DVT_UINT), uint8_t(8 * sizeof(U)), 1};
 }
 
-// ---- kernel rows ------------------------------------------------------------------------------------------------------
+// ---- kernel rows
+// ------------------------------------------------------------------------------------------------------
 
 // A row of the kernel table under construction. Operands come in the op's order, inputs before outputs; `flags` are
 // DVT_O_*. What is not said stays at abi.h's default.
@@ -152,7 +156,8 @@ class KernelTable {
   std::vector<const dvt_kernel*> pointers_;
 };
 
-// ---- operands ---------------------------------------------------------------------------------------------------------
+// ---- operands
+// ---------------------------------------------------------------------------------------------------------
 
 template <class T>
 T* data(const DLTensor* t) {
@@ -191,7 +196,8 @@ struct View {
   }
 };
 
-// ---- attributes -------------------------------------------------------------------------------------------------------
+// ---- attributes
+// -------------------------------------------------------------------------------------------------------
 
 struct Ints {
   const int64_t* data;
@@ -235,7 +241,8 @@ class Attrs {
   const dvt_call* call_;
 };
 
-// ---- parallel loops ---------------------------------------------------------------------------------------------------
+// ---- parallel loops
+// ---------------------------------------------------------------------------------------------------
 
 // body(begin, end, worker) over [0, n) on the host's pool, in pieces of at least `grain`; inline where that is one
 // piece. Only inside run and pack.
@@ -248,18 +255,22 @@ void parallel_for(uint64_t n, uint64_t grain, F&& body) {
   using Body = std::remove_reference_t<F>;
   host->parallel_for(
       host, n, grain,
-      [](void* ctx, uint64_t begin, uint64_t end, uint32_t worker) { (*static_cast<Body*>(ctx))(begin, end, worker); },
+      [](void* ctx, uint64_t begin, uint64_t end, uint32_t worker) {
+        (*static_cast<Body*>(ctx))(begin, end, worker);
+      },
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 
-// ---- queues -----------------------------------------------------------------------------------------------------------
+// ---- queues
+// -----------------------------------------------------------------------------------------------------------
 
 // A copy of a call that outlives it: tensors, shapes, strides, attributes and the values of host scalars, in one
 // allocation. Device memory is only named, as the protocol promises it to stay. A DVT_A_PROGRAM attribute is not
 // copied and reads as None.
 class CallCopy {
  public:
-  // host_scalars: bit i: input i may be a scalar in host memory. Only a device whose own memory is kDLCPU needs to say.
+  // host_scalars: bit i: input i may be a scalar in host memory. Only a device whose own memory is kDLCPU needs to
+  // say.
   explicit CallCopy(const dvt_call* c, uint64_t host_scalars = ~uint64_t{0}) {
     size_t need = 0;
     lay_out(c, host_scalars, nullptr, need);
@@ -319,8 +330,8 @@ class CallCopy {
   dvt_call call_{};
 };
 
-// Runs body(const dvt_call*) through submit(job), which puts a copyable job() on the call's stream; at once where the
-// stream is NULL. body returns a status, which submit's owner keeps as the stream's fault if it is not DVT_OK.
+// Runs body(const dvt_call*) through submit(job), which puts a copyable job() on the call's stream; at once where
+// the stream is NULL. body returns a status, which submit's owner keeps as the stream's fault if it is not DVT_OK.
 template <class Submit, class Body>
 dvt_status enqueue(const dvt_call* c, Submit&& submit, Body body, uint64_t host_scalars = ~uint64_t{0}) {
   if (!c->stream) return body(c);
@@ -329,7 +340,8 @@ dvt_status enqueue(const dvt_call* c, Submit&& submit, Body body, uint64_t host_
   return DVT_OK;
 }
 
-// ---- owners -----------------------------------------------------------------------------------------------------------
+// ---- owners
+// -----------------------------------------------------------------------------------------------------------
 
 // A stream or an event of a backend's own table, destroyed with its owner. Test with bool: creation may fail.
 class Stream {
@@ -339,7 +351,9 @@ class Stream {
   }
   Stream(Stream&& o) noexcept : api_(o.api_), handle_(o.handle_) { o.handle_ = nullptr; }
   Stream& operator=(Stream&& o) noexcept { return std::swap(api_, o.api_), std::swap(handle_, o.handle_), *this; }
-  ~Stream() { if (handle_) api_->destroy(handle_); }
+  ~Stream() {
+    if (handle_) api_->destroy(handle_);
+  }
   explicit operator bool() const { return handle_; }
   dvt_stream* get() const { return handle_; }
   dvt_status sync() const { return api_->sync(handle_); }
@@ -356,7 +370,9 @@ class Event {
   }
   Event(Event&& o) noexcept : api_(o.api_), handle_(o.handle_) { o.handle_ = nullptr; }
   Event& operator=(Event&& o) noexcept { return std::swap(api_, o.api_), std::swap(handle_, o.handle_), *this; }
-  ~Event() { if (handle_) api_->ev_destroy(handle_); }
+  ~Event() {
+    if (handle_) api_->ev_destroy(handle_);
+  }
   explicit operator bool() const { return handle_; }
   dvt_event* get() const { return handle_; }
   dvt_status record(dvt_stream* s) const { return api_->ev_record(handle_, s); }

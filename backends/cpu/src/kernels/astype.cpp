@@ -20,9 +20,12 @@ struct Convert {
     constexpr From high = From(2) * From(To(1) << (std::numeric_limits<To>::digits - 1));
     constexpr From low = std::is_signed_v<To> ? -high : From(0);
     using Wide = std::conditional_t<(sizeof(To) < 4), int32_t, To>;  // what processors convert to
-    const bool inside = x > low - 1 && x < high;  // low - 1 is low where that is the same float
+    const bool inside = x > low - 1 && x < high;                     // low - 1 is low where that is the same float
     const To value = To(Wide(inside ? x : From(0)));
-    return inside ? value : x >= high ? std::numeric_limits<To>::max() : x <= low ? std::numeric_limits<To>::min() : To(0);
+    return inside      ? value
+           : x >= high ? std::numeric_limits<To>::max()
+           : x <= low  ? std::numeric_limits<To>::min()
+                       : To(0);
   }
 };
 
@@ -37,8 +40,8 @@ struct ToOdd {
   // x as a double of the same sign and exponent whose lowest bit tells that something was cut off.
   static double sticky(From x) {
     const uint64_t magnitude = x < 0 ? 0 - uint64_t(x) : uint64_t(x);
-    const uint64_t cut = magnitude >> 53 ? (magnitude & ~uint64_t{0xfff}) | uint64_t{(magnitude & 0xfff) != 0} << 12
-                                         : magnitude;
+    const uint64_t cut =
+        magnitude >> 53 ? (magnitude & ~uint64_t{0xfff}) | uint64_t{(magnitude & 0xfff) != 0} << 12 : magnitude;
     return x < 0 ? -double(cut) : double(cut);
   }
 };
@@ -52,7 +55,9 @@ constexpr unsigned half_of<bf16> = DVT_BFLOAT;
 template <class T>
 constexpr bool is_half = half_of<T> != 0;
 template <class T>
-constexpr Half half_kind = half_of<T> == DVT_FLOAT ? Half::f16 : half_of<T> == DVT_BFLOAT ? Half::bf16 : Half::no;
+constexpr Half half_kind = half_of<T> == DVT_FLOAT    ? Half::f16
+                           : half_of<T> == DVT_BFLOAT ? Half::bf16
+                                                      : Half::no;
 template <class T>
 constexpr DLDataType type_of() {
   if constexpr (is_half<T>) return {uint8_t(half_of<T>), 16, 1};
@@ -108,6 +113,7 @@ void add_all(Table& t) {
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
-  add_all<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, f16, bf16, float, double>(t);
+  add_all<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, f16, bf16, float, double>(
+      t);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -52,8 +52,6 @@ struct Space {
   }
 };
 
-constexpr uint64_t at_least_one(uint64_t n) { return n ? n : 1; }
-
 template <class T>
 void copy_dense(const T* in, T* out, int64_t n) {
   dvt::parallel_for(uint64_t(n), grain_bytes / sizeof(T), [=](uint64_t begin, uint64_t end, uint32_t) {
@@ -65,8 +63,7 @@ template <class T>
 void copy_rows(const Space& s, const T* in, T* out) {
   const int last = s.ndim - 1;
   const int64_t n = s.shape[last], x_step = s.in[last], y_step = s.out[last];
-  const uint64_t grain = at_least_one(grain_bytes / sizeof(T) / uint64_t(n));
-  dvt::parallel_for(uint64_t(s.positions(last)), grain, [&, n, x_step, y_step](uint64_t begin, uint64_t end, uint32_t) {
+  const auto rows = [&, n, x_step, y_step](uint64_t begin, uint64_t end, uint32_t) {
     for (uint64_t row = begin; row < end; ++row) {
       int64_t x, y;
       s.locate(last, int64_t(row), x, y);
@@ -78,7 +75,8 @@ void copy_rows(const Space& s, const T* in, T* out) {
       else
         for (int64_t i = 0; i < n; ++i) to[i * y_step] = from[i * x_step];
     }
-  });
+  };
+  dvt::parallel_for(uint64_t(s.positions(last)), 1 + grain_bytes / sizeof(T) / uint64_t(n), rows);
 }
 
 // out[i * out_step + j] = in[j * in_step + i] for a square of as many elements as fit 16 bytes, by rounds of

@@ -13,51 +13,81 @@ constexpr auto wide(T x) {
 }
 
 struct Add {
-  template <class T> T operator()(T a, T b) const { return T(wide(a) + wide(b)); }
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(wide(a) + wide(b));
+  }
 };
 struct Subtract {
-  template <class T> T operator()(T a, T b) const { return T(wide(a) - wide(b)); }
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(wide(a) - wide(b));
+  }
 };
 struct Multiply {
-  template <class T> T operator()(T a, T b) const { return T(wide(a) * wide(b)); }
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(wide(a) * wide(b));
+  }
 };
 struct Divide {
-  template <class T> T operator()(T a, T b) const { return a / b; }
+  template <class T>
+  T operator()(T a, T b) const {
+    return a / b;
+  }
 };
 // NaN wins.
 struct Maximum {
-  template <class T> T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+  template <class T>
+  T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
 };
 struct Minimum {
-  template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+  template <class T>
+  T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
 };
 struct Negative {
-  template <class T> T operator()(T x) const {
+  template <class T>
+  T operator()(T x) const {
     if constexpr (std::is_floating_point_v<T>) return -x;
     else return T(0 - wide(x));
   }
 };
 struct Abs {
-  template <class T> T operator()(T x) const {
+  template <class T>
+  T operator()(T x) const {
     if constexpr (std::is_same_v<T, float>) return __builtin_fabsf(x);
     else if constexpr (std::is_same_v<T, double>) return __builtin_fabs(x);
     else return x < 0 ? T(0 - wide(x)) : x;
   }
 };
 struct Square {
-  template <class T> T operator()(T x) const { return T(wide(x) * wide(x)); }
+  template <class T>
+  T operator()(T x) const {
+    return T(wide(x) * wide(x));
+  }
 };
 struct Sign {
-  template <class T> T operator()(T x) const {
+  template <class T>
+  T operator()(T x) const {
     if constexpr (std::is_floating_point_v<T>) return x != x ? x : T(x > 0) - T(x < 0);
     else return T((x > 0) - (x < 0));
   }
 };
 struct Reciprocal {
-  template <class T> T operator()(T x) const { return T(1) / x; }
+  template <class T>
+  T operator()(T x) const {
+    return T(1) / x;
+  }
 };
 struct Relu {  // keeps NaN; relu(-0) is 0
-  template <class T> T operator()(T x) const { return x > 0 || x != x ? x : T(0); }
+  template <class T>
+  T operator()(T x) const {
+    return x > 0 || x != x ? x : T(0);
+  }
 };
 
 template <class Op>

@@ -6,34 +6,49 @@
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 struct And {
-  template <class T> T operator()(T a, T b) const { return T(a & b); }
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(a & b);
+  }
 };
 struct Or {
-  template <class T> T operator()(T a, T b) const { return T(a | b); }
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(a | b);
+  }
 };
 struct Xor {
-  template <class T> T operator()(T a, T b) const { return T(a ^ b); }
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(a ^ b);
+  }
 };
 struct Invert {
-  template <class T> T operator()(T x) const { return T(~x); }
+  template <class T>
+  T operator()(T x) const {
+    return T(~x);
+  }
 };
 struct Not {
   uint8_t operator()(uint8_t x) const { return x ^ 1; }
 };
 
-// Counts outside [0, width) shift everything out: 0, or -1 for a negative number to the right. A negative count is one.
+// Counts outside [0, width) shift everything out: 0, or -1 for a negative number to the right. A negative count is
+// one.
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 template <class T>
 constexpr unsigned width = 8 * sizeof(T);
 struct ShiftLeft {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     const Unsigned<T> count = Unsigned<T>(b);
     return count < width<T> ? T(Unsigned<T>(a) << (count & (width<T> - 1))) : T(0);
   }
 };
 struct ShiftRight {
-  template <class T> T operator()(T a, T b) const {
+  template <class T>
+  T operator()(T a, T b) const {
     const Unsigned<T> count = Unsigned<T>(b);
     if constexpr (std::is_signed_v<T>) return T(a >> (count < width<T> ? count : width<T> - 1));
     else return count < width<T> ? T(a >> (count & (width<T> - 1))) : T(0);

@@ -4,22 +4,40 @@
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 struct Equal {
-  template <class T> bool operator()(T a, T b) const { return a == b; }
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a == b;
+  }
 };
 struct NotEqual {
-  template <class T> bool operator()(T a, T b) const { return a != b; }
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a != b;
+  }
 };
 struct Less {
-  template <class T> bool operator()(T a, T b) const { return a < b; }
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
 };
 struct LessEqual {
-  template <class T> bool operator()(T a, T b) const { return a <= b; }
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
 };
 struct Greater {
-  template <class T> bool operator()(T a, T b) const { return a > b; }
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a > b;
+  }
 };
 struct GreaterEqual {
-  template <class T> bool operator()(T a, T b) const { return a >= b; }
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a >= b;
+  }
 };
 template <class T>
 struct Complex {
@@ -43,13 +61,22 @@ struct LogicalNot {
 };
 
 struct IsNan {
-  template <class T> bool operator()(T x) const { return x != x; }
+  template <class T>
+  bool operator()(T x) const {
+    return x != x;
+  }
 };
 struct IsInf {
-  template <class T> bool operator()(T x) const { return (x == T(__builtin_inf())) | (x == T(-__builtin_inf())); }
+  template <class T>
+  bool operator()(T x) const {
+    return (x == T(__builtin_inf())) | (x == T(-__builtin_inf()));
+  }
 };
 struct IsFinite {
-  template <class T> bool operator()(T x) const { return (x < T(__builtin_inf())) & (x > T(-__builtin_inf())); }
+  template <class T>
+  bool operator()(T x) const {
+    return (x < T(__builtin_inf())) & (x > T(-__builtin_inf()));
+  }
 };
 struct SignBit {
   bool operator()(float x) const { return bit_cast<uint32_t>(x) >> 31; }

@@ -7,7 +7,9 @@ namespace {
 struct Pattern {
   alignas(16) unsigned char bytes[16];
   template <class T>
-  void set(T value) { std::memcpy(bytes, &value, sizeof value); }
+  void set(T value) {
+    std::memcpy(bytes, &value, sizeof value);
+  }
 };
 
 // Integers wrap: a negative number in an unsigned type, a big one in a small type.
@@ -40,8 +42,8 @@ dvt_status pattern(const dvt_call* c, Pattern& p) {
       return DVT_OK;
     }
     default:
-      return DVT_FAIL(DVT_INVALID, "[full] unknown data type: expected bool, integer, float or complex, got code %d",
-                      t.code);
+      return DVT_FAIL(DVT_INVALID,
+                      "[full] unknown data type: expected bool, integer, float or complex, got code %d", t.code);
   }
 }
 

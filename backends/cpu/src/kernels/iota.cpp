@@ -5,11 +5,17 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 // Integers wrap; halves are rounded once.
 template <class T>
-DOVETAIL_CPU_INLINE T number(uint64_t i) { return T(i); }
+DOVETAIL_CPU_INLINE T number(uint64_t i) {
+  return T(i);
+}
 template <>
-DOVETAIL_CPU_INLINE f16 number<f16>(uint64_t i) { return narrow<f16>(to_odd(double(i))); }
+DOVETAIL_CPU_INLINE f16 number<f16>(uint64_t i) {
+  return narrow<f16>(to_odd(double(i)));
+}
 template <>
-DOVETAIL_CPU_INLINE bf16 number<bf16>(uint64_t i) { return narrow<bf16>(to_odd(double(i))); }
+DOVETAIL_CPU_INLINE bf16 number<bf16>(uint64_t i) {
+  return narrow<bf16>(to_odd(double(i)));
+}
 
 template <class T>
 dvt_status iota(dvt_device*, const dvt_call* c) {

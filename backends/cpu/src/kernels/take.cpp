@@ -39,7 +39,8 @@ dvt_status take(dvt_device*, const dvt_call* c) {
   T* out = dvt::data<T>(c->out[0]);
   if (g.inner == 1) take_elements(g, x, index, out);
   else
-    take_slices(g, size_t(g.inner) * sizeof(T), reinterpret_cast<const char*>(x), index, reinterpret_cast<char*>(out));
+    take_slices(g, size_t(g.inner) * sizeof(T), reinterpret_cast<const char*>(x), index,
+                reinterpret_cast<char*>(out));
   return DVT_OK;
 }
 struct Pair {

@@ -93,9 +93,7 @@ void widen_any(Half half, const void* in, float* out, int64_t n) {
   else widen(static_cast<const bf16*>(in), out, n);
 }
 
-constexpr bool converts(const Elementwise& spec) {
-  return spec.in_half != Half::no || spec.out_half != Half::no;
-}
+constexpr bool converts(const Elementwise& spec) { return spec.in_half != Half::no || spec.out_half != Half::no; }
 
 // How an input reaches the loop.
 enum class Way : uint8_t { direct, value, gathered };
@@ -118,8 +116,7 @@ Plan plan(const Elementwise& spec, const dvt_call* c) {
     values += inner == 0;
     p.rows = p.rows && (inner == 1 || (inner == 0 && spec.scalars));
   }
-  p.rows = p.rows && values < spec.n_in && !converts(spec) &&
-           (s.ndim == 1 || s.shape[s.ndim - 1] >= long_row);
+  p.rows = p.rows && values < spec.n_in && !converts(spec) && (s.ndim == 1 || s.shape[s.ndim - 1] >= long_row);
   return p;
 }
 
@@ -176,8 +173,7 @@ void run_chunks(const Elementwise& spec, const Plan& p, char* out, int64_t begin
     }
     char* to = out + begin * spec.out_bytes;
     spec.loop(in, step, narrows ? result : to, n);
-    if (spec.out_half == Half::f16)
-      narrow(reinterpret_cast<const float*>(result), reinterpret_cast<f16*>(to), n);
+    if (spec.out_half == Half::f16) narrow(reinterpret_cast<const float*>(result), reinterpret_cast<f16*>(to), n);
     else if (narrows) narrow(reinterpret_cast<const float*>(result), reinterpret_cast<bf16*>(to), n);
     begin += n;
     for (int64_t rest = n; rest > 0;) {

@@ -1,4 +1,5 @@
-// Elementwise kernels: one dense inner loop per op and type, and one driver that brings every operand into that form.
+// Elementwise kernels: one dense inner loop per op and type, and one driver that brings every operand into that
+// form.
 #pragma once
 #include "kernel.hpp"
 #include "simd/half.hpp"
@@ -19,9 +20,9 @@ struct Elementwise {
   uint8_t in_bytes[max_elementwise_in];  // in memory
   uint8_t out_bytes;
   bool scalars = false;
-  Half in_half = Half::no;   // of every input of 2 bytes
+  Half in_half = Half::no;  // of every input of 2 bytes
   Half out_half = Half::no;
-  uint32_t grain = 32768;    // elements worth a thread
+  uint32_t grain = 32768;  // elements worth a thread
 };
 
 // The op over all elements, on the pool where that pays.
@@ -33,7 +34,8 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   return run_elementwise(spec, c);
 }
 
-// ---- loops from a functor: R operator()(T...) const, vectorised by the compiler ----------------------------------
+// ---- loops from a functor: R operator()(T...) const, vectorised by the compiler
+// ----------------------------------
 
 template <class Op, class R, class T>
 void unary_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
@@ -63,17 +65,20 @@ template <class Op, class R, class T>
 inline constexpr Elementwise binary{binary_loop<Op, R, T>, 2, {sizeof(T), sizeof(T)}, sizeof(R), true};
 // The float loop on halves; a result of R = float is narrowed, any other (bool) stored as it is.
 template <class Op, class R, Half half>
-inline constexpr Elementwise unary_half{unary_loop<Op, R, float>, 1, {2}, sizeof(R) == 4 ? 2 : sizeof(R), false, half,
+inline constexpr Elementwise unary_half{unary_loop<Op, R, float>,        1,     {2},
+                                        sizeof(R) == 4 ? 2 : sizeof(R),  false, half,
                                         sizeof(R) == 4 ? half : Half::no};
 template <class Op, class R, Half half>
-inline constexpr Elementwise binary_half{binary_loop<Op, R, float>, 2, {2, 2}, sizeof(R) == 4 ? 2 : sizeof(R), true,
-                                         half, sizeof(R) == 4 ? half : Half::no};
+inline constexpr Elementwise binary_half{binary_loop<Op, R, float>,       2,    {2, 2},
+                                         sizeof(R) == 4 ? 2 : sizeof(R),  true, half,
+                                         sizeof(R) == 4 ? half : Half::no};
 
-// ---- rows ----------------------------------------------------------------------------------------------------------
+// ---- rows
+// ----------------------------------------------------------------------------------------------------------
 
 // A row whose n_in inputs are all `in`. Inputs of the output's type may be its memory.
-inline void add_elementwise(Table& table, const char* op, dvt::Row::Run run, int n_in, DLDataType in, DLDataType out,
-                            float ulp = 0) {
+inline void add_elementwise(Table& table, const char* op, dvt::Row::Run run, int n_in, DLDataType in,
+                            DLDataType out, float ulp = 0) {
   dvt::Row row(op, run);
   const unsigned alias = dvt::same(in, out) ? DVT_O_ALIAS : 0;
   for (int i = 0; i < n_in; ++i) row.in(in, DVT_O_STRIDED | DVT_O_HOST_SCALAR | alias);

@@ -7,8 +7,8 @@ DOVETAIL_CPU_INLINE int64_t wrapped(int64_t index, int64_t size) { return index 
 DOVETAIL_CPU_INLINE bool on_axis(int64_t index, int64_t size) { return index >= -size && index < size; }
 
 inline dvt_status fail_index(const char* op, int64_t index, int64_t axis, int64_t size) {
-  return DVT_FAIL(DVT_INDEX, "[%s] index %lld is out of range: axis %lld has %lld elements, expected %lld to %lld", op,
-                  static_cast<long long>(index), static_cast<long long>(axis), static_cast<long long>(size),
+  return DVT_FAIL(DVT_INDEX, "[%s] index %lld is out of range: axis %lld has %lld elements, expected %lld to %lld",
+                  op, static_cast<long long>(index), static_cast<long long>(axis), static_cast<long long>(size),
                   static_cast<long long>(-size), static_cast<long long>(size - 1));
 }
 

@@ -1,0 +1,84 @@
+// exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float. float64 asks the C library.
+#include <cmath>
+
+#include "simd/math_loops.hpp"
+#include "simd/wide_math.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+using math::V;
+#define DOVETAIL_CPU_FUNCTION(Name, X, expression)                     \
+  struct Name {                                                        \
+    DOVETAIL_CPU_INLINE X operator()(X x) const { return expression; } \
+  }
+DOVETAIL_CPU_FUNCTION(Exp, V, math::exp(x));
+DOVETAIL_CPU_FUNCTION(Log, V, math::log(x));
+DOVETAIL_CPU_FUNCTION(Sqrt, V, math::stdx::sqrt(x));
+DOVETAIL_CPU_FUNCTION(Rsqrt, V, 1 / math::stdx::sqrt(x));
+DOVETAIL_CPU_FUNCTION(Tanh, V, math::tanh(x));
+DOVETAIL_CPU_FUNCTION(Erf, V, math::erf(x));
+DOVETAIL_CPU_FUNCTION(Sigmoid, V, math::sigmoid(x));
+DOVETAIL_CPU_FUNCTION(Silu, V, math::silu(x));
+DOVETAIL_CPU_FUNCTION(Gelu, V, math::gelu(x));
+DOVETAIL_CPU_FUNCTION(GeluTanh, wide::D, wide::gelu_tanh(x));
+
+double square_root(double x) { return __builtin_sqrt(x); }
+double rsqrt(double x) { return 1 / __builtin_sqrt(x); }
+double sigmoid(double x) {
+  const double e = ::exp(-__builtin_fabs(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}
+double silu(double x) {
+  if (x < -1500) return -0.0;
+  const double h = ::exp(-0.5 * __builtin_fabs(x)), positive = 1 / (1 + h * h);
+  return x < 0 ? x * h * (h * positive) : x * positive;
+}
+double gelu(double x) {
+  if (x < -40) return -0.0;
+  // -x / sqrt(2) = z + rest: far out erfc would make much of the rounding of its argument
+  const long double exact = -static_cast<long double>(x) * 0.707106781186547524400844362104849039L;
+  const double z = double(exact), rest = x < 40 ? double(exact - z) : 0;
+  return 0.5 * x * (::erfc(z) - 1.1283791670955126 * ::exp(-z * z) * rest);
+}
+double gelu_tanh(double x) {
+  if (x < -40) return -0.0;
+  if (x > 40) return x;
+  const long double y = x, exact = y * (-1.59576912160573071175978423973752747L * (1 + 0.044715L * y * y));
+  const double z = double(exact);
+  return x / (1 + ::exp(z) * (1 + double(exact - z)));
+}
+
+template <class F, double (*f64)(double)>
+void add(Table& t, const char* op) {
+  math::add_unary<math::vector_loop<F, V>, math::scalar_loop<f64>>(t, op);
+}
+
+// One row for both kinds of gelu: the attribute chooses.
+template <const Elementwise& exact, const Elementwise& approximate>
+dvt_status run_gelu(dvt_device*, const dvt_call* c) {
+  return run_elementwise(dvt::Attrs(c).is(0, "tanh") ? approximate : exact, c);
+}
+void add_gelu(Table& t) {
+  using namespace math;
+  constexpr Loop exact = vector_loop<Gelu, V>, approximate = vector_loop<GeluTanh, wide::D>;
+  constexpr Loop exact64 = scalar_loop<gelu>, approximate64 = scalar_loop<gelu_tanh>;
+  const auto add = [&](DLDataType type, dvt::Row::Run run) { add_elementwise(t, "dvt.gelu", run, 1, type, type); };
+  add(dvt::f32, run_gelu<spec32<exact>, spec32<approximate>>);
+  add(dvt::f64, run_gelu<spec64<exact64>, spec64<approximate64>>);
+  add(dvt::f16, run_gelu<spec16<exact, Half::f16>, spec16<approximate, Half::f16>>);
+  add(dvt::bf16, run_gelu<spec16<exact, Half::bf16>, spec16<approximate, Half::bf16>>);
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& t) {
+  add<Exp, ::exp>(t, "dvt.exp");
+  add<Log, ::log>(t, "dvt.log");
+  add<Sqrt, square_root>(t, "dvt.sqrt");
+  add<Rsqrt, rsqrt>(t, "dvt.rsqrt");
+  add<Tanh, ::tanh>(t, "dvt.tanh");
+  add<Erf, ::erf>(t, "dvt.erf");
+  add<Sigmoid, sigmoid>(t, "dvt.sigmoid");
+  add<Silu, silu>(t, "dvt.silu");
+  add_gelu(t);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

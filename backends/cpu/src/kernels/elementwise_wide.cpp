@@ -1,0 +1,49 @@
+// exp2 expm1 log2 log10 log1p sinh cosh asinh acosh atanh erfc pow: floats in double, float64 by the C library.
+#include <cmath>
+
+#include "simd/math_loops.hpp"
+#include "simd/wide_math.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+using wide::D;
+#define DOVETAIL_CPU_FUNCTION(Name, name)                               \
+  struct Name {                                                         \
+    DOVETAIL_CPU_INLINE D operator()(D x) const { return wide::name(x); } \
+  }
+DOVETAIL_CPU_FUNCTION(Exp2, exp2);
+DOVETAIL_CPU_FUNCTION(Expm1, expm1);
+DOVETAIL_CPU_FUNCTION(Log2, log2);
+DOVETAIL_CPU_FUNCTION(Log10, log10);
+DOVETAIL_CPU_FUNCTION(Log1p, log1p);
+DOVETAIL_CPU_FUNCTION(Sinh, sinh);
+DOVETAIL_CPU_FUNCTION(Cosh, cosh);
+DOVETAIL_CPU_FUNCTION(Asinh, asinh);
+DOVETAIL_CPU_FUNCTION(Acosh, acosh);
+DOVETAIL_CPU_FUNCTION(Atanh, atanh);
+DOVETAIL_CPU_FUNCTION(Erfc, erfc);
+struct Pow {
+  DOVETAIL_CPU_INLINE D operator()(D x, D y) const { return wide::pow(x, y); }
+};
+
+template <class F, double (*f64)(double)>
+void add(Table& t, const char* op) {
+  math::add_unary<math::vector_loop<F, D>, math::scalar_loop<f64>>(t, op);
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& t) {
+  add<Exp2, ::exp2>(t, "dvt.exp2");
+  add<Expm1, ::expm1>(t, "dvt.expm1");
+  add<Log2, ::log2>(t, "dvt.log2");
+  add<Log10, ::log10>(t, "dvt.log10");
+  add<Log1p, ::log1p>(t, "dvt.log1p");
+  add<Sinh, ::sinh>(t, "dvt.sinh");
+  add<Cosh, ::cosh>(t, "dvt.cosh");
+  add<Asinh, ::asinh>(t, "dvt.asinh");
+  add<Acosh, ::acosh>(t, "dvt.acosh");
+  add<Atanh, ::atanh>(t, "dvt.atanh");
+  add<Erfc, ::erfc>(t, "dvt.erfc");
+  math::add_binary<math::vector_loop2<Pow, D>, math::scalar_loop2<::pow>>(t, "dvt.pow");
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

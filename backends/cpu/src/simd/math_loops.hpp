@@ -1,0 +1,90 @@
+// Elementwise rows of vector functions. F::operator() takes and returns a vector; its body is compiled once, also for
+// the last, partial vector of an array.
+#pragma once
+#include "simd/elementwise.hpp"
+#include "simd/math.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
+// X is the vector in which F computes: V, or Wide, which computes in double.
+template <class F, class X>
+void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
+  constexpr int64_t w = X::size();
+  const float* x = static_cast<const float*>(in[0]);
+  float* y = static_cast<float*>(out);
+  alignas(64) float part[w] = {};
+  for (int64_t i = 0; i < n; i += w) {
+    const bool partial = n - i < w;
+    if (partial) std::memcpy(part, x + i, size_t(n - i) * sizeof(float));
+    X v;
+    v.copy_from(partial ? part : x + i, stdx::element_aligned);
+    v = F()(v);
+    v.copy_to(partial ? part : y + i, stdx::element_aligned);
+    if (partial) std::memcpy(y + i, part, size_t(n - i) * sizeof(float));
+  }
+}
+template <class F, class X>
+void vector_loop2(const void* const* in, const int64_t* step, void* out, int64_t n) {
+  constexpr int64_t w = X::size();
+  const float *a = static_cast<const float*>(in[0]), *b = static_cast<const float*>(in[1]);
+  float* y = static_cast<float*>(out);
+  alignas(64) float part_a[w] = {}, part_b[w] = {}, part[w];
+  if (!step[0])
+    for (float& value : part_a) value = *a;
+  if (!step[1])
+    for (float& value : part_b) value = *b;
+  for (int64_t i = 0; i < n; i += w) {
+    const bool partial = n - i < w;
+    if (partial && step[0]) std::memcpy(part_a, a + i, size_t(n - i) * sizeof(float));
+    if (partial && step[1]) std::memcpy(part_b, b + i, size_t(n - i) * sizeof(float));
+    X u, v;
+    u.copy_from(partial || !step[0] ? part_a : a + i, stdx::element_aligned);
+    v.copy_from(partial || !step[1] ? part_b : b + i, stdx::element_aligned);
+    u = F()(u, v);
+    u.copy_to(partial ? part : y + i, stdx::element_aligned);
+    if (partial) std::memcpy(y + i, part, size_t(n - i) * sizeof(float));
+  }
+}
+
+template <double (*f)(double)>
+void scalar_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
+  const double* x = static_cast<const double*>(in[0]);
+  double* y = static_cast<double*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+}
+template <double (*f)(double, double)>
+void scalar_loop2(const void* const* in, const int64_t* step, void* out, int64_t n) {
+  const double *a = static_cast<const double*>(in[0]), *b = static_cast<const double*>(in[1]);
+  double* y = static_cast<double*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = f(a[i * step[0]], b[i * step[1]]);
+}
+
+constexpr uint32_t grain = 4096;  // these loops are worth a thread earlier than an addition
+template <Loop loop>
+inline constexpr Elementwise spec32{loop, 1, {4}, 4, false, Half::no, Half::no, grain};
+template <Loop loop, Half half>
+inline constexpr Elementwise spec16{loop, 1, {2}, 2, false, half, half, grain};
+template <Loop loop>
+inline constexpr Elementwise spec64{loop, 1, {8}, 8, false, Half::no, Half::no, grain};
+template <Loop loop>
+inline constexpr Elementwise spec32x2{loop, 2, {4, 4}, 4, true, Half::no, Half::no, grain};
+template <Loop loop, Half half>
+inline constexpr Elementwise spec16x2{loop, 2, {2, 2}, 2, true, half, half, grain};
+template <Loop loop>
+inline constexpr Elementwise spec64x2{loop, 2, {8, 8}, 8, true, Half::no, Half::no, grain};
+
+// All four float types of a unary or binary op: halves go through the float loop.
+template <Loop loop, Loop loop64>
+void add_unary(Table& t, const char* op) {
+  add_elementwise(t, op, run<spec32<loop>>, 1, dvt::f32, dvt::f32);
+  add_elementwise(t, op, run<spec64<loop64>>, 1, dvt::f64, dvt::f64);
+  add_elementwise(t, op, run<spec16<loop, Half::f16>>, 1, dvt::f16, dvt::f16);
+  add_elementwise(t, op, run<spec16<loop, Half::bf16>>, 1, dvt::bf16, dvt::bf16);
+}
+template <Loop loop, Loop loop64>
+void add_binary(Table& t, const char* op) {
+  add_elementwise(t, op, run<spec32x2<loop>>, 2, dvt::f32, dvt::f32);
+  add_elementwise(t, op, run<spec64x2<loop64>>, 2, dvt::f64, dvt::f64);
+  add_elementwise(t, op, run<spec16x2<loop, Half::f16>>, 2, dvt::f16, dvt::f16);
+  add_elementwise(t, op, run<spec16x2<loop, Half::bf16>>, 2, dvt::bf16, dvt::bf16);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::math
