@@ -48,7 +48,7 @@ def declared() -> list[tuple[Path, ast.FunctionDef]]:
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_the_schema_stands_alone(path):
-    """Only the standard library on import; NumPy where an oracle runs, the runtime where an op is called on arrays."""
+    """Only the standard library on import; NumPy in oracles, the runtime where an op meets arrays."""
     allowed = STANDARD | ({"numpy"} if path.name == "oracle.py" else set())
     top_level = [n for n in tree(path).body if not isinstance(n, (ast.FunctionDef, ast.ClassDef, ast.If))]
     assert set().union(*map(imported, top_level)) <= allowed

@@ -25,8 +25,8 @@ BUILTIN = [o for o in registry.values() if o.__module__.startswith(schema.__name
 builtin = pytest.mark.parametrize("op", [pytest.param(o, id=o.name) for o in BUILTIN])
 
 MUST = """
-copy astype full iota take scatter where add subtract multiply divide quotient maximum minimum equal less bitwise_and
-bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift floor sqrt exp log sin sum max matmul
+copy astype full iota take scatter where add subtract multiply divide quotient maximum minimum equal less
+bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift floor sqrt exp log sin sum max matmul
 """.split()
 EXTENDED = """
 expm1 log1p tanh cos erf erfc gelu pow atan2 remainder min prod mean any all argmax argmin cumulative_sum
@@ -327,12 +327,12 @@ def test_the_oracle_sees_what_the_op_sees():
 def test_importing_the_schema_is_quick_and_needs_no_numpy():
     program = """
 import importlib.util, sys, time
-start = time.perf_counter()
+start = time.process_time()
 spec = importlib.util.spec_from_file_location("dovetail_schema", sys.argv[1])
 module = sys.modules["dovetail_schema"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 assert "numpy" not in sys.modules and "dovetail" not in sys.modules
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
     runs = [
         float(
@@ -342,7 +342,7 @@ print(time.perf_counter() - start)
         )
         for _ in range(3)
     ]
-    assert min(runs) < 0.3  # 0.03 on an idle machine
+    assert min(runs) < 0.3  # CPU seconds; 0.02 where it was compiled before
 
 
 # ---- generated ---------------------------------------------------------------------------------------------------

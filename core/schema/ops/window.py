@@ -10,7 +10,7 @@ from ..declare import Ints, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from .movement import pad
-from .primitives import add, divide, dot_slack, full, matmul, maximum
+from .primitives import add, copy, divide, dot_slack, full, matmul, maximum
 from .views import expand_dims, reshape, squeeze
 
 # ---- oracles -----------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def max_pool2d(
     out = None
     for _, view in _taps(_padded(x, padding, least), kernel_size, stride, dilation):
         out = view if out is None else maximum(out, view)
-    return out
+    return copy(out) if math.prod(kernel_size) == 1 else out
 
 
 @op(**MAX_POOL, samples=_pool_samples(1, dilated=True))
