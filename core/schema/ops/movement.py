@@ -239,14 +239,10 @@ def pad(x: Tensor, pad_width: Ints, *, constant_values: Scalar = 0) -> Tensor:
 
 
 def _take_along(x, indices, axis):
-    shape = list(
-        np.broadcast_shapes(
-            *(tuple(1 if i == axis % x.ndim else n for i, n in enumerate(a.shape)) for a in (x, indices))
-        )
-    )
-    full_shape = lambda n: tuple(n if i == axis % x.ndim else m for i, m in enumerate(shape))  # noqa: E731
-    x = np.broadcast_to(x, full_shape(x.shape[axis]))
-    return np.take_along_axis(x, np.broadcast_to(indices, full_shape(indices.shape[axis])), axis)
+    a = axis % x.ndim
+    rest = np.broadcast_shapes(*((*s[:a], 1, *s[a + 1 :]) for s in (x.shape, indices.shape)))
+    x, indices = (np.broadcast_to(v, (*rest[:a], v.shape[a], *rest[a + 1 :])) for v in (x, indices))
+    return np.take_along_axis(x, indices, a)
 
 
 def _take_along_samples() -> Iterator[Sample]:
