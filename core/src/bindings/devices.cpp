@@ -30,7 +30,7 @@ py::dict properties(const Device& d) {
                py::arg("alloc_align") = p.alloc_align, py::arg("max_streams") = p.max_streams,
                py::arg("peak_bytes_per_s") = p.peak_bytes_per_s, py::arg("peaks") = peaks,
                py::arg("dl_device_type") = p.dl_device_type, py::arg("dl_device_id") = p.dl_device_id,
-               py::arg("synchronous") = d.synchronous, py::arg("host_mapped") = d.host_mapped);
+               py::arg("synchronous") = d.synchronous.load(), py::arg("host_mapped") = d.host_mapped);
   uint64_t free_bytes = 0, total = 0;
   if (DVT_HAS(d.backend->table, dvt_backend, mem_info) && d.backend->table->mem_info(d.handle, &free_bytes, &total) == DVT_OK)
     all["mem_free"] = free_bytes;
