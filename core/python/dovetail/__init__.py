@@ -3,7 +3,7 @@
 Importing it looks nothing up and opens nothing: the first need of a device does.
 """
 
-from dovetail import _core
+from dovetail import _array, _core, _creation, _dtypes, _functions, _searching  # noqa: F401 - _array adds the methods
 from dovetail._core import Array, Device, DType, Event, Op, Stream, __version__, current_stream, default_stream
 from dovetail._devices import (
     default_device,
@@ -39,6 +39,7 @@ __all__ = [
     "nan",
     "newaxis",
     "pi",
+    "register_op",
     "set_default_device",
     "synchronize",
 ]
@@ -54,18 +55,21 @@ def load_backend(name_or_path: str) -> list[Device]:
     return [d for d in _core.devices() if d.backend == backend.name]
 
 
-_ops = {name: _core.op_function(name) for name in _core.op_names("")}
-globals().update(_ops)
-globals().update(_core.dtypes)
-__all__ += [*_ops, *_core.dtypes]
+_names = {name: _core.op_function(name) for name in _core.op_names("")} | _core.dtypes
+for _module in (_creation, _dtypes, _functions, _searching):
+    _names |= {name: getattr(_module, name) for name in _module.__all__}
+globals().update(_names)
+__all__ += _names
 
 # Found at first use, so that importing dovetail stays quick.
 _SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "random", "schema")
 
 
 def __getattr__(name: str):
-    if name in _SUBMODULES:
-        import importlib
+    import importlib
 
+    if name in _SUBMODULES:
         return importlib.import_module("dovetail." + name)
+    if name == "register_op":
+        return importlib.import_module("dovetail._register").register_op
     raise AttributeError(f"module 'dovetail' has no attribute {name!r}")

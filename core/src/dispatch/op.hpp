@@ -29,8 +29,8 @@ struct AttrDefault {  // `required` for operands and for attributes without a de
   enum Kind : uint8_t { required, none, i64, f64, boolean, str, i64s } kind = required;
   int64_t i = 0;
   double f = 0;
-  std::string s;
-  std::vector<int64_t> is;
+  std::string s{};
+  std::vector<int64_t> is{};
 };
 
 struct ParamSpec {

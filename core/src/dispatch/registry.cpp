@@ -5,7 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "dispatch/invocation.hpp"
+#include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
 

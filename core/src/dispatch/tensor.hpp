@@ -56,7 +56,10 @@ struct Tensor {
     set_rank(o.rank());
     std::memcpy(dims, o.dims, sizeof(int64_t) * rank());
     std::memcpy(dims + DVT_MAX_NDIM, o.dims + DVT_MAX_NDIM, sizeof(int64_t) * rank());
-    if (!storage && o.view.data == &o.dims[DVT_MAX_NDIM]) view.data = &dims[DVT_MAX_NDIM];
+    if (o.view.data == &o.dims[DVT_MAX_NDIM]) {  // a host scalar: its value lies in the place of its strides
+      std::memcpy(dims + DVT_MAX_NDIM, o.dims + DVT_MAX_NDIM, 2 * sizeof(int64_t));
+      view.data = &dims[DVT_MAX_NDIM];
+    }
   }
 };
 }  // namespace dovetail

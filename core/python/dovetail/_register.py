@@ -1,0 +1,47 @@
+"""Ops that join the runtime while it runs, on the same way as the schema's own."""
+
+from __future__ import annotations
+
+from dovetail import _core
+from dovetail.schema.declare import REQUIRED, Op
+
+
+def register_op(op: Op) -> _core.Op:
+    """Makes an op declared with dovetail.schema.op callable; returns its function.
+
+    Its name wants a prefix of your own, as "acme.swirl": kernels bind to the same name. Raises ValueError where the name
+    is taken or a rule is unknown.
+    """
+    spec = op.spec
+    flags = {
+        "half_in_f32": spec.half_in_f32,
+        "body": spec.has_body,
+        "must": spec.must,
+        "private": spec.private,
+        "view": spec.view,
+    }
+    params = [
+        {
+            "name": p.name,
+            "kind": p.kind,
+            "optional": p.optional,
+            "variadic": p.variadic,
+            "keyword_only": p.keyword_only,
+            "default": ... if p.default is REQUIRED else p.default,
+        }
+        for p in op.params
+    ]
+    return _core.register_op(
+        {
+            "name": spec.name,
+            "version": spec.version,
+            "space": spec.space,
+            "shape": spec.shape,
+            "dtype": spec.dtype,
+            "params": params,
+            "n_out": spec.n_out,
+            "flags": [name for name, given in flags.items() if given],
+            "tol": spec.tol,
+            "doc": spec.doc,
+        }
+    )
