@@ -69,7 +69,8 @@ def log10(x: Tensor, /) -> Tensor:
     return log(x) * (1 / math.log(10))
 
 
-@op(shape="broadcast", dtype="float", tol=8, reference=np.logaddexp, scale=lambda x1, x2: np.maximum(x1, x2))
+@op(shape="broadcast", dtype="float", tol=8, reference=np.logaddexp,
+    scale=lambda x1, x2: np.abs(np.maximum(x1, x2)))  # fmt: skip
 def logaddexp(x1: Tensor, x2: Tensor, /) -> Tensor:
     """log(exp(x1) + exp(x2)) without overflow; accurate to the larger of the result and the operands."""
     m, n = maximum(x1, x2), minimum(x1, x2)

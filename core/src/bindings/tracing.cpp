@@ -25,7 +25,7 @@ std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes)
                                                           operands, inv.op.variadic, attributes);
     return builder.finish(outputs.cast<std::vector<int>>());
   } catch (py::error_already_set& e) {
-    const py::object unsupported = lazy("_errors", "Unsupported");
+    const py::object unsupported = lazy("_trace", "Unsupported");
     if (!e.matches(unsupported)) throw;
     inv.fail(ErrorKind::not_implemented, std::string(py::str(e.value())));
   }
