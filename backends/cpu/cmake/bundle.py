@@ -2,8 +2,8 @@
 
 python bundle.py SOURCE TARGET --serial libdovetail_serial.so --rename omp_ GOMP_
 
-Two reasons: several wheels of PyPI install a libdnnl.so.3 and overwrite each other's, and a SONAME that is already in
-the process would win over our file.
+Two reasons: several wheels of PyPI install a libdnnl.so.3 and overwrite each other's, and a SONAME that is already
+in the process would win over our file.
 """
 
 import argparse
@@ -40,12 +40,16 @@ def bundle(args: argparse.Namespace) -> None:
     renamed = [s for s in undefined_symbols(args.nm, partial) if s.startswith(tuple(args.rename))]
     missing = sorted({PREFIX + s for s in renamed} - defined_symbols(args.nm, args.serial))
     if missing:
-        sys.exit(f"bundle.py: {args.source} needs {', '.join(missing)}: expected them in {args.serial.name}; "
-                 "extend src/bundled/serial.c, or build without this library (-DDOVETAIL_CPU_ONEDNN=OFF)")
+        sys.exit(
+            f"bundle.py: {args.source} needs {', '.join(missing)}: expected them in {args.serial.name}; "
+            "extend src/bundled/serial.c, or build without this library (-DDOVETAIL_CPU_ONEDNN=OFF)"
+        )
     names = partial.with_name(partial.name + ".names")
     names.write_text("".join(f"{s} {PREFIX}{s}\n" for s in renamed))
 
-    needed = subprocess.run([args.patchelf, "--print-needed", str(partial)], check=True, capture_output=True, text=True)
+    needed = subprocess.run(
+        [args.patchelf, "--print-needed", str(partial)], check=True, capture_output=True, text=True
+    )
     openmp = [n for n in needed.stdout.split() if n.startswith(("libgomp.", "libomp.", "libiomp5."))]
     edit = [args.patchelf, "--set-soname", target.name, "--set-rpath", "$ORIGIN"]
     edit += ["--rename-dynamic-symbols", str(names)]

@@ -8,13 +8,13 @@ bool multiply(const Product&, const void*, const void*, const float*, void*) { r
 #else
 #include <oneapi/dnnl/dnnl.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <unordered_map>
 
 #include "isa.hpp"
 #include "library.hpp"
+#include "scratch.hpp"
 
 namespace dovetail::cpu::onednn {
 namespace {
@@ -82,22 +82,6 @@ Desc matrix(int64_t rows, int64_t columns, int64_t row, int64_t column, dnnl_dat
   dnnl_memory_desc_t desc = nullptr;
   dnnl()->memory_desc_create_with_strides(&desc, 2, dims, type, strides);
   return Desc(desc);
-}
-
-// Scratch of the calling thread, shared by all its primitives.
-void* scratch(size_t size) {
-  struct Free {
-    void operator()(void* p) const { std::free(p); }
-  };
-  static thread_local std::unique_ptr<void, Free> memory;
-  static thread_local size_t capacity = 0;
-  if (size > capacity) {
-    memory.reset();
-    capacity = (size + 4095) / 4096 * 4096;
-    memory.reset(std::aligned_alloc(64, capacity));
-    if (!memory) capacity = 0;
-  }
-  return memory.get();
 }
 
 // A primitive of the calling thread with its arguments. oneDNN shares the generated code between threads.
@@ -179,7 +163,7 @@ bool multiply(const Product& p, const void* a, const void* b, const float* bias,
   if (!d) return false;
   Executable& e = executable(p);
   if (!e.usable) return false;
-  void* const room = e.scratch_size ? scratch(e.scratch_size) : nullptr;
+  void* const room = e.scratch_size ? scratch(Scratch::onednn, e.scratch_size) : nullptr;
   if (e.scratch_size && !room) return false;
   void* const data[] = {const_cast<void*>(a), const_cast<void*>(b), c, room, const_cast<float*>(bias)};
   dnnl_exec_arg_t args[5];

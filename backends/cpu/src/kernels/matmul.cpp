@@ -1,0 +1,227 @@
+// matmul and linear: the product is cut into tiles, the tiles go to the host's pool, and each is done on one thread by
+// what is fastest for it: our own loops, oneDNN for bfloat16 where the processor multiplies it, OpenBLAS for complex
+// numbers. For float32 our loops are as fast as both, need no code generated per shape, and round less.
+#include <atomic>
+
+#include "blas.hpp"
+#include "kernel.hpp"
+#include "onednn.hpp"
+#include "simd/gemm.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+struct c64 { float re, im; };
+struct c128 { double re, im; };
+template <class T>
+inline constexpr bool is_complex = std::is_same_v<T, c64> || std::is_same_v<T, c128>;
+
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// c[..., m, n] = a[..., m, k] b[..., k, n] + bias[n], the batch axes broadcast (stride 0). c is dense.
+struct Batched {
+  int64_t m, n, k;
+  int64_t a_row, a_column, b_row, b_column;
+  int batch_axes = 0;
+  int64_t batch[DVT_MAX_NDIM], a_batch[DVT_MAX_NDIM], b_batch[DVT_MAX_NDIM];
+  int64_t matrices = 1;
+
+  void add_axis(int64_t size, int64_t a_stride, int64_t b_stride) {
+    if (size == 1) return;
+    matrices *= size;
+    if (batch_axes) {  // one axis with the one before it?
+      const int last = batch_axes - 1;
+      if (a_batch[last] == size * a_stride && b_batch[last] == size * b_stride) {
+        batch[last] *= size, a_batch[last] = a_stride, b_batch[last] = b_stride;
+        return;
+      }
+    }
+    batch[batch_axes] = size, a_batch[batch_axes] = a_stride, b_batch[batch_axes] = b_stride;
+    ++batch_axes;
+  }
+  // A batch that shares b is more rows of a.
+  void fold_batch_into_rows() {
+    if (batch_axes != 1 || b_batch[0] || (m > 1 && a_batch[0] != m * a_row)) return;
+    if (m == 1) a_row = a_batch[0];
+    m *= batch[0];
+    batch_axes = 0, matrices = 1;
+  }
+  void offsets(int64_t matrix, int64_t& a, int64_t& b) const {
+    a = b = 0;
+    for (int i = batch_axes; i-- > 0; matrix /= batch[i]) {
+      const int64_t at = matrix % batch[i];
+      a += at * a_batch[i], b += at * b_batch[i];
+    }
+  }
+};
+
+// How one matrix is cut.
+struct Cut {
+  int64_t rows, columns;  // of a tile
+  int64_t across, tiles;  // tiles side by side, and in all
+};
+Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
+  constexpr int64_t worthwhile = 150'000;  // multiply-adds for which waking a thread pays
+  const int64_t threads = int64_t(dvt::host->num_threads(dvt::host));
+  const double work = double(p.m) * double(p.n) * double(p.k) * double(p.matrices);
+  const double most = work / worthwhile;
+  const int64_t wanted = threads == 1 || most < 2 ? 1 : most < double(8 * threads) ? threads : 4 * threads;
+  Cut c{p.m, p.n, 1, p.matrices};
+  const auto count = [&] { return p.matrices * (divide_up(p.m, c.rows) * divide_up(p.n, c.columns)); };
+  while (count() < wanted || c.rows > 512 || c.columns > 1024) {  // the bounds keep a tile's scratch memory small
+    const bool by_rows = c.rows > c.columns || (c.columns <= column_step && c.rows > row_step);
+    int64_t& side = by_rows ? c.rows : c.columns;
+    const int64_t step = by_rows ? row_step : column_step, total = by_rows ? p.m : p.n;
+    if (side <= step) break;
+    const int64_t before = side;
+    for (int64_t pieces = divide_up(total, side) + 1; side >= before; ++pieces)
+      side = divide_up(divide_up(total, pieces), step) * step;
+  }
+  c.across = divide_up(p.n, c.columns);
+  c.tiles = c.across * divide_up(p.m, c.rows);
+  return c;
+}
+
+// bfloat16 where the processor multiplies it: twice as fast as float32.
+bool foreign(const gemm::Product<bf16>& p) {
+  if (p.m * p.n * p.k < 32 * 32 * 32 || p.k == 1 || p.n == 1 || !onednn::fast_bfloat16()) return false;
+  float* bias = nullptr;
+  if (p.bias) {
+    bias = static_cast<float*>(scratch(Scratch::kernel, size_t(p.n) * sizeof(float)));
+    if (!bias) return false;
+    widen(p.bias, bias, p.n);
+  }
+  return onednn::multiply({p.m, p.n, p.k, p.a_row, p.a_column, p.b_row, p.b_column, p.c_row, dvt::bf16, dvt::bf16,
+                           p.bias != nullptr},
+                          p.a, p.b, bias, p.c);
+}
+
+// Complex: OpenBLAS where the strides allow it, else the plain loop.
+template <class T>
+bool complex_product(const gemm::Product<T>& p) {
+  using Real = decltype(T::re);
+  const bool a_plain = p.a_column == 1 && p.a_row >= p.k, a_transposed = p.a_row == 1 && p.a_column >= p.m;
+  const bool b_plain = p.b_column == 1 && p.b_row >= p.n, b_transposed = p.b_row == 1 && p.b_column >= p.k;
+  if ((a_plain || a_transposed) && (b_plain || b_transposed) && p.m * p.n * p.k > 64) {
+    const BlasProduct q{p.m,     p.n,      p.k,     a_plain ? p.a_row : p.a_column, b_plain ? p.b_row : p.b_column,
+                        p.c_row, !a_plain, !b_plain};
+    if (blas_multiply_complex(q, &p.a->re, &p.b->re, &p.c->re)) return true;
+  }
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j) {
+      Real re = 0, im = 0;
+      for (int64_t q = 0; q < p.k; ++q) {
+        const T x = p.a[i * p.a_row + q * p.a_column], y = p.b[q * p.b_row + j * p.b_column];
+        re += x.re * y.re - x.im * y.im, im += x.re * y.im + x.im * y.re;
+      }
+      p.c[i * p.c_row + j] = {re, im};
+    }
+  if (p.bias)
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_row + j].re += p.bias[j].re, p.c[i * p.c_row + j].im += p.bias[j].im;
+  return true;
+}
+
+template <class T>
+bool one_product(const gemm::Product<T>& p) {
+  if constexpr (is_complex<T>) return complex_product(p);
+  else if constexpr (std::is_same_v<T, bf16>) return foreign(p) || gemm::product(p);
+  else return gemm::product(p);
+}
+
+template <class T>
+dvt_status run(const Batched& p, const T* a, const T* b, const T* bias, T* c) {
+  if (p.matrices == 1 && p.m * p.n <= 4096 && p.m * p.n * p.k <= 100'000)  // nothing to cut
+    return one_product<T>({p.m, p.n, p.k, a, p.a_row, p.a_column, b, p.b_row, p.b_column, c, p.n, 1, bias}) ? DVT_OK
+                                                                                                           : DVT_OOM;
+  const Cut tile = cut(p, 16, 64);
+  std::atomic<bool> complete{true};
+  const uint64_t tiles = uint64_t(p.matrices * tile.tiles);
+  const int64_t work = tile.rows * tile.columns * (p.k + 1);
+  dvt::parallel_for(tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+      const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
+                    j = at % tile.tiles % tile.across * tile.columns;
+      int64_t a_offset, b_offset;
+      p.offsets(matrix, a_offset, b_offset);
+      const gemm::Product<T> one{least(tile.rows, p.m - i),
+                                 least(tile.columns, p.n - j),
+                                 p.k,
+                                 a + a_offset + i * p.a_row,
+                                 p.a_row,
+                                 p.a_column,
+                                 b + b_offset + j * p.b_column,
+                                 p.b_row,
+                                 p.b_column,
+                                 c + matrix * p.m * p.n + i * p.n + j,
+                                 p.n,
+                                 1,
+                                 bias ? bias + j : nullptr};
+      if (!one_product(one)) complete.store(false, std::memory_order_relaxed);
+    }
+  });
+  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+}
+
+template <class T>
+dvt_status matmul(dvt_device*, const dvt_call* call) {
+  const DLTensor &x = *call->in[0], &y = *call->in[1];
+  const bool row = x.ndim == 1, column = y.ndim == 1;  // vectors
+  const int xa = x.ndim, ya = y.ndim;
+  Batched p;
+  p.m = row ? 1 : x.shape[xa - 2], p.k = x.shape[xa - 1], p.n = column ? 1 : y.shape[ya - 1];
+  p.a_row = row ? p.k : x.strides[xa - 2], p.a_column = x.strides[xa - 1];
+  p.b_row = column ? y.strides[0] : y.strides[ya - 2], p.b_column = column ? 1 : y.strides[ya - 1];
+  const int x_batch = row ? 0 : xa - 2, y_batch = column ? 0 : ya - 2, batch = x_batch > y_batch ? x_batch : y_batch;
+  for (int i = 0; i < batch; ++i) {
+    const int xi = i - (batch - x_batch), yi = i - (batch - y_batch);
+    const int64_t xs = xi < 0 ? 1 : x.shape[xi], ys = yi < 0 ? 1 : y.shape[yi];
+    p.add_axis(xs == 1 ? ys : xs, xs == 1 ? 0 : x.strides[xi], ys == 1 ? 0 : y.strides[yi]);
+  }
+  p.fold_batch_into_rows();
+  return run(p, dvt::data<const T>(&x), dvt::data<const T>(&y), static_cast<const T*>(nullptr),
+             dvt::data<T>(call->out[0]));
+}
+
+// linear(x, weight[out, in], bias[out]): x's leading axes are rows where their strides allow it, else batches.
+template <class T>
+dvt_status linear(dvt_device*, const dvt_call* call) {
+  const DLTensor &x = *call->in[0], &w = *call->in[1];
+  const int last = x.ndim - 1;
+  Batched p;
+  p.k = x.shape[last], p.n = w.shape[0];
+  p.m = last ? x.shape[last - 1] : 1;
+  p.a_row = last ? x.strides[last - 1] : p.k, p.a_column = x.strides[last];
+  p.b_row = w.strides[1], p.b_column = w.strides[0];
+  for (int i = 0; i + 1 < last; ++i) p.add_axis(x.shape[i], x.strides[i], 0);
+  p.fold_batch_into_rows();
+  const T* bias = dvt::has_in(call, 2) ? dvt::data<const T>(call->in[2]) : nullptr;
+  return run(p, dvt::data<const T>(&x), dvt::data<const T>(&w), bias, dvt::data<T>(call->out[0]));
+}
+
+template <class T>
+void add(Table& table, DLDataType type) {
+  table.add(dvt::Row("dvt.matmul", matmul<T>).in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED).out(type).kernel());
+  table.add(dvt::Row("dvt.linear", linear<T>)
+                .in(type, DVT_O_STRIDED)
+                .in(type, DVT_O_STRIDED)
+                .in(type, DVT_O_OPTIONAL)
+                .out(type)
+                .kernel());
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& table) {
+  add<float>(table, dvt::f32);
+  add<double>(table, dvt::f64);
+  add<bf16>(table, dvt::bf16);
+  add<f16>(table, dvt::f16);
+  // Wrapping sums of products have the same bits in signed and unsigned types.
+  for (DLDataType t : {dvt::i8, dvt::u8}) add<uint8_t>(table, t);
+  for (DLDataType t : {dvt::i16, dvt::u16}) add<uint16_t>(table, t);
+  for (DLDataType t : {dvt::i32, dvt::u32}) add<uint32_t>(table, t);
+  for (DLDataType t : {dvt::i64, dvt::u64}) add<uint64_t>(table, t);
+  add<c64>(table, dvt::c64);
+  add<c128>(table, dvt::c128);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -1,0 +1,341 @@
+#include "simd/gemm.hpp"
+
+#include "simd/transpose.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {
+namespace {
+template <class T>
+DOVETAIL_CPU_INLINE constexpr T least(T a, T b) { return a < b ? a : b; }
+
+// Sums of so many products are added up by themselves first: rounding errors then grow with the number of such sums,
+// not of products, for about a fiftieth of the time. Integers are exact.
+template <class T>
+DOVETAIL_CPU_INLINE int64_t run_length(int64_t k) {
+  return std::is_floating_point_v<T> ? (k <= 64 ? 16 : k <= 256 ? 32 : 64) : k;
+}
+
+// Rows x Columns vectors of c in registers. They go through a buffer where fewer than all columns are wanted, or where
+// the rows of c would fight for cache lines.
+template <class T, int Rows, int Columns>
+[[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c,
+                            int64_t c_row, int64_t columns, bool add) {
+  constexpr int W = width<T>;
+  const int64_t length = run_length<T>(k);
+  T buffer[Rows][Columns * W];
+  const bool in_place = columns == Columns * W && (k <= length || c_row * int64_t(sizeof(T)) % 1024);
+  if (!in_place)
+    for (int r = 0; r < Rows; ++r)
+      for (int64_t j = 0; j < Columns * W; ++j) buffer[r][j] = add && j < columns ? c[r * c_row + j] : T(0);
+  T* const to = in_place ? c : &buffer[0][0];
+  const int64_t to_row = in_place ? c_row : Columns * W;
+  add |= !in_place;
+  do {
+    V<T> sum[Rows][Columns] = {};
+    const int64_t run = least(k, length);
+    for (int64_t p = 0; p < run; ++p, a += a_column, b += b_row) {
+      V<T> row[Columns];
+#pragma GCC unroll 8
+      for (int j = 0; j < Columns; ++j) row[j].copy_from(b + j * W, stdx::element_aligned);
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) {
+        const V<T> x = a[r * a_row];
+#pragma GCC unroll 8
+        for (int j = 0; j < Columns; ++j) sum[r][j] += x * row[j];
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int j = 0; j < Columns; ++j) {
+        T* const at = to + r * to_row + j * W;
+        if (add) sum[r][j] += V<T>(at, stdx::element_aligned);
+        sum[r][j].copy_to(at, stdx::element_aligned);
+      }
+    add = true;
+    k -= run;
+  } while (k);
+  if (!in_place)
+    for (int r = 0; r < Rows; ++r)
+      for (int64_t j = 0; j < columns; ++j) c[r * c_row + j] = buffer[r][j];
+}
+
+template <class T>
+using Tile = void (*)(int64_t, const T*, int64_t, int64_t, const T*, int64_t, T*, int64_t, int64_t, bool);
+template <class T, int Columns>
+inline constexpr Tile<T> tiles_of[14] = {
+    tile<T, 1, Columns>,
+    tile<T, 2, Columns>,
+    tile<T, 3, Columns>,
+    tile<T, 4, Columns>,
+    tile<T, 5, Columns>,
+    tile<T, 6, Columns>,
+    tile<T, least(tile_rows<T>, 7), Columns>,
+    tile<T, least(tile_rows<T>, 8), Columns>,
+    tile<T, least(tile_rows<T>, 9), Columns>,
+    tile<T, least(tile_rows<T>, 10), Columns>,
+    tile<T, least(tile_rows<T>, 11), Columns>,
+    tile<T, least(tile_rows<T>, 12), Columns>,
+    tile<T, least(tile_rows<T>, 13), Columns>,
+    tile<T, least(tile_rows<T>, 14), Columns>,
+};
+
+// Rows of equal blocks, none smaller than needed: 16 rows are 8 + 8, not 14 + 2.
+template <class T>
+DOVETAIL_CPU_INLINE int64_t block_rows(int64_t m) {
+  const int64_t blocks = (m + tile_rows<T> - 1) / tile_rows<T>;
+  return (m + blocks - 1) / blocks;
+}
+
+// A as `multiply` walks it: blocks of `rows` rows, `block` apart.
+template <class T>
+struct Blocks {
+  const T* data;
+  int64_t rows, block, row, column;
+};
+
+template <class T>
+void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const Panels<T>& b, T* c, int64_t c_row,
+                     bool add) {
+  constexpr int P = panel<T>, Wide = sizeof(V<T>) == 64 ? 8 : 4;
+  for (int64_t i = 0; i < m; i += a.rows) {
+    const int64_t rows = least(a.rows, m - i);
+    const T* const from = a.data + i / a.rows * a.block;
+    int64_t j = 0;
+    if (m == 1 && b.stride == P)  // reads longer pieces of b's rows
+      for (constexpr int64_t step = Wide * width<T>; j + step <= n; j += step)
+        tile<T, 1, Wide>(k, from, a.row, a.column, b.data + j, b.row, c + j, c_row, step, add);
+    for (; j < n; j += P) {
+      const int64_t columns = least<int64_t>(P, n - j);
+      const Tile<T>* const tiles = columns > width<T> ? tiles_of<T, 2> : tiles_of<T, 1>;
+      tiles[rows - 1](k, from, a.row, a.column, b.data + j / P * b.stride, b.row, c + i * c_row + j, c_row, columns,
+                      add);
+    }
+  }
+}
+
+// Rows that lie a multiple of this apart fall on the same few lines of the cache.
+template <class T>
+DOVETAIL_CPU_INLINE bool aliases(int64_t stride) { return stride * int64_t(sizeof(T)) % 4096 == 0; }
+
+// The k-contiguous product of few rows: dot products, four columns of b at a time.
+template <class T, int Rows>
+void dots(const Product<T>& p, int64_t i) {
+  constexpr int W = width<T>, N = 4;
+  for (int64_t j = 0; j < p.n; j += N) {
+    const T *a[Rows], *b[N];
+    for (int r = 0; r < Rows; ++r) a[r] = p.a + (i + r) * p.a_row;
+    for (int s = 0; s < N; ++s) b[s] = p.b + least<int64_t>(j + s, p.n - 1) * p.b_column;
+    V<T> sum[Rows][N] = {};
+    int64_t q = 0;
+    for (; q + W <= p.k; q += W) {
+      V<T> x[N];
+#pragma GCC unroll 4
+      for (int s = 0; s < N; ++s) x[s].copy_from(b[s] + q, stdx::element_aligned);
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) {
+        const V<T> y(a[r] + q, stdx::element_aligned);
+#pragma GCC unroll 4
+        for (int s = 0; s < N; ++s) sum[r][s] += y * x[s];
+      }
+    }
+    for (int r = 0; r < Rows; ++r)
+      for (int s = 0; s < N && j + s < p.n; ++s) {
+        T total = stdx::reduce(sum[r][s]);
+        for (int64_t t = q; t < p.k; ++t) total += a[r][t] * b[s][t];
+        if (p.bias) total += p.bias[j + s];
+        p.c[(i + r) * p.c_row + (j + s) * p.c_column] = total;
+      }
+  }
+}
+
+// Products so small that nothing may be prepared: vectors of 16 bytes along n where b allows it.
+template <class T>
+void tiny(const Product<T>& p) {
+  typedef T Quad __attribute__((vector_size(16)));
+  constexpr int N = 16 / sizeof(T);
+  for (int64_t i = 0; i < p.m; ++i) {
+    const T* const a = p.a + i * p.a_row;
+    T* const c = p.c + i * p.c_row;
+    int64_t j = 0;
+    if (p.b_column == 1 && p.c_column == 1)
+      for (; j + N <= p.n; j += N) {
+        Quad sum = {};
+        if (p.bias) std::memcpy(&sum, p.bias + j, 16);
+        for (int64_t q = 0; q < p.k; ++q) {
+          Quad row;
+          std::memcpy(&row, p.b + q * p.b_row + j, 16);
+          sum += a[q * p.a_column] * row;
+        }
+        std::memcpy(c + j, &sum, 16);
+      }
+    for (; j < p.n; ++j) {
+      T sum = p.bias ? p.bias[j] : T(0);
+      for (int64_t q = 0; q < p.k; ++q) sum += a[q * p.a_column] * p.b[q * p.b_row + j * p.b_column];
+      c[j * p.c_column] = sum;
+    }
+  }
+}
+
+template <class T>
+void dots(const Product<T>& p) {
+  int64_t i = 0;
+  for (; i + 4 <= p.m; i += 4) dots<T, 4>(p, i);
+  for (; i + 2 <= p.m; i += 2) dots<T, 2>(p, i);
+  for (; i < p.m; ++i) dots<T, 1>(p, i);
+}
+}  // namespace
+
+template <class T>
+void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b, T* c,
+              int64_t c_row, bool add) {
+  const int64_t rows = block_rows<T>(m);
+  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, add);
+}
+
+template <class In>
+void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, Accumulator<In>* out) {
+  using T = Accumulator<In>;
+  for (int64_t j = 0; j < n; j += width, in += width * column, out += k * width) {
+    const int64_t columns = least<int64_t>(width, n - j);
+    if (columns < width)
+      for (int64_t p = 0; p < k; ++p)
+        for (int64_t q = columns; q < width; ++q) out[p * width + q] = 0;
+    if (column == 1) {
+      for (int64_t p = 0; p < k; ++p)
+        for (int64_t q = 0; q < columns; ++q) out[p * width + q] = load(in[p * row + q]);
+    } else if (row == 1) {
+      transpose(columns, k, in, column, out, width, [](In x) -> T { return load(x); });
+    } else {
+      for (int64_t p = 0; p < k; ++p)
+        for (int64_t q = 0; q < columns; ++q) out[p * width + q] = load(in[p * row + q * column]);
+    }
+  }
+}
+
+namespace {
+// The product with vectors along n; `bias_of_row`: bias belongs to the rows of this product.
+template <class In, class Out>
+class Job {
+  using T = Accumulator<In>;
+  static constexpr bool converts = !std::is_same_v<In, T>;
+  static constexpr int P = panel<T>;
+
+ public:
+  Job(const Product<In, Out>& p, bool bias_of_row) : p_(p), bias_of_row_(bias_of_row) {}
+
+  bool run() {
+    // An operand is read as it lies unless it has another type, or many passes over it would fight for cache lines.
+    direct_a_ = !converts && !(aliases<T>(p_.a_row) && p_.k > 64 && p_.m > 4 && p_.n > 4 * P);
+    direct_b_ = !converts && p_.b_column == 1 && (p_.m <= 2 * tile_rows<T> || !aliases<T>(p_.b_row) || p_.k <= 64);
+    direct_c_ = std::is_same_v<Out, T> && p_.c_column == 1;
+    const int64_t steps = p_.k > 768 ? (p_.k + 511) / 512 : 1, step = (p_.k + steps - 1) / steps;
+    rows_ = block_rows<T>(p_.m);
+    c_ = reinterpret_cast<T*>(p_.c), c_row_ = p_.c_row;
+    if (!direct_c_) {
+      c_row_ = p_.n;
+      c_ = static_cast<T*>(scratch(Scratch::result, size_t(p_.m * p_.n) * sizeof(T)));
+    }
+    const int64_t b_columns = direct_b_ ? (p_.n % P ? P : 0) : p_.n;
+    a_ = static_cast<T*>(direct_a_ ? nullptr : scratch(Scratch::operand_a, size_packed(step, p_.m, int(rows_))));
+    b_ = static_cast<T*>(b_columns ? scratch(Scratch::operand_b, size_packed(step, b_columns, P)) : nullptr);
+    if (!c_ || (!direct_a_ && !a_) || (b_columns && !b_)) return false;
+    if (p_.bias) begin_with_bias();
+    if (!p_.k && !p_.bias) clear();
+    for (int64_t q = 0; q < p_.k; q += step) add_step(q, least(step, p_.k - q), q || p_.bias);
+    if (!direct_c_) finish();
+    return true;
+  }
+
+ private:
+  static size_t size_packed(int64_t k, int64_t n, int width) { return size_t(packed_size(k, n, width)) * sizeof(T); }
+
+  void begin_with_bias() {
+    for (int64_t i = 0; i < p_.m; ++i)
+      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] = load(p_.bias[bias_of_row_ ? i : j]);
+  }
+  void clear() {
+    for (int64_t i = 0; i < p_.m; ++i)
+      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] = 0;
+  }
+
+  // Adds columns [q, q + k) of a times the same rows of b.
+  void add_step(int64_t q, int64_t k, bool add) {
+    const In *a = p_.a + q * p_.a_column, *b = p_.b + q * p_.b_row;
+    Blocks<T> blocks;
+    if constexpr (converts) {
+      pack(k, p_.m, a, p_.a_column, p_.a_row, int(rows_), a_);
+      blocks = {a_, rows_, rows_ * k, 1, rows_};
+    } else if (direct_a_) {
+      blocks = {a, rows_, rows_ * p_.a_row, p_.a_row, p_.a_column};
+    } else {
+      pack(k, p_.m, a, p_.a_column, p_.a_row, int(rows_), a_);
+      blocks = {a_, rows_, rows_ * k, 1, rows_};
+    }
+    const Panels<T> panels{b_, k * P, P};
+    if (!converts && direct_b_) {
+      const int64_t whole = p_.n / P * P;
+      if constexpr (!converts) {
+        if (whole < p_.n) pack(k, p_.n - whole, b + whole, p_.b_row, 1, P, b_);
+        // The last panel is packed with rows of P, the others have rows of b_row: two calls.
+        multiply_blocks<T>(p_.m, whole, k, blocks, {b, P, p_.b_row}, c_, c_row_, add);
+        if (whole < p_.n) multiply_blocks<T>(p_.m, p_.n - whole, k, blocks, panels, c_ + whole, c_row_, add);
+      }
+      return;
+    }
+    pack(k, p_.n, b, p_.b_row, p_.b_column, P, b_);
+    multiply_blocks<T>(p_.m, p_.n, k, blocks, panels, c_, c_row_, add);
+  }
+
+  // From the scratch result to c.
+  void finish() {
+    if (p_.c_row == 1) {
+      transpose(p_.m, p_.n, c_, c_row_, p_.c, p_.c_column, [](T x) { return store<Out>(x); });
+      return;
+    }
+    for (int64_t i = 0; i < p_.m; ++i)
+      for (int64_t j = 0; j < p_.n; ++j) p_.c[i * p_.c_row + j * p_.c_column] = store<Out>(c_[i * c_row_ + j]);
+  }
+
+  const Product<In, Out>& p_;
+  bool bias_of_row_, direct_a_ = false, direct_b_ = false, direct_c_ = false;
+  int64_t rows_ = 0, c_row_ = 0;
+  T *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
+};
+
+// Better with vectors along m? They need the operand along them in panels and everything else as it lies.
+template <class In, class Out>
+bool better_transposed(const Product<In, Out>& p) {
+  constexpr int W = width<Accumulator<In>>;
+  if (p.b_column == 1 && p.n >= W) return false;
+  if (p.a_row == 1 && p.a_column != 1 && p.m > p.n) return true;  // n is less than a vector, or b needs packing
+  return p.b_row == 1 && p.m < p.n && p.n > W;                    // both need packing: a is smaller
+}
+}  // namespace
+
+template <class In, class Out>
+bool product(const Product<In, Out>& p) {
+  if constexpr (std::is_same_v<In, Out> && std::is_floating_point_v<In>) {
+    if (p.k <= 32 && p.m * p.n * p.k <= (p.b_column == 1 ? 1024 : 256)) return tiny(p), true;
+    if (p.a_column == 1 && p.b_row == 1 && (p.m <= 4 || p.n <= 2)) return dots(p), true;
+  }
+  if (!better_transposed(p)) return Job<In, Out>(p, false).run();
+  const Product<In, Out> t{p.n, p.m, p.k, p.b, p.b_column, p.b_row, p.a, p.a_column, p.a_row, p.c, p.c_column, p.c_row, p.bias};
+  return Job<In, Out>(t, true).run();
+}
+
+#define DOVETAIL_MULTIPLY(T) \
+  template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Panels<T>&, T*, int64_t, bool);
+DOVETAIL_MULTIPLY(float)
+DOVETAIL_MULTIPLY(double)
+#define DOVETAIL_PRODUCT(In, Out)                                                                       \
+  template void pack<In>(int64_t, int64_t, const In*, int64_t, int64_t, int, Accumulator<In>*);         \
+  template bool product<In, Out>(const Product<In, Out>&);
+DOVETAIL_PRODUCT(float, float)
+DOVETAIL_PRODUCT(double, double)
+DOVETAIL_PRODUCT(f16, f16)
+DOVETAIL_PRODUCT(bf16, bf16)
+DOVETAIL_PRODUCT(uint8_t, uint8_t)
+DOVETAIL_PRODUCT(uint16_t, uint16_t)
+DOVETAIL_PRODUCT(uint32_t, uint32_t)
+DOVETAIL_PRODUCT(uint64_t, uint64_t)
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm

@@ -1,0 +1,87 @@
+// Matrix products on the calling thread: any strides, any real type, accumulated in float, double or wrapping
+// unsigned integers. `product` does one tile of a caller's bigger product; `multiply` and `pack` are its parts, for
+// kernels that make an operand on the way (conv2d) or go on with the result (attention).
+#pragma once
+#include <experimental/simd>
+#include <type_traits>
+
+#include "scratch.hpp"
+#include "simd/half.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {
+namespace stdx = std::experimental;
+template <class T>
+using V = stdx::native_simd<T>;
+
+// The register tile: up to `tile_rows` rows of two vectors.
+template <class T>
+inline constexpr int width = int(V<T>::size());
+template <class T>
+inline constexpr int panel = 2 * width<T>;
+#if defined(__AVX512F__)
+template <class T>
+inline constexpr int tile_rows = std::is_floating_point_v<T> ? 14 : 6;
+#else
+template <class T>
+inline constexpr int tile_rows = 6;
+#endif
+
+template <class T>
+struct AccumulatorOf {
+  using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+};
+template <> struct AccumulatorOf<f16> { using type = float; };
+template <> struct AccumulatorOf<bf16> { using type = float; };
+template <> struct AccumulatorOf<float> { using type = float; };
+template <> struct AccumulatorOf<double> { using type = double; };
+template <class T>
+using Accumulator = typename AccumulatorOf<T>::type;
+
+template <class T>
+inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+template <class T>
+DOVETAIL_CPU_INLINE Accumulator<T> load(T x) {
+  if constexpr (is_half<T>) return widen(x);
+  else return Accumulator<T>(x);
+}
+template <class Out, class T>
+DOVETAIL_CPU_INLINE Out store(T x) {
+  if constexpr (is_half<Out>) return narrow<Out>(x);
+  else return Out(x);
+}
+
+// B in panels of panel<T> columns: element (p, j) is at data[j / panel * stride + p * row + j % panel]. An incomplete
+// last panel is padded: a whole vector is read.
+template <class T>
+struct Panels {
+  const T* data;
+  int64_t stride, row;
+};
+
+// c[m, n] = a[m, k] b[k, n], or += where `add`.
+template <class T>
+void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b, T* c,
+              int64_t c_row, bool add);
+
+// out[j / width][p][j % width] = in[p * row + j * column], missing columns zero. The panels of B are made so, and with
+// `width` rows the blocks of A.
+template <class In>
+void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, Accumulator<In>* out);
+inline int64_t packed_size(int64_t k, int64_t n, int width) { return (n + width - 1) / width * width * k; }
+
+// c[m, n] = a[m, k] b[k, n] + bias[n], strides in elements.
+template <class In, class Out = In>
+struct Product {
+  int64_t m, n, k;
+  const In* a;
+  int64_t a_row, a_column;
+  const In* b;
+  int64_t b_row, b_column;
+  Out* c;
+  int64_t c_row, c_column = 1;
+  const In* bias = nullptr;
+};
+// False: no memory for packed operands. The callers' tiles bound it: about 4 k (m + n) + m n accumulators.
+template <class In, class Out>
+bool product(const Product<In, Out>&);
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm

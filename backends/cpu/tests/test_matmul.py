@@ -1,0 +1,111 @@
+from itertools import product
+
+import harness
+import numpy as np
+import pytest
+from closeness import assert_close
+
+rng = np.random.default_rng(1)
+SIZES = [(1, 1, 1), (2, 3, 4), (4, 4, 4), (1, 100, 33), (17, 128, 1), (5, 1, 9), (16, 384, 96), (33, 65, 127), (70, 40, 96)]
+
+
+def draw(shape, dtype) -> np.ndarray:
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    if dtype.kind == "c":
+        return (rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)).astype(dtype)
+    return rng.uniform(-1, 1, shape).astype(dtype)
+
+
+def laid_out(a: np.ndarray, layout: str) -> np.ndarray:
+    """The same values: row-major, column-major, or with gaps."""
+    if layout == "T":
+        return np.ascontiguousarray(a.swapaxes(-1, -2)).swapaxes(-1, -2)
+    if layout == "S":
+        wide = np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
+        wide[..., ::2] = a
+        return wide[..., ::2]
+    return a
+
+
+def check(cpu, op, x, y, bias=None, tol=3.0):
+    w = y.swapaxes(-1, -2) if op == "linear" else y
+    wide = {"f8": np.longdouble, "c8": np.complex128, "c16": np.clongdouble}.get(x.dtype.str[1:], np.float64)
+    if x.dtype.kind in "iu":
+        want = np.matmul(x, w) if bias is None else np.matmul(x, w) + bias
+    else:
+        want = np.matmul(x.astype(wide), w.astype(wide))
+        scale = np.matmul(np.abs(x.astype(wide)), np.abs(w.astype(wide)))
+        if bias is not None:
+            want, scale = want + bias.astype(wide), scale + np.abs(bias.astype(wide))
+    operands = (x, y) if bias is None else (x, y, bias)
+    got = cpu.run(op, *operands, out=x.dtype, shape=want.shape)
+    if x.dtype.kind in "iu":
+        assert (got == want).all()
+    elif x.dtype.kind == "c":
+        assert_close(got.real.copy(), want.real, 2 * tol, scale)
+        assert_close(got.imag.copy(), want.imag, 2 * tol, scale)
+    else:
+        assert_close(got, want, tol, scale)
+
+
+@pytest.mark.parametrize("dtype", [*harness.FLOATS, *harness.INTEGERS, *harness.COMPLEX], ids=lambda d: d.name)
+def test_sizes(cpu, dtype):
+    for m, k, n in SIZES:
+        check(cpu, "matmul", draw((m, k), dtype), draw((k, n), dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), harness.bfloat16, np.dtype("i4"), np.dtype("c8")], ids=lambda d: d.name)
+def test_layouts(cpu, dtype):
+    for (m, k, n), a, b in product([(4, 4, 4), (33, 65, 127), (3, 200, 130), (130, 200, 3), (1, 300, 40), (40, 300, 1)], "NTS", "NTS"):
+        check(cpu, "matmul", laid_out(draw((m, k), dtype), a), laid_out(draw((k, n), dtype), b))
+
+
+def test_big(cpu):
+    """Cut into tiles, several steps along k, and by the libraries where they are faster."""
+    for dtype, (m, k, n) in product([np.dtype("f4"), np.dtype("f8"), harness.bfloat16], [(600, 40, 1100), (100, 1600, 110)]):
+        check(cpu, "matmul", draw((m, k), dtype), draw((k, n), dtype))
+        check(cpu, "linear", draw((m, k), dtype), draw((n, k), dtype), draw(n, dtype))
+
+
+def test_aliasing_strides(cpu):
+    check(cpu, "matmul", draw((40, 1024), "f4"), draw((1024, 300), "f4"))
+    check(cpu, "matmul", draw((40, 300), "f4"), draw((300, 1024), "f4"))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f2")], ids=lambda d: d.name)
+def test_batches_and_vectors(cpu, dtype):
+    for x, y in [((9,), (9,)), ((9,), (9, 4)), ((4, 9), (9,)), ((3, 4, 5), (3, 5, 6)), ((2, 1, 4, 5), (3, 5, 6)), ((3, 4, 5), (5,)), ((5,), (3, 5, 4)),
+                 ((7, 4, 5), (5, 6)), ((2, 3, 1, 5), (5, 6)), ((40, 30, 31), (40, 31, 32)), ((0, 3), (3, 4)), ((3, 0), (0, 4))]:  # fmt: skip
+        if 0 in (*x, *y) and 0 not in (x[-1],):
+            continue  # a kernel is not called for an empty result
+        check(cpu, "matmul", draw(x, dtype), draw(y, dtype))
+    x = np.broadcast_to(draw((1, 4, 5), dtype), (6, 4, 5))
+    check(cpu, "matmul", x, draw((6, 5, 3), dtype))
+    check(cpu, "matmul", draw((4, 5, 6), dtype).transpose(1, 0, 2), draw((6, 3), dtype))
+
+
+@pytest.mark.parametrize("dtype", [*harness.FLOATS, np.dtype("i8")], ids=lambda d: d.name)
+def test_linear(cpu, dtype):
+    for shape, n in [((4,), 3), ((2, 4), 3), ((16, 384), 100), ((2, 3, 50), 64), ((130, 33), 65)]:
+        x, w = draw(shape, dtype), draw((n, shape[-1]), dtype)
+        check(cpu, "linear", x, w)
+        check(cpu, "linear", x, w, draw(n, dtype))
+        check(cpu, "linear", laid_out(x, "S"), laid_out(w, "T"), draw(n, dtype))
+
+
+def test_no_terms_gives_the_bias(cpu):
+    bias = draw(5, "f4")
+    assert (cpu.run("linear", draw((3, 0), "f4"), draw((5, 0), "f4"), bias, out="f4", shape=(3, 5)) == bias).all()
+
+
+def test_nan_and_infinity_spread(cpu):
+    for n in (4, 40):
+        x, y = draw((n, n), "f4"), draw((n, n), "f4")
+        x[1, 2], y[3, 1], y[0, 0] = np.nan, np.inf, -np.inf
+        with np.errstate(invalid="ignore"):
+            want = x @ y
+        got = cpu.run("matmul", x, y, out="f4", shape=(n, n))
+        assert (np.isnan(got) == np.isnan(want)).all() and (np.isinf(got) == np.isinf(want)).all()
