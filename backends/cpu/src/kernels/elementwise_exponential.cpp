@@ -37,6 +37,7 @@ double gelu(double x) {
   if (x < -40) return -0.0;
   // -x / sqrt(2) = z + rest: far out erfc would make much of the rounding of its argument
   const long double exact = -static_cast<long double>(x) * 0.707106781186547524400844362104849039L;
+  if (x < -36) return double(0.5L * x * ::erfcl(exact));  // erfc would be subnormal
   const double z = double(exact), rest = x < 40 ? double(exact - z) : 0;
   return 0.5 * x * (::erfc(z) - 1.1283791670955126 * ::exp(-z * z) * rest);
 }

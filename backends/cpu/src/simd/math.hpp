@@ -137,6 +137,6 @@ DOVETAIL_CPU_INLINE V gelu(V x) {
   const ExpParts e = exp_parts(square, rest);
   const V inverse = 1 / (q + 2.5f);
   const V tail = scale((1 + e.p) * (polynomial((q - 2.5f) * inverse, h) * (q * inverse)), e.n);
-  return select(is_nan(x), x, select(x > 0, x - tail, -tail));
+  return select(is_nan(x), x, select(x >= 0, x - tail, -tail));
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::math

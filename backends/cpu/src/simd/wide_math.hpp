@@ -161,7 +161,7 @@ DOVETAIL_CPU_INLINE D atan(D x) {
   return keep_nan(x, copysign(select(a > 1, pi / 2 - inverse, y), x));
 }
 DOVETAIL_CPU_INLINE D atan2(D y, D x) {
-  const D b = stdx::min(abs(y), D(1e60)), a = stdx::min(abs(x), D(1e60));
+  const D b = stdx::min(abs(y), D(1e300)), a = stdx::min(abs(x), D(1e300));
   const D high = stdx::max(a, b);
   D t = atan_ratio(stdx::min(a, b), select(high == 0, 1, high));
   t = select(b > a, pi / 2 - t, t);

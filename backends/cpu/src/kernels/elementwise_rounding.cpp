@@ -1,0 +1,36 @@
+// floor ceil trunc round, for floats; all keep the sign of zero. round goes to the nearest, ties to even.
+#include "simd/elementwise.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+struct Floor {
+  float operator()(float x) const { return __builtin_floorf(x); }
+  double operator()(double x) const { return __builtin_floor(x); }
+};
+struct Ceil {
+  float operator()(float x) const { return __builtin_ceilf(x); }
+  double operator()(double x) const { return __builtin_ceil(x); }
+};
+struct Trunc {
+  float operator()(float x) const { return __builtin_truncf(x); }
+  double operator()(double x) const { return __builtin_trunc(x); }
+};
+struct Round {
+  float operator()(float x) const { return __builtin_nearbyintf(x); }
+  double operator()(double x) const { return __builtin_nearbyint(x); }
+};
+
+template <class Op>
+void add(Table& t, const char* op) {
+  add_unary<Op, float, double>(t, op);
+  add_unary_half<Op>(t, op);
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& t) {
+  add<Floor>(t, "dvt.floor");
+  add<Ceil>(t, "dvt.ceil");
+  add<Trunc>(t, "dvt.trunc");
+  add<Round>(t, "dvt.round");
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

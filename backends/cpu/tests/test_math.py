@@ -1,0 +1,263 @@
+"""Accuracy of elementary functions: float32 and halves against float64, float64 against the x87's 80 bits.
+
+The bound of each function is column T of the operator inventory, in units of the last place of the exact result.
+Halves: every input there is, within one unit. Special values, and the signs of zeros, must agree exactly.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+import pytest
+from harness import FLOATS, bfloat16, float16, float32, float64
+
+longdouble = np.dtype(np.longdouble)
+HALVES = (float16, bfloat16)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with np.errstate(all="ignore"):
+        yield
+
+
+def erf_and_erfc(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """In long double, each with its relative accuracy: a series of positive terms inside, a continued fraction outside."""
+    z = np.abs(x).astype(longdouble)
+    root_pi = np.sqrt(np.arccos(longdouble.type(-1)))
+    inner, outer = np.minimum(z, 2.5), np.clip(z, 2.5, 200)
+    term, total = inner, inner
+    for n in range(1, 90):
+        term = term * (2 * inner * inner) / (2 * n + 1)
+        total = total + term
+    near = 2 / root_pi * np.exp(-inner * inner) * total
+    fraction = outer
+    for n in range(160, 0, -1):
+        fraction = outer + n / longdouble.type(2) / fraction
+    far = np.exp(-outer * outer) / (root_pi * fraction)
+    big = z > 2.5
+    erf, erfc = np.where(big, 1 - far, near), np.where(big, far, 1 - near)
+    erf, erfc = np.where(z != z, z, erf), np.where(z != z, z, erfc)
+    return np.copysign(erf, x), np.where(x < 0, 2 - erfc, erfc)
+
+
+def erf(x):
+    return erf_and_erfc(x)[0].astype(x.dtype)
+
+
+def erfc(x):
+    return erf_and_erfc(x)[1].astype(x.dtype)
+
+
+def sigmoid(x):
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, 1) / (1 + e)
+
+
+def limit(x, y):  # of x * (something that vanishes faster)
+    return np.where(x == -np.inf, -0.0, y).astype(x.dtype)
+
+
+def gelu(x):
+    y = x.astype(longdouble)
+    return limit(x, (0.5 * y * erf_and_erfc(-y / np.sqrt(longdouble.type(2)))[1]).astype(x.dtype))
+
+
+def gelu_tanh(x):
+    y = np.clip(x, -50, 50).astype(longdouble)
+    u = np.sqrt(longdouble.type(2) / np.arccos(longdouble.type(-1))) * (y + longdouble.type("0.044715") * y**3)
+    return limit(x, (x * sigmoid(2 * u)).astype(x.dtype))
+
+
+# name: reference, bound in ulp
+UNARY = {
+    "exp": (np.exp, 1),
+    "log": (np.log, 1),
+    "sin": (np.sin, 1),
+    "sqrt": (np.sqrt, 0.5001),
+    "cos": (np.cos, 6),
+    "tan": (np.tan, 7),
+    "asin": (np.arcsin, 4),
+    "acos": (np.arccos, 3),
+    "atan": (np.arctan, 4),
+    "sinh": (np.sinh, 5),
+    "cosh": (np.cosh, 5),
+    "tanh": (np.tanh, 6),
+    "asinh": (np.arcsinh, 5),
+    "acosh": (np.arccosh, 5),
+    "atanh": (np.arctanh, 5),
+    "exp2": (np.exp2, 2),
+    "expm1": (np.expm1, 4),
+    "log1p": (np.log1p, 4),
+    "log2": (np.log2, 3),
+    "log10": (np.log10, 4),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 2),
+    "erf": (erf, 3),
+    "erfc": (erfc, 8),
+    "sigmoid": (sigmoid, 4),
+    "silu": (lambda x: limit(x, x * sigmoid(x)), 7),
+    "gelu": (gelu, 8),
+    "gelu_tanh": (gelu_tanh, 8),
+}
+BINARY = {"pow": (np.power, 8), "atan2": (np.arctan2, 4)}
+SPECIAL = [0.0, 1, 0.5, 1.5, 2, 2.5, 3, 10, 100, 1000, 20, 88.7, 104, 200, 1e-45, 1e-40, 1.1754944e-38, 1e30]
+SPECIAL += [3.4028235e38, 8388607.5, 16777217.0, 2147483648.0, np.inf]
+SPECIAL = np.array([*SPECIAL, *(-np.array(SPECIAL)), np.nan])
+
+
+def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Error of got in units of its type's last place at the exact value; infinite where NaN or a zero's sign differs."""
+    info = ml_dtypes.finfo(got.dtype)
+    wide = exact.dtype
+    top = wide.type(2) ** wide.type(int(info.maxexp))  # what overflow counts as
+    r = np.clip(exact, -top, top)
+    g = got.astype(wide)
+    g = np.where(np.isinf(g), np.copysign(top, g), g)
+    exponent = np.frexp(np.where((r == 0) | (r != r), 1, r))[1] - 1
+    lowest = int(info.minexp)
+    unit = np.ldexp(wide.type(1), np.maximum(np.where(r == 0, lowest, exponent), lowest) - int(info.nmant))
+    error = np.abs(g - r) / unit
+    zero = (exact == 0) & ((got != 0) | (np.signbit(got.astype(wide)) != np.signbit(exact)))
+    return np.where(np.isnan(g) & np.isnan(r), 0, np.where(np.isnan(error) | zero, np.inf, error))
+
+
+def inputs32(n: int) -> np.ndarray:
+    rng = np.random.default_rng(11)
+    near = [np.float32(c).view("i4") + np.arange(-300, 300, dtype="i4") for c in (1, -1, 2, 0.5, -0.5, 20, 88.72, -103.9)]
+    turns = (np.arange(1, 2001) * (np.pi / 2)).astype("f4").view("i4")
+    far = (10.0 ** rng.uniform(-45, 38.5, n) * rng.choice([-1, 1], n)).astype("f4")
+    return np.concatenate(
+        [
+            SPECIAL.astype("f4"),
+            rng.integers(0, 2**32, n, dtype="u4").view("f4"),
+            *(v.view("f4") for v in near),
+            *((turns + d).view("f4") for d in (-1, 0, 1)),
+            *(rng.uniform(-w, w, n).astype("f4") for w in (1, 12, 110)),
+            far,
+        ]
+    )
+
+
+def inputs64(n: int) -> np.ndarray:
+    rng = np.random.default_rng(12)
+    return np.concatenate(
+        [
+            SPECIAL,
+            rng.integers(0, 2**64, n, dtype="u8").view("f8"),
+            *(rng.uniform(-w, w, n) for w in (1, 12, 750)),
+            1 + rng.uniform(-1e-3, 1e-3, n),
+            10.0 ** rng.uniform(-320, 308, n) * rng.choice([-1, 1], n),
+            np.arange(1, 200) * (np.pi / 2),
+        ]
+    )
+
+
+@cache
+def case(op: str, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs of a unary, and exact results in a wider type."""
+    if dtype in HALVES:
+        x = np.arange(65536, dtype="u2").view(dtype)
+    else:
+        x = inputs32(20_000) if dtype == float32 else inputs64(2000)
+    return x, UNARY[op][0](x.astype(longdouble if dtype == float64 else float64))
+
+
+def call(cpu, op, x):
+    if op.startswith("gelu"):
+        return cpu.run("gelu", x, out=x.dtype, attrs=["tanh" if op == "gelu_tanh" else "none"])
+    return cpu.run(op, x, out=x.dtype)
+
+
+def check(got: np.ndarray, exact: np.ndarray, bound: float, *ins: np.ndarray) -> None:
+    error = ulps(got, exact)
+    i = int(np.argmax(error))
+    assert error[i] <= bound, f"{[a[i] for a in ins]} gave {got[i]!r}, exactly {exact[i]!r}: {error[i]} ulp, not {bound}"
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("op", UNARY)
+def test_unary(cpu, op, dtype):
+    x, exact = case(op, dtype)
+    bound = UNARY[op][1]
+    if dtype in HALVES:
+        bound = min(bound, 1)
+    elif op == "gelu_tanh" and dtype == float64:
+        bound = 8
+    check(call(cpu, op, x), exact, bound, x)
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_every_size_gives_the_same(cpu, op):
+    x = np.linspace(0.01, 0.99, 1100).astype("f4")
+    want = call(cpu, op, x)
+    for n in [*range(1, 70), 511, 512, 513, 1029]:
+        np.testing.assert_array_equal(call(cpu, op, x[:n]), want[:n])
+    strided = np.repeat(x, 3)[::3]
+    np.testing.assert_array_equal(call(cpu, op, strided), want)
+    if op not in ("gelu", "gelu_tanh"):
+        np.testing.assert_array_equal(cpu.run(op, x, out=float32, inplace=True), want)
+
+
+def pairs(op: str, dtype: np.dtype, n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(13)
+    a, b = (v.reshape(-1) for v in np.meshgrid(SPECIAL, SPECIAL))
+    wild = rng.integers(0, 2**32, (2, n), dtype="u4").view("f4").astype("f8")
+    spread = 10.0 ** rng.uniform(-38, 38, (2, n)) * rng.choice([-1, 1], (2, n))
+    blocks = [(a, b), wild, spread, rng.uniform(-100, 100, (2, n)), rng.integers(-40, 40, (2, n)).astype("f8")]
+    if op == "pow":
+        span = 1000 if dtype == float64 else 140
+        for base in (np.abs(spread[0]), rng.uniform(0.4, 2.5, n), 1 + rng.uniform(-1e-3, 1e-3, n)):
+            blocks.append((base, rng.uniform(-span, span, n) / np.log2(base)))
+    x, y = (np.concatenate([np.asarray(block[i], "f8") for block in blocks]).astype(dtype) for i in (0, 1))
+    return x, y
+
+
+@cache
+def binary_case(op: str, dtype: np.dtype):
+    x, y = pairs(op, dtype, 3000 if dtype == float64 else 10_000)
+    wide = longdouble if dtype == float64 else float64
+    return x, y, BINARY[op][0](x.astype(wide), y.astype(wide))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("op", BINARY)
+def test_binary(cpu, op, dtype):
+    x, y, exact = binary_case(op, dtype)
+    check(cpu.run(op, x, y, out=dtype), exact, BINARY[op][1] if dtype.itemsize > 2 else 1, x, y)
+    from harness import Scalar
+
+    for i in (1, 5, 30, 77):
+        for ins in ((Scalar(x[i]), y[:300]), (x[:300], Scalar(y[i]))):
+            plain = [v.value if isinstance(v, Scalar) else v for v in ins]
+            left, right = (np.ascontiguousarray(v) for v in np.broadcast_arrays(*plain))
+            got = cpu.run(op, *ins, out=dtype, shape=(300,))
+            np.testing.assert_array_equal(
+                got.astype("f8"), cpu.run(op, left, right, out=dtype).astype("f8"), err_msg=str(plain)
+            )
+
+
+def test_exact_values(cpu):
+    """Where the result is a float, it must be that float."""
+    k = np.arange(-126, 128, dtype="f4")
+    power = np.exp2(k.astype("f8")).astype("f4")
+    np.testing.assert_array_equal(cpu.run("exp2", k, out=float32), power)
+    np.testing.assert_array_equal(cpu.run("log2", power, out=float32), k)
+    ten = np.array([10.0**i for i in range(11)], "f4")
+    np.testing.assert_array_equal(cpu.run("log10", ten, out=float32), np.arange(11, dtype="f4"))
+    x, y = (v.reshape(-1).astype("f4") for v in np.meshgrid(np.arange(-15, 16), np.arange(0, 6)))
+    np.testing.assert_array_equal(cpu.run("pow", x, y, out=float32), (x.astype("f8") ** y).astype("f4"))
+    assert cpu.run("exp", np.zeros(1, "f4"), out=float32) == 1
+    assert cpu.run("log", np.ones(1, "f4"), out=float32) == 0
+
+
+def test_sin_of_huge_and_almost_multiples_of_pi(cpu):
+    rng = np.random.default_rng(14)
+    huge = (2.0 ** rng.uniform(18, 128, 60_000) * rng.choice([-1, 1], 60_000)).astype("f4")
+    # floats next to multiples of pi / 2, all over the range
+    k = np.floor(2.0 ** rng.uniform(0, 52, 60_000))
+    close = (k * (np.pi / 2)).astype("f4")
+    x = np.concatenate([huge, close, np.float32([16367173.0 * 2.0**72, 3.3639536e38, 1.1e19])])
+    for op, f in (("sin", np.sin), ("cos", np.cos), ("tan", np.tan)):
+        check(cpu.run(op, x, out=float32), f(x.astype(longdouble)), 1, x)
