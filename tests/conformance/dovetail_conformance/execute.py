@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 import traceback
@@ -44,6 +45,7 @@ def _told(error: Exception) -> str:
 
 def _check(case: Case, target: Target, seed: int) -> Outcome:
     assert case.check
+    gc.collect()  # what earlier cases left in cycles is not to be freed in the middle of this one
     try:
         case.check(target, generator(seed, case.id))
     except Declined as why:

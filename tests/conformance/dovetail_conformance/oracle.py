@@ -15,7 +15,7 @@ from dovetail.schema import oracle as schema_oracle
 from dovetail.schema.dtypes import DType
 
 # Of two zeros these may return either.
-EITHER_ZERO = frozenset({"maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "relu"})
+EITHER_ZERO = frozenset({"maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "relu", "relu6"})
 
 
 class Answer(NamedTuple):

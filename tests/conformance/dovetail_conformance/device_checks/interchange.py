@@ -28,10 +28,21 @@ class DLTensor(ctypes.Structure):
     ]
 
 
+class DLManagedTensorVersioned(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", DLTensor),
+    ]
+
+
 def exported(array) -> tuple[object, DLTensor]:
-    """The capsule of an array, which must be kept, and the tensor in it."""
-    capsule = array.__dlpack__()
-    return capsule, DLTensor.from_address(_pointer(capsule, b"dltensor"))
+    """The capsule of an array, which must be kept, and the tensor in it: the array's own memory."""
+    capsule = array.__dlpack__(max_version=(1, 0))
+    return capsule, DLManagedTensorVersioned.from_address(_pointer(capsule, b"dltensor_versioned")).tensor
 
 
 def address(array) -> int:
