@@ -76,7 +76,7 @@ Device* open_device(Backend& backend, uint32_t ordinal, int index) {
 void open_devices(Backend& backend) {
   uint32_t count = 0;
   check(backend.table->device_count(&count), "device_count");
-  std::string first_error;
+  std::vector<std::string> errors;
   const size_t before = devices().size();
   for (uint32_t i = 0; i < count; ++i) {
     const size_t index = before + backend.devices.size();
@@ -84,12 +84,11 @@ void open_devices(Backend& backend) {
       if (index >= kMaxDevices) refuse("more than " + std::to_string(kMaxDevices) + " devices in this process", "use fewer backends");
       backend.devices.push_back(open_device(backend, i, int(index)));
     } catch (const Error& error) {
-      if (first_error.empty()) first_error = error.what();
-      if (logs(Log::loader, 1) && count > 1)
-        log(Log::loader, 1, backend.name + ":" + std::to_string(i) + " is left out: " + error.what());
+      errors.push_back(backend.name + ":" + std::to_string(i) + ": " + error.what());
     }
   }
-  if (backend.devices.empty() && !first_error.empty()) throw Error(ErrorKind::runtime, first_error);
+  if (backend.devices.empty() && !errors.empty()) throw Error(ErrorKind::runtime, errors[0]);
+  for (const std::string& error : errors) log(Log::loader, 1, "left out: " + error);
 }
 
 // `open`: throws Error; whatever kind that has, a backend that cannot be loaded is a runtime error with a cure.

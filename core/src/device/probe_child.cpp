@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 
@@ -13,7 +14,12 @@
 
 namespace dovetail {
 namespace {
-constexpr auto kTimeout = std::chrono::seconds(20);
+// A first start of a driver takes seconds; where 20 do not do, DOVETAIL_PROBE_TIMEOUT says how many.
+std::chrono::seconds timeout() {
+  const char* text = std::getenv("DOVETAIL_PROBE_TIMEOUT");
+  const int given = text ? std::atoi(text) : 0;
+  return std::chrono::seconds(given > 0 ? given : 20);
+}
 constexpr size_t kRemembered = 256;
 
 // Quick, and different files hardly ever collide; nobody defends against intent here.
@@ -84,7 +90,7 @@ std::string what_went_wrong(const platform::Ended& child) {
   std::string stage = last == std::string::npos ? "" : child.output.substr(begin, child.output.find('\n', begin) - begin);
   if (stage == probe::kDone && !child.signal && !child.exit_code) return {};
   if (stage.empty() || stage == probe::kDone) stage = "at its end";
-  if (child.timed_out) return "did not answer within " + std::to_string(kTimeout.count()) + " s " + stage;
+  if (child.timed_out) return "did not answer within " + std::to_string(timeout().count()) + " s " + stage;
   if (child.signal) return "crashed with " + platform::signal_name(child.signal) + " " + stage;
   return "left the process with exit code " + std::to_string(child.exit_code) + " " + stage;
 }
@@ -100,7 +106,7 @@ void try_in_child(const std::string& name, const std::string& library, const std
   std::vector<std::string> command{platform::own_folder() + "/dovetail-probe", library};
   command.insert(command.end(), search.begin(), search.end());
   const auto begin = std::chrono::steady_clock::now();
-  const platform::Ended child = platform::run_process(command, kTimeout);
+  const platform::Ended child = platform::run_process(command, timeout());
   if (!child.start_error.empty()) {  // a fault of this installation is no reason to go without every device
     log(Log::loader, 1, command[0] + " cannot be run (" + child.start_error + "): " + library + " is opened without a test");
     return;

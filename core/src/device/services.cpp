@@ -1,6 +1,8 @@
 #include "device/services.hpp"
 
 #include <cstdio>
+#include <deque>
+#include <mutex>
 #include <utility>
 
 #include "device/log.hpp"
@@ -70,7 +72,11 @@ std::string text_of(dvt_status status) {
 }  // namespace
 
 const dvt_host* new_host(const std::string& name, const std::string& library) {
-  auto* host = new Host{};  // lives as long as the plugin: for ever
+  // They live as long as the plugins: for ever.
+  static std::mutex mutex;
+  static std::deque<Host>& hosts = *new std::deque<Host>;
+  const std::lock_guard guard(mutex);
+  Host* host = &hosts.emplace_back();
   host->name = name, host->path = library;
   host->struct_size = sizeof(dvt_host);
   host->abi_major = DVT_ABI_MAJOR, host->abi_minor = DVT_ABI_MINOR, host->abi_draft = DVT_ABI_DRAFT;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 
 #include "device/device.hpp"
 #include "device/pool.hpp"
@@ -307,11 +306,12 @@ void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTen
   for (int i = 0; i < src.ndim; ++i) bytes *= uint64_t(src.shape[i]);
   {
     const auto order = stream.lock();
-    std::optional<Unlocked> waiting;
-    if (stream.handle || bytes >= uint64_t{1} << 20) waiting.emplace();
-    const dvt_status status = device.backend->table->copy(device.handle, &dst, &src, stream.handle);
-    waiting.reset();
-    device.check(status, "[copy]");
+    const auto copy = [&] { return device.backend->table->copy(device.handle, &dst, &src, stream.handle); };
+    const auto copy_unlocked = [&] {
+      const Unlocked waiting;
+      return copy();
+    };
+    device.check(stream.handle || bytes >= uint64_t{1} << 20 ? copy_unlocked() : copy(), "[copy]");
   }
   if (stream.handle && dst.device.device_type == host) stream.synchronize();
 }

@@ -1,0 +1,168 @@
+/* Plugins that are wrong in one way each: FAULT names it, tests/abi/CMakeLists.txt builds all of them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dovetail/abi.h"
+
+/* The draft and major version that the plugin claims. */
+#ifndef CLAIM_MAJOR
+#define CLAIM_MAJOR DVT_ABI_MAJOR
+#endif
+#ifndef CLAIM_DRAFT
+#define CLAIM_DRAFT DVT_ABI_DRAFT
+#endif
+
+static const dvt_host *host;
+#define FAIL(code, message) host->fail(host, code, 0, __FILE__, __LINE__, message)
+
+struct dvt_device {
+  int unused;
+};
+static struct dvt_device device;
+
+static void crash(void) {
+  fprintf(stderr, "about to crash\n");
+  abort();
+}
+
+#if defined(FAULT_constructor_crashes)
+__attribute__((constructor)) static void at_load(void) { crash(); }
+#elif defined(FAULT_constructor_exits)
+__attribute__((constructor)) static void at_load(void) { exit(3); }
+#endif
+
+#if defined(FAULT_unresolved)
+void nobody_has_this_function(void);
+#endif
+
+#if defined(NEEDS_LIBRARY)
+int needed_number(void);
+#endif
+
+static dvt_status device_count(uint32_t *n) {
+#if defined(NEEDS_LIBRARY)
+  if (needed_number() != 42) return FAIL(DVT_INTERNAL, "another library of that name");
+#endif
+#if defined(FAULT_count_crashes)
+  crash();
+#elif defined(FAULT_count_fails)
+  return FAIL(DVT_INTERNAL, "the driver does not answer");
+#elif defined(FAULT_count_hangs)
+  for (;;) {
+    volatile int busy = 1;
+    (void)busy;
+  }
+#elif defined(FAULT_no_devices)
+  *n = 0;
+  return DVT_OK;
+#endif
+  *n = 2;
+  return DVT_OK;
+}
+
+static dvt_status device_open(uint32_t index, dvt_device **out) {
+#if defined(FAULT_open_fails)
+  return FAIL(DVT_INTERNAL, "the firmware is missing");
+#elif defined(FAULT_one_open_fails)
+  if (index == 0) return FAIL(DVT_INTERNAL, "the first one is busy");
+#endif
+  (void)index;
+  *out = &device;
+  return DVT_OK;
+}
+static void device_close(dvt_device *d) { (void)d; }
+static dvt_status device_props(dvt_device *d, dvt_props *p) {
+  (void)d;
+  strcpy(p->name, "broken");
+  DVT_PUT(p, dvt_props, caps, DVT_CAP_HOST_MAPPED);
+  DVT_PUT(p, dvt_props, dl_device_type, 12);
+#if defined(FAULT_bad_alignment)
+  DVT_PUT(p, dvt_props, alloc_align, 48);
+#else
+  DVT_PUT(p, dvt_props, alloc_align, 64);
+#endif
+  return DVT_OK;
+}
+static dvt_status alloc(dvt_device *d, uint64_t size, uint32_t mem, dvt_stream *s, void **out) {
+  (void)d, (void)mem, (void)s;
+  *out = malloc((size_t)size);
+  return *out ? DVT_OK : DVT_OOM;
+}
+static void dealloc(dvt_device *d, void *data, uint32_t mem, dvt_stream *s) {
+  (void)d, (void)mem, (void)s;
+  free(data);
+}
+static dvt_status copy(dvt_device *d, const DLTensor *to, const DLTensor *from, dvt_stream *s) {
+  (void)d, (void)to, (void)from, (void)s;
+  return DVT_OK;
+}
+static dvt_status run(dvt_device *d, const dvt_call *c) {
+  (void)d, (void)c;
+  return DVT_OK;
+}
+
+static const dvt_operand operands[] = {{{DVT_FLOAT, 32, 1}, 0, 0, 0}, {{DVT_FLOAT, 32, 1}, 0, 0, 0}};
+static const dvt_kernel row = {
+#if defined(FAULT_row_without_run)
+    sizeof row, 1, "dvt.negative", NULL, operands, 1, 1, 0, 0, NULL, NULL, NULL, NULL
+#elif defined(FAULT_row_without_prefix)
+    sizeof row, 1, "negative", NULL, operands, 1, 1, 0, 0, run, NULL, NULL, NULL
+#elif defined(FAULT_row_too_short)
+    8, 1, "dvt.negative", NULL, operands, 1, 1, 0, 0, run, NULL, NULL, NULL
+#else
+    sizeof row, 1, "dvt.negative", NULL, operands, 1, 1, 0, 0, run, NULL, NULL, NULL
+#endif
+};
+static const dvt_kernel *const rows[] = {&row};
+
+static const dvt_streams streams = {.struct_size = sizeof streams};
+
+static const dvt_backend backend = {
+    .struct_size = sizeof backend,
+    .abi_major = CLAIM_MAJOR,
+    .abi_draft = CLAIM_DRAFT,
+    .name = NAME,
+    .kernels = rows,
+    .n_kernels = 1,
+    .device_count = device_count,
+    .device_open = device_open,
+    .device_close = device_close,
+    .device_props = device_props,
+    .alloc = alloc,
+#if !defined(FAULT_no_dealloc)
+    .dealloc = dealloc,
+#endif
+    .copy = copy,
+#if defined(FAULT_half_streams)
+    .streams = &streams,
+#endif
+};
+
+DVT_EXPORT int32_t dvt_probe_v1(char *reason, size_t reason_size) {
+#if defined(FAULT_probe_crashes)
+  crash();
+#elif defined(FAULT_probe_says_no)
+  snprintf(reason, reason_size, "this machine has no frobnicator");
+  return 0;
+#elif defined(FAULT_unresolved)
+  nobody_has_this_function();
+#endif
+  (void)reason, (void)reason_size, (void)host, (void)crash, (void)dealloc, (void)streams, (void)run;
+  return 1;
+}
+
+#if !defined(FAULT_no_entry)
+#if defined(FAULT_newer_entry)
+DVT_EXPORT dvt_status dvt_backend_v2(const dvt_host *h, const dvt_backend **out);
+#define dvt_backend_v1 dvt_backend_v2
+#endif
+DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host *h, const dvt_backend **out) {
+  host = h;
+#if defined(FAULT_entry_refuses)
+  return FAIL(DVT_INVALID, "built for draft 7 of the device protocol");
+#endif
+  *out = &backend;
+  return DVT_OK;
+}
+#endif

@@ -1,0 +1,2 @@
+// The same assertions, as C++.
+#include "layout.c"

@@ -1,0 +1,34 @@
+/* Stands in for the real <dlpack/dlpack.h>: the same guard, type names, member names and layout, with an enumeration
+ * where that has one. abi.h must take these types instead of its own. */
+#ifndef DLPACK_DLPACK_H_
+#define DLPACK_DLPACK_H_
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+typedef enum : int32_t { kDLCPU = 1, kDLCUDA = 2, kDLExtDev = 12 } DLDeviceType;
+#else
+typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLExtDev = 12 } DLDeviceType;
+#endif
+typedef struct {
+  DLDeviceType device_type;
+  int32_t device_id;
+} DLDevice;
+typedef struct {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+} DLDataType;
+typedef struct {
+  void *data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t *shape;
+  int64_t *strides;
+  uint64_t byte_offset;
+} DLTensor;
+#ifdef __cplusplus
+}
+#endif
+#endif

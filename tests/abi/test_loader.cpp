@@ -1,0 +1,160 @@
+// What load_backend accepts, and how it explains what it refuses.
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "check.hpp"
+#include "device/plugins.hpp"
+
+using namespace plugins;
+
+namespace {
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+size_t lines_of(const std::string& file) {
+  const std::string text = text_of(file);
+  return size_t(std::count(text.begin(), text.end(), '\n'));
+}
+
+// Every refusal has a cure behind the last semicolon.
+bool refuses(const std::string& plugin, const std::string& cause, const std::string& cure, int line) {
+  try {
+    load(plugin);
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    const size_t split = text.rfind("; ");
+    const bool ok = e.kind == ErrorKind::runtime && text.find(cause) < split && split != std::string::npos &&
+                    text.find(cure, split) != std::string::npos;
+    return check::that(ok, __FILE__, line, plugin + " is refused with '" + text + "', expected '" + cause + "' ; '" + cure + "'");
+  }
+  return check::that(false, __FILE__, line, plugin + " is accepted");
+}
+#define REFUSES(plugin, cause, cure) refuses(plugin, cause, cure, __LINE__)
+constexpr char kAuthor[] = "tell its author";
+constexpr char kMatch[] = "built for dovetail 0.";
+}  // namespace
+
+TEST(a_sound_plugin) {
+  Backend& backend = load("sound");
+  CHECK_EQ(backend.name, "sound");
+  CHECK_EQ(backend.devices.size(), 2u);
+  CHECK_EQ(backend.devices[1]->name, "sound:1");
+  CHECK_EQ(find_device("sound"), backend.devices[0]);
+  CHECK_EQ(find_device("sound:1"), backend.devices[1]);
+  CHECK_EQ(find_device("sound:2"), static_cast<Device*>(nullptr));
+  CHECK_EQ(&load("sound"), &backend);
+  CHECK_EQ(&load_backend("", path("sound"), {}), &backend);
+}
+
+TEST(a_name_from_the_plugin_itself) {
+  CHECK_EQ(load_backend("", path("queue"), {}).name, "queue");
+  CHECK(!find_device("queue")->synchronous);
+}
+
+TEST(what_did_not_crash_is_remembered) {
+  load("minimal");
+  const std::string file = cache() + "/dovetail/probed";
+  const size_t lines = lines_of(file);
+  CHECK(lines >= 2);
+  REFUSES("probe_says_no", "", "");  // it did not crash
+  CHECK_EQ(lines_of(file), lines + 1);
+  REFUSES("probe_crashes", "", "");
+  CHECK_EQ(lines_of(file), lines + 1);
+  REFUSES("probe_says_no", "", "");
+  CHECK_EQ(lines_of(file), lines + 1);
+
+  std::string text = text_of(file);
+  text.replace(0, text.find('\n'), "an earlier start of the machine");
+  std::ofstream(file) << text;
+  REFUSES("probe_says_no", "", "");
+  CHECK_EQ(lines_of(file), 2u);
+}
+
+TEST(a_cache_that_cannot_be_written) {
+  setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
+  REFUSES("probe_says_no", "no frobnicator", "");
+  setenv("XDG_CACHE_HOME", cache().c_str(), 1);
+}
+
+TEST(libraries_that_cannot_be_opened) {
+  CHECK_THROWS(Error, "expected an absolute path; ", load_backend("x", "libx.so", {}));
+  CHECK_THROWS(Error, "there is no file /nowhere/libx.so; reinstall dovetail-x", load_backend("x", "/nowhere/libx.so", {}));
+  CHECK_THROWS(Error, "it cannot be opened: ", load_backend("x", cache() + "/dovetail/probed", {}));
+  REFUSES("unresolved", "undefined symbol: nobody_has_this_function", "reinstall or update dovetail-unresolved");
+}
+
+TEST(libraries_that_a_plugin_needs) {
+  REFUSES("needy", "libneeded.so: cannot open shared object file", "name its folder");
+  const std::string folder = std::filesystem::path(path("needy")).parent_path() / "needed";
+  CHECK_EQ(load_backend("needy", path("needy"), {"/nowhere", folder}).devices.size(), 2u);
+}
+
+TEST(plugins_of_other_versions) {
+  REFUSES("other_draft", "built for draft 7 of the device protocol, this dovetail speaks draft 1", "install the dovetail-other_draft");
+  REFUSES("other_draft", "", kMatch);
+  REFUSES("other_major", "built for version 2 of the device protocol, this dovetail speaks version 1", kMatch);
+  REFUSES("newer_entry", "built for version 2 of the device protocol", kMatch);
+  REFUSES("entry_refuses", "dvt_backend_v1: built for draft 7", kMatch);
+}
+
+TEST(plugins_that_crash) {
+  REFUSES("constructor_crashes", "crashed with SIGABRT in its static constructors, saying: about to crash", "reinstall or update");
+  REFUSES("constructor_exits", "left the process with exit code 3 in its static constructors", "reinstall or update");
+  REFUSES("probe_crashes", "crashed with SIGABRT in dvt_probe_v1", "reinstall or update dovetail-probe_crashes");
+  REFUSES("count_crashes", "crashed with SIGABRT in device_count", "reinstall or update");
+  setenv("DOVETAIL_PROBE_TIMEOUT", "1", 1);
+  REFUSES("count_hangs", "did not answer within 1 s in device_count", "reinstall or update");
+  unsetenv("DOVETAIL_PROBE_TIMEOUT");
+}
+
+TEST(plugins_that_are_not_whole) {
+  REFUSES("no_entry", "has no symbol dvt_backend_v1", "not a Dovetail plugin");
+  REFUSES("probe_says_no", "it cannot be used on this machine: this machine has no frobnicator", "uninstall dovetail-probe_says_no");
+  REFUSES("no_dealloc", "its table has no dealloc", kAuthor);
+  REFUSES("half_streams", "its streams lack a function", kAuthor);
+  REFUSES("bad_alignment", "alloc_align is 48: expected a power of two", kAuthor);
+  REFUSES("row_without_run", "row 0 of its kernel table (dvt.negative): run is missing", kAuthor);
+  REFUSES("row_without_prefix", "expected a name with a prefix", kAuthor);
+  REFUSES("row_too_short", "row 0 of its kernel table: its struct_size ends before run", kAuthor);
+  REFUSES("impostor", "it is registered as 'impostor' and calls itself 'somebody_else'", kAuthor);
+}
+
+TEST(devices_that_do_not_open) {
+  REFUSES("count_fails", "device_count: the driver does not answer", "reinstall dovetail-count_fails");
+  REFUSES("open_fails", "open_fails:0: device_open: the firmware is missing", "reinstall dovetail-open_fails");
+  CHECK(load("no_devices").devices.empty());
+  Backend& half = load("one_open_fails");
+  CHECK_EQ(half.devices.size(), 1u);
+  CHECK_EQ(half.devices[0]->name, "one_open_fails:1");
+  CHECK_EQ(half.devices[0]->ordinal, 1u);
+}
+
+TEST(two_libraries_of_one_name) {
+  load("minimal");
+  CHECK_THROWS(Error, "a backend 'minimal' is loaded already", load_backend("minimal", path("no_entry"), {}));
+  CHECK_THROWS(Error, "uninstall one of the two", load_backend("maximal", path("minimal"), {}));
+}
+
+TEST(a_table_without_a_library) {
+  dvt_backend table = *load("minimal").table;
+  CHECK_THROWS(Error, "is loaded already", attach_backend("minimal", &table));
+  table.name = "attached";
+  static dvt_backend kept = table;
+  Backend& backend = attach_backend("attached", &kept);
+  Device& device = *backend.devices.at(0);
+  CHECK(device.index > 0);
+  Vector x = filled(device, 100, 1), y = add(x, x);
+  CHECK(is(y, 2));
+  dvt_backend draft = table;
+  draft.abi_draft = DVT_ABI_DRAFT + 1, draft.name = "drafty";
+  CHECK_THROWS(Error, "built for draft 2", attach_backend("drafty", &draft));
+  CHECK_THROWS(Error, "gives no table", attach_backend("none", nullptr));
+  table.name = "Bad-Name";
+  CHECK_THROWS(Error, "its name is 'Bad-Name'", attach_backend("", &table));
+}
+
+CHECK_MAIN

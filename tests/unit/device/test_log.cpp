@@ -1,0 +1,80 @@
+#include "device/log.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "check.hpp"
+#include "device/plugins.hpp"
+
+using namespace plugins;
+
+namespace {
+// What `f` writes to stderr.
+template <class F> std::string said(F f) {
+  std::FILE* file = std::tmpfile();
+  const int kept = dup(2);
+  dup2(fileno(file), 2);
+  f();
+  dup2(kept, 2);
+  close(kept);
+  std::string text(size_t(std::ftell(file)), '\0');
+  lseek(fileno(file), 0, SEEK_SET);
+  char bytes[4096];
+  text.clear();
+  for (ssize_t n; (n = ::read(fileno(file), bytes, sizeof bytes)) > 0;) text.append(bytes, size_t(n));
+  std::fclose(file);
+  return text;
+}
+}  // namespace
+
+TEST(levels) {
+  set_logs("");
+  CHECK(logs(Log::dispatch, 1) && !logs(Log::dispatch));
+  set_logs("+dispatch,-loader, memory");
+  CHECK(logs(Log::dispatch, 3));
+  CHECK(!logs(Log::loader, 1));
+  CHECK(logs(Log::memory, 2) && !logs(Log::memory, 3));
+  CHECK(logs(Log::stream, 1) && !logs(Log::stream, 2));
+  set_logs("+all,-plugin");
+  CHECK(logs(Log::trace, 3) && !logs(Log::plugin, 1));
+  CHECK_THROWS(Error, "[logs] no component 'dispach', did you mean 'dispatch'?", set_logs("+dispach"));
+  CHECK(logs(Log::trace, 3));  // a slip changes nothing
+  set_logs("");
+}
+
+TEST(lines) {
+  set_logs("memory");
+  CHECK_EQ(said([] { log(Log::memory, 2, "full"); }), "dovetail[memory] info: full\n");
+  CHECK_EQ(said([] { log(Log::memory, 1, "full"); }), "dovetail[memory] warning: full\n");
+  CHECK_EQ(said([] { log(Log::memory, 3, "full"); }), "");
+  CHECK_EQ(said([] { log(Log::stream, 2, "full"); }), "");
+  set_logs("");
+}
+
+TEST(plugins_speak_through_the_host) {
+  const dvt_host* host = new_host("acme", "/acme.so");
+  CHECK_EQ(host->struct_size, sizeof(dvt_host));
+  CHECK_EQ(std::string(host->library_path), "/acme.so");
+  set_logs("+plugin,trace");
+  CHECK_EQ(said([&] { host->log(host, 2, "hot"); }), "dovetail[plugin] warning: acme: hot\n");
+  CHECK_EQ(said([&] { host->log(host, 0, "warm"); }), "dovetail[plugin] debug: acme: warm\n");
+  CHECK_EQ(said([&] { host->trace(host, 7, "add", 1000, 3500); }), "dovetail[trace] info: acme: add call 7: 2.500 us\n");
+  CHECK(said([&] { host->fail(host, DVT_INTERNAL, 0, "x.c", 3, "bad"); }).find("status 5 at x.c:3: bad") != std::string::npos);
+  set_logs("");
+  CHECK_EQ(said([&] { host->log(host, 1, "quiet"); }), "");
+  CHECK_THROWS(Error, "[add] bad", throw_status(DVT_INTERNAL, "[add]"));
+  CHECK_THROWS(Error, "[add] the device failed with status 5", throw_status(DVT_INTERNAL, "[add]"));
+  host->fail(host, DVT_INVALID, 0, "x.c", 3, "[add] its own words");
+  try {
+    throw_status(DVT_INVALID, "[add]");
+  } catch (const Error& e) {
+    CHECK_EQ(std::string(e.what()), "[add] its own words");
+    CHECK(e.kind == ErrorKind::value);
+  }
+  CHECK_EQ(host->extension(host, "dovetail.capture", 1), static_cast<const void*>(nullptr));
+  CHECK_EQ(host->num_threads(host), num_threads());
+}
+
+CHECK_MAIN
