@@ -40,9 +40,11 @@ void shape_reshape(Invocation& inv) {
 }
 
 // Strides for `out` over the elements of x, which is not compact: runs of x's axes that are compact among
-// themselves are matched with runs of out's axes of the same number of elements. False where a run would have to be
-// split.
+// themselves are matched with runs of out's axes of the same number of elements. False, with out as it was, where a
+// run would have to be split.
 static bool restride(const Tensor& x, Tensor& out) {
+  int64_t strides[DVT_MAX_NDIM];
+  std::ranges::copy(out.strides(), strides);  // axes of size 1 that are left over keep those of a compact array
   int from = x.rank() - 1, to = out.rank() - 1;
   while (from >= 0) {
     if (x.size(from) == 1) {
@@ -59,13 +61,14 @@ static bool restride(const Tensor& x, Tensor& out) {
     }
     int64_t step = 1;
     for (; to >= 0 && step < run; --to) {
-      out.stride(to) = innermost * step;
+      strides[to] = innermost * step;
       step *= out.size(to);
     }
     if (step != run) return false;
     from = top;
   }
-  return true;  // axes of size 1 that are left keep the strides of a compact array
+  std::copy_n(strides, out.rank(), out.dims + DVT_MAX_NDIM);
+  return true;
 }
 
 bool view_reshape(Invocation& inv) {
