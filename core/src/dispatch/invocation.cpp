@@ -99,7 +99,7 @@ void Invocation::infer() {
     if (device) wrong_device(*this, *t);
     device = t->device;
   }
-  if (!device) [[unlikely]] fail("expected an array among the operands, or a device");
+  if (!device) [[unlikely]] fail(ErrorKind::type, "expected at least one array: dovetail.asarray() makes one of a number");
   plan = &op.plan(*device, dtype_key(*this), *this);
   op.shape(*this);
   if (replaced) [[unlikely]]

@@ -1,0 +1,87 @@
+"""An op that is registered while the process runs: body, kernel, oracle and samples, as a third party adds them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from dispatch_kernel import float32_kernel
+
+import dovetail as dt
+from dovetail.schema import op as declare
+from dovetail.schema.declare import Tensor
+from dovetail.schema.ops._float import magnitude as abs_
+
+names = (f"acme.softsign_{i}" for i in itertools.count())
+
+
+def softsign(name: str):
+    @declare(
+        name=name, shape="same", dtype="float", reference=lambda x, scale=1.0: scale * x / (1 + np.abs(x)), tol=3
+    )
+    def body(x: Tensor, scale: float = 1.0) -> Tensor:
+        """scale * x / (1 + |x|)."""
+        return x * scale / (abs_(x) + 1.0)
+
+    return body
+
+
+@pytest.fixture
+def x() -> dt.Array:
+    return dt.asarray(np.linspace(-3, 3, 24, dtype=np.float32).reshape(4, 6))
+
+
+def test_a_body_serves_a_new_op(x):
+    op = softsign(next(names))
+    f = dt.register_op(op)
+    np.testing.assert_allclose(f(x, scale=2.0).numpy(), op.expected(x.numpy(), scale=2.0), rtol=1e-6)
+    assert f(dt.astype(x, dt.float16)).dtype == dt.float16
+    assert f.__doc__ == "scale * x / (1 + |x|)."
+
+
+def test_a_kernel_takes_over_from_the_body(x):
+    op = softsign(name := next(names))
+    f = dt.register_op(op)
+    f(x)
+
+    def compute(values):
+        return values / (1 + np.abs(values))
+
+    dt._core.add_kernel("cpu:0", float32_kernel(name, 1, compute))
+    np.testing.assert_allclose(f(x).numpy(), op.expected(x.numpy()), rtol=1e-6)
+    assert compute.calls == 1
+    np.testing.assert_allclose(f(x[:, ::2]).numpy(), op.expected(x.numpy()[:, ::2]), rtol=1e-6)
+    assert compute.calls == 2
+    assert f(dt.astype(x, dt.float64)).dtype == dt.float64  # no row for it: the body
+    assert compute.calls == 2
+
+
+def test_samples_of_a_new_op_are_those_of_any_elementwise_op():
+    op = softsign(next(names))
+    assert list(op.cases())
+
+
+def test_a_taken_name_and_an_unknown_rule_are_refused():
+    op = softsign(next(names))
+    dt.register_op(op)
+    with pytest.raises(ValueError, match="registered already"):
+        dt.register_op(op)
+
+    @declare(name=next(names), shape="spiral", dtype="float")
+    def bad(x: Tensor) -> Tensor:
+        """x"""
+        return abs_(x)
+
+    with pytest.raises(ValueError, match="shape rule 'spiral'"):
+        dt.register_op(bad)
+
+
+def test_an_op_without_kernel_and_body_says_so(x):
+    @declare(name=next(names), shape="same", dtype="float", tier="must")
+    def nothing(x: Tensor) -> Tensor:
+        """x"""
+
+    f = dt.register_op(nothing)
+    with pytest.raises(NotImplementedError, match=r"float32 is not supported on cpu:0: .* no body"):
+        f(x)
