@@ -164,8 +164,8 @@ def test_command_lists_cases():
 
 
 def test_command_without_its_device():
-    code, out, _ = conform("-k", "add", fault="absent:")
-    assert code == 3 and "did you mean 'fake:0'" in out
+    code, out, err = conform("-k", "add", fault="absent:")
+    assert code == 3 and "did you mean 'fake:0'" in err and not out
 
 
 def test_command_interrupted(tmp_path):

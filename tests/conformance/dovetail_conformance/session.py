@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dovetail.schema import registry
 
 from . import levels, report
-from .cases import Case, all_cases
+from .cases import Case, all_cases, find
 from .cli import TIMEOUT
 from .must_pass import must_pass
 from .results import Result, Status
@@ -34,6 +36,18 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _find(id: str) -> Case:
+    try:
+        return find(id)
+    except KeyError:
+        near = get_close_matches(id, all_cases(), 1, 0.5)
+        raise UsageError(f"there is no case {id!r}{f': did you mean {near[0]!r}?' if near else ''}") from None
+
+
 class Session:
     """What is to be run, and what has become of it."""
 
@@ -48,13 +62,7 @@ class Session:
             "expression": expression,
             "cases": list(cases),
         }
-        self.demanded = [
-            c for c in all_cases().values() if c.level in levels.up_to(level) and (c.quick or not quick)
-        ]
-        pool = self.demanded
-        if everything:
-            pool = [c for c in all_cases().values() if c.quick or not quick]
-        self.cases = self._selected(pool, expression, list(cases))
+        self.cases = self._selected(everything, expression, list(cases))
         self.partial = bool(expression or cases)
         count = workers or min(8, _processors())
         self.config = Config(device, seed, min(count, max(1, len(self.cases) // 8)), timeout, api)
@@ -62,26 +70,31 @@ class Session:
         self.results: dict[str, Result] = {}
         self.description: dict[str, Any] = {}
 
-    def _selected(self, pool: list[Case], expression: str | None, ids: list[str]) -> list[Case]:
+    @cached_property
+    def demanded(self) -> list[Case]:
+        """What the level takes."""
+        return self._cases(levels.up_to(self.level))
+
+    def _cases(self, of: tuple[str, ...]) -> list[Case]:
+        return [c for c in all_cases().values() if c.level in of and (c.quick or not self.quick)]
+
+    def _selected(self, everything: bool, expression: str | None, ids: list[str]) -> list[Case]:
         if ids:
-            known = all_cases()
-            for id in ids:
-                if id not in known:
-                    near = get_close_matches(id, known, 1, 0.5)
-                    raise UsageError(f"there is no case {id!r}{f': did you mean {near[0]!r}?' if near else ''}")
-            pool = [known[id] for id in dict.fromkeys(ids)]
-        if expression:
-            try:
-                chosen = selects(expression, {c.group for c in all_cases().values()})
-            except BadExpression as error:
-                raise UsageError(str(error)) from error
-            matching = [c for c in pool if chosen(c.id)]
-            if not matching:
-                beyond = sum(chosen(id) for id in all_cases())
-                hint = f"; {beyond} cases beyond it do: add --all" if beyond else ": `--list` shows them"
-                raise UsageError(f"-k {expression!r} matches no case of {self.level}{hint}")
-            pool = matching
-        return pool
+            pool = [_find(id) for id in dict.fromkeys(ids)]
+        else:
+            pool = self._cases((*levels.LEVELS, levels.BEYOND)) if everything else self.demanded
+        if not expression:
+            return pool
+        try:
+            chosen = selects(expression, {c.group for c in all_cases().values()})
+        except BadExpression as error:
+            raise UsageError(str(error)) from error
+        matching = [c for c in pool if chosen(c.id)]
+        if not matching:
+            beyond = sum(chosen(id) for id in all_cases())
+            hint = f"; {beyond} cases beyond it do: add --all" if beyond else ": `--list` shows them"
+            raise UsageError(f"-k {expression!r} matches no case of {self.level}{hint}")
+        return matching
 
     # ---- the run ------------------------------------------------------------------------------------------------
 
@@ -120,11 +133,13 @@ class Session:
         name = str(device["properties"].get("name", "")).strip()
         told = f"{device['name']}{f' ({name})' if name else ''}, {backend['name']} {backend['version']}"
         what = "" if self.partial else f"{'quick ' if self.quick else ''}{self.level}, "
-        return f"{told}: {what}{len(self.cases)} cases, seed {self.config.seed}, {self.config.workers} workers"
+        size = counted(len(self.cases), "case")
+        how = f"seed {self.config.seed}, {counted(self.config.workers, 'worker')}"
+        return f"{told}: {what}{size}, {how}"
 
     def _conclude(self, live: report.Live, seconds: float, stopped: BaseException | None, last: str) -> None:
         if isinstance(stopped, DeviceUnavailable) and not self.description:
-            live.say(f"Error: {stopped}", "red")
+            print(f"Error: {stopped}", file=sys.stderr)
             return
         groups = report.by_group(self.results.values())
         if groups:
