@@ -257,4 +257,4 @@ def __array__(self, dtype=None, copy=None):
 for _name, _value in _METHODS:
     setattr(Array, _name, _value)
 Array.__array_ufunc__ = None  # so that ndarray + Array is left to us; NumPy looks at the type
-Array.__module__ = "dovetail"
+Array.__module__ = _core.DType.__module__ = "dovetail"

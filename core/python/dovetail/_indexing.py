@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from dovetail import _core
+from dovetail._array import to_numpy
 from dovetail._core import Array
 
 _op = _core.op_function
@@ -241,7 +242,10 @@ def _moved(y: Array, at: int, to: int, n: int) -> Array:
 def _explain(s: Selection, sizes: list[int]) -> None:
     """Says which index is out of range; the kernel knows neither the axis nor what was written."""
     for index, size, axis in zip(s.arrays, sizes, s.names):
-        low, high = int(index.min()), int(index.max())
+        values = to_numpy(index)
+        if not values.size:
+            continue
+        low, high = int(values.min()), int(values.max())
         bad = low if low < -size else high
         if not -size <= bad < size:
             allowed = f"expected {-size} to {size - 1}" if size else "it has no elements"
@@ -257,6 +261,11 @@ def setitem(x: Array, key: Any, value: Any) -> None:
     """x[key] = value: called by the Array where the key is not a basic one."""
     value = _value(x, value)
     mask = _sole_mask(x, key)
+    if mask is not None and mask.ndim == 0:
+        spread = _spread(value, (int(mask), *x.shape))
+        if spread.shape[0]:
+            x[...] = spread[0]
+        return
     if mask is not None and value.size == 1 and value.ndim <= x.ndim - mask.ndim + 1:
         spread = _op("reshape")(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
         _core.replace(x, _op("where"), spread, _op("reshape")(value, ()), x)

@@ -36,7 +36,7 @@ def _philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[i
 
 
 def _sizes(what: str, shape: Shape) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    sizes = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     if any(isinstance(n, bool) or not hasattr(n, "__index__") for n in sizes):
         raise TypeError(f"[random.{what}] shape: expected an integer or a sequence of integers, got {shape!r}")
     if any(n < 0 for n in sizes):
