@@ -1,7 +1,7 @@
-"""A small host for the CPU backend: loads the library through ctypes and runs rows of its kernel table on NumPy arrays.
+"""A small host for the CPU backend: loads the library through ctypes and runs rows of its table on NumPy arrays.
 
-Kernels are tested here without the runtime: no dispatch, no casts, no pool. Every instruction set level is a copy of
-the library of its own, because a library chooses its level once.
+Kernels are tested here without the runtime: no dispatch, no casts, no pool. Every instruction set level is a copy
+of the library of its own, because a library chooses its level once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANY = 255
 STRIDED, HOST_SCALAR, OPTIONAL, VARIADIC, ALIAS = 1, 2, 4, 8, 16
 
 
-# ---- abi.h ----------------------------------------------------------------------------------------------------------
+# ---- abi.h ---------------------------------------------------------------------------------------------------
 class DLDataType(ct.Structure):
     _fields_ = [("code", ct.c_uint8), ("bits", ct.c_uint8), ("lanes", ct.c_uint16)]
 
@@ -209,7 +209,7 @@ def dl_dtype(dtype: np.dtype) -> DLDataType:
     return DLDataType(code, dtype.itemsize * 8, 1)
 
 
-# ---- running a row ----------------------------------------------------------------------------------------------------
+# ---- running a row -------------------------------------------------------------------------------------------
 class KernelError(Exception):
     def __init__(self, code: int, message: str):
         super().__init__(message)
@@ -329,6 +329,7 @@ class Session:
         attrs: Sequence[object] = (),
         inplace: bool = False,
         into: np.ndarray | None = None,
+        row: Kernel | None = None,
     ):
         """Runs the op's row for these operands. `shape` of the output: the broadcast of the inputs' by default.
 
@@ -336,7 +337,7 @@ class Session:
         """
         outs = [np.dtype(d) for d in (out if isinstance(out, (list, tuple)) else [out])]
         arrays = [None if a is None else a.value if isinstance(a, Scalar) else a for a in ins]
-        row = self.find(op, [None if a is None else a.dtype for a in arrays], outs)
+        row = row or self.find(op, [None if a is None else a.dtype for a in arrays], outs)
         assert row, f"no row of {op} for {[a if a is None else a.dtype.name for a in arrays]} -> {outs}"
         keep: list[object] = []
         if shape is None:
@@ -449,7 +450,7 @@ def _attr(value: object, keep: list[object]) -> Attr:
     return a
 
 
-# ---- finding and loading the library ------------------------------------------------------------------------------
+# ---- finding and loading the library -------------------------------------------------------------------------
 def library_path() -> Path:
     """DOVETAIL_CPU_LIBRARY, else the installed package's, else one built once into build/cpu-tests."""
     if path := os.environ.get("DOVETAIL_CPU_LIBRARY"):

@@ -155,8 +155,9 @@ UNARY = {
     "isfinite": (wide(np.isfinite), FLOATS),
     "signbit": (lambda x: np.signbit(x.astype("f8")), FLOATS),
 }
-TO_BOOL = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf", "isfinite", "signbit"}
-# Which zero a maximum gives, and the sign of a zero that floor made, is left open.
+TO_BOOL = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+TO_BOOL |= {"isnan", "isinf", "isfinite", "signbit"}
+# Which of the two zeros they give is left open.
 LOOSE = {"maximum", "minimum", "sign"}
 
 
@@ -219,7 +220,7 @@ def test_every_layout(cpu, dtype):
         "every second": np.concatenate([full, full], 2)[:, :, ::2],
         "rows of a wider one": np.concatenate([full, full], 2)[:, :, :66],
     }
-    for name, a in views.items():
+    for a in views.values():
         plain = a.value if isinstance(a, Scalar) else a
         for left, right in ((a, other), (other, a)):
             ins = [x.value if isinstance(x, Scalar) else x for x in (left, right)]
@@ -242,7 +243,10 @@ def test_many_axes_and_threads(cpu):
     rows = values(float32, 500 * 301, 7).reshape(500, 301)
     check(cpu.run("add", rows, np.broadcast_to(rows[3], rows.shape), out=float32), wide(np.add)(rows, rows[3]))
     narrow = values(float32, 3 * 50_000, 8).reshape(50_000, 3)
-    check(cpu.run("add", narrow, np.broadcast_to(narrow[3], narrow.shape), out=float32), wide(np.add)(narrow, narrow[3]))
+    check(
+        cpu.run("add", narrow, np.broadcast_to(narrow[3], narrow.shape), out=float32),
+        wide(np.add)(narrow, narrow[3]),
+    )
 
 
 @pytest.mark.parametrize("dtype", REAL, ids=str)
@@ -280,8 +284,9 @@ def test_must_have_rows_only(cpu):
     """DOVETAIL_CPU_KERNELS=must leaves exactly the primitives, with all their types."""
     level = cpu.table.build_info.decode().split("kernels ")[1].split(";")[0]
     must = harness.fresh(level, DOVETAIL_CPU_KERNELS="must")
-    wanted = """copy astype full iota take scatter where add subtract multiply divide quotient maximum minimum equal less
-        bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift floor sqrt exp log sin sum max matmul"""
+    wanted = """copy astype full iota take scatter where add subtract multiply divide quotient maximum minimum
+        equal less bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift floor sqrt exp log sin
+        sum max matmul"""
     present = [op for op in wanted.split() if op in cpu.by_op]
     assert sorted(must.by_op) == sorted(present)
     for op, rows in must.by_op.items():

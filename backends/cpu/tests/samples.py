@@ -1,0 +1,173 @@
+"""A small call of every op in the kernel table: as a smoke test, and to be run whole on an emulated old processor.
+
+Run as a program it goes through the table at the level of DOVETAIL_CPU_CAPABILITY and prints how many rows ran.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import harness
+import numpy as np
+from harness import ANY, BOOL, FLOATS, OPTIONAL, Kernel, Session
+
+BY_BITS = {8: "u1", 16: "f2", 32: "f4", 64: "f8", 128: "c16"}
+NAMES = {0: "i", 1: "u", 2: "f", 5: "c"}
+i64 = np.dtype("i8")
+
+
+@dataclass
+class Sample:
+    ins: list[np.ndarray | None]
+    shape: tuple
+    attrs: list[object] = field(default_factory=list)
+
+
+def dtype_of(operand: harness.Operand) -> np.dtype:
+    t = operand.dtype
+    if t.code == ANY:
+        return np.dtype(BY_BITS[t.bits or 32])
+    if t.code == 4:
+        return harness.bfloat16
+    return BOOL if t.code == 6 else np.dtype(f"{NAMES[t.code]}{t.bits // 8}")
+
+
+def some(dtype: np.dtype, shape: tuple, seed: int = 0) -> np.ndarray:
+    """Numbers that every op accepts: in (0, 1] or from 1 to 5."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0.1, 1, shape) if dtype in FLOATS else rng.integers(1, 6, shape)
+    return x.astype(dtype)
+
+
+def elementwise(types: list[np.dtype], attrs: list[object]) -> Iterator[Sample]:
+    yield Sample([some(t, (37,), i) for i, t in enumerate(types)], (37,), attrs)
+    grid = [some(t, (70, 5), i).T if i else some(t, (5, 70)) for i, t in enumerate(types)]
+    yield Sample(grid, (5, 70), attrs)
+    rows = [np.broadcast_to(some(t, (70,), i), (5, 70)) if i else some(t, (5, 70)) for i, t in enumerate(types)]
+    yield Sample(rows, (5, 70), attrs)
+
+
+def window(t: list[np.dtype], op: str, axes: int) -> Iterator[Sample]:
+    x, out = (2, 4, *(9,) * axes), (2, 4, *(4,) * axes)
+    last = [False] if op.startswith("avg") else [(1,) * axes]
+    yield Sample([some(t[0], x)], out, [(3,) * axes, (2,) * axes, (0,) * axes, *last])
+
+
+def convolution(t: list[np.dtype], axes: int) -> Iterator[Sample]:
+    attrs = [(1,) * axes, (1,) * axes, (1,) * axes, 2]
+    ins = [some(t[0], (2, 4, *(9,) * axes)), some(t[1], (6, 2, *(3,) * axes)), some(t[2], (6,))]
+    yield Sample(ins, (2, 6, *(9,) * axes), attrs)
+
+
+def attention(t: list[np.dtype]) -> Iterator[Sample]:
+    q, k, v = (some(t[i], (2, 3, n, 16), i) for i, n in enumerate((7, 11, 11)))
+    yield Sample([q, k, v, None], (2, 3, 7, 16), [True, 0.25, False])
+    yield Sample([q, k, v, some(t[3], (7, 11))], (2, 3, 7, 16), [False, 0.25, False])
+
+
+def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
+    """Calls of an op whose inputs have the types t."""
+    x = some(t[0], (5, 70)) if t else None
+    if op in ("sum", "prod", "cumulative_sum", "cumulative_prod"):
+        scan = op.startswith("cum")
+        for axis in (0, 1):
+            shape = (5, 70) if scan else (70, 5)[axis : axis + 1]
+            yield Sample([x], shape, [axis if scan else (axis,), out, False])
+    elif op in ("max", "min", "mean", "any", "all", "count_nonzero", "logsumexp"):
+        yield Sample([x], (5,), [(1,), False])
+        yield Sample([x], (70,), [(0,), False])
+        yield Sample([x], (), [(0, 1), False])
+    elif op in ("var", "std"):
+        yield Sample([x], (5,), [(1,), 0.0, False])
+    elif op in ("argmax", "argmin"):
+        yield Sample([x], (5,), [1, False])
+        yield Sample([x], (), [None, False])
+    elif op in ("sort", "argsort"):
+        yield Sample([x], (5, 70), [1, False, True])
+    elif op in ("softmax", "log_softmax"):
+        yield Sample([x], (5, 70), [1])
+    elif op == "layer_norm":
+        yield Sample([x, some(t[1], (70,)), some(t[2], (70,))], (5, 70), [(70,), 1e-5])
+    elif op == "rms_norm":
+        yield Sample([x, some(t[1], (70,))], (5, 70), [(70,), 1e-5])
+    elif op == "matmul":
+        yield Sample([x, some(t[1], (70, 9))], (5, 9))
+        yield Sample([some(t[0], (2, 5, 7)), some(t[1], (3, 7)).T], (2, 5, 3))
+    elif op == "linear":
+        yield Sample([x, some(t[1], (9, 70)), some(t[2], (9,))], (5, 9))
+    elif op == "scaled_dot_product_attention":
+        yield from attention(t)
+    elif op.startswith("conv"):
+        yield from convolution(t, int(op[4]))
+    elif "_pool" in op:
+        yield from window(t, op, int(op[-2]))
+    elif op in ("full", "iota", "random_bits"):
+        yield from created(op, t, out)
+    elif op in ("take", "take_along_axis", "scatter"):
+        yield from indexed(op, t, x)
+    elif op == "clip":
+        yield from elementwise(t, [])
+        yield Sample([x, None, some(t[2], (5, 70))], (5, 70))
+    elif op == "gelu":
+        yield from elementwise(t, ["none"])
+        yield from elementwise(t, ["tanh"])
+    elif op == "astype":
+        yield from elementwise(t, [out])
+    elif op in ELEMENTWISE:
+        yield from elementwise(t, [])
+    else:
+        raise AssertionError(f"no sample of {op}: add one to tests/samples.py")
+
+
+def created(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
+    if op == "full":
+        yield Sample([], (70,), [(70,), 1, out])
+    elif op == "iota":
+        yield Sample([], (70,), [70, out])
+    else:
+        yield Sample([some(t[0], (4,))], (70,), [(70,)])
+
+
+def indexed(op: str, t: list[np.dtype], x: np.ndarray) -> Iterator[Sample]:
+    k = np.array([4, 0, -1])
+    if op == "take":
+        yield Sample([x, k], (3, 70), [0])
+        yield Sample([x, k], (5, 3), [1])
+    elif op == "take_along_axis":
+        yield Sample([x, np.broadcast_to(k, (5, 3))], (5, 3), [1])
+    else:
+        yield Sample([x, k, some(t[2], (3, 70))], (5, 70), [0])
+        yield Sample([x, k, some(t[2], (5, 1))], (5, 70), [1])
+
+
+ELEMENTWISE = set(
+    """add subtract multiply divide quotient floor_divide remainder pow atan2 maximum minimum equal not_equal less
+    less_equal greater greater_equal logical_and logical_or logical_xor logical_not bitwise_and bitwise_or
+    bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift where copy negative abs square sign reciprocal
+    relu floor ceil trunc round sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh
+    tanh asinh acosh atanh erf erfc sigmoid silu isnan isinf isfinite signbit copysign hypot logaddexp""".split()
+)
+
+
+def run_row(session: Session, row: Kernel) -> list[np.ndarray]:
+    """All samples of a row; their results."""
+    op = row.op.decode().removeprefix("dvt.")
+    operands = [row.operands[i] for i in range(row.n_in + row.n_out)]
+    types = [dtype_of(o) for o in operands]
+    results = []
+    for s in samples(op, types[: row.n_in], types[row.n_in]):
+        if any(a is None and not operands[i].flags & OPTIONAL for i, a in enumerate(s.ins)):
+            continue
+        results.append(session.run(op, *s.ins, out=types[row.n_in], shape=s.shape, attrs=s.attrs, row=row))
+    return results
+
+
+if __name__ == "__main__":
+    whole = Session(harness.library_path(), os.environ.get("DOVETAIL_CPU_CAPABILITY"))
+    if whole.device_count() != 1:
+        sys.exit("no device")
+    calls = sum(len(run_row(whole, row)) for row in whole.rows)
+    print(f"{len(whole.rows)} rows, {calls} calls; {whole.table.build_info.decode()}")

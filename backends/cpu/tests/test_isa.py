@@ -1,0 +1,128 @@
+"""The instruction set levels: which one is chosen, that they agree, and that the lowest one never executes AVX."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import harness
+import numpy as np
+import pytest
+from harness import INVALID, KernelError
+
+HERE = Path(__file__).resolve().parent
+
+
+def need(tool: str) -> str:
+    """The tool's path. Without it the test is skipped, but not in CI."""
+    path = shutil.which(tool)
+    if not path:
+        if os.environ.get("CI"):
+            pytest.fail(f"{tool} is missing: CI must prove this")
+        pytest.skip(f"{tool} is not installed")
+    return path
+
+
+def test_best_level_is_chosen():
+    best = [level for level in harness.LEVELS if harness.available(level)][-1]
+    s = harness.fresh()
+    assert s.device_count() == 1
+    assert f"kernels {best};" in s.table.build_info.decode()
+
+
+def test_unknown_capability_is_explained():
+    s = harness.fresh("sse9")
+    message = 'DOVETAIL_CPU_CAPABILITY is not a capability: expected default, avx2 or avx512, got "sse9"'
+    with pytest.raises(KernelError, match=re.escape(message)) as e:
+        s.device_count()
+    assert e.value.code == INVALID
+    with pytest.raises(KernelError, match="sse9"):
+        s.open()
+    assert not s.rows
+
+
+def test_unknown_selection_of_kernels_is_explained():
+    s = harness.fresh(DOVETAIL_CPU_KERNELS="few")
+    with pytest.raises(KernelError, match="DOVETAIL_CPU_KERNELS is not a selection: expected must or all"):
+        s.device_count()
+    assert harness.fresh(DOVETAIL_CPU_KERNELS="all").device_count() == 1
+
+
+def test_levels_agree():
+    """Every row's samples give the same at each level, but for the rounding of fused multiply-add."""
+    import samples
+
+    levels = [harness.session(level) for level in harness.LEVELS if harness.available(level)]
+    for rows in zip(*(s.rows for s in levels), strict=True):
+        assert len({row.op for row in rows}) == 1
+        results = [samples.run_row(s, row) for s, row in zip(levels, rows, strict=True)]
+        for other in results[1:]:
+            for got, want in zip(other, results[0], strict=True):
+                if want.dtype not in harness.FLOATS:
+                    np.testing.assert_array_equal(got, want, err_msg=str(rows[0].op))
+                    continue
+                eps = float(harness.ml_dtypes.finfo(want.dtype).eps)
+                np.testing.assert_allclose(
+                    got.astype("f8"), want.astype("f8"), rtol=32 * eps, atol=8 * eps, err_msg=str(rows[0].op)
+                )
+
+
+# Prints "name width" for every function that has an instruction of AVX or beyond.
+AWK = r"""
+/^[0-9a-f]+ <.*>:$/ { if (width) print name, width; name = $2; width = 0 }
+/\t/ { split($0, f, "\t"); op = f[2]
+       if (op ~ /^v/ && op !~ /^v(err|erw|mcall|mmcall)/) {
+         w = /%zmm|%k[0-7]|%[xy]mm(1[6-9]|2[0-9]|3[01])/ ? 512 : 256
+         if (w > width) width = w } }
+END { if (width) print name, width }
+"""
+
+
+def test_no_function_uses_more_than_its_level():
+    """By disassembly: AVX stands only in the namespaces of the avx2 and avx512 kernels."""
+    objdump, awk, nm = need("objdump"), need("awk"), need("nm")
+    library = harness.library_path()
+    if "isa_avx2" not in subprocess.run([nm, library], capture_output=True, text=True).stdout:
+        pytest.skip("the library is stripped of its symbols")
+    dump = subprocess.Popen([objdump, "-d", "--no-show-raw-insn", library], stdout=subprocess.PIPE)
+    functions = subprocess.run([awk, AWK], stdin=dump.stdout, capture_output=True, text=True, check=True).stdout
+    assert dump.wait() == 0
+    found = [line.split() for line in functions.splitlines()]
+    assert len(found) > 100, "the disassembly was not understood"
+    for name, width in found:
+        assert "isa_avx512" in name or ("isa_avx2" in name and width == "256"), (
+            f"{name} has instructions of {width} bits"
+        )
+
+
+def old_processor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    qemu = need("qemu-x86_64")
+    # Nehalem is x86-64-v2: an AVX instruction would end the program with SIGILL.
+    return subprocess.run(
+        [qemu, "-cpu", "Nehalem", sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "DOVETAIL_CPU_LIBRARY": str(harness.library_path()), "OPENBLAS_NUM_THREADS": "1", **env},
+    )
+
+
+def test_every_row_runs_on_a_processor_without_avx():
+    env = {k: os.environ.get(k, "") for k in ("DOVETAIL_CPU_CAPABILITY", "DOVETAIL_CPU_KERNELS")}
+    done = old_processor(str(HERE / "samples.py"), **dict.fromkeys(env, ""))
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = harness.session("default").table.n_kernels
+    assert done.stdout.startswith(f"{rows} rows"), done.stdout
+    assert "kernels default; processor default" in done.stdout
+
+
+def test_asking_an_old_processor_for_avx_is_explained():
+    done = old_processor(str(HERE / "samples.py"), DOVETAIL_CPU_CAPABILITY="avx2")
+    assert done.returncode != 0
+    assert re.search(
+        r"DOVETAIL_CPU_CAPABILITY=avx2 is more than this processor \(.*\) has: .*\"default\"", done.stderr
+    )
