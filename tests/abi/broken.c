@@ -13,7 +13,7 @@
 #define CLAIM_DRAFT DVT_ABI_DRAFT
 #endif
 
-static const dvt_host *host;
+static const dvt_host* host;
 #define FAIL(code, message) host->fail(host, code, 0, __FILE__, __LINE__, message)
 
 struct dvt_device {
@@ -40,7 +40,7 @@ void nobody_has_this_function(void);
 int needed_number(void);
 #endif
 
-static dvt_status device_count(uint32_t *n) {
+static dvt_status device_count(uint32_t* n) {
 #if defined(NEEDS_LIBRARY)
   if (needed_number() != 42) return FAIL(DVT_INTERNAL, "another library of that name");
 #endif
@@ -61,7 +61,7 @@ static dvt_status device_count(uint32_t *n) {
   return DVT_OK;
 }
 
-static dvt_status device_open(uint32_t index, dvt_device **out) {
+static dvt_status device_open(uint32_t index, dvt_device** out) {
 #if defined(FAULT_open_fails)
   return FAIL(DVT_INTERNAL, "the firmware is missing");
 #elif defined(FAULT_one_open_fails)
@@ -71,8 +71,8 @@ static dvt_status device_open(uint32_t index, dvt_device **out) {
   *out = &device;
   return DVT_OK;
 }
-static void device_close(dvt_device *d) { (void)d; }
-static dvt_status device_props(dvt_device *d, dvt_props *p) {
+static void device_close(dvt_device* d) { (void)d; }
+static dvt_status device_props(dvt_device* d, dvt_props* p) {
   (void)d;
   strcpy(p->name, "broken");
   DVT_PUT(p, dvt_props, caps, DVT_CAP_HOST_MAPPED);
@@ -84,20 +84,20 @@ static dvt_status device_props(dvt_device *d, dvt_props *p) {
 #endif
   return DVT_OK;
 }
-static dvt_status alloc(dvt_device *d, uint64_t size, uint32_t mem, dvt_stream *s, void **out) {
+static dvt_status alloc(dvt_device* d, uint64_t size, uint32_t mem, dvt_stream* s, void** out) {
   (void)d, (void)mem, (void)s;
   *out = malloc((size_t)size);
   return *out ? DVT_OK : DVT_OOM;
 }
-static void dealloc(dvt_device *d, void *data, uint32_t mem, dvt_stream *s) {
+static void dealloc(dvt_device* d, void* data, uint32_t mem, dvt_stream* s) {
   (void)d, (void)mem, (void)s;
   free(data);
 }
-static dvt_status copy(dvt_device *d, const DLTensor *to, const DLTensor *from, dvt_stream *s) {
+static dvt_status copy(dvt_device* d, const DLTensor* to, const DLTensor* from, dvt_stream* s) {
   (void)d, (void)to, (void)from, (void)s;
   return DVT_OK;
 }
-static dvt_status run(dvt_device *d, const dvt_call *c) {
+static dvt_status run(dvt_device* d, const dvt_call* c) {
   (void)d, (void)c;
   return DVT_OK;
 }
@@ -105,16 +105,20 @@ static dvt_status run(dvt_device *d, const dvt_call *c) {
 static const dvt_operand operands[] = {{{DVT_FLOAT, 32, 1}, 0, 0, 0}, {{DVT_FLOAT, 32, 1}, 0, 0, 0}};
 static const dvt_kernel row = {
 #if defined(FAULT_row_without_run)
-    sizeof row, 1, "dvt.negative", NULL, operands, 1, 1, 0, 0, NULL, NULL, NULL, NULL
+    sizeof row, 1, "dvt.negative", NULL, operands, 1,   1,
+    0,          0, NULL,           NULL, NULL,     NULL
 #elif defined(FAULT_row_without_prefix)
-    sizeof row, 1, "negative", NULL, operands, 1, 1, 0, 0, run, NULL, NULL, NULL
+    sizeof row, 1, "negative", NULL, operands, 1,   1,
+    0,          0, run,        NULL, NULL,     NULL
 #elif defined(FAULT_row_too_short)
-    8, 1, "dvt.negative", NULL, operands, 1, 1, 0, 0, run, NULL, NULL, NULL
+    8, 1,   "dvt.negative", NULL, operands, 1, 1, 0,
+    0, run, NULL,           NULL, NULL
 #else
-    sizeof row, 1, "dvt.negative", NULL, operands, 1, 1, 0, 0, run, NULL, NULL, NULL
+    sizeof row, 1,   "dvt.negative", NULL, operands, 1, 1, 0,
+    0,          run, NULL,           NULL, NULL
 #endif
 };
-static const dvt_kernel *const rows[] = {&row};
+static const dvt_kernel* const rows[] = {&row};
 
 static const dvt_streams streams = {.struct_size = sizeof streams};
 
@@ -139,7 +143,7 @@ static const dvt_backend backend = {
 #endif
 };
 
-DVT_EXPORT int32_t dvt_probe_v1(char *reason, size_t reason_size) {
+DVT_EXPORT int32_t dvt_probe_v1(char* reason, size_t reason_size) {
 #if defined(FAULT_probe_crashes)
   crash();
 #elif defined(FAULT_probe_says_no)
@@ -154,10 +158,10 @@ DVT_EXPORT int32_t dvt_probe_v1(char *reason, size_t reason_size) {
 
 #if !defined(FAULT_no_entry)
 #if defined(FAULT_newer_entry)
-DVT_EXPORT dvt_status dvt_backend_v2(const dvt_host *h, const dvt_backend **out);
+DVT_EXPORT dvt_status dvt_backend_v2(const dvt_host* h, const dvt_backend** out);
 #define dvt_backend_v1 dvt_backend_v2
 #endif
-DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host *h, const dvt_backend **out) {
+DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host* h, const dvt_backend** out) {
   host = h;
 #if defined(FAULT_entry_refuses)
   return FAIL(DVT_INVALID, "built for draft 7 of the device protocol");

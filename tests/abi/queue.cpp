@@ -25,7 +25,8 @@ dvt_status fail(dvt_status code, const std::string& message, uint64_t correlatio
   return host->fail(host, code, correlation_id, __FILE__, __LINE__, message.c_str());
 }
 
-// ---- what a test may turn ------------------------------------------------------------------------------------------
+// ---- what a test may turn
+// ------------------------------------------------------------------------------------------
 
 struct Knobs {
   std::mutex mutex;
@@ -55,7 +56,8 @@ uint64_t now_ns() {
 }
 }  // namespace
 
-// ---- streams -------------------------------------------------------------------------------------------------------
+// ---- streams
+// -------------------------------------------------------------------------------------------------------
 
 struct dvt_stream {
   using Job = std::function<void()>;
@@ -155,7 +157,8 @@ struct dvt_event {
 };
 
 namespace {
-template <class F> dvt_status enqueue(dvt_stream* stream, F job) {
+template <class F>
+dvt_status enqueue(dvt_stream* stream, F job) {
   if (knobs.lost) return lost();
   const dvt_stream::Call call(stream);
   if (stream) stream->push(std::move(job));
@@ -214,12 +217,17 @@ dvt_status elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
   *ns = *to->time - *from->time;
   return DVT_OK;
 }
-dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) { return enqueue(s, [=] { fn(ctx); }); }
+dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
+  return enqueue(s, [=] { fn(ctx); });
+}
 
-const dvt_streams streams = {sizeof streams, DVT_S_CROSS_DEVICE, create_stream, destroy_stream, sync_stream, create_event,
-                             destroy_event, record, wait_event, sync_event, query_event, elapsed, nullptr, nullptr, host_fn};
+const dvt_streams streams = {
+    sizeof streams, DVT_S_CROSS_DEVICE, create_stream, destroy_stream, sync_stream, create_event, destroy_event,
+    record,         wait_event,         sync_event,    query_event,    elapsed,     nullptr,      nullptr,
+    host_fn};
 
-// ---- kernels; a job copies what it needs of the call ---------------------------------------------------------------
+// ---- kernels; a job copies what it needs of the call
+// ---------------------------------------------------------------
 
 struct View {
   char* data;
@@ -246,7 +254,8 @@ struct View {
   }
 };
 
-template <class T, class Op> dvt_status elementwise(const dvt_call* c) {
+template <class T, class Op>
+dvt_status elementwise(const dvt_call* c) {
   return enqueue(c->stream, [a = View(c->in[0]), b = View(c->in[1]), out = View(c->out[0])] {
     for (int64_t i = 0, n = out.size(); i < n; ++i)
       *reinterpret_cast<T*>(out.at(i)) = Op()(*reinterpret_cast<T*>(a.at(i)), *reinterpret_cast<T*>(b.at(i)));
@@ -274,7 +283,8 @@ std::string take_rows(const View& x, const View& indices, const View& out, int a
     for (int64_t j = 0; j < n; ++j, to += inner) {
       int64_t k = reinterpret_cast<const int64_t*>(indices.data)[j];
       if (k < -axis_size || k >= axis_size) {
-        wrong = "index " + std::to_string(k) + " is out of range: the axis has " + std::to_string(axis_size) + " elements";
+        wrong = "index " + std::to_string(k) + " is out of range: the axis has " + std::to_string(axis_size) +
+                " elements";
         continue;
       }
       if (k < 0) k += axis_size;
@@ -296,7 +306,8 @@ dvt_status take(dvt_device*, const dvt_call* c) {
   });
 }
 
-constexpr DLDataType f32{DVT_FLOAT, 32, 1}, i64{DVT_INT, 64, 1}, any8{DVT_ANY, 8, 1}, any32{DVT_ANY, 32, 1}, any64{DVT_ANY, 64, 1};
+constexpr DLDataType f32{DVT_FLOAT, 32, 1}, i64{DVT_INT, 64, 1}, any8{DVT_ANY, 8, 1}, any32{DVT_ANY, 32, 1},
+    any64{DVT_ANY, 64, 1};
 constexpr uint8_t elementwise_flags = DVT_O_STRIDED | DVT_O_ALIAS;
 const dvt_operand binary_f32[] = {{f32, elementwise_flags, 0, 0}, {f32, elementwise_flags, 0, 0}, {f32, 0, 0, 0}};
 const dvt_operand copy8[] = {{any8, DVT_O_STRIDED, 0, 0}, {any8, 0, 0, 0}};
@@ -307,7 +318,8 @@ const dvt_operand take64[] = {{any64, 0, 0, 0}, {i64, 0, 0, 0}, {any64, 0, 0, 0}
 
 using Run = dvt_status (*)(dvt_device*, const dvt_call*);
 constexpr dvt_kernel row(const char* op, const dvt_operand* operands, uint32_t n_in, Run run) {
-  return {sizeof(dvt_kernel), 1, op, nullptr, operands, n_in, 1, DVT_K_BITWISE_DETERMINISTIC, 0, run, nullptr, nullptr, nullptr};
+  return {sizeof(dvt_kernel),          1, op,  nullptr, operands, n_in,   1,
+          DVT_K_BITWISE_DETERMINISTIC, 0, run, nullptr, nullptr,  nullptr};
 }
 const dvt_kernel rows[] = {row("dvt.add", binary_f32, 2, add),        row("dvt.multiply", binary_f32, 2, multiply),
                            row("dvt.copy", copy8, 1, copy_elements),  row("dvt.copy", copy32, 1, copy_elements),
@@ -315,7 +327,8 @@ const dvt_kernel rows[] = {row("dvt.add", binary_f32, 2, add),        row("dvt.m
                            row("dvt.take", take64, 2, take)};
 const dvt_kernel* const table[] = {&rows[0], &rows[1], &rows[2], &rows[3], &rows[4], &rows[5], &rows[6]};
 
-// ---- the device ----------------------------------------------------------------------------------------------------
+// ---- the device
+// ----------------------------------------------------------------------------------------------------
 
 dvt_status device_count(uint32_t* n) {
   *n = 1;
@@ -371,9 +384,13 @@ dvt_status copy(dvt_device*, const DLTensor* to, const DLTensor* from, dvt_strea
   return status;
 }
 
-const dvt_backend backend = {sizeof backend, DVT_ABI_MAJOR, DVT_ABI_MINOR, DVT_ABI_DRAFT, "queue", "0.1", __VERSION__,
-                             table, sizeof table / sizeof *table, device_count, device_open, device_close, device_props,
-                             alloc, dealloc, copy, nullptr, device_reset, &streams, nullptr};
+const dvt_backend backend = {sizeof backend, DVT_ABI_MAJOR, DVT_ABI_MINOR,
+                             DVT_ABI_DRAFT,  "queue",       "0.1",
+                             __VERSION__,    table,         sizeof table / sizeof *table,
+                             device_count,   device_open,   device_close,
+                             device_props,   alloc,         dealloc,
+                             copy,           nullptr,       device_reset,
+                             &streams,       nullptr};
 }  // namespace
 
 extern "C" {
@@ -386,8 +403,8 @@ dvt_status dvt_backend_v1(const dvt_host* h, const dvt_backend** out) {
   return DVT_OK;
 }
 
-// For tests: no queue starts a job while it is held; every job sleeps first; every call fails until device_reset; the
-// bytes that alloc gives out in all.
+// For tests: no queue starts a job while it is held; every job sleeps first; every call fails until device_reset;
+// the bytes that alloc gives out in all.
 DVT_EXPORT void queue_hold(int held) {
   {
     std::lock_guard<std::mutex> lock(knobs.mutex);

@@ -29,7 +29,8 @@ bool refuses(const std::string& plugin, const std::string& cause, const std::str
     const size_t split = text.rfind("; ");
     const bool ok = e.kind == ErrorKind::runtime && text.find(cause) < split && split != std::string::npos &&
                     text.find(cure, split) != std::string::npos;
-    return check::that(ok, __FILE__, line, plugin + " is refused with '" + text + "', expected '" + cause + "' ; '" + cure + "'");
+    return check::that(ok, __FILE__, line,
+                       plugin + " is refused with '" + text + "', expected '" + cause + "' ; '" + cure + "'");
   }
   return check::that(false, __FILE__, line, plugin + " is accepted");
 }
@@ -82,7 +83,8 @@ TEST(a_cache_that_cannot_be_written) {
 
 TEST(libraries_that_cannot_be_opened) {
   CHECK_THROWS(Error, "expected an absolute path; ", load_backend("x", "libx.so", {}));
-  CHECK_THROWS(Error, "there is no file /nowhere/libx.so; reinstall dovetail-x", load_backend("x", "/nowhere/libx.so", {}));
+  CHECK_THROWS(Error, "there is no file /nowhere/libx.so; reinstall dovetail-x",
+               load_backend("x", "/nowhere/libx.so", {}));
   CHECK_THROWS(Error, "it cannot be opened: ", load_backend("x", cache() + "/dovetail/probed", {}));
   REFUSES("unresolved", "undefined symbol: nobody_has_this_function", "reinstall or update dovetail-unresolved");
 }
@@ -94,7 +96,8 @@ TEST(libraries_that_a_plugin_needs) {
 }
 
 TEST(plugins_of_other_versions) {
-  REFUSES("other_draft", "built for draft 7 of the device protocol, this dovetail speaks draft 1", "install the dovetail-other_draft");
+  REFUSES("other_draft", "built for draft 7 of the device protocol, this dovetail speaks draft 1",
+          "install the dovetail-other_draft");
   REFUSES("other_draft", "", kMatch);
   REFUSES("other_major", "built for version 2 of the device protocol, this dovetail speaks version 1", kMatch);
   REFUSES("newer_entry", "built for version 2 of the device protocol", kMatch);
@@ -102,8 +105,10 @@ TEST(plugins_of_other_versions) {
 }
 
 TEST(plugins_that_crash) {
-  REFUSES("constructor_crashes", "crashed with SIGABRT in its static constructors, saying: about to crash", "reinstall or update");
-  REFUSES("constructor_exits", "left the process with exit code 3 in its static constructors", "reinstall or update");
+  REFUSES("constructor_crashes", "crashed with SIGABRT in its static constructors, saying: about to crash",
+          "reinstall or update");
+  REFUSES("constructor_exits", "left the process with exit code 3 in its static constructors",
+          "reinstall or update");
   REFUSES("probe_crashes", "crashed with SIGABRT in dvt_probe_v1", "reinstall or update dovetail-probe_crashes");
   REFUSES("count_crashes", "crashed with SIGABRT in device_count", "reinstall or update");
   setenv("DOVETAIL_PROBE_TIMEOUT", "1", 1);
@@ -113,7 +118,8 @@ TEST(plugins_that_crash) {
 
 TEST(plugins_that_are_not_whole) {
   REFUSES("no_entry", "has no symbol dvt_backend_v1", "not a Dovetail plugin");
-  REFUSES("probe_says_no", "it cannot be used on this machine: this machine has no frobnicator", "uninstall dovetail-probe_says_no");
+  REFUSES("probe_says_no", "it cannot be used on this machine: this machine has no frobnicator",
+          "uninstall dovetail-probe_says_no");
   REFUSES("no_dealloc", "its table has no dealloc", kAuthor);
   REFUSES("half_streams", "its streams lack a function", kAuthor);
   REFUSES("bad_alignment", "alloc_align is 48: expected a power of two", kAuthor);

@@ -10,7 +10,8 @@ using namespace plugins;
 namespace {
 const dvt_kernel& row(const dvt_backend& table, const char* op, uint8_t bits = 32) {
   for (uint64_t i = 0; i < table.n_kernels; ++i)
-    if (!std::strcmp(table.kernels[i]->op, op) && table.kernels[i]->operands[0].dtype.bits == bits) return *table.kernels[i];
+    if (!std::strcmp(table.kernels[i]->op, op) && table.kernels[i]->operands[0].dtype.bits == bits)
+      return *table.kernels[i];
   std::abort();
 }
 

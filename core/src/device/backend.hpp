@@ -23,16 +23,16 @@ enum class DeviceState : uint8_t {
 };
 
 struct Device {
-  int index = 0;              // process-wide, dense
+  int index = 0;  // process-wide, dense
   Backend* backend = nullptr;
-  uint32_t ordinal = 0;       // the backend's own index
-  std::string name;           // "cpu:0"
+  uint32_t ordinal = 0;  // the backend's own index
+  std::string name;      // "cpu:0"
   dvt_device* handle = nullptr;
   dvt_props props{};
-  DLDevice dl{};              // what kernels see: {props.dl_device_type, ordinal}
-  bool host_mapped = false;   // the host may read and write `data`
-  // No streams: work is done when run returns, and nothing needs Stream::lock(). A device that is not usable any more
-  // says no here, so that the next call meets Stream::lock(), which throws.
+  DLDevice dl{};             // what kernels see: {props.dl_device_type, ordinal}
+  bool host_mapped = false;  // the host may read and write `data`
+  // No streams: work is done when run returns, and nothing needs Stream::lock(). A device that is not usable any
+  // more says no here, so that the next call meets Stream::lock(), which throws.
   std::atomic<bool> synchronous{true};
   std::atomic<DeviceState> state{DeviceState::usable};
   Stream* default_stream = nullptr;
@@ -41,18 +41,20 @@ struct Device {
 
   Stream* new_stream(int priority);  // the default one where the device has no more to give
   void free_stream(Stream*);
-  void synchronize();                // all streams; throws the first fault that was found
-  void reset();                      // after the device was lost; what its memory holds is undefined
+  void synchronize();  // all streams; throws the first fault that was found
+  void reset();        // after the device was lost; what its memory holds is undefined
   // Throws what an unusable device throws at every call.
   void check_usable() const {
-    if (state.load(std::memory_order_relaxed) != DeviceState::usable) [[unlikely]] throw_unusable();
+    if (state.load(std::memory_order_relaxed) != DeviceState::usable) [[unlikely]]
+      throw_unusable();
   }
   [[noreturn]] void throw_unusable() const;
   void make_unusable(DeviceState);
   // As throw_status; a lost device is remembered to be so.
   [[noreturn]] void fail(dvt_status status, const std::string& what);
   void check(dvt_status status, const char* what) {
-    if (status != DVT_OK) [[unlikely]] fail(status, what);
+    if (status != DVT_OK) [[unlikely]]
+      fail(status, what);
   }
 };
 
@@ -66,12 +68,14 @@ struct Backend {
   std::vector<Device*> devices;
 };
 
-// ---- loading -------------------------------------------------------------------------------------------------------
+// ---- loading
+// -------------------------------------------------------------------------------------------------------
 
 // Opens the plugin at `library` (absolute path) in this process, shakes hands and opens its devices; a name of ""
 // takes the plugin's own. A library that this machine has not seen is first opened by `dovetail-probe` in a child
-// process. `search`: folders that are searched for the libraries it depends on. Throws Error(runtime) "cause; cure";
-// the backend is then quarantined by the caller. Loading the same library under the same name again gives the same.
+// process. `search`: folders that are searched for the libraries it depends on. Throws Error(runtime) "cause;
+// cure"; the backend is then quarantined by the caller. Loading the same library under the same name again gives
+// the same.
 Backend& load_backend(const std::string& name, const std::string& library, const std::vector<std::string>& search);
 // The same for a table that is in this process already; `host` is the one its plugin was given, if any.
 Backend& attach_backend(const std::string& name, const dvt_backend* table);
@@ -83,10 +87,12 @@ Device* find_device(const std::string& name);  // "cpu" is "cpu:0"; nullptr if t
 // Drains all queues and closes all devices; the process's exit does it, and nothing can be run afterwards.
 void shutdown() noexcept;
 
-// Turns a plugin's status into an Error, with the message it gave to host->fail on this thread. `what` says who asked:
+// Turns a plugin's status into an Error, with the message it gave to host->fail on this thread. `what` says who
+// asked:
 // "[take]". Where the device is known, Device::fail is better.
 [[noreturn]] void throw_status(dvt_status status, const std::string& what);
 inline void check(dvt_status status, const char* what) {
-  if (status != DVT_OK) [[unlikely]] throw_status(status, what);
+  if (status != DVT_OK) [[unlikely]]
+    throw_status(status, what);
 }
 }  // namespace dovetail

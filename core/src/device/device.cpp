@@ -84,7 +84,8 @@ void Device::synchronize() {
   for (Stream* stream : all) stream->throw_fault();
 }
 
-// ---- whether it can be used ----------------------------------------------------------------------------------------
+// ---- whether it can be used
+// ----------------------------------------------------------------------------------------
 
 void Device::make_unusable(DeviceState why) {
   state = why;
@@ -95,12 +96,15 @@ void Device::make_unusable(DeviceState why) {
 void Device::throw_unusable() const {
   switch (state) {
     case DeviceState::lost:
-      throw Error(ErrorKind::device_lost, "[" + name + "] the device was lost, and what its memory held with it; "
-                                          "reset it, or start the process again");
+      throw Error(ErrorKind::device_lost, "[" + name +
+                                              "] the device was lost, and what its memory held with it; "
+                                              "reset it, or start the process again");
     case DeviceState::forked:
-      throw Error(ErrorKind::runtime, "[" + name + "] cannot be used in a forked process, which its driver does not "
-                                      "survive; start processes with the method 'spawn', or use the device after the "
-                                      "fork only");
+      throw Error(ErrorKind::runtime,
+                  "[" + name +
+                      "] cannot be used in a forked process, which its driver does not "
+                      "survive; start processes with the method 'spawn', or use the device after the "
+                      "fork only");
     default: throw Error(ErrorKind::runtime, "[" + name + "] was closed: the process is ending");
   }
 }
@@ -124,7 +128,8 @@ void Device::reset() {
   state = DeviceState::usable;
 }
 
-// ---- fork ----------------------------------------------------------------------------------------------------------
+// ---- fork
+// ----------------------------------------------------------------------------------------------------------
 
 void queues_before_fork(Device& device) { device.queues->mutex.lock(); }
 void queues_after_fork(Device& device, bool in_child) {

@@ -12,24 +12,27 @@
 
 namespace dovetail {
 namespace {
-[[noreturn]] void refuse(const std::string& cause, const std::string& cure = "this is an error in the plugin: tell its author") {
+[[noreturn]] void refuse(const std::string& cause,
+                         const std::string& cure = "this is an error in the plugin: tell its author") {
   throw Error(ErrorKind::runtime, cause + "; " + cure);
 }
 
 void check_versions(const dvt_backend& table, const std::string& name) {
   if (table.abi_major != DVT_ABI_MAJOR)
-    refuse("built for version " + std::to_string(table.abi_major) + " of the device protocol, this dovetail speaks version " +
-           std::to_string(DVT_ABI_MAJOR), cure_for_versions(name));
+    refuse("built for version " + std::to_string(table.abi_major) +
+               " of the device protocol, this dovetail speaks version " + std::to_string(DVT_ABI_MAJOR),
+           cure_for_versions(name));
   if (table.abi_draft != DVT_ABI_DRAFT)
-    refuse("built for draft " + std::to_string(table.abi_draft) + " of the device protocol, this dovetail speaks draft " +
-           std::to_string(DVT_ABI_DRAFT), cure_for_versions(name));
+    refuse("built for draft " + std::to_string(table.abi_draft) +
+               " of the device protocol, this dovetail speaks draft " + std::to_string(DVT_ABI_DRAFT),
+           cure_for_versions(name));
 }
 
 void check_name(const char* name) {
   const bool sane = name && *name && !std::isdigit(static_cast<unsigned char>(*name)) && std::strlen(name) < 64 &&
-                    std::all_of(name, name + std::strlen(name), [](unsigned char c) {
-                      return std::islower(c) || std::isdigit(c) || c == '_';
-                    });
+                    std::all_of(
+                        name, name + std::strlen(name),
+                        [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '_'; });
   if (!sane)
     refuse(std::string("its name is ") + (name ? "'" + std::string(name) + "'" : "missing") +
            ": expected lower-case letters, digits and _");
@@ -46,12 +49,14 @@ void check_members(const dvt_backend& table) {
   require("alloc", table.alloc);
   require("dealloc", table.dealloc);
   require("copy", table.copy);
-  if (table.n_kernels && !table.kernels) refuse("its table says " + std::to_string(table.n_kernels) + " kernels and has none");
+  if (table.n_kernels && !table.kernels)
+    refuse("its table says " + std::to_string(table.n_kernels) + " kernels and has none");
   if (!DVT_HAS(&table, dvt_backend, streams)) return;
   const dvt_streams* s = table.streams;
   if (!DVT_HAS(s, dvt_streams, create) || !DVT_HAS(s, dvt_streams, destroy) || !DVT_HAS(s, dvt_streams, sync) ||
-      !DVT_HAS(s, dvt_streams, ev_create) || !DVT_HAS(s, dvt_streams, ev_destroy) || !DVT_HAS(s, dvt_streams, ev_record) ||
-      !DVT_HAS(s, dvt_streams, ev_wait) || !DVT_HAS(s, dvt_streams, ev_sync) || !DVT_HAS(s, dvt_streams, ev_query))
+      !DVT_HAS(s, dvt_streams, ev_create) || !DVT_HAS(s, dvt_streams, ev_destroy) ||
+      !DVT_HAS(s, dvt_streams, ev_record) || !DVT_HAS(s, dvt_streams, ev_wait) ||
+      !DVT_HAS(s, dvt_streams, ev_sync) || !DVT_HAS(s, dvt_streams, ev_query))
     refuse("its streams lack a function: expected all from create to ev_query");
 }
 
@@ -83,7 +88,8 @@ void check_rows(const dvt_backend& table) {
     const std::string fault = row ? fault_of(*row) : "it is missing";
     if (fault.empty()) continue;
     const bool named = row && row->struct_size >= offsetof(dvt_kernel, engine) && row->op;
-    refuse("row " + std::to_string(i) + " of its kernel table" + (named ? " (" + std::string(row->op) + ")" : "") + ": " + fault);
+    refuse("row " + std::to_string(i) + " of its kernel table" + (named ? " (" + std::string(row->op) + ")" : "") +
+           ": " + fault);
   }
 }
 }  // namespace
@@ -95,7 +101,8 @@ std::string cure_for_versions(const std::string& name) {
 
 std::string check_table(const dvt_backend* table, const std::string& name) {
   if (!table) refuse("dvt_backend_v1 gives no table");
-  if (table->struct_size < offsetof(dvt_backend, name)) refuse("its table has a struct_size of " + std::to_string(table->struct_size));
+  if (table->struct_size < offsetof(dvt_backend, name))
+    refuse("its table has a struct_size of " + std::to_string(table->struct_size));
   check_versions(*table, name);
   if (table->struct_size < offsetof(dvt_backend, mem_info))
     refuse("its table ends before its required members: struct_size is " + std::to_string(table->struct_size));
@@ -111,7 +118,8 @@ void check_props(dvt_props& props) {
   props.name[sizeof props.name - 1] = props.arch[sizeof props.arch - 1] = '\0';
   props.uuid[sizeof props.uuid - 1] = props.pci[sizeof props.pci - 1] = '\0';
   if (props.alloc_align < 64 || props.alloc_align & (props.alloc_align - 1))
-    refuse("device_props: alloc_align is " + std::to_string(props.alloc_align) + ": expected a power of two of at least 64");
+    refuse("device_props: alloc_align is " + std::to_string(props.alloc_align) +
+           ": expected a power of two of at least 64");
   if (props.dl_device_type <= 0)
     refuse("device_props: dl_device_type is " + std::to_string(props.dl_device_type) +
            ": expected DLPack's number for this kind of device, or 12 (kDLExtDev)");

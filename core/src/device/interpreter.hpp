@@ -13,15 +13,17 @@ extern Interpreter interpreter;
 class Unlocked {  // for a scope that may wait
  public:
   Unlocked() : token_(interpreter.unlock()) {}
-  ~Unlocked() { if (token_) interpreter.relock(token_); }
+  ~Unlocked() {
+    if (token_) interpreter.relock(token_);
+  }
   Unlocked(const Unlocked&) = delete;
 
  private:
   void* token_;
 };
 
-// For locks that are held while a plugin works. The short ones inside the runtime are simply taken: whoever holds one
-// of those waits for nothing.
+// For locks that are held while a plugin works. The short ones inside the runtime are simply taken: whoever holds
+// one of those waits for nothing.
 inline std::unique_lock<std::mutex> lock_unlocked(std::mutex& mutex) {
   std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
   if (!lock) {

@@ -39,14 +39,16 @@ Backend* loaded(const std::string& name, const std::string& library) {
     const bool same_library = !library.empty() && b->library == library;
     if (same_library && (name.empty() || name == b->name)) return b;
     if (b->name == name || same_library)
-      refuse("a backend '" + b->name + "' is loaded already, from " + (b->library.empty() ? "this process" : b->library) +
-                 ", and " + (library.empty() ? "another" : library) + " is to be loaded as '" + name + "'",
+      refuse("a backend '" + b->name + "' is loaded already, from " +
+                 (b->library.empty() ? "this process" : b->library) + ", and " +
+                 (library.empty() ? "another" : library) + " is to be loaded as '" + name + "'",
              "uninstall one of the two, or choose one with DOVETAIL_BACKENDS");
   }
   return nullptr;
 }
 
-// ---- devices -------------------------------------------------------------------------------------------------------
+// ---- devices
+// -------------------------------------------------------------------------------------------------------
 
 Device* open_device(Backend& backend, uint32_t ordinal, int index) {
   const dvt_backend& table = *backend.table;
@@ -81,7 +83,8 @@ void open_devices(Backend& backend) {
   for (uint32_t i = 0; i < count; ++i) {
     const size_t index = before + backend.devices.size();
     try {
-      if (index >= kMaxDevices) refuse("more than " + std::to_string(kMaxDevices) + " devices in this process", "use fewer backends");
+      if (index >= kMaxDevices)
+        refuse("more than " + std::to_string(kMaxDevices) + " devices in this process", "use fewer backends");
       backend.devices.push_back(open_device(backend, i, int(index)));
     } catch (const Error& error) {
       errors.push_back(backend.name + ":" + std::to_string(i) + ": " + error.what());
@@ -92,7 +95,8 @@ void open_devices(Backend& backend) {
 }
 
 // `open`: throws Error; whatever kind that has, a backend that cannot be loaded is a runtime error with a cure.
-template <class Open> void as_load_error(const std::string& name, Open open) {
+template <class Open>
+void as_load_error(const std::string& name, Open open) {
   try {
     open();
   } catch (const Error& error) {
@@ -121,16 +125,17 @@ Backend& add(const std::string& name, const std::string& library, const dvt_back
   return *backend;
 }
 
-// ---- libraries -----------------------------------------------------------------------------------------------------
+// ---- libraries
+// -----------------------------------------------------------------------------------------------------
 
 void* open(const std::string& name, const std::string& library, const std::vector<std::string>& search) {
   std::string error;
   void* opened = platform::open_library(library, search, error);
   if (opened) return opened;
   const bool missing = error.find("cannot open shared object file") != std::string::npos;
-  refuse("it cannot be opened: " + error,
-         missing ? "install the library that it needs, or name its folder among those that the backend's entry point returns"
-                 : "reinstall or update " + package_of(name));
+  refuse("it cannot be opened: " + error, missing ? "install the library that it needs, or name its folder among "
+                                                    "those that the backend's entry point returns"
+                                                  : "reinstall or update " + package_of(name));
 }
 
 const dvt_backend* shake_hands(const std::string& name, const std::string& library, void* opened) {
@@ -140,9 +145,11 @@ const dvt_backend* shake_hands(const std::string& name, const std::string& libra
     const std::string stem = std::string(wanted).substr(0, std::string(wanted).size() - 1);
     for (char version = '2'; version <= '9'; ++version)
       if (platform::find_symbol(opened, (stem + version).c_str()))
-        refuse(std::string("built for version ") + version + " of the device protocol, this dovetail speaks version 1",
-               cure_for_versions(name));
-    refuse(library + " has no symbol " + wanted, "it is not a Dovetail plugin, or its build hides the symbol: see DVT_EXPORT");
+        refuse(
+            std::string("built for version ") + version + " of the device protocol, this dovetail speaks version 1",
+            cure_for_versions(name));
+    refuse(library + " has no symbol " + wanted,
+           "it is not a Dovetail plugin, or its build hides the symbol: see DVT_EXPORT");
   };
   const auto probe = reinterpret_cast<decltype(&dvt_probe_v1)>(symbol("dvt_probe_v1"));
   const auto entry = reinterpret_cast<decltype(&dvt_backend_v1)>(symbol("dvt_backend_v1"));
@@ -167,7 +174,8 @@ Backend& load_backend(const std::string& name, const std::string& library, const
   const Unlocked waiting;
   const std::lock_guard loading(registry().loading);
   if (library.empty() || library[0] != '/')
-    refuse("the path of its library is '" + library + "': expected an absolute path", "correct the backend's entry point");
+    refuse("the path of its library is '" + library + "': expected an absolute path",
+           "correct the backend's entry point");
   if (!platform::is_file(library)) refuse("there is no file " + library, "reinstall " + package_of(name));
   if (Backend* there = loaded(name, library)) return *there;
   try_in_child(name, library, search);
@@ -177,8 +185,9 @@ Backend& load_backend(const std::string& name, const std::string& library, const
   Backend& backend = add(own_name, library, table);
   if (logs(Log::loader)) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
-    log(Log::loader, 2, backend.name + " " + backend.version + ": " + std::to_string(backend.devices.size()) +
-                            " device(s) in " + std::to_string(ms.count()) + " ms, from " + library);
+    log(Log::loader, 2,
+        backend.name + " " + backend.version + ": " + std::to_string(backend.devices.size()) + " device(s) in " +
+            std::to_string(ms.count()) + " ms, from " + library);
   }
   return backend;
 }
@@ -206,7 +215,8 @@ Device* find_device(const std::string& name) {
   return nullptr;
 }
 
-// ---- the end -------------------------------------------------------------------------------------------------------
+// ---- the end
+// -------------------------------------------------------------------------------------------------------
 
 void shutdown() noexcept {
   interpreter = Interpreter{};  // it is gone by now
@@ -225,7 +235,8 @@ void shutdown() noexcept {
   }
 }
 
-// ---- fork ----------------------------------------------------------------------------------------------------------
+// ---- fork
+// ----------------------------------------------------------------------------------------------------------
 
 const std::vector<Device*>& loader_before_fork() {
   registry().mutex.lock();

@@ -12,7 +12,8 @@ namespace dovetail {
 constinit std::atomic<uint8_t> log_levels[kLogComponents] = {1, 1, 1, 1, 1, 1, 1};
 
 namespace {
-constexpr const char* components[kLogComponents] = {"loader", "dispatch", "trace", "memory", "stream", "fallback", "plugin"};
+constexpr const char* components[kLogComponents] = {"loader", "dispatch", "trace", "memory",
+                                                    "stream", "fallback", "plugin"};
 constexpr const char* levels[] = {"", "warning", "info", "debug"};
 
 void apply(const std::string& item, uint8_t (&to)[kLogComponents]) {
@@ -55,8 +56,9 @@ void set_logs(const std::string& spec) {
 
 void log(Log component, int level, const std::string& message) {
   if (!logs(component, level)) return;
-  const std::string line =
-      std::string("dovetail[") + components[int(component)] + "] " + levels[std::clamp(level, 1, 3)] + ": " + message + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);  // stderr has no buffer: one write, so lines of threads do not mix
+  const std::string line = std::string("dovetail[") + components[int(component)] + "] " +
+                           levels[std::clamp(level, 1, 3)] + ": " + message + "\n";
+  std::fwrite(line.data(), 1, line.size(),
+              stderr);  // stderr has no buffer: one write, so lines of threads do not mix
 }
 }  // namespace dovetail

@@ -30,8 +30,8 @@ bool passed(const Storage& s, const Stream* own) {
   if (s.stream != own && !s.stream->has_passed(s.released_at)) return false;
   const StreamUses* uses = s.uses.load(std::memory_order_relaxed);
   return !uses || std::all_of(uses->at.begin(), uses->at.end(), [&](const StreamUses::Use& use) {
-           return use.stream == own || use.stream->has_passed(use.position);
-         });
+    return use.stream == own || use.stream->has_passed(use.position);
+  });
 }
 
 // Queues that have to be looked at to know more.
@@ -61,8 +61,8 @@ void stamp(Storage& s) {
 }
 }  // namespace
 
-// All lanes, closed to their owners for as long as the pool's mutex is held. Where the system has no barrier for other
-// threads, their lanes stay closed until they come by themselves.
+// All lanes, closed to their owners for as long as the pool's mutex is held. Where the system has no barrier for
+// other threads, their lanes stay closed until they come by themselves.
 class Pool::ClosedLanes {
  public:
   explicit ClosedLanes(Pool& pool) : pool_(pool) {
@@ -91,7 +91,8 @@ Pool::Pool(Device& device) : device(device) {
   pools[device.index] = this;
 }
 
-// ---- lanes; with the mutex held ------------------------------------------------------------------------------------
+// ---- lanes; with the mutex held
+// ------------------------------------------------------------------------------------
 
 // This thread's lane, open unless the device is unusable; nullptr while the thread ends.
 Lane* Pool::own_lane() {
@@ -159,7 +160,8 @@ void Pool::thread_ends(Lane* lane) {
   delete lane;
 }
 
-// ---- taking and returning ------------------------------------------------------------------------------------------
+// ---- taking and returning
+// ------------------------------------------------------------------------------------------
 
 // With the mutex held. A few steps into the list are enough: what this stream returns lies in front.
 Storage* Pool::unlink(uint32_t size_class, const Stream& stream, bool only_ready) {
@@ -264,10 +266,11 @@ Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes) {
   Storage* s = pool.take_ready(stream, size_class);
   if (!s) s = pool.grow(stream, size_class);
   if (!s) s = pool.take_any(stream, size_class);
-  if (!s) {
+  for (int again = 0; !s && again < 3; ++again) {  // another thread may be quicker to take what is given back
     if (logs(Log::memory)) log(Log::memory, 2, device.name + ": out of memory, the cache is given back");
     pool.empty();
-    for (Stream* queue : streams_of(device)) queue->mark()->synchronize();  // what is given back in order is free now
+    for (Stream* queue : streams_of(device))
+      queue->mark()->synchronize();  // what is given back in order is free now
     s = pool.grow(stream, size_class);
   }
   if (!s) out_of_memory(device, bytes);
@@ -282,7 +285,8 @@ void Pool::put_back(Storage* s) {
   {
     const std::lock_guard guard(mutex_);
     Lane* lane = own_lane();
-    if (lane && !s->uses.load(std::memory_order_relaxed) && lane->stream.load(std::memory_order_relaxed) == s->stream) {
+    if (lane && !s->uses.load(std::memory_order_relaxed) &&
+        lane->stream.load(std::memory_order_relaxed) == s->stream) {
       if (lane->free_bytes >= kLaneBytes) spill(*lane);
       if (lane->push(s)) return;
     }
@@ -298,7 +302,8 @@ void release_slow(Storage* s) noexcept {
   else s->device->pool->put_back(s);
 }
 
-// ---- back to the device --------------------------------------------------------------------------------------------
+// ---- back to the device
+// --------------------------------------------------------------------------------------------
 
 void Pool::give_back(Storage* list) noexcept {
   uint64_t bytes = 0, n = 0;
@@ -339,7 +344,8 @@ void Pool::empty() {
   give_back(list);
 }
 
-// ---- memory of others ----------------------------------------------------------------------------------------------
+// ---- memory of others
+// ----------------------------------------------------------------------------------------------
 
 Storage* adopt(Device& device, Stream& stream, void* data, void (*let_go)(Storage*), void* owner) {
   auto* s = new Storage;
@@ -387,7 +393,8 @@ void Pool::let_go_of_adopted() {
   }
 }
 
-// ---- statistics ----------------------------------------------------------------------------------------------------
+// ---- statistics
+// ----------------------------------------------------------------------------------------------------
 
 int64_t Pool::in_use() const {
   int64_t bytes = ended_in_use_;
@@ -412,7 +419,8 @@ MemoryStats Pool::stats() {
 void Pool::reset_peak() {
   const std::lock_guard guard(mutex_);
   ended_peak_ = ended_in_use_;
-  for (Lane* lane : lanes_) lane->peak.store(lane->in_use.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  for (Lane* lane : lanes_)
+    lane->peak.store(lane->in_use.load(std::memory_order_relaxed), std::memory_order_relaxed);
   reserved_peak_ = reserved_;
 }
 
@@ -424,7 +432,8 @@ void set_memory_limit(Device& device, uint64_t bytes) {
   if (bytes && device.pool->stats().reserved > bytes) device.pool->empty();
 }
 
-// ---- fork: the child has this thread only, and takes over what the others held -------------------------------------
+// ---- fork: the child has this thread only, and takes over what the others held
+// -------------------------------------
 
 void Pool::before_fork() {
   mutex_.lock();

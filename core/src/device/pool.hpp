@@ -6,7 +6,8 @@
 #include "device/stream.hpp"
 
 namespace dovetail {
-// The streams other than Storage::stream that read a buffer since it was last written there. Guarded by Pool::mutex.
+// The streams other than Storage::stream that read a buffer since it was last written there. Guarded by
+// Pool::mutex.
 struct StreamUses {
   struct Use {
     Stream* stream;
@@ -19,18 +20,18 @@ struct Pool {
   explicit Pool(Device& device);
   Device& device;
 
-  Storage* take_ready(Stream& stream, uint32_t size_class);     // nothing to wait for
-  Storage* take_any(Stream& stream, uint32_t size_class);       // waits for the queues that used it
-  Storage* grow(Stream& stream, uint32_t size_class);           // from the device; nullptr: out of memory
-  void put_back(Storage* s);                                    // released, not for this thread's lane
+  Storage* take_ready(Stream& stream, uint32_t size_class);  // nothing to wait for
+  Storage* take_any(Stream& stream, uint32_t size_class);    // waits for the queues that used it
+  Storage* grow(Stream& stream, uint32_t size_class);        // from the device; nullptr: out of memory
+  void put_back(Storage* s);                                 // released, not for this thread's lane
   void empty();
-  void account(int64_t bytes);                                  // bytes that this thread takes (or returns)
+  void account(int64_t bytes);  // bytes that this thread takes (or returns)
   void adopted_released(Storage* s);
-  void let_go_of_adopted();                                     // of what the queues are through with
+  void let_go_of_adopted();  // of what the queues are through with
   MemoryStats stats();
   void reset_peak();
-  void rebind_lane(Stream& stream);                             // of this thread
-  void close_lanes();                                           // until the device is usable again
+  void rebind_lane(Stream& stream);  // of this thread
+  void close_lanes();                // until the device is usable again
   void thread_ends(Lane* lane);
   void before_fork();
   void after_fork(bool in_child);
@@ -50,14 +51,14 @@ struct Pool {
 
   std::mutex mutex_;  // short: nobody calls a plugin or waits for anything else while holding it
   Storage* free_[kSizeClasses] = {};
-  uint64_t free_bytes_ = 0;        // in free_
-  uint64_t most_free_bytes_;       // what is beyond goes back to the device
+  uint64_t free_bytes_ = 0;   // in free_
+  uint64_t most_free_bytes_;  // what is beyond goes back to the device
   std::vector<Lane*> lanes_;
   int64_t ended_in_use_ = 0, ended_peak_ = 0;  // of lanes that are gone
   uint64_t reserved_ = 0, reserved_peak_ = 0, allocations_ = 0, frees_ = 0;
   std::vector<Storage*> adopted_;  // released, but a queue may still be using them
   std::atomic<bool> has_adopted_{false};
-  bool lanes_reached_ = true;      // before_fork()
+  bool lanes_reached_ = true;  // before_fork()
 
   friend void use_slow(Storage&, Stream&, bool);
   friend void host_access(Storage&, bool);

@@ -87,7 +87,8 @@ std::string last_words(std::string text) {
 std::string what_went_wrong(const platform::Ended& child) {
   const size_t last = child.output.rfind(probe::kStage);
   const size_t begin = last == std::string::npos ? last : last + std::strlen(probe::kStage);
-  std::string stage = last == std::string::npos ? "" : child.output.substr(begin, child.output.find('\n', begin) - begin);
+  std::string stage =
+      last == std::string::npos ? "" : child.output.substr(begin, child.output.find('\n', begin) - begin);
   if (stage == probe::kDone && !child.signal && !child.exit_code) return {};
   if (stage.empty() || stage == probe::kDone) stage = "at its end";
   if (child.timed_out) return "did not answer within " + std::to_string(timeout().count()) + " s " + stage;
@@ -108,7 +109,8 @@ void try_in_child(const std::string& name, const std::string& library, const std
   const auto begin = std::chrono::steady_clock::now();
   const platform::Ended child = platform::run_process(command, timeout());
   if (!child.start_error.empty()) {  // a fault of this installation is no reason to go without every device
-    log(Log::loader, 1, command[0] + " cannot be run (" + child.start_error + "): " + library + " is opened without a test");
+    log(Log::loader, 1,
+        command[0] + " cannot be run (" + child.start_error + "): " + library + " is opened without a test");
     return;
   }
   const std::string wrong = what_went_wrong(child);

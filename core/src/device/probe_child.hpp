@@ -4,7 +4,7 @@
 #include <vector>
 
 namespace dovetail {
-// Throws Error(runtime) "cause; cure" where the child crashed, hung or left. What a library did not do is remembered
-// until the machine starts again; what the library answered is not: the caller asks it again.
+// Throws Error(runtime) "cause; cure" where the child crashed, hung or left. What a library did not do is
+// remembered until the machine starts again; what the library answered is not: the caller asks it again.
 void try_in_child(const std::string& name, const std::string& library, const std::vector<std::string>& search);
 }  // namespace dovetail

@@ -7,10 +7,10 @@
 
 namespace dovetail {
 struct Queues {
-  std::mutex mutex;                  // short, as Pool's
-  std::vector<Stream*> all;          // the default one first
-  std::vector<Stream*> spare;        // user streams that were given back
-  std::vector<dvt_event*> events[2]; // to record again: without timing, with it
+  std::mutex mutex;                   // short, as Pool's
+  std::vector<Stream*> all;           // the default one first
+  std::vector<Stream*> spare;         // user streams that were given back
+  std::vector<dvt_event*> events[2];  // to record again: without timing, with it
 };
 std::vector<Stream*> streams_of(Device&);
 // Makes the device's default stream.

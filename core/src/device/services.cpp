@@ -21,8 +21,9 @@ dvt_status fail(const dvt_host* self, dvt_status code, uint64_t correlation_id, 
                 const char* message) {
   failure = {code, correlation_id, message ? message : ""};
   if (logs(Log::plugin, 3))
-    log(Log::plugin, 3, name_of(self) + ": status " + std::to_string(code) + " at " + (file ? file : "?") + ":" +
-                            std::to_string(line) + ": " + failure.message);
+    log(Log::plugin, 3,
+        name_of(self) + ": status " + std::to_string(code) + " at " + (file ? file : "?") + ":" +
+            std::to_string(line) + ": " + failure.message);
   return code;
 }
 
@@ -34,7 +35,8 @@ void log_message(const dvt_host* self, int level, const char* message) {
 
 uint32_t count_threads(const dvt_host*) { return num_threads(); }
 
-void run_parallel(const dvt_host*, uint64_t n, uint64_t grain, void (*fn)(void*, uint64_t, uint64_t, uint32_t), void* ctx) {
+void run_parallel(const dvt_host*, uint64_t n, uint64_t grain, void (*fn)(void*, uint64_t, uint64_t, uint32_t),
+                  void* ctx) {
   parallel_for(n, grain, fn, ctx);
 }
 
@@ -98,5 +100,7 @@ Error make_error(dvt_status status, const std::string& what, const Failure& fail
   return Error(kind_of(status), text);
 }
 
-void throw_status(dvt_status status, const std::string& what) { throw make_error(status, what, take_failure(status)); }
+void throw_status(dvt_status status, const std::string& what) {
+  throw make_error(status, what, take_failure(status));
+}
 }  // namespace dovetail

@@ -1,5 +1,5 @@
-// Device buffers and the caching pool. Taking and returning one on the same thread and stream is a list pop or push;
-// everything else is in pool.cpp.
+// Device buffers and the caching pool. Taking and returning one on the same thread and stream is a list pop or
+// push; everything else is in pool.cpp.
 #pragma once
 #include <atomic>
 #include <bit>
@@ -12,7 +12,8 @@ struct Device;
 class Stream;
 struct StreamUses;  // the streams other than `stream` that used a buffer: pool.hpp
 
-// Size classes: 64 bytes doubled up to 1 MiB; above that eight per power of two, so that at most an eighth is wasted.
+// Size classes: 64 bytes doubled up to 1 MiB; above that eight per power of two, so that at most an eighth is
+// wasted.
 constexpr uint32_t kSmallClasses = 15;
 constexpr uint32_t kSizeClasses = kSmallClasses + 8 * 27;  // up to 128 TiB
 constexpr uint64_t class_bytes(uint32_t size_class) {
@@ -23,7 +24,8 @@ constexpr uint64_t class_bytes(uint32_t size_class) {
 // kSizeClasses where no class is that large.
 constexpr uint32_t size_class_of(uint64_t bytes) {
   const uint64_t last = bytes ? bytes - 1 : 0;
-  if (last < uint64_t{1} << 20) [[likely]] return uint32_t(std::bit_width(last >> 6));
+  if (last < uint64_t{1} << 20) [[likely]]
+    return uint32_t(std::bit_width(last >> 6));
   const uint32_t log2 = uint32_t(std::bit_width(last)) - 1;
   const uint32_t size_class = kSmallClasses + (log2 - 20) * 8 + (uint32_t(last >> (log2 - 3)) & 7);
   return size_class < kSizeClasses ? size_class : kSizeClasses;
@@ -47,9 +49,9 @@ struct Storage {
 
 // Free buffers of one thread and device, all last used on `stream`, which runs in order: no lock, no event.
 //
-// The owner takes no lock either. Another thread that wants what is in here clears `stream`, makes every thread pass a
-// memory barrier and waits until the owner is not `busy`: from then on the owner finds the lane closed and goes the
-// slow way, where it meets a mutex.
+// The owner takes no lock either. Another thread that wants what is in here clears `stream`, makes every thread
+// pass a memory barrier and waits until the owner is not `busy`: from then on the owner finds the lane closed and
+// goes the slow way, where it meets a mutex.
 struct Lane {
   std::atomic<Stream*> stream{nullptr};  // nullptr: closed
   std::atomic<bool> busy{false};
@@ -74,9 +76,11 @@ struct Lane {
 
   Storage* pop(uint32_t size_class, const Stream& wanted) {
     const Turn turn(*this);
-    if (stream.load(std::memory_order_acquire) != &wanted) [[unlikely]] return nullptr;
+    if (stream.load(std::memory_order_acquire) != &wanted) [[unlikely]]
+      return nullptr;
     Storage* s = free[size_class];
-    if (!s) [[unlikely]] return nullptr;
+    if (!s) [[unlikely]]
+      return nullptr;
     free[size_class] = s->next;
     free_bytes -= s->capacity;
     account(int64_t(s->capacity));
@@ -84,7 +88,8 @@ struct Lane {
   }
   bool push(Storage* s) {
     const Turn turn(*this);
-    if (stream.load(std::memory_order_acquire) != s->stream || free_bytes >= kLaneBytes) [[unlikely]] return false;
+    if (stream.load(std::memory_order_acquire) != s->stream || free_bytes >= kLaneBytes) [[unlikely]]
+      return false;
     s->next = free[s->size_class];
     free[s->size_class] = s;
     free_bytes += s->capacity;
@@ -103,8 +108,8 @@ extern thread_local constinit Lane* lanes[kMaxDevices] __attribute__((tls_model(
 Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes);
 void release_slow(Storage* s) noexcept;
 
-// A buffer of at least `bytes` that work on `stream` may use at once; refs is 1. Throws Error(memory) saying what is
-// held, after the cache was emptied and the allocation tried again.
+// A buffer of at least `bytes` that work on `stream` may use at once; refs is 1. Throws Error(memory) saying what
+// is held, after the cache was emptied and the allocation tried again.
 inline Storage* allocate(Device& device, int device_index, Stream& stream, uint64_t bytes) {
   if (Lane* lane = lanes[device_index]) [[likely]]
     if (Storage* s = lane->pop(size_class_of(bytes), stream)) [[likely]] {
@@ -120,7 +125,8 @@ inline void release(Storage* s) {
   // The only holder needs no locked instruction: nobody else can raise the count.
   if (s->refs.load(std::memory_order_acquire) != 1 && s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Lane* lane = lanes[s->device_index];
-  if (!lane || s->let_go || s->uses.load(std::memory_order_relaxed) || !lane->push(s)) [[unlikely]] release_slow(s);
+  if (!lane || s->let_go || s->uses.load(std::memory_order_relaxed) || !lane->push(s)) [[unlikely]]
+    release_slow(s);
 }
 
 // Storage over memory that somebody else owns; let_go(storage) is called when the last reference is gone and the

@@ -39,7 +39,8 @@ void keep(Stream& stream, dvt_status status) {
 
 const dvt_streams& stream_functions(const Device& device) { return *device.backend->table->streams; }
 
-// ---- marks ---------------------------------------------------------------------------------------------------------
+// ---- marks
+// ---------------------------------------------------------------------------------------------------------
 
 Mark::Mark(Stream& stream, dvt_event* event, uint64_t position, bool timing)
     : stream(stream), event(event), position(position), timing(timing), host_ns(timing ? host_clock() : 0) {}
@@ -102,7 +103,8 @@ MarkPtr Stream::mark_locked(bool timing) {
   return mark;
 }
 
-// ---- streams -------------------------------------------------------------------------------------------------------
+// ---- streams
+// -------------------------------------------------------------------------------------------------------
 
 std::unique_lock<std::mutex> Stream::lock_queue() {
   auto order = lock_unlocked(mutex_);
@@ -121,7 +123,8 @@ uint64_t Stream::correlate(const Op& op) {
 
 void Stream::set_passed(uint64_t position) {
   uint64_t before = passed_.load(std::memory_order_relaxed);
-  while (before < position && !passed_.compare_exchange_weak(before, position, std::memory_order_acq_rel)) {}
+  while (before < position && !passed_.compare_exchange_weak(before, position, std::memory_order_acq_rel)) {
+  }
 }
 
 void Stream::poll(uint64_t position) {
@@ -147,8 +150,8 @@ void Stream::wait_for(const Mark& mark) {
   device.check_usable();
   if (&mark.stream == this || !mark.event || mark.stream.has_passed(mark.position)) return;
   const Device& theirs = mark.stream.device;
-  const bool among_devices = theirs.backend == device.backend && handle &&
-                             stream_functions(device).flags & DVT_S_CROSS_DEVICE;
+  const bool among_devices =
+      theirs.backend == device.backend && handle && stream_functions(device).flags & DVT_S_CROSS_DEVICE;
   if (&theirs != &device && !among_devices) return mark.synchronize();
   const auto order = lock();
   device.check(stream_functions(device).ev_wait(handle, mark.event), "[stream]");
@@ -195,7 +198,8 @@ void Stream::forget_fault() {
   }
 }
 
-// ---- events --------------------------------------------------------------------------------------------------------
+// ---- events
+// --------------------------------------------------------------------------------------------------------
 
 MarkPtr Event::recorded() {
   const std::lock_guard guard(mutex_);
@@ -204,7 +208,8 @@ MarkPtr Event::recorded() {
 
 void Event::record(Stream& stream) {
   if (&stream.device != &device_)
-    throw Error(ErrorKind::value, "[event] recorded on " + stream.device.name + ": expected a stream of " + device_.name);
+    throw Error(ErrorKind::value,
+                "[event] recorded on " + stream.device.name + ": expected a stream of " + device_.name);
   MarkPtr mark = stream.mark(timing_);
   const std::lock_guard guard(mutex_);
   mark_.swap(mark);
@@ -231,7 +236,8 @@ bool Event::query() {
 uint64_t Event::elapsed_ns(Event& from, Event& to) {
   const MarkPtr a = from.recorded(), b = to.recorded();
   if (!a || !b || !a->timing || !b->timing)
-    throw Error(ErrorKind::value, "[event] no time between these events: expected two timing events that were recorded");
+    throw Error(ErrorKind::value,
+                "[event] no time between these events: expected two timing events that were recorded");
   if (&a->stream.device != &b->stream.device)
     throw Error(ErrorKind::value, "[event] no time between events of " + a->stream.device.name + " and " +
                                       b->stream.device.name + ": expected one device");
@@ -247,7 +253,8 @@ uint64_t Event::elapsed_ns(Event& from, Event& to) {
   return ns;
 }
 
-// ---- buffers -------------------------------------------------------------------------------------------------------
+// ---- buffers
+// -------------------------------------------------------------------------------------------------------
 
 void set_current_stream(Device& device, Stream* stream) {
   if (stream == device.default_stream) stream = nullptr;

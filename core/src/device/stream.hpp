@@ -22,7 +22,7 @@ class Mark {
   dvt_event* const event;   // nullptr on a device without streams
   const uint64_t position;  // Stream::position() when it was made
   const bool timing;
-  const uint64_t host_ns;   // when it was made, on the host's clock
+  const uint64_t host_ns;  // when it was made, on the host's clock
 };
 using MarkPtr = std::shared_ptr<const Mark>;
 
@@ -30,7 +30,8 @@ using MarkPtr = std::shared_ptr<const Mark>;
 // done when run returns. Streams live as long as the process; a released user stream is handed out again.
 class Stream {
  public:
-  Stream(Device& device, dvt_stream* handle, int priority = 0) : device(device), handle(handle), priority(priority) {}
+  Stream(Device& device, dvt_stream* handle, int priority = 0)
+      : device(device), handle(handle), priority(priority) {}
   Device& device;
   dvt_stream* const handle;
   const int priority;
@@ -39,8 +40,8 @@ class Stream {
   void synchronize();
   // Whether all work is done; does not wait.
   bool idle();
-  // "Calls on one stream never overlap": held during run, copy and ev_*, taken after use() of the operands. Waits for
-  // the lock without the GIL. Throws if the device cannot be used any more.
+  // "Calls on one stream never overlap": held during run, copy and ev_*, taken after use() of the operands. Waits
+  // for the lock without the GIL. Throws if the device cannot be used any more.
   [[nodiscard]] std::unique_lock<std::mutex> lock() {
     device.check_usable();
     return handle ? lock_queue() : std::unique_lock<std::mutex>();
@@ -55,14 +56,16 @@ class Stream {
 
   // How often something may have been enqueued; work up to a position that has passed is done.
   uint64_t position() const { return position_.load(std::memory_order_acquire); }
-  bool has_passed(uint64_t position) const { return !handle || passed_.load(std::memory_order_acquire) >= position; }
+  bool has_passed(uint64_t position) const {
+    return !handle || passed_.load(std::memory_order_acquire) >= position;
+  }
   void set_passed(uint64_t position);
   // Looks whether the queue has come as far as `position`, without waiting.
   void poll(uint64_t position);
 
   void keep_fault(std::exception_ptr fault);  // for the next wait; later ones are logged only
   void throw_fault();
-  void forget_fault();                        // logs it
+  void forget_fault();  // logs it
 
  private:
   friend void close_queues(Device&);
@@ -82,10 +85,10 @@ class Stream {
 class Event {
  public:
   explicit Event(Device& device, bool timing = false) : device_(device), timing_(timing) {}
-  void record(Stream& stream);     // again: the new point replaces the old one
-  void wait(Stream& stream);       // work enqueued on `stream` from now on runs after the event; never recorded: at once
-  void synchronize();              // the host waits, without the GIL; throws a fault that was found on the stream
-  bool query();                    // never recorded: true
+  void record(Stream& stream);  // again: the new point replaces the old one
+  void wait(Stream& stream);  // work enqueued on `stream` from now on runs after the event; never recorded: at once
+  void synchronize();         // the host waits, without the GIL; throws a fault that was found on the stream
+  bool query();               // never recorded: true
   // Nanoseconds of device time between two recorded timing events that have passed. Throws Error(value) otherwise.
   static uint64_t elapsed_ns(Event& from, Event& to);
   Device& device() const { return device_; }
@@ -98,7 +101,8 @@ class Event {
   MarkPtr mark_;
 };
 
-// ---- the stream on which this thread's calls run: the device's default one unless set ------------------------------
+// ---- the stream on which this thread's calls run: the device's default one unless set
+// ------------------------------
 
 extern thread_local constinit Stream* current_streams[kMaxDevices] __attribute__((tls_model("initial-exec")));
 inline Stream& current_stream(Device& device) {
@@ -107,13 +111,15 @@ inline Stream& current_stream(Device& device) {
 }
 void set_current_stream(Device&, Stream*);  // nullptr: the default one
 
-// ---- stream-aware use of buffers; no-ops on the fast path where everything happens on one stream -------------------
+// ---- stream-aware use of buffers; no-ops on the fast path where everything happens on one stream
+// -------------------
 
 // Before a kernel on `stream` reads (writes) `s`: waits on the tails of the streams that wrote (used) it, and
 // remembers. Call it before stream.lock().
 void use_slow(Storage& s, Stream& stream, bool write);
 inline void use(Storage& s, Stream& stream, bool write) {
-  if (s.stream != &stream || s.uses.load(std::memory_order_relaxed)) [[unlikely]] use_slow(s, stream, write);
+  if (s.stream != &stream || s.uses.load(std::memory_order_relaxed)) [[unlikely]]
+    use_slow(s, stream, write);
 }
 // Before the host reads or writes the memory itself: waits, without the GIL, for the streams that wrote (used) it.
 void host_access(Storage& s, bool write);

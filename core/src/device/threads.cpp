@@ -25,7 +25,8 @@ constexpr auto kSpin = std::chrono::microseconds(30);
 constexpr uint32_t kPiecesPerThread = 4;  // so that a thread that is late costs little
 
 // Waits until done() for about kSpin; false if that was not enough.
-template <class Done> bool spin(Done done) {
+template <class Done>
+bool spin(Done done) {
   const auto end = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 32; ++i) {
@@ -117,7 +118,7 @@ class ThreadPool {
   uint32_t threads_ = 0;
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  std::atomic<uint32_t> entered_{0};  // workers, in all
+  std::atomic<uint32_t> entered_{0};           // workers, in all
   alignas(64) std::atomic<uint64_t> next_{0};  // piece
   alignas(64) std::atomic<uint32_t> gate_{0};
   alignas(64) std::atomic<uint32_t> signal_{0};  // changes with every job
@@ -144,7 +145,8 @@ void ThreadPool::work(uint32_t id) {
 std::atomic<ThreadPool*> pool{nullptr};
 
 ThreadPool& the_pool() {
-  if (ThreadPool* p = pool.load(std::memory_order_acquire)) [[likely]] return *p;
+  if (ThreadPool* p = pool.load(std::memory_order_acquire)) [[likely]]
+    return *p;
   auto* made = new ThreadPool;
   ThreadPool* other = nullptr;
   if (pool.compare_exchange_strong(other, made, std::memory_order_acq_rel)) return *made;
@@ -158,20 +160,22 @@ uint32_t threads_wanted() {
   char* end;
   const unsigned long n = std::strtoul(text, &end, 10);
   if (!*end && *text != '-' && n >= 1 && n <= kMaxThreads) return uint32_t(n);
-  log(Log::loader, 1, std::string("DOVETAIL_NUM_THREADS is ignored: expected a number from 1 to ") +
-                          std::to_string(kMaxThreads) + ", got '" + text + "'");
+  log(Log::loader, 1,
+      std::string("DOVETAIL_NUM_THREADS is ignored: expected a number from 1 to ") + std::to_string(kMaxThreads) +
+          ", got '" + text + "'");
   return std::min(platform::cpu_count(), kMaxThreads);
 }
 
 // How many threads take part; 0: not yet known.
 std::atomic<uint32_t> limit{0};
-// What num_threads() told this thread last: a kernel may have made that many scratch areas, so that its loops must not
-// use more threads even if another thread raises the number in between.
+// What num_threads() told this thread last: a kernel may have made that many scratch areas, so that its loops must
+// not use more threads even if another thread raises the number in between.
 thread_local constinit uint32_t promised = 0;
 
 uint32_t current_limit() {
   uint32_t n = limit.load(std::memory_order_relaxed);
-  if (n) [[likely]] return n;
+  if (n) [[likely]]
+    return n;
   const uint32_t wanted = threads_wanted();
   return limit.compare_exchange_strong(n, wanted) ? wanted : n;
 }
@@ -181,8 +185,8 @@ uint32_t num_threads() { return promised = current_limit(); }
 
 void set_num_threads(uint32_t n) {
   if (n < 1 || n > kMaxThreads)
-    throw Error(ErrorKind::value, "[set_num_threads] expected 1 to " + std::to_string(kMaxThreads) + " threads, got " +
-                                      std::to_string(n));
+    throw Error(ErrorKind::value, "[set_num_threads] expected 1 to " + std::to_string(kMaxThreads) +
+                                      " threads, got " + std::to_string(n));
   limit.store(n, std::memory_order_relaxed);
   promised = n;
 }

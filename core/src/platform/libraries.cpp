@@ -45,7 +45,8 @@ class ElfFile {
   }
 
  private:
-  template <class T> bool read(uint64_t offset, T& to) const {
+  template <class T>
+  bool read(uint64_t offset, T& to) const {
     if (offset > bytes_.size() || bytes_.size() - offset < sizeof to) return false;
     std::memcpy(&to, bytes_.data() + offset, sizeof to);
     return true;
@@ -66,7 +67,9 @@ class ElfFile {
   std::span<const std::byte> bytes_;
 };
 
-std::vector<std::string> needed_libraries(const std::string& path) { return ElfFile(MappedFile(path).bytes()).needed(); }
+std::vector<std::string> needed_libraries(const std::string& path) {
+  return ElfFile(MappedFile(path).bytes()).needed();
+}
 #else
 std::vector<std::string> needed_libraries(const std::string&) { return {}; }
 #endif
@@ -81,8 +84,8 @@ void* open_one(const std::string& path, std::string& error) {
   return library;
 }
 
-// The loader takes a library that is loaded already for a needed one of the same name: so those of the search folders
-// go first, each after what it needs itself.
+// The loader takes a library that is loaded already for a needed one of the same name: so those of the search
+// folders go first, each after what it needs itself.
 void open_needed(const std::string& path, const std::vector<std::string>& search, std::set<std::string>& visited,
                  std::string& problems) {
   for (const std::string& name : needed_libraries(path))

@@ -100,7 +100,8 @@ Ended run_process(const std::vector<std::string>& command, std::chrono::millisec
     if (!gone && std::chrono::steady_clock::now() >= deadline) {
       ended.timed_out = true;
       kill(child, SIGKILL);
-      while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+      while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+      }
       gone = true;
     }
   }
@@ -133,5 +134,7 @@ void leave(int exit_code) { _exit(exit_code); }
 
 uint32_t process_id() { return uint32_t(getpid()); }
 
-void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) { pthread_atfork(before, in_parent, in_child); }
+void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
+  pthread_atfork(before, in_parent, in_child);
+}
 }  // namespace dovetail::platform

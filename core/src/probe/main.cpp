@@ -1,6 +1,6 @@
-// dovetail-probe LIBRARY [FOLDER...]: opens a device's plugin as the runtime would, up to counting its devices, in a
-// process that may crash. FOLDER: where the libraries that it needs may lie. Whether it may be used is not decided
-// here: the runtime asks the plugin again when this program came to its end.
+// dovetail-probe LIBRARY [FOLDER...]: opens a device's plugin as the runtime would, up to counting its devices, in
+// a process that may crash. FOLDER: where the libraries that it needs may lie. Whether it may be used is not
+// decided here: the runtime asks the plugin again when this program came to its end.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -51,8 +51,8 @@ int main(int argc, char** argv) {
   if (!usable || !entry || usable(reason, sizeof reason) <= 0) done();
 
   enter(probe::kAsking);
-  static const dvt_host host{sizeof host,   DVT_ABI_MAJOR, DVT_ABI_MINOR, DVT_ABI_DRAFT, argv[1], fail,
-                             ignore,        one_thread,    run_inline,    no_trace,      no_extension};
+  static const dvt_host host{sizeof host, DVT_ABI_MAJOR, DVT_ABI_MINOR, DVT_ABI_DRAFT, argv[1],     fail,
+                             ignore,      one_thread,    run_inline,    no_trace,      no_extension};
   const dvt_backend* table = nullptr;
   if (entry(&host, &table) != DVT_OK || !table || table->struct_size < offsetof(dvt_backend, mem_info) ||
       table->abi_major != DVT_ABI_MAJOR || table->abi_draft != DVT_ABI_DRAFT || !table->device_count)

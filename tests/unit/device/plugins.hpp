@@ -14,7 +14,9 @@
 
 // Built with a sanitizer, the tests still fork with threads about and ask for more memory than there is.
 extern "C" {
-__attribute__((used)) inline const char* __tsan_default_options() { return "die_after_fork=0:allocator_may_return_null=1"; }
+__attribute__((used)) inline const char* __tsan_default_options() {
+  return "die_after_fork=0:allocator_may_return_null=1";
+}
 __attribute__((used)) inline const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 }
 
@@ -51,7 +53,8 @@ inline Device& minimal() {
   return device;
 }
 
-template <class F> F* knob(const char* name) {
+template <class F>
+F* knob(const char* name) {
   void* library = dlopen(path("queue").c_str(), RTLD_NOW | RTLD_NOLOAD);
   void* symbol = library ? dlsym(library, name) : nullptr;
   if (!symbol) std::abort();
@@ -88,11 +91,12 @@ struct Vector {
   DLDataType type = info(DType::f32).dl;
 
   Vector(Device& device, int64_t n, Stream& stream, DType dtype = DType::f32)
-      : storage(allocate(device, device.index, stream, uint64_t(n) * info(dtype).bytes)), n(n), type(info(dtype).dl) {}
+      : storage(allocate(device, device.index, stream, uint64_t(n) * info(dtype).bytes)),
+        n(n),
+        type(info(dtype).dl) {}
   Vector(Device& device, int64_t n, DType dtype = DType::f32) : Vector(device, n, current_stream(device), dtype) {}
   explicit Vector(Storage* storage, int64_t n) : storage(storage), n(n) {}
-  Vector(Vector&& o) noexcept
-      : storage(std::exchange(o.storage, nullptr)), n(o.n), type(o.type) {}
+  Vector(Vector&& o) noexcept : storage(std::exchange(o.storage, nullptr)), n(o.n), type(o.type) {}
   Vector(const Vector& o) : storage(o.storage), n(o.n), type(o.type) { retain(storage); }
   Vector& operator=(Vector o) noexcept {
     std::swap(storage, o.storage);
@@ -106,7 +110,8 @@ struct Vector {
   Device& device() { return *storage->device; }
 };
 
-template <class T> void write(Vector& to, const std::vector<T>& values, Stream& stream) {
+template <class T>
+void write(Vector& to, const std::vector<T>& values, Stream& stream) {
   use(*to.storage, stream, true);
   DLTensor host = to.view();
   host.data = const_cast<T*>(values.data());
@@ -118,7 +123,9 @@ inline Vector filled(Device& device, int64_t n, float value, Stream& stream) {
   write(v, std::vector<float>(size_t(n), value), stream);
   return v;
 }
-inline Vector filled(Device& device, int64_t n, float value) { return filled(device, n, value, current_stream(device)); }
+inline Vector filled(Device& device, int64_t n, float value) {
+  return filled(device, n, value, current_stream(device));
+}
 // Waits, and throws what the device found.
 inline std::vector<float> read(Vector& from, Stream& stream) {
   std::vector<float> values(size_t(from.n), -1.f);
@@ -143,8 +150,14 @@ inline Op& op(const std::string& name, int id) {
   op.spec.name = name, op.kernel_name = "dvt." + name, op.id = id;
   return op;
 }
-inline Op& add_op() { static Op& o = op("add", 3); return o; }
-inline Op& take_op() { static Op& o = op("take", 4); return o; }
+inline Op& add_op() {
+  static Op& o = op("add", 3);
+  return o;
+}
+inline Op& take_op() {
+  static Op& o = op("take", 4);
+  return o;
+}
 
 // As dispatch does it.
 inline void run(const Op& op, Stream& stream, std::vector<Vector*> in, Vector& out) {

@@ -33,9 +33,12 @@ int failures_in_child(const std::function<void()>& body) {
 
 uint64_t sum_in_parallel() {
   std::atomic<uint64_t> sum{0};
-  parallel_for(1000, 10, [](void* sum, uint64_t begin, uint64_t end, uint32_t) {
-    for (uint64_t i = begin; i < end; ++i) *static_cast<std::atomic<uint64_t>*>(sum) += i;
-  }, &sum);
+  parallel_for(
+      1000, 10,
+      [](void* sum, uint64_t begin, uint64_t end, uint32_t) {
+        for (uint64_t i = begin; i < end; ++i) *static_cast<std::atomic<uint64_t>*>(sum) += i;
+      },
+      &sum);
   return sum;
 }
 }  // namespace
@@ -48,14 +51,19 @@ TEST(a_device_that_survives_works_in_the_child) {
   CHECK_EQ(sum_in_parallel(), 499500u);
   for (int round = 0; round < 3; ++round)
     CHECK_EQ(failures_in_child([&] {
-      CHECK(is(y, 2));
-      Vector z = add(x, y);
-      CHECK(is(z, 3));
-      CHECK_EQ(sum_in_parallel(), 499500u);
-      std::thread([] { CHECK_EQ(sum_in_parallel(), 499500u); }).join();
-      empty_cache(device);
-      CHECK_EQ(failures_in_child([&] { Vector w = add(z, z); CHECK(is(w, 6)); }), 0);
-    }), 0);
+               CHECK(is(y, 2));
+               Vector z = add(x, y);
+               CHECK(is(z, 3));
+               CHECK_EQ(sum_in_parallel(), 499500u);
+               std::thread([] { CHECK_EQ(sum_in_parallel(), 499500u); }).join();
+               empty_cache(device);
+               CHECK_EQ(failures_in_child([&] {
+                          Vector w = add(z, z);
+                          CHECK(is(w, 6));
+                        }),
+                        0);
+             }),
+             0);
   CHECK(is(y, 2));
 }
 
@@ -77,13 +85,14 @@ TEST(forking_while_other_threads_are_at_work) {
     });
   for (int round = 0; round < 30; ++round)
     CHECK_EQ(failures_in_child([&] {
-      Vector x = filled(device, 500, 2);
-      Vector y = add(x, x);
-      CHECK(is(y, 4));
-      CHECK_EQ(sum_in_parallel(), 499500u);
-      memory_stats(device);
-      empty_cache(device);
-    }), 0);
+               Vector x = filled(device, 500, 2);
+               Vector y = add(x, x);
+               CHECK(is(y, 4));
+               CHECK_EQ(sum_in_parallel(), 499500u);
+               memory_stats(device);
+               empty_cache(device);
+             }),
+             0);
   stop = true;
   for (std::thread& t : threads) t.join();
 }
@@ -92,18 +101,21 @@ TEST(a_device_that_does_not_survive_says_so) {
   Device& device = queue().device;
   Vector x = filled(device, 100, 1), y = add(x, x);
   CHECK_EQ(failures_in_child([&] {
-    const char* why = "[queue:0] cannot be used in a forked process";
-    CHECK_THROWS(Error, why, add(x, x));
-    CHECK_THROWS(Error, why, run(add_op(), *device.default_stream, {&x, &x}, x));
-    CHECK_THROWS(Error, why, read(y));
-    CHECK_THROWS(Error, why, device.synchronize());
-    CHECK_THROWS(Error, why, host_access(*x.storage, false));
-    CHECK_THROWS(Error, why, device.new_stream(0));
-    empty_cache(device);
-    { Vector gone = std::move(y); }
-    Vector z = filled(minimal(), 100, 1);
-    CHECK(is(z, 1));
-  }), 0);
+             const char* why = "[queue:0] cannot be used in a forked process";
+             CHECK_THROWS(Error, why, add(x, x));
+             CHECK_THROWS(Error, why, run(add_op(), *device.default_stream, {&x, &x}, x));
+             CHECK_THROWS(Error, why, read(y));
+             CHECK_THROWS(Error, why, device.synchronize());
+             CHECK_THROWS(Error, why, host_access(*x.storage, false));
+             CHECK_THROWS(Error, why, device.new_stream(0));
+             empty_cache(device);
+             {
+               Vector gone = std::move(y);
+             }
+             Vector z = filled(minimal(), 100, 1);
+             CHECK(is(z, 1));
+           }),
+           0);
   CHECK(is(y, 2));
   Vector z = add(y, y);
   CHECK(is(z, 4));

@@ -42,6 +42,17 @@ void expect(bool ok, const char* what) {
   if (++wrong <= 20) std::fprintf(stderr, "wrong: %s\n", what);
 }
 
+// The limit may be so low at times that a step cannot be done.
+template <class Step>
+void within_limits(Device& device, Step step) {
+  try {
+    step();
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::memory) throw;
+    set_memory_limit(device, 0);
+  }
+}
+
 void compute(Shared& shared, Device& device, std::mt19937& random, Stream& stream) {
   Shared::Entry a = shared.pick(random), b = shared.pick(random);
   if (a.vector.n != b.vector.n) b = a;
@@ -70,9 +81,12 @@ void fault(Device& device, std::mt19937& random, Stream& stream) {
 void loops(std::mt19937& random) {
   std::atomic<uint64_t> sum{0};
   const uint64_t n = 1 + random() % 3000;
-  parallel_for(n, 16, [](void* sum, uint64_t begin, uint64_t end, uint32_t) {
-    *static_cast<std::atomic<uint64_t>*>(sum) += end - begin;
-  }, &sum);
+  parallel_for(
+      n, 16,
+      [](void* sum, uint64_t begin, uint64_t end, uint32_t) {
+        *static_cast<std::atomic<uint64_t>*>(sum) += end - begin;
+      },
+      &sum);
   expect(sum == n, "parallel_for");
 }
 
@@ -95,38 +109,38 @@ void housekeeping(Device& device, std::mt19937& random) {
 
 void work(Shared& shared, Device& device, unsigned seed, const std::vector<Stream*>& streams) {
   std::mt19937 random(seed);
-  while (!stop) try {
-    Stream& stream = *streams[random() % streams.size()];
-    switch (random() % 16) {
-      case 0: rewrite(device, random, streams); break;
-      case 1: fault(device, random, stream); break;
-      case 2: loops(random); break;
-      case 3: set_current_stream(device, &stream); break;
-      case 4: {
-        Event event(device);
-        event.record(stream);
-        event.wait(*streams[random() % streams.size()]);
-        if (random() % 2) event.synchronize();
-        else event.query();
-        break;
+  while (!stop)
+    within_limits(device, [&] {
+      Stream& stream = *streams[random() % streams.size()];
+      switch (random() % 16) {
+        case 0: rewrite(device, random, streams); break;
+        case 1: fault(device, random, stream); break;
+        case 2: loops(random); break;
+        case 3: set_current_stream(device, &stream); break;
+        case 4: {
+          Event event(device);
+          event.record(stream);
+          event.wait(*streams[random() % streams.size()]);
+          if (random() % 2) event.synchronize();
+          else event.query();
+          break;
+        }
+        case 5:
+          if (random() % 8 == 0) housekeeping(device, random);
+          break;
+        case 6:
+          if (random() % 32 == 0)  // a thread with a short life drops what it did not make
+            std::thread([entry = shared.pick(random), &device, &stream]() mutable {
+              within_limits(device, [&] {
+                Vector sum = add(entry.vector, entry.vector, stream);
+                expect(is(sum, 2 * entry.value, stream), "in a short-lived thread");
+              });
+            }).join();
+          break;
+        default: compute(shared, device, random, stream); break;
       }
-      case 5:
-        if (random() % 8 == 0) housekeeping(device, random);
-        break;
-      case 6:
-        if (random() % 32 == 0)  // a thread with a short life drops what it did not make
-          std::thread([entry = shared.pick(random), &device, &stream]() mutable {
-            Vector sum = add(entry.vector, entry.vector, stream);
-            expect(is(sum, 2 * entry.value, stream), "in a short-lived thread");
-          }).join();
-        break;
-      default: compute(shared, device, random, stream); break;
-    }
-    ++steps;
-  } catch (const Error& e) {
-    if (e.kind != ErrorKind::memory) throw;
-    set_memory_limit(device, 0);
-  }
+      ++steps;
+    });
 }
 
 void hammer(Device& device, double seconds, int n_threads) {
@@ -141,6 +155,7 @@ void hammer(Device& device, double seconds, int n_threads) {
   stop = true;
   for (std::thread& t : threads) t.join();
   shared.entries.clear();
+  set_memory_limit(device, 0);
   device.synchronize();
   empty_cache(device);
   expect(memory_stats(device).reserved == 0, "everything was given back");
@@ -157,6 +172,7 @@ int main(int n, char** args) {
   }
   expect(queue().overlaps() == 0, "calls on a stream overlap");
   expect(queue().allocated() == 0, "the plugin still holds memory");
-  std::printf("%llu steps, %llu wrong\n", static_cast<unsigned long long>(steps), static_cast<unsigned long long>(wrong));
+  std::printf("%llu steps, %llu wrong\n", static_cast<unsigned long long>(steps),
+              static_cast<unsigned long long>(wrong));
   return wrong != 0;
 }

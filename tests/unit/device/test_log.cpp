@@ -12,7 +12,8 @@ using namespace plugins;
 
 namespace {
 // What `f` writes to stderr.
-template <class F> std::string said(F f) {
+template <class F>
+std::string said(F f) {
   std::FILE* file = std::tmpfile();
   const int kept = dup(2);
   dup2(fileno(file), 2);
@@ -60,8 +61,10 @@ TEST(plugins_speak_through_the_host) {
   set_logs("+plugin,trace");
   CHECK_EQ(said([&] { host->log(host, 2, "hot"); }), "dovetail[plugin] warning: acme: hot\n");
   CHECK_EQ(said([&] { host->log(host, 0, "warm"); }), "dovetail[plugin] debug: acme: warm\n");
-  CHECK_EQ(said([&] { host->trace(host, 7, "add", 1000, 3500); }), "dovetail[trace] info: acme: add call 7: 2.500 us\n");
-  CHECK(said([&] { host->fail(host, DVT_INTERNAL, 0, "x.c", 3, "bad"); }).find("status 5 at x.c:3: bad") != std::string::npos);
+  CHECK_EQ(said([&] { host->trace(host, 7, "add", 1000, 3500); }),
+           "dovetail[trace] info: acme: add call 7: 2.500 us\n");
+  CHECK(said([&] { host->fail(host, DVT_INTERNAL, 0, "x.c", 3, "bad"); }).find("status 5 at x.c:3: bad") !=
+        std::string::npos);
   set_logs("");
   CHECK_EQ(said([&] { host->log(host, 1, "quiet"); }), "");
   CHECK_THROWS(Error, "[add] bad", throw_status(DVT_INTERNAL, "[add]"));

@@ -10,7 +10,9 @@
 using namespace plugins;
 
 namespace {
-Storage* take(Device& device, uint64_t bytes) { return allocate(device, device.index, current_stream(device), bytes); }
+Storage* take(Device& device, uint64_t bytes) {
+  return allocate(device, device.index, current_stream(device), bytes);
+}
 }  // namespace
 
 TEST(size_classes_hold_what_they_should) {
@@ -22,7 +24,8 @@ TEST(size_classes_hold_what_they_should) {
     if (least > uint64_t{1} << 20) CHECK(most - least <= least / 8);
   }
   CHECK_EQ(class_bytes(kSizeClasses - 1), uint64_t{1} << 47);
-  for (const uint64_t bytes : {(uint64_t{1} << 47) + 1, uint64_t{1} << 60, UINT64_MAX}) CHECK_EQ(size_class_of(bytes), kSizeClasses);
+  for (const uint64_t bytes : {(uint64_t{1} << 47) + 1, uint64_t{1} << 60, UINT64_MAX})
+    CHECK_EQ(size_class_of(bytes), kSizeClasses);
 }
 
 TEST(a_returned_buffer_is_taken_again) {
@@ -164,8 +167,9 @@ TEST(a_limit_is_kept) {
   release(take(device, 1 << 20));  // stays in the cache until somebody needs the room
   Storage* b = take(device, 2 << 20);
   CHECK_EQ(memory_stats(device).cached, 0u);
-  CHECK_THROWS(Error, "[memory] cannot allocate 64 B on minimal:0: 4.0 MiB in use by arrays, 0 B cached, limit 4.0 MiB; "
-                      "free arrays or raise dovetail.memory.set_limit",
+  CHECK_THROWS(Error,
+               "[memory] cannot allocate 64 B on minimal:0: 4.0 MiB in use by arrays, 0 B cached, limit 4.0 MiB; "
+               "free arrays or raise dovetail.memory.set_limit",
                take(device, 64));
   try {
     take(device, 64);
@@ -207,7 +211,8 @@ TEST(memory_of_others_is_let_go_of_once) {
   static int let_go = 0;
   static float memory[16];
   Device& device = minimal();
-  Storage* s = adopt(device, current_stream(device), memory, [](Storage* s) { let_go += s->owner == &memory; }, &memory);
+  Storage* s =
+      adopt(device, current_stream(device), memory, [](Storage* s) { let_go += s->owner == &memory; }, &memory);
   retain(s);
   release(s);
   CHECK_EQ(let_go, 0);

@@ -110,7 +110,9 @@ TEST(without_a_limit_new_memory_is_taken_before_a_wait) {
   s.b.synchronize();
   stall(s.b, kLate);
   void* data = x->storage->data;
-  { Vector z = add(*x, *x, s.b); }
+  {
+    Vector z = add(*x, *x, s.b);
+  }
   delete x;
   const uint64_t waits = queue().waits();
   {
@@ -174,12 +176,14 @@ TEST(user_streams_are_handed_out_again) {
   CHECK_EQ(minimal().new_stream(0), minimal().default_stream);
 }
 
-// ---- faults --------------------------------------------------------------------------------------------------------
+// ---- faults
+// --------------------------------------------------------------------------------------------------------
 
 namespace {
 // take(x, {9, 99}) on `stream`, of an x with 64 elements.
 Vector take_badly(Stream& stream) {
-  Vector x = filled(stream.device, 64, 1, stream), k(stream.device, 2, stream, DType::i64), out(stream.device, 2, stream);
+  Vector x = filled(stream.device, 64, 1, stream), k(stream.device, 2, stream, DType::i64),
+         out(stream.device, 2, stream);
   write(k, std::vector<int64_t>{9, 99}, stream);
   run(take_op(), stream, {&x, &k}, out);
   return out;
@@ -230,7 +234,8 @@ TEST(a_lost_device_says_so_until_reset) {
   Device& device = queue().device;
   Vector x = filled(device, 100, 1), out(device, 100);
   queue().lose();
-  CHECK_THROWS(Error, "[add] the device was lost, as the test wished", run(add_op(), *device.default_stream, {&x, &x}, out));
+  CHECK_THROWS(Error, "[add] the device was lost, as the test wished",
+               run(add_op(), *device.default_stream, {&x, &x}, out));
   for (int i = 0; i < 2; ++i) {
     CHECK_THROWS(Error, "[queue:0] the device was lost", add(x, x));
     CHECK_THROWS(Error, "[queue:0] the device was lost", Vector(device, 100));
@@ -248,7 +253,8 @@ TEST(a_lost_device_says_so_until_reset) {
   CHECK_THROWS(Error, "cannot be reset", minimal().reset());
 }
 
-// ---- events --------------------------------------------------------------------------------------------------------
+// ---- events
+// --------------------------------------------------------------------------------------------------------
 
 TEST(events) {
   TwoStreams s;

@@ -17,8 +17,12 @@
 using namespace dovetail;
 
 namespace {
-template <class F> void loop(uint64_t n, uint64_t grain, F f) {
-  parallel_for(n, grain, [](void* ctx, uint64_t begin, uint64_t end, uint32_t worker) { (*static_cast<F*>(ctx))(begin, end, worker); }, &f);
+template <class F>
+void loop(uint64_t n, uint64_t grain, F f) {
+  parallel_for(
+      n, grain,
+      [](void* ctx, uint64_t begin, uint64_t end, uint32_t worker) { (*static_cast<F*>(ctx))(begin, end, worker); },
+      &f);
 }
 
 // Every index once, every piece at least `grain`, workers within bounds.

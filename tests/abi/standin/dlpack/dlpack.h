@@ -1,5 +1,5 @@
-/* Stands in for the real <dlpack/dlpack.h>: the same guard, type names, member names and layout, with an enumeration
- * where that has one. abi.h must take these types instead of its own. */
+/* Stands in for the real <dlpack/dlpack.h>: the same guard, type names, member names and layout, with an
+ * enumeration where that has one. abi.h must take these types instead of its own. */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 #include <stddef.h>
@@ -20,12 +20,12 @@ typedef struct {
   uint16_t lanes;
 } DLDataType;
 typedef struct {
-  void *data;
+  void* data;
   DLDevice device;
   int32_t ndim;
   DLDataType dtype;
-  int64_t *shape;
-  int64_t *strides;
+  int64_t* shape;
+  int64_t* strides;
   uint64_t byte_offset;
 } DLTensor;
 #ifdef __cplusplus
