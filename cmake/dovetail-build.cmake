@@ -43,11 +43,11 @@ function(dovetail_compile target)
   target_link_options(${target} PRIVATE ${flags})
 endfunction()
 
-# dovetail_overlay(root backend...): python/ in the build tree, an importable package of links to the Python sources
-# beside what was compiled, so that an edit of a Python file counts at once.
+# dovetail_overlay(root backend...): python/ in the build tree, links to the Python sources beside what was compiled, so
+# that an edit of a Python file counts at once.
 function(dovetail_overlay root)
   set(overlay "${CMAKE_BINARY_DIR}/python")
-  set(projects "${root}")
+  set(projects "${root}" "${root}/tests/conformance")
   set(install "")
   foreach(backend IN LISTS ARGN)
     list(APPEND projects "${root}/backends/${backend}")

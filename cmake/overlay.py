@@ -5,8 +5,10 @@ found: with FOLDER on PYTHONPATH the developer tree behaves like the installed w
 """
 
 import os
+import shutil
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -18,11 +20,19 @@ def link(target: Path, at: Path) -> None:
     at.symlink_to(target)
 
 
-def link_package(source: Path, at: Path) -> None:
-    """The package's folder is a real one, with room for compiled files; what is in it are links."""
+def copy(source: Path, at: Path) -> None:
+    """A backend's module says where its library is, and may well resolve links when it does."""
+    at.unlink(missing_ok=True)
+    shutil.copy2(source, at)
+
+
+def fill_package(source: Path, at: Path, place: Callable[[Path, Path], None]) -> None:
+    """The package's folder is a real one, with room for compiled files."""
     at.mkdir(parents=True, exist_ok=True)
     for entry in source.iterdir():
-        if entry.name != "__pycache__" and (entry.suffix in (".py", ".pyi", ".typed") or entry.is_dir()):
+        if entry.suffix in (".py", ".pyi", ".typed"):
+            place(entry, at / entry.name)
+        elif entry.is_dir() and entry.name != "__pycache__":
             link(entry, at / entry.name)
 
 
@@ -37,7 +47,7 @@ def write_metadata(project: dict, version: str, at: Path) -> None:
     (info / "entry_points.txt").write_text("\n".join(lines))
 
 
-def overlay(root: Path, at: Path, version: str) -> None:
+def overlay(root: Path, at: Path, version: str, place: Callable[[Path, Path], None]) -> None:
     data = tomllib.loads((root / "pyproject.toml").read_text())
     package_dir = data.get("tool", {}).get("setuptools", {}).get("package-dir", {"": "."})
     for package, folder in package_dir.items():
@@ -46,7 +56,7 @@ def overlay(root: Path, at: Path, version: str) -> None:
             continue
         for source in (root / folder).iterdir():
             if (source / "__init__.py").exists():
-                link_package(source, at / source.name)
+                fill_package(source, at / source.name, place)
     write_metadata(data["project"], version, at)
 
 
@@ -61,7 +71,7 @@ def main() -> None:
                 path.unlink()
     for project in projects:
         if (project / "pyproject.toml").exists():
-            overlay(project, at, version)
+            overlay(project, at, version, copy if project.parent.name == "backends" else link)
     link(repository / "core/include", at / "dovetail/include")
     link(repository / "cmake", at / "dovetail/cmake")
     for stub in (repository / "core/generated").glob("*.pyi"):

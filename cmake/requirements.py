@@ -1,5 +1,7 @@
-"""What the pyproject.toml of some projects ask for, one requirement a line: with --build, what building their wheels
-needs; with --group, a dependency group of the repository's own."""
+"""What some pyproject.toml ask for, one requirement a line.
+
+--build: what building the projects' wheels needs. --group: dependency groups of the repository's own.
+"""
 
 import argparse
 import tomllib

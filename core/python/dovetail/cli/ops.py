@@ -10,15 +10,10 @@ import click
 from dovetail.cli import runtime
 from dovetail.cli.output import heading, json_option, print_json, print_table
 
-# How an op runs on a device in one dtype. "": its dtype rule never computes in that dtype.
-MARKS = {"native": "N", "body": "b", "f32": "f", "view": "v", "none": ".", "": ""}
-LEGEND = "N native kernel   b body   f computed in float32   v view, no kernel needed   . none"
-_STYLES = {"N": "green", "b": "cyan", "f": "cyan", "v": "dim", ".": "red"}
-
-# Kinds of dtype that rules compute in; other rules take every one.
-_INTEGERS = {"signed integer", "unsigned integer"}
-_FLOATS = {"real floating", "complex floating"}
-_KINDS = {"float": _FLOATS, "integer": _INTEGERS, "bit": _INTEGERS | {"bool"}, "logical": {"bool"}}
+# How an op runs on a device in one dtype. "": the schema does not declare it for that dtype.
+MARKS = {"native": "N", "body": "b", "f32": "f", "core": "c", "none": ".", "": ""}
+LEGEND = "N native kernel   b body   f computed in float32   c the core itself, as a view or by copies   . none"
+_STYLES = {"N": "green", "b": "cyan", "f": "cyan", "c": "dim", ".": "red"}
 _OPERANDS = ("value", "mask", "index", "raw")
 
 
@@ -43,6 +38,7 @@ def command(name: str | None, expression: str, private: bool, as_json: bool) -> 
 
 def support(device_name: str) -> list[dict[str, Any]]:
     from dovetail import _core
+    from dovetail.schema import registry
 
     table: dict[str, list[dict[str, Any]]] = {}
     for row in _core.kernel_table(device_name):
@@ -51,22 +47,31 @@ def support(device_name: str) -> list[dict[str, Any]]:
     found = []
     for op in sorted(_core.ops(), key=lambda op: (op["space"], op["name"])):
         rows = table.get(op["name"], [])
-        cells = {dtype.brief: _cell(op, dtype, rows) for dtype in dtypes}
+        declared = registry.get(op["name"])
+        op["core"] = op["view"] or (declared is not None and declared.core)
+        meant = {dtype.name for dtype in (declared.dtypes if declared else dtypes)}
         engines = sorted({row["engine"] for row in rows if row["engine"]})
         found.append(
-            {key: op[key] for key in ("space", "must", "private")}
-            | {"op": op["name"], "kernels": len(rows), "engines": engines, "dtypes": cells}
+            {
+                "op": op["name"],
+                "space": op["space"],
+                "must": op["must"],
+                "private": op["private"],
+                "kernels": len(rows),
+                "engines": engines,
+                "dtypes": {dtype.brief: _cell(op, dtype, rows, dtype.name in meant) for dtype in dtypes},
+            }
         )
     return found
 
 
-def _cell(op: dict[str, Any], dtype: Any, rows: list[dict[str, Any]]) -> str:
-    if dtype.kind not in _KINDS.get(op["dtype"], {dtype.kind}):
-        return ""
-    if op["view"]:
-        return "view"
+def _cell(op: dict[str, Any], dtype: Any, rows: list[dict[str, Any]], meant: bool) -> str:
     if any(_takes(_deciding(op, row), dtype.brief, dtype.itemsize) for row in rows):
         return "native"
+    if not meant:
+        return ""
+    if op["core"]:
+        return "core"
     if op["body"]:
         return "body"
     halved = op["half_in_f32"] and dtype.brief in ("f16", "bf16")
@@ -86,10 +91,11 @@ def _takes(declared: str, brief: str, itemsize: int) -> bool:
 
 
 def _print(device: str, rows: list[dict[str, Any]]) -> None:
-    dtypes = list(rows[0]["dtypes"])
-    counts = Counter(next(row["dtypes"][d] for d in ("f32", *dtypes) if row["dtypes"][d]) for row in rows)
-    said = ", ".join(f"{counts[word]} {word}" for word in MARKS if counts[word])
-    heading(f"{device}: {len(rows)} ops; {said} (in float32 or the op's first dtype)")
+    dtypes = [dtype for dtype in rows[0]["dtypes"] if any(row["dtypes"][dtype] for row in rows)]
+    # Each op counts once: in float32, or in the first dtype it is declared for.
+    counts = Counter(next((row["dtypes"][d] for d in ("f32", *dtypes) if row["dtypes"][d]), "") for row in rows)
+    said = ", ".join(f"{counts[word]} {word}" for word in MARKS if word and counts[word])
+    heading(f"{device}: {len(rows)} ops: {said}")
     print_table(
         ["op", *dtypes, "engines"],
         [

@@ -1,0 +1,163 @@
+"""The command line on the CPU device, in this process unless start-up itself is what is tested."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dovetail
+import pytest
+from click.testing import CliRunner
+from dovetail.cli import machine
+from dovetail.cli.app import dovetail as command
+
+
+def run(*args, code=0):
+    result = CliRunner().invoke(command, args, prog_name="dovetail")
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def run_json(*args):
+    return json.loads(run(*args, "--json"))
+
+
+def test_devices():
+    (cpu,) = [device for device in run_json("devices")["devices"] if device["device"] == "cpu:0"]
+    assert cpu["kind"] == "cpu" and cpu["mem_total"] > 0
+    text = run("devices")
+    assert "cpu:0" in text and "\x1b" not in text and "─" not in text
+
+
+def test_env():
+    data = run_json("env")
+    assert {"dovetail", "python", "system", "cpu", "backends", "environment"} <= set(data)
+    (cpu,) = [backend for backend in data["backends"] if backend["name"] == "cpu"]
+    assert cpu["status"] == "ready" and cpu["library"].startswith("/") and sum(cpu["engines"].values()) > 0
+    assert {"amx", "avx512_fp16", "level"} <= set(data["cpu"])
+    text = run("env")
+    for word in ("version:", "amx:", "avx512_fp16:", "threads:", cpu["library"], data["python"]["version"]):
+        assert word in text
+
+
+def test_env_shows_variables(monkeypatch):
+    monkeypatch.setenv("DOVETAIL_NUM_THREADS", "1")
+    monkeypatch.setenv("ACME_VISIBLE_DEVICES", "0")
+    monkeypatch.setenv("SECRET_TOKEN", "hush")
+    text = run("env")
+    assert "DOVETAIL_NUM_THREADS=1" in text and "ACME_VISIBLE_DEVICES=0" in text and "hush" not in text
+
+
+def test_ops():
+    ops = {row["op"]: row for row in run_json("ops", "--device", "cpu")["ops"]}
+    assert ops["add"]["dtypes"]["f32"] == "native"
+    assert ops["reshape"]["dtypes"]["f32"] == "core"
+    assert ops["sqrt"]["dtypes"]["i32"] == ""  # computes in floats only
+    assert "none" not in {row["dtypes"]["f32"] for row in ops.values()}
+    text = run("ops", "-k", "softmax")
+    assert "nn.softmax" in text and "nn.log_softmax" in text and "matmul" not in text
+    assert "no op's name contains 'zzz'" in run("ops", "-k", "zzz", code=2)
+
+
+def test_ops_with_must_have_kernels_only():
+    """Bodies serve what has no kernel."""
+    command_line = [sys.executable, "-m", "dovetail", "ops", "--json"]
+    environment = os.environ | {"DOVETAIL_CPU_KERNELS": "must"}
+    out = subprocess.run(command_line, capture_output=True, text=True, check=True, env=environment).stdout
+    ops = {row["op"]: row for row in json.loads(out)["ops"]}
+    assert ops["tanh"]["dtypes"]["f32"] == "body" and ops["exp"]["dtypes"]["f32"] == "native"
+
+
+def test_bench():
+    rows = run_json("bench", "add", "matmul", "softmax", "--size", "4K", "--seconds", "0.01")["results"]
+    assert [row["op"] for row in rows] == ["add", "matmul", "softmax"]
+    assert all(row["seconds"] > 0 and row["gb_per_s"] > 0 and not row["error"] for row in rows)
+    assert rows[1]["gflop_per_s"] > 0 and rows[1]["shape"] == "64x64x64"
+    text = run("bench", "exp", "--dtype", "f32", "--dtype", "f16", "--size", "1K", "--seconds", "0")
+    assert "f16" in text and "GB/s" in text
+
+
+def test_every_default_benchmark_runs():
+    rows = run_json("bench", "--size", "4K", "--seconds", "0")["results"]
+    assert {row["op"]: row["error"] for row in rows if row["error"]} == {}
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["bench", "ad"], "no benchmark of 'ad', did you mean 'add'?"),
+        (["bench", "--dtype", "flaot32"], "no dtype 'flaot32', did you mean 'float32'?"),
+        (["bench", "--size", "-3"], "expected a number of elements as 4096, 64K or 1M, got '-3'"),
+        (["dvices"], "no command 'dvices', did you mean 'devices'?"),
+        (["devices", "--nonsense"], "--nonsense"),
+    ],
+)
+def test_usage_errors(args, says):
+    assert says in run(*args, code=2)
+
+
+@pytest.mark.parametrize("name", ["ops", "bench"])
+def test_unavailable_device(name):
+    assert "did you mean 'cpu'?" in run(name, "--device", "cpy", code=3)
+    assert "cpu:99" in run(name, "--device", "cpu:99", code=3)
+
+
+def test_places():
+    assert Path(run("--include-dir").strip(), "dovetail/abi.h").is_file()
+    assert Path(run("--cmake-dir").strip(), "dovetail-config.cmake").is_file()
+    assert run("--version").strip() == f"dovetail {dovetail.__version__}"
+
+
+def test_as_a_module():
+    command_line = [sys.executable, "-m", "dovetail", "--version"]
+    assert subprocess.run(command_line, capture_output=True, text=True, check=True).stdout == run("--version")
+
+
+def test_commands_of_other_wheels(monkeypatch):
+    import importlib_metadata
+
+    class Point:
+        name = "greet"
+        dist = type("Dist", (), {"name": "dovetail-greet", "version": "1.0"})
+
+        def __init__(self, found):
+            self.load = found
+
+    def greet(args):
+        """Greets."""
+        print("hello", *args)
+        return 3
+
+    def points(group):
+        return [Point(lambda: greet)]
+
+    monkeypatch.setattr(importlib_metadata, "entry_points", points)
+    assert "Greets." in run("--help")
+    assert run("greet", "--quick", "-k", "x", code=3).strip() == "hello --quick -k x"
+    assert "pip install dovetail-conformance" in run("conform", "--quick", code=2)
+
+    def broken():
+        raise ImportError("no greeter")
+
+    monkeypatch.setattr(importlib_metadata, "entry_points", lambda group: [Point(broken)])
+    assert "command 'greet' of dovetail-greet 1.0 cannot be loaded: ImportError: no greeter" in run("greet", code=1)
+
+
+def test_levels_of_x86(monkeypatch):
+    monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
+    v2 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"
+    v3 = f"{v2} avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
+    v4 = f"{v3} avx512f avx512bw avx512cd avx512dq avx512vl"
+    for level, flags in (("x86-64", "sse2"), ("x86-64-v2", v2), ("x86-64-v3", v3), ("x86-64-v4", v4)):
+        found = machine.cpu(f"processor : 0\nmodel name : Acme 1\nflags : {flags}\n")
+        assert (found["model"], found["level"], found["amx"]) == ("Acme 1", level, [])
+    sapphire = machine.cpu(f"flags : {v4} amx_tile amx_int8 amx_bf16 avx512_fp16 avx512_bf16")
+    assert sapphire["amx"] == ["amx_bf16", "amx_int8", "amx_tile"] and sapphire["avx512_fp16"]
+
+
+def test_arm():
+    found = machine.cpu("CPU part : 0xd40\nFeatures : fp asimd asimdhp sve bf16 i8mm")
+    assert found["model"] == "0xd40" and found["features"] == ["asimd", "asimdhp", "bf16", "i8mm", "sve"]
