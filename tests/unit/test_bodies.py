@@ -41,7 +41,7 @@ def grid(d):
     return [v.ravel().copy() for v in np.meshgrid(s, s)]
 
 
-def unary_values(d, n=20000):
+def unary_values(d, n=8000):
     """Random bits, the neighbourhood of turning points, multiples of pi/2 and their neighbours, every exponent."""
     rng = np.random.default_rng(1)
     word = np.dtype(f"i{d.itemsize}")
