@@ -3,7 +3,7 @@
 Importing it looks nothing up and opens nothing: the first need of a device does.
 """
 
-from dovetail import _array, _core, _creation, _dtypes, _functions, _searching  # noqa: F401 - _array adds the methods
+from dovetail import _array, _core  # noqa: F401 - _array adds the methods
 from dovetail._core import Array, Device, DType, Event, Op, Stream, __version__, current_stream, default_stream
 from dovetail._devices import (
     default_device,
@@ -39,11 +39,11 @@ __all__ = [
     "nan",
     "newaxis",
     "pi",
-    "register_op",
     "set_default_device",
     "synchronize",
 ]
 
+__array_api_version__ = "2025.12"
 e, pi, inf, nan, newaxis = 2.718281828459045, 3.141592653589793, float("inf"), float("nan"), None
 
 
@@ -55,21 +55,42 @@ def load_backend(name_or_path: str) -> list[Device]:
     return [d for d in _core.devices() if d.backend == backend.name]
 
 
-_names = {name: _core.op_function(name) for name in _core.op_names("")} | _core.dtypes
-for _module in (_creation, _dtypes, _functions, _searching):
-    _names |= {name: getattr(_module, name) for name in _module.__all__}
-globals().update(_names)
-__all__ += _names
-
-# Found at first use, so that importing dovetail stays quick.
+# Found at first use, so that importing dovetail stays quick: submodules, and functions by the module that has them.
 _SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "random", "schema")
+_WRITTEN = {
+    "_creation": ("asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"),
+    "_dtypes": ("__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"),
+    "_functions": ("astype", "broadcast_arrays", "broadcast_shapes", "meshgrid", "reshape", "tensordot", "unstack"),
+    "_register": ("register_op",),
+    "_searching": (
+        "isin",
+        "nonzero",
+        "repeat",
+        "searchsorted",
+        "unique_all",
+        "unique_counts",
+        "unique_inverse",
+        "unique_values",
+    ),
+}
+_HOME = {name: module for module, names in _WRITTEN.items() for name in names}
+
+_ops = {name: _core.op_function(name) for name in _core.op_names("") if name not in _HOME}
+globals().update(_ops)
+globals().update(_core.dtypes)
+__all__ += [*_ops, *_core.dtypes, *_HOME]
 
 
 def __getattr__(name: str):
-    import importlib
+    from importlib import import_module
 
     if name in _SUBMODULES:
-        return importlib.import_module("dovetail." + name)
-    if name == "register_op":
-        return importlib.import_module("dovetail._register").register_op
+        return import_module("dovetail." + name)
+    if name in _HOME:
+        value = globals()[name] = getattr(import_module("dovetail." + _HOME[name]), name)
+        return value
     raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_SUBMODULES})

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from contextvars import ContextVar
-from typing import Any
 
-from dovetail import _core, entry_points
+from dovetail import _core
 from dovetail._core import Device
+
+TYPE_CHECKING = False  # importing typing would take longer than all the rest
+if TYPE_CHECKING:
+    from typing import Any
 
 _entered: ContextVar[tuple[Device, ...]] = ContextVar("dovetail.device", default=())
 _default: Device | None = None
@@ -15,6 +18,8 @@ _default: Device | None = None
 
 def devices() -> list[Device]:
     """Every device of every installed backend that works."""
+    from dovetail import entry_points
+
     entry_points.discover()
     return _core.devices()
 
@@ -35,6 +40,8 @@ def device(name: str | Device | None = None) -> Device:
         raise TypeError(f"expected a device or its name, got {name!r}")
     found = _core.find_device(name)
     if found is None:
+        from dovetail import entry_points
+
         backend = entry_points.require(name.partition(":")[0])
         found = _core.find_device(name)
         if found is None:
@@ -65,6 +72,8 @@ def set_default_device(name: str | Device | None) -> None:
 
 
 def _nothing_found() -> str:
+    from dovetail import entry_points
+
     broken = [b for b in entry_points.backends() if b.status == "quarantined"]
     if broken:
         return "no device can be used: " + "; ".join(f"{b.name}: {b.cause}" for b in broken)

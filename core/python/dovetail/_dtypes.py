@@ -8,7 +8,6 @@ from dovetail import _core
 from dovetail._core import Array, Device, DType
 
 __all__ = [
-    "__array_api_version__",
     "__array_namespace_info__",
     "can_cast",
     "finfo",
@@ -17,7 +16,6 @@ __all__ = [
     "result_type",
 ]
 
-__array_api_version__ = "2025.12"
 _FLOAT, _COMPLEX = "real floating", "complex floating"
 _KINDS = {
     "bool": ("bool",),

@@ -1,0 +1,47 @@
+"""The namespace of the package: complete, quick to import, honest about where things live."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import dovetail as dt
+
+# What takes long to load or belongs to a device; a plain import must need none of it.
+HEAVY = ("numpy", "importlib_metadata", "importlib.metadata", "typing", "re", "click", "rich", "ml_dtypes", "dovetail.schema")
+
+
+def test_import_loads_nothing_heavy():
+    code = f"import sys; import dovetail; print([m for m in {HEAVY} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
+def test_every_written_function_is_where_the_namespace_says():
+    for module, names in dt._WRITTEN.items():
+        found = importlib.import_module(f"dovetail.{module}")
+        assert set(names) <= set(getattr(found, "__all__", names)) | {"register_op"}
+        for name in names:
+            assert getattr(dt, name) is getattr(found, name)
+
+
+def test_all_and_dir_are_complete():
+    missing = [name for name in dt.__all__ if not hasattr(dt, name)]
+    assert not missing
+    assert {"add", "asarray", "float32", "nn", "random", "unique_all"} <= set(dir(dt))
+    assert len(dt.__all__) == len(set(dt.__all__))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    assert not hasattr(dt, "no_such_function")
+    assert not hasattr(dt.nn, "no_such_function")
+
+
+def test_ops_live_in_their_spaces_and_private_ones_nowhere():
+    for op in dt._core.ops():
+        space = getattr(dt, op["space"]) if op["space"] else dt
+        if op["private"]:
+            assert not hasattr(dt, op["name"])
+        elif op["space"] != "random":
+            assert callable(getattr(space, op["name"]))
