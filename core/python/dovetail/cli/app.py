@@ -72,12 +72,13 @@ def _foreign(name: str, point: Any) -> click.Command:
 
 
 def _absent(name: str, wheel: str) -> click.Command:
-    @click.command(name, short_help=f"Not installed: pip install {wheel}")
+    settings = {"ignore_unknown_options": True}
+
+    @click.command(name, short_help=f"Not installed: pip install {wheel}", context_settings=settings)
     @click.argument("args", nargs=-1, type=click.UNPROCESSED)
     def explain(args: tuple[str, ...]) -> None:
         raise click.UsageError(f"`dovetail {name}` is in a wheel of its own: pip install {wheel}")
 
-    explain.ignore_unknown_options = True
     return explain
 
 
