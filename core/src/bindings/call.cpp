@@ -1,6 +1,4 @@
 // From Python operands to a finished call: scalars, the GIL, errors.
-#include <deque>
-
 #include "bindings/array.hpp"
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
@@ -66,6 +64,7 @@ class Call {
   // Before others may run: operands may then be replaced, their values may not.
   void hold() {
     if (n_ > kMaxInputs) {
+      many_held_.reserve(many_.size());
       for (const Tensor*& t : many_)
         if (t) t = &many_held_.emplace_back(*t);
       return;
@@ -87,7 +86,7 @@ class Call {
   Invocation inv_;
   const Tensor* few_[kMaxInputs];
   std::vector<const Tensor*> many_;
-  std::deque<Tensor> many_held_;
+  std::vector<Tensor> many_held_;
   int n_held_ = 0;
   alignas(Tensor) std::byte held_[2 * kMaxInputs * sizeof(Tensor)];
 };
