@@ -8,7 +8,8 @@ namespace {
 // What every device must have; the conformance suite holds the same list in the schema.
 constexpr char must_haves[] =
     " copy astype full iota take scatter where add subtract multiply divide quotient maximum minimum equal less "
-    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift floor sqrt exp log sin sum max matmul ";
+    "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift floor sqrt exp log sin sum max "
+    "matmul ";
 
 bool is_must_have(const char* op) {
   if (std::strncmp(op, "dvt.", 4)) return false;

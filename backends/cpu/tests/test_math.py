@@ -11,7 +11,7 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 import pytest
-from harness import FLOATS, Scalar, bfloat16, float16, float32, float64
+from harness import FLOATS, INVALID, KernelError, Scalar, bfloat16, float16, float32, float64
 
 longdouble = np.dtype(np.longdouble)
 HALVES = (float16, bfloat16)
@@ -260,3 +260,9 @@ def test_sin_of_huge_and_almost_multiples_of_pi(cpu):
     x = np.concatenate([huge, close, np.float32([16367173.0 * 2.0**72, 3.3639536e38, 1.1e19])])
     for op, f in (("sin", np.sin), ("cos", np.cos), ("tan", np.tan)):
         check(cpu.run(op, x, out=float32), f(x.astype(longdouble)), 1, x)
+
+
+def test_unknown_kind_of_gelu(cpu):
+    with pytest.raises(KernelError, match='approximate is unknown: expected "none" or "tanh", got "other"') as e:
+        cpu.run("gelu", np.ones(3, "f4"), out=float32, attrs=["other"])
+    assert e.value.code == INVALID

@@ -5,9 +5,13 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 // As maximum and minimum in elementwise_arithmetic.cpp.
 template <class T>
-DOVETAIL_CPU_INLINE T at_least(T x, T low) { return x > low || x != x ? x : low; }
+DOVETAIL_CPU_INLINE T at_least(T x, T low) {
+  return x > low || x != x ? x : low;
+}
 template <class T>
-DOVETAIL_CPU_INLINE T at_most(T x, T high) { return x < high || x != x ? x : high; }
+DOVETAIL_CPU_INLINE T at_most(T x, T high) {
+  return x < high || x != x ? x : high;
+}
 
 struct Low {
   template <class T>
@@ -23,7 +27,8 @@ struct High {
 };
 template <class T>
 void both(const void* const* in, const int64_t* step, void* out, int64_t n) {
-  const T *x = static_cast<const T*>(in[0]), *low = static_cast<const T*>(in[1]), *high = static_cast<const T*>(in[2]);
+  const T *x = static_cast<const T*>(in[0]), *low = static_cast<const T*>(in[1]),
+          *high = static_cast<const T*>(in[2]);
   T* y = static_cast<T*>(out);
   if (step[0] && !step[1] && !step[2]) {
     const T a = *low, b = *high;

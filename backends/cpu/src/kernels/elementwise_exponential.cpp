@@ -57,7 +57,11 @@ void add(Table& t, const char* op) {
 // One row for both kinds of gelu: the attribute chooses.
 template <const Elementwise& exact, const Elementwise& approximate>
 dvt_status run_gelu(dvt_device*, const dvt_call* c) {
-  return run_elementwise(dvt::Attrs(c).is(0, "tanh") ? approximate : exact, c);
+  const dvt::Attrs a(c);
+  if (a.is(0, "tanh")) return run_elementwise(approximate, c);
+  if (!a.given(0) || a.is(0, "none")) return run_elementwise(exact, c);
+  return DVT_FAIL(DVT_INVALID, "[gelu] approximate is unknown: expected \"none\" or \"tanh\", got \"%.*s\"",
+                  int(c->attr[0].count), c->attr[0].v.s);
 }
 void add_gelu(Table& t) {
   using namespace math;

@@ -7,8 +7,8 @@
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 using wide::D;
-#define DOVETAIL_CPU_FUNCTION(Name, name)                               \
-  struct Name {                                                         \
+#define DOVETAIL_CPU_FUNCTION(Name, name)                                 \
+  struct Name {                                                           \
     DOVETAIL_CPU_INLINE D operator()(D x) const { return wide::name(x); } \
   }
 DOVETAIL_CPU_FUNCTION(Exp2, exp2);

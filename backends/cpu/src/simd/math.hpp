@@ -1,6 +1,6 @@
-// Elementary functions of a vector of floats. Written once over std::experimental::simd; without branches where that
-// is possible, right for NaN, infinities, zeros of both signs and subnormals. The errors were measured over all 2^32
-// inputs, with and without fused multiply-add.
+// Elementary functions of a vector of floats. Written once over std::experimental::simd; without branches where
+// that is possible, right for NaN, infinities, zeros of both signs and subnormals. The errors were measured over
+// all 2^32 inputs, with and without fused multiply-add.
 //
 // a * b + c is contracted where the level has FMA; nothing here relies on it or is hurt by it. (stdx::fma calls the
 // C library where there is none.) The coefficients are minimax fits of our own, rounded to float.
@@ -115,7 +115,7 @@ DOVETAIL_CPU_INLINE V silu(V x) {
 }
 
 DOVETAIL_CPU_INLINE V erf(V x) {
-  static constexpr float near[] = {0.128379166f,  -0.376126319f,   0.112836793f,  -0.0268584993f,
+  static constexpr float near[] = {0.128379166f,   -0.376126319f,    0.112836793f,   -0.0268584993f,
                                    0.00519883167f, -0.000811808219f, 8.26745454e-05f};
   // -log(erfc a) for a in [0.9, 4]
   static constexpr float far[] = {-0.00016567468f, 1.1294712f,    0.63343614f,     0.108181044f,
@@ -129,8 +129,9 @@ DOVETAIL_CPU_INLINE V erf(V x) {
 // x Phi(x). The tail q Phi(-q) = q e^(-q^2/2) h(q) keeps its relative accuracy.
 DOVETAIL_CPU_INLINE V gelu(V x) {
   // h(q) (q + 2.5) in t = (q - 2.5) / (q + 2.5)
-  static constexpr float h[] = {0.706656635f,    -0.433692008f,  0.131986976f,    0.00923590641f,  -0.0163860563f,
-                                -0.00160093233f, 0.00252343365f, 0.000684357597f, -0.000311028532f, -0.000157360104f};
+  static constexpr float h[] = {0.706656635f,     -0.433692008f,   0.131986976f,   0.00923590641f,
+                                -0.0163860563f,   -0.00160093233f, 0.00252343365f, 0.000684357597f,
+                                -0.000311028532f, -0.000157360104f};
   const V q = stdx::min(abs(x), V(15.5f));
   const V top = from_bits(bits(q) & int32_t(0xfffff000));  // its square is exact
   const V square = -0.5f * top * top, rest = -0.5f * (q - top) * (q + top);

@@ -1,5 +1,5 @@
-// Elementwise rows of vector functions. F::operator() takes and returns a vector; its body is compiled once, also for
-// the last, partial vector of an array.
+// Elementwise rows of vector functions. F::operator() takes and returns a vector; its body is compiled once, also
+// for the last, partial vector of an array.
 #pragma once
 #include "simd/elementwise.hpp"
 #include "simd/math.hpp"

@@ -33,7 +33,8 @@ inline double reduce_large(float x, uint64_t& quadrant) {
 DOVETAIL_CPU_INLINE Reduced reduce(D x) {
   constexpr double limit = 1e6;  // up to here n pi / 2 is exact in parts of 33 bits
   const D shifted = x * (2 / pi) + magic, n = shifted - magic;
-  Reduced y{((x - n * 1.5707963267341256) - n * 6.077100506303966e-11) - n * 2.0222662487959506e-21, cast<U>(shifted)};
+  Reduced y{((x - n * 1.5707963267341256) - n * 6.077100506303966e-11) - n * 2.0222662487959506e-21,
+            cast<U>(shifted)};
   if (stdx::any_of(abs(x) > limit)) [[unlikely]] {
     for (size_t i = 0; i < D::size(); ++i) {
       if (!(__builtin_fabs(x[i]) > limit)) continue;
