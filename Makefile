@@ -18,7 +18,7 @@ default_python := $(firstword $(foreach p,python3 python3.14 python3.13 python3.
   tag_of,$p),$p)) python3)
 PYTHON ?= $(default_python)
 TAG := $(call tag_of,$(PYTHON))
-VENV := .venv$(if $(filter-out $(call tag_of,$(default_python)),$(TAG)),-$(TAG))
+VENV := .venv$(if $(filter-out $(call tag_of,$(default_python)),$(or $(TAG),missing)),-$(or $(TAG),missing))
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
@@ -62,7 +62,8 @@ wheel_stamps += build/stamps/$(1)
 endef
 
 core_wheel := dovetail-[0-9]*cp$(subst .,,$(TAG))-*.whl
-core_sources := pyproject.toml setup.py VERSION LICENSE README.md cmake core entry_points
+core_sources := pyproject.toml setup.py VERSION LICENSE README.md core entry_points \
+  $(wildcard cmake/dovetail-build.cmake cmake/dovetail-config*)
 $(eval $(call wheel,dovetail-$(TAG),.,$(core_sources),$(core_wheel)))
 $(foreach b,$(backends),$(eval $(call \
   wheel,dovetail-$b,backends/$b,backends/$b VERSION core/include,dovetail_$b-[0-9]*.whl)))
