@@ -29,6 +29,7 @@ class Target:
         self.name: str = self.device.name
         self.api.set_default_device(self.device)
         self.api.fallback("error")
+        self.made: dict[Any, Any] = {}  # what checks keep
         self._rows: list[dict[str, Any]] | None = None
 
     # ---- arrays -------------------------------------------------------------------------------------------------

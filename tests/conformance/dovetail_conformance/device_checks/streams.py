@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from . import Declined, check, expect
 
 ROUNDS = 40
+BUSY = 0.3  # seconds of work that a wait must show in
 
 
 def streams(t, n):
@@ -18,11 +21,19 @@ def streams(t, n):
 
 def heavy(t, x):
     """Work that takes a while; gives x again."""
-    matmul = t.function("matmul")
-    eye = t.asarray(np.eye(x.shape[-1], dtype=np.float32))
+    nothing, op = neutral(t, x.shape[-1])
     for _ in range(6):
-        x = matmul(x, eye)
+        x = op(x, nothing)
     return x
+
+
+def neutral(t, n):
+    """The identity of matmul, or of add on a device that has no matmul; made once, as copies from the host wait."""
+    if n not in t.made:
+        has_matmul = t.has_row("matmul")
+        host = np.eye(n, dtype=np.float32) if has_matmul else np.zeros((n, n), np.float32)
+        t.made[n] = (t.asarray(host), t.function("matmul" if has_matmul else "add"))
+    return t.made[n]
 
 
 def start(t, rng, n=192):
@@ -34,9 +45,9 @@ def start(t, rng, n=192):
 def chain(t, rng):
     """Each call reads what the one before wrote, without a wait between them."""
     host, x = start(t, rng)
-    add, subtract = t.function("add"), t.function("subtract")
+    add = t.function("add")
     for i in range(ROUNDS):
-        x = subtract(add(heavy(t, x), float(i)), 1.0)
+        x = add(add(heavy(t, x), float(i)), -1.0)
     expected = host + sum(range(ROUNDS)) - ROUNDS
     expect(
         np.array_equal(t.numpy(x), expected), "a chain of calls on one stream gave a wrong result: they overtook"
@@ -94,6 +105,41 @@ def events(t, rng):
     expect(event.query(), "an event has not passed after it was waited for")
     one.synchronize()
     expect(one.query(), "a stream is not idle after it was waited for")
+
+
+def left_after(t, x, rounds, wait):
+    """Seconds for which the host still waits for a result, after `wait`."""
+    y = x
+    for _ in range(rounds):
+        y = heavy(t, y)
+    wait()
+    begin = time.perf_counter()
+    t.numpy(y[:1, :1])
+    return time.perf_counter() - begin
+
+
+@check
+def waiting(t, rng):
+    """Whoever waits for a stream, an event or the device has waited for the work: nothing is left to wait for."""
+    (one,) = streams(t, 1)
+    event = t.api.Event(t.device)
+    _, x = start(t, rng)
+
+    def for_event():
+        event.record(one)
+        event.synchronize()
+
+    with one:
+        rounds, busy = 1, 0.0
+        while busy < BUSY and rounds < 1 << 14:
+            rounds *= 2
+            busy = left_after(t, x, rounds, lambda: None)
+        if busy < BUSY:
+            return  # calls themselves wait: there is nothing to see
+        for name, wait in {"a stream": one.synchronize, "an event": for_event, "the device": t.synchronize}.items():
+            tries = (left_after(t, x, rounds, wait) for _ in range(3))  # a host with other work is late at times
+            late = next((seconds for seconds in tries if seconds < busy / 3), busy)
+            expect(late < busy / 3, f"after {name} was waited for, most of {busy:.2f} s of work was still going on")
 
 
 @check
