@@ -15,6 +15,9 @@ struct Op;
 struct Pool;    // pool.hpp
 struct Queues;  // stream.cpp: all streams and spare events
 
+// <dlpack/dlpack.h>, where abi.h finds it, has an enumeration for the type.
+constexpr DLDevice dl_device(int type, int id) { return {static_cast<decltype(DLDevice::device_type)>(type), id}; }
+
 enum class DeviceState : uint8_t {
   usable,
   lost,    // the plugin said DVT_DEVICE_LOST: until reset()

@@ -1,5 +1,6 @@
 // What the embedding language lends the runtime: Python's lock is let go in waits. A program without Python leaves
-// these as they are.
+// these as they are. Whatever may wait may let it go - on a device with streams that is allocate, use, Stream::lock
+// and copy_bytes, too - so that a caller holds references of its own to what it works on.
 #pragma once
 #include <mutex>
 

@@ -62,7 +62,7 @@ Device* open_device(Backend& backend, uint32_t ordinal, int index) {
     check(table.device_props(handle, &device->props), "device_props");
     device->props.struct_size = sizeof device->props;
     check_props(device->props);
-    device->dl = {device->props.dl_device_type, int32_t(ordinal)};
+    device->dl = dl_device(device->props.dl_device_type, int32_t(ordinal));
     device->host_mapped = device->props.caps & DVT_CAP_HOST_MAPPED;
     open_queues(*device);
   } catch (...) {

@@ -247,6 +247,7 @@ Storage* Pool::grow(Stream& stream, uint32_t size_class) {
   }
   if (unusable) std::rethrow_exception(unusable);
   if (got) {
+    if (logs(Log::memory, 3)) log(Log::memory, 3, device.name + ": " + human_bytes(bytes) + " from the device");
     auto* s = new Storage;
     s->size_class = size_class, s->data = data, s->capacity = bytes;
     s->device = &device, s->device_index = device.index, s->stream = &stream;

@@ -153,6 +153,7 @@ void Stream::wait_for(const Mark& mark) {
   const bool among_devices =
       theirs.backend == device.backend && handle && stream_functions(device).flags & DVT_S_CROSS_DEVICE;
   if (&theirs != &device && !among_devices) return mark.synchronize();
+  if (logs(Log::stream, 3)) log(Log::stream, 3, device.name + ": a stream waits for another of " + theirs.name);
   const auto order = lock();
   device.check(stream_functions(device).ev_wait(handle, mark.event), "[stream]");
 }

@@ -115,7 +115,7 @@ void write(Vector& to, const std::vector<T>& values, Stream& stream) {
   use(*to.storage, stream, true);
   DLTensor host = to.view();
   host.data = const_cast<T*>(values.data());
-  host.device = {static_cast<decltype(host.device.device_type)>(1), 0};
+  host.device = dl_device(1 /* kDLCPU */, 0);
   copy_bytes(to.device(), stream, to.view(), host);
 }
 inline Vector filled(Device& device, int64_t n, float value, Stream& stream) {
@@ -132,7 +132,7 @@ inline std::vector<float> read(Vector& from, Stream& stream) {
   use(*from.storage, stream, false);
   DLTensor host = from.view();
   host.data = values.data();
-  host.device = {static_cast<decltype(host.device.device_type)>(1), 0};
+  host.device = dl_device(1 /* kDLCPU */, 0);
   copy_bytes(from.device(), stream, host, from.view());
   return values;
 }

@@ -1,5 +1,6 @@
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "check.hpp"
@@ -306,6 +307,68 @@ TEST(memory_of_others_is_kept_until_the_queues_are_through) {
   queue().hold(0);
   s.device.synchronize();
   CHECK_EQ(let_go.load(), 1);
+}
+
+// ---- the interpreter's lock
+// ----------------------------------------------------------------------------------------
+
+namespace {
+std::mutex interpreter_lock;
+thread_local bool holds = false;
+void take_lock(void*) {
+  interpreter_lock.lock();
+  holds = true;
+}
+void* drop_lock() {
+  if (!holds) return nullptr;
+  holds = false;
+  interpreter_lock.unlock();
+  return &interpreter_lock;
+}
+
+// `wait` needs the queues to run, and somebody who needs the lock lets them.
+template <class Wait>
+void waits_without_the_lock(Wait wait) {
+  queue().hold(1);
+  take_lock(nullptr);
+  std::thread other([] {
+    take_lock(nullptr);
+    queue().hold(0);
+    drop_lock();
+  });
+  wait();
+  CHECK(holds);
+  drop_lock();
+  other.join();
+}
+}  // namespace
+
+TEST(waits_let_go_of_the_interpreters_lock) {
+  interpreter = {drop_lock, take_lock};
+  Device& device = queue().device;
+  Stream& stream = *device.default_stream;
+  Vector x = filled(device, 10, 1), y = add(x, x);
+  Event event(device);
+  const auto work = [&] { run(add_op(), stream, {&x, &x}, y); };
+  waits_without_the_lock([&] { work(), stream.synchronize(); });
+  waits_without_the_lock([&] { work(), device.synchronize(); });
+  waits_without_the_lock([&] { work(), host_access(*y.storage, false); });
+  waits_without_the_lock([&] { work(), event.record(stream), event.synchronize(); });
+  waits_without_the_lock([&] { work(), read(y); });
+  take_lock(nullptr);
+  std::atomic<bool> ready{false};
+  std::thread other([&] {  // in a call on the stream, which comes to need the interpreter
+    const auto order = stream.lock();
+    ready = true;
+    take_lock(nullptr);
+    drop_lock();
+  });
+  while (!ready) std::this_thread::yield();
+  const auto order = stream.lock();
+  CHECK(holds);
+  drop_lock();
+  other.join();
+  interpreter = Interpreter{};
 }
 
 TEST(calls_on_a_stream_never_overlap) { CHECK_EQ(queue().overlaps(), 0u); }
