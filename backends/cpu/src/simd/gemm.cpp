@@ -327,6 +327,8 @@ bool product(const Product<In, Out>& p) {
   template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Panels<T>&, T*, int64_t, bool);
 DOVETAIL_MULTIPLY(float)
 DOVETAIL_MULTIPLY(double)
+DOVETAIL_MULTIPLY(uint32_t)
+DOVETAIL_MULTIPLY(uint64_t)
 #define DOVETAIL_PRODUCT(In, Out)                                                                       \
   template void pack<In>(int64_t, int64_t, const In*, int64_t, int64_t, int, Accumulator<In>*);         \
   template bool product<In, Out>(const Product<In, Out>&);

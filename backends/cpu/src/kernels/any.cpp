@@ -1,0 +1,39 @@
+// any, all: the greatest and the least of what is not zero. A float is zero whatever its sign; NaN is not.
+#include "simd/reduce.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+using namespace reduction;
+struct NotZero {
+  template <class T>
+  DOVETAIL_CPU_INLINE static uint8_t one(T bits) { return bits != 0; }
+};
+struct NotZeroFloat {
+  template <class T>
+  DOVETAIL_CPU_INLINE static uint8_t one(T bits) { return T(bits << 1) != 0; }
+};
+
+template <class T, template <class> class Op, class L>
+dvt_status run(dvt_device*, const dvt_call* c) {
+  const Plan p = plan(c->in[0], axis_mask(c, 0));
+  return reduce<T, Op<uint8_t>, bool, L>(p, dvt::data<const T>(c->in[0]), dvt::data<bool>(c->out[0]));
+}
+template <class T, class L>
+void add(Table& table, DLDataType type) {
+  table.add(dvt::Row("dvt.any", run<T, Max, L>).in(type, DVT_O_STRIDED).out(dvt::boolean).deterministic().kernel());
+  table.add(dvt::Row("dvt.all", run<T, Min, L>).in(type, DVT_O_STRIDED).out(dvt::boolean).deterministic().kernel());
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& table) {
+  add<uint8_t, NotZero>(table, dvt::boolean);
+  add<uint32_t, NotZeroFloat>(table, dvt::f32);
+  add<uint64_t, NotZeroFloat>(table, dvt::f64);
+  add<uint16_t, NotZeroFloat>(table, dvt::f16);
+  add<uint16_t, NotZeroFloat>(table, dvt::bf16);
+  for (DLDataType t : {dvt::i8, dvt::u8}) add<uint8_t, NotZero>(table, t);
+  for (DLDataType t : {dvt::i16, dvt::u16}) add<uint16_t, NotZero>(table, t);
+  for (DLDataType t : {dvt::i32, dvt::u32}) add<uint32_t, NotZero>(table, t);
+  for (DLDataType t : {dvt::i64, dvt::u64}) add<uint64_t, NotZero>(table, t);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

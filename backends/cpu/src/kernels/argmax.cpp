@@ -1,0 +1,132 @@
+// argmax, argmin: the first hit; NaN wins. Over one axis, or over all elements in row-major order.
+#include "simd/reduce.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+using namespace reduction;
+template <class T>
+using Compared = std::conditional_t<std::is_same_v<T, f16> || std::is_same_v<T, bf16>, float, T>;
+
+template <class Op, class T = typename Op::Type>
+DOVETAIL_CPU_INLINE bool beats(T a, T b) {  // equal: no; NaN: only what is not NaN
+  return Op::combine(b, a) != b && b == b;
+}
+
+template <class Op>
+struct Best {
+  typename Op::Type value = Op::identity;
+  int64_t index = 0;
+  bool found = false;
+};
+
+// Elements [0, n) at x, `stride` apart, which are number `first` and on.
+template <class In, class Op>
+[[gnu::noinline]] void search_row(const In* x, int64_t stride, int64_t n, int64_t first, Best<Op>& best) {
+  using T = typename Op::Type;
+  T buffer[run_length];
+  for (int64_t i = 0; i < n; i += run_length) {
+    const int64_t m = n - i < run_length ? n - i : run_length;
+    const T* run = Loops<In, Op>::fetch(x + i * stride, stride, m, buffer);
+    const T value = combine_run<Op>(run, m);
+    if (best.found && !beats<Op>(value, best.value)) continue;
+    int64_t k = 0;
+    if (value == value)
+      while (run[k] != value) ++k;
+    else
+      while (run[k] == run[k]) ++k;
+    best = {value, first + i + k, true};
+  }
+}
+
+// Neighbouring results: the axis is walked once, the best of each column is kept.
+template <class In, class Op>
+[[gnu::noinline]] void search_columns(const In* x, Axis axis, int64_t columns, int64_t* out, int64_t out_stride) {
+  using T = typename Op::Type;
+  T best[column_block];
+  int64_t index[column_block];
+  for (int64_t j = 0; j < columns; ++j) best[j] = Load<In, T>::one(x[j]), index[j] = 0;
+  for (int64_t i = 1; i < axis.size; ++i) {
+    const In* row = x + i * axis.stride;
+    for (int64_t j = 0; j < columns; ++j) {
+      const T value = Load<In, T>::one(row[j]);
+      const bool better = beats<Op>(value, best[j]);
+      best[j] = better ? value : best[j];
+      index[j] = better ? i : index[j];
+    }
+  }
+  for (int64_t j = 0; j < columns; ++j) out[j * out_stride] = index[j];
+}
+
+template <class In, class Op>
+dvt_status over_everything(const DLTensor* x, int64_t* out) {
+  const In* data = dvt::data<const In>(x);
+  Best<Op> best;
+  if (dvt::is_dense(x)) {
+    search_row<In, Op>(data, 1, dvt::size(x), 0, best);
+  } else {
+    const int last = x->ndim - 1;
+    const int64_t n = x->shape[last], rows = dvt::size(x) / n;
+    for (int64_t r = 0; r < rows; ++r) {
+      int64_t offset = 0, rest = r;
+      for (int i = last; i-- > 0; rest /= x->shape[i]) offset += rest % x->shape[i] * x->strides[i];
+      search_row<In, Op>(data + offset, x->strides[last], n, r * n, best);
+    }
+  }
+  *out = best.index;
+  return DVT_OK;
+}
+
+template <class T, template <class> class Extremum>
+dvt_status run(dvt_device*, const dvt_call* c) {
+  using Op = Extremum<Compared<T>>;
+  const DLTensor* x = c->in[0];
+  int64_t* const out = dvt::data<int64_t>(c->out[0]);
+  const dvt::Attrs a(c);
+  if (!a.given(0)) return over_everything<T, Op>(x, out);
+  const int64_t axis = a.i64(0);
+  const Axis along{x->shape[axis], x->strides[axis], 0};
+  const Plan p = plan(x, 1u << axis);
+  const T* const data = dvt::data<const T>(x);
+  const int64_t count = units(p), per_unit = p.results * p.terms / (count ? count : 1) + 1;
+  dvt::parallel_for(uint64_t(count), uint64_t(worthwhile / per_unit + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+    const int64_t size = p.column < 0 ? 1 : p.kept[p.column].size, blocks = (size + column_block - 1) / column_block;
+    for (int64_t i = int64_t(begin); i < int64_t(end); ++i) {
+      int64_t at;
+      const T* from = data + p.kept_offset(i / blocks, at);
+      if (p.column < 0) {
+        Best<Op> best;
+        search_row<T, Op>(from, along.stride, along.size, 0, best);
+        out[at] = best.index;
+      } else {
+        const int64_t step = p.kept[p.column].out_stride, first = i % blocks * column_block;
+        const int64_t n = size - first < column_block ? size - first : column_block;
+        search_columns<T, Op>(from + first, along, n, out + at + first * step, step);
+      }
+    }
+  });
+  return DVT_OK;
+}
+
+template <class T>
+void add(Table& table, DLDataType type) {
+  table.add(dvt::Row("dvt.argmax", run<T, Max>).in(type, DVT_O_STRIDED).out(dvt::i64).deterministic().kernel());
+  table.add(dvt::Row("dvt.argmin", run<T, Min>).in(type, DVT_O_STRIDED).out(dvt::i64).deterministic().kernel());
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& table) {
+  add<float>(table, dvt::f32);
+  add<double>(table, dvt::f64);
+  add<f16>(table, dvt::f16);
+  add<bf16>(table, dvt::bf16);
+  add<int8_t>(table, dvt::i8);
+  add<int16_t>(table, dvt::i16);
+  add<int32_t>(table, dvt::i32);
+  add<int64_t>(table, dvt::i64);
+  add<uint8_t>(table, dvt::u8);
+  add<uint16_t>(table, dvt::u16);
+  add<uint32_t>(table, dvt::u32);
+  add<uint64_t>(table, dvt::u64);
+  add<uint8_t>(table, dvt::boolean);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

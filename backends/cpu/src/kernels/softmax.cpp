@@ -1,0 +1,128 @@
+// softmax, log_softmax along one axis.
+#include <atomic>
+
+#include "simd/lines.hpp"
+#include "simd/rows.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+using namespace rows;
+
+// Of one row; y may be x.
+template <class T, bool logarithm>
+[[gnu::noinline]] void softmax_row(const T* x, T* y, int64_t n) {
+  constexpr int64_t W = width<T>;
+  T top = greatest(x, n);
+  if (top - top != 0) top = 0;  // infinite: nothing is subtracted
+  const T sum = sum_of(x, n, -T(__builtin_inf()), [=](V<T> v, int64_t i, int64_t count) {
+    const V<T> e = rows::exp(v - top);
+    if constexpr (!logarithm) {
+      if (count == W) e.copy_to(y + i, stdx::element_aligned);
+      else store_part(e, y + i, count);
+    }
+    return e;
+  });
+  if constexpr (logarithm) {
+    const T log_sum = std::log(sum);
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - log_sum;
+  } else {
+    const T inverse = 1 / sum;
+    for (int64_t i = 0; i < n; ++i) y[i] *= inverse;
+  }
+}
+
+// Of `width` neighbouring lines, n of them wanted.
+template <class T, bool logarithm>
+[[gnu::noinline]] void softmax_columns(const T* x, int64_t stride, T* y, int64_t out_stride, int64_t size, int64_t n) {
+  constexpr int64_t W = width<T>;
+  const auto at = [=](const T* p, int64_t i) { return n == W ? load(p + i) : load_part(p + i, n, T(0)); };
+  const auto put = [=](V<T> v, int64_t i) {
+    if (n == W) v.copy_to(y + i, stdx::element_aligned);
+    else store_part(v, y + i, n);
+  };
+  V<T> top = at(x, 0);
+  for (int64_t i = 1; i < size; ++i) top = stdx::max(at(x, i * stride), top);
+  stdx::where(top - top != 0, top) = 0;
+  V<T> sum = 0, run = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    const V<T> e = rows::exp(at(x, i * stride) - top);
+    if constexpr (!logarithm) put(e, i * out_stride);
+    run += e;
+    if (i % 32 == 31) sum += run, run = 0;
+  }
+  sum += run;
+  if constexpr (logarithm) {
+    T lane[W];
+    sum.copy_to(lane, stdx::element_aligned);
+    for (T& l : lane) l = std::log(l);
+    const V<T> log_sum = load(lane);
+    for (int64_t i = 0; i < size; ++i) put((at(x, i * stride) - top) - log_sum, i * out_stride);
+  } else {
+    const V<T> inverse = 1 / sum;
+    for (int64_t i = 0; i < size; ++i) put(at(y, i * out_stride) * inverse, i * out_stride);
+  }
+}
+
+template <class In, bool logarithm>
+dvt_status run(dvt_device*, const dvt_call* c) {
+  using T = Computed<In>;
+  const Lines lines(c->in[0], dvt::Attrs(c).i64(0));
+  const int64_t size = lines.size, inner = lines.inner;
+  const In* const x = dvt::data<const In>(c->in[0]);
+  In* const out = dvt::data<In>(c->out[0]);
+  // Neighbouring lines go side by side in a vector.
+  const bool columns = !is_half<In> && inner > 1 && lines.stride != 1 && lines.inner_is_dense();
+  const int64_t block = columns ? width<T> : 1, blocks = (inner + block - 1) / block;
+  std::atomic<bool> complete{true};
+  dvt::parallel_for(uint64_t(lines.outer * blocks), uint64_t(8192 / (size * block) + 1),
+                    [&](uint64_t begin, uint64_t end, uint32_t) {
+    T* room = nullptr;
+    if (is_half<In> || inner > 1) {
+      room = static_cast<T*>(scratch(Scratch::kernel, size_t(size) * sizeof(T)));
+      if (!room) return complete.store(false, std::memory_order_relaxed);
+    }
+    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+      const int64_t o = at / blocks, i = at % blocks * block;
+      const In* const from = x + lines.offset(o, i);
+      In* const to = out + o * size * inner + i;
+      if constexpr (!is_half<In>) {
+        if (columns) {
+          const int64_t n = inner - i < block ? inner - i : block;
+          softmax_columns<T, logarithm>(from, lines.stride, to, inner, size, n);
+          continue;
+        }
+        if (inner == 1) {
+          if (lines.stride == 1 || size == 1) {
+            softmax_row<T, logarithm>(from, to, size);
+          } else {
+            for (int64_t k = 0; k < size; ++k) to[k] = from[k * lines.stride];
+            softmax_row<T, logarithm>(to, to, size);
+          }
+          continue;
+        }
+      }
+      if constexpr (!is_half<In>)
+        for (int64_t k = 0; k < size; ++k) room[k] = from[k * lines.stride];
+      else
+        widened(from, lines.stride, size, room);
+      softmax_row<T, logarithm>(room, room, size);
+      put_row(room, to, inner, size);
+    }
+  });
+  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+}
+
+template <class T>
+void add(Table& table, DLDataType type) {
+  table.add(dvt::Row("dvt.softmax", run<T, false>).in(type, DVT_O_STRIDED).out(type).deterministic().kernel());
+  table.add(dvt::Row("dvt.log_softmax", run<T, true>).in(type, DVT_O_STRIDED).out(type).deterministic().kernel());
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& table) {
+  add<float>(table, dvt::f32);
+  add<double>(table, dvt::f64);
+  add<f16>(table, dvt::f16);
+  add<bf16>(table, dvt::bf16);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

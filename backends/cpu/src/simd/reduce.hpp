@@ -1,0 +1,297 @@
+// Reductions over any axes of any strided tensor. The driver (reduce.cpp) orders the axes; the loops here see either
+// rows of elements that belong to one result, or columns of neighbouring results.
+//
+// Sums are made of short runs that are added up in pairs, so their error does not grow with the number of terms. How
+// the terms are grouped depends on the shape only, not on the number of threads.
+#pragma once
+#include <experimental/simd>
+
+#include "kernel.hpp"
+#include "scratch.hpp"
+#include "simd/half.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction {
+namespace stdx = std::experimental;
+template <class T>
+using V = stdx::native_simd<T>;
+
+struct Axis {
+  int64_t size, stride, out_stride;
+};
+// x's axes of size > 1, merged where possible. Reduced ones by falling stride, kept ones as they come.
+struct Plan {
+  int n_kept = 0, n_reduced = 0;
+  Axis kept[DVT_MAX_NDIM + 1], reduced[DVT_MAX_NDIM + 1];
+  int64_t results = 1, terms = 1;
+  int column = -1;  // the kept axis along which neighbours are adjacent in memory, if the reduced ones are not
+
+  // Where the at-th result begins in x and, by `out`, in the output; the column axis is not counted.
+  int64_t kept_offset(int64_t at, int64_t& out) const;
+  // Where the r-th run of terms begins: over all reduced axes but the last `inner` ones.
+  int64_t run_offset(int64_t r, int inner) const;
+};
+// axes: a bit mask. parts > 1: x has that many numbers per element (complex), each reduced by itself.
+Plan plan(const DLTensor* x, uint32_t axes, int parts = 1);
+uint32_t axis_mask(const dvt_call* c, uint32_t attribute);
+
+// ---- loops -----------------------------------------------------------------------------------------------------------
+
+template <class T>
+struct Sum {
+  using Type = T;
+  static constexpr T identity = 0;
+  DOVETAIL_CPU_INLINE static V<T> combine(V<T> a, V<T> b) { return a + b; }
+  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return T(a + b); }
+};
+template <class T>
+struct Product {
+  using Type = T;
+  static constexpr T identity = 1;
+  DOVETAIL_CPU_INLINE static V<T> combine(V<T> a, V<T> b) { return a * b; }
+  DOVETAIL_CPU_INLINE static T combine(T a, T b) {
+    if constexpr (sizeof(T) < 4) return T(uint32_t(a) * b);
+    else return a * b;
+  }
+};
+template <class T>
+inline constexpr T lowest = T(-1) < T(0) ? T(uint64_t{1} << (8 * sizeof(T) - 1)) : T(0);
+template <>
+inline constexpr float lowest<float> = -__builtin_inff();
+template <>
+inline constexpr double lowest<double> = -__builtin_inf();
+template <class T>
+inline constexpr T highest = std::is_floating_point_v<T> ? -lowest<T> : T(~lowest<T>);
+template <>
+inline constexpr float highest<float> = __builtin_inff();
+template <>
+inline constexpr double highest<double> = __builtin_inf();
+
+// NaN wins: it is taken when it comes, and nothing compares greater than it afterwards.
+template <class T>
+struct Max {
+  using Type = T;
+  static constexpr T identity = lowest<T>;
+  DOVETAIL_CPU_INLINE static V<T> combine(V<T> a, V<T> b) {
+    if constexpr (std::is_floating_point_v<T>) stdx::where(b > a || b != b, a) = b;
+    else a = stdx::max(a, b);
+    return a;
+  }
+  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return b > a || b != b ? b : a; }
+};
+template <class T>
+struct Min {
+  using Type = T;
+  static constexpr T identity = highest<T>;
+  DOVETAIL_CPU_INLINE static V<T> combine(V<T> a, V<T> b) {
+    if constexpr (std::is_floating_point_v<T>) stdx::where(b < a || b != b, a) = b;
+    else a = stdx::min(a, b);
+    return a;
+  }
+  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return b < a || b != b ? b : a; }
+};
+
+// From memory to what is combined, and back.
+template <class In, class T>
+struct Load {
+  DOVETAIL_CPU_INLINE static T one(In x) {
+    if constexpr (std::is_same_v<In, f16> || std::is_same_v<In, bf16>) return widen(x);
+    else return T(x);
+  }
+};
+constexpr int64_t run_length = 1024, column_block = 256, row_group = 32;
+
+// Contiguous terms. Four vectors at a time, so that a run's chains are short.
+template <class Op, class T = typename Op::Type>
+[[gnu::noinline]] T combine_run(const T* x, int64_t n) {
+  constexpr int64_t W = V<T>::size();
+  int64_t i = 0;
+  T result = Op::identity;
+  if (n >= W) {
+    V<T> acc[4];
+    for (V<T>& a : acc) a = Op::identity;
+    for (; i + 4 * W <= n; i += 4 * W)
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) acc[k] = Op::combine(acc[k], V<T>(x + i + k * W, stdx::element_aligned));
+    for (; i + W <= n; i += W) acc[0] = Op::combine(acc[0], V<T>(x + i, stdx::element_aligned));
+    acc[0] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
+    T lane[W];
+    acc[0].copy_to(lane, stdx::element_aligned);
+    for (int64_t w = W / 2; w; w /= 2)
+      for (int64_t k = 0; k < w; ++k) lane[k] = Op::combine(lane[k], lane[k + w]);
+    result = lane[0];
+  }
+  for (; i < n; ++i) result = Op::combine(result, x[i]);
+  return result;
+}
+
+// Combines what it is given in pairs of equal weight: a binary counter.
+template <class Op>
+class Pairs {
+  using T = typename Op::Type;
+
+ public:
+  DOVETAIL_CPU_INLINE void add(T x) {
+    for (uint64_t i = count_++; i & 1; i >>= 1) x = Op::combine(stack_[--top_], x);
+    stack_[top_++] = x;
+  }
+  DOVETAIL_CPU_INLINE T total() {
+    T x = top_ ? stack_[--top_] : Op::identity;
+    while (top_) x = Op::combine(stack_[--top_], x);
+    return x;
+  }
+
+ private:
+  T stack_[64];
+  int top_ = 0;
+  uint64_t count_ = 0;
+};
+
+template <class In, class Op, class L = Load<In, typename Op::Type>>
+struct Loops {
+  using T = typename Op::Type;
+
+  // n <= run_length terms, `stride` apart, as contiguous values of T.
+  [[gnu::noinline]] static const T* fetch_converted(const In* x, int64_t stride, int64_t n, T* buffer) {
+    if (stride == 1)
+      for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i * stride]);
+    return buffer;
+  }
+  DOVETAIL_CPU_INLINE static const T* fetch(const In* x, int64_t stride, int64_t n, T* buffer) {
+    if constexpr (std::is_same_v<In, T>)
+      if (stride == 1) return x;
+    return fetch_converted(x, stride, n, buffer);
+  }
+
+  // All terms of one result.
+  [[gnu::noinline]] static T rows(const Plan& p, const In* x) {
+    if (!p.n_reduced) return Op::combine(Op::identity, L::one(*x));
+    T buffer[run_length];
+    const Axis inner = p.reduced[p.n_reduced - 1];
+    if (p.n_reduced == 1 && inner.size <= run_length)
+      return combine_run<Op>(fetch(x, inner.stride, inner.size, buffer), inner.size);
+    Pairs<Op> pairs;
+    for (int64_t r = 0, n = p.terms / inner.size; r < n; ++r) {
+      const In* row = x + p.run_offset(r, 1);
+      for (int64_t i = 0; i < inner.size; i += run_length) {
+        const int64_t m = inner.size - i < run_length ? inner.size - i : run_length;
+        pairs.add(combine_run<Op>(fetch(row + i * inner.stride, inner.stride, m, buffer), m));
+      }
+    }
+    return pairs.total();
+  }
+
+  // `columns` neighbouring results, terms [r, r + n) of each, to out.
+  [[gnu::noinline]] static void columns(const Plan& p, const In* x, int64_t columns, int64_t r, int64_t n, T* out) {
+    if (n > row_group) {
+      T right[column_block];
+      const int64_t half = (n + 1) / 2;
+      Loops::columns(p, x, columns, r, half, out);
+      Loops::columns(p, x, columns, r + half, n - half, right);
+      for (int64_t j = 0; j < columns; ++j) out[j] = Op::combine(out[j], right[j]);
+      return;
+    }
+    const In* row[row_group];
+    for (int64_t i = 0; i < n; ++i) row[i] = x + p.run_offset(r + i, 0);
+    constexpr int64_t W = V<T>::size();
+    int64_t j = 0;
+    if constexpr (std::is_same_v<In, T>)
+      for (; j + W <= columns; j += W) {
+        V<T> acc = Op::identity;
+        for (int64_t i = 0; i < n; ++i) acc = Op::combine(acc, V<T>(row[i] + j, stdx::element_aligned));
+        acc.copy_to(out + j, stdx::element_aligned);
+      }
+    if (j == columns) return;
+    for (int64_t k = j; k < columns; ++k) out[k] = Op::identity;
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t k = j; k < columns; ++k) out[k] = Op::combine(out[k], L::one(row[i][k]));
+  }
+};
+
+// How a result is stored: mean divides, any and all give bool, halves are narrowed.
+template <class Out, class T>
+DOVETAIL_CPU_INLINE void put(Out* out, T x, T divisor) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (divisor != 0) x /= divisor;
+    if constexpr (std::is_same_v<Out, f16> || std::is_same_v<Out, bf16>) *out = narrow<Out>(x);
+    else *out = Out(x);
+  } else if constexpr (std::is_same_v<Out, bool>) {
+    *reinterpret_cast<uint8_t*>(out) = x != 0;
+  } else {
+    *out = Out(x);
+  }
+}
+
+// Results [begin, end) of a plan, in units of one result or of one block of columns.
+template <class In, class Op, class Out, class L>
+[[gnu::noinline]] void reduce_range(const Plan& p, const In* x, Out* out, typename Op::Type divisor, int64_t begin, int64_t end) {
+  using T = typename Op::Type;
+  using Loop = Loops<In, Op, L>;
+  if (p.column < 0) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t at;
+      const In* from = x + p.kept_offset(i, at);
+      put(out + at, Loop::rows(p, from), divisor);
+    }
+    return;
+  }
+  const Axis axis = p.kept[p.column];
+  const int64_t blocks = (axis.size + column_block - 1) / column_block;
+  for (int64_t i = begin; i < end; ++i) {
+    int64_t at;
+    const int64_t first = i % blocks * column_block;
+    const int64_t n = axis.size - first < column_block ? axis.size - first : column_block;
+    const In* from = x + p.kept_offset(i / blocks, at) + first;
+    T total[column_block];
+    Loop::columns(p, from, n, 0, p.terms, total);
+    Out* to = out + at + first * axis.out_stride;
+    for (int64_t j = 0; j < n; ++j) put(to + j * axis.out_stride, total[j], divisor);
+  }
+}
+DOVETAIL_CPU_INLINE int64_t units(const Plan& p) {
+  if (p.column < 0) return p.results;
+  const int64_t size = p.kept[p.column].size;
+  return p.results / size * ((size + column_block - 1) / column_block);
+}
+
+// Few results of many terms: pieces of the outermost reduced axis become results of their own, combined afterwards.
+constexpr int64_t worthwhile = 32768;  // terms for which waking a thread pays
+DOVETAIL_CPU_INLINE int64_t pieces(const Plan& p) {
+  if (!p.n_reduced || p.results >= 8 || p.results * p.terms < 4 * worthwhile) return 1;
+  const int64_t n = p.results * p.terms / worthwhile, size = p.reduced[0].size;
+  return n < size ? (n < 64 ? n : 64) : size < 64 ? size : 64;
+}
+
+template <class In, class Op, class Out, class L = Load<In, typename Op::Type>>
+dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type divisor = 0) {
+  using T = typename Op::Type;
+  const int64_t n = pieces(p);
+  if (n == 1) {
+    const int64_t count = units(p), per_unit = p.results * p.terms / (count ? count : 1) + 1;
+    dvt::parallel_for(uint64_t(count), uint64_t(worthwhile / per_unit + 1),
+                      [&](uint64_t begin, uint64_t end, uint32_t) {
+                        reduce_range<In, Op, Out, L>(p, x, out, divisor, int64_t(begin), int64_t(end));
+                      });
+    return DVT_OK;
+  }
+  T partial[8][64];
+  dvt::parallel_for(uint64_t(n), 1, [&](uint64_t begin, uint64_t end, uint32_t) {
+    for (int64_t piece = int64_t(begin); piece < int64_t(end); ++piece) {
+      Plan q = p;
+      Axis& axis = q.reduced[0];
+      const int64_t from = axis.size * piece / n, to = axis.size * (piece + 1) / n;
+      q.terms = p.terms / axis.size * (to - from);
+      for (int i = 0; i < q.n_kept; ++i) q.kept[i].out_stride *= 64;
+      axis.size = to - from;
+      reduce_range<In, Op, T, L>(q, x + from * axis.stride, &partial[0][piece], T(0), 0, units(q));
+    }
+  });
+  for (int64_t i = 0; i < p.results; ++i) {
+    Pairs<Op> pairs;
+    for (int64_t piece = 0; piece < n; ++piece) pairs.add(partial[i][piece]);
+    put(out + i, pairs.total(), divisor);
+  }
+  return DVT_OK;
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction

@@ -1,0 +1,104 @@
+// What kernels over rows share: float or double vectors, partial ones at a row's end, rows of halves widened.
+#pragma once
+#include <cmath>
+
+#include "scratch.hpp"
+#include "simd/half.hpp"
+#include "simd/math.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA::rows {
+namespace stdx = std::experimental;
+template <class T>
+using V = stdx::native_simd<T>;
+template <class T>
+inline constexpr int64_t width = int64_t(V<T>::size());
+template <class T>
+inline constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+template <class T>
+using Computed = std::conditional_t<is_half<T>, float, T>;  // the type in which T is computed
+
+template <class T>
+DOVETAIL_CPU_INLINE V<T> load(const T* x) {
+  return V<T>(x, stdx::element_aligned);
+}
+// The first n < width elements, and `fill`.
+template <class T>
+DOVETAIL_CPU_INLINE V<T> load_part(const T* x, int64_t n, T fill) {
+  T lane[width<T>];
+  for (T& l : lane) l = fill;
+  for (int64_t i = 0; i < n; ++i) lane[i] = x[i];
+  return load(lane);
+}
+template <class T>
+DOVETAIL_CPU_INLINE void store_part(V<T> v, T* x, int64_t n) {
+  T lane[width<T>];
+  v.copy_to(lane, stdx::element_aligned);
+  for (int64_t i = 0; i < n; ++i) x[i] = lane[i];
+}
+
+DOVETAIL_CPU_INLINE V<float> exp(V<float> x) { return math::exp(x); }
+DOVETAIL_CPU_INLINE V<double> exp(V<double> x) {
+  double lane[width<double>];
+  x.copy_to(lane, stdx::element_aligned);
+  for (double& l : lane) l = std::exp(l);
+  return load(lane);
+}
+
+// f applied to vectors of x[0, n), the last one filled up; whatever f returns is added up, in short chains.
+template <class T, class F>
+DOVETAIL_CPU_INLINE T sum_of(const T* x, int64_t n, T fill, F f) {
+  constexpr int64_t W = width<T>, run = 64 * W;
+  T total = 0;
+  int64_t i = 0;
+  while (i < n) {
+    const int64_t end = n - i < run ? n : i + run;
+    V<T> sum[4] = {};
+    for (; i + 4 * W <= end; i += 4 * W)
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) sum[k] += f(load(x + i + k * W), i + k * W, W);
+    for (; i + W <= end; i += W) sum[0] += f(load(x + i), i, W);
+    if (i < end) sum[1] += f(load_part(x + i, end - i, fill), i, end - i), i = end;
+    total += stdx::reduce((sum[0] + sum[1]) + (sum[2] + sum[3]));
+  }
+  return total;
+}
+
+// Not below any element; NaN may get lost.
+template <class T>
+DOVETAIL_CPU_INLINE T greatest(const T* x, int64_t n) {
+  constexpr int64_t W = width<T>;
+  const T least = -T(__builtin_inf());
+  V<T> best[4] = {least, least, least, least};
+  int64_t i = 0;
+  for (; i + 4 * W <= n; i += 4 * W)
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) best[k] = stdx::max(load(x + i + k * W), best[k]);
+  for (; i + W <= n; i += W) best[0] = stdx::max(load(x + i), best[0]);
+  if (i < n) best[0] = stdx::max(load_part(x + i, n - i, least), best[0]);
+  return stdx::hmax(stdx::max(stdx::max(best[0], best[1]), stdx::max(best[2], best[3])));
+}
+
+// A row of x as T: where it lies, or widened into `room`.
+template <class In>
+DOVETAIL_CPU_INLINE const Computed<In>* widened(const In* x, int64_t stride, int64_t n, Computed<In>* room) {
+  if constexpr (is_half<In>) {
+    if (stride == 1) widen(x, room, n);
+    else
+      for (int64_t i = 0; i < n; ++i) room[i] = widen(x[i * stride]);
+    return room;
+  } else {
+    if (stride == 1) return x;
+    for (int64_t i = 0; i < n; ++i) room[i] = x[i * stride];
+    return room;
+  }
+}
+template <class Out>
+DOVETAIL_CPU_INLINE void put_row(const Computed<Out>* row, Out* out, int64_t stride, int64_t n) {
+  if constexpr (is_half<Out>) {
+    if (stride == 1) return narrow(row, out, n);
+    for (int64_t i = 0; i < n; ++i) out[i * stride] = narrow<Out>(row[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i * stride] = row[i];
+  }
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::rows
