@@ -25,8 +25,7 @@ dvt_status fail(dvt_status code, const std::string& message, uint64_t correlatio
   return host->fail(host, code, correlation_id, __FILE__, __LINE__, message.c_str());
 }
 
-// ---- what a test may turn
-// ------------------------------------------------------------------------------------------
+// ---- what a test may turn ---------------------------------------------------------------------------------------
 
 struct Knobs {
   std::mutex mutex;
@@ -56,8 +55,7 @@ uint64_t now_ns() {
 }
 }  // namespace
 
-// ---- streams
-// -------------------------------------------------------------------------------------------------------
+// ---- streams ----------------------------------------------------------------------------------------------------
 
 struct dvt_stream {
   using Job = std::function<void()>;
@@ -226,8 +224,7 @@ const dvt_streams streams = {
     record,         wait_event,         sync_event,    query_event,    elapsed,     nullptr,      nullptr,
     host_fn};
 
-// ---- kernels; a job copies what it needs of the call
-// ---------------------------------------------------------------
+// ---- kernels; a job copies what it needs of the call ------------------------------------------------------------
 
 struct View {
   char* data;
@@ -327,8 +324,7 @@ const dvt_kernel rows[] = {row("dvt.add", binary_f32, 2, add),        row("dvt.m
                            row("dvt.take", take64, 2, take)};
 const dvt_kernel* const table[] = {&rows[0], &rows[1], &rows[2], &rows[3], &rows[4], &rows[5], &rows[6]};
 
-// ---- the device
-// ----------------------------------------------------------------------------------------------------
+// ---- the device -------------------------------------------------------------------------------------------------
 
 dvt_status device_count(uint32_t* n) {
   *n = 1;

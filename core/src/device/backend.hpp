@@ -71,8 +71,7 @@ struct Backend {
   std::vector<Device*> devices;
 };
 
-// ---- loading
-// -------------------------------------------------------------------------------------------------------
+// ---- loading ----------------------------------------------------------------------------------------------------
 
 // Opens the plugin at `library` (absolute path) in this process, shakes hands and opens its devices; a name of ""
 // takes the plugin's own. A library that this machine has not seen is first opened by `dovetail-probe` in a child

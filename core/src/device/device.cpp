@@ -84,8 +84,7 @@ void Device::synchronize() {
   for (Stream* stream : all) stream->throw_fault();
 }
 
-// ---- whether it can be used
-// ----------------------------------------------------------------------------------------
+// ---- whether it can be used -------------------------------------------------------------------------------------
 
 void Device::make_unusable(DeviceState why) {
   state = why;
@@ -128,8 +127,7 @@ void Device::reset() {
   state = DeviceState::usable;
 }
 
-// ---- fork
-// ----------------------------------------------------------------------------------------------------------
+// ---- fork -------------------------------------------------------------------------------------------------------
 
 void queues_before_fork(Device& device) { device.queues->mutex.lock(); }
 void queues_after_fork(Device& device, bool in_child) {

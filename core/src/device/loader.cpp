@@ -47,8 +47,7 @@ Backend* loaded(const std::string& name, const std::string& library) {
   return nullptr;
 }
 
-// ---- devices
-// -------------------------------------------------------------------------------------------------------
+// ---- devices ----------------------------------------------------------------------------------------------------
 
 Device* open_device(Backend& backend, uint32_t ordinal, int index) {
   const dvt_backend& table = *backend.table;
@@ -125,8 +124,7 @@ Backend& add(const std::string& name, const std::string& library, const dvt_back
   return *backend;
 }
 
-// ---- libraries
-// -----------------------------------------------------------------------------------------------------
+// ---- libraries --------------------------------------------------------------------------------------------------
 
 void* open(const std::string& name, const std::string& library, const std::vector<std::string>& search) {
   std::string error;
@@ -215,8 +213,7 @@ Device* find_device(const std::string& name) {
   return nullptr;
 }
 
-// ---- the end
-// -------------------------------------------------------------------------------------------------------
+// ---- the end ----------------------------------------------------------------------------------------------------
 
 void shutdown() noexcept {
   interpreter = Interpreter{};  // it is gone by now
@@ -235,8 +232,7 @@ void shutdown() noexcept {
   }
 }
 
-// ---- fork
-// ----------------------------------------------------------------------------------------------------------
+// ---- fork -------------------------------------------------------------------------------------------------------
 
 const std::vector<Device*>& loader_before_fork() {
   registry().mutex.lock();

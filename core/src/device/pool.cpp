@@ -61,29 +61,6 @@ void stamp(Storage& s) {
 }
 }  // namespace
 
-// All lanes, closed to their owners for as long as the pool's mutex is held. Where the system has no barrier for
-// other threads, their lanes stay closed until they come by themselves.
-class Pool::ClosedLanes {
- public:
-  explicit ClosedLanes(Pool& pool) : pool_(pool) {
-    for (Lane* lane : pool.lanes_) lane->stream.store(nullptr, std::memory_order_relaxed);
-    reached_ = platform::barrier_on_all_threads();
-    for (Lane* lane : pool.lanes_)
-      while (reached_ && lane->busy.load(std::memory_order_acquire)) std::this_thread::yield();
-  }
-  ~ClosedLanes() {
-    const bool open = pool_.device.state == DeviceState::usable;
-    for (Lane* lane : pool_.lanes_)
-      if (open && reached(lane)) lane->stream.store(lane->home, std::memory_order_release);
-  }
-  ClosedLanes(const ClosedLanes&) = delete;
-  bool reached(const Lane* lane) const { return reached_ || lane == lanes[pool_.device.index]; }
-
- private:
-  Pool& pool_;
-  bool reached_;
-};
-
 Pool::Pool(Device& device) : device(device) {
   // Host memory is everybody's, so that not too much of it may lie idle here.
   const bool shared = device.host_mapped && device.synchronous && device.props.mem_total;
@@ -91,8 +68,7 @@ Pool::Pool(Device& device) : device(device) {
   pools[device.index] = this;
 }
 
-// ---- lanes; with the mutex held
-// ------------------------------------------------------------------------------------
+// ---- lanes; with the mutex held ---------------------------------------------------------------------------------
 
 // This thread's lane, open unless the device is unusable; nullptr while the thread ends.
 Lane* Pool::own_lane() {
@@ -146,6 +122,21 @@ void Pool::rebind_lane(Stream& stream) {
   if (device.state == DeviceState::usable) lane->stream.store(&stream, std::memory_order_release);
 }
 
+// Closes all lanes to their owners. False: this system has no barrier for other threads, so that only this thread's
+// is certainly closed; the others stay so until their owners come by themselves.
+bool Pool::shut_lanes() {
+  for (Lane* lane : lanes_) lane->stream.store(nullptr, std::memory_order_relaxed);
+  const bool all = platform::barrier_on_all_threads();
+  for (Lane* lane : lanes_)
+    while (all && lane->busy.load(std::memory_order_acquire)) std::this_thread::yield();
+  return all;
+}
+void Pool::open_lanes(bool all) {
+  if (device.state != DeviceState::usable) return;
+  for (Lane* lane : lanes_)
+    if (all || lane == lanes[device.index]) lane->stream.store(lane->home, std::memory_order_release);
+}
+
 void Pool::close_lanes() {
   const std::lock_guard guard(mutex_);
   for (Lane* lane : lanes_) lane->stream.store(nullptr, std::memory_order_release);
@@ -160,8 +151,7 @@ void Pool::thread_ends(Lane* lane) {
   delete lane;
 }
 
-// ---- taking and returning
-// ------------------------------------------------------------------------------------------
+// ---- taking and returning ---------------------------------------------------------------------------------------
 
 // With the mutex held. A few steps into the list are enough: what this stream returns lies in front.
 Storage* Pool::unlink(uint32_t size_class, const Stream& stream, bool only_ready) {
@@ -303,8 +293,7 @@ void release_slow(Storage* s) noexcept {
   else s->device->pool->put_back(s);
 }
 
-// ---- back to the device
-// --------------------------------------------------------------------------------------------
+// ---- back to the device -----------------------------------------------------------------------------------------
 
 void Pool::give_back(Storage* list) noexcept {
   uint64_t bytes = 0, n = 0;
@@ -333,11 +322,10 @@ void Pool::empty() {
   {
     const std::lock_guard guard(mutex_);
     if (device.state != DeviceState::usable) return;
-    {
-      const ClosedLanes closed(*this);
-      for (Lane* lane : lanes_)
-        if (closed.reached(lane)) spill(*lane);
-    }
+    const bool all = shut_lanes();
+    for (Lane* lane : lanes_)
+      if (all || lane == lanes[device.index]) spill(*lane);
+    open_lanes(all);
     for (Storage*& free : free_)
       while (Storage* s = free) free = s->next, s->next = list, list = s;
     free_bytes_ = 0;
@@ -345,8 +333,7 @@ void Pool::empty() {
   give_back(list);
 }
 
-// ---- memory of others
-// ----------------------------------------------------------------------------------------------
+// ---- memory of others -------------------------------------------------------------------------------------------
 
 Storage* adopt(Device& device, Stream& stream, void* data, void (*let_go)(Storage*), void* owner) {
   auto* s = new Storage;
@@ -394,8 +381,7 @@ void Pool::let_go_of_adopted() {
   }
 }
 
-// ---- statistics
-// ----------------------------------------------------------------------------------------------------
+// ---- statistics -------------------------------------------------------------------------------------------------
 
 int64_t Pool::in_use() const {
   int64_t bytes = ended_in_use_;
@@ -433,15 +419,11 @@ void set_memory_limit(Device& device, uint64_t bytes) {
   if (bytes && device.pool->stats().reserved > bytes) device.pool->empty();
 }
 
-// ---- fork: the child has this thread only, and takes over what the others held
-// -------------------------------------
+// ---- fork: the child has this thread only, and takes over what the others held ----------------------------------
 
 void Pool::before_fork() {
   mutex_.lock();
-  for (Lane* lane : lanes_) lane->stream.store(nullptr, std::memory_order_relaxed);
-  lanes_reached_ = platform::barrier_on_all_threads();
-  for (Lane* lane : lanes_)
-    while (lanes_reached_ && lane->busy.load(std::memory_order_acquire)) std::this_thread::yield();
+  lanes_reached_ = shut_lanes();
 }
 
 void Pool::after_fork(bool in_child) {
@@ -455,9 +437,7 @@ void Pool::after_fork(bool in_child) {
     }
     std::erase_if(lanes_, [&](const Lane* lane) { return lane != own; });
   }
-  const bool open = device.state == DeviceState::usable;
-  for (Lane* lane : lanes_)
-    if (open && (lane == own || lanes_reached_)) lane->stream.store(lane->home, std::memory_order_release);
+  open_lanes(lanes_reached_);
   mutex_.unlock();
 }
 }  // namespace dovetail

@@ -39,8 +39,9 @@ struct Pool {
   std::atomic<uint64_t> limit{0};
 
  private:
-  class ClosedLanes;
   Lane* own_lane();
+  bool shut_lanes();
+  void open_lanes(bool all);
   void spill(Lane& lane);
   void shelve(Storage* s);
   Storage* unlink(uint32_t size_class, const Stream& stream, bool only_ready);

@@ -39,8 +39,7 @@ void keep(Stream& stream, dvt_status status) {
 
 const dvt_streams& stream_functions(const Device& device) { return *device.backend->table->streams; }
 
-// ---- marks
-// ---------------------------------------------------------------------------------------------------------
+// ---- marks ------------------------------------------------------------------------------------------------------
 
 Mark::Mark(Stream& stream, dvt_event* event, uint64_t position, bool timing)
     : stream(stream), event(event), position(position), timing(timing), host_ns(timing ? host_clock() : 0) {}
@@ -103,8 +102,7 @@ MarkPtr Stream::mark_locked(bool timing) {
   return mark;
 }
 
-// ---- streams
-// -------------------------------------------------------------------------------------------------------
+// ---- streams ----------------------------------------------------------------------------------------------------
 
 std::unique_lock<std::mutex> Stream::lock_queue() {
   auto order = lock_unlocked(mutex_);
@@ -199,8 +197,7 @@ void Stream::forget_fault() {
   }
 }
 
-// ---- events
-// --------------------------------------------------------------------------------------------------------
+// ---- events -----------------------------------------------------------------------------------------------------
 
 MarkPtr Event::recorded() {
   const std::lock_guard guard(mutex_);
@@ -254,8 +251,7 @@ uint64_t Event::elapsed_ns(Event& from, Event& to) {
   return ns;
 }
 
-// ---- buffers
-// -------------------------------------------------------------------------------------------------------
+// ---- buffers ----------------------------------------------------------------------------------------------------
 
 void set_current_stream(Device& device, Stream* stream) {
   if (stream == device.default_stream) stream = nullptr;

@@ -101,8 +101,7 @@ class Event {
   MarkPtr mark_;
 };
 
-// ---- the stream on which this thread's calls run: the device's default one unless set
-// ------------------------------
+// ---- the stream on which this thread's calls run: the device's default one unless set ---------------------------
 
 extern thread_local constinit Stream* current_streams[kMaxDevices] __attribute__((tls_model("initial-exec")));
 inline Stream& current_stream(Device& device) {
@@ -111,8 +110,7 @@ inline Stream& current_stream(Device& device) {
 }
 void set_current_stream(Device&, Stream*);  // nullptr: the default one
 
-// ---- stream-aware use of buffers; no-ops on the fast path where everything happens on one stream
-// -------------------
+// ---- stream-aware use of buffers; no-ops on the fast path where everything happens on one stream ----------------
 
 // Before a kernel on `stream` reads (writes) `s`: waits on the tails of the streams that wrote (used) it, and
 // remembers. Call it before stream.lock().

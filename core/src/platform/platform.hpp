@@ -10,8 +10,7 @@
 #include <vector>
 
 namespace dovetail::platform {
-// ---- libraries
-// -----------------------------------------------------------------------------------------------------
+// ---- libraries --------------------------------------------------------------------------------------------------
 
 // Opens a library with its own symbols resolved at once and hidden from others. The libraries that it depends on
 // and that lie in `search` are opened from there first. nullptr: `error` says why. Nothing is ever closed.
@@ -20,8 +19,7 @@ void* find_symbol(void* library, const char* name);
 // The folder of the library or executable that this code is in; empty where the system does not tell.
 std::string own_folder();
 
-// ---- files
-// -----------------------------------------------------------------------------------------------------------
+// ---- files ------------------------------------------------------------------------------------------------------
 
 class MappedFile {  // a file's bytes, read-only
  public:
@@ -45,8 +43,7 @@ std::string cache_folder();
 // Changes whenever the machine starts; empty where the system does not tell.
 std::string boot_id();
 
-// ---- processes
-// -------------------------------------------------------------------------------------------------------
+// ---- processes --------------------------------------------------------------------------------------------------
 
 struct Ended {              // how a child process ended
   std::string start_error;  // set: it did not start
@@ -66,8 +63,7 @@ uint32_t process_id();
 // Handlers around fork(), in the order of registration in the child and the parent, in reverse before.
 void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
 
-// ---- processors
-// ------------------------------------------------------------------------------------------------------
+// ---- processors -------------------------------------------------------------------------------------------------
 
 uint32_t cpu_count();  // that this process may use: its affinity mask, and the quota of its control group
 // After it returned true, every other thread of the process has passed a full memory barrier since the call began.

@@ -177,8 +177,7 @@ TEST(user_streams_are_handed_out_again) {
   CHECK_EQ(minimal().new_stream(0), minimal().default_stream);
 }
 
-// ---- faults
-// --------------------------------------------------------------------------------------------------------
+// ---- faults -----------------------------------------------------------------------------------------------------
 
 namespace {
 // take(x, {9, 99}) on `stream`, of an x with 64 elements.
@@ -254,8 +253,7 @@ TEST(a_lost_device_says_so_until_reset) {
   CHECK_THROWS(Error, "cannot be reset", minimal().reset());
 }
 
-// ---- events
-// --------------------------------------------------------------------------------------------------------
+// ---- events -----------------------------------------------------------------------------------------------------
 
 TEST(events) {
   TwoStreams s;
@@ -309,8 +307,7 @@ TEST(memory_of_others_is_kept_until_the_queues_are_through) {
   CHECK_EQ(let_go.load(), 1);
 }
 
-// ---- the interpreter's lock
-// ----------------------------------------------------------------------------------------
+// ---- the interpreter's lock -------------------------------------------------------------------------------------
 
 namespace {
 std::mutex interpreter_lock;
