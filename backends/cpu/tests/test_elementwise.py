@@ -111,6 +111,10 @@ def power(a, b):
     return np.where(b < 0, inverse.astype(a.dtype), good)
 
 
+def rounding(f):
+    return lambda x: wide(f)(x) if x.dtype in FLOATS else x
+
+
 BINARY = {
     "add": (wide(np.add), REAL),
     "subtract": (wide(np.subtract), REAL),
@@ -144,10 +148,10 @@ UNARY = {
     "sign": (wide(np.sign), REAL),
     "relu": (lambda x: np.where((x > 0) | (x != x), x, x.dtype.type(0)), REAL),
     "reciprocal": (wide(lambda x: 1 / x), FLOATS),
-    "floor": (wide(np.floor), FLOATS),
-    "ceil": (wide(np.ceil), FLOATS),
-    "trunc": (wide(np.trunc), FLOATS),
-    "round": (wide(np.rint), FLOATS),
+    "floor": (rounding(np.floor), REAL),
+    "ceil": (rounding(np.ceil), REAL),
+    "trunc": (rounding(np.trunc), REAL),
+    "round": (rounding(np.rint), REAL),
     "bitwise_invert": (np.invert, (BOOL, *INTEGERS)),
     "logical_not": (np.logical_not, (BOOL,)),
     "isnan": (wide(np.isnan), FLOATS),

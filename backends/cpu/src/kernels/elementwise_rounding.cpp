@@ -1,4 +1,5 @@
-// floor ceil trunc round, for floats; all keep the sign of zero. round goes to the nearest, ties to even.
+// floor ceil trunc round: floats keep the sign of zero, integers stay what they are. round goes to the nearest,
+// ties to even.
 #include "simd/elementwise.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -20,10 +21,28 @@ struct Round {
   double operator()(double x) const { return __builtin_nearbyint(x); }
 };
 
+struct Same {
+  template <class T>
+  T operator()(T x) const {
+    return x;
+  }
+};
+
+template <class T>
+void add_integers(Table& t, const char* op) {
+  for (unsigned code : {DVT_INT, DVT_UINT}) {
+    const DLDataType type{uint8_t(code), 8 * sizeof(T), 1};
+    add_elementwise(t, op, run<unary<Same, T, T>>, 1, type, type);
+  }
+}
 template <class Op>
 void add(Table& t, const char* op) {
   add_unary<Op, float, double>(t, op);
   add_unary_half<Op>(t, op);
+  add_integers<uint8_t>(t, op);
+  add_integers<uint16_t>(t, op);
+  add_integers<uint32_t>(t, op);
+  add_integers<uint64_t>(t, op);
 }
 }  // namespace
 
