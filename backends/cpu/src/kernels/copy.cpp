@@ -5,7 +5,6 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-constexpr int64_t tile = 32;               // of a transposition, in both directions
 constexpr uint64_t grain_bytes = 1 << 17;  // worth a thread
 
 // The iteration space: axes by falling output stride, neighbours merged, axes of one element dropped.
@@ -129,37 +128,48 @@ DOVETAIL_CPU_INLINE void square(const uint64_t* in, int64_t in_step, uint64_t* o
   Square<uint64_t>::run<0, 1>(in, in_step, out, out_step);
 }
 
-// One tile: out[i * out_step + j] = in[j * in_step + i] for i < rows, j < columns.
+// Tiles of a transposition are as wide as a cache line in both directions. Lines that lie a power of two apart
+// crowd each other out of the cache, so each is read once and written once, whole; the shuffling is done in
+// between.
 template <class T>
-void copy_tile(const T* in, int64_t in_step, T* out, int64_t out_step, int64_t rows, int64_t columns) {
-  int64_t i = 0;
-  if constexpr (sizeof(T) < 16) {
-    constexpr int64_t n = 16 / sizeof(T);
-    for (; i + n <= rows; i += n) {
-      int64_t j = 0;
-      for (; j + n <= columns; j += n) square(in + j * in_step + i, in_step, out + i * out_step + j, out_step);
-      for (; j < columns; ++j)
-        for (int64_t k = i; k < i + n; ++k) out[k * out_step + j] = in[j * in_step + k];
-    }
-  }
-  for (; i < rows; ++i)
+constexpr int64_t tile = 64 / sizeof(T);
+
+// out[i * out_step + j] = in[j * in_step + i] for i, j < tile
+template <class T>
+void copy_tile(const T* in, int64_t in_step, T* out, int64_t out_step) {
+  constexpr int64_t n = tile<T>, part = 16 / sizeof(T);
+  alignas(64) T from[n * n];
+  for (int64_t j = 0; j < n; ++j) std::memcpy(from + j * n, in + j * in_step, 64);
+  for (int64_t i = 0; i < n; i += part)
+    for (int64_t j = 0; j < n; j += part) square(from + j * n + i, n, out + i * out_step + j, out_step);
+}
+template <class T>
+void copy_part_of_tile(const T* in, int64_t in_step, T* out, int64_t out_step, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j) out[i * out_step + j] = in[j * in_step + i];
 }
 
 // The last axis is dense in the output, the last but one in the input.
 template <class T>
 void copy_transposed(const Space& s, const T* in, T* out) {
+  constexpr int64_t size = tile<T>;
   const int a = s.ndim - 2, b = s.ndim - 1;
-  const int64_t down = (s.shape[a] + tile - 1) / tile, across = (s.shape[b] + tile - 1) / tile;
+  const int64_t down = (s.shape[a] + size - 1) / size, across = (s.shape[b] + size - 1) / size;
   const uint64_t tiles = uint64_t(s.positions(a) * down * across);
-  dvt::parallel_for(tiles, grain_bytes / sizeof(T) / (tile * tile), [&](uint64_t begin, uint64_t end, uint32_t) {
+  dvt::parallel_for(tiles, grain_bytes / 64 / size, [&](uint64_t begin, uint64_t end, uint32_t) {
     for (uint64_t index = begin; index < end; ++index) {
-      const int64_t i = int64_t(index) % down * tile, j = int64_t(index) / down % across * tile;
+      const int64_t i = int64_t(index) % down * size, j = int64_t(index) / down % across * size;
       int64_t x, y;
       s.locate(a, int64_t(index) / down / across, x, y);
-      const int64_t rows = s.shape[a] - i < tile ? s.shape[a] - i : tile;
-      const int64_t columns = s.shape[b] - j < tile ? s.shape[b] - j : tile;
-      copy_tile(in + x + i + j * s.in[b], s.in[b], out + y + i * s.out[a] + j, s.out[a], rows, columns);
+      const T* from = in + x + i + j * s.in[b];
+      T* to = out + y + i * s.out[a] + j;
+      const int64_t rows = s.shape[a] - i, columns = s.shape[b] - j;
+      if constexpr (sizeof(T) < 16)
+        if (rows >= size && columns >= size) {
+          copy_tile(from, s.in[b], to, s.out[a]);
+          continue;
+        }
+      copy_part_of_tile(from, s.in[b], to, s.out[a], rows < size ? rows : size, columns < size ? columns : size);
     }
   });
 }
