@@ -77,6 +77,8 @@ void make_devices(py::module_& m) {
       .def_property_readonly("properties", [](const PyDevice& d) { return properties(*d.device); })
       .def("synchronize", [](const PyDevice& d) { d.device->synchronize(); },
            "Waits for all work on the device; raises a fault that it found.")
+      .def("reset", [](const PyDevice& d) { d.device->reset(); },
+           "Brings a lost device back; what its memory held is gone.")
       .def("__repr__", [](const PyDevice& d) { return "dovetail.device('" + d.device->name + "')"; })
       .def("__str__", [](const PyDevice& d) { return d.device->name; })
       .def("__hash__", [](const PyDevice& d) { return py::hash(py::str(d.device->name)); })
