@@ -46,7 +46,7 @@ struct Tensor {
   void update_dense();                              // numel and dense from shape and strides
   void set_type(DType t, Device* d) {
     dtype = t, device = d, view.dtype = info(t).dl;
-    view.device = d ? d->dl : DLDevice{1 /* kDLCPU */, 0};
+    view.device = d ? d->dl : dl_device(1 /* kDLCPU */, 0);
   }
   void own(Storage* s) { storage = s, view.data = s->data; }  // takes over the caller's reference
 
