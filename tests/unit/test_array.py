@@ -66,6 +66,8 @@ def test_assignment_from_itself():
 
 def test_in_place_keeps_memory_when_alone_and_leaves_it_when_not():
     x = dt.zeros(64)
+    if not x.device.properties["host_mapped"]:
+        pytest.skip("the device's memory is not the host's")
     at = np.asarray(x).ctypes.data  # the view is gone at the end of the statement
     x += 1
     x[3] = 5

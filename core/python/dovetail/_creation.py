@@ -13,6 +13,7 @@ __all__ = ["asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_l
 _op = _core.op_function
 _HOST = (1, 0)  # DLPack's name for the host's memory
 _EXTENSION = 12
+_names: dict[Any, str] = {}  # of NumPy's dtypes in native byte order
 
 
 def asarray(
@@ -107,6 +108,11 @@ def _from_numpy(x: Any, dtype: Any, device: Any, kind: type | None = None) -> Ar
     import numpy as np
 
     x = np.asarray(x)
+    if not _names:  # found once, as NumPy makes a dtype's name anew each time
+        _names.update({_numpy_dtype(name): name for name in _core.dtypes})
+    own = _names.get(x.dtype)
+    if dtype is None and own is not None and own != "bfloat16" and x.flags.c_contiguous:
+        return _core.from_buffer(x, own, x.shape, device)
     if x.dtype.name not in _core.dtypes:
         what = f"{kind.__name__}, of which NumPy makes {x.dtype}" if kind else f"a NumPy array of {x.dtype}"
         raise TypeError(f"[asarray] expected numbers of one of dovetail's dtypes, got {what}")

@@ -195,6 +195,8 @@ def _sole_mask(x: Array, key: Any) -> Array | None:
 
 def getitem(x: Array, key: Any) -> Array:
     """x[key]: called by the Array where the key is not a basic one."""
+    if isinstance(key, Array) and x.ndim and "integer" in key.dtype.kind and key.device == x.device:
+        return _take(x, key)
     mask = _sole_mask(x, key)
     if mask is not None:
         return _masked(x, mask)
@@ -215,9 +217,17 @@ def getitem(x: Array, key: Any) -> Array:
     try:
         y = _op("take")(y, s.flat_index(sizes), axis=first)
     except IndexError:
-        _explain(s, sizes)
+        _explain(s.arrays, sizes, s.names)
         raise
     return _moved(y, first, s.place, len(s.shape))
+
+
+def _take(x: Array, index: Array) -> Array:
+    try:
+        return _op("take")(x, index, axis=0)
+    except IndexError:
+        _explain([index], [x.shape[0]], [0])
+        raise
 
 
 def _masked(x: Array, mask: Array) -> Array:
@@ -239,9 +249,9 @@ def _moved(y: Array, at: int, to: int, n: int) -> Array:
     return _op("permute_dims")(y, (*rest[:to], *block, *rest[to:]))
 
 
-def _explain(s: Selection, sizes: list[int]) -> None:
+def _explain(arrays: list[Array], sizes: list[int], axes: list[int]) -> None:
     """Says which index is out of range; the kernel knows neither the axis nor what was written."""
-    for index, size, axis in zip(s.arrays, sizes, s.names):
+    for index, size, axis in zip(arrays, sizes, axes):
         values = to_numpy(index)
         if not values.size:
             continue
@@ -323,7 +333,7 @@ def _put_slabs(x: Array, s: Selection, value: Array) -> None:
     try:
         _core.put(x, _op("reshape")(s.arrays[0], (-1,)), updates, axis)
     except IndexError:
-        _explain(s, [x.shape[axis]])
+        _explain(s.arrays, [x.shape[axis]], s.names)
         raise
 
 
@@ -377,5 +387,5 @@ def _checked(s: Selection, numbers: Array, axis: int) -> Array:
     try:
         return _op("take")(numbers, s.arrays[at], axis=0)
     except IndexError:
-        _explain(s, [numbers.size if name == axis else 2**62 for name in s.names])
+        _explain([s.arrays[at]], [numbers.size], [axis])
         raise

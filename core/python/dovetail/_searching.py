@@ -34,6 +34,9 @@ def _flat(x: Array) -> Array:
 
 def positions(mask: Array) -> Array:
     """int64 positions of the true elements of a 1-D mask: counted first, then filled."""
+    on_host = _core.nonzero(mask)
+    if on_host is not None:
+        return on_host[0]
     n = mask.size
     if n == 0:
         return _core.empty((0,), "int64", mask.device)
@@ -52,6 +55,9 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     if x.ndim == 0:
         raise ValueError("[nonzero] expected an array of one axis or more, got shape (): reshape it to (1,)")
     mask = x if x.dtype == "bool" else _op("not_equal")(x, 0)
+    on_host = _core.nonzero(mask)
+    if on_host is not None:
+        return on_host
     left = positions(_flat(mask))
     found = []
     for n in reversed(x.shape[1:]):

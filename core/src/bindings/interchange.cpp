@@ -204,6 +204,44 @@ void replace(const py::object& self, const py::object& function, const py::args&
   Py_DECREF(result);
 }
 
+// Positions of the true elements of a mask in memory of the host, one array per axis: counted, then filled. None
+// where the memory is the device's.
+py::object nonzero(const Tensor& given) {
+  if (!given.device->host_mapped || given.dtype != DType::b8 || given.rank() == 0) return py::none();
+  const Tensor mask = given.dense ? given : compact(given);
+  const int rank = mask.rank();
+  std::vector<Tensor> found;
+  {
+    const Released others_run(mask.numel > kManyBytes);
+    host_access(*mask.storage, false);
+    const auto* at = static_cast<const uint8_t*>(mask.view.data);
+    int64_t count = 0;
+    for (uint64_t i = 0; i < mask.numel; ++i) count += at[i] != 0;
+    const int64_t room = count + 1;  // a false element is written behind the end, and then over
+    std::vector<int64_t*> to;
+    for (int axis = 0; axis < rank; ++axis) {
+      Tensor& t = found.emplace_back(empty_tensor(DType::i64, {&room, 1}, *mask.device));
+      host_access(*t.storage, true);
+      to.push_back(static_cast<int64_t*>(t.view.data));
+    }
+    const int64_t width = mask.size(rank - 1), rows = width ? int64_t(mask.numel) / width : 0;
+    int64_t row_index[DVT_MAX_NDIM] = {}, k = 0;
+    for (int64_t row = 0; row < rows; ++row, at += width) {
+      const int64_t first = k;
+      for (int64_t i = 0; i < width; ++i) to[rank - 1][k] = i, k += at[i] != 0;
+      for (int axis = 0; axis + 1 < rank; ++axis) std::fill(to[axis] + first, to[axis] + k, row_index[axis]);
+      for (int axis = rank - 1; axis-- > 0;) {
+        if (++row_index[axis] < mask.size(axis)) break;
+        row_index[axis] = 0;
+      }
+    }
+    for (Tensor& t : found) t.set_shape({&count, 1});
+  }
+  py::tuple result(rank);
+  for (int axis = 0; axis < rank; ++axis) result[axis] = wrap(std::move(found[axis]));
+  return result;
+}
+
 class Buffer {  // of a Python object, for the length of a scope
  public:
   Buffer(const py::object& o, int flags) {
@@ -274,6 +312,8 @@ void make_interchange(py::module_& m) {
   m.def("assign", assign, "x takes the value of an array of the same shape, dtype and device.");
   m.def("put", put, py::arg("x"), py::arg("indices"), py::arg("updates"), py::arg("axis") = py::none());
   m.def("replace", replace);
+  m.def("nonzero", nonzero,
+        "Positions of a mask's true elements, one array per axis; None where the host cannot read it.");
   make_dlpack(m);
   make_sequences(m);
 }

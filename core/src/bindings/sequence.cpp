@@ -79,6 +79,11 @@ struct Writer {
       if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
       return dtype == DType::f32 ? put(float(value)) : put(value);
     }
+    if (dtype == DType::i64) {
+      int overflow = 0;
+      const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+      if (!overflow) return put(value);
+    }
     const Tensor t = scalar_from(o, dtype);
     std::memcpy(to, t.view.data, info(dtype).bytes);
     to += info(dtype).bytes;

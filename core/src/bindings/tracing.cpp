@@ -79,7 +79,15 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
 }  // namespace
 
 py::object lazy(const char* module, const char* name) {
-  return py::module_::import((std::string("dovetail.") + module).c_str()).attr(name);
+  const py::str full(std::string("dovetail.") + module);
+  py::object found = py::reinterpret_steal<py::object>(PyImport_GetModule(full.ptr()));  // an import costs 5 us each time
+  if (!found) {
+    if (PyErr_Occurred()) throw py::error_already_set();
+    found = py::reinterpret_steal<py::object>(PyImport_Import(full.ptr()));
+    if (!found) throw py::error_already_set();
+    found = py::reinterpret_steal<py::object>(PyImport_GetModule(full.ptr()));
+  }
+  return found.attr(name);
 }
 
 void make_tracing(py::module_& m) {
