@@ -41,6 +41,8 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_ops_live_in_their_spaces_and_private_ones_nowhere():
     for op in dt._core.ops():
         space = getattr(dt, op["space"]) if op["space"] else dt
+        if "." in op["name"]:
+            continue  # another test's
         if op["private"]:
             assert not hasattr(dt, op["name"])
         elif op["space"] != "random":
