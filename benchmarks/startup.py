@@ -1,0 +1,64 @@
+"""What starting costs: python benchmarks/startup.py
+
+Milliseconds, the median and the best of several fresh processes. Import: over an empty interpreter; aim 15. First use:
+finding the backends, opening the CPU device and adding two arrays, after the import; aim 100 where this machine has seen
+the library, 300 where it has not.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+FIRST_USE = """
+import time
+import dovetail as dt
+start = time.perf_counter()
+x = dt.ones((4, 4), device="cpu")
+(x + x)[0, 0].item()
+print((time.perf_counter() - start) * 1e3)
+"""
+
+
+def process_ms(code: str) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return (time.perf_counter() - start) * 1e3
+
+
+def first_use_ms(cache: str) -> float:
+    run = subprocess.run(
+        [sys.executable, "-c", FIRST_USE],
+        env=os.environ | {"XDG_CACHE_HOME": cache},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(run.stdout)
+
+
+def report(what: str, times: list[float], aim: float) -> None:
+    print(f"{what:28} median {statistics.median(times):6.1f}   best {min(times):6.1f}   aim {aim:g} ms")
+
+
+def main(runs: int = 15) -> None:
+    empty, imported = [], []
+    for _ in range(runs):
+        empty.append(process_ms("pass"))
+        imported.append(process_ms("import dovetail"))
+    bare = statistics.median(empty)
+    report("import dovetail", [t - bare for t in imported], 15)
+    with tempfile.TemporaryDirectory() as cache:
+        unseen = []
+        for i in range(runs):
+            unseen.append(first_use_ms(os.path.join(cache, str(i))))
+        report("first use, library unseen", unseen, 300)
+        report("first use, library seen", [first_use_ms(os.path.join(cache, "0")) for _ in range(runs)], 100)
+
+
+if __name__ == "__main__":
+    main()
