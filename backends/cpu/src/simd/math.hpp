@@ -14,18 +14,22 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
 namespace stdx = std::experimental;
 using V = stdx::native_simd<float>;
 using I = stdx::rebind_simd_t<int32_t, V>;
+using U = stdx::rebind_simd_t<uint32_t, V>;
 using Mask = V::mask_type;
-static_assert(V::size() == I::size());
+static_assert(V::size() == I::size() && V::size() == U::size());
 constexpr int64_t width = V::size();
 constexpr float infinity = __builtin_inff();
 
-DOVETAIL_CPU_INLINE I bits(V x) {
-  I i;
+template <class To = U>
+DOVETAIL_CPU_INLINE To bits(V x) {
+  To i;
   std::memcpy(static_cast<void*>(&i), &x, sizeof i);
   return i;
 }
-DOVETAIL_CPU_INLINE V from_bits(I i) {
+template <class From>
+DOVETAIL_CPU_INLINE V from_bits(From i) {
   V x;
+  static_assert(sizeof i == sizeof x);
   std::memcpy(static_cast<void*>(&x), &i, sizeof x);
   return x;
 }
@@ -33,9 +37,9 @@ DOVETAIL_CPU_INLINE V select(Mask m, V a, V b) {
   stdx::where(m, b) = a;
   return b;
 }
-DOVETAIL_CPU_INLINE V abs(V x) { return from_bits(bits(x) & 0x7fffffff); }
+DOVETAIL_CPU_INLINE V abs(V x) { return from_bits(bits(x) & 0x7fffffffu); }
 DOVETAIL_CPU_INLINE V copysign(V magnitude, V sign) {
-  return from_bits((bits(magnitude) & 0x7fffffff) | (bits(sign) & int32_t(0x80000000)));
+  return from_bits((bits(magnitude) & 0x7fffffffu) | (bits(sign) & 0x80000000u));
 }
 DOVETAIL_CPU_INLINE Mask is_nan(V x) { return x != x; }
 
@@ -63,7 +67,7 @@ DOVETAIL_CPU_INLINE ExpParts exp_parts(V x, V rest) {
   const V r = ((x - n * 0.693145752f) - n * 1.42860677e-6f) + rest;
   return {n, r + r * r * polynomial(r, c)};
 }
-DOVETAIL_CPU_INLINE V clamp(V x, float low, float high) { return stdx::min(stdx::max(x, V(low)), V(high)); }
+DOVETAIL_CPU_INLINE V clamp(V x, float low, float high) { return stdx::min(stdx::max(V(low), x), V(high)); }
 
 DOVETAIL_CPU_INLINE V exp(V x) {
   const ExpParts e = exp_parts(clamp(x, -104, 89), 0);
@@ -82,9 +86,10 @@ DOVETAIL_CPU_INLINE V log(V x) {
   const Mask small = x < 1.17549435e-38f;
   const V y = select(small, x * 8388608.f, x);
   // y = m * 2^e with m in [sqrt(1/2), sqrt(2))
-  const I e = (bits(y) - 0x3f3504f3) >> 23;
-  const V m = from_bits(bits(y) - (e << 23)) - 1;
-  const V n = stdx::static_simd_cast<V>(e) - select(small, 23, 0);
+  constexpr uint32_t root_half = 0x3f3504f3, bias = 128u << 23;
+  const U e = (bits(y) - root_half + bias) >> 23;  // exponent + 128
+  const V m = from_bits(bits(y) - (e << 23) + bias) - 1;
+  const V n = stdx::static_simd_cast<V>(stdx::static_simd_cast<I>(e)) - select(small, 23 + 128, 128);
   const V low = m * m * (m * polynomial(m, c) - 0.5f) + n * 1.42860677e-6f;
   V result = (m + low) + n * 0.693145752f;
   result = select(x == 0, -infinity, result);
@@ -133,7 +138,7 @@ DOVETAIL_CPU_INLINE V gelu(V x) {
                                 -0.0163860563f,   -0.00160093233f, 0.00252343365f, 0.000684357597f,
                                 -0.000311028532f, -0.000157360104f};
   const V q = stdx::min(abs(x), V(15.5f));
-  const V top = from_bits(bits(q) & int32_t(0xfffff000));  // its square is exact
+  const V top = from_bits(bits(q) & 0xfffff000u);  // its square is exact
   const V square = -0.5f * top * top, rest = -0.5f * (q - top) * (q + top);
   const ExpParts e = exp_parts(square, rest);
   const V inverse = 1 / (q + 2.5f);
