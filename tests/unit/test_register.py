@@ -10,6 +10,7 @@ from dispatch_kernel import float32_kernel
 
 import dovetail as dt
 from dovetail.schema import op as declare
+from dovetail.schema import registry
 from dovetail.schema.declare import Tensor
 from dovetail.schema.ops._float import magnitude as abs_
 
@@ -25,6 +26,14 @@ def softsign(name: str):
         return x * scale / (abs_(x) + 1.0)
 
     return body
+
+
+@pytest.fixture(autouse=True)
+def leave_the_schema_as_it_was():
+    before = dict(registry)
+    yield
+    for name in registry.keys() - before.keys():
+        del registry[name]
 
 
 @pytest.fixture
