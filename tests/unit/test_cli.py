@@ -52,7 +52,8 @@ def test_env_shows_variables(monkeypatch):
 
 
 def test_ops():
-    ops = {row["op"]: row for row in run_json("ops", "--device", "cpu")["ops"]}
+    rows = run_json("ops", "--device", "cpu")["ops"]
+    ops = {row["op"]: row for row in rows if "." not in row["op"]}  # without what other tests registered
     assert ops["add"]["dtypes"]["f32"] == "native"
     assert ops["reshape"]["dtypes"]["f32"] == "core"
     assert ops["sqrt"]["dtypes"]["i32"] == ""  # computes in floats only
