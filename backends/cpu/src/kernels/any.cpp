@@ -6,11 +6,15 @@ namespace {
 using namespace reduction;
 struct NotZero {
   template <class T>
-  DOVETAIL_CPU_INLINE static uint8_t one(T bits) { return bits != 0; }
+  DOVETAIL_CPU_INLINE static uint8_t one(T bits) {
+    return bits != 0;
+  }
 };
 struct NotZeroFloat {
   template <class T>
-  DOVETAIL_CPU_INLINE static uint8_t one(T bits) { return T(bits << 1) != 0; }
+  DOVETAIL_CPU_INLINE static uint8_t one(T bits) {
+    return T(bits << 1) != 0;
+  }
 };
 
 template <class T, template <class> class Op, class L>

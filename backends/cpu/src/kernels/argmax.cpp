@@ -88,22 +88,24 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   const Plan p = plan(x, 1u << axis);
   const T* const data = dvt::data<const T>(x);
   const int64_t count = units(p), per_unit = p.results * p.terms / (count ? count : 1) + 1;
-  dvt::parallel_for(uint64_t(count), uint64_t(worthwhile / per_unit + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-    const int64_t size = p.column < 0 ? 1 : p.kept[p.column].size, blocks = (size + column_block - 1) / column_block;
-    for (int64_t i = int64_t(begin); i < int64_t(end); ++i) {
-      int64_t at;
-      const T* from = data + p.kept_offset(i / blocks, at);
-      if (p.column < 0) {
-        Best<Op> best;
-        search_row<T, Op>(from, along.stride, along.size, 0, best);
-        out[at] = best.index;
-      } else {
-        const int64_t step = p.kept[p.column].out_stride, first = i % blocks * column_block;
-        const int64_t n = size - first < column_block ? size - first : column_block;
-        search_columns<T, Op>(from + first, along, n, out + at + first * step, step);
-      }
-    }
-  });
+  dvt::parallel_for(uint64_t(count), uint64_t(worthwhile / per_unit + 1),
+                    [&](uint64_t begin, uint64_t end, uint32_t) {
+                      const int64_t size = p.column < 0 ? 1 : p.kept[p.column].size,
+                                    blocks = (size + column_block - 1) / column_block;
+                      for (int64_t i = int64_t(begin); i < int64_t(end); ++i) {
+                        int64_t at;
+                        const T* from = data + p.kept_offset(i / blocks, at);
+                        if (p.column < 0) {
+                          Best<Op> best;
+                          search_row<T, Op>(from, along.stride, along.size, 0, best);
+                          out[at] = best.index;
+                        } else {
+                          const int64_t step = p.kept[p.column].out_stride, first = i % blocks * column_block;
+                          const int64_t n = size - first < column_block ? size - first : column_block;
+                          search_columns<T, Op>(from + first, along, n, out + at + first * step, step);
+                        }
+                      }
+                    });
   return DVT_OK;
 }
 

@@ -22,7 +22,8 @@ template <class T, bool centred>
   T mean = 0;
   if constexpr (centred) mean = sum_of(x, r.n, T(0), [](V<T> v, int64_t, int64_t) { return v; }) / T(r.n);
   const V<T> middle = mean;
-  const T square = sum_of(x, r.n, mean, [=](V<T> v, int64_t, int64_t) { return (v - middle) * (v - middle); }) / T(r.n);
+  const T square =
+      sum_of(x, r.n, mean, [=](V<T> v, int64_t, int64_t) { return (v - middle) * (v - middle); }) / T(r.n);
   const V<T> scale = 1 / std::sqrt(square + r.eps);
   int64_t i = 0;
   const auto result = [&](auto at) {

@@ -1,6 +1,6 @@
-// matmul and linear: the product is cut into tiles, the tiles go to the host's pool, and each is done on one thread by
-// what is fastest for it: our own loops, oneDNN for bfloat16 where the processor multiplies it, OpenBLAS for complex
-// numbers. For float32 our loops are as fast as both, need no code generated per shape, and round less.
+// matmul and linear: the product is cut into tiles, the tiles go to the host's pool, and each is done on one thread
+// by what is fastest for it: our own loops, oneDNN for bfloat16 where the processor multiplies it, OpenBLAS for
+// complex numbers. For float32 our loops are as fast as both, need no code generated per shape, and round less.
 #include <atomic>
 
 #include "blas.hpp"
@@ -10,8 +10,12 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-struct c64 { float re, im; };
-struct c128 { double re, im; };
+struct c64 {
+  float re, im;
+};
+struct c128 {
+  double re, im;
+};
 template <class T>
 inline constexpr bool is_complex = std::is_same_v<T, c64> || std::is_same_v<T, c128>;
 
@@ -91,9 +95,9 @@ bool foreign(const gemm::Product<bf16>& p) {
     if (!bias) return false;
     widen(p.bias, bias, p.n);
   }
-  return onednn::multiply({p.m, p.n, p.k, p.a_row, p.a_column, p.b_row, p.b_column, p.c_row, dvt::bf16, dvt::bf16,
-                           p.bias != nullptr},
-                          p.a, p.b, bias, p.c);
+  return onednn::multiply(
+      {p.m, p.n, p.k, p.a_row, p.a_column, p.b_row, p.b_column, p.c_row, dvt::bf16, dvt::bf16, p.bias != nullptr},
+      p.a, p.b, bias, p.c);
 }
 
 // Complex: OpenBLAS where the strides allow it, else the plain loop.
@@ -118,7 +122,8 @@ bool complex_product(const gemm::Product<T>& p) {
     }
   if (p.bias)
     for (int64_t i = 0; i < p.m; ++i)
-      for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_row + j].re += p.bias[j].re, p.c[i * p.c_row + j].im += p.bias[j].im;
+      for (int64_t j = 0; j < p.n; ++j)
+        p.c[i * p.c_row + j].re += p.bias[j].re, p.c[i * p.c_row + j].im += p.bias[j].im;
   return true;
 }
 
@@ -132,34 +137,36 @@ bool one_product(const gemm::Product<T>& p) {
 template <class T>
 dvt_status run(const Batched& p, const T* a, const T* b, const T* bias, T* c) {
   if (p.matrices == 1 && p.m * p.n <= 4096 && p.m * p.n * p.k <= 100'000)  // nothing to cut
-    return one_product<T>({p.m, p.n, p.k, a, p.a_row, p.a_column, b, p.b_row, p.b_column, c, p.n, 1, bias}) ? DVT_OK
-                                                                                                           : DVT_OOM;
+    return one_product<T>({p.m, p.n, p.k, a, p.a_row, p.a_column, b, p.b_row, p.b_column, c, p.n, 1, bias})
+               ? DVT_OK
+               : DVT_OOM;
   const Cut tile = cut(p, 16, 64);
   std::atomic<bool> complete{true};
   const uint64_t tiles = uint64_t(p.matrices * tile.tiles);
   const int64_t work = tile.rows * tile.columns * (p.k + 1);
-  dvt::parallel_for(tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-      const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
-                    j = at % tile.tiles % tile.across * tile.columns;
-      int64_t a_offset, b_offset;
-      p.offsets(matrix, a_offset, b_offset);
-      const gemm::Product<T> one{least(tile.rows, p.m - i),
-                                 least(tile.columns, p.n - j),
-                                 p.k,
-                                 a + a_offset + i * p.a_row,
-                                 p.a_row,
-                                 p.a_column,
-                                 b + b_offset + j * p.b_column,
-                                 p.b_row,
-                                 p.b_column,
-                                 c + matrix * p.m * p.n + i * p.n + j,
-                                 p.n,
-                                 1,
-                                 bias ? bias + j : nullptr};
-      if (!one_product(one)) complete.store(false, std::memory_order_relaxed);
-    }
-  });
+  dvt::parallel_for(tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1),
+                    [&](uint64_t begin, uint64_t end, uint32_t) {
+                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+                        const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
+                                      j = at % tile.tiles % tile.across * tile.columns;
+                        int64_t a_offset, b_offset;
+                        p.offsets(matrix, a_offset, b_offset);
+                        const gemm::Product<T> one{least(tile.rows, p.m - i),
+                                                   least(tile.columns, p.n - j),
+                                                   p.k,
+                                                   a + a_offset + i * p.a_row,
+                                                   p.a_row,
+                                                   p.a_column,
+                                                   b + b_offset + j * p.b_column,
+                                                   p.b_row,
+                                                   p.b_column,
+                                                   c + matrix * p.m * p.n + i * p.n + j,
+                                                   p.n,
+                                                   1,
+                                                   bias ? bias + j : nullptr};
+                        if (!one_product(one)) complete.store(false, std::memory_order_relaxed);
+                      }
+                    });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
@@ -172,7 +179,8 @@ dvt_status matmul(dvt_device*, const dvt_call* call) {
   p.m = row ? 1 : x.shape[xa - 2], p.k = x.shape[xa - 1], p.n = column ? 1 : y.shape[ya - 1];
   p.a_row = row ? p.k : x.strides[xa - 2], p.a_column = x.strides[xa - 1];
   p.b_row = column ? y.strides[0] : y.strides[ya - 2], p.b_column = column ? 1 : y.strides[ya - 1];
-  const int x_batch = row ? 0 : xa - 2, y_batch = column ? 0 : ya - 2, batch = x_batch > y_batch ? x_batch : y_batch;
+  const int x_batch = row ? 0 : xa - 2, y_batch = column ? 0 : ya - 2,
+            batch = x_batch > y_batch ? x_batch : y_batch;
   for (int i = 0; i < batch; ++i) {
     const int xi = i - (batch - x_batch), yi = i - (batch - y_batch);
     const int64_t xs = xi < 0 ? 1 : x.shape[xi], ys = yi < 0 ? 1 : y.shape[yi];

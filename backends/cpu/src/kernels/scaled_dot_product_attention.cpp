@@ -1,5 +1,5 @@
-// scaled_dot_product_attention: blocks of queries go to the pool; each walks over blocks of keys with a running maximum
-// and sum, so that no more than a block of scores exists at a time.
+// scaled_dot_product_attention: blocks of queries go to the pool; each walks over blocks of keys with a running
+// maximum and sum, so that no more than a block of scores exists at a time.
 #include <atomic>
 
 #include "simd/gemm.hpp"
@@ -12,8 +12,8 @@ constexpr int64_t query_block = 112, key_block = 512;  // queries: whole registe
 constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
-// An operand (..., rows, columns): the strides of its last two axes, and of its batch axes for the output's, 0 where
-// it is broadcast.
+// An operand (..., rows, columns): the strides of its last two axes, and of its batch axes for the output's, 0
+// where it is broadcast.
 struct Operand {
   const char* data = nullptr;
   int64_t row = 0, column = 0, batch[DVT_MAX_NDIM] = {};
@@ -62,12 +62,9 @@ void read_mask(const Problem& p, int64_t offset, int64_t n, T* out) {
     each(reinterpret_cast<const uint8_t*>(data), [](uint8_t x) { return x ? T(0) : -T(__builtin_inf()); });
   else if (p.mask_type.code == DVT_BFLOAT)
     each(reinterpret_cast<const bf16*>(data), [](bf16 x) { return widen(x); });
-  else if (p.mask_type.bits == 16)
-    each(reinterpret_cast<const f16*>(data), [](f16 x) { return widen(x); });
-  else if (p.mask_type.bits == 32)
-    each(reinterpret_cast<const float*>(data), [](float x) { return x; });
-  else
-    each(reinterpret_cast<const double*>(data), [](double x) { return x; });
+  else if (p.mask_type.bits == 16) each(reinterpret_cast<const f16*>(data), [](f16 x) { return widen(x); });
+  else if (p.mask_type.bits == 32) each(reinterpret_cast<const float*>(data), [](float x) { return x; });
+  else each(reinterpret_cast<const double*>(data), [](double x) { return x; });
 }
 
 // The scores of one row become weights: s = exp(s * scale + mask - top), with the row's running top and sum.
@@ -169,7 +166,8 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
       }
       if (p.mask.data && !one_mask)
         read_mask(p, at.mask + (first + i) * p.mask.row + j * p.mask.column, m, room.mask);
-      const T factor = weigh(s, seen, padded, T(p.scale), p.mask.data ? room.mask : nullptr, room.top[i], room.sum[i]);
+      const T factor =
+          weigh(s, seen, padded, T(p.scale), p.mask.data ? room.mask : nullptr, room.top[i], room.sum[i]);
       if (factor != 1 && j)
         for (int64_t x = 0; x < p.value_size; ++x) room.results[i * p.value_size + x] *= factor;
     }
@@ -208,20 +206,21 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   if (p.heads_per_key < 1) p.heads_per_key = 1;
   p.blocks = (p.queries + query_block - 1) / query_block;
   const bool pack_values = is_half<In> || p.v.column != 1 || p.value_size % P;
-  const int64_t step = (p.queries + p.blocks - 1) / p.blocks, matrices = dvt::size(&out) / (p.queries * p.value_size);
+  const int64_t step = (p.queries + p.blocks - 1) / p.blocks,
+                matrices = dvt::size(&out) / (p.queries * p.value_size);
   const int64_t work = step * p.keys * (p.size + p.value_size) + 1;
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(matrices * p.blocks), uint64_t(200'000 / work + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
-    const Room<T> room(p, is_half<In>, pack_values);
-    if (!room.complete) return complete.store(false, std::memory_order_relaxed);
-    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-      const int64_t matrix = at / p.blocks, first = at % p.blocks * step;
-      if (first >= p.queries) continue;
-      attend<In>(p, p.place(matrix), first, least(step, p.queries - first), room, pack_values,
-                 dvt::data<In>(&out) + matrix * p.queries * p.value_size);
-    }
-  });
+                      const Room<T> room(p, is_half<In>, pack_values);
+                      if (!room.complete) return complete.store(false, std::memory_order_relaxed);
+                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+                        const int64_t matrix = at / p.blocks, first = at % p.blocks * step;
+                        if (first >= p.queries) continue;
+                        attend<In>(p, p.place(matrix), first, least(step, p.queries - first), room, pack_values,
+                                   dvt::data<In>(&out) + matrix * p.queries * p.value_size);
+                      }
+                    });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 

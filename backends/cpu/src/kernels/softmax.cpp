@@ -8,26 +8,31 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 using namespace rows;
 
+// The greatest terms are exactly 1. They are counted and the rest is added up by itself: that keeps its digits.
+
 // Of one row; y may be x.
 template <class T, bool logarithm>
 [[gnu::noinline]] void softmax_row(const T* x, T* y, int64_t n) {
   constexpr int64_t W = width<T>;
   T top = greatest(x, n);
   if (top - top != 0) top = 0;  // infinite: nothing is subtracted
-  const T sum = sum_of(x, n, -T(__builtin_inf()), [=](V<T> v, int64_t i, int64_t count) {
-    const V<T> e = rows::exp(v - top);
+  V<T> ones = 0;
+  const T rest = sum_of(x, n, -T(__builtin_inf()), [&, top](V<T> v, int64_t i, int64_t count) {
+    V<T> e = rows::exp(v - top);
     if constexpr (!logarithm) {
       if (count == W) e.copy_to(y + i, stdx::element_aligned);
       else store_part(e, y + i, count);
     }
+    stdx::where(v == top, ones) += 1;
+    stdx::where(v == top, e) = 0;
     return e;
   });
+  const T sum = stdx::reduce(ones) + rest;
   if constexpr (logarithm) {
     const T log_sum = std::log(sum);
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - log_sum;
   } else {
-    const T inverse = 1 / sum;
-    for (int64_t i = 0; i < n; ++i) y[i] *= inverse;
+    for (int64_t i = 0; i < n; ++i) y[i] /= sum;
   }
 }
 
@@ -43,14 +48,17 @@ template <class T, bool logarithm>
   V<T> top = at(x, 0);
   for (int64_t i = 1; i < size; ++i) top = stdx::max(at(x, i * stride), top);
   stdx::where(top - top != 0, top) = 0;
-  V<T> sum = 0, run = 0;
+  V<T> sum = 0, ones = 0, run = 0;
   for (int64_t i = 0; i < size; ++i) {
-    const V<T> e = rows::exp(at(x, i * stride) - top);
+    const V<T> v = at(x, i * stride);
+    V<T> e = rows::exp(v - top);
     if constexpr (!logarithm) put(e, i * out_stride);
+    stdx::where(v == top, ones) += 1;
+    stdx::where(v == top, e) = 0;
     run += e;
-    if (i % 32 == 31) sum += run, run = 0;
+    if (i % 16 == 15) sum += run, run = 0;
   }
-  sum += run;
+  sum = ones + (sum + run);
   if constexpr (logarithm) {
     T lane[W];
     sum.copy_to(lane, stdx::element_aligned);
@@ -58,8 +66,7 @@ template <class T, bool logarithm>
     const V<T> log_sum = load(lane);
     for (int64_t i = 0; i < size; ++i) put((at(x, i * stride) - top) - log_sum, i * out_stride);
   } else {
-    const V<T> inverse = 1 / sum;
-    for (int64_t i = 0; i < size; ++i) put(at(y, i * out_stride) * inverse, i * out_stride);
+    for (int64_t i = 0; i < size; ++i) put(at(y, i * out_stride) / sum, i * out_stride);
   }
 }
 
@@ -76,39 +83,38 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(lines.outer * blocks), uint64_t(8192 / (size * block) + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
-    T* room = nullptr;
-    if (is_half<In> || inner > 1) {
-      room = static_cast<T*>(scratch(Scratch::kernel, size_t(size) * sizeof(T)));
-      if (!room) return complete.store(false, std::memory_order_relaxed);
-    }
-    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-      const int64_t o = at / blocks, i = at % blocks * block;
-      const In* const from = x + lines.offset(o, i);
-      In* const to = out + o * size * inner + i;
-      if constexpr (!is_half<In>) {
-        if (columns) {
-          const int64_t n = inner - i < block ? inner - i : block;
-          softmax_columns<T, logarithm>(from, lines.stride, to, inner, size, n);
-          continue;
-        }
-        if (inner == 1) {
-          if (lines.stride == 1 || size == 1) {
-            softmax_row<T, logarithm>(from, to, size);
-          } else {
-            for (int64_t k = 0; k < size; ++k) to[k] = from[k * lines.stride];
-            softmax_row<T, logarithm>(to, to, size);
-          }
-          continue;
-        }
-      }
-      if constexpr (!is_half<In>)
-        for (int64_t k = 0; k < size; ++k) room[k] = from[k * lines.stride];
-      else
-        widened(from, lines.stride, size, room);
-      softmax_row<T, logarithm>(room, room, size);
-      put_row(room, to, inner, size);
-    }
-  });
+                      T* room = nullptr;
+                      if (is_half<In> || inner > 1) {
+                        room = static_cast<T*>(scratch(Scratch::kernel, size_t(size) * sizeof(T)));
+                        if (!room) return complete.store(false, std::memory_order_relaxed);
+                      }
+                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+                        const int64_t o = at / blocks, i = at % blocks * block;
+                        const In* const from = x + lines.offset(o, i);
+                        In* const to = out + o * size * inner + i;
+                        if constexpr (!is_half<In>) {
+                          if (columns) {
+                            const int64_t n = inner - i < block ? inner - i : block;
+                            softmax_columns<T, logarithm>(from, lines.stride, to, inner, size, n);
+                            continue;
+                          }
+                          if (inner == 1) {
+                            if (lines.stride == 1 || size == 1) {
+                              softmax_row<T, logarithm>(from, to, size);
+                            } else {
+                              for (int64_t k = 0; k < size; ++k) to[k] = from[k * lines.stride];
+                              softmax_row<T, logarithm>(to, to, size);
+                            }
+                            continue;
+                          }
+                        }
+                        if constexpr (!is_half<In>)
+                          for (int64_t k = 0; k < size; ++k) room[k] = from[k * lines.stride];
+                        else widened(from, lines.stride, size, room);
+                        softmax_row<T, logarithm>(room, room, size);
+                        put_row(room, to, inner, size);
+                      }
+                    });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 

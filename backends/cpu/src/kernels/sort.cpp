@@ -1,5 +1,5 @@
-// sort, argsort along one axis: stable, NaN last, zeros of both signs equal. Elements become unsigned keys in the wanted
-// order; short lines are sorted by insertion, long ones by their bytes, lowest first.
+// sort, argsort along one axis: stable, NaN last, zeros of both signs equal. Elements become unsigned keys in the
+// wanted order; short lines are sorted by insertion, long ones by their bytes, lowest first.
 #include <atomic>
 
 #include "scratch.hpp"
@@ -9,8 +9,9 @@
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 template <size_t bytes>
-using Unsigned = std::conditional_t<bytes == 1, uint8_t,
-                                    std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
+using Unsigned = std::conditional_t<
+    bytes == 1, uint8_t,
+    std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
 
 enum class Kind { unsigned_int, signed_int, floating };
 
@@ -77,33 +78,40 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   const U* const x = dvt::data<const U>(c->in[0]);
   void* const out = c->out[0]->data;
   std::atomic<bool> complete{true};
-  dvt::parallel_for(uint64_t(lines.count()), uint64_t(2048 / lines.size + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-    const int64_t n = lines.size;
-    Item<U>* const items = static_cast<Item<U>*>(scratch(Scratch::kernel, size_t(2 * n) * sizeof(Item<U>)));
-    if (!items) {
-      complete.store(false, std::memory_order_relaxed);
-      return;
-    }
-    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-      const int64_t o = at / lines.inner, i = at % lines.inner, out_at = o * n * lines.inner + i;
-      const U* const line = x + lines.offset(o, i);
-      for (int64_t k = 0; k < n; ++k) items[k] = {key<kind>(line[k * lines.stride], infinity, descending), uint32_t(k)};
-      Item<U>* sorted = items;
-      if (n <= 48) insertion_sort(items, n);
-      else sorted = radix_sort(items, items + n, n);
-      for (int64_t k = 0; k < n; ++k) {
-        if constexpr (indices) static_cast<int64_t*>(out)[out_at + k * lines.inner] = sorted[k].index;
-        else static_cast<U*>(out)[out_at + k * lines.inner] = line[int64_t(sorted[k].index) * lines.stride];
-      }
-    }
-  });
+  dvt::parallel_for(
+      uint64_t(lines.count()), uint64_t(2048 / lines.size + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+        const int64_t n = lines.size;
+        Item<U>* const items = static_cast<Item<U>*>(scratch(Scratch::kernel, size_t(2 * n) * sizeof(Item<U>)));
+        if (!items) {
+          complete.store(false, std::memory_order_relaxed);
+          return;
+        }
+        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+          const int64_t o = at / lines.inner, i = at % lines.inner, out_at = o * n * lines.inner + i;
+          const U* const line = x + lines.offset(o, i);
+          for (int64_t k = 0; k < n; ++k)
+            items[k] = {key<kind>(line[k * lines.stride], infinity, descending), uint32_t(k)};
+          Item<U>* sorted = items;
+          if (n <= 48) insertion_sort(items, n);
+          else sorted = radix_sort(items, items + n, n);
+          for (int64_t k = 0; k < n; ++k) {
+            if constexpr (indices) static_cast<int64_t*>(out)[out_at + k * lines.inner] = sorted[k].index;
+            else static_cast<U*>(out)[out_at + k * lines.inner] = line[int64_t(sorted[k].index) * lines.stride];
+          }
+        }
+      });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
 template <size_t bytes, Kind kind>
 void add(Table& table, DLDataType type) {
-  table.add(dvt::Row("dvt.sort", run<bytes, kind, false>).in(type, DVT_O_STRIDED).out(type).deterministic().kernel());
-  table.add(dvt::Row("dvt.argsort", run<bytes, kind, true>).in(type, DVT_O_STRIDED).out(dvt::i64).deterministic().kernel());
+  table.add(
+      dvt::Row("dvt.sort", run<bytes, kind, false>).in(type, DVT_O_STRIDED).out(type).deterministic().kernel());
+  table.add(dvt::Row("dvt.argsort", run<bytes, kind, true>)
+                .in(type, DVT_O_STRIDED)
+                .out(dvt::i64)
+                .deterministic()
+                .kernel());
 }
 }  // namespace
 

@@ -5,17 +5,19 @@
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {
 namespace {
 template <class T>
-DOVETAIL_CPU_INLINE constexpr T least(T a, T b) { return a < b ? a : b; }
+DOVETAIL_CPU_INLINE constexpr T least(T a, T b) {
+  return a < b ? a : b;
+}
 
-// Sums of so many products are added up by themselves first: rounding errors then grow with the number of such sums,
-// not of products, for about a fiftieth of the time. Integers are exact.
+// Sums of so many products are added up by themselves first: rounding errors then grow with the number of such
+// sums, not of products, for about a fiftieth of the time. Integers are exact.
 template <class T>
 DOVETAIL_CPU_INLINE int64_t run_length(int64_t k) {
   return std::is_floating_point_v<T> ? (k <= 64 ? 16 : k <= 256 ? 32 : 64) : k;
 }
 
-// Rows x Columns vectors of c in registers. They go through a buffer where fewer than all columns are wanted, or where
-// the rows of c would fight for cache lines.
+// Rows x Columns vectors of c in registers. They go through a buffer where fewer than all columns are wanted, or
+// where the rows of c would fight for cache lines.
 template <class T, int Rows, int Columns>
 [[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c,
                             int64_t c_row, int64_t columns, bool add) {
@@ -115,7 +117,9 @@ void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const 
 
 // Rows that lie a multiple of this apart fall on the same few lines of the cache.
 template <class T>
-DOVETAIL_CPU_INLINE bool aliases(int64_t stride) { return stride * int64_t(sizeof(T)) % 4096 == 0; }
+DOVETAIL_CPU_INLINE bool aliases(int64_t stride) {
+  return stride * int64_t(sizeof(T)) % 4096 == 0;
+}
 
 // The k-contiguous product of few rows: dot products, four columns of b at a time.
 template <class T, int Rows>
@@ -186,8 +190,8 @@ void dots(const Product<T>& p) {
 }  // namespace
 
 template <class T>
-void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b, T* c,
-              int64_t c_row, bool add) {
+void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b,
+              T* c, int64_t c_row, bool add) {
   const int64_t rows = block_rows<T>(m);
   multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, add);
 }
@@ -247,7 +251,9 @@ class Job {
   }
 
  private:
-  static size_t size_packed(int64_t k, int64_t n, int width) { return size_t(packed_size(k, n, width)) * sizeof(T); }
+  static size_t size_packed(int64_t k, int64_t n, int width) {
+    return size_t(packed_size(k, n, width)) * sizeof(T);
+  }
 
   void begin_with_bias() {
     for (int64_t i = 0; i < p_.m; ++i)
@@ -319,18 +325,20 @@ bool product(const Product<In, Out>& p) {
     if (p.a_column == 1 && p.b_row == 1 && (p.m <= 4 || p.n <= 2)) return dots(p), true;
   }
   if (!better_transposed(p)) return Job<In, Out>(p, false).run();
-  const Product<In, Out> t{p.n, p.m, p.k, p.b, p.b_column, p.b_row, p.a, p.a_column, p.a_row, p.c, p.c_column, p.c_row, p.bias};
+  const Product<In, Out> t{p.n,        p.m,     p.k, p.b,        p.b_column, p.b_row, p.a,
+                           p.a_column, p.a_row, p.c, p.c_column, p.c_row,    p.bias};
   return Job<In, Out>(t, true).run();
 }
 
-#define DOVETAIL_MULTIPLY(T) \
-  template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Panels<T>&, T*, int64_t, bool);
+#define DOVETAIL_MULTIPLY(T)                                                                                      \
+  template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Panels<T>&, T*, int64_t, \
+                            bool);
 DOVETAIL_MULTIPLY(float)
 DOVETAIL_MULTIPLY(double)
 DOVETAIL_MULTIPLY(uint32_t)
 DOVETAIL_MULTIPLY(uint64_t)
-#define DOVETAIL_PRODUCT(In, Out)                                                                       \
-  template void pack<In>(int64_t, int64_t, const In*, int64_t, int64_t, int, Accumulator<In>*);         \
+#define DOVETAIL_PRODUCT(In, Out)                                                               \
+  template void pack<In>(int64_t, int64_t, const In*, int64_t, int64_t, int, Accumulator<In>*); \
   template bool product<In, Out>(const Product<In, Out>&);
 DOVETAIL_PRODUCT(float, float)
 DOVETAIL_PRODUCT(double, double)

@@ -30,10 +30,22 @@ template <class T>
 struct AccumulatorOf {
   using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 };
-template <> struct AccumulatorOf<f16> { using type = float; };
-template <> struct AccumulatorOf<bf16> { using type = float; };
-template <> struct AccumulatorOf<float> { using type = float; };
-template <> struct AccumulatorOf<double> { using type = double; };
+template <>
+struct AccumulatorOf<f16> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<bf16> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<float> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<double> {
+  using type = double;
+};
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::type;
 
@@ -50,8 +62,8 @@ DOVETAIL_CPU_INLINE Out store(T x) {
   else return Out(x);
 }
 
-// B in panels of panel<T> columns: element (p, j) is at data[j / panel * stride + p * row + j % panel]. An incomplete
-// last panel is padded: a whole vector is read.
+// B in panels of panel<T> columns: element (p, j) is at data[j / panel * stride + p * row + j % panel]. An
+// incomplete last panel is padded: a whole vector is read.
 template <class T>
 struct Panels {
   const T* data;
@@ -60,11 +72,11 @@ struct Panels {
 
 // c[m, n] = a[m, k] b[k, n], or += where `add`.
 template <class T>
-void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b, T* c,
-              int64_t c_row, bool add);
+void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b,
+              T* c, int64_t c_row, bool add);
 
-// out[j / width][p][j % width] = in[p * row + j * column], missing columns zero. The panels of B are made so, and with
-// `width` rows the blocks of A.
+// out[j / width][p][j % width] = in[p * row + j * column], missing columns zero. The panels of B are made so, and
+// with `width` rows the blocks of A.
 template <class In>
 void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, Accumulator<In>* out);
 inline int64_t packed_size(int64_t k, int64_t n, int width) { return (n + width - 1) / width * width * k; }

@@ -1,8 +1,8 @@
-// Reductions over any axes of any strided tensor. The driver (reduce.cpp) orders the axes; the loops here see either
-// rows of elements that belong to one result, or columns of neighbouring results.
+// Reductions over any axes of any strided tensor. The driver (reduce.cpp) orders the axes; the loops here see
+// either rows of elements that belong to one result, or columns of neighbouring results.
 //
-// Sums are made of short runs that are added up in pairs, so their error does not grow with the number of terms. How
-// the terms are grouped depends on the shape only, not on the number of threads.
+// Sums are made of short runs that are added up in pairs, so their error does not grow with the number of terms.
+// How the terms are grouped depends on the shape only, not on the number of threads.
 #pragma once
 #include <experimental/simd>
 
@@ -34,7 +34,8 @@ struct Plan {
 Plan plan(const DLTensor* x, uint32_t axes, int parts = 1);
 uint32_t axis_mask(const dvt_call* c, uint32_t attribute);
 
-// ---- loops -----------------------------------------------------------------------------------------------------------
+// ---- loops
+// -----------------------------------------------------------------------------------------------------------
 
 template <class T>
 struct Sum {
@@ -98,53 +99,62 @@ struct Load {
     else return T(x);
   }
 };
-constexpr int64_t run_length = 1024, column_block = 256, row_group = 32;
+constexpr int64_t run_length = 1024, column_block = 256, row_group = 16;
 
-// Contiguous terms. Four vectors at a time, so that a run's chains are short.
-template <class Op, class T = typename Op::Type>
-[[gnu::noinline]] T combine_run(const T* x, int64_t n) {
-  constexpr int64_t W = V<T>::size();
-  int64_t i = 0;
-  T result = Op::identity;
-  if (n >= W) {
-    V<T> acc[4];
-    for (V<T>& a : acc) a = Op::identity;
-    for (; i + 4 * W <= n; i += 4 * W)
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) acc[k] = Op::combine(acc[k], V<T>(x + i + k * W, stdx::element_aligned));
-    for (; i + W <= n; i += W) acc[0] = Op::combine(acc[0], V<T>(x + i, stdx::element_aligned));
-    acc[0] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
-    T lane[W];
-    acc[0].copy_to(lane, stdx::element_aligned);
-    for (int64_t w = W / 2; w; w /= 2)
-      for (int64_t k = 0; k < w; ++k) lane[k] = Op::combine(lane[k], lane[k + w]);
-    result = lane[0];
-  }
-  for (; i < n; ++i) result = Op::combine(result, x[i]);
-  return result;
-}
-
-// Combines what it is given in pairs of equal weight: a binary counter.
-template <class Op>
+// Combines what it is given (numbers or vectors) in pairs of equal weight: a binary counter.
+template <class Op, class X>
 class Pairs {
-  using T = typename Op::Type;
-
  public:
-  DOVETAIL_CPU_INLINE void add(T x) {
+  DOVETAIL_CPU_INLINE void add(X x) {
     for (uint64_t i = count_++; i & 1; i >>= 1) x = Op::combine(stack_[--top_], x);
     stack_[top_++] = x;
   }
-  DOVETAIL_CPU_INLINE T total() {
-    T x = top_ ? stack_[--top_] : Op::identity;
+  DOVETAIL_CPU_INLINE X total() {
+    X x = top_ ? stack_[--top_] : X(Op::identity);
     while (top_) x = Op::combine(stack_[--top_], x);
     return x;
   }
 
  private:
-  T stack_[64];
+  X stack_[40];
   int top_ = 0;
   uint64_t count_ = 0;
 };
+
+// Contiguous terms, sixteen vectors at a time in four chains; what is left goes into a last vector.
+template <class Op, class T = typename Op::Type>
+[[gnu::noinline]] T combine_run(const T* x, int64_t n) {
+  constexpr int64_t W = V<T>::size();
+  if (n <= 4) {
+    if (n == 4) return Op::combine(Op::combine(x[0], x[1]), Op::combine(x[2], x[3]));
+    T result = Op::identity;
+    for (int64_t i = 0; i < n; ++i) result = Op::combine(result, x[i]);
+    return result;
+  }
+  Pairs<Op, V<T>> pairs;
+  T lane[W];
+  for (int64_t i = 0; i < n; i += 16 * W) {
+    const int64_t m = n - i < 16 * W ? n - i : 16 * W;
+    V<T> acc[4];
+    for (V<T>& a : acc) a = Op::identity;
+    int64_t k = 0;
+    for (; k + 4 * W <= m; k += 4 * W)
+#pragma GCC unroll 4
+      for (int c = 0; c < 4; ++c) acc[c] = Op::combine(acc[c], V<T>(x + i + k + c * W, stdx::element_aligned));
+    for (int c = 0; k + W <= m; k += W, ++c) acc[c] = Op::combine(acc[c], V<T>(x + i + k, stdx::element_aligned));
+    if (k < m) {
+      for (T& l : lane) l = Op::identity;
+      for (int64_t q = k; q < m; ++q) lane[q - k] = x[i + q];
+      acc[3] = Op::combine(acc[3], V<T>(lane, stdx::element_aligned));
+    }
+    acc[0] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
+    pairs.add(acc[0]);
+  }
+  pairs.total().copy_to(lane, stdx::element_aligned);
+  for (int64_t w = W / 2; w; w /= 2)
+    for (int64_t k = 0; k < w; ++k) lane[k] = Op::combine(lane[k], lane[k + w]);
+  return lane[0];
+}
 
 template <class In, class Op, class L = Load<In, typename Op::Type>>
 struct Loops {
@@ -171,7 +181,7 @@ struct Loops {
     const Axis inner = p.reduced[p.n_reduced - 1];
     if (p.n_reduced == 1 && inner.size <= run_length)
       return combine_run<Op>(fetch(x, inner.stride, inner.size, buffer), inner.size);
-    Pairs<Op> pairs;
+    Pairs<Op, T> pairs;
     for (int64_t r = 0, n = p.terms / inner.size; r < n; ++r) {
       const In* row = x + p.run_offset(r, 1);
       for (int64_t i = 0; i < inner.size; i += run_length) {
@@ -194,18 +204,30 @@ struct Loops {
     }
     const In* row[row_group];
     for (int64_t i = 0; i < n; ++i) row[i] = x + p.run_offset(r + i, 0);
-    constexpr int64_t W = V<T>::size();
-    int64_t j = 0;
-    if constexpr (std::is_same_v<In, T>)
-      for (; j + W <= columns; j += W) {
-        V<T> acc = Op::identity;
-        for (int64_t i = 0; i < n; ++i) acc = Op::combine(acc, V<T>(row[i] + j, stdx::element_aligned));
-        acc.copy_to(out + j, stdx::element_aligned);
+    if constexpr (std::is_same_v<In, T>) {
+      constexpr int64_t W = V<T>::size();
+      int64_t j = 0;
+      for (; j + W <= columns; j += W) {  // four chains
+        V<T> acc[4];
+        for (V<T>& a : acc) a = Op::identity;
+        int64_t i = 0;
+        for (; i + 4 <= n; i += 4)
+#pragma GCC unroll 4
+          for (int c = 0; c < 4; ++c) acc[c] = Op::combine(acc[c], V<T>(row[i + c] + j, stdx::element_aligned));
+        for (int c = 0; i < n; ++i, ++c) acc[c] = Op::combine(acc[c], V<T>(row[i] + j, stdx::element_aligned));
+        acc[0] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
+        acc[0].copy_to(out + j, stdx::element_aligned);
       }
-    if (j == columns) return;
-    for (int64_t k = j; k < columns; ++k) out[k] = Op::identity;
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t k = j; k < columns; ++k) out[k] = Op::combine(out[k], L::one(row[i][k]));
+      for (; j < columns; ++j) {
+        T acc[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
+        for (int64_t i = 0; i < n; ++i) acc[i & 3] = Op::combine(acc[i & 3], L::one(row[i][j]));
+        out[j] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
+      }
+    } else {
+      for (int64_t k = 0; k < columns; ++k) out[k] = Op::identity;
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t k = 0; k < columns; ++k) out[k] = Op::combine(out[k], L::one(row[i][k]));
+    }
   }
 };
 
@@ -225,7 +247,8 @@ DOVETAIL_CPU_INLINE void put(Out* out, T x, T divisor) {
 
 // Results [begin, end) of a plan, in units of one result or of one block of columns.
 template <class In, class Op, class Out, class L>
-[[gnu::noinline]] void reduce_range(const Plan& p, const In* x, Out* out, typename Op::Type divisor, int64_t begin, int64_t end) {
+[[gnu::noinline]] void reduce_range(const Plan& p, const In* x, Out* out, typename Op::Type divisor, int64_t begin,
+                                    int64_t end) {
   using T = typename Op::Type;
   using Loop = Loops<In, Op, L>;
   if (p.column < 0) {
@@ -288,7 +311,7 @@ dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type diviso
     }
   });
   for (int64_t i = 0; i < p.results; ++i) {
-    Pairs<Op> pairs;
+    Pairs<Op, T> pairs;
     for (int64_t piece = 0; piece < n; ++piece) pairs.add(partial[i][piece]);
     put(out + i, pairs.total(), divisor);
   }

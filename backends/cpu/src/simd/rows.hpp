@@ -5,6 +5,7 @@
 #include "scratch.hpp"
 #include "simd/half.hpp"
 #include "simd/math.hpp"
+#include "simd/reduce.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::rows {
 namespace stdx = std::experimental;
@@ -44,23 +45,23 @@ DOVETAIL_CPU_INLINE V<double> exp(V<double> x) {
   return load(lane);
 }
 
-// f applied to vectors of x[0, n), the last one filled up; whatever f returns is added up, in short chains.
+// f applied to vectors of x[0, n), the last one filled up; what f returns is added up in pairs of short chains.
 template <class T, class F>
 DOVETAIL_CPU_INLINE T sum_of(const T* x, int64_t n, T fill, F f) {
-  constexpr int64_t W = width<T>, run = 64 * W;
-  T total = 0;
+  constexpr int64_t W = width<T>;
+  reduction::Pairs<reduction::Sum<T>, V<T>> pairs;
   int64_t i = 0;
-  while (i < n) {
-    const int64_t end = n - i < run ? n : i + run;
+  for (; i + 16 * W <= n; i += 16 * W) {
     V<T> sum[4] = {};
-    for (; i + 4 * W <= end; i += 4 * W)
+    for (int64_t k = 0; k < 16; k += 4)
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) sum[k] += f(load(x + i + k * W), i + k * W, W);
-    for (; i + W <= end; i += W) sum[0] += f(load(x + i), i, W);
-    if (i < end) sum[1] += f(load_part(x + i, end - i, fill), i, end - i), i = end;
-    total += stdx::reduce((sum[0] + sum[1]) + (sum[2] + sum[3]));
+      for (int c = 0; c < 4; ++c) sum[c] += f(load(x + i + (k + c) * W), i + (k + c) * W, W);
+    pairs.add((sum[0] + sum[1]) + (sum[2] + sum[3]));
   }
-  return total;
+  V<T> rest[2] = {};
+  for (int c = 0; i + W <= n; i += W, c ^= 1) rest[c] += f(load(x + i), i, W);
+  if (i < n) rest[0] += f(load_part(x + i, n - i, fill), i, n - i);
+  return stdx::reduce(pairs.total() + (rest[0] + rest[1]));
 }
 
 // Not below any element; NaN may get lost.

@@ -44,12 +44,12 @@ DOVETAIL_CPU_INLINE void Square<T>::transpose() {
   }
 }
 
-// out[j * out_row + i] = convert(in[i * in_row + j]) for i < rows, j < columns, where convert changes the type or does
-// nothing. In and out do not overlap.
+// out[j * out_row + i] = convert(in[i * in_row + j]) for i < rows, j < columns, where convert changes the type or
+// does nothing. In and out do not overlap.
 template <class In, class Out, class Convert>
 void transpose(int64_t rows, int64_t columns, const In* in, int64_t in_row, Out* out, int64_t out_row,
                Convert convert) {
-  constexpr bool widens = sizeof(In) < sizeof(Out), narrows = sizeof(In) > sizeof(Out);
+  constexpr bool widens = sizeof(In)<sizeof(Out), narrows = sizeof(In)> sizeof(Out);
   static_assert(widens || narrows || std::is_same_v<In, Out>);
   using Wide = std::conditional_t<widens, Out, In>;  // what is shuffled
   int64_t i = 0;

@@ -1,0 +1,217 @@
+// conv2d, conv1d as one matrix product per image and group: weights (outputs, taps) times the windows of x
+// (taps, pixels). The windows are made in panels of a few pixels just before they are used, so no more than a tile
+// of them exists; groups of one channel go without a product.
+#include <atomic>
+
+#include "simd/gemm.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// One spatial axis; a missing one has size 1.
+struct Side {
+  int64_t in = 1, out = 1, stride = 1, kernel = 1, step = 1, padding = 0, dilation = 1;
+
+  // Outputs whose window meets x at place k of the kernel: [from, to).
+  void outputs(int64_t k, int64_t& from, int64_t& to) const {
+    const int64_t shift = padding - k * dilation;  // in = out * step - shift
+    from = shift > 0 ? divide_up(shift, step) : 0;
+    to = least(out, in + shift > 0 ? divide_up(in + shift, step) : 0);
+    if (to < from) to = from;
+  }
+};
+
+struct Convolution {
+  Side h, w;
+  int64_t images, groups, channels, outputs;  // channels and outputs of a group
+  int64_t image_stride, channel_stride, taps, pixels;
+
+  explicit Convolution(const dvt_call* c) {
+    const DLTensor &x = *c->in[0], &weight = *c->in[1], &y = *c->out[0];
+    const dvt::Attrs a(c);
+    groups = a.i64(3, 1);
+    images = x.shape[0], channels = weight.shape[1], outputs = weight.shape[0] / groups;
+    image_stride = x.strides[0], channel_stride = x.strides[1];
+    const dvt::Ints step = a.i64s(0), padding = a.i64s(1), dilation = a.i64s(2);
+    const auto side = [&](uint32_t i) {
+      return Side{x.shape[i + 2], y.shape[i + 2], x.strides[i + 2], weight.shape[i + 2],
+                  step[i],        padding[i],     dilation[i]};
+    };
+    if (x.ndim == 4) h = side(0);
+    w = side(uint32_t(x.ndim - 3));
+    taps = channels * h.kernel * w.kernel, pixels = h.out * w.out;
+  }
+};
+
+// A line of `n` pixels from `x`, zero before a and from b on.
+template <class In>
+DOVETAIL_CPU_INLINE void copy_line(const In* x, int64_t step, int64_t a, int64_t b, int64_t n,
+                                   gemm::Accumulator<In>* out) {
+  constexpr int P = gemm::panel<gemm::Accumulator<In>>;
+  if (step == 1 && a == 0 && b == P) {
+    for (int q = 0; q < P; ++q) out[q] = gemm::load(x[q]);
+    return;
+  }
+  for (int64_t q = 0; q < a; ++q) out[q] = 0;
+  if (step == 1)
+    for (int64_t q = a; q < b; ++q) out[q] = gemm::load(x[q]);
+  else
+    for (int64_t q = a; q < b; ++q) out[q] = gemm::load(x[q * step]);
+  for (int64_t q = b; q < n; ++q) out[q] = 0;
+}
+
+// The windows of pixels [first, first + n), n <= P, in `count` channels from x on: out[channel][kh][kw][P].
+template <class In>
+void windows(const Convolution& c, const In* x, int64_t count, int64_t first, int64_t n,
+             gemm::Accumulator<In>* out) {
+  constexpr int P = gemm::panel<gemm::Accumulator<In>>;
+  const int64_t places = c.h.kernel * c.w.kernel;
+  if (n < P)
+    for (int64_t t = 0; t < count * places; ++t)
+      for (int64_t p = n; p < P; ++p) out[t * P + p] = 0;
+  for (int64_t p = 0, pixel = first; p < n;) {  // runs of pixels of one output row
+    const int64_t i = pixel / c.w.out, j = pixel % c.w.out, run = least(n - p, c.w.out - j);
+    for (int64_t kh = 0; kh < c.h.kernel; ++kh) {
+      const int64_t row = i * c.h.step - c.h.padding + kh * c.h.dilation;
+      for (int64_t kw = 0; kw < c.w.kernel; ++kw) {
+        int64_t from, to;
+        c.w.outputs(kw, from, to);
+        const bool inside = row >= 0 && row < c.h.in;
+        const int64_t a = inside ? least(most(from - j, 0), run) : run,
+                      b = inside ? most(least(to - j, run), a) : run;
+        const int64_t at = row * c.h.stride + (j * c.w.step - c.w.padding + kw * c.w.dilation) * c.w.stride;
+        gemm::Accumulator<In>* to_line = out + (kh * c.w.kernel + kw) * P + p;
+        for (int64_t channel = 0; channel < count; ++channel, to_line += places * P)
+          copy_line(x + channel * c.channel_stride + at, c.w.step * c.w.stride, a, b, run, to_line);
+      }
+    }
+    p += run, pixel += run;
+  }
+}
+
+// Outputs [o, o + rows) of a group at pixels [first, first + n): y's rows are `pixels` apart.
+template <class In>
+bool tile(const Convolution& c, const In* x, const In* weight, const In* bias, In* y, int64_t rows, int64_t first,
+          int64_t n) {
+  using T = gemm::Accumulator<In>;
+  constexpr int P = gemm::panel<T>;
+  constexpr bool converts = !std::is_same_v<In, T>;
+  const int64_t places = c.h.kernel * c.w.kernel, steps = least(divide_up(c.taps, 768), c.channels);
+  const int64_t step = divide_up(c.channels, steps) * places;  // whole channels
+  T* const panels = static_cast<T*>(scratch(Scratch::operand_b, size_t(step * divide_up(n, P) * P) * sizeof(T)));
+  T* const packed =
+      static_cast<T*>(converts ? scratch(Scratch::operand_a, size_t(rows * step) * sizeof(T)) : nullptr);
+  T* const sums = static_cast<T*>(converts ? scratch(Scratch::result, size_t(rows * n) * sizeof(T)) : nullptr);
+  if (!panels || (converts && (!packed || !sums))) return false;
+  T* to = sums;
+  int64_t to_row = n;
+  if constexpr (!converts) to = y, to_row = c.pixels;
+  for (int64_t i = 0; bias && i < rows; ++i)
+    for (int64_t j = 0; j < n; ++j) to[i * to_row + j] = gemm::load(bias[i]);
+  for (int64_t t = 0; t < c.taps; t += step) {
+    const int64_t count = least(step, c.taps - t);
+    for (int64_t j = 0; j < n; j += P) {
+      const In* const channels = x + t / places * c.channel_stride;
+      windows(c, channels, count / places, first + j, least(P, n - j), panels + j * count);
+    }
+    const gemm::Panels<T> b{panels, count * P, P};
+    if constexpr (converts) {
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t q = 0; q < count; ++q) packed[i * count + q] = gemm::load(weight[i * c.taps + t + q]);
+      gemm::multiply<T>(rows, n, count, packed, count, 1, b, to, to_row, t || bias);
+    } else {
+      gemm::multiply<T>(rows, n, count, weight + t, c.taps, 1, b, to, to_row, t || bias);
+    }
+  }
+  if constexpr (converts)
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < n; ++j) y[i * c.pixels + j] = gemm::store<In>(sums[i * n + j]);
+  return true;
+}
+
+// One channel to one output: each tap adds a shifted row.
+template <class In>
+bool depthwise(const Convolution& c, const In* x, const In* weight, const In* bias, In* y) {
+  using T = gemm::Accumulator<In>;
+  T* const sums = static_cast<T*>(scratch(Scratch::result, size_t(c.w.out) * sizeof(T)));
+  if (!sums) return false;
+  const int64_t step = c.w.step * c.w.stride;
+  for (int64_t i = 0; i < c.h.out; ++i, y += c.w.out) {
+    const T start = bias ? gemm::load(*bias) : T(0);
+    for (int64_t j = 0; j < c.w.out; ++j) sums[j] = start;
+    for (int64_t kh = 0; kh < c.h.kernel; ++kh) {
+      const int64_t row = i * c.h.step - c.h.padding + kh * c.h.dilation;
+      if (row < 0 || row >= c.h.in) continue;
+      for (int64_t kw = 0; kw < c.w.kernel; ++kw) {
+        int64_t from, to;
+        c.w.outputs(kw, from, to);
+        const T factor = gemm::load(weight[kh * c.w.kernel + kw]);
+        const In* const line = x + row * c.h.stride + (kw * c.w.dilation - c.w.padding) * c.w.stride;
+        if (step == 1)
+          for (int64_t j = from; j < to; ++j) sums[j] += factor * gemm::load(line[j]);
+        else
+          for (int64_t j = from; j < to; ++j) sums[j] += factor * gemm::load(line[j * step]);
+      }
+    }
+    for (int64_t j = 0; j < c.w.out; ++j) y[j] = gemm::store<In>(sums[j]);
+  }
+  return true;
+}
+
+template <class In>
+dvt_status run(dvt_device*, const dvt_call* call) {
+  constexpr int P = gemm::panel<gemm::Accumulator<In>>;
+  const Convolution c(call);
+  const In *const x = dvt::data<const In>(call->in[0]), *const weight = dvt::data<const In>(call->in[1]);
+  const In* const bias = dvt::has_in(call, 2) ? dvt::data<const In>(call->in[2]) : nullptr;
+  In* const y = dvt::data<In>(call->out[0]);
+  const bool single = c.channels == 1 && c.outputs == 1;
+  // A tile: up to 256 outputs by as many pixels as leave enough tiles for the threads.
+  const int64_t rows = single ? 1 : least(c.outputs, 256), down = divide_up(c.outputs, rows);
+  const int64_t threads = int64_t(dvt::host->num_threads(dvt::host)), others = c.images * c.groups * down;
+  int64_t columns = single ? c.pixels : least(c.pixels, 512);
+  const auto work = [&] { return rows * columns * c.taps; };
+  while (!single && others * divide_up(c.pixels, columns) < 2 * threads && columns > 2 * P && work() > 600'000)
+    columns = divide_up(columns / 2, P) * P;
+  const int64_t across = divide_up(c.pixels, columns);
+  std::atomic<bool> complete{true};
+  dvt::parallel_for(
+      uint64_t(others * across), uint64_t(300'000 / (work() + 1) + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+          const int64_t first = at % across * columns, o = at / across % down * rows,
+                        group = at / across / down % c.groups, image = at / across / down / c.groups,
+                        output = group * c.outputs + o;
+          const In* const from = x + image * c.image_stride + group * c.channels * c.channel_stride;
+          const In* const w = weight + output * c.taps;
+          const In* const b = bias ? bias + output : nullptr;
+          In* const to = y + (image * c.groups * c.outputs + output) * c.pixels + first;
+          const bool done =
+              single ? depthwise(c, from, w, b, to)
+                     : tile(c, from, w, b, to, least(rows, c.outputs - o), first, least(columns, c.pixels - first));
+          if (!done) complete.store(false, std::memory_order_relaxed);
+        }
+      });
+  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+}
+
+template <class T>
+void add(Table& table, DLDataType type) {
+  for (const char* op : {"dvt.conv2d", "dvt.conv1d"})
+    table.add(dvt::Row(op, run<T>).in(type, DVT_O_STRIDED).in(type).in(type, DVT_O_OPTIONAL).out(type).kernel());
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& table) {
+  add<float>(table, dvt::f32);
+  add<double>(table, dvt::f64);
+  add<bf16>(table, dvt::bf16);
+  add<f16>(table, dvt::f16);
+  for (DLDataType t : {dvt::i8, dvt::u8}) add<uint8_t>(table, t);
+  for (DLDataType t : {dvt::i16, dvt::u16}) add<uint16_t>(table, t);
+  for (DLDataType t : {dvt::i32, dvt::u32}) add<uint32_t>(table, t);
+  for (DLDataType t : {dvt::i64, dvt::u64}) add<uint64_t>(table, t);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

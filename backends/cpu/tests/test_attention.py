@@ -1,0 +1,84 @@
+import math
+
+import harness
+import numpy as np
+import pytest
+from closeness import assert_close
+
+rng = np.random.default_rng(5)
+OP = "scaled_dot_product_attention"
+
+
+def draw(shape, dtype):
+    return rng.uniform(-2, 2, shape).astype(dtype)
+
+
+def reference(q, k, v, mask, causal, scale):
+    q, k, v = (t.astype(np.float64) for t in (q, k, v))
+    if k.ndim > 2 and q.shape[-3] > k.shape[-3] > 1:
+        k, v = (np.repeat(t, q.shape[-3] // k.shape[-3], -3) for t in (k, v))
+    s = q @ k.swapaxes(-1, -2) * scale
+    if causal:
+        s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
+    if mask is not None:
+        s = np.where(mask, s, -np.inf) if mask.dtype == bool else s + mask.astype(np.float64)
+    m = s.max(-1, keepdims=True)
+    e = np.exp(s - np.where(np.isinf(m), 0, m))
+    total = e.sum(-1, keepdims=True)
+    e = e / np.where(total == 0, 1, total)
+    terms = np.abs(q) @ np.abs(k).swapaxes(-1, -2) * scale
+    return e @ v, e @ np.abs(v) * max(1, terms.max() / 4)
+
+
+def check(cpu, q, k, v, mask=None, causal=False, scale=None):
+    scale = scale or 1 / math.sqrt(q.shape[-1])
+    want, size = reference(q, k, v, mask, causal, scale)
+    got = cpu.run(OP, q, k, v, mask, out=q.dtype, shape=want.shape, attrs=[causal, scale, True])
+    assert_close(got, want, 8, size)
+
+
+@pytest.mark.parametrize("dtype", harness.FLOATS, ids=lambda d: d.name)
+def test_kinds(cpu, dtype):
+    q, k, v = (draw((2, 4, n, 16), dtype) for n in (9, 11, 11))
+    check(cpu, q, k, v)
+    check(cpu, q, k, v, causal=True)
+    check(cpu, q, k, v, scale=0.5)
+    check(cpu, q, k, v, mask=rng.random((9, 11)) < 0.7)
+    check(cpu, q, k, v, mask=rng.random((2, 4, 9, 11)) < 0.3)
+    check(cpu, q, k, v, mask=rng.random((2, 1, 1, 11)) < 0.5)
+    check(cpu, q, k, v, mask=np.zeros((1, 1), bool))
+    check(cpu, q, k, v, mask=draw((2, 1, 9, 11), dtype), causal=True)
+    check(cpu, q, k, v, mask=draw((9, 1), "f4"))
+    check(cpu, q, draw((2, 2, 11, 16), dtype), draw((2, 2, 11, 16), dtype))
+    check(cpu, draw((9, 16), dtype), draw((11, 16), dtype), draw((11, 24), dtype))
+    check(cpu, draw((3, 1, 16), dtype), draw((1, 40, 16), dtype), draw((1, 40, 32), dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), harness.bfloat16], ids=lambda d: d.name)
+def test_several_blocks(cpu, dtype):
+    """More queries and keys than a block of either."""
+    q, k, v = draw((2, 300, 32), dtype), draw((2, 1100, 32), dtype), draw((2, 1100, 32), dtype)
+    k[:, 700:] *= 3  # the maximum comes late
+    check(cpu, q, k, v)
+    check(cpu, q, k, v, causal=True)
+    mask = np.full((300, 1100), -np.inf, "f4")
+    mask[:, 600:900] = 0
+    mask[7] = -np.inf
+    check(cpu, q, k, v, mask=mask)
+    s = draw((1, 700, 16), dtype)
+    check(cpu, s, s, s, causal=True)
+
+
+def test_strides(cpu):
+    """Heads as they come out of a projection: (batch, tokens, heads, size) permuted."""
+    q, k, v = (draw((2, 20, 3, 32), "f4").transpose(0, 2, 1, 3) for _ in range(3))
+    check(cpu, q, k, v)
+    check(cpu, q, k.swapaxes(-1, -2).copy().swapaxes(-1, -2), v.swapaxes(-1, -2).copy().swapaxes(-1, -2))
+    check(cpu, q, np.broadcast_to(k[:1], k.shape), np.broadcast_to(v[:, :1], v.shape))
+
+
+def test_an_integer_mask_is_left_to_the_body(cpu):
+    q = draw((4, 16), "f4")
+    with pytest.raises(harness.KernelError) as e:
+        check(cpu, q, q, q, mask=np.ones((4, 4), np.int32))
+    assert e.value.code == harness.UNSUPPORTED

@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+from harness import BOOL, FLOATS, INTEGERS
+
+rng = np.random.default_rng(3)
+
+
+def draw(shape, dtype) -> np.ndarray:
+    if dtype in FLOATS:
+        bits = rng.integers(0, 256, (*shape, dtype.itemsize), np.uint8)
+        x = bits.view(dtype)[..., 0].copy()
+        x[..., ::7] = 0
+        x[..., ::5] = -0.0
+        x[..., ::11] = np.nan
+        return x
+    return rng.integers(0, 2 if dtype == BOOL else 100, shape).astype(dtype)
+
+
+def order(x, axis, descending):
+    """The stable order: NaN last, zeros equal."""
+    comparable = x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype in FLOATS else x
+    rank = np.unique(comparable, return_inverse=True)[1].reshape(x.shape).astype(np.int64)
+    nan = np.isnan(x.astype(np.float64)) if x.dtype in FLOATS else np.zeros(x.shape, bool)
+    rank = np.where(nan, x.size, -rank if descending else rank)
+    return np.argsort(rank, axis, kind="stable")
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, BOOL], ids=lambda d: d.name)
+@pytest.mark.parametrize("descending", [False, True], ids=["up", "down"])
+def test_sort(cpu, dtype, descending):
+    for shape, axis in [((1, 1), 1), ((3, 17), 1), ((17, 3), 0), ((2, 300), 1), ((2, 300, 3), 1), ((1, 5000), 1)]:
+        whole = draw(shape, dtype)
+        for x in (whole, np.asfortranarray(whole)):
+            want = order(x, axis, descending)
+            index = cpu.run("argsort", x, out=np.dtype("i8"), attrs=[axis, descending, True])
+            assert (index == want).all()
+            values = cpu.run("sort", x, out=dtype, attrs=[axis, descending, True])
+            assert values.tobytes() == np.take_along_axis(x, want, axis).tobytes()

@@ -1,0 +1,122 @@
+"""conv2d, conv1d and pooling."""
+
+import harness
+import numpy as np
+import pytest
+from closeness import assert_close
+from harness import FLOATS, INTEGERS
+
+rng = np.random.default_rng(6)
+names = {"ids": lambda d: d.name}
+
+
+def draw(shape, dtype) -> np.ndarray:
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    return rng.uniform(-2, 2, shape).astype(dtype)
+
+
+def windows(x, kernel, stride, padding, dilation, fill):
+    """(N, C, out..., kernel...)."""
+    n = x.ndim - 2
+    x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in padding)], constant_values=fill)
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    w = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(2, 2 + n)))
+    steps = [slice(None), slice(None), *(slice(None, None, s) for s in stride)]
+    return w[(*steps, *(slice(None, None, d) for d in dilation))]
+
+
+def convolve(x, weight, stride, padding, dilation, groups):
+    n = x.ndim - 2
+    w = windows(x, weight.shape[2:], stride, padding, dilation, 0)
+    axes = [1, *range(2 + n, 2 + 2 * n)], [1, *range(2, 2 + n)]
+    parts = zip(np.split(w, groups, 1), np.split(weight, groups, 0), strict=True)
+    return np.concatenate([np.moveaxis(np.tensordot(a, b, axes), -1, 1) for a, b in parts], 1)
+
+
+def check(cpu, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    n = x.ndim - 2
+    how = [(v,) * n if isinstance(v, int) else v for v in (stride, padding, dilation)]
+    exact = x.dtype in INTEGERS
+    wide = x.dtype if exact else np.float64
+    with np.errstate(over="ignore"):
+        want = convolve(x.astype(wide), weight.astype(wide), *how, groups)
+    got = cpu.run(f"conv{n}d", x, weight, bias, out=x.dtype, shape=want.shape, attrs=[*how, groups])
+    if exact:
+        assert (got == (want if bias is None else want + bias.reshape(-1, *(1,) * n))).all()
+        return
+    scale = convolve(np.abs(x.astype(wide)), np.abs(weight.astype(wide)), *how, groups)
+    if bias is not None:
+        b = bias.astype(wide).reshape(-1, *(1,) * n)
+        want, scale = want + b, scale + np.abs(b)
+    assert_close(got, want, 3, scale)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], **names)
+def test_conv2d(cpu, dtype):
+    x, w = draw((2, 4, 9, 8), dtype), draw((6, 4, 3, 2), dtype)
+    check(cpu, x, w)
+    check(cpu, x, w, draw(6, dtype))
+    check(cpu, x, w, stride=2)
+    check(cpu, x, w, padding=(2, 1))
+    check(cpu, x, w, dilation=2, stride=(1, 2), padding=3)
+    check(cpu, x, draw((6, 2, 3, 2), dtype), draw(6, dtype), groups=2)
+    check(cpu, x, draw((4, 1, 3, 2), dtype), draw(4, dtype), stride=(2, 1), padding=1, groups=4)
+    check(cpu, x, draw((8, 1, 3, 2), dtype), groups=4)
+    check(cpu, x, draw((6, 4, 1, 1), dtype))
+    check(cpu, np.asfortranarray(x), w, padding=1)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), harness.bfloat16], **names)
+def test_bigger_convolutions(cpu, dtype):
+    check(cpu, draw((1, 64, 20, 20), dtype), draw((70, 64, 3, 3), dtype), draw(70, dtype), padding=1)
+    check(cpu, draw((1, 3, 64, 50), dtype), draw((16, 3, 7, 7), dtype), stride=2, padding=3)
+    check(cpu, draw((2, 200, 14, 14), dtype), draw((300, 200, 1, 1), dtype))
+    check(cpu, draw((1, 32, 40, 33), dtype), draw((32, 1, 3, 3), dtype), padding=1, groups=32)
+    check(cpu, draw((1, 2, 40, 40), dtype), draw((3, 2, 30, 30), dtype), padding=2)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, **names)
+def test_conv1d(cpu, dtype):
+    x = draw((2, 4, 50), dtype)
+    check(cpu, x, draw((6, 4, 3), dtype), draw(6, dtype))
+    check(cpu, x, draw((6, 4, 3), dtype), stride=2, padding=1, dilation=3)
+    check(cpu, x, draw((4, 1, 5), dtype), padding=2, groups=4)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], **names)
+def test_pools(cpu, dtype):
+    for shape in ((2, 3, 9, 8), (2, 3, 40)):
+        n = len(shape) - 2
+        x = draw(shape, dtype)
+        for kernel, stride, padding, dilation in [
+            (2, 2, 0, 1),
+            (3, 2, 1, 1),
+            (3, 1, 0, 2),
+            (1, 1, 0, 1),
+            (3, 3, 1, 1),
+        ]:
+            how = [(v,) * n for v in (kernel, stride, padding, dilation)]
+            least = -np.inf if dtype in FLOATS else np.iinfo(dtype).min
+            axes = tuple(range(2 + n, 2 + 2 * n))
+            want = windows(x, *how, least).max(axes)
+            for t in (x, np.asfortranarray(x)):
+                assert (cpu.run(f"max_pool{n}d", t, out=dtype, shape=want.shape, attrs=how) == want).all()
+            if dtype not in FLOATS or dilation > 1:
+                continue
+            wide = x.astype(np.float64)
+            total, scale = (windows(t, *how, 0).sum(axes) for t in (wide, np.abs(wide)))
+            for with_padding in (True, False):
+                count = windows(np.ones(shape), *how, int(with_padding)).sum(axes)
+                attrs = [*how[:3], with_padding]
+                got = cpu.run(f"avg_pool{n}d", x, out=dtype, shape=want.shape, attrs=attrs)
+                assert_close(got, total / count, 2, scale / count)
+
+
+def test_nan_wins_in_a_pool(cpu):
+    x = draw((1, 1, 6, 6), "f4")
+    x[0, 0, 2, 3] = np.nan
+    got = cpu.run("max_pool2d", x, out="f4", shape=(1, 1, 3, 3), attrs=[(2, 2), (2, 2), (0, 0), (1, 1)])
+    assert np.isnan(got).sum() == 1 and np.isnan(got[0, 0, 1, 1])
