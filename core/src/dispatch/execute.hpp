@@ -21,10 +21,14 @@ Tensor cast_scalar(const Tensor& scalar, DType dtype);
 Device* host_device(const Device& other);
 Tensor to_device(const Tensor& t, Device& device);
 
-void run_kernel(Invocation&);
+// `outputs_given`: the outputs have memory already, and any strides.
+void run_kernel(Invocation&, bool outputs_given = false);
 void run_view(Invocation&);
 void run_set_slice(Invocation&);
 void run_body(Invocation&);
 void run_via_f32(Invocation&);
 void run_on_host(Invocation&);
+std::span<const OpSpec> builtin_ops();
+// How an op runs where no kernel row serves it; Plan::kernel: not at all.
+Plan::Mode mode_without_rows(const Op&, const Device&, const Plan&);
 }  // namespace dovetail

@@ -9,7 +9,11 @@ namespace dovetail {
 namespace {
 std::atomic<Fallback> mode{Fallback::warn};
 std::mutex mutex;
-std::map<std::pair<std::string, std::string>, uint64_t> counts;  // (op, device)
+struct Count {
+  uint64_t calls = 0;
+  bool warned = false;
+};
+std::map<std::pair<std::string, std::string>, Count> counts;  // (op, device)
 }  // namespace
 
 void (*on_warning)(const std::string&) = [](const std::string& text) { std::fprintf(stderr, "dovetail: %s\n", text.c_str()); };
@@ -23,7 +27,7 @@ Fallback fallback() { return mode.load(); }
 std::vector<FallbackCount> fallback_report(bool reset) {
   std::lock_guard lock(mutex);
   std::vector<FallbackCount> report;
-  for (auto& [key, calls] : counts) report.push_back({key.first, key.second, calls});
+  for (auto& [key, count] : counts) report.push_back({key.first, key.second, count.calls});
   if (reset) counts.clear();
   return report;
 }
@@ -37,12 +41,15 @@ Device* host_device(const Device& other) {
 void run_on_host(Invocation& inv) {
   Device* host = host_device(*inv.device);
   if (!host) inv.fail(ErrorKind::not_implemented, "not supported on " + inv.device->name + ", and no cpu device is at hand");
-  bool first;
+  bool warn = fallback() == Fallback::warn;
   {
     std::lock_guard lock(mutex);
-    first = counts[{inv.op.spec.name, inv.device->name}]++ == 0;
+    Count& count = counts[{inv.op.spec.name, inv.device->name}];
+    ++count.calls;
+    warn = warn && !count.warned;
+    count.warned |= warn;
   }
-  if (first && fallback() == Fallback::warn)
+  if (warn)
     on_warning("[" + inv.op.spec.name + "] runs on " + host->name + ": " + inv.device->name +
                " has no kernel for it. dovetail.fallback('error') forbids this, 'allow' silences it");
   std::vector<Tensor> moved;

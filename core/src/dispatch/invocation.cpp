@@ -29,6 +29,18 @@ void Attrs::set_ints(int i, std::span<const int64_t> values) {
   at[i] = {DVT_A_I64S, uint32_t(values.size()), {.is = to}};
 }
 
+bool same_value(const dvt_attr& a, const dvt_attr& b) {
+  if (a.kind != b.kind) return false;
+  switch (a.kind) {
+    case DVT_A_NONE: return true;
+    case DVT_A_STR: return std::string_view(a.v.s, a.count) == std::string_view(b.v.s, b.count);
+    case DVT_A_I64S: return std::ranges::equal(std::span(a.v.is, a.count), std::span(b.v.is, b.count));
+    case DVT_A_F64S: return std::ranges::equal(std::span(a.v.fs, a.count), std::span(b.v.fs, b.count));
+    case DVT_A_DTYPE: return a.v.dt == b.v.dt;
+    default: return a.v.raw == b.v.raw;
+  }
+}
+
 Attrs default_attrs(const Op& op) {
   Attrs attrs;
   int i = 0;
@@ -83,7 +95,8 @@ uint64_t dtype_key(const Invocation& inv) {
   const Op& op = inv.op;
   uint64_t key = 0;
   if (op.variadic) [[unlikely]] {
-    key = uint64_t(rules::promoted(inv)) | 0xF0;
+    for (int i = 0; i + 1 < op.n_in && i < inv.n_in; ++i) key = key << 4 | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
+    key = key << 4 | uint64_t(rules::promoted(inv));
   } else {
     for (int i = 0; i < inv.n_in; ++i) key = key << 4 | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
   }
@@ -101,7 +114,7 @@ void Invocation::infer() {
   }
   if (!device) [[unlikely]] fail(ErrorKind::type, "expected at least one array: dovetail.asarray() makes one of a number");
   plan = &op.plan(*device, dtype_key(*this), *this);
-  op.shape(*this);
+  infer_shapes();
   if (replaced) [[unlikely]]
     in_place = replaced->storage && replaced->dense && replaced->dtype == plan->result[0] && replaced->same_shape(*out[0]) &&
                replaced->storage->refs.load(std::memory_order_acquire) == 1 && !replaced->storage->let_go;
@@ -110,14 +123,21 @@ void Invocation::infer() {
 void Invocation::infer_abstract(Plan& made) {
   plan = &made;
   rules::infer_dtypes(*this, made.compute, made.result);
-  op.shape(*this);
+  infer_shapes();
 }
 
-void Invocation::run() {
-  switch (plan->mode) {
+void Invocation::infer_shapes() {
+  op.shape(*this);
+  for (uint32_t i = 1; i < op.spec.n_out; ++i)
+    if (out[i]->dtype == DType::none) output(int(i), out[0]->shape());
+}
+
+void Invocation::run(Plan::Mode mode) {
+  switch (mode) {
     case Plan::kernel: return run_kernel(*this);
     case Plan::view: return run_view(*this);
     case Plan::set_slice: return run_set_slice(*this);
+    case Plan::identity: *out[0] = in[0]->device ? *in[0] : materialise(*in[0], *device); return;
     case Plan::body: return run_body(*this);
     case Plan::via_f32: return run_via_f32(*this);
     case Plan::host_fallback: return run_on_host(*this);

@@ -26,6 +26,8 @@ struct Attrs {
   DType dtype(int i) const { return given(i) ? dtype_of(at[i].v.dt).value_or(DType::none) : DType::none; }
 };
 
+// Equal kinds and values, strings and lists by what they hold.
+bool same_value(const dvt_attr&, const dvt_attr&);
 Attrs default_attrs(const Op&);
 void set_default(Attrs&, int i, const ParamSpec&);
 
@@ -46,7 +48,9 @@ struct Invocation {
   const Tensor* const* in;         // n_in operands; nullptr: optional, not given
   int n_in;
   Attrs& attrs;                    // rules normalise them: axes become non-negative, None becomes its meaning
-  Tensor* out[kMaxOutputs] = {};   // fresh; filled by the shape rule (shape, strides, dtype, device), then by run()
+  // Fresh; filled by the shape rule (shape, strides, dtype, device), then by run(). Outputs that the rule does not
+  // mention have the first one's shape.
+  Tensor* out[kMaxOutputs] = {};
   const Plan* plan = nullptr;
   uint64_t work = 0;               // elements or multiply-adds, by the shape rule
   const Tensor* replaced = nullptr;  // the operand whose value output 0 becomes, and whose memory it may take
@@ -57,7 +61,10 @@ struct Invocation {
   // The same on abstract operands (no storage) and no device: `made` becomes the plan, without kernels.
   void infer_abstract(Plan& made);
   // After infer(): finds or makes the result. Operands stay alive for the call; the caller keeps them so.
-  void run();
+  void run() { run(plan->mode); }
+  void run(Plan::Mode);
+
+  void infer_shapes();  // given a plan
 
   // What a shape rule uses.
   const Tensor& operand(int i) const { return *in[i]; }

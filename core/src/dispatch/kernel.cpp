@@ -3,6 +3,7 @@
 #include <new>
 
 #include "dispatch/execute.hpp"
+#include "rules/rules.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -23,12 +24,19 @@ constexpr int kMaxOperands = kMaxInputs + kMaxOutputs;
 int64_t no_strides[1] = {0};
 int64_t unit_strides[1] = {1};
 
+// Given back when a call has ended, however it did.
+struct Workspace {
+  ~Workspace() { if (storage) release(storage); }
+  Storage* storage = nullptr;
+};
+
 class KernelCall {
  public:
-  explicit KernelCall(Invocation& inv) : inv_(inv), n_in_(inv.n_in), n_out_(inv.op.spec.n_out) {
+  KernelCall(Invocation& inv, bool outputs_given)
+      : inv_(inv), n_in_(inv.n_in), n_out_(inv.op.spec.n_out), outputs_given_(outputs_given) {
     for (int i = 0; i < n_in_; ++i) {
       operand_[i] = inv.in[i];
-      const DType compute = inv.plan->compute[inv.op.variadic ? 0 : i];
+      const DType compute = inv.plan->compute[i];
       if (operand_[i] && operand_[i]->dtype != compute) [[unlikely]] replace(i, cast(*operand_[i], compute, *inv.device));
     }
   }
@@ -37,14 +45,13 @@ class KernelCall {
     const dvt_kernel* row = inv_.plan->rows[0];
     if (!inv_.plan->simple) [[unlikely]] {
       row = choose();
-      if (!row) return run_body(inv_);  // choose() has checked that there is one
+      if (!row) return run_without_row();
     }
     Stream& stream = current_stream(*inv_.device);
-    allocate_outputs(*row, stream);
+    if (!outputs_given_) [[likely]] allocate_outputs(*row, stream);
     if (inv_.out[0]->numel == 0 && all_empty()) return;
     meet_flags(*row);
-    if (inv_.op.elementwise) lay_out_elementwise(*row);
-    else lay_out_as_given(*row);
+    lay_out(*row);
     launch(*row, stream);
   }
 
@@ -70,11 +77,37 @@ class KernelCall {
     }
   }
 
-  // May output 0 lie where the replaced operand lies?
+  // May output 0 lie where the replaced operand lies? The caller may have given it in several places.
   bool takes_over(const dvt_kernel& row) const {
-    for (int i = 0; i < n_in_; ++i)
-      if (operand_[i] == inv_.replaced && !(wanted(row, i).flags & DVT_O_ALIAS)) return false;
-    return std::find(operand_, operand_ + n_in_, inv_.replaced) != operand_ + n_in_;
+    const Tensor& x = *inv_.replaced;
+    bool found = false;
+    for (int i = 0; i < n_in_; ++i) {
+      const Tensor* t = operand_[i];
+      if (!t || t->storage != x.storage) continue;
+      const bool exactly = t->view.data == x.view.data && t->dense && t->same_shape(x);
+      if (!exactly || !(wanted(row, i).flags & DVT_O_ALIAS)) return false;
+      found = true;
+    }
+    return found && aligned(x, row.operands[row.n_in]);
+  }
+
+  static bool aligned(const Tensor& t, const dvt_operand& wants) {
+    return !(reinterpret_cast<uintptr_t>(t.view.data) & ((uintptr_t{1} << wants.align_log2) - 1));
+  }
+
+  // Row-major as a row without DVT_O_STRIDED has it: an operand of an elementwise op has the output's shape.
+  bool is_compact(const Tensor& t) const { return t.dense && (!inv_.op.elementwise || t.same_shape(*inv_.out[0])); }
+  Tensor made_compact(int i) const {
+    if (!inv_.op.elementwise) return compact(*operand_[i]);
+    expect_fit(i);
+    return compact(broadcast_view(*operand_[i], inv_.out[0]->shape()));
+  }
+
+  // An op made at run time may have a shape rule that looks at one operand only.
+  void expect_fit(int i) const {
+    if (rules::broadcasts_to(operand_[i]->shape(), inv_.out[0]->shape())) [[likely]] return;
+    inv_.fail(rules::described(inv_, i) + " does not broadcast to " + to_string(inv_.out[0]->shape()) +
+              ", the shape that the op's rule '" + inv_.op.spec.shape + "' gives: expected every axis, from the last on, to be equal or 1");
   }
 
   // Host scalars and strides that the row does not take.
@@ -86,18 +119,18 @@ class KernelCall {
       if (!t->device && !(wants.flags & DVT_O_HOST_SCALAR)) [[unlikely]]
         replace(i, materialise(*t, *inv_.device));
       if (wants.flags & DVT_O_STRIDED) [[likely]] continue;
-      t = operand_[i];
-      if (inv_.op.elementwise) {
-        if (t->device && !(t->dense && t->same_shape(*inv_.out[0]))) replace(i, compact(broadcast_view(*t, inv_.out[0]->shape())));
-      } else if (!t->dense) {
-        replace(i, compact(*t));
-      }
+      if (operand_[i]->device && !is_compact(*operand_[i])) replace(i, made_compact(i));
     }
-    for (int i = 0; i < n_in_; ++i) {  // alignment beyond that of an element
+    for (int i = 0; i < n_in_; ++i) {  // alignment beyond that of an element; the pool's memory has it
       const Tensor* t = operand_[i];
-      const int log2 = wanted(row, i).align_log2;
-      if (t && log2 && reinterpret_cast<uintptr_t>(t->view.data) & ((uintptr_t{1} << log2) - 1)) replace(i, compact(*t));
+      if (t && !aligned(*t, wanted(row, i))) [[unlikely]]
+        replace(i, t->device ? compact(*t) : materialise(*t, *inv_.device));
     }
+  }
+
+  void lay_out(const dvt_kernel& row) {
+    if (inv_.op.elementwise) lay_out_elementwise(row);
+    else lay_out_as_given(row);
   }
 
   void lay_out_as_given(const dvt_kernel&) {
@@ -113,12 +146,13 @@ class KernelCall {
   void lay_out_elementwise(const dvt_kernel& row) {
     const Tensor& out = *inv_.out[0];
     flat_shape_ = int64_t(out.numel);
+    if (!out.dense) [[unlikely]] return lay_out_broadcast(row);
     for (int i = 0; i < n_in_; ++i) {
       const Tensor* t = operand_[i];
       in_[i] = nullptr;
       if (!t) continue;
-      if (t->dense && t->same_shape(out)) set_view(view_[i], *t, 1, &flat_shape_, unit_strides);
-      else if (!t->device) set_view(view_[i], *t, 0, &flat_shape_, no_strides);
+      if (!t->device) set_view(view_[i], *t, 0, &flat_shape_, no_strides);  // also where the output is 0-d
+      else if (t->dense && t->same_shape(out)) set_view(view_[i], *t, 1, &flat_shape_, unit_strides);
       else if (t->numel == 1) set_view(view_[i], *t, 1, &flat_shape_, no_strides);
       else return lay_out_broadcast(row);
       in_[i] = &view_[i];
@@ -137,8 +171,9 @@ class KernelCall {
     int n = 0;
     for (int i = 0; i < n_in_; ++i) {
       in_[i] = operand_[i] ? &view_[i] : nullptr;
-      if (operand_[i] && !operand_[i]->device) set_view(view_[i], *operand_[i], 0, &flat_shape_, no_strides);
-      else if (operand_[i]) all[n] = operand_[i], views[n++] = &view_[i];
+      if (!operand_[i]) continue;
+      if (operand_[i]->device) expect_fit(i), all[n] = operand_[i], views[n++] = &view_[i];
+      else set_view(view_[i], *operand_[i], 0, &flat_shape_, no_strides);
     }
     for (uint32_t i = 0; i < n_out_; ++i) {
       out_[i] = &view_[kMaxInputs + i];
@@ -178,56 +213,100 @@ class KernelCall {
             .stream = nullptr, .correlation_id = 0, .packed = nullptr};
   }
 
-  // Attributes newer than the row are at their defaults?
+  // Attributes newer than the row are at their defaults? These are compared as the shape rule leaves them.
   bool old_enough(const dvt_kernel& row) const {
     if (row.op_version == inv_.op.spec.version) return true;
-    const Attrs defaults = default_attrs(inv_.op);
-    int i = 0;
-    for (const ParamSpec& p : inv_.op.spec.params) {
-      if (is_operand(p.kind)) continue;
-      const dvt_attr &a = inv_.attrs.at[i], &d = defaults.at[i];
-      ++i;
-      if (p.since > row.op_version && (a.kind != d.kind || a.v.raw != d.v.raw)) return false;
+    Attrs defaults = inv_.attrs;
+    uint32_t newer = 0;
+    Tensor shapes[kMaxOutputs];
+    Invocation plain{.op = inv_.op, .device = inv_.device, .in = inv_.in, .n_in = n_in_, .attrs = defaults};
+    for (uint32_t k = 0; k < n_out_; ++k) plain.out[k] = &shapes[k];
+    plain.plan = inv_.plan;
+    try {
+      int i = 0;
+      for (const ParamSpec& p : inv_.op.spec.params) {
+        if (is_operand(p.kind)) continue;
+        if (p.since > row.op_version) set_default(defaults, i, p), newer |= uint32_t{1} << i;
+        ++i;
+      }
+      plain.infer_shapes();
+    } catch (const Error&) {  // the call without them would not be legal
+      return false;
     }
+    for (int i = 0; i < inv_.op.n_attr; ++i)
+      if (newer >> i & 1 && !same_value(inv_.attrs.at[i], defaults.at[i])) return false;
     return true;
   }
 
-  // The first row that would serve the call; a body where none does (nullptr).
+  // The first row that would serve the call; nullptr where none does.
   const dvt_kernel* choose() {
-    const char* reason = "no row of its table serves these attributes";
     const dvt_kernel* after_copy = nullptr;
     uint64_t need_compact = 0;
     for (const dvt_kernel* row : inv_.plan->rows) {
       if (!old_enough(*row)) continue;
-      if (!row->query) return row;
-      lay_out_as_given(*row);
-      const dvt_call call = make_call(inv_.device->handle);
-      dvt_answer answer{};
-      answer.struct_size = sizeof answer;
-      const dvt_status status = row->query(inv_.device->handle, &call, &answer);
-      workspace_ = answer.workspace;
-      if (status == DVT_OK) return row;
-      if (status != DVT_UNSUPPORTED) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
-      if (answer.reason) reason = answer.reason;
+      const dvt_answer answer = ask(*row);
+      if (answer.level) return row;
       if (answer.need_compact && !after_copy) after_copy = row, need_compact = answer.need_compact;
     }
-    if (after_copy) {
-      for (int i = 0; i < n_in_; ++i)
-        if (need_compact >> i & 1 && operand_[i] && !operand_[i]->dense) replace(i, compact(*operand_[i]));
-      return after_copy;
+    if (!after_copy) return nullptr;
+    for (int i = 0; i < n_in_; ++i)
+      if (need_compact >> i & 1 && operand_[i] && operand_[i]->device && !is_compact(*operand_[i])) replace(i, made_compact(i));
+    return ask(*after_copy).level ? after_copy : nullptr;  // also for the workspace, which may be another now
+  }
+
+  // Would the row serve the call? `level` is 0 where not. It is shown what run() would get, but no data that is not
+  // there yet.
+  dvt_answer ask(const dvt_kernel& row) {
+    dvt_answer answer{};
+    answer.struct_size = sizeof answer;
+    workspace_ = 0;
+    if (!DVT_HAS(&row, dvt_kernel, query)) {
+      answer.level = DVT_NATIVE;
+      return answer;
     }
-    if (inv_.op.spec.flags & op_has_body) return nullptr;
-    inv_.fail(ErrorKind::not_implemented, "not supported on " + inv_.device->name + ": " + reason);
+    const Tensor* given[kMaxInputs];
+    Tensor promised[kMaxInputs];
+    for (int i = 0; i < n_in_; ++i) {
+      const Tensor* t = given[i] = operand_[i];
+      if (!t) continue;
+      const uint8_t flags = wanted(row, i).flags;
+      const bool scalar = !t->device && flags & DVT_O_HOST_SCALAR;
+      const bool compact = !(flags & DVT_O_STRIDED);
+      if (scalar || (t->device && !(compact && !is_compact(*t)))) continue;
+      if (compact && inv_.op.elementwise) expect_fit(i);
+      promised[i].set_type(t->dtype, inv_.device);
+      promised[i].set_shape(compact && inv_.op.elementwise ? inv_.out[0]->shape() : t->shape());
+      operand_[i] = &promised[i];
+    }
+    lay_out(row);
+    const dvt_call call = make_call(inv_.device->handle);
+    const dvt_status status = row.query(inv_.device->handle, &call, &answer);
+    std::copy(given, given + n_in_, operand_);
+    if (status == DVT_OK) {
+      workspace_ = answer.workspace;
+      answer.level = answer.level ? answer.level : uint32_t{DVT_NATIVE};
+      return answer;
+    }
+    if (status != DVT_UNSUPPORTED) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
+    if (answer.reason) reason_ = answer.reason;
+    answer.level = 0;
+    return answer;
+  }
+
+  void run_without_row() {
+    const Plan::Mode mode = outputs_given_ ? Plan::kernel : mode_without_rows(inv_.op, *inv_.device, *inv_.plan);
+    if (mode == Plan::kernel) inv_.fail(ErrorKind::not_implemented, "not supported on " + inv_.device->name + ": " + reason_);
+    inv_.run(mode);
   }
 
   void launch(const dvt_kernel& row, Stream& stream) {
     Device& device = *inv_.device;
     dvt_call call = make_call(device.handle);
+    Workspace workspace;
     std::unique_lock<std::mutex> lock;
-    Storage* workspace = nullptr;
     if (workspace_) {
-      workspace = allocate(device, device.index, stream, workspace_);
-      call.workspace = workspace->data, call.workspace_size = workspace_;
+      workspace.storage = allocate(device, device.index, stream, workspace_);
+      call.workspace = workspace.storage->data, call.workspace_size = workspace_;
     }
     if (!device.synchronous) [[unlikely]] {
       for (int i = 0; i < n_in_; ++i)
@@ -238,13 +317,14 @@ class KernelCall {
       call.correlation_id = stream.correlate(inv_.op);
     }
     const dvt_status status = row.run(device.handle, &call);
-    if (workspace) release(workspace);
     if (status != DVT_OK) [[unlikely]] device.fail(status, "[" + inv_.op.spec.name + "]");
   }
 
   Invocation& inv_;
   const int n_in_;
   const uint32_t n_out_;
+  const bool outputs_given_;
+  const char* reason_ = "no row of its table serves these attributes";
   const Tensor* operand_[kMaxInputs];
   Temporaries temporaries_;
   uint64_t workspace_ = 0;
@@ -257,11 +337,11 @@ class KernelCall {
 };
 }  // namespace
 
-void run_kernel(Invocation& inv) {
+void run_kernel(Invocation& inv, bool outputs_given) {
   if (inv.n_in > kMaxInputs) [[unlikely]] {
     if (inv.op.spec.flags & op_has_body) return run_body(inv);
     inv.fail("more than " + std::to_string(kMaxInputs) + " arrays: expected fewer, as the op has no body");
   }
-  KernelCall(inv).run();
+  KernelCall(inv, outputs_given).run();
 }
 }  // namespace dovetail

@@ -71,13 +71,16 @@ using DTypeRule = void (*)(DTypeQuery&);
 // What (op, device, operand dtypes) leads to. Made once, never changed, never freed.
 struct Plan {
   // via_f32: a primitive on a device that has it in float32 only; set_slice: in the core, over dvt.copy
-  enum Mode : uint8_t { kernel, view, set_slice, body, via_f32, host_fallback };
+  // identity: floor of integers
+  enum Mode : uint8_t { kernel, view, set_slice, identity, body, via_f32, host_fallback };
   uint64_t key;
   Mode mode;
-  bool simple;  // one row without query: the hot path
-  DType compute[kMaxInputs];  // operands of another dtype are cast first; a variadic operand uses its position's
+  bool simple;  // one row of the op's version, without query: the hot path
+  DType compute[kMaxInputs];  // operands of another dtype are cast first; a variadic operand's goes on to the end
   DType result[kMaxOutputs];
   std::vector<const dvt_kernel*> rows;  // in the order in which they are tried
+
+  DType compute_of(int operand) const { return compute[operand < kMaxInputs ? operand : kMaxInputs - 1]; }
 };
 
 struct Op {
@@ -108,9 +111,10 @@ struct Op {
 
  private:
   static constexpr uint64_t kSlots = 256;
-  struct PlanTable { std::atomic<const Plan*> slots[kSlots]; };
+  struct PlanTable { std::atomic<const Plan*> slots[kSlots]{}; };
   static uint64_t hash(uint64_t key) { return (key * 0x9E3779B97F4A7C15u) >> 56; }
   const Plan& make_plan(const Device&, uint64_t dtype_key, const Invocation&) const;
+  const Plan& keep_plan(const Device&, std::unique_ptr<Plan>) const;
   mutable std::atomic<PlanTable*> plans_[kMaxDevices]{};
 };
 

@@ -6,6 +6,7 @@
 
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
+#include "text.hpp"
 
 namespace dovetail {
 BodyTracer body_tracer = nullptr;
@@ -28,6 +29,8 @@ void ProgramBuilder::own(Attrs& attrs) {
   for (dvt_attr& a : attrs.at) {
     if (a.kind == DVT_A_STR)
       a.v.s = program_->strings.emplace_back(a.v.s, a.count).c_str();
+    else if (a.kind == DVT_A_F64S)
+      a.v.fs = program_->float_lists.emplace_back(a.v.fs, a.v.fs + a.count).data();
     else if (a.kind == DVT_A_I64S && (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints)))
       a.v.is = program_->int_lists.emplace_back(a.v.is, a.v.is + a.count).data();
   }
@@ -129,6 +132,7 @@ template <class T> void append(std::string& key, const T& value) { key.append(re
 // Everything that a body may look at: dtypes, shapes, attributes.
 std::string signature(const Invocation& inv, const DType* dtypes) {
   std::string key;
+  append(key, inv.n_in);
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
     key.push_back(char(t ? dtypes[i] : DType::none));
@@ -141,9 +145,22 @@ std::string signature(const Invocation& inv, const DType* dtypes) {
     if (a.kind == DVT_A_I64S) key.append(reinterpret_cast<const char*>(a.v.is), sizeof(int64_t) * a.count);
     else if (a.kind == DVT_A_F64S) key.append(reinterpret_cast<const char*>(a.v.fs), sizeof(double) * a.count);
     else if (a.kind == DVT_A_STR) key.append(a.v.s, a.count);
+    else if (a.kind == DVT_A_DTYPE) append(key, a.v.dt);
+    else if (a.kind == DVT_A_NONE) continue;
     else append(key, a.v.raw);
   }
   return key;
+}
+
+// Bodies are other people's: what follows relies on the rule's shapes.
+void check_outputs(const Invocation& inv, const Program& p) {
+  if (p.outputs.size() != inv.op.spec.n_out)
+    inv.fail(ErrorKind::runtime, "its body gives " + std::to_string(p.outputs.size()) + " arrays: expected " +
+                                     std::to_string(inv.op.spec.n_out));
+  for (size_t i = 0; i < p.outputs.size(); ++i)
+    if (const Tensor& made = p.values.at(p.outputs[i]); !made.same_shape(*inv.out[i]))
+      inv.fail(ErrorKind::runtime, "its body gives shape " + to_string(made.shape()) + ", its shape rule says " +
+                                       to_string(inv.out[i]->shape()));
 }
 
 std::shared_ptr<const Program> program_for(const Invocation& inv, const DType* dtypes) {
@@ -155,6 +172,7 @@ std::shared_ptr<const Program> program_for(const Invocation& inv, const DType* d
   }
   if (!body_tracer) inv.fail(ErrorKind::not_implemented, "has only a body, and nothing in this process can trace one");
   std::shared_ptr<const Program> made = body_tracer(inv, dtypes);  // takes the GIL: no lock is held
+  check_outputs(inv, *made);
   std::lock_guard lock(cache.mutex);
   if (cache.programs.size() >= Cache::kMost) cache.programs.clear();
   return cache.programs.try_emplace(std::move(key), std::move(made)).first->second;
@@ -171,7 +189,7 @@ void run_body(Invocation& inv) {
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
     if (t) {
-      dtypes[i] = working(inv.plan->compute[inv.op.variadic ? 0 : i], inv.op);
+      dtypes[i] = working(inv.plan->compute_of(i), inv.op);
       if (t->dtype != dtypes[i]) t = &casts.emplace_back(cast(*t, dtypes[i], *inv.device));
       given.push_back(t);
     }
@@ -199,7 +217,7 @@ void run_via_f32(Invocation& inv) {
   std::vector<const Tensor*> in;
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
-    const DType want = t ? working(inv.plan->compute[i], inv.op) : DType::none;
+    const DType want = t ? working(inv.plan->compute_of(i), inv.op) : DType::none;
     if (t && t->dtype != want) t = &casts.emplace_back(cast(*t, want, *inv.device));
     in.push_back(t);
   }
@@ -210,6 +228,9 @@ void run_via_f32(Invocation& inv) {
   }
   Tensor wide[kMaxOutputs];
   call(inv.op, inv.device, in.data(), inv.n_in, attrs, wide);
-  for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) *inv.out[i] = cast(wide[i], inv.plan->result[i], *inv.device);
+  for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) {
+    const DType result = inv.plan->result[i];
+    *inv.out[i] = wide[i].dtype == result ? std::move(wide[i]) : cast(wide[i], result, *inv.device);
+  }
 }
 }  // namespace dovetail

@@ -23,6 +23,7 @@ struct Program {
   std::vector<int> inputs, outputs;
   std::deque<std::string> strings;             // what attributes point to
   std::deque<std::vector<int64_t>> int_lists;
+  std::deque<std::vector<double>> float_lists;
 };
 
 // Records the calls that a body makes on abstract tensors. Values are named by their index.

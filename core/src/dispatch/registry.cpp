@@ -11,10 +11,6 @@
 
 namespace dovetail {
 namespace {
-const OpSpec builtin[] = {
-#include "ops.inc"
-};
-
 struct Registry {
   std::mutex mutex;
   std::deque<Op> ops;
@@ -29,7 +25,7 @@ void add(Registry&, OpSpec);
 Registry& registry() {
   static Registry* const r = [] {  // never destroyed: plans are used until the process ends
     auto* made = new Registry;
-    for (const OpSpec& spec : builtin) add(*made, spec);
+    for (const OpSpec& spec : builtin_ops()) add(*made, spec);
     return made;
   }();
   return *r;
@@ -49,7 +45,14 @@ void check_params(const OpSpec& spec, Op& op) {
       if (op.n_in == kMaxInputs) refuse(spec, "more than " + std::to_string(kMaxInputs) + " operands");
       op.operand_kinds[op.n_in++] = p.kind;
       op.variadic = p.variadic;
+      if (p.variadic && p.kind != ParamKind::value)
+        refuse(spec, "'" + p.name + "' is variadic: expected an operand of kind value");
     } else {
+      if (p.since > spec.version)
+        refuse(spec, "'" + p.name + "' is since version " + std::to_string(p.since) + ": expected at most the op's, " +
+                         std::to_string(spec.version));
+      if (p.since > 1 && p.fallback.kind == AttrDefault::required)
+        refuse(spec, "'" + p.name + "' is newer than the op: expected a default, for kernels that do not know it");
       if (p.kind == ParamKind::dtype) op.dtype_attr = op.n_attr;
       op.keyed_by_attrs |= p.kind == ParamKind::dtype || p.kind == ParamKind::scalar;
       op.n_attr += 1;
@@ -59,16 +62,25 @@ void check_params(const OpSpec& spec, Op& op) {
   if (spec.n_out < 1 || spec.n_out > kMaxOutputs) refuse(spec, "1 to " + std::to_string(kMaxOutputs) + " outputs");
 }
 
+void find_rules(const OpSpec& spec, Op& op) {
+  try {
+    const rules::NamedShapeRule& shape = rules::shape_rule(spec.shape);
+    op.shape = shape.rule;
+    op.elementwise = shape.elementwise;
+    op.dtype = rules::dtype_rule(spec.dtype).rule;
+    if (spec.flags & op_view) rules::view(spec.name);
+  } catch (const Error& e) {
+    refuse(spec, e.what());
+  }
+}
+
 void add(Registry& r, OpSpec spec) {
   if (spec.name.empty()) refuse(spec, "has no name");
   if (r.by_name.count(spec.name)) refuse(spec, "is registered already: choose a name with your own prefix, as 'acme.foo'");
   Op& op = r.ops.emplace_back();
   try {
     check_params(spec, op);
-    const rules::NamedShapeRule& shape = rules::shape_rule(spec.shape);
-    op.shape = shape.rule;
-    op.elementwise = shape.elementwise;
-    op.dtype = rules::dtype_rule(spec.dtype).rule;
+    find_rules(spec, op);
   } catch (...) {
     r.ops.pop_back();
     throw;
@@ -139,6 +151,7 @@ void add_kernel(Device& device, const dvt_kernel* row) {
 // ---- plans -------------------------------------------------------------------------------------------------------
 namespace {
 std::mutex plan_mutex;
+std::atomic<uint64_t> plans_forgotten{0};  // how often; changed with plan_mutex held
 
 bool matches(DLDataType row, DType t) {
   const DLDataType dl = info(t).dl;
@@ -149,6 +162,7 @@ bool matches(DLDataType row, DType t) {
 bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t given) {
   const uint32_t n_out = op.spec.n_out, n_in = op.n_in;
   if (row.op_version > op.spec.version || row.n_in != n_in || row.n_out != n_out) return false;
+  if (op.variadic && !(row.operands[n_in - 1].flags & DVT_O_VARIADIC)) return false;
   for (uint32_t i = 0; i < n_in; ++i)
     if (given >> i & 1 ? !matches(row.operands[i].dtype, plan.compute[i]) : !(row.operands[i].flags & DVT_O_OPTIONAL))
       return false;
@@ -164,6 +178,20 @@ std::string dtype_list(const Plan& plan, uint64_t given, int n_in) {
   return text.empty() ? info(plan.result[0]).name : text;
 }
 
+// What no row may ask of this device.
+void check_row(const dvt_kernel& row, const Op& op, const Device& device) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::runtime, "[" + op.spec.name + "] " + device.name + "'s kernel " + why + "; this is an error in the plugin: tell its author");
+  };
+  for (uint32_t i = 0; i < row.n_in + row.n_out; ++i)
+    if (const uint64_t bytes = uint64_t{1} << row.operands[i].align_log2; bytes > device.props.alloc_align)
+      refuse("wants operands aligned to " + std::to_string(bytes) + " bytes: expected at most alloc_align, " +
+             std::to_string(device.props.alloc_align));
+  if (op.kernel_name != "dvt.copy") return;  // by which the host makes operands compact and aligned
+  if (!(row.operands[0].flags & DVT_O_STRIDED)) refuse("does not take strided operands: expected DVT_O_STRIDED");
+  if (row.operands[0].align_log2) refuse("wants an aligned operand: expected it to take any");
+}
+
 [[noreturn]] void unsupported(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
   std::string why = "[" + op.spec.name + "] " + dtype_list(plan, given, op.n_in) + " is not supported on " +
                     device.name + ": the device has no kernel for it and the op no body";
@@ -175,45 +203,66 @@ std::string dtype_list(const Plan& plan, uint64_t given, int n_in) {
 Plan::Mode choose_mode(const Op& op, const Device& device, Plan& plan, uint64_t given) {
   if (op.spec.name == "set_slice") return Plan::set_slice;
   if (op.spec.flags & op_view) return Plan::view;
-  for (const dvt_kernel* row : kernel_rows(device, op.kernel_name))
-    if (serves(*row, op, plan, given)) plan.rows.push_back(row);
+  for (const dvt_kernel* row : kernel_rows(device, op.kernel_name)) {
+    if (!serves(*row, op, plan, given)) continue;
+    check_row(*row, op, device);
+    plan.rows.push_back(row);
+  }
   if (!plan.rows.empty()) return Plan::kernel;
+  const Plan::Mode mode = mode_without_rows(op, device, plan);
+  if (mode == Plan::kernel) unsupported(op, device, plan, given);
+  return mode;
+}
+
+void log_plan(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
+  static const char* const modes[] = {"kernel", "view", "set_slice", "identity", "body", "through float32", "another device"};
+  const char* engine = plan.rows.empty() ? nullptr : plan.rows[0]->engine;
+  log(Log::dispatch, 2, op.spec.name + "(" + dtype_list(plan, given, op.n_in) + ") on " + device.name + ": " +
+                            modes[plan.mode] + (engine ? std::string(" ") + engine : ""));
+}
+}  // namespace
+
+Plan::Mode mode_without_rows(const Op& op, const Device& device, const Plan& plan) {
+  if (op.spec.name == "floor" && is_integer(plan.compute[0])) return Plan::identity;
   if (op.spec.flags & op_has_body) return Plan::body;
   const bool half = std::any_of(plan.compute, plan.compute + op.n_in, [](DType t) { return t != DType::none && is_half(t); }) ||
                     is_half(plan.result[0]);
   if (half && op.spec.flags & op_half_in_f32) return Plan::via_f32;
-  if (fallback() != Fallback::error && host_device(device)) return Plan::host_fallback;
-  unsupported(op, device, plan, given);
+  return fallback() != Fallback::error && host_device(device) ? Plan::host_fallback : Plan::kernel;
 }
-}  // namespace
 
 const Plan& Op::make_plan(const Device& device, uint64_t key, const Invocation& call) const {
-  auto plan = std::make_unique<Plan>();
-  plan->key = key;
-  const uint64_t given = rules::infer_dtypes(call, plan->compute, plan->result);
-  plan->mode = choose_mode(*this, device, *plan, given);
-  plan->simple = plan->rows.size() == 1 && !plan->rows[0]->query && !variadic;
-  if (logs(Log::dispatch)) {
-    static const char* const modes[] = {"kernel", "view", "set_slice", "body", "through float32", "another device"};
-    const char* engine = plan->rows.empty() ? nullptr : plan->rows[0]->engine;
-    log(Log::dispatch, 2, spec.name + "(" + dtype_list(*plan, given, n_in) + ") on " + device.name + ": " +
-                              modes[plan->mode] + (engine ? std::string(" ") + engine : ""));
+  for (;;) {
+    const uint64_t before = plans_forgotten.load(std::memory_order_acquire);
+    auto plan = std::make_unique<Plan>();
+    plan->key = key;
+    const uint64_t given = rules::infer_dtypes(call, plan->compute, plan->result);
+    plan->mode = choose_mode(*this, device, *plan, given);
+    plan->simple = plan->rows.size() == 1 && !variadic && plan->rows[0]->op_version == spec.version &&
+                   !DVT_HAS(plan->rows[0], dvt_kernel, query);
+    std::lock_guard lock(plan_mutex);
+    if (plans_forgotten.load(std::memory_order_relaxed) != before) continue;  // made of what was true before
+    if (logs(Log::dispatch)) log_plan(*this, device, *plan, given);
+    return keep_plan(device, std::move(plan));
   }
-  std::lock_guard lock(plan_mutex);
+}
+
+// With the lock held. A table that is nearly full is started anew; plans are never freed, as other threads may be
+// using them.
+const Plan& Op::keep_plan(const Device& device, std::unique_ptr<Plan> plan) const {
+  static auto& tables = *new std::deque<PlanTable>;
+  static auto& plans = *new std::deque<std::unique_ptr<const Plan>>;
   PlanTable* table = plans_[device.index].load(std::memory_order_acquire);
-  if (!table) plans_[device.index].store(table = new PlanTable{}, std::memory_order_release);
-  // A table that is nearly full is started anew; plans are never freed, as other threads may be using them.
-  uint64_t used = 0;
-  for (auto& slot : table->slots) used += slot.load(std::memory_order_relaxed) != nullptr;
-  if (used > kSlots * 3 / 4) plans_[device.index].store(table = new PlanTable{}, std::memory_order_release);
-  for (uint64_t i = hash(key);; ++i) {
+  uint64_t used = table ? 0 : kSlots;
+  for (uint64_t i = 0; table && i < kSlots; ++i) used += table->slots[i].load(std::memory_order_relaxed) != nullptr;
+  if (used > kSlots * 3 / 4) plans_[device.index].store(table = &tables.emplace_back(), std::memory_order_release);
+  for (uint64_t i = hash(plan->key);; ++i) {
     std::atomic<const Plan*>& slot = table->slots[i % kSlots];
     const Plan* p = slot.load(std::memory_order_relaxed);
-    if (p && p->key == key) return *p;  // another thread was first
-    if (!p) {
-      slot.store(plan.get(), std::memory_order_release);
-      return *plan.release();
-    }
+    if (p && p->key == plan->key) return *p;  // another thread was first
+    if (p) continue;
+    slot.store(plan.get(), std::memory_order_release);
+    return *plans.emplace_back(std::move(plan));
   }
 }
 
@@ -223,6 +272,10 @@ void Op::drop_plans() const {
 }
 
 void forget_plans() {
+  {
+    std::lock_guard lock(plan_mutex);
+    ++plans_forgotten;
+  }
   for (const Op* o : all_ops()) o->drop_plans();
 }
 }  // namespace dovetail

@@ -8,10 +8,12 @@ namespace dovetail {
 namespace {
 const Op& named(const char* name) { return op(name); }
 
-// The bits of a float in one of the half formats, rounded to nearest even.
-uint16_t to_bf16(float f) {
-  const uint32_t b = std::bit_cast<uint32_t>(f);
+// Rounded once, to nearest even: the float on the way to bfloat16 keeps in its last bit that it is not exact.
+uint16_t to_bf16(long double v) {
+  const float f = float(v);
+  uint32_t b = std::bit_cast<uint32_t>(f);
   if (std::isnan(f)) return uint16_t(b >> 16 | 0x40);
+  if (std::isfinite(f) && f != v) b = (b - (std::fabs(static_cast<long double>(f)) > std::fabs(v))) | 1;
   return uint16_t((b + 0x7FFF + (b >> 16 & 1)) >> 16);
 }
 float from_bf16(uint16_t h) { return std::bit_cast<float>(uint32_t{h} << 16); }
@@ -62,8 +64,8 @@ void write_real(void* to, DType dtype, long double v) {
     case DType::u16: return put(wrap<uint16_t>(v));
     case DType::u32: return put(wrap<uint32_t>(v));
     case DType::u64: return put(wrap<uint64_t>(v));
-    case DType::f16: return put(_Float16(float(v)));
-    case DType::bf16: return put(to_bf16(float(v)));
+    case DType::f16: return put(_Float16(double(v)));
+    case DType::bf16: return put(to_bf16(v));
     case DType::f32: case DType::c64: return put(float(v));
     case DType::f64: case DType::c128: return put(double(v));
     default: throw Error(ErrorKind::type, "a scalar without a dtype");
@@ -74,10 +76,11 @@ void write_real(void* to, DType dtype, long double v) {
 Tensor cast_scalar(const Tensor& t, DType dtype) {
   alignas(16) std::byte bits[16] = {};
   write_real(bits, dtype, real_value(t));
-  if (is_complex(dtype) && is_complex(t.dtype)) {
+  if (is_complex(t.dtype)) {
     const int half = info(t.dtype).bytes / 2;
     Tensor imaginary = host_scalar(half == 4 ? DType::f32 : DType::f64, static_cast<std::byte*>(t.view.data) + half);
-    write_real(bits + info(dtype).bytes / 2, dtype, real_value(imaginary));
+    if (is_complex(dtype)) write_real(bits + info(dtype).bytes / 2, dtype, real_value(imaginary));
+    else if (dtype == DType::b8) bits[0] |= std::byte{real_value(imaginary) != 0};
   }
   Tensor out = host_scalar(dtype, bits);
   out.weak = t.weak;
@@ -138,27 +141,16 @@ Tensor broadcast_view(const Tensor& t, std::span<const int64_t> shape) {
 void copy_into(Tensor& to, const Tensor& from) {
   static const Op& copy = named("copy");
   if (to.numel == 0) return;
-  Device& device = *to.device;
   const Tensor* in[] = {&from};
   Attrs attrs;
   Tensor shape_only;
-  Invocation inv{.op = copy, .device = &device, .in = in, .n_in = 1, .attrs = attrs};
+  Invocation inv{.op = copy, .device = to.device, .in = in, .n_in = 1, .attrs = attrs};
   inv.out[0] = &shape_only;
   inv.infer();
-  if (inv.plan->mode != Plan::kernel) inv.fail(ErrorKind::not_implemented, "no kernel for " + std::string(info(from.dtype).name) + " on " + device.name);
-  Stream& stream = current_stream(device);
-  std::unique_lock<std::mutex> lock;
-  const DLTensor *source = &from.view, *target = &to.view;
-  dvt_call call{.struct_size = sizeof(dvt_call), .n_in = 1, .n_out = 1, .n_attr = 0, .in = &source, .out = &target,
-                .attr = attrs.at, .workspace = nullptr, .workspace_size = 0, .stream = nullptr, .correlation_id = 0, .packed = nullptr};
-  if (!device.synchronous) {
-    use(*from.storage, stream, false);
-    use(*to.storage, stream, true);
-    lock = stream.lock();
-    call.stream = stream.handle;
-    call.correlation_id = stream.correlate(copy);
-  }
-  device.check(inv.plan->rows[0]->run(device.handle, &call), "[copy]");
+  if (inv.plan->mode != Plan::kernel)
+    inv.fail(ErrorKind::not_implemented, "no kernel for " + std::string(info(from.dtype).name) + " on " + to.device->name);
+  inv.out[0] = &to;
+  run_kernel(inv, true);
 }
 
 Tensor to_device(const Tensor& t, Device& device) {
@@ -172,13 +164,14 @@ Tensor to_device(const Tensor& t, Device& device) {
   out.own(allocate(device, device.index, stream, out.bytes()));
   if (t.numel == 0) return out;
   DLTensor host = t.view;
-  host.device = {1 /* kDLCPU */, 0};
+  host.device = dl_device(1 /* kDLCPU */, 0);
   if (t.device->host_mapped) {
     host_access(*t.storage, false);
     copy_bytes(device, stream, out.view, host);
   } else if (device.host_mapped) {
+    host_access(*out.storage, true);  // it may have been used before
     host = out.view;
-    host.device = {1 /* kDLCPU */, 0};
+    host.device = dl_device(1 /* kDLCPU */, 0);
     use(*t.storage, current_stream(*t.device), false);
     copy_bytes(*t.device, current_stream(*t.device), host, t.view);
   } else {  // through memory of the host

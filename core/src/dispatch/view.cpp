@@ -19,7 +19,7 @@ void run_set_slice(Invocation& inv) {
   const DType dtype = inv.plan->result[0];
   Tensor x = inv.operand(0).device ? inv.operand(0) : materialise(inv.operand(0), *inv.device);
   if (x.dtype != dtype) x = cast(x, dtype, *inv.device);
-  else if (!(inv.in_place && inv.replaced == inv.in[0])) x = compact(x);
+  else if (!(inv.in_place && inv.replaced == inv.in[0] && inv.operand(1).storage != x.storage)) x = compact(x);
   Tensor region = x;
   char* data = static_cast<char*>(x.view.data);
   const auto start = inv.attrs.i64s(0), stop = inv.attrs.i64s(1), step = inv.attrs.i64s(2);
