@@ -7,6 +7,7 @@ of the library of its own, because a library chooses its level once.
 from __future__ import annotations
 
 import ctypes as ct
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -20,7 +21,6 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
-from filelock import FileLock
 
 HERE = Path(__file__).resolve().parent
 LEVELS = ("default", "avx2", "avx512")
@@ -461,7 +461,8 @@ def library_path() -> Path:
                 return found[0]
     build = HERE.parents[2] / "build" / "cpu-tests"
     build.mkdir(parents=True, exist_ok=True)
-    with FileLock(build / "lock"):
+    with open(build / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one of several test processes builds, the others wait
         for command in (
             ["cmake", "-G", "Ninja", "-S", HERE.parent, "-B", build, f"-DPython_EXECUTABLE={sys.executable}"],
             ["cmake", "--build", build],

@@ -99,6 +99,29 @@ def test_no_function_uses_more_than_its_level():
         )
 
 
+SHARED = """
+#include "kernel.hpp"
+namespace dovetail::cpu::DOVETAIL_CPU_ISA { int own(int x) { return x + 1; } }
+%s
+"""
+
+
+@pytest.mark.parametrize("code, shared", [("", False), ("[[gnu::weak]] int twice(int x) { return 2 * x; }", True)])
+def test_the_build_refuses_functions_that_levels_would_share(tmp_path, code, shared):
+    compiler, cmake, nm = (shutil.which(tool) for tool in ("c++", "cmake", "nm"))
+    if not (compiler and cmake and nm):
+        pytest.skip("needs a compiler, cmake and nm")
+    source, result = tmp_path / "a.cpp", tmp_path / "a.o"
+    source.write_text(SHARED % code)
+    include = [f"-I{HERE.parent / 'src'}", f"-I{HERE.parents[2] / 'core' / 'include'}"]
+    subprocess.run([compiler, "-std=c++20", "-c", *include, source, "-o", result], check=True)
+    script = HERE.parent / "cmake" / "check_level.cmake"
+    settings = [f"-DNM={nm}", "-DNAMESPACE=isa_default", f"-DOBJECTS={result}", f"-DSTAMP={tmp_path / 'stamp'}"]
+    done = subprocess.run([cmake, *settings, "-P", script], capture_output=True, text=True)
+    assert (done.returncode != 0) == shared, done.stderr
+    assert ("twice" in done.stderr) == shared
+
+
 def old_processor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     qemu = need("qemu-x86_64")
     # Nehalem is x86-64-v2: an AVX instruction would end the program with SIGILL.
