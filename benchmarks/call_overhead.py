@@ -1,7 +1,7 @@
 """What one call costs, against NumPy in the same run: python benchmarks/call_overhead.py [--device cpu]
 
-Nanoseconds per statement, net of an empty one; the best of several repeats, taken alternately. The aims are those of
-the first milestone: at most 0.5, 0.25 and 0.25 times NumPy's time for the first three.
+Nanoseconds per statement, net of an empty one; the best of several repeats, taken alternately. The aims are those
+of the first milestone: at most 0.5, 0.25 and 0.25 times NumPy's time for the first three.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import argparse
 import timeit
 
-import numpy as np
-
 import dovetail as dt
+import numpy as np
 
 STATEMENTS = [
     ("a + b", "x + y", 0.5),

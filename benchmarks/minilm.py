@@ -12,12 +12,11 @@ import sys
 import time
 from pathlib import Path
 
+import dovetail as dt
 import numpy as np
 
-import dovetail as dt
-
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "minilm"))
-from model import MiniLM  # noqa: E402
+from model import MiniLM
 
 SHAPES = [(1, 16), (1, 128), (8, 128)]
 
@@ -82,7 +81,10 @@ def main() -> None:
         peer, from_numpy = torch_forward(model)
     except ImportError:
         peer = None
-    print(f"{'batch x tokens':>14} {'dovetail':>10} {'torch':>10}  ratio   (ms, {options.device}, {dt._core.num_threads()} threads)")
+    print(
+        f"{'batch x tokens':>14} {'dovetail':>10} {'torch':>10}  ratio"
+        f"   (ms, {options.device}, {dt._core.num_threads()} threads)"
+    )
     for batch, tokens in SHAPES:
         rng = np.random.default_rng(0)
         ids, mask = rng.integers(0, 30000, (batch, tokens)), np.ones((batch, tokens), np.int64)

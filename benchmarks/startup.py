@@ -1,8 +1,8 @@
 """What starting costs: python benchmarks/startup.py
 
-Milliseconds, the median and the best of several fresh processes. Import: over an empty interpreter; aim 15. First use:
-finding the backends, opening the CPU device and adding two arrays, after the import; aim 100 where this machine has seen
-the library, 300 where it has not.
+Milliseconds, the median and the best of several fresh processes. Import: over an empty interpreter; aim 15. First
+use: finding the backends, opening the CPU device and adding two arrays, after the import; aim 100 where this
+machine has seen the library, 300 where it has not.
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ def in_a_terminal(arguments: list[str]) -> str:
     """What a Python program prints, with its colours."""
     parent, child = pty.openpty()
     size = {"COLUMNS": str(WIDTH), "LINES": "40", "TERM": "xterm-256color"}
-    run = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=child, stderr=child, env=os.environ | size)
+    run = subprocess.Popen(
+        [sys.executable, *arguments], cwd=ROOT, stdout=child, stderr=child, env=os.environ | size
+    )
     os.close(child)
     printed = b""
     try:

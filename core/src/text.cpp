@@ -22,9 +22,8 @@ size_t distance(const std::string& a, const std::string& b) {
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
   if (known.empty()) return "; none is known";
-  const auto best = std::min_element(known.begin(), known.end(), [&](auto& a, auto& b) {
-    return distance(word, a) < distance(word, b);
-  });
+  const auto best = std::min_element(known.begin(), known.end(),
+                                     [&](auto& a, auto& b) { return distance(word, a) < distance(word, b); });
   if (distance(word, *best) <= 1 + word.size() / 3) return ", did you mean '" + *best + "'?";
   if (known.size() > 20) return "";
   std::string list;

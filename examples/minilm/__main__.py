@@ -1,4 +1,4 @@
-"""Embeds a few sentences with all-MiniLM-L6-v2 and prints how alike they are: python examples/minilm [--device cpu]"""
+"""Embeds sentences with all-MiniLM-L6-v2 and prints how alike they are: python examples/minilm [--device cpu]"""
 
 from __future__ import annotations
 

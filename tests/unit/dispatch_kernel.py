@@ -45,7 +45,8 @@ class Kernel(c.Structure):
     _fields_ = [
         ("struct_size", c.c_uint32), ("op_version", c.c_uint32), ("op", c.c_char_p), ("engine", c.c_char_p),
         ("operands", c.POINTER(Operand)), ("n_in", c.c_uint32), ("n_out", c.c_uint32), ("flags", c.c_uint32),
-        ("max_ulp", c.c_float), ("run", Run), ("query", c.c_void_p), ("pack_size", c.c_void_p), ("pack", c.c_void_p),
+        ("max_ulp", c.c_float), ("run", Run),
+        ("query", c.c_void_p), ("pack_size", c.c_void_p), ("pack", c.c_void_p),
     ]  # fmt: skip
 
 
@@ -54,7 +55,7 @@ _alive: list[object] = []  # rows live as long as the process
 
 
 def float32_kernel(op: str, n_in: int, compute: Callable[..., np.ndarray], engine: str = "test") -> int:
-    """The address of a row that computes output 0 from NumPy views of its inputs; it counts calls in compute.calls."""
+    """The address of a row that computes output 0 from NumPy views of its inputs; compute.calls counts."""
     compute.calls = 0  # type: ignore[attr-defined]
 
     def run(_device: object, call: object) -> int:
@@ -64,6 +65,8 @@ def float32_kernel(op: str, n_in: int, compute: Callable[..., np.ndarray], engin
         return 0
 
     operands = (Operand * (n_in + 1))(*[Operand(DLDataType(2, 32, 1), STRIDED, 0, 0)] * (n_in + 1))
-    row = Kernel(c.sizeof(Kernel), 1, op.encode(), engine.encode(), operands, n_in, 1, 0, 0.0, Run(run), None, None, None)
+    row = Kernel(
+        c.sizeof(Kernel), 1, op.encode(), engine.encode(), operands, n_in, 1, 0, 0.0, Run(run), None, None, None
+    )
     _alive.extend([row, operands])
     return c.addressof(row)

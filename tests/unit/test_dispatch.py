@@ -8,10 +8,9 @@ import subprocess
 import sys
 import threading
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -21,13 +20,14 @@ def x() -> dt.Array:
     return dt.asarray(X)
 
 
-# ---- scalars ---------------------------------------------------------------------------------------------------------
+# ---- scalars -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("dtype", "scalar", "expected"),
     [
-        ("float32", 2, "float32"), ("float32", 2.5, "float32"), ("float64", 2.5, "float64"), ("float16", 2.5, "float16"),
+        ("float32", 2, "float32"), ("float32", 2.5, "float32"), ("float64", 2.5, "float64"),
+        ("float16", 2.5, "float16"),
         ("int32", 2, "int32"), ("int32", 2.5, "float32"), ("uint8", True, "uint8"), ("bool", 2, "int64"),
         ("int64", np.float32(2.5), "float32"), ("int16", np.int64(3), "int16"),
     ],
@@ -44,7 +44,7 @@ def test_a_number_that_does_not_fit_is_refused():
         dt.ones((2,), dtype="int8") + 300
 
 
-# ---- in place --------------------------------------------------------------------------------------------------------
+# ---- in place ------------------------------------------------------------------------------------
 
 
 def test_in_place_changes_one_value_only(x):
@@ -74,7 +74,7 @@ def test_in_place_keeps_dtype_and_shape(change, error):
     np.testing.assert_array_equal(a.numpy(), np.ones(3))
 
 
-# ---- bodies ----------------------------------------------------------------------------------------------------------
+# ---- bodies --------------------------------------------------------------------------------------
 
 
 def test_a_body_is_traced_once_per_signature(x):
@@ -102,7 +102,7 @@ def test_bodies_run_halves_in_float32():
     np.testing.assert_array_equal(got, np.logaddexp(a.astype(np.float32), np.float32(0.5)).astype(np.float16))
 
 
-# ---- bad input ---------------------------------------------------------------------------------------------------------
+# ---- bad input -----------------------------------------------------------------------------------
 
 
 BAD = {
@@ -111,7 +111,11 @@ BAD = {
     "axis": (lambda x: dt.sum(x, axis=2), ValueError, r"\[sum\].*axis"),
     "dtype": (lambda x: x & x, TypeError, r"\[bitwise_and\].*float32"),
     "mixed signs": (lambda x: dt.ones(2, dtype="uint64") + dt.ones(2, dtype="int8"), TypeError, r"\[add\].*astype"),
-    "string": (lambda x: dt.add(x, "one"), TypeError, r"\[add\] expected dovetail arrays or Python numbers, got str"),
+    "string": (
+        lambda x: dt.add(x, "one"),
+        TypeError,
+        r"\[add\] expected dovetail arrays or Python numbers, got str",
+    ),
     "no array": (lambda x: dt.add(1, 2), TypeError, r"\[add\] expected at least one array"),
     "keyword": (lambda x: dt.sum(x, axes=1), TypeError, r"\[sum\] got an unexpected keyword argument 'axes'"),
     "missing": (lambda x: dt.add(x), TypeError, r"\[add\] misses the argument 'x2'"),
@@ -155,7 +159,7 @@ print(dt.zeros((1 << 26,)).size)
     assert out.endswith("67108864\n")
 
 
-# ---- threads, fork, interruption, memory -----------------------------------------------------------------------------------
+# ---- threads, fork, interruption, memory ---------------------------------------------------------
 
 
 def test_threads_share_arrays():

@@ -1,4 +1,4 @@
-"""The MiniLM example against a forward pass in NumPy float64, on the CPU device as it is and with must-have kernels only."""
+"""The MiniLM example against a forward pass in NumPy float64: all kernels, must-have ones only, baseline only."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "minilm"
 SENTENCES = ["A man is playing a guitar.", "Hardware for linear algebra got a lot quicker, says the vendor.", "rye"]
+
 
 def forward(w: dict[str, np.ndarray], config: dict, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """BERT, mean pooling and normalisation, all in float64."""

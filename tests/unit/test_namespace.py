@@ -9,7 +9,17 @@ import sys
 import dovetail as dt
 
 # What takes long to load or belongs to a device; a plain import must need none of it.
-HEAVY = ("numpy", "importlib_metadata", "importlib.metadata", "typing", "re", "click", "rich", "ml_dtypes", "dovetail.schema")
+HEAVY = (
+    "numpy",
+    "importlib_metadata",
+    "importlib.metadata",
+    "typing",
+    "re",
+    "click",
+    "rich",
+    "ml_dtypes",
+    "dovetail.schema",
+)
 
 
 def test_import_loads_nothing_heavy():

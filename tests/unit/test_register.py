@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+import dovetail as dt
 import numpy as np
 import pytest
 from dispatch_kernel import float32_kernel
-
-import dovetail as dt
 from dovetail.schema import op as declare
 from dovetail.schema import registry
 from dovetail.schema.declare import Tensor

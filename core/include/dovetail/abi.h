@@ -77,9 +77,9 @@ extern "C" {
 /* Has *p, which may come from an older or newer peer, the member f? A NULL pointer member is absent. */
 #define DVT_HAS(p, T, f) ((p)->struct_size >= offsetof(T, f) + sizeof((p)->f) && (p)->f)
 /* Write a member of an out-struct only where the host's struct has it. */
-#define DVT_PUT(p, T, f, v)                                                        \
-  do {                                                                             \
-    if ((p)->struct_size >= offsetof(T, f) + sizeof((p)->f)) (p)->f = (v);         \
+#define DVT_PUT(p, T, f, v)                                                \
+  do {                                                                     \
+    if ((p)->struct_size >= offsetof(T, f) + sizeof((p)->f)) (p)->f = (v); \
   } while (0)
 
 /* ---- status ---------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ typedef struct {
   uint16_t lanes;
 } DLDataType;
 typedef struct {
-  void *data;
+  void* data;
   DLDevice device;
   int32_t ndim;
   DLDataType dtype;
@@ -154,10 +154,10 @@ typedef struct {
   union {
     int64_t i; /* also DVT_A_BOOL */
     double f;
-    const char *s;
-    const int64_t *is;
-    const double *fs;
-    const dvt_program *p;
+    const char* s;
+    const int64_t* is;
+    const double* fs;
+    const dvt_program* p;
     DLDataType dt;
     uint64_t raw;
   } v;
@@ -171,20 +171,20 @@ typedef struct dvt_stream dvt_stream;
 typedef struct dvt_event dvt_event;
 
 typedef struct { /* an operand in a kernel's own layout; data NULL = not packed */
-  void *data;
+  void* data;
   uint64_t size, layout;
 } dvt_packed;
 
 typedef struct { /* one invocation of an op; the host has allocated the outputs */
   uint32_t struct_size, n_in, n_out, n_attr;
-  const DLTensor *const *in;  /* NULL entry: an optional input not given */
-  const DLTensor *const *out; /* NULL entry: an optional output not wanted */
-  const dvt_attr *attr;
-  void *workspace; /* aligned to alloc_align; reusable in stream order after run */
+  const DLTensor* const* in;  /* NULL entry: an optional input not given */
+  const DLTensor* const* out; /* NULL entry: an optional output not wanted */
+  const dvt_attr* attr;
+  void* workspace; /* aligned to alloc_align; reusable in stream order after run */
   uint64_t workspace_size;
-  dvt_stream *stream;
+  dvt_stream* stream;
   uint64_t correlation_id;
-  const dvt_packed *packed; /* NULL, or n_in entries */
+  const dvt_packed* packed; /* NULL, or n_in entries */
 } dvt_call;
 
 enum { DVT_NATIVE = 1, DVT_EMULATED = 2 }; /* emulated, as fp8 through fp16: legal, but reported */
@@ -192,7 +192,7 @@ typedef struct {
   uint32_t struct_size, level;
   uint64_t workspace;    /* bytes */
   uint64_t need_compact; /* bit i: with operand i made row-major this call would be supported */
-  const char *reason;    /* static string, required with DVT_UNSUPPORTED */
+  const char* reason;    /* static string, required with DVT_UNSUPPORTED */
 } dvt_answer;
 
 /* Flags of one operand; inputs come first, then outputs. */
@@ -212,9 +212,9 @@ typedef struct {
 } dvt_operand;
 
 enum { /* flags of a row */
-  DVT_K_CAPTURE_SAFE = 1,
-  DVT_K_BITWISE_DETERMINISTIC = 2,
-  DVT_K_FLUSHES_SUBNORMALS = 4
+       DVT_K_CAPTURE_SAFE = 1,
+       DVT_K_BITWISE_DETERMINISTIC = 2,
+       DVT_K_FLUSHES_SUBNORMALS = 4
 };
 
 /* A row of the kernel table. The support matrix is data: printable without the device.
@@ -222,19 +222,19 @@ enum { /* flags of a row */
  * on the device at run time, so that a replay advances; bits are Philox4x32-10 by element index. */
 typedef struct {
   uint32_t struct_size, op_version;
-  const char *op;     /* "dvt.matmul": names, never an enum of ops */
-  const char *engine; /* NULL, or "cudnn", "flash": several rows may serve one op, tried in table order */
-  const dvt_operand *operands;
+  const char* op;     /* "dvt.matmul": names, never an enum of ops */
+  const char* engine; /* NULL, or "cudnn", "flash": several rows may serve one op, tried in table order */
+  const dvt_operand* operands;
   uint32_t n_in, n_out, flags;
   float max_ulp; /* 0 = the schema's tolerance; else a tighter promise */
-  dvt_status (*run)(dvt_device *, const dvt_call *);
+  dvt_status (*run)(dvt_device*, const dvt_call*);
   /* (optional) Sees shapes, strides and attributes, data may be NULL. Pure: the host caches by them. */
-  dvt_status (*query)(dvt_device *, const dvt_call *, dvt_answer *);
+  dvt_status (*query)(dvt_device*, const dvt_call*, dvt_answer*);
   /* (optional) Turn a constant operand into this kernel's own layout once. The host owns the bytes, drops
    * them with the array's value, and may save them; `layout` changes whenever they would mean something
    * else. A cache in the plugin keyed by pointer is forbidden: the pool reuses addresses. */
-  dvt_status (*pack_size)(dvt_device *, const dvt_call *, uint32_t operand, uint64_t *size, uint64_t *layout);
-  dvt_status (*pack)(dvt_device *, const dvt_call *, uint32_t operand, const dvt_packed *dst);
+  dvt_status (*pack_size)(dvt_device*, const dvt_call*, uint32_t operand, uint64_t* size, uint64_t* layout);
+  dvt_status (*pack)(dvt_device*, const dvt_call*, uint32_t operand, const dvt_packed* dst);
 } dvt_kernel;
 
 /* ---- devices --------------------------------------------------------------------------------------- */
@@ -263,20 +263,20 @@ enum { DVT_MEM_DEVICE, DVT_MEM_PINNED, DVT_MEM_SHARED };
 enum { DVT_S_CROSS_DEVICE = 1 }; /* events may be waited on by other devices of this backend */
 typedef struct {
   uint32_t struct_size, flags;
-  dvt_status (*create)(dvt_device *, int32_t priority, dvt_stream **);
-  void (*destroy)(dvt_stream *); /* queued work still completes */
-  dvt_status (*sync)(dvt_stream *);
-  dvt_status (*ev_create)(dvt_device *, uint32_t timing, dvt_event **);
-  void (*ev_destroy)(dvt_event *);
-  dvt_status (*ev_record)(dvt_event *, dvt_stream *); /* re-recording replaces; never recorded = done */
-  dvt_status (*ev_wait)(dvt_stream *, dvt_event *);   /* the newest record at the time of this call */
-  dvt_status (*ev_sync)(dvt_event *);                 /* blocks without spinning */
-  dvt_status (*ev_query)(dvt_event *, uint32_t *done);
+  dvt_status (*create)(dvt_device*, int32_t priority, dvt_stream**);
+  void (*destroy)(dvt_stream*); /* queued work still completes */
+  dvt_status (*sync)(dvt_stream*);
+  dvt_status (*ev_create)(dvt_device*, uint32_t timing, dvt_event**);
+  void (*ev_destroy)(dvt_event*);
+  dvt_status (*ev_record)(dvt_event*, dvt_stream*); /* re-recording replaces; never recorded = done */
+  dvt_status (*ev_wait)(dvt_stream*, dvt_event*);   /* the newest record at the time of this call */
+  dvt_status (*ev_sync)(dvt_event*);                /* blocks without spinning */
+  dvt_status (*ev_query)(dvt_event*, uint32_t* done);
   /* (optional) */
-  dvt_status (*ev_elapsed_ns)(dvt_event *, dvt_event *, uint64_t *);
-  dvt_status (*wrap)(dvt_device *, void *native, dvt_stream **); /* borrowed, not owned */
-  void *(*native)(dvt_stream *);
-  dvt_status (*host_fn)(dvt_stream *, void (*fn)(void *), void *ctx); /* in order; fn calls no device function */
+  dvt_status (*ev_elapsed_ns)(dvt_event*, dvt_event*, uint64_t*);
+  dvt_status (*wrap)(dvt_device*, void* native, dvt_stream**); /* borrowed, not owned */
+  void* (*native)(dvt_stream*);
+  dvt_status (*host_fn)(dvt_stream*, void (*fn)(void*), void* ctx); /* in order; fn calls no device function */
 } dvt_streams;
 
 /* ---- services the host gives; each plugin gets its own table, passed back as self -------------------- */
@@ -284,18 +284,18 @@ typedef struct {
 typedef struct dvt_host dvt_host;
 struct dvt_host {
   uint32_t struct_size, abi_major, abi_minor, abi_draft;
-  const char *library_path;
+  const char* library_path;
   /* correlation_id 0 = the current call. Copies msg; returns code. */
-  dvt_status (*fail)(const dvt_host *self, dvt_status code, uint64_t correlation_id, const char *file, int line,
-                     const char *msg);
-  void (*log)(const dvt_host *self, int level, const char *msg); /* 0 debug 1 info 2 warning 3 error */
-  uint32_t (*num_threads)(const dvt_host *self);
+  dvt_status (*fail)(const dvt_host* self, dvt_status code, uint64_t correlation_id, const char* file, int line,
+                     const char* msg);
+  void (*log)(const dvt_host* self, int level, const char* msg); /* 0 debug 1 info 2 warning 3 error */
+  uint32_t (*num_threads)(const dvt_host* self);
   /* The process's one pool; worker < num_threads(); returns when all is done; nested calls run inline. */
-  void (*parallel_for)(const dvt_host *self, uint64_t n, uint64_t grain,
-                       void (*fn)(void *ctx, uint64_t begin, uint64_t end, uint32_t worker), void *ctx);
-  void (*trace)(const dvt_host *self, uint64_t correlation_id, const char *name, uint64_t t0_ns,
+  void (*parallel_for)(const dvt_host* self, uint64_t n, uint64_t grain,
+                       void (*fn)(void* ctx, uint64_t begin, uint64_t end, uint32_t worker), void* ctx);
+  void (*trace)(const dvt_host* self, uint64_t correlation_id, const char* name, uint64_t t0_ns,
                 uint64_t t1_ns); /* CLOCK_MONOTONIC */
-  const void *(*extension)(const dvt_host *self, const char *name, uint32_t version);
+  const void* (*extension)(const dvt_host* self, const char* name, uint32_t version);
 };
 
 /* ---- the backend's table ----------------------------------------------------------------------------- */
@@ -303,29 +303,29 @@ struct dvt_host {
 typedef struct {
   uint32_t struct_size, abi_major, abi_minor, abi_draft;
   const char *name, *version, *build_info;
-  const dvt_kernel *const *kernels; /* a table of pointers: rows may grow */
+  const dvt_kernel* const* kernels; /* a table of pointers: rows may grow */
   uint64_t n_kernels;
-  dvt_status (*device_count)(uint32_t *);
-  dvt_status (*device_open)(uint32_t index, dvt_device **); /* once per index */
-  void (*device_close)(dvt_device *);
-  dvt_status (*device_props)(dvt_device *, dvt_props *);
-  dvt_status (*alloc)(dvt_device *, uint64_t size, uint32_t mem, dvt_stream *, void **);
-  void (*dealloc)(dvt_device *, void *, uint32_t mem, dvt_stream *); /* raw: the host owns the caching pool */
+  dvt_status (*device_count)(uint32_t*);
+  dvt_status (*device_open)(uint32_t index, dvt_device**); /* once per index */
+  void (*device_close)(dvt_device*);
+  dvt_status (*device_props)(dvt_device*, dvt_props*);
+  dvt_status (*alloc)(dvt_device*, uint64_t size, uint32_t mem, dvt_stream*, void**);
+  void (*dealloc)(dvt_device*, void*, uint32_t mem, dvt_stream*); /* raw: the host owns the caching pool */
   /* Both compact, same shape and dtype; one side is this device, the other this device, the host (kDLCPU) or a
    * P2P sibling. Host memory not from alloc(PINNED): complete on return. Strided copies are the op "dvt.copy". */
-  dvt_status (*copy)(dvt_device *, const DLTensor *dst, const DLTensor *src, dvt_stream *);
+  dvt_status (*copy)(dvt_device*, const DLTensor* dst, const DLTensor* src, dvt_stream*);
   /* required ends here */
-  dvt_status (*mem_info)(dvt_device *, uint64_t *free_, uint64_t *total);
-  dvt_status (*device_reset)(dvt_device *);
-  const dvt_streams *streams;
-  const void *(*extension)(const char *name, uint32_t version); /* "dovetail.capture", or reverse DNS */
+  dvt_status (*mem_info)(dvt_device*, uint64_t* free_, uint64_t* total);
+  dvt_status (*device_reset)(dvt_device*);
+  const dvt_streams* streams;
+  const void* (*extension)(const char* name, uint32_t version); /* "dovetail.capture", or reverse DNS */
 } dvt_backend;
 
 /* The only two exports. probe lives in an object of its own, built for the baseline ISA, without static
  * constructors and without driver initialisation; 0 = unusable here, with the reason; else a score. What needs
  * the driver (is there a device?) is device_count's answer, which the host asks for first in a child process. */
-DVT_EXPORT int32_t dvt_probe_v1(char *reason, size_t reason_size);
-DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host *host, const dvt_backend **out);
+DVT_EXPORT int32_t dvt_probe_v1(char* reason, size_t reason_size);
+DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out);
 
 /* ==== NOT FROZEN: extension("dovetail.<group>", DVT_X_<GROUP>) must match exactly; a group moves above this
  * line when two backends in CI pass conformance with it ==== */
@@ -339,10 +339,10 @@ typedef struct dvt_comm dvt_comm;
 #define DVT_X_CAPTURE 1u
 typedef struct {
   uint32_t struct_size, flags;
-  dvt_status (*begin)(dvt_stream *);
-  dvt_status (*end)(dvt_stream *, dvt_graph **); /* NULL: abandon */
-  dvt_status (*replay)(dvt_graph *, dvt_stream *);
-  void (*destroy)(dvt_graph *);
+  dvt_status (*begin)(dvt_stream*);
+  dvt_status (*end)(dvt_stream*, dvt_graph**); /* NULL: abandon */
+  dvt_status (*replay)(dvt_graph*, dvt_stream*);
+  void (*destroy)(dvt_graph*);
 } dvt_capture;
 
 /* Fallback: node by node. The same graph is what libdovetail replays for an op's body. */
@@ -352,28 +352,28 @@ typedef struct {
 } dvt_symbol; /* a dimension d < 0 is symbol -1 - d */
 typedef struct {
   uint32_t struct_size, op_version;
-  const char *op;
+  const char* op;
   const uint32_t *in, *out; /* indices into values; UINT32_MAX = absent */
-  const dvt_attr *attr;
+  const dvt_attr* attr;
   uint32_t n_in, n_out, n_attr, flags;
 } dvt_node;
 struct dvt_program {
   uint32_t struct_size, n_values, n_nodes, n_inputs, n_outputs, n_symbols;
-  const DLTensor *values; /* strides NULL = free choice; data != NULL: a constant, valid until compile returns */
-  const dvt_node *const *nodes;
+  const DLTensor* values; /* strides NULL = free choice; data != NULL: a constant, valid until compile returns */
+  const dvt_node* const* nodes;
   const uint32_t *inputs, *outputs;
-  const dvt_symbol *symbols;
-  const int32_t *donated; /* per output: the input whose memory it may take, or -1 */
+  const dvt_symbol* symbols;
+  const int32_t* donated; /* per output: the input whose memory it may take, or -1 */
 };
 typedef struct {
   uint32_t struct_size, flags;
-  dvt_status (*claim)(dvt_device *, const dvt_program *, uint8_t *node_mask);
-  dvt_status (*compile)(dvt_device *, const dvt_program *, const char *options_json, dvt_exe **);
-  dvt_status (*query)(dvt_exe *, const dvt_call *, dvt_answer *); /* workspace for these shapes */
-  dvt_status (*run)(dvt_exe *, const dvt_call *);
-  void (*destroy)(dvt_exe *);
-  dvt_status (*save)(dvt_exe *, void (*sink)(void *, const void *, size_t), void *ctx);
-  dvt_status (*load)(dvt_device *, const void *, size_t, dvt_exe **);
+  dvt_status (*claim)(dvt_device*, const dvt_program*, uint8_t* node_mask);
+  dvt_status (*compile)(dvt_device*, const dvt_program*, const char* options_json, dvt_exe**);
+  dvt_status (*query)(dvt_exe*, const dvt_call*, dvt_answer*); /* workspace for these shapes */
+  dvt_status (*run)(dvt_exe*, const dvt_call*);
+  void (*destroy)(dvt_exe*);
+  dvt_status (*save)(dvt_exe*, void (*sink)(void*, const void*, size_t), void* ctx);
+  dvt_status (*load)(dvt_device*, const void*, size_t, dvt_exe**);
 } dvt_compiler;
 
 /* Fallback: stage through pinned host memory. */
@@ -381,14 +381,14 @@ typedef struct {
 typedef struct {
   uint32_t struct_size, flags;
   dvt_status (*unique_id)(uint8_t id[128]); /* on rank 0; the host ships it to the others */
-  dvt_status (*init)(dvt_device *, const uint8_t id[128], int32_t rank, int32_t n, dvt_comm **);
-  void (*destroy)(dvt_comm *);
-  dvt_status (*abort)(dvt_comm *);
-  dvt_status (*async_error)(dvt_comm *);
+  dvt_status (*init)(dvt_device*, const uint8_t id[128], int32_t rank, int32_t n, dvt_comm**);
+  void (*destroy)(dvt_comm*);
+  dvt_status (*abort)(dvt_comm*);
+  dvt_status (*async_error)(dvt_comm*);
   dvt_status (*group)(uint32_t begin);
   /* kind: 0 allreduce 1 allgather 2 reduce_scatter 3 broadcast 4 all_to_all */
-  dvt_status (*collective)(dvt_comm *, uint32_t kind, uint32_t redop, int32_t root, const dvt_call *);
-  dvt_status (*p2p)(dvt_comm *, uint32_t is_send, int32_t peer, const dvt_call *);
+  dvt_status (*collective)(dvt_comm*, uint32_t kind, uint32_t redop, int32_t root, const dvt_call*);
+  dvt_status (*p2p)(dvt_comm*, uint32_t is_send, int32_t peer, const dvt_call*);
 } dvt_collectives;
 
 #ifdef __cplusplus

@@ -48,7 +48,7 @@ e, pi, inf, nan, newaxis = 2.718281828459045, 3.141592653589793, float("inf"), f
 
 
 def load_backend(name_or_path: str) -> list[Device]:
-    """Opens a backend by name or by its library's path, also with DOVETAIL_BACKEND_AUTOLOAD=0; returns its devices."""
+    """Opens a backend by name or by its library, also with DOVETAIL_BACKEND_AUTOLOAD=0; returns its devices."""
     from dovetail import entry_points
 
     backend = entry_points.load_backend(name_or_path)
@@ -78,7 +78,7 @@ _HOME = {name: module for module, names in _WRITTEN.items() for name in names}
 _ops = {name: _core.op_function(name) for name in _core.op_names("") if name not in _HOME}
 globals().update(_ops)
 globals().update(_core.dtypes)
-__all__ += [*_ops, *_core.dtypes, *_HOME]
+__all__ += [*_ops, *_core.dtypes, *_HOME]  # noqa: PLE0604 - all of them are strings
 
 
 def __getattr__(name: str):

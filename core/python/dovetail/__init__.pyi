@@ -1,58 +1,133 @@
-from dovetail import linalg as linalg, memory as memory, nn as nn, random as random, schema as schema
+from dovetail import linalg as linalg
+from dovetail import memory as memory
+from dovetail import nn as nn
+from dovetail import random as random
+from dovetail import schema as schema
 from dovetail._core import (
     Array as Array,
+)
+from dovetail._core import (
     Device as Device,
+)
+from dovetail._core import (
     DType as DType,
+)
+from dovetail._core import (
     Event as Event,
+)
+from dovetail._core import (
     Op as Op,
+)
+from dovetail._core import (
     Stream as Stream,
+)
+from dovetail._core import (
     __version__ as __version__,
+)
+from dovetail._core import (
     current_stream as current_stream,
+)
+from dovetail._core import (
     default_stream as default_stream,
 )
 from dovetail._creation import (
     asarray as asarray,
+)
+from dovetail._creation import (
     empty as empty,
+)
+from dovetail._creation import (
     empty_like as empty_like,
+)
+from dovetail._creation import (
     from_dlpack as from_dlpack,
+)
+from dovetail._creation import (
     full_like as full_like,
+)
+from dovetail._creation import (
     ones_like as ones_like,
+)
+from dovetail._creation import (
     zeros_like as zeros_like,
 )
 from dovetail._devices import (
     default_device as default_device,
+)
+from dovetail._devices import (
     device as device,
+)
+from dovetail._devices import (
     devices as devices,
+)
+from dovetail._devices import (
     fallback as fallback,
+)
+from dovetail._devices import (
     fallback_report as fallback_report,
+)
+from dovetail._devices import (
     set_default_device as set_default_device,
+)
+from dovetail._devices import (
     synchronize as synchronize,
 )
 from dovetail._dtypes import (
     __array_namespace_info__ as __array_namespace_info__,
+)
+from dovetail._dtypes import (
     can_cast as can_cast,
+)
+from dovetail._dtypes import (
     finfo as finfo,
+)
+from dovetail._dtypes import (
     iinfo as iinfo,
+)
+from dovetail._dtypes import (
     isdtype as isdtype,
+)
+from dovetail._dtypes import (
     result_type as result_type,
 )
-from dovetail._errors import DeviceLostError as DeviceLostError, FallbackWarning as FallbackWarning
+from dovetail._errors import DeviceLostError as DeviceLostError
+from dovetail._errors import FallbackWarning as FallbackWarning
 from dovetail._functions import (
     broadcast_arrays as broadcast_arrays,
+)
+from dovetail._functions import (
     broadcast_shapes as broadcast_shapes,
+)
+from dovetail._functions import (
     meshgrid as meshgrid,
+)
+from dovetail._functions import (
     tensordot as tensordot,
+)
+from dovetail._functions import (
     unstack as unstack,
 )
-from dovetail._ops import *
+from dovetail._ops import *  # noqa: F403 - generated
 from dovetail._register import register_op as register_op
 from dovetail._searching import (
     isin as isin,
+)
+from dovetail._searching import (
     nonzero as nonzero,
+)
+from dovetail._searching import (
     searchsorted as searchsorted,
+)
+from dovetail._searching import (
     unique_all as unique_all,
+)
+from dovetail._searching import (
     unique_counts as unique_counts,
+)
+from dovetail._searching import (
     unique_inverse as unique_inverse,
+)
+from dovetail._searching import (
     unique_values as unique_values,
 )
 

@@ -51,7 +51,7 @@ def device(name: str | Device | None = None) -> Device:
 
 
 def default_device() -> Device:
-    """Where new arrays go: set_default_device, else DOVETAIL_DEVICE, else the first device of kind "cpu", else the first."""
+    """Where new arrays go: set_default_device, DOVETAIL_DEVICE, the first device of kind "cpu", the first one."""
     global _default
     if _default is None:
         wanted = os.environ.get("DOVETAIL_DEVICE")

@@ -9,8 +9,8 @@ from dovetail.schema.declare import REQUIRED, Op
 def register_op(op: Op) -> _core.Op:
     """Makes an op declared with dovetail.schema.op callable; returns its function.
 
-    Its name wants a prefix of your own, as "acme.swirl": kernels bind to the same name. Raises ValueError where the name
-    is taken or a rule is unknown.
+    Its name wants a prefix of your own, as "acme.swirl": kernels bind to the same name. Raises ValueError where the
+    name is taken or a rule is unknown.
     """
     spec = op.spec
     flags = {

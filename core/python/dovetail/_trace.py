@@ -134,7 +134,7 @@ class Graph:
 def run_body(
     name: str, builder: Any, operands: list[int | None], variadic: bool, attributes: dict[str, Any]
 ) -> list[int]:
-    """Records the body of op `name`; returns the numbers of its outputs. Attributes come as the shape rule left them."""
+    """Records the body of op `name`; returns its outputs' numbers. Attributes come as the shape rule left them."""
     graph, op = Graph(builder), registry[name]
     values: list[Any] = [None if i is None else Tracer(graph, i) for i in operands]
     if variadic:

@@ -2,5 +2,5 @@
 
 from dovetail import _core
 
-__all__ = _core.op_names("nn")
+__all__ = [*_core.op_names("nn")]  # noqa: PLE0604 - strings
 globals().update({name: _core.op_function(name) for name in __all__})

@@ -1,5 +1,6 @@
 // The Python Array and what the files of bindings/ share. The Array, its operators and the op functions are written
-// against the CPython C API, because a call through pybind11 costs as much as all of NumPy's a + b; all else is pybind11.
+// against the CPython C API, because a call through pybind11 costs as much as all of NumPy's a + b; all else is
+// pybind11.
 #pragma once
 #include <pybind11/pybind11.h>
 #include <structmember.h>
@@ -11,23 +12,24 @@
 namespace dovetail::bindings {
 namespace py = pybind11;
 
-// ---- Array -------------------------------------------------------------------------------------------------------
+// ---- Array
+// -------------------------------------------------------------------------------------------------------
 struct PyArray {
-  PyObject_HEAD
-  PyObject* weakrefs;
+  PyObject_HEAD PyObject* weakrefs;
   Tensor tensor;
 };
 extern PyTypeObject* array_type;
 inline bool is_array(PyObject* o) { return Py_IS_TYPE(o, array_type); }  // the type is final
 inline Tensor& tensor_of(PyObject* o) { return reinterpret_cast<PyArray*>(o)->tensor; }
-PyObject* new_array();             // with an empty tensor
+PyObject* new_array();              // with an empty tensor
 PyObject* new_array(Tensor value);  // NULL with MemoryError
 void make_array_type(py::module_& m);
 
-// ---- calls ---------------------------------------------------------------------------------------------------------
-// Runs `op` on Python objects, one per operand; NULL: not given. Returns a new reference: an Array, a tuple of them where
-// the op has several outputs, or `replaced` with its new value. NULL without an exception set: some operand is neither
-// array nor scalar, so that a tracer's turn comes next.
+// ---- calls
+// --------------------------------------------------------------------------------------------------------- Runs
+// `op` on Python objects, one per operand; NULL: not given. Returns a new reference: an Array, a tuple of them
+// where the op has several outputs, or `replaced` with its new value. NULL without an exception set: some operand
+// is neither array nor scalar, so that a tracer's turn comes next.
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced);
 // Sets the Python exception that belongs to the C++ one being handled.
 void set_python_error();
@@ -36,19 +38,22 @@ Tensor scalar_from(PyObject* number, DType dtype);
 bool is_number(PyObject* o);
 DType weak_dtype(PyObject* number, DType like);  // like none: the default of the number's kind
 
-// ---- op functions ----------------------------------------------------------------------------------------------------
+// ---- op functions
+// ----------------------------------------------------------------------------------------------------
 void make_op_type(py::module_& m);
 py::object op_function(const Op& op);  // one per op, made at first use
 const Op* op_of(PyObject* function);   // nullptr if it is none
 
-// ---- attributes --------------------------------------------------------------------------------------------------------
-// Converts one Python value to the attribute `i`. What an attribute points to lives as long as `value` or `attrs`.
+// ---- attributes
+// -------------------------------------------------------------------------------------------------------- Converts
+// one Python value to the attribute `i`. What an attribute points to lives as long as `value` or `attrs`.
 void set_attr(const Op& op, Attrs& attrs, int i, const ParamSpec& param, PyObject* value);
 py::object attr_value(const dvt_attr& a);  // the other way, for bodies
 
-// ---- dtypes and devices ---------------------------------------------------------------------------------------------
-PyObject* dtype_object(DType t);     // borrowed
-DType to_dtype(PyObject* o);         // DType, its name, a NumPy dtype, bool, int, float, complex; throws Error(type)
+// ---- dtypes and devices
+// ---------------------------------------------------------------------------------------------
+PyObject* dtype_object(DType t);  // borrowed
+DType to_dtype(PyObject* o);      // DType, its name, a NumPy dtype, bool, int, float, complex; throws Error(type)
 void make_dtypes(py::module_& m);
 Device& to_device(PyObject* o);      // Device, name, None: the default; finds backends at first need
 PyObject* device_object(Device& d);  // borrowed
@@ -56,7 +61,8 @@ void make_devices(py::module_& m);
 void make_streams(py::module_& m);
 void make_memory(py::module_& m);
 
-// ---- the rest ------------------------------------------------------------------------------------------------------------
+// ---- the rest
+// ------------------------------------------------------------------------------------------------------------
 void make_registry(py::module_& m);
 void make_tracing(py::module_& m);
 void make_interchange(py::module_& m);  // DLPack, buffers
@@ -66,11 +72,15 @@ int set_item(PyObject* self, PyObject* key, PyObject* value);
 py::object lazy(const char* module, const char* name);
 }  // namespace dovetail::bindings
 
-template <> struct pybind11::detail::type_caster<dovetail::Tensor> {
+template <>
+struct pybind11::detail::type_caster<dovetail::Tensor> {
   static constexpr auto name = const_name("dovetail.Array");
-  template <class> using cast_op_type = const dovetail::Tensor&;
+  template <class>
+  using cast_op_type = const dovetail::Tensor&;
   PyObject* source = nullptr;
   operator const dovetail::Tensor&() const { return dovetail::bindings::tensor_of(source); }
   bool load(handle h, bool) { return dovetail::bindings::is_array(source = h.ptr()); }
-  static handle cast(const dovetail::Tensor& t, return_value_policy, handle) { return dovetail::bindings::new_array(t); }
+  static handle cast(const dovetail::Tensor& t, return_value_policy, handle) {
+    return dovetail::bindings::new_array(t);
+  }
 };

@@ -1,5 +1,5 @@
-// The Array type: operators, conversions and the attributes that must be quick. Methods written in Python are added to
-// the type by dovetail._array.
+// The Array type: operators, conversions and the attributes that must be quick. Methods written in Python are added
+// to the type by dovetail._array.
 #include "bindings/interchange.hpp"
 #include "dispatch/execute.hpp"
 #include "text.hpp"
@@ -8,47 +8,97 @@ namespace dovetail::bindings {
 PyTypeObject* array_type;
 
 namespace {
-// ---- operators -----------------------------------------------------------------------------------------------------
+// ---- operators
+// -----------------------------------------------------------------------------------------------------
 enum Operator {
-  op_add, op_subtract, op_multiply, op_divide, op_floor_divide, op_remainder, op_pow, op_matmul, op_and, op_or, op_xor,
-  op_left_shift, op_right_shift, op_negative, op_positive, op_abs, op_invert,
-  op_less, op_less_equal, op_equal, op_not_equal, op_greater, op_greater_equal, n_operators
+  op_add,
+  op_subtract,
+  op_multiply,
+  op_divide,
+  op_floor_divide,
+  op_remainder,
+  op_pow,
+  op_matmul,
+  op_and,
+  op_or,
+  op_xor,
+  op_left_shift,
+  op_right_shift,
+  op_negative,
+  op_positive,
+  op_abs,
+  op_invert,
+  op_less,
+  op_less_equal,
+  op_equal,
+  op_not_equal,
+  op_greater,
+  op_greater_equal,
+  n_operators
 };
-constexpr const char* operator_names[n_operators] = {
-    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "matmul", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "negative", "positive", "abs", "bitwise_invert",
-    "less", "less_equal", "equal", "not_equal", "greater", "greater_equal"};
+constexpr const char* operator_names[n_operators] = {"add",
+                                                     "subtract",
+                                                     "multiply",
+                                                     "divide",
+                                                     "floor_divide",
+                                                     "remainder",
+                                                     "pow",
+                                                     "matmul",
+                                                     "bitwise_and",
+                                                     "bitwise_or",
+                                                     "bitwise_xor",
+                                                     "bitwise_left_shift",
+                                                     "bitwise_right_shift",
+                                                     "negative",
+                                                     "positive",
+                                                     "abs",
+                                                     "bitwise_invert",
+                                                     "less",
+                                                     "less_equal",
+                                                     "equal",
+                                                     "not_equal",
+                                                     "greater",
+                                                     "greater_equal"};
 const Op* operators[n_operators];
 
 PyObject* apply(Operator which, PyObject* const* operands, int n, PyObject* replaced) {
   Attrs attrs;
   PyObject* out = call(*operators[which], operands, n, attrs, nullptr, replaced);
-  if (out || PyErr_Occurred()) [[likely]] return out;
+  if (out || PyErr_Occurred()) [[likely]]
+    return out;
   Py_RETURN_NOTIMPLEMENTED;  // a tracer's own, reflected operator is next
 }
-template <Operator which> PyObject* binary(PyObject* a, PyObject* b) {
+template <Operator which>
+PyObject* binary(PyObject* a, PyObject* b) {
   PyObject* const operands[] = {a, b};
   return apply(which, operands, 2, nullptr);
 }
-template <Operator which> PyObject* in_place(PyObject* a, PyObject* b) {
+template <Operator which>
+PyObject* in_place(PyObject* a, PyObject* b) {
   PyObject* const operands[] = {a, b};
   return apply(which, operands, 2, a);
 }
-template <Operator which> PyObject* unary(PyObject* a) { return apply(which, &a, 1, nullptr); }
+template <Operator which>
+PyObject* unary(PyObject* a) {
+  return apply(which, &a, 1, nullptr);
+}
 PyObject* power(PyObject* a, PyObject* b, PyObject*) { return binary<op_pow>(a, b); }
 PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<op_pow>(a, b); }
 
 PyObject* compare(PyObject* a, PyObject* b, int how) {
-  static constexpr Operator by_code[] = {op_less, op_less_equal, op_equal, op_not_equal, op_greater, op_greater_equal};
+  static constexpr Operator by_code[] = {op_less,      op_less_equal, op_equal,
+                                         op_not_equal, op_greater,    op_greater_equal};
   PyObject* const operands[] = {a, b};
   return apply(by_code[how], operands, 2, nullptr);
 }
 
-// ---- one element as a Python number -----------------------------------------------------------------------------------
+// ---- one element as a Python number
+// -----------------------------------------------------------------------------------
 PyObject* item(PyObject* self, PyObject*) {
   const Tensor& t = tensor_of(self);
   if (t.numel != 1)
-    return PyErr_Format(PyExc_TypeError, "[item] only an array of one element can become a Python number: the shape is %s",
+    return PyErr_Format(PyExc_TypeError,
+                        "[item] only an array of one element can become a Python number: the shape is %s",
                         to_string(t.shape()).c_str());
   try {
     alignas(16) std::byte bits[16] = {};
@@ -102,7 +152,8 @@ int truth(PyObject* self) {
   return result;
 }
 
-template <PyObject* (*convert)(PyObject*)> PyObject* as_number(PyObject* self) {
+template <PyObject* (*convert)(PyObject*)>
+PyObject* as_number(PyObject* self) {
   PyObject* value = item(self, nullptr);
   PyObject* result = value ? convert(value) : nullptr;
   Py_XDECREF(value);
@@ -111,13 +162,16 @@ template <PyObject* (*convert)(PyObject*)> PyObject* as_number(PyObject* self) {
 
 PyObject* as_index(PyObject* self) {
   if (is_integer(tensor_of(self).dtype)) return item(self, nullptr);
-  return PyErr_Format(PyExc_TypeError, "only an integer array of one element can be an index, not %s", info(tensor_of(self).dtype).name);
+  return PyErr_Format(PyExc_TypeError, "only an integer array of one element can be an index, not %s",
+                      info(tensor_of(self).dtype).name);
 }
 
-// ---- attributes -------------------------------------------------------------------------------------------------------
+// ---- attributes
+// -------------------------------------------------------------------------------------------------------
 PyObject* int_tuple(std::span<const int64_t> values) {
   PyObject* tuple = PyTuple_New(Py_ssize_t(values.size()));
-  for (size_t i = 0; tuple && i < values.size(); ++i) PyTuple_SET_ITEM(tuple, Py_ssize_t(i), PyLong_FromLongLong(values[i]));
+  for (size_t i = 0; tuple && i < values.size(); ++i)
+    PyTuple_SET_ITEM(tuple, Py_ssize_t(i), PyLong_FromLongLong(values[i]));
   return tuple;
 }
 PyObject* get_shape(PyObject* self, void*) { return int_tuple(tensor_of(self).shape()); }
@@ -145,45 +199,73 @@ void dealloc(PyObject* self) {
 }
 
 PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyArray, weakrefs), READONLY, nullptr}, {}};
-PyGetSetDef getters[] = {
-    {"shape", get_shape, nullptr, "Sizes of the axes.", nullptr},
-    {"strides", get_strides, nullptr, "Steps along the axes, in elements.", nullptr},
-    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
-    {"size", get_size, nullptr, "Number of elements.", nullptr},
-    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
-    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
-    {"dtype", get_dtype, nullptr, "Data type.", nullptr},
-    {"device", get_device, nullptr, "The device that holds the elements.", nullptr},
-    // NumPy then leaves `ndarray + Array` to us instead of looping over the elements.
-    {"__array_ufunc__", get_none, nullptr, nullptr, nullptr},
-    {}};
-PyMethodDef methods[] = {{"item", item, METH_NOARGS, "The only element as a Python number. Waits for the device."}, {}};
+PyGetSetDef getters[] = {{"shape", get_shape, nullptr, "Sizes of the axes.", nullptr},
+                         {"strides", get_strides, nullptr, "Steps along the axes, in elements.", nullptr},
+                         {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
+                         {"size", get_size, nullptr, "Number of elements.", nullptr},
+                         {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+                         {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
+                         {"dtype", get_dtype, nullptr, "Data type.", nullptr},
+                         {"device", get_device, nullptr, "The device that holds the elements.", nullptr},
+                         // NumPy then leaves `ndarray + Array` to us instead of looping over the elements.
+                         {"__array_ufunc__", get_none, nullptr, nullptr, nullptr},
+                         {}};
+PyMethodDef methods[] = {{"item", item, METH_NOARGS, "The only element as a Python number. Waits for the device."},
+                         {}};
 
-template <class F> void* slot(F* f) { return reinterpret_cast<void*>(f); }
-PyType_Slot slots[] = {
-    {Py_tp_dealloc, slot(dealloc)}, {Py_tp_members, members}, {Py_tp_getset, getters}, {Py_tp_methods, methods},
-    {Py_tp_richcompare, slot(compare)}, {Py_tp_hash, slot(PyObject_HashNotImplemented)},
-    {Py_nb_add, slot(binary<op_add>)}, {Py_nb_inplace_add, slot(in_place<op_add>)},
-    {Py_nb_subtract, slot(binary<op_subtract>)}, {Py_nb_inplace_subtract, slot(in_place<op_subtract>)},
-    {Py_nb_multiply, slot(binary<op_multiply>)}, {Py_nb_inplace_multiply, slot(in_place<op_multiply>)},
-    {Py_nb_true_divide, slot(binary<op_divide>)}, {Py_nb_inplace_true_divide, slot(in_place<op_divide>)},
-    {Py_nb_floor_divide, slot(binary<op_floor_divide>)}, {Py_nb_inplace_floor_divide, slot(in_place<op_floor_divide>)},
-    {Py_nb_remainder, slot(binary<op_remainder>)}, {Py_nb_inplace_remainder, slot(in_place<op_remainder>)},
-    {Py_nb_power, slot(power)}, {Py_nb_inplace_power, slot(in_place_power)},
-    {Py_nb_matrix_multiply, slot(binary<op_matmul>)}, {Py_nb_inplace_matrix_multiply, slot(in_place<op_matmul>)},
-    {Py_nb_and, slot(binary<op_and>)}, {Py_nb_inplace_and, slot(in_place<op_and>)},
-    {Py_nb_or, slot(binary<op_or>)}, {Py_nb_inplace_or, slot(in_place<op_or>)},
-    {Py_nb_xor, slot(binary<op_xor>)}, {Py_nb_inplace_xor, slot(in_place<op_xor>)},
-    {Py_nb_lshift, slot(binary<op_left_shift>)}, {Py_nb_inplace_lshift, slot(in_place<op_left_shift>)},
-    {Py_nb_rshift, slot(binary<op_right_shift>)}, {Py_nb_inplace_rshift, slot(in_place<op_right_shift>)},
-    {Py_nb_negative, slot(unary<op_negative>)}, {Py_nb_positive, slot(unary<op_positive>)},
-    {Py_nb_absolute, slot(unary<op_abs>)}, {Py_nb_invert, slot(unary<op_invert>)},
-    {Py_nb_bool, slot(truth)}, {Py_nb_int, slot(as_number<PyNumber_Long>)}, {Py_nb_float, slot(as_number<PyNumber_Float>)},
-    {Py_nb_index, slot(as_index)}, {Py_mp_length, slot(length)},
-    {Py_mp_subscript, slot(get_item)}, {Py_mp_ass_subscript, slot(set_item)},
-    {Py_bf_getbuffer, slot(get_buffer)}, {Py_bf_releasebuffer, slot(release_buffer)}, {}};
+template <class F>
+void* slot(F* f) {
+  return reinterpret_cast<void*>(f);
+}
+PyType_Slot slots[] = {{Py_tp_dealloc, slot(dealloc)},
+                       {Py_tp_members, members},
+                       {Py_tp_getset, getters},
+                       {Py_tp_methods, methods},
+                       {Py_tp_richcompare, slot(compare)},
+                       {Py_tp_hash, slot(PyObject_HashNotImplemented)},
+                       {Py_nb_add, slot(binary<op_add>)},
+                       {Py_nb_inplace_add, slot(in_place<op_add>)},
+                       {Py_nb_subtract, slot(binary<op_subtract>)},
+                       {Py_nb_inplace_subtract, slot(in_place<op_subtract>)},
+                       {Py_nb_multiply, slot(binary<op_multiply>)},
+                       {Py_nb_inplace_multiply, slot(in_place<op_multiply>)},
+                       {Py_nb_true_divide, slot(binary<op_divide>)},
+                       {Py_nb_inplace_true_divide, slot(in_place<op_divide>)},
+                       {Py_nb_floor_divide, slot(binary<op_floor_divide>)},
+                       {Py_nb_inplace_floor_divide, slot(in_place<op_floor_divide>)},
+                       {Py_nb_remainder, slot(binary<op_remainder>)},
+                       {Py_nb_inplace_remainder, slot(in_place<op_remainder>)},
+                       {Py_nb_power, slot(power)},
+                       {Py_nb_inplace_power, slot(in_place_power)},
+                       {Py_nb_matrix_multiply, slot(binary<op_matmul>)},
+                       {Py_nb_inplace_matrix_multiply, slot(in_place<op_matmul>)},
+                       {Py_nb_and, slot(binary<op_and>)},
+                       {Py_nb_inplace_and, slot(in_place<op_and>)},
+                       {Py_nb_or, slot(binary<op_or>)},
+                       {Py_nb_inplace_or, slot(in_place<op_or>)},
+                       {Py_nb_xor, slot(binary<op_xor>)},
+                       {Py_nb_inplace_xor, slot(in_place<op_xor>)},
+                       {Py_nb_lshift, slot(binary<op_left_shift>)},
+                       {Py_nb_inplace_lshift, slot(in_place<op_left_shift>)},
+                       {Py_nb_rshift, slot(binary<op_right_shift>)},
+                       {Py_nb_inplace_rshift, slot(in_place<op_right_shift>)},
+                       {Py_nb_negative, slot(unary<op_negative>)},
+                       {Py_nb_positive, slot(unary<op_positive>)},
+                       {Py_nb_absolute, slot(unary<op_abs>)},
+                       {Py_nb_invert, slot(unary<op_invert>)},
+                       {Py_nb_bool, slot(truth)},
+                       {Py_nb_int, slot(as_number<PyNumber_Long>)},
+                       {Py_nb_float, slot(as_number<PyNumber_Float>)},
+                       {Py_nb_index, slot(as_index)},
+                       {Py_mp_length, slot(length)},
+                       {Py_mp_subscript, slot(get_item)},
+                       {Py_mp_ass_subscript, slot(set_item)},
+                       {Py_bf_getbuffer, slot(get_buffer)},
+                       {Py_bf_releasebuffer, slot(release_buffer)},
+                       {}};
 // No GC, as arrays hold no Python objects; no subclasses, so that identity of types is the whole check.
-PyType_Spec spec{"dovetail.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+PyType_Spec spec{"dovetail.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                 slots};
 }  // namespace
 
 PyObject* new_array() {

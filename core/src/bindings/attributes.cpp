@@ -15,7 +15,8 @@ int64_t integer(const Op& op, const ParamSpec& p, PyObject* value) {
   const long long i = PyLong_AsLongLong(index.ptr());
   if (i == -1 && PyErr_Occurred()) {
     PyErr_Clear();
-    throw Error(ErrorKind::value, "[" + op.spec.name + "] " + p.name + ": " + std::string(py::str(index)) + " does not fit in 64 bits");
+    throw Error(ErrorKind::value, "[" + op.spec.name + "] " + p.name + ": " + std::string(py::str(index)) +
+                                      " does not fit in 64 bits");
   }
   return i;
 }
@@ -25,7 +26,8 @@ void set_integers(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObjec
     const int64_t one = integer(op, p, value);
     return attrs.set_ints(i, {&one, 1});
   }
-  const py::object list = py::reinterpret_steal<py::object>(PySequence_Check(value) ? PySequence_Fast(value, "") : nullptr);
+  const py::object list =
+      py::reinterpret_steal<py::object>(PySequence_Check(value) ? PySequence_Fast(value, "") : nullptr);
   if (!list) {
     PyErr_Clear();
     refuse(op, p, "an integer or a sequence of integers", value);
@@ -33,8 +35,8 @@ void set_integers(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObjec
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.ptr());
   int64_t* to = n > Py_ssize_t(2 * DVT_MAX_NDIM) ? nullptr : attrs.room(int(n));
   if (!to)
-    throw Error(ErrorKind::value, "[" + op.spec.name + "] " + p.name + ": " + std::to_string(n) + " values: expected at most " +
-                                      std::to_string(DVT_MAX_NDIM) + " axes");
+    throw Error(ErrorKind::value, "[" + op.spec.name + "] " + p.name + ": " + std::to_string(n) +
+                                      " values: expected at most " + std::to_string(DVT_MAX_NDIM) + " axes");
   for (Py_ssize_t k = 0; k < n; ++k) to[k] = integer(op, p, PySequence_Fast_GET_ITEM(list.ptr(), k));
   attrs.at[i] = {DVT_A_I64S, uint32_t(n), {.is = to}};
 }

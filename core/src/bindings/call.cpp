@@ -12,18 +12,22 @@ class Call {
  public:
   Call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced)
       : op_(op), n_(n), inv_{.op = op, .device = device, .in = few_, .n_in = n, .attrs = attrs} {
-    if (n > kMaxInputs) [[unlikely]] many_.resize(n), inv_.in = many_.data();
+    if (n > kMaxInputs) [[unlikely]]
+      many_.resize(n), inv_.in = many_.data();
     gathered_ = gather(operands, n > kMaxInputs ? many_.data() : few_);
     if (replaced) inv_.replaced = &tensor_of(replaced);
   }
-  ~Call() { while (n_held_) held(--n_held_).~Tensor(); }
+  ~Call() {
+    while (n_held_) held(--n_held_).~Tensor();
+  }
   bool gathered() const { return gathered_; }
   Invocation& invocation() { return inv_; }
 
   void run() {
     inv_.infer();
     const bool brief = inv_.device->synchronous && inv_.plan->mode == Plan::kernel;
-    if (brief && inv_.work <= kHeavy) [[likely]] return inv_.run();
+    if (brief && inv_.work <= kHeavy) [[likely]]
+      return inv_.run();
     hold();
     if (inv_.work <= kHeavy) return inv_.run();
     py::gil_scoped_release others_run;
@@ -42,15 +46,18 @@ class Call {
       if (!objects[i] || objects[i] == Py_None) continue;
       if (is_array(objects[i])) [[likely]] {
         in[i] = &tensor_of(objects[i]);
-        if (kind(i) == ParamKind::value) like = like == DType::none ? in[i]->dtype : promote(like, in[i]->dtype).value_or(like);
+        if (kind(i) == ParamKind::value)
+          like = like == DType::none ? in[i]->dtype : promote(like, in[i]->dtype).value_or(like);
       } else if (is_number(objects[i])) {
         ++n_scalars;
       } else {
         return false;
       }
     }
-    if (!n_scalars) [[likely]] return true;
-    if (n_scalars > kMaxInputs) throw Error(ErrorKind::type, "[" + op_.spec.name + "] expected arrays, got Python numbers");
+    if (!n_scalars) [[likely]]
+      return true;
+    if (n_scalars > kMaxInputs)
+      throw Error(ErrorKind::type, "[" + op_.spec.name + "] expected arrays, got Python numbers");
     for (int i = 0; i < n_; ++i) {
       PyObject* o = objects[i];
       if (!o || o == Py_None || is_array(o)) continue;
@@ -119,8 +126,10 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
   try {
     Call c(op, operands, n, attrs, device, replaced);
     if (!c.gathered()) return nullptr;
-    if (replaced) [[unlikely]] return run_in_place(c, replaced);
-    if (op.spec.n_out > 1) [[unlikely]] return run_tuple(c, op.spec.n_out);
+    if (replaced) [[unlikely]]
+      return run_in_place(c, replaced);
+    if (op.spec.n_out > 1) [[unlikely]]
+      return run_tuple(c, op.spec.n_out);
     if (!(made = new_array())) return nullptr;
     c.invocation().out[0] = &tensor_of(made);
     c.run();
@@ -139,8 +148,9 @@ void set_python_error() {
     e.restore();
   } catch (const Error& e) {
     static PyObject* const lost = py::object(lazy("_errors", "DeviceLostError")).release().ptr();
-    PyObject* const types[] = {PyExc_TypeError, PyExc_ValueError, PyExc_IndexError, PyExc_MemoryError,
-                               PyExc_NotImplementedError, lost, PyExc_RuntimeError};
+    PyObject* const types[] = {PyExc_TypeError,   PyExc_ValueError,          PyExc_IndexError,
+                               PyExc_MemoryError, PyExc_NotImplementedError, lost,
+                               PyExc_RuntimeError};
     PyErr_SetString(types[int(e.kind)], e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
@@ -149,7 +159,8 @@ void set_python_error() {
   }
 }
 
-// ---- scalars -----------------------------------------------------------------------------------------------------
+// ---- scalars
+// -----------------------------------------------------------------------------------------------------
 namespace {
 bool is_numpy_number(PyObject* o) {
   const char* name = Py_TYPE(o)->tp_name;
@@ -163,7 +174,10 @@ bool is_number(PyObject* o) {
 }
 
 DType weak_dtype(PyObject* o, DType like) {
-  const DType own = is_bool(o) ? DType::b8 : PyIndex_Check(o) ? kDefaultInt : PyComplex_Check(o) ? DType::c64 : kDefaultFloat;
+  const DType own = is_bool(o)           ? DType::b8
+                    : PyIndex_Check(o)   ? kDefaultInt
+                    : PyComplex_Check(o) ? DType::c64
+                                         : kDefaultFloat;
   return like == DType::none ? own : rules::weak_dtype(like, own);
 }
 
@@ -175,15 +189,17 @@ static Tensor integer_scalar(PyObject* o, DType dtype) {
   uint64_t bits = uint64_t(value);
   const int width = 8 * info(dtype).bytes;
   const bool is_signed = info(dtype).kind == DKind::signed_int;
-  bool fits = !overflow && (is_signed ? width == 64 || (value >= -(1LL << (width - 1)) && value < 1LL << (width - 1))
-                                      : value >= 0 && (width == 64 || value < 1LL << width));
+  bool fits =
+      !overflow && (is_signed ? width == 64 || (value >= -(1LL << (width - 1)) && value < 1LL << (width - 1))
+                              : value >= 0 && (width == 64 || value < 1LL << width));
   if (overflow > 0 && dtype == DType::u64) {
     bits = PyLong_AsUnsignedLongLong(number.ptr());
     fits = !PyErr_Occurred();
     if (!fits) PyErr_Clear();
   }
   if (!fits) {
-    PyErr_Format(PyExc_OverflowError, "%S does not fit in %s: cast the array to a wider dtype first", number.ptr(), info(dtype).name);
+    PyErr_Format(PyExc_OverflowError, "%S does not fit in %s: cast the array to a wider dtype first", number.ptr(),
+                 info(dtype).name);
     throw py::error_already_set();
   }
   return host_scalar(dtype, &bits);  // little-endian: the low bytes come first

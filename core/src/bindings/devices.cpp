@@ -25,14 +25,16 @@ py::dict properties(const Device& d) {
   py::dict peaks;
   for (uint32_t i = 0; i < std::min<uint32_t>(p.n_peaks, 8); ++i)
     if (const auto t = dtype_of(p.peaks[i].dtype)) peaks[info(*t).brief] = p.peaks[i].flops;
-  py::dict all(py::arg("name") = std::string(p.name), py::arg("arch") = std::string(p.arch), py::arg("uuid") = std::string(p.uuid),
-               py::arg("pci") = std::string(p.pci), py::arg("caps") = caps, py::arg("mem_total") = p.mem_total,
-               py::arg("alloc_align") = p.alloc_align, py::arg("max_streams") = p.max_streams,
-               py::arg("peak_bytes_per_s") = p.peak_bytes_per_s, py::arg("peaks") = peaks,
-               py::arg("dl_device_type") = p.dl_device_type, py::arg("dl_device_id") = p.dl_device_id,
-               py::arg("synchronous") = d.synchronous.load(), py::arg("host_mapped") = d.host_mapped);
+  py::dict all(py::arg("name") = std::string(p.name), py::arg("arch") = std::string(p.arch),
+               py::arg("uuid") = std::string(p.uuid), py::arg("pci") = std::string(p.pci), py::arg("caps") = caps,
+               py::arg("mem_total") = p.mem_total, py::arg("alloc_align") = p.alloc_align,
+               py::arg("max_streams") = p.max_streams, py::arg("peak_bytes_per_s") = p.peak_bytes_per_s,
+               py::arg("peaks") = peaks, py::arg("dl_device_type") = p.dl_device_type,
+               py::arg("dl_device_id") = p.dl_device_id, py::arg("synchronous") = d.synchronous.load(),
+               py::arg("host_mapped") = d.host_mapped);
   uint64_t free_bytes = 0, total = 0;
-  if (DVT_HAS(d.backend->table, dvt_backend, mem_info) && d.backend->table->mem_info(d.handle, &free_bytes, &total) == DVT_OK)
+  if (DVT_HAS(d.backend->table, dvt_backend, mem_info) &&
+      d.backend->table->mem_info(d.handle, &free_bytes, &total) == DVT_OK)
     all["mem_free"] = free_bytes;
   return all;
 }
@@ -44,8 +46,9 @@ py::list backend_list() {
     for (const Device* d : b->devices) names.append(d->name);
     all.append(py::dict(py::arg("name") = b->name, py::arg("version") = b->version, py::arg("library") = b->library,
                         py::arg("build_info") = b->table->build_info ? b->table->build_info : "",
-                        py::arg("abi") = std::to_string(b->table->abi_major) + "." + std::to_string(b->table->abi_minor) +
-                                         " draft " + std::to_string(b->table->abi_draft),
+                        py::arg("abi") = std::to_string(b->table->abi_major) + "." +
+                                         std::to_string(b->table->abi_minor) + " draft " +
+                                         std::to_string(b->table->abi_draft),
                         py::arg("n_kernels") = b->table->n_kernels, py::arg("devices") = names));
   }
   return all;
@@ -63,7 +66,8 @@ Device& to_device(PyObject* o) {
   if (o != Py_None && py::isinstance<PyDevice>(o)) return *py::cast<PyDevice&>(py::handle(o)).device;
   if (PyUnicode_Check(o))
     if (Device* d = find_device(PyUnicode_AsUTF8(o))) return *d;
-  const py::object found = lazy("_devices", "device")(py::handle(o));  // looks for backends; raises where there is none
+  const py::object found =
+      lazy("_devices", "device")(py::handle(o));  // looks for backends; raises where there is none
   return *py::cast<PyDevice&>(found).device;
 }
 
@@ -71,14 +75,17 @@ void make_devices(py::module_& m) {
   py::class_<PyDevice>(m, "Device", "A device, as dovetail.device('cpu:0') returns it. Compares equal to its name.")
       .def_property_readonly("name", [](const PyDevice& d) { return d.device->name; })
       .def_property_readonly("backend", [](const PyDevice& d) { return d.device->backend->name; })
-      .def_property_readonly("index", [](const PyDevice& d) { return d.device->ordinal; }, "Its number within the backend.")
+      .def_property_readonly(
+          "index", [](const PyDevice& d) { return d.device->ordinal; }, "Its number within the backend.")
       .def_property_readonly("kind", [](const PyDevice& d) { return kind_name(d.device->props.kind); })
       .def_property_readonly("arch", [](const PyDevice& d) { return std::string(d.device->props.arch); })
       .def_property_readonly("properties", [](const PyDevice& d) { return properties(*d.device); })
-      .def("synchronize", [](const PyDevice& d) { d.device->synchronize(); },
-           "Waits for all work on the device; raises a fault that it found.")
-      .def("reset", [](const PyDevice& d) { d.device->reset(); },
-           "Brings a lost device back; what its memory held is gone.")
+      .def(
+          "synchronize", [](const PyDevice& d) { d.device->synchronize(); },
+          "Waits for all work on the device; raises a fault that it found.")
+      .def(
+          "reset", [](const PyDevice& d) { d.device->reset(); },
+          "Brings a lost device back; what its memory held is gone.")
       .def("__repr__", [](const PyDevice& d) { return "dovetail.device('" + d.device->name + "')"; })
       .def("__str__", [](const PyDevice& d) { return d.device->name; })
       .def("__hash__", [](const PyDevice& d) { return py::hash(py::str(d.device->name)); })
@@ -88,20 +95,26 @@ void make_devices(py::module_& m) {
         if (py::isinstance<PyDevice>(o)) return o.cast<PyDevice&>().device == d.device;
         return py::isinstance<py::str>(o) && find_device(o.cast<std::string>()) == d.device;
       });
-  m.def("devices", [] {
-    py::list all;
-    for (Device* d : devices()) all.append(py::reinterpret_borrow<py::object>(device_object(*d)));
-    return all;
-  }, "Devices of the backends opened so far.");
+  m.def(
+      "devices",
+      [] {
+        py::list all;
+        for (Device* d : devices()) all.append(py::reinterpret_borrow<py::object>(device_object(*d)));
+        return all;
+      },
+      "Devices of the backends opened so far.");
   m.def("find_device", [](const std::string& name) -> py::object {
     Device* d = find_device(name);
     return d ? py::reinterpret_borrow<py::object>(device_object(*d)) : py::none();
   });
   m.def("backends", backend_list);
-  m.def("load_backend", [](const std::string& name, const std::string& library, const std::vector<std::string>& search) {
-    py::gil_scoped_release others_run;
-    return load_backend(name, library, search).name;
-  }, "Opens a plugin in this process; RuntimeError with cause and cure.");
+  m.def(
+      "load_backend",
+      [](const std::string& name, const std::string& library, const std::vector<std::string>& search) {
+        py::gil_scoped_release others_run;
+        return load_backend(name, library, search).name;
+      },
+      "Opens a plugin in this process; RuntimeError with cause and cure.");
   m.def("num_threads", num_threads);
   m.def("set_num_threads", set_num_threads);
   m.def("set_logs", set_logs);
@@ -110,11 +123,13 @@ void make_devices(py::module_& m) {
 void make_memory(py::module_& m) {
   m.def("memory_stats", [](const py::object& device) {
     const MemoryStats s = memory_stats(to_device(device.ptr()));
-    return py::dict(py::arg("in_use") = s.in_use, py::arg("peak") = s.peak, py::arg("cached") = s.cached, py::arg("reserved") = s.reserved,
-                    py::arg("limit") = s.limit, py::arg("device_allocations") = s.device_allocations, py::arg("device_frees") = s.device_frees);
+    return py::dict(py::arg("in_use") = s.in_use, py::arg("peak") = s.peak, py::arg("cached") = s.cached,
+                    py::arg("reserved") = s.reserved, py::arg("limit") = s.limit,
+                    py::arg("device_allocations") = s.device_allocations, py::arg("device_frees") = s.device_frees);
   });
   m.def("reset_peak_memory", [](const py::object& device) { reset_peak_memory(to_device(device.ptr())); });
-  m.def("set_memory_limit", [](const py::object& device, uint64_t bytes) { set_memory_limit(to_device(device.ptr()), bytes); });
+  m.def("set_memory_limit",
+        [](const py::object& device, uint64_t bytes) { set_memory_limit(to_device(device.ptr()), bytes); });
   m.def("empty_cache", [](const py::object& device) { empty_cache(to_device(device.ptr())); });
 }
 }  // namespace dovetail::bindings

@@ -9,7 +9,8 @@ struct PyDType {
 PyObject* objects[kDTypes];
 
 constexpr const char* kind_name(DKind k) {
-  constexpr const char* names[] = {"bool", "signed integer", "unsigned integer", "real floating", "complex floating"};
+  constexpr const char* names[] = {"bool", "signed integer", "unsigned integer", "real floating",
+                                   "complex floating"};
   return names[int(k)];
 }
 
@@ -26,7 +27,8 @@ std::optional<DType> convert(PyObject* o) {
   if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return kDefaultFloat;
   if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::c64;
   py::object name = py::reinterpret_borrow<py::object>(o);
-  if (!PyUnicode_Check(o)) {  // np.dtype has a name; the scalar types np.float32, ml_dtypes.bfloat16 are named so themselves
+  if (!PyUnicode_Check(
+          o)) {  // np.dtype has a name; the scalar types np.float32, ml_dtypes.bfloat16 are named so themselves
     name = py::getattr(o, PyType_Check(o) ? "__name__" : "name", py::none());
     if (!PyUnicode_Check(name.ptr())) return std::nullopt;
   }
@@ -40,19 +42,24 @@ DType to_dtype(PyObject* o) {
   if (const std::optional<DType> t = convert(o)) return *t;
   std::string known;
   for (const DTypeInfo& d : dtype_table) known += (known.empty() ? "" : ", ") + std::string(d.name);
-  throw Error(ErrorKind::type, std::string(py::str(py::repr(py::handle(o)))) + " is no dtype: expected one of " + known);
+  throw Error(ErrorKind::type,
+              std::string(py::str(py::repr(py::handle(o)))) + " is no dtype: expected one of " + known);
 }
 
 void make_dtypes(py::module_& m) {
   py::class_<PyDType>(m, "DType", "A data type. Compares equal to its name and to the NumPy dtype of that name.")
       .def_property_readonly("name", [](const PyDType& d) { return info(d.value).name; })
       .def_property_readonly("brief", [](const PyDType& d) { return info(d.value).brief; })
-      .def_property_readonly("itemsize", [](const PyDType& d) { return int(info(d.value).bytes); }, "Bytes of one element.")
+      .def_property_readonly(
+          "itemsize", [](const PyDType& d) { return int(info(d.value).bytes); }, "Bytes of one element.")
       .def_property_readonly("kind", [](const PyDType& d) { return kind_name(info(d.value).kind); })
       .def("__repr__", [](const PyDType& d) { return std::string("dovetail.") + info(d.value).name; })
       .def("__str__", [](const PyDType& d) { return info(d.value).name; })
       .def("__hash__", [](const PyDType& d) { return py::hash(py::str(info(d.value).name)); })
-      .def("__reduce__", [](const PyDType& d) { return py::str(info(d.value).name == std::string("bool") ? "bool" : info(d.value).name); })
+      .def("__reduce__",
+           [](const PyDType& d) {
+             return py::str(info(d.value).name == std::string("bool") ? "bool" : info(d.value).name);
+           })
       .def("__eq__", [](const PyDType& d, const py::object& o) {
         const auto other = convert(o.ptr());
         return other && *other == d.value;
@@ -68,6 +75,7 @@ void make_dtypes(py::module_& m) {
     const auto t = promote(to_dtype(a.ptr()), to_dtype(b.ptr()));
     return t ? py::reinterpret_borrow<py::object>(dtype_object(*t)) : py::none();
   });
-  m.def("to_dtype", [](const py::object& o) { return py::reinterpret_borrow<py::object>(dtype_object(to_dtype(o.ptr()))); });
+  m.def("to_dtype",
+        [](const py::object& o) { return py::reinterpret_borrow<py::object>(dtype_object(to_dtype(o.ptr()))); });
 }
 }  // namespace dovetail::bindings

@@ -1,5 +1,5 @@
-// Op objects: `dovetail.add` and every other op, built in or registered later, is one callable type whose signature is
-// data. No wrapper is written or generated per op.
+// Op objects: `dovetail.add` and every other op, built in or registered later, is one callable type whose signature
+// is data. No wrapper is written or generated per op.
 #include "bindings/array.hpp"
 
 namespace dovetail::bindings {
@@ -7,8 +7,7 @@ namespace {
 constexpr int kMaxParams = kMaxInputs + kMaxAttrs;
 
 struct PyOp {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const Op* op;
   int n_positional;
   PyObject* names[kMaxParams];  // interned, as the names at call sites are
@@ -38,7 +37,8 @@ bool bind(const PyOp& self, PyObject* const* args, int nargs, PyObject* kwnames,
   const std::vector<ParamSpec>& params = self.op->spec.params;
   const int n = int(params.size()), n_keywords = kwnames ? int(PyTuple_GET_SIZE(kwnames)) : 0;
   if (nargs > self.n_positional) [[unlikely]] {
-    PyErr_Format(PyExc_TypeError, "[%s] takes %d positional arguments, got %d", self.op->spec.name.c_str(), self.n_positional, nargs);
+    PyErr_Format(PyExc_TypeError, "[%s] takes %d positional arguments, got %d", self.op->spec.name.c_str(),
+                 self.n_positional, nargs);
     return false;
   }
   for (int i = 0; i < nargs; ++i) bound.at[i] = args[i];
@@ -46,7 +46,8 @@ bool bind(const PyOp& self, PyObject* const* args, int nargs, PyObject* kwnames,
     PyObject* key = PyTuple_GET_ITEM(kwnames, k);
     const int i = position(self, key, n);
     if (i < 0) {
-      if (PyUnicode_CompareWithASCIIString(key, "device") != 0) return refuse(self, "[%s] got an unexpected keyword argument '%U'", key);
+      if (PyUnicode_CompareWithASCIIString(key, "device") != 0)
+        return refuse(self, "[%s] got an unexpected keyword argument '%U'", key);
       bound.device = args[nargs + k];
       continue;
     }
@@ -54,13 +55,15 @@ bool bind(const PyOp& self, PyObject* const* args, int nargs, PyObject* kwnames,
     bound.at[i] = args[nargs + k];
   }
   for (int i = 0; i < n; ++i)
-    if (!bound.at[i] && (is_operand(params[i].kind) ? !params[i].optional : params[i].fallback.kind == AttrDefault::required))
+    if (!bound.at[i] &&
+        (is_operand(params[i].kind) ? !params[i].optional : params[i].fallback.kind == AttrDefault::required))
       return refuse(self, "[%s] misses the argument '%U'", self.names[i]);
   return true;
 }
 
 // An operand that is no array may take the call over: tracers, symbolic values, other libraries' arrays.
-PyObject* divert(PyObject* self, PyObject* const* args, int nargs, PyObject* kwnames, PyObject* const* operands, int n) {
+PyObject* divert(PyObject* self, PyObject* const* args, int nargs, PyObject* kwnames, PyObject* const* operands,
+                 int n) {
   static PyObject* const hook = PyUnicode_InternFromString("__dovetail_op__");
   const Op& op = *reinterpret_cast<PyOp*>(self)->op;
   for (int i = 0; i < n; ++i) {
@@ -73,21 +76,26 @@ PyObject* divert(PyObject* self, PyObject* const* args, int nargs, PyObject* kwn
   }
   for (int i = 0; i < n; ++i)
     if (operands[i] && operands[i] != Py_None && !is_array(operands[i]) && !is_number(operands[i]))
-      return PyErr_Format(PyExc_TypeError, "[%s] expected dovetail arrays or Python numbers, got %s: dovetail.asarray() makes an array",
-                          op.spec.name.c_str(), Py_TYPE(operands[i])->tp_name);
-  return PyErr_Format(PyExc_TypeError, "[%s] expected at least one array: dovetail.asarray() makes one of a number", op.spec.name.c_str());
+      return PyErr_Format(
+          PyExc_TypeError,
+          "[%s] expected dovetail arrays or Python numbers, got %s: dovetail.asarray() makes an array",
+          op.spec.name.c_str(), Py_TYPE(operands[i])->tp_name);
+  return PyErr_Format(PyExc_TypeError, "[%s] expected at least one array: dovetail.asarray() makes one of a number",
+                      op.spec.name.c_str());
 }
 
 // The arrays of a variadic operand: any sequence.
 bool spread(const Op& op, PyObject* sequence, std::vector<PyObject*>& operands, py::object& keep) {
   keep = py::reinterpret_steal<py::object>(PySequence_Fast(sequence, ""));
   if (!keep) {
-    PyErr_Format(PyExc_TypeError, "[%s] expected a sequence of arrays, got %s", op.spec.name.c_str(), Py_TYPE(sequence)->tp_name);
+    PyErr_Format(PyExc_TypeError, "[%s] expected a sequence of arrays, got %s", op.spec.name.c_str(),
+                 Py_TYPE(sequence)->tp_name);
     return false;
   }
   PyObject** items = PySequence_Fast_ITEMS(keep.ptr());
   operands.assign(items, items + PySequence_Fast_GET_SIZE(keep.ptr()));
-  if (operands.empty()) PyErr_Format(PyExc_ValueError, "[%s] expected at least one array, got an empty sequence", op.spec.name.c_str());
+  if (operands.empty())
+    PyErr_Format(PyExc_ValueError, "[%s] expected at least one array, got an empty sequence", op.spec.name.c_str());
   return !operands.empty();
 }
 
@@ -129,14 +137,24 @@ PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObje
   return out || PyErr_Occurred() ? out : divert(object, args, nargs, kwnames, operands, n);
 }
 
-PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<op %s>", reinterpret_cast<PyOp*>(self)->op->spec.name.c_str()); }
-PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.name.c_str()); }
-PyObject* get_doc(PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.doc.c_str()); }
+PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("<op %s>", reinterpret_cast<PyOp*>(self)->op->spec.name.c_str());
+}
+PyObject* get_name(PyObject* self, void*) {
+  return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.name.c_str());
+}
+PyObject* get_doc(PyObject* self, void*) {
+  return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.doc.c_str());
+}
 
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOp, vectorcall), READONLY, nullptr}, {}};
-PyGetSetDef getters[] = {{"__name__", get_name, nullptr, nullptr, nullptr}, {"__doc__", get_doc, nullptr, nullptr, nullptr}, {}};
-PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}, {Py_tp_members, members}, {Py_tp_getset, getters},
-                       {Py_tp_repr, reinterpret_cast<void*>(repr)}, {}};
+PyGetSetDef getters[] = {
+    {"__name__", get_name, nullptr, nullptr, nullptr}, {"__doc__", get_doc, nullptr, nullptr, nullptr}, {}};
+PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_members, members},
+                       {Py_tp_getset, getters},
+                       {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                       {}};
 PyType_Spec spec{"dovetail.Op", sizeof(PyOp), 0,
                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 }  // namespace

@@ -1,23 +1,23 @@
-// x[key] and x[key] = v. Keys of ints, forward slices, None and one Ellipsis make views here; everything else (arrays,
-// lists, backward slices) goes to dovetail._indexing.
+// x[key] and x[key] = v. Keys of ints, forward slices, None and one Ellipsis make views here; everything else
+// (arrays, lists, backward slices) goes to dovetail._indexing.
 #include <algorithm>
 
 #include "bindings/array.hpp"
-#include "text.hpp"
 #include "dispatch/execute.hpp"
+#include "text.hpp"
 
 namespace dovetail::bindings {
 namespace {
 struct Region {
-  Tensor view;  // shares x's buffer
+  Tensor view;                                                          // shares x's buffer
   int64_t start[DVT_MAX_NDIM], stop[DVT_MAX_NDIM], step[DVT_MAX_NDIM];  // over x's axes
   int out_axis[DVT_MAX_NDIM];  // the result's axis of each of x's; -1 where an int took it away
 };
 enum class Parsed { ok, advanced, error };
 
 Parsed index_error(const Tensor& x, int axis, long long i) {
-  PyErr_Format(PyExc_IndexError, "index %lld is out of range for axis %d of size %lld: expected %lld to %lld", i, axis,
-               (long long)x.size(axis), -(long long)x.size(axis), (long long)x.size(axis) - 1);
+  PyErr_Format(PyExc_IndexError, "index %lld is out of range for axis %d of size %lld: expected %lld to %lld", i,
+               axis, (long long)x.size(axis), -(long long)x.size(axis), (long long)x.size(axis) - 1);
   return Parsed::error;
 }
 
@@ -30,7 +30,8 @@ Parsed take_item(const Tensor& x, PyObject* item, Region& r, int& axis, int& out
     ++out;
     return Parsed::ok;
   }
-  if (is_plain_int(item) || (PyIndex_Check(item) && !is_array(item) && !PySequence_Check(item) && !PyBool_Check(item))) {
+  if (is_plain_int(item) ||
+      (PyIndex_Check(item) && !is_array(item) && !PySequence_Check(item) && !PyBool_Check(item))) {
     const Py_ssize_t given = PyNumber_AsSsize_t(item, PyExc_IndexError);
     if (given == -1 && PyErr_Occurred()) return Parsed::error;
     const int64_t n = x.size(axis), i = given < 0 ? given + n : given;
@@ -58,22 +59,28 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
   int used = 0, added = 0, ellipsis = -1;
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (items[i] == Py_Ellipsis) {
-      if (ellipsis >= 0) return PyErr_SetString(PyExc_IndexError, "an index can have only one Ellipsis ('...')"), Parsed::error;
+      if (ellipsis >= 0)
+        return PyErr_SetString(PyExc_IndexError, "an index can have only one Ellipsis ('...')"), Parsed::error;
       ellipsis = int(i);
     } else if (items[i] == Py_None) {
       ++added;
     } else if (PySlice_Check(items[i]) || is_plain_int(items[i])) {
       ++used;
-    } else if (PyIndex_Check(items[i]) && !is_array(items[i]) && !PySequence_Check(items[i]) && !PyBool_Check(items[i])) {
+    } else if (PyIndex_Check(items[i]) && !is_array(items[i]) && !PySequence_Check(items[i]) &&
+               !PyBool_Check(items[i])) {
       ++used;
     } else {
       return Parsed::advanced;
     }
   }
   if (used > x.rank())
-    return PyErr_Format(PyExc_IndexError, "too many indices: the array has %d axes, but %d were indexed", x.rank(), used), Parsed::error;
+    return PyErr_Format(PyExc_IndexError, "too many indices: the array has %d axes, but %d were indexed", x.rank(),
+                        used),
+           Parsed::error;
   if (x.rank() + added > DVT_MAX_NDIM)
-    return PyErr_Format(PyExc_IndexError, "the result would have %d axes: expected at most %d", x.rank() + added, DVT_MAX_NDIM), Parsed::error;
+    return PyErr_Format(PyExc_IndexError, "the result would have %d axes: expected at most %d", x.rank() + added,
+                        DVT_MAX_NDIM),
+           Parsed::error;
   r.view = x;
   int axis = 0, out = 0;
   auto whole = [&](int until) {
@@ -111,17 +118,20 @@ Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
   if (is_number(v)) {
     const DType own = weak_dtype(v, DType::none);
     if (!storable(own, x.dtype))
-      throw Error(ErrorKind::type, std::string("[setitem] cannot store a ") + Py_TYPE(v)->tp_name + " in an array of " + info(x.dtype).name +
-                                       ": use .astype() on one of them");
+      throw Error(ErrorKind::type, std::string("[setitem] cannot store a ") + Py_TYPE(v)->tp_name +
+                                       " in an array of " + info(x.dtype).name + ": use .astype() on one of them");
     return scalar_from(v, x.dtype);
   }
-  if (!is_array(v)) keep = lazy("_creation", "asarray")(py::handle(v), py::arg("device") = py::handle(device_object(*x.device))), v = keep.ptr();
+  if (!is_array(v))
+    keep = lazy("_creation", "asarray")(py::handle(v), py::arg("device") = py::handle(device_object(*x.device))),
+    v = keep.ptr();
   const Tensor& t = tensor_of(v);
   if (t.device != x.device)
-    throw Error(ErrorKind::value, "[setitem] arrays on " + x.device->name + " and " + t.device->name + ": bring one over with .to_device()");
+    throw Error(ErrorKind::value, "[setitem] arrays on " + x.device->name + " and " + t.device->name +
+                                      ": bring one over with .to_device()");
   if (!storable(t.dtype, x.dtype))
-    throw Error(ErrorKind::type, std::string("[setitem] cannot store ") + info(t.dtype).name + " in an array of " + info(x.dtype).name +
-                                     ": use .astype() on one of them");
+    throw Error(ErrorKind::type, std::string("[setitem] cannot store ") + info(t.dtype).name + " in an array of " +
+                                     info(x.dtype).name + ": use .astype() on one of them");
   return t.dtype == x.dtype ? t : cast(t, x.dtype, *x.device);
 }
 
@@ -137,8 +147,8 @@ Tensor over_axes(const Tensor& v, const Tensor& x, const Region& r) {
     fits = fits && (trimmed.size(i) == 1 || trimmed.size(i) == r.view.size(rank - trimmed.rank() + i));
   }
   if (!fits)
-    throw Error(ErrorKind::value, "[setitem] a value of shape " + to_string(v.shape()) + " does not broadcast to the selection's shape " +
-                                      to_string(r.view.shape()));
+    throw Error(ErrorKind::value, "[setitem] a value of shape " + to_string(v.shape()) +
+                                      " does not broadcast to the selection's shape " + to_string(r.view.shape()));
   const Tensor spread = broadcast_view(trimmed, r.view.shape());
   Tensor out = spread;
   out.set_rank(x.rank());
@@ -197,7 +207,8 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     Region r;
     switch (parse(tensor_of(self), key, r)) {
       case Parsed::ok: return assign(self, r, value), 0;
-      case Parsed::advanced: return lazy("_indexing", "setitem")(py::handle(self), py::handle(key), py::handle(value)), 0;
+      case Parsed::advanced:
+        return lazy("_indexing", "setitem")(py::handle(self), py::handle(key), py::handle(value)), 0;
       default: return -1;
     }
   } catch (...) {

@@ -8,11 +8,15 @@
 namespace dovetail::bindings {
 namespace {
 constexpr std::pair<const char*, ParamKind> param_kinds[] = {
-    {"value", ParamKind::value}, {"mask", ParamKind::mask}, {"index", ParamKind::index}, {"raw", ParamKind::raw},
-    {"i64", ParamKind::i64}, {"f64", ParamKind::f64}, {"boolean", ParamKind::boolean}, {"str", ParamKind::str},
-    {"i64s", ParamKind::i64s}, {"dtype", ParamKind::dtype}, {"scalar", ParamKind::scalar}};
-constexpr std::pair<const char*, uint32_t> op_flags[] = {
-    {"half_in_f32", op_half_in_f32}, {"body", op_has_body}, {"must", op_must}, {"private", op_private}, {"view", op_view}};
+    {"value", ParamKind::value},     {"mask", ParamKind::mask},    {"index", ParamKind::index},
+    {"raw", ParamKind::raw},         {"i64", ParamKind::i64},      {"f64", ParamKind::f64},
+    {"boolean", ParamKind::boolean}, {"str", ParamKind::str},      {"i64s", ParamKind::i64s},
+    {"dtype", ParamKind::dtype},     {"scalar", ParamKind::scalar}};
+constexpr std::pair<const char*, uint32_t> op_flags[] = {{"half_in_f32", op_half_in_f32},
+                                                         {"body", op_has_body},
+                                                         {"must", op_must},
+                                                         {"private", op_private},
+                                                         {"view", op_view}};
 
 ParamKind param_kind(const std::string& name) {
   for (auto& [known, kind] : param_kinds)
@@ -25,7 +29,8 @@ const char* name_of(ParamKind kind) {
   return "?";
 }
 
-// A default as dovetail.schema hands it over: the class of Python value decides; ... (Ellipsis) means there is none.
+// A default as dovetail.schema hands it over: the class of Python value decides; ... (Ellipsis) means there is
+// none.
 AttrDefault default_from(const py::object& o) {
   AttrDefault d;
   if (o.is(py::ellipsis())) return d;
@@ -64,9 +69,12 @@ py::object register_from(const py::dict& d) {
       if (flag.cast<std::string>() == name) spec.flags |= bit;
   for (const py::handle h : d["params"]) {
     const auto p = py::reinterpret_borrow<py::dict>(h);
-    spec.params.push_back({.name = p["name"].cast<std::string>(), .kind = param_kind(p["kind"].cast<std::string>()),
-                           .optional = p["optional"].cast<bool>(), .variadic = p["variadic"].cast<bool>(),
-                           .keyword_only = p["keyword_only"].cast<bool>(), .fallback = default_from(p["default"])});
+    spec.params.push_back({.name = p["name"].cast<std::string>(),
+                           .kind = param_kind(p["kind"].cast<std::string>()),
+                           .optional = p["optional"].cast<bool>(),
+                           .variadic = p["variadic"].cast<bool>(),
+                           .keyword_only = p["keyword_only"].cast<bool>(),
+                           .fallback = default_from(p["default"])});
   }
   return op_function(register_op(std::move(spec)));
 }
@@ -75,12 +83,13 @@ py::dict describe(const Op& o) {
   const OpSpec& s = o.spec;
   py::list params;
   for (const ParamSpec& p : s.params)
-    params.append(py::dict(py::arg("name") = p.name, py::arg("kind") = name_of(p.kind), py::arg("optional") = p.optional,
-                           py::arg("variadic") = p.variadic, py::arg("keyword_only") = p.keyword_only,
+    params.append(py::dict(py::arg("name") = p.name, py::arg("kind") = name_of(p.kind),
+                           py::arg("optional") = p.optional, py::arg("variadic") = p.variadic,
+                           py::arg("keyword_only") = p.keyword_only,
                            py::arg("default") = default_object(p.fallback)));
-  py::dict d(py::arg("name") = s.name, py::arg("version") = s.version, py::arg("space") = s.space, py::arg("shape") = s.shape,
-             py::arg("dtype") = s.dtype, py::arg("params") = params, py::arg("n_in") = o.n_in, py::arg("n_out") = s.n_out,
-             py::arg("tol") = s.tol, py::arg("doc") = s.doc);
+  py::dict d(py::arg("name") = s.name, py::arg("version") = s.version, py::arg("space") = s.space,
+             py::arg("shape") = s.shape, py::arg("dtype") = s.dtype, py::arg("params") = params,
+             py::arg("n_in") = o.n_in, py::arg("n_out") = s.n_out, py::arg("tol") = s.tol, py::arg("doc") = s.doc);
   for (auto& [name, bit] : op_flags) d[name] = bool(s.flags & bit);
   return d;
 }
@@ -98,14 +107,16 @@ py::list kernel_table(const std::string& name) {
   for (uint64_t i = 0; i < device->backend->table->n_kernels; ++i) {
     const dvt_kernel& k = *device->backend->table->kernels[i];
     py::list inputs, outputs, flags;
-    for (uint32_t j = 0; j < k.n_in + k.n_out; ++j) (j < k.n_in ? inputs : outputs).append(brief(k.operands[j].dtype));
+    for (uint32_t j = 0; j < k.n_in + k.n_out; ++j)
+      (j < k.n_in ? inputs : outputs).append(brief(k.operands[j].dtype));
     if (k.flags & DVT_K_CAPTURE_SAFE) flags.append("capture_safe");
     if (k.flags & DVT_K_BITWISE_DETERMINISTIC) flags.append("deterministic");
     if (k.flags & DVT_K_FLUSHES_SUBNORMALS) flags.append("flushes_subnormals");
     const std::string op = k.op;
-    rows.append(py::dict(py::arg("op") = op.rfind("dvt.", 0) == 0 ? op.substr(4) : op, py::arg("op_version") = k.op_version,
-                         py::arg("engine") = k.engine ? py::object(py::str(k.engine)) : py::none(), py::arg("inputs") = inputs,
-                         py::arg("outputs") = outputs, py::arg("flags") = flags, py::arg("max_ulp") = k.max_ulp));
+    rows.append(py::dict(
+        py::arg("op") = op.rfind("dvt.", 0) == 0 ? op.substr(4) : op, py::arg("op_version") = k.op_version,
+        py::arg("engine") = k.engine ? py::object(py::str(k.engine)) : py::none(), py::arg("inputs") = inputs,
+        py::arg("outputs") = outputs, py::arg("flags") = flags, py::arg("max_ulp") = k.max_ulp));
   }
   return rows;
 }
@@ -119,33 +130,43 @@ void add_kernel_at(const std::string& device, uintptr_t address) {
 }  // namespace
 
 void make_registry(py::module_& m) {
-  m.def("register_op", register_from, "Registers an op from its description; returns the function. dovetail.schema calls it.");
+  m.def("register_op", register_from,
+        "Registers an op from its description; returns the function. dovetail.schema calls it.");
   m.def("ops", [] {
     py::list ops;
     for (const Op* o : all_ops()) ops.append(describe(*o));
     return ops;
   });
   m.def("op_function", [](const std::string& name) { return op_function(op(name)); });
-  m.def("op_names", [](const std::string& space) {
-    std::vector<std::string> names;
-    for (const Op* o : all_ops())
-      if (o->spec.space == space && !(o->spec.flags & op_private)) names.push_back(o->spec.name);
-    return names;
-  }, "Names of the public ops of a namespace.");
+  m.def(
+      "op_names",
+      [](const std::string& space) {
+        std::vector<std::string> names;
+        for (const Op* o : all_ops())
+          if (o->spec.space == space && !(o->spec.flags & op_private)) names.push_back(o->spec.name);
+        return names;
+      },
+      "Names of the public ops of a namespace.");
   m.def("kernel_table", kernel_table);
   m.def("add_kernel", add_kernel_at);
   m.def("set_fallback", [](const std::string& mode) {
     static constexpr const char* modes[] = {"error", "warn", "allow"};
     for (int i = 0; i < 3; ++i)
       if (mode == modes[i]) return set_fallback(Fallback(i));
-    throw Error(ErrorKind::value, "[fallback] there is no mode '" + mode + "': expected 'error', 'warn' or 'allow'");
+    throw Error(ErrorKind::value,
+                "[fallback] there is no mode '" + mode + "': expected 'error', 'warn' or 'allow'");
   });
-  m.def("fallback", [] { return std::string(fallback() == Fallback::error ? "error" : fallback() == Fallback::warn ? "warn" : "allow"); });
-  m.def("fallback_report", [](bool reset) {
-    py::list report;
-    for (const FallbackCount& c : fallback_report(reset))
-      report.append(py::dict(py::arg("op") = c.op, py::arg("device") = c.device, py::arg("calls") = c.calls));
-    return report;
-  }, py::arg("reset") = false);
+  m.def("fallback", [] {
+    return std::string(fallback() == Fallback::error ? "error" : fallback() == Fallback::warn ? "warn" : "allow");
+  });
+  m.def(
+      "fallback_report",
+      [](bool reset) {
+        py::list report;
+        for (const FallbackCount& c : fallback_report(reset))
+          report.append(py::dict(py::arg("op") = c.op, py::arg("device") = c.device, py::arg("calls") = c.calls));
+        return report;
+      },
+      py::arg("reset") = false);
 }
 }  // namespace dovetail::bindings

@@ -29,46 +29,70 @@ Stream& stream_or_current(const py::object& o, Device& device) {
 }  // namespace
 
 void make_streams(py::module_& m) {
-  py::class_<PyStream>(m, "Stream",
-                       "An in-order queue of a device. Work on different streams may overlap; arrays keep track of the streams "
-                       "that use them, so that results never depend on it. Also a context manager: calls of this thread "
-                       "within it go to the stream.")
-      .def(py::init([](const py::object& device, int priority) { return new PyStream(to_device(device.ptr()), priority); }),
+  py::class_<PyStream>(
+      m, "Stream",
+      "An in-order queue of a device. Work on different streams may overlap; arrays keep track of the streams "
+      "that use them, so that results never depend on it. Also a context manager: calls of this thread "
+      "within it go to the stream.")
+      .def(py::init([](const py::object& device, int priority) {
+             return new PyStream(to_device(device.ptr()), priority);
+           }),
            py::arg("device") = py::none(), py::kw_only(), py::arg("priority") = 0)
-      .def_property_readonly("device", [](const PyStream& s) { return py::reinterpret_borrow<py::object>(device_object(s.get().device)); })
-      .def_property_readonly("is_default", [](const PyStream& s) { return &s.get() == s.get().device.default_stream; })
-      .def("synchronize", [](const PyStream& s) { s.get().synchronize(); }, "Waits for all work on the stream.")
-      .def("query", [](const PyStream& s) { return s.get().idle(); }, "Whether all work on the stream is done.")
-      .def("wait_stream", [](const PyStream& s, const PyStream& other) { s.get().wait_for(other.get()); },
-           "Work enqueued here from now on runs after what is now enqueued on the other stream.")
+      .def_property_readonly(
+          "device",
+          [](const PyStream& s) { return py::reinterpret_borrow<py::object>(device_object(s.get().device)); })
+      .def_property_readonly("is_default",
+                             [](const PyStream& s) { return &s.get() == s.get().device.default_stream; })
+      .def(
+          "synchronize", [](const PyStream& s) { s.get().synchronize(); }, "Waits for all work on the stream.")
+      .def(
+          "query", [](const PyStream& s) { return s.get().idle(); }, "Whether all work on the stream is done.")
+      .def(
+          "wait_stream", [](const PyStream& s, const PyStream& other) { s.get().wait_for(other.get()); },
+          "Work enqueued here from now on runs after what is now enqueued on the other stream.")
       .def("wait_event", [](const PyStream& s, Event& e) { e.wait(s.get()); })
-      .def("record_event", [](const PyStream& s, const py::object& event) {
-        py::object e = event.is_none() ? py::cast(new Event(s.get().device), py::return_value_policy::take_ownership) : event;
-        e.cast<Event&>().record(s.get());
-        return e;
-      }, py::arg("event") = py::none())
+      .def(
+          "record_event",
+          [](const PyStream& s, const py::object& event) {
+            py::object e = event.is_none()
+                               ? py::cast(new Event(s.get().device), py::return_value_policy::take_ownership)
+                               : event;
+            e.cast<Event&>().record(s.get());
+            return e;
+          },
+          py::arg("event") = py::none())
       .def("__enter__", [](const py::object& self) { return lazy("_streams", "enter")(self); })
       .def("__exit__", [](const py::object& self, const py::args&) { lazy("_streams", "leave")(self); })
       .def("__repr__", [](const PyStream& s) {
-        return "<dovetail.Stream of " + s.get().device.name + (&s.get() == s.get().device.default_stream ? ", the default one>" : ">");
+        return "<dovetail.Stream of " + s.get().device.name +
+               (&s.get() == s.get().device.default_stream ? ", the default one>" : ">");
       });
   py::class_<Event>(m, "Event", "A point in a stream: to wait for, and with timing=True to measure from.")
-      .def(py::init([](const py::object& device, bool timing) { return new Event(to_device(device.ptr()), timing); }),
+      .def(py::init(
+               [](const py::object& device, bool timing) { return new Event(to_device(device.ptr()), timing); }),
            py::arg("device") = py::none(), py::kw_only(), py::arg("timing") = false)
-      .def("record", [](Event& e, const py::object& stream) { e.record(stream_or_current(stream, e.device())); }, py::arg("stream") = py::none(),
-           "Marks the end of the stream as it is now; by default that of the current stream.")
-      .def("wait", [](Event& e, const py::object& stream) { e.wait(stream_or_current(stream, e.device())); }, py::arg("stream") = py::none(),
-           "Work enqueued on the stream from now on runs after the event.")
+      .def(
+          "record", [](Event& e, const py::object& stream) { e.record(stream_or_current(stream, e.device())); },
+          py::arg("stream") = py::none(),
+          "Marks the end of the stream as it is now; by default that of the current stream.")
+      .def(
+          "wait", [](Event& e, const py::object& stream) { e.wait(stream_or_current(stream, e.device())); },
+          py::arg("stream") = py::none(), "Work enqueued on the stream from now on runs after the event.")
       .def("synchronize", &Event::synchronize, "Waits for the event.")
       .def("query", &Event::query, "Whether the event has passed; True if it was never recorded.")
-      .def("elapsed_ns", [](Event& from, Event& to) { return Event::elapsed_ns(from, to); },
-           "Nanoseconds of device time from this event to a later one; both with timing=True and passed.");
-  m.def("default_stream", [](const py::object& device) {
-    return new PyStream(*to_device(device.ptr()).default_stream);
-  }, py::arg("device") = py::none(), py::return_value_policy::take_ownership);
-  m.def("use_stream", [](const py::object& device, const py::object& stream) {
-    set_current_stream(to_device(device.ptr()), stream.is_none() ? nullptr : &stream.cast<PyStream&>().get());
-  }, "Makes a stream this thread's current one; None: the device's default one.");
+      .def(
+          "elapsed_ns", [](Event& from, Event& to) { return Event::elapsed_ns(from, to); },
+          "Nanoseconds of device time from this event to a later one; both with timing=True and passed.");
+  m.def(
+      "default_stream",
+      [](const py::object& device) { return new PyStream(*to_device(device.ptr()).default_stream); },
+      py::arg("device") = py::none(), py::return_value_policy::take_ownership);
+  m.def(
+      "use_stream",
+      [](const py::object& device, const py::object& stream) {
+        set_current_stream(to_device(device.ptr()), stream.is_none() ? nullptr : &stream.cast<PyStream&>().get());
+      },
+      "Makes a stream this thread's current one; None: the device's default one.");
   m.def("current_stream", current, py::arg("device") = py::none());
 }
 }  // namespace dovetail::bindings

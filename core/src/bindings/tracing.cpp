@@ -21,8 +21,9 @@ std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes)
   for (const ParamSpec& p : inv.op.spec.params)
     if (!is_operand(p.kind)) attributes[p.name.c_str()] = attr_value(inv.attrs.at[i++]);
   try {
-    const py::object outputs = lazy("_trace", "run_body")(inv.op.spec.name, py::cast(&builder, py::return_value_policy::reference),
-                                                          operands, inv.op.variadic, attributes);
+    const py::object outputs =
+        lazy("_trace", "run_body")(inv.op.spec.name, py::cast(&builder, py::return_value_policy::reference),
+                                   operands, inv.op.variadic, attributes);
     return builder.finish(outputs.cast<std::vector<int>>());
   } catch (py::error_already_set& e) {
     const py::object unsupported = lazy("_trace", "Unsupported");
@@ -80,7 +81,8 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
 
 py::object lazy(const char* module, const char* name) {
   const py::str full(std::string("dovetail.") + module);
-  py::object found = py::reinterpret_steal<py::object>(PyImport_GetModule(full.ptr()));  // an import costs 5 us each time
+  py::object found =
+      py::reinterpret_steal<py::object>(PyImport_GetModule(full.ptr()));  // an import costs 5 us each time
   if (!found) {
     if (PyErr_Occurred()) throw py::error_already_set();
     found = py::reinterpret_steal<py::object>(PyImport_Import(full.ptr()));

@@ -16,7 +16,9 @@ struct Count {
 std::map<std::pair<std::string, std::string>, Count> counts;  // (op, device)
 }  // namespace
 
-void (*on_warning)(const std::string&) = [](const std::string& text) { std::fprintf(stderr, "dovetail: %s\n", text.c_str()); };
+void (*on_warning)(const std::string&) = [](const std::string& text) {
+  std::fprintf(stderr, "dovetail: %s\n", text.c_str());
+};
 
 void set_fallback(Fallback m) {
   mode.store(m);
@@ -40,7 +42,8 @@ Device* host_device(const Device& other) {
 
 void run_on_host(Invocation& inv) {
   Device* host = host_device(*inv.device);
-  if (!host) inv.fail(ErrorKind::not_implemented, "not supported on " + inv.device->name + ", and no cpu device is at hand");
+  if (!host)
+    inv.fail(ErrorKind::not_implemented, "not supported on " + inv.device->name + ", and no cpu device is at hand");
   bool warn = fallback() == Fallback::warn;
   {
     std::lock_guard lock(mutex);

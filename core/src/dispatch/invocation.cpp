@@ -13,7 +13,8 @@ Attrs& Attrs::operator=(const Attrs& o) {
   std::copy(o.ints, o.ints + o.n_ints, ints);
   n_ints = o.n_ints;
   for (dvt_attr& a : at)
-    if (a.kind == DVT_A_I64S && a.v.is >= o.ints && a.v.is < o.ints + std::size(o.ints)) a.v.is = ints + (a.v.is - o.ints);
+    if (a.kind == DVT_A_I64S && a.v.is >= o.ints && a.v.is < o.ints + std::size(o.ints))
+      a.v.is = ints + (a.v.is - o.ints);
   return *this;
 }
 
@@ -24,7 +25,9 @@ int64_t* Attrs::room(int n) {
 
 void Attrs::set_ints(int i, std::span<const int64_t> values) {
   int64_t* to = room(int(values.size()));
-  if (!to) throw Error(ErrorKind::value, "attributes with more than " + std::to_string(std::size(ints)) + " integers in all");
+  if (!to)
+    throw Error(ErrorKind::value,
+                "attributes with more than " + std::to_string(std::size(ints)) + " integers in all");
   std::copy(values.begin(), values.end(), to);
   at[i] = {DVT_A_I64S, uint32_t(values.size()), {.is = to}};
 }
@@ -67,7 +70,9 @@ void set_default(Attrs& attrs, int i, const ParamSpec& p) {
   }
 }
 
-void DTypeQuery::fail(const std::string& why) const { throw Error(ErrorKind::type, "[" + op.spec.name + "] " + why); }
+void DTypeQuery::fail(const std::string& why) const {
+  throw Error(ErrorKind::type, "[" + op.spec.name + "] " + why);
+}
 
 void Invocation::fail(ErrorKind kind, const std::string& why) const {
   throw Error(kind, "[" + op.spec.name + "] " + why);
@@ -95,7 +100,8 @@ uint64_t dtype_key(const Invocation& inv) {
   const Op& op = inv.op;
   uint64_t key = 0;
   if (op.variadic) [[unlikely]] {
-    for (int i = 0; i + 1 < op.n_in && i < inv.n_in; ++i) key = key << 4 | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
+    for (int i = 0; i + 1 < op.n_in && i < inv.n_in; ++i)
+      key = key << 4 | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
     key = key << 4 | uint64_t(rules::promoted(inv));
   } else {
     for (int i = 0; i < inv.n_in; ++i) key = key << 4 | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
@@ -108,16 +114,19 @@ uint64_t dtype_key(const Invocation& inv) {
 void Invocation::infer() {
   for (int i = 0; i < n_in; ++i) {
     const Tensor* t = in[i];
-    if (!t || !t->device || t->device == device) [[likely]] continue;
+    if (!t || !t->device || t->device == device) [[likely]]
+      continue;
     if (device) wrong_device(*this, *t);
     device = t->device;
   }
-  if (!device) [[unlikely]] fail(ErrorKind::type, "expected at least one array: dovetail.asarray() makes one of a number");
+  if (!device) [[unlikely]]
+    fail(ErrorKind::type, "expected at least one array: dovetail.asarray() makes one of a number");
   plan = &op.plan(*device, dtype_key(*this), *this);
   infer_shapes();
   if (replaced) [[unlikely]]
-    in_place = replaced->storage && replaced->dense && replaced->dtype == plan->result[0] && replaced->same_shape(*out[0]) &&
-               replaced->storage->refs.load(std::memory_order_acquire) == 1 && !replaced->storage->let_go;
+    in_place = replaced->storage && replaced->dense && replaced->dtype == plan->result[0] &&
+               replaced->same_shape(*out[0]) && replaced->storage->refs.load(std::memory_order_acquire) == 1 &&
+               !replaced->storage->let_go;
 }
 
 void Invocation::infer_abstract(Plan& made) {

@@ -35,24 +35,24 @@ void set_default(Attrs&, int i, const ParamSpec&);
 struct DTypeQuery {
   const Op& op;
   int n_in;
-  const DType* in;   // none: an optional operand not given
-  DType given;       // the dtype attribute, none if absent
-  DType* compute;    // to fill: per operand
-  DType* result;     // to fill: per output
+  const DType* in;                                       // none: an optional operand not given
+  DType given;                                           // the dtype attribute, none if absent
+  DType* compute;                                        // to fill: per operand
+  DType* result;                                         // to fill: per output
   [[noreturn]] void fail(const std::string& why) const;  // TypeError
 };
 
 struct Invocation {
   const Op& op;
-  Device* device;                  // of the operands; for an op without any, where the result is wanted
-  const Tensor* const* in;         // n_in operands; nullptr: optional, not given
+  Device* device;           // of the operands; for an op without any, where the result is wanted
+  const Tensor* const* in;  // n_in operands; nullptr: optional, not given
   int n_in;
-  Attrs& attrs;                    // rules normalise them: axes become non-negative, None becomes its meaning
+  Attrs& attrs;  // rules normalise them: axes become non-negative, None becomes its meaning
   // Fresh; filled by the shape rule (shape, strides, dtype, device), then by run(). Outputs that the rule does not
   // mention have the first one's shape.
   Tensor* out[kMaxOutputs] = {};
   const Plan* plan = nullptr;
-  uint64_t work = 0;               // elements or multiply-adds, by the shape rule
+  uint64_t work = 0;                 // elements or multiply-adds, by the shape rule
   const Tensor* replaced = nullptr;  // the operand whose value output 0 becomes, and whose memory it may take
   bool in_place = false;             // by infer(): nobody else holds that memory
 
@@ -78,19 +78,23 @@ struct Invocation {
 // Calls an op from C++: infer and run. Results are in `out` (n_out of the op).
 void call(const Op&, Device*, const Tensor* const* in, int n_in, Attrs&, Tensor* out);
 
-
-// ---- bodies ------------------------------------------------------------------------------------------------------
-// A composite's graph: traced once by the front end with integer shapes, replayed here without it.
+// ---- bodies
+// ------------------------------------------------------------------------------------------------------ A
+// composite's graph: traced once by the front end with integer shapes, replayed here without it.
 struct Program;
 // Set by the front end: runs the body of inv.op on tracers shaped like inv.in (of these dtypes) with inv.attrs.
 using BodyTracer = std::shared_ptr<const Program> (*)(const Invocation& inv, const DType* dtypes);
 extern BodyTracer body_tracer;
 
-// ---- fallback to another device on the host ----------------------------------------------------------------------
+// ---- fallback to another device on the host
+// ----------------------------------------------------------------------
 enum class Fallback : uint8_t { error, warn, allow };
 void set_fallback(Fallback);
 Fallback fallback();
-struct FallbackCount { std::string op, device; uint64_t calls; };
+struct FallbackCount {
+  std::string op, device;
+  uint64_t calls;
+};
 std::vector<FallbackCount> fallback_report(bool reset);
 extern void (*on_warning)(const std::string&);  // stderr unless the front end sets it
 }  // namespace dovetail

@@ -11,7 +11,9 @@ namespace {
 // Tensors made for one call: casts, compact copies, materialised scalars.
 class Temporaries {
  public:
-  ~Temporaries() { while (n_) at(--n_).~Tensor(); }
+  ~Temporaries() {
+    while (n_) at(--n_).~Tensor();
+  }
   const Tensor* keep(Tensor&& t) { return new (&at(n_++)) Tensor(std::move(t)); }
 
  private:
@@ -26,7 +28,9 @@ int64_t unit_strides[1] = {1};
 
 // Given back when a call has ended, however it did.
 struct Workspace {
-  ~Workspace() { if (storage) release(storage); }
+  ~Workspace() {
+    if (storage) release(storage);
+  }
   Storage* storage = nullptr;
 };
 
@@ -37,7 +41,8 @@ class KernelCall {
     for (int i = 0; i < n_in_; ++i) {
       operand_[i] = inv.in[i];
       const DType compute = inv.plan->compute[i];
-      if (operand_[i] && operand_[i]->dtype != compute) [[unlikely]] replace(i, cast(*operand_[i], compute, *inv.device));
+      if (operand_[i] && operand_[i]->dtype != compute) [[unlikely]]
+        replace(i, cast(*operand_[i], compute, *inv.device));
     }
   }
 
@@ -48,7 +53,8 @@ class KernelCall {
       if (!row) return run_without_row();
     }
     Stream& stream = current_stream(*inv_.device);
-    if (!outputs_given_) [[likely]] allocate_outputs(*row, stream);
+    if (!outputs_given_) [[likely]]
+      allocate_outputs(*row, stream);
     if (inv_.out[0]->numel == 0 && all_empty()) return;
     meet_flags(*row);
     lay_out(*row);
@@ -57,7 +63,9 @@ class KernelCall {
 
  private:
   // A variadic row describes its operands by one.
-  static const dvt_operand& wanted(const dvt_kernel& row, uint32_t i) { return row.operands[std::min(i, row.n_in - 1)]; }
+  static const dvt_operand& wanted(const dvt_kernel& row, uint32_t i) {
+    return row.operands[std::min(i, row.n_in - 1)];
+  }
   void replace(int i, Tensor&& t) { operand_[i] = temporaries_.keep(std::move(t)); }
 
   bool all_empty() const {
@@ -105,9 +113,11 @@ class KernelCall {
 
   // An op made at run time may have a shape rule that looks at one operand only.
   void expect_fit(int i) const {
-    if (rules::broadcasts_to(operand_[i]->shape(), inv_.out[0]->shape())) [[likely]] return;
+    if (rules::broadcasts_to(operand_[i]->shape(), inv_.out[0]->shape())) [[likely]]
+      return;
     inv_.fail(rules::described(inv_, i) + " does not broadcast to " + to_string(inv_.out[0]->shape()) +
-              ", the shape that the op's rule '" + inv_.op.spec.shape + "' gives: expected every axis, from the last on, to be equal or 1");
+              ", the shape that the op's rule '" + inv_.op.spec.shape +
+              "' gives: expected every axis, from the last on, to be equal or 1");
   }
 
   // Host scalars and strides that the row does not take.
@@ -118,7 +128,8 @@ class KernelCall {
       const dvt_operand& wants = wanted(row, i);
       if (!t->device && !(wants.flags & DVT_O_HOST_SCALAR)) [[unlikely]]
         replace(i, materialise(*t, *inv_.device));
-      if (wants.flags & DVT_O_STRIDED) [[likely]] continue;
+      if (wants.flags & DVT_O_STRIDED) [[likely]]
+        continue;
       if (operand_[i]->device && !is_compact(*operand_[i])) replace(i, made_compact(i));
     }
     for (int i = 0; i < n_in_; ++i) {  // alignment beyond that of an element; the pool's memory has it
@@ -146,7 +157,8 @@ class KernelCall {
   void lay_out_elementwise(const dvt_kernel& row) {
     const Tensor& out = *inv_.out[0];
     flat_shape_ = int64_t(out.numel);
-    if (!out.dense) [[unlikely]] return lay_out_broadcast(row);
+    if (!out.dense) [[unlikely]]
+      return lay_out_broadcast(row);
     for (int i = 0; i < n_in_; ++i) {
       const Tensor* t = operand_[i];
       in_[i] = nullptr;
@@ -163,8 +175,8 @@ class KernelCall {
     }
   }
 
-  // The general case: strides for the output's axes, 0 where an operand repeats; neighbouring axes that every operand
-  // walks through in one go are merged.
+  // The general case: strides for the output's axes, 0 where an operand repeats; neighbouring axes that every
+  // operand walks through in one go are merged.
   void lay_out_broadcast(const dvt_kernel&) {
     const Tensor* all[kMaxOperands];
     DLTensor* views[kMaxOperands];
@@ -208,9 +220,18 @@ class KernelCall {
   }
 
   dvt_call make_call(const dvt_device*) const {
-    return {.struct_size = sizeof(dvt_call), .n_in = uint32_t(n_in_), .n_out = n_out_, .n_attr = uint32_t(inv_.op.n_attr),
-            .in = in_, .out = out_, .attr = inv_.attrs.at, .workspace = nullptr, .workspace_size = 0,
-            .stream = nullptr, .correlation_id = 0, .packed = nullptr};
+    return {.struct_size = sizeof(dvt_call),
+            .n_in = uint32_t(n_in_),
+            .n_out = n_out_,
+            .n_attr = uint32_t(inv_.op.n_attr),
+            .in = in_,
+            .out = out_,
+            .attr = inv_.attrs.at,
+            .workspace = nullptr,
+            .workspace_size = 0,
+            .stream = nullptr,
+            .correlation_id = 0,
+            .packed = nullptr};
   }
 
   // Attributes newer than the row are at their defaults? These are compared as the shape rule leaves them.
@@ -250,7 +271,8 @@ class KernelCall {
     }
     if (!after_copy) return nullptr;
     for (int i = 0; i < n_in_; ++i)
-      if (need_compact >> i & 1 && operand_[i] && operand_[i]->device && !is_compact(*operand_[i])) replace(i, made_compact(i));
+      if (need_compact >> i & 1 && operand_[i] && operand_[i]->device && !is_compact(*operand_[i]))
+        replace(i, made_compact(i));
     return ask(*after_copy).level ? after_copy : nullptr;  // also for the workspace, which may be another now
   }
 
@@ -295,7 +317,8 @@ class KernelCall {
 
   void run_without_row() {
     const Plan::Mode mode = outputs_given_ ? Plan::kernel : mode_without_rows(inv_.op, *inv_.device, *inv_.plan);
-    if (mode == Plan::kernel) inv_.fail(ErrorKind::not_implemented, "not supported on " + inv_.device->name + ": " + reason_);
+    if (mode == Plan::kernel)
+      inv_.fail(ErrorKind::not_implemented, "not supported on " + inv_.device->name + ": " + reason_);
     inv_.run(mode);
   }
 
@@ -317,7 +340,8 @@ class KernelCall {
       call.correlation_id = stream.correlate(inv_.op);
     }
     const dvt_status status = row.run(device.handle, &call);
-    if (status != DVT_OK) [[unlikely]] device.fail(status, "[" + inv_.op.spec.name + "]");
+    if (status != DVT_OK) [[unlikely]]
+      device.fail(status, "[" + inv_.op.spec.name + "]");
   }
 
   Invocation& inv_;

@@ -10,7 +10,7 @@
 #include "dispatch/tensor.hpp"
 
 namespace dovetail {
-constexpr int kMaxInputs = 8;   // of an op that is not variadic
+constexpr int kMaxInputs = 8;  // of an op that is not variadic
 constexpr int kMaxOutputs = 4;
 constexpr int kMaxAttrs = 8;
 
@@ -21,7 +21,13 @@ enum class ParamKind : uint8_t {
   index,  // integers, cast to int64
   raw,    // any dtype, left alone
   // attributes
-  i64, f64, boolean, str, i64s /* an int or a sequence of ints */, dtype, scalar /* int, float, bool or complex */
+  i64,
+  f64,
+  boolean,
+  str,
+  i64s /* an int or a sequence of ints */,
+  dtype,
+  scalar /* int, float, bool or complex */
 };
 constexpr bool is_operand(ParamKind k) { return k <= ParamKind::raw; }
 
@@ -36,31 +42,31 @@ struct AttrDefault {  // `required` for operands and for attributes without a de
 struct ParamSpec {
   std::string name;
   ParamKind kind;
-  bool optional = false;      // an operand that may be None
-  bool variadic = false;      // an operand given as a sequence of arrays: concat
+  bool optional = false;  // an operand that may be None
+  bool variadic = false;  // an operand given as a sequence of arrays: concat
   bool keyword_only = false;
   AttrDefault fallback{};
-  uint32_t since = 1;         // the op version that brought this attribute
+  uint32_t since = 1;  // the op version that brought this attribute
 };
 
 enum OpFlags : uint32_t {
-  op_half_in_f32 = 1,   // a body, or a kernel that a device lacks, computes float16 and bfloat16 in float32
+  op_half_in_f32 = 1,  // a body, or a kernel that a device lacks, computes float16 and bfloat16 in float32
   op_has_body = 2,
-  op_must = 4,          // one of the primitives that every device has
-  op_private = 8,       // for bodies; not in a public namespace
-  op_view = 16,         // metadata only: runs in the core (rules/views.cpp), shares the operand's buffer
+  op_must = 4,     // one of the primitives that every device has
+  op_private = 8,  // for bodies; not in a public namespace
+  op_view = 16,    // metadata only: runs in the core (rules/views.cpp), shares the operand's buffer
 };
 
 struct OpSpec {
-  std::string name;       // "softmax"; a third party's "acme.foo"
+  std::string name;  // "softmax"; a third party's "acme.foo"
   uint32_t version = 1;
-  std::string space;      // "", "nn", "random", "linalg": the public namespace below dovetail
-  std::string shape, dtype;  // names of rules
+  std::string space;              // "", "nn", "random", "linalg": the public namespace below dovetail
+  std::string shape, dtype;       // names of rules
   std::vector<ParamSpec> params;  // in Python order; operands and attributes may interleave
   uint32_t n_out = 1;
   uint32_t flags = 0;
-  float tol = 0;           // ulp; for `dovetail ops` and kernels' promises
-  std::string doc;         // its first line
+  float tol = 0;    // ulp; for `dovetail ops` and kernels' promises
+  std::string doc;  // its first line
 };
 
 struct Invocation;
@@ -75,7 +81,7 @@ struct Plan {
   enum Mode : uint8_t { kernel, view, set_slice, identity, body, via_f32, host_fallback };
   uint64_t key;
   Mode mode;
-  bool simple;  // one row of the op's version, without query: the hot path
+  bool simple;                // one row of the op's version, without query: the hot path
   DType compute[kMaxInputs];  // operands of another dtype are cast first; a variadic operand's goes on to the end
   DType result[kMaxOutputs];
   std::vector<const dvt_kernel*> rows;  // in the order in which they are tried
@@ -90,7 +96,7 @@ struct Op {
   int n_in = 0;             // operand parameters
   ParamKind operand_kinds[kMaxInputs] = {};
   int n_attr = 0;
-  int dtype_attr = -1;       // the position of its dtype attribute, if any
+  int dtype_attr = -1;          // the position of its dtype attribute, if any
   bool keyed_by_attrs = false;  // the result's dtype depends on attributes
   bool variadic = false;
   bool elementwise = false;  // by its shape rule
@@ -102,7 +108,8 @@ struct Op {
       for (uint64_t i = hash(dtype_key);; ++i) {
         const Plan* p = t->slots[i % kSlots].load(std::memory_order_acquire);
         if (!p) break;
-        if (p->key == dtype_key) [[likely]] return *p;
+        if (p->key == dtype_key) [[likely]]
+          return *p;
       }
     return make_plan(device, dtype_key, call);
   }
@@ -111,7 +118,9 @@ struct Op {
 
  private:
   static constexpr uint64_t kSlots = 256;
-  struct PlanTable { std::atomic<const Plan*> slots[kSlots]{}; };
+  struct PlanTable {
+    std::atomic<const Plan*> slots[kSlots]{};
+  };
   static uint64_t hash(uint64_t key) { return (key * 0x9E3779B97F4A7C15u) >> 56; }
   const Plan& make_plan(const Device&, uint64_t dtype_key, const Invocation&) const;
   const Plan& keep_plan(const Device&, std::unique_ptr<Plan>) const;

@@ -27,10 +27,8 @@ int ProgramBuilder::constant(const Tensor& host_scalar) {
 
 void ProgramBuilder::own(Attrs& attrs) {
   for (dvt_attr& a : attrs.at) {
-    if (a.kind == DVT_A_STR)
-      a.v.s = program_->strings.emplace_back(a.v.s, a.count).c_str();
-    else if (a.kind == DVT_A_F64S)
-      a.v.fs = program_->float_lists.emplace_back(a.v.fs, a.v.fs + a.count).data();
+    if (a.kind == DVT_A_STR) a.v.s = program_->strings.emplace_back(a.v.s, a.count).c_str();
+    else if (a.kind == DVT_A_F64S) a.v.fs = program_->float_lists.emplace_back(a.v.fs, a.v.fs + a.count).data();
     else if (a.kind == DVT_A_I64S && (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints)))
       a.v.is = program_->int_lists.emplace_back(a.v.is, a.v.is + a.count).data();
   }
@@ -41,7 +39,8 @@ int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& 
   std::vector<const Tensor*> operands;
   for (int i : in) operands.push_back(i < 0 ? nullptr : &program_->values.at(i));
   std::vector<Tensor> made(op.spec.n_out);
-  Invocation inv{.op = op, .device = nullptr, .in = operands.data(), .n_in = int(operands.size()), .attrs = node.attrs};
+  Invocation inv{
+      .op = op, .device = nullptr, .in = operands.data(), .n_in = int(operands.size()), .attrs = node.attrs};
   for (size_t i = 0; i < made.size(); ++i) inv.out[i] = &made[i];
   Plan plan;
   inv.infer_abstract(plan);
@@ -110,7 +109,8 @@ void replay(const Program& p, const Tensor* const* in, Tensor* const* out, Devic
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[p.outputs[i]];
 }
 
-// ---- programs by signature ---------------------------------------------------------------------------------------
+// ---- programs by signature
+// ---------------------------------------------------------------------------------------
 namespace {
 struct Cache {
   static constexpr size_t kMost = 1024;  // signatures of one op
@@ -127,7 +127,10 @@ Cache& cache_of(const Op& op) {
   return *cache;
 }
 
-template <class T> void append(std::string& key, const T& value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); }
+template <class T>
+void append(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
 
 // Everything that a body may look at: dtypes, shapes, attributes.
 std::string signature(const Invocation& inv, const DType* dtypes) {
@@ -170,7 +173,8 @@ std::shared_ptr<const Program> program_for(const Invocation& inv, const DType* d
     std::lock_guard lock(cache.mutex);
     if (auto found = cache.programs.find(key); found != cache.programs.end()) return found->second;
   }
-  if (!body_tracer) inv.fail(ErrorKind::not_implemented, "has only a body, and nothing in this process can trace one");
+  if (!body_tracer)
+    inv.fail(ErrorKind::not_implemented, "has only a body, and nothing in this process can trace one");
   std::shared_ptr<const Program> made = body_tracer(inv, dtypes);  // takes the GIL: no lock is held
   check_outputs(inv, *made);
   std::lock_guard lock(cache.mutex);
@@ -178,7 +182,9 @@ std::shared_ptr<const Program> program_for(const Invocation& inv, const DType* d
   return cache.programs.try_emplace(std::move(key), std::move(made)).first->second;
 }
 
-DType working(DType t, const Op& op) { return t != DType::none && is_half(t) && op.spec.flags & op_half_in_f32 ? DType::f32 : t; }
+DType working(DType t, const Op& op) {
+  return t != DType::none && is_half(t) && op.spec.flags & op_half_in_f32 ? DType::f32 : t;
+}
 }  // namespace
 
 void run_body(Invocation& inv) {
@@ -204,8 +210,8 @@ void run_body(Invocation& inv) {
     if (!out.device) out = materialise(out, *inv.device);  // a constant
     if (out.dtype == inv.plan->result[i]) continue;
     if (!is_half(inv.plan->result[i]))
-      inv.fail(ErrorKind::runtime, std::string("its body gives ") + info(out.dtype).name + ", its dtype rule says " +
-                                       info(inv.plan->result[i]).name);
+      inv.fail(ErrorKind::runtime, std::string("its body gives ") + info(out.dtype).name +
+                                       ", its dtype rule says " + info(inv.plan->result[i]).name);
     out = cast(out, inv.plan->result[i], *inv.device);
   }
 }

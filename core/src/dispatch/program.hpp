@@ -11,9 +11,9 @@ namespace dovetail {
 struct Program {
   struct Node {
     const Op* op;
-    std::vector<int> in;   // values; -1: not given
+    std::vector<int> in;  // values; -1: not given
     std::vector<int> out;
-    Attrs attrs;           // normalised
+    Attrs attrs;  // normalised
     uint64_t work;
     std::vector<int> dies;  // values that no later node and no output uses
     int donor = -1;         // one of them whose memory output 0 may take
@@ -21,7 +21,7 @@ struct Program {
   std::vector<Tensor> values;  // abstract; constants are host scalars
   std::vector<Node> nodes;
   std::vector<int> inputs, outputs;
-  std::deque<std::string> strings;             // what attributes point to
+  std::deque<std::string> strings;  // what attributes point to
   std::deque<std::vector<int64_t>> int_lists;
   std::deque<std::vector<double>> float_lists;
 };

@@ -49,8 +49,8 @@ void check_params(const OpSpec& spec, Op& op) {
         refuse(spec, "'" + p.name + "' is variadic: expected an operand of kind value");
     } else {
       if (p.since > spec.version)
-        refuse(spec, "'" + p.name + "' is since version " + std::to_string(p.since) + ": expected at most the op's, " +
-                         std::to_string(spec.version));
+        refuse(spec, "'" + p.name + "' is since version " + std::to_string(p.since) +
+                         ": expected at most the op's, " + std::to_string(spec.version));
       if (p.since > 1 && p.fallback.kind == AttrDefault::required)
         refuse(spec, "'" + p.name + "' is newer than the op: expected a default, for kernels that do not know it");
       if (p.kind == ParamKind::dtype) op.dtype_attr = op.n_attr;
@@ -76,7 +76,8 @@ void find_rules(const OpSpec& spec, Op& op) {
 
 void add(Registry& r, OpSpec spec) {
   if (spec.name.empty()) refuse(spec, "has no name");
-  if (r.by_name.count(spec.name)) refuse(spec, "is registered already: choose a name with your own prefix, as 'acme.foo'");
+  if (r.by_name.count(spec.name))
+    refuse(spec, "is registered already: choose a name with your own prefix, as 'acme.foo'");
   Op& op = r.ops.emplace_back();
   try {
     check_params(spec, op);
@@ -148,7 +149,8 @@ void add_kernel(Device& device, const dvt_kernel* row) {
   forget_plans();
 }
 
-// ---- plans -------------------------------------------------------------------------------------------------------
+// ---- plans
+// -------------------------------------------------------------------------------------------------------
 namespace {
 std::mutex plan_mutex;
 std::atomic<uint64_t> plans_forgotten{0};  // how often; changed with plan_mutex held
@@ -164,7 +166,8 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
   if (row.op_version > op.spec.version || row.n_in != n_in || row.n_out != n_out) return false;
   if (op.variadic && !(row.operands[n_in - 1].flags & DVT_O_VARIADIC)) return false;
   for (uint32_t i = 0; i < n_in; ++i)
-    if (given >> i & 1 ? !matches(row.operands[i].dtype, plan.compute[i]) : !(row.operands[i].flags & DVT_O_OPTIONAL))
+    if (given >> i & 1 ? !matches(row.operands[i].dtype, plan.compute[i])
+                       : !(row.operands[i].flags & DVT_O_OPTIONAL))
       return false;
   for (uint32_t i = 0; i < n_out; ++i)
     if (!matches(row.operands[n_in + i].dtype, plan.result[i])) return false;
@@ -181,7 +184,8 @@ std::string dtype_list(const Plan& plan, uint64_t given, int n_in) {
 // What no row may ask of this device.
 void check_row(const dvt_kernel& row, const Op& op, const Device& device) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorKind::runtime, "[" + op.spec.name + "] " + device.name + "'s kernel " + why + "; this is an error in the plugin: tell its author");
+    throw Error(ErrorKind::runtime, "[" + op.spec.name + "] " + device.name + "'s kernel " + why +
+                                        "; this is an error in the plugin: tell its author");
   };
   for (uint32_t i = 0; i < row.n_in + row.n_out; ++i)
     if (const uint64_t bytes = uint64_t{1} << row.operands[i].align_log2; bytes > device.props.alloc_align)
@@ -215,18 +219,21 @@ Plan::Mode choose_mode(const Op& op, const Device& device, Plan& plan, uint64_t 
 }
 
 void log_plan(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
-  static const char* const modes[] = {"kernel", "view", "set_slice", "identity", "body", "through float32", "another device"};
+  static const char* const modes[] = {"kernel",          "view",          "set_slice", "identity", "body",
+                                      "through float32", "another device"};
   const char* engine = plan.rows.empty() ? nullptr : plan.rows[0]->engine;
-  log(Log::dispatch, 2, op.spec.name + "(" + dtype_list(plan, given, op.n_in) + ") on " + device.name + ": " +
-                            modes[plan.mode] + (engine ? std::string(" ") + engine : ""));
+  log(Log::dispatch, 2,
+      op.spec.name + "(" + dtype_list(plan, given, op.n_in) + ") on " + device.name + ": " + modes[plan.mode] +
+          (engine ? std::string(" ") + engine : ""));
 }
 }  // namespace
 
 Plan::Mode mode_without_rows(const Op& op, const Device& device, const Plan& plan) {
   if (op.spec.name == "floor" && is_integer(plan.compute[0])) return Plan::identity;
   if (op.spec.flags & op_has_body) return Plan::body;
-  const bool half = std::any_of(plan.compute, plan.compute + op.n_in, [](DType t) { return t != DType::none && is_half(t); }) ||
-                    is_half(plan.result[0]);
+  const bool half =
+      std::any_of(plan.compute, plan.compute + op.n_in, [](DType t) { return t != DType::none && is_half(t); }) ||
+      is_half(plan.result[0]);
   if (half && op.spec.flags & op_half_in_f32) return Plan::via_f32;
   return fallback() != Fallback::error && host_device(device) ? Plan::host_fallback : Plan::kernel;
 }

@@ -13,20 +13,28 @@ struct Tensor {
   Device* device = nullptr;    // none: a scalar in host memory
   uint64_t numel = 0;
   DType dtype = DType::none;
-  bool dense = false;          // row-major without gaps
-  bool weak = false;           // made from a Python scalar
+  bool dense = false;              // row-major without gaps
+  bool weak = false;               // made from a Python scalar
   int64_t dims[2 * DVT_MAX_NDIM];  // shape, then strides from DVT_MAX_NDIM on
 
   Tensor() { set_rank(0); }
-  Tensor(const Tensor& o) { assign(o); if (storage) retain(storage); }
-  Tensor(Tensor&& o) noexcept { assign(o); o.storage = nullptr; }
+  Tensor(const Tensor& o) {
+    assign(o);
+    if (storage) retain(storage);
+  }
+  Tensor(Tensor&& o) noexcept {
+    assign(o);
+    o.storage = nullptr;
+  }
   Tensor& operator=(Tensor o) noexcept {
     Storage* old = storage;
     assign(o);
     o.storage = old;
     return *this;
   }
-  ~Tensor() { if (storage) release(storage); }
+  ~Tensor() {
+    if (storage) release(storage);
+  }
 
   int rank() const { return view.ndim; }
   int64_t size(int axis) const { return dims[axis]; }
@@ -42,8 +50,8 @@ struct Tensor {
 
   void set_rank(int rank) { view.ndim = rank, view.shape = dims, view.strides = dims + DVT_MAX_NDIM; }
   void set_shape(std::span<const int64_t> shape);  // dense; throws Error(value) where the size overflows
-  void set_dense();                                 // strides, numel and dense from the shape
-  void update_dense();                              // numel and dense from shape and strides
+  void set_dense();                                // strides, numel and dense from the shape
+  void update_dense();                             // numel and dense from shape and strides
   void set_type(DType t, Device* d) {
     dtype = t, device = d, view.dtype = info(t).dl;
     view.device = d ? d->dl : dl_device(1 /* kDLCPU */, 0);

@@ -18,7 +18,8 @@ uint16_t to_bf16(long double v) {
 }
 float from_bf16(uint16_t h) { return std::bit_cast<float>(uint32_t{h} << 16); }
 
-template <class T> T read(const Tensor& t) {
+template <class T>
+T read(const Tensor& t) {
   T value;
   std::memcpy(&value, t.view.data, sizeof value);
   return value;
@@ -38,14 +39,17 @@ long double real_value(const Tensor& t) {
     case DType::u64: return read<uint64_t>(t);
     case DType::f16: return float(read<_Float16>(t));
     case DType::bf16: return from_bf16(read<uint16_t>(t));
-    case DType::f32: case DType::c64: return read<float>(t);
-    case DType::f64: case DType::c128: return read<double>(t);
+    case DType::f32:
+    case DType::c64: return read<float>(t);
+    case DType::f64:
+    case DType::c128: return read<double>(t);
     default: throw Error(ErrorKind::type, "a scalar without a dtype");
   }
 }
 
 // Integers out of range wrap, as they do on a device.
-template <class T> T wrap(long double v) {
+template <class T>
+T wrap(long double v) {
   if (!std::isfinite(v)) return 0;
   const long double two64 = 18446744073709551616.0L;
   const long double whole = std::fmod(std::trunc(v), two64);
@@ -66,8 +70,10 @@ void write_real(void* to, DType dtype, long double v) {
     case DType::u64: return put(wrap<uint64_t>(v));
     case DType::f16: return put(_Float16(double(v)));
     case DType::bf16: return put(to_bf16(v));
-    case DType::f32: case DType::c64: return put(float(v));
-    case DType::f64: case DType::c128: return put(double(v));
+    case DType::f32:
+    case DType::c64: return put(float(v));
+    case DType::f64:
+    case DType::c128: return put(double(v));
     default: throw Error(ErrorKind::type, "a scalar without a dtype");
   }
 }
@@ -78,7 +84,8 @@ Tensor cast_scalar(const Tensor& t, DType dtype) {
   write_real(bits, dtype, real_value(t));
   if (is_complex(t.dtype)) {
     const int half = info(t.dtype).bytes / 2;
-    Tensor imaginary = host_scalar(half == 4 ? DType::f32 : DType::f64, static_cast<std::byte*>(t.view.data) + half);
+    Tensor imaginary =
+        host_scalar(half == 4 ? DType::f32 : DType::f64, static_cast<std::byte*>(t.view.data) + half);
     if (is_complex(dtype)) write_real(bits + info(dtype).bytes / 2, dtype, real_value(imaginary));
     else if (dtype == DType::b8) bits[0] |= std::byte{real_value(imaginary) != 0};
   }
@@ -148,7 +155,8 @@ void copy_into(Tensor& to, const Tensor& from) {
   inv.out[0] = &shape_only;
   inv.infer();
   if (inv.plan->mode != Plan::kernel)
-    inv.fail(ErrorKind::not_implemented, "no kernel for " + std::string(info(from.dtype).name) + " on " + to.device->name);
+    inv.fail(ErrorKind::not_implemented,
+             "no kernel for " + std::string(info(from.dtype).name) + " on " + to.device->name);
   inv.out[0] = &to;
   run_kernel(inv, true);
 }
