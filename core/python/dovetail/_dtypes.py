@@ -86,7 +86,7 @@ def iinfo(type: DType | Array | str, /) -> IInfo:
     return IInfo(bits, 2**values - 1, -(2**values) if signed else 0, dtype)
 
 
-def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...], /) -> bool:
+def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
     """Whether a dtype is another one, or of a kind: "bool", "signed integer", "unsigned integer", "integral",
     "real floating", "complex floating", "numeric"; or any of a tuple. Raises ValueError for an unknown kind."""
     dtype = _core.to_dtype(dtype)
@@ -157,14 +157,15 @@ class _Info:
     def dtypes(
         self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """Every dtype of a kind by name, the same on every device."""
-        return {name: t for name, t in _core.dtypes.items() if kind is None or isdtype(t, kind)}
+        """The standard's dtypes of a kind by name, the same on every device. Beyond it are float16 and bfloat16."""
+        every = {name: t for name, t in _core.dtypes.items() if name not in ("float16", "bfloat16")}
+        return {name: t for name, t in every.items() if kind is None or isdtype(t, kind)}
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """Every device that works."""
         from dovetail import _devices
 
-        return _devices.devices()
+        return tuple(_devices.devices())
 
 
 def __array_namespace_info__() -> _Info:
