@@ -131,8 +131,8 @@ test-asan: $(VENV)/.tools
 # The thread sanitizer cannot place its shadow under some kernels' address randomisation.
 test-tsan: $(VENV)/.tools
 	@echo "-- C++ tests with the thread sanitizer"
-	@export DOVETAIL_HAMMER_SECONDS=60; \
-	  $(call ctest,tsan,-DDOVETAIL_SANITIZE=thread $(core_only),$$(setarch -R true 2> /dev/null && echo setarch -R))
+	@$(call ctest,tsan,-DDOVETAIL_SANITIZE=thread -DDOVETAIL_HAMMER_SECONDS=60 $(core_only),$(no_randomisation))
+no_randomisation := $$(setarch -R true 2> /dev/null && echo setarch -R)
 
 SELECT ?= -m "not slow"
 test-python: $(VENV)/.installed $(VENV)/.example

@@ -1,5 +1,7 @@
 # C++ tests for ctest: one executable per file, named as the file: unit/rules/test_slice.cpp is rules.test_slice.
 
+set(DOVETAIL_HAMMER_SECONDS 3 CACHE STRING "How long each test runs that hammers from many threads")
+
 # dovetail_test(name source library...)
 function(dovetail_test name source)
   add_executable(${name} ${source})
@@ -8,7 +10,11 @@ function(dovetail_test name source)
   set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH OFF RUNTIME_OUTPUT_DIRECTORY
                                                                         "${CMAKE_BINARY_DIR}/tests")
   dovetail_compile(${name})
-  add_test(NAME ${name} COMMAND ${name})
+  if(name MATCHES "hammer$")
+    add_test(NAME ${name} COMMAND ${name} ${DOVETAIL_HAMMER_SECONDS})
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+  endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT 300)
 endfunction()
 
