@@ -161,10 +161,39 @@ void copy_into(Tensor& to, const Tensor& from) {
   run_kernel(inv, true);
 }
 
+namespace {
+bool copies_itself(const Tensor& t) {
+  static const Op& copy = named("copy");
+  const Tensor* in[] = {&t};
+  Attrs attrs;
+  Tensor shape_only;
+  Invocation inv{.op = copy, .device = t.device, .in = in, .n_in = 1, .attrs = attrs};
+  inv.out[0] = &shape_only;
+  inv.infer();
+  return inv.plan->mode == Plan::kernel;
+}
+
+// All that lies between the first and the last element goes over, the gaps too: no kernel of t's device is needed,
+// so that a device which lacks one for copies can be stood in for.
+Tensor move_with_gaps(const Tensor& t, Device& device) {
+  int64_t extent = 1;
+  for (int i = 0; i < t.rank(); ++i) extent += (t.size(i) - 1) * t.stride(i);
+  Tensor span = t;
+  span.set_shape({&extent, 1});
+  span = to_device(span, device);
+  Tensor out = t;
+  out.set_type(t.dtype, &device);
+  release(out.storage);
+  retain(span.storage);
+  out.own(span.storage);
+  return compact(out);
+}
+}  // namespace
+
 Tensor to_device(const Tensor& t, Device& device) {
   if (!t.device) return materialise(t, device);
   if (t.device == &device) return t;
-  if (!t.dense) return to_device(compact(t), device);
+  if (!t.dense) return copies_itself(t) ? to_device(compact(t), device) : move_with_gaps(t, device);
   Tensor out;
   out.set_type(t.dtype, &device);
   out.set_shape(t.shape());
