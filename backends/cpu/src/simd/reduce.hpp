@@ -177,6 +177,7 @@ struct Loops {
   // All terms of one result.
   [[gnu::noinline]] static T rows(const Plan& p, const In* x) {
     if (!p.n_reduced) return Op::combine(Op::identity, L::one(*x));
+    if (!p.terms) return Op::identity;
     T buffer[run_length];
     const Axis inner = p.reduced[p.n_reduced - 1];
     if (p.n_reduced == 1 && inner.size <= run_length)
