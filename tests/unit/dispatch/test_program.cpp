@@ -1,0 +1,439 @@
+// Bodies: traced by a function of the test, replayed by the core.
+#include <set>
+
+#include "dispatch/program.hpp"
+#include "dispatch/recorder.hpp"
+
+using namespace recorder;
+
+namespace {
+constexpr DType f32 = DType::f32, i32 = DType::i32, f16 = DType::f16;
+
+// A body: from the values of its operands (-1: not given) to those of its outputs.
+struct Tracing {
+  ProgramBuilder& b;
+  const Invocation& inv;
+  std::vector<int> in;
+
+  int call(const std::string& name, const std::vector<int>& operands, const Settings& settings = {}) {
+    const Op& o = op(name);
+    Attrs attrs = attributes(o, settings);
+    const int value = b.call(o, operands, attrs);
+    std::fill_n(attrs.ints, attrs.n_ints, -99);  // a program has its own
+    return value;
+  }
+  int number(double v, DType t = f32) { return b.constant(recorder::number(v, t)); }
+};
+using Body = std::function<std::vector<int>(Tracing&)>;
+std::map<std::string, Body> bodies;
+std::map<std::string, int> traced;
+
+std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
+  ++traced[inv.op.spec.name];
+  ProgramBuilder b;
+  Tracing t{b, inv, {}};
+  for (int i = 0; i < inv.n_in; ++i) t.in.push_back(inv.in[i] ? b.input(*inv.in[i], dtypes[i]) : -1);
+  const std::vector<int> outputs = bodies.at(inv.op.spec.name)(t);
+  return b.finish(outputs);
+}
+
+double fail_at = 1e9;  // t.fuse fails on this value
+Device& device() {
+  static const Row fuse{
+      "dvt.multiply", {takes(f32, kPlain), takes(f32, kPlain)}, {takes(f32, 0)}, [](const dvt_call& c) {
+        for (int64_t i = 0; i < count(*c.out[0]); ++i)
+          if (get(f32, address(*c.in[0], i)) == fail_at)
+            return Plugin::opening->fail(DVT_INTERNAL, "a fuse has blown");
+        return computes(times)(c);
+      }};
+  static Device& d =
+      plugin("bodies", basic_rows() +
+                           std::vector<Row>{fuse,
+                                            {"dvt.full", {}, {any(0, 0)}, fill_from_attribute},
+                                            {"dvt.add", {takes(i32), takes(i32)}, {takes(i32, 0)}, computes(plus)}})
+          .device();
+  body_tracer = trace;
+  return d;
+}
+Tensor iota(const Ints& shape, DType t = f32) { return array(device(), shape, {}, t); }
+
+const Op& composite(const std::string& name, Body body, int n_in = 2, OpSpec spec = {}) {
+  spec.name = name, spec.flags |= op_has_body;
+  if (spec.shape.empty()) spec.shape = "broadcast", spec.dtype = "promote";
+  std::vector<ParamSpec> params;
+  for (int i = 0; i < n_in; ++i) params.push_back({"x" + std::to_string(i + 1), ParamKind::value});
+  spec.params.insert(spec.params.begin(), params.begin(), params.end());
+  bodies[name] = std::move(body);
+  device();
+  return register_op(std::move(spec));
+}
+}  // namespace
+
+TEST(without_a_tracer) {
+  const Op& o = composite("b.untraced", [](Tracing& t) { return t.in; }, 1);
+  const Tensor x = iota({2});
+  body_tracer = nullptr;
+  CHECK_THROWS(Error, "[b.untraced] has only a body, and nothing in this process can trace one",
+               Call(o, {&x}).run());
+  body_tracer = trace;
+  CHECK_EQ(values(Call(o, {&x}).run()), "0 1");
+}
+
+TEST(a_body_is_replayed) {
+  const Op& o = composite("b.fma", [](Tracing& t) -> std::vector<int> {
+    return {t.call("add", {t.call("multiply", {t.in[0], t.in[1]}), t.number(0.5)})};
+  });
+  const Tensor x = iota({2, 3}), row = iota({3}), t = permute(iota({3, 2}), {1, 0}), two = number(2);
+  CHECK_EQ(values(Call(o, {&x, &row}).run()), "0.5 1.5 4.5 0.5 4.5 10.5");
+  CHECK_EQ(values(Call(o, {&x, &row}).run()), "0.5 1.5 4.5 0.5 4.5 10.5");
+  CHECK_EQ(traced["b.fma"], 1);
+  CHECK_EQ(seen.back(), "add: f32(6)/(1), host f32()/() -> f32(6)/(1)");
+  CHECK_EQ(values(Call(o, {&t, &row}).run()), "0.5 2.5 8.5 0.5 3.5 10.5");  // strides do not matter
+  CHECK_EQ(traced["b.fma"], 1);
+  CHECK_EQ(values(Call(o, {&x, &two}).run()), "0.5 2.5 4.5 6.5 8.5 10.5");  // nor where an operand is
+  CHECK_EQ(values(Call(o, {&two, &two}, {}, &device()).run()), "4.5");
+}
+
+TEST(programs_by_signature) {
+  using K = ParamKind;
+  OpSpec spec{.shape = "same", .dtype = "promote"};
+  spec.params = {{.name = "y", .kind = K::value, .optional = true, .fallback = {AttrDefault::none}},
+                 {.name = "mode", .kind = K::str, .fallback = {.kind = AttrDefault::str, .s = "a"}},
+                 {.name = "ints", .kind = K::i64s, .fallback = {.kind = AttrDefault::i64s, .is = {1}}},
+                 {.name = "f", .kind = K::f64, .fallback = {.kind = AttrDefault::f64, .f = 1}},
+                 {.name = "kind", .kind = K::dtype, .fallback = {AttrDefault::none}},
+                 {.name = "z", .kind = K::scalar, .fallback = {AttrDefault::i64, 0}}};
+  const Op& o = composite(
+      "b.keys", [](Tracing& t) -> std::vector<int> { return {t.call("add", {t.in[0], t.in[0]})}; }, 1, spec);
+  const auto traces = [&](const Tensor& x, const Tensor* y, const Settings& s) {
+    const int before = traced["b.keys"];
+    for (int i = 0; i < 2; ++i) Call(o, {&x, y}, s).run();
+    return traced["b.keys"] - before;
+  };
+  const Tensor x = iota({2, 3}), row = iota({3}), k = iota({2, 3}, i32);
+  CHECK_EQ(traces(x, nullptr, {}), 1);
+  CHECK_EQ(traces(x, nullptr, {{"mode", std::string("a")}, {"ints", Ints{1}}, {"f", 1.}, {"z", 0}}), 0);
+  CHECK_EQ(traces(x, &x, {}), 1);
+  CHECK_EQ(traces(x, &row, {}), 1);
+  CHECK_EQ(traces(k, nullptr, {}), 1);
+  CHECK_EQ(traces(iota({3, 2}), nullptr, {}), 1);
+  CHECK_EQ(traces(iota({6}), nullptr, {}), 1);
+  CHECK_EQ(traces(x, nullptr, {{"mode", std::string("b")}}), 1);
+  CHECK_EQ(traces(x, nullptr, {{"mode", std::string("ab")}}), 1);
+  CHECK_EQ(traces(x, nullptr, {{"ints", Ints{2}}}), 1);
+  CHECK_EQ(traces(x, nullptr, {{"ints", Ints{1, 2}}}), 1);
+  CHECK_EQ(traces(x, nullptr, {{"f", 2.}}), 1);
+  CHECK_EQ(traces(x, nullptr, {{"kind", f32}}), 1);
+  CHECK_EQ(traces(x, nullptr, {{"kind", i32}}), 1);
+  CHECK_EQ(traces(x, nullptr, {{"z", 0.}}), 1);
+  CHECK_EQ(traces(x, nullptr, {}), 0);
+  for (int n = 0; n < 1100; ++n) traces(iota({1}), nullptr, {{"f", 10. + n}});  // more than are kept
+  CHECK_EQ(traces(iota({1}), nullptr, {{"f", 1109.}}), 0);
+}
+
+// ---- memory
+// --------------------------------------------------------------------------------------------------------
+
+TEST(dying_values_lend_their_memory) {
+  const Op& o = composite("b.chain", [](Tracing& t) -> std::vector<int> {
+    int v = t.call("multiply", {t.in[0], t.in[1]});
+    for (int i = 0; i < 4; ++i) v = t.call("add", {v, t.number(1)});
+    return {t.call("add", {t.in[1], v})};
+  });
+  const Tensor x = iota({1 << 14}), y = x;
+  const uint64_t held = in_use(device());
+  reset_peak_memory(device());
+  seen.clear();
+  const Tensor out = Call(o, {&x, &y}).run();
+  CHECK_EQ(memory_stats(device()).peak - held, x.bytes());
+  CHECK_EQ(in_use(device()) - held, x.bytes());
+  CHECK_EQ(times_seen("copy"), 0);
+  CHECK_EQ(seen.size(), 6u);
+  CHECK_EQ(get(f32, address(out.view, 3)), 16.);
+  CHECK_EQ(get(f32, address(x.view, 3)), 3.);
+}
+
+TEST(living_values_keep_theirs) {
+  const Op& o = composite(
+      "b.living",
+      [](Tracing& t) -> std::vector<int> {
+        const int a = t.call("add", {t.in[0], t.number(1)});               // x + 1
+        const int b = t.call("add", {a, t.number(1)});                     // a lives on
+        const int view = t.call("reshape", {a}, {{"shape", Ints{3, 2}}});  // and so does its memory in a view
+        const int c = t.call("add", {a, b});                               // a's last use: not its memory
+        const int flat = t.call("reshape", {view}, {{"shape", Ints{2, 3}}});
+        const int d = t.call("add", {c, flat});  // 3x + 4
+        const int same = t.call("add", {d, d});  // one value twice
+        return {t.call("add", {same, t.in[0]})};
+      },
+      1);
+  const Tensor x = iota({2, 3});
+  CHECK_EQ(values(Call(o, {&x}).run()), "8 15 22 29 36 43");
+  CHECK_EQ(values(x), "0 1 2 3 4 5");
+  CHECK_EQ(times_seen("copy"), 0);
+}
+
+TEST(operands_are_never_written) {
+  const Op& o = composite(
+      "b.operands",
+      [](Tracing& t) -> std::vector<int> {
+        const int view = t.call("reshape", {t.in[0]}, {{"shape", Ints{6}}});
+        const int back = t.call("reshape", {t.call("add", {view, t.number(1)})}, {{"shape", Ints{2, 3}}});
+        return {t.call("add", {back, t.call("reshape", {view}, {{"shape", Ints{2, 3}}})})};
+      },
+      1);
+  Tensor x = iota({2, 3});
+  CHECK_EQ(values(Call(o, {&x}).run()), "1 3 5 7 9 11");
+  CHECK_EQ(values(x), "0 1 2 3 4 5");
+  CHECK_EQ(values(update("b.operands", x, {})), "1 3 5 7 9 11");  // nor in the form that may
+}
+
+TEST(outputs_that_are_operands_or_views) {
+  OpSpec two{.n_out = 2};
+  const Op& o = composite("b.same", [](Tracing& t) -> std::vector<int> { return {t.in[0], t.in[0]}; }, 1, two);
+  Tensor x = iota({2, 3});
+  Call call(o, {&x});
+  call.run();
+  CHECK(call.out[0].storage == x.storage && call.out[1].storage == x.storage);
+  const Tensor one = number(1);
+  update("add", call.out[1], {&one});
+  CHECK_EQ(values(call.out[1]), "1 2 3 4 5 6");
+  CHECK_EQ(values(call.out[0]), "0 1 2 3 4 5");
+  CHECK_EQ(values(x), "0 1 2 3 4 5");
+
+  OpSpec given{.shape = "matrix_transpose", .dtype = "same"};
+  const Op& turned = composite(
+      "b.turned",
+      [](Tracing& t) -> std::vector<int> {
+        return {t.call("matrix_transpose", {t.call("add", {t.in[0], t.number(1)})})};
+      },
+      1, given);
+  CHECK_EQ(values(Call(turned, {&x}).run()), "1 4 2 5 3 6");
+  CHECK_EQ(values(Call(turned, {&call.out[0]}).run()), "1 4 2 5 3 6");
+}
+
+TEST(chains_of_set_slice_work_in_place) {
+  const Op& o =
+      composite("b.build",
+                [](Tracing& t) -> std::vector<int> {
+                  const auto set = [&](int x, int v, Ints start, Ints stop) {
+                    return t.call("set_slice", {x, v}, {{"start", start}, {"stop", stop}, {"step", Ints{1, 1}}});
+                  };
+                  int v = t.call("full", {}, {{"shape", Ints{4, 3}}, {"fill_value", 7.}, {"dtype", f32}});
+                  v = set(v, t.in[0], {0, 0}, {2, 3});
+                  v = set(v, t.number(1), {2, 1}, {4, 2});
+                  const int kept = v;
+                  v = set(v, t.in[0], {1, 0}, {3, 3});  // `kept` lives: a copy
+                  return {t.call("add", {v, kept})};
+                },
+                1, {.shape = "tile", .dtype = "same", .params = {{"repetitions", ParamKind::i64s}}});
+  const Tensor x = iota({2, 3});
+  seen.clear();
+  CHECK_EQ(values(Call(o, {&x}, {{"repetitions", Ints{2, 1}}}).run()), "0 2 4 3 5 7 10 5 12 14 2 14");
+  CHECK_EQ(times_seen("copy"), 4);
+  CHECK_EQ(values(x), "0 1 2 3 4 5");
+
+  const Op& onto_itself = composite(
+      "b.itself",
+      [](Tracing& t) -> std::vector<int> {
+        const int v = t.call("add", {t.in[0], t.number(1)});
+        return {t.call("set_slice", {v, v}, {{"start", Ints{0, 0}}, {"stop", Ints{2, 3}}, {"step", Ints{1, 1}}})};
+      },
+      1);
+  CHECK_EQ(values(Call(onto_itself, {&x}).run()), "1 2 3 4 5 6");
+}
+
+// ---- constants and attributes
+// --------------------------------------------------------------------------------------
+
+TEST(constants) {
+  const Op& o = composite("b.constant", [](Tracing& t) -> std::vector<int> { return {t.number(3)}; }, 1);
+  const Tensor nought = iota({});
+  for (int i = 0; i < 2; ++i) {
+    const Tensor out = Call(o, {&nought}).run();
+    CHECK(out.device == &device() && out.storage);
+    CHECK_EQ(values(out), "3");
+  }
+  const Op& views = composite(
+      "b.views",
+      [](Tracing& t) -> std::vector<int> {
+        return {t.call("add", {t.call("broadcast_to", {t.number(2)}, {{"shape", Ints{2, 3}}}), t.in[0]})};
+      },
+      1);
+  const Tensor x = iota({2, 3});
+  CHECK_EQ(values(Call(views, {&x}).run()), "2 3 4 5 6 7");
+}
+
+TEST(programs_own_what_attributes_point_to) {
+  OpSpec spec{.shape = "same", .dtype = "same"};
+  const Op& o = composite(
+      "b.owns",
+      [](Tracing& t) -> std::vector<int> {
+        const Op& full = op("full");
+        std::vector<double> complex{5, 0};
+        Attrs attrs = attributes(full, {{"dtype", f32}});
+        const Ints shape{2, 3};
+        attrs.at[0] = {DVT_A_I64S, 2, {.is = shape.data()}};
+        attrs.at[1] = {DVT_A_F64S, 2, {.fs = complex.data()}};
+        int v = t.b.call(full, {}, attrs);
+        std::fill(complex.begin(), complex.end(), -1);
+        for (int i = 0; i < 20; ++i)  // nodes move as the program grows
+          v = t.call("permute_dims", {t.call("reshape", {v}, {{"shape", Ints{3, 2}}})}, {{"axes", Ints{-1, 0}}});
+        std::string mode = "fine";
+        Attrs named = attributes(op("b.named"), {});
+        named.at[0] = {DVT_A_STR, 4, {.s = mode.c_str()}};
+        v = t.b.call(op("b.named"), {v}, named);
+        mode = "gone";
+        return {t.call("add", {v, t.in[0]})};
+      },
+      1, spec);
+  spec.params = {{.name = "mode", .kind = ParamKind::str, .fallback = {.kind = AttrDefault::str}}};
+  composite(
+      "b.named",
+      [](Tracing& t) -> std::vector<int> {
+        CHECK_EQ(t.inv.attrs.str(0), "fine");
+        return t.in;
+      },
+      1, spec);
+  const Tensor x = iota({2, 3});
+  for (int i = 0; i < 2; ++i) CHECK_EQ(values(Call(o, {&x}).run()), "5 6 7 8 9 10");
+}
+
+TEST(copies_of_attributes) {
+  const auto list = [](const Attrs& a, int i) { return to_string(a.i64s(i)); };
+  const int64_t theirs[] = {8, 9};
+  auto* a = new Attrs;
+  a->set_ints(0, Ints{1, 2, 3});
+  a->set_ints(1, Ints{});
+  a->set_ints(2, Ints{4});
+  a->at[3] = {DVT_A_I64S, 2, {.is = theirs}};
+  const Attrs b = *a;
+  Attrs c;
+  c.set_ints(0, Ints(56, 7));
+  c = b;
+  std::fill_n(a->ints, 56, -1);
+  delete a;
+  CHECK_EQ(list(b, 0) + list(b, 1) + list(b, 2) + list(c, 0) + list(c, 3), "(1, 2, 3)()(4,)(1, 2, 3)(8, 9)");
+  CHECK(b.at[3].v.is == theirs && c.at[0].v.is == c.ints);
+  c.set_ints(4, Ints(52, 1));
+  CHECK_THROWS(Error, "attributes with more than 56 integers in all", c.set_ints(5, Ints{1}));
+  CHECK_EQ(c.room(1), static_cast<int64_t*>(nullptr));
+}
+
+// ---- halves, many operands, nesting
+// --------------------------------------------------------------------------------
+
+TEST(halves_go_through_float32) {
+  const Op& o = composite("b.half",
+                          [](Tracing& t) -> std::vector<int> {
+                            CHECK(t.b.value(t.in[0]).dtype == f32);
+                            return {t.call("add", {t.call("multiply", {t.in[0], t.in[1]}), t.in[0]})};
+                          },
+                          2, {.flags = op_half_in_f32});
+  const Tensor x = array(device(), {3}, {1, 2, 3}, f16), y = iota({3});
+  const Tensor over = array(device(), {1}, {1 + 0x1p-10}, f16), under = number(1 - 0x1p-11, f16);
+  seen.clear();
+  const Tensor out = Call(o, {&over, &under}).run();
+  CHECK(out.dtype == f16);
+  CHECK_EQ(values(out), "2.00195");  // rounded once; twice gives 2
+  CHECK_EQ(times_seen("astype"), 2);
+  CHECK_EQ(values(Call(o, {&x, &x}).run()), "2 6 12");
+  CHECK(Call(o, {&x, &y}).run().dtype == f32);
+  CHECK_EQ(values(x), "1 2 3");
+
+  const Op& same = composite("b.half_same", [](Tracing& t) -> std::vector<int> { return {t.in[0]}; }, 1,
+                             {.flags = op_half_in_f32});
+  CHECK(Call(same, {&x}).run().dtype == f16);
+  CHECK_EQ(values(Call(same, {&x}).run()), "1 2 3");
+}
+
+TEST(variadic_bodies) {
+  OpSpec spec{.shape = "broadcast", .dtype = "promote", .flags = op_half_in_f32};
+  spec.params = {{.name = "xs", .kind = ParamKind::value, .variadic = true}};
+  const Op& o = composite(
+      "b.total",
+      [](Tracing& t) -> std::vector<int> {
+        int v = t.in[0];
+        for (size_t i = 1; i < t.in.size(); ++i) v = t.call("add", {v, t.in[i]});
+        return {v};
+      },
+      0, spec);
+  const Tensor x = iota({2}), h = array(device(), {1}, {1}, f16), one = number(1);
+  std::vector<const Tensor*> many(20, &x);
+  CHECK_EQ(values(Call(o, many).run()), "0 20");
+  many[3] = &h, many[19] = &one;
+  CHECK_EQ(values(Call(o, many).run()), "2 20");
+  CHECK_EQ(traced["b.total"], 2);
+  CHECK_EQ(values(Call(o, {&x}).run()), "0 1");
+  CHECK_EQ(values(Call(o, std::vector<const Tensor*>(12, &h)).run()), "12");
+  CHECK(Call(o, std::vector<const Tensor*>(12, &h)).run().dtype == f16);
+  // In a program as well.
+  const Op& outer = composite(
+      "b.outer", [](Tracing& t) -> std::vector<int> { return {t.call("b.total", std::vector<int>(11, t.in[0]))}; },
+      1);
+  CHECK_EQ(values(Call(outer, {&x}).run()), "0 11");
+}
+
+TEST(bodies_where_rows_refuse) {
+  const Op& o =
+      composite("b.refused", [](Tracing& t) -> std::vector<int> { return {t.call("add", {t.in[0], t.in[0]})}; }, 1);
+  static bool refuse = true;
+  add_kernel(device(),
+             make_row({"b.refused", {takes(f32)}, {takes(f32, 0)}, copy_elements, [](const dvt_call&, dvt_answer&) {
+                         return refuse ? DVT_UNSUPPORTED : DVT_OK;
+                       }}));
+  const Tensor x = iota({2});
+  CHECK_EQ(values(Call(o, {&x}).run()), "0 2");
+  refuse = false;
+  CHECK_EQ(values(Call(o, {&x}).run()), "0 1");
+}
+
+// ---- what goes wrong
+// -----------------------------------------------------------------------------------------------
+
+TEST(an_error_in_the_middle) {
+  const Op& o = composite(
+      "b.fails",
+      [](Tracing& t) -> std::vector<int> {
+        const int a = t.call("add", {t.in[0], t.number(1)});
+        const int b = t.call("multiply", {a, t.in[0]});
+        return {t.call("add", {b, a})};
+      },
+      1);
+  Tensor x = iota({3});
+  const uint64_t held = in_use(device());
+  fail_at = 2;
+  CHECK_THROWS(Error, "[multiply] a fuse has blown", Call(o, {&x}).run());
+  CHECK_THROWS(Error, "[multiply] a fuse has blown", update("b.fails", x, {}));
+  CHECK_EQ(in_use(device()), held);
+  CHECK_EQ(values(x), "0 1 2");
+  fail_at = 1e9;
+  CHECK_EQ(values(Call(o, {&x}).run()), "1 4 9");
+}
+
+TEST(wrong_bodies) {
+  const Tensor x = iota({2, 3});
+  const auto fails = [&](const char* name, Body body, const char* why, OpSpec spec = {}) {
+    const Op& o = composite(name, std::move(body), 1, spec);
+    for (int i = 0; i < 2; ++i)
+      CHECK_THROWS(Error, "[" + std::string(name) + "] its body gives " + why, Call(o, {&x}).run());
+  };
+  fails(
+      "b.shape",
+      [](Tracing& t) -> std::vector<int> { return {t.call("reshape", {t.in[0]}, {{"shape", Ints{6}}})}; },
+      "shape (6,), its shape rule says (2, 3)");
+  fails(
+      "b.scalar", [](Tracing& t) -> std::vector<int> { return {t.number(1)}; },
+      "shape (), its shape rule says (2, 3)");
+  fails("b.number", [](Tracing& t) -> std::vector<int> { return {t.in[0], t.in[0]}; }, "2 arrays: expected 1");
+  fails("b.none", [](Tracing&) -> std::vector<int> { return {}; }, "0 arrays: expected 2", {.n_out = 2});
+  fails(
+      "b.dtype", [](Tracing& t) -> std::vector<int> { return {t.call("astype", {t.in[0]}, {{"dtype", i32}})}; },
+      "int32, its dtype rule says float32");
+  const Op& inner = composite(
+      "b.inner", [](Tracing& t) -> std::vector<int> { return {t.call("take", {t.in[0], t.in[0]}, {{"axis", 0}})}; },
+      1);
+  CHECK_THROWS(Error, "[take] indices is float32: expected an integer dtype", Call(inner, {&x}).run());
+}
+
+CHECK_MAIN
