@@ -14,9 +14,20 @@ constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // One spatial axis; a missing one has size 1.
 struct Side {
   int64_t in = 1, out = 1, stride = 1, kernel = 1, step = 1, padding = 0, dilation = 1;
+  static constexpr int64_t known = 16;
+  int64_t first[known] = {}, last[known] = {1};  // outputs() of the first places: divisions are slow
 
+  void prepare() {
+    for (int64_t k = 0; k < least(kernel, known); ++k) compute(k, first[k], last[k]);
+  }
   // Outputs whose window meets x at place k of the kernel: [from, to).
-  void outputs(int64_t k, int64_t& from, int64_t& to) const {
+  DOVETAIL_CPU_INLINE void outputs(int64_t k, int64_t& from, int64_t& to) const {
+    if (k < known) from = first[k], to = last[k];
+    else compute(k, from, to);
+  }
+
+ private:
+  void compute(int64_t k, int64_t& from, int64_t& to) const {
     const int64_t shift = padding - k * dilation;  // in = out * step - shift
     from = shift > 0 ? divide_up(shift, step) : 0;
     to = least(out, in + shift > 0 ? divide_up(in + shift, step) : 0);
@@ -37,8 +48,10 @@ struct Convolution {
     image_stride = x.strides[0], channel_stride = x.strides[1];
     const dvt::Ints step = a.i64s(0), padding = a.i64s(1), dilation = a.i64s(2);
     const auto side = [&](uint32_t i) {
-      return Side{x.shape[i + 2], y.shape[i + 2], x.strides[i + 2], weight.shape[i + 2],
-                  step[i],        padding[i],     dilation[i]};
+      Side s;
+      s.in = x.shape[i + 2], s.out = y.shape[i + 2], s.stride = x.strides[i + 2], s.kernel = weight.shape[i + 2];
+      s.step = step[i], s.padding = padding[i], s.dilation = dilation[i];
+      return s.prepare(), s;
     };
     if (x.ndim == 4) h = side(0);
     w = side(uint32_t(x.ndim - 3));

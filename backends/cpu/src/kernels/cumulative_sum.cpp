@@ -48,6 +48,28 @@ template <class T>
 using State = std::conditional_t<std::is_same_v<T, double>, Carried,
                                  std::conditional_t<std::is_integral_v<T>, Plain<T>, Wide<T>>>;
 
+// A row of floats, eight at a time: each vector's own sums by shifting and adding, plus the sum of all before.
+void sum_row(const float* x, float* out, int64_t n) {
+  typedef double Eight __attribute__((vector_size(64)));
+  typedef float Narrow __attribute__((vector_size(32)));
+  const Eight zero = Eight{} - 0.0;  // -0 changes nothing, not even a -0
+  double before = -0.0;
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    Narrow v;
+    std::memcpy(&v, x + i, sizeof v);
+    Eight sum = __builtin_convertvector(v, Eight);
+    sum += __builtin_shufflevector(sum, zero, 8, 0, 1, 2, 3, 4, 5, 6);
+    sum += __builtin_shufflevector(sum, zero, 8, 8, 0, 1, 2, 3, 4, 5);
+    sum += __builtin_shufflevector(sum, zero, 8, 8, 8, 8, 0, 1, 2, 3);
+    const double all = before + sum[7];
+    v = __builtin_convertvector(sum + before, Narrow);
+    std::memcpy(out + i, &v, sizeof v);
+    before = all;
+  }
+  for (; i < n; ++i) out[i] = float(before += x[i]);
+}
+
 constexpr int64_t block = 16;  // neighbouring lines that go together
 
 // `lines` lines whose elements are `step` apart, each over the whole axis.
@@ -70,27 +92,58 @@ template <class T, bool product>
     }
 }
 
+// The axes before `lines.axis` as one: false where their strides do not allow it.
+bool outer_step(const Lines& lines, int64_t& step) {
+  step = 0;
+  int64_t expected = -1;
+  for (int i = lines.axis; i-- > 0;) {
+    const int64_t size = lines.x->shape[i], stride = lines.x->strides[i];
+    if (size == 1) continue;
+    if (expected < 0) step = stride;
+    else if (stride != expected) return false;
+    expected = size * stride;
+  }
+  return true;
+}
+
 template <class T, bool product>
 dvt_status run(dvt_device*, const dvt_call* c) {
   const dvt::Attrs a(c);
   const Lines lines(c->in[0], a.i64(0));
   const bool initial = a.boolean(2);
-  const int64_t out_size = lines.size + initial, outer_step = out_size * lines.inner;
+  const int64_t size = lines.size, out_size = size + initial, inner = lines.inner;
   const T* const x = dvt::data<const T>(c->in[0]);
   T* const out = dvt::data<T>(c->out[0]);
-  const bool neighbours = lines.inner > 1 && lines.inner_is_dense();
-  // Lines go together where they are neighbours in memory; else one by one.
-  const int64_t blocks = neighbours ? (lines.inner + block - 1) / block : lines.inner;
-  const int64_t work = out_size * (neighbours ? block : 1) + 1;
-  dvt::parallel_for(uint64_t(lines.outer * blocks), uint64_t(16384 / work + 1),
-                    [&](uint64_t begin, uint64_t end, uint32_t) {
-                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-                        const int64_t o = at / blocks, i = at % blocks * (neighbours ? block : 1);
-                        const int64_t n = !neighbours ? 1 : lines.inner - i < block ? lines.inner - i : block;
-                        scan<T, product>(x + lines.offset(o, i), lines.stride, 1, out + o * outer_step + i,
-                                         lines.inner, 1, lines.size, n, initial);
-                      }
-                    });
+  // Lines go together, so that they do not wait for each other's additions: rows, or neighbours in memory.
+  int64_t step = 1;
+  const bool rows = inner == 1 && outer_step(lines, step), neighbours = !rows && lines.inner_is_dense();
+  if constexpr (std::is_same_v<T, float> && !product)
+    if (inner == 1 && lines.stride == 1 && !initial) {
+      dvt::parallel_for(uint64_t(lines.outer), uint64_t(16384 / size + 1),
+                        [&](uint64_t begin, uint64_t end, uint32_t) {
+                          for (int64_t o = int64_t(begin); o < int64_t(end); ++o)
+                            sum_row(x + lines.offset(o, 0), out + o * size, size);
+                        });
+      return DVT_OK;
+    }
+  const int64_t together = rows ? lines.outer : neighbours ? inner : 1, groups = lines.count() / together;
+  const int64_t blocks = (together + block - 1) / block,
+                work = out_size * (together < block ? together : block) + 1;
+  dvt::parallel_for(
+      uint64_t(groups * blocks), uint64_t(16384 / work + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+          const int64_t group = at / blocks, first = at % blocks * block;
+          const int64_t n = together - first < block ? together - first : block;
+          if (rows) {
+            scan<T, product>(x + first * step, lines.stride, step, out + first * out_size, 1, out_size, size, n,
+                             initial);
+          } else {
+            const int64_t o = neighbours ? group : group / inner, i = neighbours ? first : group % inner;
+            T* const to = out + o * out_size * inner + i;
+            scan<T, product>(x + lines.offset(o, i), lines.stride, 1, to, inner, 1, size, n, initial);
+          }
+        }
+      });
   return DVT_OK;
 }
 

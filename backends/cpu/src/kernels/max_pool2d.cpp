@@ -1,5 +1,8 @@
 // max_pool2d, avg_pool2d and their forms with one spatial axis. Padding never wins a maximum; NaN does.
+#include <atomic>
+
 #include "kernel.hpp"
+#include "scratch.hpp"
 #include "simd/half.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -23,13 +26,19 @@ DOVETAIL_CPU_INLINE T back(Computed<T> x) {
 struct Side {
   int64_t in = 1, out = 1, stride = 1, kernel = 1, step = 1, padding = 0, dilation = 1;
 
-  // The places of the kernel that meet x for output `o`: [from, to).
-  void places(int64_t o, int64_t& from, int64_t& to) const {
-    const int64_t first = o * step - padding;
-    from = first < 0 ? (-first + dilation - 1) / dilation : 0;
-    to = (in - first + dilation - 1) / dilation;
-    to = to < kernel ? to : kernel;
-    if (from > to) from = to;
+  int64_t place(int64_t o, int64_t k) const { return o * step - padding + k * dilation; }
+  // Outputs whose window meets x at place k of the kernel: [from, to).
+  void outputs(int64_t k, int64_t& from, int64_t& to) const {
+    const int64_t shift = padding - k * dilation;
+    from = shift > 0 ? (shift + step - 1) / step : 0;
+    to = in + shift > 0 ? (in + shift + step - 1) / step : 0;
+    to = to < out ? to : out;
+    if (to < from) to = from;
+  }
+  int64_t places(int64_t o) const {  // of the kernel that meet x
+    int64_t n = 0;
+    for (int64_t k = 0; k < kernel; ++k) n += place(o, k) >= 0 && place(o, k) < in;
+    return n;
   }
 };
 
@@ -51,30 +60,44 @@ struct Window {
   }
 };
 
-// f(plane of x, plane of the output) over images and channels on the pool.
+// f(plane of x, plane of the output) over images and channels on the pool; false: out of memory.
 template <class T, class F>
-void planes(const dvt_call* c, const Window& w, F f) {
+dvt_status planes(const dvt_call* c, const Window& w, F f) {
   const T* const x = dvt::data<const T>(c->in[0]);
   T* const y = dvt::data<T>(c->out[0]);
   const int64_t size = w.h.out * w.w.out, work = size * w.h.kernel * w.w.kernel + 1;
-  dvt::parallel_for(uint64_t(w.images * w.channels), uint64_t(32768 / work + 1),
-                    [&](uint64_t begin, uint64_t end, uint32_t) {
-                      for (int64_t i = int64_t(begin); i < int64_t(end); ++i)
-                        f(x + i / w.channels * w.image_stride + i % w.channels * w.channel_stride, y + i * size);
-                    });
+  std::atomic<bool> complete{true};
+  dvt::parallel_for(
+      uint64_t(w.images * w.channels), uint64_t(32768 / work + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+        for (int64_t i = int64_t(begin); i < int64_t(end); ++i) {
+          const T* const plane = x + i / w.channels * w.image_stride + i % w.channels * w.channel_stride;
+          if (!f(plane, y + i * size)) complete.store(false, std::memory_order_relaxed);
+        }
+      });
+  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
-// combine(total, element) for every element of the window of output (i, j).
+// total[j] = combine(total[j], element) for the elements of the windows of output row i.
 template <class T, class F>
-DOVETAIL_CPU_INLINE Computed<T> gather(const Window& w, const T* x, int64_t i, int64_t j, Computed<T> total,
-                                       F combine) {
-  int64_t h0, h1, w0, w1;
-  w.h.places(i, h0, h1), w.w.places(j, w0, w1);
-  const T* const corner = x + (i * w.h.step - w.h.padding) * w.h.stride + (j * w.w.step - w.w.padding) * w.w.stride;
-  for (int64_t a = h0; a < h1; ++a)
-    for (int64_t b = w0; b < w1; ++b)
-      total = combine(total, wide(corner[a * w.h.dilation * w.h.stride + b * w.w.dilation * w.w.stride]));
-  return total;
+DOVETAIL_CPU_INLINE void gather(const Window& w, const T* x, int64_t i, Computed<T>* total, F combine) {
+  const int64_t step = w.w.step * w.w.stride;
+  for (int64_t a = 0; a < w.h.kernel; ++a) {
+    const int64_t row = w.h.place(i, a);
+    if (row < 0 || row >= w.h.in) continue;
+    for (int64_t b = 0; b < w.w.kernel; ++b) {
+      int64_t from, to;
+      w.w.outputs(b, from, to);
+      const T* const line = x + row * w.h.stride + w.w.place(0, b) * w.w.stride;
+      for (int64_t j = from; j < to; ++j) total[j] = combine(total[j], wide(line[j * step]));
+    }
+  }
+}
+
+// Where a row of totals is: the output itself, or room for halves. nullptr: no memory.
+template <class T>
+Computed<T>* totals(T* y, int64_t n) {
+  if constexpr (is_half<T>) return static_cast<float*>(scratch(Scratch::result, size_t(n) * sizeof(float)));
+  else return y;
 }
 
 template <class T>
@@ -84,12 +107,17 @@ dvt_status max_pool(dvt_device*, const dvt_call* c) {
   constexpr C least = std::is_floating_point_v<C> ? C(-__builtin_inff())
                       : C(-1) < C(0)              ? C(uint64_t{1} << (8 * sizeof(C) - 1))
                                                   : C(0);
-  planes<T>(c, w, [&](const T* x, T* y) {
-    for (int64_t i = 0; i < w.h.out; ++i)
-      for (int64_t j = 0; j < w.w.out; ++j)
-        *y++ = back<T>(gather(w, x, i, j, least, [](C a, C b) { return b > a || b != b ? b : a; }));
+  return planes<T>(c, w, [&](const T* x, T* y) {
+    C* total = totals(y, w.w.out);
+    if (!total) return false;
+    for (int64_t i = 0; i < w.h.out; ++i, y += w.w.out) {
+      if constexpr (!is_half<T>) total = y;
+      for (int64_t j = 0; j < w.w.out; ++j) total[j] = least;
+      gather(w, x, i, total, [](C a, C b) { return (b > a) | (b != b) ? b : a; });
+      if constexpr (is_half<T>) narrow(total, y, w.w.out);
+    }
+    return true;
   });
-  return DVT_OK;
 }
 
 template <class T>
@@ -97,15 +125,19 @@ dvt_status avg_pool(dvt_device*, const dvt_call* c) {
   using C = Computed<T>;
   const Window w(c, false);
   const bool with_padding = dvt::Attrs(c).boolean(3, true);
-  planes<T>(c, w, [&](const T* x, T* y) {
-    for (int64_t i = 0; i < w.h.out; ++i)
-      for (int64_t j = 0; j < w.w.out; ++j) {
-        int64_t count = w.h.kernel * w.w.kernel, h0, h1, w0, w1;
-        if (!with_padding) w.h.places(i, h0, h1), w.w.places(j, w0, w1), count = (h1 - h0) * (w1 - w0);
-        *y++ = back<T>(gather(w, x, i, j, C(0), [](C a, C b) { return a + b; }) / C(count));
-      }
+  return planes<T>(c, w, [&](const T* x, T* y) {
+    C* total = totals(y, w.w.out);
+    if (!total) return false;
+    for (int64_t i = 0; i < w.h.out; ++i, y += w.w.out) {
+      if constexpr (!is_half<T>) total = y;
+      for (int64_t j = 0; j < w.w.out; ++j) total[j] = 0;
+      gather(w, x, i, total, [](C a, C b) { return a + b; });
+      const int64_t rows = with_padding ? w.h.kernel : w.h.places(i);
+      for (int64_t j = 0; j < w.w.out; ++j) total[j] /= C(rows * (with_padding ? w.w.kernel : w.w.places(j)));
+      if constexpr (is_half<T>) narrow(total, y, w.w.out);
+    }
+    return true;
   });
-  return DVT_OK;
 }
 
 void add_row(Table& table, const char* op, dvt::Row::Run run, DLDataType type) {

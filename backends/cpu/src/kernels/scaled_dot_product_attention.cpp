@@ -11,6 +11,11 @@ using namespace rows;
 constexpr int64_t query_block = 112, key_block = 512;  // queries: whole register tiles of 14 rows
 constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+// Rows of scores: whole panels and a bit, so that they do not fall on the same cache lines.
+template <class T>
+constexpr int64_t score_row(int64_t keys) {
+  return round_up(keys, gemm::panel<T>) + 16;
+}
 
 // An operand (..., rows, columns): the strides of its last two axes, and of its batch axes for the output's, 0
 // where it is broadcast.
@@ -118,7 +123,7 @@ struct Room {
     const int64_t parts[] = {converts ? rows * p.size : 0,
                              columns * p.size,
                              pack_values ? columns * round_up(p.value_size, P) : 0,
-                             rows * columns,
+                             rows * score_row<T>(columns),
                              rows * p.value_size,
                              columns,
                              rows,
@@ -152,7 +157,7 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
   const int64_t end = p.causal ? least(p.keys, first + n) : p.keys;
   const bool one_mask = p.mask.data && !p.mask.row;
   for (int64_t j = 0; j < end; j += key_block) {
-    const int64_t m = least(key_block, end - j), padded = round_up(m, width<T>), row = round_up(m, P);
+    const int64_t m = least(key_block, end - j), padded = round_up(m, width<T>), row = score_row<T>(m);
     gemm::pack(p.size, m, k + j * p.k.row, p.k.column, p.k.row, P, room.keys);
     gemm::multiply<T>(n, m, p.size, a, a_row, a_column, {room.keys, p.size * P, P}, room.scores, row, false);
     if (one_mask) read_mask(p, at.mask + j * p.mask.column, m, room.mask);

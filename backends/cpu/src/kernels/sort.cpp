@@ -15,18 +15,21 @@ using Unsigned = std::conditional_t<
 
 enum class Kind { unsigned_int, signed_int, floating };
 
-// Bits of an element to a key: a < b as keys where a comes first. `infinity`: the bits of +inf, for floats.
-template <Kind kind, class U>
-DOVETAIL_CPU_INLINE U key(U bits, U infinity, bool descending) {
+// Elements to keys: a < b as keys where a comes first. `infinity`: the bits of +inf, for floats.
+template <class U>
+void make_key(Kind kind, U infinity, bool descending, U& bits) {
   constexpr U top = U(U(1) << (8 * sizeof(U) - 1));
-  if constexpr (kind == Kind::floating) {
+  if (kind == Kind::floating) {
     const U magnitude = U(bits & U(~top));
-    if (magnitude > infinity) return U(~U(0));
+    if (magnitude > infinity) {  // no other float has the key ~0, either way
+      bits = U(~U(0));
+      return;
+    }
     bits = magnitude == 0 ? top : bits & top ? U(~bits) : U(bits | top);
-  } else if constexpr (kind == Kind::signed_int) {
+  } else if (kind == Kind::signed_int) {
     bits = U(bits ^ top);
   }
-  return descending ? U(~bits) : bits;  // no float but NaN has the key ~0 either way
+  if (descending) bits = U(~bits);
 }
 
 template <class U>
@@ -62,8 +65,8 @@ Item<U>* radix_sort(Item<U>* items, Item<U>* room, int64_t n) {
   return items;
 }
 
-template <size_t bytes, Kind kind, bool indices>
-dvt_status run(dvt_device*, const dvt_call* c) {
+template <size_t bytes>
+dvt_status sort_lines(const dvt_call* c, Kind kind, bool indices) {
   using U = Unsigned<bytes>;
   const dvt::Attrs a(c);
   const Lines lines(c->in[0], a.i64(0));
@@ -89,18 +92,29 @@ dvt_status run(dvt_device*, const dvt_call* c) {
         for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
           const int64_t o = at / lines.inner, i = at % lines.inner, out_at = o * n * lines.inner + i;
           const U* const line = x + lines.offset(o, i);
-          for (int64_t k = 0; k < n; ++k)
-            items[k] = {key<kind>(line[k * lines.stride], infinity, descending), uint32_t(k)};
+          for (int64_t k = 0; k < n; ++k) {
+            U bits = line[k * lines.stride];
+            make_key(kind, infinity, descending, bits);
+            items[k] = {bits, uint32_t(k)};
+          }
           Item<U>* sorted = items;
           if (n <= 48) insertion_sort(items, n);
           else sorted = radix_sort(items, items + n, n);
-          for (int64_t k = 0; k < n; ++k) {
-            if constexpr (indices) static_cast<int64_t*>(out)[out_at + k * lines.inner] = sorted[k].index;
-            else static_cast<U*>(out)[out_at + k * lines.inner] = line[int64_t(sorted[k].index) * lines.stride];
+          if (indices) {
+            int64_t* const to = static_cast<int64_t*>(out) + out_at;
+            for (int64_t k = 0; k < n; ++k) to[k * lines.inner] = sorted[k].index;
+          } else {
+            U* const to = static_cast<U*>(out) + out_at;
+            for (int64_t k = 0; k < n; ++k) to[k * lines.inner] = line[int64_t(sorted[k].index) * lines.stride];
           }
         }
       });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+}
+
+template <size_t bytes, Kind kind, bool indices>
+dvt_status run(dvt_device*, const dvt_call* c) {
+  return sort_lines<bytes>(c, kind, indices);
 }
 
 template <size_t bytes, Kind kind>

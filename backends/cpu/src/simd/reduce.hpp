@@ -77,7 +77,7 @@ struct Max {
     else a = stdx::max(a, b);
     return a;
   }
-  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return b > a || b != b ? b : a; }
+  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return (b > a) | (b != b) ? b : a; }
 };
 template <class T>
 struct Min {
@@ -88,7 +88,7 @@ struct Min {
     else a = stdx::min(a, b);
     return a;
   }
-  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return b < a || b != b ? b : a; }
+  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return (b < a) | (b != b) ? b : a; }
 };
 
 // From memory to what is combined, and back.
@@ -279,11 +279,12 @@ DOVETAIL_CPU_INLINE int64_t units(const Plan& p) {
   return p.results / size * ((size + column_block - 1) / column_block);
 }
 
-// Few results of many terms: pieces of the outermost reduced axis become results of their own, combined afterwards.
+// Few units of many terms: pieces of the outermost reduced axis become results of their own, combined afterwards.
 constexpr int64_t worthwhile = 32768;  // terms for which waking a thread pays
 DOVETAIL_CPU_INLINE int64_t pieces(const Plan& p) {
-  if (!p.n_reduced || p.results >= 8 || p.results * p.terms < 4 * worthwhile) return 1;
-  const int64_t n = p.results * p.terms / worthwhile, size = p.reduced[0].size;
+  const int64_t total = p.results * p.terms;
+  if (!p.n_reduced || total < 4 * worthwhile || units(p) >= 16 || p.results > 65536) return 1;
+  const int64_t n = total / worthwhile, size = p.reduced[0].size;
   return n < size ? (n < 64 ? n : 64) : size < 64 ? size : 64;
 }
 
@@ -299,21 +300,21 @@ dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type diviso
                       });
     return DVT_OK;
   }
-  T partial[8][64];
+  T* const partial = static_cast<T*>(scratch(Scratch::result, size_t(n * p.results) * sizeof(T)));
+  if (!partial) return DVT_OOM;
   dvt::parallel_for(uint64_t(n), 1, [&](uint64_t begin, uint64_t end, uint32_t) {
     for (int64_t piece = int64_t(begin); piece < int64_t(end); ++piece) {
       Plan q = p;
       Axis& axis = q.reduced[0];
       const int64_t from = axis.size * piece / n, to = axis.size * (piece + 1) / n;
       q.terms = p.terms / axis.size * (to - from);
-      for (int i = 0; i < q.n_kept; ++i) q.kept[i].out_stride *= 64;
       axis.size = to - from;
-      reduce_range<In, Op, T, L>(q, x + from * axis.stride, &partial[0][piece], T(0), 0, units(q));
+      reduce_range<In, Op, T, L>(q, x + from * axis.stride, partial + piece * p.results, T(0), 0, units(q));
     }
   });
   for (int64_t i = 0; i < p.results; ++i) {
     Pairs<Op, T> pairs;
-    for (int64_t piece = 0; piece < n; ++piece) pairs.add(partial[i][piece]);
+    for (int64_t piece = 0; piece < n; ++piece) pairs.add(partial[piece * p.results + i]);
     put(out + i, pairs.total(), divisor);
   }
   return DVT_OK;
