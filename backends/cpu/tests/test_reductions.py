@@ -147,13 +147,16 @@ def test_any_and_all(cpu, dtype):
                     assert (got == getattr(np, op)(t, axis)).all()
 
 
-def test_nothing_to_reduce(cpu):
-    x = np.empty((0, 3), "f4")
-    assert (cpu.run("sum", x, out="f4", shape=(3,), attrs=[(0,), None, False]) == 0).all()
-    assert (cpu.run("prod", x, out="f4", shape=(3,), attrs=[(0,), None, False]) == 1).all()
-    assert np.isnan(cpu.run("mean", x, out="f4", shape=(3,), attrs=[(0,), False])).all()
-    assert not cpu.run("any", x, out=BOOL, shape=(3,), attrs=[(0,), False]).any()
-    assert cpu.run("all", x, out=BOOL, shape=(3,), attrs=[(0,), False]).all()
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((0, 3), (0,)), ((3, 0), (1,)), ((3, 0), (0, 1)), ((3, 0, 2), (0, 1, 2))]
+)
+def test_nothing_to_reduce(cpu, shape, axes):
+    x, result = np.empty(shape, "f4"), tuple(n for i, n in enumerate(shape) if i not in axes)
+    assert (cpu.run("sum", x, out="f4", shape=result, attrs=[axes, None, False]) == 0).all()
+    assert (cpu.run("prod", x, out="f4", shape=result, attrs=[axes, None, False]) == 1).all()
+    assert np.isnan(cpu.run("mean", x, out="f4", shape=result, attrs=[axes, False])).all()
+    assert not cpu.run("any", x, out=BOOL, shape=result, attrs=[axes, False]).any()
+    assert cpu.run("all", x, out=BOOL, shape=result, attrs=[axes, False]).all()
 
 
 @pytest.mark.parametrize("dtype", REAL, **names)

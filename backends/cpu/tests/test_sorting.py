@@ -20,7 +20,7 @@ def order(x, axis, descending):
     """The stable order: NaN last, zeros equal."""
     comparable = x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype in FLOATS else x
     rank = np.unique(comparable, return_inverse=True)[1].reshape(x.shape).astype(np.int64)
-    nan = np.isnan(x.astype(np.float64)) if x.dtype in FLOATS else np.zeros(x.shape, bool)
+    nan = np.isnan(comparable) if x.dtype in FLOATS else np.zeros(x.shape, bool)
     rank = np.where(nan, x.size, -rank if descending else rank)
     return np.argsort(rank, axis, kind="stable")
 
