@@ -58,6 +58,8 @@ def test_ops():
     assert ops["reshape"]["dtypes"]["f32"] == "core"
     assert ops["sqrt"]["dtypes"]["i32"] == ""  # computes in floats only
     assert "none" not in {row["dtypes"]["f32"] for row in ops.values()}
+    assert ops["sum"]["dtypes"]["bool"] == "native"  # by the kernel for int64, which it computes in
+    assert {d for d, word in ops["ones"]["dtypes"].items() if word} == set(ops["add"]["dtypes"]) - {"c64", "c128"}
     text = run("ops", "-k", "softmax")
     assert "nn.softmax" in text and "nn.log_softmax" in text and "matmul" not in text
     assert "no op's name contains 'zzz'" in run("ops", "-k", "zzz", code=2)
@@ -70,6 +72,30 @@ def test_ops_with_must_have_kernels_only():
     out = subprocess.run(command_line, capture_output=True, text=True, check=True, env=environment).stdout
     ops = {row["op"]: row for row in json.loads(out)["ops"]}
     assert ops["tanh"]["dtypes"]["f32"] == "body" and ops["exp"]["dtypes"]["f32"] == "native"
+
+
+def test_ops_says_what_happens():
+    rows = [row for row in run_json("ops", "--device", "cpu")["ops"] if "." not in row["op"] and not row["space"]]
+    ones = dovetail.ones((2, 2), device="cpu")
+    values = {d.brief: dovetail.astype(ones, d) for d in dovetail._core.dtypes.values() if d.brief[0] != "c"}
+    values |= {brief: dovetail.asarray([[1j]], dtype=f"complex{brief[1:]}") for brief in ("c64", "c128")}
+    seen = set()
+    for row in rows:
+        params = next(op["params"] for op in dovetail._core.ops() if op["name"] == row["op"])
+        required = [p for p in params if p["default"] is ... and not p["optional"]]
+        if any(p["kind"] != "value" or p["variadic"] for p in required):
+            continue
+        if row["op"].startswith(("matrix", "cumulative")):  # not every shape will do
+            continue
+        for brief, word in row["dtypes"].items():
+            call = [dovetail._core.op_function(row["op"]), *[values[brief]] * len(required)]
+            if word in ("native", "body", "core", "f32"):
+                call[0](*call[1:])
+            elif word == "none":
+                with pytest.raises(NotImplementedError):
+                    call[0](*call[1:])
+            seen.add(word)
+    assert {"native", "body", "core"} <= seen
 
 
 def test_bench():

@@ -121,6 +121,20 @@ py::list kernel_table(const std::string& name) {
   return rows;
 }
 
+// By dtype, how the op runs on the device: "native", "body", "f32" (in float32), "core" or "none"; and whether it
+// casts first. A dtype that its rule refuses is absent.
+py::dict support_of(const std::string& device, const std::string& name) {
+  static constexpr const char* words[] = {"native", "core", "core", "core",
+                                          "body",   "f32",  "none"};  // by Plan::Mode
+  const Device* d = find_device(device);
+  if (!d) throw Error(ErrorKind::value, "there is no device '" + device + "'");
+  py::dict found;
+  for (int t = 0; t < kDTypes; ++t)
+    if (const auto s = support(op(name), *d, DType(t)))
+      found[info(DType(t)).brief] = py::make_tuple(words[s->mode], s->cast);
+  return found;
+}
+
 // A kernel row for one device at run time, from the address of a dvt_kernel that lives as long as the process.
 void add_kernel_at(const std::string& device, uintptr_t address) {
   Device* d = find_device(device);
@@ -148,6 +162,7 @@ void make_registry(py::module_& m) {
       },
       "Names of the public ops of a namespace.");
   m.def("kernel_table", kernel_table);
+  m.def("support", support_of);
   m.def("add_kernel", add_kernel_at);
   m.def("set_fallback", [](const std::string& mode) {
     static constexpr const char* modes[] = {"error", "warn", "allow"};

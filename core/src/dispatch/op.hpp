@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -135,6 +136,12 @@ std::vector<const Op*> all_ops();
 
 // Kernel rows of a device for "dvt.softmax", in the order in which they are tried.
 std::vector<const dvt_kernel*> kernel_rows(const Device&, const std::string& kernel_name);
+// How an op runs on a device for operands (without any: a result) of one dtype.
+struct Support {
+  Plan::Mode mode;  // host_fallback: not by itself
+  bool cast;        // it computes in another dtype
+};
+std::optional<Support> support(const Op&, const Device&, DType);  // nothing: its dtype rule refuses the dtype
 // Adds a row to a device at run time, tried before the rows it has. The row lives as long as the process.
 void add_kernel(Device&, const dvt_kernel*);
 void forget_plans();  // after kernels or the fallback mode changed

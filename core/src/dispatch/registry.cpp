@@ -204,7 +204,24 @@ void check_row(const dvt_kernel& row, const Op& op, const Device& device) {
   throw Error(ErrorKind::not_implemented, why);
 }
 
-Plan::Mode choose_mode(const Op& op, const Device& device, Plan& plan, uint64_t given) {
+// How an op runs by itself where no row serves it; Plan::kernel: not at all.
+Plan::Mode mode_of_body(const Op& op, const Plan& plan) {
+  if (op.spec.name == "floor" && is_integer(plan.compute[0])) return Plan::identity;
+  if (op.spec.flags & op_has_body) return Plan::body;
+  const bool half =
+      std::any_of(plan.compute, plan.compute + op.n_in, [](DType t) { return t != DType::none && is_half(t); }) ||
+      is_half(plan.result[0]);
+  return half && op.spec.flags & op_half_in_f32 ? Plan::via_f32 : Plan::kernel;
+}
+
+bool required(const Op& op, int attr) {
+  for (const ParamSpec& p : op.spec.params)
+    if (!is_operand(p.kind) && attr-- == 0) return p.fallback.kind == AttrDefault::required;
+  return false;
+}
+
+// Fills in the rows that serve the plan. Plan::kernel without any row: the op does not run on the device by itself.
+Plan::Mode mode_on(const Op& op, const Device& device, Plan& plan, uint64_t given) {
   if (op.spec.name == "set_slice") return Plan::set_slice;
   if (op.spec.flags & op_view) return Plan::view;
   for (const dvt_kernel* row : kernel_rows(device, op.kernel_name)) {
@@ -212,9 +229,13 @@ Plan::Mode choose_mode(const Op& op, const Device& device, Plan& plan, uint64_t 
     check_row(*row, op, device);
     plan.rows.push_back(row);
   }
-  if (!plan.rows.empty()) return Plan::kernel;
-  const Plan::Mode mode = mode_without_rows(op, device, plan);
-  if (mode == Plan::kernel) unsupported(op, device, plan, given);
+  return plan.rows.empty() ? mode_of_body(op, plan) : Plan::kernel;
+}
+
+Plan::Mode choose_mode(const Op& op, const Device& device, Plan& plan, uint64_t given) {
+  Plan::Mode mode = mode_on(op, device, plan, given);
+  if (mode == Plan::kernel && plan.rows.empty()) mode = mode_without_rows(op, device, plan);
+  if (mode == Plan::kernel && plan.rows.empty()) unsupported(op, device, plan, given);
   return mode;
 }
 
@@ -229,13 +250,48 @@ void log_plan(const Op& op, const Device& device, const Plan& plan, uint64_t giv
 }  // namespace
 
 Plan::Mode mode_without_rows(const Op& op, const Device& device, const Plan& plan) {
-  if (op.spec.name == "floor" && is_integer(plan.compute[0])) return Plan::identity;
-  if (op.spec.flags & op_has_body) return Plan::body;
-  const bool half =
-      std::any_of(plan.compute, plan.compute + op.n_in, [](DType t) { return t != DType::none && is_half(t); }) ||
-      is_half(plan.result[0]);
-  if (half && op.spec.flags & op_half_in_f32) return Plan::via_f32;
-  return fallback() != Fallback::error && host_device(device) ? Plan::host_fallback : Plan::kernel;
+  const Plan::Mode mode = mode_of_body(op, plan);
+  const bool elsewhere = mode == Plan::kernel && fallback() != Fallback::error && host_device(device);
+  return elsewhere ? Plan::host_fallback : mode;
+}
+
+std::optional<Support> support(const Op& op, const Device& device, DType t) {
+  Tensor operand, mask, index, key;
+  operand.set_type(t, nullptr), mask.set_type(DType::b8, nullptr), index.set_type(DType::i64, nullptr);
+  key.set_type(DType::u32, nullptr);  // of the random ops
+  const Tensor* in[kMaxInputs] = {};
+  int n_in = 0, first_value = -1;
+  for (const ParamSpec& p : op.spec.params) {
+    if (!is_operand(p.kind)) continue;
+    if (p.kind == ParamKind::value && first_value < 0) first_value = n_in;
+    const Tensor* of_kind[] = {&operand, &mask, &index, &key};
+    in[n_in++] = p.optional ? nullptr : of_kind[int(p.kind)];
+  }
+  Attrs attrs = default_attrs(op);
+  const auto with = [&](DType result) -> std::optional<Support> {
+    if (result != DType::none) attrs.at[op.dtype_attr] = {DVT_A_DTYPE, 1, {.dt = info(result).dl}};
+    Plan plan;
+    const Invocation inv{.op = op, .device = nullptr, .in = in, .n_in = n_in, .attrs = attrs};
+    try {
+      const uint64_t given = rules::infer_dtypes(inv, plan.compute, plan.result);
+      if (first_value < 0 && plan.result[0] != t) return {};
+      const Plan::Mode mode = mode_on(op, device, plan, given);
+      const bool alone = mode != Plan::kernel || !plan.rows.empty();
+      if (mode != Plan::via_f32)
+        return Support{alone ? mode : Plan::host_fallback, first_value >= 0 && plan.compute[first_value] != t};
+    } catch (const Error&) {
+      return {};
+    }
+    const auto wide = support(op, device, DType::f32);
+    return Support{wide && wide->mode == Plan::kernel ? Plan::via_f32 : Plan::host_fallback, false};
+  };
+  if (op.dtype_attr < 0) return with(DType::none);
+  if (first_value < 0) return with(t);
+  if (!required(op, op.dtype_attr)) return with(DType::none);
+  std::optional<Support> best;  // one of the results that may be asked for
+  for (int result = 0; result < kDTypes; ++result)
+    if (const auto found = with(DType(result)); found && (!best || found->mode < best->mode)) best = found;
+  return best;
 }
 
 const Plan& Op::make_plan(const Device& device, uint64_t key, const Invocation& call) const {

@@ -1,4 +1,4 @@
-"""dovetail ops: op x dtype, as the kernel table of a device and the schema say."""
+"""dovetail ops: op x dtype, as the core's planner and the schema say."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from dovetail.cli.output import heading, json_option, print_json, print_table
 MARKS = {"native": "N", "body": "b", "f32": "f", "core": "c", "none": ".", "": ""}
 LEGEND = "N native kernel   b body   f computed in float32   c the core itself, as a view or by copies   . none"
 _STYLES = {"N": "green", "b": "cyan", "f": "cyan", "c": "dim", ".": "red"}
-_OPERANDS = ("value", "mask", "index", "raw")
 
 
 @click.command("ops", short_help="Op x dtype on a device: native, body or none.")
@@ -48,9 +47,8 @@ def support(device_name: str) -> list[dict[str, Any]]:
     for op in sorted(_core.ops(), key=lambda op: (op["space"], op["name"])):
         rows = table.get(op["name"], [])
         declared = registry.get(op["name"])
-        op["core"] = op["view"] or (declared is not None and declared.core)
         meant = {dtype.name for dtype in (declared.dtypes if declared else dtypes)}
-        engines = sorted({row["engine"] for row in rows if row["engine"]})
+        answers = _core.support(device_name, op["name"])
         found.append(
             {
                 "op": op["name"],
@@ -58,36 +56,16 @@ def support(device_name: str) -> list[dict[str, Any]]:
                 "must": op["must"],
                 "private": op["private"],
                 "kernels": len(rows),
-                "engines": engines,
-                "dtypes": {dtype.brief: _cell(op, dtype, rows, dtype.name in meant) for dtype in dtypes},
+                "engines": sorted({row["engine"] for row in rows if row["engine"]}),
+                "dtypes": {d.brief: _cell(*answers.get(d.brief, ("", False)), d.name in meant) for d in dtypes},
             }
         )
     return found
 
 
-def _cell(op: dict[str, Any], dtype: Any, rows: list[dict[str, Any]], meant: bool) -> str:
-    if any(_takes(_deciding(op, row), dtype.brief, dtype.itemsize) for row in rows):
-        return "native"
-    if not meant:
-        return ""
-    if op["core"]:
-        return "core"
-    if op["body"]:
-        return "body"
-    halved = op["half_in_f32"] and dtype.brief in ("f16", "bf16")
-    return "f32" if halved and any(_takes(_deciding(op, row), "f32", 4) for row in rows) else "none"
-
-
-def _deciding(op: dict[str, Any], row: dict[str, Any]) -> str:
-    """The dtype of a kernel row's first value operand; an op without one goes by its result."""
-    operands = [param["kind"] for param in op["params"] if param["kind"] in _OPERANDS]
-    if "value" not in operands or not row["inputs"]:
-        return str(row["outputs"][0])
-    return str(row["inputs"][min(operands.index("value"), len(row["inputs"]) - 1)])
-
-
-def _takes(declared: str, brief: str, itemsize: int) -> bool:
-    return declared in (brief, "any", f"any{itemsize * 8}")
+def _cell(word: str, cast: bool, meant: bool) -> str:
+    """What the op does in a dtype that it is not declared for shows only where a kernel is made for it."""
+    return word if meant or (word == "native" and not cast) else ""
 
 
 def _print(device: str, rows: list[dict[str, Any]]) -> None:
