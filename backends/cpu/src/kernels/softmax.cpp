@@ -38,7 +38,8 @@ template <class T, bool logarithm>
 
 // Of `width` neighbouring lines, n of them wanted.
 template <class T, bool logarithm>
-[[gnu::noinline]] void softmax_columns(const T* x, int64_t stride, T* y, int64_t out_stride, int64_t size, int64_t n) {
+[[gnu::noinline]] void softmax_columns(const T* x, int64_t stride, T* y, int64_t out_stride, int64_t size,
+                                       int64_t n) {
   constexpr int64_t W = width<T>;
   const auto at = [=](const T* p, int64_t i) { return n == W ? load(p + i) : load_part(p + i, n, T(0)); };
   const auto put = [=](V<T> v, int64_t i) {
