@@ -1,19 +1,23 @@
-"""Finds the backends that are installed, opens them on first need, and keeps why one cannot be used.
+"""Finds the backends and kernel packs that are installed, opens them on first need, and keeps why one cannot be used.
 
 Importing this reads no metadata and opens nothing.
 """
 
-from .backend import Backend, BackendError, BackendWarning
+from .backend import Backend, BackendError, BackendWarning, Pack
 from .registry import Registry, open_in_core
 
 __all__ = [
     "Backend",
     "BackendError",
     "BackendWarning",
+    "Pack",
     "backends",
     "discover",
+    "import_ops",
     "load_backend",
+    "load_kernels",
     "names",
+    "packs",
     "problems",
     "require",
 ]
@@ -34,6 +38,24 @@ def require(name: str) -> Backend:
 def load_backend(name_or_path: str) -> Backend:
     """Opens a backend by name or library, whatever the environment says; tries a quarantined one again."""
     return _registry.load_backend(name_or_path)
+
+
+def load_kernels(name_or_path: str, device: str | None = None) -> Pack:
+    """Opens a kernel pack by name or library, whatever the environment says, after the backend that it is for."""
+    return _registry.load_kernels(name_or_path, device)
+
+
+def import_ops() -> None:
+    """Imports what registers the ops of installed backends and kernel packs (`.ops` of their entry points' objects).
+
+    Opens nothing; what fails is a warning.
+    """
+    _registry.import_ops()
+
+
+def packs() -> tuple[Pack, ...]:
+    """The kernel packs that are known so far. Neither reads metadata nor opens anything."""
+    return _registry.packs()
 
 
 def names() -> tuple[str, ...]:

@@ -1,6 +1,8 @@
-"""What is known of one backend, and how its failures are told."""
+"""What is known of one backend or kernel pack, and how its failures are told."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 
 class BackendError(RuntimeError):
@@ -27,6 +29,8 @@ class Backend:
     - "quarantined": `cause` says why it cannot be used and `cure` what helps
     - "left out": installed, but the environment says not to use it; `cause` says which variable
     """
+
+    what = "backend"
 
     def __init__(self, name: str, origin: str, *, distribution: str = "", library: str = "") -> None:
         self.name = name
@@ -56,15 +60,49 @@ class Backend:
         self.cause = self.cure = ""
         self.error = None
 
+    def settle(self, open_it: Callable[[], str]) -> None:
+        """Ready under the name that open_it returns, or quarantined with what it raises."""
+        try:
+            name = open_it()
+        except Failure as failure:
+            self.quarantine(failure.cause, failure.cure, failure.__cause__)
+        except RuntimeError as error:
+            cause, _, cure = str(error).rpartition("; ")
+            self.quarantine(cause or cure, cure if cause else "", error)
+        except Exception as error:
+            self.quarantine(f"opening it raised {type(error).__name__}: {error}", "", error)
+        else:
+            self.ready(name or self.name)
+
+    def untold(self) -> list[str]:
+        """The one warning that it gets where it is quarantined."""
+        if self.status != "quarantined" or self.told:
+            return []
+        self.told = True
+        return [f"{self.explain()}. Other devices are not affected; `dovetail devices` lists them all"]
+
     def explain(self) -> str:
         """One sentence: what is wrong, and what helps."""
-        what = f"[loader] backend {self.name!r}"
+        what = f"[loader] {self.what} {self.name!r}"
         if self.distribution:
             what += f" of {self.distribution}"
         return f"{what} is {self.status}: {self.cause}" + (f"; {self.cure}" if self.cure else "")
 
     def __repr__(self) -> str:
-        return f"<Backend {self.name} {self.status}>"
+        return f"<{type(self).__name__} {self.name} {self.status}>"
+
+
+class Pack(Backend):
+    """A kernel pack: rows for the backend `device`, from a wheel of its own. It is opened with its backend."""
+
+    what = "kernel pack"
+
+    def __init__(self, name: str, device: str, origin: str, *, distribution: str = "", library: str = "") -> None:
+        super().__init__(name, origin, distribution=distribution, library=library)
+        self.device = device
+
+    def as_dict(self) -> dict[str, object]:
+        return super().as_dict() | {"device": self.device}
 
 
 def did_you_mean(word: str, known: list[str]) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from .backend import Failure, did_you_mean
 
-GROUP = "dovetail.backends"
+BACKENDS, KERNELS = GROUPS = ("dovetail.backends", "dovetail.kernels")
 
 
 class EntryPoint:
-    def __init__(self, name: str, value: str, distribution: str) -> None:
-        self.name = name
+    def __init__(self, name: str, value: str, distribution: str, group: str = BACKENDS) -> None:
+        self.name = name  # "acme"; of a kernel pack "cpu.acme_fast": the backend that it is for comes first
+        self.group = group
         self.value = value  # "dovetail_acme:backend"
         self.distribution = distribution  # "dovetail-acme 1.2"
 
@@ -23,14 +24,16 @@ class EntryPoint:
 
 
 def entry_points() -> Iterator[EntryPoint]:
-    """Those of the group dovetail.backends. A wheel whose metadata is broken hides no other one."""
+    """Those of our groups. A wheel whose metadata is broken hides no other one."""
     import importlib_metadata
 
     seen = set()
     for dist in importlib_metadata.distributions():
         try:
             # Most wheels have nothing to do with us: look before parsing.
-            if f"[{GROUP}]" not in (dist.read_text("entry_points.txt") or ""):
+            text = dist.read_text("entry_points.txt") or ""
+            groups = [group for group in GROUPS if f"[{group}]" in text]
+            if not groups:
                 continue
             name = dist.name
             label = f"{name} {dist.version}"
@@ -42,11 +45,31 @@ def entry_points() -> Iterator[EntryPoint]:
             continue
         seen.add(key)
         try:
-            points = [(point.name, point.value) for point in dist.entry_points.select(group=GROUP)]
+            points = [(p.name, p.value, group) for group in groups for p in dist.entry_points.select(group=group)]
         except Exception as error:
-            points = [(key.removeprefix("dovetail-"), f"<{error}>")]
-        for point, value in points:
-            yield EntryPoint(point, value, label)
+            points = [(key.removeprefix("dovetail-"), f"<{error}>", groups[0])]
+        for point, value, group in points:
+            yield EntryPoint(point, value, label, group)
+
+
+def claims(points: Iterable[EntryPoint], group: str) -> list[tuple[str, list[EntryPoint], str]]:
+    """By name, in order: who claims it, and the wheels that do as text."""
+    by_name: dict[str, list[EntryPoint]] = {}
+    for point in points:
+        if point.group == group:
+            by_name.setdefault(point.name, []).append(point)
+    return [
+        (name, found, " and ".join(sorted(point.distribution for point in found)))
+        for name, found in sorted(by_name.items())
+    ]
+
+
+def locate_only(points: list[EntryPoint]) -> tuple[str, list[str]]:
+    """locate(), where one wheel claims the name. Raises Failure."""
+    if len(points) > 1:
+        packages = " or ".join(sorted(point.package for point in points))
+        raise Failure(f"{len(points)} wheels claim its name", f"uninstall all but one: pip uninstall {packages}")
+    return locate(points[0])
 
 
 def locate(point: EntryPoint) -> tuple[str, list[str]]:
@@ -70,6 +93,16 @@ def locate(point: EntryPoint) -> tuple[str, list[str]]:
     path = os.fspath(library)
     check_file(path, f"reinstall it: pip install --force-reinstall {point.package}")
     return path, [os.fspath(folder) for folder in search]
+
+
+def import_ops(point: EntryPoint) -> None:
+    """Imports the modules that the entry point's object names in .ops: they register ops. Raises Failure."""
+    ops = getattr(_load(point), "ops", ())
+    for module in (ops,) if isinstance(ops, str) else ops:
+        try:
+            import_module(module)
+        except (Exception, SystemExit) as error:
+            raise Failure(f"importing {module!r}, its ops, raised {_text(error)}") from error
 
 
 def check_file(path: str, cure: str) -> None:

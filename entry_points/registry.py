@@ -8,8 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from .backend import Backend, BackendError, BackendWarning, Failure, did_you_mean
-from .installed import EntryPoint, check_file, entry_points, locate
+from .backend import Backend, BackendError, BackendWarning, Failure, Pack, did_you_mean
+from .installed import BACKENDS, EntryPoint, check_file, claims, entry_points, import_ops, locate_only
+from .packs import PackOpener, Packs
+from .packs import open_in_core as open_pack_in_core
 from .settings import AUTOLOAD, ONLY, PATHS, Settings
 
 # (name, or "" to take the plugin's own; library; folders to search) -> name. Raises RuntimeError("cause; cure").
@@ -28,6 +30,7 @@ class Registry:
         opener: Opener,
         installed: Callable[[], Iterable[EntryPoint]] = entry_points,
         environ: Mapping[str, str] = os.environ,
+        pack_opener: PackOpener = open_pack_in_core,
     ) -> None:
         self._opener = opener
         self._installed = installed
@@ -37,6 +40,7 @@ class Registry:
         self._settings: Settings | None = None
         self._backends: list[Backend] = []
         self._points: dict[Backend, list[EntryPoint]] = {}  # several: their wheels claim one name
+        self._packs = Packs(pack_opener)
         self._problems: list[str] = []  # of the environment variables
         self._metadata_read = False
         self._opening: set[Backend] = set()
@@ -56,6 +60,8 @@ class Registry:
                 if name is None or name == backend.name or backend.origin == PATHS:
                     warnings += self._open_or_tell(backend)
             self._complete = name is None and not self._opening
+            if self._complete:
+                self._packs.leave_out_rest({b.name for b in self._backends})
         self._warn(warnings)
 
     def require(self, name: str) -> Backend:
@@ -88,6 +94,31 @@ class Registry:
         if backend is None:
             raise ValueError(self._unknown(text))
         return self._ready(backend)
+
+    def load_kernels(self, name_or_path: str, device: str | None) -> Pack:
+        with self._lock:
+            warnings = self._read()
+            self._read_metadata(self._settings or Settings(self._environ))
+            pack = self._packs.load(os.fspath(name_or_path), device)
+        self._warn(warnings)
+        self.require(pack.device)
+        with self._lock:
+            return self._packs.open(pack)
+
+    def import_ops(self) -> None:
+        with self._lock:
+            warnings = self._read()
+            owners = [*self._points.items(), *self._packs.points().items()]
+        for owner, points in owners:
+            for point in points if owner.status != "left out" else ():
+                try:
+                    import_ops(point)
+                except Failure as failure:
+                    warnings.append(f"[loader] {owner.what} {owner.name!r} of {owner.distribution}: {failure.cause}")
+        self._warn(warnings)
+
+    def packs(self) -> tuple[Pack, ...]:
+        return self._packs.all()
 
     def names(self) -> tuple[str, ...]:
         with self._lock:
@@ -123,11 +154,8 @@ class Registry:
     def _read_metadata(self, settings: Settings) -> None:
         if self._metadata_read:
             return
-        claims: dict[str, list[EntryPoint]] = {}
-        for point in self._installed():
-            claims.setdefault(point.name, []).append(point)
-        for name, points in sorted(claims.items()):
-            owners = " and ".join(sorted(point.distribution for point in points))
+        installed = list(self._installed())
+        for name, points, owners in claims(installed, BACKENDS):
             backend = Backend(name, f"entry point {points[0].value}", distribution=owners)
             if not settings.autoload:
                 cure = f"dovetail.load_backend({name!r}) opens it"
@@ -136,6 +164,7 @@ class Registry:
                 backend.leave_out(f"{ONLY}={settings.only_text} does not name it", "add it there")
             self._backends.append(backend)
             self._points[backend] = points
+        self._packs.read(installed, settings)
         self._metadata_read = True
 
     def _by_path(self, path: str) -> Backend:
@@ -167,10 +196,7 @@ class Registry:
         """Opens it if nobody has. Returns the one warning that a quarantined backend gets."""
         if backend.status == "found" and backend not in self._opening:
             self._open(backend)
-        if backend.status != "quarantined" or backend.told:
-            return []
-        backend.told = True
-        return [f"{backend.explain()}. Other devices are not affected; `dovetail devices` lists them all"]
+        return backend.untold()
 
     def _open(self, backend: Backend) -> None:
         if backend in self._opening:
@@ -187,29 +213,18 @@ class Registry:
             backend.seconds = time.perf_counter() - started
 
     def _settle(self, backend: Backend) -> None:
-        try:
+        def open_it() -> str:
             name, backend.library, backend.search = self._locate(backend)
-            opened = self._opener(name, backend.library, backend.search)
-        except Failure as failure:
-            backend.quarantine(failure.cause, failure.cure, failure.__cause__)
-        except RuntimeError as error:
-            cause, _, cure = str(error).rpartition("; ")
-            backend.quarantine(cause or cure, cure if cause else "", error)
-        except Exception as error:
-            backend.quarantine(f"opening it raised {type(error).__name__}: {error}", "", error)
-        else:
-            backend.ready(opened or backend.name)
+            return self._opener(name, backend.library, backend.search)
+
+        backend.settle(open_it)
+        if backend.status == "ready":
             self._shadow(backend)
+            self._packs.open_for(backend.name)
 
     def _locate(self, backend: Backend) -> tuple[str, str, list[str]]:
-        points = self._points.get(backend)
-        if points and len(points) > 1:
-            packages = " or ".join(sorted(point.package for point in points))
-            raise Failure(
-                f"{len(points)} wheels claim its name", f"uninstall all but one: pip uninstall {packages}"
-            )
-        if points:
-            return backend.name, *locate(points[0])
+        if points := self._points.get(backend):
+            return backend.name, *locate_only(points)
         if not os.path.isabs(backend.library):
             raise Failure(f"{PATHS}: expected absolute paths, got {backend.library!r}", "give the full path")
         check_file(backend.library, f"correct {backend.origin}")
@@ -229,6 +244,7 @@ class Registry:
 
     def _warn(self, messages: list[str]) -> None:
         """Called last: a filter may make an exception of a warning, and by then everything is settled."""
+        messages = [*messages, *self._packs.untold()]
         if not messages:
             return
         import warnings

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 AUTOLOAD, ONLY, PATHS = "DOVETAIL_BACKEND_AUTOLOAD", "DOVETAIL_BACKENDS", "DOVETAIL_BACKEND_PATH"
+KERNELS = "DOVETAIL_KERNELS"
 
 
 class Settings:
@@ -14,7 +15,9 @@ class Settings:
         self.autoload_text = environ.get(AUTOLOAD, "")
         self.autoload = self._switch(self.autoload_text)
         self.only_text = environ.get(ONLY, "").strip()
-        self.only = [name.strip() for name in self.only_text.split(",") if name.strip()]
+        self.only = _names(self.only_text)
+        self.kernels_text = environ.get(KERNELS, "").strip()
+        self.kernels = _names(self.kernels_text)
         self.paths = [path for path in environ.get(PATHS, "").split(os.pathsep) if path]
 
     def _switch(self, value: str) -> bool:
@@ -25,3 +28,10 @@ class Settings:
 
     def includes(self, name: str) -> bool:
         return not self.only or name in self.only
+
+    def includes_pack(self, name: str) -> bool:
+        return not self.kernels or name in self.kernels  # "0" names no pack
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -20,12 +20,12 @@ VERSION = (ROOT / "VERSION").read_text().strip()
 OURS = ("DOVETAIL_", "PYTHONWARNINGS")
 
 
-def compile_plugin(at: Path, *defines: str, flags: tuple[str, ...] = ()) -> Path:
-    """The shared library of plugin.c."""
+def compile_plugin(at: Path, *defines: str, flags: tuple[str, ...] = (), source: str = "plugin.c") -> Path:
+    """The shared library of plugin.c or pack.c."""
     at.parent.mkdir(parents=True, exist_ok=True)
     command = [os.environ.get("CC", "cc"), "-std=c11", "-O1", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
     command += [f"-I{ROOT / 'core/include'}", *(f"-D{define}" for define in defines)]
-    subprocess.run([*command, str(HERE / "plugin.c"), "-o", str(at), *flags], check=True)
+    subprocess.run([*command, str(HERE / source), "-o", str(at), *flags], check=True)
     return at
 
 
@@ -96,6 +96,17 @@ class Site:
         entry_points = {name: entry or f"{package}:backend"}
         self.install(make_wheel(self.folder / "wheels", f"dovetail-{name}", files, entry_points, **kwargs))
 
+    def pack(self, name: str, library: Path, *, device: str = "cpu", module: str = "", entry_name: str = "") -> None:
+        """Installs the kernel pack dovetail-<name> for a device."""
+        package = f"dovetail_{name}"
+        files: dict[str, bytes | str | Path] = {
+            f"{package}/__init__.py": ENTRY.format(name=name) + module,
+            f"{package}/lib{name}.so": library,
+        }
+        entry_points = {entry_name or f"{device}.{name}": f"{package}:backend"}
+        wheels = self.folder / "wheels"
+        self.install(make_wheel(wheels, f"dovetail-{name}", files, entry_points, group="dovetail.kernels"))
+
     def environment(self, **variables: str) -> dict[str, str]:
         clean = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
         path = os.pathsep.join([str(self.packages), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -132,6 +143,12 @@ def site(tmp_path: Path):
 def plugin(tmp_path: Path):
     """plugin("libacme.so", "MAJOR=2"): the C device, broken as the macros say."""
     return lambda file, *defines, **options: compile_plugin(tmp_path / file, *defines, **options)
+
+
+@pytest.fixture
+def pack(tmp_path: Path):
+    """pack("libacme_fast.so", "ANSWER=-2"): the kernel pack in C."""
+    return lambda file, *defines: compile_plugin(tmp_path / file, *defines, source="pack.c")
 
 
 @pytest.fixture

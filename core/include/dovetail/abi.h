@@ -321,11 +321,22 @@ typedef struct {
   const void* (*extension)(const char* name, uint32_t version); /* "dovetail.capture", or reverse DNS */
 } dvt_backend;
 
-/* The only two exports. probe lives in an object of its own, built for the baseline ISA, without static
+/* The only two exports of a backend. probe lives in an object of its own, built for the baseline ISA, without static
  * constructors and without driver initialisation; 0 = unusable here, with the reason; else a score. What needs
  * the driver (is there a device?) is device_count's answer, which the host asks for first in a child process. */
 DVT_EXPORT int32_t dvt_probe_v1(char* reason, size_t reason_size);
 DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out);
+
+/* A kernel pack: rows for somebody else's backend, in a library of its own that exports dvt_probe_v1 and
+ * dvt_kernels_v1. They go before the backend's own rows and get its handles: what those are, only `backend` tells
+ * (streams->native, extension). A row that cannot serve a call says so through query, and the next one gets it. */
+typedef struct {
+  uint32_t struct_size, abi_major, abi_minor, abi_draft;
+  const char *name, *version, *build_info;
+  const dvt_kernel* const* kernels;
+  uint64_t n_kernels;
+} dvt_kernel_pack;
+DVT_EXPORT dvt_status dvt_kernels_v1(const dvt_host* host, const dvt_backend* backend, const dvt_kernel_pack** out);
 
 /* ==== NOT FROZEN: extension("dovetail.<group>", DVT_X_<GROUP>) must match exactly; a group moves above this
  * line when two backends in CI pass conformance with it ==== */

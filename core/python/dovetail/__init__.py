@@ -36,6 +36,7 @@ __all__ = [
     "fallback_report",
     "inf",
     "load_backend",
+    "load_kernels",
     "nan",
     "newaxis",
     "pi",
@@ -53,6 +54,17 @@ def load_backend(name_or_path: str) -> list[Device]:
 
     backend = entry_points.load_backend(name_or_path)
     return [d for d in _core.devices() if d.backend == backend.name]
+
+
+def load_kernels(name_or_path: str, *, device: str | None = None) -> None:
+    """Opens a kernel pack by name, or by its library for the backend `device`, also where DOVETAIL_KERNELS leaves it out.
+
+    Its rows are tried before those that the backend has. Packs that are installed open with their backend.
+    Raises ValueError where there is no such pack or backend, RuntimeError with cause and cure where it cannot be used.
+    """
+    from dovetail import entry_points
+
+    entry_points.load_kernels(name_or_path, device)
 
 
 # Found at first use, so that importing dovetail stays quick: submodules, and functions by the module that has them.

@@ -39,6 +39,15 @@ py::dict properties(const Device& d) {
   return all;
 }
 
+py::list pack_list(const Backend& b) {
+  py::list all;
+  for (const KernelPack* p : packs(b))
+    all.append(py::dict(py::arg("name") = p->name, py::arg("version") = p->version, py::arg("library") = p->library,
+                        py::arg("build_info") = p->table->build_info ? p->table->build_info : "",
+                        py::arg("n_kernels") = p->table->n_kernels));
+  return all;
+}
+
 py::list backend_list() {
   py::list all;
   for (const Backend* b : backends()) {
@@ -49,7 +58,8 @@ py::list backend_list() {
                         py::arg("abi") = std::to_string(b->table->abi_major) + "." +
                                          std::to_string(b->table->abi_minor) + " draft " +
                                          std::to_string(b->table->abi_draft),
-                        py::arg("n_kernels") = b->table->n_kernels, py::arg("devices") = names));
+                        py::arg("n_kernels") = b->table->n_kernels, py::arg("devices") = names,
+                        py::arg("packs") = pack_list(*b)));
   }
   return all;
 }
@@ -115,6 +125,18 @@ void make_devices(py::module_& m) {
         return load_backend(name, library, search).name;
       },
       "Opens a plugin in this process; RuntimeError with cause and cure.");
+  m.def(
+      "load_kernels",
+      [](const std::string& backend, const std::string& name, const std::string& library,
+         const std::vector<std::string>& search) {
+        for (Backend* b : backends()) {
+          if (b->name != backend) continue;
+          py::gil_scoped_release others_run;
+          return load_kernels(*b, name, library, search).name;
+        }
+        throw Error(ErrorKind::value, "there is no backend '" + backend + "'");
+      },
+      "Opens a kernel pack for a backend; RuntimeError with cause and cure.");
   m.def("num_threads", num_threads);
   m.def("set_num_threads", set_num_threads);
   m.def("set_logs", set_logs);

@@ -100,12 +100,12 @@ std::string brief(DLDataType dl) {
   return t ? info(*t).brief : "code" + std::to_string(dl.code) + "x" + std::to_string(dl.bits);
 }
 
-py::list kernel_table(const std::string& name) {
+py::list rows_of(const std::string& name) {
   const Device* device = find_device(name);
   if (!device) throw Error(ErrorKind::value, "there is no device '" + name + "'");
   py::list rows;
-  for (uint64_t i = 0; i < device->backend->table->n_kernels; ++i) {
-    const dvt_kernel& k = *device->backend->table->kernels[i];
+  for (const dvt_kernel* row : kernel_table(*device)) {
+    const dvt_kernel& k = *row;
     py::list inputs, outputs, flags;
     for (uint32_t j = 0; j < k.n_in + k.n_out; ++j)
       (j < k.n_in ? inputs : outputs).append(brief(k.operands[j].dtype));
@@ -161,7 +161,7 @@ void make_registry(py::module_& m) {
         return names;
       },
       "Names of the public ops of a namespace.");
-  m.def("kernel_table", kernel_table);
+  m.def("kernel_table", rows_of);
   m.def("support", support_of);
   m.def("add_kernel", add_kernel_at);
   m.def("set_fallback", [](const std::string& mode) {

@@ -65,10 +65,17 @@ struct Device {
 // return where one side is host memory; faults found on the way to the host are thrown.
 void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTensor& src);
 
+// Rows that another wheel adds to a backend.
+struct KernelPack {
+  std::string name, version, library;
+  const dvt_kernel_pack* table = nullptr;
+};
+
 struct Backend {
   std::string name, version, library;
   const dvt_backend* table = nullptr;
   std::vector<Device*> devices;
+  std::vector<const KernelPack*> packs;  // changes while the loader's lock is held
 };
 
 // ---- loading ----------------------------------------------------------------------------------------------------
@@ -79,6 +86,10 @@ struct Backend {
 // cure"; the backend is then quarantined by the caller. Loading the same library under the same name again gives
 // the same.
 Backend& load_backend(const std::string& name, const std::string& library, const std::vector<std::string>& search);
+// Opens a kernel pack in the same way, and gives its rows to every device of the backend.
+const KernelPack& load_kernels(Backend& backend, const std::string& name, const std::string& library,
+                               const std::vector<std::string>& search);
+std::vector<const KernelPack*> packs(const Backend&);
 // The same for a table that is in this process already; `host` is the one its plugin was given, if any.
 Backend& attach_backend(const std::string& name, const dvt_backend* table);
 // A table of host services for a plugin that does not come from load_backend.

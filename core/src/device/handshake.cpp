@@ -17,7 +17,8 @@ namespace {
   throw Error(ErrorKind::runtime, cause + "; " + cure);
 }
 
-void check_versions(const dvt_backend& table, const std::string& name) {
+template <class Table>
+void check_versions(const Table& table, const std::string& name) {
   if (table.abi_major != DVT_ABI_MAJOR)
     refuse("built for version " + std::to_string(table.abi_major) +
                " of the device protocol, this dovetail speaks version " + std::to_string(DVT_ABI_MAJOR),
@@ -49,8 +50,6 @@ void check_members(const dvt_backend& table) {
   require("alloc", table.alloc);
   require("dealloc", table.dealloc);
   require("copy", table.copy);
-  if (table.n_kernels && !table.kernels)
-    refuse("its table says " + std::to_string(table.n_kernels) + " kernels and has none");
   if (!DVT_HAS(&table, dvt_backend, streams)) return;
   const dvt_streams* s = table.streams;
   if (!DVT_HAS(s, dvt_streams, create) || !DVT_HAS(s, dvt_streams, destroy) || !DVT_HAS(s, dvt_streams, sync) ||
@@ -82,7 +81,10 @@ std::string fault_of(const dvt_kernel& row) {
   return {};
 }
 
-void check_rows(const dvt_backend& table) {
+template <class Table>
+void check_rows(const Table& table) {
+  if (table.n_kernels && !table.kernels)
+    refuse("its table says " + std::to_string(table.n_kernels) + " kernels and has none");
   for (uint64_t i = 0; i < table.n_kernels; ++i) {
     const dvt_kernel* row = table.kernels[i];
     const std::string fault = row ? fault_of(*row) : "it is missing";
@@ -112,6 +114,20 @@ std::string check_table(const dvt_backend* table, const std::string& name) {
   check_members(*table);
   check_rows(*table);
   return table->name;
+}
+
+std::string check_pack(const dvt_kernel_pack* pack, const std::string& name) {
+  if (!pack) refuse("dvt_kernels_v1 gives no table");
+  if (pack->struct_size < offsetof(dvt_kernel_pack, name))
+    refuse("its table has a struct_size of " + std::to_string(pack->struct_size));
+  check_versions(*pack, name);
+  if (pack->struct_size < sizeof(dvt_kernel_pack))
+    refuse("its table ends before its required members: struct_size is " + std::to_string(pack->struct_size));
+  check_name(pack->name);
+  if (!name.empty() && name != pack->name)
+    refuse("it is registered as '" + name + "' and calls itself '" + pack->name + "'");
+  check_rows(*pack);
+  return pack->name;
 }
 
 void check_props(dvt_props& props) {

@@ -7,6 +7,7 @@
 namespace dovetail {
 // `name`: as registered; "" takes the table's own, which is returned.
 std::string check_table(const dvt_backend* table, const std::string& name);
+std::string check_pack(const dvt_kernel_pack* pack, const std::string& name);
 void check_props(dvt_props& props);
 // The end of a message about a plugin and a runtime that do not speak the same protocol.
 std::string cure_for_versions(const std::string& name);

@@ -12,6 +12,7 @@
 #include "device/probe_child.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
+#include "dispatch/op.hpp"
 #include "platform/platform.hpp"
 
 namespace dovetail {
@@ -136,34 +137,45 @@ void* open(const std::string& name, const std::string& library, const std::vecto
                                                   : "reinstall or update " + package_of(name));
 }
 
-const dvt_backend* shake_hands(const std::string& name, const std::string& library, void* opened) {
-  const auto symbol = [&](const char* wanted) {
-    void* found = platform::find_symbol(opened, wanted);
-    if (found) return found;
-    const std::string stem = std::string(wanted).substr(0, std::string(wanted).size() - 1);
-    for (char version = '2'; version <= '9'; ++version)
-      if (platform::find_symbol(opened, (stem + version).c_str()))
-        refuse(
-            std::string("built for version ") + version + " of the device protocol, this dovetail speaks version 1",
-            cure_for_versions(name));
-    refuse(library + " has no symbol " + wanted,
-           "it is not a Dovetail plugin, or its build hides the symbol: see DVT_EXPORT");
-  };
-  const auto probe = reinterpret_cast<decltype(&dvt_probe_v1)>(symbol("dvt_probe_v1"));
-  const auto entry = reinterpret_cast<decltype(&dvt_backend_v1)>(symbol("dvt_backend_v1"));
+void* symbol(const std::string& name, const std::string& library, void* opened, const char* wanted) {
+  void* found = platform::find_symbol(opened, wanted);
+  if (found) return found;
+  const std::string stem = std::string(wanted).substr(0, std::string(wanted).size() - 1);
+  for (char version = '2'; version <= '9'; ++version)
+    if (platform::find_symbol(opened, (stem + version).c_str()))
+      refuse(std::string("built for version ") + version + " of the device protocol, this dovetail speaks version 1",
+             cure_for_versions(name));
+  refuse(library + " has no symbol " + wanted,
+         "it is not a Dovetail plugin, or its build hides the symbol: see DVT_EXPORT");
+}
+
+// Opens the library, asks its probe, and lets `entry_of(symbol)` have the table: of a backend or of a kernel pack.
+template <class Table, class Enter>
+const Table* shake_hands(const std::string& name, const std::string& library, const std::vector<std::string>& search,
+                         const char* entry, Enter enter) {
+  try_in_child(name, library, search);
+  void* opened = open(name, library, search);
+  const auto probe = reinterpret_cast<decltype(&dvt_probe_v1)>(symbol(name, library, opened, "dvt_probe_v1"));
+  void* const function = symbol(name, library, opened, entry);
   char reason[1024] = {};
   if (probe(reason, sizeof reason) <= 0) {
     reason[sizeof reason - 1] = '\0';
     refuse(std::string("it cannot be used on this machine: ") + (*reason ? reason : "its probe gives no reason"),
            "provide what it misses, or uninstall " + package_of(name));
   }
-  const dvt_backend* table = nullptr;
-  if (const dvt_status status = entry(new_host(name, library), &table)) {
-    const Error error = make_error(status, "dvt_backend_v1", take_failure(status));
+  const Table* table = nullptr;
+  if (const dvt_status status = enter(function, new_host(name, library), &table)) {
+    const Error error = make_error(status, entry, take_failure(status));
     refuse(error.what(), status == DVT_INVALID ? cure_for_versions(name)
                                                : "mend what it names, or reinstall " + package_of(name));
   }
   return table;
+}
+
+void check_path(const std::string& name, const std::string& library) {
+  if (library.empty() || library[0] != '/')
+    refuse("the path of its library is '" + library + "': expected an absolute path", "correct its entry point");
+  if (!platform::is_file(library)) refuse("there is no file " + library, "reinstall " + package_of(name));
 }
 }  // namespace
 
@@ -171,13 +183,12 @@ Backend& load_backend(const std::string& name, const std::string& library, const
   const auto begin = std::chrono::steady_clock::now();
   const Unlocked waiting;
   const std::lock_guard loading(registry().loading);
-  if (library.empty() || library[0] != '/')
-    refuse("the path of its library is '" + library + "': expected an absolute path",
-           "correct the backend's entry point");
-  if (!platform::is_file(library)) refuse("there is no file " + library, "reinstall " + package_of(name));
+  check_path(name, library);
   if (Backend* there = loaded(name, library)) return *there;
-  try_in_child(name, library, search);
-  const dvt_backend* table = shake_hands(name, library, open(name, library, search));
+  const auto* table = shake_hands<dvt_backend>(
+      name, library, search, "dvt_backend_v1", [](void* entry, const dvt_host* host, const dvt_backend** out) {
+        return reinterpret_cast<decltype(&dvt_backend_v1)>(entry)(host, out);
+      });
   const std::string own_name = check_table(table, name);
   loaded(own_name, library);
   Backend& backend = add(own_name, library, table);
@@ -198,6 +209,35 @@ Backend& attach_backend(const std::string& name, const dvt_backend* table) {
   return add(own_name, "", table);
 }
 
+const KernelPack& load_kernels(Backend& backend, const std::string& name, const std::string& library,
+                               const std::vector<std::string>& search) {
+  const Unlocked waiting;
+  const std::lock_guard loading(registry().loading);
+  check_path(name, library);
+  for (const KernelPack* pack : packs(backend)) {
+    if (pack->library == library && (name.empty() || name == pack->name)) return *pack;
+    if (pack->library == library || pack->name == name)
+      refuse("a kernel pack '" + pack->name + "' is loaded already, from " + pack->library, "uninstall one of the two");
+  }
+  const auto* table = shake_hands<dvt_kernel_pack>(
+      name, library, search, "dvt_kernels_v1", [&](void* entry, const dvt_host* host, const dvt_kernel_pack** out) {
+        return reinterpret_cast<decltype(&dvt_kernels_v1)>(entry)(host, backend.table, out);
+      });
+  auto* pack = new KernelPack{check_pack(table, name), table->version ? table->version : "", library, table};
+  for (Device* device : backend.devices) add_kernels(*device, {table->kernels, table->n_kernels});
+  {
+    const std::lock_guard guard(registry().mutex);
+    backend.packs.push_back(pack);
+  }
+  log(Log::loader, 2, "kernel pack " + pack->name + " " + pack->version + ": " + std::to_string(table->n_kernels) +
+                          " rows for " + backend.name + ", from " + library);
+  return *pack;
+}
+
+std::vector<const KernelPack*> packs(const Backend& backend) {
+  const std::lock_guard guard(registry().mutex);
+  return backend.packs;
+}
 std::vector<Backend*> backends() {
   const std::lock_guard guard(registry().mutex);
   return registry().backends;

@@ -142,7 +142,10 @@ struct Support {
   bool cast;        // it computes in another dtype
 };
 std::optional<Support> support(const Op&, const Device&, DType);  // nothing: its dtype rule refuses the dtype
-// Adds a row to a device at run time, tried before the rows it has. The row lives as long as the process.
-void add_kernel(Device&, const dvt_kernel*);
+// Adds rows to a device at run time, tried in this order before the rows it has. They live as long as the process.
+void add_kernels(Device&, std::span<const dvt_kernel* const>);
+inline void add_kernel(Device& device, const dvt_kernel* row) { add_kernels(device, {&row, 1}); }
+// All rows of a device, by op in the order in which they are tried.
+std::vector<const dvt_kernel*> kernel_table(const Device&);
 void forget_plans();  // after kernels or the fallback mode changed
 }  // namespace dovetail

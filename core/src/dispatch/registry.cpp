@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 #include "dispatch/execute.hpp"
@@ -139,14 +140,31 @@ std::vector<const dvt_kernel*> kernel_rows(const Device& device, const std::stri
   return rows;
 }
 
-void add_kernel(Device& device, const dvt_kernel* row) {
+void add_kernels(Device& device, std::span<const dvt_kernel* const> added) {
   {
     Registry& r = registry();
     std::lock_guard lock(r.mutex);
-    auto& rows = r.added[{device.index, row->op}];
-    rows.insert(rows.begin(), row);
+    for (size_t i = added.size(); i-- > 0;) {
+      auto& rows = r.added[{device.index, added[i]->op}];
+      rows.insert(rows.begin(), added[i]);
+    }
   }
   forget_plans();
+}
+
+std::vector<const dvt_kernel*> kernel_table(const Device& device) {
+  std::set<std::string> names;
+  for (uint64_t i = 0; i < device.backend->table->n_kernels; ++i) names.insert(device.backend->table->kernels[i]->op);
+  {
+    Registry& r = registry();
+    std::lock_guard lock(r.mutex);
+    for (const auto& [key, rows] : r.added)
+      if (key.first == device.index) names.insert(key.second);
+  }
+  std::vector<const dvt_kernel*> table;
+  for (const std::string& name : names)
+    for (const dvt_kernel* row : kernel_rows(device, name)) table.push_back(row);
+  return table;
 }
 
 // ---- plans

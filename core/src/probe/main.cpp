@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
   const auto usable = reinterpret_cast<decltype(&dvt_probe_v1)>(platform::find_symbol(library, "dvt_probe_v1"));
   const auto entry = reinterpret_cast<decltype(&dvt_backend_v1)>(platform::find_symbol(library, "dvt_backend_v1"));
   char reason[1024] = {};
-  if (!usable || !entry || usable(reason, sizeof reason) <= 0) done();
+  if (!usable || usable(reason, sizeof reason) <= 0) done();
+  if (!entry) done();  // a kernel pack, which only the process that has its backend can ask
 
   enter(probe::kAsking);
   static const dvt_host host{sizeof host, DVT_ABI_MAJOR, DVT_ABI_MINOR, DVT_ABI_DRAFT, argv[1],     fail,

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dovetail.entry_points import import_ops
 from dovetail.schema import registry
 
 from . import levels, report
@@ -62,6 +63,7 @@ class Session:
             "expression": expression,
             "cases": list(cases),
         }
+        import_ops()
         self.cases = self._selected(everything, expression, list(cases))
         self.partial = bool(expression or cases)
         count = workers or min(8, _processors())

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from dovetail.entry_points import import_ops
 from dovetail.schema import registry
 from dovetail.schema.dtypes import DType
 
@@ -22,6 +23,7 @@ class Target:
 
     def __init__(self, name: str, api: str = "dovetail"):
         self.api: Any = importlib.import_module(api)
+        import_ops()
         try:
             self.device = self.api.device(name)
         except (ValueError, RuntimeError) as error:

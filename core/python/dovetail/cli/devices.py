@@ -17,18 +17,24 @@ def command(as_json: bool) -> None:
     from dovetail import entry_points
 
     backends = runtime.backends()
+    packs = runtime.packs()
     devices = runtime.devices()
     problems = list(entry_points.problems())
     if as_json:
-        print_json({"devices": devices, "backends": backends, "problems": problems})
+        print_json({"devices": devices, "backends": backends, "packs": packs, "problems": problems})
     else:
-        _print(devices, backends, problems)
+        _print(devices, backends, packs, problems)
     if not devices:
         raise SystemExit(UNAVAILABLE)
 
 
-def _print(devices: list[dict[str, Any]], backends: list[dict[str, Any]], problems: list[str]) -> None:
-    versions = {backend["name"]: backend.get("version", "?") for backend in backends}
+def _print(
+    devices: list[dict[str, Any]],
+    backends: list[dict[str, Any]],
+    packs: list[dict[str, Any]],
+    problems: list[str],
+) -> None:
+    versions = {backend["name"]: _version(backend) for backend in backends if backend["status"] == "ready"}
     rows = [
         [
             device["device"],
@@ -44,12 +50,17 @@ def _print(devices: list[dict[str, Any]], backends: list[dict[str, Any]], proble
         print_table(["device", "kind", "name", "arch", "memory", "backend"], rows, right=["memory"])
     else:
         click.echo("No device can be used." if backends else "No device is installed: pip install dovetail-cpu")
-    for backend in backends:
-        if backend["status"] != "ready":
+    for found in [*backends, *packs]:
+        if found["status"] != "ready":
             click.echo()
-        print_trouble(backend)
+        print_trouble(found)
     for problem in problems:
         click.echo(problem)
+
+
+def _version(backend: dict[str, Any]) -> str:
+    """Its own, and those of the kernel packs that were added to it."""
+    return " + ".join([backend.get("version", "?"), *(f"{p['name']} {p['version']}" for p in backend["packs"])])
 
 
 def print_trouble(backend: dict[str, Any], indent: str = "") -> None:

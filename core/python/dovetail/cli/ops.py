@@ -26,6 +26,7 @@ _STYLES = {"N": "green", "b": "cyan", "f": "cyan", "c": "dim", ".": "red"}
 def command(name: str | None, expression: str, private: bool, as_json: bool) -> None:
     """Says for every op and dtype whether the device has a kernel of its own, runs the op's body, or neither."""
     device = runtime.device(name)
+    runtime.import_ops()
     rows = [row for row in support(device.name) if expression in row["op"] and (private or not row["private"])]
     if not rows:
         raise click.UsageError(f"no op's name contains {expression!r}")

@@ -8,6 +8,13 @@ from typing import Any
 from dovetail.cli.output import UNAVAILABLE, fail
 
 
+def import_ops() -> None:
+    """The ops that installed wheels bring, for commands that go through all ops."""
+    from dovetail import entry_points
+
+    entry_points.import_ops()
+
+
 def discover() -> None:
     """Opens what is installed. The commands print what is wrong themselves, so nothing is warned of."""
     from dovetail import entry_points
@@ -42,6 +49,15 @@ def backends() -> list[dict[str, Any]]:
             known |= opened.get(backend.name, {})
         found.append(known)
     return found
+
+
+def packs() -> list[dict[str, Any]]:
+    """Every kernel pack that was found."""
+    from dovetail import _core, entry_points
+
+    discover()
+    opened = {(b["name"], p["name"]): p for b in _core.backends() for p in b["packs"]}
+    return [p.as_dict() | opened.get((p.device, p.name), {}) for p in entry_points.packs()]
 
 
 def devices() -> list[dict[str, Any]]:

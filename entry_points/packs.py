@@ -1,0 +1,103 @@
+"""Kernel packs: wheels that add rows to the kernel table of somebody else's backend."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from .backend import BackendError, Pack, did_you_mean
+from .installed import KERNELS as GROUP
+from .installed import EntryPoint, check_file, claims, locate_only
+from .settings import AUTOLOAD, KERNELS, Settings
+
+# (backend, name or "" to take the pack's own, library, folders to search) -> name.
+PackOpener = Callable[[str, str, str, list[str]], str]
+
+
+def open_in_core(backend: str, name: str, library: str, search: list[str]) -> str:
+    from dovetail import _core
+
+    return _core.load_kernels(backend, name, library, search)
+
+
+class Packs:
+    """What is known of them. Not locked: the registry of backends, which owns it, is."""
+
+    def __init__(self, opener: PackOpener) -> None:
+        self._opener = opener
+        self._packs: list[Pack] = []
+        self._points: dict[Pack, list[EntryPoint]] = {}
+
+    def all(self) -> tuple[Pack, ...]:
+        return tuple(self._packs)
+
+    def points(self) -> dict[Pack, list[EntryPoint]]:
+        return self._points
+
+    def read(self, points: Iterable[EntryPoint], settings: Settings) -> None:
+        for full_name, found, owners in claims(points, GROUP):
+            device, _, name = full_name.partition(".")
+            pack = Pack(name or full_name, device, f"entry point {found[0].value}", distribution=owners)
+            if not name:
+                cause = f"its entry point is called {full_name!r}: expected the backend's name first, as 'cpu.{device}'"
+                pack.quarantine(cause, f"correct {owners}")
+            elif not settings.autoload:
+                pack.leave_out(f"{AUTOLOAD}={settings.autoload_text}", f"dovetail.load_kernels({name!r}) opens it")
+            elif not settings.includes_pack(name):
+                pack.leave_out(f"{KERNELS}={settings.kernels_text} does not name it", "add it there")
+            self._packs.append(pack)
+            self._points[pack] = found
+
+    def open_for(self, device: str) -> None:
+        """Opens those of a backend that is ready. The first by name has the first word on an op that several serve."""
+        for pack in reversed(self._packs):
+            if pack.device == device and pack.status == "found":
+                self._open(pack)
+
+    def leave_out_rest(self, devices: set[str]) -> None:
+        """Once every backend was found: what is for none of them."""
+        for pack in self._packs:
+            if pack.status == "found" and pack.device not in devices:
+                pack.leave_out(f"its backend {pack.device!r} is not installed", f"pip install dovetail-{pack.device}")
+
+    def load(self, name_or_path: str, device: str | None) -> Pack:
+        """The pack to open by hand; ValueError where there is none."""
+        if os.sep in name_or_path or name_or_path.endswith((".so", ".dylib", ".dll")):
+            if device is None:
+                raise ValueError(
+                    f"[load_kernels] {name_or_path!r} is a library: expected device=, the backend that it is for"
+                )
+            library = os.path.abspath(name_or_path)
+            for pack in self._packs:
+                if pack.library == library and pack.device == device:
+                    return pack
+            stem = os.path.basename(library).partition(".")[0]
+            pack = Pack(stem.removeprefix("lib"), device, "load_kernels", library=library)
+            self._packs.append(pack)
+            return pack
+        for pack in self._packs:
+            if pack.name == name_or_path and device in (None, pack.device):
+                return pack
+        known = did_you_mean(name_or_path, [pack.name for pack in self._packs])
+        raise ValueError(f"[load_kernels] no kernel pack {name_or_path!r} is installed{known}")
+
+    def open(self, pack: Pack) -> Pack:
+        if pack.status != "ready":
+            self._open(pack)
+        if pack.status != "ready":
+            pack.told = True
+            raise BackendError(pack.explain()) from pack.error
+        return pack
+
+    def _open(self, pack: Pack) -> None:
+        pack.settle(lambda: self._opener(pack.device, *self._locate(pack)))
+
+    def _locate(self, pack: Pack) -> tuple[str, str, list[str]]:
+        if points := self._points.get(pack):
+            pack.library, pack.search = locate_only(points)
+            return pack.name, pack.library, pack.search
+        check_file(pack.library, f"correct {pack.origin}")
+        return "", pack.library, []
+
+    def untold(self) -> list[str]:
+        return [message for pack in self._packs for message in pack.untold()]
