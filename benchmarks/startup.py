@@ -54,7 +54,9 @@ def install_backend(name: str, folder: Path) -> None:
     include = Path(dovetail.__file__).parent / "include"
     command = ["cc", "-O1", "-fPIC", "-shared", f"-I{include}", f'-DNAME="{name}"', str(PLUGIN), "-o", str(library)]
     subprocess.run(command, check=True)
-    (package / "__init__.py").write_text(f"import types\nbackend = types.SimpleNamespace(library={str(library)!r})\n")
+    (package / "__init__.py").write_text(
+        f"import types\nbackend = types.SimpleNamespace(library={str(library)!r})\n"
+    )
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: dovetail-{name}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[dovetail.backends]\n{name} = dovetail_{name}:backend\n")
 

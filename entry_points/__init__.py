@@ -1,4 +1,4 @@
-"""Finds the backends and kernel packs that are installed, opens them on first need, and keeps why one cannot be used.
+"""Finds the backends and kernel packs that are installed, opens them on first need, and keeps why one fails.
 
 Importing this reads no metadata and opens nothing.
 """
@@ -46,7 +46,7 @@ def load_kernels(name_or_path: str, device: str | None = None) -> Pack:
 
 
 def import_ops() -> None:
-    """Imports what registers the ops of installed backends and kernel packs (`.ops` of their entry points' objects).
+    """Imports the modules that installed backends and kernel packs name in `.ops`: they register ops.
 
     Opens nothing; what fails is a warning.
     """

@@ -39,8 +39,8 @@ class Packs:
             device, _, name = full_name.partition(".")
             pack = Pack(name or full_name, device, f"entry point {found[0].value}", distribution=owners)
             if not name:
-                cause = f"its entry point is called {full_name!r}: expected the backend's name first, as 'cpu.{device}'"
-                pack.quarantine(cause, f"correct {owners}")
+                expected = f"expected the backend's name first, as 'cpu.{device}'"
+                pack.quarantine(f"its entry point is called {full_name!r}: {expected}", f"correct {owners}")
             elif not settings.autoload:
                 pack.leave_out(f"{AUTOLOAD}={settings.autoload_text}", f"dovetail.load_kernels({name!r}) opens it")
             elif not settings.includes_pack(name):
@@ -49,7 +49,7 @@ class Packs:
             self._points[pack] = found
 
     def open_for(self, device: str) -> None:
-        """Opens those of a backend that is ready. The first by name has the first word on an op that several serve."""
+        """Opens those of a backend that is ready. Of several that serve an op, the first by name has the first word."""
         for pack in reversed(self._packs):
             if pack.device == device and pack.status == "found":
                 self._open(pack)
@@ -58,7 +58,8 @@ class Packs:
         """Once every backend was found: what is for none of them."""
         for pack in self._packs:
             if pack.status == "found" and pack.device not in devices:
-                pack.leave_out(f"its backend {pack.device!r} is not installed", f"pip install dovetail-{pack.device}")
+                cure = f"pip install dovetail-{pack.device}"
+                pack.leave_out(f"its backend {pack.device!r} is not installed", cure)
 
     def load(self, name_or_path: str, device: str | None) -> Pack:
         """The pack to open by hand; ValueError where there is none."""

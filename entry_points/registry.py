@@ -114,7 +114,8 @@ class Registry:
                 try:
                     import_ops(point)
                 except Failure as failure:
-                    warnings.append(f"[loader] {owner.what} {owner.name!r} of {owner.distribution}: {failure.cause}")
+                    who = f"{owner.what} {owner.name!r} of {owner.distribution}"
+                    warnings.append(f"[loader] {who}: {failure.cause}")
         self._warn(warnings)
 
     def packs(self) -> tuple[Pack, ...]:

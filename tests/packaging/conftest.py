@@ -96,7 +96,9 @@ class Site:
         entry_points = {name: entry or f"{package}:backend"}
         self.install(make_wheel(self.folder / "wheels", f"dovetail-{name}", files, entry_points, **kwargs))
 
-    def pack(self, name: str, library: Path, *, device: str = "cpu", module: str = "", entry_name: str = "") -> None:
+    def pack(
+        self, name: str, library: Path, *, device: str = "cpu", module: str = "", entry_name: str = ""
+    ) -> None:
         """Installs the kernel pack dovetail-<name> for a device."""
         package = f"dovetail_{name}"
         files: dict[str, bytes | str | Path] = {

@@ -43,7 +43,8 @@ def test_by_hand(site, pack):
     load = f"import dovetail as dv; dv.load_kernels({str(library)!r}, device='cpu')\n"
     assert "-1.0" in site.python(load + load + SQRT)
     site.pack("acme_fast", library)
-    assert "-1.0" in site.python("import dovetail as dv; dv.load_kernels('acme_fast')\n" + SQRT, DOVETAIL_KERNELS="0")
+    load = "import dovetail as dv; dv.load_kernels('acme_fast')\n"
+    assert "-1.0" in site.python(load + SQRT, DOVETAIL_KERNELS="0")
     ended = site.run("-c", "import dovetail as dv; dv.load_kernels('acme_fat')")
     assert "no kernel pack 'acme_fat' is installed, did you mean 'acme_fast'?" in ended.stderr
     ended = site.run("-c", f"import dovetail as dv; dv.load_kernels({str(library)!r})")

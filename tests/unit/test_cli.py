@@ -74,6 +74,22 @@ def test_ops_with_must_have_kernels_only():
     assert ops["tanh"]["dtypes"]["f32"] == "body" and ops["exp"]["dtypes"]["f32"] == "native"
 
 
+def test_todo():
+    """With must-have kernels only: what has most users first; a body that is one launch gains nothing."""
+    command_line = [sys.executable, "-m", "dovetail", "ops", "--todo", "--json"]
+    environment = os.environ | {"DOVETAIL_CPU_KERNELS": "must"}
+    out = subprocess.run(command_line, capture_output=True, text=True, check=True, env=environment).stdout
+    rows = json.loads(out)["todo"]
+    users = [len(row["functions"]) for row in rows]
+    assert users == sorted(users, reverse=True) and users[0] > 4
+    by_op = {row["op"]: row for row in rows}
+    assert by_op["pow"]["launches"] > 50 and by_op["log1p"]["functions"] >= ["acosh", "asinh", "atanh", "log1p"]
+    assert not by_op.keys() & {"add", "exp", "ones", "reshape"}
+    here = {row["op"]: row["functions"] for row in run_json("ops", "--todo")["todo"]}
+    assert here["softplus"] == ["logsigmoid", "softplus"] and "pow" not in here
+    assert "softplus" in run("ops", "--todo", "-k", "softplus")
+
+
 def test_ops_says_what_happens():
     rows = [row for row in run_json("ops", "--device", "cpu")["ops"] if "." not in row["op"] and not row["space"]]
     ones = dovetail.ones((2, 2), device="cpu")

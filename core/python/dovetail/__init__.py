@@ -57,10 +57,10 @@ def load_backend(name_or_path: str) -> list[Device]:
 
 
 def load_kernels(name_or_path: str, *, device: str | None = None) -> None:
-    """Opens a kernel pack by name, or by its library for the backend `device`, also where DOVETAIL_KERNELS leaves it out.
+    """Opens a kernel pack by name, or by its library for the backend `device`, also against DOVETAIL_KERNELS.
 
     Its rows are tried before those that the backend has. Packs that are installed open with their backend.
-    Raises ValueError where there is no such pack or backend, RuntimeError with cause and cure where it cannot be used.
+    Raises ValueError where there is no such pack or backend, RuntimeError with cause and cure where it fails.
     """
     from dovetail import entry_points
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dovetail.schema import Unsupported, registry
@@ -69,6 +72,7 @@ class Graph:
 
     def __init__(self, builder: Any):
         self.builder = builder
+        self.calls: Counter[str] = Counter()
 
     def __dovetail_op__(self, op: Any, *args: Any, **kwargs: Any) -> Tracer | tuple[Tracer, ...]:
         """Ops without a tracer among their arguments: full, iota."""
@@ -84,6 +88,7 @@ class Graph:
                 operands.extend(map(self._operand, value))
             else:
                 operands.append(self._operand(value))
+        self.calls[op.name] += 1
         first = self.builder.call(op.name, operands, attributes)
         if op.spec.n_out == 1:
             return Tracer(self, first)
@@ -131,6 +136,20 @@ class Graph:
         return out
 
 
+_observed: dict[str, Counter[str]] | None = None
+
+
+@contextmanager
+def observed() -> Iterator[dict[str, Counter[str]]]:
+    """Within it, what each body that is traced calls. What was traced before is not traced again."""
+    global _observed
+    _observed = found = {}
+    try:
+        yield found
+    finally:
+        _observed = None
+
+
 def run_body(
     name: str, builder: Any, operands: list[int | None], variadic: bool, attributes: dict[str, Any]
 ) -> list[int]:
@@ -148,6 +167,8 @@ def run_body(
     positional = [arguments[p.name] for p in op.params if not p.keyword_only]
     keywords = {p.name: arguments[p.name] for p in op.params if p.keyword_only}
     results = op.trace(graph, *positional, **keywords)
+    if _observed is not None:
+        _observed[name] = graph.calls
     return [_result(op, r) for r in (results if isinstance(results, tuple) else (results,))]
 
 

@@ -22,11 +22,18 @@ _STYLES = {"N": "green", "b": "cyan", "f": "cyan", "c": "dim", ".": "red"}
 )
 @click.option("-k", "expression", metavar="TEXT", default="", help="Only ops whose name contains TEXT.")
 @click.option("--private", is_flag=True, help="Also the ops that only bodies use.")
+@click.option("--todo", "wants_todo", is_flag=True, help="The kernels worth writing next, the best first.")
 @json_option
-def command(name: str | None, expression: str, private: bool, as_json: bool) -> None:
-    """Says for every op and dtype whether the device has a kernel of its own, runs the op's body, or neither."""
+def command(name: str | None, expression: str, private: bool, wants_todo: bool, as_json: bool) -> None:
+    """Says for every op and dtype whether the device has a kernel of its own, runs the op's body, or neither.
+
+    With --todo: which kernels the device lacks, the one first that most public functions would gain from.
+    """
     device = runtime.device(name)
     runtime.import_ops()
+    if wants_todo:
+        _todo(device, expression, as_json)
+        return
     rows = [row for row in support(device.name) if expression in row["op"] and (private or not row["private"])]
     if not rows:
         raise click.UsageError(f"no op's name contains {expression!r}")
@@ -34,6 +41,22 @@ def command(name: str | None, expression: str, private: bool, as_json: bool) -> 
         print_json({"device": device.name, "ops": rows})
     else:
         _print(device.name, rows)
+
+
+def _todo(device: Any, expression: str, as_json: bool) -> None:
+    from dovetail.cli.todo import show, todo
+
+    every = support(device.name)
+    words = {row["op"]: row["dtypes"]["f32"] for row in every}
+    found = [
+        row
+        for row in todo(device, words, {row["op"] for row in every if not row["private"]})
+        if expression in row["op"]
+    ]
+    if as_json:
+        print_json({"device": device.name, "todo": found})
+    else:
+        show(device.name, found)
 
 
 def support(device_name: str) -> list[dict[str, Any]]:

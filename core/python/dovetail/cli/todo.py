@@ -1,0 +1,97 @@
+"""dovetail ops --todo: the kernels worth writing next."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import click
+
+from dovetail.cli.output import heading, print_table
+
+
+def todo(device: Any, words: dict[str, str], public: set[str]) -> list[dict[str, Any]]:
+    """What has no kernel in float32 on the device, the op first that most public functions would gain from.
+
+    `words`: how each op runs there ("native", "body", "core", "f32", "none", or "" where it has no float32).
+    Each dict has op, functions (the public ones whose work, directly or through bodies, its kernel would take over)
+    and launches (of kernels that one call of it is now; None where it does not run at all).
+    """
+    uses = _bodies(device, [name for name, word in words.items() if word == "body"])
+
+    @cache
+    def launches(op: str) -> int:
+        if words[op] == "body":
+            return sum(n * launches(inner) for inner, n in uses.get(op, {}).items())
+        return 0 if words[op] == "core" else 1
+
+    @cache
+    def reached(op: str) -> frozenset[str]:
+        """Itself and all that its body leads to on this device."""
+        return frozenset({op}).union(*map(reached, uses.get(op, ())))
+
+    found = []
+    for op, word in words.items():
+        if word not in ("body", "none", "f32"):
+            continue
+        functions = sorted(f for f in public if words[f] and op in reached(f))
+        runs = launches(op) if word == "body" and op in uses else None
+        if functions and (runs is None or runs > 1):
+            found.append({"op": op, "functions": functions, "launches": runs})
+    return sorted(found, key=lambda row: (-len(row["functions"]), -(row["launches"] or 1 << 30), row["op"]))
+
+
+def _bodies(device: Any, names: list[str]) -> dict[str, Counter[str]]:
+    """What the bodies of ops call: each op's first float32 sample is run on the device, which traces them."""
+    import numpy as np
+
+    import dovetail
+    from dovetail import _trace
+    from dovetail.schema import dtypes, registry
+
+    rng = np.random.default_rng(0)
+    with _trace.observed() as bodies, warnings.catch_warnings(), dovetail.device(device):
+        warnings.simplefilter("ignore")
+        for name in names:
+            op = registry[name]
+            samples = (s for s in op.cases() if not s.error and dtypes.float32 in (s.dtypes or op.dtypes))
+            if (sample := next(samples, None)) is None:
+                continue
+            args, kwargs = sample.make(rng, dtypes.float32)
+            keywords = {k: _to_array(v) for k, v in kwargs.items()}
+            try:
+                dovetail._core.op_function(name)(*map(_to_array, args), **keywords)
+            except NotImplementedError:  # a primitive that the device lacks; the body was traced all the same
+                continue
+    return bodies
+
+
+def _to_array(value: Any) -> Any:
+    import numpy as np
+
+    import dovetail
+
+    if isinstance(value, np.ndarray):
+        return dovetail.asarray(value)
+    return type(value)(map(_to_array, value)) if isinstance(value, (list, tuple)) else value
+
+
+def show(device: str, rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        click.echo(f"{device}: every public function runs on one kernel already")
+        return
+    heading(f"{device}: {len(rows)} kernels to write, in float32")
+    print_table(
+        ["op", "speeds up", "launches now", "functions"],
+        [
+            [row["op"], str(len(row["functions"])), str(row["launches"] or "does not run"), _some(row["functions"])]
+            for row in rows
+        ],
+        right=["speeds up", "launches now"],
+    )
+
+
+def _some(names: list[str], most: int = 4) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
