@@ -1,6 +1,6 @@
-/* A kernel pack for a backend on host memory: the op acme.double, and an engine for dvt.sqrt that answers -1, so that
- * it can be told from the backend's own, and refuses calls of more than 8 elements. Macros change it:
- * NAME, ANSWER (of sqrt), DRAFT, REFUSES (the backend), CRASH_IN_CONSTRUCTOR, BAD_ROW. */
+/* A kernel pack for a backend on host memory: the op acme.double, and an engine for dvt.sqrt that answers -1, so
+ * that it can be told from the backend's own, and refuses calls of more than 8 elements. Macros change it: NAME,
+ * ANSWER (of sqrt), DRAFT, REFUSES (the backend), CRASH_IN_CONSTRUCTOR, BAD_ROW. */
 #include <dovetail/abi.h>
 #include <signal.h>
 #include <string.h>
@@ -71,7 +71,8 @@ DVT_EXPORT int32_t dvt_probe_v1(char* reason, size_t reason_size) {
   (void)reason, (void)reason_size;
   return 1;
 }
-DVT_EXPORT dvt_status dvt_kernels_v1(const dvt_host* host, const dvt_backend* backend, const dvt_kernel_pack** out) {
+DVT_EXPORT dvt_status dvt_kernels_v1(const dvt_host* host, const dvt_backend* backend,
+                                     const dvt_kernel_pack** out) {
   (void)host, (void)backend;
 #ifdef REFUSES
   return host->fail(host, DVT_INVALID, 0, __FILE__, __LINE__, "written for version 9 of this backend");

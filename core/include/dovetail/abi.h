@@ -321,9 +321,10 @@ typedef struct {
   const void* (*extension)(const char* name, uint32_t version); /* "dovetail.capture", or reverse DNS */
 } dvt_backend;
 
-/* The only two exports of a backend. probe lives in an object of its own, built for the baseline ISA, without static
- * constructors and without driver initialisation; 0 = unusable here, with the reason; else a score. What needs
- * the driver (is there a device?) is device_count's answer, which the host asks for first in a child process. */
+/* The only two exports of a backend. probe lives in an object of its own, built for the baseline ISA, without
+ * static constructors and without driver initialisation; 0 = unusable here, with the reason; else a score. What
+ * needs the driver (is there a device?) is device_count's answer, which the host asks for first in a child process.
+ */
 DVT_EXPORT int32_t dvt_probe_v1(char* reason, size_t reason_size);
 DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out);
 

@@ -53,13 +53,12 @@ py::list backend_list() {
   for (const Backend* b : backends()) {
     py::list names;
     for (const Device* d : b->devices) names.append(d->name);
-    all.append(py::dict(py::arg("name") = b->name, py::arg("version") = b->version, py::arg("library") = b->library,
-                        py::arg("build_info") = b->table->build_info ? b->table->build_info : "",
-                        py::arg("abi") = std::to_string(b->table->abi_major) + "." +
-                                         std::to_string(b->table->abi_minor) + " draft " +
-                                         std::to_string(b->table->abi_draft),
-                        py::arg("n_kernels") = b->table->n_kernels, py::arg("devices") = names,
-                        py::arg("packs") = pack_list(*b)));
+    all.append(py::dict(
+        py::arg("name") = b->name, py::arg("version") = b->version, py::arg("library") = b->library,
+        py::arg("build_info") = b->table->build_info ? b->table->build_info : "",
+        py::arg("abi") = std::to_string(b->table->abi_major) + "." + std::to_string(b->table->abi_minor) +
+                         " draft " + std::to_string(b->table->abi_draft),
+        py::arg("n_kernels") = b->table->n_kernels, py::arg("devices") = names, py::arg("packs") = pack_list(*b)));
   }
   return all;
 }

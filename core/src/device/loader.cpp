@@ -143,16 +143,17 @@ void* symbol(const std::string& name, const std::string& library, void* opened, 
   const std::string stem = std::string(wanted).substr(0, std::string(wanted).size() - 1);
   for (char version = '2'; version <= '9'; ++version)
     if (platform::find_symbol(opened, (stem + version).c_str()))
-      refuse(std::string("built for version ") + version + " of the device protocol, this dovetail speaks version 1",
-             cure_for_versions(name));
+      refuse(
+          std::string("built for version ") + version + " of the device protocol, this dovetail speaks version 1",
+          cure_for_versions(name));
   refuse(library + " has no symbol " + wanted,
          "it is not a Dovetail plugin, or its build hides the symbol: see DVT_EXPORT");
 }
 
 // Opens the library, asks its probe, and lets `entry_of(symbol)` have the table: of a backend or of a kernel pack.
 template <class Table, class Enter>
-const Table* shake_hands(const std::string& name, const std::string& library, const std::vector<std::string>& search,
-                         const char* entry, Enter enter) {
+const Table* shake_hands(const std::string& name, const std::string& library,
+                         const std::vector<std::string>& search, const char* entry, Enter enter) {
   try_in_child(name, library, search);
   void* opened = open(name, library, search);
   const auto probe = reinterpret_cast<decltype(&dvt_probe_v1)>(symbol(name, library, opened, "dvt_probe_v1"));
@@ -217,7 +218,8 @@ const KernelPack& load_kernels(Backend& backend, const std::string& name, const 
   for (const KernelPack* pack : packs(backend)) {
     if (pack->library == library && (name.empty() || name == pack->name)) return *pack;
     if (pack->library == library || pack->name == name)
-      refuse("a kernel pack '" + pack->name + "' is loaded already, from " + pack->library, "uninstall one of the two");
+      refuse("a kernel pack '" + pack->name + "' is loaded already, from " + pack->library,
+             "uninstall one of the two");
   }
   const auto* table = shake_hands<dvt_kernel_pack>(
       name, library, search, "dvt_kernels_v1", [&](void* entry, const dvt_host* host, const dvt_kernel_pack** out) {
@@ -229,8 +231,9 @@ const KernelPack& load_kernels(Backend& backend, const std::string& name, const 
     const std::lock_guard guard(registry().mutex);
     backend.packs.push_back(pack);
   }
-  log(Log::loader, 2, "kernel pack " + pack->name + " " + pack->version + ": " + std::to_string(table->n_kernels) +
-                          " rows for " + backend.name + ", from " + library);
+  log(Log::loader, 2,
+      "kernel pack " + pack->name + " " + pack->version + ": " + std::to_string(table->n_kernels) + " rows for " +
+          backend.name + ", from " + library);
   return *pack;
 }
 

@@ -154,7 +154,8 @@ void add_kernels(Device& device, std::span<const dvt_kernel* const> added) {
 
 std::vector<const dvt_kernel*> kernel_table(const Device& device) {
   std::set<std::string> names;
-  for (uint64_t i = 0; i < device.backend->table->n_kernels; ++i) names.insert(device.backend->table->kernels[i]->op);
+  for (uint64_t i = 0; i < device.backend->table->n_kernels; ++i)
+    names.insert(device.backend->table->kernels[i]->op);
   {
     Registry& r = registry();
     std::lock_guard lock(r.mutex);
