@@ -49,7 +49,7 @@ class Packs:
             self._points[pack] = found
 
     def open_for(self, device: str) -> None:
-        """Opens those of a backend that is ready. Of several that serve an op, the first by name has the first word."""
+        """Opens those of a backend that is ready. Of several that serve an op, the first by name goes first."""
         for pack in reversed(self._packs):
             if pack.device == device and pack.status == "found":
                 self._open(pack)
