@@ -2,10 +2,11 @@
 # A backend links nothing of Dovetail: dovetail::abi is a folder of headers.
 include_guard(GLOBAL)
 
-if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/../include/dovetail/abi.h")  # installed
-  cmake_path(SET dovetail_INCLUDE_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../include")
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH dovetail_INCLUDE_DIR)
+if(EXISTS "${dovetail_INCLUDE_DIR}/include/dovetail/abi.h")  # installed
+  cmake_path(APPEND dovetail_INCLUDE_DIR include)
 else()  # in Dovetail's own repository
-  cmake_path(SET dovetail_INCLUDE_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../core/include")
+  cmake_path(APPEND dovetail_INCLUDE_DIR core/include)
 endif()
 if(NOT TARGET dovetail::abi)
   add_library(dovetail::abi INTERFACE IMPORTED GLOBAL)
@@ -15,9 +16,18 @@ endif()
 # dovetail_add_backend(<name> SOURCES ... [LIBRARIES ...]): the plugin libdovetail_<name>.so, target dovetail_<name>.
 # It exports the two functions of abi.h and nothing else, and is installed into the package dovetail_<name>.
 function(dovetail_add_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  _dovetail_add_plugin(dovetail_add_backend ${name} ${ARGN})
+endfunction()
+
+# dovetail_add_kernel_pack(<name> SOURCES ... [LIBRARIES ...]): the same for a kernel pack.
+function(dovetail_add_kernel_pack name)
+  _dovetail_add_plugin(dovetail_add_kernel_pack ${name} ${ARGN})
+endfunction()
+
+function(_dovetail_add_plugin caller name)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;LIBRARIES")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
-    message(FATAL_ERROR "dovetail_add_backend(${name}): expected SOURCES ... [LIBRARIES ...], got ${ARGN}")
+    message(FATAL_ERROR "${caller}(${name}): expected SOURCES ... [LIBRARIES ...], got ${ARGN}")
   endif()
   set(target dovetail_${name})
   add_library(${target} MODULE ${arg_SOURCES})

@@ -16,7 +16,7 @@ import dovetail as dovetail_package
 PACKAGE = Path(str(dovetail_package.__file__)).parent
 GROUP = "dovetail.cli"
 # Where each command lives; imported when it is called, or for its line of help.
-COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench")}
+COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench", "new")}
 # Commands of wheels that everybody is told about.
 ELSEWHERE = {"conform": "dovetail-conformance"}
 

@@ -1,0 +1,69 @@
+"""dovetail new: what it writes builds, is discovered with no further step, and passes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def new(site, *args: str) -> subprocess.CompletedProcess:
+    return site.run("-m", "dovetail", "new", *args, "--output", str(site.folder), "--defaults")
+
+
+def install(site, project: Path) -> None:
+    """Builds with what this environment has, as nothing may come from the network, and installs the wheel."""
+    wheels = site.folder / "wheels"
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-index"]
+    command += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels), str(project)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, env=site.environment())
+    assert ended.returncode == 0, ended.stderr
+    site.install(*wheels.glob(f"dovetail_{project.name.replace('-', '_')}-*.whl"))
+
+
+def own_tests(site, project: Path) -> str:
+    ended = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(project / "tests"))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_a_kernel_pack(site):
+    for name in ("acme-quick", "zeta"):
+        ended = new(site, "--pack", name, "--for", "cpu")
+        assert ended.returncode == 0 and "pip install" in ended.stdout, ended.stderr
+        install(site, site.folder / name)
+    listed = site.devices()
+    assert [(p["name"], p["status"]) for p in listed["packs"]] == [("acme_quick", "ready"), ("zeta", "ready")]
+    assert "passed" in own_tests(site, site.folder / "acme-quick")
+    for name in ("acme_quick", "zeta"):
+        ended = site.run(
+            "-m", "dovetail", "conform", "--device", "cpu", "--all", "-k", f"{name}.squareplus and f32"
+        )
+        assert ended.returncode == 0 and "0 failed" not in ended.stdout, ended.stdout + ended.stderr
+    rows = json.loads(site.run("-m", "dovetail", "ops", "--device", "cpu", "--json", "-k", "hardswish").stdout)[
+        "ops"
+    ]
+    assert rows[0]["engines"] == ["acme_quick", "zeta"]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((), "expected the name of a device, or --pack NAME --for BACKEND"),
+        (("acme", "--pack", "fast", "--for", "cpu"), "expected the name of a device, or --pack"),
+        (("--pack", "fast"), "--pack and --for go together"),
+        (("Acme",), "'Acme' cannot be a name: expected lower-case letters, digits and -"),
+        (("class",), "'class' cannot be a name"),
+        (("../acme",), "cannot be a name"),
+        (("acme", "--kind", "simulate"), "'simulate' is not one of 'simulated'"),
+        (("wheels",), "is there already: choose another name, another --output, or remove it"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_it_refuses(site, args, says):
+    (site.folder / "wheels").mkdir()
+    (site.folder / "wheels/mine").write_text("")
+    ended = new(site, *args)
+    assert ended.returncode == 2 and says in ended.stderr, ended.stderr
+    assert sorted(path.name for path in site.folder.iterdir()) == ["site", "wheels"]
