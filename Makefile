@@ -1,6 +1,7 @@
 # make run       set up, list the devices, run the example model on each, then the quick conformance run on the CPU
 # make test      everything that must be right before a change is shared; test-all adds what is slow
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
+# make docs      the guides, into build/docs
 # make lint      format and style        make clean   all that was built, but not .venv
 #
 # PYTHON=python3.12 make test takes another interpreter, in a virtual environment of its own. JOBS=n: parallelism.
@@ -8,7 +9,8 @@
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
-.PHONY: run test test-all test-cpp test-asan test-tsan test-python bench dev lint format clean wheels install FORCE
+.PHONY: run test test-all test-cpp test-asan test-tsan test-python test-docs bench docs dev lint format clean wheels \
+  install FORCE
 
 # ---- the interpreter and its environment -----------------------------------------------------------------------
 
@@ -36,7 +38,7 @@ projects := . $(addprefix backends/,$(backends)) $(conformance)
 
 $(VENV)/.tools: $(addsuffix /pyproject.toml,$(projects)) cmake/requirements.py | $(BIN)/python
 	@echo "-- build and test tools into $(VENV)"
-	@$(BIN)/python cmake/requirements.py --build $(projects) --group test lint > $@.txt
+	@$(BIN)/python cmake/requirements.py --build $(projects) --group test lint docs > $@.txt
 	@$(PIP) install -r $@.txt
 	@touch $@
 
@@ -108,9 +110,9 @@ bench: $(VENV)/.installed $(VENV)/.example $(VENV)/.bench
 
 # ---- tests: pytest's closing line comes last ---------------------------------------------------------------------
 
-test: test-cpp test-asan test-python
+test: test-cpp test-asan test-docs test-python
 
-test-all: test-cpp test-asan test-tsan
+test-all: test-cpp test-asan test-tsan test-docs
 	@$(MAKE) test-python SELECT=
 
 # Builds the C++ tests in build/$(1) with options $(2), and runs them through $(3).
@@ -139,6 +141,10 @@ SELECT ?= -m "not slow"
 test-python: $(VENV)/.installed $(VENV)/.example
 	@echo "-- Python tests"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(SELECT)
+
+docs test-docs: $(VENV)/.tools
+	@echo "-- the guides into build/docs"
+	@$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
 # ---- for developers ------------------------------------------------------------------------------------------------
 
