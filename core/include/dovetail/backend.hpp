@@ -281,6 +281,20 @@ class CallCopy {
   const dvt_call* get() const { return &call_; }
   const dvt_call* operator->() const { return &call_; }
 
+  // For a device whose kernels find its memory elsewhere than the host names it: every address of an operand in
+  // device memory, and of the workspace, becomes map(address). Once.
+  template <class Map>
+  void map_addresses(Map map) {
+    const auto each = [&](const DLTensor* const* tensors, uint32_t n) {
+      for (uint32_t i = 0; i < n; ++i)
+        if (DLTensor* t = const_cast<DLTensor*>(tensors[i]);
+            t && t->data && t->device.device_type != 1 /* kDLCPU */)
+          t->data = map(t->data);
+    };
+    each(call_.in, call_.n_in), each(call_.out, call_.n_out);
+    if (call_.workspace) call_.workspace = map(call_.workspace);
+  }
+
  private:
   // Walks the call; with base NULL it only counts.
   void lay_out(const dvt_call* c, uint64_t host_scalars, char* base, size_t& used) {
