@@ -1,0 +1,245 @@
+// The device's functions of abi.h, each in terms of the driver.
+#include <cstdarg>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "driver.hpp"
+#include "kernels.hpp"
+#include "name.hpp"
+
+struct dvt_device {
+  driver::Chip chip;
+  driver::Queue queue{chip};  // of calls without a stream
+  explicit dvt_device(uint32_t index) : chip(index) {}
+};
+struct dvt_stream {
+  dvt_device* device;
+  driver::Queue queue{device->chip};
+};
+struct dvt_event {
+  bool timing;
+  driver::Queue* queue = nullptr;  // nullptr: never recorded
+  uint64_t place = 0;
+  std::shared_ptr<std::atomic<int64_t>> ns{};  // when it was passed
+};
+
+namespace {
+constexpr uint32_t max_devices = 8;
+dvt_device* devices[max_devices];
+
+// ---- errors -----------------------------------------------------------------------------------------------------
+
+dvt_status tell(const driver::Fault& fault) {
+  if (fault.error == driver::Error::none) return DVT_OK;
+  const dvt_status status = fault.error == driver::Error::lost ? DVT_DEVICE_LOST : DVT_INDEX;
+  return DVT_FAIL_LATE(status, fault.call, "%s", fault.text.c_str());
+}
+dvt_status check(dvt_device* d) { return d->chip.is_lost() ? tell(d->chip.loss()) : DVT_OK; }
+
+driver::Queue& queue_of(dvt_device* d, dvt_stream* s) { return s ? s->queue : d->queue; }
+dvt_status finish(driver::Queue& queue) {
+  queue.wait(queue.tail());
+  return tell(queue.take_fault());
+}
+
+// ---- devices ----------------------------------------------------------------------------------------------------
+
+dvt_status device_count(uint32_t* n) {
+  const driver::Settings& s = driver::settings();
+  *n = s.error.empty() ? s.chips : 0;
+  return s.error.empty() ? DVT_OK : DVT_FAIL(DVT_INVALID, "%s", s.error.c_str());
+}
+
+dvt_status device_open(uint32_t index, dvt_device** out) {
+  uint32_t n;
+  if (dvt_status s = device_count(&n)) return s;
+  if (index >= n) return DVT_FAIL(DVT_INVALID, "there are %u devices, got index %u", n, index);
+  try {
+    *out = devices[index] = new dvt_device(index);
+  } catch (const std::bad_alloc&) {
+    return DVT_FAIL(DVT_OOM, "the host cannot map %llu bytes twice", (unsigned long long)driver::settings().memory);
+  }
+  return DVT_OK;
+}
+
+void device_close(dvt_device* d) {
+  devices[d->chip.index] = nullptr;
+  delete d;
+}
+
+dvt_status device_props(dvt_device* d, dvt_props* p) {
+  std::snprintf(p->name, sizeof p->name, "Simulated accelerator");
+  std::snprintf(p->arch, sizeof p->arch, "threads of the host");
+  DVT_PUT(p, dvt_props, kind, DVT_KIND_OTHER);
+  DVT_PUT(p, dvt_props, caps, DVT_CAP_P2P);
+  DVT_PUT(p, dvt_props, dl_device_type, 12 /* kDLExtDev */);
+  DVT_PUT(p, dvt_props, dl_device_id, int32_t(d->chip.index));
+  DVT_PUT(p, dvt_props, mem_total, d->chip.memory.size());
+  DVT_PUT(p, dvt_props, alloc_align, driver::Memory::alignment);
+  DVT_PUT(p, dvt_props, max_streams, 32);
+  DVT_PUT(p, dvt_props, peak_bytes_per_s, driver::settings().bandwidth * 1e9);
+  return DVT_OK;
+}
+
+dvt_status device_reset(dvt_device* d) {
+  d->chip.reset();
+  return DVT_OK;
+}
+
+// ---- memory -----------------------------------------------------------------------------------------------------
+
+dvt_status mem_info(dvt_device* d, uint64_t* free_bytes, uint64_t* total) {
+  *free_bytes = d->chip.memory.free(), *total = d->chip.memory.size();
+  return DVT_OK;
+}
+
+dvt_status alloc(dvt_device* d, uint64_t size, uint32_t kind, dvt_stream*, void** out) {
+  if (dvt_status s = check(d)) return s;
+  if (kind == DVT_MEM_SHARED) return DVT_UNSUPPORTED;
+  *out = kind == DVT_MEM_PINNED ? driver::allocate_pinned(size) : d->chip.allocate(size);
+  return *out ? DVT_OK : DVT_OOM;
+}
+
+// Free for others once the stream has come this far.
+void dealloc(dvt_device* d, void* data, uint32_t kind, dvt_stream* s) {
+  const auto release = [=] {
+    kind == DVT_MEM_PINNED ? driver::release_pinned(data) : d->chip.memory.release(data);
+  };
+  s ? s->queue.then(release) : release();
+}
+
+// Where a worker of any device finds the memory of a tensor.
+char* locate(const DLTensor* t) {
+  for (dvt_device* d : devices)
+    if (d && t->device.device_type != 1 /* kDLCPU */)
+      if (char* at = d->chip.memory.at(dvt::data<char>(t))) return at;
+  return dvt::data<char>(t);
+}
+
+dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_stream* s) {
+  if (dvt_status status = check(d)) return status;
+  driver::Queue& queue = queue_of(d, s);
+  const uint64_t bytes = dvt::bytes(src);
+  char* to = locate(dst);
+  const char* from = locate(src);
+  const auto host_owned = [](const DLTensor* t, const char* at) {
+    return t->device.device_type == 1 /* kDLCPU */ && !driver::is_pinned(at);
+  };
+  if (s && host_owned(src, from)) {  // the host may write it as soon as this returns
+    std::shared_ptr<char[]> staged(new char[bytes]);
+    std::memcpy(staged.get(), from, bytes);
+    queue.copy(to, staged.get(), bytes);
+    queue.then([staged] {});
+    return DVT_OK;
+  }
+  queue.copy(to, from, bytes);
+  if (!s) return finish(queue);
+  if (host_owned(dst, to)) queue.wait(queue.tail());
+  return DVT_OK;
+}
+
+// ---- streams and events -----------------------------------------------------------------------------------------
+
+dvt_status stream_create(dvt_device* d, int32_t, dvt_stream** out) {
+  if (dvt_status s = check(d)) return s;
+  *out = new dvt_stream{d};
+  return DVT_OK;
+}
+void stream_destroy(dvt_stream* s) { delete s; }
+dvt_status stream_sync(dvt_stream* s) { return finish(s->queue); }
+
+dvt_status event_create(dvt_device*, uint32_t timing, dvt_event** out) {
+  *out = new dvt_event{timing != 0};
+  return DVT_OK;
+}
+void event_destroy(dvt_event* e) { delete e; }
+
+dvt_status event_record(dvt_event* e, dvt_stream* s) {
+  if (dvt_status status = check(s->device)) return status;
+  if (e->timing) {
+    e->ns = std::make_shared<std::atomic<int64_t>>(0);
+    s->queue.then([ns = e->ns] { *ns = driver::Duration(driver::Clock::now().time_since_epoch()).count(); });
+  }
+  e->queue = &s->queue, e->place = s->queue.tail();
+  return DVT_OK;
+}
+
+dvt_status event_wait(dvt_stream* s, dvt_event* e) {
+  if (dvt_status status = check(s->device)) return status;
+  if (e->queue) s->queue.after(*e->queue, e->place);
+  return DVT_OK;
+}
+
+dvt_status event_sync(dvt_event* e) {
+  if (!e->queue) return DVT_OK;
+  e->queue->wait(e->place);
+  return tell(e->queue->take_fault());
+}
+
+dvt_status event_query(dvt_event* e, uint32_t* done) {
+  *done = !e->queue || e->queue->passed(e->place);
+  return e->queue ? tell(e->queue->take_fault()) : DVT_OK;
+}
+
+dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
+  if (!from->ns || !to->ns)
+    return DVT_FAIL(DVT_INVALID, "no time between events: expected two recorded with timing");
+  const int64_t a = *from->ns, b = *to->ns;
+  *ns = b > a ? uint64_t(b - a) : 0;
+  return DVT_OK;
+}
+
+dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
+  if (dvt_status status = check(s->device)) return status;
+  s->queue.then([=] { fn(ctx); });
+  return DVT_OK;
+}
+}  // namespace
+
+// ---- kernels ----------------------------------------------------------------------------------------------------
+
+dvt_status launch(dvt_device* d, const dvt_call* c, Kernel kernel) {
+  if (dvt_status status = check(d)) return status;
+  // Nothing that the call points to outlives this function: the queue gets a copy.
+  auto call = std::make_shared<dvt::CallCopy>(c);
+  call->map_addresses([d](void* data) -> void* { return d->chip.memory.at(data); });
+  driver::Queue& queue = queue_of(d, c->stream);
+  queue.kernel(c->correlation_id, [=] { kernel(call->get()); });
+  return c->stream ? DVT_OK : finish(queue);
+}
+
+void bad_index(int64_t index, int64_t axis, int64_t size) {
+  driver::raise(driver::Error::bad_index, "index " + std::to_string(index) + " is out of range: axis " +
+                                              std::to_string(axis) + " has " + std::to_string(size) + " elements");
+}
+
+// ---- the table --------------------------------------------------------------------------------------------------
+
+#ifndef BACKEND_VERSION
+#define BACKEND_VERSION "0"
+#endif
+
+extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
+  if (dvt_status s = dvt::accept(host)) return s;
+  static const dvt_streams streams = {
+      sizeof streams, DVT_S_CROSS_DEVICE, stream_create, stream_destroy, stream_sync,
+      event_create,   event_destroy,      event_record,  event_wait,     event_sync,
+      event_query,    event_elapsed,      nullptr,       nullptr,        host_fn};
+  static const dvt_backend backend = [] {
+    dvt::KernelTable& table = *new dvt::KernelTable;  // like the device, there until the process has ended
+    add_elementwise(table), add_moves(table), add_indexing(table), add_reductions(table), add_matmul(table);
+    dvt_backend b{};
+    b.struct_size = sizeof b;
+    b.abi_major = DVT_ABI_MAJOR, b.abi_minor = DVT_ABI_MINOR, b.abi_draft = DVT_ABI_DRAFT;
+    b.name = backend_name, b.version = BACKEND_VERSION, b.build_info = "compiler " __VERSION__;
+    b.kernels = table.data(), b.n_kernels = table.size();
+    b.device_count = device_count, b.device_open = device_open, b.device_close = device_close;
+    b.device_props = device_props, b.device_reset = device_reset;
+    b.alloc = alloc, b.dealloc = dealloc, b.copy = copy, b.mem_info = mem_info, b.streams = &streams;
+    return b;
+  }();
+  *out = &backend;
+  return DVT_OK;
+}

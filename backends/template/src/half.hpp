@@ -1,0 +1,52 @@
+// The 16-bit floats. The device computes with neither: bodies run in float32, and astype gets there and back.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "dovetail/backend.hpp"
+
+using f16 = _Float16;
+struct bf16 {
+  uint16_t bits;
+
+  bf16() = default;
+  explicit bf16(double x) {  // rounded once, to nearest even
+    float f = float(x);
+    uint32_t b;
+    std::memcpy(&b, &f, 4);
+    if (f != f) {
+      bits = uint16_t(b >> 16 | 0x40);
+      return;
+    }
+    if (std::isfinite(f) && double(f) != x) b = (b - (std::fabs(double(f)) > std::fabs(x))) | 1;  // inexact
+    bits = uint16_t((b + 0x7FFF + (b >> 16 & 1)) >> 16);
+  }
+  explicit operator float() const {
+    const uint32_t b = uint32_t{bits} << 16;
+    float f;
+    std::memcpy(&f, &b, 4);
+    return f;
+  }
+};
+
+template <class T>
+constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+template <class T>
+constexpr DLDataType type_of() {
+  if constexpr (std::is_same_v<T, f16>) return dvt::f16;
+  else if constexpr (std::is_same_v<T, bf16>) return dvt::bf16;
+  else return dvt::dtype_of<T>();
+}
+
+// A number of any type as one of any other. Floats lose their fraction on the way to integers; integers wrap.
+template <class To, class From>
+To convert(From x) {
+  if constexpr (is_half<From>) return convert<To>(float(x));
+  else if constexpr (std::is_same_v<To, bool>) return x != 0;
+  else if constexpr (is_half<To>) return To(double(x));
+  else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    if (!(x > From(-9.3e18) && x < From(1.9e19))) return 0;  // any value will do; NaN comes here too
+    return x < 0 ? To(int64_t(x)) : To(uint64_t(x));
+  } else return To(x);
+}
