@@ -1,7 +1,7 @@
 /* A device that is right, and with one switch wrong in one way: what the conformance suite must find.
  *
  *   cc -shared -fPIC -I core/include broken_device.c                    the good one
- *   cc ... -DBROKEN=LAST | STRIDES | CRASH | NANS | HANG | SILENT | WRITES_OPERAND
+ *   cc ... -DBROKEN=LAST | STRIDES | CRASH | NANS | HANG | SILENT | WRITES_OPERAND | KEEPS_CALL
  *
  * The culprit is always multiply, but for NANS, which is maximum's. */
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include "dovetail/abi.h"
 
-enum { NOTHING, LAST, STRIDES, CRASH, NANS, HANG, SILENT, WRITES_OPERAND };
+enum { NOTHING, LAST, STRIDES, CRASH, NANS, HANG, SILENT, WRITES_OPERAND, KEEPS_CALL };
 #ifndef BROKEN
 #define BROKEN NOTHING
 #endif
@@ -73,6 +73,9 @@ static dvt_status maximum(dvt_device* d, const dvt_call* c) {
 
 static dvt_status multiply(dvt_device* d, const dvt_call* c) {
   (void)d;
+  static const dvt_call* kept; /* of the call before: a worker that comes late reads it like that */
+  if (BROKEN == KEEPS_CALL && kept && count(kept->out[0]) < 0) return DVT_INTERNAL;
+  kept = c;
   if (BROKEN == CRASH) abort();
   while (BROKEN == HANG) sleep(1);
   if (BROKEN == SILENT) return DVT_OK;

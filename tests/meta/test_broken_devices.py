@@ -59,6 +59,7 @@ def test_the_good_one_passes(build):
         ("NANS", "maximum", "fail", "expected nan"),
         ("SILENT", "multiply", "fail", "elements wrong"),
         ("WRITES_OPERAND", "multiply", "fail", "wrote into its operand 0"),
+        ("KEEPS_CALL", "multiply", "crash", "SIGSEGV"),
     ],
 )
 def test_the_culprit_is_named(build, fault, culprit, status, told):

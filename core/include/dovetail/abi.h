@@ -7,7 +7,8 @@
  * RULES (conformance tests each of them)
  *
  * Lifetime  Everything reachable from a call (tensors, shapes, attributes, host scalars) is valid only
- *           until the function returns: copy what a worker needs. Device memory it names stays valid and
+ *           until the function returns: copy what a worker needs. (DOVETAIL_POISON_CALLS=1 has the host
+ *           overwrite it then; the conformance suite does.) Device memory it names stays valid and
  *           unmoved until the call's stream has passed the work. Tables a plugin returns live as long as
  *           the process.
  * Streams   stream != NULL: enqueue and return; work on one stream happens in the order of the calls.
@@ -312,7 +313,9 @@ typedef struct {
   dvt_status (*alloc)(dvt_device*, uint64_t size, uint32_t mem, dvt_stream*, void**);
   void (*dealloc)(dvt_device*, void*, uint32_t mem, dvt_stream*); /* raw: the host owns the caching pool */
   /* Both compact, same shape and dtype; one side is this device, the other this device, the host (kDLCPU) or a
-   * P2P sibling. Host memory not from alloc(PINNED): complete on return. Strided copies are the op "dvt.copy". */
+   * P2P sibling, which another thread may be using: the host has ordered its streams. Host memory not from
+   * alloc(PINNED) is the caller's again on return: read, perhaps into a buffer of the plugin's, or written.
+   * Strided copies are the op "dvt.copy". */
   dvt_status (*copy)(dvt_device*, const DLTensor* dst, const DLTensor* src, dvt_stream*);
   /* required ends here */
   dvt_status (*mem_info)(dvt_device*, uint64_t* free_, uint64_t* total);

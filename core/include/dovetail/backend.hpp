@@ -272,11 +272,10 @@ class CallCopy {
   // host_scalars: bit i: input i may be a scalar in host memory. Only a device whose own memory is kDLCPU needs to
   // say.
   explicit CallCopy(const dvt_call* c, uint64_t host_scalars = ~uint64_t{0}) {
-    size_t need = 0;
-    lay_out(c, host_scalars, nullptr, need);
-    storage_.reset(new char[need]);
-    need = 0;
-    lay_out(c, host_scalars, storage_.get(), need);
+    lay_out(c, host_scalars, nullptr, bytes_);
+    storage_.reset(new char[bytes_]);
+    bytes_ = 0;
+    lay_out(c, host_scalars, storage_.get(), bytes_);
   }
   const dvt_call* get() const { return &call_; }
   const dvt_call* operator->() const { return &call_; }
@@ -293,6 +292,12 @@ class CallCopy {
     };
     each(call_.in, call_.n_in), each(call_.out, call_.n_out);
     if (call_.workspace) call_.workspace = map(call_.workspace);
+  }
+
+  // Overwrites it all: whoever still looks at the call finds no address and no size that is one.
+  void poison() {
+    std::memset(storage_.get(), 0xDB, bytes_);
+    std::memset(static_cast<void*>(&call_), 0xDB, sizeof call_);
   }
 
  private:
@@ -341,6 +346,7 @@ class CallCopy {
     return reinterpret_cast<std::remove_cv_t<T>*>(at);
   }
   std::unique_ptr<char[]> storage_;
+  size_t bytes_ = 0;
   dvt_call call_{};
 };
 

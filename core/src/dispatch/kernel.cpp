@@ -339,7 +339,8 @@ class KernelCall {
       call.stream = stream.handle;
       call.correlation_id = stream.correlate(inv_.op);
     }
-    const dvt_status status = row.run(device.handle, &call);
+    const dvt_status status =
+        poisons_calls ? run_and_poison(row, device.handle, call) : row.run(device.handle, &call);
     if (status != DVT_OK) [[unlikely]]
       device.fail(status, "[" + inv_.op.spec.name + "]");
   }

@@ -95,9 +95,12 @@ def _signal_name(number: int) -> str:
 
 
 def _environment(workers: int) -> dict[str, str]:
-    """Workers share the processors; each keeps two threads, so that races have a chance to show."""
+    """Workers share the processors; each keeps two threads, so that races have a chance to show.
+
+    What a kernel keeps of its call is gone when it returns, so that it cannot work by luck.
+    """
     threads = max(2, (os.cpu_count() or 1) // workers)
-    return {"DOVETAIL_NUM_THREADS": str(threads)} | os.environ
+    return {"DOVETAIL_NUM_THREADS": str(threads), "DOVETAIL_POISON_CALLS": "1"} | os.environ
 
 
 class Pool:
