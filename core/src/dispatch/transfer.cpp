@@ -188,6 +188,11 @@ Tensor move_with_gaps(const Tensor& t, Device& device) {
   out.own(span.storage);
   return compact(out);
 }
+
+// May one of them copy from the other's memory itself?
+bool are_peers(const Device& a, const Device& b) {
+  return a.backend == b.backend && a.props.caps & b.props.caps & DVT_CAP_P2P;
+}
 }  // namespace
 
 Tensor to_device(const Tensor& t, Device& device) {
@@ -211,6 +216,10 @@ Tensor to_device(const Tensor& t, Device& device) {
     host.device = dl_device(1 /* kDLCPU */, 0);
     use(*t.storage, current_stream(*t.device), false);
     copy_bytes(*t.device, current_stream(*t.device), host, t.view);
+  } else if (are_peers(*t.device, device)) {
+    t.device->check_usable();
+    use(*t.storage, stream, false);
+    copy_bytes(device, stream, out.view, t.view);
   } else {  // through memory of the host
     std::vector<std::byte> bounce(t.bytes());
     host.data = bounce.data();
