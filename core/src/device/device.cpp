@@ -110,7 +110,8 @@ void Device::throw_unusable() const {
 
 void Device::fail(dvt_status status, const std::string& what) {
   if (status == DVT_DEVICE_LOST) make_unusable(DeviceState::lost);
-  throw_status(status, what);
+  const Failure failure = take_failure(status);  // of this call, or of an earlier one that the device has come to
+  throw make_error(status, failure.correlation_id ? caller_of(failure.correlation_id) : what, failure);
 }
 
 void Device::reset() {

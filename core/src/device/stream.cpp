@@ -18,12 +18,6 @@ constexpr int kCallBits = 40;
 constexpr int kNamedOps = 4096;
 std::atomic<const Op*> named_ops[kNamedOps];
 
-std::string op_of(uint64_t correlation_id) {
-  const uint64_t id = correlation_id >> kCallBits;
-  const Op* op = id >= 1 && id <= kNamedOps ? named_ops[id - 1].load(std::memory_order_acquire) : nullptr;
-  return op ? "[" + op->spec.name + "]" : "[an earlier call]";
-}
-
 uint64_t host_clock() {
   return uint64_t(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
@@ -31,13 +25,19 @@ uint64_t host_clock() {
 // A fault found by ev_sync or ev_query belongs to the event's stream.
 void keep(Stream& stream, dvt_status status) {
   const Failure failure = take_failure(status);
-  const Error error = make_error(status, op_of(failure.correlation_id), failure);
+  const Error error = make_error(status, caller_of(failure.correlation_id), failure);
   if (status == DVT_DEVICE_LOST) stream.device.make_unusable(DeviceState::lost);
   stream.keep_fault(std::make_exception_ptr(error));
 }
 }  // namespace
 
 const dvt_streams& stream_functions(const Device& device) { return *device.backend->table->streams; }
+
+std::string caller_of(uint64_t correlation_id) {
+  const uint64_t id = correlation_id >> kCallBits;
+  const Op* op = id >= 1 && id <= kNamedOps ? named_ops[id - 1].load(std::memory_order_acquire) : nullptr;
+  return op ? "[" + op->spec.name + "]" : "[an earlier call]";
+}
 
 // ---- marks ------------------------------------------------------------------------------------------------------
 
@@ -141,7 +141,9 @@ void Stream::poll(uint64_t position) {
 }
 
 void Stream::wait_for(Stream& other) {
-  if (&other != this && !other.has_passed(other.position())) wait_for(*other.mark());
+  if (&other == this || other.has_passed(other.position())) return;
+  if (&other.device != &device && other.device.state != DeviceState::usable) return;  // nothing runs there any more
+  wait_for(*other.mark());
 }
 
 void Stream::wait_for(const Mark& mark) {

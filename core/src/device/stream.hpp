@@ -26,6 +26,9 @@ class Mark {
 };
 using MarkPtr = std::shared_ptr<const Mark>;
 
+// "[take]": whose call it was that Stream::correlate() gave this id.
+std::string caller_of(uint64_t correlation_id);
+
 // An in-order queue of one device. On a device without streams there is one, whose handle is NULL and whose work is
 // done when run returns. Streams live as long as the process; a released user stream is handed out again.
 class Stream {
