@@ -11,12 +11,13 @@
 
 struct dvt_device {
   driver::Chip chip;
-  driver::Queue queue{chip};  // of calls without a stream
+  driver::Queue queue{chip, UINT32_MAX};  // of calls without a stream
+  std::atomic<uint32_t> streams{0};
   explicit dvt_device(uint32_t index) : chip(index) {}
 };
 struct dvt_stream {
   dvt_device* device;
-  driver::Queue queue{device->chip};
+  driver::Queue queue{device->chip, device->streams++};
 };
 struct dvt_event {
   bool timing;

@@ -145,7 +145,7 @@ thread_local Queue* current_queue = nullptr;
 thread_local uint64_t current_call = 0;
 }  // namespace
 
-Queue::Queue(Chip& chip) : chip_(chip), number_(chip.queues++), worker_([this] { loop(); }) {}
+Queue::Queue(Chip& chip, uint32_t number) : chip_(chip), number_(number), worker_([this] { loop(); }) {}
 
 Queue::~Queue() {
   {

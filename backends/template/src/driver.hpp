@@ -77,7 +77,6 @@ struct Chip {
   explicit Chip(uint32_t index) : index(index), memory(settings().memory) {}
   const uint32_t index;
   Memory memory;
-  std::atomic<uint32_t> queues{0};
 
   void* allocate(uint64_t bytes);  // as Memory::allocate; here faults are injected
   // Once lost, a chip does nothing more until it is reset.
@@ -97,7 +96,7 @@ struct Chip {
 class Queue {
  public:
   using Work = std::function<void()>;
-  explicit Queue(Chip& chip);
+  Queue(Chip& chip, uint32_t number);
   ~Queue();  // what is queued still runs
 
   void kernel(uint64_t call, Work work);

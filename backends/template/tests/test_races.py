@@ -1,0 +1,138 @@
+"""One stream comes late. Whoever does not wait for it is seen to read what is not there yet, or to write what is
+still read: each test fails where the runtime forgets one wait."""
+
+import pytest
+
+N = 1 << 18
+LATE = "delay:1:60ms"  # stream 0 is the default one, the first that a program makes is 1
+
+
+@pytest.fixture
+def late(python):
+    return lambda code: python(f"n = {N}\nlate, prompt = dt.Stream(first), dt.Stream(first)\n" + code, FAULT=LATE)
+
+
+def test_reading_what_another_stream_writes(late):
+    late(
+        """
+x = dt.ones((n,))
+with late:
+    y = x + 1
+with prompt:
+    z = y * 10
+equal(z, np.full(n, 20))
+"""
+    )
+
+
+def test_writing_in_place_what_another_stream_reads(late):
+    late(
+        """
+x = dt.ones((n,)) + 1
+first.synchronize()
+with late:
+    y = x * 10
+x += 5
+equal(y, np.full(n, 20))
+equal(x, np.full(n, 7))
+"""
+    )
+
+
+def test_handing_out_memory_that_another_stream_reads(late):
+    late(
+        """
+x, one = dt.ones((n,)) + 1, dt.ones((n,))
+with late:
+    y = dt.zeros((n,))  # memory for the result
+    del y
+first.synchronize()
+memory.set_limit(memory.stats(first)["reserved"], first)
+with late:
+    y = x * 10
+del x
+z = one + 6
+equal(y, np.full(n, 20))
+equal(z, np.full(n, 7))
+"""
+    )
+
+
+def test_handing_out_memory_that_another_stream_wrote(late):
+    late(
+        """
+x, one = dt.ones((n,)) + 1, dt.ones((n,))
+with late:
+    y = dt.zeros((n,))
+    del y
+first.synchronize()
+memory.set_limit(memory.stats(first)["reserved"], first)
+with late:
+    y = x + 1
+    del y
+z = one + 6
+first.synchronize()
+equal(z, np.full(n, 7))
+"""
+    )
+
+
+# Another library that reads the device's memory: it finds the mapping that the device's own workers use.
+CONSUMER = """
+def consume(array):
+    capsule = array.__dlpack__(max_version=(1, 0))
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    # version, manager_ctx, deleter and flags stand before the tensor, whose first member is data
+    data = ctypes.c_void_p.from_address(get(capsule, b"dltensor_versioned") + 32).value
+    maps = [line.split(maxsplit=5) for line in open("/proc/self/maps") if "memfd:device" in line]
+    maps = [([int(at, 16) for at in m[0].split("-")], m[1], m[4]) for m in maps]
+    begin, inode = next((at[0], inode) for at, mode, inode in maps if at[0] <= data < at[1] and mode == "---s")
+    readable = next(at[0] for at, mode, i in maps if i == inode and mode == "rw-s")
+    seen = (ctypes.c_float * array.size).from_address(readable + data - begin)
+    return capsule, np.frombuffer(seen, np.float32)
+"""
+
+
+def test_exporting_what_a_stream_still_writes(late):
+    late(
+        CONSUMER
+        + """
+x = dt.ones((n,))
+with late:
+    y = x + 1
+capsule, seen = consume(y)
+np.testing.assert_array_equal(seen, np.full(n, 2))
+"""
+    )
+
+
+def test_writing_what_was_exported(late):
+    """The consumer's elements stay, whatever becomes of the array."""
+    late(
+        CONSUMER
+        + """
+x = dt.ones((n,)) + 1
+capsule, seen = consume(x)
+with late:
+    x += 5
+x[3:] = 9.0
+del x
+memory.set_limit(memory.stats(first)["reserved"] + (1 << 20), first)
+for _ in range(4):
+    dt.zeros((n,))
+first.synchronize()
+np.testing.assert_array_equal(seen, np.full(n, 2))
+"""
+    )
+
+
+def test_a_copy_to_the_host_of_what_another_stream_writes(late):
+    late(
+        """
+x = dt.ones((n,))
+with late:
+    y = x + 1
+equal(y, np.full(n, 2))
+"""
+    )
