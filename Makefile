@@ -68,8 +68,10 @@ core_sources := pyproject.toml setup.py VERSION LICENSE README.md core entry_poi
   $(wildcard cmake/templates.py backends/template examples/numpy_device.py) \
   $(wildcard cmake/dovetail-build.cmake cmake/dovetail-config*)
 $(eval $(call wheel,dovetail-$(TAG),.,$(core_sources),$(core_wheel)))
-$(foreach b,$(backends),$(eval $(call \
-  wheel,dovetail-$b,backends/$b,backends/$b VERSION core/include,dovetail_$b-[0-9]*.whl)))
+# A folder's name need not be the backend's.
+wheel_of = $(shell sed -n 's/^name = "dovetail-\(.*\)"/dovetail_\1/p' backends/$(1)/pyproject.toml)-[0-9]*.whl
+$(foreach b,$(backends),$(eval $(call wheel,dovetail-$b,backends/$b,backends/$b VERSION core/include \
+  $(wildcard cmake/dovetail-config*),$(call wheel_of,$b))))
 $(foreach c,$(conformance),$(eval $(call \
   wheel,dovetail-conformance,$c,$c VERSION,dovetail_conformance-[0-9]*.whl)))
 

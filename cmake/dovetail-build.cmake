@@ -59,6 +59,7 @@ function(dovetail_overlay root)
     COMMENT "Linking the Python sources into ${overlay}"
     VERBATIM)
   foreach(backend IN LISTS ARGN)
-    add_dependencies(overlay dovetail_${backend})
+    get_property(targets DIRECTORY "${root}/backends/${backend}" PROPERTY BUILDSYSTEM_TARGETS)
+    add_dependencies(overlay ${targets})
   endforeach()
 endfunction()

@@ -49,7 +49,9 @@ def write_metadata(project: dict, version: str, at: Path) -> None:
 
 def overlay(root: Path, at: Path, version: str, place: Callable[[Path, Path], None]) -> None:
     data = tomllib.loads((root / "pyproject.toml").read_text())
-    package_dir = data.get("tool", {}).get("setuptools", {}).get("package-dir", {"": "."})
+    tool = data.get("tool", {})
+    packages = [Path(package) for package in tool.get("scikit-build", {}).get("wheel", {}).get("packages", [])]
+    package_dir = tool.get("setuptools", {}).get("package-dir", {"": str(packages[0].parent) if packages else "."})
     for package, folder in package_dir.items():
         if package:
             link(root / folder, at / package.replace(".", "/"))
