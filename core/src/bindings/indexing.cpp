@@ -125,7 +125,7 @@ Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
   if (!is_array(v))
     keep = lazy("_creation", "asarray")(py::handle(v), py::arg("device") = py::handle(device_object(*x.device))),
     v = keep.ptr();
-  const Tensor& t = tensor_of(v);
+  const Tensor t = tensor_of(v);  // a wait may let other threads run
   if (t.device != x.device)
     throw Error(ErrorKind::value, "[setitem] arrays on " + x.device->name + " and " + t.device->name +
                                       ": bring one over with .to_device()");

@@ -164,7 +164,8 @@ void assign(const py::object& self, const Tensor& value) {
 void put(const py::object& self, const Tensor& indices, const Tensor& updates, std::optional<int64_t> axis) {
   static const Op& scatter = op("scatter");
   const Storage* before = tensor_of(self.ptr()).storage;
-  Tensor x = tensor_of(self.ptr()).dense ? tensor_of(self.ptr()) : compact(tensor_of(self.ptr()));
+  Tensor x = tensor_of(self.ptr());
+  if (!x.dense) x = compact(x);
   const bool alone =
       x.storage->refs.load(std::memory_order_acquire) == (x.storage == before ? 2u : 1u) && !x.storage->let_go;
   const std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
@@ -208,7 +209,8 @@ void replace(const py::object& self, const py::object& function, const py::args&
 // where the memory is the device's.
 py::object nonzero(const Tensor& given) {
   if (!given.device->host_mapped || given.dtype != DType::b8 || given.rank() == 0) return py::none();
-  const Tensor mask = given.dense ? given : compact(given);
+  const Tensor held = given;  // a wait may let other threads run
+  const Tensor mask = held.dense ? held : compact(held);
   const int rank = mask.rank();
   std::vector<Tensor> found;
   {

@@ -34,14 +34,16 @@ struct Device {
   dvt_props props{};
   DLDevice dl{};             // what kernels see: {props.dl_device_type, ordinal}
   bool host_mapped = false;  // the host may read and write `data`
-  // No streams: work is done when run returns, and nothing needs Stream::lock(). A device that is not usable any
-  // more says no here, so that the next call meets Stream::lock(), which throws.
+  // No streams: work is done when run returns, and nothing needs Stream::lock() or lets the interpreter's lock go.
+  // A device that is not usable any more says no here, so that the next call meets Stream::lock(), which throws; so
+  // does one of an interpreted backend.
   std::atomic<bool> synchronous{true};
   std::atomic<DeviceState> state{DeviceState::usable};
   Stream* default_stream = nullptr;
   Pool* pool = nullptr;
   Queues* queues = nullptr;
 
+  bool has_streams() const;
   Stream* new_stream(int priority);  // the default one where the device has no more to give
   void free_stream(Stream*);
   void synchronize();  // all streams; throws the first fault that was found
@@ -74,6 +76,8 @@ struct KernelPack {
 struct Backend {
   std::string name, version, library;
   const dvt_backend* table = nullptr;
+  // Its functions run in the embedding language: any of them may let the interpreter's lock go.
+  bool interpreted = false;
   std::vector<Device*> devices;
   std::vector<const KernelPack*> packs;  // changes while the loader's lock is held
 };
@@ -86,12 +90,13 @@ struct Backend {
 // cure"; the backend is then quarantined by the caller. Loading the same library under the same name again gives
 // the same.
 Backend& load_backend(const std::string& name, const std::string& library, const std::vector<std::string>& search);
+// The same for a table that is in this process already. `origin`: what it was made from, in place of a library.
+Backend& attach_backend(const std::string& name, const dvt_backend* table, const std::string& origin = "",
+                        bool interpreted = false);
 // Opens a kernel pack in the same way, and gives its rows to every device of the backend.
 const KernelPack& load_kernels(Backend& backend, const std::string& name, const std::string& library,
                                const std::vector<std::string>& search);
 std::vector<const KernelPack*> packs(const Backend&);
-// The same for a table that is in this process already; `host` is the one its plugin was given, if any.
-Backend& attach_backend(const std::string& name, const dvt_backend* table);
 // A table of host services for a plugin that does not come from load_backend.
 const dvt_host* new_host(const std::string& name, const std::string& library);
 std::vector<Backend*> backends();
@@ -99,6 +104,7 @@ std::vector<Device*> devices();
 Device* find_device(const std::string& name);  // "cpu" is "cpu:0"; nullptr if there is none
 // Drains all queues and closes all devices; the process's exit does it, and nothing can be run afterwards.
 void shutdown() noexcept;
+void close_backend(const Backend&) noexcept;  // the same for the devices of one
 
 // Turns a plugin's status into an Error, with the message it gave to host->fail on this thread. `what` says who
 // asked:

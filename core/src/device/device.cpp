@@ -12,6 +12,14 @@
 
 namespace dovetail {
 Interpreter interpreter;
+thread_local constinit const char* inside = nullptr;
+
+void throw_reentry() {
+  throw Error(ErrorKind::runtime,
+              std::string("dovetail was called inside ") + inside +
+                  ", for which it waits: expected work on the buffers alone; an op that is made "
+                  "of others needs no kernel, its body runs");
+}
 
 std::vector<Stream*> streams_of(Device& device) {
   const std::lock_guard guard(device.queues->mutex);
@@ -24,15 +32,15 @@ void open_queues(Device& device) {
   const dvt_backend* table = device.backend->table;
   if (DVT_HAS(table, dvt_backend, streams)) {
     check(table->streams->create(device.handle, 0, &handle), "its streams' create");
-    device.synchronous = false;
   }
+  device.synchronous = !handle && !device.backend->interpreted;
   device.default_stream = new Stream(device, handle);
   device.queues->all.push_back(device.default_stream);
 }
 
 // The queues are drained.
 void close_queues(Device& device) {
-  if (!device.default_stream->handle) return;
+  if (!device.has_streams()) return;
   const dvt_streams& functions = stream_functions(device);
   for (Stream* stream : streams_of(device)) stream->tail_.reset();
   const std::lock_guard guard(device.queues->mutex);
@@ -43,9 +51,11 @@ void close_queues(Device& device) {
   for (Stream* stream : device.queues->all) functions.destroy(stream->handle);
 }
 
+bool Device::has_streams() const { return default_stream->handle; }
+
 Stream* Device::new_stream(int priority) {
   check_usable();
-  if (!default_stream->handle) return default_stream;
+  if (!has_streams()) return default_stream;
   Stream* stream = nullptr;
   {
     const std::lock_guard guard(queues->mutex);
@@ -124,7 +134,7 @@ void Device::reset() {
     stream->set_passed(stream->position());
     stream->forget_fault();
   }
-  synchronous = !default_stream->handle;
+  synchronous = !has_streams() && !backend->interpreted;
   state = DeviceState::usable;
 }
 

@@ -23,6 +23,15 @@ class Unlocked {  // for a scope that may wait
   void* token_;
 };
 
+// What an interpreted backend is doing on this thread, as "kernel Acme.add"; nullptr: nothing. It must not come
+// back into the runtime, which waits for it.
+extern thread_local constinit const char* inside __attribute__((tls_model("initial-exec")));
+[[noreturn]] void throw_reentry();
+inline void refuse_reentry() {
+  if (inside) [[unlikely]]
+    throw_reentry();
+}
+
 // For locks that are held while a plugin works. The short ones inside the runtime are simply taken: whoever holds
 // one of those waits for nothing.
 inline std::unique_lock<std::mutex> lock_unlocked(std::mutex& mutex) {

@@ -106,11 +106,13 @@ void as_load_error(const std::string& name, Open open) {
   }
 }
 
-Backend& add(const std::string& name, const std::string& library, const dvt_backend* table) {
+Backend& add(const std::string& name, const std::string& library, const dvt_backend* table,
+             bool interpreted = false) {
   static const bool at_exit = std::atexit([] { shutdown(); }) == 0;
   (void)at_exit;
   auto* backend = new Backend;
   backend->name = name, backend->library = library, backend->table = table;
+  backend->interpreted = interpreted;
   backend->version = table->version ? table->version : "";
   try {
     as_load_error(name, [&] { open_devices(*backend); });
@@ -202,12 +204,13 @@ Backend& load_backend(const std::string& name, const std::string& library, const
   return backend;
 }
 
-Backend& attach_backend(const std::string& name, const dvt_backend* table) {
+Backend& attach_backend(const std::string& name, const dvt_backend* table, const std::string& origin,
+                        bool interpreted) {
   const Unlocked waiting;
   const std::lock_guard loading(registry().loading);
   const std::string own_name = check_table(table, name);
   loaded(own_name, "");
-  return add(own_name, "", table);
+  return add(own_name, origin, table, interpreted);
 }
 
 const KernelPack& load_kernels(Backend& backend, const std::string& name, const std::string& library,
@@ -258,21 +261,27 @@ Device* find_device(const std::string& name) {
 
 // ---- the end ----------------------------------------------------------------------------------------------------
 
+static void close_device(Device& device) noexcept {
+  const DeviceState state = device.state;
+  if (state == DeviceState::closed || state == DeviceState::forked) return;
+  try {
+    if (state == DeviceState::usable) device.synchronize();
+  } catch (const std::exception& e) {
+    log(Log::stream, 1, device.name + ": nobody waited for this fault: " + e.what());
+  }
+  device.pool->empty();
+  device.make_unusable(DeviceState::closed);
+  close_queues(device);
+  device.backend->table->device_close(device.handle);
+}
+
+void close_backend(const Backend& backend) noexcept {
+  for (Device* device : backend.devices) close_device(*device);
+}
+
 void shutdown() noexcept {
   interpreter = Interpreter{};  // it is gone by now
-  for (Device* device : devices()) {
-    const DeviceState state = device->state;
-    if (state == DeviceState::closed || state == DeviceState::forked) continue;
-    try {
-      if (state == DeviceState::usable) device->synchronize();
-    } catch (const std::exception& e) {
-      log(Log::stream, 1, device->name + ": nobody waited for this fault: " + e.what());
-    }
-    device->pool->empty();
-    device->make_unusable(DeviceState::closed);
-    close_queues(*device);
-    device->backend->table->device_close(device->handle);
-  }
+  for (Device* device : devices()) close_device(*device);
 }
 
 // ---- fork -------------------------------------------------------------------------------------------------------

@@ -288,6 +288,7 @@ void use_slow(Storage& s, Stream& stream, bool write) {
 }
 
 void host_access(Storage& s, bool write) {
+  refuse_reentry();
   s.device->check_usable();
   if (s.device->synchronous) return;
   std::vector<Stream*> before{s.stream};
@@ -307,6 +308,7 @@ void host_access(Storage& s, bool write) {
 }
 
 void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTensor& src) {
+  refuse_reentry();
   constexpr int32_t host = 1;  // kDLCPU
   uint64_t bytes = uint64_t(src.dtype.bits / 8) * src.dtype.lanes;
   for (int i = 0; i < src.ndim; ++i) bytes *= uint64_t(src.shape[i]);

@@ -337,7 +337,7 @@ class KernelCall {
       for (uint32_t i = 0; i < n_out_; ++i) use(*inv_.out[i]->storage, stream, true);
       lock = stream.lock();
       call.stream = stream.handle;
-      call.correlation_id = stream.correlate(inv_.op);
+      if (stream.handle) call.correlation_id = stream.correlate(inv_.op);  // nothing is found later without one
     }
     const dvt_status status =
         poisons_calls ? run_and_poison(row, device.handle, call) : row.run(device.handle, &call);

@@ -69,6 +69,10 @@ uint32_t cpu_count();  // that this process may use: its affinity mask, and the 
 // After it returned true, every other thread of the process has passed a full memory barrier since the call began.
 // False: this system cannot do that.
 bool barrier_on_all_threads();
+// Addresses that nothing lies at: whoever reads or writes there crashes. They start on a page; nullptr: there are
+// none.
+void* reserve_addresses(uint64_t size);
+void release_addresses(void* at, uint64_t size);
 inline void relax() {  // in a loop that waits for another thread
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
