@@ -3,6 +3,8 @@
 Importing this reads no metadata and opens nothing.
 """
 
+from os import PathLike
+
 from .backend import Backend, BackendError, BackendWarning, Pack
 from .registry import Registry, open_in_core
 
@@ -35,9 +37,12 @@ def require(name: str) -> Backend:
     return _registry.require(name)
 
 
-def load_backend(name_or_path: str) -> Backend:
-    """Opens a backend by name or library, whatever the environment says; tries a quarantined one again."""
-    return _registry.load_backend(name_or_path)
+def load_backend(what: str | PathLike[str] | type) -> Backend:
+    """Opens a backend by name, library, Python file or Python class, whatever the environment says.
+
+    Tries a quarantined one again.
+    """
+    return _registry.load_backend(what)
 
 
 def load_kernels(name_or_path: str, device: str | None = None) -> Pack:

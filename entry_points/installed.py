@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from typing import Any
 
 from .backend import Failure, did_you_mean
+from .python_device import is_device
 
 BACKENDS, KERNELS = GROUPS = ("dovetail.backends", "dovetail.kernels")
 
@@ -64,7 +66,7 @@ def claims(points: Iterable[EntryPoint], group: str) -> list[tuple[str, list[Ent
     ]
 
 
-def locate_only(points: list[EntryPoint]) -> tuple[str, list[str]]:
+def locate_only(points: list[EntryPoint]) -> tuple[Any, list[str]]:
     """locate(), where one wheel claims the name. Raises Failure."""
     if len(points) > 1:
         packages = " or ".join(sorted(point.package for point in points))
@@ -72,16 +74,22 @@ def locate_only(points: list[EntryPoint]) -> tuple[str, list[str]]:
     return locate(points[0])
 
 
-def locate(point: EntryPoint) -> tuple[str, list[str]]:
-    """The library and the folders to search that the entry point's object names. Raises Failure."""
+def locate(point: EntryPoint) -> tuple[Any, list[str]]:
+    """The library and the folders to search that the entry point's object names, or a Python device's class.
+
+    Raises Failure.
+    """
     found = _load(point)
+    if is_device(found):
+        return found, []
     correct = f"correct {point.distribution}"
     try:
         library, search = found.library, getattr(found, "search", ())
     except AttributeError:
         raise Failure(
             f"entry point {point.value!r} leads to a {type(found).__name__} without .library: "
-            "expected an object with .library, the plugin's absolute path, and .search, a list of folders",
+            "expected an object with .library, the plugin's absolute path, and .search, a list of folders, or a "
+            "class derived from dovetail.prototype.PythonDevice",
             correct,
         ) from None
     except (Exception, SystemExit) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from .backend import BackendError, Pack, did_you_mean
+from .backend import BackendError, Failure, Pack, did_you_mean
 from .installed import KERNELS as GROUP
 from .installed import EntryPoint, check_file, claims, locate_only
 from .settings import AUTOLOAD, KERNELS, Settings
@@ -95,7 +95,10 @@ class Packs:
 
     def _locate(self, pack: Pack) -> tuple[str, str, list[str]]:
         if points := self._points.get(pack):
-            pack.library, pack.search = locate_only(points)
+            library, pack.search = locate_only(points)
+            if not isinstance(library, str):
+                raise Failure("its entry point leads to a device: expected an object with .library", "")
+            pack.library = library
             return pack.name, pack.library, pack.search
         check_file(pack.library, f"correct {pack.origin}")
         return "", pack.library, []

@@ -7,11 +7,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from .backend import Backend, BackendError, BackendWarning, Failure, Pack, did_you_mean
 from .installed import BACKENDS, EntryPoint, check_file, claims, entry_points, import_ops, locate_only
 from .packs import PackOpener, Packs
 from .packs import open_in_core as open_pack_in_core
+from .python_device import SUFFIX, in_file, is_device, source
 from .settings import AUTOLOAD, ONLY, PATHS, Settings
 
 # (name, or "" to take the plugin's own; library; folders to search) -> name. Raises RuntimeError("cause; cure").
@@ -41,6 +43,7 @@ class Registry:
         self._backends: list[Backend] = []
         self._points: dict[Backend, list[EntryPoint]] = {}  # several: their wheels claim one name
         self._packs = Packs(pack_opener)
+        self._classes: dict[Backend, Any] = {}  # given to load_backend
         self._problems: list[str] = []  # of the environment variables
         self._metadata_read = False
         self._opening: set[Backend] = set()
@@ -79,20 +82,15 @@ class Registry:
             raise ValueError(backend.explain())
         return self._ready(backend)
 
-    def load_backend(self, name_or_path: str) -> Backend:
-        text = os.fspath(name_or_path)
+    def load_backend(self, what: str | os.PathLike[str] | type) -> Backend:
         with self._lock:
             warnings = self._read()
-            if os.sep in text or text.endswith((".so", ".dylib", ".dll")):
-                backend = self._by_path(os.path.abspath(text))
-            else:
-                self._read_metadata(self._settings or Settings(self._environ))
-                backend = self._find(text)
+            backend = self._by_class(what) if isinstance(what, type) else self._by_name_or_path(os.fspath(what))
             if backend and backend.status != "ready":
                 self._open(backend)
         self._warn(warnings)
         if backend is None:
-            raise ValueError(self._unknown(text))
+            raise ValueError(self._unknown(os.fspath(what)))
         return self._ready(backend)
 
     def load_kernels(self, name_or_path: str, device: str | None) -> Pack:
@@ -168,9 +166,29 @@ class Registry:
         self._packs.read(installed, settings)
         self._metadata_read = True
 
+    def _by_class(self, device: Any) -> Backend:
+        if not is_device(device):
+            raise TypeError(
+                f"[loader] {device.__qualname__} is no device: expected a class derived from "
+                "dovetail.prototype.PythonDevice"
+            )
+        for backend, known in self._classes.items():
+            if known is device:
+                return backend
+        backend = Backend(device.name or device.__qualname__, "load_backend", library=source(device))
+        self._classes[backend] = device
+        self._backends.append(backend)
+        return backend
+
+    def _by_name_or_path(self, text: str) -> Backend | None:
+        if os.sep in text or text.endswith((".so", ".dylib", ".dll", SUFFIX)):
+            return self._by_path(os.path.abspath(text))
+        self._read_metadata(self._settings or Settings(self._environ))
+        return self._find(text)
+
     def _by_path(self, path: str) -> Backend:
         for backend in self._backends:
-            if backend.library == path:
+            if backend.library == path and backend not in self._classes:
                 return backend
         backend = Backend(_name_of(path), "load_backend", library=path)
         self._backends.append(backend)
@@ -215,20 +233,30 @@ class Registry:
 
     def _settle(self, backend: Backend) -> None:
         def open_it() -> str:
-            name, backend.library, backend.search = self._locate(backend)
-            return self._opener(name, backend.library, backend.search)
+            name, found, backend.search = self._locate(backend)
+            if isinstance(found, str):
+                backend.library = found
+                return self._opener(name, found, backend.search)
+            backend.library = source(found)
+            opened: str = found.__dovetail_backend__(name)
+            return opened
 
         backend.settle(open_it)
         if backend.status == "ready":
             self._shadow(backend)
             self._packs.open_for(backend.name)
 
-    def _locate(self, backend: Backend) -> tuple[str, str, list[str]]:
+    def _locate(self, backend: Backend) -> tuple[str, Any, list[str]]:
+        """Its name, "" for what it calls itself; its library or Python class; the folders to search."""
+        if backend in self._classes:
+            return "", self._classes[backend], []
         if points := self._points.get(backend):
             return backend.name, *locate_only(points)
         if not os.path.isabs(backend.library):
             raise Failure(f"{PATHS}: expected absolute paths, got {backend.library!r}", "give the full path")
         check_file(backend.library, f"correct {backend.origin}")
+        if backend.library.endswith(SUFFIX):
+            return "", in_file(backend.library, backend.name), []
         return "", backend.library, []
 
     def _shadow(self, ready: Backend) -> None:

@@ -48,11 +48,13 @@ __array_api_version__ = "2025.12"
 e, pi, inf, nan, newaxis = 2.718281828459045, 3.141592653589793, float("inf"), float("nan"), None
 
 
-def load_backend(name_or_path: str) -> list[Device]:
-    """Opens a backend by name or by its library, also with DOVETAIL_BACKEND_AUTOLOAD=0; returns its devices."""
+def load_backend(what):
+    """Opens a backend by name, by the path of its library or Python file, or from a class derived from
+    dovetail.prototype.PythonDevice, also with DOVETAIL_BACKEND_AUTOLOAD=0; returns its devices."""
     from dovetail import entry_points
 
-    backend = entry_points.load_backend(name_or_path)
+    _core.refuse_reentry()
+    backend = entry_points.load_backend(what)
     return [d for d in _core.devices() if d.backend == backend.name]
 
 
@@ -68,7 +70,7 @@ def load_kernels(name_or_path: str, *, device: str | None = None) -> None:
 
 
 # Found at first use, so that importing dovetail stays quick: submodules, and functions by the module that has them.
-_SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "random", "schema")
+_SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "prototype", "random", "schema")
 _WRITTEN = {
     "_creation": ("asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"),
     "_dtypes": ("__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"),

@@ -1,6 +1,9 @@
+from os import PathLike
+
 from dovetail import linalg as linalg
 from dovetail import memory as memory
 from dovetail import nn as nn
+from dovetail import prototype as prototype
 from dovetail import random as random
 from dovetail import schema as schema
 from dovetail._core import (
@@ -153,5 +156,5 @@ float64: DType
 complex64: DType
 complex128: DType
 
-def load_backend(name_or_path: str) -> list[Device]: ...
+def load_backend(what: str | PathLike[str] | type[prototype.PythonDevice]) -> list[Device]: ...
 def load_kernels(name_or_path: str, *, device: str | None = None) -> None: ...

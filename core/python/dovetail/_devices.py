@@ -20,6 +20,7 @@ def devices() -> list[Device]:
     """Every device of every installed backend that works."""
     from dovetail import entry_points
 
+    _core.refuse_reentry()
     entry_points.discover()
     return _core.devices()
 

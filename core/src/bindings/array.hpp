@@ -65,6 +65,7 @@ void make_memory(py::module_& m);
 // ------------------------------------------------------------------------------------------------------------
 void make_registry(py::module_& m);
 void make_tracing(py::module_& m);
+void make_python_devices(py::module_& m);
 void make_interchange(py::module_& m);  // DLPack, buffers
 PyObject* get_item(PyObject* self, PyObject* key);
 int set_item(PyObject* self, PyObject* key, PyObject* value);

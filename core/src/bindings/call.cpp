@@ -1,5 +1,6 @@
 // From Python operands to a finished call: scalars, the GIL, errors.
 #include "bindings/array.hpp"
+#include "bindings/python_device.hpp"
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
 
@@ -124,6 +125,7 @@ PyObject* run_tuple(Call& call, uint32_t n_out) {
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced) {
   PyObject* made = nullptr;
   try {
+    refuse_reentry();
     Call c(op, operands, n, attrs, device, replaced);
     if (!c.gathered()) return nullptr;
     if (replaced) [[unlikely]]
@@ -152,6 +154,7 @@ void set_python_error() {
                                PyExc_MemoryError, PyExc_NotImplementedError, lost,
                                PyExc_RuntimeError};
     PyErr_SetString(types[int(e.kind)], e.what());
+    chain_cause(e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {

@@ -30,7 +30,7 @@ py::dict properties(const Device& d) {
                py::arg("mem_total") = p.mem_total, py::arg("alloc_align") = p.alloc_align,
                py::arg("max_streams") = p.max_streams, py::arg("peak_bytes_per_s") = p.peak_bytes_per_s,
                py::arg("peaks") = peaks, py::arg("dl_device_type") = p.dl_device_type,
-               py::arg("dl_device_id") = p.dl_device_id, py::arg("synchronous") = d.synchronous.load(),
+               py::arg("dl_device_id") = p.dl_device_id, py::arg("synchronous") = !d.has_streams(),
                py::arg("host_mapped") = d.host_mapped);
   uint64_t free_bytes = 0, total = 0;
   if (DVT_HAS(d.backend->table, dvt_backend, mem_info) &&
@@ -72,6 +72,7 @@ PyObject* device_object(Device& d) {
 }
 
 Device& to_device(PyObject* o) {
+  refuse_reentry();
   if (o != Py_None && py::isinstance<PyDevice>(o)) return *py::cast<PyDevice&>(py::handle(o)).device;
   if (PyUnicode_Check(o))
     if (Device* d = find_device(PyUnicode_AsUTF8(o))) return *d;
@@ -112,7 +113,9 @@ void make_devices(py::module_& m) {
         return all;
       },
       "Devices of the backends opened so far.");
+  m.def("refuse_reentry", refuse_reentry, "Raises RuntimeError inside a Python device's kernel.");
   m.def("find_device", [](const std::string& name) -> py::object {
+    refuse_reentry();
     Device* d = find_device(name);
     return d ? py::reinterpret_borrow<py::object>(device_object(*d)) : py::none();
   });

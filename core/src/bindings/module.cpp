@@ -41,5 +41,6 @@ PYBIND11_MODULE(_core, m) {
   make_memory(m);
   make_registry(m);
   make_tracing(m);
+  make_python_devices(m);
   make_interchange(m);
 }

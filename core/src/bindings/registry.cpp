@@ -86,7 +86,7 @@ py::dict describe(const Op& o) {
     params.append(py::dict(py::arg("name") = p.name, py::arg("kind") = name_of(p.kind),
                            py::arg("optional") = p.optional, py::arg("variadic") = p.variadic,
                            py::arg("keyword_only") = p.keyword_only,
-                           py::arg("default") = default_object(p.fallback)));
+                           py::arg("since") = p.since, py::arg("default") = default_object(p.fallback)));
   py::dict d(py::arg("name") = s.name, py::arg("version") = s.version, py::arg("space") = s.space,
              py::arg("shape") = s.shape, py::arg("dtype") = s.dtype, py::arg("params") = params,
              py::arg("n_in") = o.n_in, py::arg("n_out") = s.n_out, py::arg("tol") = s.tol, py::arg("doc") = s.doc);
@@ -151,6 +151,7 @@ void make_registry(py::module_& m) {
     for (const Op* o : all_ops()) ops.append(describe(*o));
     return ops;
   });
+  m.def("describe_op", [](const std::string& name) { return describe(op(name)); });
   m.def("op_function", [](const std::string& name) { return op_function(op(name)); });
   m.def(
       "op_names",

@@ -1,0 +1,76 @@
+// Backends whose functions are written in Python (dovetail.prototype): an ordinary dvt_backend table in front,
+// calls into Python behind it. python_device.cpp has memory and the table, python_kernel.cpp the kernels.
+//
+// What is kept here is guarded by the GIL, which nothing here holds while it waits for a lock.
+#pragma once
+#include <map>
+#include <memory>
+
+#include "bindings/array.hpp"
+
+namespace dovetail::bindings {
+// Memory of a device: what its alloc() returned.
+struct Buffer {
+  PyObject* object;
+  uint64_t size;
+  bool exported;   // `view` is of the object's own memory
+  void* reserved;  // addresses that stand for it, where the object has none
+  Py_buffer view;
+};
+
+struct PythonDevice {  // what a dvt_device* of these backends points to
+  const dvt_host* host = nullptr;
+  PyObject* self = nullptr;
+  PyObject *alloc = nullptr, *free = nullptr, *copy = nullptr,
+           *close = nullptr;  // its methods; nullptr: the default
+  std::string what;           // "Acme", for messages
+  bool mapped = false;        // its memory is the host's
+  uint64_t used = 0;
+  dvt_props props{};
+  std::map<uintptr_t, Buffer> buffers;  // by their first address
+
+  static PythonDevice& of(dvt_device* handle) { return *reinterpret_cast<PythonDevice*>(handle); }
+};
+
+// A call into Python: the GIL is held, dovetail refuses to be called, and an exception that is being handled stays.
+// Tests false where the interpreter is ending: then there is no Python to call.
+class Inside {
+ public:
+  explicit Inside(const char* what);
+  ~Inside();
+  Inside(const Inside&) = delete;
+  explicit operator bool() const { return entered_; }
+
+ private:
+  const char* before_ = nullptr;
+  bool entered_;
+  PyGILState_STATE state_{};
+  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
+};
+
+// Tells the host of the Python exception that is set, and keeps it as the cause of what the host will raise.
+dvt_status fail_with_exception(const dvt_host* host, const char* what);
+dvt_status fail_at_the_end(const dvt_host* host, const char* what);
+// Makes the kept exception the cause of the one that is set, if that was made from it.
+void chain_cause(const char* message);
+
+// Operands as dovetail.prototype.View objects, for the length of one call.
+class Views {
+ public:
+  explicit Views(PythonDevice& device) : device_(device) {}
+  ~Views();
+  // A new reference. Memory of the host is lent, or with `copied` given away. Throws py::error_already_set.
+  py::object make(const DLTensor& t, bool writable, bool copied);
+  // Takes back what was lent; false, with BufferError set, where somebody still holds it.
+  bool take_back();
+
+ private:
+  PythonDevice& device_;
+  std::vector<PyObject*> lent_;
+};
+
+// Rows for one Python function, from a description that dovetail.prototype makes; they live as long as the process.
+void add_rows(const py::dict& kernel, std::vector<const dvt_kernel*>& rows, const dvt_host* host);
+// What an op's operands and outputs are where its values have this dtype; `given`: its dtype attribute says so too.
+py::tuple row_dtypes(const std::string& op, const py::object& dtype, bool given);
+}  // namespace dovetail::bindings

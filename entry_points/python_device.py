@@ -1,0 +1,50 @@
+"""Devices that are Python classes: in a wheel, in a file, or at hand. What makes a class one is the method
+__dovetail_backend__, which opens it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .backend import Failure
+
+SUFFIX = ".py"
+
+
+def is_device(found: object) -> bool:
+    return isinstance(found, type) and hasattr(found, "__dovetail_backend__")
+
+
+def source(device: Any) -> str:
+    """What stands in the place of a library's path."""
+    import inspect
+
+    try:
+        return inspect.getsourcefile(device) or device.__qualname__
+    except (TypeError, OSError):  # written at a prompt
+        return str(device.__qualname__)
+
+
+def in_file(path: str, name: str) -> Any:
+    """The one device class that the file declares. Raises Failure."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    module_name = f"dovetail_backend_{name}"
+    spec = spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise Failure(f"{path} is no Python file", "give the path of one")
+    module = sys.modules[module_name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[module_name]
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise Failure(f"running {path} raised {text}", "correct the file") from error
+    own = [c for c in vars(module).values() if is_device(c) and c.__module__ == module_name and c.name]
+    if len(own) != 1:
+        names = ", ".join(c.__qualname__ for c in own) or "none"
+        raise Failure(
+            f"{path} declares {names}: expected one class derived from dovetail.prototype.PythonDevice, named",
+            "correct the file",
+        )
+    return own[0]
