@@ -56,6 +56,12 @@ static dvt_status device_count(uint32_t* n) {
 #elif defined(FAULT_no_devices)
   *n = 0;
   return DVT_OK;
+#elif defined(FAULT_count_absurd)
+  *n = 1000000;
+  return DVT_OK;
+#elif defined(FAULT_many_devices)
+  *n = 100;
+  return DVT_OK;
 #endif
   *n = 2;
   return DVT_OK;
@@ -74,11 +80,20 @@ static dvt_status device_open(uint32_t index, dvt_device** out) {
 static void device_close(dvt_device* d) { (void)d; }
 static dvt_status device_props(dvt_device* d, dvt_props* p) {
   (void)d;
+#if defined(FAULT_unended_text)
+  memset(p->name, '\n', sizeof p->name);
+  memset(p->arch, 'a', sizeof p->arch);
+#else
   strcpy(p->name, "broken");
+#endif
   DVT_PUT(p, dvt_props, caps, DVT_CAP_HOST_MAPPED);
   DVT_PUT(p, dvt_props, dl_device_type, 12);
 #if defined(FAULT_bad_alignment)
   DVT_PUT(p, dvt_props, alloc_align, 48);
+#elif defined(FAULT_no_alignment)
+  DVT_PUT(p, dvt_props, alloc_align, 0);
+#elif defined(FAULT_huge_alignment)
+  DVT_PUT(p, dvt_props, alloc_align, (uint64_t)1 << 63);
 #else
   DVT_PUT(p, dvt_props, alloc_align, 64);
 #endif
@@ -102,23 +117,53 @@ static dvt_status run(dvt_device* d, const dvt_call* c) {
   return DVT_OK;
 }
 
+#define X10(text) text text text text text text text text text text
+#define LONG X10(X10(X10("0123456789")))
+
 static const dvt_operand operands[] = {{{DVT_FLOAT, 32, 1}, 0, 0, 0}, {{DVT_FLOAT, 32, 1}, 0, 0, 0}};
 static const dvt_kernel row = {
-#if defined(FAULT_row_without_run)
-    sizeof row, 1, "dvt.negative", NULL, operands, 1,   1,
-    0,          0, NULL,           NULL, NULL,     NULL
-#elif defined(FAULT_row_without_prefix)
-    sizeof row, 1, "negative", NULL, operands, 1,   1,
-    0,          0, run,        NULL, NULL,     NULL
-#elif defined(FAULT_row_too_short)
-    8, 1,   "dvt.negative", NULL, operands, 1, 1, 0,
-    0, run, NULL,           NULL, NULL
+#if defined(FAULT_row_too_short)
+    .struct_size = 8,
 #else
-    sizeof row, 1,   "dvt.negative", NULL, operands, 1, 1, 0,
-    0,          run, NULL,           NULL, NULL
+    .struct_size = sizeof row,
+#endif
+#if !defined(FAULT_row_without_version)
+    .op_version = 1,
+#endif
+#if defined(FAULT_row_without_prefix)
+    .op = "negative",
+#elif defined(FAULT_row_long_name)
+    .op = "dvt." LONG,
+#elif defined(FAULT_row_two_lines)
+    .op = "dvt.nega\ntive",
+#elif !defined(FAULT_row_without_name)
+    .op = "dvt.negative",
+#endif
+#if defined(FAULT_row_long_engine)
+    .engine = LONG,
+#elif defined(FAULT_row_empty_engine)
+    .engine = "",
+#endif
+#if !defined(FAULT_row_without_operands)
+    .operands = operands,
+#endif
+#if defined(FAULT_row_many_inputs)
+    .n_in = 0xffffffff,
+#else
+    .n_in = 1,
+#endif
+#if !defined(FAULT_row_without_outputs)
+    .n_out = 1,
+#endif
+#if !defined(FAULT_row_without_run)
+    .run = run,
 #endif
 };
+#if defined(FAULT_rows_missing)
+static const dvt_kernel* const rows[] = {&row, NULL};
+#else
 static const dvt_kernel* const rows[] = {&row};
+#endif
 
 static const dvt_streams streams = {.struct_size = sizeof streams};
 
@@ -127,8 +172,19 @@ static const dvt_backend backend = {
     .abi_major = CLAIM_MAJOR,
     .abi_draft = CLAIM_DRAFT,
     .name = NAME,
+#if defined(FAULT_long_version)
+    .version = LONG,
+#endif
+#if defined(FAULT_rows_nowhere)
+    .kernels = (const dvt_kernel* const*)16,
+#else
     .kernels = rows,
-    .n_kernels = 1,
+#endif
+#if defined(FAULT_rows_absurd)
+    .n_kernels = (uint64_t)-1,
+#else
+    .n_kernels = sizeof rows / sizeof *rows,
+#endif
     .device_count = device_count,
     .device_open = device_open,
     .device_close = device_close,
@@ -152,7 +208,7 @@ DVT_EXPORT int32_t dvt_probe_v1(char* reason, size_t reason_size) {
 #elif defined(FAULT_unresolved)
   nobody_has_this_function();
 #endif
-  (void)reason, (void)reason_size, (void)host, (void)crash, (void)dealloc, (void)streams, (void)run;
+  (void)reason, (void)reason_size, (void)host, (void)crash, (void)dealloc, (void)streams, (void)run, (void)operands;
   return 1;
 }
 

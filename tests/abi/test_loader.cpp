@@ -123,10 +123,35 @@ TEST(plugins_that_are_not_whole) {
   REFUSES("no_dealloc", "its table has no dealloc", kAuthor);
   REFUSES("half_streams", "its streams lack a function", kAuthor);
   REFUSES("bad_alignment", "alloc_align is 48: expected a power of two", kAuthor);
-  REFUSES("row_without_run", "row 0 of its kernel table (dvt.negative): run is missing", kAuthor);
+  REFUSES("row_without_run", "row 0 of its kernel table 'dvt.negative': run is missing", kAuthor);
   REFUSES("row_without_prefix", "expected a name with a prefix", kAuthor);
   REFUSES("row_too_short", "row 0 of its kernel table: its struct_size ends before run", kAuthor);
   REFUSES("impostor", "it is registered as 'impostor' and calls itself 'somebody_else'", kAuthor);
+}
+
+TEST(tables_of_absurd_values) {
+  REFUSES("rows_nowhere", "while its table was read", "reinstall or update dovetail-rows_nowhere");
+  REFUSES("rows_absurd", "its table says 18446744073709551615 kernels: expected at most 1048576", kAuthor);
+  REFUSES("rows_missing", "row 1 of its kernel table: it is missing", kAuthor);
+  REFUSES("row_without_version", "op_version: expected 1 or more", kAuthor);
+  REFUSES("row_without_name", "row 0 of its kernel table: op: expected a name", kAuthor);
+  REFUSES("row_long_name", "...': op: expected a name", kAuthor);
+  REFUSES("row_two_lines", "'dvt.nega?tive': op: expected a name", kAuthor);
+  REFUSES("row_long_engine", "...': expected NULL or a name", kAuthor);
+  REFUSES("row_empty_engine", "its engine is '': expected NULL or a name", kAuthor);
+  REFUSES("row_without_operands", "operands are missing", kAuthor);
+  REFUSES("row_many_inputs", "4294967295 inputs and 1 outputs", kAuthor);
+  REFUSES("row_without_outputs", "1 inputs and 0 outputs", kAuthor);
+  REFUSES("long_version", "its version is '0123456789", kAuthor);
+  REFUSES("no_alignment", "alloc_align is 0: expected a power of two", kAuthor);
+  REFUSES("huge_alignment", "alloc_align is 9223372036854775808: expected a power of two", kAuthor);
+  REFUSES("count_absurd", "device_count: 1000000 devices: expected at most 1024", kAuthor);
+}
+
+TEST(texts_of_a_device) {
+  const dvt_props& props = load("unended_text").devices.at(0)->props;
+  CHECK_EQ(std::string(props.name), std::string(sizeof props.name - 1, ' '));
+  CHECK_EQ(std::string(props.arch), std::string(sizeof props.arch - 1, 'a'));
 }
 
 TEST(devices_that_do_not_open) {
@@ -159,8 +184,23 @@ TEST(a_table_without_a_library) {
   draft.abi_draft = DVT_ABI_DRAFT + 1, draft.name = "drafty";
   CHECK_THROWS(Error, "built for draft 2", attach_backend("drafty", &draft));
   CHECK_THROWS(Error, "gives no table", attach_backend("none", nullptr));
-  table.name = "Bad-Name";
-  CHECK_THROWS(Error, "its name is 'Bad-Name'", attach_backend("", &table));
+  const std::string long_name(10000, 'x');
+  const std::pair<const char*, const char*> names[] = {{"Bad-Name", "'Bad-Name'"},
+                                                       {nullptr, "missing"},
+                                                       {"", "''"},
+                                                       {"two\nlines", "'two?lines'"},
+                                                       {long_name.c_str(), "xxx...'"}};
+  for (const auto& [name, shown] : names) {
+    table.name = name;
+    CHECK_THROWS(Error, shown + std::string(": expected at most 63 lower-case letters"),
+                 attach_backend("", &table));
+  }
+}
+
+TEST(more_devices_than_a_process_takes) {  // the last test, as none is left for others
+  load("many_devices");
+  CHECK_EQ(devices().size(), size_t(kMaxDevices));
+  REFUSES("sound_too", "more than 32 devices in this process", "use fewer backends");
 }
 
 CHECK_MAIN

@@ -12,10 +12,28 @@
 
 namespace dovetail {
 namespace {
+constexpr uint64_t kMaxKernels = 1 << 20;  // more is memory that was never written
+constexpr uint64_t kMaxAlign = 1 << 30;
+
 [[noreturn]] void refuse(const std::string& cause,
                          const std::string& cure = "this is an error in the plugin: tell its author") {
   throw Error(ErrorKind::runtime, cause + "; " + cure);
 }
+
+// A plugin's text in a message: short, and on one line.
+std::string quoted(const char* text) {
+  std::string shown(text, strnlen(text, 64));
+  if (text[shown.size()]) shown += "...";
+  for (char& c : shown)
+    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
+  return "'" + shown + "'";
+}
+
+bool is_line(const char* text, size_t most) {
+  const size_t size = strnlen(text, most + 1);
+  return size <= most && std::none_of(text, text + size, [](unsigned char c) { return std::iscntrl(c); });
+}
+bool is_word(const char* text) { return *text && is_line(text, 128) && !std::strchr(text, ' '); }
 
 template <class Table>
 void check_versions(const Table& table, const std::string& name) {
@@ -30,16 +48,23 @@ void check_versions(const Table& table, const std::string& name) {
 }
 
 void check_name(const char* name) {
-  const bool sane = name && *name && !std::isdigit(static_cast<unsigned char>(*name)) && std::strlen(name) < 64 &&
+  const bool sane = name && *name && !std::isdigit(static_cast<unsigned char>(*name)) && strnlen(name, 64) < 64 &&
                     std::all_of(
                         name, name + std::strlen(name),
                         [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '_'; });
   if (!sane)
-    refuse(std::string("its name is ") + (name ? "'" + std::string(name) + "'" : "missing") +
-           ": expected lower-case letters, digits and _");
+    refuse(std::string("its name is ") + (name ? quoted(name) : "missing") +
+           ": expected at most 63 lower-case letters, digits and _");
 }
 
 void check_members(const dvt_backend& table) {
+  const auto require_line = [](const char* member, const char* text, size_t most) {
+    if (text && !is_line(text, most))
+      refuse(std::string("its ") + member + " is " + quoted(text) + ": expected one line of at most " +
+             std::to_string(most) + " bytes");
+  };
+  require_line("version", table.version, 64);
+  require_line("build_info", table.build_info, 4096);
   const auto require = [](const char* member, auto* function) {
     if (!function) refuse(std::string("its table has no ") + member);
   };
@@ -62,7 +87,10 @@ void check_members(const dvt_backend& table) {
 // What is wrong with a row; empty where nothing is.
 std::string fault_of(const dvt_kernel& row) {
   if (row.struct_size < offsetof(dvt_kernel, query)) return "its struct_size ends before run";
-  if (!row.op || !std::strchr(row.op, '.')) return "op: expected a name with a prefix, as \"dvt.add\"";
+  if (!row.op || !is_word(row.op) || !std::strchr(row.op, '.'))
+    return "op: expected a name with a prefix, as \"dvt.add\"";
+  if (row.engine && !is_word(row.engine))
+    return "its engine is " + quoted(row.engine) + ": expected NULL or a name";
   if (!row.run) return "run is missing";
   if (!row.op_version) return "op_version: expected 1 or more";
   if (row.n_in > kMaxInputs || row.n_out < 1 || row.n_out > kMaxOutputs)
@@ -83,6 +111,9 @@ std::string fault_of(const dvt_kernel& row) {
 
 template <class Table>
 void check_rows(const Table& table) {
+  if (table.n_kernels > kMaxKernels)
+    refuse("its table says " + std::to_string(table.n_kernels) + " kernels: expected at most " +
+           std::to_string(kMaxKernels));
   if (table.n_kernels && !table.kernels)
     refuse("its table says " + std::to_string(table.n_kernels) + " kernels and has none");
   for (uint64_t i = 0; i < table.n_kernels; ++i) {
@@ -90,8 +121,8 @@ void check_rows(const Table& table) {
     const std::string fault = row ? fault_of(*row) : "it is missing";
     if (fault.empty()) continue;
     const bool named = row && row->struct_size >= offsetof(dvt_kernel, engine) && row->op;
-    refuse("row " + std::to_string(i) + " of its kernel table" + (named ? " (" + std::string(row->op) + ")" : "") +
-           ": " + fault);
+    refuse("row " + std::to_string(i) + " of its kernel table" + (named ? " " + quoted(row->op) : "") + ": " +
+           fault);
   }
 }
 }  // namespace
@@ -133,9 +164,12 @@ std::string check_pack(const dvt_kernel_pack* pack, const std::string& name) {
 void check_props(dvt_props& props) {
   props.name[sizeof props.name - 1] = props.arch[sizeof props.arch - 1] = '\0';
   props.uuid[sizeof props.uuid - 1] = props.pci[sizeof props.pci - 1] = '\0';
-  if (props.alloc_align < 64 || props.alloc_align & (props.alloc_align - 1))
+  for (char* text : {props.name, props.arch, props.uuid, props.pci})
+    for (; *text; ++text)
+      if (std::iscntrl(static_cast<unsigned char>(*text))) *text = ' ';
+  if (props.alloc_align < 64 || props.alloc_align > kMaxAlign || props.alloc_align & (props.alloc_align - 1))
     refuse("device_props: alloc_align is " + std::to_string(props.alloc_align) +
-           ": expected a power of two of at least 64");
+           ": expected a power of two from 64 to 2^30");
   if (props.dl_device_type <= 0)
     refuse("device_props: dl_device_type is " + std::to_string(props.dl_device_type) +
            ": expected DLPack's number for this kind of device, or 12 (kDLExtDev)");

@@ -74,17 +74,25 @@ Device* open_device(Backend& backend, uint32_t ordinal, int index) {
   return device;
 }
 
+constexpr uint32_t kMostClaimed = 1024;  // more is memory that was never written
+
 // Devices that do not open are left out as long as one does.
 void open_devices(Backend& backend) {
   uint32_t count = 0;
   check(backend.table->device_count(&count), "device_count");
+  if (count > kMostClaimed)
+    refuse("device_count: " + std::to_string(count) + " devices: expected at most " + std::to_string(kMostClaimed),
+           "this is an error in the plugin: tell its author");
   std::vector<std::string> errors;
   const size_t before = devices().size();
   for (uint32_t i = 0; i < count; ++i) {
     const size_t index = before + backend.devices.size();
+    if (index >= kMaxDevices) {
+      errors.push_back(backend.name + ":" + std::to_string(i) + " and those behind it: more than " +
+                       std::to_string(kMaxDevices) + " devices in this process; use fewer backends");
+      break;
+    }
     try {
-      if (index >= kMaxDevices)
-        refuse("more than " + std::to_string(kMaxDevices) + " devices in this process", "use fewer backends");
       backend.devices.push_back(open_device(backend, i, int(index)));
     } catch (const Error& error) {
       errors.push_back(backend.name + ":" + std::to_string(i) + ": " + error.what());

@@ -1,10 +1,11 @@
 // dovetail-probe LIBRARY [FOLDER...]: opens a device's plugin as the runtime would, up to counting its devices, in
 // a process that may crash. FOLDER: where the libraries that it needs may lie. Whether it may be used is not
-// decided here: the runtime asks the plugin again when this program came to its end.
+// decided here: the runtime asks the plugin again, and reads its table again, when this program came to its end.
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "device/handshake.hpp"
 #include "dovetail/abi.h"
 #include "platform/platform.hpp"
 #include "probe/stages.hpp"
@@ -55,9 +56,14 @@ int main(int argc, char** argv) {
   static const dvt_host host{sizeof host, DVT_ABI_MAJOR, DVT_ABI_MINOR, DVT_ABI_DRAFT, argv[1],     fail,
                              ignore,      one_thread,    run_inline,    no_trace,      no_extension};
   const dvt_backend* table = nullptr;
-  if (entry(&host, &table) != DVT_OK || !table || table->struct_size < offsetof(dvt_backend, mem_info) ||
-      table->abi_major != DVT_ABI_MAJOR || table->abi_draft != DVT_ABI_DRAFT || !table->device_count)
+  if (entry(&host, &table) != DVT_OK) done();
+
+  enter(probe::kReading);
+  try {
+    check_table(table, "");
+  } catch (const Error&) {
     done();
+  }
 
   enter(probe::kCounting);
   uint32_t devices = 0;

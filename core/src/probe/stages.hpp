@@ -7,6 +7,7 @@ inline constexpr char kStage[] = "stage ";
 inline constexpr char kOpening[] = "in its static constructors";
 inline constexpr char kProbing[] = "in dvt_probe_v1";
 inline constexpr char kAsking[] = "in dvt_backend_v1";
+inline constexpr char kReading[] = "while its table was read";
 inline constexpr char kCounting[] = "in device_count";
 inline constexpr char kDone[] = "done";
 }  // namespace dovetail::probe
