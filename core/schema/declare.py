@@ -127,6 +127,7 @@ class Spec(NamedTuple):
 DEFAULT_DTYPES = {
     "float": dt.FLOATS,
     "promote": dt.REAL,
+    "numeric": dt.REAL,
     "same": dt.REAL,
     "same_real": dt.REAL,
     "integer": dt.INTEGERS,

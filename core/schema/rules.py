@@ -55,6 +55,7 @@ DTYPE = {
     "same": "that of x",
     "same_real": "that of x, not complex",
     "promote": "the operands', promoted",
+    "numeric": "the operands', promoted; not bool",
     "float": "the operands', promoted; integers and bool give float32",
     "integer": "the operands', promoted; integers only",
     "bit": "the operands', promoted; integers and bool only",

@@ -197,7 +197,7 @@ def _elementwise(op: Op) -> Iterator[Sample]:
     for name, (a, b) in PAIRS.items():
         yield Sample(name, call([a, *[b] * (len(operands) - 1)]), {})
     if len(operands) == 2 and op.spec.dtype != "logical":
-        one = 1 if op.spec.dtype in ("integer", "bit", "compare", "promote") else 1.5
+        one = 1 if op.spec.dtype in ("integer", "bit", "compare", "promote", "numeric") else 1.5
         if dt.bool_ not in op.dtypes:
             yield Sample("python_scalar", (values(0, (2, 3)), one), {})
     yield Sample("mismatch", call([(2, 3), *[(4,)] * (len(operands) - 1)]), {}, ValueError)

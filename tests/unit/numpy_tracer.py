@@ -86,6 +86,8 @@ def dtypes_of(op, p, given):
         p = asked or (p if p.kind == "f" else dt.uint64 if p.kind == "u" else dt.int64)
     if rule == "integer":
         assert p.kind in "iu", f"[{op.name}] {p}"
+    if rule == "numeric":
+        assert p.kind != "b", f"[{op.name}] {p}"
     if rule == "bit":
         assert p.kind in "biu", f"[{op.name}] {p}"
     return p, p

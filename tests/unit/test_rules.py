@@ -85,6 +85,17 @@ FAILURES: dict[str, tuple[Any, type[Exception], str]] = {
         TypeError,
         "dtype float32 is not supported: expected an integer or bool",
     ),
+    "numbers only": (
+        lambda: (ones(3) > 0) + (ones(3) > 0),
+        TypeError,
+        "[add] dtype bool is not supported: expected numbers (logical_and, logical_or",
+    ),
+    "numbers only, by its own name": (
+        lambda: dt.remainder(ones(3) > 0, ones(3) > 0),
+        TypeError,
+        "[remainder] dtype bool is not supported",
+    ),
+    "no minus": (lambda: -(ones(3) > 0), TypeError, "and logical_not are there for bool); astype it"),
     "no promotion": (
         lambda: dt.zeros(3, dtype=dt.uint64) + dt.zeros(3, dtype=dt.int8),
         TypeError,

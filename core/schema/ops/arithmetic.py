@@ -30,11 +30,9 @@ def positive(x: Tensor, /) -> Tensor:
     return copy(x)
 
 
-@op(shape="same", dtype="same", reference=np.negative)
+@op(shape="same", dtype="numeric", reference=np.negative)
 def negative(x: Tensor, /) -> Tensor:
     """-x; integers wrap, zeros change their sign."""
-    if x.dtype.kind == "b":
-        raise Unsupported("negative of bool has no meaning: use logical_not")
     return flipped(x) if x.dtype.kind == "f" else subtract(0, x)
 
 
@@ -46,7 +44,7 @@ def abs_(x: Tensor, /) -> Tensor:
     return magnitude(x) if x.dtype.kind == "f" else where(x < 0, subtract(0, x), x)
 
 
-@op(shape="same", dtype="same", reference=np.sign)
+@op(shape="same", dtype="numeric", reference=np.sign)
 def sign(x: Tensor, /) -> Tensor:
     """-1, 0 or 1; NaN at NaN."""
     if x.dtype.kind == "u":
@@ -55,7 +53,7 @@ def sign(x: Tensor, /) -> Tensor:
     return where(x == x, s, x) if x.dtype.kind == "f" else s
 
 
-@op(shape="same", dtype="same", tol=ROUNDED, reference=np.square)
+@op(shape="same", dtype="numeric", tol=ROUNDED, reference=np.square)
 def square(x: Tensor, /) -> Tensor:
     """x * x; integers wrap."""
     return multiply(x, x)
@@ -184,7 +182,7 @@ def integer_floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
     return q - astype(inexact, q.dtype)
 
 
-@op(shape="broadcast", dtype="promote", tol=ROUNDED, reference=_floor_divide)
+@op(shape="broadcast", dtype="numeric", tol=ROUNDED, reference=_floor_divide)
 def floor_divide(x1: Tensor, x2: Tensor, /) -> Tensor:
     """floor(x1 / x2); of floats the floor of the rounded quotient, of integers exact, and 0 where x2 is 0."""
     return floor(divide(x1, x2)) if x1.dtype.kind == "f" else integer_floor_divide(x1, x2)
@@ -206,7 +204,7 @@ def _unpacked(x: Tensor) -> tuple[Tensor, Tensor]:
     return astype(where(e == 0, f, f | 0x800000), dt.int64), maximum(e, 1)
 
 
-@op(shape="broadcast", dtype="promote", tier="extended", tol=ROUNDED, reference=_remainder)
+@op(shape="broadcast", dtype="numeric", tier="extended", tol=ROUNDED, reference=_remainder)
 def remainder(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Python's x1 % x2: what floor division leaves, with the sign of x2; exact. Integers: 0 where x2 is 0."""
     if x1.dtype.kind != "f":

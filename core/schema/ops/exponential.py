@@ -194,7 +194,7 @@ def _pow_samples() -> Iterator[Sample]:
 
 @op(
     shape="broadcast",
-    dtype="promote",
+    dtype="numeric",
     tier="extended",
     tol=8,
     reference=np.power,

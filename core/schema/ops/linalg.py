@@ -28,7 +28,7 @@ def _vecdot(x1, x2, axis):
 
 @op(
     shape="vecdot",
-    dtype="promote",
+    dtype="numeric",
     tol=2,
     reference=_vecdot,
     samples=_vecdot_samples,
@@ -50,7 +50,7 @@ def _outer_samples() -> Iterator[Sample]:
 
 @op(
     shape="outer",
-    dtype="promote",
+    dtype="numeric",
     space="linalg",
     tol=ROUNDED,
     samples=_outer_samples,

@@ -301,7 +301,7 @@ def _diff_samples() -> Iterator[Sample]:
 
 @op(
     shape="diff",
-    dtype="promote",
+    dtype="numeric",
     tol=1,
     samples=_diff_samples,
     reference=_diff,

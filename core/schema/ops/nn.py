@@ -43,7 +43,7 @@ def _linear_scale(x, weight, bias):
 
 @op(
     shape="linear",
-    dtype="promote",
+    dtype="numeric",
     tier="extended",
     tol=2,
     reference=_linear,

@@ -161,17 +161,17 @@ def where(condition: Mask, x1: Tensor, x2: Tensor, /) -> Tensor:
 # ---- arithmetic --------------------------------------------------------------------------------------------------
 
 
-@op(shape="broadcast", dtype="promote", tier="must", tol=ROUNDED, reference=np.add)
+@op(shape="broadcast", dtype="numeric", tier="must", tol=ROUNDED, reference=np.add)
 def add(x1: Tensor, x2: Tensor, /) -> Tensor:
     """x1 + x2; integers wrap."""
 
 
-@op(shape="broadcast", dtype="promote", tier="must", tol=ROUNDED, reference=np.subtract)
+@op(shape="broadcast", dtype="numeric", tier="must", tol=ROUNDED, reference=np.subtract)
 def subtract(x1: Tensor, x2: Tensor, /) -> Tensor:
     """x1 - x2; integers wrap."""
 
 
-@op(shape="broadcast", dtype="promote", tier="must", tol=ROUNDED, reference=np.multiply)
+@op(shape="broadcast", dtype="numeric", tier="must", tol=ROUNDED, reference=np.multiply)
 def multiply(x1: Tensor, x2: Tensor, /) -> Tensor:
     """x1 * x2; integers wrap."""
 
@@ -364,7 +364,7 @@ def dot_slack(terms: int) -> float:
 
 @op(
     shape="matmul",
-    dtype="promote",
+    dtype="numeric",
     tier="must",
     tol=2,
     reference=np.matmul,

@@ -57,6 +57,13 @@ void dtype_promote(DTypeQuery& q) {
   decide(q, t, t);
 }
 
+// No operator turns into a logical one because of its operands' dtype: True + True is neither 2 nor True by right.
+void dtype_numeric(DTypeQuery& q) {
+  dtype_promote(q);
+  if (q.result[0] == DType::b8)
+    wrong_dtype(q, DType::b8, "numbers (logical_and, logical_or, logical_xor and logical_not are there for bool)");
+}
+
 static DType floating(DType t) { return is_float(t) || is_complex(t) ? t : kDefaultFloat; }
 
 void dtype_float(DTypeQuery& q) {

@@ -65,6 +65,7 @@ TEST(rules_over_one_operand) {
       {"same", "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128", true},
       {"same_real", "- i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 - -", true},
       {"promote", "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128", true},
+      {"numeric", "- i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128", true},
       {"float", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f16 bf16 f32 f64 c64 c128", false},
       {"integer", "- i8 i16 i32 i64 u8 u16 u32 u64 - - - - - -", true},
       {"bit", "bool i8 i16 i32 i64 u8 u16 u32 u64 - - - - - -", true},
@@ -91,6 +92,8 @@ TEST(rules_over_several_operands) {
   CHECK_EQ(decided("promote", {DType::i8, DType::u8}), "i16 i16 -> i16");
   CHECK_EQ(decided("promote", {DType::f16, DType::bf16, DType::i64}), "f32 f32 f32 -> f32");
   CHECK_EQ(decided("promote", {DType::u64, DType::i8}), "");
+  CHECK_EQ(decided("numeric", {DType::b8, DType::i8}), "i8 i8 -> i8");
+  CHECK_EQ(decided("numeric", {DType::b8, DType::b8}), "");
   CHECK_EQ(decided("float", {DType::i8, DType::i32}), "f32 f32 -> f32");
   CHECK_EQ(decided("float", {DType::f16, DType::i32}), "f16 f16 -> f16");
   CHECK_EQ(decided("compare", {DType::i8, DType::f64}), "f64 f64 -> bool");
