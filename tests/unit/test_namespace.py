@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import dovetail as dt
 # What takes long to load or belongs to a device; a plain import must need none of it.
 HEAVY = (
     "numpy",
+    "inspect",
     "importlib_metadata",
     "importlib.metadata",
     "typing",
@@ -57,3 +59,11 @@ def test_ops_live_in_their_spaces_and_private_ones_nowhere():
             assert not hasattr(dt, op["name"])
         elif op["space"] != "random":
             assert callable(getattr(space, op["name"]))
+
+
+def test_ops_have_signatures():
+    assert str(inspect.signature(dt.add)) == "(x1, x2, /)"
+    assert str(inspect.signature(dt.clip)) == "(x, /, min=None, max=None)"
+    assert str(inspect.signature(dt.sum)) == "(x, /, *, axis=None, dtype=None, keepdims=False)"
+    assert str(inspect.signature(dt.full)) == "(shape, fill_value, *, dtype=None, device=None)"
+    assert str(inspect.signature(dt.concat)) == "(arrays, /, *, axis=0)"

@@ -147,9 +147,22 @@ PyObject* get_doc(PyObject* self, void*) {
   return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.doc.c_str());
 }
 
+// Found out when asked for: the schema has it, and importing inspect takes longer than importing dovetail.
+PyObject* get_signature(PyObject* self, void*) {
+  PyObject* module = PyImport_ImportModule("dovetail._signature");
+  if (!module) return nullptr;
+  PyObject* signature =
+      PyObject_CallMethod(module, "signature", "s", reinterpret_cast<PyOp*>(self)->op->spec.name.c_str());
+  Py_DECREF(module);
+  return signature;
+}
+
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOp, vectorcall), READONLY, nullptr}, {}};
 PyGetSetDef getters[] = {
-    {"__name__", get_name, nullptr, nullptr, nullptr}, {"__doc__", get_doc, nullptr, nullptr, nullptr}, {}};
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__signature__", get_signature, nullptr, nullptr, nullptr},
+    {}};
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_members, members},
                        {Py_tp_getset, getters},
