@@ -158,11 +158,10 @@ PyObject* get_signature(PyObject* self, void*) {
 }
 
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOp, vectorcall), READONLY, nullptr}, {}};
-PyGetSetDef getters[] = {
-    {"__name__", get_name, nullptr, nullptr, nullptr},
-    {"__doc__", get_doc, nullptr, nullptr, nullptr},
-    {"__signature__", get_signature, nullptr, nullptr, nullptr},
-    {}};
+PyGetSetDef getters[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
+                         {"__doc__", get_doc, nullptr, nullptr, nullptr},
+                         {"__signature__", get_signature, nullptr, nullptr, nullptr},
+                         {}};
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_members, members},
                        {Py_tp_getset, getters},
