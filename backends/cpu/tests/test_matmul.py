@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import harness
@@ -116,6 +117,15 @@ def test_linear(cpu, dtype):
 def test_no_terms_gives_the_bias(cpu):
     bias = draw(5, "f4")
     assert (cpu.run("linear", draw((3, 0), "f4"), draw((5, 0), "f4"), bias, out="f4", shape=(3, 5)) == bias).all()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "f4", "f8"])
+def test_no_terms_on_a_thread_that_never_multiplied(cpu, dtype):
+    """It has no scratch memory yet, and needs none: that is not out of memory."""
+    x, y = np.ones((3, 0), dtype), np.ones((0, 4), dtype)
+    with ThreadPoolExecutor(1) as fresh:
+        got = fresh.submit(lambda: cpu.run("matmul", x, y, out=dtype, shape=(3, 4))).result()
+    assert not got.any()
 
 
 def test_nan_and_infinity_spread(cpu):
