@@ -14,7 +14,8 @@ struct Block {
 void* scratch(Scratch purpose, size_t bytes) {
   static thread_local Block blocks[size_t(Scratch::count)];
   Block& b = blocks[size_t(purpose)];
-  if (b.data && bytes <= b.capacity) [[likely]] return b.data;
+  if (b.data && bytes <= b.capacity) [[likely]]
+    return b.data;
   std::free(b.data);
   b.capacity = (bytes + bytes / 4 + 4096) / 4096 * 4096;  // room to grow: sizes tend to creep up
   b.data = std::aligned_alloc(64, b.capacity);
