@@ -131,7 +131,7 @@ def exp(x: ArrayLike, /) -> Array:
 def exp2(x: ArrayLike, /) -> Array:
     """2 to the power of x, exact at integers."""
 
-def expand_dims(x: ArrayLike, /, *, axis: int | Sequence[int] = 0) -> Array:
+def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Array:
     """x with new axes of size 1 at the places axis of the result."""
 
 def expm1(x: ArrayLike, /) -> Array:

@@ -71,7 +71,7 @@ def _expand_samples() -> Iterator[Sample]:
     samples=_expand_samples,
     reference=lambda x, axis: np.expand_dims(x, as_axes(axis)),
 )
-def expand_dims(x: Tensor, /, *, axis: Ints = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: Ints = 0) -> Tensor:
     """x with new axes of size 1 at the places axis of the result."""
 
 
