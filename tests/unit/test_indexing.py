@@ -55,6 +55,9 @@ KEYS = {
     "mask and int": (np.array([True, False, True]), 1),
     "mask of two axes behind": (1, MASK[0]),
     "mask of none": np.zeros(3, dtype=bool),
+    "mask of size 0": np.zeros(0, dtype=bool),
+    "mask of sizes 3 and 0": np.zeros((3, 0), dtype=bool),
+    "mask of size 0 behind": (slice(None), np.zeros(0, dtype=bool)),
     "true": True,
     "false": False,
 }

@@ -157,10 +157,10 @@ def _without_masks(x: Array, items: list[Any]) -> list[Any]:
             if item.ndim == 0:
                 raise IndexError("[index] a mask without axes among other indices: expected one axis or more")
             for k, n in enumerate(item.shape):
-                if n != x.shape[axis + k]:
+                if n not in (0, x.shape[axis + k]):
                     raise IndexError(
                         f"[index] a mask of size {n} for axis {axis + k} of size {x.shape[axis + k]}: "
-                        "expected equal sizes"
+                        "expected equal sizes, or 0 to take nothing"
                     )
             out.extend(nonzero(item))
             axis += item.ndim
