@@ -4,7 +4,7 @@
 #include <string>
 
 namespace dovetail {
-enum class ErrorKind { type, value, index, memory, not_implemented, device_lost, runtime };
+enum class ErrorKind { type, value, index, memory, not_implemented, device_lost, runtime, axis };
 
 // Messages read "[op] what is wrong: expected ..., got ..., and the cure where there is one".
 class Error : public std::runtime_error {

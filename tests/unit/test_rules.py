@@ -113,6 +113,22 @@ def test_failures_say_what_was_expected(case: str) -> None:
     assert float(dt.asarray(np.float32(2))) == 2.0  # the next call works
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: dt.expand_dims(x, 4),
+        lambda x: dt.sum(x, axis=2),
+        lambda x: dt.unstack(x, axis=2),
+        lambda x: dt.tensordot(x, x, axes=([2], [0])),
+        lambda x: dt.repeat(x, dt.asarray([1, 2]), axis=2),
+    ],
+)
+def test_an_axis_that_is_not_there_is_an_index_error_and_a_value_error(call: Any) -> None:
+    with pytest.raises(dt.AxisError, match="axis") as caught:
+        call(ones(2, 3))
+    assert isinstance(caught.value, ValueError) and isinstance(caught.value, IndexError)
+
+
 def test_creation_follows_the_scalar() -> None:
     assert dt.full((2,), 1).dtype == dt.int64
     assert dt.full((2,), 1.0).dtype == dt.float32

@@ -14,10 +14,11 @@ from dovetail._devices import (
     set_default_device,
     synchronize,
 )
-from dovetail._errors import DeviceLostError, FallbackWarning
+from dovetail._errors import AxisError, DeviceLostError, FallbackWarning
 
 __all__ = [
     "Array",
+    "AxisError",
     "DType",
     "Device",
     "DeviceLostError",

@@ -93,6 +93,7 @@ from dovetail._dtypes import (
 from dovetail._dtypes import (
     result_type as result_type,
 )
+from dovetail._errors import AxisError as AxisError
 from dovetail._errors import DeviceLostError as DeviceLostError
 from dovetail._errors import FallbackWarning as FallbackWarning
 from dovetail._functions import (

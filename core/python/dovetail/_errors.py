@@ -1,6 +1,10 @@
 """Exceptions and warnings of the package."""
 
 
+class AxisError(ValueError, IndexError):
+    """An axis that the array does not have. As in NumPy it is both: libraries catch either."""
+
+
 class DeviceLostError(RuntimeError):
     """The device stopped working; its memory is gone. Other devices go on."""
 

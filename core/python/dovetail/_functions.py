@@ -7,6 +7,7 @@ from math import prod
 
 from dovetail import _core
 from dovetail._core import Array, Device, DType
+from dovetail._errors import AxisError
 
 __all__ = [
     "astype", "broadcast_arrays", "broadcast_shapes", "meshgrid", "reshape", "tensordot", "unstack",
@@ -37,9 +38,9 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The slices along an axis, as views without it. Raises ValueError for an axis that x has not."""
+    """The slices along an axis, as views without it. Raises AxisError for an axis that x has not."""
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"[unstack] axis {axis} of an array of {x.ndim} axes: expected {-x.ndim} to {x.ndim - 1}")
+        raise AxisError(f"[unstack] axis {axis} of an array of {x.ndim} axes: expected {-x.ndim} to {x.ndim - 1}")
     lead = (slice(None),) * (axis % x.ndim)
     return tuple(x[(*lead, i)] for i in range(x.shape[axis]))
 
@@ -130,7 +131,7 @@ def _contracted(
     for x, name, chosen in zip((x1, x2), ("x1", "x2"), pairs):
         for i, a in enumerate(chosen):
             if not -x.ndim <= a < x.ndim:
-                raise ValueError(f"[tensordot] {name} has no axis {a}: expected {-x.ndim} to {x.ndim - 1}")
+                raise AxisError(f"[tensordot] {name} has no axis {a}: expected {-x.ndim} to {x.ndim - 1}")
             chosen[i] = a % x.ndim
         if len(set(chosen)) != len(chosen):
             raise ValueError(f"[tensordot] axes of {name}: expected each axis once, got {axes!r}")

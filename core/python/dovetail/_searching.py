@@ -10,6 +10,7 @@ from collections import namedtuple
 from dovetail import _core
 from dovetail._core import Array
 from dovetail._dtypes import result_type
+from dovetail._errors import AxisError
 
 __all__ = [
     "isin", "nonzero", "repeat", "searchsorted", "unique_all", "unique_counts", "unique_inverse", "unique_values",
@@ -201,7 +202,7 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     if axis is None:
         x, axis = _flat(x), 0
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"[repeat] axis {axis}: expected {-x.ndim} to {x.ndim - 1}")
+        raise AxisError(f"[repeat] axis {axis}: expected {-x.ndim} to {x.ndim - 1}")
     n = x.shape[axis]
     if repeats.ndim > 1 or (repeats.ndim == 1 and repeats.size not in (1, n)):
         raise ValueError(

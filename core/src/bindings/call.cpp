@@ -150,9 +150,11 @@ void set_python_error() {
     e.restore();
   } catch (const Error& e) {
     static PyObject* const lost = py::object(lazy("_errors", "DeviceLostError")).release().ptr();
-    PyObject* const types[] = {PyExc_TypeError,   PyExc_ValueError,          PyExc_IndexError,
-                               PyExc_MemoryError, PyExc_NotImplementedError, lost,
-                               PyExc_RuntimeError};
+    static PyObject* const axis = py::object(lazy("_errors", "AxisError")).release().ptr();
+    PyObject* const types[] = {PyExc_TypeError,           PyExc_ValueError,
+                               PyExc_IndexError,          PyExc_MemoryError,
+                               PyExc_NotImplementedError, lost,
+                               PyExc_RuntimeError,        axis};
     PyErr_SetString(types[int(e.kind)], e.what());
     chain_cause(e.what());
   } catch (const std::bad_alloc&) {

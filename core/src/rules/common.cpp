@@ -138,9 +138,10 @@ void expect_shape(const Invocation& inv, int i, std::span<const int64_t> shape, 
     const bool own = inv.operand(i).rank() == rank;
     whose = (own ? " for " : " for the result from ") + described(inv, i);
   }
-  if (rank == 0) inv.fail("axis " + std::to_string(value) + " is out of range: expected no axis" + whose);
-  inv.fail("axis " + std::to_string(value) + " is out of range: expected " + std::to_string(-rank) + " to " +
-           std::to_string(rank - 1) + whose);
+  if (rank == 0)
+    inv.fail(ErrorKind::axis, "axis " + std::to_string(value) + " is out of range: expected no axis" + whose);
+  inv.fail(ErrorKind::axis, "axis " + std::to_string(value) + " is out of range: expected " +
+                                std::to_string(-rank) + " to " + std::to_string(rank - 1) + whose);
 }
 
 [[gnu::cold, noreturn]] static void axis_twice(const Invocation& inv, int attr, int axis) {

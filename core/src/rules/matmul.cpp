@@ -63,8 +63,9 @@ void shape_vecdot(Invocation& inv) {
   const int at = axis(inv, integer(inv, which), rank, a.rank() == rank ? 0 : 1);
   const int back = rank - at;
   if (back > shorter)
-    inv.fail("axis " + std::to_string(-back) + " is out of range for " + described(inv, a.rank() == rank ? 1 : 0) +
-             ": expected " + std::to_string(-shorter) + " to -1");
+    inv.fail(ErrorKind::axis, "axis " + std::to_string(-back) + " is out of range for " +
+                                  described(inv, a.rank() == rank ? 1 : 0) + ": expected " +
+                                  std::to_string(-shorter) + " to -1");
   const int64_t n = a.size(a.rank() - back), m = b.size(b.rank() - back);
   if (n != m)
     no_match(inv, operand_name(inv, 0) + "'s axis " + std::to_string(-back) + " of " + std::to_string(n) +

@@ -83,7 +83,7 @@ TEST(concat_and_stack) {
   CHECK_EQ(last.value("axis"), 2);
   CHECK_SHAPE(Call("stack", "stack").variadic("arrays", {{}, {}}).i64("axis", 0), "(2,)");
   CHECK_FAILS(Call("stack", "stack").variadic("arrays", {{2}, {3}}).i64("axis", 0), value, "expected shape (2,)");
-  CHECK_FAILS(Call("stack", "stack").variadic("arrays", {{2}}).i64("axis", 2), value,
+  CHECK_FAILS(Call("stack", "stack").variadic("arrays", {{2}}).i64("axis", 2), axis,
               "axis 2 is out of range: expected -2 to 1 for the result from arrays[0] of shape (2,)");
   CHECK_FAILS(Call("stack", "stack").variadic("arrays", {Ints(16, 1)}).i64("axis", 0), value, "17 axes");
 }

@@ -79,10 +79,10 @@ TEST(linear_vecdot_outer) {
   CHECK_EQ(middle.value("axis"), 1);
   CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {3}).x("x2", {1}).i64("axis", -1), value,
               "expected x1's axis -1 of 3 to equal x2's 1");
-  CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {3}).x("x2", {2, 3}).i64("axis", -2), value,
+  CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {3}).x("x2", {2, 3}).i64("axis", -2), axis,
               "axis -2 is out of range for x1 of shape (3,): expected -1 to -1");
   CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {2, 3}).x("x2", {4, 3}).i64("axis", -1), value, "axes to broadcast");
-  CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {}).x("x2", {}).i64("axis", -1), value, "expected no axis");
+  CHECK_FAILS(Call("vecdot", "vecdot").x("x1", {}).x("x2", {}).i64("axis", -1), axis, "expected no axis");
 
   CHECK_SHAPE(Call("outer", "outer").x("x1", {3}).x("x2", {0}), "(3, 0)");
   CHECK_FAILS(Call("outer", "outer").x("x1", {3}).x("x2", {2, 2}), value,
