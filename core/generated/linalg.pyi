@@ -2,10 +2,14 @@
 from collections.abc import Sequence
 
 from dovetail._core import Array, Device, DType
+from dovetail import matmul as matmul
+from dovetail import matrix_transpose as matrix_transpose
+from dovetail import tensordot as tensordot
+from dovetail import vecdot as vecdot
 
 ArrayLike = Array | complex
 
-__all__ = ['diagonal', 'outer', 'vector_norm']
+__all__ = ['matmul', 'matrix_transpose', 'tensordot', 'vecdot', 'diagonal', 'outer', 'vector_norm']
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonal of the last two axes, offset columns to the right of the main one."""

@@ -68,3 +68,9 @@ def test_ops_have_signatures():
     assert str(inspect.signature(dt.full)) == "(shape, fill_value, *, dtype=None, device=None)"
     assert str(inspect.signature(dt.concat)) == "(arrays, /, *, axis=0)"
     assert str(inspect.signature(dt.expand_dims)) == "(x, /, axis=0)"
+
+
+def test_linalg_has_what_the_standard_has_in_both_namespaces():
+    for name in ("matmul", "matrix_transpose", "tensordot", "vecdot"):
+        assert getattr(dt.linalg, name) is getattr(dt, name) and name in dt.linalg.__all__
+    assert not hasattr(dt.linalg, "svd")

@@ -1,6 +1,10 @@
-"""Linear algebra, as in the array API's linalg extension. See the op reference."""
+"""Linear algebra, as in the array API's linalg extension without its decompositions. See the op reference."""
 
 from dovetail import _core
+from dovetail._functions import tensordot
 
-__all__ = [*_core.op_names("linalg")]  # noqa: PLE0604 - strings
-globals().update({name: _core.op_function(name) for name in __all__})
+# The standard has these, and tensordot, in both namespaces.
+_ops = {name: _core.op_function(name) for name in ("matmul", "matrix_transpose", "vecdot")}
+_ops |= {name: _core.op_function(name) for name in _core.op_names("linalg")}
+globals().update(_ops)
+__all__ = [tensordot.__name__, *_ops]  # noqa: PLE0604 - strings
