@@ -65,7 +65,7 @@ endef
 
 core_wheel := dovetail-[0-9]*cp$(subst .,,$(TAG))-*.whl
 core_sources := pyproject.toml setup.py VERSION LICENSE README.md core entry_points examples/kernel_pack \
-  $(wildcard cmake/templates.py backends/template examples/numpy_device.py) \
+  cmake/templates.py backends/template examples/numpy_device.py \
   $(wildcard cmake/dovetail-build.cmake cmake/dovetail-config*)
 $(eval $(call wheel,dovetail-$(TAG),.,$(core_sources),$(core_wheel)))
 # A folder's name need not be the backend's.

@@ -7,6 +7,7 @@ by that of a project which stands alone.
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,24 +29,59 @@ name: { type: str, help: "the backend's or pack's name, as in Python: acme" }
 vendor: { type: str, help: "who makes it" }
 device: { type: str, default: cpu, help: "of a kernel pack: the backend that it is for" }
 """
-MEMBERS = ("pyproject.toml", "CMakeLists.txt", "README.md", "src", "python", "tests", ".github", ".gitignore")
+MEMBERS = {
+    "pyproject.toml", "CMakeLists.txt", "README.md", "waivers.toml", ".gitignore", ".github", "src", "python", "tests"
+}  # fmt: skip
 
 
 class Template(NamedTuple):
-    sources: tuple[str, ...]  # folders of this repository; a later one's files go over an earlier one's
-    names: dict[str, str]  # words there -> fields
-    without: tuple[str, ...] = ()
+    sources: tuple[str, ...]  # folders, or files as "file -> place"; what comes later goes over what was there
+    names: dict[str, str]  # words of the first source -> what stands for them
+    without: tuple[str, ...] = ()  # of the first source
 
 
-BACKEND = {"sim": "name", "SIM": "name | upper"}
-PACK = {
-    "acme_fast": "name",
-    "acme-fast": "name | replace('_', '-')",
-    "cpu": "device",
-}
 TEMPLATES = {
-    "simulated": Template(("backends/template", "core/templates/project", "core/templates/device"), BACKEND),
-    "pack": Template(("examples/kernel_pack", "core/templates/project", "core/templates/pack"), PACK),
+    "simulated": Template(
+        ("backends/template", "core/templates/project", "core/templates/device"),
+        {
+            "Simulated accelerator": "@{vendor}@, simulated",
+            "sim": "@{name}@",
+            "SIM": "@{name | upper}@",
+            "[Dovetail](../../README.md)": "Dovetail",
+        },
+    ),
+    "host-memory": Template(
+        ("backends/template", "core/templates/project", "core/templates/device", "core/templates/host-memory"),
+        {
+            "A simulated accelerator for Dovetail: memory of its own, queues, faults on demand": (
+                "The device @{name}@ of @{vendor}@ for Dovetail"
+            ),
+            "sim": "@{name}@",
+        },
+        ("src/driver.cpp", "src/driver.hpp", "src/settings.cpp", "tests/"),
+    ),
+    "python": Template(
+        (
+            "examples/numpy_device.py -> python/dovetail_@{name}@/device.py",
+            "core/templates/project",
+            "core/templates/device",
+            "core/templates/python",
+        ),
+        {
+            "DOVETAIL_BACKEND_PATH=$PWD/examples/numpy_device.py dovetail conform --device numpy --quick": (
+                "dovetail conform --device @{name}@ --quick"
+            ),
+            "NumpyDevice": "Device",
+            'name = "numpy"': 'name = "@{name}@"',
+            "version = np.__version__": 'version = "0.1.0"',
+            'product = "NumPy"': 'product = "@{vendor}@"',
+            'kind = "cpu"': 'kind = "other"',
+        },
+    ),
+    "pack": Template(
+        ("examples/kernel_pack", "core/templates/project", "core/templates/pack"),
+        {"acme_fast": "@{name}@", "acme-fast": "@{name | replace('_', '-')}@", "cpu": "@{device}@"},
+    ),
 }
 
 VERSION_OF_REPOSITORY = re.compile(r"\n\[tool\.scikit-build\.metadata\.version\]\n(.+\n)+")
@@ -62,23 +98,34 @@ def alone(pyproject: str) -> str:
 
 def with_fields(text: str, names: dict[str, str]) -> str:
     for word, field in names.items():
-        text = re.sub(rf"(?<![A-Za-z]){word}(?![A-Za-z])", f"@{{{field}}}@", text)
+        text = re.sub(rf"(?<![A-Za-z]){re.escape(word)}(?![A-Za-z])", lambda _, field=field: field, text)
     return text
 
 
+def files(source: str) -> Iterator[tuple[Path, str]]:
+    """Each with its place in the project."""
+    file, _, place = source.partition(" -> ")
+    if place:
+        yield ROOT / file, place
+        return
+    for path in sorted((ROOT / source).rglob("*")):
+        inside = path.relative_to(ROOT / source)
+        if path.is_file() and inside.parts[0] in MEMBERS and not {"__pycache__", "build"} & {*inside.parts}:
+            yield path, inside.as_posix()
+
+
 def make(template: Template, at: Path) -> None:
-    for source in template.sources:
-        for path in sorted((ROOT / source).rglob("*")):
-            inside = path.relative_to(ROOT / source)
-            known = inside.parts[0] in MEMBERS and not {"__pycache__", "build"} & {*inside.parts}
-            if not path.is_file() or not known or inside.as_posix() in template.without:
+    for number, source in enumerate(template.sources):
+        names = {} if number else template.names  # ours are written with the fields
+        for path, place in files(source):
+            if not number and place.startswith(template.without):
                 continue
             text = path.read_text()
-            if inside.name == "pyproject.toml":
+            if path.name == "pyproject.toml":
                 text = alone(text)
-            to = at / with_fields(inside.as_posix(), template.names)
+            to = at / with_fields(place, names)
             to.parent.mkdir(parents=True, exist_ok=True)
-            to.write_text(with_fields(text, template.names))
+            to.write_text(with_fields(text, names))
     (at / "copier.yml").write_text(COPIER)
 
 
@@ -86,8 +133,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     shutil.rmtree(folder, ignore_errors=True)
     for kind, template in TEMPLATES.items():
-        if (ROOT / template.sources[0]).is_dir():
-            make(template, folder / kind)
+        make(template, folder / kind)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,34 @@ def own_tests(site, project: Path) -> str:
     return ended.stdout
 
 
+RANDOM = """
+import dovetail as dv, hashlib
+for d in dv.devices():
+    dv.random.seed(7)
+    bits = dv.random.bits((1000,), device=d)
+    print(d.name, hashlib.sha256(bits.numpy().tobytes()).hexdigest())
+"""
+
+
+def test_devices_of_every_kind(site):
+    """Side by side, all found at once, each at L1, with the same random bits."""
+    kinds = {"acme": "simulated", "zeta": "host-memory", "my-proto": "python"}
+    for name, kind in kinds.items():
+        ended = new(site, name, "--kind", kind, "--vendor", "Acme & Sons")
+        assert ended.returncode == 0, ended.stderr
+        install(site, site.folder / name)
+    found = {d["device"]: d for d in site.devices()["devices"]}
+    assert found.keys() >= {"acme:0", "acme:1", "zeta:0", "my_proto:0", "cpu:0"}
+    assert "Acme & Sons" in found["zeta:0"]["name"]
+    for name in kinds:
+        assert "passed" in own_tests(site, site.folder / name)
+        device = name.replace("-", "_")
+        ended = site.run("-m", "dovetail", "conform", "--device", device, "--quick")
+        assert "level L1 (f32, i32, i64, bool;" in ended.stdout, ended.stdout + ended.stderr
+    bits = dict(line.split() for line in site.python(RANDOM).splitlines())
+    assert bits.keys() == found.keys() and len(set(bits.values())) == 1
+
+
 def test_a_kernel_pack(site):
     for name in ("acme-quick", "zeta"):
         ended = new(site, "--pack", name, "--for", "cpu")

@@ -61,6 +61,8 @@ def command(
     at = output / given
     if at.exists() and (not at.is_dir() or any(at.iterdir())):
         raise click.UsageError(f"{at} is there already: choose another name, another --output, or remove it")
+    if not re.fullmatch(r"[\w .,&()+-]{1,40}", vendor or given):
+        raise click.UsageError(f"--vendor {vendor!r}: expected at most 40 letters, digits, spaces and .,&()+-")
     answers = {"name": module, "vendor": vendor or given, "device": _module(device or "cpu")}
     _copy("pack" if pack_name else kind or "simulated", at, answers)
     _say_how_to_go_on(at, module, device)

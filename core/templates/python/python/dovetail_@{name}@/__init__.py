@@ -1,0 +1,1 @@
+"""The device @{name}@ for Dovetail: device.py."""
