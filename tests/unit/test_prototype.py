@@ -65,8 +65,15 @@ class Changing(Copies):
         return self.now.query(x, out)
 
 
+@pytest.fixture(autouse=True)
+def no_fallback():
+    before = dt.fallback("error")
+    yield
+    dt.fallback(before)
+
+
 @pytest.fixture
-def now(request):
+def now():
     """What the device changing does now; now.device is it."""
     (device,) = dt.load_backend(Changing)
     dt.memory.empty_cache(device)

@@ -143,19 +143,28 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
   }
 }
 
+// Our own are looked up only where they are needed: an ending interpreter cannot import any more.
+static PyObject* type_of(ErrorKind kind) {
+  if (kind == ErrorKind::device_lost) {
+    static PyObject* const lost = py::object(lazy("_errors", "DeviceLostError")).release().ptr();
+    return lost;
+  }
+  if (kind == ErrorKind::axis) {
+    static PyObject* const axis = py::object(lazy("_errors", "AxisError")).release().ptr();
+    return axis;
+  }
+  PyObject* const types[] = {PyExc_TypeError,           PyExc_ValueError, PyExc_IndexError,  PyExc_MemoryError,
+                             PyExc_NotImplementedError, nullptr,          PyExc_RuntimeError};
+  return types[int(kind)];
+}
+
 void set_python_error() {
   try {
     throw;
   } catch (py::error_already_set& e) {
     e.restore();
   } catch (const Error& e) {
-    static PyObject* const lost = py::object(lazy("_errors", "DeviceLostError")).release().ptr();
-    static PyObject* const axis = py::object(lazy("_errors", "AxisError")).release().ptr();
-    PyObject* const types[] = {PyExc_TypeError,           PyExc_ValueError,
-                               PyExc_IndexError,          PyExc_MemoryError,
-                               PyExc_NotImplementedError, lost,
-                               PyExc_RuntimeError,        axis};
-    PyErr_SetString(types[int(e.kind)], e.what());
+    PyErr_SetString(type_of(e.kind), e.what());
     chain_cause(e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();

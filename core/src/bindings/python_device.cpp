@@ -3,10 +3,15 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
+#ifdef __GLIBCXX__
+#include <cxxabi.h>
+#endif
 
 #include "platform/platform.hpp"
 
@@ -20,6 +25,24 @@ bool ending() {
   return !Py_IsInitialized() || Py_IsFinalizing();
 #else
   return !Py_IsInitialized() || _Py_IsFinalizing();
+#endif
+}
+
+[[noreturn]] void stay() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+// f() where it may wait for the GIL: a thread that would get it from an ending interpreter stays where it is.
+template <class F>
+auto or_stay(F f) {
+#ifdef __GLIBCXX__
+  try {
+    return f();
+  } catch (abi::__forced_unwind&) {
+    stay();
+  }
+#else
+  return f();
 #endif
 }
 
@@ -64,7 +87,7 @@ std::string text_of(PyObject* exception) {
 
 Inside::Inside(const char* what) : entered_(!ending()) {
   if (!entered_) return;
-  state_ = PyGILState_Ensure();
+  state_ = or_stay(PyGILState_Ensure);
   before_ = std::exchange(inside, what);
   PyErr_Fetch(&type_, &value_, &traceback_);
 }
@@ -74,6 +97,10 @@ Inside::~Inside() {
   PyErr_Restore(type_, value_, traceback_);
   inside = before_;
   PyGILState_Release(state_);
+}
+
+PyObject* call_python(PyObject* callable, PyObject* const* args, size_t n, PyObject* names) {
+  return or_stay([&] { return PyObject_Vectorcall(callable, args, n, names); });
 }
 
 dvt_status fail_with_exception(const dvt_host* host, const char* what) {
@@ -180,7 +207,11 @@ dvt_status alloc(dvt_device* handle, uint64_t size, uint32_t mem, dvt_stream*, v
   if (!python) return fail_at_the_end(d.host, what.c_str());
   if (d.props.mem_total && d.used + size > d.props.mem_total) return DVT_OOM;
   Buffer b{nullptr, size, false, nullptr, {}};
-  b.object = PyObject_CallFunction(d.alloc, "K", static_cast<unsigned long long>(size));
+  {
+    const py::int_ bytes(size);
+    PyObject* const args[] = {bytes.ptr()};
+    b.object = call_python(d.alloc, args, 1);
+  }
   void* at = b.object ? place(d, b) : nullptr;
   if (at && !d.buffers.emplace(reinterpret_cast<uintptr_t>(at), b).second) {
     PyErr_Format(PyExc_RuntimeError, "%s returned memory that is in use already", what.c_str());
@@ -208,7 +239,7 @@ void dealloc(dvt_device* handle, void* at, uint32_t, dvt_stream*) {
   d.buffers.erase(found);
   d.used -= b.size;
   if (d.free) {
-    PyObject* done = PyObject_CallOneArg(d.free, b.object);
+    PyObject* done = call_python(d.free, &b.object, 1);
     if (!done) PyErr_WriteUnraisable(d.free);
     Py_XDECREF(done);
   }
@@ -235,7 +266,7 @@ dvt_status copy(dvt_device* handle, const DLTensor* dst, const DLTensor* src, dv
     {
       const py::object to = views.make(*dst, true, false), from = views.make(*src, false, false);
       PyObject* const args[] = {to.ptr(), from.ptr()};
-      PyObject* done = PyObject_Vectorcall(d.copy, args, 2, nullptr);
+      PyObject* done = call_python(d.copy, args, 2);
       if (!done) throw py::error_already_set();
       Py_DECREF(done);
     }
@@ -294,7 +325,7 @@ void device_close(dvt_device* handle) {
   const std::string what = d.what + ".close";
   const Inside python(what.c_str());
   if (!python) return;
-  PyObject* done = PyObject_CallNoArgs(d.close);
+  PyObject* done = call_python(d.close, nullptr, 0);
   if (!done) PyErr_WriteUnraisable(d.close);
   Py_XDECREF(done);
 }
@@ -416,7 +447,7 @@ py::object Views::make(const DLTensor& t, bool writable, bool copied) {
                             writable ? Py_True : Py_False,
                             on_host || device_.mapped ? Py_True : Py_False,
                             on_host ? Py_True : Py_False};
-  auto view = py::reinterpret_steal<py::object>(PyObject_Vectorcall(type, args, std::size(args), nullptr));
+  auto view = py::reinterpret_steal<py::object>(call_python(type, args, std::size(args)));
   if (!view) throw py::error_already_set();
   return view;
 }

@@ -46,7 +46,7 @@ py::object call_function(const Kernel& k, PyObject* function, PythonDevice& d, c
   for (int i : k.attributes) args.push_back(uint32_t(i) < c.n_attr ? attribute(c.attr[i]) : py::none());
   std::vector<PyObject*> pointers;
   for (const py::object& o : args) pointers.push_back(o.ptr());
-  PyObject* result = PyObject_Vectorcall(function, pointers.data(), n, k.names);
+  PyObject* result = call_python(function, pointers.data(), n, k.names);
   if (!result) throw py::error_already_set();
   return py::reinterpret_steal<py::object>(result);
 }
