@@ -31,7 +31,12 @@ def test_it_reaches_l1(tmp_path):
     results = tmp_path / "results.json"
     ended = subprocess.run(
         [sys.executable, "-m", "dovetail", "conform", "--device", "numpy", "--quick", "-n", "2", "--json", results],
-        env=os.environ | {"DOVETAIL_BACKEND_PATH": str(EXAMPLE), "DOVETAIL_BACKENDS": "numpy"},
+        env=os.environ
+        | {
+            "DOVETAIL_BACKEND_PATH": str(EXAMPLE),
+            "DOVETAIL_BACKENDS": "numpy",
+            "OPENBLAS_NUM_THREADS": "1",  # the workers are enough
+        },
         capture_output=True,
         text=True,
         timeout=300,
