@@ -174,3 +174,43 @@ def test_astype_function():
     x = dt.asarray([1.5])
     assert dt.astype(x, dt.int32, device=x.device).tolist() == [1]
     assert dt.astype(x, dt.float32, copy=False).tolist() == [1.5]
+
+
+# ---- what they do not take ---------------------------------------------------------------------------------------
+
+
+def test_functions_written_in_python_expect_arrays():
+    x = dt.ones((2, 2))
+    for call in (
+        lambda: dt.unstack(3),
+        lambda: dt.broadcast_arrays(x, 1),
+        lambda: dt.meshgrid(1),
+        lambda: dt.tensordot(x, [1]),
+        lambda: dt.astype(np.ones(2), "float32"),
+        lambda: dt.nonzero(None),
+        lambda: dt.unique_all(3),
+        lambda: dt.unique_values([1]),
+        lambda: dt.searchsorted([1], x),
+        lambda: dt.repeat(3, dt.asarray([1, 2])),
+        lambda: dt.zeros_like(3),
+        lambda: dt.empty_like(None),
+    ):
+        with pytest.raises(
+            TypeError, match=r"\[\w+\] [\w ]+: expected a dovetail array, got .*asarray\(\) makes an array"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("axis", [None, 1.0, "a", True, [0], (0,), np.ones(2)], ids=repr)
+def test_functions_written_in_python_expect_integers(axis):
+    x = dt.ones((2, 2))
+    for call in (
+        lambda: dt.unstack(x, axis=axis),
+        lambda: dt.random.permutation(x, axis=axis),
+        lambda: dt.tensordot(x, x, axes=(axis, axis, axis)),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"\[[\w.]+\] axe?i?s: expected a"):
+            call()
+    for call in (lambda: dt.unstack(x, axis=2), lambda: dt.random.permutation(x, axis=-3)):
+        with pytest.raises(ValueError, match="expected -2 to 1"):
+            call()

@@ -5,8 +5,11 @@ NumPy and everything else that takes time to load is imported by the method that
 
 from __future__ import annotations
 
+from operator import index
+
 from dovetail import _core
 from dovetail._core import Array
+from dovetail._errors import AxisError
 
 _op = _core.op_function
 _METHODS: list[tuple[str, object]] = []
@@ -22,6 +25,25 @@ def _method(function):
 def _property(function):
     _METHODS.append((function.__name__, property(function)))
     return function
+
+
+def expect_array(op, x, name="x"):
+    """Raises TypeError for what is no Array, for functions that read its shape before any op sees it."""
+    if not isinstance(x, Array) and not hasattr(type(x), "__dovetail_op__"):
+        raise TypeError(
+            f"[{op}] {name}: expected a dovetail array, got {type(x).__name__}: dovetail.asarray() makes an array"
+        )
+
+
+def expect_axis(op, axis, ndim):
+    """The axis from 0 on. Raises TypeError for what is no integer, AxisError for one that the array has not."""
+    try:
+        axis = index(None if isinstance(axis, bool) else axis)
+    except TypeError:
+        raise TypeError(f"[{op}] axis: expected an integer, got {axis!r}") from None
+    if not -ndim <= axis < ndim:
+        raise AxisError(f"[{op}] axis {axis} of an array of {ndim} axes: expected {-ndim} to {ndim - 1}")
+    return axis % ndim
 
 
 # ---- shape, dtype, device ----------------------------------------------------------------------------------------

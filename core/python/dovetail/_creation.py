@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from dovetail import _core
+from dovetail._array import expect_array
 from dovetail._core import Array, Device, DType
 
 __all__ = ["asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"]
@@ -201,6 +202,7 @@ def empty(
 
 def empty_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
     """As empty, with shape, dtype and device of x where they are not given."""
+    expect_array("empty_like", x)
     return _core.empty(x.shape, x.dtype if dtype is None else dtype, x.device if device is None else device)
 
 
@@ -213,6 +215,7 @@ def full_like(
     device: Device | str | None = None,
 ) -> Array:
     """As full, with shape, dtype and device of x where they are not given."""
+    expect_array("full_like", x)
     device = x.device if device is None else device
     return _op("full")(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
 
 from dovetail import _core
+from dovetail._array import expect_array, expect_axis
 from dovetail._core import Array, Device, DType
 from dovetail._errors import AxisError
 
@@ -33,15 +35,17 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """The arrays as views of the one shape that they broadcast to. Raises ValueError where there is none."""
+    for i, x in enumerate(arrays):
+        expect_array("broadcast_arrays", x, f"array {i}")
     shape = broadcast_shapes(*(x.shape for x in arrays))
     return tuple(_op("broadcast_to")(x, shape) for x in arrays)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices along an axis, as views without it. Raises AxisError for an axis that x has not."""
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"[unstack] axis {axis} of an array of {x.ndim} axes: expected {-x.ndim} to {x.ndim - 1}")
-    lead = (slice(None),) * (axis % x.ndim)
+    expect_array("unstack", x)
+    axis = expect_axis("unstack", axis, x.ndim)
+    lead = (slice(None),) * axis
     return tuple(x[(*lead, i)] for i in range(x.shape[axis]))
 
 
@@ -50,6 +54,7 @@ def astype(x: Array, dtype: DType | str, /, *, copy: bool = True, device: Device
 
     copy=False: the result may share x's elements where the dtype is the same already. device: where to bring it.
     """
+    expect_array("astype", x)
     out = x.astype(dtype, copy=copy)
     return out if device is None else _core.to_device(out, device)
 
@@ -79,6 +84,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     if indexing not in ("xy", "ij"):
         raise ValueError(f"[meshgrid] indexing: expected 'xy' or 'ij', got {indexing!r}")
     for i, x in enumerate(arrays):
+        expect_array("meshgrid", x, f"array {i}")
         if x.ndim > 1:
             raise ValueError(f"[meshgrid] array {i}: expected one axis, got shape {x.shape}")
         if x.dtype != arrays[0].dtype:
@@ -102,6 +108,8 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Seque
 
     The result has the other axes of x1, then those of x2. Raises ValueError where sizes of paired axes differ.
     """
+    expect_array("tensordot", x1, "x1")
+    expect_array("tensordot", x2, "x2")
     first, second = _contracted(x1, x2, axes)
     for a, b in zip(first, second, strict=True):
         if x1.shape[a] != x2.shape[b]:
@@ -125,8 +133,12 @@ def _contracted(
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             raise ValueError(f"[tensordot] axes: expected 0 to {min(x1.ndim, x2.ndim)}, got {axes}")
         return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
-    pairs = [[a] if isinstance(a, int) else list(a) for a in axes]
-    if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
+    try:
+        pairs = [[index(a)] if hasattr(a, "__index__") else [*map(index, a)] for a in axes]
+        fits = len(pairs) == 2 and len(pairs[0]) == len(pairs[1])
+    except TypeError:
+        fits = False
+    if not fits:
         raise ValueError(f"[tensordot] axes: expected a number or two equally long sequences of axes, got {axes!r}")
     for x, name, chosen in zip((x1, x2), ("x1", "x2"), pairs):
         for i, a in enumerate(chosen):

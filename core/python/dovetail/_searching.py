@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import namedtuple
 
 from dovetail import _core
+from dovetail._array import expect_array, expect_axis
 from dovetail._core import Array
 from dovetail._dtypes import result_type
-from dovetail._errors import AxisError
 
 __all__ = [
     "isin", "nonzero", "repeat", "searchsorted", "unique_all", "unique_counts", "unique_inverse", "unique_values",
@@ -53,6 +53,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
     Raises ValueError for an array without axes. Waits for the device.
     """
+    expect_array("nonzero", x)
     if x.ndim == 0:
         raise ValueError("[nonzero] expected an array of one axis or more, got shape (): reshape it to (1,)")
     mask = x if x.dtype == "bool" else _op("not_equal")(x, 0)
@@ -86,6 +87,7 @@ def unique_all(x: Array, /) -> UniqueAll:
     indices: the first place of each value in the flattened x; inverse_indices: of x's shape, with
     values[inverse_indices] equal to x; counts: how often each occurs. All int64. NaNs are distinct from each other.
     """
+    expect_array("unique_all", x)
     flat = _flat(x)
     n = flat.size
     if n == 0:
@@ -112,6 +114,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse:
 
 def unique_values(x: Array, /) -> Array:
     """The distinct values of x, sorted. NaNs are distinct from each other."""
+    expect_array("unique_values", x)
     flat = _flat(x)
     if flat.size == 0:
         return flat
@@ -130,6 +133,7 @@ def searchsorted(x1: Array, x2: Array | float, /, *, side: str = "left", sorter:
     """
     if side not in ("left", "right"):
         raise ValueError(f"[searchsorted] side: expected 'left' or 'right', got {side!r}")
+    expect_array("searchsorted", x1, "x1")
     if x1.ndim != 1:
         raise ValueError(f"[searchsorted] x1: expected one axis, got shape {x1.shape}")
     dtype = result_type(x1, x2)
@@ -197,12 +201,12 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     """
     if not isinstance(repeats, Array):
         return _op("repeat")(x, repeats, axis=axis)
+    expect_array("repeat", x)
     if "integer" not in repeats.dtype.kind:
         raise TypeError(f"[repeat] repeats: expected integers, got {repeats.dtype}")
     if axis is None:
         x, axis = _flat(x), 0
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"[repeat] axis {axis}: expected {-x.ndim} to {x.ndim - 1}")
+    axis = expect_axis("repeat", axis, x.ndim)
     n = x.shape[axis]
     if repeats.ndim > 1 or (repeats.ndim == 1 and repeats.size not in (1, n)):
         raise ValueError(

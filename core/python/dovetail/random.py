@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from math import prod
 
 from dovetail import _core
+from dovetail._array import expect_axis
 from dovetail._core import Array, Device, DType
 
 __all__ = ["Generator", "bits", "default_generator", "integers", "normal", "permutation", "seed", "uniform"]
@@ -42,6 +43,13 @@ def _sizes(what: str, shape: Shape) -> tuple[int, ...]:
     if any(n < 0 for n in sizes):
         raise ValueError(f"[random.{what}] shape: expected sizes of at least 0, got {shape!r}")
     return sizes
+
+
+def _count(n: int) -> int:
+    sizes = _sizes("permutation", n)
+    if len(sizes) != 1:
+        raise TypeError(f"[random.permutation] expected an array or an integer, got {n!r}")
+    return sizes[0]
 
 
 def _float_dtype(what: str, dtype: DType | str | None) -> DType:
@@ -175,7 +183,7 @@ class Generator:
 
     def permutation(self, x: int | Array, *, axis: int = 0, device: Where = None) -> Array:
         """The numbers below x in random order, as int64; of an array, its slices along an axis in random order."""
-        n = x.shape[axis] if isinstance(x, Array) else _sizes("permutation", x)[0]
+        n = x.shape[expect_axis("random.permutation", axis, x.ndim)] if isinstance(x, Array) else _count(x)
         words = self.bits((2, n), device=x.device if isinstance(x, Array) else device)
         halves = _op("astype")(words, "uint64")
         order = _op("argsort")(_op("bitwise_or")(_op("bitwise_left_shift")(halves[0], 32), halves[1]))
