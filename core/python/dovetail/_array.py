@@ -226,6 +226,11 @@ def unpickled(dtype, shape, data, device):
     return _core.from_buffer(data, dtype, shape, home)
 
 
+def unpickled_op(name):
+    """The op of that name, as its pickle holds it. Ops of other packages are registered when those are imported."""
+    return _op(name)
+
+
 # ---- the array API and NumPy -------------------------------------------------------------------------------------
 
 

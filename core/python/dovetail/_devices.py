@@ -102,6 +102,8 @@ def fallback(mode: str | None = None) -> Any:
     """
     before = _core.fallback()
     if mode is not None:
+        if not isinstance(mode, str):
+            raise TypeError(f"[fallback] expected 'error', 'warn' or 'allow', got {mode!r}")
         _core.set_fallback(mode)
     return before
 

@@ -7,6 +7,7 @@ and names axis, size and index; else at the next wait.
 from __future__ import annotations
 
 from math import prod
+from operator import index as as_integer
 from typing import Any
 
 from dovetail import _core
@@ -102,7 +103,9 @@ def _expanded(x: Array, key: tuple) -> list[Any]:
                 raise IndexError("[index] an index can have only one Ellipsis ('...')")
             ellipsis = len(items)
             continue
-        if not (item is None or isinstance(item, slice) or _is_int(item)):
+        if _is_int(item):
+            item = as_integer(item)  # else a NumPy array without axes would come back here
+        elif not (item is None or isinstance(item, slice)):
             item = _as_index(x, item)
         used += item.ndim if isinstance(item, Array) and item.dtype == "bool" else item is not None
         items.append(item)

@@ -31,6 +31,9 @@ void make_array_type(py::module_& m);
 // where the op has several outputs, or `replaced` with its new value. NULL without an exception set: some operand
 // is neither array nor scalar, so that a tracer's turn comes next.
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced);
+bool is_optional(const Op& op, int operand);  // may be None
+// Sets the TypeError that belongs to an operand that is neither array nor number; returns NULL.
+PyObject* refuse_operand(const Op& op, PyObject* o);
 // Sets the Python exception that belongs to the C++ one being handled.
 void set_python_error();
 // A Python number as a weak scalar of `dtype`. Throws Error(type), or py::error_already_set (OverflowError).
@@ -60,6 +63,37 @@ PyObject* device_object(Device& d);  // borrowed
 void make_devices(py::module_& m);
 void make_streams(py::module_& m);
 void make_memory(py::module_& m);
+
+// ---- the GIL
+// -----------------------------------------------------------------------------------------------------------
+void take_gil(PyThreadState* state);  // never returns once the interpreter ends
+
+class Released {  // the GIL, where it pays
+ public:
+  explicit Released(bool pays = true) : state_(pays ? PyEval_SaveThread() : nullptr) {}
+  ~Released() {
+    if (state_) take_gil(state_);
+  }
+  Released(const Released&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// ---- text
+// ------------------------------------------------------------------------------------------------------------
+// A str as UTF-8; lone surrogates, which have none, as escapes.
+std::string utf8(PyObject* text);
+// A value in a message: its repr, shortened, or its type's name where repr() fails.
+std::string shown(PyObject* o);
+// What a plugin or the system wrote, as a str; what is not UTF-8 as escapes.
+py::str str_of(std::string_view text);
+
+// ---- classes of pybind11
+// ---------------------------------------------------------------------------------------------
+// __new__ alone gives an object of pybind11's without the C++ one behind it, which methods then read all the same.
+// So a class has no __init__, and its __new__ calls `make`; without one only the runtime makes instances.
+void make_with_new(py::handle type, py::object make = {});
 
 // ---- the rest
 // ------------------------------------------------------------------------------------------------------------

@@ -61,11 +61,20 @@ constexpr const char* operator_names[n_operators] = {"add",
                                                      "greater_equal"};
 const Op* operators[n_operators];
 
+// What looks like an array and is none. NumPy has left the operator to us by then (__array_ufunc__ is None), and
+// what Python would say next misleads: that concatenation is not implemented, or that x == array is False.
+bool looks_like_array(Operator which, PyObject* o) {
+  if (PyList_Check(o) || PyTuple_Check(o)) return which != op_multiply;  // [0] * n repeats a list
+  return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0;
+}
+
 PyObject* apply(Operator which, PyObject* const* operands, int n, PyObject* replaced) {
   Attrs attrs;
   PyObject* out = call(*operators[which], operands, n, attrs, nullptr, replaced);
   if (out || PyErr_Occurred()) [[likely]]
     return out;
+  for (int i = 0; i < n; ++i)
+    if (looks_like_array(which, operands[i])) return refuse_operand(*operators[which], operands[i]);
   Py_RETURN_NOTIMPLEMENTED;  // a tracer's own, reflected operator is next
 }
 template <Operator which>

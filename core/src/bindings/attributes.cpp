@@ -4,20 +4,19 @@
 namespace dovetail::bindings {
 namespace {
 [[noreturn]] void refuse(const Op& op, const ParamSpec& p, const char* expected, PyObject* got) {
-  throw Error(ErrorKind::type, "[" + op.spec.name + "] " + p.name + ": expected " + expected + ", got " +
-                                   std::string(py::str(py::repr(py::handle(got)))));
+  throw Error(ErrorKind::type,
+              "[" + op.spec.name + "] " + p.name + ": expected " + expected + ", got " + shown(got));
 }
 
 int64_t integer(const Op& op, const ParamSpec& p, PyObject* value) {
   if (PyBool_Check(value) || !PyIndex_Check(value)) refuse(op, p, "an integer", value);
   const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value));
   if (!index) throw py::error_already_set();
-  const long long i = PyLong_AsLongLong(index.ptr());
-  if (i == -1 && PyErr_Occurred()) {
-    PyErr_Clear();
-    throw Error(ErrorKind::value, "[" + op.spec.name + "] " + p.name + ": " + std::string(py::str(index)) +
-                                      " does not fit in 64 bits");
-  }
+  int overflow = 0;
+  const long long i = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow)
+    throw Error(ErrorKind::value,
+                "[" + op.spec.name + "] " + p.name + ": " + shown(index.ptr()) + " does not fit in 64 bits");
   return i;
 }
 
@@ -26,18 +25,16 @@ void set_integers(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObjec
     const int64_t one = integer(op, p, value);
     return attrs.set_ints(i, {&one, 1});
   }
-  const py::object list =
-      py::reinterpret_steal<py::object>(PySequence_Check(value) ? PySequence_Fast(value, "") : nullptr);
-  if (!list) {
-    PyErr_Clear();
-    refuse(op, p, "an integer or a sequence of integers", value);
-  }
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.ptr());
+  if (!PySequence_Check(value)) refuse(op, p, "an integer or a sequence of integers", value);
+  // A tuple, as an element's __index__ may change a list.
+  const py::object list = py::reinterpret_steal<py::object>(PySequence_Tuple(value));
+  if (!list) throw py::error_already_set();
+  const Py_ssize_t n = PyTuple_GET_SIZE(list.ptr());
   int64_t* to = n > Py_ssize_t(2 * DVT_MAX_NDIM) ? nullptr : attrs.room(int(n));
   if (!to)
     throw Error(ErrorKind::value, "[" + op.spec.name + "] " + p.name + ": " + std::to_string(n) +
                                       " values: expected at most " + std::to_string(DVT_MAX_NDIM) + " axes");
-  for (Py_ssize_t k = 0; k < n; ++k) to[k] = integer(op, p, PySequence_Fast_GET_ITEM(list.ptr(), k));
+  for (Py_ssize_t k = 0; k < n; ++k) to[k] = integer(op, p, PyTuple_GET_ITEM(list.ptr(), k));
   attrs.at[i] = {DVT_A_I64S, uint32_t(n), {.is = to}};
 }
 
@@ -49,17 +46,21 @@ void set_scalar(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject*
     a = {DVT_A_BOOL, 1, {.i = value == Py_True}};
   } else if (PyIndex_Check(value)) {
     const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value));
+    if (!index) throw py::error_already_set();
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
     a = {DVT_A_I64, 1, {.i = number}};
     if (overflow > 0) {
       a = {DVT_A_U64, 1, {.raw = PyLong_AsUnsignedLongLong(index.ptr())}};
-      if (PyErr_Occurred()) throw py::error_already_set();
-    } else if (overflow < 0) {
-      refuse(op, p, "a number of at most 64 bits", value);
+      if (PyErr_Occurred()) overflow = -1;
+      PyErr_Clear();
     }
+    if (overflow < 0)
+      throw Error(ErrorKind::value,
+                  "[" + op.spec.name + "] " + p.name + ": " + shown(value) + " does not fit in 64 bits");
   } else if (PyComplex_Check(value)) {
     const Py_complex c = PyComplex_AsCComplex(value);
+    if (PyErr_Occurred()) throw py::error_already_set();
     auto* parts = reinterpret_cast<double*>(attrs.room(2));
     parts[0] = c.real, parts[1] = c.imag;
     a = {DVT_A_F64S, 2, {.fs = parts}};
@@ -73,7 +74,8 @@ void set_scalar(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject*
 void set_attr(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject* value) {
   dvt_attr& a = attrs.at[i];
   if (value == Py_None) {
-    if (p.fallback.kind == AttrDefault::none || p.kind == ParamKind::dtype || p.name == "axis") {
+    const bool has_default = p.fallback.kind != AttrDefault::required;
+    if (p.fallback.kind == AttrDefault::none || (p.kind == ParamKind::dtype && has_default) || p.name == "axis") {
       a = {DVT_A_NONE, 0, {.raw = 0}};
       return;
     }

@@ -31,7 +31,7 @@ class Call {
       return inv_.run();
     hold();
     if (inv_.work <= kHeavy) return inv_.run();
-    py::gil_scoped_release others_run;
+    const Released others_run;
     inv_.run();
   }
 
@@ -44,7 +44,11 @@ class Call {
     DType like = DType::none;
     for (int i = 0; i < n_; ++i) {
       in[i] = nullptr;
-      if (!objects[i] || objects[i] == Py_None) continue;
+      if (!objects[i]) continue;
+      if (objects[i] == Py_None) {
+        if (!is_optional(op_, i)) return false;
+        continue;
+      }
       if (is_array(objects[i])) [[likely]] {
         in[i] = &tensor_of(objects[i]);
         if (kind(i) == ParamKind::value)
@@ -122,6 +126,13 @@ PyObject* run_tuple(Call& call, uint32_t n_out) {
 }
 }  // namespace
 
+bool is_optional(const Op& op, int operand) {
+  if (op.variadic) return false;
+  for (const ParamSpec& p : op.spec.params)
+    if (is_operand(p.kind) && operand-- == 0) return p.optional;
+  return false;
+}
+
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced) {
   PyObject* made = nullptr;
   try {
@@ -144,18 +155,12 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
 }
 
 // Our own are looked up only where they are needed: an ending interpreter cannot import any more.
-static PyObject* type_of(ErrorKind kind) {
-  if (kind == ErrorKind::device_lost) {
-    static PyObject* const lost = py::object(lazy("_errors", "DeviceLostError")).release().ptr();
-    return lost;
+static void set_own_error(const char* type, const char* what) {
+  try {
+    PyErr_SetObject(lazy("_errors", type).ptr(), str_of(what).ptr());
+  } catch (py::error_already_set& e) {  // the interpreter ends, and its modules are gone
+    e.restore();
   }
-  if (kind == ErrorKind::axis) {
-    static PyObject* const axis = py::object(lazy("_errors", "AxisError")).release().ptr();
-    return axis;
-  }
-  PyObject* const types[] = {PyExc_TypeError,           PyExc_ValueError, PyExc_IndexError,  PyExc_MemoryError,
-                             PyExc_NotImplementedError, nullptr,          PyExc_RuntimeError};
-  return types[int(kind)];
 }
 
 void set_python_error() {
@@ -164,12 +169,16 @@ void set_python_error() {
   } catch (py::error_already_set& e) {
     e.restore();
   } catch (const Error& e) {
-    PyErr_SetString(type_of(e.kind), e.what());
+    PyObject* const types[] = {PyExc_TypeError,           PyExc_ValueError, PyExc_IndexError,  PyExc_MemoryError,
+                               PyExc_NotImplementedError, nullptr,          PyExc_RuntimeError};
+    if (e.kind == ErrorKind::device_lost) set_own_error("DeviceLostError", e.what());
+    else if (e.kind == ErrorKind::axis) set_own_error("AxisError", e.what());
+    else PyErr_SetObject(types[int(e.kind)], str_of(e.what()).ptr());
     chain_cause(e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    PyErr_SetObject(PyExc_RuntimeError, str_of(e.what()).ptr());
   }
 }
 

@@ -25,13 +25,12 @@ py::dict properties(const Device& d) {
   py::dict peaks;
   for (uint32_t i = 0; i < std::min<uint32_t>(p.n_peaks, 8); ++i)
     if (const auto t = dtype_of(p.peaks[i].dtype)) peaks[info(*t).brief] = p.peaks[i].flops;
-  py::dict all(py::arg("name") = std::string(p.name), py::arg("arch") = std::string(p.arch),
-               py::arg("uuid") = std::string(p.uuid), py::arg("pci") = std::string(p.pci), py::arg("caps") = caps,
-               py::arg("mem_total") = p.mem_total, py::arg("alloc_align") = p.alloc_align,
-               py::arg("max_streams") = p.max_streams, py::arg("peak_bytes_per_s") = p.peak_bytes_per_s,
-               py::arg("peaks") = peaks, py::arg("dl_device_type") = p.dl_device_type,
-               py::arg("dl_device_id") = p.dl_device_id, py::arg("synchronous") = !d.has_streams(),
-               py::arg("host_mapped") = d.host_mapped);
+  py::dict all(py::arg("name") = str_of(p.name), py::arg("arch") = str_of(p.arch), py::arg("uuid") = str_of(p.uuid),
+               py::arg("pci") = str_of(p.pci), py::arg("caps") = caps, py::arg("mem_total") = p.mem_total,
+               py::arg("alloc_align") = p.alloc_align, py::arg("max_streams") = p.max_streams,
+               py::arg("peak_bytes_per_s") = p.peak_bytes_per_s, py::arg("peaks") = peaks,
+               py::arg("dl_device_type") = p.dl_device_type, py::arg("dl_device_id") = p.dl_device_id,
+               py::arg("synchronous") = !d.has_streams(), py::arg("host_mapped") = d.host_mapped);
   uint64_t free_bytes = 0, total = 0;
   if (DVT_HAS(d.backend->table, dvt_backend, mem_info) &&
       d.backend->table->mem_info(d.handle, &free_bytes, &total) == DVT_OK)
@@ -54,8 +53,8 @@ py::list backend_list() {
     py::list names;
     for (const Device* d : b->devices) names.append(d->name);
     all.append(py::dict(
-        py::arg("name") = b->name, py::arg("version") = b->version, py::arg("library") = b->library,
-        py::arg("build_info") = b->table->build_info ? b->table->build_info : "",
+        py::arg("name") = b->name, py::arg("version") = str_of(b->version), py::arg("library") = str_of(b->library),
+        py::arg("build_info") = str_of(b->table->build_info ? b->table->build_info : ""),
         py::arg("abi") = std::to_string(b->table->abi_major) + "." + std::to_string(b->table->abi_minor) +
                          " draft " + std::to_string(b->table->abi_draft),
         py::arg("n_kernels") = b->table->n_kernels, py::arg("devices") = names, py::arg("packs") = pack_list(*b)));
@@ -75,7 +74,7 @@ Device& to_device(PyObject* o) {
   refuse_reentry();
   if (o != Py_None && py::isinstance<PyDevice>(o)) return *py::cast<PyDevice&>(py::handle(o)).device;
   if (PyUnicode_Check(o))
-    if (Device* d = find_device(PyUnicode_AsUTF8(o))) return *d;
+    if (Device* d = find_device(utf8(o))) return *d;
   const py::object found =
       lazy("_devices", "device")(py::handle(o));  // looks for backends; raises where there is none
   return *py::cast<PyDevice&>(found).device;
@@ -88,7 +87,7 @@ void make_devices(py::module_& m) {
       .def_property_readonly(
           "index", [](const PyDevice& d) { return d.device->ordinal; }, "Its number within the backend.")
       .def_property_readonly("kind", [](const PyDevice& d) { return kind_name(d.device->props.kind); })
-      .def_property_readonly("arch", [](const PyDevice& d) { return std::string(d.device->props.arch); })
+      .def_property_readonly("arch", [](const PyDevice& d) { return str_of(d.device->props.arch); })
       .def_property_readonly("properties", [](const PyDevice& d) { return properties(*d.device); })
       .def(
           "synchronize", [](const PyDevice& d) { d.device->synchronize(); },
@@ -96,6 +95,10 @@ void make_devices(py::module_& m) {
       .def(
           "reset", [](const PyDevice& d) { d.device->reset(); },
           "Brings a lost device back; what its memory held is gone.")
+      .def("__reduce__",
+           [](const PyDevice& d) {
+             return py::make_tuple(lazy("_devices", "device"), py::make_tuple(d.device->name));
+           })
       .def("__repr__", [](const PyDevice& d) { return "dovetail.device('" + d.device->name + "')"; })
       .def("__str__", [](const PyDevice& d) { return d.device->name; })
       .def("__hash__", [](const PyDevice& d) { return py::hash(py::str(d.device->name)); })
@@ -103,8 +106,9 @@ void make_devices(py::module_& m) {
       .def("__exit__", [](const py::object& self, const py::args&) { lazy("_devices", "leave")(self); })
       .def("__eq__", [](const PyDevice& d, const py::object& o) {
         if (py::isinstance<PyDevice>(o)) return o.cast<PyDevice&>().device == d.device;
-        return py::isinstance<py::str>(o) && find_device(o.cast<std::string>()) == d.device;
+        return py::isinstance<py::str>(o) && find_device(utf8(o.ptr())) == d.device;
       });
+  make_with_new(m.attr("Device"));
   m.def(
       "devices",
       [] {
@@ -114,16 +118,16 @@ void make_devices(py::module_& m) {
       },
       "Devices of the backends opened so far.");
   m.def("refuse_reentry", refuse_reentry, "Raises RuntimeError inside a Python device's kernel.");
-  m.def("find_device", [](const std::string& name) -> py::object {
+  m.def("find_device", [](const py::str& name) -> py::object {
     refuse_reentry();
-    Device* d = find_device(name);
+    Device* d = find_device(utf8(name.ptr()));
     return d ? py::reinterpret_borrow<py::object>(device_object(*d)) : py::none();
   });
   m.def("backends", backend_list);
   m.def(
       "load_backend",
       [](const std::string& name, const std::string& library, const std::vector<std::string>& search) {
-        py::gil_scoped_release others_run;
+        const Released others_run;
         return load_backend(name, library, search).name;
       },
       "Opens a plugin in this process; RuntimeError with cause and cure.");

@@ -64,8 +64,7 @@ py::object to_capsule(std::unique_ptr<Exported> e, DLDevice device, uint64_t fla
 void check_stream(const Tensor& t, const py::object& stream) {
   if (stream.is_none()) return;
   if (!PyLong_Check(stream.ptr()) || PyBool_Check(stream.ptr()))
-    throw Error(ErrorKind::type,
-                "[dlpack] stream: expected an integer or None, got " + std::string(py::str(py::repr(stream))));
+    throw Error(ErrorKind::type, "[dlpack] stream: expected an integer or None, got " + shown(stream.ptr()));
   if (t.device->props.dl_device_type == kHostMemory && stream.cast<long long>() != -1)
     throw Error(ErrorKind::value,
                 "[dlpack] stream: expected None, as " + t.device->name + " has no streams for others");
@@ -163,7 +162,9 @@ bool read_layout(const DLTensor& from, Tensor& t) {
     refuse("a tensor of dtype (code " + std::to_string(from.dtype.code) + ", " + std::to_string(from.dtype.bits) +
            " bits, " + std::to_string(from.dtype.lanes) + " lanes): expected one of dovetail's dtypes");
   t.set_type(*dtype, nullptr);
+  if (from.ndim && !from.shape) refuse("a tensor of " + std::to_string(from.ndim) + " axes without a shape");
   t.set_shape({from.shape, size_t(from.ndim)});
+  if (t.numel && !from.data) refuse("a tensor of " + std::to_string(t.numel) + " elements without memory");
   bool fits = true;
   if (from.strides && t.numel) {
     for (int i = 0; i < from.ndim; ++i) {

@@ -32,7 +32,7 @@ std::optional<DType> convert(PyObject* o) {
     name = py::getattr(o, PyType_Check(o) ? "__name__" : "name", py::none());
     if (!PyUnicode_Check(name.ptr())) return std::nullopt;
   }
-  return by_name(std::string(py::str(name)));
+  return by_name(utf8(name.ptr()));
 }
 }  // namespace
 
@@ -42,8 +42,7 @@ DType to_dtype(PyObject* o) {
   if (const std::optional<DType> t = convert(o)) return *t;
   std::string known;
   for (const DTypeInfo& d : dtype_table) known += (known.empty() ? "" : ", ") + std::string(d.name);
-  throw Error(ErrorKind::type,
-              std::string(py::str(py::repr(py::handle(o)))) + " is no dtype: expected one of " + known);
+  throw Error(ErrorKind::type, shown(o) + " is no dtype: expected one of " + known);
 }
 
 void make_dtypes(py::module_& m) {
@@ -56,14 +55,12 @@ void make_dtypes(py::module_& m) {
       .def("__repr__", [](const PyDType& d) { return std::string("dovetail.") + info(d.value).name; })
       .def("__str__", [](const PyDType& d) { return info(d.value).name; })
       .def("__hash__", [](const PyDType& d) { return py::hash(py::str(info(d.value).name)); })
-      .def("__reduce__",
-           [](const PyDType& d) {
-             return py::str(info(d.value).name == std::string("bool") ? "bool" : info(d.value).name);
-           })
+      .def("__reduce__", [](const PyDType& d) { return info(d.value).name; })  // of the package: one per process
       .def("__eq__", [](const PyDType& d, const py::object& o) {
         const auto other = convert(o.ptr());
         return other && *other == d.value;
       });
+  make_with_new(m.attr("DType"));
   py::dict all;
   for (int i = 0; i < kDTypes; ++i) {
     py::object o = py::cast(PyDType{DType(i)});

@@ -61,6 +61,16 @@ bool bind(const PyOp& self, PyObject* const* args, int nargs, PyObject* kwnames,
   return true;
 }
 
+}  // namespace
+
+PyObject* refuse_operand(const Op& op, PyObject* o) {
+  if (o == Py_None) return PyErr_Format(PyExc_TypeError, "[%s] expected an array, got None", op.spec.name.c_str());
+  return PyErr_Format(PyExc_TypeError,
+                      "[%s] expected dovetail arrays or Python numbers, got %s: dovetail.asarray() makes an array",
+                      op.spec.name.c_str(), Py_TYPE(o)->tp_name);
+}
+
+namespace {
 // An operand that is no array may take the call over: tracers, symbolic values, other libraries' arrays.
 PyObject* divert(PyObject* self, PyObject* const* args, int nargs, PyObject* kwnames, PyObject* const* operands,
                  int n) {
@@ -74,29 +84,44 @@ PyObject* divert(PyObject* self, PyObject* const* args, int nargs, PyObject* kwn
     passed.insert(passed.end(), args, args + total);
     return PyObject_VectorcallMethod(hook, passed.data(), size_t(nargs) + 2, kwnames);
   }
-  for (int i = 0; i < n; ++i)
-    if (operands[i] && operands[i] != Py_None && !is_array(operands[i]) && !is_number(operands[i]))
-      return PyErr_Format(
-          PyExc_TypeError,
-          "[%s] expected dovetail arrays or Python numbers, got %s: dovetail.asarray() makes an array",
-          op.spec.name.c_str(), Py_TYPE(operands[i])->tp_name);
+  for (int i = 0; i < n; ++i) {
+    PyObject* o = operands[i];
+    if (!o || is_array(o) || is_number(o) || (o == Py_None && is_optional(op, i))) continue;
+    return refuse_operand(op, o);
+  }
   return PyErr_Format(PyExc_TypeError, "[%s] expected at least one array: dovetail.asarray() makes one of a number",
                       op.spec.name.c_str());
 }
 
 // The arrays of a variadic operand: any sequence.
 bool spread(const Op& op, PyObject* sequence, std::vector<PyObject*>& operands, py::object& keep) {
-  keep = py::reinterpret_steal<py::object>(PySequence_Fast(sequence, ""));
-  if (!keep) {
+  if (!Py_TYPE(sequence)->tp_iter && !PySequence_Check(sequence)) {
     PyErr_Format(PyExc_TypeError, "[%s] expected a sequence of arrays, got %s", op.spec.name.c_str(),
                  Py_TYPE(sequence)->tp_name);
     return false;
   }
-  PyObject** items = PySequence_Fast_ITEMS(keep.ptr());
-  operands.assign(items, items + PySequence_Fast_GET_SIZE(keep.ptr()));
+  // A tuple, as other Python code may change a list before the call is done.
+  keep = py::reinterpret_steal<py::object>(PySequence_Tuple(sequence));
+  if (!keep) return false;
+  PyObject** items = reinterpret_cast<PyTupleObject*>(keep.ptr())->ob_item;
+  operands.assign(items, items + PyTuple_GET_SIZE(keep.ptr()));
   if (operands.empty())
     PyErr_Format(PyExc_ValueError, "[%s] expected at least one array, got an empty sequence", op.spec.name.c_str());
   return !operands.empty();
+}
+
+// What converts a dtype does not know for whom.
+void set_error_of(const Op& op) {
+  try {
+    try {
+      throw;
+    } catch (const Error& e) {
+      if (e.what()[0] == '[') throw;
+      throw Error(e.kind, "[" + op.spec.name + "] " + e.what());
+    }
+  } catch (...) {
+    set_python_error();
+  }
 }
 
 PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
@@ -130,7 +155,7 @@ PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObje
       throw Error(ErrorKind::type, "[" + op.spec.name + "] takes no device: it runs where its arrays are");
     if (n == 0) device = &to_device(bound.device ? bound.device : Py_None);
   } catch (...) {
-    set_python_error();
+    set_error_of(op);
     return nullptr;
   }
   PyObject* out = call(op, operands, n, attrs, device, nullptr);
@@ -157,6 +182,17 @@ PyObject* get_signature(PyObject* self, void*) {
   return signature;
 }
 
+PyObject* reduce(PyObject* self, PyObject*) {
+  try {
+    const std::string& name = reinterpret_cast<PyOp*>(self)->op->spec.name;
+    return py::make_tuple(lazy("_array", "unpickled_op"), py::make_tuple(name)).release().ptr();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOp, vectorcall), READONLY, nullptr}, {}};
 PyGetSetDef getters[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
                          {"__doc__", get_doc, nullptr, nullptr, nullptr},
@@ -164,6 +200,7 @@ PyGetSetDef getters[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
                          {}};
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_members, members},
+                       {Py_tp_methods, methods},
                        {Py_tp_getset, getters},
                        {Py_tp_repr, reinterpret_cast<void*>(repr)},
                        {}};

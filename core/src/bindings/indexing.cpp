@@ -23,31 +23,43 @@ Parsed index_error(const Tensor& x, int axis, long long i) {
 
 bool is_plain_int(PyObject* o) { return PyLong_Check(o) && !PyBool_Check(o); }
 
-// Reads one key item; `axis` and `out` advance over x's and the result's axes.
-Parsed take_item(const Tensor& x, PyObject* item, Region& r, int& axis, int& out) {
+bool is_index(PyObject* o) {
+  return is_plain_int(o) || (PyIndex_Check(o) && !is_array(o) && !PySequence_Check(o) && !PyBool_Check(o));
+}
+
+// An int (in start) or a slice of a key, before it meets an axis.
+struct Picked {
+  Py_ssize_t start, stop, step;
+};
+
+Parsed pick(PyObject* item, Picked& p) {
+  if (!PySlice_Check(item)) {
+    p.start = PyNumber_AsSsize_t(item, PyExc_IndexError);
+    return p.start == -1 && PyErr_Occurred() ? Parsed::error : Parsed::ok;
+  }
+  if (PySlice_Unpack(item, &p.start, &p.stop, &p.step) < 0) return Parsed::error;
+  return p.step < 0 ? Parsed::advanced : Parsed::ok;
+}
+
+// Takes one key item; `axis` and `out` advance over x's and the result's axes.
+Parsed take_item(const Tensor& x, PyObject* item, Picked p, Region& r, int& axis, int& out) {
   if (item == Py_None) {
     r.view.size(out) = 1, r.view.stride(out) = 0;
     ++out;
     return Parsed::ok;
   }
-  if (is_plain_int(item) ||
-      (PyIndex_Check(item) && !is_array(item) && !PySequence_Check(item) && !PyBool_Check(item))) {
-    const Py_ssize_t given = PyNumber_AsSsize_t(item, PyExc_IndexError);
-    if (given == -1 && PyErr_Occurred()) return Parsed::error;
-    const int64_t n = x.size(axis), i = given < 0 ? given + n : given;
-    if (i < 0 || i >= n) return index_error(x, axis, given);
+  if (!PySlice_Check(item)) {
+    const int64_t n = x.size(axis), i = p.start < 0 ? p.start + n : p.start;
+    if (i < 0 || i >= n) return index_error(x, axis, p.start);
     r.start[axis] = i, r.stop[axis] = i + 1, r.step[axis] = 1, r.out_axis[axis] = -1;
     ++axis;
     return Parsed::ok;
   }
-  if (!PySlice_Check(item)) return Parsed::advanced;
-  Py_ssize_t start, stop, step;
-  if (PySlice_Unpack(item, &start, &stop, &step) < 0) return Parsed::error;
-  if (step < 0) return Parsed::advanced;
-  const Py_ssize_t n = PySlice_AdjustIndices(x.size(axis), &start, &stop, step);
-  r.start[axis] = start, r.step[axis] = step, r.stop[axis] = n ? start + (n - 1) * step + 1 : start;
+  const Py_ssize_t n = PySlice_AdjustIndices(x.size(axis), &p.start, &p.stop, p.step);
+  r.start[axis] = p.start, r.step[axis] = p.step;
+  r.stop[axis] = n ? p.start + (n - 1) * p.step + 1 : p.start;
   r.out_axis[axis] = out;
-  r.view.size(out) = n, r.view.stride(out) = x.stride(axis) * step;
+  r.view.size(out) = n, r.view.stride(out) = n > 1 ? x.stride(axis) * p.step : x.stride(axis);
   ++axis, ++out;
   return Parsed::ok;
 }
@@ -57,6 +69,7 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
   Py_ssize_t n = 1;
   if (PyTuple_Check(key)) items = reinterpret_cast<PyTupleObject*>(key)->ob_item, n = PyTuple_GET_SIZE(key);
   int used = 0, added = 0, ellipsis = -1;
+  Picked picked[DVT_MAX_NDIM];  // first of all, as __index__ may do anything, even replace x's value
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (items[i] == Py_Ellipsis) {
       if (ellipsis >= 0)
@@ -64,10 +77,9 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
       ellipsis = int(i);
     } else if (items[i] == Py_None) {
       ++added;
-    } else if (PySlice_Check(items[i]) || is_plain_int(items[i])) {
-      ++used;
-    } else if (PyIndex_Check(items[i]) && !is_array(items[i]) && !PySequence_Check(items[i]) &&
-               !PyBool_Check(items[i])) {
+    } else if (PySlice_Check(items[i]) || is_index(items[i])) {
+      if (used < DVT_MAX_NDIM)
+        if (const Parsed p = pick(items[i], picked[used]); p != Parsed::ok) return p;
       ++used;
     } else {
       return Parsed::advanced;
@@ -82,7 +94,7 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
                         DVT_MAX_NDIM),
            Parsed::error;
   r.view = x;
-  int axis = 0, out = 0;
+  int axis = 0, out = 0, next = 0;
   auto whole = [&](int until) {
     for (; axis < until; ++axis, ++out) {
       r.start[axis] = 0, r.stop[axis] = x.size(axis), r.step[axis] = 1;
@@ -95,8 +107,9 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
       int behind = 0;
       for (Py_ssize_t k = i + 1; k < n; ++k) behind += items[k] != Py_None;
       whole(x.rank() - behind);
-    } else if (const Parsed p = take_item(x, items[i], r, axis, out); p != Parsed::ok) {
-      return p;
+    } else {
+      const Picked p = items[i] == Py_None ? Picked{} : picked[next++];
+      if (take_item(x, items[i], p, r, axis, out) == Parsed::error) return Parsed::error;
     }
   }
   whole(x.rank());

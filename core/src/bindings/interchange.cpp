@@ -10,20 +10,6 @@
 namespace dovetail::bindings {
 // ---- copies
 // ----------------------------------------------------------------------------------------------------------
-namespace {
-class Released {  // the GIL, where it pays
- public:
-  explicit Released(bool pays) : state_(pays ? PyEval_SaveThread() : nullptr) {}
-  ~Released() {
-    if (state_) PyEval_RestoreThread(state_);
-  }
-  Released(const Released&) = delete;
-
- private:
-  PyThreadState* state_;
-};
-}  // namespace
-
 Tensor empty_tensor(DType dtype, std::span<const int64_t> shape, Device& device) {
   Tensor t;
   t.set_type(dtype, &device);
@@ -72,14 +58,23 @@ std::vector<int64_t> to_shape(const py::object& shape, const char* op) {
     if (PyBool_Check(o) || !PyIndex_Check(o))
       throw Error(ErrorKind::type, std::string("[") + op +
                                        "] shape: expected an integer or a sequence of integers, got " +
-                                       std::string(py::str(py::repr(shape))));
-    const Py_ssize_t n = PyNumber_AsSsize_t(o, PyExc_ValueError);
-    if (n == -1 && PyErr_Occurred()) throw py::error_already_set();
+                                       shown(shape.ptr()));
+    const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(o));
+    if (!index) throw py::error_already_set();
+    int overflow = 0;
+    const long long n = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    if (overflow)
+      throw Error(ErrorKind::value,
+                  std::string("[") + op + "] shape: " + shown(index.ptr()) + " does not fit in 64 bits");
     sizes.push_back(n);
   };
-  if (PySequence_Check(shape.ptr()) && !is_array(shape.ptr()) && !PyUnicode_Check(shape.ptr()))
-    for (const py::handle n : shape) add(n.ptr());
-  else add(shape.ptr());
+  if (PySequence_Check(shape.ptr()) && !is_array(shape.ptr()) && !PyUnicode_Check(shape.ptr())) {
+    const auto all = py::reinterpret_steal<py::tuple>(PySequence_Tuple(shape.ptr()));
+    if (!all) throw py::error_already_set();
+    for (const py::handle n : all) add(n.ptr());
+  } else {
+    add(shape.ptr());
+  }
   return sizes;
 }
 

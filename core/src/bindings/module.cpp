@@ -1,3 +1,6 @@
+#include <chrono>
+#include <thread>
+
 #include "bindings/array.hpp"
 
 #ifndef DOVETAIL_VERSION
@@ -19,14 +22,40 @@ void warn(const std::string& text) {
   lazy("_errors", "warn")(text);
 }
 
+PyObject* new_object(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  const auto make =
+      py::reinterpret_steal<py::object>(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "_make"));
+  if (make) return PyObject_Call(make.ptr(), args, kwargs);
+  return PyErr_Format(PyExc_TypeError, "cannot create '%s' instances", type->tp_name);
+}
+int no_init(PyObject*, PyObject*, PyObject*) { return 0; }
+
 void let_go_of_the_gil() {
   interpreter.unlock = []() -> void* { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; };
-  interpreter.relock = [](void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); };
+  interpreter.relock = [](void* state) { take_gil(static_cast<PyThreadState*>(state)); };
 }
 }  // namespace
+
+// Python up to 3.13 ends a daemon thread here, by an unwinding that aborts the process at the first
+// destructor; 3.14 lets it wait for the process to end. So does this one.
+void take_gil(PyThreadState* state) {
+  try {
+    PyEval_RestoreThread(state);
+  } catch (...) {
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+}
+
+void make_with_new(py::handle type, py::object make) {
+  auto* slots = reinterpret_cast<PyTypeObject*>(type.ptr());
+  slots->tp_new = new_object;
+  slots->tp_init = no_init;
+  if (make) type.attr("_make") = std::move(make);
+  PyType_Modified(slots);
+}
 }  // namespace dovetail::bindings
 
-PYBIND11_MODULE(_core, m) {
+PYBIND11_MODULE(_core_of_main, m) {
   using namespace dovetail::bindings;
   py::register_exception_translator(translate);
   dovetail::on_warning = warn;
@@ -43,4 +72,12 @@ PYBIND11_MODULE(_core, m) {
   make_tracing(m);
   make_python_devices(m);
   make_interchange(m);
+}
+
+// pybind11 has a check of its own, which Python 3.11 never comes to: it waits forever for its own lock.
+extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__core_of_main();
+  PyErr_SetString(PyExc_ImportError,
+                  "dovetail works in the main interpreter only: use threads or processes, not subinterpreters");
+  return nullptr;
 }

@@ -85,8 +85,8 @@ py::dict describe(const Op& o) {
   for (const ParamSpec& p : s.params)
     params.append(py::dict(py::arg("name") = p.name, py::arg("kind") = name_of(p.kind),
                            py::arg("optional") = p.optional, py::arg("variadic") = p.variadic,
-                           py::arg("keyword_only") = p.keyword_only,
-                           py::arg("since") = p.since, py::arg("default") = default_object(p.fallback)));
+                           py::arg("keyword_only") = p.keyword_only, py::arg("since") = p.since,
+                           py::arg("default") = default_object(p.fallback)));
   py::dict d(py::arg("name") = s.name, py::arg("version") = s.version, py::arg("space") = s.space,
              py::arg("shape") = s.shape, py::arg("dtype") = s.dtype, py::arg("params") = params,
              py::arg("n_in") = o.n_in, py::arg("n_out") = s.n_out, py::arg("tol") = s.tol, py::arg("doc") = s.doc);
@@ -114,8 +114,8 @@ py::list rows_of(const std::string& name) {
     if (k.flags & DVT_K_FLUSHES_SUBNORMALS) flags.append("flushes_subnormals");
     const std::string op = k.op;
     rows.append(py::dict(
-        py::arg("op") = op.rfind("dvt.", 0) == 0 ? op.substr(4) : op, py::arg("op_version") = k.op_version,
-        py::arg("engine") = k.engine ? py::object(py::str(k.engine)) : py::none(), py::arg("inputs") = inputs,
+        py::arg("op") = str_of(op.rfind("dvt.", 0) == 0 ? op.substr(4) : op), py::arg("op_version") = k.op_version,
+        py::arg("engine") = k.engine ? py::object(str_of(k.engine)) : py::none(), py::arg("inputs") = inputs,
         py::arg("outputs") = outputs, py::arg("flags") = flags, py::arg("max_ulp") = k.max_ulp));
   }
   return rows;
@@ -151,8 +151,8 @@ void make_registry(py::module_& m) {
     for (const Op* o : all_ops()) ops.append(describe(*o));
     return ops;
   });
-  m.def("describe_op", [](const std::string& name) { return describe(op(name)); });
-  m.def("op_function", [](const std::string& name) { return op_function(op(name)); });
+  m.def("describe_op", [](const py::str& name) { return describe(op(utf8(name.ptr()))); });
+  m.def("op_function", [](const py::str& name) { return op_function(op(utf8(name.ptr()))); });
   m.def(
       "op_names",
       [](const std::string& space) {
@@ -165,7 +165,8 @@ void make_registry(py::module_& m) {
   m.def("kernel_table", rows_of);
   m.def("support", support_of);
   m.def("add_kernel", add_kernel_at);
-  m.def("set_fallback", [](const std::string& mode) {
+  m.def("set_fallback", [](const py::str& given) {
+    const std::string mode = utf8(given.ptr());
     static constexpr const char* modes[] = {"error", "warn", "allow"};
     for (int i = 0; i < 3; ++i)
       if (mode == modes[i]) return set_fallback(Fallback(i));

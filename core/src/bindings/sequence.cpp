@@ -66,14 +66,16 @@ struct Writer {
   DType dtype;
   char *to, *end;
 
+  [[noreturn]] static void changed() {
+    throw Error(ErrorKind::runtime, "[asarray] the list changed while it was read");
+  }
   template <class T>
   void put(T value) {
     std::memcpy(to, &value, sizeof value);
     to += sizeof value;
   }
   void number(PyObject* o) {
-    if (to == end || !is_plain_number(o))
-      throw Error(ErrorKind::runtime, "[asarray] a list that changed meanwhile");
+    if (to == end || !is_plain_number(o)) changed();
     if (dtype == DType::f32 || dtype == DType::f64) {
       const double value = PyFloat_AsDouble(o);
       if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
@@ -90,7 +92,11 @@ struct Writer {
   }
   void all(PyObject* o) {
     if (!is_list(o)) return number(o);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) all(PySequence_Fast_GET_ITEM(o, i));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+      // A number's own __float__ may take it, or the list that it is in, out of the lists around.
+      const auto item = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(o, i));
+      all(item.ptr());
+    }
   }
 };
 
@@ -124,7 +130,9 @@ py::object from_numbers(const py::object& o, const py::object& dtype, const py::
   sized.set_type(t, nullptr);
   sized.set_shape(nested.shape);
   std::vector<char> bytes(sized.bytes());
-  Writer{t, bytes.data(), bytes.data() + bytes.size()}.all(o.ptr());
+  Writer writer{t, bytes.data(), bytes.data() + bytes.size()};
+  writer.all(o.ptr());
+  if (writer.to != writer.end) Writer::changed();
   return wrap(upload(bytes.data(), t, nested.shape, to_device(device.ptr())));
 }
 }  // namespace

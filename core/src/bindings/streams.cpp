@@ -23,8 +23,25 @@ py::object current(const py::object& device) {
   return lazy("_streams", "current")(py::reinterpret_borrow<py::object>(device_object(d)));
 }
 
-Stream& stream_or_current(const py::object& o, Device& device) {
-  return o.is_none() ? current_stream(device) : o.cast<PyStream&>().get();
+template <class T>
+T& expect(const char* function, const char* what, const py::object& o) {
+  if (!py::isinstance<T>(o))
+    throw Error(ErrorKind::type,
+                std::string("[") + function + "] expected a dovetail." + what + ", got " + shown(o.ptr()));
+  return o.cast<T&>();
+}
+Stream& to_stream(const char* function, const py::object& o) {
+  return expect<PyStream>(function, "Stream", o).get();
+}
+Event& to_event(const char* function, const py::object& o) { return expect<Event>(function, "Event", o); }
+
+template <class T>
+py::object refuse_pickle(const T&) {
+  throw Error(ErrorKind::type, "cannot pickle a stream or an event: it belongs to its process");
+}
+
+Stream& stream_or_current(const char* function, const py::object& o, Device& device) {
+  return o.is_none() ? current_stream(device) : to_stream(function, o);
 }
 }  // namespace
 
@@ -33,11 +50,8 @@ void make_streams(py::module_& m) {
       m, "Stream",
       "An in-order queue of a device. Work on different streams may overlap; arrays keep track of the streams "
       "that use them, so that results never depend on it. Also a context manager: calls of this thread "
-      "within it go to the stream.")
-      .def(py::init([](const py::object& device, int priority) {
-             return new PyStream(to_device(device.ptr()), priority);
-           }),
-           py::arg("device") = py::none(), py::kw_only(), py::arg("priority") = 0)
+      "within it go to the stream.",
+      py::is_final())
       .def_property_readonly(
           "device",
           [](const PyStream& s) { return py::reinterpret_borrow<py::object>(device_object(s.get().device)); })
@@ -48,41 +62,54 @@ void make_streams(py::module_& m) {
       .def(
           "query", [](const PyStream& s) { return s.get().idle(); }, "Whether all work on the stream is done.")
       .def(
-          "wait_stream", [](const PyStream& s, const PyStream& other) { s.get().wait_for(other.get()); },
+          "wait_stream",
+          [](const PyStream& s, const py::object& other) { s.get().wait_for(to_stream("wait_stream", other)); },
           "Work enqueued here from now on runs after what is now enqueued on the other stream.")
-      .def("wait_event", [](const PyStream& s, Event& e) { e.wait(s.get()); })
+      .def("wait_event", [](const PyStream& s, const py::object& e) { to_event("wait_event", e).wait(s.get()); })
       .def(
           "record_event",
           [](const PyStream& s, const py::object& event) {
             py::object e = event.is_none()
                                ? py::cast(new Event(s.get().device), py::return_value_policy::take_ownership)
                                : event;
-            e.cast<Event&>().record(s.get());
+            to_event("record_event", e).record(s.get());
             return e;
           },
           py::arg("event") = py::none())
+      .def("__reduce__", refuse_pickle<PyStream>)
       .def("__enter__", [](const py::object& self) { return lazy("_streams", "enter")(self); })
       .def("__exit__", [](const py::object& self, const py::args&) { lazy("_streams", "leave")(self); })
       .def("__repr__", [](const PyStream& s) {
         return "<dovetail.Stream of " + s.get().device.name +
                (&s.get() == s.get().device.default_stream ? ", the default one>" : ">");
       });
-  py::class_<Event>(m, "Event", "A point in a stream: to wait for, and with timing=True to measure from.")
-      .def(py::init(
-               [](const py::object& device, bool timing) { return new Event(to_device(device.ptr()), timing); }),
-           py::arg("device") = py::none(), py::kw_only(), py::arg("timing") = false)
+  py::class_<Event>(m, "Event", "A point in a stream: to wait for, and with timing=True to measure from.",
+                    py::is_final())
       .def(
-          "record", [](Event& e, const py::object& stream) { e.record(stream_or_current(stream, e.device())); },
+          "record",
+          [](Event& e, const py::object& stream) { e.record(stream_or_current("record", stream, e.device())); },
           py::arg("stream") = py::none(),
           "Marks the end of the stream as it is now; by default that of the current stream.")
       .def(
-          "wait", [](Event& e, const py::object& stream) { e.wait(stream_or_current(stream, e.device())); },
+          "wait", [](Event& e, const py::object& stream) { e.wait(stream_or_current("wait", stream, e.device())); },
           py::arg("stream") = py::none(), "Work enqueued on the stream from now on runs after the event.")
+      .def("__reduce__", refuse_pickle<Event>)
       .def("synchronize", &Event::synchronize, "Waits for the event.")
       .def("query", &Event::query, "Whether the event has passed; True if it was never recorded.")
       .def(
-          "elapsed_ns", [](Event& from, Event& to) { return Event::elapsed_ns(from, to); },
+          "elapsed_ns",
+          [](Event& from, const py::object& to) { return Event::elapsed_ns(from, to_event("elapsed_ns", to)); },
           "Nanoseconds of device time from this event to a later one; both with timing=True and passed.");
+  make_with_new(m.attr("Stream"),
+                py::cpp_function([](const py::object& device,
+                                    int priority) { return new PyStream(to_device(device.ptr()), priority); },
+                                 py::name("Stream"), py::arg("device") = py::none(), py::kw_only(),
+                                 py::arg("priority") = 0, py::return_value_policy::take_ownership));
+  make_with_new(m.attr("Event"),
+                py::cpp_function([](const py::object& device,
+                                    bool timing) { return new Event(to_device(device.ptr()), timing); },
+                                 py::name("Event"), py::arg("device") = py::none(), py::kw_only(),
+                                 py::arg("timing") = false, py::return_value_policy::take_ownership));
   m.def(
       "default_stream",
       [](const py::object& device) { return new PyStream(*to_device(device.ptr()).default_stream); },
@@ -90,7 +117,7 @@ void make_streams(py::module_& m) {
   m.def(
       "use_stream",
       [](const py::object& device, const py::object& stream) {
-        set_current_stream(to_device(device.ptr()), stream.is_none() ? nullptr : &stream.cast<PyStream&>().get());
+        set_current_stream(to_device(device.ptr()), stream.is_none() ? nullptr : &to_stream("use_stream", stream));
       },
       "Makes a stream this thread's current one; None: the device's default one.");
   m.def("current_stream", current, py::arg("device") = py::none());

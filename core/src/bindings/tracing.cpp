@@ -12,7 +12,8 @@ namespace {
 // Called by the runtime without its locks and perhaps without the GIL.
 std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
   py::gil_scoped_acquire gil;
-  ProgramBuilder builder;
+  const auto shared = std::make_shared<ProgramBuilder>();  // a body may keep its tracers
+  ProgramBuilder& builder = *shared;
   py::list operands;
   for (int i = 0; i < inv.n_in; ++i)
     operands.append(inv.in[i] ? py::object(py::int_(builder.input(*inv.in[i], dtypes[i]))) : py::none());
@@ -22,8 +23,7 @@ std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes)
     if (!is_operand(p.kind)) attributes[p.name.c_str()] = attr_value(inv.attrs.at[i++]);
   try {
     const py::object outputs =
-        lazy("_trace", "run_body")(inv.op.spec.name, py::cast(&builder, py::return_value_policy::reference),
-                                   operands, inv.op.variadic, attributes);
+        lazy("_trace", "run_body")(inv.op.spec.name, py::cast(shared), operands, inv.op.variadic, attributes);
     return builder.finish(outputs.cast<std::vector<int>>());
   } catch (py::error_already_set& e) {
     const py::object unsupported = lazy("_trace", "Unsupported");
@@ -93,12 +93,14 @@ py::object lazy(const char* module, const char* name) {
 }
 
 void make_tracing(py::module_& m) {
-  py::class_<ProgramBuilder>(m, "ProgramBuilder", "Records a body's calls; made by the runtime.")
+  py::class_<ProgramBuilder, std::shared_ptr<ProgramBuilder>>(m, "ProgramBuilder",
+                                                              "Records a body's calls; made by the runtime.")
       .def("describe", describe, "(shape, dtype name) of a value.")
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
       .def("constant", [](ProgramBuilder& b, const py::object& number, const py::object& dtype) {
         return b.constant(scalar_from(number.ptr(), to_dtype(dtype.ptr())));
       });
+  make_with_new(m.attr("ProgramBuilder"));
   body_tracer = trace;
 }
 }  // namespace dovetail::bindings

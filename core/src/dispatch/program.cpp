@@ -11,33 +11,38 @@
 namespace dovetail {
 BodyTracer body_tracer = nullptr;
 
+Program& ProgramBuilder::program() const {
+  if (program_) return *program_;
+  throw Error(ErrorKind::runtime, "a value of a body is used after the body's end: a body keeps nothing");
+}
+
 int ProgramBuilder::input(const Tensor& like, DType dtype) {
   Tensor t;
   t.set_type(dtype, nullptr);
   t.set_shape(like.shape());
-  program_->values.push_back(std::move(t));
-  program_->inputs.push_back(int(program_->values.size()) - 1);
-  return program_->inputs.back();
+  program().values.push_back(std::move(t));
+  program().inputs.push_back(int(program().values.size()) - 1);
+  return program().inputs.back();
 }
 
 int ProgramBuilder::constant(const Tensor& host_scalar) {
-  program_->values.push_back(host_scalar);
-  return int(program_->values.size()) - 1;
+  program().values.push_back(host_scalar);
+  return int(program().values.size()) - 1;
 }
 
 void ProgramBuilder::own(Attrs& attrs) {
   for (dvt_attr& a : attrs.at) {
-    if (a.kind == DVT_A_STR) a.v.s = program_->strings.emplace_back(a.v.s, a.count).c_str();
-    else if (a.kind == DVT_A_F64S) a.v.fs = program_->float_lists.emplace_back(a.v.fs, a.v.fs + a.count).data();
+    if (a.kind == DVT_A_STR) a.v.s = program().strings.emplace_back(a.v.s, a.count).c_str();
+    else if (a.kind == DVT_A_F64S) a.v.fs = program().float_lists.emplace_back(a.v.fs, a.v.fs + a.count).data();
     else if (a.kind == DVT_A_I64S && (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints)))
-      a.v.is = program_->int_lists.emplace_back(a.v.is, a.v.is + a.count).data();
+      a.v.is = program().int_lists.emplace_back(a.v.is, a.v.is + a.count).data();
   }
 }
 
 int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& attrs) {
   Program::Node node{.op = &op, .in = in, .out = {}, .attrs = attrs, .work = 0, .dies = {}};
   std::vector<const Tensor*> operands;
-  for (int i : in) operands.push_back(i < 0 ? nullptr : &program_->values.at(i));
+  for (int i : in) operands.push_back(i < 0 ? nullptr : &program().values.at(i));
   std::vector<Tensor> made(op.spec.n_out);
   Invocation inv{
       .op = op, .device = nullptr, .in = operands.data(), .n_in = int(operands.size()), .attrs = node.attrs};
@@ -47,11 +52,11 @@ int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& 
   node.work = inv.work;
   own(node.attrs);
   for (Tensor& t : made) {
-    node.out.push_back(int(program_->values.size()));
-    program_->values.push_back(std::move(t));
+    node.out.push_back(int(program().values.size()));
+    program().values.push_back(std::move(t));
   }
-  program_->nodes.push_back(std::move(node));
-  return program_->nodes.back().out[0];
+  program().nodes.push_back(std::move(node));
+  return program().nodes.back().out[0];
 }
 
 // Says for every node which values end with it, and whose memory the result may take.

@@ -32,12 +32,13 @@ class ProgramBuilder {
   ProgramBuilder() : program_(std::make_shared<Program>()) {}
   int input(const Tensor& like, DType dtype);
   int constant(const Tensor& host_scalar);
-  const Tensor& value(int i) const { return program_->values.at(i); }
+  const Tensor& value(int i) const { return program().values.at(i); }
   // Infers the outputs and returns the first one's value; the others follow it.
   int call(const Op& op, const std::vector<int>& in, const Attrs& attrs);
   std::shared_ptr<const Program> finish(const std::vector<int>& outputs);
 
  private:
+  Program& program() const;  // throws once it is finished: a body may have kept one of its values
   void own(Attrs& attrs);
   std::shared_ptr<Program> program_;
 };
