@@ -9,8 +9,8 @@
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
-.PHONY: run test test-all test-cpp test-asan test-tsan test-python test-docs bench docs dev lint format clean wheels \
-  install FORCE
+.PHONY: run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs bench docs dev lint \
+  format clean wheels install FORCE
 
 # ---- the interpreter and its environment -----------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ bench: $(VENV)/.installed $(VENV)/.example $(VENV)/.bench
 
 test: test-cpp test-asan test-docs test-python
 
-test-all: test-cpp test-asan test-tsan test-docs
+test-all: test-cpp test-asan test-asan-python test-tsan test-docs
 	@$(MAKE) test-python SELECT=
 
 # Builds the C++ tests in build/$(1) with options $(2), and runs them through $(3).
@@ -132,6 +132,18 @@ test-cpp: $(VENV)/.installed
 test-asan: $(VENV)/.tools
 	@echo "-- C++ tests with the address and undefined behaviour sanitizers"
 	@$(call ctest,asan,-DDOVETAIL_SANITIZE=address $(core_only))
+
+# The Python tests with a core that is built with the sanitizers; the devices are the installed ones. The interpreter is
+# not built so, hence what is loaded in front of it, and its own allocator must not hide what is used after its end.
+sanitizer_libraries = $$(for l in asan ubsan stdc++; do $(CXX) -print-file-name=lib$$l.so; done)
+test-asan-python: $(VENV)/.installed
+	@echo "-- Python tests of the core with the address and undefined behaviour sanitizers"
+	@$(BIN)/cmake -S . -B build/asan-python -DDOVETAIL_SANITIZE=address -DDOVETAIL_BACKENDS= -DDOVETAIL_TESTS=OFF \
+	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) > build/asan-python.log 2>&1 \
+	  && $(BIN)/cmake --build build/asan-python > build/asan-python.log 2>&1 || { cat build/asan-python.log; exit 1; }
+	@LD_PRELOAD="$(sanitizer_libraries)" ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+	  UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc PYTHONPATH=$(abspath build/asan-python/python) \
+	  $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" tests/unit
 
 # The thread sanitizer cannot place its shadow under some kernels' address randomisation.
 test-tsan: $(VENV)/.tools
