@@ -117,6 +117,15 @@ def test_tensordot(axes):
     np.testing.assert_allclose(got.numpy(), np.tensordot(a, b, axes=axes), rtol=1e-5, atol=1e-6)
 
 
+def test_parts_of_real_arrays():
+    x = dt.asarray([1.0, -2.0])
+    assert dt.real(x).tolist() == dt.conj(x).tolist() == [1.0, -2.0] and dt.imag(x).tolist() == [0.0, 0.0]
+    assert dt.imag(x).dtype == x.dtype
+    for part in (dt.real, dt.imag, dt.conj):
+        with pytest.raises(NotImplementedError, match=f"{part.__name__}.*complex arrays are not supported yet"):
+            part(dt.asarray([1j]))
+
+
 def test_tensordot_refuses():
     with pytest.raises(ValueError, match=r"x1's axis 1 of size 3 .*x2's axis 0 of size 2"):
         dt.tensordot(dt.zeros((2, 3)), dt.zeros((2, 3)), axes=1)

@@ -75,7 +75,18 @@ _SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "prototype", "ra
 _WRITTEN = {
     "_creation": ("asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"),
     "_dtypes": ("__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"),
-    "_functions": ("astype", "broadcast_arrays", "broadcast_shapes", "meshgrid", "reshape", "tensordot", "unstack"),
+    "_functions": (
+        "astype",
+        "broadcast_arrays",
+        "broadcast_shapes",
+        "conj",
+        "imag",
+        "meshgrid",
+        "real",
+        "reshape",
+        "tensordot",
+        "unstack",
+    ),
     "_register": ("register_op",),
     "_searching": (
         "isin",

@@ -103,7 +103,16 @@ from dovetail._functions import (
     broadcast_shapes as broadcast_shapes,
 )
 from dovetail._functions import (
+    conj as conj,
+)
+from dovetail._functions import (
+    imag as imag,
+)
+from dovetail._functions import (
     meshgrid as meshgrid,
+)
+from dovetail._functions import (
+    real as real,
 )
 from dovetail._functions import (
     tensordot as tensordot,

@@ -12,7 +12,8 @@ from dovetail._core import Array, Device, DType
 from dovetail._errors import AxisError
 
 __all__ = [
-    "astype", "broadcast_arrays", "broadcast_shapes", "meshgrid", "reshape", "tensordot", "unstack",
+    "astype", "broadcast_arrays", "broadcast_shapes", "conj", "imag", "meshgrid", "real", "reshape", "tensordot",
+    "unstack",
 ]  # fmt: skip
 
 _op = _core.op_function
@@ -57,6 +58,23 @@ def astype(x: Array, dtype: DType | str, /, *, copy: bool = True, device: Device
     expect_array("astype", x)
     out = x.astype(dtype, copy=copy)
     return out if device is None else _core.to_device(out, device)
+
+
+def conj(x: Array, /) -> Array:
+    """The complex conjugate: of a real array, the array itself. Complex arithmetic is not supported yet."""
+    if x.dtype.kind == "complex floating":
+        raise NotImplementedError("[conj] complex arrays are not supported yet: x.numpy() has a conj()")
+    return _core.share(x)
+
+
+def real(x: Array, /) -> Array:
+    """The real part: of a real array, the array itself. Complex arithmetic is not supported yet."""
+    return x.real
+
+
+def imag(x: Array, /) -> Array:
+    """The imaginary part: of a real array, zeros. Complex arithmetic is not supported yet."""
+    return x.imag
 
 
 def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Array:
