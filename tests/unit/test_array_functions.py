@@ -126,6 +126,13 @@ def test_parts_of_real_arrays():
             part(dt.asarray([1j]))
 
 
+def test_vecdot_of_complex_arrays_is_refused():
+    """It would have to conjugate x1; the bare matrix product is another number."""
+    x = dt.asarray([1j, 2j])
+    with pytest.raises(NotImplementedError, match=r"\[vecdot\] of complex arrays it conjugates x1"):
+        dt.vecdot(x, x)
+
+
 def test_tensordot_refuses():
     with pytest.raises(ValueError, match=r"x1's axis 1 of size 3 .*x2's axis 0 of size 2"):
         dt.tensordot(dt.zeros((2, 3)), dt.zeros((2, 3)), axes=1)

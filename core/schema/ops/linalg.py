@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import dtypes as dt
-from ..declare import Ints, Tensor, op
+from ..declare import Ints, Tensor, Unsupported, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from ._float import INF, magnitude
@@ -36,6 +36,8 @@ def _vecdot(x1, x2, axis):
 )
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sums of x1 * x2 along axis, counted from the end of both; the other axes broadcast."""
+    if x1.dtype.kind == "c":
+        raise Unsupported("of complex arrays it conjugates x1, which nothing here does yet: x.numpy() has a conj()")
     back = max(x1.ndim, x2.ndim) - axis
     a, b = (moveaxis(x, x.ndim - back, x.ndim - 1) for x in (x1, x2))
     out = matmul(expand_dims(a, axis=a.ndim - 1), expand_dims(b, axis=b.ndim))
