@@ -1,4 +1,4 @@
-"""Writes core/generated from the schema: python -m dovetail.schema.generate [--check]
+"""Writes core/generated from the schema: python core/schema/generate.py [--check]
 
 ops.inc        one OpSpec (core/src/dispatch/op.hpp) per op
 _ops.pyi       type stubs of the main namespace; nn.pyi and linalg.pyi of the others
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+GENERATED = HERE.parent / "generated"
 
 
 def _load() -> Any:
@@ -228,12 +229,14 @@ def files() -> dict[str, str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="dovetail.schema.generate", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="generate.py", description=__doc__.split("\n")[0])
     parser.add_argument(
         "--check", action="store_true", help="write nothing; fail with a diff where a file is stale"
     )
-    parser.add_argument("--out", type=Path, default=HERE.parent / "generated", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, default=GENERATED, help="default: %(default)s")
     options = parser.parse_args(argv)
+    if options.out == GENERATED and not GENERATED.is_dir():
+        parser.error(f"there is no {GENERATED}: in a clone, run `python core/schema/generate.py`, or give --out")
     stale = False
     for name, text in files().items():
         path = options.out / name

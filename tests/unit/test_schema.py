@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -367,6 +368,15 @@ def test_a_stale_file_is_reported(tmp_path):
     done = generate("--check", "--out", tmp_path)
     assert done.returncode == 1 and '-{"add", 2' in done.stdout and "stale" in done.stderr
     assert path.read_text() != (FOLDER.parent / "generated" / "ops.inc").read_text(), "--check writes nothing"
+
+
+def test_an_installed_generator_writes_nothing(tmp_path):
+    """`python -m dovetail.schema.generate` must not leave a folder in site-packages and say nothing."""
+    shutil.copytree(FOLDER, tmp_path / "package" / "schema")
+    command = [sys.executable, "-B", tmp_path / "package" / "schema" / "generate.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "there is no " in done.stderr and "core/schema/generate.py" in done.stderr
+    assert [path.name for path in (tmp_path / "package").iterdir()] == ["schema"]
 
 
 def test_stubs_have_the_signatures_of_the_declarations():
