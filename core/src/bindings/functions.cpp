@@ -20,8 +20,24 @@ struct Bound {
   PyObject* device = nullptr;
 };
 
+// What a call could have given: "softmax(x, axis)".
+std::string call_form(const PyOp& self) {
+  const std::vector<ParamSpec>& params = self.op->spec.params;
+  std::string text = self.op->spec.name + "(";
+  bool operands = false;
+  for (size_t i = 0; i < params.size(); ++i) {
+    text += i ? ", " : "";
+    if (int(i) == self.n_positional) text += "*, ";
+    text += params[i].name;
+    operands |= is_operand(params[i].kind);
+  }
+  if (operands) return text + ")";
+  return text + (int(params.size()) == self.n_positional ? ", *, device)" : ", device)");
+}
+
+// The format takes the op's name, what is wrong, and the right call.
 [[gnu::cold]] bool refuse(const PyOp& self, const char* format, PyObject* what) {
-  PyErr_Format(PyExc_TypeError, format, self.op->spec.name.c_str(), what);
+  PyErr_Format(PyExc_TypeError, format, self.op->spec.name.c_str(), what, call_form(self).c_str());
   return false;
 }
 
@@ -37,8 +53,9 @@ bool bind(const PyOp& self, PyObject* const* args, int nargs, PyObject* kwnames,
   const std::vector<ParamSpec>& params = self.op->spec.params;
   const int n = int(params.size()), n_keywords = kwnames ? int(PyTuple_GET_SIZE(kwnames)) : 0;
   if (nargs > self.n_positional) [[unlikely]] {
-    PyErr_Format(PyExc_TypeError, "[%s] takes %d positional arguments, got %d", self.op->spec.name.c_str(),
-                 self.n_positional, nargs);
+    PyErr_Format(PyExc_TypeError, "[%s] takes %d positional argument%s, got %d: expected %s",
+                 self.op->spec.name.c_str(), self.n_positional, self.n_positional == 1 ? "" : "s", nargs,
+                 call_form(self).c_str());
     return false;
   }
   for (int i = 0; i < nargs; ++i) bound.at[i] = args[i];
@@ -47,17 +64,17 @@ bool bind(const PyOp& self, PyObject* const* args, int nargs, PyObject* kwnames,
     const int i = position(self, key, n);
     if (i < 0) {
       if (PyUnicode_CompareWithASCIIString(key, "device") != 0)
-        return refuse(self, "[%s] got an unexpected keyword argument '%U'", key);
+        return refuse(self, "[%s] got an unexpected keyword argument '%U': expected %s", key);
       bound.device = args[nargs + k];
       continue;
     }
-    if (bound.at[i]) return refuse(self, "[%s] got two values for '%U'", key);
+    if (bound.at[i]) return refuse(self, "[%s] got two values for '%U': expected %s", key);
     bound.at[i] = args[nargs + k];
   }
   for (int i = 0; i < n; ++i)
     if (!bound.at[i] &&
         (is_operand(params[i].kind) ? !params[i].optional : params[i].fallback.kind == AttrDefault::required))
-      return refuse(self, "[%s] misses the argument '%U'", self.names[i]);
+      return refuse(self, "[%s] misses the argument '%U': expected %s", self.names[i]);
   return true;
 }
 
