@@ -265,3 +265,20 @@ def test_torch():
     assert dt.from_dlpack(b).dtype == "bfloat16" and dt.from_dlpack(b).tolist() == [1.5] * 3
     back = torch.from_dlpack(dt.asarray([[1.0, 2.0]]).T)
     assert back.shape == (2, 1) and back.tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("name", ["int64", "uint64"])
+def test_numpy_gets_its_own_64_bits(name):
+    """NumPy has two types of 64 bits; only one of them prints without its dtype."""
+    x = dt.asarray([1], dtype=name)
+    assert np.asarray(x).dtype.char == np.dtype(name).char
+    assert x.numpy().dtype.char == np.dtype(name).char
+
+
+@pytest.mark.skipif(
+    tuple(map(int, np.__version__.split(".")[:2])) < (2, 4), reason="NumPy asks __numpy_dtype__ from 2.4 on"
+)
+def test_numpy_makes_dtypes_of_ours():
+    for name in DLPACK:
+        assert np.dtype(getattr(dt, name)) == np.dtype(name)
+    assert np.zeros(2, dtype=dt.bfloat16).dtype.name == "bfloat16"

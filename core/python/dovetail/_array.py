@@ -281,6 +281,19 @@ def __array__(self, dtype=None, copy=None):
     return out.copy() if copy and not out.flags.writeable else out
 
 
+def numpy_dtype(of):
+    """The NumPy dtype of that name; bfloat16 is that of ml_dtypes."""
+    import numpy as np
+
+    if of == "bfloat16":
+        from ml_dtypes import bfloat16
+
+        return np.dtype(bfloat16)
+    return np.dtype(of.name)
+
+
+_core.DType.__numpy_dtype__ = property(numpy_dtype)  # what NumPy 2.4 and later make a dtype of
+
 for _name, _value in _METHODS:
     setattr(Array, _name, _value)
 Array.__array_ufunc__ = None  # so that ndarray + Array is left to us; NumPy looks at the type

@@ -86,9 +86,13 @@ struct Export {
   Py_ssize_t shape[DVT_MAX_NDIM], strides[DVT_MAX_NDIM];
 };
 
-const char* buffer_format(DType t) {  // as struct and NumPy write it; bfloat16 has none
-  static constexpr const char* formats[kDTypes] = {"?", "b", "h",     "i", "q", "B",  "H", "I",
-                                                   "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
+// As struct and NumPy write it; bfloat16 has none. Of two types of 64 bits NumPy's int64 is long.
+const char* buffer_format(DType t) {
+  constexpr bool wide = sizeof(long) == 8;
+  static constexpr const char* i64 = wide ? "l" : "q";
+  static constexpr const char* u64 = wide ? "L" : "Q";
+  static constexpr const char* formats[kDTypes] = {"?", "b", "h",     "i", i64, "B",  "H", "I",
+                                                   u64, "e", nullptr, "f", "d", "Zf", "Zd"};
   return formats[int(t)];
 }
 
