@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import dovetail as dt
+import pytest
 
 # What takes long to load or belongs to a device; a plain import must need none of it.
 HEAVY = (
@@ -74,3 +75,30 @@ def test_linalg_has_what_the_standard_has_in_both_namespaces():
     for name in ("matmul", "matrix_transpose", "tensordot", "vecdot"):
         assert getattr(dt.linalg, name) is getattr(dt, name) and name in dt.linalg.__all__
     assert not hasattr(dt.linalg, "svd")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("concatenate", "it is dovetail.concat"),
+        ("array", "it is dovetail.asarray"),
+        ("softmax", "it is dovetail.nn.softmax"),
+        ("normal", "it is dovetail.random.normal"),
+    ],
+)
+def test_names_of_elsewhere_are_told(name, told):
+    with pytest.raises(AttributeError, match=told):
+        getattr(dt, name)
+
+
+def test_what_is_told_exists():
+    from dovetail._names import RENAMED
+
+    assert not [name for name in RENAMED if hasattr(dt, name)]
+    assert all(hasattr(dt, ours) for ours in RENAMED.values())
+
+
+def test_submodules_list_what_is_theirs():
+    for module in (dt.memory, dt.random):
+        assert dir(module) == sorted(module.__all__)
+        assert all(hasattr(module, name) for name in module.__all__)

@@ -88,6 +88,7 @@ _WRITTEN = {
         "unstack",
     ),
     "_register": ("register_op",),
+    "entry_points": ("BackendError", "BackendWarning"),
     "_searching": (
         "isin",
         "nonzero",
@@ -115,7 +116,8 @@ def __getattr__(name: str):
     if name in _HOME:
         value = globals()[name] = getattr(import_module("dovetail." + _HOME[name]), name)
         return value
-    raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+    hint = "" if name.startswith("_") else import_module("dovetail._names").hint(name)
+    raise AttributeError(f"module 'dovetail' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -143,6 +143,12 @@ from dovetail._searching import (
 from dovetail._searching import (
     unique_values as unique_values,
 )
+from dovetail.entry_points import (
+    BackendError as BackendError,
+)
+from dovetail.entry_points import (
+    BackendWarning as BackendWarning,
+)
 
 __array_api_version__: str
 e: float

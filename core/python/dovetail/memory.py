@@ -5,6 +5,8 @@ from __future__ import annotations
 from dovetail import _core
 from dovetail._core import Device
 
+__all__ = ["empty_cache", "reset_peak", "set_limit", "stats"]
+
 
 def stats(device: str | Device | None = None) -> dict[str, int]:
     """Bytes of a device's pool: in_use and peak by arrays, cached (free, kept), reserved (taken from the device),
@@ -27,3 +29,7 @@ def empty_cache(device: str | Device | None = None) -> None:
 def reset_peak(device: str | Device | None = None) -> None:
     """Starts the peak anew, at what is in use."""
     _core.reset_peak_memory(device)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -221,3 +221,7 @@ uniform = _default.uniform
 normal = _default.normal
 integers = _default.integers
 permutation = _default.permutation
+
+
+def __dir__() -> list[str]:
+    return __all__

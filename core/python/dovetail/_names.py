@@ -1,0 +1,45 @@
+"""Where the functions are that people look for in the main namespace, under the names of NumPy and torch."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+RENAMED = {
+    "absolute": "abs",
+    "amax": "max",
+    "amin": "min",
+    "array": "asarray",
+    "bool_": "bool",
+    "cat": "concat",
+    "concatenate": "concat",
+    "cumprod": "cumulative_prod",
+    "cumsum": "cumulative_sum",
+    "dot": "matmul",
+    "float": "float32",
+    "hstack": "concat",
+    "int": "int64",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "mod": "remainder",
+    "ndarray": "Array",
+    "power": "pow",
+    "right_shift": "bitwise_right_shift",
+    "tensor": "asarray",
+    "transpose": "permute_dims",
+    "true_divide": "divide",
+    "unique": "unique_values",
+    "unsqueeze": "expand_dims",
+    "vstack": "concat",
+}
+RENAMED |= {f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")}
+RENAMED["arctan2"] = "atan2"
+
+
+def hint(name: str) -> str:
+    """Reads `: it is dovetail.concat`, or nothing where nobody knows. Python itself asks about misspelt names."""
+    if name in RENAMED:
+        return f": it is dovetail.{RENAMED[name]}"
+    for space in ("nn", "linalg", "random"):
+        if name in import_module(f"dovetail.{space}").__all__:
+            return f": it is dovetail.{space}.{name}"
+    return ""
