@@ -180,3 +180,15 @@ def test_command_interrupted(tmp_path):
     assert process.returncode == 130 and "stopped by Ctrl-C" in out and "not run" in out
     content = json.loads((tmp_path / "r.json").read_text())
     assert content["run"]["stopped_by"] == "Ctrl-C" and content["counts"]["not-run"] > 0
+
+
+def test_results_to_standard_output():
+    code, out, err = conform("-k", "add[f32", "--json", "-")
+    assert code == 0, err
+    assert {c["status"] for c in json.loads(out)["cases"]} == {"pass"}
+    assert err.splitlines()[-1] == "no level is claimed for a selection of cases"
+
+
+def test_results_into_no_folder_are_refused_before_the_run(tmp_path):
+    code, out, err = conform("-k", "add[f32", "--json", str(tmp_path / "none" / "r.json"))
+    assert (code, out) == (2, "") and "there is no folder" in err

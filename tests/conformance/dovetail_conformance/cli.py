@@ -30,8 +30,9 @@ TIMEOUT = 60.0
               help="Seconds for one case.")  # fmt: skip
 @click.option("-n", "workers", type=click.IntRange(1), metavar="WORKERS",
               help="Worker processes.  [default: one per processor, 8 at most]")  # fmt: skip
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, writable=True, path_type=Path), metavar="FILE",
-              help="Write all results there.")  # fmt: skip
+@click.option("--json", "json_file", metavar="FILE",
+              type=click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
+              help="Write all results there; - prints them, and all else to the error output.")  # fmt: skip
 @click.option("--list", "list_only", is_flag=True, help="Print the ids of the cases instead of running them.")
 @click.option("--api", default="dovetail", hidden=True)
 @click.pass_context

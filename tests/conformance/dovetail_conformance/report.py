@@ -12,6 +12,7 @@ from typing import IO, Any, NamedTuple
 
 from .results import Result, Status
 
+STDOUT = Path("-")
 SCHEMA, SCHEMA_VERSION = "dovetail-conformance-results", 1
 COLOURS = {Status.FAIL: "red", Status.CRASH: "red", Status.TIMEOUT: "red", Status.FALLBACK: "red"}
 
@@ -111,4 +112,8 @@ def document(results: Iterable[Result], run: dict[str, Any], description: dict[s
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    if path == STDOUT:
+        sys.stdout.write(text)
+    else:
+        path.write_text(text, encoding="utf-8")

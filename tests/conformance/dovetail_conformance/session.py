@@ -64,6 +64,8 @@ class Session:
             "cases": list(cases),
         }
         import_ops()
+        if json_file and not json_file.parent.is_dir():  # known now, not after the run
+            raise UsageError(f"--json {json_file}: there is no folder {json_file.parent}")
         self.cases = self._selected(everything, expression, list(cases))
         self.partial = bool(expression or cases)
         count = workers or min(8, _processors())
@@ -107,7 +109,8 @@ class Session:
             return MET
         begin, started = time.monotonic(), datetime.now(UTC)
         stopped: BaseException | None = None
-        with report.Live(len(self.cases), self.replay) as live, Pool(self.config) as pool:
+        out = sys.stderr if self.json_file == report.STDOUT else sys.stdout
+        with report.Live(len(self.cases), self.replay, out) as live, Pool(self.config) as pool:
             try:
                 self.description = pool.open()
                 live.say(self._headline())
