@@ -22,6 +22,7 @@ __all__ = [
     "packs",
     "problems",
     "require",
+    "why_none",
 ]
 
 _registry = Registry(open_in_core)
@@ -76,3 +77,8 @@ def backends() -> tuple[Backend, ...]:
 def problems() -> tuple[str, ...]:
     """What is wrong with the environment variables that steer discovery; each was also a warning."""
     return _registry.problems()
+
+
+def why_none() -> str:
+    """Why discovery found no device, and what helps. For when it found none."""
+    return _registry.why_none()

@@ -131,6 +131,18 @@ class Registry:
     def problems(self) -> tuple[str, ...]:
         return tuple(self._problems)
 
+    def why_none(self) -> str:
+        settings = self._settings or Settings(self._environ)
+        told = [
+            f"{b.name} finds none of its kind on this machine" if b.status == "ready" else b.explain()
+            for b in self._backends
+        ]
+        if told:
+            return "no device can be used: " + ". ".join(told)
+        if not settings.autoload:
+            return f"no device: {AUTOLOAD}={settings.autoload_text}; dovetail.load_backend() opens a backend"
+        return "no device is installed: pip install dovetail-cpu"
+
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def _read(self) -> list[str]:

@@ -204,3 +204,16 @@ def test_levels_of_x86(monkeypatch):
 def test_arm():
     found = machine.cpu("CPU part : 0xd40\nFeatures : fp asimd asimdhp sve bf16 i8mm")
     assert found["model"] == "0xd40" and found["features"] == ["asimd", "asimdhp", "bf16", "i8mm", "sve"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"DOVETAIL_BACKEND_AUTOLOAD": "", "DOVETAIL_DEVICE": "cpy:0"}, "'cpu'? (DOVETAIL_DEVICE=cpy:0)"),
+        ({"DOVETAIL_BACKEND_AUTOLOAD": "0", "DOVETAIL_BACKEND_PATH": ""}, "no device: DOVETAIL_BACKEND_AUTOLOAD=0"),
+    ],
+)
+def test_the_variable_that_is_to_blame_is_named(variables, says):
+    command_line = [sys.executable, "-m", "dovetail", "ops"]
+    done = subprocess.run(command_line, capture_output=True, text=True, check=False, env=os.environ | variables)
+    assert done.returncode == 3 and says in done.stderr, done.stderr

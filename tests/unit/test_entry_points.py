@@ -300,3 +300,20 @@ def test_a_module_that_uses_its_own_device(world):
     registry._opener = open_again
     assert registry.require("acme").status == "ready"
     assert "while it is being opened" in seen[0]
+
+
+def test_why_there_is_no_device(world):
+    assert world.registry().why_none() == "no device is installed: pip install dovetail-cpu"
+    world.environ["DOVETAIL_BACKEND_AUTOLOAD"] = "0"
+    assert "DOVETAIL_BACKEND_AUTOLOAD=0; dovetail.load_backend() opens" in world.registry().why_none()
+    world.environ.clear()
+    world.wheel("acme")
+    world.environ["DOVETAIL_BACKENDS"] = "other"
+    registry = world.registry()
+    with pytest.warns(BackendWarning):
+        registry.discover()
+    assert "'acme' of dovetail-acme 1.0 is left out: DOVETAIL_BACKENDS=other" in registry.why_none()
+    world.environ.clear()
+    registry = world.registry()
+    registry.discover()
+    assert registry.why_none() == "no device can be used: acme finds none of its kind on this machine"

@@ -57,11 +57,16 @@ def default_device() -> Device:
     if _default is None:
         wanted = os.environ.get("DOVETAIL_DEVICE")
         if wanted:
-            _default = device(wanted)
+            try:
+                _default = device(wanted)
+            except (ValueError, RuntimeError) as error:
+                raise type(error)(f"{error} (DOVETAIL_DEVICE={wanted})") from error.__cause__
         else:
             found = devices()
             if not found:
-                raise RuntimeError(_nothing_found())
+                from dovetail import entry_points
+
+                raise RuntimeError(entry_points.why_none())
             _default = next((d for d in found if d.kind == "cpu"), found[0])
     return _default
 
@@ -70,15 +75,6 @@ def set_default_device(name: str | Device | None) -> None:
     """Makes a device the default of the process; None restores the choice at start."""
     global _default
     _default = None if name is None else device(name)
-
-
-def _nothing_found() -> str:
-    from dovetail import entry_points
-
-    broken = [b for b in entry_points.backends() if b.status == "quarantined"]
-    if broken:
-        return "no device can be used: " + "; ".join(f"{b.name}: {b.cause}" for b in broken)
-    return "no device is installed: pip install dovetail-cpu"
 
 
 def enter(d: Device) -> Device:

@@ -34,6 +34,8 @@ def _print(
     packs: list[dict[str, Any]],
     problems: list[str],
 ) -> None:
+    from dovetail import entry_points
+
     versions = {backend["name"]: _version(backend) for backend in backends if backend["status"] == "ready"}
     rows = [
         [
@@ -49,7 +51,8 @@ def _print(
     if rows:
         print_table(["device", "kind", "name", "arch", "memory", "backend"], rows, right=["memory"])
     else:
-        click.echo("No device can be used." if backends else "No device is installed: pip install dovetail-cpu")
+        why = entry_points.why_none()
+        click.echo("No device can be used." if backends else f"{why[0].upper()}{why[1:]}")
     for found in [*backends, *packs]:
         if found["status"] != "ready":
             click.echo()

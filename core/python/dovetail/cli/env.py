@@ -80,6 +80,8 @@ def _line(label: str, value: object) -> None:
 
 
 def _print(data: dict[str, Any]) -> None:
+    from dovetail import entry_points
+
     dovetail, python, system, cpu = data["dovetail"], data["python"], data["system"], data["cpu"]
     heading("dovetail")
     _line("version", dovetail["version"])
@@ -106,7 +108,7 @@ def _print(data: dict[str, Any]) -> None:
     for backend in data["backends"]:
         _print_backend(backend)
     if not data["backends"]:
-        click.echo("  none is installed: pip install dovetail-cpu")
+        click.echo(f"  {entry_points.why_none()}")
     for problem in data["problems"]:
         click.echo(f"  {problem}")
     heading("environment")
