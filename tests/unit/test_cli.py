@@ -9,7 +9,7 @@ from pathlib import Path
 import dovetail
 import pytest
 from click.testing import CliRunner
-from dovetail.cli import machine
+from dovetail.cli import machine, output
 from dovetail.cli.app import dovetail as command
 
 
@@ -204,6 +204,31 @@ def test_levels_of_x86(monkeypatch):
 def test_arm():
     found = machine.cpu("CPU part : 0xd40\nFeatures : fp asimd asimdhp sve bf16 i8mm")
     assert found["model"] == "0xd40" and found["features"] == ["asimd", "asimdhp", "bf16", "i8mm", "sve"]
+
+
+def table(capsys, monkeypatch, width, *args, **kwargs):
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    output.print_table(*args, **kwargs)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_marks_stay_whole_in_a_narrow_terminal(capsys, monkeypatch):
+    dtypes = [d.brief for d in dovetail._core.dtypes.values()]
+    names = ["nn.scaled_dot_product_attention", "bitwise_right_shift"]
+    rows = [[name, *"N" * len(dtypes), ""] for name in names]
+    lines = table(capsys, monkeypatch, 80, ["op", *dtypes, "engines"], rows)
+    assert lines[0].split() == ["op", *dtypes]  # without the column that has nothing in it
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("bitwise_right_shift") for line in lines)
+    assert "─ ─" not in lines[1] and len(lines) == 5  # the longest name takes two
+    wide = table(capsys, monkeypatch, 160, ["op", *dtypes, "engines"], rows)
+    assert any(names[0] in line for line in wide)
+
+
+def test_an_empty_column_is_left_out(capsys):
+    output.print_table(["op", "engines"], [["add", ""]])
+    assert capsys.readouterr().out == "op\nadd\n"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dovetail.cli import runtime
-from dovetail.cli.output import heading, json_option, print_json, print_table
+from dovetail.cli.output import device_option, heading, json_option, print_json, print_table
 
 # How an op runs on a device in one dtype. "": the schema does not declare it for that dtype.
 MARKS = {"native": "N", "body": "b", "f32": "f", "core": "c", "none": ".", "": ""}
@@ -17,19 +17,17 @@ _STYLES = {"N": "green", "b": "cyan", "f": "cyan", "c": "dim", ".": "red"}
 
 
 @click.command("ops", short_help="Op x dtype on a device: native, body or none.")
-@click.option(
-    "--device", "name", metavar="NAME", help="As `dovetail devices` lists it. Default: the default device."
-)
+@device_option
 @click.option("-k", "expression", metavar="TEXT", default="", help="Only ops whose name contains TEXT.")
 @click.option("--private", is_flag=True, help="Also the ops that only bodies use.")
 @click.option("--todo", "wants_todo", is_flag=True, help="The kernels worth writing next, the best first.")
 @json_option
-def command(name: str | None, expression: str, private: bool, wants_todo: bool, as_json: bool) -> None:
+def command(device_name: str | None, expression: str, private: bool, wants_todo: bool, as_json: bool) -> None:
     """Says for every op and dtype whether the device has a kernel of its own, runs the op's body, or neither.
 
     With --todo: which kernels the device lacks, the one first that most public functions would gain from.
     """
-    device = runtime.device(name)
+    device = runtime.device(device_name)
     runtime.import_ops()
     if wants_todo:
         _todo(device, expression, as_json)

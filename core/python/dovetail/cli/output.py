@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
 
-UNAVAILABLE = 3
+UNAVAILABLE, INTERRUPTED = 3, 130
+device_option = click.option(
+    "--device",
+    "-d",
+    "device_name",
+    metavar="NAME",
+    help="As `dovetail devices` lists it. Default: the default device.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 # Colours that cells may be given; on a terminal only.
@@ -17,7 +26,7 @@ Style = Callable[[str], str]
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
-    click.echo(f"dovetail: {message}", err=True)
+    click.echo(f"Error: {message}", err=True)
     raise SystemExit(code)
 
 
@@ -32,7 +41,12 @@ def is_terminal() -> bool:
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = (), style: Style | None = None
 ) -> None:
-    """`right`: columns that are aligned to the right. `style`: a rich style for a cell's text, or ""."""
+    """`right`: columns that are aligned to the right. `style`: a rich style for a cell's text, or "".
+
+    A column with nothing in it is left out.
+    """
+    kept = [i for i in range(len(columns)) if i == 0 or any(row[i] for row in rows)]
+    columns, rows = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
     if is_terminal():
         _print_rich(columns, rows, right, style)
         return
@@ -53,12 +67,31 @@ def _print_rich(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    console = Console()
+    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
+    narrow = sum(widths) + 3 * len(widths) > console.width
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=not narrow)
+    table.padding = (0, 0) if narrow else (0, 1)
+    for column, width in zip(columns, widths):
+        # Where there is too little room short cells stay whole: a table of marks would be read letter by letter.
+        side = "right" if column in right else "left"
+        table.add_column(column, justify=side, overflow="fold", min_width=width if width < 8 else None)
     for row in rows:
         table.add_row(*(Text(cell, style=style(cell) if style else "") for cell in row))
-    Console().print(table)
+    console.print(table)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """Gives a function that says what comes next; seen on a terminal only, and gone at the end."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    count = itertools.count()
+    with Console(stderr=True).status("") as status:
+        yield lambda text: status.update(f"{next(count)} of {total} measured, now {text}")
 
 
 def heading(text: str) -> None:
