@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import dovetail
 import pytest
 from click.testing import CliRunner
-from dovetail.cli import machine, output
+from dovetail.cli import bench, machine, output
 from dovetail.cli.app import dovetail as command
 
 
@@ -229,6 +230,44 @@ def test_marks_stay_whole_in_a_narrow_terminal(capsys, monkeypatch):
 def test_an_empty_column_is_left_out(capsys):
     output.print_table(["op", "engines"], [["add", ""]])
     assert capsys.readouterr().out == "op\nadd\n"
+
+
+def test_bench_keeps_what_it_has_at_ctrl_c(monkeypatch):
+    def measure(device, op, *rest):
+        if op["name"] == "exp":
+            raise KeyboardInterrupt
+        return measured(device, op, *rest)
+
+    measured = bench.measure
+    monkeypatch.setattr(bench, "measure", measure)
+    text = run("bench", "add", "exp", "--size", "1K", "--seconds", "0", code=130)
+    assert "1024" in text and "stopped by Ctrl-C after 1 of 2" in text
+
+
+def test_bench_of_too_much(monkeypatch):
+    text = run("bench", "add", "--size", "8000000G", "--seconds", "0", code=1)
+    assert "add f32: " in text and "llocate" in text
+
+
+def test_help_lists_every_variable():
+    source = Path(dovetail.__file__).parent
+    known = set(re.findall(r"DOVETAIL_[A-Z_]+", run("--help")))
+    for file in [*source.glob("*.py"), *source.glob("entry_points/*.py"), source / "libdovetail.so"]:
+        used = set(re.findall(rb"DOVETAIL_[A-Z_]{4,}", file.read_bytes()))
+        assert {name.decode() for name in used} <= known, file
+
+
+def test_help_survives_a_broken_command(monkeypatch):
+    import importlib_metadata
+
+    def broken():
+        raise ImportError("no greeter")
+
+    dist = type("Dist", (), {"name": "dovetail-greet", "version": "1.0"})
+    point = type("Point", (), {"name": "greet", "dist": dist, "load": staticmethod(broken)})
+    monkeypatch.setattr(importlib_metadata, "entry_points", lambda group: [point])
+    text = " ".join(run("--help").split())
+    assert "cannot be loaded: ImportError: no greeter" in text and "Everything that a bug report" in text
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The commands, and how wheels add theirs.
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 device unavailable.
+Exit codes: 0 ok, 1 failed, 2 usage, 3 device unavailable, 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -26,6 +26,19 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*COMMANDS, *ELSEWHERE, *(point.name for point in _entry_points())})
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click does, but a command that cannot be loaded does not cost the help of the others."""
+        lines = []
+        for name in self.list_commands(ctx):
+            try:
+                command = self.get_command(ctx, name)
+            except click.ClickException as error:
+                lines.append((name, error.message))
+            else:
+                lines.append((name, command.get_short_help_str(80) if command else ""))
+        with formatter.section("Commands"):
+            formatter.write_dl(lines)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name in COMMANDS:
@@ -101,12 +114,30 @@ def _version() -> str:
     return f"dovetail {__version__}"
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+# Every variable that the runtime reads; those of a device are in its own README.
+ENVIRONMENT = """\b
+Environment:
+  DOVETAIL_DEVICE=NAME          the default device
+  DOVETAIL_BACKENDS=NAME,...    only these backends
+  DOVETAIL_KERNELS=NAME,...     only these kernel packs; 0: none
+  DOVETAIL_BACKEND_PATH=FILE:.. libraries of backends without a wheel
+  DOVETAIL_BACKEND_AUTOLOAD=0   no backend but by dovetail.load_backend()
+  DOVETAIL_PROBE_TIMEOUT=N      seconds that a new backend may take to open
+  DOVETAIL_NUM_THREADS=N        threads on the host
+  DOVETAIL_LOGS=dispatch,...    log these parts of the runtime; or all
+"""
+
+
+@click.group(
+    cls=Commands,
+    epilog=ENVIRONMENT,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @_flag("--version", _version, "Print the version.")
 @_flag("--include-dir", lambda: PACKAGE / "include", "Print where dovetail/abi.h and backend.hpp are.")
 @_flag("--cmake-dir", lambda: PACKAGE / "cmake", "Print where CMake finds dovetail-config.cmake.")
 def dovetail() -> None:
     """Dovetail: one operator set on any device.
 
-    Every command takes --json. Exit codes: 0 ok, 1 failed, 2 usage, 3 device unavailable.
+    Every command takes --json. Exit codes: 0 ok, 1 failed, 2 usage, 3 device unavailable, 130 Ctrl-C.
     """

@@ -9,7 +9,16 @@ from typing import Any
 import click
 
 from dovetail.cli import runtime
-from dovetail.cli.output import heading, json_option, print_json, print_table
+from dovetail.cli.output import (
+    INTERRUPTED,
+    device_option,
+    fail,
+    heading,
+    json_option,
+    print_json,
+    print_table,
+    progress,
+)
 
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -28,14 +37,18 @@ class Size(click.ParamType):
 
 @click.command("bench", short_help="Time, GB/s and GFLOP/s of ops on a device.")
 @click.argument("names", metavar="[OP]...", nargs=-1)
-@click.option("--device", "device_name", metavar="NAME", help="Default: the default device.")
+@device_option
 @click.option(
-    "--dtype", "dtype_names", metavar="DTYPE", multiple=True, default=["float32"], help="May be repeated."
-)
+    "--dtype", "dtype_names", metavar="DTYPE", multiple=True, default=["float32"], show_default=True,
+    help="May be repeated.",
+)  # fmt: skip
 @click.option(
-    "--size", "sizes", type=Size(), multiple=True, default=["64K", "4M"], help="Elements; may be repeated."
+    "--size", "sizes", type=Size(), multiple=True, default=["64K", "4M"], show_default=True,
+    help="Elements; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), default=0.2, show_default=True, help="Time to spend on each line."
 )
-@click.option("--seconds", type=click.FloatRange(min=0), default=0.2, help="Time to spend on each line.")
 @json_option
 def command(
     names: tuple[str, ...],
@@ -45,17 +58,29 @@ def command(
     seconds: float,
     as_json: bool,
 ) -> None:
-    """Measures ops one by one: the best of several batches, results dropped at once, operands warm."""
+    """Measures ops one by one: the best of several batches, results dropped at once, operands warm.
+
+    Without OP, those that matter most. Ctrl-C ends it with what was measured until then.
+    """
     device = runtime.device(device_name)
     dtypes = [_dtype(name) for name in dtype_names]
     ops = _ops(names)
-    rows = [
-        measure(device, op, dtype, size, seconds) for op in ops for dtype in dtypes for size in sorted(set(sizes))
-    ]
+    cases = [(op, dtype, size) for op in ops for dtype in dtypes for size in sorted(set(sizes))]
+    rows: list[dict[str, Any]] = []
+    stopped = False
+    try:
+        with progress(len(cases)) as step:
+            for op, dtype, size in cases:
+                step(f"{op['name']} {dtype[0].brief} {size}")
+                rows.append(measure(device, op, dtype, size, seconds))
+    except KeyboardInterrupt:
+        stopped = True
     if as_json:
-        print_json({"device": device.name, "results": rows})
+        print_json({"device": device.name, "complete": not stopped, "results": rows})
     else:
         _print(device, rows)
+    if stopped:
+        fail(f"stopped by Ctrl-C after {len(rows)} of {len(cases)}", INTERRUPTED)
     if any(row["error"] for row in rows) and names:
         raise SystemExit(1)
 
@@ -99,12 +124,13 @@ def measure(device: Any, op: dict[str, Any], dtype: tuple[Any, Any], size: int, 
     make = case_of(op)
     assert make is not None
     ours, theirs = dtype
-    case = make(Maker(size, theirs))
-    row = {"op": op["name"], "dtype": ours.brief, "shape": case.label, "seconds": None, "error": ""}
+    row = {"op": op["name"], "dtype": ours.brief, "shape": str(size), "seconds": None, "error": ""}
     row |= {"gb_per_s": None, "gflop_per_s": None, "of_peak": None}
     function = _core.op_function(op["name"])
     mode = dovetail.fallback("error")
     try:
+        case = make(Maker(size, theirs))
+        row["shape"] = case.label
         args = [dovetail.asarray(arg, device=device) if isinstance(arg, np.ndarray) else arg for arg in case.args]
         best = _best(lambda: function(*args, **case.kwargs), device.synchronize, seconds)
     except (TypeError, ValueError, RuntimeError, MemoryError) as error:
@@ -173,6 +199,5 @@ def _print(device: Any, rows: list[dict[str, Any]]) -> None:
         ],
         right=["time", "GB/s", "GFLOP/s", "of peak"],
     )
-    for row in rows:
-        if row["error"]:
-            click.echo(f"{row['op']} {row['dtype']}: {row['error']}")
+    for message in dict.fromkeys(f"{row['op']} {row['dtype']}: {row['error']}" for row in rows if row["error"]):
+        click.echo(message)
