@@ -1,7 +1,7 @@
 # make run       set up, list the devices, run the example model on each, then the quick conformance run on the CPU
 # make test      everything that must be right before a change is shared; test-all adds what is slow
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
-# make docs      the guides, into build/docs
+# make docs      the guides, into build/docs  make install   wheels into .venv
 # make lint      format and style        make clean   all that was built, but not .venv
 #
 # PYTHON=python3.12 make test takes another interpreter, in a virtual environment of its own. JOBS=n: parallelism.
@@ -9,8 +9,12 @@
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
-.PHONY: run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs bench docs dev lint \
+.DEFAULT_GOAL := help
+.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs bench docs dev lint \
   format clean wheels install FORCE
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 # ---- the interpreter and its environment -----------------------------------------------------------------------
 
@@ -54,7 +58,7 @@ build/stamps/$(1).files: FORCE
 	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
 
 build/stamps/$(1): build/stamps/$(1).files $$(shell $(call sources,$(3)) 2> /dev/null) | $(VENV)/.tools
-	@echo "-- wheel of $(2)"
+	@echo "-- wheel of $(2)$(if $(filter backends/%,$(2)),: its kernels compile for minutes)"
 	@rm -rf $(addprefix $(2)/build/,wheel lib.* temp.* bdist.*) dist/$(4)
 	@mkdir -p dist
 	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist ./$(2) > $$@.log 2>&1 || { cat $$@.log; exit 1; }
@@ -103,9 +107,9 @@ $(VENV)/.bench: pyproject.toml | $(VENV)/.tools
 	@touch $@
 
 run: $(VENV)/.installed $(VENV)/.example
-	@$(BIN)/dovetail devices
-	@$(BIN)/python examples/minilm
-	@$(BIN)/dovetail conform --device cpu --quick
+	@echo "-- dovetail devices" && $(BIN)/dovetail devices
+	@echo "-- python examples/minilm" && $(BIN)/python examples/minilm
+	@echo "-- dovetail conform --device cpu --quick" && $(BIN)/dovetail conform --device cpu --quick
 
 bench: $(VENV)/.installed $(VENV)/.example $(VENV)/.bench
 	@for benchmark in benchmarks/*.py; do echo "-- $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
