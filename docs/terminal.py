@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,9 +41,18 @@ def in_a_terminal(arguments: list[str]) -> str:
 
 
 def settled(printed: str) -> str:
-    """The lines as they stand at the end: of what was drawn over, the last."""
-    lines = [line.split("\r")[-1] for line in printed.replace("\r\n", "\n").split("\n")]
-    return "\n".join(line for line in lines if "\x1b[2K" not in line and "\x1b[1A" not in line).rstrip()
+    """The lines as they stand at the end, of a program that draws over whole lines."""
+    lines = [""]
+    for part in re.split(r"(\r|\n|\x1b\[1A|\x1b\[2K|\x1b\[\?25[lh])", printed):
+        if part == "\n":
+            lines.append("")
+        elif part == "\x1b[1A" and len(lines) > 1:
+            lines.pop()
+        elif part in ("\x1b[2K", "\x1b[1A"):
+            lines[-1] = ""
+        elif part not in ("", "\r") and not part.startswith("\x1b[?25"):
+            lines[-1] += part
+    return "\n".join(lines).rstrip()
 
 
 def main() -> None:
