@@ -139,5 +139,5 @@ Environment:
 def dovetail() -> None:
     """Dovetail: one operator set on any device.
 
-    Every command takes --json. Exit codes: 0 ok, 1 failed, 2 usage, 3 device unavailable, 130 Ctrl-C.
+    Every command that reports takes --json. Exit codes: 0 ok, 1 failed, 2 usage, 3 device unavailable, 130 Ctrl-C.
     """
