@@ -30,7 +30,8 @@ vendor: { type: str, help: "who makes it" }
 device: { type: str, default: cpu, help: "of a kernel pack: the backend that it is for" }
 """
 MEMBERS = {
-    "pyproject.toml", "CMakeLists.txt", "README.md", "waivers.toml", ".gitignore", ".github", "src", "python", "tests"
+    "pyproject.toml", "CMakeLists.txt", "README.md", "waivers.toml",
+    ".gitignore", ".github", "src", "python", "tests",
 }  # fmt: skip
 
 

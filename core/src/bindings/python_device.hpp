@@ -48,8 +48,8 @@ class Inside {
   PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
 };
 
-// PyObject_Vectorcall within Inside; a new reference. Where the interpreter ends meanwhile, the thread never returns:
-// CPython would unwind its stack, and all on the way would let go of objects without the GIL.
+// PyObject_Vectorcall within Inside; a new reference. Where the interpreter ends meanwhile, the thread never
+// returns: CPython would unwind its stack, and all on the way would let go of objects without the GIL.
 PyObject* call_python(PyObject* callable, PyObject* const* args, size_t n, PyObject* names = nullptr);
 
 // Tells the host of the Python exception that is set, and keeps it as the cause of what the host will raise.
