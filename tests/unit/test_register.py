@@ -45,7 +45,7 @@ def test_a_body_serves_a_new_op(x):
     f = dt.register_op(op)
     np.testing.assert_allclose(f(x, scale=2.0).numpy(), op.expected(x.numpy(), scale=2.0), rtol=1e-6)
     assert f(dt.astype(x, dt.float16)).dtype == dt.float16
-    assert f.__doc__ == "scale * x / (1 + |x|)."
+    assert f.__doc__ == f"{op.name}(x, scale)\n\nscale * x / (1 + |x|)."
 
 
 def test_a_kernel_takes_over_from_the_body(x):

@@ -186,7 +186,8 @@ PyObject* get_name(PyObject* self, void*) {
   return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.name.c_str());
 }
 PyObject* get_doc(PyObject* self, void*) {
-  return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.doc.c_str());
+  const PyOp& op = *reinterpret_cast<PyOp*>(self);  // help() shows no signature of an object that is no function
+  return PyUnicode_FromString((call_form(op) + "\n\n" + op.op->spec.doc).c_str());
 }
 
 // Found out when asked for: the schema has it, and importing inspect takes longer than importing dovetail.
