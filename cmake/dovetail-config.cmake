@@ -40,7 +40,15 @@ function(_dovetail_add_plugin caller name)
                BUILD_RPATH "$ORIGIN"
                INSTALL_RPATH "$ORIGIN")
   target_compile_features(${target} PRIVATE cxx_std_17)
-  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  # Messages name files as they lie in the project, not where it was built.
+  target_compile_options(${target} PRIVATE -Wall -Wextra "-ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/="
+                                           "-ffile-prefix-map=${dovetail_INCLUDE_DIR}/=")
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")  # what the standard library's templates become is visible otherwise
+    set(exports "${CMAKE_CURRENT_BINARY_DIR}/${target}.exports")
+    file(CONFIGURE OUTPUT "${exports}" CONTENT "{ global: dvt_probe_v1; dvt_backend_v1; local: *; };\n")
+    target_link_options(${target} PRIVATE "-Wl,--version-script=${exports}")
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${exports}")
+  endif()
   target_link_libraries(${target} PRIVATE dovetail::abi ${arg_LIBRARIES})
   install(TARGETS ${target} LIBRARY DESTINATION ${target})
 endfunction()

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -177,3 +178,10 @@ def core_wheel() -> Path:
 @pytest.fixture
 def cpu_wheel() -> Path:
     return built_wheel(f"dovetail_cpu-{VERSION}-*.whl")
+
+
+@pytest.fixture
+def template_wheel() -> Path:
+    """Of backends/template, whatever it is called."""
+    name = tomllib.loads((ROOT / "backends/template/pyproject.toml").read_text())["project"]["name"]
+    return built_wheel(f"{name.replace('-', '_')}-{VERSION}-*.whl")

@@ -85,13 +85,13 @@ def test_backend_is_for_every_python(cpu_wheel):
     assert message_from_bytes(read(cpu_wheel, "METADATA")).get_all("Requires-Dist", []) == []
 
 
-@pytest.mark.parametrize("which", ["core_wheel", "cpu_wheel"])
+@pytest.mark.parametrize("which", ["core_wheel", "cpu_wheel", "template_wheel"])
 def test_no_sources_and_no_tests(which, request):
     for name in members(request.getfixturevalue(which)):
         assert not re.search(r"\.(c|cc|cpp|inc|o|a|log)$|CMakeLists|(^|/)tests?/|__pycache__", name), name
 
 
-@pytest.mark.parametrize("which", ["core_wheel", "cpu_wheel"])
+@pytest.mark.parametrize("which", ["core_wheel", "cpu_wheel", "template_wheel"])
 def test_libraries_find_their_neighbours_only(which, request, tmp_path):
     """No path of the machine that built them; they need the system's C and C++ libraries and each other."""
     found = libraries(request.getfixturevalue(which), tmp_path)
@@ -107,7 +107,7 @@ def test_libraries_find_their_neighbours_only(which, request, tmp_path):
             assert needed in ours or system, (library.name, needed)
 
 
-@pytest.mark.parametrize("which", ["core_wheel", "cpu_wheel"])
+@pytest.mark.parametrize("which", ["core_wheel", "cpu_wheel", "template_wheel"])
 def test_libraries_do_not_tell_where_they_were_built(which, request, tmp_path, repository):
     for library in libraries(request.getfixturevalue(which), tmp_path):
         assert str(repository).encode() not in library.read_bytes(), library.name
@@ -121,8 +121,10 @@ def test_backend_needs_no_python(cpu_wheel, tmp_path):
         assert not re.search(r"\bPy[A-Z_]", symbols), library.name
 
 
-def test_plugin_exports_two_functions(cpu_wheel, tmp_path):
-    (plugin,) = [path for path in libraries(cpu_wheel, tmp_path) if path.name == "libdovetail_cpu.so"]
+@pytest.mark.parametrize("which", ["cpu_wheel", "template_wheel"])
+def test_plugin_exports_two_functions(which, request, tmp_path):
+    found = libraries(request.getfixturevalue(which), tmp_path)
+    (plugin,) = [path for path in found if path.name.startswith("libdovetail_")]
     out = subprocess.run(
         ["nm", "-D", "--defined-only", str(plugin)], check=True, capture_output=True, text=True
     ).stdout
