@@ -9,6 +9,7 @@ import sys
 from math import erf
 from pathlib import Path
 
+import dovetail
 import numpy as np
 import pytest
 
@@ -87,6 +88,12 @@ def expected() -> np.ndarray:
     return forward(weights, json.loads((folder / "config.json").read_text()), ids, mask)
 
 
+def agree(got: np.ndarray, expected: np.ndarray) -> None:
+    cosine = (got * expected).sum(-1) / np.linalg.norm(got, axis=-1) / np.linalg.norm(expected, axis=-1)
+    assert cosine.min() > 0.999999
+    assert np.abs(got - expected).max() < 1e-5
+
+
 @pytest.mark.parametrize(
     "environment",
     [{}, {"DOVETAIL_CPU_KERNELS": "must"}, {"DOVETAIL_CPU_CAPABILITY": "default"}],
@@ -94,9 +101,14 @@ def expected() -> np.ndarray:
 )
 def test_embeddings_agree_with_float64(expected, environment):
     _, _, got = embed("cpu", **environment)
-    cosine = (got * expected).sum(-1) / np.linalg.norm(got, axis=-1) / np.linalg.norm(expected, axis=-1)
-    assert cosine.min() > 0.999999
-    assert np.abs(got - expected).max() < 1e-5
+    agree(got, expected)
+
+
+def test_other_devices_agree_too(expected):
+    """What else is installed: the simulated accelerator at least, in a development tree perhaps nothing."""
+    for device in sorted({d.backend for d in dovetail.devices()} - {"cpu"}):
+        _, _, got = embed(device)
+        agree(got, expected)
 
 
 def test_padding_does_not_change_an_embedding(expected):
