@@ -91,6 +91,7 @@ def test_words_become_rows(op, words, rows):
         ("sqrt", "int32", "self, x, out", r"\[sqrt\] kernel Acme.run for int32 would never be called: .* float32"),
         ("bitwise_and", "float32", "self, x1, x2, out", "float32 is not supported: expected an integer or bool"),
         ("astype", "float32", "self, x, out, dtype", "expected two, as 'float32->float32'"),
+        ("add", "float32 any5", "self, x1, x2, out", "'any5' is no dtype"),
         ("add", "float32->float32", "self, x1, x2, out", "has 1 inputs and 1 outputs: expected 2 and 1"),
         ("add", "float32", "self, x1, x2", r"called with \(self, x1, x2, out\) and takes \(self, x1, x2\)"),
         ("sum", "float32", "self, x, out", r"called with \(self, x, out, \*, axis, dtype, keepdims\)"),

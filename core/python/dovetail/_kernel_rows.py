@@ -48,9 +48,12 @@ def rows_of(op: str, dtypes: str, options: dict[str, Any], what: str) -> Rows:
     words = dtypes.split()
     if not words:
         raise ValueError(f"[{op}] {what} has no dtypes: expected some, as 'float32 int64'")
+    version = found["version"] if options["version"] is None else options["version"]
+    if not 1 <= version <= found["version"]:
+        raise ValueError(f"[{op}] {what} is for version {version} of the op: expected 1 to {found['version']}")
     flags = list(_flags(found, options))
     rows = [list(zip(_elements(found, word, what), flags, strict=True)) for word in words]
-    return Rows(found, options["version"] or found["version"], rows)
+    return Rows(found, version, rows)
 
 
 def _flags(op: dict[str, Any], options: dict[str, Any]) -> Iterator[int]:

@@ -141,8 +141,8 @@ class Kernel:
     def query(self, asks: Callable[..., bool | str]) -> Self:
         """Decorates a function that is asked before a call, with the kernel's arguments, whether it would serve it.
 
-        It returns True, or a string that says why not: then the op's body runs. The views may have no buffer yet,
-        and the answer must depend on shapes, strides and attributes alone.
+        It returns True, or a string that says why not, one of a few: then the op's body runs. The views may have no
+        buffer yet, and the answer must depend on shapes, strides and attributes alone.
         """
         self.asks = asks
         return self

@@ -206,6 +206,7 @@ dvt_status alloc(dvt_device* handle, uint64_t size, uint32_t mem, dvt_stream*, v
   const Inside python(what.c_str());
   if (!python) return fail_at_the_end(d.host, what.c_str());
   if (d.props.mem_total && d.used + size > d.props.mem_total) return DVT_OOM;
+  d.used += size;  // before others may run
   Buffer b{nullptr, size, false, nullptr, {}};
   {
     const py::int_ bytes(size);
@@ -221,9 +222,9 @@ dvt_status alloc(dvt_device* handle, uint64_t size, uint32_t mem, dvt_stream*, v
     if (!PyErr_Occurred()) PyErr_Format(PyExc_RuntimeError, "%s returned the address 0", what.c_str());
     const dvt_status status = fail_with_exception(d.host, what.c_str());
     forget(b);
+    d.used -= size;
     return status;
   }
-  d.used += size;
   *out = at;
   return DVT_OK;
 }

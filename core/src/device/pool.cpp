@@ -63,7 +63,7 @@ void stamp(Storage& s) {
 
 Pool::Pool(Device& device) : device(device) {
   // Host memory is everybody's, so that not too much of it may lie idle here.
-  const bool shared = device.host_mapped && device.synchronous && device.props.mem_total;
+  const bool shared = device.host_mapped && !device.has_streams() && device.props.mem_total;
   most_free_bytes_ = shared ? device.props.mem_total / 8 : UINT64_MAX;
   pools[device.index] = this;
 }
