@@ -31,6 +31,9 @@ JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 export CMAKE_GENERATOR ?= Ninja
 export PATH := $(abspath $(BIN)):$(PATH)
+# What is tested is what is installed, whatever the shell is set up for.
+unexport PYTHONPATH PYTHONHOME DOVETAIL_BACKENDS DOVETAIL_BACKEND_PATH DOVETAIL_BACKEND_AUTOLOAD DOVETAIL_KERNELS \
+  DOVETAIL_DEVICE
 
 $(BIN)/python:
 	@echo "-- $(VENV) with $(PYTHON)"
