@@ -229,7 +229,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
       event_create,   event_destroy,      event_record,  event_wait,     event_sync,
       event_query,    event_elapsed,      nullptr,       nullptr,        host_fn};
   static const dvt_backend backend = [] {
-    static dvt::KernelTable& table = *new dvt::KernelTable;  // like the device, there until the process has ended
+    static dvt::KernelTable& table = *new dvt::KernelTable;  // there until the process has ended
     add_elementwise(table), add_moves(table), add_indexing(table), add_reductions(table), add_matmul(table);
     dvt_backend b{};
     b.struct_size = sizeof b;

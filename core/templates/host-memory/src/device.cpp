@@ -70,7 +70,7 @@ void bad_index(int64_t index, int64_t axis, int64_t size) {
 extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
   if (dvt_status s = dvt::accept(host)) return s;
   static const dvt_backend backend = [] {
-    static dvt::KernelTable& table = *new dvt::KernelTable;  // like the device, there until the process has ended
+    static dvt::KernelTable& table = *new dvt::KernelTable;  // there until the process has ended
     add_elementwise(table), add_moves(table), add_indexing(table), add_reductions(table), add_matmul(table);
     dvt_backend b{};
     b.struct_size = sizeof b;
