@@ -16,16 +16,16 @@ endif()
 # dovetail_add_backend(<name> SOURCES ... [LIBRARIES ...]): the plugin libdovetail_<name>.so, target dovetail_<name>.
 # It exports the two functions of abi.h and nothing else, and is installed into the package dovetail_<name>.
 function(dovetail_add_backend name)
-  _dovetail_add_plugin(dovetail_add_backend ${name} ${ARGN})
+  _dovetail_add_plugin(dovetail_add_backend dvt_backend_v1 ${name} ${ARGN})
 endfunction()
 
 # dovetail_add_kernel_pack(<name> SOURCES ... [LIBRARIES ...]): the same for a kernel pack.
 function(dovetail_add_kernel_pack name)
-  _dovetail_add_plugin(dovetail_add_kernel_pack ${name} ${ARGN})
+  _dovetail_add_plugin(dovetail_add_kernel_pack dvt_kernels_v1 ${name} ${ARGN})
 endfunction()
 
-function(_dovetail_add_plugin caller name)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;LIBRARIES")
+function(_dovetail_add_plugin caller entry name)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "SOURCES;LIBRARIES")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
     message(FATAL_ERROR "${caller}(${name}): expected SOURCES ... [LIBRARIES ...], got ${ARGN}")
   endif()
@@ -45,7 +45,7 @@ function(_dovetail_add_plugin caller name)
                                            "-ffile-prefix-map=${dovetail_INCLUDE_DIR}/=")
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")  # what the standard library's templates become is visible otherwise
     set(exports "${CMAKE_CURRENT_BINARY_DIR}/${target}.exports")
-    file(CONFIGURE OUTPUT "${exports}" CONTENT "{ global: dvt_probe_v1; dvt_backend_v1; local: *; };\n")
+    file(CONFIGURE OUTPUT "${exports}" CONTENT "{ global: dvt_probe_v1; ${entry}; local: *; };\n")
     target_link_options(${target} PRIVATE "-Wl,--version-script=${exports}")
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${exports}")
   endif()

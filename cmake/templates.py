@@ -74,7 +74,7 @@ TEMPLATES = {
             ),
             "NumpyDevice": "Device",
             'name = "numpy"': 'name = "@{name}@"',
-            "version = np.__version__": 'version = "0.1.0"',
+            "version = np.__version__": 'version = "0.0.1"',
             'product = "NumPy"': 'product = "@{vendor}@"',
             'kind = "cpu"': 'kind = "other"',
         },
@@ -90,7 +90,7 @@ VERSION_OF_REPOSITORY = re.compile(r"\n\[tool\.scikit-build\.metadata\.version\]
 
 def alone(pyproject: str) -> str:
     """A version of its own, and the headers from the installed dovetail."""
-    text = VERSION_OF_REPOSITORY.sub("", pyproject).replace('dynamic = ["version"]', 'version = "0.1.0"')
+    text = VERSION_OF_REPOSITORY.sub("", pyproject).replace('dynamic = ["version"]', 'version = "0.0.1"')
     if '"dovetail>=' not in text:
         text = text.replace("requires = [", 'requires = ["dovetail>=0.1", ', 1)
         text = text.replace("classifiers = [", 'dependencies = ["dovetail>=0.1"]\nclassifiers = [', 1)

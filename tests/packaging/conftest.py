@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import tomllib
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,16 @@ backend = Backend(str(Path(__file__).parent / "lib{name}.so"), [])
 """
 
 
+@cache
+def installed() -> list[str]:
+    """The devices of the wheels under test, whatever a site adds."""
+    code = "import dovetail; print(*(d.name for d in dovetail.devices()))"
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=clean
+    ).stdout.split()
+
+
 class Site:
     """A folder with wheels that pip installed, in front of the wheels under test."""
 
@@ -127,6 +138,10 @@ class Site:
         ended = self.run("-c", code, **variables)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout
+
+    def found(self, *more: str) -> list[str]:
+        """What is to be found where the site adds these devices."""
+        return sorted([*installed(), *more])
 
     def devices(self, **variables: str) -> dict:
         """What `dovetail devices --json` says."""

@@ -46,7 +46,7 @@ def test_first_need_opens_all(three):
     names = json.loads(
         three.python("import dovetail, json; print(json.dumps([d.name for d in dovetail.devices()]))")
     )
-    assert names == ["acme:0", "beta:0", "cpu:0", "zeta:0"]
+    assert names == three.found("acme:0", "beta:0", "zeta:0")
 
 
 def test_one_device_by_name_opens_only_its_backend(three):
@@ -77,9 +77,9 @@ def test_only_some(three):
     assert ended.stdout.strip() == "['acme:0', 'cpu:0']"
     assert "no backend 'zetta' is installed, did you mean 'zeta'?" in ended.stderr
     listed = three.devices(DOVETAIL_BACKENDS="cpu,acme,zetta")
-    assert {b["name"]: b["status"] for b in listed["backends"]} == {
-        "acme": "ready", "beta": "left out", "cpu": "ready", "zeta": "left out",
-    }  # fmt: skip
+    statuses = {b["name"]: b["status"] for b in listed["backends"]}
+    assert {name for name, status in statuses.items() if status == "ready"} == {"acme", "cpu"}
+    assert {status for name, status in statuses.items() if name not in ("acme", "cpu")} == {"left out"}
     assert "zetta" in listed["problems"][0]
 
 

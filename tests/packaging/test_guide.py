@@ -1,7 +1,7 @@
 """docs/first_device.md, verbatim, in an empty environment: files are written, commands run in one shell.
 
-A ```console block has commands, each behind "$ ", and below each what it prints: "..." in a line stands for any text,
-a line of it alone for any lines. A code block with a caption is a file.
+A ```console block has commands, each behind "$ ", and below each what it prints: "..." in a line stands for any
+text, a line of it alone for any lines. A code block with a caption is a file.
 """
 
 import os

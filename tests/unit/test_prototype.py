@@ -108,7 +108,7 @@ def test_a_kernel_that_cannot_be_is_refused(op, words, parameters, error):
     ("members", "error"),
     [
         ({"name": ""}, "Acme has no name"),
-        ({"name": "No Name"}, "expected lower-case letters, digits and _"),
+        ({"name": "No Name"}, "expected at most 63 lower-case letters, digits and _"),
         ({"kind": "toaster"}, "kind is 'toaster': expected one of cpu"),
         ({"mapped": False}, r"expected alloc\(\) and copy_bytes\(\) of its own"),
         ({"alloc": kernel("add", "float32")(lambda self, a, b, out: None)}, "hides the device's alloc"),

@@ -57,7 +57,8 @@ void check_name(const char* name) {
            ": expected at most 63 lower-case letters, digits and _");
 }
 
-void check_members(const dvt_backend& table) {
+template <class Table>
+void check_texts(const Table& table) {
   const auto require_line = [](const char* member, const char* text, size_t most) {
     if (text && !is_line(text, most))
       refuse(std::string("its ") + member + " is " + quoted(text) + ": expected one line of at most " +
@@ -65,6 +66,10 @@ void check_members(const dvt_backend& table) {
   };
   require_line("version", table.version, 64);
   require_line("build_info", table.build_info, 4096);
+}
+
+void check_members(const dvt_backend& table) {
+  check_texts(table);
   const auto require = [](const char* member, auto* function) {
     if (!function) refuse(std::string("its table has no ") + member);
   };
@@ -155,6 +160,7 @@ std::string check_pack(const dvt_kernel_pack* pack, const std::string& name) {
   if (pack->struct_size < sizeof(dvt_kernel_pack))
     refuse("its table ends before its required members: struct_size is " + std::to_string(pack->struct_size));
   check_name(pack->name);
+  check_texts(*pack);
   if (!name.empty() && name != pack->name)
     refuse("it is registered as '" + name + "' and calls itself '" + pack->name + "'");
   check_rows(*pack);

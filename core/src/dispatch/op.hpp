@@ -145,7 +145,7 @@ std::optional<Support> support(const Op&, const Device&, DType);  // nothing: it
 // Adds rows to a device at run time, tried in this order before the rows it has. They live as long as the process.
 void add_kernels(Device&, std::span<const dvt_kernel* const>);
 inline void add_kernel(Device& device, const dvt_kernel* row) { add_kernels(device, {&row, 1}); }
-// All rows of a device, by op in the order in which they are tried.
+// All rows of a device: those added at run time, then its backend's table.
 std::vector<const dvt_kernel*> kernel_table(const Device&);
 void forget_plans();  // after kernels or the fallback mode changed
 }  // namespace dovetail

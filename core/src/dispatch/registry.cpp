@@ -3,7 +3,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <set>
 #include <unordered_map>
 
 #include "dispatch/execute.hpp"
@@ -153,18 +152,15 @@ void add_kernels(Device& device, std::span<const dvt_kernel* const> added) {
 }
 
 std::vector<const dvt_kernel*> kernel_table(const Device& device) {
-  std::set<std::string> names;
-  for (uint64_t i = 0; i < device.backend->table->n_kernels; ++i)
-    names.insert(device.backend->table->kernels[i]->op);
+  std::vector<const dvt_kernel*> table;
   {
     Registry& r = registry();
     std::lock_guard lock(r.mutex);
     for (const auto& [key, rows] : r.added)
-      if (key.first == device.index) names.insert(key.second);
+      if (key.first == device.index) table.insert(table.end(), rows.begin(), rows.end());
   }
-  std::vector<const dvt_kernel*> table;
-  for (const std::string& name : names)
-    for (const dvt_kernel* row : kernel_rows(device, name)) table.push_back(row);
+  const dvt_backend& own = *device.backend->table;
+  table.insert(table.end(), own.kernels, own.kernels + own.n_kernels);
   return table;
 }
 

@@ -125,6 +125,7 @@ Environment:
   DOVETAIL_PROBE_TIMEOUT=N      seconds that a new backend may take to open
   DOVETAIL_NUM_THREADS=N        threads on the host
   DOVETAIL_LOGS=dispatch,...    log these parts of the runtime; or all
+  DOVETAIL_POISON_CALLS=1       for authors of devices: a call is overwritten when its kernel has returned
 """
 
 

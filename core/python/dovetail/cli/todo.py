@@ -56,7 +56,8 @@ def _bodies(device: Any, names: list[str]) -> dict[str, Counter[str]]:
         warnings.simplefilter("ignore")
         for name in names:
             op = registry.get(name)  # an op of C++ has no samples
-            samples = (s for s in (op.cases() if op else ()) if not s.error and dtypes.float32 in (s.dtypes or op.dtypes))
+            cases = op.cases() if op else ()
+            samples = (s for s in cases if not s.error and dtypes.float32 in (s.dtypes or op.dtypes))
             if (sample := next(samples, None)) is None:
                 continue
             args, kwargs = sample.make(rng, dtypes.float32)
