@@ -18,16 +18,27 @@ bool multiply(const Product&, const void*, const void*, const float*, void*) { r
 
 namespace dovetail::cpu::onednn {
 namespace {
-#define DOVETAIL_DNNL(X)                                                                                       \
-  X(engine_create)                                                                                             \
-  X(stream_create)                                                                                             \
-  X(set_max_cpu_isa)                                                                                           \
-  X(get_effective_cpu_isa)                                                                                     \
-  X(memory_desc_create_with_strides)                                                                           \
-  X(memory_desc_destroy)                                                                                       \
-  X(memory_desc_get_size) X(primitive_attr_create) X(primitive_attr_set_scratchpad_mode)                       \
-      X(matmul_primitive_desc_create) X(primitive_desc_query_md) X(primitive_desc_destroy) X(primitive_create) \
-          X(primitive_destroy) X(primitive_execute) X(memory_create) X(memory_set_data_handle) X(memory_destroy)
+// clang-format off
+#define DOVETAIL_DNNL(X) \
+  X(engine_create) \
+  X(stream_create) \
+  X(set_max_cpu_isa) \
+  X(get_effective_cpu_isa) \
+  X(memory_desc_create_with_strides) \
+  X(memory_desc_destroy) \
+  X(memory_desc_get_size) \
+  X(primitive_attr_create) \
+  X(primitive_attr_set_scratchpad_mode) \
+  X(matmul_primitive_desc_create) \
+  X(primitive_desc_query_md) \
+  X(primitive_desc_destroy) \
+  X(primitive_create) \
+  X(primitive_destroy) \
+  X(primitive_execute) \
+  X(memory_create) \
+  X(memory_set_data_handle) \
+  X(memory_destroy)
+// clang-format on
 
 // The library's functions, its one engine and its one stream, which on a CPU has no state of its own.
 struct Dnnl {
