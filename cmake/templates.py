@@ -7,6 +7,7 @@ by that of a project which stands alone.
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ _envops:
   comment_start_string: "@#"
   comment_end_string: "#@"
   keep_trailing_newline: true
-_exclude: [copier.yml]
+_exclude: [copier.yml, __pycache__] # pip compiles what it installs
 name: { type: str, help: "the backend's or pack's name, as in Python: acme" }
 vendor: { type: str, help: "who makes it" }
 device: { type: str, default: cpu, help: "of a kernel pack: the backend that it is for" }
@@ -88,6 +89,14 @@ TEMPLATES = {
 VERSION_OF_REPOSITORY = re.compile(r"\n\[tool\.scikit-build\.metadata\.version\]\n(.+\n)+")
 
 
+IN_TREE = re.compile(r"include\(in_tree\.cmake OPTIONAL\).*\nif\(NOT DEFINED hints\)\n((?:  .*\n)+)endif\(\)\n")
+
+
+def without_tree(cmake: str) -> str:
+    """The headers always from the installed dovetail."""
+    return IN_TREE.sub(lambda found: textwrap.dedent(found[1]), cmake)
+
+
 def alone(pyproject: str) -> str:
     """A version of its own, and the headers from the installed dovetail."""
     text = VERSION_OF_REPOSITORY.sub("", pyproject).replace('dynamic = ["version"]', 'version = "0.0.1"')
@@ -124,6 +133,8 @@ def make(template: Template, at: Path) -> None:
             text = path.read_text()
             if path.name == "pyproject.toml":
                 text = alone(text)
+            elif path.name == "CMakeLists.txt":
+                text = without_tree(text)
             to = at / with_fields(place, names)
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_text(with_fields(text, names))

@@ -38,6 +38,26 @@ def test_several_packs(site, pack):
     assert {p["name"]: p["status"] for p in listed["packs"]} == {"alpha": "left out", "beta": "ready"}
 
 
+def test_side_by_side(site, plugin, pack):
+    """Two devices and two packs of four wheels, at once."""
+    for name in ("acme", "zeta"):
+        site.backend(name, plugin(f"lib{name}.so", f'NAME="{name}"'))
+    site.pack("first", pack("libfirst.so", 'NAME="first"'))
+    site.pack("second", pack("libsecond.so", 'NAME="second"', "ANSWER=-2"), device="acme")
+    listed = site.devices()
+    assert [d["device"] for d in listed["devices"]] == site.found("acme:0", "zeta:0")
+    assert {(p["name"], p["device"], p["status"]) for p in listed["packs"]} == {
+        ("first", "cpu", "ready"), ("second", "acme", "ready"),
+    }  # fmt: skip
+    code = """
+import dovetail as dv
+dv.fallback("allow")
+for name in ("cpu", "acme", "zeta"):
+    print(dv.sqrt(dv.asarray([9.0], device=name))[0].item())
+"""
+    assert site.python(code).split() == ["-1.0", "-2.0", "-1.0"]  # zeta has none: the cpu stands in for it
+
+
 def test_by_hand(site, pack):
     library = pack("libacme_fast.so")
     load = f"import dovetail as dv; dv.load_kernels({str(library)!r}, device='cpu')\n"

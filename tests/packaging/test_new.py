@@ -37,12 +37,16 @@ for d in dv.devices():
 """
 
 
-def test_devices_of_every_kind(site):
-    """Side by side, all found at once, each at L1, with the same random bits."""
+def test_devices_of_every_kind(site, repository):
+    """Side by side, all found at once, each at L1, with the same random bits and the same answers of a model."""
+    tables = set()
     kinds = {"acme": "simulated", "zeta": "host-memory", "my-proto": "python"}
     for name, kind in kinds.items():
         ended = new(site, name, "--kind", kind, "--vendor", "Acme & Sons")
         assert ended.returncode == 0, ended.stderr
+        for file in filter(Path.is_file, (site.folder / name).rglob("*")):
+            text = file.read_text()
+            assert "../.." not in text and "@{" not in text and "in_tree" not in text, file
         install(site, site.folder / name)
     found = {d["device"]: d for d in site.devices()["devices"]}
     assert found.keys() >= {"acme:0", "acme:1", "zeta:0", "my_proto:0", "cpu:0"}
@@ -52,6 +56,11 @@ def test_devices_of_every_kind(site):
         device = name.replace("-", "_")
         ended = site.run("-m", "dovetail", "conform", "--device", device, "--quick")
         assert "level L1 (f32, i32, i64, bool;" in ended.stdout, ended.stdout + ended.stderr
+        minilm = repository / "examples/minilm"
+        ended = site.run(str(minilm), "--device", f"{device}:0", "--seconds", "0")
+        tables.add(ended.stdout.partition("\n")[2].rpartition("sentences per")[0].rpartition("\n")[0])
+        assert "1.00  0.56 -0.01" in ended.stdout, ended.stdout + ended.stderr
+    assert len(tables) == 1
     bits = dict(line.split() for line in site.python(RANDOM).splitlines())
     assert bits.keys() == found.keys() and len(set(bits.values())) == 1
 
