@@ -268,3 +268,17 @@ def test_weak_scalars():
     assert (dt.zeros(2, dtype="int32") + 1.5).dtype == dt.float32
     with pytest.raises(OverflowError, match="int8"):
         dt.zeros(2, dtype="int8") + 300
+
+
+@pytest.mark.parametrize(
+    ("dtype", "range_"), [("int8", "-128 to 127"), ("uint8", "0 to 255"), ("int64", f"{-(2**63)} to {2**63 - 1}")]
+)
+def test_a_number_that_does_not_fit(dtype, range_):
+    with pytest.raises(OverflowError, match=f"does not fit in {dtype}: expected {range_}, or a wider dtype"):
+        dt.ones(2, dtype=dtype) + 2**64
+
+
+def test_the_type_is_not_called():
+    with pytest.raises(TypeError, match=r"dovetail.asarray\(\) makes an array"):
+        dt.Array([1])
+    assert "asarray" in dt.Array.__doc__

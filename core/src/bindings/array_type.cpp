@@ -226,6 +226,11 @@ template <class F>
 void* slot(F* f) {
   return reinterpret_cast<void*>(f);
 }
+PyObject* make_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError, "[Array] is not called: dovetail.asarray() makes an array");
+  return nullptr;
+}
+
 PyType_Slot slots[] = {{Py_tp_dealloc, slot(dealloc)},
                        {Py_tp_members, members},
                        {Py_tp_getset, getters},
@@ -271,10 +276,12 @@ PyType_Slot slots[] = {{Py_tp_dealloc, slot(dealloc)},
                        {Py_mp_ass_subscript, slot(set_item)},
                        {Py_bf_getbuffer, slot(get_buffer)},
                        {Py_bf_releasebuffer, slot(release_buffer)},
+                       {Py_tp_new, slot(make_new)},
+                       {Py_tp_doc, const_cast<char*>("An array on a device: a value that nothing else changes. "
+                                                     "dovetail.asarray() and the ops make them.")},
                        {}};
 // No GC, as arrays hold no Python objects; no subclasses, so that identity of types is the whole check.
-PyType_Spec spec{"dovetail.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                 slots};
+PyType_Spec spec{"dovetail.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT, slots};
 }  // namespace
 
 PyObject* new_array() {

@@ -221,8 +221,10 @@ static Tensor integer_scalar(PyObject* o, DType dtype) {
     if (!fits) PyErr_Clear();
   }
   if (!fits) {
-    PyErr_Format(PyExc_OverflowError, "%S does not fit in %s: cast the array to a wider dtype first", number.ptr(),
-                 info(dtype).name);
+    const uint64_t most = ~uint64_t{0} >> (64 - width + is_signed), least = is_signed ? most + 1 : 0;
+    PyErr_Format(PyExc_OverflowError, "%S does not fit in %s: expected %s%llu to %llu, or a wider dtype",
+                 number.ptr(), info(dtype).name, least ? "-" : "", static_cast<unsigned long long>(least),
+                 static_cast<unsigned long long>(most));
     throw py::error_already_set();
   }
   return host_scalar(dtype, &bits);  // little-endian: the low bytes come first
