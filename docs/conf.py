@@ -17,5 +17,7 @@ myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]  # the op reference is a file of its own, whose first heading is a page's
 exclude_patterns = ["extensions", "README.md"]
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["wide.css"]
 html_title = f"Dovetail {version}"
 html_copy_source = False

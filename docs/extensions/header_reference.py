@@ -3,8 +3,9 @@
     ```{header-reference} ../core/include/dovetail/abi.h
     ```
 
-What stands in the header is the reference: its first comment becomes text, a line like `/* ---- tensors ---- */`
-begins a section, and the code, whose comments explain it, is shown as it is.
+What stands in the header is the reference: its first comment becomes text, a comment like `/* ---- tensors ---- */`
+begins a section, and the code, whose comments explain it, is shown as it is. What such a comment says behind a
+colon is the section's first sentence: `/* ---- streams: a NULL group is absent ---- */`.
 """
 
 import re
@@ -14,20 +15,29 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
-SECTION = re.compile(r"^/\* (?:-{4}|={4}) (?P<title>.+?)(?: (?:-{4,}|={4,}))? ?(?:\*/)?$")
+SECTION = re.compile(r"^/\* (?:-{4}|={4}) (?P<title>.+?)(?: (?:-{4,}|={4,}))? \*/\n", re.MULTILINE | re.DOTALL)
+LITERAL = re.compile(r"`([^`]+)`|(\b\w+(?:->\w+|_\w+)+\b(?:=\d+)?)")  # `data`, host->fail, DVT_O_ALIAS
 RULE = re.compile(r"^ \* (?P<name>[A-Z][a-z-]+(?: \([^)]*\))?)  +(?P<text>\S.*)$")
 
 
 def sections(text: str) -> list[tuple[str, list[str]]]:
     """(title, lines) of each; what comes before the first section has the title ""."""
-    found: list[tuple[str, list[str]]] = [("", [])]
-    for line in text.splitlines():
-        match = SECTION.match(line)
-        if match:
-            found.append((match["title"].strip(" -="), []))
-        else:
-            found[-1][1].append(line)
-    return found
+    before, *rest = SECTION.split(text)
+    titles = [re.sub(r"\n \* ", " ", title) for title in rest[::2]]
+    return [("", before.splitlines()), *zip(titles, [code.splitlines() for code in rest[1::2]], strict=True)]
+
+
+def prose(text: str) -> nodes.paragraph:
+    """A paragraph in which the header's names look like code."""
+    paragraph = nodes.paragraph()
+    at = 0
+    for match in LITERAL.finditer(text):
+        paragraph += nodes.Text(text[at : match.start()])
+        name = match[1] or match[2]
+        paragraph += nodes.literal(name, name)
+        at = match.end()
+    paragraph += nodes.Text(text[at:])
+    return paragraph
 
 
 def rules(lines: list[str]) -> list[tuple[str, str]]:
@@ -56,22 +66,30 @@ class HeaderReference(Directive):
         definitions = rules(opening)
         if not definitions or not rest:
             raise self.error(f"{path.name}: expected rules in its first comment and sections after it")
-        return [self._rules(definitions), *(self._section(title, lines) for title, lines in rest)]
+        return [self._rules(definitions), *(self._code(title, lines) for title, lines in rest)]
 
     def _rules(self, definitions: list[tuple[str, str]]) -> nodes.Node:
+        section = self._section("rules")
         listed = nodes.definition_list()
         for name, text in definitions:
             term = nodes.term(name, name)
-            body = nodes.definition("", nodes.paragraph(text, text))
-            listed += nodes.definition_list_item("", term, body)
-        return listed
+            listed += nodes.definition_list_item("", term, nodes.definition("", prose(text)))
+        section += listed
+        return section
 
-    def _section(self, title: str, lines: list[str]) -> nodes.Node:
+    def _code(self, comment: str, lines: list[str]) -> nodes.Node:
+        title, _, sentence = comment.partition(": ")
+        section = self._section(title)
+        if sentence:
+            section += prose(sentence[:1].upper() + sentence[1:] + ".")
+        code = "\n".join(lines).strip("\n")
+        section += nodes.literal_block(code, code, language="c")
+        return section
+
+    def _section(self, title: str) -> nodes.section:
         heading = title[:1].upper() + title[1:]
         section = nodes.section(ids=[nodes.make_id(title)], names=[nodes.fully_normalize_name(heading)])
         section += nodes.title(heading, heading)
-        code = "\n".join(lines).strip("\n")
-        section += nodes.literal_block(code, code, language="c")
         self.state.document.note_implicit_target(section)
         return section
 

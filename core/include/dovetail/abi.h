@@ -64,6 +64,8 @@ extern "C" {
 #define DVT_STATIC_ASSERT _Static_assert
 #endif
 
+/* ---- versions and exports ------------------------------------------------------------------------ */
+
 #define DVT_ABI_MAJOR 1u /* layout break: a new entry symbol dvt_backend_v2, never a silent change */
 #define DVT_ABI_MINOR 0u /* append-only growth */
 #define DVT_ABI_DRAFT 1u /* non-zero: not frozen, host and plugin must be equal; 0 after the freeze */
@@ -280,7 +282,7 @@ typedef struct {
   dvt_status (*host_fn)(dvt_stream*, void (*fn)(void*), void* ctx); /* in order; fn calls no device function */
 } dvt_streams;
 
-/* ---- services the host gives; each plugin gets its own table, passed back as self -------------------- */
+/* ---- services the host gives: each plugin gets its own table, passed back as self -------------------- */
 
 typedef struct dvt_host dvt_host;
 struct dvt_host {
@@ -342,8 +344,8 @@ typedef struct {
 } dvt_kernel_pack;
 DVT_EXPORT dvt_status dvt_kernels_v1(const dvt_host* host, const dvt_backend* backend, const dvt_kernel_pack** out);
 
-/* ==== NOT FROZEN: extension("dovetail.<group>", DVT_X_<GROUP>) must match exactly; a group moves above this
- * line when two backends in CI pass conformance with it ==== */
+/* ==== NOT FROZEN: what extension("dovetail.<group>", DVT_X_<GROUP>) gives must match exactly; a group moves
+ * above this line when two backends in CI pass conformance with it ==== */
 
 typedef struct dvt_graph dvt_graph;
 typedef struct dvt_exe dvt_exe;
