@@ -84,6 +84,16 @@ def test_the_comparison_itself(output, expected, fit):
     assert fits(output, expected) == fit
 
 
+def test_cases_that_the_guides_name(repository):
+    """Each `--case ID` is one of the suite's."""
+    from dovetail_conformance.cases import all_cases
+
+    guides = {path.name: path.read_text() for path in Path(repository, "docs").glob("*.md")}
+    named = {(name, case) for name, text in guides.items() for case in re.findall(r"--case '([^']+)'", text)}
+    assert named
+    assert not {(name, case) for name, case in named if case not in all_cases()}
+
+
 def test_first_device(repository, core_wheel, tmp_path):
     ours = ("DOVETAIL_", "PYTHON", "VIRTUAL_ENV")
     environment = {name: "" for name in os.environ if name.startswith(ours)} | {

@@ -1,6 +1,6 @@
 // What kernels are written with. A kernel is a function over a call that runs on the device: `data` of every
 // operand is an address that the device's workers can use. It returns nothing; what is wrong with the data it says
-// with fault().
+// with bad_index().
 #pragma once
 #include <cstdint>
 
