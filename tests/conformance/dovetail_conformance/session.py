@@ -136,7 +136,8 @@ class Session:
     def _headline(self) -> str:
         device, backend = self.description["device"], self.description["backend"]
         name = str(device["properties"].get("name", "")).strip()
-        told = f"{device['name']}{f' ({name})' if name else ''}, {backend['name']} {backend['version']}"
+        versions = " + ".join([f"{backend['name']} {backend['version']}", *self.description["packs"]])
+        told = f"{device['name']}{f' ({name})' if name else ''}, {versions}"
         what = "" if self.partial else f"{'quick ' if self.quick else ''}{self.level}, "
         size = counted(len(self.cases), "case")
         how = f"seed {self.config.seed}, {counted(self.config.workers, 'worker')}"

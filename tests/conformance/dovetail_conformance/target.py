@@ -97,6 +97,7 @@ class Target:
                 "properties": dict(self.device.properties),
             },
             "backend": {k: backend.get(k, "") for k in ("name", "version", "build_info", "abi")},
+            "packs": [f"{p['name']} {p['version']}" for p in backend.get("packs", ())],
             "native": sorted({r["op"] for r in self.rows}),
             "dovetail": getattr(self.api, "__version__", "unknown"),
             "python": ".".join(map(str, sys.version_info[:3])),
