@@ -105,8 +105,15 @@ def locate(point: EntryPoint) -> tuple[Any, list[str]]:
 
 def import_ops(point: EntryPoint) -> None:
     """Imports the modules that the entry point's object names in .ops: they register ops. Raises Failure."""
-    ops = getattr(_load(point), "ops", ())
-    for module in (ops,) if isinstance(ops, str) else ops:
+    found = _load(point)
+    try:
+        ops = getattr(found, "ops", ())
+        modules = [ops] if isinstance(ops, str) else list(ops)
+    except (Exception, SystemExit) as error:
+        raise Failure(
+            f"reading .ops of {point.value!r} raised {_text(error)}: expected a module's name, or several"
+        ) from error
+    for module in modules:
         try:
             import_module(module)
         except (Exception, SystemExit) as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from .backend import BackendError, Failure, Pack, did_you_mean
 from .installed import KERNELS as GROUP
 from .installed import EntryPoint, check_file, claims, locate_only
-from .settings import AUTOLOAD, KERNELS, Settings
+from .settings import AUTOLOAD, KERNELS, NONE, Settings
 
 # (backend, name or "" to take the pack's own, library, folders to search) -> name.
 PackOpener = Callable[[str, str, str, list[str]], str]
@@ -27,6 +27,7 @@ class Packs:
         self._opener = opener
         self._packs: list[Pack] = []
         self._points: dict[Pack, list[EntryPoint]] = {}
+        self._opening: set[Pack] = set()
 
     def all(self) -> tuple[Pack, ...]:
         return tuple(self._packs)
@@ -48,10 +49,19 @@ class Packs:
             self._packs.append(pack)
             self._points[pack] = found
 
+    def unknown(self, settings: Settings) -> list[str]:
+        """What is wrong with the names that the environment gives."""
+        known = [pack.name for pack in self._packs]
+        return [
+            f"[loader] {KERNELS}: no kernel pack {name!r} is installed{did_you_mean(name, known)}"
+            for name in settings.kernels
+            if name not in known and name != NONE
+        ]
+
     def open_for(self, device: str) -> None:
         """Opens those of a backend that is ready. Of several that serve an op, the first by name goes first."""
         for pack in reversed(self._packs):
-            if pack.device == device and pack.status == "found":
+            if pack.device == device and pack.status == "found" and pack not in self._opening:
                 self._open(pack)
 
     def leave_out_rest(self, devices: set[str]) -> None:
@@ -61,28 +71,37 @@ class Packs:
                 cure = f"pip install dovetail-{pack.device}"
                 pack.leave_out(f"its backend {pack.device!r} is not installed", cure)
 
-    def load(self, name_or_path: str, device: str | None) -> Pack:
-        """The pack to open by hand; ValueError where there is none."""
+    def find(self, name_or_path: str, device: str | None) -> Pack:
+        """The pack to open by hand, of which open() takes note; ValueError where there is none."""
         if os.sep in name_or_path or name_or_path.endswith((".so", ".dylib", ".dll")):
             if device is None:
                 raise ValueError(
                     f"[load_kernels] {name_or_path!r} is a library: expected device=, the backend that it is for"
                 )
             library = os.path.abspath(name_or_path)
-            for pack in self._packs:
-                if pack.library == library and pack.device == device:
-                    return pack
             stem = os.path.basename(library).partition(".")[0]
-            pack = Pack(stem.removeprefix("lib"), device, "load_kernels", library=library)
-            self._packs.append(pack)
-            return pack
-        for pack in self._packs:
-            if pack.name == name_or_path and device in (None, pack.device):
-                return pack
+            return self._noted(Pack(stem.removeprefix("lib"), device, "load_kernels", library=library))
+        named = [pack for pack in self._packs if pack.name == name_or_path]
+        found = [pack for pack in named if device in (None, pack.device)]
+        if len(found) == 1:
+            return found[0]
+        if named:
+            devices = " and ".join(repr(pack.device) for pack in named)
+            got = "none" if device is None else repr(device)
+            expected = f"expected device= to name one, got {got}"
+            raise ValueError(f"[load_kernels] kernel pack {name_or_path!r} is for {devices}: {expected}")
         known = did_you_mean(name_or_path, [pack.name for pack in self._packs])
         raise ValueError(f"[load_kernels] no kernel pack {name_or_path!r} is installed{known}")
 
+    def _noted(self, pack: Pack) -> Pack:
+        """The pack itself, or that of the same library and device that is there already."""
+        same = (p for p in self._packs if p.library == pack.library and p.device == pack.device)
+        return next(same, pack) if pack.library else pack
+
     def open(self, pack: Pack) -> Pack:
+        pack = self._noted(pack)
+        if pack not in self._packs:
+            self._packs.append(pack)
         if pack.status != "ready":
             self._open(pack)
         if pack.status != "ready":
@@ -91,7 +110,19 @@ class Packs:
         return pack
 
     def _open(self, pack: Pack) -> None:
-        pack.settle(lambda: self._opener(pack.device, *self._locate(pack)))
+        if pack in self._opening:
+            raise BackendError(
+                f"[loader] kernel pack {pack.name!r} is asked for while it is being opened; "
+                "its module must not load itself when it is imported"
+            )
+        self._opening.add(pack)
+        try:
+            pack.settle(lambda: self._opener(pack.device, *self._locate(pack)))
+        finally:
+            self._opening.discard(pack)
+
+    def after_fork(self) -> None:
+        self._opening.clear()
 
     def _locate(self, pack: Pack) -> tuple[str, str, list[str]]:
         if points := self._points.get(pack):

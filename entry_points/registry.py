@@ -75,6 +75,8 @@ class Registry:
             backend = self._find(name)
             if backend and backend.status == "found":
                 self._open(backend)
+            elif backend and backend.status == "ready":
+                self._packs.open_for(backend.name)
         self._warn(warnings)
         if backend is None:
             raise ValueError(self._unknown(name))
@@ -97,7 +99,7 @@ class Registry:
         with self._lock:
             warnings = self._read()
             self._read_metadata(self._settings or Settings(self._environ))
-            pack = self._packs.load(os.fspath(name_or_path), device)
+            pack = self._packs.find(os.fspath(name_or_path), device)
         self._warn(warnings)
         self.require(pack.device)
         with self._lock:
@@ -158,6 +160,7 @@ class Registry:
             for name in settings.only:
                 if name not in known:
                     problems.append(f"[loader] {ONLY}: no backend {name!r} is installed{did_you_mean(name, known)}")
+            problems += self._packs.unknown(settings)
         self._backends[:0] = by_path
         self._settings, self._problems = settings, problems
         return list(problems)
@@ -227,6 +230,8 @@ class Registry:
         """Opens it if nobody has. Returns the one warning that a quarantined backend gets."""
         if backend.status == "found" and backend not in self._opening:
             self._open(backend)
+        elif backend.status == "ready":  # Ctrl-C may have come before all of its packs were open
+            self._packs.open_for(backend.name)
         return backend.untold()
 
     def _open(self, backend: Backend) -> None:
@@ -300,6 +305,7 @@ class Registry:
         # A thread that does not exist in the child may have held the lock.
         self._lock = threading.RLock()
         self._opening.clear()
+        self._packs.after_fork()
 
 
 def _name_of(path: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 AUTOLOAD, ONLY, PATHS = "DOVETAIL_BACKEND_AUTOLOAD", "DOVETAIL_BACKENDS", "DOVETAIL_BACKEND_PATH"
 KERNELS = "DOVETAIL_KERNELS"
+NONE = "0"  # in the place of names of kernel packs
 
 
 class Settings:
@@ -30,7 +31,7 @@ class Settings:
         return not self.only or name in self.only
 
     def includes_pack(self, name: str) -> bool:
-        return not self.kernels or name in self.kernels  # "0" names no pack
+        return not self.kernels or name in self.kernels
 
 
 def _names(text: str) -> list[str]:
