@@ -75,6 +75,7 @@ struct KernelPack {
 
 struct Backend {
   std::string name, version, library;
+  std::vector<std::string> search;  // folders of what the library needs
   const dvt_backend* table = nullptr;
   // Its functions run in the embedding language: any of them may let the interpreter's lock go.
   bool interpreted = false;

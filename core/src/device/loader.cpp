@@ -48,6 +48,19 @@ Backend* loaded(const std::string& name, const std::string& library) {
   return nullptr;
 }
 
+// As loaded(), of the backend's kernel packs.
+const KernelPack* loaded_pack(const Backend& backend, const std::string& name, const std::string& library) {
+  for (const KernelPack* pack : packs(backend)) {
+    const bool same_library = pack->library == library;
+    if (same_library && (name.empty() || name == pack->name)) return pack;
+    if (pack->name == name || same_library)
+      refuse("a kernel pack '" + pack->name + "' is loaded already, from " + pack->library + ", and " + library +
+                 " is to be loaded as '" + name + "'",
+             "uninstall one of the two, or choose one with DOVETAIL_KERNELS");
+  }
+  return nullptr;
+}
+
 // ---- devices ----------------------------------------------------------------------------------------------------
 
 Device* open_device(Backend& backend, uint32_t ordinal, int index) {
@@ -156,15 +169,20 @@ void* symbol(const std::string& name, const std::string& library, void* opened, 
       refuse(
           std::string("built for version ") + version + " of the device protocol, this dovetail speaks version 1",
           cure_for_versions(name));
+  if (platform::find_symbol(opened, "dvt_kernels_v1"))
+    refuse(library + " is a kernel pack", "open it with dovetail.load_kernels() for the backend that it is for");
+  if (platform::find_symbol(opened, "dvt_backend_v1"))
+    refuse(library + " is a backend", "open it with dovetail.load_backend()");
   refuse(library + " has no symbol " + wanted,
          "it is not a Dovetail plugin, or its build hides the symbol: see DVT_EXPORT");
 }
 
-// Opens the library, asks its probe, and lets `entry_of(symbol)` have the table: of a backend or of a kernel pack.
+// Opens the library, asks its probe, and lets `enter(symbol)` have the table: of a backend or of a kernel pack.
 template <class Table, class Enter>
 const Table* shake_hands(const std::string& name, const std::string& library,
-                         const std::vector<std::string>& search, const char* entry, Enter enter) {
-  try_in_child(name, library, search);
+                         const std::vector<std::string>& search, const Backend* pack_of, const char* entry,
+                         Enter enter) {
+  try_in_child(name, library, search, pack_of);
   void* opened = open(name, library, search);
   const auto probe = reinterpret_cast<decltype(&dvt_probe_v1)>(symbol(name, library, opened, "dvt_probe_v1"));
   void* const function = symbol(name, library, opened, entry);
@@ -196,13 +214,15 @@ Backend& load_backend(const std::string& name, const std::string& library, const
   const std::lock_guard loading(registry().loading);
   check_path(name, library);
   if (Backend* there = loaded(name, library)) return *there;
-  const auto* table = shake_hands<dvt_backend>(
-      name, library, search, "dvt_backend_v1", [](void* entry, const dvt_host* host, const dvt_backend** out) {
-        return reinterpret_cast<decltype(&dvt_backend_v1)>(entry)(host, out);
-      });
+  const auto* table =
+      shake_hands<dvt_backend>(name, library, search, nullptr, "dvt_backend_v1",
+                               [](void* entry, const dvt_host* host, const dvt_backend** out) {
+                                 return reinterpret_cast<decltype(&dvt_backend_v1)>(entry)(host, out);
+                               });
   const std::string own_name = check_table(table, name);
   loaded(own_name, library);
   Backend& backend = add(own_name, library, table);
+  backend.search = search;
   if (logs(Log::loader)) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
     log(Log::loader, 2,
@@ -226,17 +246,15 @@ const KernelPack& load_kernels(Backend& backend, const std::string& name, const 
   const Unlocked waiting;
   const std::lock_guard loading(registry().loading);
   check_path(name, library);
-  for (const KernelPack* pack : packs(backend)) {
-    if (pack->library == library && (name.empty() || name == pack->name)) return *pack;
-    if (pack->library == library || pack->name == name)
-      refuse("a kernel pack '" + pack->name + "' is loaded already, from " + pack->library,
-             "uninstall one of the two");
-  }
+  if (const KernelPack* there = loaded_pack(backend, name, library)) return *there;
   const auto* table = shake_hands<dvt_kernel_pack>(
-      name, library, search, "dvt_kernels_v1", [&](void* entry, const dvt_host* host, const dvt_kernel_pack** out) {
+      name, library, search, &backend, "dvt_kernels_v1",
+      [&](void* entry, const dvt_host* host, const dvt_kernel_pack** out) {
         return reinterpret_cast<decltype(&dvt_kernels_v1)>(entry)(host, backend.table, out);
       });
-  auto* pack = new KernelPack{check_pack(table, name), table->version ? table->version : "", library, table};
+  const std::string own_name = check_pack(table, name);
+  loaded_pack(backend, own_name, library);
+  auto* pack = new KernelPack{own_name, table->version ? table->version : "", library, table};
   for (Device* device : backend.devices) add_kernels(*device, {table->kernels, table->n_kernels});
   {
     const std::lock_guard guard(registry().mutex);

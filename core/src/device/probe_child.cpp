@@ -7,6 +7,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "device/backend.hpp"
 #include "device/log.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"
@@ -97,8 +98,11 @@ std::string what_went_wrong(const platform::Ended& child) {
 }
 }  // namespace
 
-void try_in_child(const std::string& name, const std::string& library, const std::vector<std::string>& search) {
-  const std::string key = key_of(library);
+void try_in_child(const std::string& name, const std::string& library, const std::vector<std::string>& search,
+                  const Backend* pack_of) {
+  // A backend without a file of its own cannot be opened a second time: of its packs the child sees less.
+  const bool with_backend = pack_of && platform::is_file(pack_of->library) && !pack_of->interpreted;
+  const std::string key = key_of(library) + (with_backend ? "+" + key_of(pack_of->library) : "");
   Memory memory;
   if (memory.knows(key)) {
     if (logs(Log::loader)) log(Log::loader, 2, library + " was probed since the machine started");
@@ -106,6 +110,10 @@ void try_in_child(const std::string& name, const std::string& library, const std
   }
   std::vector<std::string> command{platform::own_folder() + "/dovetail-probe", library};
   command.insert(command.end(), search.begin(), search.end());
+  if (with_backend) {
+    command.insert(command.end(), {probe::kPackOf, pack_of->library});
+    command.insert(command.end(), pack_of->search.begin(), pack_of->search.end());
+  }
   const auto begin = std::chrono::steady_clock::now();
   const platform::Ended child = platform::run_process(command, timeout());
   if (!child.start_error.empty()) {  // a fault of this installation is no reason to go without every device

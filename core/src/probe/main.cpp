@@ -1,6 +1,9 @@
-// dovetail-probe LIBRARY [FOLDER...]: opens a device's plugin as the runtime would, up to counting its devices, in
-// a process that may crash. FOLDER: where the libraries that it needs may lie. Whether it may be used is not
-// decided here: the runtime asks the plugin again, and reads its table again, when this program came to its end.
+// dovetail-probe LIBRARY [FOLDER...] [--pack-of BACKEND [FOLDER...]]: opens a device's plugin as the runtime would,
+// up to counting its devices, or a kernel pack up to reading its table, in a process that may crash. FOLDER: where
+// the libraries that it needs may lie; BACKEND: the library whose rows a pack is added to, which did not crash.
+// Whether it may be used is not decided here: the runtime asks the plugin again, and reads its table again, when
+// this program came to its end.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -30,43 +33,75 @@ void run_inline(const dvt_host*, uint64_t n, uint64_t, void (*fn)(void*, uint64_
 }
 void no_trace(const dvt_host*, uint64_t, const char*, uint64_t, uint64_t) {}
 const void* no_extension(const dvt_host*, const char*, uint32_t) { return nullptr; }
-}  // namespace
 
-int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: dovetail-probe LIBRARY [FOLDER...]\n");
-    return 2;
-  }
-  platform::no_core_files();
-  const std::vector<std::string> search(argv + 2, argv + argc);
+const dvt_host* host(const char* plugin) {
+  return new dvt_host{sizeof(dvt_host), DVT_ABI_MAJOR, DVT_ABI_MINOR, DVT_ABI_DRAFT, plugin,      fail,
+                      ignore,           one_thread,    run_inline,    no_trace,      no_extension};
+}
 
-  enter(probe::kOpening);
-  std::string error;
-  void* library = platform::open_library(argv[1], search, error);
-  if (!library) done();
+template <class F>
+F* symbol(void* library, const char* name) {
+  return reinterpret_cast<F*>(platform::find_symbol(library, name));
+}
 
-  enter(probe::kProbing);
-  const auto usable = reinterpret_cast<decltype(&dvt_probe_v1)>(platform::find_symbol(library, "dvt_probe_v1"));
-  const auto entry = reinterpret_cast<decltype(&dvt_backend_v1)>(platform::find_symbol(library, "dvt_backend_v1"));
-  char reason[1024] = {};
-  if (!usable || usable(reason, sizeof reason) <= 0) done();
-  if (!entry) done();  // a kernel pack, which only the process that has its backend can ask
-
-  enter(probe::kAsking);
-  static const dvt_host host{sizeof host, DVT_ABI_MAJOR, DVT_ABI_MINOR, DVT_ABI_DRAFT, argv[1],     fail,
-                             ignore,      one_thread,    run_inline,    no_trace,      no_extension};
+// nullptr where there is none, or none that the runtime would take.
+const dvt_backend* table_of(void* library, const char* path) {
+  const auto entry = symbol<decltype(dvt_backend_v1)>(library, "dvt_backend_v1");
   const dvt_backend* table = nullptr;
-  if (entry(&host, &table) != DVT_OK) done();
-
+  enter(probe::kAsking);
+  if (!entry || entry(host(path), &table) != DVT_OK) return nullptr;
   enter(probe::kReading);
   try {
     check_table(table, "");
   } catch (const Error&) {
-    done();
+    return nullptr;
   }
+  return table;
+}
 
+void count_devices(void* library, const char* path) {
+  const dvt_backend* table = table_of(library, path);
+  if (!table) return;
   enter(probe::kCounting);
   uint32_t devices = 0;
   table->device_count(&devices);
+}
+
+void read_pack(void* library, const char* path, const char* backend_path, const std::vector<std::string>& search) {
+  const auto entry = symbol<decltype(dvt_kernels_v1)>(library, "dvt_kernels_v1");
+  std::string error;
+  void* backend = entry ? platform::open_library(backend_path, search, error) : nullptr;
+  const dvt_backend* table = backend ? table_of(backend, backend_path) : nullptr;
+  if (!table) return;
+  enter(probe::kAskingPack);
+  const dvt_kernel_pack* pack = nullptr;
+  if (entry(host(path), table, &pack) != DVT_OK) return;
+  enter(probe::kReading);
+  try {
+    check_pack(pack, "");
+  } catch (const Error&) {
+  }
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: dovetail-probe LIBRARY [FOLDER...] [--pack-of BACKEND [FOLDER...]]\n");
+    return 2;
+  }
+  platform::no_core_files();
+  char** const pack_of = std::find(argv + 2, argv + argc, std::string(probe::kPackOf));
+
+  enter(probe::kOpening);
+  std::string error;
+  void* library = platform::open_library(argv[1], {argv + 2, pack_of}, error);
+  if (!library) done();
+
+  enter(probe::kProbing);
+  const auto usable = symbol<decltype(dvt_probe_v1)>(library, "dvt_probe_v1");
+  char reason[1024] = {};
+  if (!usable || usable(reason, sizeof reason) <= 0) done();
+  if (argv + argc - pack_of > 1) read_pack(library, argv[1], pack_of[1], {pack_of + 2, argv + argc});
+  else count_devices(library, argv[1]);
   done();
 }

@@ -1,4 +1,5 @@
-// What dovetail-probe writes to stdout, a line before each step, so that whoever started it knows where it ended.
+// What dovetail-probe writes to stdout, a line before each step, so that whoever started it knows where it ended;
+// and its option.
 #pragma once
 
 namespace dovetail::probe {
@@ -9,5 +10,8 @@ inline constexpr char kProbing[] = "in dvt_probe_v1";
 inline constexpr char kAsking[] = "in dvt_backend_v1";
 inline constexpr char kReading[] = "while its table was read";
 inline constexpr char kCounting[] = "in device_count";
+inline constexpr char kAskingPack[] = "in dvt_kernels_v1";
 inline constexpr char kDone[] = "done";
+
+inline constexpr char kPackOf[] = "--pack-of";
 }  // namespace dovetail::probe
