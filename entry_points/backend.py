@@ -69,7 +69,7 @@ class Backend:
         except RuntimeError as error:
             cause, _, cure = str(error).rpartition("; ")
             self.quarantine(cause or cure, cure if cause else "", error)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.quarantine(f"opening it raised {type(error).__name__}: {error}", "", error)
         else:
             self.ready(name or self.name)

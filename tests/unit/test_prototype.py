@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
 import dovetail as dt
@@ -110,6 +111,14 @@ def test_a_kernel_that_cannot_be_is_refused(op, words, parameters, error):
         ({"name": ""}, "Acme has no name"),
         ({"name": "No Name"}, "expected at most 63 lower-case letters, digits and _"),
         ({"kind": "toaster"}, "kind is 'toaster': expected one of cpu"),
+        ({"version": 3}, "version is 3: expected a text"),
+        ({"product": None}, "product is None: expected a text"),
+        ({"arch": b"x"}, "arch is b'x': expected a text"),
+        ({"memory": -1}, "memory is -1: expected a number of bytes, 0 where it is unknown"),
+        ({"memory": 2**64}, "memory is 18446744073709551616: expected a number of bytes"),
+        ({"bytes_per_second": "fast"}, "bytes_per_second is 'fast': expected a number, or 0"),
+        ({"count": classmethod(lambda cls: -1)}, r"count\(\) returned -1: expected how many devices there are"),
+        ({"count": classmethod(lambda cls: sys.exit(3))}, "opening it raised SystemExit: 3"),
         ({"mapped": False}, r"expected alloc\(\) and copy_bytes\(\) of its own"),
         ({"alloc": kernel("add", "float32")(lambda self, a, b, out: None)}, "hides the device's alloc"),
         ({"__init__": lambda self, index: 1 / 0}, "opening it raised ZeroDivisionError: division by zero"),

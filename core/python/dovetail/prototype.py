@@ -246,6 +246,8 @@ class PythonDevice:
         if cls not in _opened:
             if not cls.name:
                 raise ValueError(f"{cls.__qualname__} has no name: expected name = '...', in lower case")
+            for name in ("name", "version"):
+                _expect(isinstance(getattr(cls, name), str), cls, name, getattr(cls, name), "a text")
             if cls.name in _opened.values():
                 raise RuntimeError(
                     f"another Python class is open as {cls.name!r}, and stays so as long as the process; "
@@ -301,7 +303,10 @@ def _devices(cls: type[PythonDevice]) -> list[dict[str, Any] | str]:
     """Descriptions of those that come up, and why the others do not. Raises where none does."""
     found: list[dict[str, Any] | str] = []
     first: Exception | None = None
-    for index in range(cls.count()):
+    count = cls.count()
+    if not isinstance(count, int) or count < 0:
+        raise ValueError(f"{cls.__qualname__}.count() returned {count!r}: expected how many devices there are")
+    for index in range(count):
         try:
             found.append(_describe_device(cls(index)))
         except Exception as error:
@@ -318,8 +323,13 @@ def _describe_device(device: PythonDevice) -> dict[str, Any]:
     def overridden(name: str) -> Any:
         return getattr(device, name) if getattr(cls, name) is not getattr(PythonDevice, name) else None
 
-    if device.kind not in KINDS:
-        raise ValueError(f"{cls.__qualname__}.kind is {device.kind!r}: expected one of {', '.join(KINDS)}")
+    _expect(device.kind in KINDS, cls, "kind", device.kind, "one of " + ", ".join(KINDS))
+    for name in ("product", "arch"):
+        _expect(isinstance(getattr(device, name), str), cls, name, getattr(device, name), "a text")
+    whole = isinstance(device.memory, int) and 0 <= device.memory < 2**64
+    _expect(whole, cls, "memory", device.memory, "a number of bytes, 0 where it is unknown")
+    speed = device.bytes_per_second
+    _expect(isinstance(speed, (int, float)) and speed >= 0, cls, "bytes_per_second", speed, "a number, or 0")
     if not device.mapped and not (overridden("alloc") and overridden("copy_bytes")):
         raise ValueError(f"{cls.__qualname__}.mapped is False: expected alloc() and copy_bytes() of its own")
     own_memory = overridden("alloc") is not None
@@ -336,6 +346,11 @@ def _describe_device(device: PythonDevice) -> dict[str, Any]:
         "alloc": device.alloc,
         **{name: overridden(name) for name in ("free", "copy_bytes", "close")},
     }
+
+
+def _expect(ok: bool, cls: type, name: str, value: object, expected: str) -> None:
+    if not ok:
+        raise ValueError(f"{cls.__qualname__}.{name} is {value!r}: expected {expected}")
 
 
 def _host_memory() -> int:
