@@ -7,6 +7,7 @@ import itertools
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail import _core
 from dovetail.prototype import HostMemory, View, kernel
 from python_devices import Copies, floats, opened
 
@@ -109,6 +110,21 @@ def test_memory_that_cannot_be_is_refused(now, alloc, error):
     assert raised.value.__cause__ is not None
 
 
+def test_memory_of_the_host_has_its_size_from_the_first():
+    assert len(memoryview(HostMemory(8))) == 8
+    for size in (2**62 + 1, 2**63, 2**64 - 1):
+        with pytest.raises(MemoryError):
+            HostMemory(size)
+    for wrong in (-1, 2**64, "8"):
+        with pytest.raises(TypeError):
+            HostMemory(wrong)
+    for kind in (HostMemory, _core.LentMemory):
+        with pytest.raises(TypeError, match=r"is not safe|cannot create"):
+            object.__new__(kind)
+        with pytest.raises(TypeError):
+            kind.__new__(kind)
+
+
 def test_out_of_memory_gives_the_cache_back(now):
     freed = []
 
@@ -180,6 +196,7 @@ def raising(error: BaseException):
         (KeyError("k"), RuntimeError, "[multiply] kernel Changing.multiply raised KeyError: 'k'"),
         (TypeError("not that"), RuntimeError, "[multiply] kernel Changing.multiply raised TypeError: not that"),
         (ValueError("[take] mine"), ValueError, "[take] mine"),
+        (ValueError("a \0 byte"), ValueError, "[multiply] a   byte"),
     ],
 )
 def test_an_exception_is_the_cause_of_the_ops_error(now, error, kind, text):
@@ -234,6 +251,7 @@ calls = {
     "device": lambda x: dt.device("cpu"),
     "devices": lambda x: dt.devices(),
     "load_backend": lambda x: dt.load_backend(Copies),
+    "load_kernels": lambda x: dt.load_kernels("nobody_has_it"),
     "a view": lambda x: x.reshape((3, 1)),
 }
 

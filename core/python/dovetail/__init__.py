@@ -67,6 +67,7 @@ def load_kernels(name_or_path: str, *, device: str | None = None) -> None:
     """
     from dovetail import entry_points
 
+    _core.refuse_reentry()
     entry_points.load_kernels(name_or_path, device)
 
 

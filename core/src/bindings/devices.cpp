@@ -137,7 +137,7 @@ void make_devices(py::module_& m) {
          const std::vector<std::string>& search) {
         for (Backend* b : backends()) {
           if (b->name != backend) continue;
-          py::gil_scoped_release others_run;
+          const Released others_run;
           return load_kernels(*b, name, library, search).name;
         }
         throw Error(ErrorKind::value, "there is no backend '" + backend + "'");

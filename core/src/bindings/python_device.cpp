@@ -110,6 +110,7 @@ dvt_status fail_with_exception(const dvt_host* host, const char* what) {
   if (!says_it || message.empty())
     message = std::string(what) + " raised " + Py_TYPE(exception.ptr())->tp_name +
               (message.empty() ? "" : ": " + message);
+  std::replace(message.begin(), message.end(), '\0', ' ');  // it goes on as a C string
   Py_XDECREF(std::exchange(cause.exception, exception.release().ptr()));
   cause.message = message;
   return host->fail(host, status, 0, __FILE__, __LINE__, message.c_str());
@@ -145,7 +146,8 @@ namespace {
 class HostMemory {
  public:
   explicit HostMemory(uint64_t size)
-      : size_(size), data_(std::aligned_alloc(kAlign, (size + kAlign - 1) / kAlign * kAlign)) {
+      : size_(size),
+        data_(size > kMost ? nullptr : std::aligned_alloc(kAlign, (size + kAlign - 1) / kAlign * kAlign)) {
     if (!data_) throw std::bad_alloc();
   }
   ~HostMemory() { std::free(data_); }
@@ -155,6 +157,7 @@ class HostMemory {
   }
 
  private:
+  static constexpr uint64_t kMost = uint64_t{1} << 62;  // the next multiple of 64 is still a number of bytes
   uint64_t size_;
   void* data_;
 };
@@ -467,9 +470,12 @@ bool Views::take_back() {
 void make_python_devices(py::module_& m) {
   py::class_<HostMemory>(m, "HostMemory", py::buffer_protocol(),
                          "Bytes of the host's memory at a multiple of 64: HostMemory(size).")
-      .def(py::init<uint64_t>())
       .def_buffer(&HostMemory::bytes);
+  make_with_new(m.attr("HostMemory"),
+                py::cpp_function([](uint64_t size) { return new HostMemory(size); }, py::name("HostMemory"),
+                                 py::arg("size"), py::return_value_policy::take_ownership));
   py::class_<LentMemory>(m, "LentMemory", py::buffer_protocol()).def_buffer(&LentMemory::bytes);
+  make_with_new(m.attr("LentMemory"));
   m.def("attach_python_backend", attach);
   m.def("row_dtypes", row_dtypes);
   py::module_::import("atexit").attr("register")(py::cpp_function(close_all));
