@@ -158,7 +158,8 @@ Queue::~Queue() {
 
 void Queue::push(Job job) {
   {
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
+    if (job.kind != Job::other) changed_.wait(lock, [&] { return jobs_.size() < most_queued; });
     jobs_.push_back(std::move(job));
     ++tail_;
   }

@@ -92,9 +92,11 @@ struct Chip {
   Fault loss_;
 };
 
-// Work in the order in which it came, on a thread of its own. Nothing here waits but wait() and the destructor.
+// Work in the order in which it came, on a thread of its own. Nothing here waits but wait(), the destructor, and
+// kernel() and copy() where so many are queued already: a host that is quicker than its device falls in step.
 class Queue {
  public:
+  static constexpr size_t most_queued = 1024;
   using Work = std::function<void()>;
   Queue(Chip& chip, uint32_t number);
   ~Queue();  // what is queued still runs

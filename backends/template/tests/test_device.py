@@ -63,6 +63,22 @@ assert stream.query()
     )
 
 
+def test_a_host_that_is_quicker_falls_in_step(python):
+    """A loop that reads no result does not run away: 1024 calls are ahead of the device, and no more."""
+    python(
+        """
+x = dt.zeros((4,))
+begin = time.perf_counter()
+for _ in range(2024):
+    x = x + 1
+took = time.perf_counter() - begin
+assert took > 0.9, took
+equal(x, [2024] * 4)
+""",
+        FAULT="delay:0:1ms",
+    )
+
+
 def test_devices_copy_from_each_other_without_the_host(python, tmp_path):
     """The host is back before the first device has made what the second one copies."""
     gate = tmp_path / "gate"
