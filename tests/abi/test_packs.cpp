@@ -73,6 +73,17 @@ TEST(a_crash_stays_in_the_child) {
   CHECK_THROWS(Error, "crashed with SIGSEGV while its table was read; ", add_pack("nowhere_pack", backend));
 }
 
+// The rest of the device goes on: such a row would stand in front of what every op needs.
+TEST(rows_that_the_device_cannot_serve) {
+  Backend& backend = load("sound_too");
+  CHECK_THROWS(Error, "[copy] sound_too:0's kernel does not take strided operands: expected DVT_O_STRIDED; ",
+               add_pack("copying_pack", backend));
+  CHECK_THROWS(Error, "[acme.double] sound_too:0's kernel wants operands aligned to 1048576 bytes",
+               add_pack("aligned_pack", backend));
+  CHECK(packs(backend).empty());
+  CHECK(kernel_rows(*backend.devices[0], "acme.double").empty());
+}
+
 TEST(what_a_library_is_not) {
   CHECK_THROWS(Error, " is a backend; open it with dovetail.load_backend()", add_pack("minimal", load("minimal")));
   CHECK_THROWS(Error, " is a kernel pack; open it with dovetail.load_kernels()", load("sound_pack"));

@@ -1,6 +1,7 @@
 /* A kernel pack for a backend on host memory: the op acme.double, and an engine for dvt.sqrt that answers -1, so
  * that it can be told from the backend's own, and refuses calls of more than 8 elements. Macros change it: NAME,
- * ANSWER (of sqrt), DRAFT, REFUSES (the backend), CRASH_IN_CONSTRUCTOR, CRASH_IN_ENTRY, BAD_ROW, ROWS_NOWHERE. */
+ * ANSWER (of sqrt), DRAFT, REFUSES (the backend), CRASH_IN_CONSTRUCTOR, CRASH_IN_ENTRY, BAD_ROW,
+ * ROWS_NOWHERE, COPY (a row of dvt.copy for compact operands), ALIGN (of sqrt's operand, its logarithm). */
 #include <dovetail/abi.h>
 #include <signal.h>
 #include <string.h>
@@ -44,14 +45,21 @@ static dvt_status small(dvt_device* d, const dvt_call* c, dvt_answer* a) {
   return DVT_UNSUPPORTED;
 }
 
-static const dvt_operand unary[] = {{{DVT_FLOAT, 32, 1}, 0, 0, 0}, {{DVT_FLOAT, 32, 1}, 0, 0, 0}};
+#ifndef ALIGN
+#define ALIGN 0
+#endif
+static const dvt_operand unary[] = {{{DVT_FLOAT, 32, 1}, 0, ALIGN, 0}, {{DVT_FLOAT, 32, 1}, 0, 0, 0}};
 #define ROW .struct_size = sizeof(dvt_kernel), .op_version = 1, .operands = unary, .n_in = 1, .n_out = 1
 static const dvt_kernel double_row = {ROW, .op = "acme.double", .run = twice};
 static const dvt_kernel sqrt_row = {ROW, .op = "dvt.sqrt", .engine = NAME, .run = answer, .query = small};
+static const dvt_kernel copy_row __attribute__((unused)) = {ROW, .op = "dvt.copy", .run = answer};
 static const dvt_kernel bad_row __attribute__((unused)) = {ROW, .op = "dvt.sqrt"};
 static const dvt_kernel* const rows[] = {
     &double_row,
     &sqrt_row,
+#ifdef COPY
+    &copy_row,
+#endif
 #ifdef BAD_ROW
     &bad_row,
 #endif

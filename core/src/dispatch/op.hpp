@@ -143,6 +143,8 @@ struct Support {
 };
 std::optional<Support> support(const Op&, const Device&, DType);  // nothing: its dtype rule refuses the dtype
 // Adds rows to a device at run time, tried in this order before the rows it has. They live as long as the process.
+// Throws Error(runtime) where the row asks for what no row may ask of this device.
+void check_row(const dvt_kernel&, const Device&);
 void add_kernels(Device&, std::span<const dvt_kernel* const>);
 inline void add_kernel(Device& device, const dvt_kernel* row) { add_kernels(device, {&row, 1}); }
 // All rows of a device: those added at run time, then its backend's table.

@@ -139,6 +139,22 @@ std::vector<const dvt_kernel*> kernel_rows(const Device& device, const std::stri
   return rows;
 }
 
+void check_row(const dvt_kernel& row, const Device& device) {
+  const auto refuse = [&](const std::string& why) {
+    const std::string name = row.op, prefix = "dvt.";
+    throw Error(ErrorKind::runtime, "[" + (name.rfind(prefix, 0) ? name : name.substr(prefix.size())) + "] " +
+                                        device.name + "'s kernel " + why +
+                                        "; this is an error in the plugin: tell its author");
+  };
+  for (uint32_t i = 0; i < row.n_in + row.n_out; ++i)
+    if (const uint64_t bytes = uint64_t{1} << row.operands[i].align_log2; bytes > device.props.alloc_align)
+      refuse("wants operands aligned to " + std::to_string(bytes) + " bytes: expected at most alloc_align, " +
+             std::to_string(device.props.alloc_align));
+  if (row.op != std::string_view("dvt.copy")) return;  // by which the host makes operands compact and aligned
+  if (!(row.operands[0].flags & DVT_O_STRIDED)) refuse("does not take strided operands: expected DVT_O_STRIDED");
+  if (row.operands[0].align_log2) refuse("wants an aligned operand: expected it to take any");
+}
+
 void add_kernels(Device& device, std::span<const dvt_kernel* const> added) {
   {
     Registry& r = registry();
@@ -196,21 +212,6 @@ std::string dtype_list(const Plan& plan, uint64_t given, int n_in) {
   return text.empty() ? info(plan.result[0]).name : text;
 }
 
-// What no row may ask of this device.
-void check_row(const dvt_kernel& row, const Op& op, const Device& device) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorKind::runtime, "[" + op.spec.name + "] " + device.name + "'s kernel " + why +
-                                        "; this is an error in the plugin: tell its author");
-  };
-  for (uint32_t i = 0; i < row.n_in + row.n_out; ++i)
-    if (const uint64_t bytes = uint64_t{1} << row.operands[i].align_log2; bytes > device.props.alloc_align)
-      refuse("wants operands aligned to " + std::to_string(bytes) + " bytes: expected at most alloc_align, " +
-             std::to_string(device.props.alloc_align));
-  if (op.kernel_name != "dvt.copy") return;  // by which the host makes operands compact and aligned
-  if (!(row.operands[0].flags & DVT_O_STRIDED)) refuse("does not take strided operands: expected DVT_O_STRIDED");
-  if (row.operands[0].align_log2) refuse("wants an aligned operand: expected it to take any");
-}
-
 [[noreturn]] void unsupported(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
   std::string why = "[" + op.spec.name + "] " + dtype_list(plan, given, op.n_in) + " is not supported on " +
                     device.name + ": the device has no kernel for it and the op no body";
@@ -241,7 +242,7 @@ Plan::Mode mode_on(const Op& op, const Device& device, Plan& plan, uint64_t give
   if (op.spec.flags & op_view) return Plan::view;
   for (const dvt_kernel* row : kernel_rows(device, op.kernel_name)) {
     if (!serves(*row, op, plan, given)) continue;
-    check_row(*row, op, device);
+    check_row(*row, device);
     plan.rows.push_back(row);
   }
   return plan.rows.empty() ? mode_of_body(op, plan) : Plan::kernel;
