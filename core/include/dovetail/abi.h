@@ -89,7 +89,7 @@ extern "C" {
 
 typedef int32_t dvt_status; /* int32, not an enum: fixed width in C and C++; unknown codes are legal */
 #define DVT_OK 0
-#define DVT_UNSUPPORTED 1 /* legal from query, pack_size, alloc (kind), extensions; never from run */
+#define DVT_UNSUPPORTED 1 /* from query, pack_size, alloc (kind), dvt_kernels_v1, extensions; never from run */
 #define DVT_INVALID 2
 #define DVT_OOM 3
 #define DVT_DEVICE_LOST 4 /* sticky: the host must call device_reset or drop the device */

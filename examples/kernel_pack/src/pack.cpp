@@ -17,7 +17,9 @@ extern "C" dvt_status dvt_kernels_v1(const dvt_host* host, const dvt_backend* ba
   // These kernels compute on the host and are done when they return. For a device with streams, a kernel has to be
   // put on the call's stream: backend->streams->native(call->stream) is what the device's own library calls it.
   if (DVT_HAS(backend, dvt_backend, streams))
-    return DVT_FAIL(DVT_INVALID, "%s has streams: expected a device whose kernels run on the host", backend->name);
+    return DVT_FAIL(DVT_UNSUPPORTED,
+                    "%s has streams, and these kernels run on the host: they have to be put on the call's stream",
+                    backend->name);
   static dvt::KernelTable table = [] {
     dvt::KernelTable made;
     add_hardswish(made);

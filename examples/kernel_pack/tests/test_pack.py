@@ -1,4 +1,4 @@
-"""What only this pack can say of itself; `dovetail conform --device cpu --all -k squareplus` tests the rest."""
+"""What only this pack can say of itself; `dovetail conform` tests the rest: the README says how."""
 
 import json
 import subprocess
@@ -28,6 +28,7 @@ def test_squareplus(dtype):
 
 def test_hardswish():
     x = np.array([-np.inf, -1e30, -3.5, -3, -1, -0.0, 0, 1, 3, 1e30, np.inf, np.nan], "float32")
-    want = np.where(x <= -3, -0.0, x * np.clip(np.float64(x) / 6 + 0.5, 0, 1)).astype("float32")
+    with np.errstate(invalid="ignore"):  # -inf * 0, which is not looked at
+        want = np.where(x <= -3, -0.0, x * np.clip(np.float64(x) / 6 + 0.5, 0, 1)).astype("float32")
     got = dovetail.nn.hardswish(dovetail.asarray(x, device=DEVICE)).numpy()
     np.testing.assert_allclose(got, want, rtol=5e-7)
