@@ -46,6 +46,11 @@ TEMPLATES = {
     "simulated": Template(
         ("backends/template", "core/templates/project", "core/templates/device"),
         {
+            "It is also the device to copy when you bring one of your own.": (
+                "It is where your device begins: your hardware replaces what is in bold below."
+            ),
+            "pip install dovetail dovetail-sim": "pip install .",
+            "`CMakeLists.txt` and the folder": "`CMakeLists.txt`, `.github/workflows/test.yml` and the folder",
             "Simulated accelerator": "@{vendor}@, simulated",
             "sim": "@{name}@",
             "SIM": "@{name | upper}@",

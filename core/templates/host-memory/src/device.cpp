@@ -1,5 +1,7 @@
 // The device's functions of abi.h for a device whose kernels run on the host: in host memory, and done when they
 // return. `streams` of the table is missing, so every call comes with stream NULL.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,12 +29,15 @@ dvt_status device_count(uint32_t* n) { return *n = 1, DVT_OK; }
 dvt_status device_open(uint32_t index, dvt_device** out) { return *out = new dvt_device{index}, DVT_OK; }
 void device_close(dvt_device* d) { delete d; }
 
+uint64_t host_memory() { return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)); }
+
 dvt_status device_props(dvt_device*, dvt_props* p) {
   std::snprintf(p->name, sizeof p->name, "@{vendor}@");
   std::snprintf(p->arch, sizeof p->arch, "host");
   DVT_PUT(p, dvt_props, kind, DVT_KIND_OTHER);
   DVT_PUT(p, dvt_props, caps, DVT_CAP_HOST_MAPPED | DVT_CAP_FORK_SAFE);
   DVT_PUT(p, dvt_props, dl_device_type, 12 /* kDLExtDev */);
+  DVT_PUT(p, dvt_props, mem_total, host_memory());  // the pool keeps no more than a part of it for later
   DVT_PUT(p, dvt_props, alloc_align, alignment);
   return DVT_OK;
 }
