@@ -1,6 +1,8 @@
 """dovetail new: what it writes builds, is discovered with no further step, and passes."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +65,12 @@ def test_devices_of_every_kind(site, repository):
     assert len(tables) == 1
     bits = dict(line.split() for line in site.python(RANDOM).splitlines())
     assert bits.keys() == found.keys() and len(set(bits.values())) == 1
+    # A pack whose kernels run on the host is no use to a device with queues, and rebuilding it no cure.
+    new(site, "--pack", "quick", "--for", "acme")
+    install(site, site.folder / "quick")
+    (pack,) = site.devices()["packs"]
+    assert "acme has streams, and these kernels run on the host" in pack["cause"]
+    assert pack["status"] == "quarantined" and "mend what it names" in pack["cure"]
 
 
 def test_a_kernel_pack(site):
@@ -74,9 +82,10 @@ def test_a_kernel_pack(site):
     assert [(p["name"], p["status"]) for p in listed["packs"]] == [("acme_quick", "ready"), ("zeta", "ready")]
     assert "passed" in own_tests(site, site.folder / "acme-quick")
     for name in ("acme_quick", "zeta"):
-        cases = f"{name}.squareplus and f32"
+        cases = f"({name} or hardswish) and f32"
         ended = site.run("-m", "dovetail", "conform", "--device", "cpu", "--all", "-k", cases)
         assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert " + zeta 0.0.1 + acme_quick 0.0.1: " in ended.stdout
     listed = site.run("-m", "dovetail", "ops", "--device", "cpu", "--json", "-k", "hardswish").stdout
     rows = json.loads(listed)["ops"]
     assert rows[0]["engines"] == ["acme_quick", "zeta"]
@@ -88,6 +97,8 @@ def test_a_kernel_pack(site):
         ((), "expected the name of a device, or --pack NAME --for BACKEND"),
         (("acme", "--pack", "fast", "--for", "cpu"), "expected the name of a device, or --pack"),
         (("--pack", "fast"), "--pack and --for go together"),
+        (("--pack", "my-dev", "--for", "my_dev"), "--pack my-dev: expected another name than the backend's"),
+        (("conformance",), "is installed, and the project's wheel would replace it: choose another name"),
         (("Acme",), "'Acme' cannot be a name: expected lower-case letters, digits and -"),
         (("class",), "'class' cannot be a name"),
         (("../acme",), "cannot be a name"),
@@ -102,3 +113,31 @@ def test_what_it_refuses(site, args, says):
     ended = new(site, *args)
     assert ended.returncode == 2 and says in ended.stderr, ended.stderr
     assert sorted(path.name for path in site.folder.iterdir()) == ["site", "wheels"]
+
+
+def test_what_it_says_can_be_pasted(site):
+    """Whatever the folder is called and wherever it is; the backend by its name, not by its wheel's."""
+    folder = site.folder / "two words"
+    for output in (str(folder), "two words"):
+        name = f"zeta{len(output)}"
+        said = site.run("-m", "dovetail", "new", name, "--kind", "python", "--output", output, "--defaults").stdout
+        (line,) = (line for line in said.splitlines() if "pip install" in line)
+        *_, path = shlex.split(line)
+        assert Path(site.folder, path).samefile(folder / name)
+    said = new(site, "--pack", "fast", "--for", "my-dev").stdout
+    assert '--device my_dev --all -k "fast or hardswish"' in said
+
+
+@pytest.mark.parametrize("kind", ["simulated", "host-memory", "python"])
+def test_a_project_knows_nothing_of_this_repository(site, kind):
+    """And its README lists every file that says its name."""
+    ended = new(site, "zeta", "--kind", kind, "--vendor", "Else")
+    assert ended.returncode == 0, ended.stderr
+    project = site.folder / "zeta"
+    files = [path for path in project.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    texts = {path.relative_to(project): path.read_text() for path in files}
+    assert not [path for path, text in texts.items() if re.search(r"\bsim\b|dovetail_sim|numpy --quick", text)]
+    readme = texts[Path("README.md")]
+    listed = re.search(r"The name `zeta` stands in(.*)`python/dovetail_zeta`", readme, re.DOTALL)[1]
+    named = {path.name for path, text in texts.items() if re.search(r"(?<![a-z])zeta(?![a-z])", text)}
+    assert not [name for name in named - {"README.md", "__init__.py"} if name not in listed]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,9 @@ def command(
         raise click.UsageError("--kind is of devices: a pack has none")
     given = pack_name or name or ""
     module = _module(given)
-    _module(device or "cpu")
+    if device and _module(device) == module:
+        raise click.UsageError(f"--pack {given}: expected another name than the backend's, as '{given}-fast'")
+    _no_wheel_of_that_name(module)
     if not defaults and click.get_text_stream("stdin").isatty():
         if not pack_name and kind is None:
             for choice, what in KINDS.items():
@@ -65,7 +68,7 @@ def command(
         raise click.UsageError(f"--vendor {vendor!r}: expected at most 40 letters, digits, spaces and .,&()+-")
     answers = {"name": module, "vendor": vendor or given, "device": _module(device or "cpu")}
     _copy("pack" if pack_name else kind or "simulated", at, answers)
-    _say_how_to_go_on(at, module, device)
+    _say_how_to_go_on(at, module, answers["device"] if pack_name else None)
 
 
 def _module(name: str) -> str:
@@ -74,6 +77,21 @@ def _module(name: str) -> str:
     if not re.fullmatch("[a-z][a-z0-9_]{0,40}", module) or keyword.iskeyword(module):
         raise click.UsageError(f"{name!r} cannot be a name: expected lower-case letters, digits and -, as 'acme'")
     return module
+
+
+def _no_wheel_of_that_name(module: str) -> None:
+    """Two wheels of one name replace each other: a new device must not end another's, or dovetail-conformance."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    wheel = f"dovetail-{module.replace('_', '-')}"
+    try:
+        installed = version(wheel)
+    except PackageNotFoundError:
+        return
+    raise click.UsageError(
+        f"{wheel} {installed} is installed, and the project's wheel would replace it: choose another name, "
+        f"or pip uninstall {wheel}"
+    )
 
 
 def _copy(kind: str, at: Path, answers: dict[str, Any]) -> None:
@@ -89,10 +107,10 @@ def _copy(kind: str, at: Path, answers: dict[str, Any]) -> None:
 def _say_how_to_go_on(at: Path, module: str, device: str | None) -> None:
     files = sorted(path.relative_to(at) for path in at.rglob("*") if path.is_file())
     click.echo(f"{at}: {len(files)} files. Now:\n")
-    click.echo(f"  pip install ./{at}")
+    click.echo(f"  pip install {shlex.quote(str(at) if at.is_absolute() else f'./{at}')}")
     if device:
         click.echo("  dovetail devices")
-        click.echo(f"  dovetail conform --device {device} --all -k {module}")
+        click.echo(f'  dovetail conform --device {device} --all -k "{module} or hardswish"')
     else:
         click.echo(f"  dovetail conform --device {module} --quick")
         click.echo(f"  dovetail ops --device {module} --todo")

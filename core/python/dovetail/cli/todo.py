@@ -83,7 +83,7 @@ def show(device: str, rows: list[dict[str, Any]]) -> None:
     if not rows:
         click.echo(f"{device}: every public function runs on one kernel already")
         return
-    heading(f"{device}: {len(rows)} kernels to write, in float32")
+    heading(f"{device}: {len(rows)} kernel{'s' if len(rows) != 1 else ''} to write, in float32")
     print_table(
         ["op", "speeds up", "launches now", "functions"],
         [
