@@ -90,7 +90,7 @@ def test_its_op(site, pack):
         (("DRAFT=77",), "built for draft 77 of the device protocol"),
         (("REFUSES",), "written for version 9 of this backend"),
         (("CRASH_IN_CONSTRUCTOR",), "crashed with SIGSEGV in its static constructors"),
-        (("CRASH_IN_ENTRY",), "crashed with SIGSEGV in dvt_kernels_v1"),
+        (("CRASH_IN_ENTRY",), "crashed with SIGABRT in dvt_kernels_v1"),
         (("ROWS_NOWHERE",), "crashed with SIGSEGV while its table was read"),
         (("BAD_ROW",), "row 2 of its kernel table 'dvt.sqrt': run is missing"),
         (('NAME="other"',), "registered as 'acme_fast' and calls itself 'other'"),
