@@ -254,9 +254,9 @@ const KernelPack& load_kernels(Backend& backend, const std::string& name, const 
       });
   const std::string own_name = check_pack(table, name);
   loaded_pack(backend, own_name, library);
-  auto* pack = new KernelPack{own_name, table->version ? table->version : "", library, table};
   for (const Device* device : backend.devices)
     for (uint64_t i = 0; i < table->n_kernels; ++i) check_row(*table->kernels[i], *device);
+  auto* pack = new KernelPack{own_name, table->version ? table->version : "", library, table};
   for (Device* device : backend.devices) add_kernels(*device, {table->kernels, table->n_kernels});
   {
     const std::lock_guard guard(registry().mutex);
