@@ -14,7 +14,8 @@ def address(array):
 
 def test_the_host_cannot_touch_its_memory(python):
     touched = python(
-        ADDRESS + "x = dt.asarray([1.0]); print(dt.add(x, 1.0)); ctypes.string_at(address(x), 4)", check=False
+        ADDRESS + "x = dt.asarray([1.0]); print(dt.add(x, 1.0), flush=True); ctypes.string_at(address(x), 4)",
+        check=False,
     )
     assert "[2.]" in touched.stdout
     assert touched.returncode == -signal.SIGSEGV
