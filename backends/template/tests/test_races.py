@@ -136,3 +136,28 @@ with late:
 equal(y, np.full(n, 2))
 """
     )
+
+
+def test_the_interpreter_ends_while_threads_compute(python):
+    """What still wants the stream then, the last arrays and the end itself, gets it."""
+    python(
+        """
+x = dt.ones(1000)
+
+class AtTheEnd:
+    def __del__(self):
+        print(float(dt.sum(self.x)), flush=True)
+
+last = AtTheEnd()
+last.x, last.itself = x, last  # only the interpreter's own end lets go of it
+
+def work():
+    while True:
+        dt.ones((100, 100)) @ dt.ones((100, 100))
+
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(2)  # by now the queue is full, and threads wait for each other
+""",
+        FAULT="delay:0:1ms",
+    )

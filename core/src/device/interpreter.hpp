@@ -18,6 +18,7 @@ class Unlocked {  // for a scope that may wait
     if (token_) interpreter.relock(token_);
   }
   Unlocked(const Unlocked&) = delete;
+  explicit operator bool() const { return token_; }  // the lock was held
 
  private:
   void* token_;
@@ -34,12 +35,15 @@ inline void refuse_reentry() {
 
 // For locks that are held while a plugin works. The short ones inside the runtime are simply taken: whoever holds
 // one of those waits for nothing.
+// Nobody waits for the interpreter with one held: where it is ending, that is for good.
 inline std::unique_lock<std::mutex> lock_unlocked(std::mutex& mutex) {
-  std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
-  if (!lock) {
+  for (;;) {
+    std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+    if (lock) return lock;
     const Unlocked waiting;
     lock.lock();
+    if (!waiting) return lock;
+    lock.unlock();
   }
-  return lock;
 }
 }  // namespace dovetail
