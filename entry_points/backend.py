@@ -105,6 +105,10 @@ class Pack(Backend):
         return super().as_dict() | {"device": self.device}
 
 
+def error_text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
 def did_you_mean(word: str, known: list[str]) -> str:
     """Reads `, did you mean 'cpu'?` or, where nothing is near, `; known: acme, cpu`."""
     from difflib import get_close_matches

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
-from .backend import Failure, did_you_mean
+from .backend import Failure, did_you_mean, error_text
 from .python_device import is_device
 
 BACKENDS, KERNELS = GROUPS = ("dovetail.backends", "dovetail.kernels")
@@ -93,7 +93,7 @@ def locate(point: EntryPoint) -> tuple[Any, list[str]]:
             correct,
         ) from None
     except (Exception, SystemExit) as error:
-        raise Failure(f"reading .library of {point.value!r} raised {_text(error)}", correct) from error
+        raise Failure(f"reading .library of {point.value!r} raised {error_text(error)}", correct) from error
     if not _is_path(library) or not os.path.isabs(library):
         raise Failure(f".library of {point.value!r}: expected an absolute path, got {library!r}", correct)
     if _is_path(search) or not all(map(_is_path, search)):
@@ -111,13 +111,18 @@ def import_ops(point: EntryPoint) -> None:
         modules = [ops] if isinstance(ops, str) else list(ops)
     except (Exception, SystemExit) as error:
         raise Failure(
-            f"reading .ops of {point.value!r} raised {_text(error)}: expected a module's name, or several"
+            f"reading .ops of {point.value!r} raised {error_text(error)}: expected a module's name, or several"
         ) from error
     for module in modules:
         try:
             import_module(module)
         except (Exception, SystemExit) as error:
-            raise Failure(f"importing {module!r}, its ops, raised {_text(error)}") from error
+            raise Failure(f"importing {module!r}, its ops, raised {error_text(error)}") from error
+
+
+def names_a_file(text: str, *suffixes: str) -> bool:
+    """Is it a path rather than the name of what is installed? `suffixes`: beside those of libraries."""
+    return os.sep in text or text.endswith((".so", ".dylib", ".dll", *suffixes))
 
 
 def check_file(path: str, cure: str) -> None:
@@ -140,7 +145,7 @@ def _load(point: EntryPoint) -> object:
         found: object = import_module(module_name)
     except (Exception, SystemExit) as error:
         raise Failure(
-            f"importing {module_name!r} raised {_text(error)}",
+            f"importing {module_name!r} raised {error_text(error)}",
             f"update or reinstall it: pip install --upgrade --force-reinstall {point.package}",
         ) from error
     path = module_name
@@ -155,7 +160,3 @@ def _load(point: EntryPoint) -> object:
             ) from None
         path += f".{attribute}"
     return found
-
-
-def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

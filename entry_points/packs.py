@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from .backend import BackendError, Failure, Pack, did_you_mean
 from .installed import KERNELS as GROUP
-from .installed import EntryPoint, check_file, claims, locate_only
+from .installed import EntryPoint, check_file, claims, locate_only, names_a_file
 from .settings import AUTOLOAD, KERNELS, NONE, Settings
 
 # (backend, name or "" to take the pack's own, library, folders to search) -> name.
@@ -73,7 +73,7 @@ class Packs:
 
     def find(self, name_or_path: str, device: str | None) -> Pack:
         """The pack to open by hand, of which open() takes note; ValueError where there is none."""
-        if os.sep in name_or_path or name_or_path.endswith((".so", ".dylib", ".dll")):
+        if names_a_file(name_or_path):
             if device is None:
                 raise ValueError(
                     f"[load_kernels] {name_or_path!r} is a library: expected device=, the backend that it is for"

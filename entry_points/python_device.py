@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .backend import Failure
+from .backend import Failure, error_text
 
 SUFFIX = ".py"
 
@@ -38,8 +38,7 @@ def in_file(path: str, name: str) -> Any:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[module_name]
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise Failure(f"running {path} raised {text}", "correct the file") from error
+        raise Failure(f"running {path} raised {error_text(error)}", "correct the file") from error
     own = [c for c in vars(module).values() if is_device(c) and c.__module__ == module_name and c.name]
     if len(own) != 1:
         names = ", ".join(c.__qualname__ for c in own) or "none"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .backend import Backend, BackendError, BackendWarning, Failure, Pack, did_you_mean
-from .installed import BACKENDS, EntryPoint, check_file, claims, entry_points, import_ops, locate_only
+from .installed import BACKENDS, EntryPoint, check_file, claims, entry_points, import_ops, locate_only, names_a_file
 from .packs import PackOpener, Packs
 from .packs import open_in_core as open_pack_in_core
 from .python_device import SUFFIX, in_file, is_device, source
@@ -196,7 +196,7 @@ class Registry:
         return backend
 
     def _by_name_or_path(self, text: str) -> Backend | None:
-        if os.sep in text or text.endswith((".so", ".dylib", ".dll", SUFFIX)):
+        if names_a_file(text, SUFFIX):
             return self._by_path(os.path.abspath(text))
         self._read_metadata(self._settings or Settings(self._environ))
         return self._find(text)

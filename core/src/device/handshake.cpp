@@ -69,7 +69,6 @@ void check_texts(const Table& table) {
 }
 
 void check_members(const dvt_backend& table) {
-  check_texts(table);
   const auto require = [](const char* member, auto* function) {
     if (!function) refuse(std::string("its table has no ") + member);
   };
@@ -130,6 +129,21 @@ void check_rows(const Table& table) {
            fault);
   }
 }
+
+// What the tables of backends and kernel packs begin with. `required`: where what they must have ends.
+template <class Table>
+void check_opening(const Table* table, const std::string& name, const char* entry, size_t required) {
+  if (!table) refuse(std::string(entry) + " gives no table");
+  if (table->struct_size < offsetof(Table, name))
+    refuse("its table has a struct_size of " + std::to_string(table->struct_size));
+  check_versions(*table, name);
+  if (table->struct_size < required)
+    refuse("its table ends before its required members: struct_size is " + std::to_string(table->struct_size));
+  check_name(table->name);
+  if (!name.empty() && name != table->name)
+    refuse("it is registered as '" + name + "' and calls itself '" + table->name + "'");
+  check_texts(*table);
+}
 }  // namespace
 
 std::string cure_for_versions(const std::string& name) {
@@ -138,31 +152,14 @@ std::string cure_for_versions(const std::string& name) {
 }
 
 std::string check_table(const dvt_backend* table, const std::string& name) {
-  if (!table) refuse("dvt_backend_v1 gives no table");
-  if (table->struct_size < offsetof(dvt_backend, name))
-    refuse("its table has a struct_size of " + std::to_string(table->struct_size));
-  check_versions(*table, name);
-  if (table->struct_size < offsetof(dvt_backend, mem_info))
-    refuse("its table ends before its required members: struct_size is " + std::to_string(table->struct_size));
-  check_name(table->name);
-  if (!name.empty() && name != table->name)
-    refuse("it is registered as '" + name + "' and calls itself '" + table->name + "'");
+  check_opening(table, name, "dvt_backend_v1", offsetof(dvt_backend, mem_info));
   check_members(*table);
   check_rows(*table);
   return table->name;
 }
 
 std::string check_pack(const dvt_kernel_pack* pack, const std::string& name) {
-  if (!pack) refuse("dvt_kernels_v1 gives no table");
-  if (pack->struct_size < offsetof(dvt_kernel_pack, name))
-    refuse("its table has a struct_size of " + std::to_string(pack->struct_size));
-  check_versions(*pack, name);
-  if (pack->struct_size < sizeof(dvt_kernel_pack))
-    refuse("its table ends before its required members: struct_size is " + std::to_string(pack->struct_size));
-  check_name(pack->name);
-  check_texts(*pack);
-  if (!name.empty() && name != pack->name)
-    refuse("it is registered as '" + name + "' and calls itself '" + pack->name + "'");
+  check_opening(pack, name, "dvt_kernels_v1", sizeof(dvt_kernel_pack));
   check_rows(*pack);
   return pack->name;
 }
