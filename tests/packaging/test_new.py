@@ -83,7 +83,7 @@ def test_a_kernel_pack(site):
     assert "passed" in own_tests(site, site.folder / "acme-quick")
     for name in ("acme_quick", "zeta"):
         cases = f"({name} or hardswish) and f32"
-        ended = site.run("-m", "dovetail", "conform", "--device", "cpu", "--all", "-k", cases)
+        ended = site.run("-m", "dovetail", "conform", "--device", "cpu", "-k", cases)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert " + zeta 0.0.1 + acme_quick 0.0.1: " in ended.stdout
     listed = site.run("-m", "dovetail", "ops", "--device", "cpu", "--json", "-k", "hardswish").stdout
@@ -125,7 +125,7 @@ def test_what_it_says_can_be_pasted(site):
         *_, path = shlex.split(line)
         assert Path(site.folder, path).samefile(folder / name)
     said = new(site, "--pack", "fast", "--for", "my-dev").stdout
-    assert '--device my_dev --all -k "fast or hardswish"' in said
+    assert '--device my_dev -k "fast or hardswish"' in said
 
 
 @pytest.mark.parametrize("kind", ["simulated", "host-memory", "python"])

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from dovetail.schema import Draw, Sample, registry
 from dovetail.schema import dtypes as dt
-from dovetail_conformance import oracle
 from dovetail_conformance.cases import all_cases
-from dovetail_conformance.inputs import generator, lay_out, layouts, place_as
-from dovetail_conformance.must_pass import must_pass, parse
+from dovetail_conformance.cases.inputs import generator, lay_out, layouts, place_as
+from dovetail_conformance.judging import oracle
+from dovetail_conformance.levels.must_pass import must_pass, parse
 
 # Of every list that was published: version -> hash. A change of the list needs a new version.
 PUBLISHED = {1: "5791744e6db2179accbcb1104b068b20350b1b8945c55dff935feda6e40fb44d"}

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from dovetail.schema import dtypes as dt
-from dovetail_conformance.compare import compare, ulp
+from dovetail_conformance.judging.compare import compare, ulp
 
 FLOATS = (dt.float16, dt.bfloat16, dt.float32, dt.float64)
 

@@ -1,16 +1,19 @@
 import json
 
 import pytest
-from dovetail_conformance import levels, report
+from dovetail.schema import dtypes as dt
 from dovetail_conformance.cases import Case
-from dovetail_conformance.must_pass import must_pass
+from dovetail_conformance.levels import standing as levels
+from dovetail_conformance.levels.must_pass import must_pass
+from dovetail_conformance.reporting import document as report
+from dovetail_conformance.reporting import live
 from dovetail_conformance.results import BAD, Result, Status
 
 CASES = [
     Case("device.memory[a]", "L0"),
     Case("device.streams[b]", "L0"),
-    Case("add[f32,a]", "L1"),
-    Case("add[i8,a]", "L2"),
+    Case("add[f32,a]", "L1", "add", dt.float32),
+    Case("add[i8,a]", "L2", "add", dt.int8),
 ]
 
 
@@ -66,14 +69,14 @@ def test_coverage_counts_ops_of_the_list():
 
 def test_failures_say_how_to_replay_them():
     result = Result("add[f32,a]", Status.CRASH, 0.5, "signal SIGSEGV\nline two")
-    lines = report.failure(result, report.Replay("cpu", 7))
+    lines = live.failure(result, live.Replay("cpu", 7))
     assert lines[0].split() == ["CRASH", "add[f32,a]"]
     assert [x.strip() for x in lines[1:]] == [
         "signal SIGSEGV",
         "line two",
         "dovetail conform --device cpu --case 'add[f32,a]' --seed 7",
     ]
-    assert report.Replay("cpu", 0, 2.5).command("x").endswith(" --timeout 2.5")
+    assert live.Replay("cpu", 0, 2.5).command("x").endswith(" --timeout 2.5")
 
 
 def test_counts_and_culprits():
@@ -83,11 +86,11 @@ def test_counts_and_culprits():
         Result("mul[a]", Status.TIMEOUT),
         Result("add[c]", Status.CRASH),
     ]
-    assert report.by_group(results) == [("add", 2), ("mul", 1)]
+    assert live.by_group(results) == [("add", 2), ("mul", 1)]
     from collections import Counter
 
-    assert report.counted(Counter(r.status for r in results)) == "1 passed, 1 failed, 1 crashed, 1 timed out"
-    assert report.counted(Counter()) == "nothing ran"
+    assert live.counted(Counter(r.status for r in results)) == "1 passed, 1 failed, 1 crashed, 1 timed out"
+    assert live.counted(Counter()) == "nothing ran"
 
 
 def test_document_is_plain_json_with_a_version(tmp_path):
@@ -98,7 +101,7 @@ def test_document_is_plain_json_with_a_version(tmp_path):
         Result("add[b]", Status.PASS, 0.1, "", {"ulp": 0.3, "tol": 1.0}),
     ]
     content = report.document(
-        results, {"seed": 0}, {"device": {"name": "x:0"}}, {"reached": "L0"}, report.Replay("x", 0)
+        results, {"seed": 0}, {"device": {"name": "x:0"}}, {"reached": "L0"}, live.Replay("x", 0)
     )
     report.write(tmp_path / "r.json", content)
     read = json.loads((tmp_path / "r.json").read_text())

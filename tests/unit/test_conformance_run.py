@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from dovetail_conformance.cli import conform as conform_command
 from dovetail_conformance.results import Status
-from dovetail_conformance.runner import Config, DeviceUnavailable, run
+from dovetail_conformance.running.pool import Config, DeviceUnavailable, run
 
 FAKE = Path(__file__).parent / "conformance_fake"
 IDS = [
@@ -146,7 +146,7 @@ def test_command_is_the_same_for_the_same_seed():
     [
         (("--case", "ad[f32,vectors]"), "did you mean 'add[f32,vectors]'"),
         (("-k", "nothing_like_it"), "matches no case"),
-        (("-k", "nextafter[f32"), "add --all"),
+        (("--level", "L1", "-k", "nextafter[f32"), "add --level L2"),
         (("-k", "add and"), "a word is missing"),
         (("--level", "L7"), "L7"),
         (("--seed", "-1"), "seed"),

@@ -1,5 +1,5 @@
 import pytest
-from dovetail_conformance.selection import BadExpression, selects
+from dovetail_conformance.running.selection import BadExpression, selects
 
 IDS = (
     "add[f32,vectors]",

@@ -15,13 +15,12 @@ TIMEOUT = 60.0
 
 @click.command("conform", short_help="What a device really does: the conformance suite.")
 @click.option("--device", "-d", required=True, metavar="NAME", help="The device, as `dovetail devices` shows it.")
-@click.option("--level", type=click.Choice(["L0", "L1"]), default="L1", show_default=True,
-              help="L0: the device itself. L1: and the must-pass ops in f32, i32, i64 and bool.")  # fmt: skip
+@click.option("--level", type=click.Choice(["L0", "L1", "L2"]),
+              help="[default: L1; with -k all of them] L0: the device itself. L1: and the must-pass ops in f32, i32, i64 and bool. "
+                   "L2: and every op, in every dtype that the device declares.")  # fmt: skip
 @click.option(
     "--quick", is_flag=True, help="Fewer layouts and no slow checks: under a minute. Claims nothing above L1."
 )
-@click.option("--all", "everything", is_flag=True,
-              help="Beyond the level too: every op on every dtype. Claims nothing more.")  # fmt: skip
 @click.option("-k", "expression", metavar="EXPR",
               help="Only cases whose id matches, as in pytest: 'matmul and not T', '*[f32,*'.")  # fmt: skip
 @click.option("--case", "cases", metavar="ID", multiple=True, help="Only this very case. May be repeated.")
@@ -42,7 +41,7 @@ def conform(ctx: click.Context, **options: Any) -> None:
     Each case runs in a worker process: a crash or a hang costs that case alone. Every failure comes with the
     command that replays it. Exit codes: 0 level met, 1 not met, 2 usage, 3 device unavailable.
     """
-    from .session import Session, UsageError
+    from .running.session import Session, UsageError
 
     try:
         session = Session(**options)

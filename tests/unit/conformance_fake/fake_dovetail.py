@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from dovetail.schema import registry
-from dovetail_conformance import oracle
+from dovetail_conformance.judging import oracle
 
 FAULTS = ("last", "crash", "hang", "nan", "unsupported", "fallback", "scribble", "dtype", "open", "absent", "exit")
 _fault, _, _culprit = os.environ.get("FAKE_FAULT", "").partition(":")

@@ -110,7 +110,7 @@ def _say_how_to_go_on(at: Path, module: str, device: str | None) -> None:
     click.echo(f"  pip install {shlex.quote(str(at) if at.is_absolute() else f'./{at}')}")
     if device:
         click.echo("  dovetail devices")
-        click.echo(f'  dovetail conform --device {device} --all -k "{module} or hardswish"')
+        click.echo(f'  dovetail conform --device {device} -k "{module} or hardswish"')
     else:
         click.echo(f"  dovetail conform --device {module} --quick")
         click.echo(f"  dovetail ops --device {module} --todo")

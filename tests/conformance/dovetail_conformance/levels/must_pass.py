@@ -1,6 +1,6 @@
 """The list of what L1 demands: read from data/must_pass.toml, whose hash stands in it.
 
-python -m dovetail_conformance.must_pass      prints the hash of the list as it is
+python -m dovetail_conformance.levels.must_pass      prints the hash of the list as it is
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
+
+from dovetail.schema.dtypes import DType
 
 
 class MustPass(NamedTuple):
@@ -37,7 +39,7 @@ def parse(text: str) -> MustPass:
 
 @cache
 def must_pass() -> MustPass:
-    listed = parse(files("dovetail_conformance.data").joinpath("must_pass.toml").read_text("utf-8"))
+    listed = parse(files("dovetail_conformance.levels.data").joinpath("must_pass.toml").read_text("utf-8"))
     if listed.hash() != listed.sha256:
         raise ValueError(
             f"must_pass.toml was changed: its ops hash to {listed.hash()}, expected {listed.sha256}; "
@@ -46,5 +48,10 @@ def must_pass() -> MustPass:
     return listed
 
 
+def level_of(op: str, d: DType) -> str:
+    """L1 where the list has it; everything else belongs to L2."""
+    return "L1" if d.brief in must_pass().ops.get(op, ()) else "L2"
+
+
 if __name__ == "__main__":
-    print(parse(files("dovetail_conformance.data").joinpath("must_pass.toml").read_text("utf-8")).hash())
+    print(parse(files("dovetail_conformance.levels.data").joinpath("must_pass.toml").read_text("utf-8")).hash())

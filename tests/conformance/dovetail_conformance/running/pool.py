@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from .results import Result, Status
+from ..results import Result, Status
 
 START_SECONDS = 120.0  # to import, probe and open the device
 
@@ -40,7 +40,7 @@ class Worker:
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         arguments = {"device": config.device, "seed": config.seed, "timeout": config.timeout, "api": config.api}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "dovetail_conformance.worker", json.dumps(arguments)],
+            [sys.executable, "-m", "dovetail_conformance.running.worker", json.dumps(arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,

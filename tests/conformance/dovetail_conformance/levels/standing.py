@@ -1,7 +1,8 @@
 """Which level the results amount to, and how it is printed. Pure logic.
 
-L0 is the device itself, L1 the must-pass list. A level holds when every case of it and of those below was run and
-passed; a check of L0 may also be declared unsupported. There are no waivers at L0 and L1.
+L0 is the device itself, L1 the must-pass list, L2 every op: in L1's dtypes, and in every other one that the device
+declares. A level holds when every case of it and of those below was run and passed; a check of L0 and a dtype that
+L1 does not ask for may also be declared unsupported. There are no waivers at L0 and L1.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from .cases import Case
-from .must_pass import must_pass
-from .results import Result, Status
+from dovetail.schema import registry
 
-LEVELS = ("L0", "L1")
-BEYOND = "L2"  # the level of cases above those that a run can claim
+from ..cases import Case
+from ..results import Result, Status
+from .must_pass import must_pass
+
+LEVELS = ("L0", "L1", "L2")
 
 
 class Standing(NamedTuple):
@@ -34,7 +36,9 @@ def up_to(level: str) -> tuple[str, ...]:
 def holds(case: Case, result: Result | None) -> bool:
     if result is None:
         return False
-    return result.status is Status.PASS or (case.level == "L0" and result.status is Status.UNSUPPORTED)
+    if result.status is Status.UNSUPPORTED:
+        return case.level == "L0" or (case.dtype is not None and case.dtype.brief not in must_pass().dtypes)
+    return result.status is Status.PASS
 
 
 def standing(cases: Iterable[Case], results: Mapping[str, Result], wanted: str) -> Standing:
@@ -57,7 +61,7 @@ def coverage(level: str, has_kernel: Callable[[str], bool], bodies: Collection[s
     """`f32, i32, i64, bool; 31 native, 89 body`: of the ops that the level demands; views need neither."""
     if level == "L0":
         return "the device itself"
-    ops = must_pass().ops
+    ops = must_pass().ops if level == "L1" else registry
     native = sum(map(has_kernel, ops))
     body = sum(op in bodies and not has_kernel(op) for op in ops)
     return f"{', '.join(must_pass().dtypes)}; {native} native, {body} body"

@@ -11,7 +11,7 @@ from dovetail.entry_points import import_ops
 from dovetail.schema import registry
 from dovetail.schema.dtypes import DType
 
-from .inputs import place_as
+from ..cases.inputs import place_as
 
 
 class Unavailable(Exception):

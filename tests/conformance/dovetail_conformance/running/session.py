@@ -18,12 +18,14 @@ from typing import Any
 from dovetail.entry_points import import_ops
 from dovetail.schema import registry
 
-from . import levels, report
-from .cases import Case, all_cases, find
-from .cli import TIMEOUT
-from .must_pass import must_pass
-from .results import Result, Status
-from .runner import Config, DeviceUnavailable, Pool
+from ..cases import Case, all_cases, find
+from ..cli import TIMEOUT
+from ..levels import standing as levels
+from ..levels.must_pass import must_pass
+from ..reporting.document import STDOUT, document, write
+from ..reporting.live import Live, Replay, by_group, counted
+from ..results import Result, Status
+from .pool import Config, DeviceUnavailable, Pool
 from .selection import BadExpression, selects
 
 MET, NOT_MET, USAGE, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -37,7 +39,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def counted(n: int, what: str) -> str:
+def _several(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
@@ -52,25 +54,27 @@ def _find(id: str) -> Case:
 class Session:
     """What is to be run, and what has become of it."""
 
-    def __init__(self, *, device: str, level: str, quick: bool, everything: bool, expression: str | None,
+    def __init__(self, *, device: str, level: str | None, quick: bool, expression: str | None,
                  cases: Iterable[str], seed: int, timeout: float, workers: int | None, json_file: Path | None,
                  list_only: bool, api: str):  # fmt: skip
-        self.level, self.quick, self.json_file, self.list_only = level, quick, json_file, list_only
+        if quick and level == "L2":
+            raise UsageError("--quick claims nothing above L1: leave it out, or ask for --level L1")
+        self.level = level or ("L2" if expression and not quick else "L1")  # a selection is made from all there is
+        self.quick, self.json_file, self.list_only = quick, json_file, list_only
         self.options = {
-            "level": level,
+            "level": self.level,
             "quick": quick,
-            "all": everything,
             "expression": expression,
             "cases": list(cases),
         }
         import_ops()
         if json_file and not json_file.parent.is_dir():  # known now, not after the run
             raise UsageError(f"--json {json_file}: there is no folder {json_file.parent}")
-        self.cases = self._selected(everything, expression, list(cases))
+        self.cases = self._selected(expression, list(cases))
         self.partial = bool(expression or cases)
         count = workers or min(8, _processors())
         self.config = Config(device, seed, min(count, max(1, len(self.cases) // 8)), timeout, api)
-        self.replay = report.Replay(device, seed, None if timeout == TIMEOUT else timeout)
+        self.replay = Replay(device, seed, None if timeout == TIMEOUT else timeout)
         self.results: dict[str, Result] = {}
         self.description: dict[str, Any] = {}
 
@@ -82,11 +86,11 @@ class Session:
     def _cases(self, of: tuple[str, ...]) -> list[Case]:
         return [c for c in all_cases().values() if c.level in of and (c.quick or not self.quick)]
 
-    def _selected(self, everything: bool, expression: str | None, ids: list[str]) -> list[Case]:
+    def _selected(self, expression: str | None, ids: list[str]) -> list[Case]:
         if ids:
             pool = [_find(id) for id in dict.fromkeys(ids)]
         else:
-            pool = self._cases((*levels.LEVELS, levels.BEYOND)) if everything else self.demanded
+            pool = self.demanded
         if not expression:
             return pool
         try:
@@ -95,8 +99,8 @@ class Session:
             raise UsageError(str(error)) from error
         matching = [c for c in pool if chosen(c.id)]
         if not matching:
-            beyond = sum(chosen(id) for id in all_cases())
-            hint = f"; {beyond} cases beyond it do: add --all" if beyond else ": `--list` shows them"
+            beyond = sorted(c.level for c in all_cases().values() if chosen(c.id))
+            hint = f"; {len(beyond)} cases above it do: add --level {beyond[-1]}" if beyond else ": see --list"
             raise UsageError(f"-k {expression!r} matches no case of {self.level}{hint}")
         return matching
 
@@ -109,8 +113,8 @@ class Session:
             return MET
         begin, started = time.monotonic(), datetime.now(UTC)
         stopped: BaseException | None = None
-        out = sys.stderr if self.json_file == report.STDOUT else sys.stdout
-        with report.Live(len(self.cases), self.replay, out) as live, Pool(self.config) as pool:
+        out = sys.stderr if self.json_file == STDOUT else sys.stdout
+        with Live(len(self.cases), self.replay, out) as live, Pool(self.config) as pool:
             try:
                 self.description = pool.open()
                 live.say(self._headline())
@@ -128,7 +132,7 @@ class Session:
         last = self._last_line()
         self._conclude(live, seconds, stopped, last)
         if self.json_file:
-            report.write(self.json_file, self._document(started, seconds, stopped, last))
+            write(self.json_file, self._document(started, seconds, stopped, last))
         if isinstance(stopped, DeviceUnavailable):
             return UNAVAILABLE
         return INTERRUPTED if stopped else self._exit_code()
@@ -139,20 +143,20 @@ class Session:
         versions = " + ".join([f"{backend['name']} {backend['version']}", *self.description["packs"]])
         told = f"{device['name']}{f' ({name})' if name else ''}, {versions}"
         what = "" if self.partial else f"{'quick ' if self.quick else ''}{self.level}, "
-        size = counted(len(self.cases), "case")
-        how = f"seed {self.config.seed}, {counted(self.config.workers, 'worker')}"
+        size = _several(len(self.cases), "case")
+        how = f"seed {self.config.seed}, {_several(self.config.workers, 'worker')}"
         return f"{told}: {what}{size}, {how}"
 
-    def _conclude(self, live: report.Live, seconds: float, stopped: BaseException | None, last: str) -> None:
+    def _conclude(self, live: Live, seconds: float, stopped: BaseException | None, last: str) -> None:
         if isinstance(stopped, DeviceUnavailable) and not self.description:
             print(f"Error: {stopped}", file=sys.stderr)
             return
-        groups = report.by_group(self.results.values())
+        groups = by_group(self.results.values())
         if groups:
             shown = ", ".join(f"{name} ({n})" for name, n in groups[:20])
             live.say(f"not right: {shown}{f' and {len(groups) - 20} more' if len(groups) > 20 else ''}")
         counts = Counter(r.status for r in self.results.values())
-        live.say(f"{report.counted(counts)} in {seconds:.1f} s")
+        live.say(f"{counted(counts)} in {seconds:.1f} s")
         if isinstance(stopped, DeviceUnavailable):
             live.say(f"Error: the device was lost on the way: {stopped}", "red")
         elif stopped:
@@ -173,9 +177,7 @@ class Session:
     def _last_line(self) -> str:
         if self.partial:
             return "no level is claimed for a selection of cases"
-        beyond = sum(self.results[c.id].bad for c in self.cases if c.level == levels.BEYOND)
-        more = f"; {beyond} cases beyond it did not pass" if beyond else ""
-        return levels.closing_line(self.standing(), self._coverage) + more
+        return levels.closing_line(self.standing(), self._coverage)
 
     def _coverage(self, level: str) -> str:
         native = set(self.description.get("native", ()))
@@ -200,4 +202,4 @@ class Session:
             "system": {"platform": platform.platform(), "machine": platform.machine()},
         }
         level = {"reached": reached, "asked": self.level, "text": last}
-        return report.document([self.results[c.id] for c in self.cases], run, self.description, level, self.replay)
+        return document([self.results[c.id] for c in self.cases], run, self.description, level, self.replay)

@@ -1,6 +1,6 @@
 """A worker process: reads case ids from standard input, a line each, and answers each with one line of JSON.
 
-    python -m dovetail_conformance.worker '{"device": "cpu", "seed": 0, "timeout": 60}'
+    python -m dovetail_conformance.running.worker '{"device": "cpu", "seed": 0, "timeout": 60}'
 
 Its first line says what the device is, or why there is none. What plugins print goes to standard error.
 """
@@ -29,7 +29,7 @@ def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
         say({"ready": target.describe()})
     except Unavailable as why:
         return say({"unavailable": str(why)})
-    from .cases import find
+    from ..cases import find
     from .execute import execute
 
     for line in requests:

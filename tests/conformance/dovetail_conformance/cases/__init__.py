@@ -1,0 +1,81 @@
+"""What is tested. A case is one question to a device, answered in a worker process.
+
+An id reads like `matmul[f32,m=64,k=64,n=1,layout=NT]` or `device.memory[odd_sizes]`. It never changes its meaning:
+seed and id give the inputs. Every module of FAMILIES makes cases of one kind: `cases(op)` gives those of an op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dovetail.schema import Op, registry
+from dovetail.schema.dtypes import DType
+
+from ..results import Status
+
+if TYPE_CHECKING:
+    from ..running.target import Target
+
+FAMILIES = ("samples",)
+
+
+class Outcome(NamedTuple):
+    """What a case found out."""
+
+    status: Status
+    message: str = ""
+    measured: dict[str, Any] = {}  # noqa: RUF012  goes into results.json as it is
+
+
+@dataclass(slots=True)
+class Case:
+    """A question; the families' own classes say how it is asked."""
+
+    id: str
+    level: str  # the lowest one that it belongs to
+    op: str = ""  # "" for a check of the device
+    dtype: DType | None = None
+    quick: bool = field(default=True, kw_only=True)  # part of --quick
+
+    @property
+    def group(self) -> str:
+        """The op, or the part of the device: what is named when it fails."""
+        return self.id.partition("[")[0]
+
+    def run(self, target: Target, seed: int) -> Outcome:
+        """Asks the device. An exception is a failure, told as it is."""
+        raise NotImplementedError
+
+
+def _of_op(op: Op) -> Iterator[Case]:
+    for family in FAMILIES:
+        yield from import_module(f"{__name__}.{family}").cases(op)
+
+
+@cache
+def cases_of(op: str) -> dict[str, Case]:
+    """Those of one op by their ids; of the device for ""."""
+    from .device import cases as of_device
+
+    found: dict[str, Case] = {}
+    for case in _of_op(registry[op]) if op else of_device():
+        if case.id in found:
+            raise ValueError(f"two cases are called {case.id}: samples of an op need ids of their own")
+        found[case.id] = case
+    return found
+
+
+def find(id: str) -> Case:
+    """The case of that id, without making all others."""
+    group = id.partition("[")[0]
+    return cases_of("" if group.startswith("device.") else group)[id]
+
+
+@cache
+def all_cases() -> dict[str, Case]:
+    """Every case by its id, in the order in which they run: the device first, then op by op."""
+    return {id: case for op in ("", *registry) for id, case in cases_of(op).items()}

@@ -1,0 +1,1 @@
+"""A run: options, worker processes, the device under test."""
