@@ -7,6 +7,7 @@ from dovetail.schema import Draw, Sample, registry
 from dovetail.schema import dtypes as dt
 from dovetail_conformance.cases import all_cases
 from dovetail_conformance.cases.inputs import generator, lay_out, layouts, place_as
+from dovetail_conformance.cases.samples import SampleCase
 from dovetail_conformance.judging import oracle
 from dovetail_conformance.levels.must_pass import must_pass, parse
 
@@ -204,7 +205,12 @@ def test_the_oracle_answers_every_sample():
     """One dtype of each op here; all of them agree with their own rounding."""
     seen = set()
     for case in all_cases().values():
-        if case.check or case.layout or case.sample.error or (case.op, case.sample.id) in seen:
+        if (
+            not isinstance(case, SampleCase)
+            or case.layout
+            or case.sample.error
+            or (case.op, case.sample.id) in seen
+        ):
             continue
         if zlib.crc32(case.id.encode()) % 3:
             continue

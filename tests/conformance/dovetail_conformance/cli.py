@@ -16,8 +16,8 @@ TIMEOUT = 60.0
 @click.command("conform", short_help="What a device really does: the conformance suite.")
 @click.option("--device", "-d", required=True, metavar="NAME", help="The device, as `dovetail devices` shows it.")
 @click.option("--level", type=click.Choice(["L0", "L1", "L2"]),
-              help="[default: L1; with -k all of them] L0: the device itself. L1: and the must-pass ops in f32, i32, i64 and bool. "
-                   "L2: and every op, in every dtype that the device declares.")  # fmt: skip
+              help="L0: the device itself. L1: and the must-pass ops in f32, i32, i64 and bool. "
+                   "L2: and every op, in every declared dtype.  [default: L1; with -k all]")  # fmt: skip
 @click.option(
     "--quick", is_flag=True, help="Fewer layouts and no slow checks: under a minute. Claims nothing above L1."
 )
