@@ -77,7 +77,12 @@ def _softplus(x, beta=1.0):
     return np.logaddexp(x * beta, 0) / beta
 
 
-@op(**NN, dtype="float", tol=5, reference=_softplus)
+def _softplus_samples() -> Iterator[Sample]:
+    yield sample("beta", draw(1000, low=None), beta=2.0)
+    yield sample("negative_beta", draw(1000), beta=-1.0)
+
+
+@op(**NN, dtype="float", tol=5, reference=_softplus, samples=_softplus_samples)
 def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta, right at any size: it needs no threshold."""
     z = x if beta == 1.0 else multiply(x, beta)

@@ -27,7 +27,7 @@ MOST_ELEMENTS = 1 << 12
 ATTRIBUTES: dict[str, tuple] = {
     "negative_slope": (0.01, 0.0, 0.5),
     "alpha": (1.0, 0.5),
-    "beta": (1.0, 2.0, 0.5, -1.0),
+    "beta": (1.0, 2.0, 0.5),
     "approximate": ("none", "tanh"),
     "keepdims": (False, True),
     "descending": (False, True),
