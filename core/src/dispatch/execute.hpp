@@ -27,6 +27,11 @@ void run_kernel(Invocation&, bool outputs_given = false);
 // that kept a pointer to it crashes then, and does not work by luck. Set by DOVETAIL_POISON_CALLS.
 extern bool poisons_calls;
 dvt_status run_and_poison(const dvt_kernel& row, dvt_device* device, const dvt_call& call);
+// For the conformance suite, which asks whether a device can do what it declines: how many calls of an op all its
+// rows declined so far, and whether the first of them is to run such a call all the same. What that does to the
+// process is the row's affair.
+uint64_t declined_calls(const Op&);
+void serve_declined(bool);
 void run_view(Invocation&);
 void run_set_slice(Invocation&);
 void run_body(Invocation&);

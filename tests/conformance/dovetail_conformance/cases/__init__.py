@@ -20,7 +20,7 @@ from ..results import Status
 if TYPE_CHECKING:
     from ..running.target import Target
 
-FAMILIES = ("samples", "special", "halves", "errors", "property")
+FAMILIES = ("samples", "special", "halves", "errors", "property", "undeclared")
 
 
 class Outcome(NamedTuple):

@@ -50,6 +50,7 @@ class Worker:
             start_new_session=True,  # Ctrl-C reaches the runner alone
         )
         self.case: str | None = None
+        self.call = ""  # the last one that it told
         self.started = time.monotonic()
         self.deadline = self.started + START_SECONDS
         self.ready = self.timed_out = False
@@ -63,7 +64,7 @@ class Worker:
 
     def run(self, case: str, timeout: float) -> None:
         assert self.process.stdin
-        self.case, self.started = case, time.monotonic()
+        self.case, self.call, self.started = case, "", time.monotonic()
         self.deadline = self.started + timeout
         with suppress(BrokenPipeError):  # it died in between; the reader says so
             self.process.stdin.write(case + "\n")
@@ -171,6 +172,9 @@ class Pool:
             return self._ended(worker)
         if "unavailable" in message:
             raise DeviceUnavailable(message["unavailable"])
+        if "calling" in message:
+            worker.call = message["calling"]
+            return None
         if "ready" in message:
             worker.ready = True
             self.description = self.description or message["ready"]
@@ -195,9 +199,10 @@ class Pool:
         if case is None:
             return None
         seconds = time.monotonic() - worker.started
+        where = f"\nin {worker.call}" if worker.call else ""
         if worker.timed_out:
-            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s")
-        return Result(case, Status.CRASH, seconds, words)
+            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{where}")
+        return Result(case, Status.CRASH, seconds, words + where)
 
 
 def run(config: Config, cases: Iterable[str], opened: Callable[[dict], None] = lambda _: None) -> Iterator[Result]:

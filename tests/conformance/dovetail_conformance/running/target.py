@@ -75,13 +75,34 @@ class Target:
             self._rows = self.api._core.kernel_table(self.name)
         return self._rows
 
+    def rows_of(self, op: str, d: DType) -> list[dict[str, Any]]:
+        """The kernels of an op for a dtype."""
+        fits = {d.brief, "any", f"any{d.bits}"}
+        return [r for r in self.rows if r["op"] == op and fits & {*r["inputs"], *r["outputs"]}]
+
     def has_row(self, op: str, d: DType | None = None) -> bool:
         """Is there a kernel of the op, at all or for operands of a dtype?"""
-        rows = [r for r in self.rows if r["op"] == op]
-        if d is None:
-            return bool(rows)
-        fits = {d.brief, "any", f"any{d.bits}"}
-        return any(fits & {*r["inputs"], *r["outputs"]} for r in rows)
+        return bool(self.rows_of(op, d)) if d else any(r["op"] == op for r in self.rows)
+
+    def promised(self, op: str, d: DType, tol: float) -> float:
+        """The tolerance that the op's kernels declare, where it is tighter: of several the widest."""
+        return min(tol, max((r.get("max_ulp") or tol for r in self.rows_of(op, d)), default=tol))
+
+    def flushes(self, op: str, d: DType) -> bool:
+        """May subnormal numbers become 0? Where a kernel of the op declares it; for a body, any of its dtype."""
+        rows = self.rows_of(op, d) or [r for r in self.rows if {d.brief, "f32"} & {*r["inputs"], *r["outputs"]}]
+        return any("flushes_subnormals" in r.get("flags", ()) for r in rows)
+
+    def may_decline(self, op: str, d: DType) -> bool:
+        return any(r.get("queries") for r in self.rows_of(op, d))
+
+    def declined(self, op: str) -> int:
+        """How many calls of the op all its kernels declined."""
+        return self.api._core.declined_calls(op)
+
+    def serve_declined(self) -> None:
+        """From now on the first kernel that declines a call runs it where no other serves it."""
+        self.api._core.serve_declined(True)
 
     def declares(self, op: str, d: DType) -> bool:
         """Must a call with this dtype work? Where there is a kernel, or a body that serves the dtype."""
