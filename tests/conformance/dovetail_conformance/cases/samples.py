@@ -75,7 +75,7 @@ def _must_raise(case: SampleCase, target: Target, args: tuple, kwargs: dict[str,
         target.numpy(result)
     except Exception as error:
         if isinstance(error, NotImplementedError) and not issubclass(expected, NotImplementedError):
-            return _not_implemented(case, target, error)
+            return case.refused(target, error)
         if not isinstance(error, expected):
             return Outcome(Status.FAIL, f"raised {type(error).__name__} ({error}), expected {expected.__name__}")
         if len(str(error).split()) < 3:
@@ -91,13 +91,6 @@ def _must_raise(case: SampleCase, target: Target, args: tuple, kwargs: dict[str,
     return Outcome(Status.PASS)
 
 
-def _not_implemented(case: SampleCase, target: Target, error: Exception) -> Outcome:
-    assert case.dtype
-    if case.level != "L1" and not target.has_row(case.op, case.dtype):
-        return Outcome(Status.UNSUPPORTED, str(error))
-    return Outcome(Status.FAIL, f"not supported: {error}")
-
-
 def _must_answer(case: SampleCase, target: Target, arguments: tuple, on_device: tuple) -> Outcome:
     op = registry[case.op]
     answers = oracle.answers(op, *arguments)
@@ -105,7 +98,7 @@ def _must_answer(case: SampleCase, target: Target, arguments: tuple, on_device: 
         _leave_traces(target, sum(a.value.size * a.dtype.itemsize for a in answers))
         result = target.call(case.op, *on_device)
     except NotImplementedError as error:
-        return _not_implemented(case, target, error)
+        return case.refused(target, error)
     results = result if isinstance(result, tuple) else (result,)
     if len(results) != len(answers):
         return Outcome(Status.FAIL, f"gave {len(results)} arrays, expected {len(answers)}")
