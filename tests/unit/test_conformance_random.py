@@ -134,9 +134,10 @@ def test_another_generator_is_found(monkeypatch, fault, op, brief):
 
 def test_integers_that_round_are_found(monkeypatch):
     """Modulo in place of the upper word of the product."""
-    reference = lambda key, shape, low, high, dtype: (
-        schema.philox_words(key, shape[0]).astype(object) % (high - low) + low
-    )  # noqa: E731
+
+    def reference(key, shape, low, high, dtype):
+        return schema.philox_words(key, shape[0]).astype(object) % (high - low) + low
+
     monkeypatch.setattr(registry["integers"], "reference", reference)
     case = cases_of("integers")["integers[i32,ranges]"]
     assert case.run(NumPyTarget(), 0).status is Status.FAIL
