@@ -3,11 +3,11 @@
     make mutation                       60 mutants, two per file of backends/cpu/src/kernels
     python tests/meta/mutate_cpu_kernels.py --build DIR [--count 60] [--seed 0] [--level avx2]
 
-One line of a kernel, or of a file of src/simd that it rests on, is changed in one place; that object is compiled for
-one instruction set level and linked with those of a whole build, and `dovetail conform --level L2` runs the cases of
-the ops that the kernel serves. A mutant is killed when a case does not pass; one that compiles to the very same object
-is no mutant. Those that survive are printed; mutants_alive.toml says which of them change nothing that a device is
-asked for, and why.
+One line of a kernel, or of a file of src/simd that it rests on, is changed in one place; that object is
+compiled for one instruction set level and linked with those of a whole build, and `dovetail conform --level L2`
+runs the cases of the ops that the kernel serves. A mutant is killed when a case does not pass; one that
+compiles to the very same object is no mutant. Those that survive are printed; mutants_alive.toml says which of
+them change nothing that a device is asked for, and why.
 """
 
 from __future__ import annotations
