@@ -20,7 +20,7 @@ from ..results import Status
 if TYPE_CHECKING:
     from ..running.target import Target
 
-FAMILIES = ("samples",)
+FAMILIES = ("samples", "special", "halves")
 
 
 class Outcome(NamedTuple):
