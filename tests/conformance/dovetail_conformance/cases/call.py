@@ -25,7 +25,7 @@ def must_raise(
         target.numpy(result)
     except Exception as error:
         if isinstance(error, NotImplementedError) and not issubclass(expected, NotImplementedError):
-            return _not_implemented(case, target, error)
+            return case.refused(target, error)
         if not isinstance(error, expected):
             return Outcome(Status.FAIL, f"raised {type(error).__name__} ({error}), expected {expected.__name__}")
         if len(str(error).split()) < 3:
@@ -41,13 +41,6 @@ def must_raise(
     return Outcome(Status.PASS)
 
 
-def _not_implemented(case: Case, target: Target, error: Exception) -> Outcome:
-    assert case.dtype
-    if case.level != "L1" and not target.has_row(case.op, case.dtype):
-        return Outcome(Status.UNSUPPORTED, str(error))
-    return Outcome(Status.FAIL, f"not supported: {error}")
-
-
 def must_answer(case: Case, target: Target, host: tuple, on_device: tuple) -> Outcome:
     """The call gives what the oracle gives; `host` and `on_device` are its (args, kwargs) here and there."""
     assert case.dtype
@@ -57,7 +50,7 @@ def must_answer(case: Case, target: Target, host: tuple, on_device: tuple) -> Ou
         _leave_traces(target, sum(a.value.size * a.dtype.itemsize for a in answers))
         result = target.call(case.op, *on_device)
     except NotImplementedError as error:
-        return _not_implemented(case, target, error)
+        return case.refused(target, error)
     results = result if isinstance(result, tuple) else (result,)
     if len(results) != len(answers):
         return Outcome(Status.FAIL, f"gave {len(results)} arrays, expected {len(answers)}")
