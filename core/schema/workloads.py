@@ -32,11 +32,11 @@ class Workload(NamedTuple):
 
 
 class Maker:
-    """Makes operands of one dtype, the same ones in every run: around `size` elements in the largest."""
+    """Makes operands of one dtype, around `size` elements in the largest; without `rng` always the same ones."""
 
-    def __init__(self, size: int, dtype: DType):
+    def __init__(self, size: int, dtype: DType, rng: Any = None):
         self.size, self.dtype = size, dtype
-        self.rng = np.random.default_rng(0)
+        self.rng = rng or np.random.default_rng(0)
 
     def array(self, *shape: int, dtype: DType | None = None) -> Any:
         d, n = dtype or self.dtype, math.prod(shape)

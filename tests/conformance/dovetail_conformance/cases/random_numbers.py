@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from dovetail.schema import Op, registry
@@ -17,7 +17,7 @@ from ..judging import oracle, philox, randomness
 from ..judging.compare import Verdict, compare
 from ..judging.philox import Key
 from ..levels.must_pass import level_of
-from ..results import Status
+from ..results import ERROR_EDGES, Status
 from ..running.target import Target
 from . import Case, Outcome
 from .inputs import generator
@@ -80,7 +80,7 @@ class DrawCase(Case):
 
     def run(self, target: Target, seed: int) -> Outcome:
         assert self.dtype
-        worst = 0.0
+        worst, errors = 0.0, np.zeros(len(ERROR_EDGES) + 1, np.int64)
         for draw in self.draws(generator(seed, self.id), self.dtype):
             try:
                 got = run(target, self.op, self.dtype, draw)
@@ -90,8 +90,10 @@ class DrawCase(Case):
             if not verdict.ok:
                 return Outcome(Status.FAIL, f"{draw}: {verdict.message}")
             worst = max(worst, verdict.ulp)
+            errors += 0 if verdict.errors is None else verdict.errors
         tol = oracle.tolerance(registry[self.op], self.dtype) if self.op == "normal" else 0.0
-        return Outcome(Status.PASS, "", {"tol": tol, "ulp": round(worst, 4)})
+        measured: dict[str, Any] = {"tol": tol, "ulp": round(worst, 4)}
+        return Outcome(Status.PASS, "", measured | ({"errors": errors.tolist()} if errors.any() else {}))
 
 
 @dataclass(slots=True, kw_only=True)

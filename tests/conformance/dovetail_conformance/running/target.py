@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,17 @@ class Target:
     def synchronize(self) -> None:
         self.device.synchronize()
 
+    @contextmanager
+    def threads(self, n: int) -> Iterator[None]:
+        """Within it kernels are given so many of the host's threads."""
+        core = self.api._core
+        before = core.num_threads()
+        core.set_num_threads(n)
+        try:
+            yield
+        finally:
+            core.set_num_threads(before)
+
     # ---- ops ----------------------------------------------------------------------------------------------------
 
     def function(self, op: str) -> Any:
@@ -75,11 +88,19 @@ class Target:
 
     def has_row(self, op: str, d: DType | None = None) -> bool:
         """Is there a kernel of the op, at all or for operands of a dtype?"""
+        return bool(self._rows_of(op, d))
+
+    def _rows_of(self, op: str, d: DType | None) -> list[dict[str, Any]]:
         rows = [r for r in self.rows if r["op"] == op]
         if d is None:
-            return bool(rows)
+            return rows
         fits = {d.brief, "any", f"any{d.bits}"}
-        return any(fits & {*r["inputs"], *r["outputs"]} for r in rows)
+        return [r for r in rows if fits & {*r["inputs"], *r["outputs"]}]
+
+    def is_deterministic(self, op: str, d: DType) -> bool:
+        """Do all kernels that may serve the dtype declare it?"""
+        rows = self._rows_of(op, d)
+        return bool(rows) and all("deterministic" in r["flags"] for r in rows)
 
     def declares(self, op: str, d: DType) -> bool:
         """Must a call with this dtype work? Where there is a kernel, or a body that serves the dtype."""
