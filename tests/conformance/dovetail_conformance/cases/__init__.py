@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dovetail.schema import Op, registry
 from dovetail.schema.dtypes import DType
 
+from ..levels import must_pass
 from ..results import Status
 
 if TYPE_CHECKING:
@@ -79,3 +80,10 @@ def find(id: str) -> Case:
 def all_cases() -> dict[str, Case]:
     """Every case by its id, in the order in which they run: the device first, then op by op."""
     return {id: case for op in ("", *registry) for id, case in cases_of(op).items()}
+
+
+def choose_profile(profile: str | None) -> None:
+    """From now on the cases' levels are the profile's."""
+    must_pass.choose(profile)
+    cases_of.cache_clear()
+    all_cases.cache_clear()
