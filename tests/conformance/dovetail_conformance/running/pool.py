@@ -27,6 +27,7 @@ class Config(NamedTuple):
     workers: int = 1
     timeout: float = 60.0  # seconds for one case
     api: str = "dovetail"
+    profile: str | None = None
 
 
 class DeviceUnavailable(Exception):
@@ -38,7 +39,7 @@ class Worker:
 
     def __init__(self, config: Config, events: queue.SimpleQueue):
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        arguments = {"device": config.device, "seed": config.seed, "timeout": config.timeout, "api": config.api}
+        arguments = {name: getattr(config, name) for name in ("device", "seed", "timeout", "api", "profile")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dovetail_conformance.running.worker", json.dumps(arguments)],
             stdin=subprocess.PIPE,
