@@ -4,9 +4,10 @@ import json
 
 import jsonschema
 import pytest
-from conformance_documents import CASES, RESULTS, made
+from conformance_small_run import CASES, RESULTS, made
+from dovetail_conformance.judging import histogram
 from dovetail_conformance.reporting import document as report
-from dovetail_conformance.results import ERROR_EDGES, Status
+from dovetail_conformance.results import Status
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +43,11 @@ def test_schema_refuses(valid, break_it, told):
 def test_schema_knows_every_status_and_edge():
     schema = report.schema()
     assert schema["$defs"]["status"]["enum"] == [s.value for s in Status]
-    assert schema["properties"]["error_edges"]["const"] == list(ERROR_EDGES)
+    assert schema["properties"]["error_edges"]["const"] == list(histogram.EDGES)
     assert schema["properties"]["schema_version"]["const"] == report.SCHEMA_VERSION
     assert schema["$id"].endswith(f":{report.SCHEMA_VERSION}")
     bins = schema["$defs"]["case"]["properties"]["errors"]
-    assert bins["minItems"] == bins["maxItems"] == len(ERROR_EDGES) + 1
+    assert bins["minItems"] == bins["maxItems"] == len(histogram.EDGES) + 1
 
 
 def test_cases_carry_what_was_measured_and_failures_their_replay():

@@ -12,7 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 from ..cases import Case
-from ..results import ERROR_EDGES, Result, Status
+from ..judging import histogram
+from ..results import Result, Status
 from .live import Replay
 
 SCHEMA, SCHEMA_VERSION = "dovetail-conformance-results", 2
@@ -35,7 +36,7 @@ def document(found: Iterable[tuple[Case, Result]], *, run: dict[str, Any], descr
         "counts": dict(sorted(counts.items())),
         "waivers": list(waivers),
         "undeclared": _undeclared(listed),
-        "error_edges": list(ERROR_EDGES),
+        "error_edges": list(histogram.EDGES),
         "performance": performance,
         "cases": [_case(case, result, replay) for case, result in listed],
     }

@@ -17,14 +17,18 @@ FILES: dict[str, Callable[[dict[str, Any]], str]] = {
     "junit.xml": junit.render,
     "support.csv": support.render,
 }
+PAGE = "index.html"
 
 
-def write_report(folder: Path, content: dict[str, Any]) -> Path:
-    """Puts the files into the folder, where other files stay; what to look at. Raises OSError."""
+def write_report(folder: Path, content: dict[str, Any], baseline: dict[str, Any] | None = None) -> Path:
+    """Puts the files into the folder, where others stay; the one to look at. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, render in FILES.items():
         write(folder / name, render(content))
-    return folder
+    from . import html  # and with it matplotlib
+
+    write(folder / PAGE, html.render(content, baseline))
+    return folder / PAGE
 
 
 def write(path: Path, text: str) -> None:
