@@ -30,7 +30,7 @@ def render(document: Json, baseline: Json | None = None) -> str:
 
     loader = PackageLoader("dovetail_conformance.reporting")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"duration": summary.duration, "plural": summary.plural}
+    environment.filters |= {"duration": summary.duration, "plural": summary.plural, "quantity": summary.quantity}
     environment.globals |= {"signs": summary.SIGNS, "words": summary.WORDS, "states": summary.STATES}
     script = _static("report.js")
     found = summary.cells(document)
@@ -48,7 +48,7 @@ def render(document: Json, baseline: Json | None = None) -> str:
         failures=summary.failures(found),
         matrix=summary.matrix(document, found),
         checks=summary.checks(found),
-        fallbacks=[case for case in document["cases"] if case["status"] == Status.FALLBACK],
+        fallbacks=summary.fallbacks(found),
         performance=measured,
         tolerance_plot=plots.tolerance(found),
         roofline_plot=plots.roofline(measured) if measured else None,
