@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dovetail.schema import registry
 from dovetail.schema.dtypes import ALL
 
-from ..results import BAD, Status
+from ..results import BAD, WORDS, Status
 
 Json = dict[str, Any]
 PERFORMANCE = "P"  # the level of cases that measure and judge nothing
@@ -44,11 +44,6 @@ STATES = {
 SIGNS = {
     Status.PASS: "✓", Status.FAIL: "✗", Status.CRASH: "✗", Status.TIMEOUT: "✗", Status.FALLBACK: "✗",
     Status.WAIVED: "W", Status.UNSUPPORTED: "–", Status.NOT_RUN: "○",
-}  # fmt: skip
-WORDS = {
-    Status.PASS: "passed", Status.FAIL: "failed", Status.CRASH: "crashed", Status.TIMEOUT: "timed out",
-    Status.FALLBACK: "fell back", Status.WAIVED: "waived", Status.UNSUPPORTED: "unsupported",
-    Status.NOT_RUN: "not run",
 }  # fmt: skip
 LEVELS = {
     "L0": "the device itself",

@@ -119,7 +119,7 @@ class Session:
         with Live(len(self.cases), self.replay, out) as live, Pool(self.config) as pool:
             try:
                 self.description = pool.open()
-                live.say(self._headline())
+                live.begin(self._headline(), pool.running)
                 for result in pool.run(c.id for c in self.cases):
                     self.results[result.id] = result
                     live.show(result)
