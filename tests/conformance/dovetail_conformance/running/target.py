@@ -12,6 +12,7 @@ from dovetail.schema import registry
 from dovetail.schema.dtypes import DType
 
 from ..cases.inputs import place_as
+from ..levels.must_pass import must_pass
 
 
 class Unavailable(Exception):
@@ -33,6 +34,11 @@ class Target:
         self.api.fallback("error")
         self.made: dict[Any, Any] = {}  # what checks keep
         self._rows: list[dict[str, Any]] | None = None
+
+    @property
+    def float(self) -> type:
+        """What checks of the device compute in: float32, or what the profile has instead."""
+        return must_pass().float.numpy.type
 
     # ---- arrays -------------------------------------------------------------------------------------------------
 
