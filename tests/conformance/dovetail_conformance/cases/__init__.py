@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from dovetail.schema import Op, registry
 from dovetail.schema.dtypes import DType
@@ -41,6 +41,7 @@ class Case:
     op: str = ""  # "" for a check of the device
     dtype: DType | None = None
     quick: bool = field(default=True, kw_only=True)  # part of --quick
+    guarded: ClassVar[bool] = True  # red zones around its arrays; not where time or the pool itself is looked at
 
     @property
     def group(self) -> str:

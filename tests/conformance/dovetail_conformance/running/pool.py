@@ -98,10 +98,12 @@ def _signal_name(number: int) -> str:
 def _environment(workers: int) -> dict[str, str]:
     """Workers share the processors; each keeps two threads, so that races have a chance to show.
 
-    What a kernel keeps of its call is gone when it returns, so that it cannot work by luck.
+    What a kernel keeps of its call is gone when it returns, so that it cannot work by luck; what it writes beside
+    its outputs is found, and what it does not write is full of junk.
     """
     threads = max(2, (os.cpu_count() or 1) // workers)
-    return {"DOVETAIL_NUM_THREADS": str(threads), "DOVETAIL_POISON_CALLS": "1"} | os.environ
+    watched = {"DOVETAIL_POISON_CALLS": "1", "DOVETAIL_GUARD_MEMORY": "1"}
+    return {"DOVETAIL_NUM_THREADS": str(threads)} | watched | os.environ
 
 
 class Pool:

@@ -71,7 +71,7 @@ class Session:
         earlier = self._taken_over()
         backend = self.description["backend"]
         self.waivers = Waivers(self.listed, backend["name"], backend["version"], date.today())
-        live.say(self._headline(len(earlier)))
+        live.begin(self._headline(len(earlier)), pool.running)
         self.journal.open(self.options.folder, self._run_record(None), self.description, earlier.values())
         for result in earlier.values():
             self._take(result, live)
