@@ -92,6 +92,8 @@ def all_cases() -> dict[str, Case]:
 
 def choose_profile(profile: str | None) -> None:
     """From now on the cases' levels are the profile's."""
+    before = must_pass.must_pass()
     must_pass.choose(profile)
-    cases_of.cache_clear()
-    all_cases.cache_clear()
+    if must_pass.must_pass() is not before:
+        cases_of.cache_clear()
+        all_cases.cache_clear()

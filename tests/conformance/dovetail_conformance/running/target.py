@@ -14,6 +14,7 @@ from dovetail.schema import registry
 from dovetail.schema.dtypes import DType
 
 from ..cases.inputs import place_as
+from ..levels.must_pass import must_pass
 
 
 class Unavailable(Exception):
@@ -36,6 +37,11 @@ class Target:
         self.guards: bool = self.api._core.guard_memory()  # does the environment ask for it?
         self.made: dict[Any, Any] = {}  # what checks keep
         self._rows: list[dict[str, Any]] | None = None
+
+    @property
+    def float(self) -> type:
+        """What checks of the device compute in: float32, or what the profile has instead."""
+        return must_pass().float.numpy.type
 
     # ---- arrays -------------------------------------------------------------------------------------------------
 
