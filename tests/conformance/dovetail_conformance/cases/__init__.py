@@ -21,7 +21,10 @@ from ..results import Status
 if TYPE_CHECKING:
     from ..running.target import Target
 
-FAMILIES = ("samples", "special", "halves", "random_numbers", "determinism", "performance")
+# In the order in which an op's cases run: what is cheap and tells most first.
+FAMILIES = (
+    "samples", "special", "halves", "errors", "property", "random_numbers", "determinism", "performance",
+)  # fmt: skip
 
 
 class Outcome(NamedTuple):
