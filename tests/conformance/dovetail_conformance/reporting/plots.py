@@ -134,8 +134,10 @@ def _name_ceilings(figure: Figure, axes: Axes, bandwidth: float, peaks: dict[str
     figure.draw_without_rendering()  # places are known from here on
     (left, right), middle = axes.get_xlim(), min(peaks.values(), default=1.0) / bandwidth
     x = math.sqrt(left * min(middle, right))
+    (x0, y0), (x1, y1) = axes.transData.transform([(x, x * bandwidth), (2 * x, 2 * x * bandwidth)])
+    slope = math.degrees(math.atan2(y1 - y0, x1 - x0))
     axes.annotate(f"copy {quantity(bandwidth)} GB/s", (x, x * bandwidth), (0, 5), textcoords="offset points",
-                  color=MUTED, rotation=45, rotation_mode="anchor", transform_rotates_text=True)  # fmt: skip
+                  color=MUTED, rotation=slope, rotation_mode="anchor")  # fmt: skip
     above = -math.inf
     for dtype, peak in sorted(peaks.items(), key=lambda item: item[1]):
         y = 72 / figure.dpi * axes.transData.transform((right, peak))[1]

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from dovetail.schema import registry
 from dovetail.schema.dtypes import ALL
 
-from ..results import BAD, WORDS, Status
+from ..results import BAD, Status
+from .live import counted
 
 Json = dict[str, Any]
 PERFORMANCE = "P"  # the level of cases that measure and judge nothing
@@ -84,9 +85,7 @@ class Cell(NamedTuple):
 
     def label(self, state: State) -> str:
         """`add f32: native, 30 passed, 5 unsupported`."""
-        counts = self.counts()
-        told = ", ".join(f"{counts[s]} {WORDS[s]}" for s in Status if counts[s])
-        return f"{self.op} {self.dtype}: {state.name}, {told}"
+        return f"{self.op} {self.dtype}: {state.name}, {counted(self.counts())}"
 
     def worst(self) -> float | None:
         """How much of its tolerance it uses: the largest error in units of what was allowed."""
@@ -121,6 +120,10 @@ def plural(n: int, one: str, many: str = "") -> str:
 def quantity(value: float) -> str:
     """Three digits, or all before the point."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def moment(iso: str) -> str:
+    return iso.replace("T", " ").replace("+00:00", " UTC")
 
 
 def duration(seconds: float) -> str:
@@ -247,9 +250,8 @@ def checks(found: dict[str, dict[str, Cell]]) -> list[Json]:
     for group, by_dtype in found.items():
         if group.startswith("device."):
             counts = by_dtype[""].counts()
-            told = ", ".join(f"{counts[s]} {WORDS[s]}" for s in Status if counts[s])
             listed = [case | {"name": parts(case["id"])[2]} for case in by_dtype[""].cases]
-            rows.append({"part": group.removeprefix("device."), "counts": told, "cases": listed,
+            rows.append({"part": group.removeprefix("device."), "counts": counted(counts), "cases": listed,
                          "bad": bool(counts.keys() & BAD)})  # fmt: skip
     return rows
 
