@@ -13,11 +13,11 @@ from dovetail.schema import Op, registry
 from dovetail.schema import dtypes as dt
 from dovetail.schema.dtypes import DType
 
-from ..judging import oracle, philox, randomness
+from ..judging import histogram, oracle, philox, randomness
 from ..judging.compare import Verdict, compare
 from ..judging.philox import Key
 from ..levels.must_pass import level_of
-from ..results import ERROR_EDGES, Status
+from ..results import Status
 from ..running.target import Target
 from . import Case, Outcome
 from .inputs import generator
@@ -80,7 +80,7 @@ class DrawCase(Case):
 
     def run(self, target: Target, seed: int) -> Outcome:
         assert self.dtype
-        worst, errors = 0.0, np.zeros(len(ERROR_EDGES) + 1, np.int64)
+        worst, errors = 0.0, np.zeros(len(histogram.EDGES) + 1, np.int64)
         for draw in self.draws(generator(seed, self.id), self.dtype):
             try:
                 got = run(target, self.op, self.dtype, draw)
