@@ -30,6 +30,10 @@ DEVICE = SimpleNamespace(
 )
 
 
+class DeviceLostError(RuntimeError):
+    pass
+
+
 class Array:
     device = DEVICE
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from dovetail.schema.dtypes import DType, by_name
 
-
 FILES = ("must_pass.toml", "profiles.toml")
 
 
