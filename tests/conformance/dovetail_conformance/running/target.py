@@ -78,6 +78,16 @@ class Target:
         """The ops that wrote beside their outputs since the last call, and what each did."""
         return self.api._core.memory_overruns(self.device)
 
+    def lost(self) -> bool:
+        """The device is gone, for this process at least."""
+        try:
+            self.synchronize()
+        except self.api.DeviceLostError:
+            return True
+        except Exception:
+            return False  # an error that was still to be told
+        return False
+
     # ---- ops ----------------------------------------------------------------------------------------------------
 
     def function(self, op: str) -> Any:
