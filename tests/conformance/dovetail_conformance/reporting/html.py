@@ -67,7 +67,9 @@ def packed(document: Json, found: dict[str, dict[str, Cell]]) -> str:
     device, run = document["device"]["name"], document["run"]
     timeout = run.get("timeout", TIMEOUT)
     content = {
-        "replay": Replay(device, run.get("seed", 0), None if timeout == TIMEOUT else timeout).command(ANY),
+        "replay": Replay(
+            device, run.get("seed", 0), None if timeout == TIMEOUT else timeout, run["profile"]
+        ).command(ANY),
         "case": shlex.quote(ANY),
         "edges": document.get("error_edges", []),
         "statuses": {letter: WORDS[Status(value)] for value, letter in LETTERS.items()},

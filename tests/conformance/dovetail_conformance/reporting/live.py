@@ -20,9 +20,11 @@ class Replay(NamedTuple):
     device: str
     seed: int
     timeout: float | None = None  # where it is not the default
+    profile: str | None = None
 
     def command(self, case: str) -> str:
         more = f" --timeout {self.timeout:g}" if self.timeout else ""
+        more += f" --profile {self.profile}" if self.profile else ""
         return f"dovetail conform --device {self.device} --case {shlex.quote(case)} --seed {self.seed}{more}"
 
 
