@@ -80,8 +80,9 @@ def tolerance(found: dict[str, dict[str, Cell]]) -> str | None:
     with rc_context(STYLE):
         figure, axes = _figure(max(4.0, 0.155 * len(ops) + 1.0), 4.2)
         axes.vlines(range(len(ops)), 0, [min(1.25, max(used[op].values())) for op in ops], color=LINE, linewidth=1)
-        for dtype, (marker, colour) in look.items():
-            points = [(i, used[op][dtype]) for i, op in enumerate(ops) if dtype in used[op]]
+        for series, (dtype, (marker, colour)) in enumerate(look.items()):
+            aside = 0.6 * (series / max(1, len(look) - 1) - 0.5)  # equal errors stay apart
+            points = [(i + aside, used[op][dtype]) for i, op in enumerate(ops) if dtype in used[op]]
             inside = [min(1.25, y) for _, y in points]
             axes.scatter([x for x, _ in points], inside, s=15, marker=marker, color=colour, linewidths=0,
                          label=dtype, zorder=3, clip_on=False)  # fmt: skip

@@ -143,6 +143,11 @@ def badge(document: Json) -> Json:
             "tone": tone}  # fmt: skip
 
 
+def selected(run: Json) -> bool:
+    """Is it a part of the cases, of which no level can be said?"""
+    return bool(run.get("expression") or run.get("cases") or run.get("shard"))
+
+
 def reservations(document: Json) -> list[str]:
     """What this run cannot say: the reader is told before anything else."""
     run, counts = document["run"], document["counts"]
@@ -169,11 +174,12 @@ def ladder(document: Json) -> list[Json]:
     by_level: dict[str, Counter[str]] = {}
     for case in document["cases"]:
         by_level.setdefault(case.get("level", ""), Counter())[case["status"]] += 1
-    rungs = []
+    rungs, claimed = [], not selected(document["run"])
     for level, what in LEVELS.items():
         if counts := by_level.get(level):
             held = reached is not None and level <= reached
-            rungs.append({"level": level, "what": what, "held": held, "counts": counts, "total": counts.total()})
+            rungs.append({"level": level, "what": what, "held": held, "claimed": claimed, "counts": counts,
+                          "total": counts.total()})  # fmt: skip
     return rungs
 
 
