@@ -19,6 +19,11 @@ class Status(StrEnum):
     NOT_RUN = "not-run"
 
 
+WORDS = {
+    Status.PASS: "passed", Status.FAIL: "failed", Status.CRASH: "crashed", Status.TIMEOUT: "timed out",
+    Status.UNSUPPORTED: "unsupported", Status.WAIVED: "waived", Status.FALLBACK: "fell back",
+    Status.NOT_RUN: "not run",
+}  # fmt: skip
 BAD = frozenset({Status.FAIL, Status.CRASH, Status.TIMEOUT, Status.FALLBACK})
 
 

@@ -10,17 +10,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from dovetail.schema import Op, registry
 from dovetail.schema.dtypes import DType
 
+from ..levels import must_pass
 from ..results import Status
 
 if TYPE_CHECKING:
     from ..running.target import Target
 
-FAMILIES = ("samples", "special", "halves", "errors", "property", "undeclared")
+# In the order in which an op's cases run: what is cheap and tells most first.
+FAMILIES = (
+    "samples", "special", "halves", "errors", "property", "undeclared", "random_numbers", "determinism",
+    "performance",
+)  # fmt: skip
 
 
 class Outcome(NamedTuple):
@@ -40,6 +45,7 @@ class Case:
     op: str = ""  # "" for a check of the device
     dtype: DType | None = None
     quick: bool = field(default=True, kw_only=True)  # part of --quick
+    guarded: ClassVar[bool] = True  # red zones around its arrays; not where time or the pool itself is looked at
 
     @property
     def group(self) -> str:
@@ -49,6 +55,13 @@ class Case:
     def run(self, target: Target, seed: int) -> Outcome:
         """Asks the device. An exception is a failure, told as it is."""
         raise NotImplementedError
+
+    def refused(self, target: Target, error: NotImplementedError) -> Outcome:
+        """Of a call of the op that the device did not take: right where nothing says that it must."""
+        assert self.dtype
+        if self.level != "L1" and not target.has_row(self.op, self.dtype):
+            return Outcome(Status.UNSUPPORTED, str(error))
+        return Outcome(Status.FAIL, f"not supported: {error}")
 
 
 def _of_op(op: Op) -> Iterator[Case]:
@@ -79,3 +92,12 @@ def find(id: str) -> Case:
 def all_cases() -> dict[str, Case]:
     """Every case by its id, in the order in which they run: the device first, then op by op."""
     return {id: case for op in ("", *registry) for id, case in cases_of(op).items()}
+
+
+def choose_profile(profile: str | None) -> None:
+    """From now on the cases' levels are the profile's."""
+    before = must_pass.must_pass()
+    must_pass.choose(profile)
+    if must_pass.must_pass() is not before:
+        cases_of.cache_clear()
+        all_cases.cache_clear()

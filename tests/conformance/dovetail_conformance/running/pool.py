@@ -27,6 +27,7 @@ class Config(NamedTuple):
     workers: int = 1
     timeout: float = 60.0  # seconds for one case
     api: str = "dovetail"
+    profile: str | None = None
 
 
 class DeviceUnavailable(Exception):
@@ -38,7 +39,7 @@ class Worker:
 
     def __init__(self, config: Config, events: queue.SimpleQueue):
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        arguments = {"device": config.device, "seed": config.seed, "timeout": config.timeout, "api": config.api}
+        arguments = {name: getattr(config, name) for name in ("device", "seed", "timeout", "api", "profile")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dovetail_conformance.running.worker", json.dumps(arguments)],
             stdin=subprocess.PIPE,
@@ -98,17 +99,22 @@ def _signal_name(number: int) -> str:
 def _environment(workers: int) -> dict[str, str]:
     """Workers share the processors; each keeps two threads, so that races have a chance to show.
 
-    What a kernel keeps of its call is gone when it returns, so that it cannot work by luck.
+    What a kernel keeps of its call is gone when it returns, so that it cannot work by luck; what it writes beside
+    its outputs is found, and what it does not write is full of junk.
     """
     threads = max(2, (os.cpu_count() or 1) // workers)
-    return {"DOVETAIL_NUM_THREADS": str(threads), "DOVETAIL_POISON_CALLS": "1"} | os.environ
+    watched = {"DOVETAIL_POISON_CALLS": "1", "DOVETAIL_GUARD_MEMORY": "1"}
+    return {"DOVETAIL_NUM_THREADS": str(threads)} | watched | os.environ
 
 
 class Pool:
-    """The workers of a run. `description` is what the first one says about the device."""
+    """The workers of a run. `description` is what the first one says about the device.
 
-    def __init__(self, config: Config):
-        self.config = config
+    `note` is told what the user should know of the workers.
+    """
+
+    def __init__(self, config: Config, note: Callable[[str], None] = lambda _: None):
+        self.config, self.note = config, note
         self.description: dict[str, Any] = {}
         self._events: queue.SimpleQueue = queue.SimpleQueue()
         self._workers: list[Worker] = []
@@ -171,7 +177,7 @@ class Pool:
         if message is None:
             return self._ended(worker)
         if "unavailable" in message:
-            raise DeviceUnavailable(message["unavailable"])
+            return self._without_device(worker, message["unavailable"])
         if "calling" in message:
             worker.call = message["calling"]
             return None
@@ -180,8 +186,11 @@ class Pool:
             self.description = self.description or message["ready"]
             self._next(worker)
             return None
+        lost = message.pop("lost")
         if worker.timed_out:
             worker.case = None  # just in time, but its process is being killed
+        elif lost:
+            self._replace(worker)
         else:
             self._next(worker)
         return Result(**message | {"status": Status(message["status"])})
@@ -189,13 +198,10 @@ class Pool:
     def _ended(self, worker: Worker) -> Result | None:
         """The process is gone: its case pays, another one takes its place."""
         words, case = worker.last_words(), worker.case
-        worker.stop()
-        self._workers.remove(worker)
         if not worker.ready:
             how = f"did not come up within {START_SECONDS:g} s" if worker.timed_out else "died while it was opened"
-            raise DeviceUnavailable(f"{self.config.device} {how}: {words}")
-        if self._todo:
-            self._start()
+            return self._without_device(worker, f"{self.config.device} {how}: {words}")
+        self._replace(worker)
         if case is None:
             return None
         seconds = time.monotonic() - worker.started
@@ -203,6 +209,21 @@ class Pool:
         if worker.timed_out:
             return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{where}")
         return Result(case, Status.CRASH, seconds, words + where)
+
+    def _replace(self, worker: Worker) -> None:
+        """Its process or its device is gone."""
+        worker.stop()
+        self._workers.remove(worker)
+        if self._todo:
+            self._start()
+
+    def _without_device(self, worker: Worker, why: str) -> None:
+        """The others go on where there are any: some devices can be opened only once."""
+        worker.stop()
+        self._workers.remove(worker)
+        if not any(w.ready for w in self._workers):
+            raise DeviceUnavailable(why)
+        self.note(f"a worker has no device, {len(self._workers)} go on: {why}")
 
 
 def run(config: Config, cases: Iterable[str], opened: Callable[[dict], None] = lambda _: None) -> Iterator[Result]:

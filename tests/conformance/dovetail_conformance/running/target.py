@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from dovetail.schema import registry
 from dovetail.schema.dtypes import DType
 
 from ..cases.inputs import place_as
+from ..levels.must_pass import must_pass
 
 
 class Unavailable(Exception):
@@ -32,9 +34,16 @@ class Target:
         self.name: str = self.device.name
         self.api.set_default_device(self.device)
         self.api.fallback("error")
+        self.guards: bool = self.api._core.guard_memory()  # does the environment ask for it?
         self.made: dict[Any, Any] = {}  # what checks keep
         self._rows: list[dict[str, Any]] | None = None
+        self._found: dict[tuple[str, DType | None], list[dict[str, Any]]] = {}  # by op and dtype
         self.tell: Callable[[str], None] = lambda call: None  # what is about to be called, in case it is the last
+
+    @property
+    def float(self) -> type:
+        """What checks of the device compute in: float32, or what the profile has instead."""
+        return must_pass().float.numpy.type
 
     # ---- arrays -------------------------------------------------------------------------------------------------
 
@@ -50,6 +59,35 @@ class Target:
 
     def synchronize(self) -> None:
         self.device.synchronize()
+
+    @contextmanager
+    def threads(self, n: int) -> Iterator[None]:
+        """Within it kernels are given so many of the host's threads."""
+        core = self.api._core
+        before = core.num_threads()
+        core.set_num_threads(n)
+        try:
+            yield
+        finally:
+            core.set_num_threads(before)
+
+    def guard(self, on: bool) -> None:
+        """Whether arrays made from now on lie between zones that show what is written beside them."""
+        self.api._core.guard_memory(on and self.guards)
+
+    def overruns(self) -> list[tuple[str, str]]:
+        """The ops that wrote beside their outputs since the last call, and what each did."""
+        return self.api._core.memory_overruns(self.device)
+
+    def lost(self) -> bool:
+        """The device is gone, for this process at least."""
+        try:
+            self.synchronize()
+        except self.api.DeviceLostError:
+            return True
+        except Exception:
+            return False  # an error that was still to be told
+        return False
 
     # ---- ops ----------------------------------------------------------------------------------------------------
 
@@ -75,26 +113,32 @@ class Target:
             self._rows = self.api._core.kernel_table(self.name)
         return self._rows
 
-    def rows_of(self, op: str, d: DType) -> list[dict[str, Any]]:
-        """The kernels of an op for a dtype."""
-        fits = {d.brief, "any", f"any{d.bits}"}
-        return [r for r in self.rows if r["op"] == op and fits & {*r["inputs"], *r["outputs"]}]
-
     def has_row(self, op: str, d: DType | None = None) -> bool:
         """Is there a kernel of the op, at all or for operands of a dtype?"""
-        return bool(self.rows_of(op, d)) if d else any(r["op"] == op for r in self.rows)
+        return bool(self._rows_of(op, d))
+
+    def _rows_of(self, op: str, d: DType | None) -> list[dict[str, Any]]:
+        if (op, d) not in self._found:
+            rows = [r for r in self.rows if r["op"] == op]
+            fits = {d.brief, "any", f"any{d.bits}"} if d else set()
+            self._found[op, d] = [r for r in rows if not d or fits & {*r["inputs"], *r["outputs"]}]
+        return self._found[op, d]
 
     def promised(self, op: str, d: DType, tol: float) -> float:
         """The tolerance that the op's kernels declare, where it is tighter: of several the widest."""
-        return min(tol, max((r.get("max_ulp") or tol for r in self.rows_of(op, d)), default=tol))
+        return min(tol, max((r.get("max_ulp") or tol for r in self._rows_of(op, d)), default=tol))
 
     def flushes(self, op: str, d: DType) -> bool:
-        """May subnormal numbers become 0? Where a kernel of the op declares it; for a body, any of its dtype."""
-        rows = self.rows_of(op, d) or [r for r in self.rows if {d.brief, "f32"} & {*r["inputs"], *r["outputs"]}]
+        """May subnormal numbers become 0? Where a kernel of the op declares it; in a body, where any does."""
+        rows = self._rows_of(op, d) or self._flushing
         return any("flushes_subnormals" in r.get("flags", ()) for r in rows)
 
+    @cached_property
+    def _flushing(self) -> list[dict[str, Any]]:
+        return [r for r in self.rows if "flushes_subnormals" in r.get("flags", ())]
+
     def may_decline(self, op: str, d: DType) -> bool:
-        return any(r.get("queries") for r in self.rows_of(op, d))
+        return any(r.get("queries") for r in self._rows_of(op, d))
 
     def declined(self, op: str) -> int:
         """How many calls of the op all its kernels declined."""
@@ -104,10 +148,20 @@ class Target:
         """From now on the first kernel that declines a call runs it where no other serves it."""
         self.api._core.serve_declined(True)
 
+    def is_deterministic(self, op: str, d: DType) -> bool:
+        """Do all kernels that may serve the dtype declare it?"""
+        rows = self._rows_of(op, d)
+        return bool(rows) and all("deterministic" in r["flags"] for r in rows)
+
     def declares(self, op: str, d: DType) -> bool:
         """Must a call with this dtype work? Where there is a kernel, or a body that serves the dtype."""
         declared = registry[op]
         return self.has_row(op, d) or declared.core or declared.spec.view
+
+    def _kernels(self) -> dict[str, list[str]]:
+        """The ops that have kernels, and the dtypes that they have them for."""
+        return {op.name: dtypes for op in registry.values()
+                if (dtypes := [d.brief for d in op.dtypes if self.has_row(op.name, d)])}  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         """For the report."""
@@ -122,6 +176,7 @@ class Target:
             "backend": {k: backend.get(k, "") for k in ("name", "version", "build_info", "abi")},
             "packs": [f"{p['name']} {p['version']}" for p in backend.get("packs", ())],
             "native": sorted({r["op"] for r in self.rows}),
+            "kernels": self._kernels(),
             "dovetail": getattr(self.api, "__version__", "unknown"),
             "python": ".".join(map(str, sys.version_info[:3])),
             "numpy": np.__version__,
