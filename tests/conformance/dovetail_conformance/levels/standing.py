@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dovetail.schema import registry
 
-from ..cases import Case
+from ..cases import Case, all_cases
 from ..results import Result, Status
 from .must_pass import must_pass
 
@@ -31,6 +31,11 @@ class Standing(NamedTuple):
 
 def up_to(level: str) -> tuple[str, ...]:
     return LEVELS[: LEVELS.index(level) + 1]
+
+
+def demanded(level: str, quick: bool = False) -> list[Case]:
+    """What the level takes: its cases and those of the levels below, fewer for --quick."""
+    return [c for c in all_cases().values() if c.level in up_to(level) and (c.quick or not quick)]
 
 
 def holds(case: Case, result: Result | None) -> bool:

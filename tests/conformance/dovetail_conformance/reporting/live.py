@@ -25,6 +25,14 @@ class Replay(NamedTuple):
         return f"dovetail conform --device {self.device} --case {shlex.quote(case)} --seed {self.seed}{more}"
 
 
+def headline(description: dict[str, Any]) -> str:
+    """The device with its name, its backend and its packs."""
+    device, backend = description["device"], description["backend"]
+    name = str(device["properties"].get("name", "")).strip()
+    versions = " + ".join([f"{backend['name']} {backend['version']}", *description["packs"]])
+    return f"{device['name']}{f' ({name})' if name else ''}, {versions}"
+
+
 def failure(result: Result, replay: Replay) -> list[str]:
     """The lines that tell of a case that did not pass."""
     told = [f"{result.status.upper():8} {result.id}"]

@@ -23,7 +23,7 @@ from ..cli import TIMEOUT
 from ..levels import standing as levels
 from ..levels.must_pass import must_pass
 from ..reporting.document import STDOUT, document, write
-from ..reporting.live import Live, Replay, by_group, counted
+from ..reporting.live import Live, Replay, by_group, counted, headline
 from ..results import Result, Status
 from .pool import Config, DeviceUnavailable, Pool
 from .selection import BadExpression, selects
@@ -80,11 +80,7 @@ class Session:
 
     @cached_property
     def demanded(self) -> list[Case]:
-        """What the level takes."""
-        return self._cases(levels.up_to(self.level))
-
-    def _cases(self, of: tuple[str, ...]) -> list[Case]:
-        return [c for c in all_cases().values() if c.level in of and (c.quick or not self.quick)]
+        return levels.demanded(self.level, self.quick)
 
     def _selected(self, expression: str | None, ids: list[str]) -> list[Case]:
         if ids:
@@ -138,14 +134,10 @@ class Session:
         return INTERRUPTED if stopped else self._exit_code()
 
     def _headline(self) -> str:
-        device, backend = self.description["device"], self.description["backend"]
-        name = str(device["properties"].get("name", "")).strip()
-        versions = " + ".join([f"{backend['name']} {backend['version']}", *self.description["packs"]])
-        told = f"{device['name']}{f' ({name})' if name else ''}, {versions}"
         what = "" if self.partial else f"{'quick ' if self.quick else ''}{self.level}, "
         size = _several(len(self.cases), "case")
         how = f"seed {self.config.seed}, {_several(self.config.workers, 'worker')}"
-        return f"{told}: {what}{size}, {how}"
+        return f"{headline(self.description)}: {what}{size}, {how}"
 
     def _conclude(self, live: Live, seconds: float, stopped: BaseException | None, last: str) -> None:
         if isinstance(stopped, DeviceUnavailable) and not self.description:
