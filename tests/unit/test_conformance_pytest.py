@@ -175,8 +175,8 @@ def test_a_lost_device_ends_the_run(tmp_path):
 def test_side_by_side(tmp_path):
     """Each process of pytest-xdist has a worker of its own, and gets the answers to its own questions."""
     code, out = run(
-        tmp_path, *SUITE, *ON_FAKE, "-n", "2", "-k", "multiply and i32 and (values or vectors)", fault="last:multiply",
-        plugins=["xdist.plugin"],
+        tmp_path, *SUITE, *ON_FAKE, "-n", "2", "-k", "multiply and i32 and (values or vectors)",
+        fault="last:multiply", plugins=["xdist.plugin"],
     )  # fmt: skip
     expected = {c.id for c in demanded("L1") if c.group == "multiply" and "i32,v" in c.id}
     assert code == 1 and ended(out)["failed"] == len(expected) == 6, out

@@ -32,6 +32,9 @@ TIMEOUT = 60.0
 @click.option("--json", "json_file", metavar="FILE",
               type=click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
               help="Write all results there; - prints them, and all else to the error output.")  # fmt: skip
+@click.option("--package", metavar="FILE", type=click.Path(dir_okay=False, writable=True, path_type=Path),
+              help="Write the submission package there: a .tgz for `dovetail verify`.")  # fmt: skip
+@click.option("--submitter", metavar="WHO", default="", help="Who the package says that it is from.")
 @click.option("--list", "list_only", is_flag=True, help="Print the ids of the cases instead of running them.")
 @click.option("--api", default="dovetail", hidden=True)
 @click.pass_context
@@ -48,3 +51,18 @@ def conform(ctx: click.Context, **options: Any) -> None:
     except UsageError as error:
         raise click.UsageError(str(error), ctx) from error
     ctx.exit(session.run())
+
+
+@click.command("verify", short_help="Does a submission package hold, and what does it show?")
+@click.argument("package", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def verify(ctx: click.Context, package: Path, as_json: bool) -> None:
+    """Checks a package of `dovetail conform --package` and says the level that it shows.
+
+    Takes neither the device nor its backend. A hash proves that nothing was changed, not that the run was honest.
+    Exit codes: 0 it holds, 1 it does not.
+    """
+    from .submission.show import show
+
+    ctx.exit(show(package, as_json))

@@ -65,6 +65,7 @@ class Live:
         self._bar: Any = None
         self._task: Any = None
         self._said = 0
+        self.log: list[str] = []  # all that was said
 
     def __enter__(self) -> Live:
         if self.console.is_terminal:
@@ -84,7 +85,7 @@ class Live:
         self.counts[result.status] += 1
         if result.bad:
             for i, line in enumerate(failure(result, self.replay)):
-                self.console.print(line, style=COLOURS[result.status] if i == 0 else None)
+                self.say(line, COLOURS[result.status] if i == 0 else None)
         done = self.counts.total()
         if self._bar:
             bad = sum(self.counts[s] for s in COLOURS)
@@ -92,7 +93,8 @@ class Live:
             self._bar.update(self._task, completed=done, description=told)
         elif done * 5 // self.total > self._said and done < self.total:
             self._said = done * 5 // self.total
-            self.console.print(f"{done} of {self.total} cases: {counted(self.counts)}")
+            self.say(f"{done} of {self.total} cases: {counted(self.counts)}")
 
     def say(self, text: str = "", style: str | None = None) -> None:
+        self.log.append(text)
         self.console.print(text, style=style)

@@ -26,6 +26,8 @@ from ..levels.must_pass import must_pass
 from ..reporting.document import STDOUT, document, write
 from ..reporting.live import Live, Replay, by_group, counted, headline
 from ..results import Result, Status
+from ..submission.package import not_whole, package
+from ..submission.statement import bad_name
 from .pool import Config, DeviceUnavailable, Pool
 from .selection import BadExpression, selects
 
@@ -57,7 +59,7 @@ class Session:
 
     def __init__(self, *, device: str, level: str | None, quick: bool, expression: str | None,
                  cases: Iterable[str], seed: int, timeout: float, workers: int | None, json_file: Path | None,
-                 list_only: bool, api: str):  # fmt: skip
+                 list_only: bool, api: str, package: Path | None = None, submitter: str = ""):  # fmt: skip
         if quick and level == "L2":
             raise UsageError("--quick claims nothing above L1: leave it out, or ask for --level L1")
         self.level = level or ("L2" if expression and not quick else "L1")  # a selection is made from all there is
@@ -72,6 +74,9 @@ class Session:
         import_ops()
         if json_file and not json_file.parent.is_dir():  # known now, not after the run
             raise UsageError(f"--json {json_file}: there is no folder {json_file.parent}")
+        self.package, self.submitter = package, submitter
+        if package:
+            self._check_package()
         self.cases = self._selected(expression, list(cases))
         self.partial = bool(expression or cases)
         count = workers or min(8, _processors())
@@ -79,6 +84,15 @@ class Session:
         self.replay = Replay(device, seed, None if timeout == TIMEOUT else timeout)
         self.results: dict[str, Result] = {}
         self.description: dict[str, Any] = {}
+
+    def _check_package(self) -> None:
+        """What would stand in its way is known before the run."""
+        if option := not_whole(self.options | {"shard": None}):
+            raise UsageError(f"--package shows a level, which takes all of its cases: leave {option} out")
+        if why := bad_name(self.submitter):
+            raise UsageError(f"--submitter: {why}")
+        if not self.package.parent.is_dir():
+            raise UsageError(f"--package {self.package}: there is no folder {self.package.parent}")
 
     @cached_property
     def demanded(self) -> list[Case]:
@@ -131,9 +145,18 @@ class Session:
         self._conclude(live, seconds, stopped, last)
         if self.json_file and self.description:
             write(self.json_file, self._document(started, seconds, stopped, last))
+        if self.package and self.description:
+            self._submit(self._document(started, seconds, stopped, last), live)
         if isinstance(stopped, DeviceUnavailable):
             return UNAVAILABLE
         return INTERRUPTED if stopped else self._exit_code()
+
+    def _submit(self, content: dict[str, Any], live: Live) -> None:
+        if content["level"]["reached"] is None or not content["run"]["complete"]:
+            live.say(f"{self.package} was not written: there is no level to show")
+            return
+        self.package.write_bytes(package(content, "\n".join(live.log) + "\n", self.submitter))
+        live.say(f"{self.package} shows it: dovetail verify {self.package}")
 
     def _headline(self) -> str:
         what = "" if self.partial else f"{'quick ' if self.quick else ''}{self.level}, "
