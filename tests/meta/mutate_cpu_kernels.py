@@ -132,17 +132,15 @@ class Builder:
     def __init__(self, build: Path, level: str):
         self.build, self.level = build, level
         commands = json.loads((build / "compile_commands.json").read_text())
-        self.compile = {
-            (Path(c["file"]).name, c["output"] if "output" in c else shlex.split(c["command"])[-3]): c["command"]
-            for c in commands
-        }
+        words = [shlex.split(c["command"]) for c in commands]
+        self.compile = {(Path(w[-1]).name, w[w.index("-o") + 1]): w for w in words}
         ninja = subprocess.run(
             ["ninja", "-C", build, "-t", "commands", "libdovetail_cpu.so"],
             capture_output=True,
             text=True,
             check=True,
         )
-        self.link = ninja.stdout.strip().splitlines()[-1]
+        self.link = ninja.stdout.strip().splitlines()[-1].replace("/./", "/")
 
     def library(self, mutant: Mutant, folder: Path) -> Path | None:
         """The backend with that one change; None where it does not compile, or to the same object."""
@@ -162,12 +160,12 @@ class Builder:
         subprocess.run(link, shell=True, cwd=self.build, check=True, capture_output=True)
         return library
 
-    def _object(self, command: str, file: str, lines: list[str], folder: Path) -> Path | None:
+    def _object(self, command: list[str], file: str, lines: list[str], folder: Path) -> Path | None:
         """What a compile command makes when one of its files has these lines instead."""
         overlay = folder / "src" / file
         overlay.parent.mkdir(parents=True)
         overlay.write_text("\n".join(lines) + "\n")
-        words = shlex.split(command)
+        words = list(command)
         words[words.index("-o") + 1] = str(folder / "object.o")
         if file.endswith(".cpp"):
             words[-1] = str(overlay)

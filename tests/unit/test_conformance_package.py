@@ -14,42 +14,38 @@ from pathlib import Path
 import dovetail
 import pytest
 from click.testing import CliRunner
-from conformance_documents import DESCRIPTION, RUN
+from conformance_small_run import DESCRIPTION, RUN
 from dovetail_conformance.cases import all_cases
 from dovetail_conformance.cli import conform, verify
-from dovetail_conformance.levels.must_pass import must_pass
-from dovetail_conformance.levels.standing import demanded
 from dovetail_conformance.reporting.document import document
-from dovetail_conformance.reporting.live import Replay
 from dovetail_conformance.results import Result, Status
+from dovetail_conformance.running.options import Options
+from dovetail_conformance.running.plan import plan
 from dovetail_conformance.submission import Refused, archive, derived, package, statement
 from dovetail_conformance.submission import verify as verifier
 from dovetail_conformance.submission.contradictions import contradiction
 from dovetail_conformance.submission.wheels import HOW, SUITE, WHEEL, Wheel, digest, installed, parts
 
 
-def made(level="L0", statuses=None):
+def made(level="L0", statuses=None, waivers=()):
     """What a run of a device that never was found out. `statuses`: of the cases of some groups."""
-    cases = demanded(level)
-    run = RUN | {
-        "level": level,
-        "must_pass": {"version": must_pass().version, "sha256": must_pass().sha256},
-        "cases_sha256": derived.cases_hash(cases),
-        "suite": version(SUITE),
-    }
-    results = []
-    for case in cases:
+    options = Options(device="x:0", level=level, seed=RUN["seed"], no_report=True)
+    whole = plan(options)
+    found = []
+    for case in whole.cases:
         status = (statuses or {}).get(case.group, Status.PASS)
         exact = {"tol": 0.0, "ulp": 0.0, "errors": [5, *9 * [0]]} if case.op else {}
         why = "" if status is Status.PASS else "it did not\nwork"
-        results.append((case, Result(case.id, status, 0.125, why, exact)))
-    description = DESCRIPTION | {"dovetail": dovetail.__version__}
+        found.append((case, Result(case.id, status, 0.125, why, exact)))
     content = document(
-        results, run=run, description=description, replay=Replay("x:0", run["seed"]),
+        found,
+        run=RUN | options.record() | whole.record(),
+        description=DESCRIPTION | {"dovetail": dovetail.__version__},
+        replay=options.replay,
+        waivers=[w.told() | {"state": "unused", "cases": [], "passed": [], "refused": []} for w in waivers],
         level={"reached": None, "asked": level, "profile": None, "text": ""},
-    )  # fmt: skip
-    content["level"] = derived.derived(content, cases)["level"]
-    return json.loads(json.dumps(content))
+    )
+    return json.loads(json.dumps(derived.derived(content, whole)))
 
 
 def wheels(content):

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from dovetail_conformance.levels.standing import demanded
+from dovetail_conformance.running.options import Options
+from dovetail_conformance.running.plan import plan
 
 FAKE = Path(__file__).parent / "conformance_fake"
 SUITE = ("--pyargs", "dovetail_conformance")
@@ -27,6 +28,10 @@ def run(folder, *args, fault="", plugins=()):
     command = [sys.executable, "-m", "pytest", *loaded, *args]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout + done.stderr
+
+
+def demanded(level, quick=False):
+    return plan(Options(device="fake", level=level, quick=quick)).cases
 
 
 def ended(out):
@@ -97,14 +102,15 @@ def test_selection(tmp_path, args, expected):
     [
         ((), "--dovetail-device NAME"),
         ((*ON_FAKE, "--dovetail-level", "L2", "--dovetail-quick"), "--dovetail-quick claims nothing above L1"),
-        ((*ON_FAKE, "--dovetail-seed", "-1"), "--dovetail-seed"),
-        ((*ON_FAKE, "--dovetail-timeout", "0"), "--dovetail-timeout"),
+        ((*ON_FAKE, "--dovetail-profile", "f17"), "--dovetail-profile: there is no profile 'f17'"),
+        ((*ON_FAKE, "--dovetail-seed", "-1"), "--dovetail-seed: expected 0 or more"),
+        ((*ON_FAKE, "--dovetail-timeout", "0"), "--dovetail-timeout: expected more than 0"),
         (("--dovetail-device", "fak", "--dovetail-api", "fake_dovetail"), "did you mean 'fake:0'"),
     ],
 )
 def test_usage(tmp_path, args, told):
     code, out = run(tmp_path, *SUITE, *args)
-    (line,) = [x for x in out.splitlines() if x.startswith("ERROR")]
+    line = next(x for x in out.splitlines() if "error: " in x.lower())
     assert code == pytest.ExitCode.USAGE_ERROR and told in line, out
 
 

@@ -23,9 +23,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="its cases and those below (default: L1)",
     )
     group.addoption("--dovetail-quick", action="store_true", help="fewer layouts and no slow checks")
-    group.addoption("--dovetail-seed", type=int, default=0, metavar="N", help="seed of all inputs (default: 0)")
-    group.addoption("--dovetail-timeout", type=float, metavar="SECONDS", help="for one case (default: 60)")
+    group.addoption("--dovetail-profile", metavar="NAME", help="the level in other dtypes")
+    group.addoption("--dovetail-seed", type=number, default=0, metavar="N", help="seed of all inputs (default: 0)")
+    group.addoption("--dovetail-timeout", type=seconds, metavar="SECONDS", help="for one case (default: 60)")
     group.addoption("--dovetail-api", default="dovetail", help=argparse.SUPPRESS)
+
+
+def number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected 0 or more, got {text!r}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    if not (value := float(text)) > 0:
+        raise argparse.ArgumentTypeError(f"expected more than 0, got {text!r}")
+    return value
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dovetail.entry_points import import_ops
 
 from .. import pytest_plugin
-from ..cases import Case
 from ..cli import TIMEOUT
-from ..levels.standing import demanded
-from ..reporting.live import Replay, headline
+from ..reporting.live import headline
 from ..results import Result, Status
+from .options import Options, UsageError
+from .plan import plan
 from .pool import Config, DeviceUnavailable, Pool
 
 FILE = Path(pytest_plugin.__file__)  # what pytest takes for the file that the cases are in
@@ -26,20 +25,25 @@ class Suite:
     """The plugin of a run that names the suite: collects its cases, and keeps the worker that answers them."""
 
     def __init__(self, config: pytest.Config):
-        option = config.option
-        if option.dovetail_quick and option.dovetail_level == "L2":
-            raise pytest.UsageError("--dovetail-quick claims nothing above L1: leave one of the two out")
-        if option.dovetail_seed < 0:
-            raise pytest.UsageError("--dovetail-seed: expected 0 or more")
-        timeout = TIMEOUT if option.dovetail_timeout is None else option.dovetail_timeout
-        if timeout <= 0:
-            raise pytest.UsageError("--dovetail-timeout: expected more than 0 seconds")
-        self.level, self.quick = option.dovetail_level, option.dovetail_quick
+        given = config.option
+        try:
+            self.options = Options(
+                device=given.dovetail_device,
+                level=given.dovetail_level,
+                quick=given.dovetail_quick,
+                profile=given.dovetail_profile,
+                seed=given.dovetail_seed,
+                timeout=TIMEOUT if given.dovetail_timeout is None else given.dovetail_timeout,
+                api=given.dovetail_api,
+                no_report=True,
+            )
+            self.cases = plan(self.options).cases
+        except UsageError as error:  # which speaks of the command's options
+            raise pytest.UsageError(str(error).replace("--", "--dovetail-")) from error
         self.worker = getattr(config, "workerinput", None)  # of pytest-xdist
         side_by_side = self.worker["workercount"] if self.worker else 1
-        device, seed = option.dovetail_device, option.dovetail_seed
-        self.config = Config(device, seed, side_by_side, timeout, option.dovetail_api)
-        self.replay = Replay(device, seed, None if timeout == TIMEOUT else timeout)
+        o = self.options
+        self.config = Config(given.dovetail_device, o.seed, side_by_side, o.timeout, o.api, o.profile)
         self.pool = Pool(self.config)
         config.add_cleanup(self.pool.close)
         # pytest selects with :: in files alone.
@@ -64,14 +68,12 @@ class Suite:
         if opened := self.pool.description:
             suite = version("dovetail-conformance")
             device = f"{headline(opened)}, dovetail {opened['dovetail']}, dovetail-conformance {suite}"
-        return f"dovetail: {device}: {'quick ' if self.quick else ''}{self.level}, seed {self.config.seed}"
+        what = f"{'quick ' if self.options.quick else ''}{self.options.asked}"
+        profile = f" of profile {self.options.profile}" if self.options.profile else ""
+        return f"dovetail: {device}: {what}{profile}, seed {self.config.seed}"
 
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         return Folder.from_parent(parent, path=path, suite=self) if path == FILE.parent else None
-
-    def cases(self) -> list[Case]:
-        import_ops()
-        return demanded(self.level, self.quick)
 
 
 class Folder(pytest.Directory):
@@ -90,10 +92,10 @@ class File(pytest.File):
         self.suite = suite
 
     def __repr__(self) -> str:
-        return f"<{self.suite.level} of {self.suite.config.device}>"
+        return f"<{self.suite.options.asked} of {self.suite.config.device}>"
 
     def collect(self) -> Iterator[pytest.Item]:
-        for case in self.suite.cases():
+        for case in self.suite.cases:
             # With its nodeid as text, which pytest takes apart at the bracket: --lf compares them so.
             nodeid = f"{pytest_plugin.SUITE}::{case.id}"
             yield Item.from_parent(self, name=case.id, nodeid=nodeid, suite=self.suite)
@@ -125,7 +127,7 @@ class Item(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, DidNotPass):
             result = excinfo.value.result
-            return f"{result.status}: {result.message}\n{self.suite.replay.command(result.id)}"
+            return f"{result.status}: {result.message}\n{self.suite.options.replay.command(result.id)}"
         return super().repr_failure(excinfo, style)
 
     @property

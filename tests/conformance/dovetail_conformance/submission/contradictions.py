@@ -8,7 +8,8 @@ from typing import Any
 from dovetail.schema import registry
 
 from ..cases import Case
-from ..results import BAD, ERROR_EDGES, Status
+from ..judging.histogram import EDGES
+from ..results import BAD, Status
 
 ROUNDING = 5e-5  # results.json has four digits of an error
 OF_FAILURES = ("index", "got", "expected", "replay")
@@ -52,6 +53,6 @@ def _of_pass(told: dict[str, Any], tol: float | None, ulp: float | None) -> str 
 def _of_errors(errors: list[int], ulp: float) -> str | None:
     """The worst error is in the last bin that holds any."""
     worst = max((i for i, n in enumerate(errors) if n), default=0)
-    if not bisect_left(ERROR_EDGES, ulp - ROUNDING) <= worst <= bisect_left(ERROR_EDGES, ulp + ROUNDING):
+    if not bisect_left(EDGES, ulp - ROUNDING) <= worst <= bisect_left(EDGES, ulp + ROUNDING):
         return f"has a worst error of {ulp:g} ulp, but its counts of errors say another"
     return None

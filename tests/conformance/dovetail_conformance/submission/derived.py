@@ -2,57 +2,54 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from dovetail.schema import registry
-
-from ..cases import Case
-from ..cli import TIMEOUT
-from ..levels import standing as levels
-from ..reporting import document as report
-from ..reporting.live import Replay
-from ..results import Result, Status
-
-OF_RESULT = ("id", "level", "status", "seconds", "message", "replay")
-DESCRIPTION = ("device", "backend", "packs", "native", "kernels", "dovetail", "python", "numpy")
+from ..levels.waivers import Waiver, Waivers
+from ..reporting.document import DESCRIPTION, results
+from ..running.conclusion import Conclusion
+from ..running.options import Options
+from ..running.plan import Plan, plan
+from ..running.publish import document_of
 
 
-def cases_hash(cases: Iterable[Case]) -> str:
-    return hashlib.sha256("\n".join(c.id for c in cases).encode()).hexdigest()
-
-
-def derived(document: dict[str, Any], cases: list[Case]) -> dict[str, Any]:
-    """The document anew: from what became of each case, the run and the device."""
-    run = document["run"]
-    results = {c["id"]: _result(c) for c in document["cases"]}
-    at = levels.standing(cases, results, run["level"])
-    native = set(document["native"])
-    bodies = {op.name for op in registry.values() if op.body}
-    text = levels.closing_line(at, lambda level: levels.coverage(level, native.__contains__, bodies))
-    return report.document(
-        [(case, results[case.id]) for case in cases],
-        run=run,
-        description={key: document[key] for key in DESCRIPTION},
-        level={"reached": at.level, "asked": run["level"], "profile": run["profile"], "text": text},
-        replay=_replay(document),
-        waivers=document["waivers"],
-        performance=document["performance"],
-    )
-
-
-def _result(told: dict[str, Any]) -> Result:
-    measured = {key: value for key, value in told.items() if key not in OF_RESULT}
-    return Result(told["id"], Status(told["status"]), told["seconds"], told.get("message", ""), measured)
-
-
-def _replay(document: dict[str, Any]) -> Replay:
-    """The device may have been named without its index."""
+def options(document: dict[str, Any]) -> Options:
+    """Those of a run of the whole level, that results.json says it was. UsageError."""
     run, name = document["run"], document["device"]["name"]
-    timeout = None if run["timeout"] == TIMEOUT else run["timeout"]
-    brief = Replay(name.partition(":")[0], run["seed"], timeout)
-    said = next((c for c in document["cases"] if "replay" in c), None)
-    if said and said["replay"] == brief.command(said["id"]):
-        return brief
-    return brief._replace(device=name)
+    same = {key: run[key] for key in ("level", "profile", "seed", "timeout")}
+    brief, full = (Options(device=device, no_report=True, **same) for device in (name.partition(":")[0], name))
+    # The device may have been named without its index.
+    said = next((case for case in document["cases"] if "replay" in case), None)
+    return brief if said and said["replay"] == brief.replay.command(said["id"]) else full
+
+
+def whole_run(document: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    """What this suite asks of the level, and what `run` says of such a run. UsageError, for an unknown profile."""
+    asked = options(document)
+    whole = plan(asked)
+    return whole, asked.record() | whole.record()
+
+
+def derived(document: dict[str, Any], whole: Plan) -> dict[str, Any]:
+    """The document anew: from what became of each case, the waivers, the run and the device."""
+    backend = document["backend"]
+    waivers = Waivers(map(_waiver, document["waivers"]), backend["name"], backend["version"], _day(document))
+    before = results(document)
+    found = {case.id: waivers.apply(case, before[case.id]) for case in whole.cases}
+    description = {key: document[key] for key in DESCRIPTION}
+    told = waivers.told(whole.cases, found)
+    conclusion = Conclusion(options(document), whole, found, description, told)
+    return document_of(conclusion, document["run"]) | {"performance": document["performance"]}
+
+
+def _waiver(told: dict[str, Any]) -> Waiver:
+    fields = {key: told[key] for key in Waiver._fields}
+    return Waiver(**fields | {"expires": date.fromisoformat(told["expires"]) if told["expires"] else None})
+
+
+def _day(document: dict[str, Any]) -> date:
+    """The first one on which the waivers stood as they are said to: shards are merged after their runs."""
+    began = datetime.fromisoformat(document["run"]["started"]).astimezone(UTC).date() - timedelta(days=1)
+    expired = [w["expires"] for w in document["waivers"] if w["state"] == "expired" and w["expires"]]
+    day = max([began, *(date.fromisoformat(e) + timedelta(days=1) for e in expired)])
+    return min(day, datetime.now(UTC).date() + timedelta(days=1))

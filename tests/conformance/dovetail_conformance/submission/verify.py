@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dovetail
-from dovetail.entry_points import import_ops
 from jsonschema import Draft202012Validator
 
-from ..cases import Case
-from ..levels.must_pass import must_pass
-from ..levels.standing import demanded
 from ..reporting.document import schema
+from ..running.options import UsageError
+from ..running.plan import Plan
 from . import Refused, archive
 from .contradictions import contradiction
-from .derived import cases_hash, derived
+from .derived import derived, whole_run
 from .package import mtime, not_whole
 from .statement import as_text, as_toml, bad_name, statement
 from .wheels import DEVELOPMENT, HOW, SUITE, WHEEL, Wheel, digest, installed_suite, parts
@@ -119,22 +117,23 @@ def _check_run(document: dict[str, Any], time: int) -> None:
 
 def _check_cases(document: dict[str, Any]) -> None:
     """Those that the level asked for demands, each in agreement with itself and the sum of them with all else."""
-    import_ops()
     run = document["run"]
-    listed = must_pass()
-    if run["must_pass"] != {"version": listed.version, "sha256": listed.sha256}:
-        raise Refused(
-            f"its must-pass list is version {run['must_pass']['version']} ({run['must_pass']['sha256'][:12]}), "
-            f"this suite's is {listed.version} ({listed.sha256[:12]}): {_cure(document)}"
-        )
-    cases = demanded(run["level"])
-    _expect_same_ids([c.id for c in cases], [c["id"] for c in document["cases"]], run["level"])
-    if run["cases_sha256"] != cases_hash(cases):
-        raise Refused(f"results.json: cases_sha256 is not that of the cases of {run['level']}")
-    for case, told in zip(cases, document["cases"]):
+    try:
+        whole, right = whole_run(document)
+    except UsageError as error:
+        raise Refused(f"no run can be made so: {error}") from error
+    if run["must_pass"] != right["must_pass"]:
+        lists = (run["must_pass"], right["must_pass"])
+        theirs, ours = (f"version {m['version']} ({m['sha256'][:12]})" for m in lists)
+        raise Refused(f"its must-pass list is {theirs}, this suite's is {ours}: {_cure(document)}")
+    _expect_same_ids([c.id for c in whole.cases], [c["id"] for c in document["cases"]], run["level"])
+    for key in right:
+        if run[key] != right[key]:
+            raise Refused(f"results.json: {key} is not that of a run of {run['level']}")
+    for case, told in zip(whole.cases, document["cases"]):
         if found := contradiction(case, told, document["kernels"]):
             raise Refused(f"case {case.id} {found}")
-    _expect_derived(document, cases)
+    _expect_derived(document, whole)
     if document["level"]["reached"] is None:
         raise Refused("no level is reached")
 
@@ -157,8 +156,8 @@ def _expect_same_ids(expected: list[str], found: list[str], level: str) -> None:
         raise Refused(f"its cases are not in the suite's order: {first}")
 
 
-def _expect_derived(document: dict[str, Any], cases: list[Case]) -> None:
-    for key, right in derived(document, cases).items():
+def _expect_derived(document: dict[str, Any], whole: Plan) -> None:
+    for key, right in derived(document, whole).items():
         if document[key] == right:
             continue
         if key == "cases":
