@@ -390,7 +390,9 @@ def _class_losses(x, target, ignore_index, label_smoothing):
     logp, keep = _log_softmax(x, axis), target != ignore_index
     classes = np.expand_dims(np.where(keep, target, 0), axis)
     loss = -np.squeeze(np.take_along_axis(logp, classes, axis), axis)
-    return np.where(keep, (1 - label_smoothing) * loss - label_smoothing * np.mean(logp, axis), 0), keep
+    if label_smoothing:  # 0 * inf is no part of the loss
+        loss = (1 - label_smoothing) * loss - label_smoothing * np.mean(logp, axis)
+    return np.where(keep, loss, 0), keep
 
 
 def _reduced(losses, n, reduction):

@@ -32,9 +32,7 @@ def must_raise(
             return Outcome(Status.FAIL, f"raised {expected.__name__} without saying why: {str(error)!r}")
     else:
         return Outcome(Status.FAIL, f"was accepted, expected {expected.__name__}")
-    three = target.numpy(
-        target.function("add")(target.asarray(np.ones(3, case.dtype.numpy)), 0 if case.dtype.kind != "f" else 0.0)
-    )
+    three = target.numpy(target.function("add")(target.asarray(np.ones(3, target.float)), 0.0))
     if three.tolist() != [1, 1, 1]:
         told = f"after the {expected.__name__} the device adds wrong: ones + 0 gave {three.tolist()}"
         return Outcome(Status.FAIL, told)

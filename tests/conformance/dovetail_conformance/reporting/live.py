@@ -50,7 +50,7 @@ def by_group(results: Iterable[Result]) -> list[tuple[str, int]]:
 
 def counted(counts: Counter[Status]) -> str:
     """`118 passed, 2 failed, 1 not run`."""
-    said = [f"{counts[s]} {WORDS[s]}" for s in Status if counts[s]]
+    said = [f"{counts[s]:,} {WORDS[s]}" for s in Status if counts[s]]
     return ", ".join(said) or "nothing ran"
 
 

@@ -50,7 +50,7 @@ class Session:
         """Runs it and prints what it finds; the exit code."""
         stopped: BaseException | None = None
         out = sys.stderr if self.options.json_file == STDOUT else sys.stdout
-        with Live(len(self.cases), self.options.replay, out) as live, Pool(self.config) as pool:
+        with Live(len(self.cases), self.options.replay, out) as live, Pool(self.config, live.say) as pool:
             try:
                 self._run(live, pool)
             except (KeyboardInterrupt, DeviceUnavailable) as error:

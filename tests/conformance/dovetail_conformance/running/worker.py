@@ -37,7 +37,7 @@ def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
         faulthandler.dump_traceback_later(config["timeout"] + GRACE, exit=True)
         result = execute(find(line.strip()), target, config["seed"])
         faulthandler.cancel_dump_traceback_later()
-        say(result._asdict())
+        say(result._asdict() | {"lost": result.bad and target.lost()})
     return None
 
 
