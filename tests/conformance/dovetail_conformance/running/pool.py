@@ -124,6 +124,9 @@ class Pool:
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
         for worker in self._workers:
             worker.stop()
         self._workers = []
@@ -137,13 +140,13 @@ class Pool:
 
     def run(self, cases: Iterable[str]) -> Iterator[Result]:
         """The results, as they come in."""
-        self._todo = deque(cases)
         if not self.description:
             self.open()
+        self._todo = deque(cases)
         while len(self._workers) < min(self.config.workers, len(self._todo)):
             self._start()
         for worker in self._workers:
-            if worker.ready:
+            if worker.ready and not worker.timed_out:
                 self._next(worker)
         while self._todo or any(w.case for w in self._workers):
             if result := self._step():
