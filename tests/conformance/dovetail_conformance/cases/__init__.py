@@ -20,7 +20,7 @@ from ..results import Status
 if TYPE_CHECKING:
     from ..running.target import Target
 
-FAMILIES = ("samples", "special", "halves", "random_numbers")
+FAMILIES = ("samples", "special", "halves", "random_numbers", "steady")
 
 
 class Outcome(NamedTuple):
