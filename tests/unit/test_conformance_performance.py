@@ -155,7 +155,7 @@ def test_lines_of_the_terminal():
         Result("sort[f32,perf,large]", Status.CRASH),
     ]))  # fmt: skip
     assert lines[0].startswith("memory, small") and lines[2].startswith("matmul: f32")
-    assert lines[-1].split() == ["copy[f32,perf,large]", "1000.00", "ms", "0.00", "100", "%", "memory"]
+    assert lines[-1].split() == ["copy[f32,perf,large]", "1000.00", "ms", "0.00", "50", "%", "memory"]
 
 
 # ---- the command ------------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
 Memory has a ceiling each way, for each size of working set: the best rates at which any call read and wrote. A
 copy alone is none, as what only reads goes beyond it; but copies, sums of two arrays, sums and maxima of all
-elements are always among the calls. Arithmetic has the best matrix product of the dtype, for calls that compute more
-than they move.
+elements are always among the calls. Arithmetic has the best matrix product of the dtype, for calls that compute
+more than they move.
 """
 
 from __future__ import annotations
