@@ -205,7 +205,8 @@ class Pool:
             return None
         seconds = time.monotonic() - worker.started
         if worker.timed_out:
-            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s")
+            said = words.partition("\n")[1:]  # not that it was killed
+            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{''.join(said)}")
         return Result(case, Status.CRASH, seconds, words)
 
     def _replace(self, worker: Worker) -> None:
