@@ -212,7 +212,9 @@ class Pool:
         seconds = time.monotonic() - worker.started
         where = f"\nin {worker.call}" if worker.call else ""
         if worker.timed_out:
-            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{where}")
+            said = "".join(words.partition("
+")[1:])  # not that it was killed
+            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{where}{said}")
         return Result(case, Status.CRASH, seconds, words + where)
 
     def _replace(self, worker: Worker) -> None:
