@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from dovetail.schema import Op, registry
 from dovetail.schema.dtypes import DType
 
+from ..levels import must_pass
 from ..results import Status
 
 if TYPE_CHECKING:
     from ..running.target import Target
 
-FAMILIES = ("samples", "special", "halves", "random_numbers", "steady")
+# In the order in which an op's cases run: what is cheap and tells most first.
+FAMILIES = (
+    "samples", "special", "halves", "errors", "property", "undeclared", "random_numbers", "determinism",
+    "steady", "performance",
+)  # fmt: skip
 
 
 class Outcome(NamedTuple):
@@ -87,3 +92,12 @@ def find(id: str) -> Case:
 def all_cases() -> dict[str, Case]:
     """Every case by its id, in the order in which they run: the device first, then op by op."""
     return {id: case for op in ("", *registry) for id, case in cases_of(op).items()}
+
+
+def choose_profile(profile: str | None) -> None:
+    """From now on the cases' levels are the profile's."""
+    before = must_pass.must_pass()
+    must_pass.choose(profile)
+    if must_pass.must_pass() is not before:
+        cases_of.cache_clear()
+        all_cases.cache_clear()

@@ -31,13 +31,13 @@ def neutral(t, n):
     """The identity of matmul, or of add on a device that has no matmul; made once, as copies from the host wait."""
     if n not in t.made:
         has_matmul = t.has_row("matmul")
-        host = np.eye(n, dtype=np.float32) if has_matmul else np.zeros((n, n), np.float32)
+        host = np.eye(n, dtype=t.float) if has_matmul else np.zeros((n, n), t.float)
         t.made[n] = (t.asarray(host), t.function("matmul" if has_matmul else "add"))
     return t.made[n]
 
 
 def start(t, rng, n=192):
-    host = rng.integers(-99, 99, (n, n)).astype(np.float32)
+    host = rng.integers(-99, 99, (n, n)).astype(t.float)
     return host, t.asarray(host)
 
 
