@@ -71,6 +71,7 @@ TIMED: dict[str, tuple[Timed, ...]] = {
 
 @dataclass(slots=True, kw_only=True)
 class PerformanceCase(Case):
+    guarded = False
     workload: str
     size: str
     layout: str
