@@ -10,7 +10,7 @@
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs bench docs dev lint \
+.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs mutation bench docs dev lint \
   format clean wheels install FORCE
 
 help:
@@ -162,6 +162,14 @@ SELECT ?= -m "not slow"
 test-python: $(VENV)/.installed $(VENV)/.example
 	@echo "-- Python tests"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(SELECT)
+
+# How good the conformance suite is: are kernels that are wrong in one place found? An hour.
+mutation: $(VENV)/.installed
+	@echo "-- mutants of the CPU kernels"
+	@$(BIN)/cmake -S backends/cpu -B build/mutation -DCMAKE_BUILD_TYPE=Release \
+	  -DDOVETAIL_INCLUDE=$(abspath core/include) > build/mutation.log 2>&1 \
+	  && $(BIN)/cmake --build build/mutation > build/mutation.log 2>&1 || { tail -n 200 build/mutation.log; exit 1; }
+	@$(BIN)/python tests/meta/mutate_cpu_kernels.py --build build/mutation
 
 docs test-docs: $(VENV)/.tools
 	@echo "-- the guides into build/docs"

@@ -144,3 +144,15 @@ def test_every_number_equals_itself(d):
     bits = rng.integers(0, 2**d.bits - 1, 4000, endpoint=True, dtype=f"u{d.itemsize}").view(d.numpy)
     with np.errstate(invalid="ignore"):
         assert compare(bits, bits.astype(wide(d)), d).ok
+
+
+def test_errors_are_counted_by_size():
+    eps = 2.0**-23
+    off = np.array([0, 1, 2, 3, 100, math.nan])
+    verdict = judged(1 + off * eps, np.ones(6), tol=3)
+    assert verdict.errors.tolist() == [1, 0, 0, 1, 1, 1, 0, 0, 0, 2]
+    quarters = compare(np.ones(3, np.float32), 1 + np.array([0.25, 0.26, 0.5]) * eps, dt.float32, 1)
+    assert quarters.errors.tolist() == [0, 1, 2, 0, 0, 0, 0, 0, 0, 0]
+    assert judged([], []).errors.tolist() == [0] * 10
+    assert compare(np.arange(3), np.arange(3), dt.int64).errors is None
+    assert judged([1], [1, 2]).errors is None  # nothing to compare element by element

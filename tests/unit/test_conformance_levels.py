@@ -1,11 +1,8 @@
-import json
-
 import pytest
 from dovetail.schema import dtypes as dt
 from dovetail_conformance.cases import Case
 from dovetail_conformance.levels import standing as levels
 from dovetail_conformance.levels.must_pass import must_pass
-from dovetail_conformance.reporting import document as report
 from dovetail_conformance.reporting import live
 from dovetail_conformance.results import BAD, Result, Status
 
@@ -91,23 +88,6 @@ def test_counts_and_culprits():
 
     assert live.counted(Counter(r.status for r in results)) == "1 passed, 1 failed, 1 crashed, 1 timed out"
     assert live.counted(Counter()) == "nothing ran"
-
-
-def test_document_is_plain_json_with_a_version(tmp_path):
-    results = [
-        Result(
-            "add[a]", Status.FAIL, 0.1, "why", {"ulp": None, "tol": 1.0, "index": [0], "got": "1", "expected": "2"}
-        ),
-        Result("add[b]", Status.PASS, 0.1, "", {"ulp": 0.3, "tol": 1.0}),
-    ]
-    content = report.document(
-        results, {"seed": 0}, {"device": {"name": "x:0"}}, {"reached": "L0"}, live.Replay("x", 0)
-    )
-    report.write(tmp_path / "r.json", content)
-    read = json.loads((tmp_path / "r.json").read_text())
-    assert (read["schema"], read["schema_version"]) == (report.SCHEMA, 1)
-    assert read["counts"] == {"fail": 1, "pass": 1}
-    assert read["cases"][0]["replay"].startswith("dovetail conform") and "replay" not in read["cases"][1]
 
 
 def test_every_status_is_judged():

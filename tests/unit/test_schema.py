@@ -317,6 +317,8 @@ def test_the_oracle_sees_what_the_op_sees():
     assert oracle.computing(hypot, given) is dt.float16
     assert oracle.expected(hypot, (x, 0.1), {}).dtype == np.float64
     assert oracle.expected(registry["nextafter"], (x, x + x), {})[0] == 1 + 2.0**-10
+    zero = np.array([0.0, -0.0], np.float16)
+    assert np.signbit(oracle.expected(registry["nextafter"], (zero, zero[::-1]), {})).tolist() == [True, False]
     assert oracle.expected(registry["add"], (np.array([127], np.int8), np.array([1], np.int8)), {}) == -128
     sent = oracle.call(lambda x1, x2: x2, hypot, (x, 0.1), {}, None)
     assert sent == np.float16(0.1), "Python numbers are rounded to the dtype of the arrays"

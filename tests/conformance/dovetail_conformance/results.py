@@ -19,6 +19,9 @@ class Status(StrEnum):
     NOT_RUN = "not-run"
 
 
+# Errors of elements are counted by size, in ulp: see `errors` in reporting/data/results.schema.json.
+ERROR_EDGES = (0, 0.25, 0.5, 1, 2, 4, 8, 16, 64)
+
 BAD = frozenset({Status.FAIL, Status.CRASH, Status.TIMEOUT, Status.FALLBACK})
 
 

@@ -20,7 +20,7 @@ from ..results import Status
 if TYPE_CHECKING:
     from ..running.target import Target
 
-FAMILIES = ("samples",)
+FAMILIES = ("samples", "special", "halves", "random_numbers")
 
 
 class Outcome(NamedTuple):
@@ -49,6 +49,13 @@ class Case:
     def run(self, target: Target, seed: int) -> Outcome:
         """Asks the device. An exception is a failure, told as it is."""
         raise NotImplementedError
+
+    def refused(self, target: Target, error: NotImplementedError) -> Outcome:
+        """Of a call of the op that the device did not take: right where nothing says that it must."""
+        assert self.dtype
+        if self.level != "L1" and not target.has_row(self.op, self.dtype):
+            return Outcome(Status.UNSUPPORTED, str(error))
+        return Outcome(Status.FAIL, f"not supported: {error}")
 
 
 def _of_op(op: Op) -> Iterator[Case]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from dovetail.schema import Op
+from dovetail.schema.declare import REQUIRED
 from dovetail.schema.samples import Draw, Sample
 
 # How operands lie in memory, beside dense and row-major.
@@ -20,6 +22,12 @@ def generator(seed: int, case_id: str) -> np.random.Generator:
     digest = hashlib.sha256(case_id.encode()).digest()
     words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *words])))
+
+
+def has_one_operand(op: Op) -> bool:
+    """Is it elementwise, of one array and nothing else that must be said?"""
+    required = [p for p in op.params if p.default is REQUIRED]
+    return op.spec.shape == "same" and [p.kind for p in required] == ["value"] == [p.kind for p in op.operands]
 
 
 def draws(sample: Sample) -> Iterator[Draw]:

@@ -9,6 +9,8 @@ import numpy as np
 from dovetail.schema import dtypes as dt
 from dovetail.schema.dtypes import DType
 
+from .histogram import histogram
+
 
 class Verdict(NamedTuple):
     ok: bool
@@ -18,6 +20,7 @@ class Verdict(NamedTuple):
     index: tuple[int, ...] | None = None
     got: str = ""
     expected: str = ""
+    errors: np.ndarray | None = None  # of floats: the histogram of all elements
 
 
 def exponents(d: DType) -> tuple[int, int]:
@@ -55,7 +58,8 @@ def compare(
         else:
             bad = _integers_differ(got, expected, d)
             error = np.where(bad, np.inf, 0.0)
-    return _verdict(got, expected, error, bad, d, tol)
+    verdict = _verdict(got, expected, error, bad, d, tol)
+    return verdict._replace(errors=histogram(error)) if d.kind in "fc" else verdict
 
 
 def _integers_differ(got: Any, expected: Any, d: DType) -> Any:

@@ -1,4 +1,7 @@
-"""results.json: everything that a run found out."""
+"""results.json: everything that a run found out, and all that the other files of a report are made from.
+
+data/results.schema.json describes it. A change that a reader of the file must know of raises SCHEMA_VERSION.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,63 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..results import Result
+from ..cases import Case
+from ..results import ERROR_EDGES, Result
 from .live import Replay
 
 STDOUT = Path("-")
-SCHEMA, SCHEMA_VERSION = "dovetail-conformance-results", 1
+SCHEMA, SCHEMA_VERSION = "dovetail-conformance-results", 2
 
 
-def document(results: Iterable[Result], run: dict[str, Any], description: dict[str, Any], level: dict[str, Any],
-             replay: Replay) -> dict[str, Any]:  # fmt: skip
-    """results.json: everything that the run found out."""
-    listed = list(results)
-    cases = []
-    for r in listed:
-        case: dict[str, Any] = {"id": r.id, "status": r.status.value, "seconds": round(r.seconds, 6), **r.measured}
-        if r.message:
-            case["message"] = r.message
-        if r.bad:
-            case["replay"] = replay.command(r.id)
-        cases.append(case)
-    counts = Counter(r.status.value for r in listed)
-    return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "run": run, **description, "level": level,
-            "counts": dict(sorted(counts.items())), "cases": cases}  # fmt: skip
+def document(found: Iterable[tuple[Case, Result]], *, run: dict[str, Any], description: dict[str, Any],
+             level: dict[str, Any], replay: Replay, waivers: Iterable[dict[str, Any]] = (),
+             performance: dict[str, Any] | None = None) -> dict[str, Any]:  # fmt: skip
+    """`description` is what a worker says of the device, `found` every case of the run with what became of it."""
+    listed = list(found)
+    counts = Counter(result.status.value for _, result in listed)
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "run": run,
+        **description,
+        "level": level,
+        "counts": dict(sorted(counts.items())),
+        "waivers": list(waivers),
+        "undeclared": _undeclared(listed),
+        "error_edges": list(ERROR_EDGES),
+        "performance": performance,
+        "cases": [_case(case, result, replay) for case, result in listed],
+    }
+
+
+def _case(case: Case, result: Result, replay: Replay) -> dict[str, Any]:
+    told = {"id": case.id, "level": case.level, "status": result.status.value, "seconds": round(result.seconds, 6)}
+    told |= result.measured
+    if result.message:
+        told["message"] = result.message
+    if result.bad:
+        told["replay"] = replay.command(case.id)
+    return told
+
+
+def _undeclared(listed: list[tuple[Case, Result]]) -> list[dict[str, str]]:
+    """What works although the device does not declare it: cases tell of it with `undeclared` among the measured."""
+    told: dict[tuple[str, str], str] = {}
+    for case, result in listed:
+        if message := result.measured.get("undeclared"):
+            told.setdefault((case.group, case.dtype.brief if case.dtype else ""), message)
+    return [{"op": op, "dtype": dtype, "message": message} for (op, dtype), message in told.items()]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the document, as it is published."""
+    return json.loads(
+        files("dovetail_conformance.reporting.data").joinpath("results.schema.json").read_text("utf-8")
+    )
 
 
 def write(path: Path, content: dict[str, Any]) -> None:

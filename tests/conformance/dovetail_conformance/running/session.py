@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ class Session:
         self.options = {
             "level": self.level,
             "quick": quick,
+            "profile": None,
             "expression": expression,
             "cases": list(cases),
         }
@@ -131,7 +133,7 @@ class Session:
         seconds = time.monotonic() - begin
         last = self._last_line()
         self._conclude(live, seconds, stopped, last)
-        if self.json_file:
+        if self.json_file and self.description:
             write(self.json_file, self._document(started, seconds, stopped, last))
         if isinstance(stopped, DeviceUnavailable):
             return UNAVAILABLE
@@ -197,9 +199,12 @@ class Session:
             "seconds": round(seconds, 3),
             "complete": stopped is None,
             "stopped_by": None if stopped is None else (str(stopped) or "Ctrl-C"),
+            "shard": None,
             "must_pass": {"version": must_pass().version, "sha256": must_pass().sha256},
             "cases_sha256": hashlib.sha256(ids.encode()).hexdigest(),
-            "system": {"platform": platform.platform(), "machine": platform.machine()},
+            "system": {"platform": platform.platform(), "machine": platform.machine(), "processors": _processors()},
+            "suite": version("dovetail-conformance"),
         }
-        level = {"reached": reached, "asked": self.level, "text": last}
-        return document([self.results[c.id] for c in self.cases], run, self.description, level, self.replay)
+        level = {"reached": reached, "asked": self.level, "profile": None, "text": last}
+        found = [(case, self.results[case.id]) for case in self.cases]
+        return document(found, run=run, description=self.description, level=level, replay=self.replay)

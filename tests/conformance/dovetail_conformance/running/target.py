@@ -86,6 +86,11 @@ class Target:
         declared = registry[op]
         return self.has_row(op, d) or declared.core or declared.spec.view
 
+    def _kernels(self) -> dict[str, list[str]]:
+        """The ops that have kernels, and the dtypes that they have them for."""
+        return {op.name: dtypes for op in registry.values()
+                if (dtypes := [d.brief for d in op.dtypes if self.has_row(op.name, d)])}  # fmt: skip
+
     def describe(self) -> dict[str, Any]:
         """For the report."""
         backend = next((b for b in self.api._core.backends() if b["name"] == self.device.backend), {})
@@ -99,6 +104,7 @@ class Target:
             "backend": {k: backend.get(k, "") for k in ("name", "version", "build_info", "abi")},
             "packs": [f"{p['name']} {p['version']}" for p in backend.get("packs", ())],
             "native": sorted({r["op"] for r in self.rows}),
+            "kernels": self._kernels(),
             "dovetail": getattr(self.api, "__version__", "unknown"),
             "python": ".".join(map(str, sys.version_info[:3])),
             "numpy": np.__version__,

@@ -1,0 +1,90 @@
+"""One call of an op on the device, judged: what every family that calls ops has in common."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from dovetail.schema import registry
+
+from ..judging import oracle
+from ..judging.compare import Verdict, compare
+from ..results import Status
+from ..running.target import Target
+from . import Case, Outcome
+
+
+def must_raise(
+    case: Case, expected: type[Exception], target: Target, args: tuple, kwargs: dict[str, Any]
+) -> Outcome:
+    """The call is refused with the exception, whose text says why, and the device goes on."""
+    assert case.dtype
+    try:
+        result = target.call(case.op, args, kwargs)
+        target.numpy(result)
+    except Exception as error:
+        if isinstance(error, NotImplementedError) and not issubclass(expected, NotImplementedError):
+            return case.refused(target, error)
+        if not isinstance(error, expected):
+            return Outcome(Status.FAIL, f"raised {type(error).__name__} ({error}), expected {expected.__name__}")
+        if len(str(error).split()) < 3:
+            return Outcome(Status.FAIL, f"raised {expected.__name__} without saying why: {str(error)!r}")
+    else:
+        return Outcome(Status.FAIL, f"was accepted, expected {expected.__name__}")
+    three = target.numpy(
+        target.function("add")(target.asarray(np.ones(3, case.dtype.numpy)), 0 if case.dtype.kind != "f" else 0.0)
+    )
+    if three.tolist() != [1, 1, 1]:
+        told = f"after the {expected.__name__} the device adds wrong: ones + 0 gave {three.tolist()}"
+        return Outcome(Status.FAIL, told)
+    return Outcome(Status.PASS)
+
+
+def must_answer(case: Case, target: Target, host: tuple, on_device: tuple) -> Outcome:
+    """The call gives what the oracle gives; `host` and `on_device` are its (args, kwargs) here and there."""
+    assert case.dtype
+    op = registry[case.op]
+    answers = oracle.answers(op, *host)
+    try:
+        _leave_traces(target, sum(a.value.size * a.dtype.itemsize for a in answers))
+        result = target.call(case.op, *on_device)
+    except NotImplementedError as error:
+        return case.refused(target, error)
+    results = result if isinstance(result, tuple) else (result,)
+    if len(results) != len(answers):
+        return Outcome(Status.FAIL, f"gave {len(results)} arrays, expected {len(answers)}")
+    worst, worst_tol, errors = Verdict(True), 0.0, None
+    for r, a in zip(results, answers):
+        verdict = compare(target.numpy(r), a.value, a.dtype, a.tol, a.scale, signed_zeros=a.signed_zeros)
+        if verdict.errors is not None:
+            errors = verdict.errors if errors is None else errors + verdict.errors
+        if (not verdict.ok, verdict.ulp) >= (not worst.ok, worst.ulp):
+            worst, worst_tol = verdict, a.tol
+    measured = _measured(worst, worst_tol)
+    if errors is not None:
+        measured["errors"] = errors.tolist()
+    return Outcome(Status.PASS if worst.ok else Status.FAIL, worst.message, measured)
+
+
+def _leave_traces(target: Target, size: int) -> None:
+    """Fills memory that the output is likely to get: one that is never written must not look right by chance."""
+    if 0 < size < 1 << 22:
+        target.synchronize()
+        target.asarray(np.full(size, 0xA7, np.uint8))
+
+
+def _measured(verdict: Verdict, tol: float) -> dict[str, Any]:
+    found: dict[str, Any] = {"tol": tol, "ulp": None if math.isinf(verdict.ulp) else round(verdict.ulp, 4)}
+    if not verdict.ok and verdict.index is not None:
+        found |= {"wrong": verdict.wrong, "index": list(verdict.index)}
+        found |= {"got": verdict.got, "expected": verdict.expected}
+    return found
+
+
+def operands_kept(target: Target, placed: list[tuple[Any, np.ndarray]]) -> Outcome:
+    """The arrays that a call was given are as they were."""
+    for i, (array, before) in enumerate(placed):
+        if target.numpy(array).tobytes() != before.tobytes():
+            return Outcome(Status.FAIL, f"wrote into its operand {i}, which must stay as it is")
+    return Outcome(Status.PASS)
