@@ -28,7 +28,8 @@ Fault in_row(const char* name, const char* op, const std::vector<DLDataType>& ty
 
 static Faults all_faults() {
   Faults all = elementwise_faults();
-  for (const Faults& more : {other_kernel_faults(), device_faults()}) all.insert(all.end(), more.begin(), more.end());
+  for (const Faults& more : {other_kernel_faults(), device_faults()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

@@ -36,7 +36,8 @@ void add_random_bits(Device&);
 // The fault of one row: it runs something else.
 Fault in_row(const char* name, const char* op, const std::vector<DLDataType>& types, dvt::Row::Run);
 
-// ---- for kernels that are short rather than fast ------------------------------------------------------------------
+// ---- for kernels that are short rather than fast
+// ------------------------------------------------------------------
 
 // Element i of a tensor, counted row by row.
 template <class T>

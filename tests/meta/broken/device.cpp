@@ -39,6 +39,11 @@ dvt_status never_done(dvt_event* e, uint32_t* done) {
   return *done = 0, status;
 }
 
+dvt_status elapsed_in_microseconds(dvt_event* from, dvt_event* to, uint64_t* ns) {
+  const dvt_status status = good.streams.ev_elapsed_ns(from, to, ns);
+  return *ns /= 1000, status;
+}
+
 std::atomic<int> streams_left{8};
 dvt_status create_a_few(dvt_device* d, int32_t priority, dvt_stream** out) {
   if (--streams_left < 0) return DVT_FAIL(DVT_INTERNAL, "all 8 hardware queues are in use");
@@ -114,9 +119,11 @@ void dealloc_unaligned(dvt_device* d, void* data, uint32_t kind, dvt_stream* s) 
 
 void dealloc_nothing(dvt_device*, void*, uint32_t, dvt_stream*) {}
 
-// ---- errors: index faults come through sync, ev_sync and ev_query -----------------------------------------------
+// ---- errors: index faults come through ev_sync and ev_query -----------------------------------------------
 
-dvt_status without_message(const dvt_host*, dvt_status code, uint64_t, const char*, int, const char*) { return code; }
+dvt_status without_message(const dvt_host*, dvt_status code, uint64_t, const char*, int, const char*) {
+  return code;
+}
 void says_nothing(Device&) {
   static dvt_host mute = *dvt::host;
   mute.fail = without_message;
@@ -125,18 +132,16 @@ void says_nothing(Device&) {
 
 dvt_status unless_index(dvt_status s) { return s == DVT_INDEX ? DVT_OK : s; }
 void loses_errors(Device& d) {
-  d.streams.sync = [](dvt_stream* s) { return unless_index(good.streams.sync(s)); };
   d.streams.ev_sync = [](dvt_event* e) { return unless_index(good.streams.ev_sync(e)); };
   d.streams.ev_query = [](dvt_event* e, uint32_t* done) { return unless_index(good.streams.ev_query(e, done)); };
 }
 
-dvt_status sync_tells_twice(dvt_stream* stream) {
-  static std::atomic<dvt_stream*> told{nullptr};
-  const dvt_status status = good.streams.sync(stream);
-  if (status == DVT_OK && told.exchange(nullptr) == stream)
-    return DVT_FAIL(DVT_INDEX, "[take] an index is out of range");
-  if (status == DVT_INDEX) told = stream;
-  return status;
+// A fault is to be told once.
+dvt_status tells_again(dvt_event* e) {
+  static std::atomic<bool> told{false};
+  const dvt_status status = good.streams.ev_sync(e);
+  if (status == DVT_INDEX) told = true;
+  return status == DVT_OK && told ? DVT_FAIL(DVT_INDEX, "an index is out of range") : status;
 }
 
 // ---- properties -------------------------------------------------------------------------------------------------
@@ -144,12 +149,6 @@ dvt_status sync_tells_twice(dvt_stream* stream) {
 dvt_status props_without_name(dvt_device* d, dvt_props* p) {
   const dvt_status status = good.backend.device_props(d, p);
   return p->name[0] = 0, status;
-}
-dvt_status props_of_another(dvt_device* d, dvt_props* p) {  // each time
-  static std::atomic<int> calls{0};
-  const dvt_status status = good.backend.device_props(d, p);
-  std::snprintf(p->uuid, sizeof p->uuid, "%d", ++calls);
-  return status;
 }
 dvt_status props_host_mapped(dvt_device* d, dvt_props* p) {
   const dvt_status status = good.backend.device_props(d, p);
@@ -171,6 +170,7 @@ Faults device_faults() {
       {"stream_sync_returns_at_once", [](Device& d) { d.streams.sync = no_stream_sync; }},
       {"event_is_always_done", [](Device& d) { d.streams.ev_query = always_done; }},
       {"event_is_never_done", [](Device& d) { d.streams.ev_query = never_done; }},
+      {"elapsed_in_microseconds", [](Device& d) { d.streams.ev_elapsed_ns = elapsed_in_microseconds; }},
       {"eight_streams", [](Device& d) { d.streams.create = create_a_few; }},
       {"copies_whole_words", [](Device& d) { d.backend.copy = copy_whole_words; }},
       {"copy_overtakes", [](Device& d) { d.backend.copy = copy_overtakes; }},
@@ -184,9 +184,8 @@ Faults device_faults() {
       {"memory_leaks", [](Device& d) { d.backend.dealloc = dealloc_nothing; }},
       {"says_nothing", says_nothing},
       {"loses_errors", loses_errors},
-      {"tells_twice", [](Device& d) { d.streams.sync = sync_tells_twice; }},
+      {"tells_again", [](Device& d) { d.streams.ev_sync = tells_again; }},
       {"no_name", [](Device& d) { d.backend.device_props = props_without_name; }},
-      {"changing_properties", [](Device& d) { d.backend.device_props = props_of_another; }},
       {"not_host_mapped", [](Device& d) { d.backend.device_props = props_host_mapped; }},
       {"more_free_than_total", [](Device& d) { d.backend.mem_info = more_free_than_there_is; }},
   };

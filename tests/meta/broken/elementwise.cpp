@@ -7,14 +7,14 @@
 #include <csignal>
 #include <cstdlib>
 
-
 #include "broken.hpp"
 
 namespace {
 // How the right kernel would do it; a host scalar has no axes and is read as often as it takes.
 template <class T, class F>
 void unary(const dvt_call* c, F f) {
-  for (int64_t i = 0, n = dvt::size(c->out[0]); i < n; ++i) element<T>(c->out[0], i) = T(f(element<T>(c->in[0], i)));
+  for (int64_t i = 0, n = dvt::size(c->out[0]); i < n; ++i)
+    element<T>(c->out[0], i) = T(f(element<T>(c->in[0], i)));
 }
 template <class T, class F>
 void binary(const dvt_call* c, F f, int64_t from, int64_t to) {
@@ -119,9 +119,8 @@ void equal_bits(const dvt_call* c) {
 }
 
 void saturates(const dvt_call* c) {
-  binary<int32_t>(c, [](int64_t a, int64_t b) {
-    return std::min<int64_t>(std::max<int64_t>(a + b, INT32_MIN), INT32_MAX);
-  });
+  binary<int32_t>(
+      c, [](int64_t a, int64_t b) { return std::min<int64_t>(std::max<int64_t>(a + b, INT32_MIN), INT32_MAX); });
 }
 
 void long_through_int(const dvt_call* c) {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cmath>
 
-
 #include "broken.hpp"
 #include "half.hpp"
 
@@ -51,7 +50,8 @@ void max_from_zero(const dvt_call* c) {
 
 // ---- matmul -----------------------------------------------------------------------------------------------------
 
-// The product of matrices with batches, the first `terms` terms of each; f is what the multiplier takes of a factor.
+// The product of matrices with batches, the first `terms` terms of each; f is what the multiplier takes of a
+// factor.
 template <class F>
 void matmul(const dvt_call* c, F f, int64_t terms) {
   const DLTensor *a = c->in[0], *b = c->in[1], *out = c->out[0];
@@ -105,9 +105,8 @@ void truncates(const dvt_call* c) {
 }
 
 void half_saturates(const dvt_call* c) {
-  cast<f16, float>(c, [](float x) {
-    return std::fabs(x) > 65504 && !std::isinf(x) ? f16(std::copysign(65504.0f, x)) : f16(x);
-  });
+  cast<f16, float>(
+      c, [](float x) { return std::fabs(x) > 65504 && !std::isinf(x) ? f16(std::copysign(65504.0f, x)) : f16(x); });
 }
 
 void rounds_to_int(const dvt_call* c) {
