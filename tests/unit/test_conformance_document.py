@@ -4,9 +4,10 @@ import json
 
 import jsonschema
 import pytest
-from conformance_documents import CASES, RESULTS, made
+from conformance_small_run import CASES, RESULTS, made
+from dovetail_conformance.judging import histogram
 from dovetail_conformance.reporting import document as report
-from dovetail_conformance.results import ERROR_EDGES, Status
+from dovetail_conformance.results import Status
 
 
 @pytest.fixture(scope="module")
@@ -15,9 +16,8 @@ def valid():
     return jsonschema.Draft202012Validator(report.schema(), format_checker=jsonschema.FormatChecker()).validate
 
 
-def test_document_is_what_its_schema_says(valid, tmp_path):
-    report.write(tmp_path / "r.json", made())
-    read = json.loads((tmp_path / "r.json").read_text())
+def test_document_is_what_its_schema_says(valid):
+    read = json.loads(report.as_text(made()))
     valid(read)
     assert read == made()
     assert (read["schema"], read["schema_version"]) == (report.SCHEMA, report.SCHEMA_VERSION)
@@ -43,11 +43,11 @@ def test_schema_refuses(valid, break_it, told):
 def test_schema_knows_every_status_and_edge():
     schema = report.schema()
     assert schema["$defs"]["status"]["enum"] == [s.value for s in Status]
-    assert schema["properties"]["error_edges"]["const"] == list(ERROR_EDGES)
+    assert schema["properties"]["error_edges"]["const"] == list(histogram.EDGES)
     assert schema["properties"]["schema_version"]["const"] == report.SCHEMA_VERSION
     assert schema["$id"].endswith(f":{report.SCHEMA_VERSION}")
     bins = schema["$defs"]["case"]["properties"]["errors"]
-    assert bins["minItems"] == bins["maxItems"] == len(ERROR_EDGES) + 1
+    assert bins["minItems"] == bins["maxItems"] == len(histogram.EDGES) + 1
 
 
 def test_cases_carry_what_was_measured_and_failures_their_replay():
@@ -59,6 +59,16 @@ def test_cases_carry_what_was_measured_and_failures_their_replay():
     assert by_status["fail"]["message"] == "why" and by_status["fail"]["index"] == [0]
     assert all("replay" not in c for c in content["cases"] if c["status"] != "fail")
     assert [c["level"] for c in content["cases"]] == ["L0", "L1", "L1", "L2"]
+
+
+def test_results_are_read_back_as_they_were_before_waivers():
+    waived = RESULTS[1]._replace(
+        status=Status.WAIVED, measured={**RESULTS[1].measured, "waiver": "known", "outcome": "fail"}
+    )
+    content = made([RESULTS[0], waived, *RESULTS[2:]])
+    assert content["cases"][1]["status"] == "waived" and content["cases"][1]["message"] == "why"
+    read = report.results(json.loads(report.as_text(content)))
+    assert list(read.values()) == RESULTS
 
 
 def test_undeclared_is_listed_once_per_op_and_dtype():

@@ -38,6 +38,7 @@
  *           ONCE, through fail, by the next sync, ev_sync or ev_query on that stream; outputs written
  *           since are undefined, the stream goes on unless it is DEVICE_LOST. Kernels never touch memory
  *           outside their operands whatever the data: a bad index is such a fault (DVT_INDEX).
+ *           (DOVETAIL_GUARD_MEMORY=1 has the host look for writes beside outputs; the suite does, too.)
  * Out-structs (dvt_props, dvt_answer)  The host sets struct_size; write tail members with DVT_PUT only.
  * End       Never dlclose. device_close comes from the host's atexit, queues drained; nothing is called
  *           after it. In a forked child only a DVT_CAP_FORK_SAFE backend is called.

@@ -1,9 +1,12 @@
 // Devices, streams, backends, threads and logs.
 #include <pybind11/stl.h>
 
+#include <optional>
 #include <unordered_map>
 
 #include "bindings/array.hpp"
+#include "device/guard.hpp"
+#include "device/services.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -143,6 +146,20 @@ void make_devices(py::module_& m) {
         throw Error(ErrorKind::value, "there is no backend '" + backend + "'");
       },
       "Opens a kernel pack for a backend; RuntimeError with cause and cure.");
+  m.def(
+      "device_table",
+      [](const py::object& device) {
+        const Device& d = to_device(device.ptr());
+        return py::make_tuple(reinterpret_cast<uintptr_t>(d.backend->table), reinterpret_cast<uintptr_t>(d.handle));
+      },
+      "Addresses of a device's dvt_backend and dvt_device: the conformance suite calls its functions itself.");
+  m.def(
+      "take_failure",
+      [](dvt_status status) {
+        const Failure f = take_failure(status);
+        return py::make_tuple(f.correlation_id, str_of(f.message));
+      },
+      "The correlation id and the words with which a plugin answered this status on this thread.");
   m.def("num_threads", num_threads);
   m.def("set_num_threads", set_num_threads);
   m.def("set_logs", set_logs);
@@ -159,5 +176,23 @@ void make_memory(py::module_& m) {
   m.def("set_memory_limit",
         [](const py::object& device, uint64_t bytes) { set_memory_limit(to_device(device.ptr()), bytes); });
   m.def("empty_cache", [](const py::object& device) { empty_cache(to_device(device.ptr())); });
+  m.def(
+      "guard_memory",
+      [](std::optional<bool> on) {
+        const bool before = watches(watch_memory);
+        if (on) guard_memory(*on);
+        return before;
+      },
+      py::arg("on") = py::none(),
+      "Whether arrays lie between guards, as DOVETAIL_GUARD_MEMORY=1 has it; with `on`, switches it.");
+  m.def(
+      "memory_overruns",
+      [](const py::object& device) {
+        py::list found;
+        for (const Overrun& o : overruns(to_device(device.ptr())))
+          found.append(py::make_tuple(str_of(o.op), str_of(to_string(o))));
+        return found;
+      },
+      "What guards found since the last call: of each buffer, the op that wrote it last, and what happened.");
 }
 }  // namespace dovetail::bindings

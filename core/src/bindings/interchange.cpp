@@ -166,7 +166,7 @@ void put(const py::object& self, const Tensor& indices, const Tensor& updates, s
   Tensor x = tensor_of(self.ptr());
   if (!x.dense) x = compact(x);
   const bool alone =
-      x.storage->refs.load(std::memory_order_acquire) == (x.storage == before ? 2u : 1u) && !x.storage->let_go;
+      x.storage->refs.load(std::memory_order_acquire) == (x.storage == before ? 2u : 1u) && is_pooled(*x.storage);
   const std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
   if (!axis) {
     const auto n = int64_t(x.numel);

@@ -293,6 +293,7 @@ static void close_device(Device& device) noexcept {
   const DeviceState state = device.state;
   if (state == DeviceState::closed || state == DeviceState::forked) return;
   try {
+    if (state == DeviceState::usable && watches(watch_memory)) overruns(device);  // logs them
     if (state == DeviceState::usable) device.synchronize();
   } catch (const std::exception& e) {
     log(Log::stream, 1, device.name + ": nobody waited for this fault: " + e.what());

@@ -70,7 +70,7 @@ Pool::Pool(Device& device) : device(device) {
 
 // ---- lanes; with the mutex held ---------------------------------------------------------------------------------
 
-// This thread's lane, open unless the device is unusable; nullptr while the thread ends.
+// This thread's lane, open if it may be; nullptr while the thread ends.
 Lane* Pool::own_lane() {
   if (thread_ending) return nullptr;
   Lane*& lane = lanes[device.index];
@@ -80,7 +80,7 @@ Lane* Pool::own_lane() {
     lane->home = &current_stream(device);
     lanes_.push_back(lane);
   }
-  if (!lane->stream.load(std::memory_order_relaxed) && device.state == DeviceState::usable) {
+  if (!lane->stream.load(std::memory_order_relaxed) && lanes_may_open()) {
     spill(*lane);
     lane->stream.store(lane->home, std::memory_order_release);
   }
@@ -119,7 +119,7 @@ void Pool::rebind_lane(Stream& stream) {
   if (!lane || lane->home == &stream) return;
   spill(*lane);
   lane->home = &stream;
-  if (device.state == DeviceState::usable) lane->stream.store(&stream, std::memory_order_release);
+  if (lanes_may_open()) lane->stream.store(&stream, std::memory_order_release);
 }
 
 // Closes all lanes to their owners. False: this system has no barrier for other threads, so that only this thread's
@@ -132,7 +132,7 @@ bool Pool::shut_lanes() {
   return all;
 }
 void Pool::open_lanes(bool all) {
-  if (device.state != DeviceState::usable) return;
+  if (!lanes_may_open()) return;
   for (Lane* lane : lanes_)
     if (all || lane == lanes[device.index]) lane->stream.store(lane->home, std::memory_order_release);
 }
@@ -250,6 +250,10 @@ Storage* Pool::grow(Stream& stream, uint32_t size_class) {
 
 Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes) {
   device.check_usable();
+  return watches(watch_memory) ? allocate_guarded(device, stream, bytes) : allocate_block(device, stream, bytes);
+}
+
+Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
   Pool& pool = *device.pool;
   pool.let_go_of_adopted();
   const uint32_t size_class = size_class_of(bytes);

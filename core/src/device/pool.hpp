@@ -1,11 +1,15 @@
 // The caching pool of one device, behind storage.hpp.
 #pragma once
+#include <memory>
 #include <mutex>
 #include <vector>
 
+#include "device/guard.hpp"
 #include "device/stream.hpp"
 
 namespace dovetail {
+struct Guard;  // guard.cpp
+
 // The streams other than Storage::stream that read a buffer since it was last written there. Guarded by
 // Pool::mutex.
 struct StreamUses {
@@ -15,6 +19,8 @@ struct StreamUses {
   };
   std::vector<Use> at;
 };
+
+Storage* allocate_block(Device&, Stream&, uint64_t bytes);  // as allocate(), never guarded
 
 struct Pool {
   explicit Pool(Device& device);
@@ -31,7 +37,7 @@ struct Pool {
   MemoryStats stats();
   void reset_peak();
   void rebind_lane(Stream& stream);  // of this thread
-  void close_lanes();                // until the device is usable again
+  void close_lanes();                // until lanes_may_open() again
   void thread_ends(Lane* lane);
   void before_fork();
   void after_fork(bool in_child);
@@ -39,6 +45,8 @@ struct Pool {
   std::atomic<uint64_t> limit{0};
 
  private:
+  // Lanes know nothing of an unusable device, nor of guards.
+  bool lanes_may_open() const { return device.state == DeviceState::usable && !watches(watch_memory); }
   Lane* own_lane();
   bool shut_lanes();
   void open_lanes(bool all);
@@ -60,7 +68,10 @@ struct Pool {
   std::vector<Storage*> adopted_;  // released, but a queue may still be using them
   std::atomic<bool> has_adopted_{false};
   bool lanes_reached_ = true;  // before_fork()
+  std::vector<std::shared_ptr<Guard>> guards_;
+  std::vector<Overrun> overruns_;  // that nobody has asked for
 
+  friend struct Guard;
   friend void use_slow(Storage&, Stream&, bool);
   friend void host_access(Storage&, bool);
 };

@@ -43,7 +43,7 @@ struct Storage {
   std::atomic<StreamUses*> uses{nullptr};
   Storage* next = nullptr;             // in a free list
   uint64_t released_at = 0;            // in a free list: how far `stream` had come
-  void (*let_go)(Storage*) = nullptr;  // set on memory that is not the pool's (DLPack, buffer protocol)
+  void (*let_go)(Storage*) = nullptr;  // set on memory that does not go back to the pool as it is: adopt()
   void* owner = nullptr;               // let_go's
 };
 
@@ -128,6 +128,10 @@ inline void release(Storage* s) {
   if (!lane || s->let_go || s->uses.load(std::memory_order_relaxed) || !lane->push(s)) [[unlikely]]
     release_slow(s);
 }
+
+// The let_go of guarded memory (guard.hpp), which is the pool's all the same.
+void end_guard(Storage*);
+inline bool is_pooled(const Storage& s) { return !s.let_go || s.let_go == end_guard; }
 
 // Storage over memory that somebody else owns; let_go(storage) is called when the last reference is gone and the
 // queues that used the memory are through with it. It may come from any thread that uses the device.

@@ -23,10 +23,8 @@ Tensor to_device(const Tensor& t, Device& device);
 
 // `outputs_given`: the outputs have memory already, and any strides.
 void run_kernel(Invocation&, bool outputs_given = false);
-// For those who write devices: rows get a copy of their call, which is overwritten as soon as they return. A kernel
-// that kept a pointer to it crashes then, and does not work by luck. Set by DOVETAIL_POISON_CALLS.
-extern bool poisons_calls;
-dvt_status run_and_poison(const dvt_kernel& row, dvt_device* device, const dvt_call& call);
+// row.run() where something is watched (device/guard.hpp). `workspace` may be nullptr.
+dvt_status run_watched(const Invocation&, const Storage* workspace, const dvt_kernel& row, const dvt_call& call);
 void run_view(Invocation&);
 void run_set_slice(Invocation&);
 void run_body(Invocation&);

@@ -126,7 +126,7 @@ void Invocation::infer() {
   if (replaced) [[unlikely]]
     in_place = replaced->storage && replaced->dense && replaced->dtype == plan->result[0] &&
                replaced->same_shape(*out[0]) && replaced->storage->refs.load(std::memory_order_acquire) == 1 &&
-               !replaced->storage->let_go;
+               is_pooled(*replaced->storage);
 }
 
 void Invocation::infer_abstract(Plan& made) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <new>
 
+#include "device/guard.hpp"
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
@@ -339,8 +340,9 @@ class KernelCall {
       call.stream = stream.handle;
       if (stream.handle) call.correlation_id = stream.correlate(inv_.op);  // nothing is found later without one
     }
-    const dvt_status status =
-        poisons_calls ? run_and_poison(row, device.handle, call) : row.run(device.handle, &call);
+    const dvt_status status = watched.load(std::memory_order_relaxed)
+                                  ? run_watched(inv_, workspace.storage, row, call)
+                                  : row.run(device.handle, &call);
     if (status != DVT_OK) [[unlikely]]
       device.fail(status, "[" + inv_.op.spec.name + "]");
   }

@@ -19,9 +19,11 @@ class Status(StrEnum):
     NOT_RUN = "not-run"
 
 
-# Errors of elements are counted by size, in ulp: see `errors` in reporting/data/results.schema.json.
-ERROR_EDGES = (0, 0.25, 0.5, 1, 2, 4, 8, 16, 64)
-
+WORDS = {
+    Status.PASS: "passed", Status.FAIL: "failed", Status.CRASH: "crashed", Status.TIMEOUT: "timed out",
+    Status.UNSUPPORTED: "unsupported", Status.WAIVED: "waived", Status.FALLBACK: "fell back",
+    Status.NOT_RUN: "not run",
+}  # fmt: skip
 BAD = frozenset({Status.FAIL, Status.CRASH, Status.TIMEOUT, Status.FALLBACK})
 
 

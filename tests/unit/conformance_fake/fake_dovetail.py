@@ -111,6 +111,8 @@ def _op_function(name: str) -> Any:
 _core = SimpleNamespace(
     op_function=_op_function,
     kernel_table=lambda _: [{"op": op, "inputs": ["f32"], "outputs": ["f32"]} for op in ("add", "multiply")],
+    guard_memory=lambda on=False: on,
+    memory_overruns=lambda device: [],
     backends=lambda: [{"name": "fake", "version": "1.2"}],
 )
 __version__ = "0"

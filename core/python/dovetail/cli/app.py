@@ -126,6 +126,7 @@ Environment:
   DOVETAIL_NUM_THREADS=N        threads on the host
   DOVETAIL_LOGS=dispatch,...    log these parts of the runtime; or all
   DOVETAIL_POISON_CALLS=1       for authors of devices: a call is overwritten when its kernel has returned
+  DOVETAIL_GUARD_MEMORY=1       for authors of devices: says which kernel writes beside its outputs
 """
 
 

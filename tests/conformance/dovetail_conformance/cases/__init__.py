@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from dovetail.schema import Op, registry
 from dovetail.schema.dtypes import DType
 
+from ..levels import must_pass
 from ..results import Status
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Case:
     op: str = ""  # "" for a check of the device
     dtype: DType | None = None
     quick: bool = field(default=True, kw_only=True)  # part of --quick
+    guarded: ClassVar[bool] = True  # red zones around its arrays; not where time or the pool itself is looked at
 
     @property
     def group(self) -> str:
@@ -86,3 +88,10 @@ def find(id: str) -> Case:
 def all_cases() -> dict[str, Case]:
     """Every case by its id, in the order in which they run: the device first, then op by op."""
     return {id: case for op in ("", *registry) for id, case in cases_of(op).items()}
+
+
+def choose_profile(profile: str | None) -> None:
+    """From now on the cases' levels are the profile's."""
+    must_pass.choose(profile)
+    cases_of.cache_clear()
+    all_cases.cache_clear()

@@ -15,6 +15,7 @@ from .inputs import generator
 
 @dataclass(slots=True, kw_only=True)
 class DeviceCase(Case):
+    guarded = False
     check: Check
 
     def run(self, target: Target, seed: int) -> Outcome:

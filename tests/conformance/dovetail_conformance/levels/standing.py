@@ -2,7 +2,7 @@
 
 L0 is the device itself, L1 the must-pass list, L2 every op: in L1's dtypes, and in every other one that the device
 declares. A level holds when every case of it and of those below was run and passed; a check of L0 and a dtype that
-L1 does not ask for may also be declared unsupported. There are no waivers at L0 and L1.
+L1 does not ask for may also be declared unsupported, and cases of L2 may be waived.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def holds(case: Case, result: Result | None) -> bool:
         return False
     if result.status is Status.UNSUPPORTED:
         return case.level == "L0" or (case.dtype is not None and case.dtype.brief not in must_pass().dtypes)
+    if result.status is Status.WAIVED:
+        return case.level == "L2"
     return result.status is Status.PASS
 
 
@@ -57,14 +59,32 @@ def standing(cases: Iterable[Case], results: Mapping[str, Result], wanted: str) 
     return Standing(reached, None)
 
 
-def coverage(level: str, has_kernel: Callable[[str], bool], bodies: Collection[str]) -> str:
-    """`f32, i32, i64, bool; 31 native, 89 body`: of the ops that the level demands; views need neither."""
+def coverage(level: str, has_kernel: Callable[[str], bool], bodies: Collection[str],
+             further: Iterable[str] = (), waived: int = 0) -> str:  # fmt: skip
+    """`f32, i32, i64, bool; 31 native, 89 body`: of the ops that the level demands; views need neither.
+
+    For L2 the `further` dtypes that it holds in, and how many of its cases are waived.
+    """
     if level == "L0":
         return "the device itself"
     ops = must_pass().ops if level == "L1" else registry
     native = sum(map(has_kernel, ops))
     body = sum(op in bodies and not has_kernel(op) for op in ops)
-    return f"{', '.join(must_pass().dtypes)}; {native} native, {body} body"
+    dtypes = [*must_pass().dtypes, *(further if level == "L2" else ())]
+    profile = f"profile {must_pass().profile}: " if must_pass().profile else ""
+    told = f"{profile}{', '.join(dtypes)}; {native} native, {body} body"
+    return f"{told}; {waived} waived" if level == "L2" and waived else told
+
+
+def further_dtypes(cases: Iterable[Case], results: Mapping[str, Result]) -> list[str]:
+    """Beyond those of L1 the dtypes that the device has in full: no case of theirs failed or was unsupported."""
+    complete: dict[str, bool] = {}
+    for case in cases:
+        if case.level == "L2" and case.dtype and case.dtype.brief not in must_pass().dtypes:
+            result = results.get(case.id)
+            fine = result is not None and result.status in (Status.PASS, Status.WAIVED)
+            complete[case.dtype.brief] = complete.get(case.dtype.brief, True) and fine
+    return [dtype for dtype, fine in complete.items() if fine]
 
 
 def closing_line(at: Standing, covered: Callable[[str], str]) -> str:

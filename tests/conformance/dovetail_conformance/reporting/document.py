@@ -6,19 +6,19 @@ data/results.schema.json describes it. A change that a reader of the file must k
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from ..cases import Case
-from ..results import ERROR_EDGES, Result
+from ..judging import histogram
+from ..results import Result, Status
 from .live import Replay
 
-STDOUT = Path("-")
 SCHEMA, SCHEMA_VERSION = "dovetail-conformance-results", 2
+# What a worker says of the device.
+DESCRIPTION = ("device", "backend", "packs", "native", "kernels", "dovetail", "python", "numpy")
 
 
 def document(found: Iterable[tuple[Case, Result]], *, run: dict[str, Any], description: dict[str, Any],
@@ -36,7 +36,7 @@ def document(found: Iterable[tuple[Case, Result]], *, run: dict[str, Any], descr
         "counts": dict(sorted(counts.items())),
         "waivers": list(waivers),
         "undeclared": _undeclared(listed),
-        "error_edges": list(ERROR_EDGES),
+        "error_edges": list(histogram.EDGES),
         "performance": performance,
         "cases": [_case(case, result, replay) for case, result in listed],
     }
@@ -50,6 +50,19 @@ def _case(case: Case, result: Result, replay: Replay) -> dict[str, Any]:
     if result.bad:
         told["replay"] = replay.command(case.id)
     return told
+
+
+_NOT_MEASURED = ("id", "level", "status", "seconds", "message", "replay", "waiver", "outcome")
+
+
+def results(content: dict[str, Any]) -> dict[str, Result]:
+    """What a document tells of its cases, by id; waived ones as they were before."""
+    found = {}
+    for case in content["cases"]:
+        measured = {k: v for k, v in case.items() if k not in _NOT_MEASURED}
+        status = Status(case.get("outcome", case["status"]))
+        found[case["id"]] = Result(case["id"], status, case["seconds"], case.get("message", ""), measured)
+    return found
 
 
 def _undeclared(listed: list[tuple[Case, Result]]) -> list[dict[str, str]]:
@@ -68,9 +81,5 @@ def schema() -> dict[str, Any]:
     )
 
 
-def write(path: Path, content: dict[str, Any]) -> None:
-    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    if path == STDOUT:
-        sys.stdout.write(text)
-    else:
-        path.write_text(text, encoding="utf-8")
+def as_text(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..cli import TIMEOUT
-from ..results import Status
+from ..results import WORDS, Status
 from . import plots, summary
 from .live import Replay
 from .summary import Cell, Json
@@ -30,8 +30,8 @@ def render(document: Json, baseline: Json | None = None) -> str:
 
     loader = PackageLoader("dovetail_conformance.reporting")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"duration": summary.duration, "plural": summary.plural}
-    environment.globals |= {"signs": summary.SIGNS, "words": summary.WORDS, "states": summary.STATES}
+    environment.filters |= {"duration": summary.duration, "plural": summary.plural, "quantity": summary.quantity}
+    environment.globals |= {"signs": summary.SIGNS, "words": WORDS, "states": summary.STATES}
     script = _static("report.js")
     found = summary.cells(document)
     measured = summary.performance(document)
@@ -48,7 +48,7 @@ def render(document: Json, baseline: Json | None = None) -> str:
         failures=summary.failures(found),
         matrix=summary.matrix(document, found),
         checks=summary.checks(found),
-        fallbacks=[case for case in document["cases"] if case["status"] == Status.FALLBACK],
+        fallbacks=summary.fallbacks(found),
         performance=measured,
         tolerance_plot=plots.tolerance(found),
         roofline_plot=plots.roofline(measured) if measured else None,
@@ -66,10 +66,12 @@ def packed(document: Json, found: dict[str, dict[str, Cell]]) -> str:
     device, run = document["device"]["name"], document["run"]
     timeout = run.get("timeout", TIMEOUT)
     content = {
-        "replay": Replay(device, run.get("seed", 0), None if timeout == TIMEOUT else timeout).command(ANY),
+        "replay": Replay(
+            device, run.get("seed", 0), None if timeout == TIMEOUT else timeout, run["profile"]
+        ).command(ANY),
         "case": shlex.quote(ANY),
         "edges": document.get("error_edges", []),
-        "statuses": {letter: summary.WORDS[Status(value)] for value, letter in LETTERS.items()},
+        "statuses": {letter: WORDS[Status(value)] for value, letter in LETTERS.items()},
         "signs": {letter: summary.SIGNS[Status(value)] for value, letter in LETTERS.items()},
         "cells": {op: {d: _columns(cell) for d, cell in by_dtype.items()} for op, by_dtype in found.items()},
     }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import IO, Any, NamedTuple
 
-from ..results import Result, Status
+from ..results import WORDS, Result, Status
 
-COLOURS = {Status.FAIL: "red", Status.CRASH: "red", Status.TIMEOUT: "red", Status.FALLBACK: "red"}
+COLOURS = {Status.FAIL: "red", Status.CRASH: "red", Status.TIMEOUT: "red", Status.FALLBACK: "red",
+           Status.PASS: "green", Status.WAIVED: "yellow"}  # fmt: skip
 
 
 class Replay(NamedTuple):
@@ -19,9 +20,11 @@ class Replay(NamedTuple):
     device: str
     seed: int
     timeout: float | None = None  # where it is not the default
+    profile: str | None = None
 
     def command(self, case: str) -> str:
         more = f" --timeout {self.timeout:g}" if self.timeout else ""
+        more += f" --profile {self.profile}" if self.profile else ""
         return f"dovetail conform --device {self.device} --case {shlex.quote(case)} --seed {self.seed}{more}"
 
 
@@ -39,52 +42,97 @@ def by_group(results: Iterable[Result]) -> list[tuple[str, int]]:
 
 def counted(counts: Counter[Status]) -> str:
     """`118 passed, 2 failed, 1 not run`."""
-    words = {Status.PASS: "passed", Status.FAIL: "failed", Status.CRASH: "crashed", Status.TIMEOUT: "timed out",
-             Status.FALLBACK: "fell back", Status.NOT_RUN: "not run"}  # fmt: skip
-    said = [f"{counts[s]} {words.get(s, s.value)}" for s in Status if counts[s]]
+    said = [f"{counts[s]} {WORDS[s]}" for s in Status if counts[s]]
     return ", ".join(said) or "nothing ran"
 
 
 class Live:
-    """Shows how far the run is: a bar on a terminal, now and then a line elsewhere. Failures stay on the screen."""
+    """Shows how far the run is: below the failures on a terminal, in a line now and then elsewhere."""
 
     def __init__(self, total: int, replay: Replay, out: IO[str] | None = None):
         from rich.console import Console
 
         self.total, self.replay = total, replay
         self.counts: Counter[Status] = Counter()
-        self.console = Console(file=out or sys.stdout, markup=False, highlight=False, soft_wrap=True)
-        self._bar: Any = None
-        self._task: Any = None
+        self.console = Console(file=out or sys.stdout, markup=False, highlight=False)
+        self._headline = ""
+        self._running: Callable[[], Iterable[str]] = list
         self._said = 0
+        self._region: Any = None  # the lines that are drawn again and again
+        self._progress: Any = None  # knows the rate
+        self._task: Any = None
 
     def __enter__(self) -> Live:
-        if self.console.is_terminal:
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            from rich.live import Live as Region
+            from rich.progress import Progress
 
-            columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-            self._bar = Progress(*columns, console=self.console, transient=True)
-            self._task = self._bar.add_task("", total=self.total)
-            self._bar.start()
+            self._progress = Progress(console=self.console)
+            self._task = self._progress.add_task("", total=self.total)
+            self._region = Region(get_renderable=self._drawn, console=self.console, transient=True,
+                                  refresh_per_second=8)  # fmt: skip
+            self._region.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._bar:
-            self._bar.stop()
+        if self._region:
+            self._region.stop()
+            self._region = None
+            if self._headline:
+                self.say(self._headline)
+
+    def begin(self, headline: str, running: Callable[[], Iterable[str]]) -> None:
+        """What is run on which device, and a function that says which cases run at the moment."""
+        self._headline, self._running = headline, running
+        if not self._region:
+            self.say(headline)
 
     def show(self, result: Result) -> None:
         self.counts[result.status] += 1
         if result.bad:
             for i, line in enumerate(failure(result, self.replay)):
-                self.console.print(line, style=COLOURS[result.status] if i == 0 else None)
+                self.say(line, COLOURS[result.status] if i == 0 else None)
         done = self.counts.total()
-        if self._bar:
-            bad = sum(self.counts[s] for s in COLOURS)
-            told = f"{result.group}  {bad} bad" if bad else result.group
-            self._bar.update(self._task, completed=done, description=told)
+        if self._region:
+            self._progress.update(self._task, completed=done)
         elif done * 5 // self.total > self._said and done < self.total:
             self._said = done * 5 // self.total
-            self.console.print(f"{done} of {self.total} cases: {counted(self.counts)}")
+            self.say(f"{done} of {self.total} cases: {counted(self.counts)}")
 
     def say(self, text: str = "", style: str | None = None) -> None:
-        self.console.print(text, style=style)
+        self.console.print(text, style=style, soft_wrap=True)
+
+    # ---- the region of a terminal -------------------------------------------------------------------------------
+
+    def _drawn(self) -> Any:
+        from rich.console import Group
+        from rich.text import Text
+
+        counts = [(f"{self.counts[s]:,} {WORDS[s]}", COLOURS.get(s, "")) for s in Status if self.counts[s]]
+        tallies = Text("  ").join(Text(*told) for told in counts)
+        now = Text("  ").join(Text(case) for case in self._running() if case)
+        now.truncate(max(1, self.console.width - 6), overflow="ellipsis")  # the terminal's ^C goes there
+        lines = [Text(self._headline or "opening the device", style="bold"), self._bar(), tallies, now]
+        for line in lines:
+            if isinstance(line, Text):
+                line.no_wrap, line.overflow = True, "ellipsis"
+        return Group(*lines)
+
+    def _bar(self) -> Any:
+        """The bar fills what the figures leave; a narrow terminal goes without the rate."""
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        task, done = self._progress.tasks[0], self.counts.total()
+        told = [f"{100 * done // max(1, self.total)} %", f"{done:,}/{self.total:,}"]
+        if task.speed and self.console.width >= 60:
+            told.append(f"{task.speed:,.0f}/s")
+        if task.time_remaining is not None:
+            minutes, seconds = divmod(int(task.time_remaining), 60)
+            told.append(f"{minutes}:{seconds:02d} left")
+        table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+        table.add_column(ratio=1)
+        for _ in told:
+            table.add_column(justify="right", no_wrap=True)
+        table.add_row(ProgressBar(self.total, done, style="bright_black", complete_style="cyan"), *told)
+        return table

@@ -10,7 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from .summary import DTYPES, Cell, Json
+from .summary import DTYPES, Cell, Json, quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,13 @@ def _svg(figure: Figure, name: str) -> str:
     text = re.sub(r"#0[1-5]0[0-9a-f]{3}", lambda m: f"var({VARIABLES[m[0]]})" if m[0] in VARIABLES else m[0], text)
     text = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", text)  # the family is the page's
     width, height = (math.ceil(72 * inches) for inches in figure.get_size_inches())
-    return re.sub(r"<svg [^>]*>", f'<svg viewBox="0 0 {width} {height}" aria-hidden="true">', text, count=1)
+    return re.sub(r"<svg [^>]*>", _opening(width, height), text, count=1)
+
+
+def _opening(width: int, height: int) -> str:
+    """Shrinks a little on a small screen, then scrolls; never grows."""
+    style = f"max-width: {1.3 * width:.0f}px; min-width: min({1.3 * width:.0f}px, 52rem)"
+    return f'<svg viewBox="0 0 {width} {height}" style="{style}" aria-hidden="true">'
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
@@ -63,7 +69,7 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 def tolerance(found: dict[str, dict[str, Cell]]) -> str | None:
     """How much of its tolerance every op uses at worst, dtype by dtype; the tightest first."""
-    used = {op: {dtype: w for dtype, cell in by_dtype.items() if (w := cell.worst()) is not None}
+    used = {op: {dtype: w for dtype, cell in by_dtype.items() if (w := cell.worst())}
             for op, by_dtype in found.items()}  # fmt: skip
     ops = sorted((op for op in used if used[op]), key=lambda op: -max(used[op].values()))
     if not ops:
@@ -72,7 +78,7 @@ def tolerance(found: dict[str, dict[str, Cell]]) -> str | None:
 
     look = _look(list({dtype for op in ops for dtype in used[op]}))
     with rc_context(STYLE):
-        figure, axes = _figure(max(4.0, 0.155 * len(ops) + 1.0), 3.3)
+        figure, axes = _figure(max(4.0, 0.155 * len(ops) + 1.0), 4.2)
         axes.vlines(range(len(ops)), 0, [min(1.25, max(used[op].values())) for op in ops], color=LINE, linewidth=1)
         for dtype, (marker, colour) in look.items():
             points = [(i, used[op][dtype]) for i, op in enumerate(ops) if dtype in used[op]]
@@ -104,15 +110,11 @@ def roofline(measured: Json) -> str | None:
     ridge = [peak / bandwidth for peak in peaks.values()]
     left, right = min(intensities) / 2, max([*intensities, *(4 * r for r in ridge)]) * 2
     with rc_context(STYLE):
-        figure, axes = _figure(9.6, 4.2)
+        figure, axes = _figure(11.8, 4.8)
         highest = max(peaks.values(), default=bandwidth * right)
         axes.plot([left, highest / bandwidth], [left * bandwidth, highest], color=MUTED, linewidth=1.2)
-        axes.annotate(f"copy {bandwidth:.4g} GB/s", (left, left * bandwidth), (4, 10), textcoords="offset points",
-                      color=MUTED, rotation_mode="anchor")  # fmt: skip
         for dtype, peak in peaks.items():
             axes.plot([peak / bandwidth, right], [peak, peak], color=look[dtype][1], linewidth=1.2)
-            axes.annotate(f"matmul {dtype} {peak:.4g} GFLOP/s", (right, peak), (-2, 3), ha="right", color=INK,
-                          textcoords="offset points")  # fmt: skip
         for dtype, (marker, colour) in look.items():
             own = [(x, row["gflop_per_s"]) for x, row in zip(intensities, points) if row["dtype"] == dtype]
             axes.scatter([x for x, _ in own], [y for _, y in own], s=24, marker=marker, color=colour, linewidths=0,
@@ -121,9 +123,25 @@ def roofline(measured: Json) -> str | None:
         axes.set(xscale="log", yscale="log", xlim=(left, right), xlabel="arithmetic intensity, FLOP per byte",
                  ylabel="GFLOP/s")  # fmt: skip
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:g}")
+            axis.set_major_formatter(lambda value, _: f"{value:,g}")
         figure.legend(loc="outside upper left", ncols=len(look), markerscale=1.2)
+        _name_ceilings(figure, axes, bandwidth, peaks)
         return _svg(figure, "roofline")
+
+
+def _name_ceilings(figure: Figure, axes: Axes, bandwidth: float, peaks: dict[str, float]) -> None:
+    """The slope's name lies on it, those of the tops to their right, clear of each other."""
+    figure.draw_without_rendering()  # places are known from here on
+    (left, right), middle = axes.get_xlim(), min(peaks.values(), default=1.0) / bandwidth
+    x = math.sqrt(left * min(middle, right))
+    axes.annotate(f"copy {quantity(bandwidth)} GB/s", (x, x * bandwidth), (0, 5), textcoords="offset points",
+                  color=MUTED, rotation=45, rotation_mode="anchor", transform_rotates_text=True)  # fmt: skip
+    above = -math.inf
+    for dtype, peak in sorted(peaks.items(), key=lambda item: item[1]):
+        y = 72 / figure.dpi * axes.transData.transform((right, peak))[1]
+        above = max(y - 3, above + 10)
+        axes.annotate(f"matmul {dtype}: {quantity(peak)}", (right, peak), (5, above - y), color=INK,
+                      textcoords="offset points", annotation_clip=False)  # fmt: skip
 
 
 def _name_extremes(axes: Axes, intensities: list[float], points: list[Json]) -> None:
@@ -135,6 +153,8 @@ def _name_extremes(axes: Axes, intensities: list[float], points: list[Json]) -> 
             at = named.get((decade, end))
             if at is None or better * speed > better * points[at]["gflop_per_s"]:
                 named[decade, end] = i
-    for (_, end), i in named.items():
+    for (decade, end), i in named.items():
+        if end == "bottom" and named[decade, "top"] == i:
+            continue
         axes.annotate(points[i]["op"], (intensities[i], points[i]["gflop_per_s"]), (5, 3 if end == "top" else -9),
                       textcoords="offset points", color=INK, fontsize=7.5)  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dovetail.schema import registry
 from dovetail.schema.dtypes import ALL
 
-from ..results import BAD, Status
+from ..results import BAD, WORDS, Status
 
 Json = dict[str, Any]
 PERFORMANCE = "P"  # the level of cases that measure and judge nothing
@@ -37,7 +37,7 @@ STATES = {
         State("core", "C", "passed, served by the core: a view"),
         State("failed", "✗", "failed, crashed, timed out or fell back to another device"),
         State("waived", "W", "fails, and a waiver says why"),
-        State("unsupported", "–", "declared unsupported"),
+        State("unsupported", "–", "the device declares that it cannot"),
         State("not-run", "○", "not run, or not all of it"),
     )
 }
@@ -45,15 +45,10 @@ SIGNS = {
     Status.PASS: "✓", Status.FAIL: "✗", Status.CRASH: "✗", Status.TIMEOUT: "✗", Status.FALLBACK: "✗",
     Status.WAIVED: "W", Status.UNSUPPORTED: "–", Status.NOT_RUN: "○",
 }  # fmt: skip
-WORDS = {
-    Status.PASS: "passed", Status.FAIL: "failed", Status.CRASH: "crashed", Status.TIMEOUT: "timed out",
-    Status.FALLBACK: "fell back", Status.WAIVED: "waived", Status.UNSUPPORTED: "unsupported",
-    Status.NOT_RUN: "not run",
-}  # fmt: skip
 LEVELS = {
     "L0": "the device itself",
     "L1": "the must-pass ops",
-    "L2": "every op, in every declared dtype",
+    "L2": "every op and dtype",
 }
 
 
@@ -123,12 +118,17 @@ def plural(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def quantity(value: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"
 
 
-# ---- the head of the report ------------------------------------------------------------------------------------------
+# ---- the head of the report -------------------------------------------------------------------------------------
 
 
 def badge(document: Json) -> Json:
@@ -148,9 +148,8 @@ def reservations(document: Json) -> list[str]:
         ran, total = len(document["cases"]) - counts.get(Status.NOT_RUN, 0), len(document["cases"])
         told.append(f"The run is not complete: {run.get('stopped_by')}. {ran:,} of {total:,} cases were run.")
     if run.get("expression") or run.get("cases"):
-        asked = (
-            f"-k {shlex.quote(run['expression'])}" if run.get("expression") else plural(len(run["cases"]), "case")
-        )
+        ids = plural(len(run.get("cases") or ()), "case")
+        asked = f"-k {shlex.quote(run['expression'])}" if run.get("expression") else ids
         told.append(f"Only a selection of cases was run ({asked}): no level is claimed.")
     if run.get("shard"):
         told.append(f"This is shard {run['shard']} of a run: no level is claimed for it alone.")
@@ -206,7 +205,7 @@ def _shown(name: str, value: Any) -> str:
     return str(value)
 
 
-# ---- the matrix, the checks and what went wrong ----------------------------------------------------------------------
+# ---- the matrix, the checks and what went wrong -----------------------------------------------------------------
 
 
 def matrix(document: Json, found: dict[str, dict[str, Cell]]) -> Json:
@@ -225,9 +224,8 @@ def matrix(document: Json, found: dict[str, dict[str, Cell]]) -> Json:
         worst = max((w for c in by_dtype.values() if (w := c.worst()) is not None), default=None)
         family = registry[op].__module__.rpartition(".")[2] if op in registry else "other"
         families.setdefault(family, []).append({"op": op, "cells": row, "worst": worst})
-    states = Counter(
-        cell["state"].name for rows in families.values() for row in rows for cell in row["cells"] if cell
-    )
+    listed = [cell for rows in families.values() for row in rows for cell in row["cells"] if cell]
+    states = Counter(cell["state"].name for cell in listed)
     return {"dtypes": columns, "families": families, "states": states}
 
 
@@ -257,23 +255,35 @@ def checks(found: dict[str, dict[str, Cell]]) -> list[Json]:
 
 
 def failures(found: dict[str, dict[str, Cell]]) -> Json:
-    """The groups that cases failed of, the most first, with the first cases of each."""
+    """The groups that cases failed of, the most first, each with one case for every message."""
     groups = []
     for op, by_dtype in found.items():
         bad = [case for cell in by_dtype.values() for case in cell.cases if case["status"] in BAD]
         if bad:
             dtypes = {dtype: n for dtype, cell in by_dtype.items() if dtype and (n := _count(cell.cases, BAD))}
-            groups.append({"name": op, "total": len(bad), "dtypes": dtypes, "cases": bad[:FAILED_CASES]})
+            told = list({case.get("message"): case for case in reversed(bad)}.values())[::-1][:FAILED_CASES]
+            groups.append({"name": op, "total": len(bad), "dtypes": dtypes, "cases": told})
     groups.sort(key=lambda group: -group["total"])
     total = sum(group["total"] for group in groups)
     return {"total": total, "groups": groups[:FAILED_GROUPS], "more": groups[FAILED_GROUPS:]}
+
+
+def fallbacks(found: dict[str, dict[str, Cell]]) -> list[Json]:
+    """The ops that another device computed, by dtype."""
+    moved = []
+    for op, by_dtype in found.items():
+        for dtype, cell in by_dtype.items():
+            if cases := [case for case in cell.cases if case["status"] == Status.FALLBACK]:
+                told = cases[0].get("message", "")
+                moved.append({"op": op, "dtype": dtype, "total": len(cases), "message": told})
+    return moved
 
 
 def _count(cases: Iterable[Json], statuses: Iterable[str]) -> int:
     return sum(case["status"] in statuses for case in cases)
 
 
-# ---- performance, and how to do it again -----------------------------------------------------------------------------
+# ---- performance, and how to do it again ------------------------------------------------------------------------
 
 
 def performance(document: Json) -> Json | None:

@@ -14,14 +14,25 @@ def execute(case: Case, target: Target, seed: int) -> Result:
     """Never raises: whatever happens is the case's result."""
     begin = time.perf_counter()
     target.fallbacks()
+    target.guard(case.guarded)
     try:
         outcome = case.run(target, seed)
         target.synchronize()
+        outcome = _unless_overrun(outcome, case, target.overruns())
     except Exception as error:
         outcome = Outcome(Status.FAIL, _told(error))
     if moved := target.fallbacks():
         outcome = outcome._replace(status=Status.FALLBACK, message=f"{moved[0]['op']} ran on another device")
     return Result(case.id, outcome.status, time.perf_counter() - begin, outcome.message, outcome.measured)
+
+
+def _unless_overrun(outcome: Outcome, case: Case, overruns: list[tuple[str, str]]) -> Outcome:
+    """What was written beside an output comes first: it may be why the rest is wrong."""
+    if not overruns:
+        return outcome
+    op, told = overruns[0]
+    told = told.removeprefix(f"[{case.op}] ") if op == case.op else told
+    return outcome._replace(status=Status.FAIL, message="; ".join(filter(None, [told, outcome.message])))
 
 
 def _told(error: Exception) -> str:

@@ -27,6 +27,7 @@ class Config(NamedTuple):
     workers: int = 1
     timeout: float = 60.0  # seconds for one case
     api: str = "dovetail"
+    profile: str | None = None
 
 
 class DeviceUnavailable(Exception):
@@ -38,7 +39,7 @@ class Worker:
 
     def __init__(self, config: Config, events: queue.SimpleQueue):
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
-        arguments = {"device": config.device, "seed": config.seed, "timeout": config.timeout, "api": config.api}
+        arguments = {name: getattr(config, name) for name in ("device", "seed", "timeout", "api", "profile")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dovetail_conformance.running.worker", json.dumps(arguments)],
             stdin=subprocess.PIPE,
@@ -97,10 +98,12 @@ def _signal_name(number: int) -> str:
 def _environment(workers: int) -> dict[str, str]:
     """Workers share the processors; each keeps two threads, so that races have a chance to show.
 
-    What a kernel keeps of its call is gone when it returns, so that it cannot work by luck.
+    What a kernel keeps of its call is gone when it returns, so that it cannot work by luck; what it writes beside
+    its outputs is found, and what it does not write is full of junk.
     """
     threads = max(2, (os.cpu_count() or 1) // workers)
-    return {"DOVETAIL_NUM_THREADS": str(threads), "DOVETAIL_POISON_CALLS": "1"} | os.environ
+    watched = {"DOVETAIL_POISON_CALLS": "1", "DOVETAIL_GUARD_MEMORY": "1"}
+    return {"DOVETAIL_NUM_THREADS": str(threads)} | watched | os.environ
 
 
 class Pool:

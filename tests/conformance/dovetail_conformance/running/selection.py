@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from fnmatch import translate
+
+from ..ids import glob
 
 Predicate = Callable[[str], bool]
 
@@ -66,8 +67,8 @@ def _one(tokens: list[str], groups: Collection[str]) -> tuple[Predicate, list[st
             raise BadExpression("-k: a closing parenthesis is missing")
         return inner, rest[1:]
     if "*" in head or "?" in head:
-        pattern = re.compile(translate(head.replace("[", "[[]")))
-        return lambda id: pattern.match(id.lower()) is not None, rest
+        matches = glob(head)
+        return lambda id: matches(id.lower()), rest
     if head in groups:
         return lambda id: id.lower().partition("[")[0] == head, rest
     return lambda id: head in id.lower(), rest

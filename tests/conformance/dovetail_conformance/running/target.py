@@ -31,6 +31,7 @@ class Target:
         self.name: str = self.device.name
         self.api.set_default_device(self.device)
         self.api.fallback("error")
+        self.guards: bool = self.api._core.guard_memory()  # does the environment ask for it?
         self.made: dict[Any, Any] = {}  # what checks keep
         self._rows: list[dict[str, Any]] | None = None
 
@@ -48,6 +49,14 @@ class Target:
 
     def synchronize(self) -> None:
         self.device.synchronize()
+
+    def guard(self, on: bool) -> None:
+        """Whether arrays made from now on lie between zones that show what is written beside them."""
+        self.api._core.guard_memory(on and self.guards)
+
+    def overruns(self) -> list[tuple[str, str]]:
+        """The ops that wrote beside their outputs since the last call, and what each did."""
+        return self.api._core.memory_overruns(self.device)
 
     # ---- ops ----------------------------------------------------------------------------------------------------
 

@@ -22,15 +22,16 @@ def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
         answers.write(json.dumps(message) + "\n")
         answers.flush()
 
+    from ..cases import choose_profile, find
+    from .execute import execute
     from .target import Target, Unavailable
 
+    choose_profile(config.get("profile"))
     try:
         target = Target(config["device"], config.get("api", "dovetail"))
         say({"ready": target.describe()})
     except Unavailable as why:
         return say({"unavailable": str(why)})
-    from ..cases import find
-    from .execute import execute
 
     for line in requests:
         faulthandler.dump_traceback_later(config["timeout"] + GRACE, exit=True)

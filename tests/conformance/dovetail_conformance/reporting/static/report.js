@@ -79,7 +79,7 @@ function contents(data, op, dtype) {
   const listed = rows(data, op, dtype);
   const inside = make("div", { class: "inside" });
   const errors = data.cells[op][dtype].errors;
-  if (errors.length) inside.append(make("h3", {}, "Errors of all elements"), histogram(errors, data.edges));
+  if (errors.some((n) => n > 0)) inside.append(make("h3", {}, "Errors of all elements"), histogram(errors, data.edges));
   const head = make("tr", {}, ...["", "case", "ulp", "allowed", "used", "ms", ""].map((name, i) =>
     make("th", { scope: "col", class: i > 1 && i < 6 ? "num" : undefined }, name)));
   const body = make("tbody", {}, ...listed.flatMap((row) => caseRows(data, row)));
@@ -109,7 +109,7 @@ const tone = (letter) => ({ p: "pass", f: "fail", c: "fail", t: "fail", b: "fail
 function histogram(errors, edges) {
   const total = errors.reduce((sum, n) => sum + n, 0), most = Math.max(...errors);
   const list = make("dl", { class: "histogram" });
-  errors.forEach((n, i) => {
+  errors.slice(0, errors.findLastIndex((n) => n > 0) + 1).forEach((n, i) => {
     const name = i === 0 ? "exact" : i < edges.length ? `≤ ${edges[i]} ulp` : `> ${edges[edges.length - 1]} ulp or wrong`;
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");

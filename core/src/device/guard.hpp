@@ -1,0 +1,38 @@
+// What is watched for those who write devices: DOVETAIL_POISON_CALLS and DOVETAIL_GUARD_MEMORY.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dovetail {
+struct Device;
+struct Op;
+class Stream;
+struct Storage;
+
+enum Watch : uint8_t { watch_calls = 1, watch_memory = 2 };
+extern std::atomic<uint8_t> watched;  // bits of Watch
+inline bool watches(Watch what) { return watched.load(std::memory_order_relaxed) & what; }
+
+// Guarded memory: what is handed out for an array lies between two zones with a pattern of its own, and is itself
+// full of junk, so that what a kernel writes beside its outputs shows, and what it does not write too. The zones
+// are read back, through the device's copy, when the buffer is released and the queues are through with it, and
+// when somebody asks. Buffers handed out before keep what they have.
+void guard_memory(bool on);
+Storage* allocate_guarded(Device&, Stream&, uint64_t bytes);
+// `op` is about to write the buffer as its `output`, or use it as its workspace.
+constexpr int kWorkspace = -1;
+void note_writer(const Storage&, const Op& op, int output);
+
+struct Overrun {
+  std::string op;  // that wrote the buffer last; "": none did, it was copied to
+  int output;      // or kWorkspace
+  uint64_t size;   // of the buffer, in bytes
+  bool behind;     // its end, or before its beginning
+  uint64_t bytes;  // how far the writes reached beyond it
+};
+std::string to_string(const Overrun&);
+// Waits for the device's queues and inspects every buffer. What was found since the last call, each once.
+std::vector<Overrun> overruns(Device&);
+}  // namespace dovetail

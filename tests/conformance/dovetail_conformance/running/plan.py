@@ -1,0 +1,80 @@
+"""Which cases a run asks, and whether they make a level."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import version
+from typing import Any
+
+from dovetail.entry_points import import_ops
+
+from ..cases import Case, all_cases, choose_profile, find
+from ..levels import standing as levels
+from ..levels.must_pass import must_pass
+from ..levels.waivers import BadWaivers, Waiver, read
+from .options import Options, UsageError
+from .selection import BadExpression, selects
+
+
+@dataclass(frozen=True)
+class Plan:
+    level: str
+    demanded: list[Case]  # what the level takes; fewer for --quick
+    cases: list[Case]  # what is run
+    whole: bool  # they make a level
+
+    def record(self) -> dict[str, Any]:
+        """For results.json: what the level's name stands for."""
+        ids = "\n".join(c.id for c in self.demanded)
+        return {
+            "must_pass": {"version": must_pass().version, "sha256": must_pass().sha256},
+            "cases_sha256": hashlib.sha256(ids.encode()).hexdigest(),
+            "suite": version("dovetail-conformance"),
+        }
+
+
+def plan(options: Options) -> Plan:
+    """Raises UsageError where there is nothing to run."""
+    import_ops()
+    try:
+        choose_profile(options.profile)
+    except ValueError as error:
+        raise UsageError(f"--profile: {error}") from error
+    of = levels.up_to(options.asked)
+    demanded = [c for c in all_cases().values() if c.level in of and (c.quick or not options.quick)]
+    chosen = [_find(id) for id in dict.fromkeys(options.cases)] if options.cases else demanded
+    if options.expression:
+        chosen = _matching(options.expression, chosen, options.asked)
+    if options.shard:
+        chosen = [c for c in chosen if options.shard.has(c.id)]
+    return Plan(options.asked, demanded, chosen, not (options.selection or options.shard))
+
+
+def read_waivers(options: Options) -> list[Waiver]:
+    """Those of the file, which must be for cases that there are."""
+    try:
+        return read(options.waiver_file, all_cases()) if options.waiver_file else []
+    except BadWaivers as error:
+        raise UsageError(str(error)) from error
+
+
+def _find(id: str) -> Case:
+    try:
+        return find(id)
+    except KeyError:
+        near = get_close_matches(id, all_cases(), 1, 0.5)
+        raise UsageError(f"there is no case {id!r}{f': did you mean {near[0]!r}?' if near else ''}") from None
+
+
+def _matching(expression: str, pool: list[Case], level: str) -> list[Case]:
+    try:
+        chosen = selects(expression, {c.group for c in all_cases().values()})
+    except BadExpression as error:
+        raise UsageError(str(error)) from error
+    if matching := [c for c in pool if chosen(c.id)]:
+        return matching
+    beyond = sorted(c.level for c in all_cases().values() if chosen(c.id))
+    hint = f"; {len(beyond)} cases above it do: add --level {beyond[-1]}" if beyond else ": see --list"
+    raise UsageError(f"-k {expression!r} matches no case of {level}{hint}")

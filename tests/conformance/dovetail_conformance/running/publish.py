@@ -1,0 +1,79 @@
+"""The end of a run: its results are written, then told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ..reporting.document import as_text, document
+from ..reporting.write_report import write, write_report
+from .conclusion import INTERRUPTED, MET, NOT_MET, NOT_WRITTEN, UNAVAILABLE, Conclusion
+from .journal import Journal
+from .options import STDOUT
+from .pool import DeviceUnavailable
+
+Say = Callable[..., None]  # a line, and its colour
+
+
+def publish(conclusion: Conclusion, run: dict[str, Any], say: Say, stopped: BaseException | None = None,
+            journal: Journal | None = None) -> int:  # fmt: skip
+    """The exit code."""
+    if isinstance(stopped, DeviceUnavailable) and not conclusion.description:
+        print(f"Error: {stopped}", file=sys.stderr)
+        return UNAVAILABLE
+    content = _document(conclusion, run) if conclusion.description else None
+    written, failures = _write(conclusion, content)
+    for line in conclusion.lines(run["seconds"], content["undeclared"] if content else []):
+        say(line)
+    if isinstance(stopped, DeviceUnavailable):
+        say(f"Error: the device was lost on the way: {stopped}", "red")
+    elif stopped:
+        say(f"stopped by {run['stopped_by']}")
+    for failure in failures:
+        say(f"Error: {failure}", "red")
+    if written:
+        say(f"report: {written}")
+        if journal:
+            journal.remove()
+        if stopped:
+            say(f"what is missing can still be run: give --resume {conclusion.options.folder} too")
+    code = conclusion.exit_code
+    say(conclusion.level["text"], "green" if code == MET else "red")
+    if isinstance(stopped, DeviceUnavailable):
+        return UNAVAILABLE
+    if stopped:
+        return INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else NOT_MET
+    return code or (NOT_WRITTEN if failures else MET)
+
+
+def _document(conclusion: Conclusion, run: dict[str, Any]) -> dict[str, Any]:
+    return document(
+        [(case, conclusion.results[case.id]) for case in conclusion.plan.cases],
+        run=run,
+        description=dict(conclusion.description),
+        level=conclusion.level,
+        replay=conclusion.options.replay,
+        waivers=conclusion.waivers,
+    )
+
+
+def _write(conclusion: Conclusion, content: dict[str, Any] | None) -> tuple[str | None, list[str]]:
+    """Where the report is, and what could not be written."""
+    if content is None:
+        return None, []
+    file, folder = conclusion.options.json_file, conclusion.options.folder
+    written, failures = None, []
+    try:
+        if file == STDOUT:
+            sys.stdout.write(as_text(content))
+        elif file:
+            write(file, as_text(content))
+    except OSError as error:
+        failures.append(f"{file} could not be written: {error.strerror}")
+    try:
+        if folder:
+            written = str(write_report(folder, content))
+    except OSError as error:
+        failures.append(f"the report could not be written: {error.filename or folder}: {error.strerror}")
+    return written, failures

@@ -1,0 +1,107 @@
+// DOVETAIL_POISON_CALLS: what a kernel keeps of its call is gone when it has returned. DOVETAIL_GUARD_MEMORY: what
+// it writes beside its outputs is told, with its name.
+#include "device/guard.hpp"
+#include "dispatch/recorder.hpp"
+
+using namespace recorder;
+
+namespace {
+const dvt_call* kept;
+const DLTensor* kept_tensor;
+const int64_t* kept_shape;
+
+Device& device() {
+  static Device& d = plugin("poison", {{"dvt.add",
+                                        {takes(DType::f32, kPlain), takes(DType::f32, kPlain)},
+                                        {takes(DType::f32, 0)},
+                                        [](const dvt_call& c) {
+                                          kept = &c, kept_tensor = c.in[0], kept_shape = c.out[0]->shape;
+                                          return computes(plus)(c);
+                                        }}})
+                         .device();
+  return d;
+}
+constexpr uint64_t poison = 0xDBDBDBDBDBDBDBDB;
+}  // namespace
+
+TEST(a_call_ends_with_run) {
+  watched = watch_calls;
+  const Tensor x = array(device(), {2, 3}), one = number(1);
+  Tensor y = run("add", {&x, &one});
+  CHECK_EQ(values(y), "1 2 3 4 5 6");
+  CHECK_EQ(kept->n_in, uint32_t(poison));
+  CHECK_EQ(reinterpret_cast<uintptr_t>(kept->in), poison);
+  CHECK_EQ(reinterpret_cast<uintptr_t>(kept_tensor->data), poison);
+  CHECK_EQ(uint64_t(*kept_shape), poison);
+  const dvt_call* before = kept;
+  for (int i = 0; i < 1000; ++i) y = run("add", {&x, &one});  // not what the memory is used for next
+  CHECK_EQ(before->n_in, uint32_t(poison));
+  CHECK_EQ(values(y), "1 2 3 4 5 6");
+  watched = 0;
+}
+
+TEST(without_it_rows_get_the_hosts_own) {
+  const Tensor x = array(device(), {6});
+  CHECK_EQ(values(run("add", {&x, &x})), "0 2 4 6 8 10");
+  CHECK(kept->n_in != uint32_t(poison));
+}
+
+namespace {
+// multiply: right, and `beside` bytes behind (or in front of) output 0 or its workspace are written too.
+struct Beside {
+  bool workspace = false;
+  int64_t bytes = 0;
+} beside;
+
+Device& sloppy() {
+  Row row{"dvt.multiply",
+          {takes(DType::f32, kPlain), takes(DType::f32, kPlain)},
+          {takes(DType::f32, 0)},
+          [](const dvt_call& c) {
+            const auto status = computes(times)(c);
+            char* at = beside.workspace ? static_cast<char*>(c.workspace) + c.workspace_size
+                                        : address(*c.out[0], 0) + count(*c.out[0]) * 4;
+            if (beside.bytes > 0) std::memset(at, 0, size_t(beside.bytes));
+            if (beside.bytes < 0) std::memset(static_cast<char*>(c.out[0]->data) + beside.bytes, 0, 1);
+            return status;
+          },
+          [](const dvt_call&, dvt_answer& a) { return a.workspace = 100, DVT_OK; }};
+  static Device& d = plugin("sloppy", basic_rows() + std::vector<Row>{row}).device();
+  return d;
+}
+// What is told of a product of six elements.
+std::string told(Beside how) {
+  beside = how;
+  const Tensor x = array(sloppy(), {2, 3});
+  CHECK_EQ(values(run("multiply", {&x, &x})), "0 1 4 9 16 25");
+  std::string all;
+  for (const Overrun& o : overruns(sloppy())) all += to_string(o) + "\n";
+  return all;
+}
+}  // namespace
+
+TEST(who_writes_beside_its_output_is_named) {
+  guard_memory(true);
+  const uint64_t before = in_use(sloppy());
+  CHECK_EQ(told({}), "");
+  CHECK_EQ(told({.bytes = 4}), "[multiply] wrote 4 bytes past the end of its output 0 (24 B)\n");
+  CHECK_EQ(told({.bytes = -9}), "[multiply] wrote 9 bytes before the beginning of its output 0 (24 B)\n");
+  CHECK_EQ(told({.workspace = true, .bytes = 1}),
+           "[multiply] wrote 1 byte past the end of its workspace (100 B)\n");
+  CHECK_EQ(told({}), "");
+  CHECK_EQ(in_use(sloppy()), before);
+  guard_memory(false);
+  CHECK_EQ(told({}), "");
+}
+
+TEST(guarded_memory_is_written_in_place) {
+  guard_memory(true);
+  Tensor x = array(device(), {6}), one = number(1);
+  const void* at = x.view.data;
+  update("add", x, {&one});
+  CHECK_EQ(values(x), "1 2 3 4 5 6");
+  CHECK_EQ(x.view.data, at);
+  guard_memory(false);
+}
+
+CHECK_MAIN
