@@ -30,7 +30,7 @@ class Fault(NamedTuple):
     what: str
     case: str
     status: str
-    said: str  # "..." stands for what differs from run to run
+    said: str
 
     @property
     def culprit(self) -> str:
@@ -70,7 +70,16 @@ def library(tmp_path_factory) -> Path:
 
 def build(compiler: str, objects: Path, library: Path) -> None:
     objects.mkdir()
-    options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"]
+    options = [
+        "-std=c++17",
+        "-O1",
+        "-ffp-contract=off",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+    ]
     options += [f"-I{ROOT / 'core/include'}", f"-I{TEMPLATE}"]
 
     def compile(number: int, source: Path) -> Path:
@@ -97,7 +106,11 @@ def conform(library, tmp_path):
         environment |= {"DOVETAIL_BROKEN": fault} if fault else {}
         command = [sys.executable, "-c", "from dovetail.cli import main; main()", "conform", "--device", "meta"]
         run = subprocess.run(
-            [*command, "--json", results, *args], capture_output=True, text=True, timeout=600, env=environment
+            [*command, "--no-report", "--json", results, *args],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            env=environment,
         )
         assert results.exists(), run.stdout + run.stderr
         return run.returncode, json.loads(results.read_text("utf-8")), run.stdout
@@ -109,11 +122,12 @@ def bad_ones(results: dict) -> dict[str, dict]:
     return {c["id"]: c for c in results["cases"] if c["status"] not in ("pass", "unsupported")}
 
 
-def agrees(said: str, message: str) -> bool:
-    return re.match(r".*".join(map(re.escape, said.split("..."))), message) is not None
+def words(message: str) -> str:
+    """Its first line without values, which another processor or another run may have others of."""
+    return re.sub(r"-?\b(\d[\w.+-]*|nan|inf|True|False)", "#", message.partition("\n")[0])
 
 
-# ---- the good one --------------------------------------------------------------------------------------------------
+# ---- the good one ------------------------------------------------------------------------------------------------
 
 
 def test_the_good_one_passes(conform):
@@ -129,7 +143,7 @@ def test_the_good_one_reaches_the_highest_level(conform):
     assert (code, results["level"]["reached"], bad_ones(results)) == (0, "L2", {}), said
 
 
-# ---- each of the others --------------------------------------------------------------------------------------------
+# ---- each of the others ------------------------------------------------------------------------------------------
 
 
 def test_the_table_has_every_fault(library):
@@ -149,7 +163,7 @@ def test_the_culprit_is_named(conform, fault):
     assert (code, {id.partition("[")[0] for id in bad}) == (1, {fault.culprit}), said
     assert results["counts"]["pass"] >= 40
     case = bad[fault.case]
-    assert (case["status"], agrees(fault.said, case["message"])) == (fault.status, True), case["message"]
+    assert (case["status"], words(case["message"])) == (fault.status, words(fault.said))
     assert f"not right: {fault.culprit} ({len(bad)})" in said and case["message"].splitlines()[0] in said
     assert f"--case '{fault.case}'" in case["replay"]
 
