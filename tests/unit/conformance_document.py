@@ -97,6 +97,20 @@ def with_everything(ids: tuple[str, ...] = SMALL) -> dict[str, Any]:
     return made
 
 
+def difference(made: dict[str, Any]) -> dict[str, Any]:
+    """To a baseline in which everything passed, a little faster here and slower there."""
+    bad = [c for c in made["cases"] if c["status"] in ("fail", "crash", "timeout")]
+    timed = [c for c in made["cases"] if c.get("time_s")]
+    times = [{"id": c["id"], "before_s": f * c["time_s"], "after_s": c["time_s"]} for c, f in zip(timed, (0.5, 2))]
+    return {
+        "baseline": {"device": "acme:0", "backend": "acme 1.4.1", "started": "2026-02-01T09:00:00+00:00",
+                     "level": "L1"},
+        "changed": [{"id": c["id"], "before": "pass", "after": c["status"]} for c in bad[:5]]
+        + [{"id": "erf[f32,values]", "before": "fail", "after": "pass"}],
+        "slower": times[:1], "faster": times[1:], "added": ["erf[f32,new]"], "removed": [],
+    }  # fmt: skip
+
+
 def _counts(cases: list[dict[str, Any]]) -> dict[str, int]:
     statuses = [c["status"] for c in cases]
     return {s: statuses.count(s) for s in sorted(set(statuses))}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from dovetail.schema import Op
+from dovetail.schema.dtypes import DType
 from dovetail.schema.samples import Sample
 
 from ..levels.must_pass import level_of
@@ -52,10 +53,11 @@ def cases(op: Op) -> Iterator[Case]:
     samples = [(sample, layouts(sample, op.spec.shape)) for sample in op.cases()]
     for d in op.dtypes:
         left = LAID_OUT
-        level = level_of(op.name, d)
         for sample, laid_out in samples:
             if sample.dtypes is not None and d not in sample.dtypes:
                 continue
+            named = [a for a in (*sample.args, *sample.kwargs.values()) if isinstance(a, DType)]
+            level = level_of(op.name, d, named)
             yield SampleCase(f"{op.name}[{d.brief},{sample.id}]", level, op.name, d, sample=sample)
             others = laid_out if left else ()
             for layout in others:

@@ -1,6 +1,6 @@
 """The list of what L1 demands: read from data/must_pass.toml, whose hash stands in it.
 
-A profile is the same list in other dtypes, for devices that have no others; those of data/profiles.toml.
+A profile is such a list for devices that have other dtypes only; they are in data/profiles.toml.
 
 python -m dovetail_conformance.levels.must_pass      prints the hashes of the lists as they are
 """
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from dovetail.schema.dtypes import DType, by_name
+
+FILES = ("must_pass.toml", "profiles.toml")
 
 
 class MustPass(NamedTuple):
@@ -36,42 +39,24 @@ class MustPass(NamedTuple):
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def parse(text: str) -> MustPass:
-    data = tomllib.loads(text)
+def parse(data: dict[str, Any], file: str) -> MustPass:
+    """The list of a file, or of one profile in it."""
     ops: dict[str, tuple[str, ...]] = {}
     for group in data["group"]:
         for op in group["ops"].split():
             if op in ops:
-                raise ValueError(f"must_pass.toml names {op} twice")
+                raise ValueError(f"{file} names {op} twice")
             ops[op] = tuple(group["dtypes"].split())
-    return MustPass(data["version"], data["sha256"], tuple(data["dtypes"].split()), ops)
-
-
-def parse_profile(data: dict[str, Any], plain: MustPass) -> MustPass:
-    """The plain list with its dtypes replaced, less the ops that such devices need not have."""
-    replaced = {d: tuple(by.split()) for d, by in data["dtypes"].items()}
-    without = set(data["without"].split())
-    if unknown := without - set(plain.ops):
-        raise ValueError(f"profiles.toml, {data['name']}: {', '.join(sorted(unknown))} are not of must_pass.toml")
-    ops = {}
-    for op, dtypes in plain.ops.items():
-        if op not in without and (mapped := tuple(dict.fromkeys(new for d in dtypes for new in replaced[d]))):
-            ops[op] = mapped
-    every = tuple(dict.fromkeys(new for d in plain.dtypes for new in replaced[d]))
-    return MustPass(data["version"], data["sha256"], every, ops, data["name"], data["about"])
-
-
-def _read(file: str) -> str:
-    return files("dovetail_conformance.levels.data").joinpath(file).read_text("utf-8")
+    dtypes = tuple(data["dtypes"].split())
+    return MustPass(data["version"], data["sha256"], dtypes, ops, data.get("name"), data.get("about", ""))
 
 
 def _lists() -> list[tuple[str, MustPass]]:
     """All of them, each with its file."""
-    plain = parse(_read("must_pass.toml"))
-    found = [("must_pass.toml", plain)]
-    for data in tomllib.loads(_read("profiles.toml"))["profile"]:
-        found.append(("profiles.toml", parse_profile(data, plain)))
-    return found
+    folder = files("dovetail_conformance.levels.data")
+    plain, profiles = (tomllib.loads(folder.joinpath(file).read_text("utf-8")) for file in FILES)
+    every = [(FILES[0], plain), *((FILES[1], profile) for profile in profiles["profile"])]
+    return [(file, parse(data, file)) for file, data in every]
 
 
 @cache
@@ -108,9 +93,11 @@ def must_pass() -> MustPass:
     return _checked()[_chosen]
 
 
-def level_of(op: str, d: DType) -> str:
-    """L1 where the list has it; everything else belongs to L2."""
-    return "L1" if d.brief in must_pass().ops.get(op, ()) else "L2"
+def level_of(op: str, d: DType, named: Iterable[DType] = ()) -> str:
+    """L1 where the list has it; everything else belongs to L2. A profile knows no call that names another dtype."""
+    listed = must_pass()
+    beyond = listed.profile and any(other.brief not in listed.dtypes for other in named)
+    return "L1" if d.brief in listed.ops.get(op, ()) and not beyond else "L2"
 
 
 if __name__ == "__main__":

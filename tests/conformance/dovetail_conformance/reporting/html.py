@@ -17,7 +17,7 @@ from typing import Any
 from ..cli import TIMEOUT
 from ..results import WORDS, Status
 from . import plots, summary
-from .live import Replay
+from .live import Replay, counted
 from .summary import Cell, Json
 
 ANY = "[case]"  # stands for the id in the replay command
@@ -30,7 +30,8 @@ def render(document: Json, baseline: Json | None = None) -> str:
 
     loader = PackageLoader("dovetail_conformance.reporting")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"duration": summary.duration, "plural": summary.plural, "quantity": summary.quantity}
+    filters = (summary.duration, summary.moment, summary.plural, summary.quantity, counted)
+    environment.filters |= {f.__name__: f for f in filters}
     environment.globals |= {"signs": summary.SIGNS, "words": WORDS, "states": summary.STATES}
     script = _static("report.js")
     found = summary.cells(document)

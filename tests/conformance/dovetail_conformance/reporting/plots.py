@@ -80,8 +80,9 @@ def tolerance(found: dict[str, dict[str, Cell]]) -> str | None:
     with rc_context(STYLE):
         figure, axes = _figure(max(4.0, 0.155 * len(ops) + 1.0), 4.2)
         axes.vlines(range(len(ops)), 0, [min(1.25, max(used[op].values())) for op in ops], color=LINE, linewidth=1)
-        for dtype, (marker, colour) in look.items():
-            points = [(i, used[op][dtype]) for i, op in enumerate(ops) if dtype in used[op]]
+        for series, (dtype, (marker, colour)) in enumerate(look.items()):
+            aside = 0.6 * (series / max(1, len(look) - 1) - 0.5)  # equal errors stay apart
+            points = [(i + aside, used[op][dtype]) for i, op in enumerate(ops) if dtype in used[op]]
             inside = [min(1.25, y) for _, y in points]
             axes.scatter([x for x, _ in points], inside, s=15, marker=marker, color=colour, linewidths=0,
                          label=dtype, zorder=3, clip_on=False)  # fmt: skip
@@ -134,8 +135,10 @@ def _name_ceilings(figure: Figure, axes: Axes, bandwidth: float, peaks: dict[str
     figure.draw_without_rendering()  # places are known from here on
     (left, right), middle = axes.get_xlim(), min(peaks.values(), default=1.0) / bandwidth
     x = math.sqrt(left * min(middle, right))
+    (x0, y0), (x1, y1) = axes.transData.transform([(x, x * bandwidth), (2 * x, 2 * x * bandwidth)])
+    slope = math.degrees(math.atan2(y1 - y0, x1 - x0))
     axes.annotate(f"copy {quantity(bandwidth)} GB/s", (x, x * bandwidth), (0, 5), textcoords="offset points",
-                  color=MUTED, rotation=45, rotation_mode="anchor", transform_rotates_text=True)  # fmt: skip
+                  color=MUTED, rotation=slope, rotation_mode="anchor")  # fmt: skip
     above = -math.inf
     for dtype, peak in sorted(peaks.items(), key=lambda item: item[1]):
         y = 72 / figure.dpi * axes.transData.transform((right, peak))[1]

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from ..cases import Case
 from ..levels.waivers import Waiver, Waivers
-from ..reporting.live import Live
+from ..reporting.live import Live, headline
 from ..results import Result, Status
 from . import journal
 from .conclusion import Conclusion, several
@@ -50,7 +50,7 @@ class Session:
         """Runs it and prints what it finds; the exit code."""
         stopped: BaseException | None = None
         out = sys.stderr if self.options.json_file == STDOUT else sys.stdout
-        with Live(len(self.cases), self.options.replay, out) as live, Pool(self.config) as pool:
+        with Live(len(self.cases), self.options.replay, out) as live, Pool(self.config, live.say) as pool:
             try:
                 self._run(live, pool)
             except (KeyboardInterrupt, DeviceUnavailable) as error:
@@ -64,7 +64,7 @@ class Session:
             self.results.setdefault(id, Result(id, Status.NOT_RUN))
         told = self.waivers.told(self.plan.cases, self.results)
         conclusion = Conclusion(self.options, self.plan, self.results, self.description, told)
-        return publish(conclusion, self._run_record(stopped), live.say, stopped, self.journal)
+        return publish(conclusion, self._run_record(stopped), live, stopped, self.journal)
 
     def _run(self, live: Live, pool: Pool) -> None:
         self.description = pool.open()
@@ -98,16 +98,12 @@ class Session:
         return time.monotonic() - self.begin
 
     def _headline(self, earlier: int) -> str:
-        device, backend = self.description["device"], self.description["backend"]
-        name = str(device["properties"].get("name", "")).strip()
-        versions = " + ".join([f"{backend['name']} {backend['version']}", *self.description["packs"]])
-        told = f"{device['name']}{f' ({name})' if name else ''}, {versions}"
         profile = f"profile {self.options.profile}, " if self.options.profile else ""
         what = "" if self.options.selection else f"{'quick ' if self.options.quick else ''}{self.plan.level}, "
         shard = f"shard {self.options.shard}, " if self.options.shard else ""
         size = several(len(self.cases), "case") + (f" ({earlier} of them already run)" if earlier else "")
         how = f"seed {self.config.seed}, {several(self.config.workers, 'worker')}"
-        return f"{told}: {profile}{what}{shard}{size}, {how}"
+        return f"{headline(self.description)}: {profile}{what}{shard}{size}, {how}"
 
     def _run_record(self, stopped: BaseException | None) -> dict[str, Any]:
         why = {KeyboardInterrupt: "Ctrl-C", BrokenPipeError: "the output was closed"}
