@@ -209,6 +209,12 @@ void random_bits(const dvt_call* c) {
     std::memcpy(out + i, word, size_t(std::min<int64_t>(n - i, 4)) * 4);
   }
 }
+// The kernel is right, and every call of it is declined: the body runs.
+dvt_status declines(dvt_device*, const dvt_call*, dvt_answer* answer) {
+  answer->level = 0;
+  DVT_PUT(answer, dvt_answer, reason, "not yet");
+  return DVT_UNSUPPORTED;
+}
 }  // namespace
 
 void add_random_bits(Device& d) {
@@ -238,6 +244,7 @@ Faults other_kernel_faults() {
       in_row("scatters_into_nothing", "dvt.scatter", {any(32)}, run<scatters_into_nothing>),
       in_row("counts_from_one", "dvt.random_bits", {u32}, run<random_bits<from_one>>),
       in_row("counter_carry", "dvt.random_bits", {u32}, run<random_bits<without_carry>>),
+      {"declines_what_it_can", [](Device& d) { d.row("dvt.random_bits", {u32}).query = declines; }},
       in_row("seven_rounds", "dvt.random_bits", {u32}, run<random_bits<right, 7>>),
   };
 }
