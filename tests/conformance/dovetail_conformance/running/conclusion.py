@@ -74,7 +74,8 @@ class Conclusion:
 
     def lines(self, seconds: float, undeclared: list[dict[str, str]]) -> Iterator[str]:
         """Those between the failures and the level."""
-        if groups := by_group(self.results.values()):
+        kernels = [op for op in registry if op in self.description.get("native", ())]
+        if groups := by_group(self.results.values(), kernels):
             yield f"not right: {_some([f'{name} ({n})' for name, n in groups], 20)}"
         if undeclared:
             where = [f"{u['op']} {u['dtype']}".rstrip() for u in undeclared]
