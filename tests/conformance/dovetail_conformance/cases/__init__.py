@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # In the order in which an op's cases run: what is cheap and tells most first.
 FAMILIES = (
     "samples", "special", "halves", "errors", "property", "undeclared", "random_numbers", "determinism",
-    "performance",
+    "steady", "performance",
 )  # fmt: skip
 
 
