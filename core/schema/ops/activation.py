@@ -12,7 +12,7 @@ from ..samples import Sample, draw, sample
 from ._float import flipped, magnitude
 from .arithmetic import clip
 from .exponential import expm1, log1p
-from .primitives import divide, exp, maximum, multiply, where
+from .primitives import divide, exp, maximum, minimum, multiply, where
 from .special import normal_gate
 
 NN = {"shape": "same", "space": "nn"}
@@ -77,12 +77,18 @@ def _softplus(x, beta=1.0):
     return np.logaddexp(x * beta, 0) / beta
 
 
-@op(**NN, dtype="float", tol=5, reference=_softplus)
+def _softplus_samples() -> Iterator[Sample]:
+    yield sample("beta", draw(1000, low=None), beta=2.0)
+    yield sample("negative_beta", draw(1000), beta=-1.0)
+
+
+@op(**NN, dtype="float", tol=5, reference=_softplus, samples=_softplus_samples)
 def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta, right at any size: it needs no threshold."""
     z = x if beta == 1.0 else multiply(x, beta)
-    r = maximum(z, 0.0) + log1p(exp(flipped(magnitude(z))))
-    return r if beta == 1.0 else divide(r, beta)
+    r = log1p(exp(flipped(magnitude(z))))
+    r = r if beta == 1.0 else divide(r, beta)
+    return r + (maximum if beta > 0 else minimum)(x, 0.0)  # not of z, which may overflow
 
 
 @op(**NN, dtype="float", tol=5, reference=lambda x: -_softplus(-x))

@@ -118,11 +118,14 @@ def copysign(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def _nextafter(x1, x2, like):
+    x1, x2 = np.asarray(x1), np.asarray(x2)
     if like is dt.bfloat16:  # float32 whose low half is 0
         a, b = (np.broadcast_arrays(x1, x2)[i].astype(np.float32) for i in (0, 1))
         return _ordered_step(a, b)
     a, b = x1.astype(like.numpy), x2.astype(like.numpy)
-    return np.where(a == b, b, np.nextafter(a, b)).astype(np.float64)  # of two zeros NumPy's float16 gives the first
+    return np.where(a == b, b, np.nextafter(a, b)).astype(
+        np.float64
+    )  # of two zeros NumPy's float16 gives the first
 
 
 def _ordered_step(a, b):

@@ -124,16 +124,16 @@ def take(x: Tensor, indices: Index, /, *, axis: int | None = None) -> Tensor:
 
 def _scatter(x, indices, updates, axis):
     out = np.moveaxis(np.array(x), axis, 0)
-    out[indices] = np.moveaxis(
-        np.broadcast_to(updates, x.shape[:axis] + indices.shape + x.shape[axis + 1 :]), axis, 0
-    )
+    region = [*x.shape]
+    region[axis] = indices.size
+    out[indices] = np.moveaxis(np.broadcast_to(updates, region), axis, 0)
     return np.moveaxis(out, 0, axis)
 
 
 def _scatter_samples() -> Iterator[Sample]:
     yield sample("vector", draw(9), given([3, -1, 0], dtype=dt.int64), draw(3))
     yield sample("rows", draw(5, 4), given([4, 1], dtype=dt.int64), draw(2, 4))
-    yield sample("columns", draw(5, 4), given([3, -3], dtype=dt.int64), draw(5, 2), axis=1)
+    yield sample("columns", draw(5, 4), given([3, -3], dtype=dt.int64), draw(5, 2), axis=-1)
     yield sample("broadcast", draw(5, 4), given([2], dtype=dt.int64), draw(1, 1))
     yield sample("nothing", draw(5), given([], 0, dtype=dt.int64), draw(0))
     yield sample("beyond", draw(5), given([5], dtype=dt.int64), draw(1), error=IndexError)

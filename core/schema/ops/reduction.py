@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from .. import dtypes as dt
 from ..declare import DType, Ints, Tensor, op
 from ..lazy_numpy import np
-from ..samples import Sample, draw, sample
+from ..samples import Sample, draw, given, sample
 from ._float import INF, NAN
 from .arithmetic import negative
 from .logic import bitwise_invert, isinf, isnan, logical_not, truth
@@ -130,14 +130,32 @@ def _var(x, axis, correction, keepdims):
     return np.sum(d * d, axis=as_axes(axis), keepdims=keepdims) / (n if n > 0 else np.nan)
 
 
+def _mean_error(x, axis, keepdims, like):
+    """What rounding may do to the mean, which is subtracted: of equal elements nothing else is left."""
+    eps = (dt.float32 if like.itemsize == 2 else like).eps  # halves compute in float32
+    return eps, 2 * eps * np.max(np.abs(x), axis=as_axes(axis), keepdims=keepdims, initial=0)
+
+
+def _var_scale(x, axis, correction, keepdims, like):
+    eps, error = _mean_error(x, axis, keepdims, like)
+    return error * error / eps
+
+
+def _std_scale(x, axis, correction, keepdims, like):
+    eps, error = _mean_error(x, axis, keepdims, like)
+    std = np.sqrt(_var(x, axis, correction, keepdims))
+    return (np.hypot(std, error) - std) / eps
+
+
 def _var_samples() -> Iterator[Sample]:
     yield from reduction_samples()
     yield sample("unbiased", draw(5, 40), axis=1, correction=1.0)
     yield sample("far_mean", draw(5, 1000, low=99, high=101), axis=1)
+    yield sample("constant", given([0.1, 1.0956934, 3.3] * 5, 5, 3), axis=0)
     yield sample("too_few", draw(5, 1), axis=1, correction=1.0)
 
 
-@op(shape="reduce", dtype="float", tol=8, reference=_var, samples=_var_samples)
+@op(shape="reduce", dtype="float", tol=8, reference=_var, scale=_var_scale, samples=_var_samples)
 def var(x: Tensor, /, *, axis: Ints | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over axis, in two passes, divided by n - correction; NaN where that is not positive."""
     d = x - mean(x, axis=axis, keepdims=True)
@@ -150,6 +168,7 @@ def var(x: Tensor, /, *, axis: Ints | None = None, correction: float = 0.0, keep
     dtype="float",
     tol=6,
     samples=_var_samples,
+    scale=_std_scale,
     reference=lambda x, axis, correction, keepdims: np.sqrt(_var(x, axis, correction, keepdims)),
 )
 def std(x: Tensor, /, *, axis: Ints | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:

@@ -17,10 +17,8 @@ import numpy as np
 from dovetail.schema import registry
 from dovetail_conformance.judging import oracle
 
-FAULTS = (
-    "last", "crash", "hang", "nan", "unsupported", "fallback", "scribble", "dtype", "open", "absent", "exit",
-    "lost", "once",
-)  # fmt: skip
+FAULTS = ("last", "crash", "hang", "nan", "unsupported", "fallback", "scribble", "dtype", "open", "absent", "exit",
+          "unsteady", "threads", "together", "lost", "once")  # fmt: skip
 _fault, _, _culprit = os.environ.get("FAKE_FAULT", "").partition(":")
 _moved: list[dict[str, Any]] = []
 DEVICE = SimpleNamespace(
@@ -30,7 +28,7 @@ DEVICE = SimpleNamespace(
     backend="fake",
     index=0,
     synchronize=lambda: _expect_not_lost(),
-    properties={"name": "Fake"},
+    properties={"name": "Fake", "synchronous": True, "mem_total": 1 << 27},
 )
 
 
@@ -112,6 +110,18 @@ def _misbehave(op: str, arrays: list[Array]) -> None:
         arrays[0].a.flat[0] = 0 if arrays[0].a.flat[0] else 1
 
 
+_threads = [2]
+_calls: list[int] = [0, 0]  # so far, and under way
+
+
+def _stray(out: np.ndarray) -> None:
+    """Moves the last element by as many units in the last place as the fault makes of this call."""
+    if _fault == "together":
+        time.sleep(0.02)
+    steps = {"unsteady": _calls[0], "threads": _threads[0], "together": _calls[1] > 1}[_fault]
+    out.view(f"u{out.itemsize}").flat[-1] += steps
+
+
 def _run(op: str, *args: Any, device: Any = None, **kwargs: Any) -> Array:
     _expect_not_lost()
     plain = [a.a if isinstance(a, Array) else [x.a for x in a] if isinstance(a, list) else a for a in args]
@@ -122,6 +132,10 @@ def _run(op: str, *args: Any, device: Any = None, **kwargs: Any) -> Array:
     with np.errstate(all="ignore"):
         out = np.array(answer.value).astype(answer.dtype.numpy)
     if op == _culprit and out.size:
+        if _fault in ("unsteady", "threads", "together"):
+            _calls[:] = _calls[0] + 1, _calls[1] + 1
+            _stray(out)
+            _calls[1] -= 1
         if _fault == "last":
             out.flat[-1] += 1
         if _fault == "nan" and out.dtype.kind == "f":
@@ -137,7 +151,12 @@ def _op_function(name: str) -> Any:
 
 _core = SimpleNamespace(
     op_function=_op_function,
-    kernel_table=lambda _: [{"op": op, "inputs": ["f32"], "outputs": ["f32"]} for op in ("add", "multiply")],
+    kernel_table=lambda _: [
+        {"op": op, "inputs": ["f32"], "outputs": ["f32"], "flags": flags}
+        for op, flags in (("add", ["deterministic"]), ("multiply", ["deterministic"]), ("matmul", []))
+    ],
+    num_threads=lambda: _threads[0],
+    set_num_threads=lambda n: _threads.__setitem__(0, n),
     guard_memory=lambda on=False: on,
     memory_overruns=lambda device: [],
     backends=lambda: [{"name": "fake", "version": "1.2"}],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -20,6 +18,11 @@ from dovetail.cli.output import (
     progress,
 )
 
+DEFAULT = (
+    "add", "multiply", "exp", "tanh", "gelu", "sum", "max", "mean", "argmax", "cumulative_sum", "sort", "softmax",
+    "log_softmax", "layer_norm", "rms_norm", "matmul", "linear", "scaled_dot_product_attention", "conv2d",
+    "max_pool2d", "avg_pool2d", "take",
+)  # fmt: skip
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -71,7 +74,7 @@ def command(
     try:
         with progress(len(cases)) as step:
             for op, dtype, size in cases:
-                step(f"{op['name']} {dtype[0].brief} {size}")
+                step(f"{op} {dtype.brief} {size}")
                 rows.append(measure(device, op, dtype, size, seconds))
     except KeyboardInterrupt:
         stopped = True
@@ -85,89 +88,62 @@ def command(
         raise SystemExit(1)
 
 
-def _ops(names: tuple[str, ...]) -> list[dict[str, Any]]:
-    from dovetail import _core
-    from dovetail.cli.bench_cases import DEFAULT, case_of
+def _ops(names: tuple[str, ...]) -> list[str]:
     from dovetail.entry_points.backend import did_you_mean
+    from dovetail.schema import registry
+    from dovetail.schema.workloads import workloads
 
-    known = {op["name"]: op for op in _core.ops() if case_of(op)}
+    known = [name for name, op in registry.items() if workloads(op)]
     for name in names:
         if name not in known:
-            raise click.UsageError(f"there is no benchmark of {name!r}{did_you_mean(name, list(known))}")
-    return [known[name] for name in names or DEFAULT if name in known]
+            raise click.UsageError(f"there is no benchmark of {name!r}{did_you_mean(name, known)}")
+    return list(names or DEFAULT)
 
 
 def _dtype(name: str) -> Any:
-    import numpy as np
-
-    from dovetail import _core
     from dovetail.entry_points.backend import did_you_mean
+    from dovetail.schema.dtypes import ALL, by_name
 
-    for dtype in _core.dtypes.values():
-        if name in (dtype.name, dtype.brief):
-            if dtype.name == "bfloat16":
-                import ml_dtypes
-
-                return dtype, np.dtype(ml_dtypes.bfloat16)
-            return dtype, np.dtype(dtype.name)
-    known = [dtype.name for dtype in _core.dtypes.values()]
-    raise click.UsageError(f"there is no dtype {name!r}{did_you_mean(name, known)}")
+    if name in by_name:
+        return by_name[name]
+    raise click.UsageError(f"there is no dtype {name!r}{did_you_mean(name, [d.name for d in ALL])}")
 
 
-def measure(device: Any, op: dict[str, Any], dtype: tuple[Any, Any], size: int, seconds: float) -> dict[str, Any]:
+def measure(device: Any, op: str, dtype: Any, size: int, seconds: float) -> dict[str, Any]:
     import numpy as np
 
     import dovetail
-    from dovetail import _core
-    from dovetail.cli.bench_cases import Maker, case_of
+    from dovetail import _core, _timing
+    from dovetail.schema import registry
+    from dovetail.schema.workloads import Maker, workloads
 
-    make = case_of(op)
-    assert make is not None
-    ours, theirs = dtype
-    row = {"op": op["name"], "dtype": ours.brief, "shape": str(size), "seconds": None, "error": ""}
+    make = next(iter(workloads(registry[op]).values()))
+    row = {"op": op, "dtype": dtype.brief, "shape": str(size), "seconds": None, "error": ""}
     row |= {"gb_per_s": None, "gflop_per_s": None, "of_peak": None}
-    function = _core.op_function(op["name"])
+    function = _core.op_function(op)
     mode = dovetail.fallback("error")
     try:
-        case = make(Maker(size, theirs))
-        row["shape"] = case.label
-        args = [dovetail.asarray(arg, device=device) if isinstance(arg, np.ndarray) else arg for arg in case.args]
-        best = _best(lambda: function(*args, **case.kwargs), device.synchronize, seconds)
+        work = make(Maker(size, dtype))
+        row["shape"] = work.label
+        args = [dovetail.asarray(arg, device=device) if isinstance(arg, np.ndarray) else arg for arg in work.args]
+        best = _timing.measure(lambda: function(*args, **work.kwargs), device, seconds).seconds
     except (TypeError, ValueError, RuntimeError, MemoryError) as error:
         return row | {"error": f"{type(error).__name__}: {error}"}
     finally:
         dovetail.fallback(mode)
-    row |= {"seconds": best, "gb_per_s": case.bytes / best * 1e-9}
-    if case.flops:
-        row["gflop_per_s"] = case.flops / best * 1e-9
-    return row | {"of_peak": _of_peak(device.properties, ours.brief, case, best)}
+    row |= {"seconds": best, "gb_per_s": work.bytes / best * 1e-9}
+    if work.flops:
+        row["gflop_per_s"] = work.flops / best * 1e-9
+    return row | {"of_peak": _of_peak(device.properties, dtype.brief, work, best)}
 
 
-def _best(call: Callable[[], Any], synchronize: Callable[[], None], seconds: float) -> float:
-    """Seconds a call, of the best of about ten batches."""
-
-    def batch(count: int) -> float:
-        start = time.perf_counter()
-        for _ in range(count):
-            call()
-        synchronize()
-        return (time.perf_counter() - start) / count
-
-    once = min(batch(1), batch(1))
-    count = max(1, int(seconds / 10 / max(once, 1e-7)))
-    best, until = once, time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        best = min(best, batch(count))
-    return best
-
-
-def _of_peak(properties: dict[str, Any], dtype: str, case: Any, seconds: float) -> float | None:
+def _of_peak(properties: dict[str, Any], dtype: str, work: Any, seconds: float) -> float | None:
     """The share of what memory and arithmetic allow together, where the device says what that is."""
     peak_bytes = properties.get("peak_bytes_per_s") or 0
     peak_flops = properties.get("peaks", {}).get(dtype) or 0
-    floors = [case.bytes / peak_bytes] if peak_bytes else []
-    if case.flops and peak_flops:
-        floors.append(case.flops / peak_flops)
+    floors = [work.bytes / peak_bytes] if peak_bytes else []
+    if work.flops and peak_flops:
+        floors.append(work.flops / peak_flops)
     return max(floors) / seconds if floors else None
 
 

@@ -21,7 +21,11 @@ from ..results import Status
 if TYPE_CHECKING:
     from ..running.target import Target
 
-FAMILIES = ("samples", "special", "halves", "random_numbers")
+# In the order in which an op's cases run: what is cheap and tells most first.
+FAMILIES = (
+    "samples", "special", "halves", "errors", "property", "undeclared", "random_numbers", "determinism",
+    "steady", "performance",
+)  # fmt: skip
 
 
 class Outcome(NamedTuple):

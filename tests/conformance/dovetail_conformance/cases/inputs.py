@@ -73,24 +73,32 @@ def _junk(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
     return np.full(shape, 0xB5, np.uint8).repeat(like.dtype.itemsize, axis=-1).view(like.dtype)
 
 
-def place_as(
-    a: np.ndarray, how: str, asarray: Callable[[np.ndarray], Any], permute: Callable[[Any, tuple], Any]
-) -> Any:
-    """`a` on the device: dense (""), every second element of something larger (strided), one element behind the
-    beginning of a buffer (offset), or column by column (T)."""
-    if a.dtype.kind == "b" and how in ("strided", "offset"):
+def place_as(a: np.ndarray, how: str, asarray: Callable[[np.ndarray], Any], function: Callable[[str], Any]) -> Any:
+    """`a` on the device: dense (""), every second element of something larger (strided), every second row (rows),
+    one element behind the beginning of a buffer (offset), column by column (T; F for all axes backwards), or its
+    first row repeated with stride 0 (repeated: all must be equal). function(name) gives the op of that name.
+    """
+    if a.dtype.kind == "b":
         junk = lambda shape: np.ones(shape, np.bool_)  # noqa: E731  other bytes are no bool
     else:
         junk = lambda shape: _junk(shape, a)  # noqa: E731
-    if how == "T" and a.ndim >= 2:
-        axes = (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
-        return permute(asarray(np.ascontiguousarray(a.transpose(axes))), axes)
-    if how == "strided" and a.ndim >= 1 and a.size:
+    if how in ("T", "F") and a.ndim >= 2:
+        axes = tuple(reversed(range(a.ndim))) if how == "F" else (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
+        return function("permute_dims")(asarray(np.ascontiguousarray(a.transpose(axes))), axes)
+    if not a.ndim or not a.size:
+        return asarray(a)
+    if how == "strided":
         large = junk((*a.shape[:-1], 2 * a.shape[-1] + 1))
         large[..., 1::2] = a
         return asarray(large)[..., 1::2]
-    if how == "offset" and a.ndim >= 1 and a.size:
+    if how == "rows":
+        large = junk((2 * a.shape[0], *a.shape[1:]))
+        large[::2] = a
+        return asarray(large)[::2]
+    if how == "offset":
         large = junk((a.shape[0] + 1, *a.shape[1:]))
         large[1:] = a
         return asarray(large)[1:]
+    if how == "repeated":
+        return function("broadcast_to")(asarray(a[:1]), a.shape)
     return asarray(a)

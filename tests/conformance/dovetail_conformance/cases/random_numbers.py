@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from dovetail.schema import Op, registry
 from dovetail.schema import dtypes as dt
 from dovetail.schema.dtypes import DType
 
-from ..judging import oracle, philox, randomness
+from ..judging import histogram, oracle, philox, randomness
 from ..judging.compare import Verdict, compare
 from ..judging.philox import Key
 from ..levels.must_pass import level_of
@@ -80,7 +80,7 @@ class DrawCase(Case):
 
     def run(self, target: Target, seed: int) -> Outcome:
         assert self.dtype
-        worst = 0.0
+        worst, errors = 0.0, np.zeros(len(histogram.EDGES) + 1, np.int64)
         for draw in self.draws(generator(seed, self.id), self.dtype):
             try:
                 got = run(target, self.op, self.dtype, draw)
@@ -90,8 +90,10 @@ class DrawCase(Case):
             if not verdict.ok:
                 return Outcome(Status.FAIL, f"{draw}: {verdict.message}")
             worst = max(worst, verdict.ulp)
+            errors += 0 if verdict.errors is None else verdict.errors
         tol = oracle.tolerance(registry[self.op], self.dtype) if self.op == "normal" else 0.0
-        return Outcome(Status.PASS, "", {"tol": tol, "ulp": round(worst, 4)})
+        measured: dict[str, Any] = {"tol": tol, "ulp": round(worst, 4)}
+        return Outcome(Status.PASS, "", measured | ({"errors": errors.tolist()} if errors.any() else {}))
 
 
 @dataclass(slots=True, kw_only=True)

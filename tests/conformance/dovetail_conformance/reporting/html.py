@@ -15,9 +15,9 @@ from importlib.resources import files
 from typing import Any
 
 from ..cli import TIMEOUT
-from ..results import WORDS, Status
+from ..results import BAD, WORDS, Status
 from . import plots, summary
-from .live import Replay
+from .live import Replay, counted
 from .summary import Cell, Json
 
 ANY = "[case]"  # stands for the id in the replay command
@@ -30,8 +30,9 @@ def render(document: Json, baseline: Json | None = None) -> str:
 
     loader = PackageLoader("dovetail_conformance.reporting")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"duration": summary.duration, "plural": summary.plural, "quantity": summary.quantity}
-    environment.globals |= {"signs": summary.SIGNS, "words": WORDS, "states": summary.STATES}
+    filters = (summary.duration, summary.moment, summary.plural, summary.quantity, counted)
+    environment.filters |= {f.__name__: f for f in filters}
+    environment.globals |= {"signs": summary.SIGNS, "words": WORDS, "bad": BAD, "states": summary.STATES}
     script = _static("report.js")
     found = summary.cells(document)
     measured = summary.performance(document)
@@ -45,7 +46,7 @@ def render(document: Json, baseline: Json | None = None) -> str:
         reservations=summary.reservations(document),
         ladder=summary.ladder(document),
         facts=summary.facts(document),
-        failures=summary.failures(found),
+        failures=summary.failures(document, found),
         matrix=summary.matrix(document, found),
         checks=summary.checks(found),
         fallbacks=summary.fallbacks(found),

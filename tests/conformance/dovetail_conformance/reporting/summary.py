@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from dovetail.schema import registry
 from dovetail.schema.dtypes import ALL
 
-from ..results import BAD, WORDS, Status
+from ..results import BAD, Status
+from .live import counted
 
 Json = dict[str, Any]
 PERFORMANCE = "P"  # the level of cases that measure and judge nothing
@@ -84,9 +85,7 @@ class Cell(NamedTuple):
 
     def label(self, state: State) -> str:
         """`add f32: native, 30 passed, 5 unsupported`."""
-        counts = self.counts()
-        told = ", ".join(f"{counts[s]} {WORDS[s]}" for s in Status if counts[s])
-        return f"{self.op} {self.dtype}: {state.name}, {told}"
+        return f"{self.op} {self.dtype}: {state.name}, {counted(self.counts())}"
 
     def worst(self) -> float | None:
         """How much of its tolerance it uses: the largest error in units of what was allowed."""
@@ -123,6 +122,10 @@ def quantity(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
+def moment(iso: str) -> str:
+    return iso.replace("T", " ").replace("+00:00", " UTC")
+
+
 def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{seconds:.1f} s"
@@ -138,6 +141,11 @@ def badge(document: Json) -> Json:
     tone = "none" if reached is None else "met" if reached == asked else "short"
     return {"level": reached, "asked": asked, "profile": level.get("profile"), "text": level.get("text", ""),
             "tone": tone}  # fmt: skip
+
+
+def selected(run: Json) -> bool:
+    """Is it a part of the cases, of which no level can be said?"""
+    return bool(run.get("expression") or run.get("cases") or run.get("shard"))
 
 
 def reservations(document: Json) -> list[str]:
@@ -166,11 +174,12 @@ def ladder(document: Json) -> list[Json]:
     by_level: dict[str, Counter[str]] = {}
     for case in document["cases"]:
         by_level.setdefault(case.get("level", ""), Counter())[case["status"]] += 1
-    rungs = []
+    rungs, claimed = [], not selected(document["run"])
     for level, what in LEVELS.items():
         if counts := by_level.get(level):
             held = reached is not None and level <= reached
-            rungs.append({"level": level, "what": what, "held": held, "counts": counts, "total": counts.total()})
+            rungs.append({"level": level, "what": what, "held": held, "claimed": claimed, "counts": counts,
+                          "total": counts.total()})  # fmt: skip
     return rungs
 
 
@@ -247,22 +256,23 @@ def checks(found: dict[str, dict[str, Cell]]) -> list[Json]:
     for group, by_dtype in found.items():
         if group.startswith("device."):
             counts = by_dtype[""].counts()
-            told = ", ".join(f"{counts[s]} {WORDS[s]}" for s in Status if counts[s])
             listed = [case | {"name": parts(case["id"])[2]} for case in by_dtype[""].cases]
-            rows.append({"part": group.removeprefix("device."), "counts": told, "cases": listed,
+            rows.append({"part": group.removeprefix("device."), "counts": counted(counts), "cases": listed,
                          "bad": bool(counts.keys() & BAD)})  # fmt: skip
     return rows
 
 
-def failures(found: dict[str, dict[str, Cell]]) -> Json:
+def failures(document: Json, found: dict[str, dict[str, Cell]]) -> Json:
     """The groups that cases failed of, the most first, each with one case for every message."""
+    by_group: dict[str, list[Json]] = {}
+    for case in document["cases"]:
+        if case["status"] in BAD:
+            by_group.setdefault(parts(case["id"])[0], []).append(case)
     groups = []
-    for op, by_dtype in found.items():
-        bad = [case for cell in by_dtype.values() for case in cell.cases if case["status"] in BAD]
-        if bad:
-            dtypes = {dtype: n for dtype, cell in by_dtype.items() if dtype and (n := _count(cell.cases, BAD))}
-            told = list({case.get("message"): case for case in reversed(bad)}.values())[::-1][:FAILED_CASES]
-            groups.append({"name": op, "total": len(bad), "dtypes": dtypes, "cases": told})
+    for name, bad in by_group.items():
+        dtypes = {d: n for d, cell in found.get(name, {}).items() if d and (n := _count(cell.cases, BAD))}
+        told = list({case.get("message"): case for case in reversed(bad)}.values())[::-1][:FAILED_CASES]
+        groups.append({"name": name, "total": len(bad), "dtypes": dtypes, "cases": told})
     groups.sort(key=lambda group: -group["total"])
     total = sum(group["total"] for group in groups)
     return {"total": total, "groups": groups[:FAILED_GROUPS], "more": groups[FAILED_GROUPS:]}
@@ -292,9 +302,19 @@ def performance(document: Json) -> Json | None:
     for case in document["cases"]:
         if case.get("level") == PERFORMANCE:
             op, dtype, rest = parts(case["id"])
-            rows.append(case | {"op": op, "dtype": dtype, "sample": rest})
-    measured = document.get("performance") or {}
-    return {"rows": rows, "ceilings": measured.get("ceilings") or {}} if rows or measured else None
+            sample = rest.removeprefix("perf").lstrip(",=").replace(",", ", ")
+            rows.append(case | {"op": op, "dtype": dtype, "sample": sample})
+    ceilings = (document.get("performance") or {}).get("ceilings") or {}
+    return {"rows": rows, "ceilings": ceilings, "roofs": _roofs(ceilings)} if rows or ceilings else None
+
+
+def _roofs(ceilings: Json) -> dict[str, float]:
+    """The fastest way through memory for each size of working set: `read, small` and its GB/s."""
+    roofs = {}
+    for size, rates in ceilings.get("memory", {}).items():
+        way = max(("copy", "read", "write"), key=lambda way: rates[f"{way}_gb_per_s"])
+        roofs[f"{way}, {size}"] = rates[f"{way}_gb_per_s"]
+    return roofs or ({"copy": rate} if (rate := ceilings.get("copy_gb_per_s")) else {})
 
 
 def command(document: Json) -> str:
@@ -307,5 +327,5 @@ def command(document: Json) -> str:
         if run.get(name):
             words += [flag, str(run[name])]
     words += [word for case in run.get("cases") or () for word in ("--case", case)]
-    words += ["--quick"] if run.get("quick") else []
+    words += [f"--{name}" for name in ("quick", "performance") if run.get(name)]
     return shlex.join([*words, "--seed", str(run.get("seed", 0))])

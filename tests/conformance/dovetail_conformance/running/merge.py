@@ -43,7 +43,7 @@ def merge(options: Options, paths: Sequence[Path]) -> int:
             results[case.id] = waivers.apply(case, found.get(case.id, Result(case.id, Status.NOT_RUN)))
             live.show(results[case.id])
     conclusion = Conclusion(options, whole, results, description, waivers.told(whole.cases, results))
-    return publish(conclusion, expected | _run_record(parts), live.say)
+    return publish(conclusion, expected | _run_record(parts), live)
 
 
 def _expect_all_shards(paths: Sequence[Path], parts: list[Earlier]) -> None:

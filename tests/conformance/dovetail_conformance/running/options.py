@@ -8,6 +8,8 @@ from typing import Any
 
 from ..cli import TIMEOUT
 from ..reporting.live import Replay
+from ..submission.package import not_whole
+from ..submission.statement import bad_name
 from .shard import Shard
 
 REPORT = Path("dovetail-report")
@@ -35,17 +37,35 @@ class Options:
     resume: Path | None = None
     json_file: Path | None = None
     report: Path | None = None
+    performance: bool = False
+    baseline: Path | None = None
     no_report: bool = False
+    package: Path | None = None
+    submitter: str = ""
     api: str = "dovetail"
 
     def __post_init__(self) -> None:
         if self.quick and self.level == "L2":
             raise UsageError("--quick claims nothing above L1: leave it out, or ask for --level L1")
+        if self.performance and self.shard:
+            raise UsageError(
+                "--performance measures one device alone: give it to a run of its own, without --shard"
+            )
         if self.report and self.no_report:
             raise UsageError("--report and --no-report exclude each other: leave one out")
         file = self.json_file
         if file and file != STDOUT and not file.parent.is_dir():  # known now, not after the run
             raise UsageError(f"--json {file}: there is no folder {file.parent}: make it, or name another")
+        if self.package:
+            self._check_package(self.package)
+
+    def _check_package(self, file: Path) -> None:
+        if option := not_whole(self.record()):
+            raise UsageError(f"--package shows a level, which takes all of its cases: leave {option} out")
+        if why := bad_name(self.submitter):
+            raise UsageError(f"--submitter: {why}")
+        if not file.parent.is_dir():
+            raise UsageError(f"--package {file}: there is no folder {file.parent}: make it, or name another")
 
     @property
     def asked(self) -> str:
@@ -96,4 +116,5 @@ class Options:
             "shard": str(self.shard) if self.shard else None,
             "seed": self.seed,
             "timeout": self.timeout,
+            "performance": self.performance,
         }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +38,8 @@ class Target:
         self.guards: bool = self.api._core.guard_memory()  # does the environment ask for it?
         self.made: dict[Any, Any] = {}  # what checks keep
         self._rows: list[dict[str, Any]] | None = None
+        self._found: dict[tuple[str, DType | None], list[dict[str, Any]]] = {}  # by op and dtype
+        self.tell: Callable[[str], None] = lambda call: None  # what is about to be called, in case it is the last
 
     @property
     def float(self) -> type:
@@ -47,7 +52,7 @@ class Target:
         return self.api.asarray(a, device=self.device)
 
     def place(self, a: np.ndarray, how: str) -> Any:
-        return place_as(a, how, self.asarray, self.function("permute_dims"))
+        return place_as(a, how, self.asarray, self.function)
 
     def numpy(self, x: Any) -> np.ndarray:
         """A copy on the host; waits for the device."""
@@ -55,6 +60,17 @@ class Target:
 
     def synchronize(self) -> None:
         self.device.synchronize()
+
+    @contextmanager
+    def threads(self, n: int) -> Iterator[None]:
+        """Within it kernels are given so many of the host's threads."""
+        core = self.api._core
+        before = core.num_threads()
+        core.set_num_threads(n)
+        try:
+            yield
+        finally:
+            core.set_num_threads(before)
 
     def guard(self, on: bool) -> None:
         """Whether arrays made from now on lie between zones that show what is written beside them."""
@@ -100,11 +116,43 @@ class Target:
 
     def has_row(self, op: str, d: DType | None = None) -> bool:
         """Is there a kernel of the op, at all or for operands of a dtype?"""
-        rows = [r for r in self.rows if r["op"] == op]
-        if d is None:
-            return bool(rows)
-        fits = {d.brief, "any", f"any{d.bits}"}
-        return any(fits & {*r["inputs"], *r["outputs"]} for r in rows)
+        return bool(self._rows_of(op, d))
+
+    def _rows_of(self, op: str, d: DType | None) -> list[dict[str, Any]]:
+        if (op, d) not in self._found:
+            rows = [r for r in self.rows if r["op"] == op]
+            fits = {d.brief, "any", f"any{d.bits}"} if d else set()
+            self._found[op, d] = [r for r in rows if not d or fits & {*r["inputs"], *r["outputs"]}]
+        return self._found[op, d]
+
+    def promised(self, op: str, d: DType, tol: float) -> float:
+        """The tolerance that the op's kernels declare, where it is tighter: of several the widest."""
+        return min(tol, max((r.get("max_ulp") or tol for r in self._rows_of(op, d)), default=tol))
+
+    def flushes(self, op: str, d: DType) -> bool:
+        """May subnormal numbers become 0? Where a kernel of the op declares it; in a body, where any does."""
+        rows = self._rows_of(op, d) or self._flushing
+        return any("flushes_subnormals" in r.get("flags", ()) for r in rows)
+
+    @cached_property
+    def _flushing(self) -> list[dict[str, Any]]:
+        return [r for r in self.rows if "flushes_subnormals" in r.get("flags", ())]
+
+    def may_decline(self, op: str, d: DType) -> bool:
+        return any(r.get("queries") for r in self._rows_of(op, d))
+
+    def declined(self, op: str) -> int:
+        """How many calls of the op all its kernels declined."""
+        return self.api._core.declined_calls(op)
+
+    def serve_declined(self) -> None:
+        """From now on the first kernel that declines a call runs it where no other serves it."""
+        self.api._core.serve_declined(True)
+
+    def is_deterministic(self, op: str, d: DType) -> bool:
+        """Do all kernels that may serve the dtype declare it?"""
+        rows = self._rows_of(op, d)
+        return bool(rows) and all("deterministic" in r["flags"] for r in rows)
 
     def declares(self, op: str, d: DType) -> bool:
         """Must a call with this dtype work? Where there is a kernel, or a body that serves the dtype."""

@@ -1,0 +1,313 @@
+"""Legal calls of the rules of ops that make, move and pick elements, and of elementwise ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from dovetail.schema import dtypes as dt
+
+from .legal import SIZES, SMALL, Drawing, legal
+from .operand import ANY, KINDS, Operand
+
+SCALARS = {
+    "b": (True, False),
+    "i": (1, 0, 2, 3, -1),
+    "u": (1, 0, 2, 3),
+    "f": (1, 0.5, 0.0, -0.0, 3, math.inf, math.nan),
+}
+
+
+@legal("same")
+def same(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    return _converted(m, x) if m.op.name == "astype" else {m.op.operands[0].name: x}
+
+
+def _converted(m: Drawing, x: Operand) -> dict[str, Any]:
+    """To an integer type goes what it holds; all else converts."""
+    target = m.pick([m.dtype, *(t for t in dt.NOT_COMPLEX if t in m.device_dtypes)])
+    if m.dtype.kind == "f" and target.kind in "iu":
+        x = x._replace(low=0 if target.kind == "u" else -100, high=100, values=m.pick(KINDS[:2]))
+    return {"x": x, "dtype": target}
+
+
+@legal("broadcast")
+def broadcast(m: Drawing) -> dict[str, Any]:
+    shape = m.shape()
+    given: dict[str, Any] = {}
+    for i, p in enumerate(m.op.operands):
+        if p.optional and m.rarely():
+            given[p.name] = None
+            continue
+        own = shape if i == 0 else m.part_of(shape)
+        given[p.name] = m.mask(own) if p.kind == "mask" else m.operand(own)
+    values = [p.name for p in m.op.operands if p.kind == "value"]
+    weak = m.op.spec.dtype in ("promote", "numeric", "float", "compare", "integer", "bit") and len(values) == 2
+    if weak and m.rarely():
+        which = m.pick((1, 0))
+        other, domain = given[values[1 - which]], (m.op.domain or ((None, None),) * 2)[which]
+        if other.dtype is m.dtype:
+            options = [s for s in SCALARS[m.dtype.kind] if domain[0] is None or domain[0] <= s <= domain[1]]
+            given[values[which]] = m.pick(options)
+    return given
+
+
+# ---- made from attributes ----------------------------------------------------------------------------------------
+
+
+@legal("from_shape")
+def from_shape(m: Drawing) -> dict[str, Any]:
+    given: dict[str, Any] = {"shape": m.shape(), "dtype": m.dtype}
+    if "key" in m.names:
+        given["key"] = Operand((4,), dt.uint32, ANY, m.integer(0, 255))
+        if "dtype" not in m.names:
+            del given["dtype"]
+        if "low" in m.names:
+            given |= {"low": 0, "high": m.pick((1, 2, 10, 100))}
+    if "fill_value" in m.names:
+        given["fill_value"] = m.pick(SCALARS[m.dtype.kind])
+    return given
+
+
+@legal("iota")
+def iota(m: Drawing) -> dict[str, Any]:
+    return {"size": min(m.pick((0, *SIZES)), m.dtype.max if m.dtype.kind in "iu" else 1 << m.dtype.mant)}
+
+
+@legal("arange")
+def arange(m: Drawing) -> dict[str, Any]:
+    start, count = m.integer(0, 20), m.integer(0, 40)
+    if m.dtype.kind == "f" and m.pick((False, True)):
+        step = m.pick((0.5, 0.125, 0.25))
+        return {"start": start * step, "stop": (start + count) * step, "step": step, "dtype": m.dtype}
+    step = m.pick((1, 2, 3))
+    start, stop = m.pick(((start, start + step * count), (start + count, start)))
+    return {"start": start, "stop": stop, "step": step if stop >= start else -step, "dtype": m.dtype}
+
+
+@legal("linspace")
+def linspace(m: Drawing) -> dict[str, Any]:
+    ends = (0.0, 1.0, -2.0, 3.5, 100.0)
+    return {"start": m.pick(ends), "stop": m.pick(ends), "num": m.pick((0, *SIZES)), "dtype": m.dtype}
+
+
+@legal("eye")
+def eye(m: Drawing) -> dict[str, Any]:
+    columns = m.pick((None, 0, *SIZES[:12]))
+    return {"n_rows": m.pick((0, *SIZES[:12])), "n_cols": columns, "k": m.integer(-9, 9), "dtype": m.dtype}
+
+
+@legal("one_hot")
+def one_hot(m: Drawing) -> dict[str, Any]:
+    classes = m.pick(SIZES[:16])
+    return {"x": m.indices(m.shape(0, 2), classes), "num_classes": classes, "dtype": m.dtype}
+
+
+# ---- views -------------------------------------------------------------------------------------------------------
+
+
+@legal("reshape")
+def reshape(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    factors = [n for size in x.shape for n in _factors(size)]
+    shape: list[int] = []
+    for n in factors:
+        if shape and m.pick((True, False)):
+            shape[-1] *= n
+        else:
+            shape.append(n)
+    if shape and math.prod(shape) and m.pick((False, True)):
+        shape[m.integer(0, len(shape) - 1)] = -1
+    return {"x": x, "shape": tuple(shape)}
+
+
+def _factors(n: int) -> list[int]:
+    least = next((p for p in (2, 3, 5) if n and n % p == 0), n)
+    return [n] if least == n else [least, n // least]
+
+
+@legal("permute_dims")
+def permute_dims(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    rank = len(x.shape)
+    return {"x": x, "axes": tuple(a - m.pick((0, rank)) for a in m.order(rank))}
+
+
+@legal("expand_dims")
+def expand_dims(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    added = m.integer(1, 2)
+    rank = len(x.shape) + added
+    axes = m.order(rank)[:added]
+    return {"x": x, "axis": axes[0] if added == 1 else tuple(a - m.pick((0, rank)) for a in axes)}
+
+
+@legal("squeeze")
+def squeeze(m: Drawing) -> dict[str, Any]:
+    shape = [*m.shape(0, 3)]
+    for _ in range(m.integer(1, 2)):
+        shape.insert(m.integer(0, len(shape)), 1)
+    ones = [i for i, n in enumerate(shape) if n == 1]
+    chosen = ones[: m.integer(1, len(ones))]
+    return {"x": m.operand(tuple(shape)), "axis": tuple(a - m.pick((0, len(shape))) for a in chosen)}
+
+
+@legal("broadcast_to")
+def broadcast_to(m: Drawing) -> dict[str, Any]:
+    shape = m.shape()
+    return {"x": m.operand(m.part_of(shape)), "shape": shape}
+
+
+def _region(m: Drawing, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    ends = [sorted((m.integer(0, n), m.integer(0, n))) for n in shape]
+    steps = tuple(m.pick((1, 2, 3, 7)) for _ in shape)
+    return {"start": tuple(a for a, _ in ends), "stop": tuple(b for _, b in ends), "step": steps}
+
+
+@legal("slice")
+def slice_(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    return {"x": x, **_region(m, x.shape)}
+
+
+@legal("set_slice")
+def set_slice(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    region = _region(m, x.shape)
+    taken = tuple(len(range(a, b, s)) for a, b, s in zip(*region.values(), strict=True))
+    return {"x": x, "updates": m.operand(m.part_of(taken)), **region}
+
+
+@legal("bitcast")
+def bitcast(m: Drawing) -> dict[str, Any]:
+    twins = [t for t in dt.NOT_COMPLEX if t.itemsize == m.dtype.itemsize and t.kind != "b" and t in m.device_dtypes]
+    x = m.operand(m.shape())
+    tame = x.values == ANY and m.dtype.kind == "f"  # on its way through NumPy a signalling NaN becomes a quiet one
+    return {"x": x._replace(values="uniform") if tame else x, "dtype": m.pick([m.dtype, *twins])}
+
+
+@legal("diagonal")
+def diagonal(m: Drawing) -> dict[str, Any]:
+    return {"x": m.operand(m.shape(2)), "offset": m.integer(-8, 8)}
+
+
+@legal("matrix")
+def matrix(m: Drawing) -> dict[str, Any]:
+    return {"x": m.operand(m.shape(2)), "k": m.integer(-8, 8)}
+
+
+@legal("matrix_transpose")
+def matrix_transpose(m: Drawing) -> dict[str, Any]:
+    return {"x": m.operand(m.shape(2))}
+
+
+@legal("moveaxis")
+def moveaxis(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    rank = len(x.shape)
+    n = m.integer(0, rank)
+    return {"x": x, "source": tuple(m.order(rank)[:n]), "destination": tuple(m.order(rank)[:n])}
+
+
+# ---- joining and repeating ---------------------------------------------------------------------------------------
+
+
+@legal("concat")
+def concat(m: Drawing) -> dict[str, Any]:
+    shape = m.shape(1)
+    axis = m.axis(len(shape))
+    parts = []
+    for _ in range(m.integer(1, 4)):
+        own = [*shape]
+        own[axis] = m.pick((shape[axis], *SMALL, 0))
+        parts.append(m.operand(tuple(own)))
+    return {"arrays": parts, "axis": None if m.rarely() else axis}
+
+
+@legal("stack")
+def stack(m: Drawing) -> dict[str, Any]:
+    shape = m.shape(0, 3)
+    return {"arrays": [m.operand(shape) for _ in range(m.integer(1, 4))], "axis": m.axis(len(shape) + 1)}
+
+
+@legal("repeat")
+def repeat(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    axis = m.axis(len(x.shape)) if x.shape and m.pick((True, False)) else None
+    return {"x": x, "repeats": m.integer(0, 4), "axis": axis}
+
+
+@legal("tile")
+def tile(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(0, 3))
+    return {"x": x, "repetitions": tuple(m.integer(0, 3) for _ in range(m.integer(0, 4)))}
+
+
+@legal("pad")
+def pad(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(1))
+    width = m.pick((1, 2, 2 * len(x.shape)))
+    return {"x": x, "pad_width": tuple(m.integer(0, 3) for _ in range(width))}
+
+
+@legal("flip")
+def flip(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    return {"x": x, "axis": m.axes(len(x.shape))}
+
+
+@legal("roll")
+def roll(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape())
+    if not x.shape or m.pick((False, True)):
+        return {"x": x, "shift": m.integer(-9, 9), "axis": None}
+    axes = tuple(m.axis(len(x.shape)) for _ in range(m.integer(1, 2)))
+    return {"x": x, "shift": tuple(m.integer(-9, 9) for _ in axes), "axis": axes}
+
+
+# ---- picking -----------------------------------------------------------------------------------------------------
+
+
+@legal("take")
+def take(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(1))
+    axis = m.axis(len(x.shape))
+    n = x.shape[axis]
+    if len(x.shape) == 1 and m.pick((False, True)):
+        return {"x": x, "indices": m.indices(m.shape(0, 2), n), "axis": None}
+    return {"x": x, "indices": m.indices(m.shape(0, 2) if math.prod(x.shape) < 100 else (3,), n), "axis": axis}
+
+
+@legal("take_along_axis")
+def take_along_axis(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(1))
+    axis = m.axis(len(x.shape))
+    own = [1 if m.rarely() else n for n in x.shape]
+    own[axis] = m.pick(SMALL) if x.shape[axis] else 0
+    low, high = -x.shape[axis], max(x.shape[axis] - 1, 0)
+    indices = Operand(tuple(own), dt.int64, "uniform", m.integer(0, 255), m.layout(tuple(own)), low, high)
+    return {"x": x, "indices": indices, "axis": axis}
+
+
+@legal("scatter")
+def scatter(m: Drawing) -> dict[str, Any]:
+    """Each place at most once: of several writes any may win."""
+    x = m.operand(m.shape(1))
+    axis = m.axis(len(x.shape))
+    n = x.shape[axis]
+    rng = np.random.default_rng(m.integer(0, 255))
+    places = rng.permutation(n)[: m.integer(0, min(n, 40))]
+    places = np.where(rng.random(places.size) < 0.3, places - n, places)
+    region = [*x.shape]
+    region[axis] = places.size
+    indices = Operand(places.shape, dt.int64, layout=m.layout(places.shape), given=tuple(places.tolist()))
+    indices = indices._replace(layout="" if indices.layout == "repeated" else indices.layout)
+    return {"x": x, "indices": indices, "updates": m.operand(m.part_of(tuple(region))), "axis": axis}
+
+
+@legal("embedding")
+def embedding(m: Drawing) -> dict[str, Any]:
+    rows = m.pick(SIZES[:12])
+    return {"x": m.indices(m.shape(0, 2), rows), "weight": m.operand((rows, m.pick(SIZES[:16])))}

@@ -1,0 +1,184 @@
+"""Legal calls of the rules of ops that reduce, sort, multiply matrices, normalise and slide windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail.schema import dtypes as dt
+
+from .legal import SIZES, Drawing, legal
+from .operand import Operand
+
+DEPTH = SIZES  # of a sum of products
+SIDE = SIZES[:16]  # of a matrix
+
+
+# ---- along axes --------------------------------------------------------------------------------------------------
+
+
+@legal("reduce")
+def reduce_(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(empty=m.op.spec.dtype != "same" and m.op.name != "vector_norm"))
+    return {"x": x, "axis": m.axes(len(x.shape))}
+
+
+@legal("arg_reduce")
+def arg_reduce(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(empty=False))
+    return {"x": x, "axis": m.axis(len(x.shape)) if x.shape and m.pick((True, False)) else None}
+
+
+@legal("scan", "along_axis")
+def along_axis(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(1))
+    return {"x": x, "axis": m.axis(len(x.shape))}
+
+
+@legal("diff")
+def diff(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(1))
+    axis = m.axis(len(x.shape))
+    given = {"x": x, "axis": axis, "n": m.integer(0, 3)}
+    for end in ("prepend", "append"):
+        own = [*x.shape]
+        own[axis] = m.integer(0, 2)
+        given[end] = m.operand(m.pick((tuple(own), ()))) if m.pick((False, True)) else None
+    return given
+
+
+# ---- products ----------------------------------------------------------------------------------------------------
+
+
+@legal("matmul")
+def matmul(m: Drawing) -> dict[str, Any]:
+    long = m.integer(0, 2)  # which of n, k, m may be large
+    n, k, o = (m.pick(DEPTH if i == long else SIDE[:10]) for i in range(3))
+    k = 0 if m.rarely() else k
+    batch = m.pick(((), (), (2,), (3, 2), (0,)))
+    a, b = (*m.part_of(batch), n, k), (*m.part_of(batch), k, o)
+    if m.rarely():
+        a = (k,)
+    if m.rarely():
+        b = (k,)
+    return {"x1": m.operand(a), "x2": m.operand(b)}
+
+
+@legal("linear")
+def linear(m: Drawing) -> dict[str, Any]:
+    inner, outer = m.pick(DEPTH), m.pick(SIDE)
+    bias = m.operand((outer,)) if m.pick((False, True)) else None
+    return {"x": m.operand((*m.shape(0, 1), inner)), "weight": m.operand((outer, inner)), "bias": bias}
+
+
+@legal("vecdot")
+def vecdot(m: Drawing) -> dict[str, Any]:
+    n, axis = m.pick((0, *DEPTH)), -m.integer(1, 2)
+    batch = m.pick(((3, 5), (2,), (1, 4), ()))
+    shapes = []
+    for part in (batch, m.part_of(batch)):
+        own = [*part]
+        while len(own) < -1 - axis:
+            own.insert(0, 1)
+        own.insert(len(own) + 1 + axis, n)
+        shapes.append(tuple(own))
+    return {"x1": m.operand(shapes[0]), "x2": m.operand(shapes[1]), "axis": axis}
+
+
+@legal("outer")
+def outer(m: Drawing) -> dict[str, Any]:
+    return {"x1": m.operand((m.pick((0, *SIDE)),)), "x2": m.operand((m.pick((0, *SIDE)),))}
+
+
+def _finite(a: Operand) -> Operand:
+    """What is hidden, some skip and others multiply by 0 or add to -inf."""
+    return a._replace(values="uniform") if a.values in ("nan", "inf") else a
+
+
+@legal("attention")
+def attention(m: Drawing) -> dict[str, Any]:
+    queries, keys, size, out = (m.pick(SIDE[:12]) for _ in range(4))
+    heads = m.pick(((), (1,), (2, 4), (3, 1)))
+    grouped = len(heads) == 2 and heads[1] == 4 and m.pick((False, True))
+    of_keys = (heads[0], 2) if grouped else heads
+    given: dict[str, Any] = {"query": m.operand((*heads, queries, size))}
+    given |= {"key": m.operand((*of_keys, keys, size)), "value": _finite(m.operand((*of_keys, keys, out)))}
+    mask = m.pick(("none", "bool", "float"))
+    scores = m.part_of((*heads, queries, keys))
+    if mask != "none":
+        given["attn_mask"] = (
+            m.mask(scores) if mask == "bool" else _finite(m.operand(scores)._replace(dtype=m.dtype))
+        )
+    return given | ({"enable_gqa": True} if grouped else {})
+
+
+# ---- layers ------------------------------------------------------------------------------------------------------
+
+
+@legal("layer_norm")
+def layer_norm(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(1, empty=False))
+    last = x.shape[-m.integer(1, min(2, len(x.shape))) :]
+    given: dict[str, Any] = {"x": x, "normalized_shape": last}
+    for name in ("weight", "bias"):
+        if name in m.names:
+            given[name] = m.operand(last) if m.pick((False, True)) else None
+    return given
+
+
+@legal("batch_norm")
+def batch_norm(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(2))
+    channels = x.shape[1:2]
+    given: dict[str, Any] = {"x": x, "running_mean": m.operand(channels)}
+    given["running_var"] = m.operand(channels, low=0.125, high=4.0)
+    for name in ("weight", "bias"):
+        given[name] = m.operand(channels) if m.pick((False, True)) else None
+    return given
+
+
+@legal("cross_entropy")
+def cross_entropy(m: Drawing) -> dict[str, Any]:
+    classes = m.pick(SIZES[:14])
+    places = m.pick(((5,), (1,), (17,), (2, 3), (2, 3, 4), None))
+    shape = (classes,) if places is None else (places[0], classes, *places[1:])
+    ignored = {"ignore_index": 0} if m.rarely() else {}
+    target = Operand(places or (), dt.int64, "uniform", m.integer(0, 255), "", 0, classes - 1)
+    return {"x": m.operand(shape), "target": target, **ignored}
+
+
+def _windows(m: Drawing, n: int, least: list[int]) -> tuple[int, ...]:
+    return tuple(low + m.pick((0, 1, 2, 5, 8, 15, 16, 33 if n == 1 else 9)) for low in least)
+
+
+def _each(m: Drawing, n: int, options: tuple[int, ...]) -> int | tuple[int, ...]:
+    return m.pick(options) if m.pick((True, False)) else tuple(m.pick(options) for _ in range(n))
+
+
+def _spread(value: Any, n: int) -> list[int]:
+    return [value] * n if isinstance(value, int) else [*value]
+
+
+@legal("conv")
+def conv(m: Drawing) -> dict[str, Any]:
+    n = 2 if m.op.name.endswith("2d") else 1
+    groups = m.pick((1, 1, 2, 3))
+    inputs, outputs = m.pick((1, 2, 3, 8, 17)), groups * m.pick((1, 2, 3, 8))
+    kernel = [m.pick((1, 2, 3, 5)) for _ in range(n)]
+    dilation, padding = _each(m, n, (1, 2)), _each(m, n, (0, 1, 2))
+    size = _windows(m, n, [d * (k - 1) + 1 for k, d in zip(kernel, _spread(dilation, n), strict=True)])
+    bias = m.operand((outputs,)) if m.pick((False, True)) else None
+    x = m.operand((m.pick((1, 2, 0)), groups * inputs, *size))
+    return {"x": x, "weight": m.operand((outputs, inputs, *kernel)), "bias": bias, "groups": groups,
+            "stride": _each(m, n, (1, 2, 3)), "padding": padding, "dilation": dilation}  # fmt: skip
+
+
+@legal("pool")
+def pool(m: Drawing) -> dict[str, Any]:
+    n = 2 if m.op.name.endswith("2d") else 1
+    kernel = _each(m, n, (2, 1, 3, 5))
+    padding = tuple(m.integer(0, k // 2) for k in _spread(kernel, n))
+    dilation = _each(m, n, (1, 2)) if "dilation" in m.names else 1
+    reach = [d * (k - 1) + 1 for k, d in zip(_spread(kernel, n), _spread(dilation, n), strict=True)]
+    x = m.operand((m.pick((1, 2, 0)), m.pick((1, 3, 17)), *_windows(m, n, reach)))
+    given = {"x": x, "kernel_size": kernel, "padding": padding, "stride": m.pick((None, 1, 2, 3))}
+    return given | ({"dilation": dilation} if "dilation" in m.names else {})
