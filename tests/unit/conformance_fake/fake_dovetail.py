@@ -7,6 +7,7 @@ Its ops answer with the suite's own oracle, so they are right by definition, unl
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import time
@@ -19,7 +20,7 @@ from dovetail_conformance.judging import oracle
 
 FAULTS = ("last", "crash", "hang", "nan", "unsupported", "fallback", "scribble", "dtype", "open", "absent", "exit",
           "unsteady", "threads", "together", "strides", "alias", "size", "flushes", "flushes_declared", "promises",
-          "accepts", "modest", "modest_wrong", "modest_crash")  # fmt: skip
+          "accepts", "modest", "modest_wrong", "modest_crash", "lost", "once")  # fmt: skip
 _fault, _, _culprit = os.environ.get("FAKE_FAULT", "").partition(":")
 _moved: list[dict[str, Any]] = []
 DEVICE = SimpleNamespace(
@@ -28,13 +29,22 @@ DEVICE = SimpleNamespace(
     arch="numpy",
     backend="fake",
     index=0,
-    synchronize=lambda: None,
+    synchronize=lambda: _expect_not_lost(),
     properties={"name": "Fake", "synchronous": True, "mem_total": 1 << 27},
 )
 
 
+_lost: list[str] = []  # the ops that it was lost in
+_held: list[Any] = []  # locks
+
+
 class DeviceLostError(RuntimeError):
     pass
+
+
+def _expect_not_lost() -> None:
+    if _lost:
+        raise DeviceLostError(f"[{_lost[0]}] the device was lost")
 
 
 class Array:
@@ -57,6 +67,12 @@ def device(name: Any) -> Any:
         os.kill(os.getpid(), signal.SIGSEGV)
     if name not in ("fake", "fake:0") or _fault == "absent":
         raise ValueError(f"there is no device {name!r}: did you mean 'fake:0'?")
+    if _fault == "once" and not _held:
+        _held.append(open(os.environ["FAKE_LOCK"], "w"))  # noqa: SIM115  as long as the process lives
+        try:
+            fcntl.flock(_held[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RuntimeError("another process has the device") from None
     return DEVICE
 
 
@@ -83,6 +99,9 @@ def _misbehave(op: str, arrays: list[Array]) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
     if _fault == "exit":
         os._exit(7)
+    if _fault == "lost":
+        _lost.append(op)
+        _expect_not_lost()
     if _fault == "hang":
         time.sleep(600)
     if _fault == "unsupported":
@@ -129,6 +148,7 @@ VIEWS = {"permute_dims": np.transpose, "broadcast_to": np.broadcast_to}
 
 
 def _run(op: str, *args: Any, device: Any = None, **kwargs: Any) -> Array:
+    _expect_not_lost()
     if op in VIEWS and op != _culprit and not kwargs:  # of the same memory
         return Array(VIEWS[op](args[0].a, args[1]))
     if op == _culprit and _fault == "accepts":
