@@ -212,8 +212,7 @@ class Pool:
         seconds = time.monotonic() - worker.started
         where = f"\nin {worker.call}" if worker.call else ""
         if worker.timed_out:
-            said = "".join(words.partition("
-")[1:])  # not that it was killed
+            said = "".join(words.partition("\n")[1:])  # not that it was killed
             return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{where}{said}")
         return Result(case, Status.CRASH, seconds, words + where)
 
