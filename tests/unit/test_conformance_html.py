@@ -151,13 +151,13 @@ def test_full_run_is_small_and_reproducible():
 
 
 def test_a_device_that_fails_everything_has_a_page_too():
-    document = documents.document(documents.full_ids())
+    document = documents.document(documents.full_ids()[::4])
     for i, case in enumerate(document["cases"]):
         case |= {"status": "fail", "message": f"{i} elements wrong", "replay": f"replay '{case['id']}'"}
     document["counts"] = {"fail": len(document["cases"])}
     document["level"] |= {"reached": None, "text": "no level"}
     text = html.render(document)
-    assert len(text.encode()) < 3_000_000
+    assert len(text.encode()) < 1_500_000
     told = Page(text).text
     assert "No level reached; L2 was asked for" in told and "Also failing:" in told
 
