@@ -101,8 +101,10 @@ def only_on_its_stream(t, rng):
 _LOSE = """
 import json, sys
 import dovetail as dt
-x = dt.asarray([1.0, 2.0, 3.0], device=sys.argv[1])
-said = []
+try:
+    x = dt.asarray([1.0, 2.0, 3.0], device=sys.argv[1])
+except (ValueError, RuntimeError):
+    sys.exit(77)
 def told(work):
     try:
         work()
@@ -139,6 +141,8 @@ def lost(t, rng):
         text=True,
         timeout=50,
     )
+    if run.returncode == 77:
+        raise Declined("a second process cannot open the device")
     if run.returncode:
         raise Failed(f"a process whose device is lost ended with {run.returncode}: {run.stderr.strip()[-300:]}")
     first, *later, after = json.loads(run.stdout.splitlines()[-1])

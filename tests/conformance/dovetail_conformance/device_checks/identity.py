@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dovetail.schema import dtypes, registry
 
-from . import check, expect, raises
+from . import Declined, check, expect, raises
 from .memory import works
 from .table import table
 
@@ -94,7 +94,13 @@ def found_again(t, rng):
     run = subprocess.run(
         [sys.executable, "-c", _ASK, t.device.backend], capture_output=True, text=True, timeout=50, check=False
     )
-    expect(run.returncode == 0, f"a second process cannot open the device: {run.stderr.strip()[-300:]}")
+    last = (run.stderr.strip().splitlines() or ["without a word"])[-1]
+    expect(
+        run.returncode >= 0,
+        f"a second process was killed by signal {-run.returncode} as it opened the device: {last}",
+    )
+    if run.returncode:
+        raise Declined(f"a second process cannot open the device: {last}")
     here = {d.name: {k: v for k, v in d.properties.items() if k != "mem_free"} for d in mine}
     there = json.loads(run.stdout.splitlines()[-1])
     expect(json.loads(json.dumps(here)) == there, f"a second process finds {there}, this one {here}")
