@@ -1,6 +1,6 @@
-"""A device as the profile "inference" has in mind: its kernels know float16, int8, int32 and bool, and nothing else.
+"""A device as the profile "inference" has in mind: it knows float16, int8, int32 and bool, and nothing else.
 
-They answer with the schema's references, in float64 and rounded once. Indices are int64.
+Its kernels answer with the schema's references, in float64 and rounded once. Indices are int64.
 """
 
 from __future__ import annotations

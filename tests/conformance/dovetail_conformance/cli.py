@@ -78,6 +78,9 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     help="Go on with a run that was stopped, from its results or report; other options as then.",
 )
 @click.option("--merge", is_flag=True, help="Make one report and a level of the REPORTS of all shards.")
+@click.option("--package", type=FILE, metavar="FILE",
+              help="Write the submission package there, a .tgz for `dovetail verify`.")  # fmt: skip
+@click.option("--submitter", metavar="WHO", default="", help="Who the package says that it is from.")
 @click.option("--list", "list_only", is_flag=True, help="Print the ids of the cases instead of running them.")
 @click.option("--api", default="dovetail", hidden=True)
 @click.pass_context
@@ -113,3 +116,18 @@ def _run(reports: tuple[Path, ...], merge: bool, list_only: bool, **given: Any) 
             click.echo(case.id)
         return 0
     return Session(options).run()
+
+
+@click.command("verify", short_help="Does a submission package hold, and what does it show?")
+@click.argument("package", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def verify(ctx: click.Context, package: Path, as_json: bool) -> None:
+    """Checks a package of `dovetail conform --package` and says the level that it shows.
+
+    Takes neither the device nor its backend. A hash proves that nothing was changed, not that the run was honest.
+    Exit codes: 0 it holds, 1 it does not.
+    """
+    from .submission.show import show
+
+    ctx.exit(show(package, as_json))

@@ -31,6 +31,10 @@ DEVICE = SimpleNamespace(
 )
 
 
+class DeviceLostError(RuntimeError):
+    pass
+
+
 class Array:
     device = DEVICE
 

@@ -28,6 +28,14 @@ class Replay(NamedTuple):
         return f"dovetail conform --device {self.device} --case {shlex.quote(case)} --seed {self.seed}{more}"
 
 
+def headline(description: dict[str, Any]) -> str:
+    """The device with its name, its backend and its packs."""
+    device, backend = description["device"], description["backend"]
+    name = str(device["properties"].get("name", "")).strip()
+    versions = " + ".join([f"{backend['name']} {backend['version']}", *description["packs"]])
+    return f"{device['name']}{f' ({name})' if name else ''}, {versions}"
+
+
 def failure(result: Result, replay: Replay) -> list[str]:
     """The lines that tell of a case that did not pass."""
     told = [f"{result.status.upper():8} {result.id}"]
@@ -42,7 +50,7 @@ def by_group(results: Iterable[Result]) -> list[tuple[str, int]]:
 
 def counted(counts: Counter[Status]) -> str:
     """`118 passed, 2 failed, 1 not run`."""
-    said = [f"{counts[s]} {WORDS[s]}" for s in Status if counts[s]]
+    said = [f"{counts[s]:,} {WORDS[s]}" for s in Status if counts[s]]
     return ", ".join(said) or "nothing ran"
 
 
@@ -61,6 +69,7 @@ class Live:
         self._region: Any = None  # the lines that are drawn again and again
         self._progress: Any = None  # knows the rate
         self._task: Any = None
+        self.log: list[str] = []  # all that was said
 
     def __enter__(self) -> Live:
         if self.console.is_terminal and not self.console.is_dumb_terminal:
@@ -100,6 +109,7 @@ class Live:
             self.say(f"{done} of {self.total} cases: {counted(self.counts)}")
 
     def say(self, text: str = "", style: str | None = None) -> None:
+        self.log.append(text)
         self.console.print(text, style=style, soft_wrap=True)
 
     # ---- the region of a terminal -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ..levels.waivers import Waivers
 from ..reporting.live import Live
 from ..results import Result, Status
 from . import journal
-from .conclusion import Conclusion
+from .conclusion import Conclusion, several
 from .journal import Earlier
 from .options import STDOUT, Options, UsageError
 from .plan import plan, read_waivers
@@ -38,11 +38,12 @@ def merge(options: Options, paths: Sequence[Path]) -> int:
     found = {id: result for part in parts for id, result in part.results.items()}
     results: dict[str, Result] = {}
     with Live(len(whole.cases), options.replay, sys.stderr if options.json_file == STDOUT else sys.stdout) as live:
+        live.begin(f"{options.device}: {several(len(parts), 'shard')}, {several(len(whole.cases), 'case')}", list)
         for case in whole.cases:
             results[case.id] = waivers.apply(case, found.get(case.id, Result(case.id, Status.NOT_RUN)))
             live.show(results[case.id])
     conclusion = Conclusion(options, whole, results, description, waivers.told(whole.cases, results))
-    return publish(conclusion, expected | _run_record(parts), live.say)
+    return publish(conclusion, expected | _run_record(parts), live)
 
 
 def _expect_all_shards(paths: Sequence[Path], parts: list[Earlier]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from ..cli import TIMEOUT
 from ..reporting.live import Replay
+from ..submission.package import not_whole
+from ..submission.statement import bad_name
 from .shard import Shard
 
 REPORT = Path("dovetail-report")
@@ -38,6 +40,8 @@ class Options:
     performance: bool = False
     baseline: Path | None = None
     no_report: bool = False
+    package: Path | None = None
+    submitter: str = ""
     api: str = "dovetail"
 
     def __post_init__(self) -> None:
@@ -52,6 +56,16 @@ class Options:
         file = self.json_file
         if file and file != STDOUT and not file.parent.is_dir():  # known now, not after the run
             raise UsageError(f"--json {file}: there is no folder {file.parent}: make it, or name another")
+        if self.package:
+            self._check_package(self.package)
+
+    def _check_package(self, file: Path) -> None:
+        if option := not_whole(self.record()):
+            raise UsageError(f"--package shows a level, which takes all of its cases: leave {option} out")
+        if why := bad_name(self.submitter):
+            raise UsageError(f"--submitter: {why}")
+        if not file.parent.is_dir():
+            raise UsageError(f"--package {file}: there is no folder {file.parent}: make it, or name another")
 
     @property
     def asked(self) -> str:

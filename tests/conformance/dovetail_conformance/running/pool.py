@@ -52,6 +52,7 @@ class Worker:
             start_new_session=True,  # Ctrl-C reaches the runner alone
         )
         self.case: str | None = None
+        self.call = ""  # the last one that it told
         self.started = time.monotonic()
         self.deadline = self.started + START_SECONDS
         self.ready = self.timed_out = False
@@ -65,7 +66,7 @@ class Worker:
 
     def run(self, case: str, timeout: float) -> None:
         assert self.process.stdin
-        self.case, self.started = case, time.monotonic()
+        self.case, self.call, self.started = case, "", time.monotonic()
         self.deadline = self.started + timeout
         with suppress(BrokenPipeError):  # it died in between; the reader says so
             self.process.stdin.write(case + "\n")
@@ -108,10 +109,13 @@ def _environment(config: Config) -> dict[str, str]:
 
 
 class Pool:
-    """The workers of a run. `description` is what the first one says about the device."""
+    """The workers of a run. `description` is what the first one says about the device.
 
-    def __init__(self, config: Config):
-        self.config = config
+    `note` is told what the user should know of the workers.
+    """
+
+    def __init__(self, config: Config, note: Callable[[str], None] = lambda _: None):
+        self.config, self.note = config, note
         self.description: dict[str, Any] = {}
         self._events: queue.SimpleQueue = queue.SimpleQueue()
         self._workers: list[Worker] = []
@@ -121,9 +125,9 @@ class Pool:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.stop()
+        self.close()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Ends the workers, whatever they do."""
         for worker in self._workers:
             worker.stop()
@@ -138,13 +142,13 @@ class Pool:
 
     def run(self, cases: Iterable[str]) -> Iterator[Result]:
         """The results, as they come in."""
-        self._todo = deque(cases)
         if not self.description:
             self.open()
+        self._todo = deque(cases)
         while len(self._workers) < min(self.config.workers, len(self._todo)):
             self._start()
         for worker in self._workers:
-            if worker.ready:
+            if worker.ready and not worker.timed_out:
                 self._next(worker)
         while self._todo or any(w.case for w in self._workers):
             if result := self._step():
@@ -178,14 +182,20 @@ class Pool:
         if message is None:
             return self._ended(worker)
         if "unavailable" in message:
-            raise DeviceUnavailable(message["unavailable"])
+            return self._without_device(worker, message["unavailable"])
+        if "calling" in message:
+            worker.call = message["calling"]
+            return None
         if "ready" in message:
             worker.ready = True
             self.description = self.description or message["ready"]
             self._next(worker)
             return None
+        lost = message.pop("lost")
         if worker.timed_out:
             worker.case = None  # just in time, but its process is being killed
+        elif lost:
+            self._replace(worker)
         else:
             self._next(worker)
         return Result(**message | {"status": Status(message["status"])})
@@ -193,19 +203,32 @@ class Pool:
     def _ended(self, worker: Worker) -> Result | None:
         """The process is gone: its case pays, another one takes its place."""
         words, case = worker.last_words(), worker.case
-        worker.stop()
-        self._workers.remove(worker)
         if not worker.ready:
             how = f"did not come up within {START_SECONDS:g} s" if worker.timed_out else "died while it was opened"
-            raise DeviceUnavailable(f"{self.config.device} {how}: {words}")
-        if self._todo:
-            self._start()
+            return self._without_device(worker, f"{self.config.device} {how}: {words}")
+        self._replace(worker)
         if case is None:
             return None
         seconds = time.monotonic() - worker.started
+        where = f"\nin {worker.call}" if worker.call else ""
         if worker.timed_out:
-            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s")
-        return Result(case, Status.CRASH, seconds, words)
+            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{where}")
+        return Result(case, Status.CRASH, seconds, words + where)
+
+    def _replace(self, worker: Worker) -> None:
+        """Its process or its device is gone."""
+        worker.stop()
+        self._workers.remove(worker)
+        if self._todo:
+            self._start()
+
+    def _without_device(self, worker: Worker, why: str) -> None:
+        """The others go on where there are any: some devices can be opened only once."""
+        worker.stop()
+        self._workers.remove(worker)
+        if not any(w.ready for w in self._workers):
+            raise DeviceUnavailable(why)
+        self.note(f"a worker has no device, {len(self._workers)} go on: {why}")
 
 
 def run(config: Config, cases: Iterable[str], opened: Callable[[dict], None] = lambda _: None) -> Iterator[Result]:

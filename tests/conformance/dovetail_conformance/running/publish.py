@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from ..reporting import performance
 from ..reporting.baseline import difference
 from ..reporting.document import as_text, document
+from ..reporting.live import Live
 from ..reporting.write_report import write, write_report
+from ..submission.package import package
 from .conclusion import INTERRUPTED, MET, NOT_MET, NOT_WRITTEN, UNAVAILABLE, Conclusion
 from .journal import Journal
-from .options import STDOUT
+from .options import STDOUT, Options
 from .pool import DeviceUnavailable
 
-Say = Callable[..., None]  # a line, and its colour
 
-
-def publish(conclusion: Conclusion, run: dict[str, Any], say: Say, stopped: BaseException | None = None,
+def publish(conclusion: Conclusion, run: dict[str, Any], live: Live, stopped: BaseException | None = None,
             journal: Journal | None = None) -> int:  # fmt: skip
     """The exit code."""
     if isinstance(stopped, DeviceUnavailable) and not conclusion.description:
         print(f"Error: {stopped}", file=sys.stderr)
         return UNAVAILABLE
-    content = _document(conclusion, run) if conclusion.description else None
+    say = live.say
+    content = document_of(conclusion, run) if conclusion.description else None
     written, failures = _write(conclusion, content)
     if conclusion.performance:
         timed = [conclusion.results[c.id] for c in conclusion.plan.timed]
@@ -49,6 +49,8 @@ def publish(conclusion: Conclusion, run: dict[str, Any], say: Say, stopped: Base
             say(f"what is missing can still be run: give --resume {conclusion.options.folder} too")
     code = conclusion.exit_code
     say(conclusion.level["text"], "green" if code == MET else "red")
+    if content and conclusion.options.package:
+        failures += _submit(conclusion.options, content, live)
     if isinstance(stopped, DeviceUnavailable):
         return UNAVAILABLE
     if stopped:
@@ -56,7 +58,7 @@ def publish(conclusion: Conclusion, run: dict[str, Any], say: Say, stopped: Base
     return code or (NOT_WRITTEN if failures else MET)
 
 
-def _document(conclusion: Conclusion, run: dict[str, Any]) -> dict[str, Any]:
+def document_of(conclusion: Conclusion, run: dict[str, Any]) -> dict[str, Any]:
     content = document(
         [(case, conclusion.results[case.id]) for case in conclusion.plan.cases],
         run=run,
@@ -90,3 +92,19 @@ def _write(conclusion: Conclusion, content: dict[str, Any] | None) -> tuple[str 
     except OSError as error:
         failures.append(f"the report could not be written: {error.filename or folder}: {error.strerror}")
     return written, failures
+
+
+def _submit(options: Options, content: dict[str, Any], live: Live) -> list[str]:
+    """Writes the submission package; what stood in the way."""
+    file = options.package
+    assert file
+    if content["level"]["reached"] is None or not content["run"]["complete"]:
+        live.say(f"{file} was not written: there is no level to show", "red")
+        return []
+    try:
+        file.write_bytes(package(content, "\n".join(live.log) + "\n", options.submitter))
+    except OSError as error:
+        live.say(f"Error: {file} could not be written: {error.strerror}", "red")
+        return [str(file)]
+    live.say(f"package: {file}, for dovetail verify")
+    return []

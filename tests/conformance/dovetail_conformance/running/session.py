@@ -13,7 +13,7 @@ from ..cases import Case
 from ..levels.waivers import Waiver, Waivers
 from ..performance.ceilings import ceilings, share
 from ..reporting import baseline
-from ..reporting.live import Live
+from ..reporting.live import Live, headline
 from ..results import Result, Status
 from . import journal
 from .conclusion import Conclusion, several
@@ -56,7 +56,7 @@ class Session:
         """Runs it and prints what it finds; the exit code."""
         stopped: BaseException | None = None
         out = sys.stderr if self.options.json_file == STDOUT else sys.stdout
-        with Live(len(self.cases), self.options.replay, out) as live, Pool(self.config) as pool:
+        with Live(len(self.cases), self.options.replay, out) as live, Pool(self.config, live.say) as pool:
             try:
                 self._run(live, pool)
             except (KeyboardInterrupt, DeviceUnavailable) as error:
@@ -72,9 +72,10 @@ class Session:
         performance = self._measure()
         conclusion = Conclusion(self.options, self.plan, self.results, self.description, told, performance,
                                 self.baseline)  # fmt: skip
-        return publish(conclusion, self._run_record(stopped), live.say, stopped, self.journal)
+        return publish(conclusion, self._run_record(stopped), live, stopped, self.journal)
 
     def _run(self, live: Live, pool: Pool) -> None:
+        self.pool = pool
         self.description = pool.open()
         earlier = self._taken_over()
         backend = self.description["backend"]
@@ -86,8 +87,8 @@ class Session:
         timed = [c.id for c in self.plan.timed if c.id not in earlier]
         self._ask(pool, [id for id in self.cases if id not in {*earlier, *timed}], live)
         if timed:
-            pool.stop()  # nothing runs beside what is measured
-            with Pool(self.config._replace(workers=1, watched=False)) as alone:
+            pool.close()  # nothing runs beside what is measured
+            with Pool(self.config._replace(workers=1, watched=False), live.say) as alone:
                 alone.open()
                 self._ask(alone, timed, live)
 
@@ -127,16 +128,12 @@ class Session:
         return time.monotonic() - self.begin
 
     def _headline(self, earlier: int) -> str:
-        device, backend = self.description["device"], self.description["backend"]
-        name = str(device["properties"].get("name", "")).strip()
-        versions = " + ".join([f"{backend['name']} {backend['version']}", *self.description["packs"]])
-        told = f"{device['name']}{f' ({name})' if name else ''}, {versions}"
         profile = f"profile {self.options.profile}, " if self.options.profile else ""
         what = "" if self.options.selection else f"{'quick ' if self.options.quick else ''}{self.plan.level}, "
         shard = f"shard {self.options.shard}, " if self.options.shard else ""
         size = several(len(self.cases), "case") + (f" ({earlier} of them already run)" if earlier else "")
         how = f"seed {self.config.seed}, {several(self.config.workers, 'worker')}"
-        return f"{told}: {profile}{what}{shard}{size}, {how}"
+        return f"{headline(self.description)}: {profile}{what}{shard}{size}, {how}"
 
     def _run_record(self, stopped: BaseException | None) -> dict[str, Any]:
         why = {KeyboardInterrupt: "Ctrl-C", BrokenPipeError: "the output was closed"}

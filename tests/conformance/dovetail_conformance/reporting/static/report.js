@@ -94,7 +94,7 @@ function caseRows(data, row) {
   const replay = row.replay ?? data.replay.replace(data.case, () => quoted(row.id));
   const told = [row.message, row.waiver && `waiver: ${row.waiver}`].filter(Boolean).join("\n");
   const main = make("tr", {}, make("td", {}, sign), make("td", { class: "name" }, row.name),
-    ...[number(row.ulp), number(row.tol), row.used === null ? "" : `${Math.round(100 * row.used)} %`, number(row.ms, 2)]
+    ...[row.ulp === null && row.tol !== null && "fctb".includes(row.status) ? "wrong" : number(row.ulp), number(row.tol), row.used === null ? "" : `${Math.round(100 * row.used)} %`, number(row.ms, 2)]
       .map((text) => make("td", { class: "num" }, text)),
     make("td", {}, row.replay ? undefined : make("button", { type: "button", class: "copy", "data-copy": replay, "aria-label": `Copy the command that runs ${row.id}` }, "Copy")));
   if (!told && !row.replay) return [main];
@@ -260,7 +260,8 @@ if (grid) {
   grid.addEventListener("keydown", move);
   grid.addEventListener("focusin", (event) => event.target.matches("button.cell") && makeCurrent(event.target));
   tools.hidden = $("#hint").hidden = false;
-  tools.addEventListener("input", (event) => (event.target.name === "sort" ? sort() : filter()));
+  tools.addEventListener("input", filter);
+  tools.addEventListener("change", (event) => (event.target.name === "sort" ? sort() : filter()));
   tools.addEventListener("submit", (event) => event.preventDefault());
   tools.addEventListener("reset", () => setTimeout(sort));
 }

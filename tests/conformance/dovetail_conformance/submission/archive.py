@@ -1,0 +1,125 @@
+"""The outer form of a package: a .tgz of a few plain files. The same content always gives the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import tarfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from . import Refused
+
+MANIFEST = "MANIFEST"
+LOG, RESULTS, STATEMENT, STATEMENT_TEXT, WHEELS = MEMBERS = (
+    "log.txt",
+    "results.json",
+    "statement.toml",
+    "statement.md",
+    "wheels.json",
+)
+MOST_BYTES = 64 << 20  # of the file; a full run takes about 2 MB
+MOST_CONTENT = 256 << 20  # of what it unpacks to
+GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"  # no name, no time
+
+
+def pack(members: Mapping[str, bytes], mtime: int) -> bytes:
+    """`mtime`: seconds since 1970, for every member."""
+    out = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=out, mtime=0) as compressed:
+        compressed.write(_tar({**members, MANIFEST: manifest(members)}, mtime))
+    return out.getvalue()
+
+
+def manifest(members: Mapping[str, bytes]) -> bytes:
+    """As sha256sum writes and reads it."""
+    return "".join(f"{hashlib.sha256(members[n]).hexdigest()}  {n}\n" for n in sorted(members)).encode()
+
+
+def _tar(members: Mapping[str, bytes], mtime: int) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name in sorted(members):
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime = len(members[name]), mtime
+            tar.addfile(member, io.BytesIO(members[name]))
+    return out.getvalue()
+
+
+def read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise Refused(f"cannot be read: {error.strerror}") from error
+    if len(data) > MOST_BYTES:
+        raise Refused(f"too large: more than {MOST_BYTES >> 20} MiB")
+    return data
+
+
+def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
+    """The members, whole and as the manifest says, and their time. Nothing is written anywhere."""
+    tar = _decompressed(data)
+    found: dict[str, bytes] = {}
+    mtime = -1
+    try:
+        with tarfile.open(fileobj=io.BytesIO(tar), mode="r:") as archive:
+            for member in archive:
+                content = archive.extractfile(_checked(member, found, len(tar)))
+                assert content
+                found[member.name], mtime = content.read(), int(member.mtime)
+    except (tarfile.TarError, ValueError, OverflowError) as error:
+        raise Refused(f"not a tar archive: {error}") from error
+    for name in sorted({*MEMBERS, MANIFEST} - set(found)):
+        raise Refused(f"{name} is missing")
+    _check_manifest(found)
+    if tar != _tar(found, mtime):
+        raise Refused("its members are right, but something beside them was changed: a name, time or mode")
+    del found[MANIFEST]
+    return found, mtime
+
+
+def _decompressed(data: bytes) -> bytes:
+    if data[: len(GZIP_HEADER)] != GZIP_HEADER:
+        raise Refused("not a package of `dovetail conform --package`: its gzip header is another")
+    unzip = zlib.decompressobj(wbits=31)
+    try:
+        tar = unzip.decompress(data, MOST_CONTENT + 1)
+    except zlib.error as error:
+        raise Refused(f"damaged: {error}") from error
+    if len(tar) > MOST_CONTENT:
+        raise Refused(f"too large: unpacks to more than {MOST_CONTENT >> 20} MiB")
+    if not unzip.eof:
+        raise Refused("truncated: its end is missing")
+    if unzip.unused_data:
+        raise Refused(f"{len(unzip.unused_data)} bytes follow its end")
+    return tar
+
+
+def _checked(member: tarfile.TarInfo, found: Mapping[str, bytes], size: int) -> tarfile.TarInfo:
+    name = member.name
+    if name.startswith("/") or ".." in name.split("/"):
+        raise Refused(f"member {name!r} leads out of the archive")
+    if not member.isreg() or member.issparse():
+        raise Refused(f"member {name!r} is not a plain file")
+    if name not in (*MEMBERS, MANIFEST):
+        raise Refused(f"member {name!r} does not belong into it")
+    if name in found:
+        raise Refused(f"member {name!r} is there twice")
+    if member.size > size:
+        raise Refused(f"member {name!r} is truncated")
+    return member
+
+
+def _check_manifest(found: Mapping[str, bytes]) -> None:
+    rest = {name: content for name, content in found.items() if name != MANIFEST}
+    expected = manifest(rest)
+    if found[MANIFEST] == expected:
+        return
+    said, right = found[MANIFEST].splitlines(), expected.splitlines()
+    for line, name in zip(right, sorted(rest)):
+        if line not in said:
+            raise Refused(f"{name} was changed: its SHA-256 is not the one in {MANIFEST}")
+    raise Refused(f"{MANIFEST} names what is not there")

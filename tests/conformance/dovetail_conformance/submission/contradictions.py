@@ -1,0 +1,58 @@
+"""What one case says, against itself and against what the suite knows of its op."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+from dovetail.schema import registry
+
+from ..cases import Case
+from ..judging.histogram import EDGES
+from ..results import BAD, Status
+
+ROUNDING = 5e-5  # results.json has four digits of an error
+OF_FAILURES = ("index", "got", "expected", "replay")
+
+
+def contradiction(case: Case, told: dict[str, Any], kernels: dict[str, list[str]]) -> str | None:
+    """Of a case of results.json; None where there is none."""
+    status = Status(told["status"])
+    if status is Status.NOT_RUN:
+        return "was not run"
+    tol, ulp = told.get("tol"), told.get("ulp")
+    if case.op and tol is not None and tol > registry[case.op].spec.tol:
+        return f"allows {tol:g} ulp where the op's tolerance is {registry[case.op].spec.tol:g}"
+    if status is Status.PASS:
+        return _of_pass(told, tol, ulp)
+    if not told.get("message"):
+        return f"is {status} without saying why"
+    if status is Status.UNSUPPORTED and case.dtype and case.dtype.brief in kernels.get(case.op, ()):
+        return "is unsupported, but the device declares a kernel for it"
+    if status in BAD and ulp is not None and tol is not None and ulp <= tol and told.get("wrong") == 0:
+        return f"is {status}, but nothing in it is wrong"
+    return None
+
+
+def _of_pass(told: dict[str, Any], tol: float | None, ulp: float | None) -> str | None:
+    if told.get("message"):
+        return f"passed, but its message is that of a failure: {told['message'].splitlines()[0]!r}"
+    if given := [key for key in OF_FAILURES if key in told]:
+        return f"passed, but has {given[0]!r} of a failure"
+    if told.get("wrong"):
+        return f"passed with {told['wrong']} wrong elements"
+    if (tol is None) != (ulp is None):
+        return "passed without saying how exactly"
+    if tol is None or ulp is None:
+        return None
+    if ulp > tol + ROUNDING:
+        return f"passed with an error of {ulp:g} ulp where {tol:g} are allowed"
+    return _of_errors(told["errors"], ulp) if "errors" in told else None
+
+
+def _of_errors(errors: list[int], ulp: float) -> str | None:
+    """The worst error is in the last bin that holds any."""
+    worst = max((i for i, n in enumerate(errors) if n), default=0)
+    if not bisect_left(EDGES, ulp - ROUNDING) <= worst <= bisect_left(EDGES, ulp + ROUNDING):
+        return f"has a worst error of {ulp:g} ulp, but its counts of errors say another"
+    return None

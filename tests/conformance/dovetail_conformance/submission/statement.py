@@ -1,0 +1,93 @@
+"""The statement: who says what of which device. Made from results.json, but for who it is that says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tomli_w
+
+from ..reporting.live import headline
+from .wheels import HOW, Wheel
+
+MOST_LETTERS = 200
+
+
+def bad_name(submitter: str) -> str | None:
+    """Why it cannot stand in the statement."""
+    if len(submitter) > MOST_LETTERS or not submitter.isprintable():
+        return f"expected one line of at most {MOST_LETTERS} printable characters"
+    return None
+
+
+def statement(document: dict[str, Any], wheels: list[Wheel], submitter: str) -> dict[str, Any]:
+    run, level, device = document["run"], document["level"], document["device"]
+    profile = {"profile": level["profile"]} if level["profile"] else {}
+    return {
+        "submitter": submitter,
+        "claim": level["text"],
+        "level": level["reached"],
+        "asked": level["asked"],
+        **profile,
+        "date": run["started"],
+        "seed": run["seed"],
+        "command": command(run, device["name"]),
+        "device": {"name": device["name"], "kind": device["kind"], "arch": device["arch"]}
+        | {"product": str(device["properties"].get("name", "")).strip()},
+        "versions": {
+            "dovetail": document["dovetail"],
+            "dovetail-conformance": run["suite"],
+            "backend": f"{document['backend']['name']} {document['backend']['version']}",
+            "packs": document["packs"],
+            "python": document["python"],
+            "numpy": document["numpy"],
+            "platform": run["system"]["platform"],
+            "machine": run["system"]["machine"],
+        },
+        "suite": {
+            "must_pass_version": run["must_pass"]["version"],
+            "must_pass_sha256": run["must_pass"]["sha256"],
+            "cases_sha256": run["cases_sha256"],
+        },
+        "cases": document["counts"],
+        "waivers": [{k: v for k, v in waiver.items() if v is not None} for waiver in document["waivers"]],
+        "wheels": [{k: v for k, v in wheel._asdict().items() if k != "files"} for wheel in wheels],
+    }
+
+
+def command(run: dict[str, Any], device: str) -> str:
+    """What makes the same run: no path of the machine that it was made on."""
+    said = f"dovetail conform --device {device} --level {run['level']} --seed {run['seed']}"
+    if run["profile"]:
+        said += f" --profile {run['profile']}"
+    return f"{said} --timeout {run['timeout']:g}"
+
+
+def as_toml(said: dict[str, Any]) -> bytes:
+    return tomli_w.dumps(said).encode()
+
+
+def as_text(said: dict[str, Any], document: dict[str, Any], wheels: list[Wheel]) -> bytes:
+    """The same, to be read by people."""
+    versions = said["versions"]
+    lines = [
+        f"# {headline(document)}: {said['claim']}",
+        "",
+        f"Submitted by: {said['submitter'] or 'nobody named'}. The run began on {said['date']}:",
+        "",
+        f"    {said['command']}",
+        "",
+        f"- cases: {', '.join(f'{n} {status}' for status, n in said['cases'].items())}",
+        f"- dovetail {versions['dovetail']}, dovetail-conformance {versions['dovetail-conformance']}, "
+        f"Python {versions['python']}, NumPy {versions['numpy']}",
+        f"- {versions['platform']}, {versions['machine']}",
+        f"- must-pass list {said['suite']['must_pass_version']}, SHA-256 {said['suite']['must_pass_sha256']}",
+        *(
+            f"- {w.told}: {HOW[w.installed]}{f'; SHA-256 of its files {w.sha256}' if w.files else ''}"
+            for w in wheels
+        ),
+        *(f"- waived: {w['case']} ({len(w['cases'])} cases): {w['reason']}" for w in said["waivers"]),
+        "",
+        "Checked by `dovetail verify`. A hash proves that nothing was changed, not that the run was honest.",
+        "",
+    ]
+    return "\n".join(lines).encode()

@@ -1,0 +1,582 @@
+"""Submission packages: a genuine one holds, and one with anything changed does not."""
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+import random
+import re
+import tarfile
+from importlib.metadata import version
+from pathlib import Path
+
+import dovetail
+import pytest
+from click.testing import CliRunner
+from conformance_small_run import DESCRIPTION, RUN
+from dovetail_conformance.cases import all_cases
+from dovetail_conformance.cli import conform, verify
+from dovetail_conformance.reporting.document import document
+from dovetail_conformance.results import Result, Status
+from dovetail_conformance.running.options import Options
+from dovetail_conformance.running.plan import plan
+from dovetail_conformance.submission import Refused, archive, derived, package, statement
+from dovetail_conformance.submission import verify as verifier
+from dovetail_conformance.submission.contradictions import contradiction
+from dovetail_conformance.submission.wheels import HOW, SUITE, WHEEL, Wheel, digest, installed, parts
+
+
+def made(level="L0", statuses=None, waivers=()):
+    """What a run of a device that never was found out. `statuses`: of the cases of some groups."""
+    options = Options(device="x:0", level=level, seed=RUN["seed"], no_report=True)
+    whole = plan(options)
+    found = []
+    for case in whole.cases:
+        status = (statuses or {}).get(case.group, Status.PASS)
+        exact = {"tol": 0.0, "ulp": 0.0, "errors": [5, *9 * [0]]} if case.op else {}
+        why = "" if status is Status.PASS else "it did not\nwork"
+        found.append((case, Result(case.id, status, 0.125, why, exact)))
+    content = document(
+        found,
+        run=RUN | options.record() | whole.record(),
+        description=DESCRIPTION | {"dovetail": dovetail.__version__},
+        replay=options.replay,
+        waivers=[w.told() | {"state": "unused", "cases": [], "passed": [], "refused": []} for w in waivers],
+        level={"reached": None, "asked": level, "profile": None, "text": ""},
+    )
+    return json.loads(json.dumps(derived.derived(content, whole)))
+
+
+def wheels(content):
+    files = [{f"{part.partition(' ')[0]}/a.so": "0" * 64} for part in parts(content)]
+    versions = [content["dovetail"], content["run"]["suite"], *["2.0"] * len(files)]
+    return [
+        Wheel(part, "a-wheel", v, WHEEL if part != SUITE else "development", "", digest(f), f)
+        for part, v, f in zip(parts(content), versions, files)
+    ]
+
+
+def log(content):
+    return "\n".join([*(c["replay"] for c in content["cases"] if "replay" in c), content["level"]["text"], ""])
+
+
+def assembled(content, **changed):
+    """A package of these results, all else as it follows from them."""
+    given = {"log": log(content), "submitter": "Acme", "wheels": wheels(content)} | changed
+    return package.assemble(content, **given)
+
+
+def checked(tmp_path, data):
+    path = tmp_path / "p.tgz"
+    path.write_bytes(data)
+    return verifier.verify(path)
+
+
+@pytest.fixture(scope="module")
+def genuine():
+    return assembled(made())
+
+
+def members(data):
+    return archive.unpack(data)
+
+
+def refused(tmp_path, data, told):
+    with pytest.raises(Refused) as why:
+        checked(tmp_path, data)
+    assert re.search(told, str(why.value)) and "\n" not in str(why.value), why.value
+
+
+# ---- a genuine one ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("level", "statuses", "reached"),
+    [
+        ("L0", None, "L0"),
+        ("L0", {"device.streams": Status.UNSUPPORTED}, "L0"),
+        ("L1", {"add": Status.FAIL, "sum": Status.CRASH, "matmul": Status.TIMEOUT, "exp": Status.FALLBACK}, "L0"),
+        ("L1", None, "L1"),
+    ],
+)
+def test_a_genuine_one_holds(tmp_path, level, statuses, reached):
+    found = checked(tmp_path, assembled(made(level, statuses)))
+    assert found.statement["level"] == reached and found.statement["submitter"] == "Acme"
+    assert found.sha256 == hashlib.sha256((tmp_path / "p.tgz").read_bytes()).hexdigest()
+
+
+def test_the_same_content_gives_the_same_bytes(genuine):
+    assert assembled(made()) == genuine
+
+
+def test_its_manifest_is_one_for_sha256sum(genuine):
+    with tarfile.open(fileobj=io.BytesIO(genuine)) as tar:
+        found = {m.name: tar.extractfile(m).read() for m in tar}
+        owners = {(m.uid, m.gid, m.uname, m.gname, m.mode) for m in tar}
+    lines = dict(reversed(line.split("  ")) for line in found.pop("MANIFEST").decode().splitlines())
+    assert lines == {name: hashlib.sha256(content).hexdigest() for name, content in found.items()}
+    assert owners == {(0, 0, "", "", 0o644)}
+
+
+def test_the_command_says_what_it_shows(tmp_path, genuine):
+    (tmp_path / "p.tgz").write_bytes(genuine)
+    result = CliRunner().invoke(verify, [str(tmp_path / "p.tgz")])
+    assert result.exit_code == 0, result.stderr
+    first, *rest = result.stdout.splitlines()
+    assert first.endswith("p.tgz holds: level L0 (the device itself)")
+    told = dict(line.split(maxsplit=1) for line in rest)
+    assert told["by"] == "Acme" and told["device"].startswith("x:0 (X), x 1.2") and len(told["package"]) == 64
+    shown = json.loads(CliRunner().invoke(verify, [str(tmp_path / "p.tgz"), "--json"]).stdout)
+    assert shown["statement"]["level"] == "L0" and shown["sha256"] == told["package"]
+
+
+def test_the_command_refuses_in_one_line(tmp_path, genuine):
+    (tmp_path / "p.tgz").write_bytes(genuine[:-9])
+    result = CliRunner().invoke(verify, [str(tmp_path / "p.tgz")])
+    assert (result.exit_code, result.stdout) == (1, "") and len(result.stderr.splitlines()) == 1
+    assert "truncated" in result.stderr
+
+
+def test_a_strangers_text_does_not_steer_the_terminal(tmp_path):
+    content = made()
+    content["device"]["properties"]["name"] = "\x1b[2J\x1b[32mGood\n"
+    (tmp_path / "p.tgz").write_bytes(assembled(content))
+    result = CliRunner().invoke(verify, [str(tmp_path / "p.tgz")])
+    assert result.exit_code == 0 and "\x1b" not in result.stdout and "Good" in result.stdout
+
+
+# ---- what the bytes tell ----------------------------------------------------------------------------------------
+
+
+def test_any_changed_byte_is_noticed(tmp_path, genuine):
+    """But where a changed bit of the compressed form changes nothing of what it stands for."""
+    rng = random.Random(0)
+    places = [*range(10), *rng.sample(range(10, len(genuine)), 300), *range(len(genuine) - 8, len(genuine))]
+    content = gzip.decompress(genuine)
+    for place in places:
+        data = bytearray(genuine)
+        data[place] ^= 1 << rng.randrange(8)
+        try:
+            checked(tmp_path, bytes(data))
+        except Refused:
+            continue
+        assert place >= 10 and gzip.decompress(bytes(data)) == content, place
+
+
+def test_any_changed_byte_of_the_tar_is_noticed(tmp_path, genuine):
+    """Compressed anew, so that gzip's own check sum is right."""
+    rng = random.Random(1)
+    tar = gzip.decompress(genuine)
+    headers = [i for i in range(0, len(tar), 512) if tar[i + 257 : i + 262] == b"ustar"]
+    assert len(headers) == 6
+    places = [h + rng.randrange(512) for h in headers for _ in range(12)] + rng.sample(range(len(tar)), 100)
+    for place in places:
+        data = bytearray(tar)
+        data[place] ^= 1 << rng.randrange(8)
+        refused(tmp_path, compressed(bytes(data)), ".")
+
+
+def compressed(tar):
+    out = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=out, mtime=0) as file:
+        file.write(tar)
+    return out.getvalue()
+
+
+def test_any_missing_end_is_noticed(tmp_path, genuine):
+    for end in {0, 1, 9, 10, 11, *range(20, len(genuine), len(genuine) // 40), len(genuine) - 1}:
+        refused(tmp_path, genuine[:end], "truncated|another")
+
+
+def hostile(change):
+    """A tar of the genuine members that somebody else wrote."""
+
+    def make(genuine):
+        found, mtime = members(genuine)
+        found["MANIFEST"] = archive.manifest(found)
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for name in sorted(found):
+                info = tarfile.TarInfo(name)
+                info.size, info.mtime = len(found[name]), mtime
+                change(tar, info, found)
+        return compressed(out.getvalue())
+
+    return make
+
+
+def put(tar, info, found, content=None):
+    info.size = len(found[info.name] if content is None else content)
+    tar.addfile(info, io.BytesIO(found[info.name] if content is None else content))
+
+
+def add(name, **fields):
+    def change(tar, info, found):
+        put(tar, info, found)
+        if info.name == "log.txt":
+            extra = tarfile.TarInfo(name)
+            for field, value in fields.items():
+                setattr(extra, field, value)
+            tar.addfile(extra)
+
+    return hostile(change)
+
+
+def alter(**fields):
+    def change(tar, info, found):
+        for field, value in fields.items():
+            setattr(info, field, value)
+        tar.addfile(info, io.BytesIO(found[info.name]) if info.isreg() else None)
+
+    return hostile(change)
+
+
+def drop(name):
+    return hostile(lambda tar, info, found: None if info.name == name else put(tar, info, found))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (hostile(put), None),
+        (add("../../outside"), "leads out"),
+        (add("/etc/passwd"), "leads out"),
+        (add("log.txt"), "twice"),
+        (add("more.txt"), "does not belong"),
+        (add("a_link", type=tarfile.SYMTYPE, linkname="/etc/passwd"), "not a plain file"),
+        (add("log.txt", type=tarfile.LNKTYPE, linkname="results.json"), "not a plain file"),
+        (add("folder", type=tarfile.DIRTYPE), "not a plain file"),
+        (add("pipe", type=tarfile.FIFOTYPE), "not a plain file"),
+        (alter(type=tarfile.SYMTYPE, size=0, linkname="log.txt"), "not a plain file"),
+        (alter(uname="somebody"), "name, time or mode"),
+        (alter(mode=0o755), "name, time or mode"),
+        *((drop(name), f"{name} is missing") for name in (*archive.MEMBERS, archive.MANIFEST)),
+        (lambda g: g + b"more", "4 bytes follow"),
+        (lambda g: g + g, "bytes follow"),
+        (lambda g: compressed(gzip.decompress(g) + bytes(512)), "name, time or mode"),
+        (lambda g: compressed(b""), "is missing|not a tar"),
+        (lambda g: compressed(b"no tar at all" * 99), "not a tar"),
+        (lambda g: b"PK" + g, "another"),
+        (lambda g: gzip.compress(gzip.decompress(g), mtime=1), "another"),
+    ],
+)
+def test_hostile_archives(tmp_path, genuine, make, told):
+    data = make(genuine)
+    if told is None:  # what the others are made with is right
+        checked(tmp_path, data)
+    else:
+        refused(tmp_path, data, told)
+    assert [p.name for p in tmp_path.iterdir()] == ["p.tgz"]
+
+
+def test_bombs(tmp_path, genuine, monkeypatch):
+    monkeypatch.setattr(archive, "MOST_CONTENT", 1 << 20)
+    refused(tmp_path, compressed(bytes(2 << 20)), "unpacks to more than 1 MiB")
+    monkeypatch.setattr(archive, "MOST_BYTES", 1 << 10)
+    refused(tmp_path, genuine, "too large: more than")
+
+
+def test_a_member_that_claims_to_be_larger_than_all_of_it(tmp_path, genuine):
+    tar = bytearray(gzip.decompress(genuine))
+    tar[124:135] = b"77777777777"
+    tar[148:156] = b" " * 8
+    tar[148:155] = f"{sum(tar[:512]):06o}\0".encode()
+    refused(tmp_path, compressed(bytes(tar)), "truncated|not a tar")
+
+
+# ---- what the content tells: somebody edits a member and makes the manifest anew --------------------------------
+
+
+def edited(genuine, name, edit):
+    found, mtime = members(genuine)
+    found[name] = edit(found[name])
+    return archive.pack(found, mtime)
+
+
+@pytest.mark.parametrize("name", archive.MEMBERS)
+def test_a_changed_member_is_not_the_one_in_the_manifest(tmp_path, genuine, name):
+    found, mtime = members(genuine)
+    right = archive.manifest(found)
+    found[name] += b" "
+    tar = archive._tar({**found, archive.MANIFEST: right}, mtime)
+    refused(tmp_path, compressed(tar), f"{name} was changed")
+
+
+RESULT_EDITS = {
+    "level": (lambda d: d["level"].update(reached="L1"), "its results amount to"),
+    "claim": (lambda d: d["level"].update(text="level L2 (everything)"), "its results amount to"),
+    "asked": (lambda d: d["level"].update(asked="L1"), "its results amount to"),
+    "run level": (lambda d: d["run"].update(level="L1"), "partial: .* cases of L1 are missing"),
+    "a case dropped": (lambda d: d["cases"].pop(3), "partial: 1 of "),
+    "a case twice": (lambda d: d["cases"].append(d["cases"][3]), "is there twice"),
+    "another case": (lambda d: d["cases"][3].update(id="device.memory[none]"), "partial"),
+    "a case too many": (lambda d: d["cases"].append(d["cases"][3] | {"id": "add[f32,a]"}), "not of L0"),
+    "order": (lambda d: d["cases"].reverse(), "order"),
+    "failed": (lambda d: d["cases"][3].update(status="fail", message="no"), "does not say|counts|amount"),
+    "crashed silently": (lambda d: d["cases"][3].update(status="crash"), "without saying why"),
+    "not run": (lambda d: d["cases"][3].update(status="not-run"), "was not run"),
+    "waived": (lambda d: d["cases"][3].update(status="waived", message="known"), "."),
+    "passed with a message": (lambda d: d["cases"][3].update(message="wrong"), "message is that of a failure"),
+    "passed with a replay": (lambda d: d["cases"][3].update(replay="dovetail"), "of a failure"),
+    "passed with wrong ones": (lambda d: d["cases"][3].update(wrong=1), "1 wrong elements"),
+    "passed, too far off": (lambda d: d["cases"][3].update(tol=1.0, ulp=1.5), "1.5 ulp where 1 are allowed"),
+    "negative time": (lambda d: d["cases"][3].update(seconds=-1), "malformed.*seconds"),
+    "unknown status": (lambda d: d["cases"][3].update(status="fine"), "malformed.*status"),
+    "unknown field": (lambda d: d["cases"][3].update(extra=1), "malformed"),
+    "case level": (lambda d: d["cases"][3].update(level="P"), "does not say"),
+    "counts": (lambda d: d["counts"].update({"pass": 999}), "counts is not what"),
+    "counts of nothing": (lambda d: d["counts"].update(fail=0), "counts is not what"),
+    "edges": (lambda d: d["error_edges"].reverse(), "malformed"),
+    "undeclared": (lambda d: d["undeclared"].append({"op": "add", "dtype": "f32", "message": ""}), "undeclared"),
+    "a waiver": (lambda d: d["waivers"].append({"case": "add*"}), "malformed.*waivers"),
+    "quick": (lambda d: d["run"].update(quick=True), "made with --quick"),
+    "selection": (lambda d: d["run"].update(expression="add"), "made with -k"),
+    "one case": (lambda d: d["run"].update(cases=["add[f32,a]"]), "made with --case"),
+    "shard": (lambda d: d["run"].update(shard="1/2"), "made with --shard"),
+    "stopped": (lambda d: d["run"].update(complete=False, stopped_by="Ctrl-C"), "stopped by Ctrl-C"),
+    "stopped, said otherwise": (lambda d: d["run"].update(stopped_by="Ctrl-C"), "stopped by Ctrl-C"),
+    "list": (lambda d: d["run"]["must_pass"].update(version=99), "must-pass list is version 99"),
+    "list's hash": (lambda d: d["run"]["must_pass"].update(sha256="1" * 64), "must-pass list"),
+    "cases' hash": (lambda d: d["run"].update(cases_sha256="1" * 64), "cases_sha256"),
+    "suite": (lambda d: d["run"].update(suite="9.9"), "pip install dovetail==.* dovetail-conformance==9.9"),
+    "core": (lambda d: d.update(dovetail="9.8"), "pip install dovetail==9.8"),
+    "future": (lambda d: d["run"].update(started="2999-01-01T00:00:00+00:00"), "future"),
+    "no zone": (lambda d: d["run"].update(started="2026-01-01T00:00:00"), "with its zone"),
+    "no date": (lambda d: d["run"].update(started="yesterday"), "with its zone"),
+    "schema version": (lambda d: d.update(schema_version=99), "schema version 99"),
+    "schema": (lambda d: d.update(schema="mine"), "malformed"),
+    "nothing": (lambda d: d.clear(), "malformed"),
+}
+
+
+@pytest.mark.parametrize("what", RESULT_EDITS)
+def test_edited_results_with_the_manifest_made_anew(tmp_path, genuine, what):
+    edit, told = RESULT_EDITS[what]
+
+    def change(text):
+        content = json.loads(text)
+        edit(content)
+        return json.dumps(content, indent=1).encode() + b"\n"
+
+    refused(tmp_path, edited(genuine, "results.json", change), told)
+
+
+def test_a_level_that_is_not_reached(tmp_path, genuine):
+    content = made("L0", {"device.errors": Status.FAIL})
+    assert content["level"]["reached"] is None
+    refused(
+        tmp_path, edited(genuine, "results.json", lambda _: json.dumps(content).encode()), "no level is reached"
+    )
+
+
+TALKED_AWAY = {
+    "passed": (lambda c: c.update(status="pass"), "message is that of a failure"),
+    "passed, told as such": (
+        lambda c: (c.pop("message"), c.pop("replay"), c.update(status="pass")),
+        "counts is not",
+    ),
+    "unsupported": (lambda c: (c.pop("replay"), c.update(status="unsupported")), "counts is not"),
+    "waived": (lambda c: (c.pop("replay"), c.update(status="waived", waiver="known")), "."),
+}
+
+
+@pytest.mark.parametrize("what", TALKED_AWAY)
+def test_a_failure_cannot_be_talked_away_in_one_place(tmp_path, what):
+    """The manifest, the statement and the log are made anew: counts and level still tell of it."""
+    content = made("L0", {"device.streams": Status.UNSUPPORTED})
+    cases = [c for c in content["cases"] if c["id"].startswith("device.errors")]
+    failed = made("L0", {"device.streams": Status.UNSUPPORTED, "device.errors": Status.FAIL})
+    content["counts"] = failed["counts"]  # what the run really counted
+    edit, told = TALKED_AWAY[what]
+    for case, as_run in zip(
+        cases, [c for c in failed["cases"] if c["id"].startswith("device.errors")], strict=True
+    ):
+        case.update(as_run)
+        edit(case)
+    refused(tmp_path, assembled(content), told)
+
+
+ADD = {"level": "L1", "status": "pass", "seconds": 0.1, "tol": 0.5, "ulp": 0.5, "errors": [5, 0, 1, *7 * [0]]}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, None),
+        ({"tol": 1000.0, "ulp": 900.0}, "allows 1000 ulp where the op's tolerance is"),
+        ({"ulp": 0.75}, "an error of 0.75 ulp where 0.5 are allowed"),
+        ({"errors": [5, *8 * [0], 1]}, "counts of errors say another"),
+        ({"errors": [6, *9 * [0]]}, "counts of errors say another"),
+        ({"ulp": None}, "without saying how exactly"),
+        ({"wrong": 2}, "2 wrong elements"),
+        ({"got": "1"}, "'got' of a failure"),
+        ({"status": "unsupported", "message": "no"}, "declares a kernel for it"),
+        ({"status": "fail"}, "fail without saying why"),
+        ({"status": "fail", "message": "no", "wrong": 0}, "nothing in it is wrong"),
+        ({"status": "fail", "message": "no", "wrong": 1, "ulp": None}, None),
+    ],
+)
+def test_what_one_case_says_of_itself(change, told):
+    """Whoever makes all else anew as well must make it fit what the suite knows of the op."""
+    case = all_cases()["add[f32,vectors]"]
+    found = contradiction(case, {"id": case.id} | ADD | change, {"add": ["f32"]})
+    assert (found is None) if told is None else told in found
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b'{"a": 1, "a": 2}', "'a' is there twice"),
+        (b'{"a": NaN}', "no number"),
+        (b'{"a": 1e999}', "no number"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read"),
+        (b"[" * 100000, "cannot be read"),
+        (b"\xff\xfe", "cannot be read"),
+        (b"[]", "malformed"),
+        (b"", "cannot be read"),
+    ],
+)
+def test_results_that_are_no_results(tmp_path, genuine, text, told):
+    refused(tmp_path, edited(genuine, "results.json", lambda _: text), told)
+
+
+STATEMENT_EDITS = [
+    ("statement.toml", b'"L0"', b'"L2"', "level is not what the results say"),
+    ("statement.toml", b'"Acme"', b'"Acme\\nand all others"', "malformed"),
+    ("statement.toml", b"pass = ", b"pass = 1", "cases is not what the results say"),
+    ("statement.toml", b"submitter", b"submitted", "malformed"),
+    ("statement.toml", b'name = "x:0"', b'name = "y:0"', "device is not what"),
+    ("statement.toml", b"seed", b"extra = 1\nseed", "extra is not what"),
+    ("statement.toml", b"seed", b"# all is well\nseed", "not as the suite writes it"),
+    ("statement.toml", b"seed", b"= =", "malformed"),
+    ("statement.md", b"level L0", b"level L2", "statement.md does not say"),
+    ("log.txt", b"level L0", b"level L2", "does not end with the level"),
+    ("log.txt", b"level", b"\xff", "cannot be read"),
+    ("wheels.json", b'"2.0"', b'"3.0"', "wheels is not what"),
+    ("wheels.json", b"0" * 64, b"1" * 64, "not that of its files"),
+    ("wheels.json", b"backend x", b"backend y", "not about what"),
+    ("wheels.json", b'"installed": "wheel"', b'"installed": "sure"', "malformed"),
+    ("wheels.json", b'"files"', b'"more"', "malformed"),
+    ("wheels.json", b'{\n "wheels"', b'{\n "others"', "malformed"),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "told"), STATEMENT_EDITS)
+def test_edited_texts_with_the_manifest_made_anew(tmp_path, genuine, name, old, new, told):
+    def change(text):
+        assert old in text
+        return text.replace(old, new, 1)
+
+    refused(tmp_path, edited(genuine, name, change), told)
+
+
+def test_log_must_tell_of_every_failure(tmp_path):
+    content = made("L1", {"add": Status.FAIL})
+    refused(tmp_path, assembled(content, log=content["level"]["text"] + "\n"), r"says nothing of add\[")
+
+
+def test_the_archives_time_is_the_runs(tmp_path, genuine):
+    found, mtime = members(genuine)
+    refused(tmp_path, archive.pack(found, mtime + 1), "time is not that of the run")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"version": "9.9"}, "other versions than those of the run"),
+        ({"installed": WHEEL, "files": {}, "sha256": digest({})}, "has no files"),
+    ],
+)
+def test_wheels_must_fit_the_run(tmp_path, change, told):
+    content = made()
+    core, *rest = wheels(content)
+    refused(tmp_path, assembled(content, wheels=[core._replace(**change), *rest]), told)
+
+
+def test_another_suite_of_the_same_version(tmp_path, monkeypatch):
+    content = made()
+    core, suite, *rest = wheels(content)
+    suite = suite._replace(installed=WHEEL)
+    data = assembled(content, wheels=[core, suite, *rest])
+    monkeypatch.setattr(verifier, "installed_suite", lambda: suite)
+    checked(tmp_path, data)
+    monkeypatch.setattr(verifier, "installed_suite", lambda: suite._replace(sha256="1" * 64))
+    refused(tmp_path, data, "its files are others than those here")
+
+
+def test_what_is_not_from_a_wheel_is_said(tmp_path):
+    content = made()
+    core, suite, backend = wheels(content)
+    bare = backend._replace(installed="no wheel", name="", version="")
+    found = checked(tmp_path, assembled(content, wheels=[core, suite, bare]))
+    assert f"backend x: {HOW['no wheel']}" in found.notes
+    assert any(SUITE in note and "development mode" in note for note in found.notes)
+
+
+# ---- what is installed here -------------------------------------------------------------------------------------
+
+
+def test_files_of_wheels_are_hashed_as_they_are():
+    content = made()
+    core, suite, backend = installed(content | {"backend": {"name": "cpu"}})
+    assert (core.name, core.version) == ("dovetail", dovetail.__version__)
+    assert (suite.name, suite.version) == (SUITE, version(SUITE))
+    assert backend.part == "backend cpu"
+    for wheel in (core, suite, backend):
+        assert wheel.sha256 == digest(wheel.files) and wheel.installed in HOW
+        assert (wheel.installed == WHEEL) <= bool(wheel.files)
+        for name, found in wheel.files.items():
+            assert not name.endswith(".pyc") and ".dist-info" not in name
+            path = Path(dovetail.__file__).parents[1] / name
+            assert not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() == found
+
+
+def test_a_changed_wheel_is_seen(tmp_path, monkeypatch):
+    from dovetail_conformance.submission.wheels import _of_distribution
+
+    info = tmp_path / "thing-1.0.dist-info"
+    info.mkdir()
+    (tmp_path / "thing.py").write_text("x = 1\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
+    good = base64.urlsafe_b64encode(hashlib.sha256(b"x = 1\n").digest()).decode().rstrip("=")
+    (info / "RECORD").write_text(f"thing.py,sha256={good},6\nthing-1.0.dist-info/METADATA,sha256={good},9\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = _of_distribution("backend thing", "thing", "thing")
+    assert (found.installed, list(found.files)) == (WHEEL, ["thing.py"])
+    (tmp_path / "thing.py").write_text("x = 2\n")
+    assert _of_distribution("backend thing", "thing", "thing").installed == "changed"
+    (tmp_path / "thing.py").unlink()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "thing.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    assert _of_distribution("backend thing", "thing", "thing").installed == "development"
+
+
+# ---- making one -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--quick"], "leave --quick out"),
+        (["-k", "add"], "leave -k out"),
+        (["--case", "add[f32,vectors]"], "leave --case out"),
+        (["--submitter", "a\nb"], "one line"),
+        (["--submitter", "a" * 999], "one line"),
+    ],
+)
+def test_only_whole_runs_are_submitted(tmp_path, args, told):
+    result = CliRunner().invoke(conform, ["--device", "fake", "--package", str(tmp_path / "p.tgz"), *args])
+    assert result.exit_code == 2 and told in result.stderr, result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_known_before_the_run(tmp_path):
+    result = CliRunner().invoke(conform, ["--device", "fake", "--package", str(tmp_path / "none" / "p.tgz")])
+    assert result.exit_code == 2 and "there is no folder" in result.stderr
+
+
+def test_names_in_statements():
+    assert statement.bad_name("Acme GmbH & Co. KG, Köln <a@acme.example>") is None
+    assert statement.bad_name("a\tb") and statement.bad_name("x" * 201)
