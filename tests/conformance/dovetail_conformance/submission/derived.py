@@ -16,7 +16,7 @@ from ..running.publish import document_of
 def options(document: dict[str, Any]) -> Options:
     """Those of a run of the whole level, that results.json says it was. UsageError."""
     run, name = document["run"], document["device"]["name"]
-    same = {key: run[key] for key in ("level", "profile", "seed", "timeout")}
+    same = {key: run[key] for key in ("level", "profile", "seed", "timeout", "performance")}
     brief, full = (Options(device=device, no_report=True, **same) for device in (name.partition(":")[0], name))
     # The device may have been named without its index.
     said = next((case for case in document["cases"] if "replay" in case), None)
