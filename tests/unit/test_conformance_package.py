@@ -1,6 +1,7 @@
 """Submission packages: a genuine one holds, and one with anything changed does not."""
 
 import base64
+import copy
 import gzip
 import hashlib
 import io
@@ -8,6 +9,8 @@ import json
 import random
 import re
 import tarfile
+from dataclasses import replace
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from click.testing import CliRunner
 from conformance_small_run import DESCRIPTION, RUN
 from dovetail_conformance.cases import all_cases
 from dovetail_conformance.cli import conform, verify
+from dovetail_conformance.levels.waivers import Waiver
 from dovetail_conformance.reporting.document import document
 from dovetail_conformance.results import Result, Status
 from dovetail_conformance.running.options import Options
@@ -27,10 +31,12 @@ from dovetail_conformance.submission.contradictions import contradiction
 from dovetail_conformance.submission.wheels import HOW, SUITE, WHEEL, Wheel, digest, installed, parts
 
 
-def made(level="L0", statuses=None, waivers=()):
-    """What a run of a device that never was found out. `statuses`: of the cases of some groups."""
+def made(level="L0", statuses=None, waivers=(), groups=None):
+    """What a run of a device that never was found out. `statuses`: of the cases of some groups; `groups`: those alone."""
     options = Options(device="x:0", level=level, seed=RUN["seed"], no_report=True)
     whole = plan(options)
+    if groups:
+        whole = of_groups(whole, groups)
     found = []
     for case in whole.cases:
         status = (statuses or {}).get(case.group, Status.PASS)
@@ -46,6 +52,11 @@ def made(level="L0", statuses=None, waivers=()):
         level={"reached": None, "asked": level, "profile": None, "text": ""},
     )
     return json.loads(json.dumps(derived.derived(content, whole)))
+
+
+def of_groups(whole, groups):
+    few = [case for case in whole.cases if case.group in groups]
+    return replace(whole, demanded=few, cases=few)
 
 
 def wheels(content):
@@ -422,6 +433,56 @@ def test_what_one_case_says_of_itself(change, told):
     case = all_cases()["add[f32,vectors]"]
     found = contradiction(case, {"id": case.id} | ADD | change, {"add": ["f32"]})
     assert (found is None) if told is None else told in found
+
+
+KNOWN = Waiver("nextafter[*", "rounds twice", "x", ">=1.2,<2", "https://x.example/1", date(2026, 6, 1))
+
+
+@pytest.fixture(scope="module")
+def waived():
+    few = {"device.identity", "add", "nextafter"}
+    content = made("L2", {"nextafter": Status.FAIL}, [KNOWN], few)
+    return content, of_groups(plan(derived.options(content)), few)
+
+
+@pytest.mark.slow
+def test_waivers_hold_at_l2(tmp_path):
+    content = made("L2", {"nextafter": Status.FAIL}, [KNOWN])
+    assert content["counts"]["waived"] and "waived)" in content["level"]["text"]
+    found = checked(tmp_path, assembled(content))
+    assert found.statement["level"] == "L2" and found.statement["waivers"][0]["reason"] == "rounds twice"
+
+
+def waiver(**changed):
+    return lambda d: d["waivers"][0].update(changed)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda d: d["waivers"].clear(),
+        waiver(case="nextbefore[*"),
+        waiver(case="nextafter[f32,*"),
+        waiver(device="y"),
+        waiver(versions=">=2"),
+        waiver(reason="another"),
+        waiver(expires="2025-01-01"),
+        waiver(state="unused"),
+        lambda d: d["waivers"][0]["cases"].pop(),
+        lambda d: next(c for c in d["cases"] if c["status"] == "waived").pop("outcome"),
+        lambda d: next(c for c in d["cases"] if c["status"] == "waived").update(waiver="another"),
+        lambda d: d["cases"][9].update(status="waived", outcome="fail", waiver="rounds twice", message="no"),
+        lambda d: d["backend"].update(version="2.0"),
+        lambda d: d["run"].update(started="2026-08-01T00:00:00+00:00"),
+    ],
+)
+def test_waivers_are_applied_again(waived, edit):
+    content, whole = waived
+    verifier._expect_derived(content, whole)
+    lied = copy.deepcopy(content)
+    edit(lied)
+    with pytest.raises(Refused):
+        verifier._expect_derived(lied, whole)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_selection(tmp_path, args, expected):
 )
 def test_usage(tmp_path, args, told):
     code, out = run(tmp_path, *SUITE, *args)
-    line = next(x for x in out.splitlines() if "error: " in x.lower())
+    line = [x for x in out.splitlines() if "error: " in x.lower()][-1]
     assert code == pytest.ExitCode.USAGE_ERROR and told in line, out
 
 

@@ -27,7 +27,7 @@ DEVICE = SimpleNamespace(
     backend="fake",
     index=0,
     synchronize=lambda: None,
-    properties={"name": "Fake", "synchronous": True, "mem_total": 1 << 30},
+    properties={"name": "Fake", "synchronous": True, "mem_total": 1 << 27},
 )
 
 

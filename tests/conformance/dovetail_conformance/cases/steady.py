@@ -35,16 +35,18 @@ class Use(NamedTuple):
 
     arrays: int
     device: int | None
+    heap: int | None
     process: int
     files: int
     threads: int
 
 
 # By how much a batch may grow where nothing stays: pages, and memory that others use at the same time.
-SLACK = {"arrays": 0, "device": 1 << 18, "process": 1 << 18, "files": 0, "threads": 0}
+SLACK = {"arrays": 0, "device": 1 << 18, "heap": 1 << 14, "process": 1 << 18, "files": 0, "threads": 0}
 NAMES = {
     "arrays": "bytes of the pool",
     "device": "bytes of the device's memory",
+    "heap": "bytes of the process's heap",
     "process": "bytes of the process's memory",
     "files": "open files",
     "threads": "threads",
@@ -118,6 +120,7 @@ def _use(target: Target, process: psutil.Process) -> Use:
     return Use(
         arrays=stats["in_use"],
         device=properties["mem_total"] - properties["mem_free"] if own_memory else None,
+        heap=sum(psutil.heap_info()[:2]) if hasattr(psutil, "heap_info") else None,  # not of every C library
         process=process.memory_info().rss,
         files=process.num_fds() if psutil.POSIX else process.num_handles(),
         threads=process.num_threads(),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import wraps
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +23,18 @@ ROUNDS = 3  # a host that was held up for as long as the work takes saw nothing:
 PATIENCE = 20.0  # seconds for what must come, however busy the machine is
 
 
-def rounds(t, rng) -> Iterator[tuple[Table, Work]]:
-    """The device's functions, and a block that is about to be changed by long work; several times."""
-    with table(t, streams=True) as own:
-        work = Work(t, own, rng)
-        for _ in range(ROUNDS):
-            work.again()
-            yield own, work
+def rounds(body: Callable[[Any, Table, Work], None]) -> Callable[[Any, np.random.Generator], None]:
+    """A check: the body, several times, with the device's functions and a block that long work is to change."""
+
+    @wraps(body)
+    def run(t: Any, rng: np.random.Generator) -> None:
+        with table(t, streams=True) as own:
+            work = Work(t, own, rng)
+            for _ in range(ROUNDS):
+                work.again()
+                body(t, own, work)
+
+    return run
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -38,46 +45,46 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 @check
-def sync_of_a_stream(t, rng):
-    for own, work in rounds(t, rng):
-        stream = own.stream()
-        work.enqueue(stream)
-        own.call("sync", stream)
-        expect(work.is_done(), "sync of a stream came back before the stream's work was done")
+@rounds
+def sync_of_a_stream(t, own, work):
+    stream = own.stream()
+    work.enqueue(stream)
+    own.call("sync", stream)
+    expect(work.is_done(), "sync of a stream came back before the stream's work was done")
 
 
 @check
-def sync_of_an_event(t, rng):
-    for own, work in rounds(t, rng):
-        stream, event = own.stream(), own.event()
-        work.enqueue(stream)
-        own.call("ev_record", event, stream)
-        own.call("ev_sync", event)
-        expect(work.is_done(), "ev_sync came back before the work in front of the event was done")
-        expect(own.is_done(event), "ev_query says that an event which ev_sync has waited for is not done")
+@rounds
+def sync_of_an_event(t, own, work):
+    stream, event = own.stream(), own.event()
+    work.enqueue(stream)
+    own.call("ev_record", event, stream)
+    own.call("ev_sync", event)
+    expect(work.is_done(), "ev_sync came back before the work in front of the event was done")
+    expect(own.is_done(event), "ev_query says that an event which ev_sync has waited for is not done")
 
 
 @check
-def query_of_an_event(t, rng):
-    for own, work in rounds(t, rng):
-        stream, event = own.stream(), own.event()
-        work.enqueue(stream)
-        own.call("ev_record", event, stream)
-        until(lambda own=own, event=event: own.is_done(event), "ev_query did not say that an event is done")
-        expect(work.is_done(), "ev_query said that an event is done before the work in front of it was")
+@rounds
+def query_of_an_event(t, own, work):
+    stream, event = own.stream(), own.event()
+    work.enqueue(stream)
+    own.call("ev_record", event, stream)
+    until(lambda: own.is_done(event), "ev_query did not say that an event is done")
+    expect(work.is_done(), "ev_query said that an event is done before the work in front of it was")
 
 
 @check
-def wait_for_an_event(t, rng):
+@rounds
+def wait_for_an_event(t, own, work):
     """What stands behind ev_wait on one stream sees what stands in front of the event on another."""
-    for own, work in rounds(t, rng):
-        one, two, event, out = own.stream(), own.stream(), own.event(), own.alloc(BLOCK)
-        work.enqueue(one)
-        own.call("ev_record", event, one)
-        own.call("ev_wait", two, event)
-        own.copy(out, work.target, BLOCK, two)
-        got = own.read(out, stream=two)
-        expect(np.array_equal(got, work.after), "a stream that waits for an event of another did not wait for it")
+    one, two, event, out = own.stream(), own.stream(), own.event(), own.alloc(BLOCK)
+    work.enqueue(one)
+    own.call("ev_record", event, one)
+    own.call("ev_wait", two, event)
+    own.copy(out, work.target, BLOCK, two)
+    got = own.read(out, stream=two)
+    expect(np.array_equal(got, work.after), "a stream that waits for an event of another did not wait for it")
 
 
 @check
@@ -91,22 +98,20 @@ def never_recorded(t, rng):
 
 
 @check
-def recorded_again(t, rng):
+@rounds
+def recorded_again(t, own, work):
     """The newest record counts: for the host, and for a stream that waits."""
-    for own, work in rounds(t, rng):
-        one, two, event, out = own.stream(), own.stream(), own.event(), own.alloc(BLOCK)
-        own.call("ev_record", event, one)
-        own.call("ev_sync", event)
-        work.enqueue(one)
-        own.call("ev_record", event, one)
-        own.call("ev_wait", two, event)
-        own.copy(out, work.target, BLOCK, two)
-        own.call("ev_sync", event)
-        expect(work.is_done(), "ev_sync of an event that was recorded again waited for the first record only")
-        got = own.read(out, stream=two)
-        expect(
-            np.array_equal(got, work.after), "ev_wait on an event recorded again waited for the first record only"
-        )
+    one, two, event, out = own.stream(), own.stream(), own.event(), own.alloc(BLOCK)
+    own.call("ev_record", event, one)
+    own.call("ev_sync", event)
+    work.enqueue(one)
+    own.call("ev_record", event, one)
+    own.call("ev_wait", two, event)
+    own.copy(out, work.target, BLOCK, two)
+    own.call("ev_sync", event)
+    expect(work.is_done(), "ev_sync of an event that was recorded again waited for the first record only")
+    got = own.read(out, stream=two)
+    expect(np.array_equal(got, work.after), "ev_wait on an event recorded again waited for the first record only")
 
 
 @check
@@ -127,60 +132,58 @@ def a_wait_keeps_its_record(t, rng):
 
 
 @check
-def one_stream_is_in_order(t, rng):
+@rounds
+def one_stream_is_in_order(t, own, work):
     """Short work behind long, reading what the work before wrote, and overwritten by what comes after."""
-    for own, work in rounds(t, rng):
-        stream = own.stream()
-        steps = [own.alloc(BLOCK) for _ in range(8)]
-        work.enqueue(stream)
-        for before, after in pairwise([work.target, *steps]):
-            own.copy(after, before, BLOCK, stream)
-            own.copy(before, steps[-1], BLOCK, stream)
-        got = own.read(steps[-1], stream=stream)
-        expect(np.array_equal(got, work.after), "copies on one stream overtook one another")
+    stream = own.stream()
+    steps = [own.alloc(BLOCK) for _ in range(8)]
+    work.enqueue(stream)
+    for before, after in pairwise([work.target, *steps]):
+        own.copy(after, before, BLOCK, stream)
+        own.copy(before, steps[-1], BLOCK, stream)
+    got = own.read(steps[-1], stream=stream)
+    expect(np.array_equal(got, work.after), "copies on one stream overtook one another")
 
 
 @check
-def host_memory_is_free_again(t, rng):
+@rounds
+def host_memory_is_free_again(t, own, work):
     """When a copy from the host comes back, the host may write there; one to the host has been written."""
-    for own, work in rounds(t, rng):
-        stream, block = own.stream(), own.alloc(BLOCK)
-        host = work.before.copy()
-        work.enqueue(stream)
-        own.copy(block, host, BLOCK, stream)
-        host[:] = 0
-        got = own.read(work.target, stream=stream)
-        expect(np.array_equal(got, work.after), "a copy to the host came back before the values were there")
-        got = own.read(block, stream=stream)
-        expect(np.array_equal(got, work.before), "a copy from the host read its memory after it had come back")
+    stream, block = own.stream(), own.alloc(BLOCK)
+    host = work.before.copy()
+    work.enqueue(stream)
+    own.copy(block, host, BLOCK, stream)
+    host[:] = 0
+    got = own.read(work.target, stream=stream)
+    expect(np.array_equal(got, work.after), "a copy to the host came back before the values were there")
+    got = own.read(block, stream=stream)
+    expect(np.array_equal(got, work.before), "a copy from the host read its memory after it had come back")
 
 
 @check
-def memory_in_flight(t, rng):
+@rounds
+def memory_in_flight(t, own, work):
     """What is given back behind a stream's work is not handed out to another stream before that work is done."""
-    for own, work in rounds(t, rng):
-        one, two = own.stream(), own.stream()
-        block = own.block(work.after)
-        work.busy(one)
-        own.copy(work.target, block, BLOCK, one)
-        own.dealloc(block, one)
-        for _ in range(8):
-            own.copy(own.alloc(BLOCK, two), work.before, BLOCK, two)
-        own.call("sync", two)
-        own.call("sync", one)
-        expect(
-            work.is_done(), "memory was handed out again before the stream that it was given back on was through"
-        )
+    one, two = own.stream(), own.stream()
+    block = own.block(work.after)
+    work.busy(one)
+    own.copy(work.target, block, BLOCK, one)
+    own.dealloc(block, one)
+    for _ in range(8):
+        own.copy(own.alloc(BLOCK, two), work.before, BLOCK, two)
+    own.call("sync", two)
+    own.call("sync", one)
+    expect(work.is_done(), "memory was handed out again before the stream that it was given back on was through")
 
 
 @check
-def destroyed_with_work(t, rng):
+@rounds
+def destroyed_with_work(t, own, work):
     """destroy: queued work still completes."""
-    for own, work in rounds(t, rng):
-        stream = own.stream()
-        work.enqueue(stream)
-        own.destroy(stream)
-        until(work.is_done, "the work of a stream that was destroyed did not come to its end")
+    stream = own.stream()
+    work.enqueue(stream)
+    own.destroy(stream)
+    until(work.is_done, "the work of a stream that was destroyed did not come to its end")
 
 
 @check
@@ -190,89 +193,89 @@ def without_a_stream(t, rng):
         values = rng.integers(0, 256, 1 << 24, dtype=np.uint8)
         first, second = own.block(values), own.alloc(values.nbytes)
         own.copy(second, first, values.nbytes)
-        got = own.read(second, values.nbytes)
+        got = own.read(second, values.nbytes, own.stream() if own.has_streams else None)
         expect(np.array_equal(got, values), "a copy without a stream was not complete on return")
 
 
 @check
-def time_between_events(t, rng):
+@rounds
+def time_between_events(t, own, work):
     """At most the host's time around both, at least the time for which the host saw work going on."""
-    for own, work in rounds(t, rng):
-        if not own.has("ev_elapsed_ns"):
-            raise Declined("the device does not measure time between events")
-        stream, first, second = own.stream(), own.event(timing=True), own.event(timing=True)
-        begin = time.perf_counter()
-        own.call("ev_record", first, stream)
-        own.call("ev_sync", first)
-        started = seen = time.perf_counter()
-        work.busy(stream)
-        own.call("ev_record", second, stream)
+    if not own.has("ev_elapsed_ns"):
+        raise Declined("the device does not measure time between events")
+    stream, first, second = own.stream(), own.event(timing=True), own.event(timing=True)
+    begin = time.perf_counter()
+    own.call("ev_record", first, stream)
+    own.call("ev_sync", first)
+    started = seen = time.perf_counter()
+    work.busy(stream)
+    own.call("ev_record", second, stream)
+    asked = time.perf_counter()
+    while not own.is_done(second):
+        seen = asked
         asked = time.perf_counter()
-        while not own.is_done(second):
-            seen = asked
-            asked = time.perf_counter()
-            time.sleep(1e-4)
-        end = time.perf_counter()
-        elapsed = own.elapsed_ns(first, second) / 1e9
-        slack = 1e-3 + 0.02 * (end - begin)  # of clocks that run apart
-        expect(
-            elapsed <= end - begin + slack,
-            f"{elapsed:.4f} s between events that the host saw {end - begin:.4f} s apart",
-        )
-        expect(
-            elapsed >= seen - started - slack,
-            f"{elapsed:.4f} s between events, but the second was not done {seen - started:.4f} s after the first",
-        )
+        time.sleep(1e-4)
+    end = time.perf_counter()
+    elapsed = own.elapsed_ns(first, second) / 1e9
+    slack = 1e-3 + 0.02 * (end - begin)  # of clocks that run apart
+    expect(
+        elapsed <= end - begin + slack,
+        f"{elapsed:.4f} s between events that the host saw {end - begin:.4f} s apart",
+    )
+    expect(
+        elapsed >= seen - started - slack,
+        f"{elapsed:.4f} s between events, but the second was not done {seen - started:.4f} s after the first",
+    )
 
 
 @check
-def host_functions(t, rng):
+@rounds
+def host_functions(t, own, work):
     """host_fn: once, in order, behind the work in front of it and before what comes after."""
-    for own, work in rounds(t, rng):
-        if not own.has("host_fn"):
-            raise Declined("the device has no host_fn")
-        stream, called = own.stream(), threading.Event()
-        order: list[int] = []
+    if not own.has("host_fn"):
+        raise Declined("the device has no host_fn")
+    stream, called = own.stream(), threading.Event()
+    order: list[int] = []
 
-        def mark(context, order=order, called=called):
-            order.append(context)
-            if context == 3:
-                called.set()
+    def mark(context):
+        order.append(context)
+        if context == 3:
+            called.set()
 
-        function = HOST_FN(mark)
-        work.enqueue(stream)
-        for context in (1, 2, 3):
-            own.call("host_fn", stream, function, context)
-        expect(called.wait(PATIENCE), f"a function of the host was not called within {PATIENCE:g} s")
-        expect(work.is_done(), "a function of the host was called before the work in front of it was done")
-        own.call("sync", stream)
-        expect(order == [1, 2, 3], f"functions of the host numbered 1, 2, 3 were called as {order}")
+    function = HOST_FN(mark)
+    work.enqueue(stream)
+    for context in (1, 2, 3):
+        own.call("host_fn", stream, function, context)
+    expect(called.wait(PATIENCE), f"a function of the host was not called within {PATIENCE:g} s")
+    expect(work.is_done(), "a function of the host was called before the work in front of it was done")
+    own.call("sync", stream)
+    expect(order == [1, 2, 3], f"functions of the host numbered 1, 2, 3 were called as {order}")
 
 
 @check
-def across_devices(t, rng):
+@rounds
+def across_devices(t, own, work):
     """A stream of another device of the backend waits for this one's event, and reads its memory."""
     others = [d for d in t.api.devices() if d.backend == t.device.backend and d.name != t.name]
     if not others:
         raise Declined("the backend has one device only")
-    for own, work in rounds(t, rng):
-        if not own.crosses_devices:
-            raise Declined("the device declares that its events are not for other devices")
-        with ExitStack() as stack:
-            other = Table(t, others[0])
-            stack.callback(other.close)
-            if "p2p" not in own.properties["caps"] or "p2p" not in other.properties["caps"]:
-                raise Declined("the devices do not declare that they read each other's memory")
-            one, two, event, out = own.stream(), other.stream(), own.event(), other.alloc(BLOCK)
-            work.enqueue(one)
-            own.call("ev_record", event, one)
-            other.call("ev_wait", two, event)
-            other.copy_from(own, out, work.target, BLOCK, two)
-            got = other.read(out, stream=two)
-            expect(
-                np.array_equal(got, work.after),
-                f"a stream of {others[0].name} did not wait for an event of {t.name}",
-            )
+    if not own.crosses_devices:
+        raise Declined("the device declares that its events are not for other devices")
+    with ExitStack() as stack:
+        other = Table(t, others[0])
+        stack.callback(other.close)
+        if "p2p" not in own.properties["caps"] or "p2p" not in other.properties["caps"]:
+            raise Declined("the devices do not declare that they read each other's memory")
+        one, two, event, out = own.stream(), other.stream(), own.event(), other.alloc(BLOCK)
+        work.enqueue(one)
+        own.call("ev_record", event, one)
+        other.call("ev_wait", two, event)
+        other.copy_from(own, out, work.target, BLOCK, two)
+        got = other.read(out, stream=two)
+        expect(
+            np.array_equal(got, work.after),
+            f"a stream of {others[0].name} did not wait for an event of {t.name}",
+        )
 
 
 @check
