@@ -99,6 +99,11 @@ def _clip(m: Maker) -> Workload:
     return Workload(_label(m.size), (x, low, high), _nbytes(x, low, high), x.nbytes, float(m.size))
 
 
+def _copy(m: Maker) -> Workload:
+    x = m.array(m.size)
+    return Workload(_label(m.size), (x,), x.nbytes, x.nbytes)
+
+
 def _astype(m: Maker) -> Workload:
     to = dt.int32 if m.dtype is dt.float32 else dt.float32
     x = m.array(m.size)
@@ -243,6 +248,7 @@ def _drawn(*attributes: Any) -> Make:
 
 WORKLOADS: dict[str, dict[str, Make]] = {
     "clip": {"": _clip},
+    "copy": {"": _copy},
     "astype": {"": _astype},
     "sum": _reductions(),
     "prod": _reductions(),

@@ -9,7 +9,7 @@ from typing import Any
 
 from dovetail.schema import registry
 from dovetail_conformance.cases import all_cases
-from dovetail_conformance.reporting.summary import parts
+from dovetail_conformance.reporting.summary import PERFORMANCE, parts
 
 EDGES = [0, 0.25, 0.5, 1, 2, 4, 8, 16, 64]
 NASTY = "</script><img src=x onerror=\"document.title='taken'\"> & 'quotes' 3 < 4\nsecond line"
@@ -19,7 +19,9 @@ SMALL = ("device.", "add[", "exp[", "matmul[", "reshape[", "softmax[", "where[",
 def document(ids: tuple[str, ...] = SMALL, seed: int = 0) -> dict[str, Any]:
     """A run without a fault, of the cases whose ids begin so."""
     rng = random.Random(seed)
-    cases = [_passed(case, rng) for id, case in all_cases().items() if id.startswith(ids)]
+    cases = [
+        _passed(case, rng) for id, case in all_cases().items() if id.startswith(ids) and case.level != PERFORMANCE
+    ]
     kernels = {op.name: [d.brief for d in op.dtypes] for op in registry.values() if op.tier}
     return {
         "schema": "dovetail-conformance-results",
@@ -88,7 +90,10 @@ def with_everything(ids: tuple[str, ...] = SMALL) -> dict[str, Any]:
         {"case": "sinh*", "reason": "nothing matches", "state": "unused", "cases": []},
     ]  # fmt: skip
     made["undeclared"] = [{"op": "add", "dtype": "u16", "message": "works, though the device declares no kernel"}]
-    ceilings = {"copy_gb_per_s": 812.5, "gemm_gflop_per_s": {"f32": 14200.0, "f16": 51000.0}}
+    rates = {"small": 2400.0, "large": 812.5}
+    memory = {size: {"bytes": 1 << 20, "copy_gb_per_s": rate, "read_gb_per_s": 1.1 * rate,
+                     "write_gb_per_s": 0.9 * rate} for size, rate in rates.items()}  # fmt: skip
+    ceilings = {"copy_gb_per_s": 812.5, "gemm_gflop_per_s": {"f32": 14200.0, "f16": 51000.0}, "memory": memory}
     made["performance"] = {"ceilings": ceilings}
     made["cases"] += _performance(ceilings)
     made["counts"] = _counts(made["cases"])
@@ -101,13 +106,14 @@ def difference(made: dict[str, Any]) -> dict[str, Any]:
     """To a baseline in which everything passed, a little faster here and slower there."""
     bad = [c for c in made["cases"] if c["status"] in ("fail", "crash", "timeout")]
     timed = [c for c in made["cases"] if c.get("time_s")]
-    times = [{"id": c["id"], "before_s": f * c["time_s"], "after_s": c["time_s"]} for c, f in zip(timed, (0.5, 2))]
+    times = [{"id": c["id"], "before_s": f * c["time_s"], "now_s": c["time_s"], "ratio": 1 / f, "noise": 0.15}
+             for c, f in zip(timed, (0.5, 2))]  # fmt: skip
     return {
-        "baseline": {"device": "acme:0", "backend": "acme 1.4.1", "started": "2026-02-01T09:00:00+00:00",
-                     "level": "L1"},
-        "changed": [{"id": c["id"], "before": "pass", "after": c["status"]} for c in bad[:5]]
-        + [{"id": "erf[f32,values]", "before": "fail", "after": "pass"}],
-        "slower": times[:1], "faster": times[1:], "added": ["erf[f32,new]"], "removed": [],
+        "device": "acme:0", "backend": "acme 1.4.1", "started": "2026-02-01T09:00:00+00:00", "same_device": True,
+        "timed": len(timed), "slower": times[:1], "faster": times[1:],
+        "endings": [{"id": c["id"], "before": "pass", "now": c["status"]} for c in bad[:5]]
+        + [{"id": "erf[f32,values]", "before": "fail", "now": "pass"}],
+        "appeared": ["erf[f32,new]"], "missing": [],
     }  # fmt: skip
 
 
@@ -149,7 +155,7 @@ def _performance(ceilings: dict[str, Any]) -> list[dict[str, Any]]:
             speed = bandwidth * 1e9 / bytes if bound == "memory" else peaks[dtype] * 1e9 / flops
             time = 100 / percent / speed
             cases.append(
-                {"id": f"{op}[{dtype},performance,n=1000000]", "level": "P", "status": "pass", "seconds": 0.4,
+                {"id": f"{op}[{dtype},perf,large]", "level": "P", "status": "pass", "seconds": 0.4,
                  "time_s": time, "bytes": int(bytes), "flops": int(flops), "gb_per_s": bytes / time / 1e9,
                  "gflop_per_s": flops / time / 1e9 or None, "percent": percent, "bound": bound, "timer": "event"}
             )  # fmt: skip

@@ -84,9 +84,12 @@ def test_counts_and_culprits():
         Result("add[c]", Status.CRASH),
     ]
     assert live.by_group(results) == [("add", 2), ("mul", 1)]
+    assert live.by_group(results, ["mul", "add"]) == [("mul", 1), ("add", 2)]
+    results += [Result("pow[a]", Status.FAIL)] * 3 + [Result("device.copies[a]", Status.FAIL)]
+    assert [group for group, _ in live.by_group(results, ["mul", "add"])] == ["device.copies", "mul", "add", "pow"]
     from collections import Counter
 
-    assert live.counted(Counter(r.status for r in results)) == "1 passed, 1 failed, 1 crashed, 1 timed out"
+    assert live.counted(Counter(r.status for r in results)) == "1 passed, 5 failed, 1 crashed, 1 timed out"
     assert live.counted(Counter()) == "nothing ran"
 
 

@@ -308,7 +308,7 @@ def _attention_scale(query, key, value, attn_mask, is_causal, scale, enable_gqa)
     size = query.shape[-1]
     terms = np.matmul(np.abs(query), np.swapaxes(np.abs(_heads(key, query)), -1, -2))
     terms = terms * (1 / math.sqrt(size) if scale is None else abs(scale))
-    largest = np.max(terms, initial=1) / 4 * dot_slack(size)
+    largest = np.max(terms, initial=1, where=np.isfinite(terms)) / 4 * dot_slack(size)
     return _attention(query, key, np.abs(value), attn_mask, is_causal, scale, enable_gqa) * max(1, largest)
 
 
@@ -322,6 +322,8 @@ def _attention_samples() -> Iterator[Sample]:
     yield sample("head_mask", *heads, mask(2, 4, 9, 11))
     yield sample("float_mask", *heads, draw(2, 1, 9, 11))
     yield sample("masked_row", *heads, given([False], 1, 1, dtype=dt.bool_))
+    unseen = draw(3, 2), given([1.0, 2.0, math.nan, 1.0, math.inf, -INF], 3, 2), draw(3, 5)
+    yield sample("hidden_nan", *unseen, given([True, False, False], 1, 3, dtype=dt.bool_), only=dt.FLOATS)
     yield sample("scale", *heads, scale=0.5)
     yield sample("grouped", draw(2, 4, 9, 16), draw(2, 2, 11, 16), draw(2, 2, 11, 16), enable_gqa=True)
     yield sample(

@@ -116,7 +116,8 @@ py::list rows_of(const std::string& name) {
     rows.append(py::dict(
         py::arg("op") = str_of(op.rfind("dvt.", 0) == 0 ? op.substr(4) : op), py::arg("op_version") = k.op_version,
         py::arg("engine") = k.engine ? py::object(str_of(k.engine)) : py::none(), py::arg("inputs") = inputs,
-        py::arg("outputs") = outputs, py::arg("flags") = flags, py::arg("max_ulp") = k.max_ulp));
+        py::arg("outputs") = outputs, py::arg("flags") = flags, py::arg("max_ulp") = k.max_ulp,
+        py::arg("queries") = bool(DVT_HAS(row, dvt_kernel, query))));
   }
   return rows;
 }
@@ -165,6 +166,8 @@ void make_registry(py::module_& m) {
   m.def("kernel_table", rows_of);
   m.def("support", support_of);
   m.def("add_kernel", add_kernel_at);
+  m.def("declined_calls", [](const py::str& name) { return declined_calls(op(utf8(name.ptr()))); });
+  m.def("serve_declined", serve_declined);
   m.def("set_fallback", [](const py::str& given) {
     const std::string mode = utf8(given.ptr());
     static constexpr const char* modes[] = {"error", "warn", "allow"};

@@ -1,6 +1,7 @@
 // One call of a device's kernel: operands cast and laid out as the row wants them, outputs, workspace, run.
 #include <algorithm>
 #include <new>
+#include <unordered_map>
 
 #include "device/guard.hpp"
 #include "dispatch/execute.hpp"
@@ -22,6 +23,14 @@ class Temporaries {
   alignas(Tensor) std::byte bytes_[3 * kMaxInputs * sizeof(Tensor)];  // an operand is made over at most three times
   int n_ = 0;
 };
+
+std::atomic<bool> serves_declined{false};
+std::mutex declined_mutex;
+auto& declined = *new std::unordered_map<const Op*, uint64_t>;
+void count_declined(const Op& op) {
+  const std::lock_guard lock(declined_mutex);
+  ++declined[&op];
+}
 
 constexpr int kMaxOperands = kMaxInputs + kMaxOutputs;
 int64_t no_strides[1] = {0};
@@ -262,15 +271,19 @@ class KernelCall {
 
   // The first row that would serve the call; nullptr where none does.
   const dvt_kernel* choose() {
-    const dvt_kernel* after_copy = nullptr;
+    const dvt_kernel *after_copy = nullptr, *declining = nullptr;
     uint64_t need_compact = 0;
     for (const dvt_kernel* row : inv_.plan->rows) {
       if (!old_enough(*row)) continue;
       const dvt_answer answer = ask(*row);
       if (answer.level) return row;
       if (answer.need_compact && !after_copy) after_copy = row, need_compact = answer.need_compact;
+      if (!declining) declining = row;
     }
-    if (!after_copy) return nullptr;
+    if (!after_copy) {
+      if (declining) count_declined(inv_.op);
+      return serves_declined ? declining : nullptr;
+    }
     for (int i = 0; i < n_in_; ++i)
       if (need_compact >> i & 1 && operand_[i] && operand_[i]->device && !is_compact(*operand_[i]))
         replace(i, made_compact(i));
@@ -363,6 +376,12 @@ class KernelCall {
   int64_t strides_[kMaxOperands][DVT_MAX_NDIM];
 };
 }  // namespace
+
+uint64_t declined_calls(const Op& op) {
+  const std::lock_guard lock(declined_mutex);
+  return declined[&op];
+}
+void serve_declined(bool serve) { serves_declined = serve; }
 
 void run_kernel(Invocation& inv, bool outputs_given) {
   if (inv.n_in > kMaxInputs) [[unlikely]] {

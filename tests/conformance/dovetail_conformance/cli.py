@@ -61,6 +61,9 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
               help="Worker processes.  [default: one per processor, 8 at most]")  # fmt: skip
 @click.option("--waivers", type=FILE, metavar="FILE",
               help="Cases of L2 that are known to fail, and why.  [default: waivers.toml, if there]")  # fmt: skip
+@click.option("--performance", is_flag=True, help="Measure speed too, after all else: no part of a level.")
+@click.option("--baseline", type=click.Path(exists=True, path_type=Path), metavar="FILE|DIR",
+              help="Earlier results: say what became slower, faster, or ended otherwise.")  # fmt: skip
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", is_flag=False,
               flag_value=Path("dovetail-report"),
               help="Write a report there.  [default: dovetail-report, for a whole level]")  # fmt: skip

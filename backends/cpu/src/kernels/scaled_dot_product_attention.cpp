@@ -72,16 +72,20 @@ void read_mask(const Problem& p, int64_t offset, int64_t n, T* out) {
   else each(reinterpret_cast<const double*>(data), [](double x) { return x; });
 }
 
-// The scores of one row become weights: s = exp(s * scale + mask - top), with the row's running top and sum.
-// Returns what the results so far are to be multiplied with.
+// The scores of one row become weights: s = exp(s * scale + mask - top), with the row's running top and sum. A mask
+// that hides does so whatever the score is, NaN even. Returns what the results so far are to be multiplied with.
 template <class T>
-[[gnu::noinline]] T weigh(T* s, int64_t n, int64_t padded, T scale, const T* mask, T& top, T& sum) {
+[[gnu::noinline]] T weigh(T* s, int64_t n, int64_t padded, T scale, const T* mask, bool hides, T& top, T& sum) {
   constexpr int64_t W = width<T>;
   const T least = -T(__builtin_inf());
   V<T> most = top;
   for (int64_t j = 0; j < padded; j += W) {
     V<T> x = load(s + j) * scale;
-    if (mask) x += load(mask + j);
+    if (mask) {
+      const V<T> added = load(mask + j);
+      x += added;
+      if (hides) stdx::where(added != T(0), x) = added;
+    }
     x.copy_to(s + j, stdx::element_aligned);
     if (j + W > n) {  // the rest of the row stays hidden
       for (int64_t i = j > n ? j : n; i < j + W; ++i) s[i] = least;
@@ -171,8 +175,8 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
       }
       if (p.mask.data && !one_mask)
         read_mask(p, at.mask + (first + i) * p.mask.row + j * p.mask.column, m, room.mask);
-      const T factor =
-          weigh(s, seen, padded, T(p.scale), p.mask.data ? room.mask : nullptr, room.top[i], room.sum[i]);
+      const T factor = weigh(s, seen, padded, T(p.scale), p.mask.data ? room.mask : nullptr,
+                             p.mask_type.code == DVT_BOOL, room.top[i], room.sum[i]);
       if (factor != 1 && j)
         for (int64_t x = 0; x < p.value_size; ++x) room.results[i * p.value_size + x] *= factor;
     }
@@ -205,7 +209,7 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   p.causal = a.boolean(0), p.scale = a.f64(1);
   p.queries = q.shape[q.ndim - 2], p.size = q.shape[q.ndim - 1], p.keys = k.shape[k.ndim - 2];
   p.value_size = v.shape[v.ndim - 1];
-  if (p.q.row == 0) p.q.row = p.size;
+  if (p.queries == 1) p.q.row = p.size;
   if (q.ndim >= 3 && k.ndim >= 3 && k.shape[k.ndim - 3] > 1)
     p.heads_per_key = q.shape[q.ndim - 3] / k.shape[k.ndim - 3];
   if (p.heads_per_key < 1) p.heads_per_key = 1;

@@ -89,6 +89,11 @@ def outer(m: Drawing) -> dict[str, Any]:
     return {"x1": m.operand((m.pick((0, *SIDE)),)), "x2": m.operand((m.pick((0, *SIDE)),))}
 
 
+def _finite(a: Operand) -> Operand:
+    """What is hidden, some skip and others multiply by 0 or add to -inf."""
+    return a._replace(values="uniform") if a.values in ("nan", "inf") else a
+
+
 @legal("attention")
 def attention(m: Drawing) -> dict[str, Any]:
     queries, keys, size, out = (m.pick(SIDE[:12]) for _ in range(4))
@@ -96,14 +101,13 @@ def attention(m: Drawing) -> dict[str, Any]:
     grouped = len(heads) == 2 and heads[1] == 4 and m.pick((False, True))
     of_keys = (heads[0], 2) if grouped else heads
     given: dict[str, Any] = {"query": m.operand((*heads, queries, size))}
-    value = m.operand((*of_keys, keys, out))
-    if value.values in ("nan", "inf"):  # hidden by a mask, some skip it and others multiply it by 0
-        value = value._replace(values="uniform")
-    given |= {"key": m.operand((*of_keys, keys, size)), "value": value}
+    given |= {"key": m.operand((*of_keys, keys, size)), "value": _finite(m.operand((*of_keys, keys, out)))}
     mask = m.pick(("none", "bool", "float"))
     scores = m.part_of((*heads, queries, keys))
     if mask != "none":
-        given["attn_mask"] = m.mask(scores) if mask == "bool" else m.operand(scores)._replace(dtype=m.dtype)
+        given["attn_mask"] = (
+            m.mask(scores) if mask == "bool" else _finite(m.operand(scores)._replace(dtype=m.dtype))
+        )
     return given | ({"enable_gqa": True} if grouped else {})
 
 

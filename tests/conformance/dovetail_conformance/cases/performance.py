@@ -1,5 +1,5 @@
-"""How long representative calls take: every family of ops, in float32 first, in further dtypes where the device has
-kernels for them. Which share of the device's ceiling that is, performance/ceilings.py says when all are measured."""
+"""How long representative calls take: every family of ops, in float32 first, in further dtypes where the device
+has kernels for them. What share of a ceiling that is, performance/ceilings.py says when all are measured."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dovetail.schema import Op, registry
 from dovetail.schema import dtypes as dt
 from dovetail.schema.workloads import Maker, Workload, workloads
 
+from ..levels.standing import PERFORMANCE
 from ..performance.working_sets import SIZES, working_set
 from ..results import Status
 from ..running.target import Target
@@ -44,7 +45,8 @@ TIMED: dict[str, tuple[Timed, ...]] = {
     "astype": (Timed(), Timed(_ONE, dtype=dt.float16), Timed(_ONE, dtype=dt.bfloat16)),
     **dict.fromkeys(("multiply", "divide", "maximum", "where", "less", "sqrt", "tanh", "gelu"), (Timed(),)),
     **dict.fromkeys(
-        ("negative", "floor", "clip", "log", "sin", "atan2", "erf", "pow", "remainder", "relu", "sigmoid", "isfinite"),
+        ("negative", "floor", "clip", "log", "sin", "atan2", "erf", "pow", "remainder", "relu", "sigmoid",
+         "isfinite"),
         (Timed(_BEYOND_CACHE),),
     ),
     **dict.fromkeys(("bitwise_and", "bitwise_left_shift", "floor_divide"), (Timed(_BEYOND_CACHE, dtype=dt.int32),)),
@@ -69,9 +71,11 @@ TIMED: dict[str, tuple[Timed, ...]] = {
 
 @dataclass(slots=True, kw_only=True)
 class PerformanceCase(Case):
+    guarded = False
     workload: str
     size: str
     layout: str
+    guarded = False
     needs_kernel: bool  # of the dtype: a body is measured in the usual one
 
     def run(self, target: Target, seed: int) -> Outcome:
@@ -107,7 +111,7 @@ def cases(op: Op) -> Iterator[Case]:
                     what = [d.brief, f"perf={workload}" if workload else "perf", size]
                     id = f"{op.name}[{','.join([*what, *([f'layout={layout}'] if layout else [])])}]"
                     yield PerformanceCase(
-                        id, "P", op.name, d,
+                        id, PERFORMANCE, op.name, d,
                         workload=workload, size=size, layout=layout, needs_kernel=d is not timed.dtype,
                     )  # fmt: skip
 

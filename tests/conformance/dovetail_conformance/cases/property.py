@@ -65,9 +65,9 @@ class _Search:
     def run(self, number: int) -> Outcome:
         @seed(number)
         @SETTINGS
-        @given(st.data())
-        def search(data: st.DataObject) -> None:
-            self.check(Drawing(data.draw, self.op, self.dtype, self.partners, self.available).call())
+        @given(_calls(self))
+        def search(call: Call) -> None:
+            self.check(call)
 
         try:
             search()
@@ -123,6 +123,11 @@ class _Search:
         self.passed |= {"tol": max(measured["tol"], self.passed.get("tol", 0.0)), "ulp": worst}
         if errors is not None:
             self.passed["errors"] = [a + b for a, b in zip(errors, before, strict=True)] if before else errors
+
+
+@st.composite
+def _calls(draw: st.DrawFn, search: _Search) -> Call:
+    return Drawing(draw, search.op, search.dtype, search.partners, search.available).call()
 
 
 def cases(op: Op) -> Iterator[Case]:

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
     from ..target import Target
 
-PARTS = ("identity", "memory", "copies", "streams", "threads", "interchange", "errors")
+PARTS = (
+    "identity",
+    "allocation",
+    "memory",
+    "copies",
+    "events",
+    "streams",
+    "threads",
+    "interchange",
+    "errors",
+    "faults",
+)
 
 
 class Failed(Exception):

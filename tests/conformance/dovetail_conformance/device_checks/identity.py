@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import subprocess
+import sys
+from ctypes import CDLL, byref, c_void_p, create_string_buffer
+from pathlib import Path
 
 from dovetail.schema import dtypes, registry
 
-from . import check, expect, raises
+from . import Declined, check, expect, raises
+from .memory import works
+from .table import table
 
 
 @check
@@ -55,6 +62,48 @@ def properties_repeat(t, rng):
     changing = {"mem_free"}
     first, second = ({k: v for k, v in t.device.properties.items() if k not in changing} for _ in range(2))
     expect(first == second, f"properties differ from one call to the next: {first} and {second}")
+
+
+_ASK = """
+import json, sys
+import dovetail as dt
+found = [d for d in dt.devices() if d.backend == sys.argv[1]] or [dt.device(sys.argv[1])]
+print(json.dumps({d.name: {k: v for k, v in d.properties.items() if k != "mem_free"} for d in found}))
+"""
+
+
+@check
+def found_again(t, rng):
+    """Who asks twice, here or in a second process, is told the same."""
+    with table(t) as own:
+        counts = [own.count(), own.count()]
+        mine = [d for d in t.api.devices() if d.backend == t.device.backend]
+        expect(
+            counts == [len(mine)] * 2,
+            f"device_count says {counts[0]}, then {counts[1]}, and {len(mine)} devices are open",
+        )
+        error = own.refused("device_open", 9999, byref(c_void_p()))
+        expect(
+            error and error.words, f"device_open(9999): expected a refusal that says why, got {error or 'a device'}"
+        )
+        works(t)
+    library = next(b["library"] for b in t.api._core.backends() if b["name"] == t.device.backend)
+    if Path(library).is_file():
+        scores = [CDLL(library).dvt_probe_v1(create_string_buffer(256), 256) for _ in range(2)]
+        expect(scores[0] == scores[1] != 0, f"dvt_probe_v1 says {scores[0]}, and then {scores[1]}")
+    run = subprocess.run(
+        [sys.executable, "-c", _ASK, t.device.backend], capture_output=True, text=True, timeout=50, check=False
+    )
+    last = (run.stderr.strip().splitlines() or ["without a word"])[-1]
+    expect(
+        run.returncode >= 0,
+        f"a second process was killed by signal {-run.returncode} as it opened the device: {last}",
+    )
+    if run.returncode:
+        raise Declined(f"a second process cannot open the device: {last}")
+    here = {d.name: {k: v for k, v in d.properties.items() if k != "mem_free"} for d in mine}
+    there = json.loads(run.stdout.splitlines()[-1])
+    expect(json.loads(json.dumps(here)) == there, f"a second process finds {there}, this one {here}")
 
 
 @check

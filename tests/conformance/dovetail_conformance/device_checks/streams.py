@@ -9,7 +9,7 @@ import numpy as np
 from . import Declined, check, expect
 
 ROUNDS = 40
-BUSY = 0.3  # seconds of work that a wait must show in
+BUSY = 0.2  # seconds of work that a wait must show in
 
 
 def streams(t, n):
@@ -107,39 +107,49 @@ def events(t, rng):
     expect(one.query(), "a stream is not idle after it was waited for")
 
 
-def left_after(t, x, rounds, wait):
-    """Seconds for which the host still waits for a result, after `wait`."""
-    y = x
+def long_work(t, x, rounds):
     for _ in range(rounds):
-        y = heavy(t, y)
-    wait()
-    begin = time.perf_counter()
-    t.numpy(y[:1, :1])
-    return time.perf_counter() - begin
+        x = heavy(t, x)
+    return x
+
+
+def rounds_of(t, x):
+    """How many of them leave BUSY seconds of work when the calls return; 1 where calls themselves wait."""
+    rounds, left, took = 1, 0.0, 0.0
+    while left < BUSY and took < 4 * BUSY:
+        rounds *= 2
+        begin = time.perf_counter()
+        y = long_work(t, x, rounds)
+        called = time.perf_counter()
+        t.numpy(y[:1, :1])
+        left, took = time.perf_counter() - called, time.perf_counter() - begin
+    return rounds if left > BUSY / 10 else 1
 
 
 @check
 def waiting(t, rng):
-    """Whoever waits for a stream, an event or the device has waited for the work: nothing is left to wait for."""
+    """Whoever waited for a stream, an event or the device finds the result, from a stream that does not wait."""
     (one,) = streams(t, 1)
-    event = t.api.Event(t.device)
-    _, x = start(t, rng)
+    event, add = t.api.Event(t.device), t.function("add")
+    host, x = start(t, rng)
 
     def for_event():
         event.record(one)
         event.synchronize()
 
+    def until_query():
+        event.record(one)
+        while not event.query():
+            time.sleep(1e-4)
+
     with one:
-        rounds, busy = 1, 0.0
-        while busy < BUSY and rounds < 1 << 14:
-            rounds *= 2
-            busy = left_after(t, x, rounds, lambda: None)
-        if busy < BUSY:
-            return  # calls themselves wait: there is nothing to see
-        for name, wait in {"a stream": one.synchronize, "an event": for_event, "the device": t.synchronize}.items():
-            tries = (left_after(t, x, rounds, wait) for _ in range(3))  # a host with other work is late at times
-            late = next((seconds for seconds in tries if seconds < busy / 3), busy)
-            expect(late < busy / 3, f"after {name} was waited for, most of {busy:.2f} s of work was still going on")
+        rounds = rounds_of(t, x)
+    waits = {"a stream": one.synchronize, "an event": for_event, "the device": t.synchronize, "query": until_query}
+    for i, (name, wait) in enumerate(waits.items(), 1):
+        with one:
+            y = add(long_work(t, x, rounds), float(i))
+            wait()
+        expect(np.array_equal(t.numpy(y), host + i), f"after {name} was waited for, the work was still going on")
 
 
 @check

@@ -38,12 +38,20 @@ def ulp(magnitude: Any, d: DType) -> Any:
 
 
 def compare(
-    got: Any, expected: Any, d: DType, tol: float = 0, scale: Any = 0.0, *, signed_zeros: bool = True
+    got: Any,
+    expected: Any,
+    d: DType,
+    tol: float = 0,
+    scale: Any = 0.0,
+    *,
+    signed_zeros: bool = True,
+    flushes: bool = False,
 ) -> Verdict:
     """Compares an array of dtype `d` with the oracle's answer.
 
     Floats may err by tol * ulp(max(|expected|, scale)); with tol 0 they must be the expected value, rounded once.
-    NaN, infinities and signed zeros, integers and bools must be the very same.
+    NaN, infinities and signed zeros, integers and bools must be the very same. For one that flushes subnormals,
+    what is less than the smallest normal number off counts as right.
     """
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape:
@@ -53,6 +61,9 @@ def compare(
     with np.errstate(all="ignore"):
         if d.kind == "f":
             error, bad = _floats(got, expected, d, tol, scale, signed_zeros)
+            if flushes:
+                small = np.abs(_wide(expected) - got.astype(_wide(expected).dtype)) <= d.tiny
+                error, bad = np.where(small, 0.0, error), bad & ~small
         elif d.kind == "c":
             error, bad = _complex(got, expected, d, tol, scale)
         else:

@@ -14,8 +14,12 @@ from dovetail.schema import dtypes as dt
 from dovetail.schema import oracle as schema_oracle
 from dovetail.schema.dtypes import DType
 
-# Of two zeros these may return either.
-EITHER_ZERO = frozenset({"maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "relu", "relu6"})
+# Of two zeros these may return either; sums of products may begin with one.
+EITHER_ZERO = frozenset({
+    "maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "relu", "relu6",
+    "sum", "mean", "avg_pool1d", "avg_pool2d", "matmul", "linear", "vecdot", "conv1d", "conv2d",
+    "scaled_dot_product_attention",
+})  # fmt: skip
 
 
 class Answer(NamedTuple):

@@ -17,6 +17,7 @@ from ..results import Result, Status
 from .must_pass import must_pass
 
 LEVELS = ("L0", "L1", "L2")
+PERFORMANCE = "P"  # of cases that are measured and pass or fail no level
 
 
 class Standing(NamedTuple):

@@ -1,8 +1,9 @@
 """What the device can do at best, from cases of the same run, and what share of it the others reach. Pure logic.
 
-Memory has a ceiling each way, for each size of working set: the best rate at which a copy, a sum of two arrays, a sum
-or a maximum of all elements read and wrote. A copy alone is none: what only reads goes beyond it. Arithmetic has the
-best matrix product of the dtype, for calls that compute more than they move.
+Memory has a ceiling each way, for each size of working set: the best rates at which any call read and wrote. A
+copy alone is none, as what only reads goes beyond it; but copies, sums of two arrays, sums and maxima of all
+elements are always among the calls. Arithmetic has the best matrix product of the dtype, for calls that compute
+more than they move.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ PROBES = ("copy[f32,perf,{}]", "add[f32,perf,{}]", "sum[f32,perf=all,{}]", "max[
 PRODUCT = "matmul[{},perf="
 
 Measured = Mapping[str, Any]  # of a case: time_s, bytes, written, flops ...
+
+
+def is_probe(id: str) -> bool:
+    """Is the case one that ceilings come from?"""
+    return id.startswith(PRODUCT.format("f32")) or any(
+        id == probe.format(size) for probe in PROBES for size in SIZES
+    )
 
 
 class Memory(NamedTuple):
@@ -46,13 +54,13 @@ class Ceilings(NamedTuple):
 
 def ceilings(measured: Mapping[str, Measured]) -> Ceilings:
     """`measured`: of every case that was timed, by id."""
-    memory = {}
-    for size in SIZES:
-        found = [measured[id] for probe in PROBES if (id := probe.format(size)) in measured]
-        if copy := measured.get(PROBES[0].format(size)):
-            read = max((m["bytes"] - m["written"]) / m["time_s"] for m in found)
-            written = max(m["written"] / m["time_s"] for m in found)
-            memory[size] = Memory(copy["bytes"], read, written, copy["bytes"] / copy["time_s"])
+    copies = {size: m for size in SIZES if (m := measured.get(PROBES[0].format(size)))}
+    memory = {size: Memory(m["bytes"], 0.0, 0.0, m["bytes"] / m["time_s"]) for size, m in copies.items()}
+    for m in measured.values():
+        if size := _nearest(memory, m["bytes"]):
+            read = max(memory[size].read, (m["bytes"] - m["written"]) / m["time_s"])
+            written = max(memory[size].written, m["written"] / m["time_s"])
+            memory[size] = memory[size]._replace(read=read, written=written)
     products: dict[str, float] = {}
     for id, m in measured.items():
         dtype = id.partition("[")[2].partition(",")[0]
@@ -61,11 +69,16 @@ def ceilings(measured: Mapping[str, Measured]) -> Ceilings:
     return Ceilings(memory, products)
 
 
+def _nearest(memory: Mapping[str, Memory], size: int) -> str | None:
+    """The working set that is most like one of so many bytes."""
+    return min(memory, key=lambda name: abs(math.log(memory[name].bytes / max(size, 1))), default=None)
+
+
 def share(id: str, m: Measured, of: Ceilings) -> dict[str, Any]:
     """percent and bound: how near the call came to the ceiling that binds it. {} where there is none."""
     floors: dict[str, float] = {}
-    if of.memory:
-        near = min(of.memory.values(), key=lambda x: abs(math.log(x.bytes / max(m["bytes"], 1))))
+    if size := _nearest(of.memory, m["bytes"]):
+        near = of.memory[size]
         floors["memory"] = max((m["bytes"] - m["written"]) / near.read, m["written"] / near.written)
     flops = of.products.get(id.partition("[")[2].partition(",")[0])
     if flops and m["flops"] > m["bytes"]:

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from ..cli import TIMEOUT
-from ..results import WORDS, Status
+from ..results import BAD, WORDS, Status
 from . import plots, summary
 from .live import Replay, counted
 from .summary import Cell, Json
@@ -32,7 +32,7 @@ def render(document: Json, baseline: Json | None = None) -> str:
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     filters = (summary.duration, summary.moment, summary.plural, summary.quantity, counted)
     environment.filters |= {f.__name__: f for f in filters}
-    environment.globals |= {"signs": summary.SIGNS, "words": WORDS, "states": summary.STATES}
+    environment.globals |= {"signs": summary.SIGNS, "words": WORDS, "bad": BAD, "states": summary.STATES}
     script = _static("report.js")
     found = summary.cells(document)
     measured = summary.performance(document)
@@ -46,7 +46,7 @@ def render(document: Json, baseline: Json | None = None) -> str:
         reservations=summary.reservations(document),
         ladder=summary.ladder(document),
         facts=summary.facts(document),
-        failures=summary.failures(found),
+        failures=summary.failures(document, found),
         matrix=summary.matrix(document, found),
         checks=summary.checks(found),
         fallbacks=summary.fallbacks(found),

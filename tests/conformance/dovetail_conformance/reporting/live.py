@@ -43,9 +43,18 @@ def failure(result: Result, replay: Replay) -> list[str]:
     return [*told, f"         {replay.command(result.id)}"]
 
 
-def by_group(results: Iterable[Result]) -> list[tuple[str, int]]:
-    """The ops and parts that cases failed of, the most first."""
-    return Counter(r.group for r in results if r.bad).most_common()
+def by_group(results: Iterable[Result], kernels: Iterable[str] = ()) -> list[tuple[str, int]]:
+    """The ops and parts that cases failed of: the device's parts, then its `kernels` in their order. The rest comes
+    last, the most first: bodies, which may only show what a kernel does."""
+    place = {op: i for i, op in enumerate(kernels)}
+
+    def rank(failed: tuple[str, int]) -> tuple[int, int]:
+        group, n = failed
+        if group.startswith("device."):
+            return 0, 0
+        return (1, place[group]) if group in place else (2, -n)
+
+    return sorted(Counter(r.group for r in results if r.bad).items(), key=rank)
 
 
 def counted(counts: Counter[Status]) -> str:

@@ -101,21 +101,22 @@ def tolerance(found: dict[str, dict[str, Cell]]) -> str | None:
 def roofline(measured: Json) -> str | None:
     """Arithmetic intensity against speed, below the ceilings of the same run."""
     points = [row for row in measured["rows"] if row.get("flops") and row.get("bytes") and row.get("gflop_per_s")]
-    bandwidth, peaks = measured["ceilings"].get("copy_gb_per_s"), measured["ceilings"].get("gemm_gflop_per_s") or {}
-    if not points or not bandwidth:
+    roofs, peaks = measured["roofs"], measured["ceilings"].get("gemm_gflop_per_s") or {}
+    if not points or not roofs:
         return None
     from matplotlib import rc_context
 
     look = _look(list({row["dtype"] for row in points} | set(peaks)))
     intensities = [row["flops"] / row["bytes"] for row in points]
-    ridge = [peak / bandwidth for peak in peaks.values()]
-    left, right = min(intensities) / 2, max([*intensities, *(4 * r for r in ridge)]) * 2
+    left = min(intensities) / 2
+    right = 2 * max([*intensities, *(4 * peak / min(roofs.values()) for peak in peaks.values())])
     with rc_context(STYLE):
         figure, axes = _figure(11.8, 4.8)
-        highest = max(peaks.values(), default=bandwidth * right)
-        axes.plot([left, highest / bandwidth], [left * bandwidth, highest], color=MUTED, linewidth=1.2)
+        for rate in roofs.values():
+            end = max(peaks.values(), default=rate * right) / rate
+            axes.plot([left, end], [left * rate, end * rate], color=MUTED, linewidth=1.2)
         for dtype, peak in peaks.items():
-            axes.plot([peak / bandwidth, right], [peak, peak], color=look[dtype][1], linewidth=1.2)
+            axes.plot([peak / max(roofs.values()), right], [peak, peak], color=look[dtype][1], linewidth=1.2)
         for dtype, (marker, colour) in look.items():
             own = [(x, row["gflop_per_s"]) for x, row in zip(intensities, points) if row["dtype"] == dtype]
             axes.scatter([x for x, _ in own], [y for _, y in own], s=24, marker=marker, color=colour, linewidths=0,
@@ -126,19 +127,20 @@ def roofline(measured: Json) -> str | None:
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:,g}")
         figure.legend(loc="outside upper left", ncols=len(look), markerscale=1.2)
-        _name_ceilings(figure, axes, bandwidth, peaks)
+        _name_ceilings(figure, axes, roofs, peaks)
         return _svg(figure, "roofline")
 
 
-def _name_ceilings(figure: Figure, axes: Axes, bandwidth: float, peaks: dict[str, float]) -> None:
-    """The slope's name lies on it, those of the tops to their right, clear of each other."""
+def _name_ceilings(figure: Figure, axes: Axes, roofs: dict[str, float], peaks: dict[str, float]) -> None:
+    """The slopes' names lie on them, those of the tops to their right, clear of each other."""
     figure.draw_without_rendering()  # places are known from here on
-    (left, right), middle = axes.get_xlim(), min(peaks.values(), default=1.0) / bandwidth
-    x = math.sqrt(left * min(middle, right))
-    (x0, y0), (x1, y1) = axes.transData.transform([(x, x * bandwidth), (2 * x, 2 * x * bandwidth)])
-    slope = math.degrees(math.atan2(y1 - y0, x1 - x0))
-    axes.annotate(f"copy {quantity(bandwidth)} GB/s", (x, x * bandwidth), (0, 5), textcoords="offset points",
-                  color=MUTED, rotation=slope, rotation_mode="anchor")  # fmt: skip
+    left, right = axes.get_xlim()
+    for name, rate in roofs.items():
+        x = math.sqrt(left * min(right, min(peaks.values(), default=right * rate) / rate))
+        (x0, y0), (x1, y1) = axes.transData.transform([(x, x * rate), (2 * x, 2 * x * rate)])
+        slope = math.degrees(math.atan2(y1 - y0, x1 - x0))
+        axes.annotate(f"{name} {quantity(rate)} GB/s", (x, x * rate), (0, 5), textcoords="offset points",
+                      color=MUTED, rotation=slope, rotation_mode="anchor")  # fmt: skip
     above = -math.inf
     for dtype, peak in sorted(peaks.items(), key=lambda item: item[1]):
         y = 72 / figure.dpi * axes.transData.transform((right, peak))[1]

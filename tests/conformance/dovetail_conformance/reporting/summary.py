@@ -262,15 +262,17 @@ def checks(found: dict[str, dict[str, Cell]]) -> list[Json]:
     return rows
 
 
-def failures(found: dict[str, dict[str, Cell]]) -> Json:
+def failures(document: Json, found: dict[str, dict[str, Cell]]) -> Json:
     """The groups that cases failed of, the most first, each with one case for every message."""
+    by_group: dict[str, list[Json]] = {}
+    for case in document["cases"]:
+        if case["status"] in BAD:
+            by_group.setdefault(parts(case["id"])[0], []).append(case)
     groups = []
-    for op, by_dtype in found.items():
-        bad = [case for cell in by_dtype.values() for case in cell.cases if case["status"] in BAD]
-        if bad:
-            dtypes = {dtype: n for dtype, cell in by_dtype.items() if dtype and (n := _count(cell.cases, BAD))}
-            told = list({case.get("message"): case for case in reversed(bad)}.values())[::-1][:FAILED_CASES]
-            groups.append({"name": op, "total": len(bad), "dtypes": dtypes, "cases": told})
+    for name, bad in by_group.items():
+        dtypes = {d: n for d, cell in found.get(name, {}).items() if d and (n := _count(cell.cases, BAD))}
+        told = list({case.get("message"): case for case in reversed(bad)}.values())[::-1][:FAILED_CASES]
+        groups.append({"name": name, "total": len(bad), "dtypes": dtypes, "cases": told})
     groups.sort(key=lambda group: -group["total"])
     total = sum(group["total"] for group in groups)
     return {"total": total, "groups": groups[:FAILED_GROUPS], "more": groups[FAILED_GROUPS:]}
@@ -300,9 +302,19 @@ def performance(document: Json) -> Json | None:
     for case in document["cases"]:
         if case.get("level") == PERFORMANCE:
             op, dtype, rest = parts(case["id"])
-            rows.append(case | {"op": op, "dtype": dtype, "sample": rest})
-    measured = document.get("performance") or {}
-    return {"rows": rows, "ceilings": measured.get("ceilings") or {}} if rows or measured else None
+            sample = rest.removeprefix("perf").lstrip(",=").replace(",", ", ")
+            rows.append(case | {"op": op, "dtype": dtype, "sample": sample})
+    ceilings = (document.get("performance") or {}).get("ceilings") or {}
+    return {"rows": rows, "ceilings": ceilings, "roofs": _roofs(ceilings)} if rows or ceilings else None
+
+
+def _roofs(ceilings: Json) -> dict[str, float]:
+    """The fastest way through memory for each size of working set: `read, small` and its GB/s."""
+    roofs = {}
+    for size, rates in ceilings.get("memory", {}).items():
+        way = max(("copy", "read", "write"), key=lambda way: rates[f"{way}_gb_per_s"])
+        roofs[f"{way}, {size}"] = rates[f"{way}_gb_per_s"]
+    return roofs or ({"copy": rate} if (rate := ceilings.get("copy_gb_per_s")) else {})
 
 
 def command(document: Json) -> str:
@@ -315,5 +327,5 @@ def command(document: Json) -> str:
         if run.get(name):
             words += [flag, str(run[name])]
     words += [word for case in run.get("cases") or () for word in ("--case", case)]
-    words += ["--quick"] if run.get("quick") else []
+    words += [f"--{name}" for name in ("quick", "performance") if run.get(name)]
     return shlex.join([*words, "--seed", str(run.get("seed", 0))])

@@ -31,6 +31,8 @@ class Conclusion:
     results: Mapping[str, Result]  # of every case of the plan, waived where a waiver is for it
     description: Mapping[str, Any]  # empty where the device never came up
     waivers: list[dict[str, Any]]
+    performance: dict[str, Any] | None = None  # ceilings, where anything was measured
+    baseline: dict[str, Any] | None = None  # the document of an earlier run
 
     @cached_property
     def standing(self) -> levels.Standing:
@@ -38,7 +40,7 @@ class Conclusion:
 
     @property
     def exit_code(self) -> int:
-        run = [self.results[c.id] for c in self.plan.cases]
+        run = [self.results[c.id] for c in self.plan.cases if c.level != levels.PERFORMANCE]
         if any(r.bad or r.status is Status.NOT_RUN for r in run):
             return NOT_MET
         return MET if not self.plan.whole or self.standing.missed is None else NOT_MET
@@ -72,7 +74,8 @@ class Conclusion:
 
     def lines(self, seconds: float, undeclared: list[dict[str, str]]) -> Iterator[str]:
         """Those between the failures and the level."""
-        if groups := by_group(self.results.values()):
+        kernels = [op for op in registry if op in self.description.get("native", ())]
+        if groups := by_group(self.results.values(), kernels):
             yield f"not right: {_some([f'{name} ({n})' for name, n in groups], 20)}"
         if undeclared:
             where = [f"{u['op']} {u['dtype']}".rstrip() for u in undeclared]

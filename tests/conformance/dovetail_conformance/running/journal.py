@@ -163,7 +163,7 @@ def expect_same(what: str, earlier: dict[str, Any], now: dict[str, Any], keys: I
             continue
         if key in _CURES:
             given = _CURES[key].format(was)
-            cure = f"give {given} again" if was not in (None, False) else f"leave {_CURES[key].split()[0]} out"
+            cure = f"leave {_CURES[key].split()[0]} out" if was is None or was is False else f"give {given} again"
         else:
             cure = "what differs cannot be one run: begin anew"
         raise UsageError(f"{what}: {key} was {_shown(was)} there and is {_shown(is_)} here: {cure}")

@@ -37,6 +37,8 @@ class Options:
     resume: Path | None = None
     json_file: Path | None = None
     report: Path | None = None
+    performance: bool = False
+    baseline: Path | None = None
     no_report: bool = False
     package: Path | None = None
     submitter: str = ""
@@ -45,6 +47,10 @@ class Options:
     def __post_init__(self) -> None:
         if self.quick and self.level == "L2":
             raise UsageError("--quick claims nothing above L1: leave it out, or ask for --level L1")
+        if self.performance and self.shard:
+            raise UsageError(
+                "--performance measures one device alone: give it to a run of its own, without --shard"
+            )
         if self.report and self.no_report:
             raise UsageError("--report and --no-report exclude each other: leave one out")
         file = self.json_file
@@ -110,4 +116,5 @@ class Options:
             "shard": str(self.shard) if self.shard else None,
             "seed": self.seed,
             "timeout": self.timeout,
+            "performance": self.performance,
         }

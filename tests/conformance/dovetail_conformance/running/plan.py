@@ -13,7 +13,9 @@ from dovetail.entry_points import import_ops
 from ..cases import Case, all_cases, choose_profile, find
 from ..levels import standing as levels
 from ..levels.must_pass import must_pass
+from ..levels.standing import PERFORMANCE
 from ..levels.waivers import BadWaivers, Waiver, read
+from ..performance.ceilings import is_probe
 from .options import Options, UsageError
 from .selection import BadExpression, selects
 
@@ -24,6 +26,7 @@ class Plan:
     demanded: list[Case]  # what the level takes; fewer for --quick
     cases: list[Case]  # what is run
     whole: bool  # they make a level
+    timed: tuple[Case, ...] = ()  # those of `cases` that are measured, after all others and alone
 
     def record(self) -> dict[str, Any]:
         """For results.json: what the level's name stands for."""
@@ -44,12 +47,17 @@ def plan(options: Options) -> Plan:
         raise UsageError(f"--profile: {error}") from error
     of = levels.up_to(options.asked)
     demanded = [c for c in all_cases().values() if c.level in of and (c.quick or not options.quick)]
-    chosen = [_find(id) for id in dict.fromkeys(options.cases)] if options.cases else demanded
+    offered = [c for c in all_cases().values() if c.level == PERFORMANCE] if options.performance else []
+    chosen = [_find(id) for id in dict.fromkeys(options.cases)] if options.cases else demanded + offered
     if options.expression:
         chosen = _matching(options.expression, chosen, options.asked)
     if options.shard:
         chosen = [c for c in chosen if options.shard.has(c.id)]
-    return Plan(options.asked, demanded, chosen, not (options.selection or options.shard))
+    asked = [c for c in chosen if c.level != PERFORMANCE]
+    timed = [c for c in chosen if c.level == PERFORMANCE]
+    if options.performance and timed:  # a selection is measured against the same ceilings
+        timed = list({c.id: c for c in [*(c for c in offered if is_probe(c.id)), *timed]}.values())
+    return Plan(options.asked, demanded, asked + timed, not (options.selection or options.shard), tuple(timed))
 
 
 def read_waivers(options: Options) -> list[Waiver]:
@@ -76,5 +84,6 @@ def _matching(expression: str, pool: list[Case], level: str) -> list[Case]:
     if matching := [c for c in pool if chosen(c.id)]:
         return matching
     beyond = sorted(c.level for c in all_cases().values() if chosen(c.id))
-    hint = f"; {len(beyond)} cases above it do: add --level {beyond[-1]}" if beyond else ": see --list"
+    option = "--performance" if beyond[-1:] == [PERFORMANCE] else f"--level {beyond[-1] if beyond else ''}"
+    hint = f"; {len(beyond)} cases above it do: add {option}" if beyond else ": see --list"
     raise UsageError(f"-k {expression!r} matches no case of {level}{hint}")

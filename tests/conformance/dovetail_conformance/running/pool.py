@@ -28,6 +28,7 @@ class Config(NamedTuple):
     timeout: float = 60.0  # seconds for one case
     api: str = "dovetail"
     profile: str | None = None
+    watched: bool = True  # calls and memory are watched for misuse, which takes time
 
 
 class DeviceUnavailable(Exception):
@@ -47,10 +48,11 @@ class Worker:
             stderr=self.errors,
             text=True,
             encoding="utf-8",
-            env=_environment(config.workers),
+            env=_environment(config),
             start_new_session=True,  # Ctrl-C reaches the runner alone
         )
         self.case: str | None = None
+        self.call = ""  # the last one that it told
         self.started = time.monotonic()
         self.deadline = self.started + START_SECONDS
         self.ready = self.timed_out = False
@@ -64,7 +66,7 @@ class Worker:
 
     def run(self, case: str, timeout: float) -> None:
         assert self.process.stdin
-        self.case, self.started = case, time.monotonic()
+        self.case, self.call, self.started = case, "", time.monotonic()
         self.deadline = self.started + timeout
         with suppress(BrokenPipeError):  # it died in between; the reader says so
             self.process.stdin.write(case + "\n")
@@ -95,14 +97,14 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _environment(workers: int) -> dict[str, str]:
+def _environment(config: Config) -> dict[str, str]:
     """Workers share the processors; each keeps two threads, so that races have a chance to show.
 
     What a kernel keeps of its call is gone when it returns, so that it cannot work by luck; what it writes beside
     its outputs is found, and what it does not write is full of junk.
     """
-    threads = max(2, (os.cpu_count() or 1) // workers)
-    watched = {"DOVETAIL_POISON_CALLS": "1", "DOVETAIL_GUARD_MEMORY": "1"}
+    threads = max(2, (os.cpu_count() or 1) // config.workers)
+    watched = {"DOVETAIL_POISON_CALLS": "1", "DOVETAIL_GUARD_MEMORY": "1"} if config.watched else {}
     return {"DOVETAIL_NUM_THREADS": str(threads)} | watched | os.environ
 
 
@@ -123,9 +125,10 @@ class Pool:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.close()
+        self.stop()
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Ends the workers, whatever they do."""
         for worker in self._workers:
             worker.stop()
         self._workers = []
@@ -180,6 +183,9 @@ class Pool:
             return self._ended(worker)
         if "unavailable" in message:
             return self._without_device(worker, message["unavailable"])
+        if "calling" in message:
+            worker.call = message["calling"]
+            return None
         if "ready" in message:
             worker.ready = True
             self.description = self.description or message["ready"]
@@ -204,10 +210,11 @@ class Pool:
         if case is None:
             return None
         seconds = time.monotonic() - worker.started
+        where = f"\nin {worker.call}" if worker.call else ""
         if worker.timed_out:
-            said = words.partition("\n")[1:]  # not that it was killed
-            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{''.join(said)}")
-        return Result(case, Status.CRASH, seconds, words)
+            said = "".join(words.partition("\n")[1:])  # not that it was killed
+            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{where}{said}")
+        return Result(case, Status.CRASH, seconds, words + where)
 
     def _replace(self, worker: Worker) -> None:
         """Its process or its device is gone."""

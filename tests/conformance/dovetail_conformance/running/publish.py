@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ..reporting import performance
+from ..reporting.baseline import difference
 from ..reporting.document import as_text, document
 from ..reporting.live import Live
 from ..reporting.write_report import write, write_report
@@ -24,6 +26,13 @@ def publish(conclusion: Conclusion, run: dict[str, Any], live: Live, stopped: Ba
     say = live.say
     content = document_of(conclusion, run) if conclusion.description else None
     written, failures = _write(conclusion, content)
+    if conclusion.performance:
+        timed = [conclusion.results[c.id] for c in conclusion.plan.timed]
+        for line in performance.lines(conclusion.performance["ceilings"], timed):
+            say(line)
+    if content and conclusion.baseline:
+        for line in difference(conclusion.baseline, content).lines():
+            say(line)
     for line in conclusion.lines(run["seconds"], content["undeclared"] if content else []):
         say(line)
     if isinstance(stopped, DeviceUnavailable):
@@ -50,14 +59,18 @@ def publish(conclusion: Conclusion, run: dict[str, Any], live: Live, stopped: Ba
 
 
 def document_of(conclusion: Conclusion, run: dict[str, Any]) -> dict[str, Any]:
-    return document(
+    content = document(
         [(case, conclusion.results[case.id]) for case in conclusion.plan.cases],
         run=run,
         description=dict(conclusion.description),
         level=conclusion.level,
         replay=conclusion.options.replay,
         waivers=conclusion.waivers,
+        performance=conclusion.performance,
     )
+    if conclusion.baseline:
+        content["baseline"] = difference(conclusion.baseline, content).as_dict()
+    return content
 
 
 def _write(conclusion: Conclusion, content: dict[str, Any] | None) -> tuple[str | None, list[str]]:
@@ -75,7 +88,7 @@ def _write(conclusion: Conclusion, content: dict[str, Any] | None) -> tuple[str 
         failures.append(f"{file} could not be written: {error.strerror}")
     try:
         if folder:
-            written = str(write_report(folder, content))
+            written = str(write_report(folder, content, content.get("baseline")))
     except OSError as error:
         failures.append(f"the report could not be written: {error.filename or folder}: {error.strerror}")
     return written, failures

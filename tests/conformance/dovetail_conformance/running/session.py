@@ -11,11 +11,13 @@ from typing import IO, Any
 
 from ..cases import Case
 from ..levels.waivers import Waiver, Waivers
+from ..performance.ceilings import ceilings, share
+from ..reporting import baseline
 from ..reporting.live import Live, headline
 from ..results import Result, Status
 from . import journal
 from .conclusion import Conclusion, several
-from .options import STDOUT, Options
+from .options import STDOUT, Options, UsageError
 from .plan import plan, read_waivers
 from .pool import Config, DeviceUnavailable, Pool
 from .publish import publish
@@ -37,6 +39,10 @@ class Session:
         self.earlier = journal.read(options.resume) if options.resume else None
         if self.earlier:
             journal.expect_same(f"--resume {options.resume}", self.earlier.run, self.record, journal.SAME_RUN)
+        try:
+            self.baseline = baseline.read(options.baseline) if options.baseline else None
+        except baseline.BadBaseline as error:
+            raise UsageError(f"--baseline: {error}") from error
         options.make_folder()
         workers = min(options.workers or min(8, processors()), max(1, len(self.cases) // 8))
         self.config = Config(options.device, options.seed, workers, options.timeout, options.api, options.profile)
@@ -63,7 +69,9 @@ class Session:
         for id in self.cases:
             self.results.setdefault(id, Result(id, Status.NOT_RUN))
         told = self.waivers.told(self.plan.cases, self.results)
-        conclusion = Conclusion(self.options, self.plan, self.results, self.description, told)
+        performance = self._measure()
+        conclusion = Conclusion(self.options, self.plan, self.results, self.description, told, performance,
+                                self.baseline)  # fmt: skip
         return publish(conclusion, self._run_record(stopped), live, stopped, self.journal)
 
     def _run(self, live: Live, pool: Pool) -> None:
@@ -71,14 +79,35 @@ class Session:
         earlier = self._taken_over()
         backend = self.description["backend"]
         self.waivers = Waivers(self.listed, backend["name"], backend["version"], date.today())
-        live.begin(self._headline(len(earlier)), pool.running)
+        live.begin(self._headline(len(earlier)), lambda: self.pool.running())
         self.journal.open(self.options.folder, self._run_record(None), self.description, earlier.values())
         for result in earlier.values():
             self._take(result, live)
-        for result in pool.run(id for id in self.cases if id not in earlier):
+        timed = [c.id for c in self.plan.timed if c.id not in earlier]
+        self._ask(pool, [id for id in self.cases if id not in {*earlier, *timed}], live)
+        if timed:
+            pool.stop()  # nothing runs beside what is measured
+            with Pool(self.config._replace(workers=1, watched=False)) as alone:
+                alone.open()
+                self._ask(alone, timed, live)
+
+    def _ask(self, pool: Pool, ids: list[str], live: Live) -> None:
+        self.pool = pool
+        for result in pool.run(ids):
             self._take(result, live)
             if failure := self.journal.add(result, self._seconds):
                 live.say(f"Error: {failure}: this run cannot be resumed", "red")
+
+    def _measure(self) -> dict[str, Any] | None:
+        """Adds to the cases that were timed what share of the device's ceilings they reach; the ceilings."""
+        measured = {c.id: self.results[c.id].measured for c in self.plan.timed}
+        measured = {id: m for id, m in measured.items() if "time_s" in m}
+        if not measured:
+            return None
+        found = ceilings(measured)
+        for id, m in measured.items():
+            self.results[id] = self.results[id]._replace(measured={**m, **share(id, m, found)})
+        return {"ceilings": found.as_dict()}
 
     def _take(self, result: Result, live: Live) -> None:
         self.results[result.id] = self.waivers.apply(self.cases[result.id], result)

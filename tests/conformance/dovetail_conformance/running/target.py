@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ class Target:
         self.guards: bool = self.api._core.guard_memory()  # does the environment ask for it?
         self.made: dict[Any, Any] = {}  # what checks keep
         self._rows: list[dict[str, Any]] | None = None
+        self._found: dict[tuple[str, DType | None], list[dict[str, Any]]] = {}  # by op and dtype
         self.tell: Callable[[str], None] = lambda call: None  # what is about to be called, in case it is the last
 
     @property
@@ -117,11 +119,35 @@ class Target:
         return bool(self._rows_of(op, d))
 
     def _rows_of(self, op: str, d: DType | None) -> list[dict[str, Any]]:
-        rows = [r for r in self.rows if r["op"] == op]
-        if d is None:
-            return rows
-        fits = {d.brief, "any", f"any{d.bits}"}
-        return [r for r in rows if fits & {*r["inputs"], *r["outputs"]}]
+        if (op, d) not in self._found:
+            rows = [r for r in self.rows if r["op"] == op]
+            fits = {d.brief, "any", f"any{d.bits}"} if d else set()
+            self._found[op, d] = [r for r in rows if not d or fits & {*r["inputs"], *r["outputs"]}]
+        return self._found[op, d]
+
+    def promised(self, op: str, d: DType, tol: float) -> float:
+        """The tolerance that the op's kernels declare, where it is tighter: of several the widest."""
+        return min(tol, max((r.get("max_ulp") or tol for r in self._rows_of(op, d)), default=tol))
+
+    def flushes(self, op: str, d: DType) -> bool:
+        """May subnormal numbers become 0? Where a kernel of the op declares it; in a body, where any does."""
+        rows = self._rows_of(op, d) or self._flushing
+        return any("flushes_subnormals" in r.get("flags", ()) for r in rows)
+
+    @cached_property
+    def _flushing(self) -> list[dict[str, Any]]:
+        return [r for r in self.rows if "flushes_subnormals" in r.get("flags", ())]
+
+    def may_decline(self, op: str, d: DType) -> bool:
+        return any(r.get("queries") for r in self._rows_of(op, d))
+
+    def declined(self, op: str) -> int:
+        """How many calls of the op all its kernels declined."""
+        return self.api._core.declined_calls(op)
+
+    def serve_declined(self) -> None:
+        """From now on the first kernel that declines a call runs it where no other serves it."""
+        self.api._core.serve_declined(True)
 
     def is_deterministic(self, op: str, d: DType) -> bool:
         """Do all kernels that may serve the dtype declare it?"""

@@ -2,7 +2,8 @@
 
     python -m dovetail_conformance.running.worker '{"device": "cpu", "seed": 0, "timeout": 60}'
 
-Its first line says what the device is, or why there is none. What plugins print goes to standard error.
+Its first line says what the device is, or why there is none; before an answer may come what it is about to call, so
+that a crash can be told by its call. What plugins print goes to standard error.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
     choose_profile(config.get("profile"))
     try:
         target = Target(config["device"], config.get("api", "dovetail"))
+        target.tell = lambda call: say({"calling": call})
         say({"ready": target.describe()})
     except Unavailable as why:
         return say({"unavailable": str(why)})

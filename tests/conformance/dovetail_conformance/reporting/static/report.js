@@ -260,7 +260,8 @@ if (grid) {
   grid.addEventListener("keydown", move);
   grid.addEventListener("focusin", (event) => event.target.matches("button.cell") && makeCurrent(event.target));
   tools.hidden = $("#hint").hidden = false;
-  tools.addEventListener("input", (event) => (event.target.name === "sort" ? sort() : filter()));
+  tools.addEventListener("input", filter);
+  tools.addEventListener("change", (event) => (event.target.name === "sort" ? sort() : filter()));
   tools.addEventListener("submit", (event) => event.preventDefault());
   tools.addEventListener("reset", () => setTimeout(sort));
 }
