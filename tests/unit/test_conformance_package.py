@@ -32,7 +32,7 @@ from dovetail_conformance.submission.wheels import HOW, SUITE, WHEEL, Wheel, dig
 
 
 def made(level="L0", statuses=None, waivers=(), groups=None):
-    """What a run of a device found out that never was. `statuses`: of some groups; `groups`: those alone."""
+    """What a run of a device that never was found out, with `statuses` of some groups, or of `groups` alone."""
     options = Options(device="x:0", level=level, seed=RUN["seed"], no_report=True)
     whole = plan(options)
     if groups:
