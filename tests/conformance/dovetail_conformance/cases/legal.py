@@ -49,10 +49,11 @@ class Drawing:
     """One call of an op and dtype in the making."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy], Any], op: Op, d: DType, partners: Sequence[DType],
-                 device_dtypes: Sequence[DType]):  # fmt: skip
+                 device_dtypes: Sequence[DType], sharing: bool = False):  # fmt: skip
         self.draw, self.op, self.dtype, self.device_dtypes = draw, op, d, device_dtypes
         self.partners = partners if len(op.operands) > 1 or any(p.variadic for p in op.operands) else ()
         self.names = {p.name for p in op.params}
+        self.sharing = sharing  # are two operands to lie in the same memory?
         self.values = 0  # operands made so far
         exact = op.spec.tol == 0 or d.kind != "f"
         self.any = exact or op.spec.shape in ("same", "broadcast", "outer")  # no sum to overflow on the way
@@ -154,9 +155,9 @@ class Drawing:
         return Call(self.op, ordered)
 
     def _share(self, given: dict[str, Any]) -> None:
-        """Now and then the second of two operands that are alike is the first one's array, or its neighbour's."""
+        """Where asked, the second of two operands that are alike is the first one's array, or its neighbour's."""
         alike = [n for n, a in given.items() if isinstance(a, Operand) and a.given is None]
-        if len(alike) < 2 or not self.rarely():
+        if len(alike) < 2 or not self.sharing:
             return
         a, b = (given[n] for n in alike[:2])
         fits = a.shape == b.shape or self.op.spec.shape == "broadcast"
