@@ -139,7 +139,7 @@ def conform(*args, fault=""):
 
 
 def test_command_passes(tmp_path):
-    code, out, err = conform("-k", "add[f32", "--json", str(tmp_path / "r.json"))
+    code, out, err = conform("-k", "add[f32,v", "--json", str(tmp_path / "r.json"))
     assert (code, err) == (0, ""), (out, err)
     assert "seed 0" in out and "fake:0 (Fake), fake 1.2" in out
     assert out.splitlines()[-1] == "no level is claimed for a selection of cases"
@@ -213,14 +213,14 @@ def test_command_interrupted(tmp_path):
 
 
 def test_results_to_standard_output():
-    code, out, err = conform("-k", "add[f32", "--json", "-")
+    code, out, err = conform("-k", "add[f32,v", "--json", "-")
     assert code == 0, err
     assert {c["status"] for c in json.loads(out)["cases"]} == {"pass"}
     assert err.splitlines()[-1] == "no level is claimed for a selection of cases"
 
 
 def test_results_into_no_folder_are_refused_before_the_run(tmp_path):
-    code, out, err = conform("-k", "add[f32", "--json", str(tmp_path / "none" / "r.json"))
+    code, out, err = conform("-k", "add[f32,v", "--json", str(tmp_path / "none" / "r.json"))
     assert (code, out) == (2, "") and "there is no folder" in err
 
 
@@ -228,7 +228,16 @@ def test_results_into_no_folder_are_refused_before_the_run(tmp_path):
 
 
 def test_nothing_is_lost_when_the_runner_is_killed(tmp_path):
-    options = ("-k", "add[f32 or multiply[f32", "-n", "1", "--timeout", "50", "--report", str(tmp_path))
+    options = (
+        "-k",
+        "(add[f32 or multiply[f32) and not (steady or dtype)",
+        "-n",
+        "1",
+        "--timeout",
+        "50",
+        "--report",
+        str(tmp_path),
+    )
     process = command(*options, fault="hang:multiply")
     journal = tmp_path / "journal.jsonl"
     deadline = time.monotonic() + 200
@@ -250,11 +259,11 @@ def test_a_real_document_is_as_published(tmp_path):
     content = json.loads((tmp_path / "r.json").read_text())
     jsonschema.validate(content, schema(), jsonschema.Draft202012Validator)
     assert content["counts"]["fail"] > 1 and any("errors" in c for c in content["cases"])
-    assert content["kernels"] == {"add": ["f32"], "multiply": ["f32"]}
+    assert content["kernels"] == {"add": ["f32"], "multiply": ["f32"], "matmul": ["f32"]}
 
 
 def test_a_reader_that_goes_away_ends_the_run(tmp_path):
-    process = command("-k", "add", "-n", "1", "--json", str(tmp_path / "r.json"), fault="last:add")
+    process = command("-k", "add and not steady", "-n", "1", "--json", str(tmp_path / "r.json"), fault="last:add")
     assert process.stdout.readline()
     process.stdout.close()
     error = process.stderr.read()

@@ -159,7 +159,8 @@ class Drawing:
         if len(alike) < 2 or not self.rarely():
             return
         a, b = (given[n] for n in alike[:2])
-        if a.shape == b.shape and a.dtype is b.dtype and (a.low, a.high) == (b.low, b.high):
+        fits = a.shape == b.shape or self.op.spec.shape == "broadcast"
+        if fits and a.dtype is b.dtype and (a.low, a.high) == (b.low, b.high):
             shifted = bool(a.shape) and self.pick((False, True))
             given[alike[0]] = a._replace(layout="") if shifted else a
             given[alike[1]] = Shared(alike[0], shifted)

@@ -88,7 +88,7 @@ def found_again(t, rng):
         )
         works(t)
     library = next(b["library"] for b in t.api._core.backends() if b["name"] == t.device.backend)
-    if Path(library).is_file():
+    if Path(library).suffix != ".py":  # a device in Python has no probe
         scores = [CDLL(library).dvt_probe_v1(create_string_buffer(256), 256) for _ in range(2)]
         expect(scores[0] == scores[1] != 0, f"dvt_probe_v1 says {scores[0]}, and then {scores[1]}")
     run = subprocess.run(
