@@ -641,3 +641,9 @@ def test_a_folder_that_is_not_there_is_known_before_the_run(tmp_path):
 def test_names_in_statements():
     assert statement.bad_name("Acme GmbH & Co. KG, Köln <a@acme.example>") is None
     assert statement.bad_name("a\tb") and statement.bad_name("x" * 201)
+
+
+def test_the_command_makes_the_same_run():
+    run = RUN | {"level": "L2", "profile": "half", "seed": 9, "timeout": 2.5, "performance": True}
+    said = "dovetail conform --device x:0 --level L2 --seed 9 --profile half --timeout 2.5 --performance"
+    assert statement.command(run, "x:0") == said
