@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # In the order in which an op's cases run: what is cheap and tells most first.
 FAMILIES = (
-    "samples", "special", "halves", "errors", "property", "undeclared", "random_numbers", "determinism",
-    "steady", "performance",
+    "samples", "special", "conversions", "halves", "errors", "property", "undeclared", "random_numbers",
+    "determinism", "steady", "performance",
 )  # fmt: skip
 
 

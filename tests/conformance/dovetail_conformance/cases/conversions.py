@@ -1,0 +1,62 @@
+"""Numbers on their way into a dtype: astype between any two, full at the limits of what its dtype holds, iota up to
+the last integer that it holds exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from dovetail.schema import Op
+from dovetail.schema import dtypes as dt
+from dovetail.schema.dtypes import DType
+from dovetail.schema.samples import Sample
+
+from . import Case
+from .samples import SampleCase
+from .special import Listed, grid, special
+
+LONGEST = 70_001  # of iota: more than 16 bits count
+
+
+def _values(source: DType, target: DType) -> np.ndarray:
+    """What there is to know of a source, as far as the target gives it a meaning."""
+    if source.kind != "f":
+        return grid(source)
+    listed = special(source)
+    if target.kind not in "iu":
+        return listed
+    least, beyond = math.trunc(target.min), 2.0 ** (target.bits - (target.kind == "i"))
+    wide = listed.astype(np.float64)
+    return listed[(np.trunc(wide) >= least) & (wide < beyond)]
+
+
+def _of_astype(source: DType) -> Iterator[Sample]:
+    for target in dt.NOT_COMPLEX:
+        draw = Listed((-1,), None, None, values=(lambda d, target=target: _values(d, target),))
+        yield Sample(f"special_to_{target.brief}", (draw, target), {})
+
+
+def _of_full(d: DType) -> Iterator[Sample]:
+    limits: dict[str, Any] = {}
+    if d.kind == "f":
+        limits = {"largest": d.max, "smallest": d.tiny, "lowest": -d.max, "minus_zero": -0.0, "nan": math.nan}
+    elif d.kind in "iu":
+        limits = {"largest": int(d.max), "lowest": int(d.min), "odd": int(d.max) // 2 + 2}
+    for name, value in limits.items():
+        yield Sample(name, ((19,), value), {"dtype": d})
+
+
+def _of_iota(d: DType) -> Iterator[Sample]:
+    exact = 2 << d.mant if d.kind == "f" else int(d.max)
+    yield Sample("longest", (min(exact, LONGEST), d), {})
+
+
+SAMPLES = {"astype": _of_astype, "full": _of_full, "iota": _of_iota}
+
+
+def cases(op: Op) -> Iterator[Case]:
+    for d in op.dtypes:
+        for sample in SAMPLES[op.name](d) if op.name in SAMPLES and d.kind != "c" else ():
+            yield SampleCase(f"{op.name}[{d.brief},{sample.id}]", "L2", op.name, d, sample=sample, quick=False)
