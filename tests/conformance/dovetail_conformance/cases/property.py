@@ -12,8 +12,8 @@ from dovetail.schema import Op, registry
 from dovetail.schema import dtypes as dt
 from dovetail.schema.dtypes import DType
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.internal.conjecture import providers
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
 
 from ..results import Status
 from ..running.target import Target
@@ -36,7 +36,7 @@ SETTINGS = settings(
     print_blob=False,
 )
 
-# Newer versions draw constants from the source of whichever modules are loaded; here seed and id alone give the calls.
+# Newer versions draw constants from the source of whatever is loaded; here seed and id alone give the calls.
 if hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
