@@ -124,6 +124,8 @@ class Drawing:
         if self.values > 1 and self.partners and self.rarely():
             d = self.pick(self.partners)
         kinds: tuple[str, ...] = KINDS if d.kind == "f" else KINDS[:2]
+        if self.op.name in ("prod", "cumulative_prod"):  # what underflows on the way depends on the order
+            kinds = tuple(k for k in kinds if k != "zeros")
         if self.any and (low, high) == (-4.0, 4.0) and (d.kind == "f" or d.kind == self.dtype.kind):
             kinds = (*kinds, ANY, ANY)
         return Operand(shape, d, self.pick(kinds), self.integer(0, 255), self.layout(shape), low, high)
