@@ -28,6 +28,7 @@ RUN = {
     "seed": 3,
     "workers": 2,
     "timeout": 60.0,
+    "performance": False,
     "started": "2026-01-01T00:00:00+00:00",
     "seconds": 1.5,
     "complete": True,

@@ -76,7 +76,8 @@ def quiet(browser, page):
     browser.execute_script("localStorage.clear()")
     yield
     assert browser.get_log("browser") == []
-    asked = {url for url in requests(browser) if not url.startswith("data:")}
+    own = ("data:", "chrome:", "chrome-untrusted:")  # of the browser, not of the page
+    asked = {url for url in requests(browser) if not url.startswith(own)}
     assert asked <= {page, "about:blank"}
 
 

@@ -8,6 +8,8 @@ import io
 import json
 import random
 import re
+import subprocess
+import sys
 import tarfile
 from dataclasses import replace
 from datetime import date
@@ -32,7 +34,7 @@ from dovetail_conformance.submission.wheels import HOW, SUITE, WHEEL, Wheel, dig
 
 
 def made(level="L0", statuses=None, waivers=(), groups=None):
-    """What a run of a device that never was found out. `statuses`: of the cases of some groups; `groups`: those alone."""
+    """What a run of a device that never was found out, with `statuses` of some groups, or of `groups` alone."""
     options = Options(device="x:0", level=level, seed=RUN["seed"], no_report=True)
     whole = plan(options)
     if groups:
@@ -641,3 +643,21 @@ def test_a_folder_that_is_not_there_is_known_before_the_run(tmp_path):
 def test_names_in_statements():
     assert statement.bad_name("Acme GmbH & Co. KG, Köln <a@acme.example>") is None
     assert statement.bad_name("a\tb") and statement.bad_name("x" * 201)
+
+
+def test_the_command_makes_the_same_run():
+    run = RUN | {"level": "L2", "profile": "half", "seed": 9, "timeout": 2.5, "performance": True}
+    said = "dovetail conform --device x:0 --level L2 --seed 9 --profile half --timeout 2.5 --performance"
+    assert statement.command(run, "x:0") == said
+
+
+@pytest.mark.slow
+def test_a_real_run_makes_one_that_holds(tmp_path):
+    """Whatever the families of cases measure and say must stand in results.json, and agree with itself."""
+    file = tmp_path / "p.tgz"
+    code = "from dovetail_conformance.cli import conform; conform(prog_name='dovetail conform')"
+    command = [sys.executable, "-c", code, "--device", "cpu", "--level", "L1", "-n", "2", "--package", str(file)]
+    done = subprocess.run([*command, "--no-report"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == f"package: {file}, for dovetail verify", done
+    found = verifier.verify(file)
+    assert found.statement["level"] == "L1" and found.document["cases"][-1]["status"] == "pass"

@@ -131,16 +131,20 @@ def test_a_good_device_passes(tmp_path):
     [
         ("last", "fail: 1 of "),
         ("crash", "crash: signal SIGSEGV"),
-        ("hang", "timeout: not done after 2 s"),
         ("fallback", "fallback: multiply ran on another device"),
     ],
 )
 def test_what_is_not_right_fails_with_its_replay_command(tmp_path, fault, told):
-    code, out = run(tmp_path, "--pyargs", *SOME, *ON_FAKE, "--dovetail-timeout", "2", fault=f"{fault}:multiply")
+    code, out = run(tmp_path, "--pyargs", *SOME, *ON_FAKE, "--dovetail-timeout", "99", fault=f"{fault}:multiply")
     assert code == 1 and (ended(out)["failed"], ended(out)["passed"]) == (1, 1), out
     assert told in out and "Traceback" not in out
-    assert "dovetail conform --device fake --case 'multiply[i32,values]' --seed 0 --timeout 2" in out
+    assert "dovetail conform --device fake --case 'multiply[i32,values]' --seed 0 --timeout 99" in out
     assert "FAILED dovetail_conformance::multiply[i32,values]" in out
+
+
+def test_a_hang_is_a_failure(tmp_path):
+    code, out = run(tmp_path, "--pyargs", SOME[1], *ON_FAKE, "--dovetail-timeout", "1", fault="hang:multiply")
+    assert code == 1 and ended(out)["failed"] == 1 and "timeout: not done after 1 s" in out, out
 
 
 def test_unsupported_is_skipped_with_its_reason(tmp_path):

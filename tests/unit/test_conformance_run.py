@@ -8,11 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 from dovetail_conformance.cli import conform as conform_command
+from dovetail_conformance.reporting.document import schema
 from dovetail_conformance.results import Status
-from dovetail_conformance.running.pool import Config, DeviceUnavailable, run
+from dovetail_conformance.running.pool import Config, DeviceUnavailable, Pool, run
 
 FAKE = Path(__file__).parent / "conformance_fake"
 IDS = [
@@ -78,7 +80,7 @@ def test_lost_nan_is_found_where_there_is_one(monkeypatch):
 def test_a_hang_costs_its_time_limit(monkeypatch):
     monkeypatch.setenv("FAKE_FAULT", "hang:multiply")
     begin = time.monotonic()
-    results = statuses(["add[f32,vectors]", "multiply[f32,vectors]", "add[i32,values]"], timeout=1.0)
+    results = statuses(["add[f32,vectors]", "multiply[f32,vectors]", "add[i32,values]"], timeout=5.0)
     assert [results[i].status.value for i in sorted(results)] == ["pass", "pass", "timeout"]
     assert time.monotonic() - begin < 30
 
@@ -88,6 +90,34 @@ def test_a_device_that_cannot_be_used(monkeypatch, fault, told):
     monkeypatch.setenv("FAKE_FAULT", fault + ":")
     with pytest.raises(DeviceUnavailable, match=told):
         statuses()
+
+
+def test_a_device_that_is_lost_costs_one_case(monkeypatch):
+    """Not all that come after: another process opens it again."""
+    monkeypatch.setenv("FAKE_FAULT", "lost:multiply")
+    results = statuses(workers=1)
+    bad = {id: r for id, r in results.items() if r.status is not Status.PASS}
+    assert sorted(bad) == sorted(id for id in IDS if id.startswith("multiply"))
+    assert all(r.status is Status.FAIL and "was lost" in r.message for r in bad.values())
+
+
+def test_a_device_for_one_process_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("FAKE_FAULT", "once:")
+    monkeypatch.setenv("FAKE_LOCK", str(tmp_path / "lock"))
+    notes = []
+    config = Config("fake", 0, 2, 60.0, "fake_dovetail")
+    with Pool(config) as first, Pool(config._replace(workers=1)) as second:
+        first.open()
+        with pytest.raises(DeviceUnavailable, match="another process has the device"):
+            second.open()
+    with Pool(config, notes.append) as pool:
+        pool.open()
+        pool._start()
+        while not notes:
+            pool._step()
+        results = list(pool.run(IDS))
+    assert {r.status for r in results} == {Status.PASS} and len(results) == len(IDS)
+    assert notes[0] == "a worker has no device, 1 go on: another process has the device"
 
 
 # ---- the command ------------------------------------------------------------------------------------------------
@@ -192,3 +222,55 @@ def test_results_to_standard_output():
 def test_results_into_no_folder_are_refused_before_the_run(tmp_path):
     code, out, err = conform("-k", "add[f32", "--json", str(tmp_path / "none" / "r.json"))
     assert (code, out) == (2, "") and "there is no folder" in err
+
+
+# ---- runs that end before their end -----------------------------------------------------------------------------
+
+
+def test_nothing_is_lost_when_the_runner_is_killed(tmp_path):
+    options = ("-k", "add[f32,v or multiply[f32,v", "-n", "1", "--timeout", "50", "--report", str(tmp_path))
+    process = command(*options, fault="hang:multiply")
+    journal = tmp_path / "journal.jsonl"
+    deadline = time.monotonic() + 200
+    while not (journal.exists() and journal.read_bytes().count(b"\n") > 5):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    kept = journal.read_bytes().count(b"\n") - 1
+    code, out, err = conform(*options, "--resume", str(tmp_path))
+    assert code == 0, (out, err)
+    assert f"({kept} of them already run)" in out.splitlines()[0] and not journal.exists()
+    resumed = json.loads((tmp_path / "results.json").read_text())
+    assert resumed["counts"] == {"pass": len(resumed["cases"])} and resumed["run"]["complete"]
+
+
+def test_a_real_document_is_as_published(tmp_path):
+    conform("-k", "erf[f16,values] or multiply[f32,v", "--json", str(tmp_path / "r.json"), fault="last:multiply")
+    content = json.loads((tmp_path / "r.json").read_text())
+    jsonschema.validate(content, schema(), jsonschema.Draft202012Validator)
+    assert content["counts"]["fail"] > 1 and any("errors" in c for c in content["cases"])
+    assert content["kernels"]["multiply"] == ["f32"]
+
+
+def test_a_reader_that_goes_away_ends_the_run(tmp_path):
+    process = command(
+        "-k", "add[f32,v or add[i32,v", "-n", "1", "--json", str(tmp_path / "r.json"), fault="last:add"
+    )
+    assert process.stdout.readline()
+    process.stdout.close()
+    error = process.stderr.read()
+    assert process.wait(200) == 1 and "Traceback" not in error and "Exception" not in error, error
+    content = json.loads((tmp_path / "r.json").read_text())
+    assert content["run"]["stopped_by"] == "the output was closed" and content["counts"]["not-run"]
+
+
+def test_a_full_disk_is_told_beside_the_results():
+    code, out, _ = conform("-k", "add[f32,v", "--json", "/dev/full")
+    assert code == 4 and "Error: /dev/full could not be written: No space left on device" in out
+    assert "passed in" in out
+
+
+def test_the_replay_of_a_profile_names_it():
+    code, out, _ = conform("-k", "add[f16,v", "--profile", "inference", fault="last:add")
+    assert code == 1 and "--seed 0 --profile inference" in out

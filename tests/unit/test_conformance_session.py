@@ -429,6 +429,6 @@ def test_a_waived_case_is_no_reason_to_fail(here, workers):
 
 def test_wrong_waivers_stop_the_run_before_it_begins(here, workers):
     (here / "waivers.toml").write_text('[[waiver]]\ncase = "add[f32,v*"\nreason = "r"\n')
-    with pytest.raises(UsageError, match=r"waivers.toml, line 2: 'add\[f32,v\*' stands for add\[f32"):
+    with pytest.raises(UsageError, match=r"waivers.toml, line 1: 'add\[f32,v\*' stands for add\[f32"):
         run(level="L0")
     assert not workers.asked and not (here / "dovetail-report").exists()

@@ -82,3 +82,19 @@ def test_an_integer_mask_is_left_to_the_body(cpu):
     with pytest.raises(harness.KernelError) as e:
         check(cpu, q, q, q, mask=np.ones((4, 4), np.int32))
     assert e.value.code == harness.UNSUPPORTED
+
+
+@pytest.mark.parametrize("dtype", harness.FLOATS, ids=lambda d: d.name)
+def test_rows_of_the_query_that_are_one_in_memory(cpu, dtype):
+    q = np.broadcast_to(draw((2, 1, 16), dtype), (2, 5, 16))
+    check(cpu, q, draw((2, 7, 16), dtype), draw((2, 7, 8), dtype))
+
+
+def test_a_hidden_score_may_be_anything(cpu):
+    q, k, v = (draw((n, 4), np.float32) for n in (3, 5, 5))
+    k[2] = np.nan
+    mask = np.array([True, True, False, True, True])[None, :]
+    seen = np.delete(k, 2, 0), np.delete(v, 2, 0)
+    want, size = reference(q, *seen, None, False, 0.5)
+    got = cpu.run(OP, q, k, v, mask, out=q.dtype, shape=want.shape, attrs=[False, 0.5, True])
+    assert_close(got, want, 8, size)

@@ -6,6 +6,8 @@ Its ops answer with the suite's own oracle, so they are right by definition, unl
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import time
@@ -17,7 +19,8 @@ from dovetail.schema import registry
 from dovetail_conformance.judging import oracle
 
 FAULTS = ("last", "crash", "hang", "nan", "unsupported", "fallback", "scribble", "dtype", "open", "absent", "exit",
-          "unsteady", "threads", "together")  # fmt: skip
+          "unsteady", "threads", "together", "strides", "alias", "size", "flushes", "flushes_declared", "promises",
+          "accepts", "modest", "modest_wrong", "modest_crash", "lost", "once")  # fmt: skip
 _fault, _, _culprit = os.environ.get("FAKE_FAULT", "").partition(":")
 _moved: list[dict[str, Any]] = []
 DEVICE = SimpleNamespace(
@@ -26,13 +29,22 @@ DEVICE = SimpleNamespace(
     arch="numpy",
     backend="fake",
     index=0,
-    synchronize=lambda: None,
+    synchronize=lambda: _expect_not_lost(),
     properties={"name": "Fake", "synchronous": True, "mem_total": 1 << 27},
 )
 
 
+_lost: list[str] = []  # the ops that it was lost in
+_held: list[Any] = []  # locks
+
+
 class DeviceLostError(RuntimeError):
     pass
+
+
+def _expect_not_lost() -> None:
+    if _lost:
+        raise DeviceLostError(f"[{_lost[0]}] the device was lost")
 
 
 class Array:
@@ -55,6 +67,12 @@ def device(name: Any) -> Any:
         os.kill(os.getpid(), signal.SIGSEGV)
     if name not in ("fake", "fake:0") or _fault == "absent":
         raise ValueError(f"there is no device {name!r}: did you mean 'fake:0'?")
+    if _fault == "once" and not _held:
+        _held.append(open(os.environ["FAKE_LOCK"], "w"))  # noqa: SIM115  as long as the process lives
+        try:
+            fcntl.flock(_held[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RuntimeError("another process has the device") from None
     return DEVICE
 
 
@@ -81,6 +99,9 @@ def _misbehave(op: str, arrays: list[Array]) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
     if _fault == "exit":
         os._exit(7)
+    if _fault == "lost":
+        _lost.append(op)
+        _expect_not_lost()
     if _fault == "hang":
         time.sleep(600)
     if _fault == "unsupported":
@@ -103,7 +124,43 @@ def _stray(out: np.ndarray) -> None:
     out.view(f"u{out.itemsize}").flat[-1] += steps
 
 
+_modest = {"declined": 0, "serves": False}
+
+
+def _decline(op: str) -> None:
+    """All rows of the culprit decline what they could do."""
+    _modest["declined"] += 1
+    if _modest["serves"] and _fault == "modest_crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if not _modest["serves"] and op == "multiply":
+        raise NotImplementedError(f"[{op}] not supported on fake:0: modest")
+
+
+def _dense(a: np.ndarray) -> np.ndarray:
+    """What one reads who ignores strides."""
+    whole = a
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    return a if whole is a or whole.size < a.size else whole.reshape(-1)[: a.size].reshape(a.shape)
+
+
+VIEWS = {"permute_dims": np.transpose, "broadcast_to": np.broadcast_to}
+
+
 def _run(op: str, *args: Any, device: Any = None, **kwargs: Any) -> Array:
+    _expect_not_lost()
+    if op in VIEWS and op != _culprit and not kwargs:  # of the same memory
+        return Array(VIEWS[op](args[0].a, args[1]))
+    if op == _culprit and _fault == "accepts":
+        with contextlib.suppress(Exception):
+            return _answer(op, *args, **kwargs)
+        return Array(np.zeros(1, np.float32))
+    return _answer(op, *args, **kwargs)
+
+
+def _answer(op: str, *args: Any, **kwargs: Any) -> Array:
+    if op == _culprit and _fault == "strides":
+        args = tuple(Array(_dense(a.a)) if isinstance(a, Array) else a for a in args)
     plain = [a.a if isinstance(a, Array) else [x.a for x in a] if isinstance(a, list) else a for a in args]
     arrays = [a for a in args if isinstance(a, Array)]
     answer = oracle.answers(registry[op], tuple(plain), kwargs)[0]
@@ -116,6 +173,15 @@ def _run(op: str, *args: Any, device: Any = None, **kwargs: Any) -> Array:
             _calls[:] = _calls[0] + 1, _calls[1] + 1
             _stray(out)
             _calls[1] -= 1
+        if _fault.startswith("modest"):
+            _decline(op)
+            out = out + 1 if _fault == "modest_wrong" else out
+        if _fault == "alias" and len(arrays) > 1 and np.shares_memory(arrays[0].a, arrays[1].a):
+            out.flat[0] += 1
+        if _fault == "size" and out.size % 16 == 1 and out.size > 16:
+            out.flat[-1] = 0
+        if _fault.startswith("flushes") and out.dtype == np.float32:
+            out[np.abs(out) < np.finfo(np.float32).tiny] = 0
         if _fault == "last":
             out.flat[-1] += 1
         if _fault == "nan" and out.dtype.kind == "f":
@@ -129,12 +195,21 @@ def _op_function(name: str) -> Any:
     return lambda *args, **kwargs: _run(name, *args, **kwargs)
 
 
+def _row(op: str, flags: tuple[str, ...]) -> dict[str, Any]:
+    flags += ("flushes_subnormals",) if _fault == "flushes_declared" else ()
+    return {"op": op, "inputs": ["f32"], "outputs": ["f32"], "flags": flags,
+            "max_ulp": 0.25 if _fault == "promises" else 0.0, "queries": _fault.startswith("modest")}  # fmt: skip
+
+
 _core = SimpleNamespace(
     op_function=_op_function,
     kernel_table=lambda _: [
-        {"op": op, "inputs": ["f32"], "outputs": ["f32"], "flags": flags}
-        for op, flags in (("add", ["deterministic"]), ("multiply", ["deterministic"]), ("matmul", []))
+        _row("add", ("deterministic",)),
+        _row("multiply", ("deterministic",)),
+        _row("matmul", ()),
     ],
+    declined_calls=lambda op: _modest["declined"] if op == _culprit else 0,
+    serve_declined=lambda on: _modest.update(serves=on),
     num_threads=lambda: _threads[0],
     set_num_threads=lambda n: _threads.__setitem__(0, n),
     guard_memory=lambda on=False: on,

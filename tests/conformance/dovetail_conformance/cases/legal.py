@@ -49,10 +49,11 @@ class Drawing:
     """One call of an op and dtype in the making."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy], Any], op: Op, d: DType, partners: Sequence[DType],
-                 device_dtypes: Sequence[DType]):  # fmt: skip
+                 device_dtypes: Sequence[DType], sharing: bool = False):  # fmt: skip
         self.draw, self.op, self.dtype, self.device_dtypes = draw, op, d, device_dtypes
         self.partners = partners if len(op.operands) > 1 or any(p.variadic for p in op.operands) else ()
         self.names = {p.name for p in op.params}
+        self.sharing = sharing  # are two operands to lie in the same memory?
         self.values = 0  # operands made so far
         exact = op.spec.tol == 0 or d.kind != "f"
         self.any = exact or op.spec.shape in ("same", "broadcast", "outer")  # no sum to overflow on the way
@@ -123,6 +124,8 @@ class Drawing:
         if self.values > 1 and self.partners and self.rarely():
             d = self.pick(self.partners)
         kinds: tuple[str, ...] = KINDS if d.kind == "f" else KINDS[:2]
+        if self.op.name in ("prod", "cumulative_prod"):  # what underflows on the way depends on the order
+            kinds = tuple(k for k in kinds if k != "zeros")
         if self.any and (low, high) == (-4.0, 4.0) and (d.kind == "f" or d.kind == self.dtype.kind):
             kinds = (*kinds, ANY, ANY)
         return Operand(shape, d, self.pick(kinds), self.integer(0, 255), self.layout(shape), low, high)
@@ -154,12 +157,13 @@ class Drawing:
         return Call(self.op, ordered)
 
     def _share(self, given: dict[str, Any]) -> None:
-        """Now and then the second of two operands that are alike is the first one's array, or its neighbour's."""
+        """Where asked, the second of two operands that are alike is the first one's array, or its neighbour's."""
         alike = [n for n, a in given.items() if isinstance(a, Operand) and a.given is None]
-        if len(alike) < 2 or not self.rarely():
+        if len(alike) < 2 or not self.sharing:
             return
         a, b = (given[n] for n in alike[:2])
-        if a.shape == b.shape and a.dtype is b.dtype and (a.low, a.high) == (b.low, b.high):
+        fits = a.shape == b.shape or self.op.spec.shape == "broadcast"
+        if fits and a.dtype is b.dtype and (a.low, a.high) == (b.low, b.high):
             shifted = bool(a.shape) and self.pick((False, True))
             given[alike[0]] = a._replace(layout="") if shifted else a
             given[alike[1]] = Shared(alike[0], shifted)

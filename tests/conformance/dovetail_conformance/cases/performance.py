@@ -75,7 +75,6 @@ class PerformanceCase(Case):
     workload: str
     size: str
     layout: str
-    guarded = False
     needs_kernel: bool  # of the dtype: a body is measured in the usual one
 
     def run(self, target: Target, seed: int) -> Outcome:

@@ -68,7 +68,7 @@ def packed(document: Json, found: dict[str, dict[str, Cell]]) -> str:
     timeout = run.get("timeout", TIMEOUT)
     content = {
         "replay": Replay(
-            device, run.get("seed", 0), None if timeout == TIMEOUT else timeout, run["profile"]
+            device, run.get("seed", 0), None if timeout == TIMEOUT else timeout, run.get("profile")
         ).command(ANY),
         "case": shlex.quote(ANY),
         "edges": document.get("error_edges", []),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 import sys
 from collections import Counter
@@ -63,6 +65,10 @@ def counted(counts: Counter[Status]) -> str:
     return ", ".join(said) or "nothing ran"
 
 
+def _unread() -> None:
+    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 class Live:
     """Shows how far the run is: below the failures on a terminal, in a line now and then elsewhere."""
 
@@ -72,6 +78,7 @@ class Live:
         self.total, self.replay = total, replay
         self.counts: Counter[Status] = Counter()
         self.console = Console(file=out or sys.stdout, markup=False, highlight=False)
+        self.console.on_broken_pipe = _unread  # rich would end the process, and the results with it
         self._headline = ""
         self._running: Callable[[], Iterable[str]] = list
         self._said = 0

@@ -139,8 +139,8 @@ def _from_document(content: dict[str, Any]) -> Earlier:
 
 # ---- is it the same? --------------------------------------------------------------------------------------------
 
-SAME_RUN = ("level", "quick", "profile", "expression", "cases", "shard", "seed", "timeout", "suite", "must_pass",
-            "cases_sha256")  # fmt: skip
+SAME_RUN = ("level", "quick", "profile", "expression", "cases", "shard", "seed", "timeout", "performance", "suite",
+            "must_pass", "cases_sha256")  # fmt: skip
 SAME_SOFTWARE = ("backend", "packs", "dovetail", "numpy")
 SAME_DEVICE = ("name", "kind", "arch")
 
@@ -152,6 +152,7 @@ _CURES = {
     "shard": "--shard {}",
     "seed": "--seed {}",
     "timeout": "--timeout {:g}",
+    "performance": "--performance",
 }
 
 

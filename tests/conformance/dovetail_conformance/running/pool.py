@@ -125,9 +125,9 @@ class Pool:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.stop()
+        self.close()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Ends the workers, whatever they do."""
         for worker in self._workers:
             worker.stop()

@@ -75,6 +75,7 @@ class Session:
         return publish(conclusion, self._run_record(stopped), live, stopped, self.journal)
 
     def _run(self, live: Live, pool: Pool) -> None:
+        self.pool = pool
         self.description = pool.open()
         earlier = self._taken_over()
         backend = self.description["backend"]
@@ -86,8 +87,8 @@ class Session:
         timed = [c.id for c in self.plan.timed if c.id not in earlier]
         self._ask(pool, [id for id in self.cases if id not in {*earlier, *timed}], live)
         if timed:
-            pool.stop()  # nothing runs beside what is measured
-            with Pool(self.config._replace(workers=1, watched=False)) as alone:
+            pool.close()  # nothing runs beside what is measured
+            with Pool(self.config._replace(workers=1, watched=False), live.say) as alone:
                 alone.open()
                 self._ask(alone, timed, live)
 

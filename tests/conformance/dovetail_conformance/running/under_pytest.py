@@ -61,7 +61,7 @@ class Suite:
         except DeviceUnavailable as error:
             raise pytest.UsageError(str(error)) from error
         if session.config.getoption("dist", "no") != "no":
-            self.pool.stop()  # the cases run in pytest-xdist's processes, each with a worker of its own
+            self.pool.close()  # the cases run in pytest-xdist's processes, each with a worker of its own
 
     def pytest_report_header(self) -> str:
         device = self.config.device

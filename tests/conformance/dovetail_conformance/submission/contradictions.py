@@ -8,6 +8,7 @@ from typing import Any
 from dovetail.schema import registry
 
 from ..cases import Case
+from ..cases.determinism import NOT_DECLARED
 from ..judging.histogram import EDGES
 from ..results import BAD, Status
 
@@ -35,7 +36,7 @@ def contradiction(case: Case, told: dict[str, Any], kernels: dict[str, list[str]
 
 
 def _of_pass(told: dict[str, Any], tol: float | None, ulp: float | None) -> str | None:
-    if told.get("message"):
+    if told.get("message", NOT_DECLARED) != NOT_DECLARED:
         return f"passed, but its message is that of a failure: {told['message'].splitlines()[0]!r}"
     if given := [key for key in OF_FAILURES if key in told]:
         return f"passed, but has {given[0]!r} of a failure"

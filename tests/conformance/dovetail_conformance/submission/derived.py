@@ -16,7 +16,7 @@ from ..running.publish import document_of
 def options(document: dict[str, Any]) -> Options:
     """Those of a run of the whole level, that results.json says it was. UsageError."""
     run, name = document["run"], document["device"]["name"]
-    same = {key: run[key] for key in ("level", "profile", "seed", "timeout")}
+    same = {key: run[key] for key in ("level", "profile", "seed", "timeout", "performance")}
     brief, full = (Options(device=device, no_report=True, **same) for device in (name.partition(":")[0], name))
     # The device may have been named without its index.
     said = next((case for case in document["cases"] if "replay" in case), None)
@@ -39,7 +39,8 @@ def derived(document: dict[str, Any], whole: Plan) -> dict[str, Any]:
     description = {key: document[key] for key in DESCRIPTION}
     told = waivers.told(whole.cases, found)
     conclusion = Conclusion(options(document), whole, found, description, told)
-    return document_of(conclusion, document["run"]) | {"performance": document["performance"]}
+    kept = {key: document[key] for key in ("performance", "baseline") if key in document}  # needs the other run
+    return document_of(conclusion, document["run"]) | kept
 
 
 def _waiver(told: dict[str, Any]) -> Waiver:

@@ -59,7 +59,7 @@ def command(run: dict[str, Any], device: str) -> str:
     said = f"dovetail conform --device {device} --level {run['level']} --seed {run['seed']}"
     if run["profile"]:
         said += f" --profile {run['profile']}"
-    return f"{said} --timeout {run['timeout']:g}"
+    return f"{said} --timeout {run['timeout']:g}{' --performance' if run['performance'] else ''}"
 
 
 def as_toml(said: dict[str, Any]) -> bytes:

@@ -1,0 +1,164 @@
+"""The families that call ops beyond the schema's samples, against a fake device and its faults."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dovetail.schema import dtypes as dt
+from dovetail.schema import registry
+from dovetail_conformance.cases import all_cases, cases_of
+from dovetail_conformance.cases.errors import mistakes
+from dovetail_conformance.cases.legal import RULES
+from dovetail_conformance.cases.operand import LAYOUTS, Call, Operand, Shared
+from dovetail_conformance.cases.special import every_exponent, grid, neighbours, special
+from dovetail_conformance.results import Status
+from dovetail_conformance.running.pool import Config, run
+
+FAKE = Path(__file__).parent / "conformance_fake"
+
+
+@pytest.fixture(autouse=True)
+def fake_in_workers(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FAKE), *filter(None, [os.environ.get("PYTHONPATH")])]))
+
+
+def results(*ids, seed=0):
+    return {r.id: r for r in run(Config("fake", seed, 1, 60.0, "fake_dovetail"), ids)}
+
+
+# ---- property cases ----------------------------------------------------------------------------------------------
+
+
+def test_every_shape_rule_has_legal_calls():
+    assert {op.spec.shape for op in registry.values()} <= {*RULES}
+
+
+def test_a_good_device_passes_and_its_errors_are_counted():
+    got = results(
+        "multiply[f32,property]", "multiply[i32,property]", "matmul[f32,property]", "concat[f32,property]"
+    )
+    assert {r.status for r in got.values()} == {Status.PASS}, got
+    measured = got["multiply[f32,property]"].measured
+    assert measured["ulp"] <= measured["tol"] and len(measured["errors"]) == 10 and sum(measured["errors"]) > 500
+    assert "errors" not in got["multiply[i32,property]"].measured
+
+
+@pytest.mark.parametrize("fault", ["last", "nan", "strides", "size", "scribble", "dtype", "alias"])
+def test_a_fault_is_found_and_shrunk(monkeypatch, fault):
+    monkeypatch.setenv("FAKE_FAULT", f"{fault}:multiply")
+    got = results("add[f32,property]", "multiply[f32,property]")
+    assert got["add[f32,property]"].status is Status.PASS
+    wrong = got["multiply[f32,property]"]
+    assert wrong.status is Status.FAIL and "; in multiply(x1=f32(" in wrong.message, wrong
+    if fault == "last":  # nothing simpler is wrong
+        assert "in multiply(x1=f32() whole" in wrong.message, wrong
+
+
+def test_the_same_seed_finds_the_same_call(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "strides:multiply")
+    first, again = (results("multiply[f32,property]")["multiply[f32,property]"] for _ in range(2))
+    assert first.message == again.message
+
+
+def test_a_crash_names_its_call(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "crash:multiply")
+    crashed = results("multiply[f32,property]")["multiply[f32,property]"]
+    assert crashed.status is Status.CRASH and "SIGSEGV" in crashed.message
+    assert crashed.message.splitlines()[-1].startswith("in multiply(x1=f32(")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_operands_keep_their_values_in_every_layout(layout):
+    operand = Operand((3, 4, 5), dt.float32, "uniform", 7, layout)
+    a = operand.host()
+    assert a.shape == (3, 4, 5) and a.tobytes() == operand.host().tobytes()
+    if layout == "repeated":
+        assert (a == a[:1]).all()
+
+
+def test_operands_that_share_memory():
+    x = Operand((4, 2), dt.float32, "uniform", 1)
+    call = Call(registry["add"], {"x1": x, "x2": Shared("x1", True)})
+    assert np.array_equal(call.host["x1"][1:], call.host["x2"][:-1])
+    assert "x2=x1 one further on" in str(call)
+
+
+# ---- special values, halves, errors ------------------------------------------------------------------------------
+
+
+def test_special_values_are_all_there():
+    listed = special(dt.float32)
+    for x in (0.5, 1.0, 2.0, np.pi / 2, 3 * np.pi / 2, 88.722839, 2.0**-126):
+        near = np.float32(x)
+        for y in (near, np.nextafter(near, np.float32(9)), np.nextafter(near, np.float32(0))):
+            assert y in listed and -y in listed, y
+    assert np.isnan(listed).any() and np.isinf(listed).any()
+    exponents = np.frexp(every_exponent(dt.float32).astype(np.float64))[1]
+    assert {*range(-148, 129)} <= {*exponents.tolist()}
+    assert neighbours(np.ones(1, np.float16), 1).tolist() == [1 - 2.0**-11, 1, 1 + 2.0**-10]
+
+
+def test_the_grid_has_the_list_of_41_values():
+    values = grid(dt.float32)
+    assert values.size == 41 and np.signbit(values[values == 0]).tolist() == [False, True]
+    case = cases_of("atan2")["atan2[f32,grid]"]
+    x1, x2 = case.sample.make(np.random.default_rng(0), dt.float32)[0]
+    assert np.broadcast_shapes(x1.shape, x2.shape) == (41, 41)
+
+
+def test_integers_stay_in_the_domain():
+    case = cases_of("bitwise_left_shift")["bitwise_left_shift[i32,grid]"]
+    x1, x2 = case.sample.make(np.random.default_rng(0), dt.int32)[0]
+    assert x2.min() == 0 and x2.max() <= 70 and x1.min() == -(2**31)
+
+
+def test_halves_are_complete():
+    cases = {id for id in all_cases() if id.endswith(",all]") and "16," in id}
+    assert {"exp[f16,all]", "exp[bf16,all]", "relu[f16,all]"} <= cases and len(cases) > 80
+    (x,), _ = cases_of("exp")["exp[bf16,all]"].sample.make(np.random.default_rng(0), dt.bfloat16)
+    assert np.unique(x.view(np.uint16)).size == 65536
+
+
+def test_lost_nan_is_found_by_every_family(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "nan:exp")
+    got = results("exp[f32,special]", "exp[f16,all]", "log[f32,special]")
+    assert [r.status for r in got.values()] == [Status.FAIL, Status.FAIL, Status.PASS]
+
+
+def test_mistakes_are_made_for_every_kind_of_argument():
+    made = {op: {s.id: s.error for s in mistakes(registry[op])} for op in ("sum", "where", "take", "matmul", "add")}
+    assert made["sum"]["bad_axis"] is ValueError and made["sum"]["axis_twice"] is ValueError
+    assert made["where"]["dtype_condition"] is TypeError and made["take"]["before"] is IndexError
+    assert made["matmul"]["few_axes_x1"] is ValueError and made["add"]["none_x2"] is TypeError
+    assert made["add"]["no_promotion"] is TypeError and made["add"]["unknown_argument"] is TypeError
+
+
+def test_what_must_be_refused_and_is_not(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "accepts:multiply")
+    got = results("multiply[f32,no_arguments]", "add[f32,no_arguments]")
+    assert "was accepted, expected TypeError" in got["multiply[f32,no_arguments]"].message
+    assert got["add[f32,no_arguments]"].status is Status.PASS
+
+
+# ---- what kernels declare ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("fault", "status"), [("flushes", Status.FAIL), ("flushes_declared", Status.PASS)])
+def test_subnormals_are_flushed_only_by_who_declares_it(monkeypatch, fault, status):
+    monkeypatch.setenv("FAKE_FAULT", f"{fault}:multiply")
+    assert results("multiply[f32,grid]")["multiply[f32,grid]"].status is status
+
+
+def test_a_tighter_promise_is_held_to(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "promises:")
+    broken = results("add[f32,values]")["add[f32,values]"]
+    assert broken.status is Status.FAIL and broken.measured["tol"] == 0.25
+
+
+@pytest.mark.parametrize("op", ["multiply", "add"])  # the one without anything else to run, the other with
+@pytest.mark.parametrize(("fault", "told"), [("modest", True), ("modest_wrong", False), ("modest_crash", False)])
+def test_what_works_undeclared_is_told(monkeypatch, op, fault, told):
+    monkeypatch.setenv("FAKE_FAULT", f"{fault}:{op}")
+    result = results(f"{op}[f32,undeclared]")[f"{op}[f32,undeclared]"]
+    assert result.status is Status.PASS and ("undeclared" in result.measured) is told, result
