@@ -113,6 +113,23 @@ def test_integers_stay_in_the_domain():
     assert x2.min() == 0 and x2.max() <= 70 and x1.min() == -(2**31)
 
 
+def test_conversions_stay_where_they_have_a_meaning():
+    def made(op: str, id: str) -> tuple:
+        case = cases_of(op)[f"{op}[{id}]"]
+        return case.sample.make(np.random.default_rng(0), case.dtype)[0]
+
+    small = np.trunc(made("astype", "f32,special_to_i8")[0].astype(np.float64))
+    assert small.min() >= -128 and small.max() <= 127 and len(small) > 1000
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        half = made("astype", "f32,special_to_f16")[0].astype(np.float64)
+    assert np.isnan(half).any() and np.isinf(half).any() and (np.abs(half[np.isfinite(half)]) > 65504).any()
+    bits = made("astype", "i32,special_to_bool")[0]
+    assert (bits[bits % 256 == 0] != 0).any()
+    assert made("full", "i64,odd")[1] != int(float(made("full", "i64,odd")[1]))
+    sizes = {d: made("iota", f"{d},longest")[0] for d in ("bf16", "f16", "f32", "i8", "i64")}
+    assert sizes == {"bf16": 256, "f16": 2048, "f32": 70001, "i8": 127, "i64": 70001}
+
+
 def test_halves_are_complete():
     cases = {id for id in all_cases() if id.endswith(",all]") and "16," in id}
     assert {"exp[f16,all]", "exp[bf16,all]", "relu[f16,all]"} <= cases and len(cases) > 80

@@ -31,15 +31,12 @@ Faults elementwise_faults();
 Faults other_kernel_faults();
 Faults device_faults();
 
-void add_random_bits(Device&);
+void add_random_bits(Device&);  // the right one
 
 // The fault of one row: it runs something else.
 Fault in_row(const char* name, const char* op, const std::vector<DLDataType>& types, dvt::Row::Run);
 
-// ---- for kernels that are short rather than fast
-// ------------------------------------------------------------------
-
-// Element i of a tensor, counted row by row.
+// Element i of a tensor, counted row by row: for kernels that are short rather than fast.
 template <class T>
 T& element(const DLTensor* t, int64_t i) {
   int64_t at = 0;

@@ -104,7 +104,7 @@ dvt_status alloc_anything(dvt_device* d, uint64_t size, uint32_t kind, dvt_strea
 }
 
 dvt_status alloc_too_little(dvt_device* d, uint64_t size, uint32_t kind, dvt_stream* s, void** out) {
-  return good.backend.alloc(d, size > 4096 ? size - 4096 : size, kind, s, out);
+  return good.backend.alloc(d, size > 4096 && kind == DVT_MEM_DEVICE ? size - 4096 : size, kind, s, out);
 }
 
 constexpr int off = 64;  // where 256 are declared

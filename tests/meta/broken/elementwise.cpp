@@ -201,7 +201,6 @@ void declares_too_much(Device& d) {
   d.rows.push_back(row);
 }
 
-// Of many identical rows only one is wrong: it is what the op does in one type.
 void declares_more_exact(Device& d) { d.row("dvt.exp", {dvt::f32}).max_ulp = 0.25f; }
 }  // namespace
 
