@@ -64,6 +64,27 @@ def test_coverage_counts_ops_of_the_list():
     assert "softmax" in listed and "add" in listed
 
 
+def test_waivers_and_missing_dtypes_stand_in_the_way_of_l1_but_not_of_l2():
+    assert standing("pass", "pass", "pass", "waived", wanted="L2").level == "L2"
+    assert standing("pass", "pass", "pass", "unsupported", wanted="L2").level == "L2"  # i8: L1 does not ask for it
+    l1_dtype = [*CASES[:3], Case("erf[f32,a]", "L2", "erf", dt.float32)]
+    assert standing("pass", "pass", "pass", "unsupported", wanted="L2", cases=l1_dtype)[:3] == ("L1", "L2", 1)
+    assert standing("pass", "pass", "pass", "waived", wanted="L2", cases=l1_dtype).level == "L2"
+
+
+def test_l2_names_further_dtypes_that_are_there_in_full():
+    cases = [
+        Case(f"{op}[{d.brief},a]", "L2", op, d) for d in (dt.float16, dt.int8, dt.float64) for op in ("add", "erf")
+    ]
+    said = ["pass", "waived", "pass", "unsupported", "pass", "fail"]
+    results = {c.id: Result(c.id, Status(s)) for c, s in zip(cases, said)}
+    assert levels.further_dtypes([*CASES[:3], *cases], results) == ["f16"]
+    assert levels.further_dtypes(cases, {}) == []
+    text = levels.coverage("L2", {"add"}.__contains__, {"softmax"}, ["f16"], 1)
+    assert text == "f32, i32, i64, bool, f16; 1 native, 1 body; 1 waived"
+    assert levels.coverage("L1", {"add"}.__contains__, (), ["f16"], 1) == "f32, i32, i64, bool; 1 native, 0 body"
+
+
 def test_failures_say_how_to_replay_them():
     result = Result("add[f32,a]", Status.CRASH, 0.5, "signal SIGSEGV\nline two")
     lines = live.failure(result, live.Replay("cpu", 7))
