@@ -2,16 +2,12 @@
 
 import base64
 import copy
-import gzip
 import hashlib
 import io
 import json
-import random
-import re
 import subprocess
 import sys
 import tarfile
-from dataclasses import replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -19,86 +15,22 @@ from pathlib import Path
 import dovetail
 import pytest
 from click.testing import CliRunner
-from conformance_small_run import DESCRIPTION, RUN
+from conformance_packages import assembled, checked, compressed, made, of_groups, refused, wheels
+from conformance_small_run import RUN
 from dovetail_conformance.cases import all_cases
 from dovetail_conformance.cli import conform, verify
 from dovetail_conformance.levels.waivers import Waiver
-from dovetail_conformance.reporting.document import document
-from dovetail_conformance.results import Result, Status
-from dovetail_conformance.running.options import Options
+from dovetail_conformance.results import Status
 from dovetail_conformance.running.plan import plan
-from dovetail_conformance.submission import Refused, archive, derived, package, statement
+from dovetail_conformance.submission import Refused, archive, derived, statement
 from dovetail_conformance.submission import verify as verifier
 from dovetail_conformance.submission.contradictions import contradiction
-from dovetail_conformance.submission.wheels import HOW, SUITE, WHEEL, Wheel, digest, installed, parts
-
-
-def made(level="L0", statuses=None, waivers=(), groups=None):
-    """What a run of a device that never was found out, with `statuses` of some groups, or of `groups` alone."""
-    options = Options(device="x:0", level=level, seed=RUN["seed"], no_report=True)
-    whole = plan(options)
-    if groups:
-        whole = of_groups(whole, groups)
-    found = []
-    for case in whole.cases:
-        status = (statuses or {}).get(case.group, Status.PASS)
-        exact = {"tol": 0.0, "ulp": 0.0, "errors": [5, *9 * [0]]} if case.op else {}
-        why = "" if status is Status.PASS else "it did not\nwork"
-        found.append((case, Result(case.id, status, 0.125, why, exact)))
-    content = document(
-        found,
-        run=RUN | options.record() | whole.record(),
-        description=DESCRIPTION | {"dovetail": dovetail.__version__},
-        replay=options.replay,
-        waivers=[w.told() | {"state": "unused", "cases": [], "passed": [], "refused": []} for w in waivers],
-        level={"reached": None, "asked": level, "profile": None, "text": ""},
-    )
-    return json.loads(json.dumps(derived.derived(content, whole)))
-
-
-def of_groups(whole, groups):
-    few = [case for case in whole.cases if case.group in groups]
-    return replace(whole, demanded=few, cases=few)
-
-
-def wheels(content):
-    files = [{f"{part.partition(' ')[0]}/a.so": "0" * 64} for part in parts(content)]
-    versions = [content["dovetail"], content["run"]["suite"], *["2.0"] * len(files)]
-    return [
-        Wheel(part, "a-wheel", v, WHEEL if part != SUITE else "development", "", digest(f), f)
-        for part, v, f in zip(parts(content), versions, files)
-    ]
-
-
-def log(content):
-    return "\n".join([*(c["replay"] for c in content["cases"] if "replay" in c), content["level"]["text"], ""])
-
-
-def assembled(content, **changed):
-    """A package of these results, all else as it follows from them."""
-    given = {"log": log(content), "submitter": "Acme", "wheels": wheels(content)} | changed
-    return package.assemble(content, **given)
-
-
-def checked(tmp_path, data):
-    path = tmp_path / "p.tgz"
-    path.write_bytes(data)
-    return verifier.verify(path)
+from dovetail_conformance.submission.wheels import HOW, SUITE, WHEEL, digest, installed
 
 
 @pytest.fixture(scope="module")
 def genuine():
     return assembled(made())
-
-
-def members(data):
-    return archive.unpack(data)
-
-
-def refused(tmp_path, data, told):
-    with pytest.raises(Refused) as why:
-        checked(tmp_path, data)
-    assert re.search(told, str(why.value)) and "\n" not in str(why.value), why.value
 
 
 # ---- a genuine one ----------------------------------------------------------------------------------------------
@@ -159,157 +91,18 @@ def test_a_strangers_text_does_not_steer_the_terminal(tmp_path):
     assert result.exit_code == 0 and "\x1b" not in result.stdout and "Good" in result.stdout
 
 
-# ---- what the bytes tell ----------------------------------------------------------------------------------------
-
-
-def test_any_changed_byte_is_noticed(tmp_path, genuine):
-    """But where a changed bit of the compressed form changes nothing of what it stands for."""
-    rng = random.Random(0)
-    places = [*range(10), *rng.sample(range(10, len(genuine)), 300), *range(len(genuine) - 8, len(genuine))]
-    content = gzip.decompress(genuine)
-    for place in places:
-        data = bytearray(genuine)
-        data[place] ^= 1 << rng.randrange(8)
-        try:
-            checked(tmp_path, bytes(data))
-        except Refused:
-            continue
-        assert place >= 10 and gzip.decompress(bytes(data)) == content, place
-
-
-def test_any_changed_byte_of_the_tar_is_noticed(tmp_path, genuine):
-    """Compressed anew, so that gzip's own check sum is right."""
-    rng = random.Random(1)
-    tar = gzip.decompress(genuine)
-    headers = [i for i in range(0, len(tar), 512) if tar[i + 257 : i + 262] == b"ustar"]
-    assert len(headers) == 6
-    places = [h + rng.randrange(512) for h in headers for _ in range(12)] + rng.sample(range(len(tar)), 100)
-    for place in places:
-        data = bytearray(tar)
-        data[place] ^= 1 << rng.randrange(8)
-        refused(tmp_path, compressed(bytes(data)), ".")
-
-
-def compressed(tar):
-    out = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=out, mtime=0) as file:
-        file.write(tar)
-    return out.getvalue()
-
-
-def test_any_missing_end_is_noticed(tmp_path, genuine):
-    for end in {0, 1, 9, 10, 11, *range(20, len(genuine), len(genuine) // 40), len(genuine) - 1}:
-        refused(tmp_path, genuine[:end], "truncated|another")
-
-
-def hostile(change):
-    """A tar of the genuine members that somebody else wrote."""
-
-    def make(genuine):
-        found, mtime = members(genuine)
-        found["MANIFEST"] = archive.manifest(found)
-        out = io.BytesIO()
-        with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-            for name in sorted(found):
-                info = tarfile.TarInfo(name)
-                info.size, info.mtime = len(found[name]), mtime
-                change(tar, info, found)
-        return compressed(out.getvalue())
-
-    return make
-
-
-def put(tar, info, found, content=None):
-    info.size = len(found[info.name] if content is None else content)
-    tar.addfile(info, io.BytesIO(found[info.name] if content is None else content))
-
-
-def add(name, **fields):
-    def change(tar, info, found):
-        put(tar, info, found)
-        if info.name == "log.txt":
-            extra = tarfile.TarInfo(name)
-            for field, value in fields.items():
-                setattr(extra, field, value)
-            tar.addfile(extra)
-
-    return hostile(change)
-
-
-def alter(**fields):
-    def change(tar, info, found):
-        for field, value in fields.items():
-            setattr(info, field, value)
-        tar.addfile(info, io.BytesIO(found[info.name]) if info.isreg() else None)
-
-    return hostile(change)
-
-
-def drop(name):
-    return hostile(lambda tar, info, found: None if info.name == name else put(tar, info, found))
-
-
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (hostile(put), None),
-        (add("../../outside"), "leads out"),
-        (add("/etc/passwd"), "leads out"),
-        (add("log.txt"), "twice"),
-        (add("more.txt"), "does not belong"),
-        (add("a_link", type=tarfile.SYMTYPE, linkname="/etc/passwd"), "not a plain file"),
-        (add("log.txt", type=tarfile.LNKTYPE, linkname="results.json"), "not a plain file"),
-        (add("folder", type=tarfile.DIRTYPE), "not a plain file"),
-        (add("pipe", type=tarfile.FIFOTYPE), "not a plain file"),
-        (alter(type=tarfile.SYMTYPE, size=0, linkname="log.txt"), "not a plain file"),
-        (alter(uname="somebody"), "name, time or mode"),
-        (alter(mode=0o755), "name, time or mode"),
-        *((drop(name), f"{name} is missing") for name in (*archive.MEMBERS, archive.MANIFEST)),
-        (lambda g: g + b"more", "4 bytes follow"),
-        (lambda g: g + g, "bytes follow"),
-        (lambda g: compressed(gzip.decompress(g) + bytes(512)), "name, time or mode"),
-        (lambda g: compressed(b""), "is missing|not a tar"),
-        (lambda g: compressed(b"no tar at all" * 99), "not a tar"),
-        (lambda g: b"PK" + g, "another"),
-        (lambda g: gzip.compress(gzip.decompress(g), mtime=1), "another"),
-    ],
-)
-def test_hostile_archives(tmp_path, genuine, make, told):
-    data = make(genuine)
-    if told is None:  # what the others are made with is right
-        checked(tmp_path, data)
-    else:
-        refused(tmp_path, data, told)
-    assert [p.name for p in tmp_path.iterdir()] == ["p.tgz"]
-
-
-def test_bombs(tmp_path, genuine, monkeypatch):
-    monkeypatch.setattr(archive, "MOST_CONTENT", 1 << 20)
-    refused(tmp_path, compressed(bytes(2 << 20)), "unpacks to more than 1 MiB")
-    monkeypatch.setattr(archive, "MOST_BYTES", 1 << 10)
-    refused(tmp_path, genuine, "too large: more than")
-
-
-def test_a_member_that_claims_to_be_larger_than_all_of_it(tmp_path, genuine):
-    tar = bytearray(gzip.decompress(genuine))
-    tar[124:135] = b"77777777777"
-    tar[148:156] = b" " * 8
-    tar[148:155] = f"{sum(tar[:512]):06o}\0".encode()
-    refused(tmp_path, compressed(bytes(tar)), "truncated|not a tar")
-
-
 # ---- what the content tells: somebody edits a member and makes the manifest anew --------------------------------
 
 
 def edited(genuine, name, edit):
-    found, mtime = members(genuine)
+    found, mtime = archive.unpack(genuine)
     found[name] = edit(found[name])
     return archive.pack(found, mtime)
 
 
 @pytest.mark.parametrize("name", archive.MEMBERS)
 def test_a_changed_member_is_not_the_one_in_the_manifest(tmp_path, genuine, name):
-    found, mtime = members(genuine)
+    found, mtime = archive.unpack(genuine)
     right = archive.manifest(found)
     found[name] += b" "
     tar = archive._tar({**found, archive.MANIFEST: right}, mtime)
@@ -540,7 +333,7 @@ def test_log_must_tell_of_every_failure(tmp_path):
 
 
 def test_the_archives_time_is_the_runs(tmp_path, genuine):
-    found, mtime = members(genuine)
+    found, mtime = archive.unpack(genuine)
     refused(tmp_path, archive.pack(found, mtime + 1), "time is not that of the run")
 
 

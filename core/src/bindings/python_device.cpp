@@ -306,7 +306,8 @@ template <size_t I>
 dvt_status device_open(uint32_t index, dvt_device** out) {
   const PythonBackend& b = *all_backends[I];
   if (index >= b.devices.size())
-    return b.host->fail(b.host, DVT_INVALID, 0, __FILE__, __LINE__, "[device_open] there is no device of that index");
+    return b.host->fail(b.host, DVT_INVALID, 0, __FILE__, __LINE__,
+                        "[device_open] there is no device of that index");
   if (!b.devices[index]) return b.host->fail(b.host, DVT_INTERNAL, 0, __FILE__, __LINE__, b.errors[index].c_str());
   *out = reinterpret_cast<dvt_device*>(b.devices[index].get());
   return DVT_OK;

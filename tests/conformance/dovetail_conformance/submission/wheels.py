@@ -34,7 +34,7 @@ class Wheel(NamedTuple):
 
     @property
     def told(self) -> str:
-        """`dovetail-cpu 0.1.0 (backend cpu)`"""
+        """`dovetail-acme 1.2 (backend acme)`"""
         named = f"{self.name} {self.version}".strip()
         return f"{named} ({self.part})" if named and self.name != self.part else named or self.part
 
