@@ -37,7 +37,7 @@ RUN = {
     "must_pass": {"version": 1, "sha256": "0" * 64},
     "cases_sha256": "0" * 64,
     "system": {"platform": "Linux", "machine": "x86_64", "processors": 2},
-    "suite": "0.1.0",
+    "suite": "1.2.3",
 }
 DESCRIPTION = {
     "device": {"name": "x:0", "kind": "npu", "arch": "", "properties": {"name": "X", "caps": []}},
@@ -45,7 +45,7 @@ DESCRIPTION = {
     "packs": [],
     "native": ["add"],
     "kernels": {"add": ["f32"]},
-    "dovetail": "0.1.0",
+    "dovetail": "1.2.3",
     "python": "3.11.0",
     "numpy": "2.0.0",
 }

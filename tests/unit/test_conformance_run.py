@@ -139,7 +139,7 @@ def conform(*args, fault=""):
 
 
 def test_command_passes(tmp_path):
-    code, out, err = conform("-k", "add[f32", "--json", str(tmp_path / "r.json"))
+    code, out, err = conform("-k", "add[f32,v", "--json", str(tmp_path / "r.json"))
     assert (code, err) == (0, ""), (out, err)
     assert "seed 0" in out and "fake:0 (Fake), fake 1.2" in out
     assert out.splitlines()[-1] == "no level is claimed for a selection of cases"
@@ -213,14 +213,14 @@ def test_command_interrupted(tmp_path):
 
 
 def test_results_to_standard_output():
-    code, out, err = conform("-k", "add[f32", "--json", "-")
+    code, out, err = conform("-k", "add[f32,v", "--json", "-")
     assert code == 0, err
     assert {c["status"] for c in json.loads(out)["cases"]} == {"pass"}
     assert err.splitlines()[-1] == "no level is claimed for a selection of cases"
 
 
 def test_results_into_no_folder_are_refused_before_the_run(tmp_path):
-    code, out, err = conform("-k", "add[f32", "--json", str(tmp_path / "none" / "r.json"))
+    code, out, err = conform("-k", "add[f32,v", "--json", str(tmp_path / "none" / "r.json"))
     assert (code, out) == (2, "") and "there is no folder" in err
 
 
