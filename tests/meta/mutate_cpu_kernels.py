@@ -74,13 +74,14 @@ class Fate(NamedTuple):
 
 
 def foundations(kernel: Path) -> list[Path]:
-    """The files of src/simd that a kernel includes, in turn, with the .cpp beside a header."""
+    """The headers of src/simd that a kernel includes, in turn; of those that it names itself the .cpp too."""
     found: dict[Path, None] = {}
     todo = [kernel]
     while todo:
-        for name in re.findall(r'#include "(simd/\w+\.hpp)"', todo.pop().read_text()):
+        file = todo.pop()
+        for name in re.findall(r'#include "(simd/\w+\.hpp)"', file.read_text()):
             header = SOURCES / name
-            for path in (header, header.with_suffix(".cpp")):
+            for path in (header, header.with_suffix(".cpp")) if file == kernel else (header,):
                 if path.exists() and path not in found:
                     found[path] = None
                     todo.append(path)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from .. import dtypes as dt
 from ..declare import DType, Index, Ints, Mask, Scalar, Tensor, op
 from ..lazy_numpy import np
-from ..samples import CASE, Sample, draw, given, indices, sample
+from ..samples import CASE, Draw, Sample, draw, given, indices, sample
 
 EXACT, ROUNDED = 0.0, 0.501  # ROUNDED: correctly, up to the oracle's own rounding
 ANY = dt.NOT_COMPLEX
@@ -22,7 +22,11 @@ def as_axes(axis: Ints | None) -> tuple[int, ...] | int | None:
 # ---- moves -------------------------------------------------------------------------------------------------------
 
 
-@op(shape="same", dtype="same", tier="must", half="native", dtypes=ANY, reference=np.copy)
+def _copy_samples() -> Iterator[Sample]:
+    yield sample("tiles", draw(70, 131, low=None))  # a transposed one is copied in squares
+
+
+@op(shape="same", dtype="same", tier="must", half="native", dtypes=ANY, reference=np.copy, samples=_copy_samples)
 def copy(x: Tensor, /) -> Tensor:
     """x itself, in memory of its own."""
 
@@ -56,6 +60,9 @@ def _full_samples() -> Iterator[Sample]:
         yield sample(name, shape, 1, dtype=CASE)
     yield sample("fraction", (5,), -1.5, dtype=CASE, only=dt.FLOATS)
     yield sample("infinite", (5,), float("inf"), dtype=CASE, only=dt.FLOATS)
+    # Just below what lies halfway between two halves, and halfway itself for who rounds to float32 first.
+    for half, step in ((dt.float16, 2.0**-11), (dt.bfloat16, 2.0**-8)):
+        yield sample(f"nearly_halfway_{half.brief}", (5,), 1 + step - 2.0**-40, dtype=CASE, only=(half,))
     yield sample("default", (2, 2), 3)
     yield sample("negative", (2, -1), 3, error=ValueError)
 
@@ -153,7 +160,22 @@ def scatter(x: Tensor, indices: Index, updates: Tensor, *, axis: int = 0) -> Ten
     """x with the slices that indices (a vector) names replaced; of several writes to one place any may win."""
 
 
-@op(shape="broadcast", dtype="promote", tier="must", half="native", dtypes=ANY, reference=np.where)
+def _where_samples() -> Iterator[Sample]:
+    for one in (True, False):  # condition for all; of the others one is a scalar
+        condition = Draw((), dtype=dt.bool_, values=(one,))
+        yield sample(f"{one}_array_scalar".lower(), condition, draw(7, low=None), draw(low=None))
+        yield sample(f"{one}_scalar_array".lower(), condition, draw(low=None), draw(7, low=None))
+
+
+@op(
+    shape="broadcast",
+    dtype="promote",
+    tier="must",
+    half="native",
+    dtypes=ANY,
+    reference=np.where,
+    samples=_where_samples,
+)
 def where(condition: Mask, x1: Tensor, x2: Tensor, /) -> Tensor:
     """x1 where condition holds, else x2; what is not chosen has no influence."""
 

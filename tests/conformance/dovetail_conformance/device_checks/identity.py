@@ -64,6 +64,20 @@ def properties_repeat(t, rng):
     expect(first == second, f"properties differ from one call to the next: {first} and {second}")
 
 
+@check
+def kernel_operands(t, rng):
+    """A row with another number of operands than its op has is never called."""
+    for row in t.rows:
+        if (op := registry.get(row["op"])) is None:
+            continue
+        has, expected = (len(row["inputs"]), len(row["outputs"])), (len(op.operands), op.spec.n_out)
+        expect(
+            has == expected,
+            f"a kernel of {op.name} declares {has[0]} inputs and {has[1]} outputs, expected {expected[0]} and "
+            f"{expected[1]}",
+        )
+
+
 _ASK = """
 import json, sys
 import dovetail as dt
