@@ -172,7 +172,7 @@ def parameters() -> Iterator:
             yield pytest.param(fault, id=fault.name, marks=marks)
 
 
-@pytest.mark.parametrize("fault", parameters())
+@pytest.mark.parametrize("fault", list(parameters()))
 def test_the_culprit_is_named(conform, fault):
     more = ["--timeout", str(SECONDS)] if fault.status == "timeout" else []
     code, results, said = conform(fault.name, "-n", "1", "-k", fault.selection, *more)

@@ -26,7 +26,10 @@ thread_local std::string fault;  // what the kernel that runs on this thread fou
 
 dvt_status device_count(uint32_t* n) { return *n = 1, DVT_OK; }
 
-dvt_status device_open(uint32_t index, dvt_device** out) { return *out = new dvt_device{index}, DVT_OK; }
+dvt_status device_open(uint32_t index, dvt_device** out) {
+  if (index) return DVT_FAIL(DVT_INVALID, "there is one device, got index %u", unsigned(index));
+  return *out = new dvt_device{index}, DVT_OK;
+}
 void device_close(dvt_device* d) { delete d; }
 
 uint64_t host_memory() { return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)); }
