@@ -18,7 +18,7 @@ from hypothesis.internal.conjecture import providers
 from ..results import Status
 from ..running.target import Target
 from . import Case, Outcome
-from .call import must_answer, operands_kept
+from .call import must_answer, unless_scribbled
 from .inputs import generator
 from .legal import RULES, Drawing, partners_of
 from .operand import Call
@@ -111,10 +111,7 @@ class _Search:
             values = {p.name for p in self.op.operands if p.kind == "value"}
             host = {n: self.promoted(a) if n in values else a for n, a in call.host.items()}
             outcome = must_answer(self.case, self.target, call.arguments(host), call.arguments(there))
-            if outcome.status is Status.PASS:
-                kept = operands_kept(self.target, placed)
-                return outcome if kept.status is Status.PASS else kept
-            return outcome
+            return unless_scribbled(outcome, self.target, placed)
         except Exception as error:
             return Outcome(Status.FAIL, f"{type(error).__name__}: {error}")
 

@@ -12,10 +12,9 @@ from dovetail.schema.dtypes import DType
 from dovetail.schema.samples import Sample
 
 from ..levels.must_pass import level_of
-from ..results import Status
 from ..running.target import Target
 from . import Case, Outcome
-from .call import must_answer, must_raise, operands_kept
+from .call import must_answer, must_raise, unless_scribbled
 from .inputs import generator, lay_out, layouts
 
 LAID_OUT = 3  # samples of an op and dtype that come in other layouts too; --quick takes the first
@@ -40,10 +39,7 @@ class SampleCase(Case):
             outcome = must_raise(self, self.sample.error, target, *on_device)
         else:
             outcome = must_answer(self, target, (args, kwargs), on_device)
-        if outcome.status is not Status.PASS:
-            return outcome
-        kept = operands_kept(target, placed)
-        return outcome if kept.status is Status.PASS else kept
+        return unless_scribbled(outcome, target, placed)
 
 
 def cases(op: Op) -> Iterator[Case]:

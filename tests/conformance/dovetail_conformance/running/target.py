@@ -37,7 +37,6 @@ class Target:
         self.api.fallback("error")
         self.guards: bool = self.api._core.guard_memory()  # does the environment ask for it?
         self.made: dict[Any, Any] = {}  # what checks keep
-        self._rows: list[dict[str, Any]] | None = None
         self._found: dict[tuple[str, DType | None], list[dict[str, Any]]] = {}  # by op and dtype
         self.tell: Callable[[str], None] = lambda call: None  # what is about to be called, in case it is the last
 
@@ -107,12 +106,10 @@ class Target:
 
     # ---- what the device declares -------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """Its kernel table."""
-        if self._rows is None:
-            self._rows = self.api._core.kernel_table(self.name)
-        return self._rows
+        return self.api._core.kernel_table(self.name)
 
     def has_row(self, op: str, d: DType | None = None) -> bool:
         """Is there a kernel of the op, at all or for operands of a dtype?"""
@@ -153,11 +150,6 @@ class Target:
         """Do all kernels that may serve the dtype declare it?"""
         rows = self._rows_of(op, d)
         return bool(rows) and all("deterministic" in r["flags"] for r in rows)
-
-    def declares(self, op: str, d: DType) -> bool:
-        """Must a call with this dtype work? Where there is a kernel, or a body that serves the dtype."""
-        declared = registry[op]
-        return self.has_row(op, d) or declared.core or declared.spec.view
 
     def _kernels(self) -> dict[str, list[str]]:
         """The ops that have kernels, and the dtypes that they have them for."""
