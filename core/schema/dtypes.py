@@ -65,6 +65,9 @@ COMPLEX = (complex64, complex128)
 ALL = BOOL + REAL + COMPLEX
 NOT_COMPLEX = BOOL + REAL
 
+# What a complex number is made of.
+PART = {complex64: float32, complex128: float64}
+
 by_name: dict[str, DType] = {d.name: d for d in ALL} | {d.brief: d for d in ALL}
 
 # Integers of a float's size: what its bits are when looked at.

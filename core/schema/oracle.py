@@ -45,6 +45,8 @@ def call(
         from_integers = op.spec.dtype == "float" and kind == "value"
         if isinstance(a, np.ndarray) and (_is_float(a) or (from_integers and a.dtype.kind in "biu")):
             return a.astype(wide) * wide(1)  # which makes a signalling NaN quiet
+        if isinstance(a, np.ndarray) and a.dtype.kind == "c":
+            return a.astype(np.result_type(wide, np.complex64))
         if isinstance(a, float) and like is not None and like.kind == "f":
             return wide(np.asarray(a).astype(like.numpy))  # weak: the op sees it rounded
         return a

@@ -60,7 +60,7 @@ class Draw(NamedTuple):
             elif d.kind in "iu":
                 flat = self._integers(rng, n, d)
             elif self.low is None or self.high is None:
-                flat = _any_float(rng, n, d)
+                flat = _any_float(rng, n, d) if d.kind == "f" else _any_float(rng, 2 * n, dt.PART[d]).view(d.numpy)
             else:
                 flat = rng.uniform(self.low, self.high, n)
                 if d.kind == "c":

@@ -30,7 +30,7 @@ RESEMBLE_OTHERS = frozenset(
     shift_modulo divides_by_reciprocal root_by_reciprocal short_pi max_from_zero whole_tiles half_saturates
     rounds_to_int byte_to_bool full_through_double iota_in_half negative_index scatters_into_nothing
     counter_carry seven_rounds stream_sync_returns_at_once event_is_never_done elapsed_in_microseconds
-    copies_whole_words memory_too_small memory_unaligned no_name more_free_than_total runs_at_once""".split()
+    copies_whole_words memory_too_small memory_unaligned no_name more_free_than_total""".split()
 )
 
 

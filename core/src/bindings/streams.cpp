@@ -83,6 +83,9 @@ void make_streams(py::module_& m) {
         return "<dovetail.Stream of " + s.get().device.name +
                (&s.get() == s.get().device.default_stream ? ", the default one>" : ">");
       });
+  m.def(
+      "stream_handle", [](const PyStream& s) { return reinterpret_cast<uintptr_t>(s.get().handle); },
+      "Address of a stream's dvt_stream: the conformance suite calls the device's functions on it itself.");
   py::class_<Event>(m, "Event", "A point in a stream: to wait for, and with timing=True to measure from.",
                     py::is_final())
       .def(

@@ -26,8 +26,8 @@ void run_kernel(Invocation&, bool outputs_given = false);
 // row.run() where something is watched (device/guard.hpp). `workspace` may be nullptr.
 dvt_status run_watched(const Invocation&, const Storage* workspace, const dvt_kernel& row, const dvt_call& call);
 // For the conformance suite, which asks whether a device can do what it declines: how many calls of an op all its
-// rows declined so far, and whether the first of them is to run such a call all the same. What that does to the
-// process is the row's affair.
+// rows declined since that was first asked, and whether the first of them is to run such a call all the same. What
+// that does to the process is the row's affair.
 uint64_t declined_calls(const Op&);
 void serve_declined(bool);
 void run_view(Invocation&);

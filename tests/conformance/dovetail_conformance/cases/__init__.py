@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # In the order in which an op's cases run: what is cheap and tells most first.
 FAMILIES = (
-    "samples", "special", "conversions", "halves", "errors", "property", "undeclared", "random_numbers",
+    "samples", "beyond", "special", "conversions", "halves", "errors", "property", "undeclared", "random_numbers",
     "determinism", "steady", "performance",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ import numpy as np
 from dovetail.schema import Op
 from dovetail.schema import dtypes as dt
 from dovetail.schema.dtypes import DType
-from dovetail.schema.samples import Sample
+from dovetail.schema.samples import Sample, given
 
 from . import Case
 from .samples import SampleCase
@@ -36,12 +36,24 @@ def _of_astype(source: DType) -> Iterator[Sample]:
     for target in dt.NOT_COMPLEX:
         draw = Listed((-1,), None, None, values=(lambda d, target=target: _values(d, target),))
         yield Sample(f"special_to_{target.brief}", (draw, target), {})
+        if source.kind == target.kind == "f" and source.mant > target.mant:
+            yield Sample(f"ties_to_{target.brief}", (given(_near_ties(source, target)), target), {})
+
+
+def _near_ties(source: DType, target: DType) -> list[float]:
+    """Halfway between neighbours of the target, and off it by little and by as little as the source can tell."""
+    halfway = 1 + np.array([1, 3, 2 ** (target.mant + 1) - 1]) * 2.0 ** -(target.mant + 1)
+    off = [step * 2.0**-bits for bits in (min(target.mant + 8, source.mant), source.mant) for step in (-1, 1)]
+    near = (halfway[:, None] + [0, *off]).ravel()
+    return [*near, *-near]
 
 
 def _of_full(d: DType) -> Iterator[Sample]:
     limits: dict[str, Any] = {}
     if d.kind == "f":
         limits = {"largest": d.max, "smallest": d.tiny, "lowest": -d.max, "minus_zero": -0.0, "nan": math.nan}
+        if d in dt.HALVES:
+            limits |= {f"tie{i}": x for i, x in enumerate(_near_ties(dt.float64, d))}
     elif d.kind in "iu":
         limits = {"largest": int(d.max), "lowest": int(d.min), "odd": int(d.max) // 2 + 2}
     for name, value in limits.items():

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from dovetail.schema import Op
+from dovetail.schema import dtypes as dt
 from dovetail.schema.declare import REQUIRED
 from dovetail.schema.dtypes import DType
-from dovetail.schema.samples import Draw, Sample, special_values
+from dovetail.schema.samples import Draw, Sample, draw, special_values
 
 from . import Case
 from .inputs import has_one_operand
@@ -106,7 +107,18 @@ def _within(op: Op, d: DType, sample: Sample) -> Sample:
     return sample._replace(args=args)
 
 
+def _transposed(op: Op) -> Iterator[Case]:
+    """Kernels copy transposed matrices tile by tile: some whole tiles, and what is left on two sides."""
+    for d in (*op.dtypes, dt.complex128):
+        for rows, columns in ((131, 70), (257, 64)):
+            sample = Sample(f"{rows}x{columns}", (draw(rows, columns),), {})
+            id = f"copy[{d.brief},{sample.id},layout=T]"
+            yield SampleCase(id, "L2", op.name, d, sample=sample, layout="T", quick=False)
+
+
 def cases(op: Op) -> Iterator[Case]:
+    if op.name == "copy":
+        yield from _transposed(op)
     if op.reference is None or op.spec.shape not in ("same", "broadcast"):
         return
     sample = _sample(op)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import Declined, Failed, check, expect
+from .interchange import address
 from .table import BLOCK, HOST_FN, Table, Work, table
 
 ROUNDS = 3  # a host that was held up for as long as the work takes saw nothing: it tries again
@@ -143,6 +144,21 @@ def one_stream_is_in_order(t, own, work):
         own.copy(before, steps[-1], BLOCK, stream)
     got = own.read(steps[-1], stream=stream)
     expect(np.array_equal(got, work.after), "copies on one stream overtook one another")
+
+
+@check
+@rounds
+def kernels_wait_their_turn(t, own, work):
+    """A kernel reads what copies before it on its stream have written, long after the call."""
+    stream, add = t.api.Stream(t.device), t.function("add")
+    x = t.asarray(np.zeros(BLOCK // np.dtype(t.float).itemsize, t.float))
+    queue, values = t.api._core.stream_handle(stream), np.ones(x.shape, t.float)
+    ones, target = own.block(values.view(np.uint8)), address(x)
+    work.busy(queue)
+    own.copy(target, ones, BLOCK, queue)
+    with stream:
+        y = add(x, x)
+    expect(np.all(t.numpy(y) == 2), "a kernel ran before the copies in front of it on its stream were done")
 
 
 @check

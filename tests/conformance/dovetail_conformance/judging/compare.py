@@ -37,6 +37,13 @@ def ulp(magnitude: Any, d: DType) -> Any:
     return np.ldexp(m.dtype.type(1), exponent - d.mant)
 
 
+def rounded(x: Any, d: DType) -> Any:
+    """The numbers of `d` nearest to x, ties to even. Rounds once: astype of ml_dtypes goes by way of float32."""
+    unit = ulp(np.abs(x), d)
+    nearest = np.copysign(np.rint(x / unit) * unit, x)
+    return np.where(np.abs(nearest) > d.max, np.copysign(np.inf, x), nearest)
+
+
 def compare(
     got: Any,
     expected: Any,
@@ -92,7 +99,7 @@ def _floats(got: Any, expected: Any, d: DType, tol: float, scale: Any, signed_ze
         ref.dtype.type(1), exponents(d)[1] + 1
     )  # what an infinity stands for, to measure a distance
     if tol == 0:
-        ref = ref.astype(d.numpy).astype(ref.dtype)
+        ref = rounded(ref, d)
     error = np.abs(np.clip(value, -overflow, overflow) - np.clip(ref, -overflow, overflow))
     error = error / ulp(np.maximum(np.abs(ref), np.asarray(scale, ref.dtype)), d)
     error = np.where(special, np.where(same, 0.0, np.inf), np.where(np.isnan(value), np.inf, error))
@@ -106,10 +113,11 @@ def _floats(got: Any, expected: Any, d: DType, tol: float, scale: Any, signed_ze
 
 def _complex(got: Any, expected: Any, d: DType, tol: float, scale: Any) -> tuple[Any, Any]:
     """Normwise: the parts of a product or a quotient may cancel."""
-    part = dt.float32 if d.itemsize == 8 else dt.float64
-    ref, value = expected.astype(np.complex128), got.astype(np.complex128)
+    part = dt.PART[d]
+    ref = expected if expected.dtype == np.clongdouble else expected.astype(np.complex128)
+    value = got.astype(ref.dtype)
     if tol == 0:
-        ref = ref.astype(d.numpy).astype(np.complex128)
+        ref = ref.astype(d.numpy).astype(ref.dtype)
     finite = np.isfinite(ref)
     size = np.where(finite, np.maximum(np.abs(ref), scale), 1.0)
     error = np.abs(value - ref) / ulp(size, part)

@@ -5,6 +5,7 @@ Independent of the core's rules, of bodies and of every device.
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -20,6 +21,10 @@ EITHER_ZERO = frozenset({
     "sum", "mean", "avg_pool1d", "avg_pool2d", "matmul", "linear", "vecdot", "conv1d", "conv2d",
     "scaled_dot_product_attention",
 })  # fmt: skip
+
+# A complex product's parts are sums of two products: Higham, Accuracy and Stability of Numerical Algorithms,
+# Lemma 3.5.
+COMPLEX_SLACK = 2 * math.sqrt(2)
 
 
 class Answer(NamedTuple):
@@ -50,11 +55,16 @@ def answers(op: Op, args: tuple, kwargs: dict[str, Any]) -> list[Answer]:
 
 def _wider(d: DType) -> Any:
     """The type to compute in: for float64 something better, where the platform has it."""
-    return np.longdouble if d is dt.float64 and np.finfo(np.longdouble).nmant > 52 else np.float64
+    return np.longdouble if dt.PART.get(d, d) is dt.float64 and np.finfo(np.longdouble).nmant > 52 else np.float64
 
 
 def tolerance(op: Op, d: DType) -> float:
-    """In ulp of the result. Halves that compute in float32 and round once err by hardly more than that rounding."""
+    """In ulp of the result; of a complex one, of its magnitude.
+
+    Halves that compute in float32 and round once err by hardly more than that rounding.
+    """
+    if d.kind == "c":
+        return op.spec.tol * COMPLEX_SLACK
     elementwise = op.spec.shape in ("same", "broadcast")
     return min(op.spec.tol, 1.0) if d in dt.HALVES and elementwise and op.spec.half_in_f32 else op.spec.tol
 

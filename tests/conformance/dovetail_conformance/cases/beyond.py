@@ -1,0 +1,44 @@
+"""Dtypes that an op's own cases leave out because few devices have them: whoever declares them is held to them, and
+where a body is all there is, it must work or say that it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dovetail.schema import Op
+from dovetail.schema import dtypes as dt
+from dovetail.schema.dtypes import DType
+from dovetail.schema.samples import Sample
+
+from . import Case
+from .inputs import draws, layouts
+from .samples import SampleCase
+
+MOVES = frozenset({
+    "copy", "full", "take", "take_along_axis", "scatter", "where", "equal", "not_equal",
+    "concat", "stack", "repeat", "tile", "flip", "roll", "pad",
+})  # fmt: skip
+ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "sum", "matmul", "linear"})
+CHOICES = frozenset({"argmax", "argmin"})
+
+
+def _dtypes(op: Op) -> tuple[DType, ...]:
+    if op.name in CHOICES:
+        return dt.BOOL
+    return dt.COMPLEX if op.name in MOVES | ARITHMETIC else ()
+
+
+def _fits(op: Op, sample: Sample) -> bool:
+    """Products of infinite complex numbers have no one answer: C and Fortran differ."""
+    if sample.error or sample.dtypes or any(isinstance(a, DType) for a in sample.kwargs.values()):
+        return False
+    return op.name not in ARITHMETIC or all(d.low is not None for d in draws(sample))
+
+
+def cases(op: Op) -> Iterator[Case]:
+    for d in _dtypes(op):
+        for i, sample in enumerate(s for s in op.cases() if _fits(op, s)):
+            others = layouts(sample, op.spec.shape) if i == 0 else ()
+            for layout in ("", *others):
+                id = f"{op.name}[{d.brief},{sample.id}{f',layout={layout}' if layout else ''}]"
+                yield SampleCase(id, "L2", op.name, d, sample=sample, layout=layout, quick=False)
