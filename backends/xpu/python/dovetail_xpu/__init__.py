@@ -1,0 +1,45 @@
+"""The entry point of the backend: says where its library is, and where Intel's SYCL runtime is that it needs."""
+
+import site
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["backend"]
+
+_RUNTIME = "libsycl.so.9"  # its name changes with every version that is not compatible
+_WHEEL = "intel-sycl-rt>=2026.2,<2027"
+
+
+class Backend(NamedTuple):
+    """What the loader of dovetail asks an entry point for."""
+
+    library: str
+    """The plugin's file."""
+    search: list[str]
+    """Folders of the libraries that it opens itself."""
+
+
+def _runtime_folder() -> Path:
+    """Where the wheel of the runtime puts its libraries: not in site-packages, but in the prefix's lib."""
+    beside = Path(__file__).resolve().parents[3]  # lib of the prefix that this package is installed in
+    folders = [beside, Path(sys.prefix, "lib"), Path(site.USER_BASE or site.getuserbase(), "lib")]
+    for folder in folders:
+        if (folder / _RUNTIME).exists():
+            return folder
+    raise ImportError(
+        f"no {_RUNTIME} in {' or '.join(map(str, dict.fromkeys(folders)))}: expected Intel's SYCL runtime, "
+        f"{_WHEEL}, {_installed()}; pip install '{_WHEEL}'"
+    )
+
+
+def _installed() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"but version {version('intel-sycl-rt')} is installed"
+    except PackageNotFoundError:
+        return "but it is not installed"
+
+
+backend = Backend(str(Path(__file__).resolve().with_name(f"lib{__name__}.so")), [str(_runtime_folder())])

@@ -1,0 +1,43 @@
+// Copies of compact tensors between the device and the host, and within the device.
+#include <cstring>
+
+#include "device/errors.hpp"
+#include "device/functions.hpp"
+
+namespace xpu {
+namespace {
+namespace syclex = sycl::ext::oneapi::experimental;
+
+// Memory of the host that the driver does not know: it may be written, or gone, as soon as the call is over.
+bool is_pageable(const DLTensor* t, const sycl::context& context) {
+  return t->device.device_type == 1 /* kDLCPU */ &&
+         sycl::get_pointer_type(t->data, context) == sycl::usm::alloc::unknown;
+}
+
+// Through a buffer that is ours, so that the caller need not wait for what is in front of the copy.
+void copy_staged(dvt_device* d, sycl::queue& queue, void* to, const void* from, size_t bytes) {
+  d->deferred.sweep();
+  void* const buffer = d->staging.take();
+  std::memcpy(buffer, from, bytes);
+  d->deferred.after(queue.memcpy(to, buffer, bytes), [d, buffer] { d->staging.give_back(buffer); });
+}
+}  // namespace
+
+dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_stream* s) {
+  return guarded(d, [&] {
+    sycl::queue& queue = stream_of(d, s).queue;
+    const size_t bytes = dvt::bytes(src);
+    void* const to = dvt::data<char>(dst);
+    const void* const from = dvt::data<char>(src);
+    const bool from_pageable = is_pageable(src, d->context);
+    if (s && from_pageable && bytes <= Staging::buffer_bytes) {
+      copy_staged(d, queue, to, from, bytes);
+    } else if (!s || from_pageable || is_pageable(dst, d->context)) {
+      queue.memcpy(to, from, bytes).wait();
+    } else {
+      syclex::memcpy(queue, to, from, bytes);
+    }
+    return DVT_OK;
+  });
+}
+}  // namespace xpu

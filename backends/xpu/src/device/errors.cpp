@@ -1,0 +1,33 @@
+#include "device/errors.hpp"
+
+#include <cstring>
+#include <exception>
+#include <new>
+
+namespace xpu {
+namespace {
+// SYCL's own codes do not tell these apart: the message ends in the name of Unified Runtime's.
+dvt_status status_of(const sycl::exception& error) {
+  const char* text = error.what();
+  if (std::strstr(text, "DEVICE_LOST")) return DVT_DEVICE_LOST;
+  if (std::strstr(text, "OUT_OF_DEVICE_MEMORY") || std::strstr(text, "OUT_OF_HOST_MEMORY") ||
+      std::strstr(text, "OUT_OF_RESOURCES") || error.code() == sycl::errc::memory_allocation)
+    return DVT_OOM;
+  return DVT_INTERNAL;
+}
+}  // namespace
+
+dvt_status tell_exception(dvt_device* d) {
+  try {
+    throw;
+  } catch (const sycl::exception& error) {
+    const dvt_status status = status_of(error);
+    if (status == DVT_DEVICE_LOST && d) d->lost = true;
+    return DVT_FAIL(status, "SYCL: %s", error.what());
+  } catch (const std::bad_alloc&) {
+    return DVT_FAIL(DVT_OOM, "the host is out of memory");
+  } catch (const std::exception& error) {
+    return DVT_FAIL(DVT_INTERNAL, "%s", error.what());
+  }
+}
+}  // namespace xpu

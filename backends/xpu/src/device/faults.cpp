@@ -1,0 +1,48 @@
+#include "device/faults.hpp"
+
+#include <new>
+#include <utility>
+
+namespace xpu {
+Faults::Faults(const sycl::context& context, const sycl::device& device) : context_(context), device_(device) {}
+
+Faults::~Faults() {
+  if (on_device_) sycl::free(on_device_, context_);
+  if (on_host_) sycl::free(on_host_, context_);
+}
+
+Fault* Faults::slot() {
+  const std::lock_guard guard(mutex_);
+  if (!on_device_) {
+    sycl::queue queue(context_, device_);
+    on_device_ = sycl::malloc_device<Fault>(1, queue);
+    on_host_ = sycl::malloc_host<Fault>(1, queue);
+    if (!on_device_ || !on_host_) throw std::bad_alloc();
+    *on_host_ = {};
+    queue.memset(on_device_, 0, sizeof(Fault)).wait();
+  }
+  written_ = true;
+  return on_device_;
+}
+
+void Faults::publish(sycl::queue& queue) {
+  if (written_.exchange(false)) queue.memcpy(on_host_, on_device_, sizeof(Fault));
+}
+
+void Faults::keep(const std::string& error) {
+  const std::lock_guard guard(mutex_);
+  if (error_.empty()) error_ = error;
+}
+
+dvt_status Faults::tell(sycl::queue& queue) {
+  const std::lock_guard guard(mutex_);
+  if (!error_.empty())
+    return DVT_FAIL_LATE(DVT_INTERNAL, 0, "SYCL: %s", std::exchange(error_, {}).c_str());
+  if (!on_host_ || !on_host_->raised || on_host_->call == told_) return DVT_OK;
+  const Fault fault = *on_host_;
+  told_ = fault.call;
+  queue.memset(on_device_, 0, sizeof(Fault));  // for the next one
+  return DVT_FAIL_LATE(DVT_INDEX, fault.call, "index %lld is out of range: axis %lld has %lld elements",
+                       (long long)fault.index, (long long)fault.axis, (long long)fault.size);
+}
+}  // namespace xpu

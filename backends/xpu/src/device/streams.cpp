@@ -1,0 +1,152 @@
+// Streams are in-order queues; an event is where a queue stood when it was recorded.
+#include "device/errors.hpp"
+#include "device/functions.hpp"
+
+namespace {
+namespace syclex = sycl::ext::oneapi::experimental;
+
+// A queue measures every command where the device cannot stamp the time by a command of its own.
+sycl::property_list properties_of(const sycl::device& device, int32_t priority) {
+  namespace queue = sycl::property::queue;
+  namespace order = sycl::ext::oneapi::property::queue;
+  const bool stamps = device.has(sycl::aspect::ext_oneapi_queue_profiling_tag);
+  if (!stamps) return {queue::in_order(), queue::enable_profiling()};
+  if (priority < 0) return {queue::in_order(), order::priority_high()};
+  if (priority > 0) return {queue::in_order(), order::priority_low()};
+  return {queue::in_order()};
+}
+
+sycl::async_handler keep_in(xpu::Faults& faults) {
+  return [&faults](const sycl::exception_list& errors) {
+    for (const std::exception_ptr& error : errors) try {
+        std::rethrow_exception(error);
+      } catch (const std::exception& e) {
+        faults.keep(e.what());
+      }
+  };
+}
+}  // namespace
+
+dvt_stream::dvt_stream(dvt_device& d, int32_t priority)
+    : device(d),
+      faults(d.context, d.device),
+      queue(d.context, d.device, keep_in(faults), properties_of(d.device, priority)) {}
+
+namespace xpu {
+namespace {
+dvt_status stream_create(dvt_device* d, int32_t priority, dvt_stream** out) {
+  return guarded(d, [&] {
+    *out = new dvt_stream(*d, priority);
+    return DVT_OK;
+  });
+}
+
+// Its queued work may still write faults: it goes when that is done.
+void stream_destroy(dvt_stream* s) {
+  try {
+    s->device.deferred.after(s->queue.ext_oneapi_submit_barrier(), [s] { delete s; });
+    s->device.deferred.sweep();
+  } catch (...) {
+    (void)tell_exception(&s->device);
+  }
+}
+
+dvt_status stream_sync(dvt_stream* s) {
+  return guarded(&s->device, [&] {
+    s->faults.publish(s->queue);
+    s->queue.wait_and_throw();
+    return s->faults.tell(s->queue);
+  });
+}
+
+dvt_status event_create(dvt_device* d, uint32_t timing, dvt_event** out) {
+  return guarded(d, [&] {
+    *out = new dvt_event{.timing = timing != 0, .mutex = {}, .record = {}};
+    return DVT_OK;
+  });
+}
+void event_destroy(dvt_event* e) { delete e; }
+
+dvt_status event_record(dvt_event* e, dvt_stream* s) {
+  return guarded(&s->device, [&] {
+    s->faults.publish(s->queue);
+    sycl::event record = e->timing ? syclex::submit_profiling_tag(s->queue) : s->queue.ext_oneapi_submit_barrier();
+    const std::lock_guard guard(e->mutex);
+    e->record = std::move(record), e->stream = s;
+    return DVT_OK;
+  });
+}
+
+struct Record {
+  std::optional<sycl::event> event;
+  dvt_stream* stream;
+};
+Record newest(dvt_event* e) {
+  const std::lock_guard guard(e->mutex);
+  return {e->record, e->stream};
+}
+
+dvt_status event_wait(dvt_stream* s, dvt_event* e) {
+  return guarded(&s->device, [&] {
+    if (const Record record = newest(e); record.event) s->queue.ext_oneapi_submit_barrier({*record.event});
+    return DVT_OK;
+  });
+}
+
+dvt_status event_sync(dvt_event* e) {
+  Record record = newest(e);
+  if (!record.event) return DVT_OK;
+  return guarded(&record.stream->device, [&] {
+    record.event->wait_and_throw();
+    return record.stream->faults.tell(record.stream->queue);
+  });
+}
+
+dvt_status event_query(dvt_event* e, uint32_t* done) {
+  const Record record = newest(e);
+  *done = 1;
+  if (!record.event) return DVT_OK;
+  return guarded(&record.stream->device, [&]() -> dvt_status {
+    *done = passed(*record.event);
+    return *done ? record.stream->faults.tell(record.stream->queue) : DVT_OK;
+  });
+}
+
+dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
+  const Record first = newest(from), second = newest(to);
+  if (!from->timing || !to->timing || !first.event || !second.event)
+    return DVT_FAIL(DVT_INVALID, "no time between events: expected two recorded with timing");
+  return guarded(&first.stream->device, [&] {
+    using end = sycl::info::event_profiling::command_end;
+    const uint64_t a = first.event->get_profiling_info<end>(), b = second.event->get_profiling_info<end>();
+    *ns = b > a ? b - a : 0;
+    return DVT_OK;
+  });
+}
+
+dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
+  return guarded(&s->device, [&] {
+    syclex::host_task(s->queue, [=] { fn(ctx); });
+    return DVT_OK;
+  });
+}
+}  // namespace
+
+const dvt_streams streams = {
+    .struct_size = sizeof streams,
+    .flags = 0,
+    .create = stream_create,
+    .destroy = stream_destroy,
+    .sync = stream_sync,
+    .ev_create = event_create,
+    .ev_destroy = event_destroy,
+    .ev_record = event_record,
+    .ev_wait = event_wait,
+    .ev_sync = event_sync,
+    .ev_query = event_query,
+    .ev_elapsed_ns = event_elapsed,
+    .wrap = nullptr,
+    .native = nullptr,
+    .host_fn = host_fn,
+};
+}  // namespace xpu

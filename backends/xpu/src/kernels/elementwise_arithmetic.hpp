@@ -1,0 +1,50 @@
+// Sums, differences, products, and the larger or smaller of two.
+#include "kernels/common/elementwise.hpp"
+
+namespace {
+// Integers wrap: they are counted in 64 bits without a sign, of which the lower ones stay.
+template <class T>
+using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+
+struct Add {
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(Wide<T>(a) + Wide<T>(b));
+  }
+};
+struct Subtract {
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(Wide<T>(a) - Wide<T>(b));
+  }
+};
+struct Multiply {
+  template <class T>
+  T operator()(T a, T b) const {
+    return T(Wide<T>(a) * Wide<T>(b));
+  }
+};
+struct Maximum {  // NaN wins
+  template <class T>
+  T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+struct Minimum {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
+};
+}  // namespace
+
+#define ARITHMETIC(suffix, T)                     \
+  XPU_BINARY(add_##suffix, Add, T, T, T)          \
+  XPU_BINARY(subtract_##suffix, Subtract, T, T, T) \
+  XPU_BINARY(multiply_##suffix, Multiply, T, T, T)
+XPU_NUMBERS(ARITHMETIC)
+
+#define EXTREMA(suffix, T)                       \
+  XPU_BINARY(maximum_##suffix, Maximum, T, T, T) \
+  XPU_BINARY(minimum_##suffix, Minimum, T, T, T)
+XPU_ALL(EXTREMA)

@@ -1,0 +1,84 @@
+#include "launch.hpp"
+
+#include <algorithm>
+
+#include "device/errors.hpp"
+
+namespace xpu {
+namespace {
+namespace syclex = sycl::ext::oneapi::experimental;
+
+dvt_status check(const Range& r, std::span<const Argument> arguments) {
+  size_t items = 1, bytes = 0;
+  for (int i = 0; i < r.dims; ++i) {
+    items *= r.local[i];
+    if (r.local[i] == 0 || r.global[i] == 0 || r.global[i] % r.local[i])
+      return DVT_FAIL(DVT_INTERNAL, "a launch of %zu work items in groups of %zu: expected a multiple", r.global[i],
+                      r.local[i]);
+  }
+  for (const Argument& a : arguments) bytes += a.size();
+  if (items > group_size || bytes > most_argument_bytes)
+    return DVT_FAIL(DVT_INTERNAL, "a launch of groups of %zu with %zu bytes of arguments: expected at most %zu and %zu",
+                    items, bytes, group_size, most_argument_bytes);
+  return DVT_OK;
+}
+
+template <int dims>
+sycl::nd_range<dims> nd_range(const Range& r) {
+  sycl::range<dims> global, local;
+  for (int i = 0; i < dims; ++i) global[i] = r.global[i], local[i] = r.local[i];
+  return {global, local};
+}
+
+template <int dims>
+void enqueue(const sycl::queue& queue, const sycl::kernel& kernel, const Range& r,
+             std::span<const Argument> arguments) {
+  syclex::submit(queue, [&](sycl::handler& h) {
+    int i = 0;
+    for (const Argument& a : arguments)
+      if (a.is_pointer()) h.set_arg(i++, *static_cast<void* const*>(a.data()));
+      else h.set_arg(i++, syclex::raw_kernel_arg(a.data(), a.size()));
+    h.parallel_for(nd_range<dims>(r), kernel);
+  });
+}
+}  // namespace
+
+Range range_of(const dvt_device* d, uint64_t n) {
+  const uint64_t groups = std::min<uint64_t>((n + group_size - 1) / group_size, d->most_groups);
+  return {1, {size_t(groups) * group_size}, {group_size}};
+}
+
+dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& range,
+                  std::span<const Argument> arguments) {
+  return guarded(d, [&]() -> dvt_status {
+    if (dvt_status s = check(range, arguments)) return s;
+    sycl::queue& queue = stream_of(d, c->stream).queue;
+    const sycl::kernel& kernel = d->kernels.get(id, d->context, d->device);
+    switch (range.dims) {
+      case 1: enqueue<1>(queue, kernel, range, arguments); break;
+      case 2: enqueue<2>(queue, kernel, range, arguments); break;
+      default: enqueue<3>(queue, kernel, range, arguments); break;
+    }
+    if (c->stream) return DVT_OK;
+    d->own_stream.faults.publish(queue);
+    queue.wait_and_throw();
+    return d->own_stream.faults.tell(queue);
+  });
+}
+
+Fault* fault_slot(dvt_device* d, const dvt_call* c) {
+  try {
+    return stream_of(d, c->stream).faults.slot();
+  } catch (...) {
+    (void)tell_exception(d);
+    return nullptr;
+  }
+}
+
+dvt_status query_fp64(dvt_device* d, const dvt_call*, dvt_answer* answer) {
+  DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
+  if (d->has_fp64) return DVT_OK;
+  DVT_PUT(answer, dvt_answer, reason, "this GPU has no float64");
+  return DVT_UNSUPPORTED;
+}
+}  // namespace xpu

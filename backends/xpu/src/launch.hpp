@@ -1,0 +1,58 @@
+// How a kernel's `run` reaches the device: it enqueues kernels on the call's stream and returns. Free of SYCL's headers,
+// which take seconds to compile.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "dovetail/backend.hpp"
+#include "kernels/common/fault.hpp"
+#include "modules.hpp"
+
+namespace xpu {
+// The work items of a launch, and how many of them form a group.
+struct Range {
+  int dims;
+  size_t global[3], local[3];
+};
+// Limits that every GPU of Intel's keeps; no device is asked for more, so that tests on a CPU mean something. Local
+// memory, 64 KB, is checked when kernels are compiled. No kernel may count on the size of sub-groups.
+inline constexpr size_t group_size = 256;
+inline constexpr size_t most_argument_bytes = 1024;
+
+// One item for each of n elements, up to what fills the device: kernels go on in steps of the whole range.
+Range range_of(const dvt_device*, uint64_t n);
+
+// An argument of a kernel, by its bytes: a pointer to device memory or a plain struct.
+class Argument {
+ public:
+  template <class T>
+  explicit Argument(const T& value) : data_(&value), size_(sizeof value), is_pointer_(std::is_pointer_v<T>) {
+    static_assert(std::is_trivially_copyable_v<T>);
+  }
+  const void* data() const { return data_; }
+  size_t size() const { return size_; }
+  bool is_pointer() const { return is_pointer_; }
+
+ private:
+  const void* data_;
+  size_t size_;
+  bool is_pointer_;
+};
+
+dvt_status launch(dvt_device*, const dvt_call*, KernelId, const Range&, std::span<const Argument>);
+
+template <class... T>
+dvt_status launch(dvt_device* d, const dvt_call* c, KernelId kernel, const Range& range, const T&... arguments) {
+  const Argument list[] = {Argument(arguments)...};
+  return launch(d, c, kernel, range, std::span<const Argument>(list));
+}
+
+// Where a kernel of this call writes that its data is wrong: an argument of it, beside c->correlation_id.
+// nullptr where there is no memory for it.
+Fault* fault_slot(dvt_device*, const dvt_call*);
+
+// The query of rows with float64, which not every GPU has.
+dvt_status query_fp64(dvt_device*, const dvt_call*, dvt_answer*);
+}  // namespace xpu
