@@ -28,9 +28,10 @@ struct OpName {
   constexpr std::string_view stem() const { return std::string_view(text).substr(4); }  // behind "dvt."
 };
 
+using KernelsByType = std::array<ElementwiseKernels, type_count>;
 // The kernels of an op that differ by the type of input 0: add_f32, add_i8, ...; found when its rows are added.
 template <OpName op>
-inline constinit std::array<ElementwiseKernels, type_count> kernels_by_type{};
+inline constinit KernelsByType kernels_by_type{};
 
 template <OpName op>
 dvt_status run_by_type(dvt_device* d, const dvt_call* c) {

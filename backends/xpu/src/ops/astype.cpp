@@ -1,0 +1,24 @@
+#include "elementwise.hpp"
+
+namespace xpu {
+namespace {
+constinit std::array<KernelsByType, type_count> kernels{};  // [from][to]
+
+dvt_status run(dvt_device* d, const dvt_call* c) {
+  return run_elementwise(d, c, kernels[type_index(c->in[0]->dtype)][type_index(c->out[0]->dtype)]);
+}
+}  // namespace
+
+void XPU_ROWS(dvt::KernelTable& table) {
+  const Types all = boolean + integers + floats;
+  for (const DLDataType from : all)
+    for (const DLDataType to : all) {
+      const std::string name = std::string("astype_") + type_name(from) + "_" + type_name(to);
+      kernels[type_index(from)][type_index(to)] = find_elementwise(name);
+      dvt::Row row("dvt.astype", run);
+      row.in(from, any_operand).out(to).deterministic();
+      if (dvt::same(from, dvt::f64) || dvt::same(to, dvt::f64)) row.query(query_fp64);
+      table.add(row);
+    }
+}
+}  // namespace xpu

@@ -1,0 +1,8 @@
+#include "elementwise.hpp"
+
+namespace xpu {
+void XPU_ROWS(dvt::KernelTable& table) {
+  add_elementwise<"dvt.equal">(table, 2, boolean + integers + floats, &dvt::boolean);
+  add_elementwise<"dvt.less">(table, 2, boolean + integers + floats, &dvt::boolean);
+}
+}  // namespace xpu
