@@ -1,4 +1,4 @@
-// Sums, differences, products, and the larger or smaller of two.
+// Sums, differences, products, quotients of floats, and the larger or smaller of two.
 #include "kernels/common/elementwise.hpp"
 
 namespace {
@@ -24,6 +24,12 @@ struct Multiply {
     return T(Wide<T>(a) * Wide<T>(b));
   }
 };
+struct Divide {
+  template <class T>
+  T operator()(T a, T b) const {
+    return a / b;
+  }
+};
 struct Maximum {  // NaN wins
   template <class T>
   T operator()(T a, T b) const {
@@ -43,6 +49,9 @@ struct Minimum {
   XPU_BINARY(subtract_##suffix, Subtract, T, T, T) \
   XPU_BINARY(multiply_##suffix, Multiply, T, T, T)
 XPU_NUMBERS(ARITHMETIC)
+
+#define DIVISION(suffix, T) XPU_BINARY(divide_##suffix, Divide, T, T, T)
+XPU_FLOATS(DIVISION)
 
 #define EXTREMA(suffix, T)                       \
   XPU_BINARY(maximum_##suffix, Maximum, T, T, T) \

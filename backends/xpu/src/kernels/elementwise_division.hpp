@@ -1,19 +1,7 @@
-// Quotients and roots, correctly rounded; quotients of integers.
+// Quotients of integers.
 #include "kernels/common/elementwise.hpp"
 
 namespace {
-struct Divide {
-  template <class T>
-  T operator()(T a, T b) const {
-    return a / b;
-  }
-};
-struct Sqrt {
-  template <class T>
-  T operator()(T x) const {
-    return sycl::sqrt(x);
-  }
-};
 struct Quotient {  // x / 0 is 0, and the least one / -1 is itself
   template <class T>
   T operator()(T a, T b) const {
@@ -23,11 +11,6 @@ struct Quotient {  // x / 0 is 0, and the least one / -1 is itself
   }
 };
 }  // namespace
-
-#define DIVISION(suffix, T)                    \
-  XPU_BINARY(divide_##suffix, Divide, T, T, T) \
-  XPU_UNARY(sqrt_##suffix, Sqrt, T, T)
-XPU_FLOATS(DIVISION)
 
 #define QUOTIENT(suffix, T) XPU_BINARY(quotient_##suffix, Quotient, T, T, T)
 XPU_INTEGERS(QUOTIENT)

@@ -1,0 +1,15 @@
+// Trigonometric functions.
+#include "kernels/common/elementwise.hpp"
+#include "kernels/common/math.hpp"
+
+namespace {
+struct Sin {
+  template <class T>
+  T operator()(T x) const {
+    return xpu::math::sin(x);
+  }
+};
+}  // namespace
+
+#define TRIGONOMETRY(suffix, T) XPU_UNARY(sin_##suffix, Sin, T, T)
+XPU_FLOATS(TRIGONOMETRY)
