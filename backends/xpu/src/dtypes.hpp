@@ -18,7 +18,7 @@ inline Types operator+(Types a, const Types& b) {
   return a;
 }
 
-inline constexpr const char* type_names[] = {"bool", "i8",  "i16",  "i32", "i64", "u8",  "u16", "u32", "u64",
+inline constexpr const char* type_names[] = {"bool", "i8",   "i16", "i32", "i64", "u8",  "u16", "u32", "u64",
                                              "f16",  "bf16", "f32", "f64", "x8",  "x16", "x32", "x64", "x128"};
 inline constexpr size_t type_count = std::size(type_names);
 

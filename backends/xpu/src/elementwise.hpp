@@ -40,7 +40,8 @@ dvt_status run_by_type(dvt_device* d, const dvt_call* c) {
 
 inline constexpr unsigned any_operand = DVT_O_STRIDED | DVT_O_HOST_SCALAR;
 
-// Rows of an op whose inputs are all of one type, for each of `types`; of the same type or of `result`'s is its output.
+// Rows of an op whose inputs are all of one type, for each of `types`; of the same type or of `result`'s is its
+// output.
 template <OpName op>
 void add_elementwise(dvt::KernelTable& table, int inputs, const Types& types, const DLDataType* result = nullptr) {
   for (const DLDataType type : types) {

@@ -18,8 +18,9 @@ dvt_status check(const Range& r, std::span<const Argument> arguments) {
   }
   for (const Argument& a : arguments) bytes += a.size();
   if (items > group_size || bytes > most_argument_bytes)
-    return DVT_FAIL(DVT_INTERNAL, "a launch of groups of %zu with %zu bytes of arguments: expected at most %zu and %zu",
-                    items, bytes, group_size, most_argument_bytes);
+    return DVT_FAIL(DVT_INTERNAL,
+                    "a launch of groups of %zu with %zu bytes of arguments: expected at most %zu and %zu", items,
+                    bytes, group_size, most_argument_bytes);
   return DVT_OK;
 }
 

@@ -1,5 +1,5 @@
-// How a kernel's `run` reaches the device: it enqueues kernels on the call's stream and returns. Free of SYCL's headers,
-// which take seconds to compile.
+// How a kernel's `run` reaches the device: it enqueues kernels on the call's stream and returns. Free of SYCL's
+// headers, which take seconds to compile.
 #pragma once
 #include <cstddef>
 #include <cstdint>

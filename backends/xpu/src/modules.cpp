@@ -46,8 +46,8 @@ const sycl::kernel& LoadedKernels::load(KernelId id, const sycl::context& contex
   const std::vector<std::byte> code(entry.code.begin(), entry.code.end());
   auto source = syclex::create_kernel_bundle_from_source(context, syclex::source_language::spirv, code);
   auto bundle = syclex::build(source, {device});
-  owned_.push_back(
-      std::make_unique<const sycl::kernel>(bundle.ext_oneapi_get_kernel("__sycl_kernel_" + std::string(entry.name))));
+  owned_.push_back(std::make_unique<const sycl::kernel>(
+      bundle.ext_oneapi_get_kernel("__sycl_kernel_" + std::string(entry.name))));
   at_[id].store(owned_.back().get(), std::memory_order_release);
   return *owned_.back();
 }

@@ -1,4 +1,5 @@
-// What is to be done when a device has come to a certain place: memory that is given back while work on it is queued.
+// What is to be done when a device has come to a certain place: memory that is given back while work on it is
+// queued.
 #pragma once
 #include <functional>
 #include <mutex>

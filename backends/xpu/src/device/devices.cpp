@@ -82,7 +82,8 @@ double peak_flops(const sycl::device& d) {
 // 0 where the driver does not tell.
 double peak_bandwidth(const sycl::device& d) {
   namespace intel = sycl::ext::intel::info::device;
-  if (!d.has(sycl::aspect::ext_intel_memory_clock_rate) || !d.has(sycl::aspect::ext_intel_memory_bus_width)) return 0;
+  if (!d.has(sycl::aspect::ext_intel_memory_clock_rate) || !d.has(sycl::aspect::ext_intel_memory_bus_width))
+    return 0;
   return 1e6 * d.get_info<intel::memory_clock_rate>() * d.get_info<intel::memory_bus_width>() / 8;
 }
 

@@ -36,8 +36,7 @@ void Faults::keep(const std::string& error) {
 
 dvt_status Faults::tell(sycl::queue& queue) {
   const std::lock_guard guard(mutex_);
-  if (!error_.empty())
-    return DVT_FAIL_LATE(DVT_INTERNAL, 0, "SYCL: %s", std::exchange(error_, {}).c_str());
+  if (!error_.empty()) return DVT_FAIL_LATE(DVT_INTERNAL, 0, "SYCL: %s", std::exchange(error_, {}).c_str());
   if (!on_host_ || !on_host_->raised || on_host_->call == told_) return DVT_OK;
   const Fault fault = *on_host_;
   told_ = fault.call;

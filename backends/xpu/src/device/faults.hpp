@@ -1,5 +1,5 @@
-// Faults that kernels of one stream find, in device memory where they write them (kernels/common/fault.hpp), and the
-// newest copy of it that the host can read. The stream copies it in order, before each event and each wait.
+// Faults that kernels of one stream find, in device memory where they write them (kernels/common/fault.hpp), and
+// the newest copy of it that the host can read. The stream copies it in order, before each event and each wait.
 #pragma once
 #include <atomic>
 #include <exception>

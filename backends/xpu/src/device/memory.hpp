@@ -26,7 +26,7 @@ class Memory {
   const uint64_t total_;
   const bool says_what_is_free_;
   mutable std::mutex mutex_;
-  uint64_t used_ = 0;                           // by this process
+  uint64_t used_ = 0;                            // by this process
   std::unordered_map<void*, uint64_t> charged_;  // bytes that a block takes of the device
 };
 }  // namespace xpu

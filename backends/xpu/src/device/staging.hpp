@@ -1,5 +1,5 @@
-// Pinned host memory that small copies from pageable memory pass through, so that the caller need not wait: buffers of
-// one size, used again when their copy is done.
+// Pinned host memory that small copies from pageable memory pass through, so that the caller need not wait: buffers
+// of one size, used again when their copy is done.
 #pragma once
 #include <cstddef>
 #include <mutex>

@@ -44,8 +44,8 @@ struct Minimum {
 };
 }  // namespace
 
-#define ARITHMETIC(suffix, T)                     \
-  XPU_BINARY(add_##suffix, Add, T, T, T)          \
+#define ARITHMETIC(suffix, T)                      \
+  XPU_BINARY(add_##suffix, Add, T, T, T)           \
   XPU_BINARY(subtract_##suffix, Subtract, T, T, T) \
   XPU_BINARY(multiply_##suffix, Multiply, T, T, T)
 XPU_NUMBERS(ARITHMETIC)

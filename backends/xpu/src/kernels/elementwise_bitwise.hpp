@@ -35,14 +35,14 @@ struct ShiftRight {
 };
 }  // namespace
 
-#define LOGIC(suffix, T)                        \
+#define LOGIC(suffix, T)                         \
   XPU_BINARY(bitwise_and_##suffix, And, T, T, T) \
   XPU_BINARY(bitwise_or_##suffix, Or, T, T, T)   \
   XPU_BINARY(bitwise_xor_##suffix, Xor, T, T, T)
 LOGIC(bool, bool)
 XPU_INTEGERS(LOGIC)
 
-#define SHIFTS(suffix, T)                                       \
+#define SHIFTS(suffix, T)                                     \
   XPU_BINARY(bitwise_left_shift_##suffix, ShiftLeft, T, T, T) \
   XPU_BINARY(bitwise_right_shift_##suffix, ShiftRight, T, T, T)
 XPU_INTEGERS(SHIFTS)

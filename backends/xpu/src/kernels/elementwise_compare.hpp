@@ -16,7 +16,7 @@ struct Less {
 };
 }  // namespace
 
-#define COMPARISONS(suffix, T)                     \
+#define COMPARISONS(suffix, T)                  \
   XPU_BINARY(equal_##suffix, Equal, bool, T, T) \
   XPU_BINARY(less_##suffix, Less, bool, T, T)
 XPU_ALL(COMPARISONS)

@@ -1,9 +1,9 @@
 // One value everywhere; of any type.
 #include "kernels/common/elementwise.hpp"
 
-#define FULL(suffix, T)                                               \
-  KERNEL(1, full_##suffix)(T* out, uint64_t n, xpu::Scalar value) {   \
-    const T x = xpu::value_of<T>(value);                              \
-    xpu::for_each_item(n, [=](uint64_t i) { out[i] = x; });           \
+#define FULL(suffix, T)                                              \
+  KERNEL(1, full_##suffix)(T * out, uint64_t n, xpu::Scalar value) { \
+    const T x = xpu::value_of<T>(value);                             \
+    xpu::for_each_item(n, [=](uint64_t i) { out[i] = x; });          \
   }
 XPU_SIZES(FULL)

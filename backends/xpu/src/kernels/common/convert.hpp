@@ -1,5 +1,5 @@
-// A number of any type as one of any other, rounded once. Floats lose their fraction on the way to integers; integers
-// wrap.
+// A number of any type as one of any other, rounded once. Floats lose their fraction on the way to integers;
+// integers wrap.
 #pragma once
 #include "kernels/common/types.hpp"
 

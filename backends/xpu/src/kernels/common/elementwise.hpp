@@ -90,13 +90,13 @@ void apply(const Strided<3>& how, Out* out, const A* a, const B* b, const C* c) 
 }  // namespace xpu
 
 // Kernels name and name_strided.
-#define XPU_UNARY(name, F, Out, A)                                                                    \
-  KERNEL(1, name)(const A* a, Out* out, xpu::Dense<1> how) { xpu::apply<F>(how, out, a); }            \
+#define XPU_UNARY(name, F, Out, A)                                                         \
+  KERNEL(1, name)(const A* a, Out* out, xpu::Dense<1> how) { xpu::apply<F>(how, out, a); } \
   KERNEL(1, name##_strided)(const A* a, Out* out, xpu::Strided<1> how) { xpu::apply<F>(how, out, a); }
-#define XPU_BINARY(name, F, Out, A, B)                                                                      \
-  KERNEL(1, name)(const A* a, const B* b, Out* out, xpu::Dense<2> how) { xpu::apply<F>(how, out, a, b); }   \
-  KERNEL(1, name##_strided)(const A* a, const B* b, Out* out, xpu::Strided<2> how) {                        \
-    xpu::apply<F>(how, out, a, b);                                                                          \
+#define XPU_BINARY(name, F, Out, A, B)                                                                    \
+  KERNEL(1, name)(const A* a, const B* b, Out* out, xpu::Dense<2> how) { xpu::apply<F>(how, out, a, b); } \
+  KERNEL(1, name##_strided)(const A* a, const B* b, Out* out, xpu::Strided<2> how) {                      \
+    xpu::apply<F>(how, out, a, b);                                                                        \
   }
 #define XPU_TERNARY(name, F, Out, A, B, C)                                                       \
   KERNEL(1, name)(const A* a, const B* b, const C* c, Out* out, xpu::Dense<3> how) {             \

@@ -1,15 +1,15 @@
-// What every family of kernels begins with. A family is one file of src/kernels, free of host code, that icpx -fsycl
-// compiles as well. KERNEL(dims, name)(parameters) { ... } is a kernel over a range of so many dimensions; its name is
-// unique among all families. Parameters are pointers to device memory, numbers and plain structs.
+// What every family of kernels begins with. A family is one file of src/kernels, free of host code, that icpx
+// -fsycl compiles as well. KERNEL(dims, name)(parameters) { ... } is a kernel over a range of so many dimensions;
+// its name is unique among all families. Parameters are pointers to device memory, numbers and plain structs.
 //
-// Local memory is `static work_group_static<T[N]>`: group_local_memory and get_work_group_scratch_memory crash when they
-// are compiled at build time (intel-sycl-rt 2026.2).
+// Local memory is `static work_group_static<T[N]>`: group_local_memory and get_work_group_scratch_memory crash when
+// they are compiled at build time (intel-sycl-rt 2026.2).
 #pragma once
 #ifdef DOVETAIL_XPU_LIST_KERNELS  // the preprocessor alone tells the build which kernels there are
 #define KERNEL(dims, name) @kernel name
 #else
 #include <sycl/sycl.hpp>
-#define KERNEL(dims, name)                                                                              \
+#define KERNEL(dims, name) \
   extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((sycl::ext::oneapi::experimental::nd_range_kernel<dims>)) void name
 #endif
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 namespace xpu {
-inline constexpr int max_axes = 6;                 // the host splits a call with more
+inline constexpr int max_axes = 6;                  // the host splits a call with more
 inline constexpr uint32_t max_elements = 1u << 31;  // of one launch; the host splits larger calls
 
 struct Scalar {  // a value of any type, in its first bytes

@@ -1,5 +1,5 @@
-// exp, log and sin below 1 ulp. SYCL promises 3 and more for its own in float32, and devices differ; float64 is theirs.
-// The coefficients are minimax fits of our own, as in the CPU backend; nothing here needs float64.
+// exp, log and sin below 1 ulp. SYCL promises 3 and more for its own in float32, and devices differ; float64 is
+// theirs. The coefficients are minimax fits of our own, as in the CPU backend; nothing here needs float64.
 #pragma once
 #include "kernels/common/kernel.hpp"
 
@@ -64,7 +64,8 @@ inline Reduced reduce(float x) {
   const uint32_t bits = sycl::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffff;
   const int exponent = int(magnitude >> 23) - 150;  // |x| = mantissa 2^exponent
   const uint64_t mantissa = (magnitude & 0x7fffff) | 0x800000;
-  const int skip = 64 + exponent - 2, word = skip / 64, shift = skip % 64;  // to the bit that x makes one of weight 2
+  const int skip = 64 + exponent - 2, word = skip / 64,
+            shift = skip % 64;  // to the bit that x makes one of weight 2
   const auto window = [&](int i) {
     return shift ? two_over_pi[i] << shift | two_over_pi[i + 1] >> (64 - shift) : two_over_pi[i];
   };
@@ -85,6 +86,7 @@ inline float sin(float x) {
   constexpr float s[] = {-0.166666667f, 0.00833333332f, -0.000198412638f, 2.75553506e-06f, -2.47611195e-08f};
   constexpr float c[] = {0.0416666667f, -0.00138888889f, 2.48015790e-05f, -2.75552887e-07f, 2.06331239e-09f};
   const float magnitude = sycl::fabs(x);
+  if (x == 0) return x;                              // of either sign
   if (!(magnitude < infinity<float>)) return x - x;  // NaN
   const Reduced y = magnitude < 0.78f ? Reduced{x, 0, 0} : reduce(x);
   const float z = y.high * y.high;
