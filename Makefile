@@ -39,7 +39,10 @@ $(BIN)/python:
 	@echo "-- $(VENV) with $(PYTHON)"
 	@sh cmake/venv.sh "$(PYTHON)" $(VENV)
 
-backends := $(patsubst backends/%/pyproject.toml,%,$(wildcard backends/*/pyproject.toml))
+# Built on demand only: xpu needs half a gigabyte of Intel's wheels, which no other part of the repository does.
+optional_backends := xpu
+backends := $(filter-out $(optional_backends),$(patsubst backends/%/pyproject.toml,%,$(wildcard \
+  backends/*/pyproject.toml)))
 conformance := $(patsubst %/pyproject.toml,%,$(wildcard tests/conformance/pyproject.toml))
 projects := . $(addprefix backends/,$(backends)) $(conformance)
 
