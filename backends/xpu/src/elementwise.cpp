@@ -97,7 +97,7 @@ class Launch {
   }
   template <class How>
   dvt_status launch_with(KernelId kernel, const Block<inputs>& b, const How& how) {
-    const Range range = range_of(d_, how.n);
+    const Range range = range_of(how.n);
     if constexpr (inputs == 1) return launch(d_, c_, kernel, range, b.data[0], b.data[1], how);
     else if constexpr (inputs == 2) return launch(d_, c_, kernel, range, b.data[0], b.data[1], b.data[2], how);
     else return launch(d_, c_, kernel, range, b.data[0], b.data[1], b.data[2], b.data[3], how);

@@ -21,8 +21,8 @@ struct Range {
 inline constexpr size_t group_size = 256;
 inline constexpr size_t most_argument_bytes = 1024;
 
-// One item for each of n elements, up to what fills the device: kernels go on in steps of the whole range.
-Range range_of(const dvt_device*, uint64_t n);
+// One item for each of n elements, up to 16 million: kernels go on in steps of the whole range.
+Range range_of(uint64_t n);
 
 // An argument of a kernel, by its bytes: a pointer to device memory or a plain struct.
 class Argument {

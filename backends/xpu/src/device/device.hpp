@@ -31,7 +31,6 @@ struct dvt_device {
   const sycl::device device;
   const sycl::context context;
   const bool has_fp64;
-  const uint64_t most_groups;  // of 256 work items, that keep it busy
   std::atomic<bool> lost = false;
   xpu::LoadedKernels kernels;
   xpu::Deferred deferred;

@@ -14,7 +14,6 @@ dvt_device::dvt_device(uint32_t i, const sycl::device& dev)
       device(dev),
       context(dev.get_platform().khr_get_default_context()),  // that of everybody else: memory can be shared
       has_fp64(dev.has(sycl::aspect::fp64)),
-      most_groups(8 * dev.get_info<sycl::info::device::max_compute_units>()),
       memory(context, dev),
       staging(context),
       own_stream(*this, 0) {}

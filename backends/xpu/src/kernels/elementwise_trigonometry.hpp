@@ -1,6 +1,6 @@
 // Trigonometric functions.
 #include "kernels/common/elementwise.hpp"
-#include "kernels/common/math.hpp"
+#include "kernels/common/trigonometry.hpp"
 
 namespace {
 struct Sin {

@@ -4,6 +4,6 @@
 #define FULL(suffix, T)                                              \
   KERNEL(1, full_##suffix)(T * out, uint64_t n, xpu::Scalar value) { \
     const T x = xpu::value_of<T>(value);                             \
-    xpu::for_each_item(n, [=](uint64_t i) { out[i] = x; });          \
+    xpu::for_each_item(n, [=](size_t i) { out[i] = x; });            \
   }
 XPU_SIZES(FULL)

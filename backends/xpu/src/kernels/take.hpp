@@ -6,7 +6,7 @@
 namespace {
 template <class T>
 void take(const T* x, const int64_t* indices, T* out, const xpu::Slices& how, xpu::Fault* fault) {
-  xpu::for_each_item(how.n, [&](uint64_t i) {
+  xpu::for_each_item(how.n, [&](size_t i) {
     const uint64_t slice = i / how.inner, outer = slice / how.count;
     int64_t index = indices[slice - outer * how.count];
     if (!xpu::find_index(index, fault, how.call, how.axis, how.size)) return;

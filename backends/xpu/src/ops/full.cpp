@@ -42,7 +42,7 @@ Scalar fill_value(const dvt::Attrs& attrs, DLDataType type) {
 dvt_status run(dvt_device* d, const dvt_call* c) {
   const DLTensor* out = c->out[0];
   const uint64_t n = uint64_t(dvt::size(out));
-  return launch(d, c, kernels[size_index(out->dtype)], range_of(d, n), dvt::data<void>(out), n,
+  return launch(d, c, kernels[size_index(out->dtype)], range_of(n), dvt::data<void>(out), n,
                 fill_value(dvt::Attrs(c), out->dtype));
 }
 }  // namespace

@@ -11,7 +11,7 @@ constinit std::array<KernelId, type_count> kernels{};
 dvt_status run(dvt_device* d, const dvt_call* c) {
   const DLTensor* out = c->out[0];
   const uint64_t n = uint64_t(dvt::size(out));
-  return launch(d, c, kernels[type_index(out->dtype)], range_of(d, n), dvt::data<void>(out), n);
+  return launch(d, c, kernels[type_index(out->dtype)], range_of(n), dvt::data<void>(out), n);
 }
 }  // namespace
 

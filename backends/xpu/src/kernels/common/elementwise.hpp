@@ -23,7 +23,7 @@ struct Input {
       : data(x), moves(how.moves >> i & 1), value(x && !moves ? *x : value_of<T>(how.value[i])) {}
   template <int inputs>
   Input(const T* x, const Strided<inputs>& how, int i) : data(x), moves(x), value(value_of<T>(how.value[i])) {}
-  Compute<T> operator[](int64_t i) const { return Compute<T>(moves ? data[i] : value); }
+  Compute<T> operator[](size_t i) const { return Compute<T>(moves ? data[i] : value); }
 };
 
 // Where element i lies in each operand.
@@ -44,27 +44,27 @@ struct Offsets {
 template <class F, class Out, class A>
 void apply(const Dense<1>& how, Out* out, const A* a) {
   const Input<A> x(a, how, 0);
-  for_each_item(how.n, [=](uint32_t i) { out[i] = Out(F()(x[i])); });
+  for_each_item(how.n, [=](size_t i) { out[i] = Out(F()(x[i])); });
 }
 template <class F, class Out, class A, class B>
 void apply(const Dense<2>& how, Out* out, const A* a, const B* b) {
   const Input<A> x(a, how, 0);
   const Input<B> y(b, how, 1);
-  for_each_item(how.n, [=](uint32_t i) { out[i] = Out(F()(x[i], y[i])); });
+  for_each_item(how.n, [=](size_t i) { out[i] = Out(F()(x[i], y[i])); });
 }
 template <class F, class Out, class A, class B, class C>
 void apply(const Dense<3>& how, Out* out, const A* a, const B* b, const C* c) {
   const Input<A> x(a, how, 0);
   const Input<B> y(b, how, 1);
   const Input<C> z(c, how, 2);
-  for_each_item(how.n, [=](uint32_t i) { out[i] = Out(F()(x[i], y[i], z[i])); });
+  for_each_item(how.n, [=](size_t i) { out[i] = Out(F()(x[i], y[i], z[i])); });
 }
 
 template <class F, class Out, class A>
 void apply(const Strided<1>& how, Out* out, const A* a) {
   const Input<A> x(a, how, 0);
-  for_each_item(how.n, [&](uint32_t i) {
-    const Offsets<2> o(how, i);
+  for_each_item(how.n, [&](size_t i) {
+    const Offsets<2> o(how, uint32_t(i));
     out[o.at[1]] = Out(F()(x[o.at[0]]));
   });
 }
@@ -72,8 +72,8 @@ template <class F, class Out, class A, class B>
 void apply(const Strided<2>& how, Out* out, const A* a, const B* b) {
   const Input<A> x(a, how, 0);
   const Input<B> y(b, how, 1);
-  for_each_item(how.n, [&](uint32_t i) {
-    const Offsets<3> o(how, i);
+  for_each_item(how.n, [&](size_t i) {
+    const Offsets<3> o(how, uint32_t(i));
     out[o.at[2]] = Out(F()(x[o.at[0]], y[o.at[1]]));
   });
 }
@@ -82,8 +82,8 @@ void apply(const Strided<3>& how, Out* out, const A* a, const B* b, const C* c) 
   const Input<A> x(a, how, 0);
   const Input<B> y(b, how, 1);
   const Input<C> z(c, how, 2);
-  for_each_item(how.n, [&](uint32_t i) {
-    const Offsets<4> o(how, i);
+  for_each_item(how.n, [&](size_t i) {
+    const Offsets<4> o(how, uint32_t(i));
     out[o.at[3]] = Out(F()(x[o.at[0]], y[o.at[1]], z[o.at[2]]));
   });
 }

@@ -14,11 +14,12 @@
 #endif
 
 namespace xpu {
-// body(i) for this work item's share of [0, n), whatever the range of the launch.
-template <class Index, class Body>
-void for_each_item(Index n, Body body) {
+// body(i) for this work item's share of [0, n), whatever the range of the launch. In 64 bits: an index that may
+// wrap keeps the CPU device's compiler from seeing that neighbours read neighbours (10 times slower).
+template <class Body>
+void for_each_item(size_t n, Body body) {
   const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<1>();
-  const auto step = Index(item.get_global_range(0));
-  for (Index i = Index(item.get_global_id(0)); i < n; i += step) body(i);
+  const size_t step = item.get_global_range(0);
+  for (size_t i = item.get_global_id(0); i < n; i += step) body(i);
 }
 }  // namespace xpu

@@ -8,9 +8,9 @@ template <class T>
 inline constexpr T infinity = T(__builtin_inff());
 
 // c[0] + c[1] x + c[2] x^2 + ...
-template <int n>
-float polynomial(float x, const float (&c)[n]) {
-  float y = c[n - 1];
+template <class T, int n>
+T polynomial(T x, const T (&c)[n]) {
+  T y = c[n - 1];
   for (int k = n - 2; k >= 0; --k) y = sycl::fma(y, x, c[k]);
   return y;
 }
@@ -49,55 +49,4 @@ inline float log(float x) {
   return sycl::fma(n, 0.693145752f, m + low);
 }
 inline double log(double x) { return sycl::log(x); }
-
-// x = high + low + quadrant pi / 2 with |high| <= pi / 4.
-struct Reduced {
-  float high, low;
-  uint32_t quadrant;
-};
-
-// Of x 2 / pi only the bits that matter are computed, two before the point and 62 behind it (Payne and Hanek): for
-// finite |x| >= 2^-20.
-inline Reduced reduce(float x) {
-  constexpr uint64_t two_over_pi[] = {0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041,
-                                      0xfe5163abdebbc561};
-  const uint32_t bits = sycl::bit_cast<uint32_t>(x), magnitude = bits & 0x7fffffff;
-  const int exponent = int(magnitude >> 23) - 150;  // |x| = mantissa 2^exponent
-  const uint64_t mantissa = (magnitude & 0x7fffff) | 0x800000;
-  const int skip = 64 + exponent - 2, word = skip / 64,
-            shift = skip % 64;  // to the bit that x makes one of weight 2
-  const auto window = [&](int i) {
-    return shift ? two_over_pi[i] << shift | two_over_pi[i + 1] >> (64 - shift) : two_over_pi[i];
-  };
-  const uint64_t low = window(word + 1), carry = (mantissa * (low >> 32) + (mantissa * uint32_t(low) >> 32)) >> 32;
-  const uint64_t turns = mantissa * window(word) + carry;
-  const uint64_t nearest = (turns + (uint64_t(1) << 61)) >> 62;
-  const int64_t rest = int64_t(turns << 2) >> 2;  // of a quarter turn, in units of 2^-62
-  const float a = float(rest), b = float(rest - int64_t(a));
-  constexpr float unit = 0x1.921fb6p-62f, unit_low = -0x1.777a5cp-87f;  // pi / 2 * 2^-62
-  const float product = a * unit;
-  const float error = sycl::fma(a, unit, -product) + sycl::fma(a, unit_low, b * unit);
-  const float high = product + error, tail = error - (high - product);
-  if (bits >> 31) return {-high, -tail, uint32_t(0 - nearest)};
-  return {high, tail, uint32_t(nearest)};
-}
-
-inline float sin(float x) {
-  constexpr float s[] = {-0.166666667f, 0.00833333332f, -0.000198412638f, 2.75553506e-06f, -2.47611195e-08f};
-  constexpr float c[] = {0.0416666667f, -0.00138888889f, 2.48015790e-05f, -2.75552887e-07f, 2.06331239e-09f};
-  const float magnitude = sycl::fabs(x);
-  if (x == 0) return x;                              // of either sign
-  if (!(magnitude < infinity<float>)) return x - x;  // NaN
-  const Reduced y = magnitude < 0.78f ? Reduced{x, 0, 0} : reduce(x);
-  const float z = y.high * y.high;
-  float value;
-  if (y.quadrant & 1) {  // cos: the rounding of 1 - z / 2 is made up for
-    const float half = 0.5f * z, top = 1 - half;
-    value = top + (((1 - top) - half) + sycl::fma(z * z, polynomial(z, c), -y.high * y.low));
-  } else {
-    value = y.high + sycl::fma(y.high * z, polynomial(z, s), y.low * (1 - 0.5f * z));
-  }
-  return y.quadrant & 2 ? -value : value;
-}
-inline double sin(double x) { return sycl::sin(x); }
 }  // namespace xpu::math
