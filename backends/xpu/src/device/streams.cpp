@@ -88,7 +88,14 @@ Record newest(dvt_event* e) {
 
 dvt_status event_wait(dvt_stream* s, dvt_event* e) {
   return guarded(&s->device, [&] {
-    if (const Record record = newest(e); record.event) s->queue.ext_oneapi_submit_barrier({*record.event});
+    const Record record = newest(e);
+    if (!record.event) return DVT_OK;
+    // Not ext_oneapi_submit_barrier({event}): that blocks the caller while a host function is in front of the
+    // event.
+    syclex::submit(s->queue, [&](sycl::handler& h) {
+      h.depends_on(*record.event);
+      h.ext_oneapi_barrier();
+    });
     return DVT_OK;
   });
 }
