@@ -10,6 +10,7 @@ from dovetail_conformance.cases import all_cases
 from dovetail_conformance.cases.inputs import generator, lay_out, layouts, place_as
 from dovetail_conformance.cases.samples import SampleCase
 from dovetail_conformance.judging import oracle
+from dovetail_conformance.judging.compare import compare
 from dovetail_conformance.levels.must_pass import must_pass, parse
 
 OPS = {"permute_dims": np.transpose, "broadcast_to": np.broadcast_to}
@@ -204,6 +205,20 @@ def test_halves_err_by_their_own_rounding():
     assert oracle.tolerance(registry["tanh"], dt.float32) > 1
     assert oracle.tolerance(registry["tanh"], dt.bfloat16) == 1
     assert oracle.tolerance(registry["add"], dt.float16) == registry["add"].spec.tol
+
+
+@pytest.mark.parametrize("d", dt.COMPLEX, ids=str)
+@pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "sum", "matmul"])
+def test_complex_answers_are_near_numpys(op, d):
+    """NumPy computes in the dtype itself, the oracle in a wider one."""
+    cases = [c for c in all_cases().values() if isinstance(c, SampleCase) and c.op == op and c.dtype is d]
+    for case in (c for c in cases if not c.layout):
+        args, kwargs = case.sample.make(generator(0, case.id), d)
+        (answer,) = oracle.answers(registry[op], args, kwargs)
+        near = getattr(np, op)(*args, **kwargs)
+        assert compare(near, answer.value, answer.dtype, answer.tol, answer.scale).ok, case.id
+        off = near * d.numpy.type(1 + 64 * dt.PART[d].eps)
+        assert not np.any(near) or op in ("sum", "matmul") or not compare(off, answer.value, d, answer.tol).ok
 
 
 def test_the_oracle_answers_every_sample():

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from dovetail.schema import dtypes as dt
-from dovetail_conformance.judging.compare import compare, ulp
+from dovetail_conformance.judging.compare import compare, rounded, ulp
 
 FLOATS = (dt.float16, dt.bfloat16, dt.float32, dt.float64)
 
@@ -32,6 +32,19 @@ def test_ulp_at_the_ends_of_the_range(d):
         2 - d.eps
     )
     assert ulp(wide(d)(math.inf), d) == ulp(largest, d)
+
+
+@pytest.mark.parametrize("d", (dt.float16, dt.float32), ids=str)
+def test_rounded_is_what_numpy_rounds_to(d):
+    x = np.random.default_rng(0).normal(size=5000) * 2.0 ** np.random.default_rng(1).integers(-160, 140, 5000)
+    x = np.concatenate([x, [0.0, -0.0, math.inf, -math.inf, d.max * (1 + d.eps / 4), d.max * (1 + d.eps / 3)]])
+    with np.errstate(over="ignore", under="ignore"):
+        assert rounded(x, d).astype(d.numpy).tobytes() == x.astype(d.numpy).tobytes()
+
+
+def test_rounded_rounds_once():
+    just_below, just_above = 1 + 2.0**-8 - 2.0**-40, 1 + 3 * 2.0**-8 + 2.0**-40
+    assert rounded(np.array([just_below, just_above]), dt.bfloat16).tolist() == [1.0, 1 + 2.0**-6]
 
 
 def judged(got, expected, d=dt.float32, **how):

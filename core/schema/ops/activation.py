@@ -176,11 +176,12 @@ def _gelu(x, approximate):
     return np.where(x == -np.inf, -0.0, 0.5 * x * np.where(u > 2, far, near))
 
 
-def _gelu_scale(x, approximate):
-    """The tanh form's lower tail is exp of a rounded argument: its error grows with that."""
+def _gelu_scale(x, approximate, like):
+    """The tanh form's lower tail is exp of a rounded argument, its error grows with that; then exp underflows."""
     if approximate != "tanh":
         return np.zeros_like(x)
-    return np.abs(_gelu(x, approximate)) * np.maximum(1, np.abs(_tanh_argument(np.clip(x, -25, 0))) / 3)
+    tail = np.abs(_gelu(x, approximate)) * np.maximum(1, np.abs(_tanh_argument(np.clip(x, -25, 0))) / 3)
+    return np.maximum(tail, np.abs(np.clip(x, -25, 25)) * like.tiny)
 
 
 def _gelu_samples() -> Iterator[Sample]:

@@ -74,6 +74,12 @@ def _vector_norm(x, axis, keepdims, ord):
     return np.sum(a**ord, axis=axes, keepdims=keepdims) ** (1 / ord)
 
 
+def _norm_scale(x, axis, keepdims, ord, like):
+    """Powers other than squares underflow: what is less than that power's root counts for nothing."""
+    tiny = dt.float64.tiny if like is dt.float64 else dt.float32.tiny  # halves compute in float32
+    return 0.0 if ord in (0, 1, 2, INF, -INF) else tiny ** (1 / ord)
+
+
 def _norm_samples() -> Iterator[Sample]:
     for ord in (2.0, 1.0, 3.0, 0.0, INF, -INF):
         yield sample(f"ord{ord:g}", draw(5, 40), axis=1, ord=ord)
@@ -93,7 +99,15 @@ def _power_of_two_near(m: Tensor) -> Tensor:
     return where(m < low, 1 / k, where(high < m, k, one))
 
 
-@op(shape="reduce", dtype="float", space="linalg", tol=12, reference=_vector_norm, samples=_norm_samples)
+@op(
+    shape="reduce",
+    dtype="float",
+    space="linalg",
+    tol=12,
+    reference=_vector_norm,
+    samples=_norm_samples,
+    scale=_norm_scale,
+)
 def vector_norm(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False, ord: float = 2.0) -> Tensor:
     """The norm sum(abs(x)**ord)**(1/ord) over axis.
 

@@ -304,11 +304,11 @@ def _attention(query, key, value, attn_mask, is_causal, scale, enable_gqa):
 
 
 def _attention_scale(query, key, value, attn_mask, is_causal, scale, enable_gqa):
-    """Errors of a score weigh as much as the score: those of its sum of products."""
+    """Errors of a score weigh as much as the score: those of its sum of products, and of the largest one's."""
     size = query.shape[-1]
     terms = np.matmul(np.abs(query), np.swapaxes(np.abs(_heads(key, query)), -1, -2))
     terms = terms * (1 / math.sqrt(size) if scale is None else abs(scale))
-    largest = np.max(terms, initial=1, where=np.isfinite(terms)) / 4 * dot_slack(size)
+    largest = np.max(terms, initial=1, where=np.isfinite(terms)) / 2 * dot_slack(size)
     return _attention(query, key, np.abs(value), attn_mask, is_causal, scale, enable_gqa) * max(1, largest)
 
 

@@ -21,13 +21,20 @@ struct Quotient {
   }
 };
 
+// C's fmod. Of floats it is exact in double while quotient and divisor together have at most 53 bits.
+inline double truncated_remainder(double a, double b) { return std::fmod(a, b); }
+inline float truncated_remainder(float a, float b) {
+  const double x = a, y = b, q = x / y;
+  if (!(std::fabs(q) < 0x1p28)) return std::fmod(a, b);
+  const double n = std::trunc(q);
+  return n == 0 ? a : float(x - n * y);  // and an infinite divisor leaves a
+}
+
 // The sign of the divisor, as Python has it. By zero: integers 0, floats NaN.
 template <class T>
 T remainder(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
-    T r;
-    if constexpr (std::is_same_v<T, float>) r = ::fmodf(a, b);
-    else r = ::fmod(a, b);
+    const T r = truncated_remainder(a, b);
     if (r == 0) return std::is_same_v<T, float> ? T(__builtin_copysignf(0, float(b))) : T(__builtin_copysign(0, b));
     return (r < 0) != (b < 0) ? r + b : r;
   } else if constexpr (std::is_signed_v<T>) {

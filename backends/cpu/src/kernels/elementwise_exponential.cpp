@@ -45,8 +45,10 @@ double gelu_tanh(double x) {
   if (x < -40) return -0.0;
   if (x > 40) return x;
   const long double y = x, exact = y * (-1.59576912160573071175978423973752747L * (1 + 0.044715L * y * y));
-  const double z = double(exact);
-  return x / (1 + ::exp(z) * (1 + double(exact - z)));
+  const double z = double(exact), rest = double(exact - z);
+  if (x >= 0) return x / (1 + ::exp(z) * (1 + rest));
+  const double h = ::exp(-0.5 * z) * (1 - 0.5 * rest);  // exp(z) would overflow before the result vanishes
+  return x * h * (h / (1 + h * h));
 }
 
 template <class F, double (*f64)(double)>

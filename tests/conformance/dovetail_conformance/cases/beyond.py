@@ -4,14 +4,15 @@ where a body is all there is, it must work or say that it does not."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dovetail.schema import Op
 from dovetail.schema import dtypes as dt
 from dovetail.schema.dtypes import DType
-from dovetail.schema.samples import Sample
+from dovetail.schema.samples import Draw, Sample
 
 from . import Case
-from .inputs import draws, layouts
+from .inputs import layouts
 from .samples import SampleCase
 
 MOVES = frozenset({
@@ -28,16 +29,23 @@ def _dtypes(op: Op) -> tuple[DType, ...]:
     return dt.COMPLEX if op.name in MOVES | ARITHMETIC else ()
 
 
-def _fits(op: Op, sample: Sample) -> bool:
+def _fits(sample: Sample) -> bool:
+    return not (sample.error or sample.dtypes or any(isinstance(a, DType) for a in sample.kwargs.values()))
+
+
+def _finite(sample: Sample) -> Sample:
     """Products of infinite complex numbers have no one answer: C and Fortran differ."""
-    if sample.error or sample.dtypes or any(isinstance(a, DType) for a in sample.kwargs.values()):
-        return False
-    return op.name not in ARITHMETIC or all(d.low is not None for d in draws(sample))
+
+    def bounded(a: Any) -> Any:
+        return a._replace(low=-4.0, high=4.0) if isinstance(a, Draw) and a.low is None else a
+
+    return sample._replace(args=tuple(map(bounded, sample.args)))
 
 
 def cases(op: Op) -> Iterator[Case]:
+    samples = [_finite(s) if op.name in ARITHMETIC else s for s in op.cases() if _fits(s)]
     for d in _dtypes(op):
-        for i, sample in enumerate(s for s in op.cases() if _fits(op, s)):
+        for i, sample in enumerate(samples):
             others = layouts(sample, op.spec.shape) if i == 0 else ()
             for layout in ("", *others):
                 id = f"{op.name}[{d.brief},{sample.id}{f',layout={layout}' if layout else ''}]"

@@ -28,8 +28,9 @@ def _values(source: DType, target: DType) -> np.ndarray:
     if target.kind not in "iu":
         return listed
     least, beyond = math.trunc(target.min), 2.0 ** (target.bits - (target.kind == "i"))
-    wide = listed.astype(np.float64)
-    return listed[(np.trunc(wide) >= least) & (wide < beyond)]
+    with np.errstate(invalid="ignore"):  # signalling NaNs are among them
+        wide = listed.astype(np.float64)
+        return listed[(np.trunc(wide) >= least) & (wide < beyond)]
 
 
 def _of_astype(source: DType) -> Iterator[Sample]:

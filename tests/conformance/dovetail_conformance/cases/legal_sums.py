@@ -81,7 +81,10 @@ def vecdot(m: Drawing) -> dict[str, Any]:
             own.insert(0, 1)
         own.insert(len(own) + 1 + axis, n)
         shapes.append(tuple(own))
-    return {"x1": m.operand(shapes[0]), "x2": m.operand(shapes[1]), "axis": axis}
+    x1, x2 = (m.operand(s) for s in shapes)
+    if -axis == len(x1.shape) and x1.layout == "repeated":  # of equal products all are rounded the same way
+        x1 = x1._replace(layout="")
+    return {"x1": x1, "x2": x2, "axis": axis}
 
 
 @legal("outer")
@@ -90,7 +93,8 @@ def outer(m: Drawing) -> dict[str, Any]:
 
 
 def _finite(a: Operand) -> Operand:
-    """What is hidden, some skip and others multiply by 0 or add to -inf."""
+    """What is hidden or in the padding, some skip and others multiply by 0 or add to -inf; of layers, what
+    underflows becomes NaN beside an infinite weight."""
     return a._replace(values="uniform") if a.values in ("nan", "inf") else a
 
 
@@ -121,7 +125,7 @@ def layer_norm(m: Drawing) -> dict[str, Any]:
     given: dict[str, Any] = {"x": x, "normalized_shape": last}
     for name in ("weight", "bias"):
         if name in m.names:
-            given[name] = m.operand(last) if m.pick((False, True)) else None
+            given[name] = _finite(m.operand(last)) if m.pick((False, True)) else None
     return given
 
 
@@ -132,7 +136,7 @@ def batch_norm(m: Drawing) -> dict[str, Any]:
     given: dict[str, Any] = {"x": x, "running_mean": m.operand(channels)}
     given["running_var"] = m.operand(channels, low=0.125, high=4.0)
     for name in ("weight", "bias"):
-        given[name] = m.operand(channels) if m.pick((False, True)) else None
+        given[name] = _finite(m.operand(channels)) if m.pick((False, True)) else None
     return given
 
 
@@ -168,7 +172,9 @@ def conv(m: Drawing) -> dict[str, Any]:
     size = _windows(m, n, [d * (k - 1) + 1 for k, d in zip(kernel, _spread(dilation, n), strict=True)])
     bias = m.operand((outputs,)) if m.pick((False, True)) else None
     x = m.operand((m.pick((1, 2, 0)), groups * inputs, *size))
-    return {"x": x, "weight": m.operand((outputs, inputs, *kernel)), "bias": bias, "groups": groups,
+    weight = m.operand((outputs, inputs, *kernel))
+    weight = _finite(weight) if any(_spread(padding, n)) else weight
+    return {"x": x, "weight": weight, "bias": bias, "groups": groups,
             "stride": _each(m, n, (1, 2, 3)), "padding": padding, "dilation": dilation}  # fmt: skip
 
 

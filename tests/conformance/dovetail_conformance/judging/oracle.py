@@ -22,9 +22,9 @@ EITHER_ZERO = frozenset({
     "scaled_dot_product_attention",
 })  # fmt: skip
 
-# A complex product's parts are sums of two products: Higham, Accuracy and Stability of Numerical Algorithms,
-# Lemma 3.5.
-COMPLEX_SLACK = 2 * math.sqrt(2)
+# What complex products and quotients err by, in units in the last place of their magnitude: Higham, Accuracy and
+# Stability of Numerical Algorithms, Lemma 3.5.
+COMPLEX_PRODUCT, COMPLEX_QUOTIENT = 2 * math.sqrt(2), 4 * math.sqrt(2)
 
 
 class Answer(NamedTuple):
@@ -63,10 +63,11 @@ def tolerance(op: Op, d: DType) -> float:
 
     Halves that compute in float32 and round once err by hardly more than that rounding.
     """
-    if d.kind == "c":
-        return op.spec.tol * COMPLEX_SLACK
+    tol = op.spec.tol
+    if d.kind == "c" and tol:
+        return max(tol, 1) * (COMPLEX_QUOTIENT if op.name == "divide" else COMPLEX_PRODUCT)
     elementwise = op.spec.shape in ("same", "broadcast")
-    return min(op.spec.tol, 1.0) if d in dt.HALVES and elementwise and op.spec.half_in_f32 else op.spec.tol
+    return min(tol, 1.0) if d in dt.HALVES and elementwise and op.spec.half_in_f32 else tol
 
 
 def result_dtype(op: Op, given: dict[str, Any]) -> DType:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from dovetail.entry_points import import_ops
+from dovetail.schema import dtypes as dt
 from dovetail.schema import registry
 from dovetail.schema.dtypes import DType
 
@@ -154,7 +155,7 @@ class Target:
     def _kernels(self) -> dict[str, list[str]]:
         """The ops that have kernels, and the dtypes that they have them for."""
         return {op.name: dtypes for op in registry.values()
-                if (dtypes := [d.brief for d in op.dtypes if self.has_row(op.name, d)])}  # fmt: skip
+                if (dtypes := [d.brief for d in dt.ALL if self.has_row(op.name, d)])}  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
         """For the report."""
