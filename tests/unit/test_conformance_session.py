@@ -291,6 +291,17 @@ def test_another_device_is_not_resumed(here, workers, part, key, value, told):
 
 def test_what_cannot_be_resumed(here, workers):
     (here / "f.json").write_text('{"schema": "other"}')
+    (here / "bytes").write_bytes(b"\xff\xfe\0")
+    head = {"schema": journal.SCHEMA, "run": {"seconds": 0}, "description": {}}
+    (here / "short.jsonl").write_text(json.dumps(head) + "\n")
+    (here / "short.json").write_text(
+        json.dumps({"schema": document.SCHEMA, "schema_version": document.SCHEMA_VERSION})
+    )
+    for path in ("bytes", "short.jsonl", "short.json"):
+        with pytest.raises(UsageError, match="is not the results of a run"):
+            run(level="L0", resume=here / path)
+    with pytest.raises(UsageError, match=r"--baseline: .* is malformed"):
+        run(level="L0", baseline=here / "short.json")
     for path, told in (("none", "No such file"), ("f.json", "is not the results of a run"), (".", "No such file")):
         with pytest.raises(UsageError, match=told):
             run(level="L0", resume=here / path)

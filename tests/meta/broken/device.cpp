@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cfenv>
 #include <cstdio>
 
 #include "broken.hpp"
@@ -185,6 +186,7 @@ Faults device_faults() {
       {"says_nothing", says_nothing},
       {"loses_errors", loses_errors},
       {"tells_again", [](Device& d) { d.streams.ev_sync = tells_again; }},
+      {"rounds_upward", [](Device&) { std::fesetround(FE_UPWARD); }},
       {"no_name", [](Device& d) { d.backend.device_props = props_without_name; }},
       {"not_host_mapped", [](Device& d) { d.backend.device_props = props_host_mapped; }},
       {"more_free_than_total", [](Device& d) { d.backend.mem_info = more_free_than_there_is; }},

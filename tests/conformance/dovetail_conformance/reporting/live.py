@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from io import TextIOWrapper
 from typing import IO, Any, NamedTuple
 
 from ..results import WORDS, Result, Status
@@ -77,7 +78,9 @@ class Live:
 
         self.total, self.replay = total, replay
         self.counts: Counter[Status] = Counter()
-        self.console = Console(file=out or sys.stdout, markup=False, highlight=False)
+        if isinstance(stream := out or sys.stdout, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # the names and messages of devices are not always ASCII
+        self.console = Console(file=stream, markup=False, highlight=False)
         self.console.on_broken_pipe = _unread  # rich would end the process, and the results with it
         self._headline = ""
         self._running: Callable[[], Iterable[str]] = list

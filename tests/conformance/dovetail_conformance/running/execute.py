@@ -7,12 +7,14 @@ import traceback
 
 from ..cases import Case, Outcome
 from ..results import Result, Status
+from . import float_mode
 from .target import Target
 
 
 def execute(case: Case, target: Target, seed: int) -> Result:
     """Never raises: whatever happens is the case's result."""
     begin = time.perf_counter()
+    usual = float_mode.unusual()
     target.fallbacks()
     target.guard(case.guarded)
     try:
@@ -21,6 +23,9 @@ def execute(case: Case, target: Target, seed: int) -> Result:
         outcome = _unless_overrun(outcome, case, target.overruns())
     except Exception as error:
         outcome = Outcome(Status.FAIL, _told(error))
+    if (left := float_mode.unusual()) != usual:
+        told = f"left the host's thread in another floating-point mode: {left or 'the default one'}"
+        outcome = outcome._replace(status=Status.FAIL, message="; ".join(filter(None, [told, outcome.message])))
     if moved := target.fallbacks():
         outcome = outcome._replace(status=Status.FALLBACK, message=f"{moved[0]['op']} ran on another device")
     return Result(case.id, outcome.status, time.perf_counter() - begin, outcome.message, outcome.measured)

@@ -95,7 +95,7 @@ def read(path: Path) -> Earlier:
     if path.is_dir():
         file = next((path / name for name in (NAME, RESULTS) if (path / name).exists()), path / RESULTS)
     try:
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8", errors="replace")  # what is not UTF-8 is not JSON either
     except OSError as error:
         raise UsageError(
             f"{file}: {error.strerror}: name the results of a run, or the folder of its report"
@@ -105,9 +105,9 @@ def read(path: Path) -> Earlier:
         if _is_journal(first):
             return _from_journal(json.loads(first), rest)
         content = json.loads(text)
-        if content["schema"] == document.SCHEMA and content["schema_version"] == document.SCHEMA_VERSION:
+        if not document.malformed(content):
             return _from_document(content)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise UsageError(
         f"{file} is not the results of a run of this version of dovetail-conformance: name another file"
@@ -123,6 +123,8 @@ def _is_journal(line: str) -> bool:
 
 def _from_journal(head: dict[str, Any], rest: str) -> Earlier:
     found: dict[str, Result] = {}
+    if lacking := {*SAME_RUN} - {*head["run"]} | {*SAME_SOFTWARE, "device"} - {*head["description"]}:
+        raise KeyError(min(lacking))
     seconds = head["run"]["seconds"]
     for line in rest.split("\n")[:-1]:  # what comes after the last line's end was cut off
         told = json.loads(line)
