@@ -64,6 +64,7 @@ def test_a_fault_costs_the_cases_of_its_op_alone(monkeypatch, fault, status, tol
     for id, result in results.items():
         if id.startswith("multiply"):
             assert result.status == status and told in result.message, result
+            assert result.message.splitlines()[-1].startswith("in multiply(x1="), result
         else:
             assert result.status is Status.PASS, result
 

@@ -190,7 +190,19 @@ def test_a_device_that_never_comes_up(here, workers, capsys, monkeypatch):
     monkeypatch.setattr(workers, "open", absent)
     assert run(level="L0")[0] == 3
     assert capsys.readouterr() == ("", "Error: there is no device 'x'\n")
-    assert not list((here / "dovetail-report").iterdir())
+    assert not (here / "dovetail-report").exists()
+
+
+def test_a_device_that_never_comes_up_leaves_an_earlier_report(here, workers, monkeypatch):
+    run(level="L0")
+    before = sorted(p.name for p in (here / "dovetail-report").iterdir())
+
+    def absent():
+        raise DeviceUnavailable("there is no device 'x'")
+
+    monkeypatch.setattr(workers, "open", absent)
+    assert run(level="L0")[0] == 3
+    assert before and sorted(p.name for p in (here / "dovetail-report").iterdir()) == before
 
 
 # ---- resuming ---------------------------------------------------------------------------------------------------

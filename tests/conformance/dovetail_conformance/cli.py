@@ -47,7 +47,7 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.command("conform", short_help="What a device really does: the conformance suite.")
 @click.argument("reports", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--device", "-d", metavar="NAME", help="The device, as `dovetail devices` shows it.")
-@click.option("--level", type=click.Choice(["L0", "L1", "L2"]),
+@click.option("--level", type=click.Choice(["L0", "L1", "L2"], case_sensitive=False),
               help="L0: the device itself. L1: and the must-pass ops in f32, i32, i64 and bool. "
                    "L2: and every op, in every declared dtype.  [default: L1; with -k all]")  # fmt: skip
 @click.option(
@@ -96,7 +96,8 @@ def conform(ctx: click.Context, **options: Any) -> None:
     """Tests a device and says the level that it reaches.
 
     Each case runs in a worker process: a crash or a hang costs that case alone. Every failure comes with the
-    command that replays it. Exit codes: 0 level met, 1 not met, 2 usage, 3 device unavailable, 4 no report written.
+    command that replays it. Exit codes: 0 level met, 1 not met, 2 usage, 3 device unavailable, 4 met
+    but no report written, 130 Ctrl-C.
     """
     from .running.options import UsageError
 

@@ -130,7 +130,8 @@ def _from_journal(head: dict[str, Any], rest: str) -> Earlier:
         told = json.loads(line)
         seconds = told.pop("at")
         found[told["id"]] = Result(**told | {"status": Status(told["status"])})
-    return Earlier(head["run"] | {"seconds": seconds}, head["description"], found)
+    run = head["run"] | {"seconds": seconds, "complete": False}  # or there would be a results.json
+    return Earlier(run, head["description"], found)
 
 
 def _from_document(content: dict[str, Any]) -> Earlier:

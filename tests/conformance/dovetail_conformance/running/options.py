@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,12 @@ class Options:
         except OSError as error:
             cure = "name another folder with --report, or give --no-report"
             raise UsageError(f"no report can be written to {self.folder}: {error.strerror}: {cure}") from error
+
+    def remove_empty_folder(self) -> None:
+        """Where nothing came of the run: a folder without a report would look like one of a run that was lost."""
+        with suppress(OSError):
+            if self.folder:
+                self.folder.rmdir()
 
     @property
     def replay(self) -> Replay:

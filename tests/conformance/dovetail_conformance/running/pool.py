@@ -61,9 +61,10 @@ class Worker:
 
     def _read(self, events: queue.SimpleQueue) -> None:
         assert self.process.stdout
-        for line in self.process.stdout:
-            if (message := self._understood(line)) is not None:
-                events.put((self, message))
+        with self.process.stdout as said:
+            for line in said:
+                if (message := self._understood(line)) is not None:
+                    events.put((self, message))
         events.put((self, None))
 
     def _understood(self, line: str) -> dict[str, Any] | None:
