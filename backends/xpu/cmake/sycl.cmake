@@ -23,10 +23,12 @@ xpu_file_of(sycl_header intel-sycl-rt include/sycl/sycl.hpp)
 cmake_path(SET XPU_INCLUDE NORMALIZE "${sycl_header}/../..")
 xpu_file_of(sycl_library intel-sycl-rt /libsycl.so)
 cmake_path(GET sycl_library PARENT_PATH XPU_LIBRARIES)
+xpu_file_of(dnnl_header onednn-devel include/oneapi/dnnl/dnnl.h) # the library itself is opened when it is first needed
+cmake_path(SET XPU_DNNL_INCLUDE NORMALIZE "${dnnl_header}/../../..")
 xpu_file_of(XPU_OPENCL_CPU intel-opencl-rt /libintelocl.so)
 
 add_library(xpu::sycl INTERFACE IMPORTED)
-target_include_directories(xpu::sycl SYSTEM INTERFACE "${XPU_INCLUDE}")
+target_include_directories(xpu::sycl SYSTEM INTERFACE "${XPU_INCLUDE}" "${XPU_DNNL_INCLUDE}")
 target_compile_definitions(xpu::sycl INTERFACE SYCL_DISABLE_FSYCL_SYCLHPP_WARNING)
 # DT_RPATH, which counts for the libraries of libsycl too; DT_RUNPATH does not. Without Intel's mathematics libraries in
 # the process the OpenCL CPU device is not found: it opens them by names that nothing else would resolve.

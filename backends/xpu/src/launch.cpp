@@ -61,10 +61,17 @@ dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& ra
       case 2: enqueue<2>(queue, kernel, range, arguments); break;
       default: enqueue<3>(queue, kernel, range, arguments); break;
     }
-    if (c->stream) return DVT_OK;
-    d->own_stream.faults.publish(queue);
-    queue.wait_and_throw();
-    return d->own_stream.faults.tell(queue);
+    return finish(d, c);
+  });
+}
+
+dvt_status finish(dvt_device* d, const dvt_call* c) {
+  if (c->stream) return DVT_OK;
+  return guarded(d, [&] {
+    dvt_stream& own = d->own_stream;
+    own.faults.publish(own.queue);
+    own.queue.wait_and_throw();
+    return own.faults.tell(own.queue);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "device/staging.hpp"
 #include "dovetail/backend.hpp"
 #include "modules.hpp"
+#include "onednn.hpp"
 
 // Work on a device in the order of the calls: a stream of the host, or the device's own for calls without one.
 struct dvt_stream {
@@ -22,6 +23,7 @@ struct dvt_stream {
   dvt_device& device;
   xpu::Faults faults;
   sycl::queue queue;  // in order
+  xpu::onednn::Stream onednn;
 };
 
 struct dvt_device {
@@ -36,6 +38,7 @@ struct dvt_device {
   xpu::Deferred deferred;
   xpu::Memory memory;
   xpu::Staging staging;
+  xpu::onednn::Engine onednn;
   dvt_stream own_stream;
 };
 

@@ -1,0 +1,16 @@
+// A batch of products of matrices: c[..., m, n] = a[..., m, k] b[..., k, n] + bias[n], c without gaps. Shared with
+// the host.
+#pragma once
+#include <cstdint>
+
+namespace xpu {
+inline constexpr int most_batch_axes = 14;
+
+struct Product {
+  uint64_t m, n, k;
+  int64_t a_row, a_column, b_row, b_column;  // strides in elements, 0: broadcast
+  uint64_t matrices;
+  uint32_t axes;
+  int64_t batch[most_batch_axes], a_batch[most_batch_axes], b_batch[most_batch_axes];
+};
+}  // namespace xpu

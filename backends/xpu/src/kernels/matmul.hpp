@@ -1,0 +1,48 @@
+// Products of matrices of any strides: what oneDNN has no implementation for.
+#include "kernels/common/product.hpp"
+#include "kernels/common/tile.hpp"
+
+namespace {
+namespace syclex = sycl::ext::oneapi::experimental;
+constexpr int block = 64, depth = 16, each = block / xpu::side;
+
+template <class T>
+void matmul(const T* a, const T* b, const T* bias, T* c, const xpu::Product& p) {
+  using C = xpu::Sum<T>;
+  static syclex::work_group_static<C[depth][block]> a_memory, b_memory;
+  C(&a_tile)[depth][block] = a_memory;
+  C(&b_tile)[depth][block] = b_memory;
+  const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<3>();
+  const auto group = item.get_group();
+  const int ty = int(item.get_local_id(1)), tx = int(item.get_local_id(2)), t = ty * xpu::side + tx;
+  const uint64_t matrix = group.get_group_id(0), row = group.get_group_id(1) * block,
+                 column = group.get_group_id(2) * block;
+  uint64_t rest = matrix;
+  for (int axis = int(p.axes) - 1; axis >= 0; --axis) {
+    const int64_t at = int64_t(rest % uint64_t(p.batch[axis]));
+    a += at * p.a_batch[axis], b += at * p.b_batch[axis], rest /= uint64_t(p.batch[axis]);
+  }
+  const xpu::Lines<T> a_rows{a, p.m, p.k, p.a_row, p.a_column}, b_columns{b, p.n, p.k, p.b_column, p.b_row};
+  C sums[each][each] = {};
+  for (uint64_t k = 0; k < p.k; k += depth) {
+    xpu::fill(a_tile, a_rows, row, k, t);
+    xpu::fill(b_tile, b_columns, column, k, t);
+    sycl::group_barrier(group);
+    xpu::add_products(sums, a_tile, b_tile, ty, tx);
+    sycl::group_barrier(group);
+  }
+  c += matrix * p.m * p.n;
+  for (int i = 0; i < each; ++i)
+    for (int j = 0; j < each; ++j) {
+      const uint64_t y = row + uint64_t(ty * each + i), x = column + uint64_t(tx + xpu::side * j);
+      if (y < p.m && x < p.n) c[y * p.n + x] = T(bias ? sums[i][j] + C(xpu::Compute<T>(bias[x])) : sums[i][j]);
+    }
+}
+}  // namespace
+
+#define MATMUL(suffix, T)                                                                   \
+  KERNEL(3, matmul_##suffix)(const T* a, const T* b, const T* bias, T* c, xpu::Product p) { \
+    matmul(a, b, bias, c, p);                                                               \
+  }
+XPU_UNSIGNED(MATMUL)
+XPU_FLOATS(MATMUL)

@@ -1,0 +1,88 @@
+// oneDNN on a device's own queues. The library is opened when a device is first asked for a product; everything of
+// it is reached through that handle, so that another oneDNN in the process (dovetail-cpu's) neither sees nor is
+// seen.
+#pragma once
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "dovetail/backend.hpp"
+
+namespace xpu::onednn {
+inline constexpr int most_axes = 5;
+
+struct Operand {  // strides in elements
+  int64_t size[most_axes], stride[most_axes];
+  DLDataType type;
+  int32_t axes;  // 0: there is no such operand
+};
+// All that an implementation depends on: the key of a cache, so it holds no pointers.
+struct Description {
+  Operand in, weights, bias, out;
+  int64_t step[2], dilation[2], padding[2];  // of a convolution
+  uint64_t spatial;                          // its axes; 0: a product of matrices
+};
+static_assert(std::has_unique_object_representations_v<Description>);
+
+struct Arguments {
+  const void *in, *weights, *bias;  // bias: nullptr where the description has none
+  void* out;
+};
+
+// oneDNN's kernels for GPUs expect operands that begin on a cache line. Not a row's align_log2: the host would
+// copy, and query() would have seen other strides than run() gets.
+bool are_aligned(const Arguments&);
+
+class Primitive;
+using PrimitiveRef = std::shared_ptr<const Primitive>;
+
+// The engine of one device, and its primitives: those that were used last.
+class Engine {
+ public:
+  Engine();
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // nullptr where oneDNN is absent or has no more than a reference implementation.
+  PrimitiveRef find(const dvt_device&, const Description&);
+  void* handle() const { return handle_; }  // dnnl_engine_t
+
+ private:
+  using Recent = std::list<std::pair<Description, PrimitiveRef>>;
+  struct Hash {
+    size_t operator()(const Description&) const;
+  };
+  struct Equal {
+    bool operator()(const Description&, const Description&) const;
+  };
+
+  bool start(const dvt_device&);
+
+  std::mutex mutex_;
+  bool started_ = false;
+  void* handle_ = nullptr;
+  Recent recent_;  // the newest first
+  std::unordered_map<Description, Recent::iterator, Hash, Equal> places_;
+};
+
+// A queue as oneDNN's stream, made when first needed. Calls on one stream never overlap.
+class Stream {
+ public:
+  Stream() = default;
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  void* get(const Engine&, void* queue);  // dnnl_stream_t; nullptr where there is no memory
+
+ private:
+  std::mutex mutex_;  // the device's own stream has many callers
+  void* handle_ = nullptr;
+};
+
+// What the call's workspace must have.
+uint64_t workspace(const Primitive&);
+dvt_status execute(dvt_device*, const dvt_call*, const Primitive&, const Arguments&);
+}  // namespace xpu::onednn

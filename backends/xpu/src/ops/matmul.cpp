@@ -1,0 +1,153 @@
+// matmul and linear: by oneDNN where it has an implementation for the types and strides, else by our own kernel.
+#include <array>
+#include <optional>
+#include <string>
+
+#include "device/device.hpp"
+#include "dtypes.hpp"
+#include "kernels/common/product.hpp"
+#include "launch.hpp"
+
+namespace xpu {
+namespace {
+constinit std::array<KernelId, type_count> kernels{};
+
+// One axis of the batch, merged with the one before it where the strides allow it.
+void add_axis(Product& p, int64_t size, int64_t a_stride, int64_t b_stride) {
+  if (size == 1) return;
+  p.matrices *= uint64_t(size);
+  if (p.axes) {
+    const uint32_t last = p.axes - 1;
+    if (p.a_batch[last] == size * a_stride && p.b_batch[last] == size * b_stride) {
+      p.batch[last] *= size, p.a_batch[last] = a_stride, p.b_batch[last] = b_stride;
+      return;
+    }
+  }
+  p.batch[p.axes] = size, p.a_batch[p.axes] = a_stride, p.b_batch[p.axes] = b_stride;
+  ++p.axes;
+}
+
+// A batch that shares b is more rows of a.
+void fold_batch_into_rows(Product& p) {
+  if (p.axes != 1 || p.b_batch[0] || (p.m > 1 && p.a_batch[0] != int64_t(p.m) * p.a_row)) return;
+  if (p.m == 1) p.a_row = p.a_batch[0];
+  p.m *= uint64_t(p.batch[0]);
+  p.axes = 0, p.matrices = 1;
+}
+
+Product product_of_matmul(const dvt_call* c) {
+  const DLTensor &x = *c->in[0], &y = *c->in[1];
+  const bool row = x.ndim == 1, column = y.ndim == 1;  // vectors
+  const int xa = x.ndim, ya = y.ndim;
+  Product p{};
+  p.matrices = 1;
+  p.m = row ? 1 : uint64_t(x.shape[xa - 2]), p.k = uint64_t(x.shape[xa - 1]);
+  p.n = column ? 1 : uint64_t(y.shape[ya - 1]);
+  p.a_row = row ? 0 : x.strides[xa - 2], p.a_column = x.strides[xa - 1];
+  p.b_row = y.strides[column ? 0 : ya - 2], p.b_column = column ? 0 : y.strides[ya - 1];
+  const int x_batch = row ? 0 : xa - 2, y_batch = column ? 0 : ya - 2, batch = std::max(x_batch, y_batch);
+  for (int i = 0; i < batch; ++i) {
+    const int xi = i - (batch - x_batch), yi = i - (batch - y_batch);
+    const int64_t xs = xi < 0 ? 1 : x.shape[xi], ys = yi < 0 ? 1 : y.shape[yi];
+    add_axis(p, xs == 1 ? ys : xs, xs == 1 ? 0 : x.strides[xi], ys == 1 ? 0 : y.strides[yi]);
+  }
+  fold_batch_into_rows(p);
+  return p;
+}
+
+// linear(x, weight[out, in], bias[out]): x's leading axes are rows where their strides allow it, else batches.
+Product product_of_linear(const dvt_call* c) {
+  const DLTensor &x = *c->in[0], &w = *c->in[1];
+  const int last = x.ndim - 1;
+  Product p{};
+  p.matrices = 1;
+  p.m = last ? uint64_t(x.shape[last - 1]) : 1, p.k = uint64_t(x.shape[last]), p.n = uint64_t(w.shape[0]);
+  p.a_row = last ? x.strides[last - 1] : 0, p.a_column = x.strides[last];
+  p.b_row = w.strides[1], p.b_column = w.strides[0];
+  for (int i = 0; i + 1 < last; ++i) add_axis(p, x.shape[i], x.strides[i], 0);
+  fold_batch_into_rows(p);
+  return p;
+}
+
+struct Strides {
+  int64_t row, column;
+};
+// Of an axis of one element oneDNN wants the stride that a matrix without gaps has.
+Strides settled(uint64_t rows, uint64_t columns, int64_t row, int64_t column) {
+  if (columns == 1 && rows == 1) return {1, 1};
+  if (columns == 1) return {row, 1};
+  if (rows == 1) return {int64_t(columns) * column, column};
+  return {row, column};
+}
+
+// (batch..., rows, columns); an axis of the batch along which the operand does not move has size 1 in it.
+onednn::Operand operand(const Product& p, DLDataType type, uint64_t rows, uint64_t columns, Strides s,
+                        const int64_t* batch) {
+  onednn::Operand o{};
+  o.type = type, o.axes = int32_t(p.axes) + 2;
+  for (uint32_t i = 0; i < p.axes; ++i)
+    o.size[i] = batch[i] ? p.batch[i] : 1, o.stride[i] = batch[i] ? batch[i] : int64_t(rows * columns);
+  o.size[p.axes] = int64_t(rows), o.size[p.axes + 1] = int64_t(columns);
+  o.stride[p.axes] = s.row, o.stride[p.axes + 1] = s.column;
+  return o;
+}
+
+// Nothing where it is not a product that oneDNN could do.
+std::optional<onednn::Description> describe(const Product& p, DLDataType type, bool has_bias) {
+  if (type.code == DVT_INT || type.code == DVT_UINT || type.bits == 64) return std::nullopt;
+  if (p.axes + 2 > onednn::most_axes || p.k == 0) return std::nullopt;
+  int64_t out_batch[most_batch_axes], none[most_batch_axes] = {};
+  int64_t step = int64_t(p.m * p.n);
+  for (uint32_t i = p.axes; i-- > 0; step *= p.batch[i]) out_batch[i] = step;
+  onednn::Description d{};
+  d.in = operand(p, type, p.m, p.k, settled(p.m, p.k, p.a_row, p.a_column), p.a_batch);
+  d.weights = operand(p, type, p.k, p.n, settled(p.k, p.n, p.b_row, p.b_column), p.b_batch);
+  d.out = operand(p, type, p.m, p.n, {int64_t(p.n), 1}, out_batch);
+  if (has_bias) d.bias = operand(p, type, 1, p.n, {int64_t(p.n), 1}, none);
+  return d;
+}
+
+template <Product (*product)(const dvt_call*)>
+onednn::PrimitiveRef primitive(dvt_device* d, const dvt_call* c) {
+  const auto description = describe(product(c), c->in[0]->dtype, dvt::has_in(c, 2));
+  return description ? d->onednn.find(*d, *description) : nullptr;
+}
+
+template <Product (*product)(const dvt_call*)>
+dvt_status run(dvt_device* d, const dvt_call* c) {
+  const onednn::Arguments on{dvt::data<void>(c->in[0]), dvt::data<void>(c->in[1]),
+                             dvt::has_in(c, 2) ? dvt::data<void>(c->in[2]) : nullptr, dvt::data<void>(c->out[0])};
+  if (onednn::are_aligned(on))
+    if (const onednn::PrimitiveRef found = primitive<product>(d, c)) return onednn::execute(d, c, *found, on);
+  constexpr size_t tile = 64, side = 16;  // kernels/matmul.hpp
+  const Product p = product(c);
+  const Range range{
+      3, {p.matrices, (p.m + tile - 1) / tile * side, (p.n + tile - 1) / tile * side}, {1, side, side}};
+  return launch(d, c, kernels[type_index(c->in[0]->dtype)], range, on.in, on.weights, on.bias, on.out, p);
+}
+
+template <Product (*product)(const dvt_call*)>
+dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
+  if (c->in[0]->dtype.bits == 64 && c->in[0]->dtype.code == DVT_FLOAT) return query_fp64(d, c, answer);
+  DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
+  if (const onednn::PrimitiveRef found = primitive<product>(d, c))
+    DVT_PUT(answer, dvt_answer, workspace, onednn::workspace(*found));
+  return DVT_OK;
+}
+}  // namespace
+
+void XPU_ROWS(dvt::KernelTable& table) {
+  for (const DLDataType type : integers + floats) {
+    // Wrapping sums of products have the same bits in signed and unsigned types.
+    const DLDataType as = type.code == DVT_INT ? DLDataType{DVT_UINT, type.bits, 1} : type;
+    kernels[type_index(type)] = find_kernel(std::string("matmul_") + type_name(as));
+    const bool ours = type.code == DVT_INT || type.code == DVT_UINT || type.bits == 64;
+    dvt::Row matmul("dvt.matmul", run<product_of_matmul>), linear("dvt.linear", run<product_of_linear>);
+    matmul.in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED).out(type).query(query<product_of_matmul>);
+    linear.in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED).in(type, DVT_O_OPTIONAL).out(type);
+    linear.query(query<product_of_linear>);
+    if (ours) matmul.deterministic(), linear.deterministic();
+    table.add(matmul), table.add(linear);
+  }
+}
+}  // namespace xpu
