@@ -29,6 +29,7 @@ class Group {
   sycl::nd_item<1> item = sycl::ext::oneapi::this_work_item::get_nd_item<1>();
   size_t lane = item.get_local_id(0), width = item.get_local_range(0);
 
+  void barrier() const { sycl::group_barrier(item.get_group()); }
   // The lanes' values joined by R::join, in an order that depends on the width alone; told to every lane.
   template <class R, class Value>
   Value join(Value value) const {
@@ -72,7 +73,6 @@ class Group {
  private:
   static constexpr size_t few = 16, most_lanes = 256;
 
-  void barrier() const { sycl::group_barrier(item.get_group()); }
   template <class Value>
   static Value (&memory()) [most_lanes] {
     static sycl::ext::oneapi::experimental::work_group_static<Value[most_lanes]> slots;
@@ -124,11 +124,13 @@ void for_each_column(const Lines& how, Body body) {
     const uint64_t b = quotient(g, how.parts), part = g - b * how.parts, outer = quotient(b, blocks);
     const uint64_t column = (b - outer * blocks) * group.width + group.lane, line = outer * columns.size + column;
     if (column >= columns.size) continue;
-    Place place = locate(how.axis, 0, how.kept - 1, outer);
-    const bool dense = columns.stride[0] == 1 && columns.stride[1] == 1;  // said apart, for compilers
-    for (int k = 0; k < 2; ++k) place.at[k] += int64_t(column) * (dense ? 1 : columns.stride[k]);
-    if (dense) body(Alone(), line, place, part);
-    else body(Alone(), line, place, part);
+    const Place first = locate(how.axis, 0, how.kept - 1, outer);
+    const auto at = int64_t(column);
+    if (columns.stride[0] == 1 && columns.stride[1] == 1)  // compilers are to see neighbours
+      body(Alone(), line, Place{{first.at[0] + at, first.at[1] + at}}, part);
+    else
+      body(Alone(), line, Place{{first.at[0] + at * columns.stride[0], first.at[1] + at * columns.stride[1]}},
+           part);
   }
 }
 
