@@ -1,5 +1,6 @@
 # make run       set up, list the devices, run the example model on each, then the quick conformance run on the CPU
 # make test      everything that must be right before a change is shared; test-all adds what is slow
+# make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
 # make docs      the guides, into build/docs  make install   wheels into .venv
 # make lint      format and style        make clean   all that was built, but not .venv
@@ -10,8 +11,8 @@
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs mutation bench docs dev lint \
-  format clean wheels install FORCE
+.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-xpu mutation bench docs dev \
+  lint format clean wheels install FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -26,7 +27,9 @@ PYTHON ?= $(default_python)
 TAG := $(call tag_of,$(PYTHON))
 VENV := .venv$(if $(filter-out $(call tag_of,$(default_python)),$(or $(TAG),missing)),-$(or $(TAG),missing))
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip --disable-pip-version-check --quiet
+XPU := .venv-xpu$(VENV:.venv%=%)
+pip = $(1)/bin/pip --disable-pip-version-check --quiet
+PIP := $(call pip,$(VENV))
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 export CMAKE_GENERATOR ?= Ninja
@@ -35,64 +38,72 @@ export PATH := $(abspath $(BIN)):$(PATH)
 unexport PYTHONPATH PYTHONHOME DOVETAIL_BACKENDS DOVETAIL_BACKEND_PATH DOVETAIL_BACKEND_AUTOLOAD DOVETAIL_KERNELS \
   DOVETAIL_DEVICE
 
-$(BIN)/python:
-	@echo "-- $(VENV) with $(PYTHON)"
-	@sh cmake/venv.sh "$(PYTHON)" $(VENV)
+$(BIN)/python $(XPU)/bin/python: %/bin/python:
+	@echo "-- $* with $(PYTHON)"
+	@sh cmake/venv.sh "$(PYTHON)" $*
 
-# Built on demand only: xpu needs half a gigabyte of Intel's wheels, which no other part of the repository does.
-optional_backends := xpu
-backends := $(filter-out $(optional_backends),$(patsubst backends/%/pyproject.toml,%,$(wildcard \
-  backends/*/pyproject.toml)))
+# xpu has an environment of its own: it needs half a gigabyte of Intel's wheels, which nothing else does.
+backends := $(filter-out xpu,$(patsubst backends/%/pyproject.toml,%,$(wildcard backends/*/pyproject.toml)))
 conformance := $(patsubst %/pyproject.toml,%,$(wildcard tests/conformance/pyproject.toml))
 projects := . $(addprefix backends/,$(backends)) $(conformance)
 
-$(VENV)/.tools: $(addsuffix /pyproject.toml,$(projects)) cmake/requirements.py | $(BIN)/python
-	@echo "-- build and test tools into $(VENV)"
-	@$(BIN)/python cmake/requirements.py --build $(projects) --group test lint docs > $@.txt
-	@$(PIP) install -r $@.txt
+$(VENV)/.tools: asked := --build $(projects) --group test lint docs
+$(VENV)/.tools: $(addsuffix /pyproject.toml,$(projects))
+$(XPU)/.tools: asked := --build backends/xpu --group test
+$(XPU)/.tools: pyproject.toml backends/xpu/pyproject.toml
+$(VENV)/.tools $(XPU)/.tools: %/.tools: cmake/requirements.py | %/bin/python
+	@echo "-- build and test tools into $*"
+	@$*/bin/python cmake/requirements.py $(asked) > $@.txt
+	@$(call pip,$*) install -r $@.txt
 	@touch $@
 
 # ---- wheels: built again where a source is newer, was added or went away -----------------------------------------
 
 sources = find $(1) -type f ! -path '*/__pycache__/*' ! -path '*/build/*' ! -path '*.egg-info/*' ! -path '*/tests/*'
 
-# $(1) stamp, $(2) project, $(3) what goes into it, $(4) the wheel
+# $(1) stamp, $(2) project, $(3) what goes into it, $(4) the wheel, $(5) the environment that builds it
 define wheel
 build/stamps/$(1).files: FORCE
 	@mkdir -p $$(@D)
 	@$(call sources,$(3)) | LC_ALL=C sort > $$@.new
 	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
 
-build/stamps/$(1): build/stamps/$(1).files $$(shell $(call sources,$(3)) 2> /dev/null) | $(VENV)/.tools
+build/stamps/$(1): build/stamps/$(1).files $$(shell $(call sources,$(3)) 2> /dev/null) | $(5)/.tools
 	@echo "-- wheel of $(2)$(if $(filter backends/%,$(2)),: its kernels compile for minutes)"
 	@rm -rf $(addprefix $(2)/build/,wheel lib.* temp.* bdist.*) dist/$(4)
 	@mkdir -p dist
-	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist ./$(2) > $$@.log 2>&1 || { cat $$@.log; exit 1; }
+	@$(call pip,$(5)) wheel --no-deps --no-build-isolation --wheel-dir dist ./$(2) > $$@.log 2>&1 || { cat $$@.log; exit 1; }
 	@touch $$@
 
-wheel_stamps += build/stamps/$(1)
+stamps_of_$(5) += build/stamps/$(1)
 endef
 
 core_wheel := dovetail-[0-9]*cp$(subst .,,$(TAG))-*.whl
 core_sources := pyproject.toml setup.py VERSION LICENSE README.md core entry_points examples/kernel_pack \
   cmake/templates.py backends/template examples/numpy_device.py \
   $(wildcard cmake/dovetail-build.cmake cmake/dovetail-config*)
-$(eval $(call wheel,dovetail-$(TAG),.,$(core_sources),$(core_wheel)))
+$(eval $(call wheel,dovetail-$(TAG),.,$(core_sources),$(core_wheel),$(VENV)))
 # A folder's name need not be the backend's.
 wheel_of = $(shell sed -n 's/^name = "dovetail-\(.*\)"/dovetail_\1/p' backends/$(1)/pyproject.toml)-[0-9]*.whl
-$(foreach b,$(backends),$(eval $(call wheel,dovetail-$b,backends/$b,backends/$b VERSION core/include \
-  $(wildcard cmake/dovetail-config*),$(call wheel_of,$b))))
+backend_wheel = $(call wheel,dovetail-$(1),backends/$(1),backends/$(1) VERSION core/include \
+  $(wildcard cmake/dovetail-config*),$(call wheel_of,$(1)),$(2))
+$(foreach b,$(backends),$(eval $(call backend_wheel,$b,$(VENV))))
+$(eval $(call backend_wheel,xpu,$(XPU)))
 $(foreach c,$(conformance),$(eval $(call \
-  wheel,dovetail-conformance,$c,$c VERSION,dovetail_conformance-[0-9]*.whl)))
+  wheel,dovetail-conformance,$c,$c VERSION,dovetail_conformance-[0-9]*.whl,$(VENV))))
 
-our_wheels := $$(ls dist/$(core_wheel) dist/dovetail_*-py3-none-*.whl 2> /dev/null)
+our_wheels := $(addprefix dist/,$(core_wheel) $(foreach b,$(backends),$(call wheel_of,$b)) \
+  $(conformance:tests/%=dovetail_%-[0-9]*.whl))
 
-wheels: $(wheel_stamps)
+wheels: $(stamps_of_$(VENV))
 
-$(VENV)/.installed: $(wheel_stamps)
-	@echo "-- wheels into $(VENV)"
-	@$(PIP) install $(our_wheels)
-	@$(PIP) install --no-deps --force-reinstall $(our_wheels)
+$(VENV)/.installed: wheels_in := $(our_wheels)
+$(XPU)/.installed: wheels_in := $(our_wheels) dist/$(call wheel_of,xpu)
+$(XPU)/.installed: $(stamps_of_$(XPU))
+$(VENV)/.installed $(XPU)/.installed: %/.installed: $(stamps_of_$(VENV)) | %/.tools
+	@echo "-- wheels into $*"
+	@$(call pip,$*) install $(wheels_in)
+	@$(call pip,$*) install --no-deps --force-reinstall $(wheels_in)
 	@touch $@
 
 install: $(VENV)/.installed
@@ -166,6 +177,10 @@ test-python: $(VENV)/.installed $(VENV)/.example
 	@echo "-- Python tests"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(SELECT)
 
+test-xpu: $(XPU)/.installed
+	@echo "-- tests of dovetail-xpu"
+	@$(XPU)/bin/python -m pytest -n $(JOBS) --dist worksteal backends/xpu/tests
+
 # How good the conformance suite is: are kernels that are wrong in one place found? An hour.
 mutation: $(VENV)/.installed
 	@echo "-- mutants of the CPU kernels"
@@ -198,6 +213,6 @@ format: $(VENV)/.tools
 	@$(BIN)/clang-format -i $(cxx_files)
 
 clean:
-	rm -rf build dist dovetail-report .venv*/.installed $(addsuffix /build,$(filter-out .,$(projects)))
+	rm -rf build dist dovetail-report .venv*/.installed $(addsuffix /build,backends/xpu $(filter-out .,$(projects)))
 	find . -path './.venv*' -prune -o -type d \( -name __pycache__ -o -name '*.egg-info' -o -name .pytest_cache \
 	  -o -name .ruff_cache -o -name .hypothesis \) -print | xargs rm -rf

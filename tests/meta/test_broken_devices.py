@@ -1,28 +1,17 @@
-"""Devices that are broken on purpose: the suite must name the culprit, and find nothing wrong with the good one.
-
-The faults, the case that catches each and what it says stand in the table of docs/conformance.md, and nowhere else.
-"""
+"""Devices that are broken on purpose: the suite must name the culprit, and find nothing wrong with the good one."""
 
 from __future__ import annotations
 
 import ctypes
-import fcntl
-import json
-import os
-import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
+import broken_devices
 import pytest
+from broken_devices import BROKEN, FAULTS, OTHERS, ROOT, bad_ones, expect_culprit
 
-ROOT = Path(__file__).parents[2]
-BROKEN, TEMPLATE = ROOT / "tests/meta/broken", ROOT / "backends/template/src"
-OTHERS = "add[i64,v* or minimum[f64,v* or subtract[u8,v*"  # ops that no fault touches: they must pass beside it
+TEMPLATE = ROOT / "backends/template/src"
 SECONDS = 4  # for one case, where one hangs
 # They resemble others, and each costs two seconds: `make test-all` has the time.
 RESEMBLE_OTHERS = frozenset(
@@ -34,107 +23,22 @@ RESEMBLE_OTHERS = frozenset(
 )
 
 
-class Fault(NamedTuple):
-    name: str
-    what: str
-    case: str
-    status: str
-    said: str
-
-    @property
-    def culprit(self) -> str:
-        return self.case.partition("[")[0]
-
-    @property
-    def selection(self) -> str:
-        """The op's cases in the dtype in which it is wrong; fewer where each costs a process or seconds."""
-        sample = self.case.removesuffix("]").partition(",layout=")[0]
-        if self.culprit.startswith("device."):
-            return f"{sample}? or device.identity[kernel_table?"  # a bracket is what follows, and nothing longer
-        few = sample + ("*" if "layout=" in self.case else "?")
-        return f"{few if self.status in ('crash', 'timeout') else sample.partition(',')[0] + '*'} or {OTHERS}"
-
-
-def table() -> list[Fault]:
-    rows = re.findall(r"^\| `(\w+)` \| (.+) \| `(\S+)` \| (\w+) \| (.+) \|$", GUIDE, flags=re.MULTILINE)
-    return [Fault(*row) for row in rows]
-
-
-GUIDE = (ROOT / "docs/conformance.md").read_text("utf-8")
-FAULTS = table()
-
-
 @pytest.fixture(scope="module")
 def library(tmp_path_factory) -> Path:
-    """Built once for all workers of the test run: the fault is chosen when it is loaded."""
-    compiler = shutil.which("c++") or shutil.which("g++") or pytest.skip("needs a C++ compiler")
-    folder = tmp_path_factory.getbasetemp()
-    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    built = folder / "libmeta.so"
-    with (folder / "libmeta.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not built.exists():
-            build(compiler, folder / "libmeta", built)
-    return built
-
-
-def build(compiler: str, objects: Path, library: Path) -> None:
-    objects.mkdir()
-    options = [
-        "-std=c++17",
-        "-O1",
-        "-ffp-contract=off",
-        "-fPIC",
-        "-fvisibility=hidden",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-    ]
-    options += [f"-I{ROOT / 'core/include'}", f"-I{TEMPLATE}"]
-
-    def compile(number: int, source: Path) -> Path:
-        names = ["-Ddvt_backend_v1=good_backend_v1", "-Dlaunch=good_launch"] if source == good else []
-        made = objects / f"{number}.o"
-        subprocess.run([compiler, *options, *names, "-c", source, "-o", made], check=True)
-        return made
-
-    good = TEMPLATE / "device.cpp"
+    """The fault is chosen when it is loaded."""
     sources = [*BROKEN.glob("*.cpp"), *TEMPLATE.glob("*.cpp"), *TEMPLATE.glob("kernels/*.cpp")]
-    with ThreadPoolExecutor(2) as pool:
-        made = list(pool.map(compile, range(len(sources)), sources))
-    subprocess.run([compiler, "-shared", "-pthread", *made, "-o", objects / library.name], check=True)
-    (objects / library.name).rename(library)
+    renamed = {TEMPLATE / "device.cpp": ("dvt_backend_v1=good_backend_v1", "launch=good_launch")}
+    return broken_devices.build(
+        tmp_path_factory,
+        "broken_template",
+        {source: renamed.get(source, ()) for source in sources},
+        f"-I{TEMPLATE}",
+    )
 
 
 @pytest.fixture
 def conform(library, tmp_path):
-    """Through the public command line, as a device's author would."""
-
-    def conform(fault: str | None, *args: str) -> tuple[int, dict, str]:
-        results = tmp_path / "results.json"
-        environment = os.environ | {"DOVETAIL_BACKEND_PATH": str(library), "DOVETAIL_BACKENDS": "meta"}
-        environment |= {"DOVETAIL_BROKEN": fault} if fault else {}
-        command = [sys.executable, "-c", "from dovetail.cli import main; main()", "conform", "--device", "meta"]
-        run = subprocess.run(
-            [*command, "--no-report", "--json", results, *args],
-            capture_output=True,
-            text=True,
-            timeout=3600,
-            env=environment,
-        )
-        assert results.exists(), run.stdout + run.stderr
-        return run.returncode, json.loads(results.read_text("utf-8")), run.stdout
-
-    return conform
-
-
-def bad_ones(results: dict) -> dict[str, dict]:
-    return {c["id"]: c for c in results["cases"] if c["status"] not in ("pass", "unsupported")}
-
-
-def words(message: str) -> str:
-    """Its first line without values, which another processor or another run may have others of."""
-    return re.sub(r"-?\b(\d[\w.+-]*|nan|inf|True|False)", "#", message.partition("\n")[0])
+    return partial(broken_devices.conform, library, tmp_path / "results.json")
 
 
 # ---- the good one ------------------------------------------------------------------------------------------------
@@ -174,15 +78,7 @@ def parameters() -> Iterator:
 
 @pytest.mark.parametrize("fault", list(parameters()))
 def test_the_culprit_is_named(conform, fault):
-    more = ["--timeout", str(SECONDS)] if fault.status == "timeout" else []
-    code, results, said = conform(fault.name, "-n", "1", "-k", fault.selection, *more)
-    bad = bad_ones(results)
-    assert (code, {id.partition("[")[0] for id in bad}) == (1, {fault.culprit}), said
-    assert results["counts"]["pass"] >= 1
-    case = bad[fault.case]
-    assert (case["status"], words(case["message"])) == (fault.status, words(fault.said))
-    assert f"not right: {fault.culprit} ({len(bad)})" in said
-    assert f"{fault.status.upper():8} {fault.case}" in said and f"--case '{fault.case}'" in case["replay"]
+    expect_culprit(conform, fault, *(["--timeout", str(SECONDS)] if fault.status == "timeout" else []))
 
 
 @pytest.mark.parametrize("fault", [f for f in FAULTS if f.status == "pass"], ids=lambda f: f.name)

@@ -68,6 +68,16 @@ def test_a_crash_names_its_call(monkeypatch):
     assert crashed.message.splitlines()[-1].startswith("in multiply(x1=f32(")
 
 
+def test_a_case_tells_its_call_and_the_operands_of_the_wrong_element():
+    def call(id, *index):
+        return cases_of(id.partition("[")[0])[id].call(0, index)
+
+    assert call("sum[f32,last,layout=strided]") == "sum(x=f32(5, 129), axis=-1), layout strided"
+    assert call("sum[f32,last]", 3) == "sum(x=f32(5, 129), axis=-1)"  # of no one element
+    assert call("maximum[f32,grid]", 0, 40).endswith(", x2=f32(1, 41)), there of 0.0 and nan")
+    assert call("concat[f32,property]") == ""  # its message has it
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_operands_keep_their_values_in_every_layout(layout):
     operand = Operand((3, 4, 5), dt.float32, "uniform", 7, layout)

@@ -96,6 +96,24 @@ def test_what_failed_while_it_was_timed_is_a_failure_too():
     assert "signal SIGBUS" in Page(html.render(document)).text
 
 
+def test_the_culprit_stands_before_what_only_shows_it():
+    """As on the terminal: one wrong kernel makes more cases of bodies fail than of its own op."""
+    document = documents.with_everything()
+    for case in document["cases"]:
+        wrong = case["id"].startswith(("device.memory", "matmul[f32,m=3", "softmax"))
+        case["status"] = "fail" if wrong else "pass"
+    document["native"] = ["add", "matmul"]
+    groups = summary.failures(document, summary.cells(document))["groups"]
+    assert [g["name"] for g in groups] == ["device.memory", "matmul", "softmax"]
+    assert groups[1]["total"] < groups[2]["total"]
+
+
+def test_what_is_declined_in_part_does_not_look_supported():
+    cell = summary.Cell("remainder", "f64", [{"status": "pass"}] + 18 * [{"status": "unsupported"}])
+    assert cell.state("body").name == "unsupported"
+    assert cell.label(cell.state("body")) == "remainder f64: unsupported, 1 passed, 18 unsupported"
+
+
 def test_matrix_says_what_became_of_each_op_and_dtype(everything, page):
     signs = {a["aria-label"].partition(",")[0] for a in page.all("button") if "cell" in a.get("class", "")}
     assert {

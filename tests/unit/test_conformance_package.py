@@ -17,8 +17,11 @@ import pytest
 from click.testing import CliRunner
 from conformance_packages import assembled, checked, compressed, made, of_groups, refused, wheels
 from conformance_small_run import RUN
+from dovetail.schema import dtypes as dt
+from dovetail.schema import registry
 from dovetail_conformance.cases import all_cases
 from dovetail_conformance.cli import conform, verify
+from dovetail_conformance.judging import oracle
 from dovetail_conformance.levels.waivers import Waiver
 from dovetail_conformance.results import Status
 from dovetail_conformance.running.plan import plan
@@ -228,6 +231,14 @@ def test_what_one_case_says_of_itself(change, told):
     case = all_cases()["add[f32,vectors]"]
     found = contradiction(case, {"id": case.id} | ADD | change, {"add": ["f32"]})
     assert (found is None) if told is None else told in found
+
+
+def test_complex_answers_may_err_by_more():
+    case = all_cases()["sum[c64,all]"]
+    told = {"id": case.id, "level": "L2", "status": "pass", "seconds": 0.1, "ulp": 3.0}
+    told |= {"tol": oracle.tolerance(registry["sum"], dt.complex64), "errors": [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]}
+    assert contradiction(case, told, {"sum": ["c64"]}) is None
+    assert "allows 60 ulp" in contradiction(case, told | {"tol": 60.0}, {"sum": ["c64"]})
 
 
 KNOWN = Waiver("nextafter[*", "rounds twice", "x", ">=1.2,<2", "https://x.example/1", date(2026, 6, 1))

@@ -91,6 +91,16 @@ def alter(**fields):
     return hostile(change)
 
 
+def later(genuine):
+    """A time that GNU tar can write and USTAR has no room for."""
+    tar = bytearray(gzip.decompress(genuine))
+    for at in [i for i in range(0, len(tar), 512) if tar[i + 257 : i + 262] == b"ustar"]:
+        info = tarfile.TarInfo.frombuf(bytes(tar[at : at + 512]), "utf-8", "strict")
+        info.mtime = 8**11
+        tar[at : at + 512] = info.tobuf(tarfile.GNU_FORMAT)
+    return compressed(bytes(tar))
+
+
 def drop(name):
     return hostile(lambda tar, info, found: None if info.name == name else put(tar, info, found))
 
@@ -110,6 +120,7 @@ def drop(name):
         (alter(type=tarfile.SYMTYPE, size=0, linkname="log.txt"), "not a plain file"),
         (alter(uname="somebody"), "name, time or mode"),
         (alter(mode=0o755), "name, time or mode"),
+        (later, "name, time or mode"),
         *((drop(name), f"{name} is missing") for name in (*archive.MEMBERS, archive.MANIFEST)),
         (lambda g: g + b"more", "4 bytes follow"),
         (lambda g: g + g, "bytes follow"),

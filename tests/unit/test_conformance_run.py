@@ -64,6 +64,7 @@ def test_a_fault_costs_the_cases_of_its_op_alone(monkeypatch, fault, status, tol
     for id, result in results.items():
         if id.startswith("multiply"):
             assert result.status == status and told in result.message, result
+            assert result.message.splitlines()[-1].startswith("in multiply(x1="), result
         else:
             assert result.status is Status.PASS, result
 
@@ -83,6 +84,26 @@ def test_a_hang_costs_its_time_limit(monkeypatch):
     results = statuses(["add[f32,vectors]", "multiply[f32,vectors]", "add[i32,values]"], timeout=5.0)
     assert [results[i].status.value for i in sorted(results)] == ["pass", "pass", "timeout"]
     assert time.monotonic() - begin < 30
+
+
+def test_a_child_of_a_crashed_device_does_not_keep_the_run_waiting(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "orphan:multiply")
+    begin = time.monotonic()
+    results = statuses(["multiply[f32,vectors]", "add[f32,vectors]"])
+    assert [results[i].status.value for i in sorted(results)] == ["pass", "crash"]
+    assert time.monotonic() - begin < 30
+
+
+def test_what_a_device_writes_into_the_pipe_is_no_answer(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "chatter:multiply")
+    monkeypatch.setenv("FAKE_ANSWERS", "3")
+    assert {r.status for r in statuses(timeout=20.0).values()} == {Status.PASS}
+
+
+def test_modules_of_the_folder_do_not_take_the_place_of_others(monkeypatch, tmp_path):
+    (tmp_path / "queue.py").write_text("raise SystemExit('another queue')")
+    monkeypatch.chdir(tmp_path)
+    assert {r.status for r in statuses().values()} == {Status.PASS}
 
 
 @pytest.mark.parametrize(("fault", "told"), [("absent", "did you mean 'fake:0'"), ("open", "SIGSEGV")])

@@ -190,7 +190,19 @@ def test_a_device_that_never_comes_up(here, workers, capsys, monkeypatch):
     monkeypatch.setattr(workers, "open", absent)
     assert run(level="L0")[0] == 3
     assert capsys.readouterr() == ("", "Error: there is no device 'x'\n")
-    assert not list((here / "dovetail-report").iterdir())
+    assert not (here / "dovetail-report").exists()
+
+
+def test_a_device_that_never_comes_up_leaves_an_earlier_report(here, workers, monkeypatch):
+    run(level="L0")
+    before = sorted(p.name for p in (here / "dovetail-report").iterdir())
+
+    def absent():
+        raise DeviceUnavailable("there is no device 'x'")
+
+    monkeypatch.setattr(workers, "open", absent)
+    assert run(level="L0")[0] == 3
+    assert before and sorted(p.name for p in (here / "dovetail-report").iterdir()) == before
 
 
 # ---- resuming ---------------------------------------------------------------------------------------------------
@@ -225,6 +237,25 @@ def test_a_run_cut_anywhere_and_resumed_is_the_uninterrupted_one(reports, worker
     assert workers.asked == ids[cut:]
     assert (again, without_times(resumed)) == (code, without_times(whole))
     assert not (reports / "cut" / journal.NAME).exists()
+
+
+def test_two_runs_do_not_share_a_folder(here, workers):
+    other = journal.Journal()
+    assert other.open(here, {"seconds": 0}, {}) is None
+    with pytest.raises(UsageError, match="another run writes its report"):
+        run(here, level="L0")
+    other.close()  # as when its process has died
+    assert run(here, level="L0")[0] == 0
+
+
+def test_a_part_without_cases_is_refused(here, workers):
+    with pytest.raises(UsageError, match="make fewer"):
+        run(here / "r", level="L0", shard=Shard(1, 1_000_000))
+
+
+def test_a_submitter_is_told_in_a_package(here):
+    with pytest.raises(UsageError, match="--package"):
+        Options(device="cpu", submitter="Acme")
 
 
 def test_the_last_line_of_a_journal_may_be_cut(here, workers):
@@ -291,6 +322,17 @@ def test_another_device_is_not_resumed(here, workers, part, key, value, told):
 
 def test_what_cannot_be_resumed(here, workers):
     (here / "f.json").write_text('{"schema": "other"}')
+    (here / "bytes").write_bytes(b"\xff\xfe\0")
+    head = {"schema": journal.SCHEMA, "run": {"seconds": 0}, "description": {}}
+    (here / "short.jsonl").write_text(json.dumps(head) + "\n")
+    (here / "short.json").write_text(
+        json.dumps({"schema": document.SCHEMA, "schema_version": document.SCHEMA_VERSION})
+    )
+    for path in ("bytes", "short.jsonl", "short.json"):
+        with pytest.raises(UsageError, match="is not the results of a run"):
+            run(level="L0", resume=here / path)
+    with pytest.raises(UsageError, match=r"--baseline: .* is malformed"):
+        run(level="L0", baseline=here / "short.json")
     for path, told in (("none", "No such file"), ("f.json", "is not the results of a run"), (".", "No such file")):
         with pytest.raises(UsageError, match=told):
             run(level="L0", resume=here / path)

@@ -81,6 +81,7 @@ ERF = '[[waiver]]\ncase = "erf[*"\nreason = "r"\n'
         ("\n[[waiver]]\nreason = 'x'\n", 2, "case is missing"),
         (ERF + "reasons = 'x'\n", 1, "did you mean 'reason'"),
         (ERF + "zzz = 'x'\n", 1, "expected case, reason"),
+        ("waiver = [1]\n", 1, "begin each with"),
         ("[[waiver]]\ncase = 3\nreason = 'x'\n", 1, "expected a text"),
         ("[[waiver]]\ncase = 'erf[*'\nreason = ' '\n", 1, "expected a text"),
         (ERF + "versions = '1.2 to 1.4'\n", 1, "'>=1.2,<1.4'"),

@@ -6,6 +6,7 @@ could not be written, 130 Ctrl-C.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,15 @@ import click
 if TYPE_CHECKING:
     from .running.shard import Shard
 
-TIMEOUT = 60.0
+TIMEOUT, LONGEST_TIMEOUT = 60.0, 86400.0
 FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class _Seconds(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if math.isnan(seconds := super().convert(value, param, ctx)):  # click finds it within every range
+            self.fail(f"{value} is no time.", param, ctx)
+        return seconds
 
 
 def _shard(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Shard | None:
@@ -39,7 +47,7 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.command("conform", short_help="What a device really does: the conformance suite.")
 @click.argument("reports", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--device", "-d", metavar="NAME", help="The device, as `dovetail devices` shows it.")
-@click.option("--level", type=click.Choice(["L0", "L1", "L2"]),
+@click.option("--level", type=click.Choice(["L0", "L1", "L2"], case_sensitive=False),
               help="L0: the device itself. L1: and the must-pass ops in f32, i32, i64 and bool. "
                    "L2: and every op, in every declared dtype.  [default: L1; with -k all]")  # fmt: skip
 @click.option(
@@ -55,8 +63,8 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     "--shard", metavar="I/N", callback=_shard, help="Only part I of N; --merge makes a level of all parts."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all inputs.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=TIMEOUT, show_default=True,
-              help="Seconds for one case.")  # fmt: skip
+@click.option("--timeout", type=_Seconds(min=0, min_open=True, max=LONGEST_TIMEOUT), default=TIMEOUT,
+              show_default=True, help="Seconds for one case.")  # fmt: skip
 @click.option("-n", "workers", type=click.IntRange(1), metavar="WORKERS",
               help="Worker processes.  [default: one per processor, 8 at most]")  # fmt: skip
 @click.option("--waivers", type=FILE, metavar="FILE",
@@ -88,7 +96,8 @@ def conform(ctx: click.Context, **options: Any) -> None:
     """Tests a device and says the level that it reaches.
 
     Each case runs in a worker process: a crash or a hang costs that case alone. Every failure comes with the
-    command that replays it. Exit codes: 0 level met, 1 not met, 2 usage, 3 device unavailable, 4 no report written.
+    command that replays it. Exit codes: 0 level met, 1 not met, 2 usage, 3 device unavailable, 4 met
+    but no report written, 130 Ctrl-C.
     """
     from .running.options import UsageError
 

@@ -36,8 +36,8 @@ def number(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    if not (value := float(text)) > 0:
-        raise argparse.ArgumentTypeError(f"expected more than 0, got {text!r}")
+    if not 0 < (value := float(text)) <= 86400:  # as dovetail conform has it
+        raise argparse.ArgumentTypeError(f"expected more than 0 and at most 86400, got {text!r}")
     return value
 
 

@@ -31,7 +31,7 @@ Faults elementwise_faults();
 Faults other_kernel_faults();
 Faults device_faults();
 
-void add_random_bits(Device&);  // the right one
+void complete(Device&);  // the good one gets what the faults need and it lacks
 
 // The fault of one row: it runs something else.
 Fault in_row(const char* name, const char* op, const std::vector<DLDataType>& types, dvt::Row::Run);

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cfenv>
 #include <cstdio>
 
 #include "broken.hpp"
@@ -30,6 +31,7 @@ dvt_status launch_on_any_queue(dvt_device* d, const dvt_call* c, Kernel kernel) 
 // ---- streams and events -----------------------------------------------------------------------------------------
 
 dvt_status no_wait(dvt_stream*, dvt_event*) { return DVT_OK; }
+dvt_status wait_on_host(dvt_stream*, dvt_event* e) { return good.streams.ev_sync(e); }
 dvt_status no_event_sync(dvt_event*) { return DVT_OK; }
 dvt_status no_stream_sync(dvt_stream*) { return DVT_OK; }
 dvt_status always_done(dvt_event*, uint32_t* done) { return *done = 1, DVT_OK; }
@@ -166,6 +168,7 @@ Faults device_faults() {
       {"runs_at_once", [](Device& d) { d.launch = launch_at_once; }},
       {"runs_on_any_queue", [](Device& d) { d.launch = launch_on_any_queue; }},
       {"stream_waits_for_no_event", [](Device& d) { d.streams.ev_wait = no_wait; }},
+      {"event_wait_blocks_the_host", [](Device& d) { d.streams.ev_wait = wait_on_host; }},
       {"event_sync_returns_at_once", [](Device& d) { d.streams.ev_sync = no_event_sync; }},
       {"stream_sync_returns_at_once", [](Device& d) { d.streams.sync = no_stream_sync; }},
       {"event_is_always_done", [](Device& d) { d.streams.ev_query = always_done; }},
@@ -185,6 +188,7 @@ Faults device_faults() {
       {"says_nothing", says_nothing},
       {"loses_errors", loses_errors},
       {"tells_again", [](Device& d) { d.streams.ev_sync = tells_again; }},
+      {"rounds_upward", [](Device&) { std::fesetround(FE_UPWARD); }},
       {"no_name", [](Device& d) { d.backend.device_props = props_without_name; }},
       {"not_host_mapped", [](Device& d) { d.backend.device_props = props_host_mapped; }},
       {"more_free_than_total", [](Device& d) { d.backend.mem_info = more_free_than_there_is; }},

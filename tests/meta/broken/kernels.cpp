@@ -217,7 +217,7 @@ dvt_status declines(dvt_device*, const dvt_call*, dvt_answer* answer) {
 }
 }  // namespace
 
-void add_random_bits(Device& d) {
+void complete(Device& d) {
   static dvt::Row row("dvt.random_bits", run<random_bits<right>>);
   d.rows.push_back(row.in(dvt::u32).out(dvt::u32).deterministic().kernel());
 }

@@ -95,6 +95,20 @@ def fallback_report(reset: bool = False) -> list[dict[str, Any]]:
 
 
 def _misbehave(op: str, arrays: list[Array]) -> None:
+    if _fault == "orphan":  # a child that outlives it and holds all that it had open
+        if not os.fork():
+            time.sleep(60)
+            os._exit(0)
+        os.abort()
+    if _fault == "chatter":  # into the pipe that answers go through, which a device can find
+        for line in (
+            b"not JSON\n",
+            b"5\n",
+            b'{"no": "answer"}\n',
+            b'{"id": "another", "lost": false}\n',
+            b"\xff\n",
+        ):
+            os.write(int(os.environ["FAKE_ANSWERS"]), line)
     if _fault == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
     if _fault == "exit":

@@ -6,7 +6,7 @@ seed and id give the inputs. Every module of FAMILIES makes cases of one kind: `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -55,6 +55,11 @@ class Case:
     def run(self, target: Target, seed: int) -> Outcome:
         """Asks the device. An exception is a failure, told as it is."""
         raise NotImplementedError
+
+    def call(self, seed: int, index: Sequence[int] = ()) -> str:
+        """What it calls, as a person would type it, with the operands of the element at the index; "" where that is
+        not one call, or its message tells it."""
+        return ""
 
     def refused(self, target: Target, error: NotImplementedError) -> Outcome:
         """Of a call of the op that the device did not take: right where nothing says that it must."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from dovetail.schema import Op
+from dovetail.schema import Op, registry
 from dovetail.schema.dtypes import DType
 from dovetail.schema.samples import Sample
 
@@ -16,6 +16,7 @@ from ..running.target import Target
 from . import Case, Outcome
 from .call import must_answer, must_raise, unless_scribbled
 from .inputs import generator, lay_out, layouts
+from .told import told
 
 LAID_OUT = 3  # samples of an op and dtype that come in other layouts too; --quick takes the first
 
@@ -26,8 +27,8 @@ class SampleCase(Case):
     layout: str = ""
 
     def run(self, target: Target, seed: int) -> Outcome:
-        assert self.dtype
-        args, kwargs = self.sample.make(generator(seed, self.id), self.dtype)
+        args, kwargs = self._arguments(seed)
+        target.tell(told(registry[self.op], args, kwargs, self.layout))
         placed: list[tuple[Any, np.ndarray]] = []
 
         def place(a: np.ndarray, how: str) -> Any:
@@ -40,6 +41,14 @@ class SampleCase(Case):
         else:
             outcome = must_answer(self, target, (args, kwargs), on_device)
         return unless_scribbled(outcome, target, placed)
+
+    def call(self, seed: int, index: Sequence[int] = ()) -> str:
+        args, kwargs = self._arguments(seed)
+        return told(registry[self.op], args, kwargs, self.layout, index)
+
+    def _arguments(self, seed: int) -> tuple[tuple, dict[str, Any]]:
+        assert self.dtype
+        return self.sample.make(generator(seed, self.id), self.dtype)
 
 
 def cases(op: Op) -> Iterator[Case]:

@@ -89,6 +89,32 @@ def wait_for_an_event(t, own, work):
 
 
 @check
+def a_wait_holds_up_no_caller(t, rng):
+    """ev_wait is the stream's business: its caller goes on while a function of the host blocks the other stream."""
+    with table(t, streams=True) as own:
+        if not own.has("host_fn"):
+            raise Declined("the device has no host_fn")
+        one, two, event = own.stream(), own.stream(), own.event()
+        released, gave_up = threading.Event(), threading.Event()
+
+        def block(context):
+            if not released.wait(PATIENCE):
+                gave_up.set()
+
+        function = HOST_FN(block)
+        own.call("host_fn", one, function, None)
+        try:
+            own.call("ev_record", event, one)
+            own.call("ev_wait", two, event)
+            waited = gave_up.is_set()
+        finally:
+            released.set()
+        expect(not waited, "ev_wait held its caller up until the other stream went on")
+        own.call("sync", two)
+        expect(own.is_done(event), "sync of a stream came back before the event that the stream waits for was done")
+
+
+@check
 def never_recorded(t, rng):
     with table(t, streams=True) as own:
         stream, event = own.stream(), own.event()

@@ -282,6 +282,7 @@ class Work:
             self._busy(stream, n)
             enqueued = time.perf_counter() - begin
             self.own.call("sync", stream)
+            self.own.read(self._to, stream=stream)  # where sync does not wait, the work must not become endless
             took = time.perf_counter() - begin
             left = took - enqueued
         return n if left > LONG / 10 else 1

@@ -144,6 +144,8 @@ def _line(text: str, name: str) -> int:
 
 
 def _waiver(entry: dict[str, Any], where: str) -> Waiver:
+    if not isinstance(entry, dict):
+        raise BadWaivers(f"{where}: {entry!r} is not expected: begin each with [[waiver]]")
     for key, value in entry.items():
         if key not in Waiver._fields:
             near = get_close_matches(key, Waiver._fields, 1, 0.5)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .document import SCHEMA, SCHEMA_VERSION
+from .document import SCHEMA, SCHEMA_VERSION, malformed
 
 NOISE = 0.15  # a change of the time by less is none
 SHOWN = 20  # of each kind, on the terminal
@@ -84,13 +84,15 @@ def read(path: Path) -> dict[str, Any]:
         content = json.loads(file.read_text("utf-8"))
     except OSError as error:
         raise BadBaseline(f"{file} cannot be read: {error.strerror}: {cure}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadBaseline(f"{file} is not JSON: {cure}") from error
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise BadBaseline(f"{file} does not hold results of dovetail conform: {cure}")
     if content.get("schema_version") != SCHEMA_VERSION:
         found = content.get("schema_version")
         raise BadBaseline(f"{file} has version {found} of the format, not {SCHEMA_VERSION}: make it anew")
+    if where := malformed(content):  # known now, not after the run
+        raise BadBaseline(f"{file} is malformed at {where}: {cure}")
     return content
 
 

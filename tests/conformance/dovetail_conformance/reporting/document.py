@@ -81,5 +81,13 @@ def schema() -> dict[str, Any]:
     )
 
 
+def malformed(content: Any) -> str | None:
+    """Where it is not as the schema has it."""
+    from jsonschema import Draft202012Validator
+
+    error = next(Draft202012Validator(schema()).iter_errors(content), None)
+    return error.json_path if error else None
+
+
 def as_text(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=1, allow_nan=False) + "\n"

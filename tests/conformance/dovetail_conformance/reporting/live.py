@@ -7,7 +7,8 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from io import TextIOWrapper
 from typing import IO, Any, NamedTuple
 
 from ..results import WORDS, Result, Status
@@ -46,17 +47,22 @@ def failure(result: Result, replay: Replay) -> list[str]:
 
 
 def by_group(results: Iterable[Result], kernels: Iterable[str] = ()) -> list[tuple[str, int]]:
-    """The ops and parts that cases failed of: the device's parts, then its `kernels` in their order. The rest comes
-    last, the most first: bodies, which may only show what a kernel does."""
+    """The ops and parts that cases failed of, and how many, the culprit first."""
+    return culprits_first(Counter(r.group for r in results if r.bad), kernels)
+
+
+def culprits_first(failed: Mapping[str, int], kernels: Iterable[str]) -> list[tuple[str, int]]:
+    """The device's parts, then its `kernels` in their order. The rest comes last, the most first: bodies, which may
+    only show what a kernel does."""
     place = {op: i for i, op in enumerate(kernels)}
 
-    def rank(failed: tuple[str, int]) -> tuple[int, int]:
-        group, n = failed
+    def rank(group_and_count: tuple[str, int]) -> tuple[int, int]:
+        group, n = group_and_count
         if group.startswith("device."):
             return 0, 0
         return (1, place[group]) if group in place else (2, -n)
 
-    return sorted(Counter(r.group for r in results if r.bad).items(), key=rank)
+    return sorted(failed.items(), key=rank)
 
 
 def counted(counts: Counter[Status]) -> str:
@@ -77,7 +83,9 @@ class Live:
 
         self.total, self.replay = total, replay
         self.counts: Counter[Status] = Counter()
-        self.console = Console(file=out or sys.stdout, markup=False, highlight=False)
+        if isinstance(stream := out or sys.stdout, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # the names and messages of devices are not always ASCII
+        self.console = Console(file=stream, markup=False, highlight=False)
         self.console.on_broken_pipe = _unread  # rich would end the process, and the results with it
         self._headline = ""
         self._running: Callable[[], Iterable[str]] = list

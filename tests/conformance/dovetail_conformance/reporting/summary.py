@@ -14,7 +14,7 @@ from dovetail.schema import registry
 from dovetail.schema.dtypes import ALL
 
 from ..results import BAD, Status
-from .live import counted
+from .live import counted, culprits_first
 
 Json = dict[str, Any]
 PERFORMANCE = "P"  # the level of cases that measure and judge nothing
@@ -38,7 +38,7 @@ STATES = {
         State("core", "C", "passed, served by the core: a view"),
         State("failed", "✗", "failed, crashed, timed out or fell back to another device"),
         State("waived", "W", "fails, and a waiver says why"),
-        State("unsupported", "–", "the device declares that it cannot"),
+        State("unsupported", "–", "the device declares that it cannot, or not in every case"),
         State("not-run", "○", "not run, or not all of it"),
     )
 }
@@ -78,10 +78,10 @@ class Cell(NamedTuple):
         statuses = self.counts()
         if statuses.keys() & BAD:
             return STATES["failed"]
-        for status in (Status.NOT_RUN, Status.WAIVED):
+        for status in (Status.NOT_RUN, Status.WAIVED, Status.UNSUPPORTED):
             if statuses[status]:
                 return STATES[status]
-        return STATES[served if statuses[Status.PASS] else "unsupported"]
+        return STATES[served]
 
     def label(self, state: State) -> str:
         """`add f32: native, 30 passed, 5 unsupported`."""
@@ -263,17 +263,18 @@ def checks(found: dict[str, dict[str, Cell]]) -> list[Json]:
 
 
 def failures(document: Json, found: dict[str, dict[str, Cell]]) -> Json:
-    """The groups that cases failed of, the most first, each with one case for every message."""
+    """The groups that cases failed of, the culprit first, each with one case for every message."""
     by_group: dict[str, list[Json]] = {}
     for case in document["cases"]:
         if case["status"] in BAD:
             by_group.setdefault(parts(case["id"])[0], []).append(case)
     groups = []
-    for name, bad in by_group.items():
+    kernels = [op for op in registry if op in document.get("native", ())]
+    for name, total in culprits_first({name: len(bad) for name, bad in by_group.items()}, kernels):
+        bad = by_group[name]
         dtypes = {d: n for d, cell in found.get(name, {}).items() if d and (n := _count(cell.cases, BAD))}
         told = list({case.get("message"): case for case in reversed(bad)}.values())[::-1][:FAILED_CASES]
-        groups.append({"name": name, "total": len(bad), "dtypes": dtypes, "cases": told})
-    groups.sort(key=lambda group: -group["total"])
+        groups.append({"name": name, "total": total, "dtypes": dtypes, "cases": told})
     total = sum(group["total"] for group in groups)
     return {"total": total, "groups": groups[:FAILED_GROUPS], "more": groups[FAILED_GROUPS:]}
 

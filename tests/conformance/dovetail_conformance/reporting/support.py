@@ -9,8 +9,8 @@ from typing import Any
 from dovetail.schema import registry
 
 COLUMNS = ("op", "dtype", "by", "status", "cases", "passed", "worst_ulp", "tolerance")
-# A cell's status is the first of these that one of its cases has.
-WORST_FIRST = ("crash", "timeout", "fail", "fallback", "not-run", "waived", "pass", "unsupported")
+# A cell's status is the first of these that one of its cases has: one that only refuses well is no support.
+WORST_FIRST = ("crash", "timeout", "fail", "fallback", "not-run", "waived", "unsupported", "pass")
 
 
 def render(content: dict[str, Any]) -> str:

@@ -6,13 +6,15 @@ import time
 import traceback
 
 from ..cases import Case, Outcome
-from ..results import Result, Status
+from ..results import BAD, Result, Status
+from . import float_mode
 from .target import Target
 
 
 def execute(case: Case, target: Target, seed: int) -> Result:
     """Never raises: whatever happens is the case's result."""
     begin = time.perf_counter()
+    usual = float_mode.unusual()
     target.fallbacks()
     target.guard(case.guarded)
     try:
@@ -21,9 +23,15 @@ def execute(case: Case, target: Target, seed: int) -> Result:
         outcome = _unless_overrun(outcome, case, target.overruns())
     except Exception as error:
         outcome = Outcome(Status.FAIL, _told(error))
+    if (left := float_mode.unusual()) != usual:
+        told = f"left the host's thread in another floating-point mode: {left or 'the default one'}"
+        outcome = outcome._replace(status=Status.FAIL, message="; ".join(filter(None, [told, outcome.message])))
     if moved := target.fallbacks():
         outcome = outcome._replace(status=Status.FALLBACK, message=f"{moved[0]['op']} ran on another device")
-    return Result(case.id, outcome.status, time.perf_counter() - begin, outcome.message, outcome.measured)
+    seconds = time.perf_counter() - begin
+    if outcome.status in BAD and (call := case.call(seed, outcome.measured.get("index", ()))):
+        outcome = outcome._replace(message=f"{outcome.message}\nin {call}")
+    return Result(case.id, outcome.status, seconds, outcome.message, outcome.measured)
 
 
 def _unless_overrun(outcome: Outcome, case: Case, overruns: list[tuple[str, str]]) -> Outcome:

@@ -7,9 +7,11 @@ results.json is there; --resume reads either.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +32,18 @@ class Earlier(NamedTuple):
     results: dict[str, Result]
 
 
+def expect_unused(folder: Path | None) -> None:
+    """UsageError where another run writes its journal to the folder."""
+    with suppress(FileNotFoundError):
+        if folder:
+            with open(folder / NAME, "rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    cure = "wait for it, or name another folder with --report"
+                    raise UsageError(f"another run writes its report to {folder}: {cure}") from None
+
+
 class Journal:
     """Gives up at the first error."""
 
@@ -47,6 +61,7 @@ class Journal:
 
         def begin() -> None:
             self._file = open(new, "wb", buffering=0)  # noqa: SIM115  a line is one write
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # while the run goes on
             self._line({"schema": SCHEMA, "run": run, "description": description})
             for result in earlier:
                 self._line(_entry(result, run["seconds"]))
@@ -95,7 +110,7 @@ def read(path: Path) -> Earlier:
     if path.is_dir():
         file = next((path / name for name in (NAME, RESULTS) if (path / name).exists()), path / RESULTS)
     try:
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8", errors="replace")  # what is not UTF-8 is not JSON either
     except OSError as error:
         raise UsageError(
             f"{file}: {error.strerror}: name the results of a run, or the folder of its report"
@@ -105,9 +120,9 @@ def read(path: Path) -> Earlier:
         if _is_journal(first):
             return _from_journal(json.loads(first), rest)
         content = json.loads(text)
-        if content["schema"] == document.SCHEMA and content["schema_version"] == document.SCHEMA_VERSION:
+        if not document.malformed(content):
             return _from_document(content)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise UsageError(
         f"{file} is not the results of a run of this version of dovetail-conformance: name another file"
@@ -123,12 +138,15 @@ def _is_journal(line: str) -> bool:
 
 def _from_journal(head: dict[str, Any], rest: str) -> Earlier:
     found: dict[str, Result] = {}
+    if lacking := {*SAME_RUN} - {*head["run"]} | {*SAME_SOFTWARE, "device"} - {*head["description"]}:
+        raise KeyError(min(lacking))
     seconds = head["run"]["seconds"]
     for line in rest.split("\n")[:-1]:  # what comes after the last line's end was cut off
         told = json.loads(line)
         seconds = told.pop("at")
         found[told["id"]] = Result(**told | {"status": Status(told["status"])})
-    return Earlier(head["run"] | {"seconds": seconds}, head["description"], found)
+    run = head["run"] | {"seconds": seconds, "complete": False}  # or there would be a results.json
+    return Earlier(run, head["description"], found)
 
 
 def _from_document(content: dict[str, Any]) -> Earlier:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ class Options:
             raise UsageError(f"--json {file}: there is no folder {file.parent}: make it, or name another")
         if self.package:
             self._check_package(self.package)
+        elif self.submitter:
+            raise UsageError("--submitter is told in a package: name its file with --package, or leave it out")
 
     def _check_package(self, file: Path) -> None:
         if option := not_whole(self.record()):
@@ -99,6 +102,12 @@ class Options:
         except OSError as error:
             cure = "name another folder with --report, or give --no-report"
             raise UsageError(f"no report can be written to {self.folder}: {error.strerror}: {cure}") from error
+
+    def remove_empty_folder(self) -> None:
+        """Where nothing came of the run: a folder without a report would look like one of a run that was lost."""
+        with suppress(OSError):
+            if self.folder:
+                self.folder.rmdir()
 
     @property
     def replay(self) -> Replay:

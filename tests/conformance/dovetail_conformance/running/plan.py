@@ -53,6 +53,8 @@ def plan(options: Options) -> Plan:
         chosen = _matching(options.expression, chosen, options.asked)
     if options.shard:
         chosen = [c for c in chosen if options.shard.has(c.id)]
+        if not chosen:
+            raise UsageError(f"--shard {options.shard}: no case falls into that part: make fewer")
     asked = [c for c in chosen if c.level != PERFORMANCE]
     timed = [c for c in chosen if c.level == PERFORMANCE]
     if options.performance and timed:  # a selection is measured against the same ceilings

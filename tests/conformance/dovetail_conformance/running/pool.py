@@ -42,12 +42,13 @@ class Worker:
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         arguments = {name: getattr(config, name) for name in ("device", "seed", "timeout", "api", "profile")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "dovetail_conformance.running.worker", json.dumps(arguments)],
+            [sys.executable, "-P", "-m", "dovetail_conformance.running.worker", json.dumps(arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
             text=True,
             encoding="utf-8",
+            errors="replace",
             env=_environment(config),
             start_new_session=True,  # Ctrl-C reaches the runner alone
         )
@@ -60,9 +61,20 @@ class Worker:
 
     def _read(self, events: queue.SimpleQueue) -> None:
         assert self.process.stdout
-        for line in self.process.stdout:
-            events.put((self, json.loads(line)))
+        with self.process.stdout as said:
+            for line in said:
+                if (message := self._understood(line)) is not None:
+                    events.put((self, message))
         events.put((self, None))
+
+    def _understood(self, line: str) -> dict[str, Any] | None:
+        """None for what a device wrote into its host's pipe."""
+        with suppress(ValueError, RecursionError):
+            message = json.loads(line)
+            known = isinstance(message, dict) and message.keys() & {"ready", "unavailable", "calling", "lost"}
+            if known and message.get("id", self.case) == self.case:
+                return message
+        return None
 
     def run(self, case: str, timeout: float) -> None:
         assert self.process.stdin
@@ -72,10 +84,14 @@ class Worker:
             self.process.stdin.write(case + "\n")
             self.process.stdin.flush()
 
+    def kill(self) -> None:
+        """And the processes that a device has forked: while one holds the pipe it has no end."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
     def stop(self) -> None:
         """Ends it, whatever it does."""
-        if self.process.poll() is None:
-            self.process.kill()
+        self.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.errors):
             with suppress(BrokenPipeError):
@@ -171,11 +187,14 @@ class Pool:
         for worker in self._workers:
             if worker.deadline <= now and not worker.timed_out:
                 worker.timed_out = True
-                worker.process.kill()
+                worker.kill()
         wait = min((w.deadline for w in self._workers if not w.timed_out), default=now + 1) - now
         try:
             worker, message = self._events.get(timeout=min(max(wait, 0.0), 1.0))
         except queue.Empty:
+            for worker in self._workers:
+                if worker.process.poll() is not None:
+                    worker.kill()  # it died, and a child that it left keeps its pipe open
             return None
         if worker not in self._workers:
             return None

@@ -22,6 +22,7 @@ def publish(conclusion: Conclusion, run: dict[str, Any], live: Live, stopped: Ba
     """The exit code."""
     if isinstance(stopped, DeviceUnavailable) and not conclusion.description:
         print(f"Error: {stopped}", file=sys.stderr)
+        conclusion.options.remove_empty_folder()
         return UNAVAILABLE
     say = live.say
     content = document_of(conclusion, run) if conclusion.description else None

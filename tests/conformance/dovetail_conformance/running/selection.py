@@ -24,7 +24,10 @@ def selects(expression: str, groups: Collection[str] = ()) -> Predicate:
     if not tokens:
         raise BadExpression("-k: the expression is empty")
     known = {g.lower() for g in groups}
-    predicate, rest = _either(tokens, known)
+    try:
+        predicate, rest = _either(tokens, known)
+    except RecursionError:
+        raise BadExpression("-k: too many parentheses inside one another") from None
     if rest:
         raise BadExpression(f"-k: {rest[0]!r} is not expected here: put and, or, not between words")
     return predicate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -165,7 +166,7 @@ class Target:
                 "name": self.name,
                 "kind": self.device.kind,
                 "arch": self.device.arch,
-                "properties": dict(self.device.properties),
+                "properties": _finite(dict(self.device.properties)),
             },
             "backend": {k: backend.get(k, "") for k in ("name", "version", "build_info", "abi")},
             "packs": [f"{p['name']} {p['version']}" for p in backend.get("packs", ())],
@@ -175,3 +176,10 @@ class Target:
             "python": ".".join(map(str, sys.version_info[:3])),
             "numpy": np.__version__,
         }
+
+
+def _finite(told: Any) -> Any:
+    """With text where a device tells a number that JSON has not: the checks say that it is wrong."""
+    if isinstance(told, dict):
+        return {name: _finite(value) for name, value in told.items()}
+    return told if not isinstance(told, float) or math.isfinite(told) else str(told)

@@ -25,6 +25,7 @@ def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
 
     from ..cases import choose_profile, find
     from .execute import execute
+    from .float_mode import unusual
     from .target import Target, Unavailable
 
     choose_profile(config.get("profile"))
@@ -39,7 +40,7 @@ def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
         faulthandler.dump_traceback_later(config["timeout"] + GRACE, exit=True)
         result = execute(find(line.strip()), target, config["seed"])
         faulthandler.cancel_dump_traceback_later()
-        say(result._asdict() | {"lost": result.bad and target.lost()})
+        say(result._asdict() | {"lost": result.bad and (target.lost() or bool(unusual()))})
     return None
 
 

@@ -75,7 +75,7 @@ def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
     for name in sorted({*MEMBERS, MANIFEST} - set(found)):
         raise Refused(f"{name} is missing")
     _check_manifest(found)
-    if tar != _tar(found, mtime):
+    if not 0 <= mtime < 8**11 or tar != _tar(found, mtime):  # what the header has room for
         raise Refused("its members are right, but something beside them was changed: a name, time or mode")
     del found[MANIFEST]
     return found, mtime
@@ -83,7 +83,8 @@ def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
 
 def _decompressed(data: bytes) -> bytes:
     if data[: len(GZIP_HEADER)] != GZIP_HEADER:
-        raise Refused("not a package of `dovetail conform --package`: its gzip header is another")
+        cure = "send the file as it was written"
+        raise Refused(f"not a package of `dovetail conform --package`: its gzip header is another: {cure}")
     unzip = zlib.decompressobj(wbits=31)
     try:
         tar = unzip.decompress(data, MOST_CONTENT + 1)

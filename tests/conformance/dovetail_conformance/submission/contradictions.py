@@ -6,14 +6,21 @@ from bisect import bisect_left
 from typing import Any
 
 from dovetail.schema import registry
+from dovetail.schema.dtypes import DType
 
 from ..cases import Case
 from ..cases.determinism import NOT_DECLARED
+from ..judging import oracle
 from ..judging.histogram import EDGES
 from ..results import BAD, Status
 
 ROUNDING = 5e-5  # results.json has four digits of an error
 OF_FAILURES = ("index", "got", "expected", "replay")
+
+
+def _tolerance(op: str, d: DType) -> float:
+    """The widest of any answer: of what a case gives, not all need be of its own dtype."""
+    return max(registry[op].spec.tol, oracle.tolerance(registry[op], d))
 
 
 def contradiction(case: Case, told: dict[str, Any], kernels: dict[str, list[str]]) -> str | None:
@@ -22,8 +29,8 @@ def contradiction(case: Case, told: dict[str, Any], kernels: dict[str, list[str]
     if status is Status.NOT_RUN:
         return "was not run"
     tol, ulp = told.get("tol"), told.get("ulp")
-    if case.op and tol is not None and tol > registry[case.op].spec.tol:
-        return f"allows {tol:g} ulp where the op's tolerance is {registry[case.op].spec.tol:g}"
+    if case.op and case.dtype and tol is not None and tol > (allowed := _tolerance(case.op, case.dtype)):
+        return f"allows {tol:g} ulp where the op's tolerance is {allowed:g}"
     if status is Status.PASS:
         return _of_pass(told, tol, ulp)
     if not told.get("message"):

@@ -1,0 +1,27 @@
+// Axes of two operands that are walked together. Shared with the host.
+#pragma once
+#include <cstdint>
+
+namespace xpu {
+inline constexpr int most_axes = 16;
+
+struct Axis {
+  uint64_t size;
+  int64_t stride[2];  // of either operand, in elements
+};
+
+// All of a tensor, row-major.
+struct Walk {
+  uint32_t axes;
+  Axis axis[most_axes];
+};
+
+// Operand 0 as lines, each a row-major walk over the axes along it; operand 1 has a place for each line, and where
+// it goes on along the line, for each element. `axis`: first the kept ones, which count the lines.
+struct Lines {
+  uint64_t count, size;  // lines, and elements of each
+  uint64_t parts;        // into which a line is cut for more work-groups
+  uint32_t kept, along;
+  Axis axis[most_axes];
+};
+}  // namespace xpu

@@ -1,0 +1,56 @@
+// sum, mean, prod. Halves add up in float32; integers wrap, so signed types use the kernels of unsigned ones.
+#include "kernels/common/reduction.hpp"
+
+namespace {
+template <class T, bool mean = false>
+struct Add {
+  using Input = T;
+  using Output = T;
+  using Value = xpu::Sum<xpu::Compute<T>>;
+  static Value nothing() { return Value::nothing(); }
+  static void add(Value& value, T x, uint64_t) { value.add(xpu::Compute<T>(x)); }
+  static Value join(const Value& a, const Value& b) { return Value::join(a, b); }
+  static T result(const Value& value, const xpu::Lines& how) {
+    return T(mean ? value.total() / xpu::Compute<T>(how.size) : value.total());
+  }
+};
+template <class T>
+struct AddIntegers {
+  using Input = T;
+  using Output = T;
+  using Value = T;
+  static T nothing() { return 0; }
+  static void add(T& value, T x, uint64_t) { value = T(value + x); }
+  static T join(T a, T b) { return T(a + b); }
+  static T result(T value, const xpu::Lines&) { return value; }
+};
+template <class T>
+struct Multiply {
+  using Input = T;
+  using Output = T;
+  using Value = xpu::Compute<T>;
+  static Value nothing() { return 1; }
+  static void add(Value& value, T x, uint64_t) { value = join(value, Value(x)); }
+  static Value join(Value a, Value b) {
+    if constexpr (sizeof(Value) < 4) return Value(uint32_t(a) * b);
+    else return a * b;
+  }
+  static T result(Value value, const xpu::Lines&) { return T(value); }
+};
+}  // namespace
+
+#define SUM(suffix, T)                       \
+  using Add_##suffix = Add<T>;               \
+  using Mean_##suffix = Add<T, true>;        \
+  using Multiply_##suffix = Multiply<T>;     \
+  XPU_REDUCTION(sum, suffix, Add_##suffix)   \
+  XPU_REDUCTION(mean, suffix, Mean_##suffix) \
+  XPU_REDUCTION(prod, suffix, Multiply_##suffix)
+XPU_FLOATS(SUM)
+
+#define SUM_INTEGERS(suffix, T)            \
+  using Add_##suffix = AddIntegers<T>;     \
+  using Multiply_##suffix = Multiply<T>;   \
+  XPU_REDUCTION(sum, suffix, Add_##suffix) \
+  XPU_REDUCTION(prod, suffix, Multiply_##suffix)
+XPU_UNSIGNED(SUM_INTEGERS)

@@ -1,0 +1,70 @@
+"""dovetail-xpu beside dovetail-cpu, which has a oneDNN of its own: each calls its own, whoever came first."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from programs import ON_CPU, python, run
+
+# Products in types for which either device takes oneDNN, compared with NumPy's.
+USE = """
+import dovetail as dv, numpy as np
+rng = np.random.default_rng(0)
+x, y = rng.integers(-4, 5, (2, 64, 64)).astype(np.float32)
+
+def use(device):
+    for dtype in (dv.float32, dv.bfloat16):
+        a, b = (dv.asarray(v, dtype=dtype, device=device) for v in (x, y))
+        product = dv.matmul(a, b).astype(dv.float32).numpy()
+        np.testing.assert_allclose(product, x @ y, atol=0 if dtype == dv.float32 else 2)
+"""
+
+
+@pytest.fixture
+def bindings(tmp_path):
+    """bindings(code): which library's symbols of oneDNN's were bound to which library."""
+
+    def bindings(code: str) -> set[tuple[Path, Path]]:
+        # The linker's own word: symbols that are looked up by name are found there too, unlike in the maps.
+        log = tmp_path / "log"
+        run(sys.executable, "-c", code, LD_DEBUG="bindings", LD_DEBUG_OUTPUT=str(log), LD_BIND_NOW="1", **ON_CPU)
+        pattern = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: \w+ symbol `\w*dnnl")
+        return {
+            (Path(one), Path(two))
+            for file in tmp_path.glob("log.*")
+            for one, two in pattern.findall(file.read_text(errors="replace"))
+        }
+
+    return bindings
+
+
+@pytest.mark.parametrize("order", [("xpu", "cpu"), ("cpu", "xpu")], ids="-".join)
+def test_each_calls_its_own_onednn(bindings, order):
+    import dovetail_cpu
+    import dovetail_xpu
+
+    cpu, xpu = (Path(module.__file__).resolve().parent for module in (dovetail_cpu, dovetail_xpu))
+    found = bindings(USE + "".join(f"use({device!r})\n" for device in (*order, order[0])))
+    theirs = {(one, two) for one, two in found if cpu in one.resolve().parents}
+    assert {two.name for _, two in theirs} == {"libdovetail_dnnl.so.3"}
+    for one, two in found - theirs:
+        assert two.name.startswith("libdnnl.so") and two.resolve().parent == xpu.parents[2], (one, two)
+
+
+@pytest.mark.parametrize("order", [("xpu", "cpu"), ("cpu", "xpu")], ids="-".join)
+def test_arrays_go_from_one_to_the_other(order):
+    first, second = order
+    python(
+        f"""
+import dovetail as dv, numpy as np
+x = np.arange(1000, dtype=np.float32)
+there = (dv.asarray(x, device={first!r}) + 1).to_device({second!r})
+back = (there + 1).to_device({first!r})
+assert (there.device, back.device) == (dv.device({second!r}), dv.device({first!r}))
+np.testing.assert_array_equal(back.numpy(), x + 2)
+""",
+        **ON_CPU,
+    )
