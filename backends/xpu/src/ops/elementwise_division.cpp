@@ -1,5 +1,9 @@
 #include "elementwise.hpp"
 
 namespace xpu {
-void XPU_ROWS(dvt::KernelTable& table) { add_elementwise<"dvt.quotient">(table, 2, integers); }
+void XPU_ROWS(dvt::KernelTable& table) {
+  add_elementwise<"dvt.quotient">(table, 2, integers);
+  add_elementwise<"dvt.floor_divide">(table, 2, floats);
+  add_elementwise<"dvt.remainder">(table, 2, floats);
+}
 }  // namespace xpu

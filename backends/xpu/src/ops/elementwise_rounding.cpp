@@ -1,5 +1,10 @@
 #include "elementwise.hpp"
 
 namespace xpu {
-void XPU_ROWS(dvt::KernelTable& table) { add_elementwise<"dvt.floor">(table, 1, integers + floats); }
+void XPU_ROWS(dvt::KernelTable& table) {
+  add_elementwise<"dvt.floor">(table, 1, integers + floats);
+  add_elementwise<"dvt.ceil">(table, 1, floats);
+  add_elementwise<"dvt.trunc">(table, 1, floats);
+  add_elementwise<"dvt.round">(table, 1, floats);
+}
 }  // namespace xpu

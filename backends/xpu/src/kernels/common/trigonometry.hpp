@@ -1,4 +1,4 @@
-// sin below 1 ulp, relatively and over the whole range.
+// sin and cos below 1 ulp, relatively and over the whole range.
 #pragma once
 #include "kernels/common/math.hpp"
 
@@ -99,10 +99,21 @@ T sin_of(const Angle<T>& x) {
 }
 
 template <class T>
+Angle<T> angle(T x) {
+  return sycl::fabs(x) < T(0.78) ? Angle<T>{x, 0, 0} : reduce(x);
+}
+
+template <class T>
 T sin(T x) {
-  const T magnitude = sycl::fabs(x);
-  if (x == 0) return x;                          // of either sign
-  if (!(magnitude < infinity<T>)) return x - x;  // NaN
-  return sin_of(magnitude < T(0.78) ? Angle<T>{x, 0, 0} : reduce(x));
+  if (x == 0) return x;                              // of either sign
+  if (!(sycl::fabs(x) < infinity<T>)) return x - x;  // NaN
+  return sin_of(angle(x));
+}
+template <class T>
+T cos(T x) {
+  if (!(sycl::fabs(x) < infinity<T>)) return x - x;
+  Angle<T> turned = angle(x);
+  ++turned.quadrant;
+  return sin_of(turned);
 }
 }  // namespace xpu::math
