@@ -239,6 +239,25 @@ def test_a_run_cut_anywhere_and_resumed_is_the_uninterrupted_one(reports, worker
     assert not (reports / "cut" / journal.NAME).exists()
 
 
+def test_two_runs_do_not_share_a_folder(here, workers):
+    other = journal.Journal()
+    assert other.open(here, {"seconds": 0}, {}) is None
+    with pytest.raises(UsageError, match="another run writes its report"):
+        run(here, level="L0")
+    other.close()  # as when its process has died
+    assert run(here, level="L0")[0] == 0
+
+
+def test_a_part_without_cases_is_refused(here, workers):
+    with pytest.raises(UsageError, match="make fewer"):
+        run(here / "r", level="L0", shard=Shard(1, 1_000_000))
+
+
+def test_a_submitter_is_told_in_a_package(here):
+    with pytest.raises(UsageError, match="--package"):
+        Options(device="cpu", submitter="Acme")
+
+
 def test_the_last_line_of_a_journal_may_be_cut(here, workers):
     workers.last, workers.how = 7, SystemExit()
     with pytest.raises(SystemExit):

@@ -41,4 +41,12 @@ constexpr size_t type_index(DLDataType t) {
   }
 }
 inline const char* type_name(DLDataType t) { return type_names[type_index(t)]; }
+
+inline uint32_t bytes_of(DLDataType type) { return type.bits / 8; }
+// Of the type in which a kernel computes.
+inline uint32_t computed_bytes(DLDataType type) {
+  return type.code == DVT_FLOAT || type.code == DVT_BFLOAT ? (type.bits == 64 ? 8 : 4) : bytes_of(type);
+}
+// The unsigned integers of a type's size.
+inline DLDataType unsigned_of(DLDataType type) { return {DVT_UINT, type.bits, 1}; }
 }  // namespace xpu

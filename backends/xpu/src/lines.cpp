@@ -38,16 +38,19 @@ Walk plan_walk(int axes, const int64_t* shape, const int64_t* first, const int64
 Lines plan_lines(const DLTensor* x, uint32_t along, const int64_t* second) {
   Lines how{};
   how.count = how.size = how.parts = 1;
+  Axis single{1, {1, 1}};  // of lines of one element
   for (const bool wanted : {false, true}) {
     Axis* const first = how.axis + how.kept;
     uint32_t& n = wanted ? how.along : how.kept;
     for (int i = 0; i < x->ndim; ++i) {
       if (bool(along >> i & 1) != wanted) continue;
       (wanted ? how.size : how.count) *= uint64_t(x->shape[i]);
-      append(first, n, {uint64_t(x->shape[i]), {x->strides[i], second[i]}});
+      const Axis axis{uint64_t(x->shape[i]), {x->strides[i], second[i]}};
+      if (wanted) single = axis;
+      append(first, n, axis);
     }
   }
-  if (!how.along) how.axis[how.kept] = {1, {1, 1}}, how.along = 1;  // lines of one element
+  if (!how.along) how.axis[how.kept] = single, how.along = 1;
   return how;
 }
 

@@ -25,9 +25,11 @@ Plan plan(const dvt_call* c) {
   else if (c->attr[0].kind == DVT_A_I64) along = 1u << attrs.i64(0);
   else
     for (const int64_t axis : attrs.i64s(0)) along |= 1u << axis;
-  int64_t strides[DVT_MAX_NDIM] = {}, step = 1;
-  for (int i = x->ndim; i-- > 0;)
-    if (!(along >> i & 1)) strides[i] = step, step *= x->shape[i];
+  int64_t strides[DVT_MAX_NDIM], step = 1;  // of the result; along a line they do not matter
+  for (int i = x->ndim; i-- > 0;) {
+    strides[i] = along >> i & 1 ? x->strides[i] : step;
+    if (!(along >> i & 1)) step *= x->shape[i];
+  }
   Plan p{plan_lines(x, along, strides), false};
   p.columns = prefer_columns(p.how);
   p.how.parts = parts_of(p.how, p.columns);

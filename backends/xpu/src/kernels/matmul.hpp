@@ -9,12 +9,13 @@ constexpr int block = 64, depth = 16, each = block / xpu::side;
 template <class T>
 void matmul(const T* a, const T* b, const T* bias, T* c, const xpu::Product& p) {
   using C = xpu::Sum<T>;
-  static syclex::work_group_static<C[depth][block]> a_memory, b_memory;
-  C(&a_tile)[depth][block] = a_memory;
-  C(&b_tile)[depth][block] = b_memory;
+  static syclex::work_group_static<C[block][depth]> a_memory;
+  static syclex::work_group_static<C[depth][block]> b_memory;
+  const xpu::ByLine<C, block, depth> a_tile{a_memory};
+  const xpu::ByElement<C, block, depth> b_tile{b_memory};
   const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<3>();
   const auto group = item.get_group();
-  const int ty = int(item.get_local_id(1)), tx = int(item.get_local_id(2)), t = ty * xpu::side + tx;
+  const size_t ty = item.get_local_id(1), tx = item.get_local_id(2);
   const uint64_t matrix = group.get_group_id(0), row = group.get_group_id(1) * block,
                  column = group.get_group_id(2) * block;
   uint64_t rest = matrix;
@@ -25,16 +26,18 @@ void matmul(const T* a, const T* b, const T* bias, T* c, const xpu::Product& p) 
   const xpu::Lines<T> a_rows{a, p.m, p.k, p.a_row, p.a_column}, b_columns{b, p.n, p.k, p.b_column, p.b_row};
   C sums[each][each] = {};
   for (uint64_t k = 0; k < p.k; k += depth) {
-    xpu::fill(a_tile, a_rows, row, k, t);
-    xpu::fill(b_tile, b_columns, column, k, t);
+    xpu::fill(a_tile, a_rows, row, k, ty, tx);
+    xpu::fill(b_tile, b_columns, column, k, ty, tx);
     sycl::group_barrier(group);
     xpu::add_products(sums, a_tile, b_tile, ty, tx);
     sycl::group_barrier(group);
   }
   c += matrix * p.m * p.n;
+#pragma unroll
   for (int i = 0; i < each; ++i)
+#pragma unroll
     for (int j = 0; j < each; ++j) {
-      const uint64_t y = row + uint64_t(ty * each + i), x = column + uint64_t(tx + xpu::side * j);
+      const uint64_t y = row + (ty * each + size_t(i)), x = column + (tx + size_t(xpu::side * j));
       if (y < p.m && x < p.n) c[y * p.n + x] = T(bias ? sums[i][j] + C(xpu::Compute<T>(bias[x])) : sums[i][j]);
     }
 }

@@ -1,5 +1,6 @@
 // sum, mean, prod. Halves add up in float32; integers wrap, so signed types use the kernels of unsigned ones.
 #include "kernels/common/reduction.hpp"
+#include "kernels/common/sum.hpp"
 
 namespace {
 template <class T, bool mean = false>
@@ -11,7 +12,8 @@ struct Add {
   static void add(Value& value, T x, uint64_t) { value.add(xpu::Compute<T>(x)); }
   static Value join(const Value& a, const Value& b) { return Value::join(a, b); }
   static T result(const Value& value, const xpu::Lines& how) {
-    return T(mean ? value.total() / xpu::Compute<T>(how.size) : value.total());
+    const auto total = value.total() + 0;  // 0 of nothing
+    return T(mean ? total / xpu::Compute<T>(how.size) : total);
   }
 };
 template <class T>

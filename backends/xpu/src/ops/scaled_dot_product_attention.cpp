@@ -9,7 +9,7 @@
 namespace xpu {
 namespace {
 struct Kernels {
-  KernelId narrow, wide;  // 32 and 64 columns of values in a group
+  KernelId narrow, wide;  // tiles of 32 and 64 columns
 };
 constinit std::array<Kernels, type_count> kernels{};
 
@@ -50,11 +50,11 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
 
   constexpr size_t block = 64, side = 16;  // kernels/scaled_dot_product_attention.hpp
   const Kernels& by_width = kernels[type_index(q->dtype)];
-  const size_t values = p.value_size <= 32 ? 32 : 64;
+  const size_t width = std::max(p.size, p.value_size) <= 32 ? 32 : 64;
   const Range range{3,
-                    {matrices, (p.queries + block - 1) / block * side, (p.value_size + values - 1) / values * side},
+                    {matrices, (p.queries + block - 1) / block * side, (p.value_size + width - 1) / width * side},
                     {1, side, side}};
-  return launch(d, c, values == 32 ? by_width.narrow : by_width.wide, range, dvt::data<void>(q), dvt::data<void>(k),
+  return launch(d, c, width == 32 ? by_width.narrow : by_width.wide, range, dvt::data<void>(q), dvt::data<void>(k),
                 dvt::data<void>(v), mask ? dvt::data<void>(mask) : nullptr, dvt::data<void>(out), p);
 }
 

@@ -7,9 +7,11 @@ results.json is there; --resume reads either.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +32,18 @@ class Earlier(NamedTuple):
     results: dict[str, Result]
 
 
+def expect_unused(folder: Path | None) -> None:
+    """UsageError where another run writes its journal to the folder."""
+    with suppress(FileNotFoundError):
+        if folder:
+            with open(folder / NAME, "rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    cure = "wait for it, or name another folder with --report"
+                    raise UsageError(f"another run writes its report to {folder}: {cure}") from None
+
+
 class Journal:
     """Gives up at the first error."""
 
@@ -47,6 +61,7 @@ class Journal:
 
         def begin() -> None:
             self._file = open(new, "wb", buffering=0)  # noqa: SIM115  a line is one write
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # while the run goes on
             self._line({"schema": SCHEMA, "run": run, "description": description})
             for result in earlier:
                 self._line(_entry(result, run["seconds"]))

@@ -59,6 +59,8 @@ class Options:
             raise UsageError(f"--json {file}: there is no folder {file.parent}: make it, or name another")
         if self.package:
             self._check_package(self.package)
+        elif self.submitter:
+            raise UsageError("--submitter is told in a package: name its file with --package, or leave it out")
 
     def _check_package(self, file: Path) -> None:
         if option := not_whole(self.record()):

@@ -44,6 +44,7 @@ class Session:
         except baseline.BadBaseline as error:
             raise UsageError(f"--baseline: {error}") from error
         options.make_folder()
+        journal.expect_unused(options.folder)
         workers = min(options.workers or min(8, processors()), max(1, len(self.cases) // 8))
         self.config = Config(options.device, options.seed, workers, options.timeout, options.api, options.profile)
         self.begin, self.started = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")

@@ -83,7 +83,8 @@ def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
 
 def _decompressed(data: bytes) -> bytes:
     if data[: len(GZIP_HEADER)] != GZIP_HEADER:
-        raise Refused("not a package of `dovetail conform --package`: its gzip header is another")
+        cure = "send the file as it was written"
+        raise Refused(f"not a package of `dovetail conform --package`: its gzip header is another: {cure}")
     unzip = zlib.decompressobj(wbits=31)
     try:
         tar = unzip.decompress(data, MOST_CONTENT + 1)

@@ -16,11 +16,11 @@ struct Walk {
   Axis axis[most_axes];
 };
 
-// Operand 0 as lines, each a row-major walk over the axes along it; operand 1 has a place for each line, and where
-// it goes on along the line, for each element. `axis`: first the kept ones, which count the lines.
+// Tensors as lines: the kept axes, which come first, count them, and each is a row-major walk over the axes along
+// it. Two of its elements differ in operand 1 by that operand's strides, or a line is one element there.
 struct Lines {
   uint64_t count, size;  // lines, and elements of each
-  uint64_t parts;        // into which a line is cut for more work-groups
+  uint64_t parts;        // into which a line is cut, for more work-groups
   uint32_t kept, along;
   Axis axis[most_axes];
 };

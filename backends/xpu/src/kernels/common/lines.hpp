@@ -1,4 +1,4 @@
-// Where elements of lines lie, and what the items of a work-group found together.
+// Kernels over lines: by a work-group each, or by an item each where neighbouring lines lie side by side.
 #pragma once
 #include "kernels/common/axes.hpp"
 #include "kernels/common/kernel.hpp"
@@ -22,12 +22,78 @@ inline Place locate(const Axis* axis, uint32_t begin, uint32_t end, uint64_t i) 
   }
   return place;
 }
-inline Place line(const Lines& how, uint64_t i) { return locate(how.axis, 0, how.kept, i); }
-// Where element i of a line lies in operand 0, from the line's begin.
-inline int64_t along(const Lines& how, uint64_t i) {
-  if (how.along == 1) return int64_t(i) * how.axis[how.kept].stride[0];
-  return locate(how.axis, how.kept, how.kept + how.along, i).at[0];
-}
+
+// Who works on a line: the 16 to 256 items, a multiple of 16, of a group.
+class Group {
+ public:
+  sycl::nd_item<1> item = sycl::ext::oneapi::this_work_item::get_nd_item<1>();
+  size_t lane = item.get_local_id(0), width = item.get_local_range(0);
+
+  void barrier() const { sycl::group_barrier(item.get_group()); }
+  // The lanes' values joined by R::join, in an order that depends on the width alone; told to every lane.
+  template <class R, class Value>
+  Value join(Value value) const {
+    auto& slots = memory<Value>();
+    slots[lane] = value;
+    barrier();
+    if (lane < few) {
+      for (size_t k = lane + few; k < width; k += few) value = R::join(value, slots[k]);
+      slots[lane] = value;
+    }
+    barrier();
+    if (lane == 0) {
+      for (size_t k = 1; k < few; ++k) value = R::join(value, slots[k]);
+      slots[0] = value;
+    }
+    barrier();
+    value = slots[0];
+    barrier();
+    return value;
+  }
+
+  // The values of the lanes before this one joined; `all` becomes those of all lanes.
+  template <class R, class Value>
+  Value scan(Value value, Value& all) const {
+    auto& slots = memory<Value>();
+    const size_t block = width / few, first = lane / block * block;
+    slots[lane] = value;
+    barrier();
+    if (lane == first)  // within blocks of lanes, each sum of them before its block
+      for (size_t k = first + 1; k < first + block; ++k) slots[k] = value = R::join(value, slots[k]);
+    barrier();
+    Value before = R::nothing();
+    for (size_t k = block - 1; k < first; k += block) before = R::join(before, slots[k]);
+    if (lane != first) before = R::join(before, slots[lane - 1]);
+    all = R::nothing();
+    for (size_t k = block - 1; k < width; k += block) all = R::join(all, slots[k]);
+    barrier();
+    return before;
+  }
+
+ private:
+  static constexpr size_t few = 16, most_lanes = 256;
+
+  template <class Value>
+  static Value (&memory()) [most_lanes] {
+    static sycl::ext::oneapi::experimental::work_group_static<Value[most_lanes]> slots;
+    return slots;
+  }
+};
+
+// Or an item alone.
+struct Alone {
+  static constexpr size_t lane = 0, width = 1;
+
+  template <class R, class Value>
+  Value join(Value value) const {
+    return value;
+  }
+  template <class R, class Value>
+  Value scan(Value value, Value& all) const {
+    all = value;
+    return R::nothing();
+  }
+};
 
 // Part p of a line is its elements [begin, end).
 struct Part {
@@ -38,35 +104,50 @@ struct Part {
   }
 };
 
-// The items of a group, of which there are 16 to 256, a multiple of 16.
-struct Group {
-  sycl::nd_item<1> item = sycl::ext::oneapi::this_work_item::get_nd_item<1>();
-  uint32_t lane = uint32_t(item.get_local_id(0)), width = uint32_t(item.get_local_range(0));
-
-  void barrier() const { sycl::group_barrier(item.get_group()); }
-};
-inline constexpr int most_lanes = 256;
-
-// The lanes' values joined by R::join, in an order that depends on the width alone; told to every lane.
-template <class R, class Value>
-Value join_group(const Group& group, Value value) {
-  constexpr uint32_t few = 16;
-  static sycl::ext::oneapi::experimental::work_group_static<Value[most_lanes]> memory;
-  Value(&slots)[most_lanes] = memory;
-  slots[group.lane] = value;
-  group.barrier();
-  if (group.lane < few) {
-    for (uint32_t k = group.lane + few; k < group.width; k += few) value = R::join(value, slots[k]);
-    slots[group.lane] = value;
+// body(team, line, place, part) for each part of each line, by a group.
+template <class Body>
+void for_each_line(const Lines& how, Body body) {
+  const Group group;
+  for (uint64_t g = group.item.get_group(0); g < how.count * how.parts; g += group.item.get_group_range(0)) {
+    const uint64_t line = quotient(g, how.parts);
+    body(group, line, locate(how.axis, 0, how.kept, line), g - line * how.parts);
   }
-  group.barrier();
-  if (group.lane == 0) {
-    for (uint32_t k = 1; k < few; ++k) value = R::join(value, slots[k]);
-    slots[0] = value;
+}
+// By an item, neighbours on the last kept axis.
+template <class Body>
+void for_each_column(const Lines& how, Body body) {
+  const Group group;
+  const Axis& columns = how.axis[how.kept - 1];
+  const uint64_t blocks = quotient(columns.size + group.width - 1, group.width);
+  const uint64_t groups = quotient(how.count, columns.size) * blocks * how.parts;
+  for (uint64_t g = group.item.get_group(0); g < groups; g += group.item.get_group_range(0)) {
+    const uint64_t b = quotient(g, how.parts), part = g - b * how.parts, outer = quotient(b, blocks);
+    const uint64_t column = (b - outer * blocks) * group.width + group.lane, line = outer * columns.size + column;
+    if (column >= columns.size) continue;
+    const Place first = locate(how.axis, 0, how.kept - 1, outer);
+    const auto at = int64_t(column);
+    if (columns.stride[0] == 1 && columns.stride[1] == 1)  // compilers are to see neighbours
+      body(Alone(), line, Place{{first.at[0] + at, first.at[1] + at}}, part);
+    else
+      body(Alone(), line, Place{{first.at[0] + at * columns.stride[0], first.at[1] + at * columns.stride[1]}},
+           part);
   }
-  group.barrier();
-  value = slots[0];
-  group.barrier();
-  return value;
+}
+
+// body(i, place) for this item's share of the elements [begin, end) of a line; `place` counts from the line's
+// begin.
+template <class Team, class Body>
+void for_each_element(const Team& team, const Lines& how, const Part& part, Body body) {
+  const Axis& axis = how.axis[how.kept];
+  if (how.along > 1) {
+    for (uint64_t i = part.begin + team.lane; i < part.end; i += team.width)
+      body(i, locate(how.axis, how.kept, how.kept + how.along, i));
+  } else if (axis.stride[0] == 1 && axis.stride[1] == 1) {
+    for (uint64_t i = part.begin + team.lane; i < part.end; i += team.width)
+      body(i, Place{{int64_t(i), int64_t(i)}});
+  } else {
+    for (uint64_t i = part.begin + team.lane; i < part.end; i += team.width)
+      body(i, Place{{int64_t(i) * axis.stride[0], int64_t(i) * axis.stride[1]}});
+  }
 }
 }  // namespace xpu

@@ -10,60 +10,34 @@
 #include "kernels/common/types.hpp"
 
 namespace xpu {
-// A group for each part of a line. What it finds goes to `out` or, of one part among several, to `partial`.
+// One part of a line. What it comes to goes to `out` or, of several parts, to `partial`.
+template <class R, class Team>
+void reduce(const Team& team, const Place& place, uint64_t p, const typename R::Input* x,
+            typename R::Value* partial, typename R::Output* out, const Lines& how) {
+  auto value = R::nothing();
+  const typename R::Input* from = x + place.at[0];
+  for_each_element(team, how, Part(how, p), [&](uint64_t i, const Place& at) { R::add(value, from[at.at[0]], i); });
+  value = team.template join<R>(value);
+  if (team.lane != 0) return;
+  if (how.parts > 1) partial[uint64_t(place.at[1]) * how.parts + p] = value;
+  else out[place.at[1]] = R::result(value, how);
+}
 template <class R>
 void reduce_lines(const typename R::Input* x, typename R::Value* partial, typename R::Output* out,
                   const Lines& how) {
-  const Group group;
-  const bool dense = how.along == 1 && how.axis[how.kept].stride[0] == 1;
-  for (uint64_t g = group.item.get_group(0); g < how.count * how.parts; g += group.item.get_group_range(0)) {
-    const uint64_t l = quotient(g, how.parts), p = g - l * how.parts;
-    const Place place = line(how, l);
-    const Part part(how, p);
-    const typename R::Input* from = x + place.at[0];
-    auto value = R::nothing();
-    if (dense) {
-      for (uint64_t i = part.begin + group.lane; i < part.end; i += group.width) R::add(value, from[i], i);
-    } else {
-      for (uint64_t i = part.begin + group.lane; i < part.end; i += group.width)
-        R::add(value, from[along(how, i)], i);
-    }
-    value = join_group<R>(group, value);
-    if (group.lane != 0) continue;
-    if (how.parts > 1) partial[uint64_t(place.at[1]) * how.parts + p] = value;
-    else out[place.at[1]] = R::result(value, how);
-  }
+  for_each_line(how, [&](const Group& group, uint64_t, const Place& place, uint64_t p) {
+    reduce<R>(group, place, p, x, partial, out, how);
+  });
 }
-
-// An item for each line, or part of one: lines that are neighbours on the last kept axis are read side by side.
 template <class R>
 void reduce_columns(const typename R::Input* x, typename R::Value* partial, typename R::Output* out,
                     const Lines& how) {
-  const Group group;
-  const Axis& columns = how.axis[how.kept - 1];
-  const uint64_t blocks = quotient(columns.size + group.width - 1, group.width);
-  const uint64_t groups = quotient(how.count, columns.size) * blocks * how.parts;
-  for (uint64_t g = group.item.get_group(0); g < groups; g += group.item.get_group_range(0)) {
-    const uint64_t l = quotient(g, how.parts), p = g - l * how.parts, outer = quotient(l, blocks);
-    const uint64_t column = (l - outer * blocks) * group.width + group.lane;
-    if (column >= columns.size) continue;
-    const Place place = locate(how.axis, 0, how.kept - 1, outer);
-    const Part part(how, p);
-    const typename R::Input* from = x + place.at[0];
-    auto value = R::nothing();
-    if (columns.stride[0] == 1) {
-      for (uint64_t i = part.begin; i < part.end; ++i) R::add(value, (from + along(how, i))[column], i);
-    } else {
-      from += int64_t(column) * columns.stride[0];
-      for (uint64_t i = part.begin; i < part.end; ++i) R::add(value, from[along(how, i)], i);
-    }
-    const uint64_t to = uint64_t(place.at[1]) + column * uint64_t(columns.stride[1]);
-    if (how.parts > 1) partial[to * how.parts + p] = value;
-    else out[to] = R::result(value, how);
-  }
+  for_each_column(how, [&](Alone item, uint64_t, const Place& place, uint64_t p) {
+    reduce<R>(item, place, p, x, partial, out, how);
+  });
 }
 
-// The parts of each line, a group for each.
+// The parts of each line joined, by a group.
 template <class R>
 void reduce_parts(const typename R::Value* partial, typename R::Output* out, const Lines& how) {
   const Group group;
@@ -71,29 +45,10 @@ void reduce_parts(const typename R::Value* partial, typename R::Output* out, con
     auto value = R::nothing();
     for (uint64_t p = group.lane; p < how.parts; p += group.width)
       value = R::join(value, partial[l * how.parts + p]);
-    value = join_group<R>(group, value);
+    value = group.template join<R>(value);
     if (group.lane == 0) out[l] = R::result(value, how);
   }
 }
-
-// A sum that carries what rounding takes off it. Infinities leave NaN behind there.
-template <class T>
-struct Sum {
-  T value, lost;
-
-  static Sum nothing() { return {T(0), T(0)}; }
-  void add(T x) {
-    const T sum = value + x, part = sum - value;
-    lost += (value - (sum - part)) + (x - part);
-    value = sum;
-  }
-  static Sum join(Sum a, const Sum& b) {
-    a.add(b.value);
-    a.lost += b.lost;
-    return a;
-  }
-  T total() const { return lost == lost && lost != 0 ? value + lost : value; }
-};
 }  // namespace xpu
 
 // Kernels <name>_lines_<suffix>, _columns_ and _parts_ of operation R.

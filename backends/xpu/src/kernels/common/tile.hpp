@@ -17,7 +17,7 @@ C multiply_add(C a, C b, C c) {
   else return sycl::fma(a, b, c);
 }
 
-// Lines of an operand, and where in each a product begins.
+// An operand as lines of elements, which products are summed along: rows of the left one, columns of the right one.
 template <class T>
 struct Lines {
   const T* data;
@@ -25,29 +25,57 @@ struct Lines {
   int64_t line, step;      // strides
 };
 
-// to[q][l] = element first_element + q of line first_line + l, 0 beyond the ends. By a group of `side` squared
-// items.
-template <class T, class C, int depth, int width>
-void fill(C (&to)[depth][width], const Lines<T>& from, uint64_t first_line, uint64_t first_element, int item) {
-  const bool along = from.step == 1;  // neighbours read neighbours
-  for (int e = item; e < depth * width; e += side * side) {
-    const int l = along ? e / depth : e % width, q = along ? e % depth : e / width;
-    const uint64_t line = first_line + uint64_t(l), element = first_element + uint64_t(q);
-    const bool inside = line < from.count && element < from.length;
-    to[q][l] = inside ? C(Compute<T>(from.data[int64_t(line) * from.line + int64_t(element) * from.step])) : C(0);
-  }
+// A block of them in local memory, 0 beyond their ends. Right operands lie by element, for vectors along tx; a left
+// one, of which neighbouring items read the same, as it is filled best: by line where its elements are neighbours.
+template <class C, int lines, int elements>
+struct ByLine {
+  C (&to)[lines][elements];
+  C& at(size_t l, size_t q) const { return to[l][q]; }
+};
+template <class C, int lines, int elements>
+struct ByElement {
+  C (&to)[elements][lines];
+  C& at(size_t l, size_t q) const { return to[q][l]; }
+};
+
+// Where tx counts elements (along) neighbouring items read neighbours if step is 1, else if line is.
+template <bool along, template <class, int, int> class Tile, class C, int lines, int elements, class T>
+void fill(const Tile<C, lines, elements>& tile, const T* from, int64_t line, int64_t step, size_t lines_left,
+          size_t elements_left, size_t ty, size_t tx) {
+  constexpr int fast = along ? elements : lines, slow = along ? lines : elements;
+#pragma unroll 1  // unrolled, the CPU device's compiler makes gathers and scatters of it
+  for (int i = 0; i < slow / side; ++i)
+#pragma unroll
+    for (int j = 0; j < fast / side; ++j) {
+      const size_t a = ty + size_t(side * i), b = tx + size_t(side * j), l = along ? a : b, q = along ? b : a;
+      const bool inside = l < lines_left && q < elements_left;
+      tile.at(l, q) = C(0);
+      if (inside) tile.at(l, q) = C(Compute<T>(from[int64_t(l) * line + int64_t(q) * step]));
+    }
 }
 
-// sums[i][j] += a[q][ty * rows + i] b[q][tx + side * j] over all q.
-template <class C, int depth, int height, int width, int rows, int columns>
-void add_products(C (&sums)[rows][columns], const C (&a)[depth][height], const C (&b)[depth][width], int ty,
-                  int tx) {
+// The block of `from` that begins at this line and element, by a group.
+template <template <class, int, int> class Tile, class C, int lines, int elements, class T>
+void fill(const Tile<C, lines, elements>& tile, const Lines<T>& from, uint64_t line, uint64_t element, int ty,
+          int tx) {
+  const T* const data = from.data + int64_t(line) * from.line + int64_t(element) * from.step;
+  const size_t lines_left = sycl::min(from.count - sycl::min(line, from.count), uint64_t(lines));
+  const size_t elements_left = sycl::min(from.length - sycl::min(element, from.length), uint64_t(elements));
+  if (from.step == 1) fill<true>(tile, data, from.line, 1, lines_left, elements_left, ty, tx);
+  else if (from.line == 1) fill<false>(tile, data, 1, from.step, lines_left, elements_left, ty, tx);
+  else fill<false>(tile, data, from.line, from.step, lines_left, elements_left, ty, tx);
+}
+
+// sums[i][j] += a(ty * rows + i, q) b(tx + side * j, q) over all elements q.
+template <template <class, int, int> class Left, class C, int height, int depth, int width, int rows, int columns>
+void add_products(C (&sums)[rows][columns], const Left<C, height, depth>& a, const ByElement<C, width, depth>& b,
+                  size_t ty, size_t tx) {
   for (int q = 0; q < depth; ++q) {
     C x[rows], y[columns];
 #pragma unroll
-    for (int i = 0; i < rows; ++i) x[i] = a[q][ty * rows + i];
+    for (int i = 0; i < rows; ++i) x[i] = a.at(ty * rows + size_t(i), size_t(q));
 #pragma unroll
-    for (int j = 0; j < columns; ++j) y[j] = b[q][tx + side * j];
+    for (int j = 0; j < columns; ++j) y[j] = b.at(tx + size_t(side * j), size_t(q));
 #pragma unroll
     for (int i = 0; i < rows; ++i)
 #pragma unroll

@@ -1,0 +1,136 @@
+// cumulative_sum, cumulative_prod along one axis: operand 0 is x, operand 1 the result. A line that is cut into
+// parts takes three kernels: what each part comes to, what is before each part, and the parts themselves.
+#include "kernels/common/lines.hpp"
+#include "kernels/common/sum.hpp"
+#include "kernels/common/types.hpp"
+
+namespace {
+template <class T>
+struct AddFloats {
+  using Element = T;
+  using Value = xpu::Sum<xpu::Compute<T>>;
+  static Value nothing() { return Value::nothing(); }
+  static Value of(T x) { return {xpu::Compute<T>(x), 0}; }
+  static Value join(const Value& a, const Value& b) { return Value::join(a, b); }
+  static T result(const Value& value) { return T(value.total()); }
+  static T initial() { return T(xpu::Compute<T>(0)); }
+};
+template <class T>
+struct AddIntegers {
+  using Element = T;
+  using Value = T;
+  static T nothing() { return 0; }
+  static T of(T x) { return x; }
+  static T join(T a, T b) { return T(a + b); }
+  static T result(T value) { return value; }
+  static T initial() { return 0; }
+};
+template <class T>
+struct Multiply {
+  using Element = T;
+  using Value = xpu::Compute<T>;
+  static Value nothing() { return 1; }
+  static Value of(T x) { return Value(x); }
+  static Value join(Value a, Value b) {
+    if constexpr (sizeof(Value) < 4) return Value(uint32_t(a) * b);
+    else return a * b;
+  }
+  static T result(Value value) { return T(value); }
+  static T initial() { return T(Value(1)); }
+};
+
+// Part p of a line, of which `before` is what comes first. Each item takes some neighbouring elements at a time.
+template <class R, class Team>
+void scan(const Team& team, const xpu::Part& part, typename R::Value before, const typename R::Element* from,
+          int64_t stride, typename R::Element* to, int64_t to_stride) {
+  using Value = typename R::Value;
+  constexpr uint64_t each = 4;
+  for (uint64_t tile = part.begin; tile < part.end; tile += each * team.width) {
+    const uint64_t begin = tile + each * team.lane;
+    const uint64_t n = begin < part.end ? sycl::min(part.end - begin, each) : 0;
+    Value value[each], sum = R::nothing();
+    for (uint64_t k = 0; k < each; ++k)
+      if (k < n) value[k] = sum = R::join(sum, R::of(from[int64_t(begin + k) * stride]));
+    Value all;
+    const Value first = R::join(before, team.template scan<R>(sum, all));
+    for (uint64_t k = 0; k < each; ++k)
+      if (k < n) to[int64_t(begin + k) * to_stride] = R::result(R::join(first, value[k]));
+    before = R::join(before, all);
+  }
+}
+template <class R, class Team>
+void scan(const Team& team, uint64_t line, const xpu::Place& place, uint64_t p, const typename R::Element* x,
+          const typename R::Value* partial, typename R::Element* out, const xpu::Lines& how, uint32_t initial) {
+  const xpu::Axis& axis = how.axis[how.kept];
+  typename R::Element* to = out + place.at[1];
+  if (initial) {
+    if (p == 0 && team.lane == 0) *to = R::initial();
+    to += axis.stride[1];
+  }
+  const auto before = how.parts > 1 ? partial[line * how.parts + p] : R::nothing();
+  scan<R>(team, xpu::Part(how, p), before, x + place.at[0], axis.stride[0], to, axis.stride[1]);
+}
+
+template <class R>
+void scan_lines(const typename R::Element* x, const typename R::Value* partial, typename R::Element* out,
+                const xpu::Lines& how, uint32_t initial) {
+  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, uint64_t p) {
+    scan<R>(group, line, place, p, x, partial, out, how, initial);
+  });
+}
+template <class R>
+void scan_columns(const typename R::Element* x, typename R::Element* out, const xpu::Lines& how, uint32_t initial) {
+  xpu::for_each_column(how, [&](xpu::Alone item, uint64_t line, const xpu::Place& place, uint64_t p) {
+    scan<R>(item, line, place, p, x, nullptr, out, how, initial);
+  });
+}
+template <class R>
+void scan_totals(const typename R::Element* x, typename R::Value* partial, const xpu::Lines& how) {
+  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, uint64_t p) {
+    auto value = R::nothing();
+    const typename R::Element* from = x + place.at[0];
+    xpu::for_each_element(group, how, xpu::Part(how, p),
+                          [&](uint64_t, const xpu::Place& at) { value = R::join(value, R::of(from[at.at[0]])); });
+    value = group.template join<R>(value);
+    if (group.lane == 0) partial[line * how.parts + p] = value;
+  });
+}
+template <class R>
+void scan_parts(typename R::Value* partial, const xpu::Lines& how) {
+  xpu::for_each_item(how.count, [&](size_t line) {
+    auto before = R::nothing();
+    for (uint64_t p = 0; p < how.parts; ++p) {
+      auto& here = partial[line * how.parts + p];
+      const auto next = R::join(before, here);
+      here = before, before = next;
+    }
+  });
+}
+}  // namespace
+
+#define SCAN(name, suffix, R, T)                                                             \
+  KERNEL(1, name##_lines_##suffix)                                                           \
+  (const T* x, const R::Value* partial, T* out, xpu::Lines how, uint32_t initial) {          \
+    scan_lines<R>(x, partial, out, how, initial);                                            \
+  }                                                                                          \
+  KERNEL(1, name##_columns_##suffix)(const T* x, T* out, xpu::Lines how, uint32_t initial) { \
+    scan_columns<R>(x, out, how, initial);                                                   \
+  }                                                                                          \
+  KERNEL(1, name##_totals_##suffix)(const T* x, R::Value* partial, xpu::Lines how) {         \
+    scan_totals<R>(x, partial, how);                                                         \
+  }                                                                                          \
+  KERNEL(1, name##_parts_##suffix)(R::Value * partial, xpu::Lines how) { scan_parts<R>(partial, how); }
+
+#define SCAN_FLOATS(suffix, T)                  \
+  using Add_##suffix = AddFloats<T>;            \
+  using Multiply_##suffix = Multiply<T>;        \
+  SCAN(cumulative_sum, suffix, Add_##suffix, T) \
+  SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
+XPU_FLOATS(SCAN_FLOATS)
+
+#define SCAN_INTEGERS(suffix, T)                \
+  using Add_##suffix = AddIntegers<T>;          \
+  using Multiply_##suffix = Multiply<T>;        \
+  SCAN(cumulative_sum, suffix, Add_##suffix, T) \
+  SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
+XPU_UNSIGNED(SCAN_INTEGERS)

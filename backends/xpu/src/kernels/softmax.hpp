@@ -1,0 +1,66 @@
+// softmax, log_softmax along one axis: operand 0 is x, operand 1 the result.
+#include "kernels/common/lines.hpp"
+#include "kernels/common/math.hpp"
+#include "kernels/common/sum.hpp"
+#include "kernels/common/types.hpp"
+
+namespace {
+template <class C>
+struct Greatest {  // NaN wins
+  static C nothing() { return -xpu::math::infinity<C>; }
+  static C join(C a, C b) { return b > a || b != b ? b : a; }
+};
+
+// Compilers may not keep a half's exponential in memory: only what is computed in its own type goes there and back.
+template <class T, bool logarithm, class Team>
+void softmax(const Team& team, const xpu::Place& place, const T* x, T* out, const xpu::Lines& how) {
+  using C = xpu::Compute<T>;
+  const T* from = x + place.at[0];
+  T* to = out + place.at[1];
+  const xpu::Part all(how, 0);
+  C top = Greatest<C>::nothing();
+  xpu::for_each_element(team, how, all,
+                        [&](uint64_t, const xpu::Place& at) { top = Greatest<C>::join(top, C(from[at.at[0]])); });
+  top = team.template join<Greatest<C>>(top);
+  if (!sycl::isfinite(top)) top = 0;
+  constexpr bool keeps = !logarithm && !xpu::is_half<T>;
+  auto sum = xpu::Sum<C>::nothing();
+  xpu::for_each_element(team, how, all, [&](uint64_t, const xpu::Place& at) {
+    const C e = xpu::math::exp(C(from[at.at[0]]) - top);
+    if constexpr (keeps) to[at.at[1]] = e;
+    sum.add(e);
+  });
+  const C total = team.template join<xpu::Sum<C>>(sum).total();
+  const C log_total = logarithm ? xpu::math::log(total) : C(0);
+  xpu::for_each_element(team, how, all, [&](uint64_t, const xpu::Place& at) {
+    if constexpr (logarithm) to[at.at[1]] = T((C(from[at.at[0]]) - top) - log_total);
+    else if constexpr (keeps) to[at.at[1]] /= total;
+    else to[at.at[1]] = T(xpu::math::exp(C(from[at.at[0]]) - top) / total);
+  });
+}
+template <class T, bool logarithm>
+void softmax_lines(const T* x, T* out, const xpu::Lines& how) {
+  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t, const xpu::Place& place, uint64_t) {
+    softmax<T, logarithm>(group, place, x, out, how);
+  });
+}
+template <class T, bool logarithm>
+void softmax_columns(const T* x, T* out, const xpu::Lines& how) {
+  xpu::for_each_column(how, [&](xpu::Alone item, uint64_t, const xpu::Place& place, uint64_t) {
+    softmax<T, logarithm>(item, place, x, out, how);
+  });
+}
+}  // namespace
+
+#define SOFTMAX(suffix, T)                                                                                        \
+  KERNEL(1, softmax_lines_##suffix)(const T* x, T* out, xpu::Lines how) { softmax_lines<T, false>(x, out, how); } \
+  KERNEL(1, softmax_columns_##suffix)(const T* x, T* out, xpu::Lines how) {                                       \
+    softmax_columns<T, false>(x, out, how);                                                                       \
+  }                                                                                                               \
+  KERNEL(1, log_softmax_lines_##suffix)(const T* x, T* out, xpu::Lines how) {                                     \
+    softmax_lines<T, true>(x, out, how);                                                                          \
+  }                                                                                                               \
+  KERNEL(1, log_softmax_columns_##suffix)(const T* x, T* out, xpu::Lines how) {                                   \
+    softmax_columns<T, true>(x, out, how);                                                                        \
+  }
+XPU_FLOATS(SOFTMAX)

@@ -1,0 +1,121 @@
+// sort, argsort along one axis: operand 0 is x, operand 1 the result. Stable, NaN last, zeros of both signs equal.
+// Elements become unsigned keys in the wanted order. A group sorts each part of a line; then pairs of sorted runs
+// are merged until one is left.
+#include "kernels/common/lines.hpp"
+#include "kernels/common/order.hpp"
+#include "kernels/common/types.hpp"
+
+namespace {
+template <class U>
+U make_key(U bits, const xpu::Order& order) {
+  constexpr U sign = U(U(1) << (8 * sizeof(U) - 1));
+  if (order.numbers == xpu::Numbers::floats) {
+    const U magnitude = U(bits & U(~sign));
+    if (magnitude > U(order.infinity)) return U(~U(0));  // no other float has this key, in either order
+    bits = magnitude == 0 ? sign : bits & sign ? U(~bits) : U(bits | sign);
+  } else if (order.numbers == xpu::Numbers::signed_integers) {
+    bits = U(bits ^ sign);
+  }
+  return order.descending ? U(~bits) : bits;
+}
+
+// Where element e of n goes when its run, of `run` elements, is merged with the neighbouring one: behind what of
+// that is less, and from a second run also behind what is equal.
+template <class U>
+uint64_t merged_place(const U* keys, uint64_t n, uint64_t run, uint64_t e) {
+  const uint64_t r = xpu::quotient(e, run), first = r * run, pair = (r & ~uint64_t(1)) * run;
+  const bool second = r & 1;
+  const U key = keys[e];
+  const uint64_t begin = second ? pair : sycl::min(first + run, n);
+  uint64_t low = begin, high = second ? first : sycl::min(first + 2 * run, n);
+  while (low < high) {
+    const uint64_t middle = (low + high) / 2;
+    if (second ? keys[middle] <= key : keys[middle] < key) low = middle + 1;
+    else high = middle;
+  }
+  return pair + (e - first) + (low - begin);
+}
+
+// Element e of a sorted line, which element `index` of x comes to. Of both results one is wanted.
+template <class U>
+void put(const U* x, U* values, int64_t* indices, const xpu::Place& place, const xpu::Axis& axis, uint64_t e,
+         uint32_t index) {
+  const int64_t to = place.at[1] + int64_t(e) * axis.stride[1];
+  if (indices) indices[to] = index;
+  else values[to] = x[place.at[0] + int64_t(index) * axis.stride[0]];
+}
+
+template <class U>
+struct Tile {
+  U keys[2][xpu::sort_tile];
+  uint32_t index[2][xpu::sort_tile];
+};
+
+template <class U>
+void sort_tiles(const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, const xpu::Lines& how,
+                const xpu::Order& order) {
+  static sycl::ext::oneapi::experimental::work_group_static<Tile<U>> memory;
+  Tile<U>& tile = memory;
+  const xpu::Axis& axis = how.axis[how.kept];
+  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, uint64_t p) {
+    const xpu::Part part(how, p);
+    const uint64_t n = part.end - part.begin;
+    for (uint64_t e = group.lane; e < n; e += group.width) {
+      const uint64_t i = part.begin + e;
+      tile.keys[0][e] = make_key(x[place.at[0] + int64_t(i) * axis.stride[0]], order);
+      tile.index[0][e] = uint32_t(i);
+    }
+    group.barrier();
+    int now = 0;
+    for (uint64_t run = 1; run < n; run *= 2, now ^= 1) {
+      for (uint64_t e = group.lane; e < n; e += group.width) {
+        const uint64_t to = merged_place(tile.keys[now], n, run, e);
+        tile.keys[now ^ 1][to] = tile.keys[now][e];
+        tile.index[now ^ 1][to] = tile.index[now][e];
+      }
+      group.barrier();
+    }
+    for (uint64_t e = group.lane; e < n; e += group.width) {
+      const uint64_t at = line * how.size + part.begin + e;
+      if (how.parts == 1) put(x, values, indices, place, axis, e, tile.index[now][e]);
+      else keys[at] = tile.keys[now][e], index[at] = tile.index[now][e];
+    }
+    group.barrier();
+  });
+}
+
+template <class U>
+void sort_merge(const U* keys, const uint32_t* index, U* merged_keys, uint32_t* merged_index, uint64_t lines,
+                uint64_t n, uint64_t run) {
+  xpu::for_each_item(lines * n, [&](size_t i) {
+    const uint64_t line = xpu::quotient(i, n), first = line * n;
+    const uint64_t to = first + merged_place(keys + first, n, run, i - first);
+    merged_keys[to] = keys[i];
+    merged_index[to] = index[i];
+  });
+}
+
+template <class U>
+void sort_put(const U* x, U* values, int64_t* indices, const uint32_t* index, const xpu::Lines& how) {
+  xpu::for_each_item(how.count * how.size, [&](size_t i) {
+    const uint64_t line = xpu::quotient(i, how.size);
+    put(x, values, indices, xpu::locate(how.axis, 0, how.kept, line), how.axis[how.kept], i - line * how.size,
+        index[i]);
+  });
+}
+}  // namespace
+
+#define SORT(suffix, U)                                                                                          \
+  KERNEL(1, sort_tiles_##suffix)                                                                                 \
+  (const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, xpu::Lines how, xpu::Order order) {        \
+    sort_tiles(x, values, indices, keys, index, how, order);                                                     \
+  }                                                                                                              \
+  KERNEL(1, sort_merge_##suffix)                                                                                 \
+  (const U* keys, const uint32_t* index, U* merged_keys, uint32_t* merged_index, uint64_t lines, uint64_t n,     \
+   uint64_t run) {                                                                                               \
+    sort_merge(keys, index, merged_keys, merged_index, lines, n, run);                                           \
+  }                                                                                                              \
+  KERNEL(1, sort_put_##suffix)(const U* x, U* values, int64_t* indices, const uint32_t* index, xpu::Lines how) { \
+    sort_put(x, values, indices, index, how);                                                                    \
+  }
+XPU_UNSIGNED(SORT)
