@@ -25,10 +25,10 @@ def use(device):
 
 @pytest.fixture
 def bindings(tmp_path):
-    """bindings(code): which library's symbols of oneDNN's were bound to which library."""
+    """bindings(code): from which library to which one the linker has bound symbols of oneDNN's."""
 
     def bindings(code: str) -> set[tuple[Path, Path]]:
-        # The linker's own word: symbols that are looked up by name are found there too, unlike in the maps.
+        # The linker's own word: that two copies are mapped does not say that each calls itself.
         log = tmp_path / "log"
         run(sys.executable, "-c", code, LD_DEBUG="bindings", LD_DEBUG_OUTPUT=str(log), LD_BIND_NOW="1", **ON_CPU)
         pattern = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: \w+ symbol `\w*dnnl")
@@ -50,6 +50,7 @@ def test_each_calls_its_own_onednn(bindings, order):
     found = bindings(USE + "".join(f"use({device!r})\n" for device in (*order, order[0])))
     theirs = {(one, two) for one, two in found if cpu in one.resolve().parents}
     assert {two.name for _, two in theirs} == {"libdovetail_dnnl.so.3"}
+    assert found - theirs, "dovetail-xpu opened no oneDNN"
     for one, two in found - theirs:
         assert two.name.startswith("libdnnl.so") and two.resolve().parent == xpu.parents[2], (one, two)
 
