@@ -4,7 +4,6 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_sycl.h>
 
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 

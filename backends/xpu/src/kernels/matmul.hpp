@@ -23,7 +23,7 @@ void matmul(const T* a, const T* b, const T* bias, T* c, const xpu::Product& p) 
     const int64_t at = int64_t(rest % uint64_t(p.batch[axis]));
     a += at * p.a_batch[axis], b += at * p.b_batch[axis], rest /= uint64_t(p.batch[axis]);
   }
-  const xpu::Lines<T> a_rows{a, p.m, p.k, p.a_row, p.a_column}, b_columns{b, p.n, p.k, p.b_column, p.b_row};
+  const xpu::Vectors<T> a_rows{a, p.m, p.k, p.a_row, p.a_column}, b_columns{b, p.n, p.k, p.b_column, p.b_row};
   C sums[each][each] = {};
   for (uint64_t k = 0; k < p.k; k += depth) {
     xpu::fill(a_tile, a_rows, row, k, ty, tx);

@@ -49,7 +49,7 @@ void attend(const T* q, const T* k, const T* v, const void* mask, T* out, const 
     q += n * p.q.batch[axis], k += shared * p.k.batch[axis], v += shared * p.v.batch[axis];
     mask_at += n * p.mask.batch[axis], rest /= p.batch[axis];
   }
-  const xpu::Lines<T> q_rows{q, p.queries, p.size, p.q.row, p.q.column},
+  const xpu::Vectors<T> q_rows{q, p.queries, p.size, p.q.row, p.q.column},
       k_rows{k, p.keys, p.size, p.k.row, p.k.column}, v_columns{v, p.value_size, p.keys, p.v.column, p.v.row};
 
   float top[each], sum[each] = {}, result[rows][each] = {};  // of the queries tx + side * j

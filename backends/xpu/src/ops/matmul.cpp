@@ -147,6 +147,8 @@ void XPU_ROWS(dvt::KernelTable& table) {
     linear.in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED).in(type, DVT_O_OPTIONAL).out(type);
     linear.query(query<product_of_linear>);
     if (ours) matmul.deterministic(), linear.deterministic();
+    // Processors' and GPUs' bfloat16 instructions take subnormals for 0.
+    if (type.code == DVT_BFLOAT) matmul.flags(DVT_K_FLUSHES_SUBNORMALS), linear.flags(DVT_K_FLUSHES_SUBNORMALS);
     table.add(matmul), table.add(linear);
   }
 }

@@ -19,7 +19,7 @@ C multiply_add(C a, C b, C c) {
 
 // An operand as lines of elements, which products are summed along: rows of the left one, columns of the right one.
 template <class T>
-struct Lines {
+struct Vectors {
   const T* data;
   uint64_t count, length;  // lines, elements of each
   int64_t line, step;      // strides
@@ -56,8 +56,8 @@ void fill(const Tile<C, lines, elements>& tile, const T* from, int64_t line, int
 
 // The block of `from` that begins at this line and element, by a group.
 template <template <class, int, int> class Tile, class C, int lines, int elements, class T>
-void fill(const Tile<C, lines, elements>& tile, const Lines<T>& from, uint64_t line, uint64_t element, int ty,
-          int tx) {
+void fill(const Tile<C, lines, elements>& tile, const Vectors<T>& from, uint64_t line, uint64_t element, size_t ty,
+          size_t tx) {
   const T* const data = from.data + int64_t(line) * from.line + int64_t(element) * from.step;
   const size_t lines_left = sycl::min(from.count - sycl::min(line, from.count), uint64_t(lines));
   const size_t elements_left = sycl::min(from.length - sycl::min(element, from.length), uint64_t(elements));
