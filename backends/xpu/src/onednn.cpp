@@ -28,7 +28,6 @@ namespace {
   X(primitive_attr_set_scratchpad_mode) \
   X(primitive_attr_destroy) \
   X(matmul_primitive_desc_create) \
-  X(convolution_forward_primitive_desc_create) \
   X(primitive_desc_query) \
   X(primitive_desc_query_md) \
   X(primitive_desc_destroy) \
@@ -112,7 +111,7 @@ class Primitive {
     auto p = std::make_shared<Primitive>();
     p->in = describe(d.in), p->weights = describe(d.weights), p->bias = describe(d.bias), p->out = describe(d.out);
     if (!p->in || !p->weights || !p->out || (d.bias.axes && !p->bias)) return nullptr;
-    const PrimitiveDesc desc = d.spatial ? convolution(engine, d, *p) : matmul(engine, *p);
+    const PrimitiveDesc desc = matmul(engine, *p);
     const char* name = "";
     if (!desc || dnnl()->primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &name)) return nullptr;
     if (std::strstr(name, "ref")) return nullptr;  // plain loops
@@ -134,20 +133,6 @@ class Primitive {
     if (!with) return nullptr;
     return make<PrimitiveDesc>(dnnl()->matmul_primitive_desc_create, engine, p.in.get(), p.weights.get(),
                                p.bias.get(), p.out.get(), with.get());
-  }
-  static PrimitiveDesc convolution(dnnl_engine_t engine, const Description& d, const Primitive& p) {
-    const Attributes with = attributes();
-    if (!with) return nullptr;
-    const int64_t gaps[] = {d.dilation[0] - 1, d.dilation[1] - 1};
-    int64_t behind[2];  // padding that the last window reaches, so that the sizes fit
-    for (uint64_t i = 0; i < d.spatial; ++i) {
-      const int64_t kernel = d.weights.size[d.weights.axes - int32_t(d.spatial) + int32_t(i)];
-      behind[i] =
-          (d.out.size[i + 2] - 1) * d.step[i] + (kernel - 1) * d.dilation[i] + 1 - d.in.size[i + 2] - d.padding[i];
-    }
-    return make<PrimitiveDesc>(dnnl()->convolution_forward_primitive_desc_create, engine, dnnl_forward_inference,
-                               dnnl_convolution_direct, p.in.get(), p.weights.get(), p.bias.get(), p.out.get(),
-                               d.step, gaps, d.padding, behind, with.get());
   }
 };
 

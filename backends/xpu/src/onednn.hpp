@@ -20,9 +20,7 @@ struct Operand {  // strides in elements
 };
 // All that an implementation depends on: the key of a cache, so it holds no pointers.
 struct Description {
-  Operand in, weights, bias, out;
-  int64_t step[2], dilation[2], padding[2];  // of a convolution
-  uint64_t spatial;                          // its axes; 0: a product of matrices
+  Operand in, weights, bias, out;  // of a product of matrices
 };
 static_assert(std::has_unique_object_representations_v<Description>);
 
