@@ -21,10 +21,10 @@ Range groups_of(uint64_t groups, size_t width) {
   constexpr uint64_t most_groups = 1 << 20;  // kernels go on in steps of all groups
   return {1, {size_t(std::clamp<uint64_t>(groups, 1, most_groups)) * width}, {width}};
 }
-// Items of a group: enough for the elements, when each takes some.
-size_t width_for(uint64_t size) {
+// Items of a group, when each takes so many elements.
+size_t width_for(uint64_t size, uint64_t each) {
   size_t width = 16;
-  while (width < group_size && width * 8 < size) width *= 2;
+  while (width < group_size && width * each < size) width *= 2;
   return width;
 }
 }  // namespace
@@ -68,11 +68,14 @@ bool prefer_columns(Lines& how) {
   return true;
 }
 
-Range range_of_groups(uint64_t groups, uint64_t size) { return groups_of(groups, width_for(size)); }
+Range range_of_groups(uint64_t groups, uint64_t size) {
+  // Few items: a vector of a CPU, a sub-group of a GPU. More of them are slower where there are many groups.
+  return groups_of(groups, width_for(size, 512));
+}
 
 Range range_of_columns(const Lines& how) {
   const uint64_t columns = how.axis[how.kept - 1].size;
-  const size_t width = width_for(8 * columns);
+  const size_t width = width_for(columns, 1);
   return groups_of(how.count / columns * ((columns + width - 1) / width) * how.parts, width);
 }
 }  // namespace xpu

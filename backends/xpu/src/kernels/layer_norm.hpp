@@ -15,21 +15,21 @@ void normalize(const T* x, const T* weight, const T* bias, T* out, const xpu::Li
     C mean = 0;
     if constexpr (centred) {
       auto sum = Sum::nothing();
-      for (size_t i = group.lane; i < n; i += group.width) sum.add(C(from[i]));
+      xpu::for_each_index(group, 0, n, [&](size_t i) { sum.add(C(from[i])); });
       mean = group.template join<Sum>(sum).total() / C(n);
     }
     auto squares = Sum::nothing();
-    for (size_t i = group.lane; i < n; i += group.width) {
+    xpu::for_each_index(group, 0, n, [&](size_t i) {
       const C d = C(from[i]) - mean;
       squares.add(d * d);
-    }
+    });
     const C scale = 1 / sycl::sqrt(group.template join<Sum>(squares).total() / C(n) + eps);
-    for (size_t i = group.lane; i < n; i += group.width) {
+    xpu::for_each_index(group, 0, n, [&](size_t i) {
       C y = (C(from[i]) - mean) * scale;
       if (weight) y *= C(weight[i]);
       if (bias) y += C(bias[i]);
       to[i] = T(y);
-    }
+    });
   });
 }
 }  // namespace

@@ -23,42 +23,50 @@ inline Place locate(const Axis* axis, uint32_t begin, uint32_t end, uint64_t i) 
   return place;
 }
 
-// Who works on a line: the 16 to 256 items, a multiple of 16, of a group.
+// Who works on a line: the items of a group, 16 to 256 of them, a multiple of 16.
 class Group {
  public:
   sycl::nd_item<1> item = sycl::ext::oneapi::this_work_item::get_nd_item<1>();
   size_t lane = item.get_local_id(0), width = item.get_local_range(0);
 
   void barrier() const { sycl::group_barrier(item.get_group()); }
-  // The lanes' values joined by R::join, in an order that depends on the width alone; told to every lane.
+
+  // What is the same for all items anyhow. Compilers for CPUs do not see that of what a loop computed, and then
+  // read neighbours one by one.
+  Place same(const Place& place) const {
+    const auto group = item.get_group();
+    return {{sycl::group_broadcast(group, place.at[0]), sycl::group_broadcast(group, place.at[1])}};
+  }
+
+  // The items' values joined by R::join, in an order that depends on the width alone; told to every item.
   template <class R, class Value>
   Value join(Value value) const {
     auto& slots = memory<Value>();
     slots[lane] = value;
     barrier();
-    if (lane < few) {
-      for (size_t k = lane + few; k < width; k += few) value = R::join(value, slots[k]);
-      slots[lane] = value;
+    if (width > few) {
+      if (lane < few) {
+        for (size_t k = lane + few; k < width; k += few) value = R::join(value, slots[k]);
+        slots[lane] = value;
+      }
+      barrier();
     }
+    Value part[few];
+    for (size_t k = 0; k < few; ++k) part[k] = slots[k];
+    for (size_t half = few / 2; half; half /= 2)
+      for (size_t k = 0; k < half; ++k) part[k] = R::join(part[k], part[k + half]);
     barrier();
-    if (lane == 0) {
-      for (size_t k = 1; k < few; ++k) value = R::join(value, slots[k]);
-      slots[0] = value;
-    }
-    barrier();
-    value = slots[0];
-    barrier();
-    return value;
+    return part[0];
   }
 
-  // The values of the lanes before this one joined; `all` becomes those of all lanes.
+  // The values of the items before this one joined; `all` becomes those of all items.
   template <class R, class Value>
   Value scan(Value value, Value& all) const {
     auto& slots = memory<Value>();
     const size_t block = width / few, first = lane / block * block;
     slots[lane] = value;
     barrier();
-    if (lane == first)  // within blocks of lanes, each sum of them before its block
+    if (lane == first)  // within blocks
       for (size_t k = first + 1; k < first + block; ++k) slots[k] = value = R::join(value, slots[k]);
     barrier();
     Value before = R::nothing();
@@ -71,11 +79,11 @@ class Group {
   }
 
  private:
-  static constexpr size_t few = 16, most_lanes = 256;
+  static constexpr size_t few = 16, most_items = 256;
 
   template <class Value>
-  static Value (&memory()) [most_lanes] {
-    static sycl::ext::oneapi::experimental::work_group_static<Value[most_lanes]> slots;
+  static Value (&memory()) [most_items] {
+    static sycl::ext::oneapi::experimental::work_group_static<Value[most_items]> slots;
     return slots;
   }
 };
@@ -110,7 +118,7 @@ void for_each_line(const Lines& how, Body body) {
   const Group group;
   for (uint64_t g = group.item.get_group(0); g < how.count * how.parts; g += group.item.get_group_range(0)) {
     const uint64_t line = quotient(g, how.parts);
-    body(group, line, locate(how.axis, 0, how.kept, line), g - line * how.parts);
+    body(group, line, group.same(locate(how.axis, 0, how.kept, line)), g - line * how.parts);
   }
 }
 // By an item, neighbours on the last kept axis.
@@ -122,9 +130,10 @@ void for_each_column(const Lines& how, Body body) {
   const uint64_t groups = quotient(how.count, columns.size) * blocks * how.parts;
   for (uint64_t g = group.item.get_group(0); g < groups; g += group.item.get_group_range(0)) {
     const uint64_t b = quotient(g, how.parts), part = g - b * how.parts, outer = quotient(b, blocks);
-    const uint64_t column = (b - outer * blocks) * group.width + group.lane, line = outer * columns.size + column;
+    const uint64_t column = (b - outer * blocks) * group.width + group.lane;
+    const uint64_t line = outer * columns.size + column;
+    const Place first = group.same(locate(how.axis, 0, how.kept - 1, outer));
     if (column >= columns.size) continue;
-    const Place first = locate(how.axis, 0, how.kept - 1, outer);
     const auto at = int64_t(column);
     if (columns.stride[0] == 1 && columns.stride[1] == 1)  // compilers are to see neighbours
       body(Alone(), line, Place{{first.at[0] + at, first.at[1] + at}}, part);
@@ -134,20 +143,26 @@ void for_each_column(const Lines& how, Body body) {
   }
 }
 
-// body(i, place) for this item's share of the elements [begin, end) of a line; `place` counts from the line's
-// begin.
+// body(i) for this item's share of [begin, end). All items go the same way, but for the last step: compilers for
+// CPUs make vectors of them then.
+template <class Team, class Body>
+void for_each_index(const Team& team, uint64_t begin, uint64_t end, Body body) {
+  uint64_t i = begin;
+  for (; i + team.width <= end; i += team.width) body(i + team.lane);
+  if (i + team.lane < end) body(i + team.lane);
+}
+
+// body(i, place) for this item's share of a part's elements; `place` counts from the line's begin.
 template <class Team, class Body>
 void for_each_element(const Team& team, const Lines& how, const Part& part, Body body) {
   const Axis& axis = how.axis[how.kept];
-  if (how.along > 1) {
-    for (uint64_t i = part.begin + team.lane; i < part.end; i += team.width)
-      body(i, locate(how.axis, how.kept, how.kept + how.along, i));
-  } else if (axis.stride[0] == 1 && axis.stride[1] == 1) {
-    for (uint64_t i = part.begin + team.lane; i < part.end; i += team.width)
-      body(i, Place{{int64_t(i), int64_t(i)}});
-  } else {
-    for (uint64_t i = part.begin + team.lane; i < part.end; i += team.width)
-      body(i, Place{{int64_t(i) * axis.stride[0], int64_t(i) * axis.stride[1]}});
-  }
+  if (how.along > 1)
+    for_each_index(team, part.begin, part.end,
+                   [&](uint64_t i) { body(i, locate(how.axis, how.kept, how.kept + how.along, i)); });
+  else if (axis.stride[0] == 1 && axis.stride[1] == 1)
+    for_each_index(team, part.begin, part.end, [&](uint64_t i) { body(i, Place{{int64_t(i), int64_t(i)}}); });
+  else
+    for_each_index(team, part.begin, part.end,
+                   [&](uint64_t i) { body(i, Place{{int64_t(i) * axis.stride[0], int64_t(i) * axis.stride[1]}}); });
 }
 }  // namespace xpu

@@ -43,8 +43,7 @@ void reduce_parts(const typename R::Value* partial, typename R::Output* out, con
   const Group group;
   for (uint64_t l = group.item.get_group(0); l < how.count; l += group.item.get_group_range(0)) {
     auto value = R::nothing();
-    for (uint64_t p = group.lane; p < how.parts; p += group.width)
-      value = R::join(value, partial[l * how.parts + p]);
+    for_each_index(group, 0, how.parts, [&](uint64_t p) { value = R::join(value, partial[l * how.parts + p]); });
     value = group.template join<R>(value);
     if (group.lane == 0) out[l] = R::result(value, how);
   }
