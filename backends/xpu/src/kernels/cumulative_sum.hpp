@@ -39,7 +39,7 @@ struct Multiply {
   static T initial() { return T(Value(1)); }
 };
 
-// Part p of a line, of which `before` is what comes first. Each item takes some neighbouring elements at a time.
+// A part of a line, of which `before` is what comes first. Each item takes some neighbouring elements at a time.
 template <class R, class Team>
 void scan(const Team& team, const xpu::Part& part, typename R::Value before, const typename R::Element* from,
           int64_t stride, typename R::Element* to, int64_t to_stride) {
@@ -59,41 +59,45 @@ void scan(const Team& team, const xpu::Part& part, typename R::Value before, con
   }
 }
 template <class R, class Team>
-void scan(const Team& team, uint64_t line, const xpu::Place& place, uint64_t p, const typename R::Element* x,
-          const typename R::Value* partial, typename R::Element* out, const xpu::Lines& how, uint32_t initial) {
+void scan(const Team& team, uint64_t line, const xpu::Place& place, const xpu::Part& part,
+          const typename R::Element* x, const typename R::Value* partial, typename R::Element* out,
+          const xpu::Lines& how, uint32_t initial) {
   const xpu::Axis& axis = how.axis[how.kept];
   typename R::Element* to = out + place.at[1];
   if (initial) {
-    if (p == 0 && team.lane == 0) *to = R::initial();
+    if (part.index == 0 && team.lane == 0) *to = R::initial();
     to += axis.stride[1];
   }
-  const auto before = how.parts > 1 ? partial[line * how.parts + p] : R::nothing();
-  scan<R>(team, xpu::Part(how, p), before, x + place.at[0], axis.stride[0], to, axis.stride[1]);
+  const auto before = how.parts > 1 ? partial[line * how.parts + part.index] : R::nothing();
+  scan<R>(team, part, before, x + place.at[0], axis.stride[0], to, axis.stride[1]);
 }
 
 template <class R>
 void scan_lines(const typename R::Element* x, const typename R::Value* partial, typename R::Element* out,
                 const xpu::Lines& how, uint32_t initial) {
-  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, uint64_t p) {
-    scan<R>(group, line, place, p, x, partial, out, how, initial);
-  });
+  xpu::for_each_line(how,
+                     [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, const xpu::Part& part) {
+                       scan<R>(group, line, place, part, x, partial, out, how, initial);
+                     });
 }
 template <class R>
 void scan_columns(const typename R::Element* x, typename R::Element* out, const xpu::Lines& how, uint32_t initial) {
-  xpu::for_each_column(how, [&](xpu::Alone item, uint64_t line, const xpu::Place& place, uint64_t p) {
-    scan<R>(item, line, place, p, x, nullptr, out, how, initial);
+  xpu::for_each_column(how, [&](xpu::Alone item, uint64_t line, const xpu::Place& place, const xpu::Part& part) {
+    scan<R>(item, line, place, part, x, nullptr, out, how, initial);
   });
 }
 template <class R>
 void scan_totals(const typename R::Element* x, typename R::Value* partial, const xpu::Lines& how) {
-  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, uint64_t p) {
-    auto value = R::nothing();
-    const typename R::Element* from = x + place.at[0];
-    xpu::for_each_element(group, how, xpu::Part(how, p),
-                          [&](uint64_t, const xpu::Place& at) { value = R::join(value, R::of(from[at.at[0]])); });
-    value = group.template join<R>(value);
-    if (group.lane == 0) partial[line * how.parts + p] = value;
-  });
+  xpu::for_each_line(how,
+                     [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, const xpu::Part& part) {
+                       auto value = R::nothing();
+                       const typename R::Element* from = x + place.at[0];
+                       xpu::for_each_element(group, how, part, [&](uint64_t, const xpu::Place& at) {
+                         value = R::join(value, R::of(from[at.at[0]]));
+                       });
+                       value = group.template join<R>(value);
+                       if (group.lane == 0) partial[line * how.parts + part.index] = value;
+                     });
 }
 template <class R>
 void scan_parts(typename R::Value* partial, const xpu::Lines& how) {

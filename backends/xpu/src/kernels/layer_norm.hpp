@@ -8,7 +8,7 @@ template <class T, bool centred>
 void normalize(const T* x, const T* weight, const T* bias, T* out, const xpu::Lines& how, xpu::Compute<T> eps) {
   using C = xpu::Compute<T>;
   using Sum = xpu::Sum<C>;
-  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t, const xpu::Place& place, uint64_t) {
+  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t, const xpu::Place& place, const xpu::Part&) {
     const T* from = x + place.at[0];
     T* to = out + place.at[1];
     const size_t n = how.size;

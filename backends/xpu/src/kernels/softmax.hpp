@@ -11,13 +11,14 @@ struct Greatest {  // NaN wins
   static C join(C a, C b) { return b > a || b != b ? b : a; }
 };
 
-// Compilers may not keep a half's exponential in memory: only what is computed in its own type goes there and back.
+// Exponentials are kept in the result until their sum is known; those of halves would lose digits there, and are
+// computed twice.
 template <class T, bool logarithm, class Team>
-void softmax(const Team& team, const xpu::Place& place, const T* x, T* out, const xpu::Lines& how) {
+void softmax(const Team& team, const xpu::Place& place, const xpu::Part& all, const T* x, T* out,
+             const xpu::Lines& how) {
   using C = xpu::Compute<T>;
   const T* from = x + place.at[0];
   T* to = out + place.at[1];
-  const xpu::Part all(how, 0);
   C top = Greatest<C>::nothing();
   xpu::for_each_element(team, how, all,
                         [&](uint64_t, const xpu::Place& at) { top = Greatest<C>::join(top, C(from[at.at[0]])); });
@@ -40,14 +41,14 @@ void softmax(const Team& team, const xpu::Place& place, const T* x, T* out, cons
 }
 template <class T, bool logarithm>
 void softmax_lines(const T* x, T* out, const xpu::Lines& how) {
-  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t, const xpu::Place& place, uint64_t) {
-    softmax<T, logarithm>(group, place, x, out, how);
+  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t, const xpu::Place& place, const xpu::Part& all) {
+    softmax<T, logarithm>(group, place, all, x, out, how);
   });
 }
 template <class T, bool logarithm>
 void softmax_columns(const T* x, T* out, const xpu::Lines& how) {
-  xpu::for_each_column(how, [&](xpu::Alone item, uint64_t, const xpu::Place& place, uint64_t) {
-    softmax<T, logarithm>(item, place, x, out, how);
+  xpu::for_each_column(how, [&](xpu::Alone item, uint64_t, const xpu::Place& place, const xpu::Part& all) {
+    softmax<T, logarithm>(item, place, all, x, out, how);
   });
 }
 }  // namespace

@@ -57,31 +57,31 @@ void sort_tiles(const U* x, U* values, int64_t* indices, U* keys, uint32_t* inde
   static sycl::ext::oneapi::experimental::work_group_static<Tile<U>> memory;
   Tile<U>& tile = memory;
   const xpu::Axis& axis = how.axis[how.kept];
-  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, uint64_t p) {
-    const xpu::Part part(how, p);
-    const uint64_t n = part.end - part.begin;
-    xpu::for_each_index(group, 0, n, [&](uint64_t e) {
-      const uint64_t i = part.begin + e;
-      tile.keys[0][e] = make_key(x[place.at[0] + int64_t(i) * axis.stride[0]], order);
-      tile.index[0][e] = uint32_t(i);
-    });
-    group.barrier();
-    int now = 0;
-    for (uint64_t run = 1; run < n; run *= 2, now ^= 1) {
-      xpu::for_each_index(group, 0, n, [&](uint64_t e) {
-        const uint64_t to = merged_place(tile.keys[now], n, run, e);
-        tile.keys[now ^ 1][to] = tile.keys[now][e];
-        tile.index[now ^ 1][to] = tile.index[now][e];
-      });
-      group.barrier();
-    }
-    xpu::for_each_index(group, 0, n, [&](uint64_t e) {
-      const uint64_t at = line * how.size + part.begin + e;
-      if (how.parts == 1) put(x, values, indices, place, axis, e, tile.index[now][e]);
-      else keys[at] = tile.keys[now][e], index[at] = tile.index[now][e];
-    });
-    group.barrier();
-  });
+  xpu::for_each_line(how,
+                     [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, const xpu::Part& part) {
+                       const uint64_t n = part.end - part.begin;
+                       xpu::for_each_index(group, 0, n, [&](uint64_t e) {
+                         const uint64_t i = part.begin + e;
+                         tile.keys[0][e] = make_key(x[place.at[0] + int64_t(i) * axis.stride[0]], order);
+                         tile.index[0][e] = uint32_t(i);
+                       });
+                       group.barrier();
+                       int now = 0;
+                       for (uint64_t run = 1; run < n; run *= 2, now ^= 1) {
+                         xpu::for_each_index(group, 0, n, [&](uint64_t e) {
+                           const uint64_t to = merged_place(tile.keys[now], n, run, e);
+                           tile.keys[now ^ 1][to] = tile.keys[now][e];
+                           tile.index[now ^ 1][to] = tile.index[now][e];
+                         });
+                         group.barrier();
+                       }
+                       xpu::for_each_index(group, 0, n, [&](uint64_t e) {
+                         const uint64_t at = line * how.size + part.begin + e;
+                         if (how.parts == 1) put(x, values, indices, place, axis, e, tile.index[now][e]);
+                         else keys[at] = tile.keys[now][e], index[at] = tile.index[now][e];
+                       });
+                       group.barrier();
+                     });
 }
 
 template <class U>

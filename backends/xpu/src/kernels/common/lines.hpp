@@ -103,14 +103,16 @@ struct Alone {
   }
 };
 
-// Part p of a line is its elements [begin, end).
+// Elements [begin, end) of a line.
 struct Part {
-  uint64_t begin, end;
-  Part(const Lines& how, uint64_t p) {
-    const uint64_t length = quotient(how.size + how.parts - 1, how.parts);
-    begin = sycl::min(p * length, how.size), end = sycl::min(begin + length, how.size);
-  }
+  uint64_t index, begin, end;
 };
+inline Part part_of(const Group& group, const Lines& how, uint64_t index) {
+  const uint64_t length = quotient(how.size + how.parts - 1, how.parts),
+                 begin = sycl::min(index * length, how.size);
+  const Place bounds = group.same({{int64_t(begin), int64_t(sycl::min(begin + length, how.size))}});
+  return {index, uint64_t(bounds.at[0]), uint64_t(bounds.at[1])};
+}
 
 // body(team, line, place, part) for each part of each line, by a group.
 template <class Body>
@@ -118,7 +120,7 @@ void for_each_line(const Lines& how, Body body) {
   const Group group;
   for (uint64_t g = group.item.get_group(0); g < how.count * how.parts; g += group.item.get_group_range(0)) {
     const uint64_t line = quotient(g, how.parts);
-    body(group, line, group.same(locate(how.axis, 0, how.kept, line)), g - line * how.parts);
+    body(group, line, group.same(locate(how.axis, 0, how.kept, line)), part_of(group, how, g - line * how.parts));
   }
 }
 // By an item, neighbours on the last kept axis.
@@ -129,10 +131,11 @@ void for_each_column(const Lines& how, Body body) {
   const uint64_t blocks = quotient(columns.size + group.width - 1, group.width);
   const uint64_t groups = quotient(how.count, columns.size) * blocks * how.parts;
   for (uint64_t g = group.item.get_group(0); g < groups; g += group.item.get_group_range(0)) {
-    const uint64_t b = quotient(g, how.parts), part = g - b * how.parts, outer = quotient(b, blocks);
+    const uint64_t b = quotient(g, how.parts), outer = quotient(b, blocks);
     const uint64_t column = (b - outer * blocks) * group.width + group.lane;
     const uint64_t line = outer * columns.size + column;
     const Place first = group.same(locate(how.axis, 0, how.kept - 1, outer));
+    const Part part = part_of(group, how, g - b * how.parts);
     if (column >= columns.size) continue;
     const auto at = int64_t(column);
     if (columns.stride[0] == 1 && columns.stride[1] == 1)  // compilers are to see neighbours

@@ -12,28 +12,28 @@
 namespace xpu {
 // One part of a line. What it comes to goes to `out` or, of several parts, to `partial`.
 template <class R, class Team>
-void reduce(const Team& team, const Place& place, uint64_t p, const typename R::Input* x,
+void reduce(const Team& team, const Place& place, const Part& part, const typename R::Input* x,
             typename R::Value* partial, typename R::Output* out, const Lines& how) {
   auto value = R::nothing();
   const typename R::Input* from = x + place.at[0];
-  for_each_element(team, how, Part(how, p), [&](uint64_t i, const Place& at) { R::add(value, from[at.at[0]], i); });
+  for_each_element(team, how, part, [&](uint64_t i, const Place& at) { R::add(value, from[at.at[0]], i); });
   value = team.template join<R>(value);
   if (team.lane != 0) return;
-  if (how.parts > 1) partial[uint64_t(place.at[1]) * how.parts + p] = value;
+  if (how.parts > 1) partial[uint64_t(place.at[1]) * how.parts + part.index] = value;
   else out[place.at[1]] = R::result(value, how);
 }
 template <class R>
 void reduce_lines(const typename R::Input* x, typename R::Value* partial, typename R::Output* out,
                   const Lines& how) {
-  for_each_line(how, [&](const Group& group, uint64_t, const Place& place, uint64_t p) {
-    reduce<R>(group, place, p, x, partial, out, how);
+  for_each_line(how, [&](const Group& group, uint64_t, const Place& place, const Part& part) {
+    reduce<R>(group, place, part, x, partial, out, how);
   });
 }
 template <class R>
 void reduce_columns(const typename R::Input* x, typename R::Value* partial, typename R::Output* out,
                     const Lines& how) {
-  for_each_column(how, [&](Alone item, uint64_t, const Place& place, uint64_t p) {
-    reduce<R>(item, place, p, x, partial, out, how);
+  for_each_column(how, [&](Alone item, uint64_t, const Place& place, const Part& part) {
+    reduce<R>(item, place, part, x, partial, out, how);
   });
 }
 
