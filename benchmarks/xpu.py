@@ -92,6 +92,9 @@ def main() -> None:
     parser.add_argument("--device", default="xpu")
     parser.add_argument("--seconds", type=float, default=8.0, help="of MiniLM")
     options = parser.parse_args()
+    if not any(d.name.startswith(f"{options.device}:") for d in dt.devices()):
+        print(f"nothing measured: there is no device {options.device}, see `dovetail devices`")
+        return
     for name in ("cpu", options.device):
         print(f"launch of negative(256 elements) on {name}: {launch_us(name):.1f} us")
         print(f"first use of {name}: {first_use_ms(name):.0f} ms")
