@@ -269,6 +269,7 @@ class Work:
         self.source, self.target = own.block(self.after), own.block(self.before)
         self._size = min(1 << 28, max(1 << 24, own.properties["mem_total"] >> 10))
         self._from, self._to = (own.alloc(self._size) for _ in range(2))
+        self._read: list[np.ndarray] = []
         if "copies" not in t.made:
             t.made["copies"] = self._calibrated()
         self._copies: int = t.made["copies"]
@@ -282,7 +283,8 @@ class Work:
             self._busy(stream, n)
             enqueued = time.perf_counter() - begin
             self.own.call("sync", stream)
-            self.own.read(self._to, stream=stream)  # where sync does not wait, the work must not become endless
+            # Where sync does not wait, the work must not become endless; kept, as this copy may be late as well.
+            self._read.append(self.own.read(self._to, stream=stream))
             took = time.perf_counter() - begin
             left = took - enqueued
         return n if left > LONG / 10 else 1
