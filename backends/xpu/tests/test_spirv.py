@@ -18,8 +18,8 @@ import pytest
 
 MAGIC = struct.pack("<I", 0x07230203)
 CAPABILITY, ENTRY_POINT, FUNCTION, FUNCTION_END, FLOAT64 = 17, 15, 54, 56, 10  # SPIR-V specification, 3.3 and 3.52
-# Where a model spends its time; registers that do not suffice cost it several times over there. Products of matrices
-# are oneDNN's: kernels of our own do what it refuses.
+# Where a model spends its time; registers that do not suffice cost it several times over there. Products of
+# matrices are oneDNN's: kernels of our own do what it refuses.
 HOT = re.compile(
     r"(add|multiply|divide|maximum|exp|gelu|where_x|take_x|copy_x|sum|max|softmax|layer_norm|attention).*_"
     r"?(f16|bf16|f32|x16|x32)"
