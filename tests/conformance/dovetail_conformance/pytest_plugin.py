@@ -36,8 +36,10 @@ def number(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    if not 0 < (value := float(text)) <= 86400:  # as dovetail conform has it
-        raise argparse.ArgumentTypeError(f"expected more than 0 and at most 86400, got {text!r}")
+    from .cli import LONGEST_TIMEOUT  # not with this module: every run of pytest imports it
+
+    if not 0 < (value := float(text)) <= LONGEST_TIMEOUT:
+        raise argparse.ArgumentTypeError(f"expected more than 0 and at most {LONGEST_TIMEOUT:g}, got {text!r}")
     return value
 
 

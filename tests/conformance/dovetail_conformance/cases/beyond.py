@@ -13,7 +13,7 @@ from dovetail.schema.samples import Draw, Sample
 
 from . import Case
 from .inputs import layouts
-from .samples import SampleCase
+from .samples import sample_case
 
 MOVES = frozenset({
     "copy", "full", "take", "take_along_axis", "scatter", "where", "equal", "not_equal",
@@ -48,5 +48,4 @@ def cases(op: Op) -> Iterator[Case]:
         for i, sample in enumerate(samples):
             others = layouts(sample, op.spec.shape) if i == 0 else ()
             for layout in ("", *others):
-                id = f"{op.name}[{d.brief},{sample.id}{f',layout={layout}' if layout else ''}]"
-                yield SampleCase(id, "L2", op.name, d, sample=sample, layout=layout, quick=False)
+                yield sample_case(op, d, sample, layout=layout)

@@ -14,7 +14,7 @@ from dovetail.schema.dtypes import DType
 from dovetail.schema.samples import Sample, given
 
 from . import Case
-from .samples import SampleCase
+from .samples import sample_case
 from .special import Listed, grid, special
 
 LONGEST = 70_001  # of iota: more than 16 bits count
@@ -72,4 +72,4 @@ SAMPLES = {"astype": _of_astype, "full": _of_full, "iota": _of_iota}
 def cases(op: Op) -> Iterator[Case]:
     for d in op.dtypes:
         for sample in SAMPLES[op.name](d) if op.name in SAMPLES and d.kind != "c" else ():
-            yield SampleCase(f"{op.name}[{d.brief},{sample.id}]", "L2", op.name, d, sample=sample, quick=False)
+            yield sample_case(op, d, sample)

@@ -12,7 +12,7 @@ from dovetail.schema.dtypes import DType
 from dovetail.schema.samples import Draw, Sample
 
 from . import Case
-from .samples import SampleCase
+from .samples import sample_case
 
 MOST_AXES = 16
 FAR = 99  # no axis, and no number of axes
@@ -140,4 +140,4 @@ def cases(op: Op) -> Iterator[Case]:
     own = {s.id for s in op.cases()}
     for sample in mistakes(op):
         if sample.id not in own:
-            yield SampleCase(f"{op.name}[{d.brief},{sample.id}]", "L2", op.name, d, sample=sample, quick=False)
+            yield sample_case(op, d, sample)

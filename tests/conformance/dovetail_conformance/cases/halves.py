@@ -13,7 +13,7 @@ from dovetail.schema.samples import Draw, Sample
 from ..levels.must_pass import level_of
 from . import Case
 from .inputs import has_one_operand
-from .samples import SampleCase
+from .samples import sample_case
 
 
 class EveryNumber(Draw):
@@ -32,4 +32,4 @@ def cases(op: Op) -> Iterator[Case]:
     for d in op.dtypes:
         if d in dt.HALVES:
             level = level_of(op.name, d)
-            yield SampleCase(f"{op.name}[{d.brief},all]", level, op.name, d, sample=EVERY, quick=False)
+            yield sample_case(op, d, EVERY, level=level)

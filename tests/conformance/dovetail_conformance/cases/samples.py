@@ -51,6 +51,15 @@ class SampleCase(Case):
         return self.sample.make(generator(seed, self.id), self.dtype)
 
 
+def sample_case(
+    op: Op, d: DType, sample: Sample, *, level: str = "L2", layout: str = "", quick: bool = False
+) -> SampleCase:
+    """The case of that name: of families beside this one in whole runs of L2 alone, unless they say otherwise."""
+    where = f",layout={layout}" if layout else ""
+    id = f"{op.name}[{d.brief},{sample.id}{where}]"
+    return SampleCase(id, level, op.name, d, sample=sample, layout=layout, quick=quick)
+
+
 def cases(op: Op) -> Iterator[Case]:
     """None where the op has no oracle."""
     if op.reference is None:
@@ -63,9 +72,8 @@ def cases(op: Op) -> Iterator[Case]:
                 continue
             named = [a for a in (*sample.args, *sample.kwargs.values()) if isinstance(a, DType)]
             level = level_of(op.name, d, named)
-            yield SampleCase(f"{op.name}[{d.brief},{sample.id}]", level, op.name, d, sample=sample)
+            yield sample_case(op, d, sample, level=level, quick=True)
             others = laid_out if left else ()
             for layout in others:
-                id, quick = f"{op.name}[{d.brief},{sample.id},layout={layout}]", left == LAID_OUT
-                yield SampleCase(id, level, op.name, d, sample=sample, layout=layout, quick=quick)
+                yield sample_case(op, d, sample, level=level, layout=layout, quick=left == LAID_OUT)
             left -= bool(others)

@@ -15,7 +15,7 @@ from dovetail.schema.samples import Draw, Sample, draw, special_values
 
 from . import Case
 from .inputs import has_one_operand
-from .samples import SampleCase
+from .samples import sample_case
 
 
 class Listed(Draw):
@@ -112,8 +112,7 @@ def _transposed(op: Op) -> Iterator[Case]:
     for d in (*op.dtypes, dt.complex128):
         for rows, columns in ((131, 70), (257, 64)):
             sample = Sample(f"{rows}x{columns}", (draw(rows, columns),), {})
-            id = f"copy[{d.brief},{sample.id},layout=T]"
-            yield SampleCase(id, "L2", op.name, d, sample=sample, layout="T", quick=False)
+            yield sample_case(op, d, sample, layout="T")
 
 
 def cases(op: Op) -> Iterator[Case]:
@@ -126,5 +125,4 @@ def cases(op: Op) -> Iterator[Case]:
         return
     for d in op.dtypes:
         if d.kind == "f" or sample.id == "grid":
-            id = f"{op.name}[{d.brief},{sample.id}]"
-            yield SampleCase(id, "L2", op.name, d, sample=_within(op, d, sample), quick=False)
+            yield sample_case(op, d, _within(op, d, sample))

@@ -34,14 +34,14 @@ class Earlier(NamedTuple):
 
 def expect_unused(folder: Path | None) -> None:
     """UsageError where another run writes its journal to the folder."""
-    with suppress(FileNotFoundError):
-        if folder:
-            with open(folder / NAME, "rb") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    cure = "wait for it, or name another folder with --report"
-                    raise UsageError(f"another run writes its report to {folder}: {cure}") from None
+    if not folder:
+        return
+    with suppress(FileNotFoundError), open(folder / NAME, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            cure = "wait for it, or name another folder with --report"
+            raise UsageError(f"another run writes its report to {folder}: {cure}") from None
 
 
 class Journal:
