@@ -1,10 +1,12 @@
 // One call of a device's kernel: operands cast and laid out as the row wants them, outputs, workspace, run.
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <unordered_map>
 
 #include "device/guard.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/packed.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -66,6 +68,7 @@ class KernelCall {
     Stream& stream = current_stream(*inv_.device);
     if (!outputs_given_) [[likely]]
       allocate_outputs(*row, stream);
+    else value_changes(*inv_.out[0]->storage);
     if (inv_.out[0]->numel == 0 && all_empty()) return;
     meet_flags(*row);
     lay_out(*row);
@@ -87,6 +90,7 @@ class KernelCall {
     for (uint32_t i = 0; i < n_out_; ++i) {
       Tensor& out = *inv_.out[i];
       if (i == 0 && inv_.in_place && takes_over(row)) {
+        value_changes(*inv_.replaced->storage);
         retain(inv_.replaced->storage);
         out.own(inv_.replaced->storage);
         out.view.data = inv_.replaced->view.data;
@@ -349,6 +353,9 @@ class KernelCall {
       workspace.storage = allocate(device, device.index, stream, workspace_);
       call.workspace = workspace.storage->data, call.workspace_size = workspace_;
     }
+    std::optional<PackedOperands> packed;
+    if (!inv_.plan->simple && packs_operands(row)) [[unlikely]]
+      packed.emplace(inv_, row).find(operand_, call, stream);
     if (!device.synchronous) [[unlikely]] {
       for (int i = 0; i < n_in_; ++i)
         if (operand_[i] && operand_[i]->storage) use(*operand_[i]->storage, stream, false);
@@ -357,6 +364,8 @@ class KernelCall {
       call.stream = stream.handle;
       if (stream.handle) call.correlation_id = stream.correlate(inv_.op);  // nothing is found later without one
     }
+    if (packed) [[unlikely]]
+      packed->complete(call);
     const dvt_status status = watched.load(std::memory_order_relaxed)
                                   ? run_watched(inv_, workspace.storage, row, call)
                                   : row.run(device.handle, &call);
