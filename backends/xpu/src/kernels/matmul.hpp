@@ -4,11 +4,15 @@
 
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
-constexpr int block = 64, depth = 16, each = block / xpu::side;
+constexpr int depth = 16;
+// More sums of 8 bytes in one item than GPUs have registers for would be slower.
+template <class C>
+constexpr int block = sizeof(C) == 8 ? 32 : 64;
 
 template <class T>
 void matmul(const T* a, const T* b, const T* bias, T* c, const xpu::Product& p) {
   using C = xpu::Sum<T>;
+  constexpr int block = ::block<C>, each = block / xpu::side;
   static syclex::work_group_static<C[block][depth]> a_memory;
   static syclex::work_group_static<C[depth][block]> b_memory;
   const xpu::ByLine<C, block, depth> a_tile{a_memory};
@@ -34,12 +38,15 @@ void matmul(const T* a, const T* b, const T* bias, T* c, const xpu::Product& p) 
   }
   c += matrix * p.m * p.n;
 #pragma unroll
-  for (int i = 0; i < each; ++i)
+  for (int j = 0; j < each; ++j) {
+    const uint64_t x = column + (tx + size_t(xpu::side * j));
+    if (x >= p.n) continue;
+    const C shift = bias ? C(xpu::Compute<T>(bias[x])) : -C(0);
+    T* to = c + (row + ty * each) * p.n + x;
 #pragma unroll
-    for (int j = 0; j < each; ++j) {
-      const uint64_t y = row + (ty * each + size_t(i)), x = column + (tx + size_t(xpu::side * j));
-      if (y < p.m && x < p.n) c[y * p.n + x] = T(bias ? sums[i][j] + C(xpu::Compute<T>(bias[x])) : sums[i][j]);
-    }
+    for (int i = 0; i < each; ++i, to += p.n)
+      if (row + ty * each + size_t(i) < p.m) *to = T(sums[i][j] + shift);
+  }
 }
 }  // namespace
 

@@ -119,7 +119,7 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
                              dvt::has_in(c, 2) ? dvt::data<void>(c->in[2]) : nullptr, dvt::data<void>(c->out[0])};
   if (onednn::are_aligned(on))
     if (const onednn::PrimitiveRef found = primitive<product>(d, c)) return onednn::execute(d, c, *found, on);
-  constexpr size_t tile = 64, side = 16;  // kernels/matmul.hpp
+  const size_t tile = c->in[0]->dtype.bits == 64 ? 32 : 64, side = 16;  // kernels/matmul.hpp
   const Product p = product(c);
   const Range range{
       3, {p.matrices, (p.m + tile - 1) / tile * side, (p.n + tile - 1) / tile * side}, {1, side, side}};
