@@ -4,12 +4,14 @@ namespace xpu {
 namespace {
 constinit KernelsByType clip{};
 
-// A bound that is missing is x itself.
 dvt_status run_clip(dvt_device* d, const dvt_call* c) {
-  const DLTensor* in[] = {c->in[0], c->in[dvt::has_in(c, 1) ? 1 : 0], c->in[dvt::has_in(c, 2) ? 2 : 0]};
+  const size_t type = type_index(c->in[0]->dtype);
+  const DLTensor* in[] = {c->in[0], c->in[dvt::has_in(c, 1) ? 1 : 0], nullptr};  // no lower one: x itself
   dvt_call all = *c;
-  all.in = in, all.n_in = 3;
-  return run_elementwise(d, &all, clip[type_index(c->in[0]->dtype)]);
+  all.in = in, all.n_in = 2;
+  if (!dvt::has_in(c, 2)) return run_elementwise(d, &all, kernels_by_type<"dvt.maximum">[type]);
+  in[2] = c->in[2], all.n_in = 3;
+  return run_elementwise(d, &all, clip[type]);
 }
 void add_clip(dvt::KernelTable& table, DLDataType type) {
   clip[type_index(type)] = find_elementwise(std::string("clip_") + type_name(type));
