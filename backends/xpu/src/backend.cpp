@@ -18,6 +18,7 @@ dvt_backend make_table(const dvt::KernelTable& kernels) {
   b.device_count = xpu::device_count, b.device_open = xpu::device_open, b.device_close = xpu::device_close;
   b.device_props = xpu::device_props, b.mem_info = xpu::mem_info;
   b.alloc = xpu::alloc, b.dealloc = xpu::dealloc, b.copy = xpu::copy, b.streams = &xpu::streams;
+  b.device_reset = xpu::device_reset, b.extension = xpu::extension;
   return b;
 }
 }  // namespace

@@ -52,8 +52,8 @@ Range range_of(uint64_t n) {
 
 dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& range,
                   std::span<const Argument> arguments) {
-  return guarded(d, [&]() -> dvt_status {
-    if (dvt_status s = check(range, arguments)) return s;
+  if (dvt_status s = check(range, arguments)) return s;
+  return guarded(d, [&] {
     sycl::queue& queue = stream_of(d, c->stream).queue;
     const sycl::kernel& kernel = d->kernels.get(id, d->context, d->device);
     switch (range.dims) {
@@ -77,7 +77,8 @@ dvt_status finish(dvt_device* d, const dvt_call* c) {
 
 Fault* fault_slot(dvt_device* d, const dvt_call* c) {
   try {
-    return stream_of(d, c->stream).faults.slot();
+    dvt_stream& stream = stream_of(d, c->stream);
+    return stream.capture ? stream.capture->faults->slot() : stream.faults.slot();
   } catch (...) {
     (void)tell_exception(d);
     return nullptr;

@@ -1,11 +1,15 @@
 // A device, its streams and events, as the rest of the backend sees them.
 #pragma once
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <sycl/sycl.hpp>
+#include <unordered_set>
+#include <vector>
 
+#include "device/capture.hpp"
 #include "device/deferred.hpp"
 #include "device/faults.hpp"
 #include "device/memory.hpp"
@@ -14,16 +18,39 @@
 #include "modules.hpp"
 #include "onednn.hpp"
 
+namespace xpu {
+// The streams of one device.
+class Streams {
+ public:
+  void add(dvt_stream*);
+  void remove(dvt_stream*);
+  void renew();  // each of them
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<dvt_stream*> all_;
+};
+}  // namespace xpu
+
 // Work on a device in the order of the calls: a stream of the host, or the device's own for calls without one.
 struct dvt_stream {
   dvt_stream(dvt_device&, int32_t priority);
+  ~dvt_stream();
   dvt_stream(const dvt_stream&) = delete;
   dvt_stream& operator=(const dvt_stream&) = delete;
 
+  // A new queue in place of one that a lost device has given up, and nothing queued.
+  void renew();
+
   dvt_device& device;
+  const int32_t priority;
   xpu::Faults faults;
   sycl::queue queue;  // in order
-  xpu::onednn::Stream onednn;
+  std::optional<xpu::onednn::Stream> onednn{std::in_place};
+  std::shared_ptr<xpu::Capture> capture;  // into which its work goes instead; nothing: none
+
+ private:
+  sycl::queue new_queue();
 };
 
 struct dvt_device {
@@ -39,18 +66,24 @@ struct dvt_device {
   xpu::Memory memory;
   xpu::Staging staging;
   xpu::onednn::Engine onednn;
+  xpu::Streams streams;
   dvt_stream own_stream;
 };
 
 struct dvt_event {
   const bool timing;
   std::mutex mutex;
-  std::optional<sycl::event> record;  // nothing: never recorded
-  dvt_stream* stream = nullptr;       // on which it was recorded last
+  std::optional<sycl::event> record;        // nothing: never recorded
+  dvt_stream* stream = nullptr;             // on which it was recorded last
+  std::shared_ptr<xpu::Capture> capture{};  // that the record is part of
 };
 
 namespace xpu {
+const std::vector<sycl::device>& devices();
+
 inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) { return s ? *s : d->own_stream; }
+// Passed as soon as what is queued now is done; at once on a lost device, which does nothing more.
+sycl::event end_of(dvt_stream&);
 inline bool passed(const sycl::event& event) {
   return event.get_info<sycl::info::event::command_execution_status>() ==
          sycl::info::event_command_status::complete;

@@ -3,6 +3,7 @@
 #include "device/device.hpp"
 
 namespace xpu {
+dvt_status status_of(const sycl::exception&);
 // The status of the exception that is being handled, told to the host. Marks the device as lost where it is.
 dvt_status tell_exception(dvt_device*);
 
