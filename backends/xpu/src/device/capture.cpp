@@ -63,8 +63,7 @@ dvt_status take_faults(dvt_graph* g, const dvt_call* c, Fault* found) {
 }
 
 dvt_status replay(dvt_graph* g, dvt_stream* s) {
-  return guarded(&g->device, [&]() -> dvt_status {
-    dvt_stream& stream = stream_of(&g->device, s);
+  return enqueue(&g->device, s, [&](dvt_stream& stream) -> dvt_status {
     if (dvt_status status = refuse_in_capture(stream, "a replay")) return status;
     dvt_call call{};
     call.struct_size = sizeof call, call.stream = s;

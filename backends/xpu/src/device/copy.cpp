@@ -24,8 +24,7 @@ void copy_staged(dvt_device* d, sycl::queue& queue, void* to, const void* from, 
 }  // namespace
 
 dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_stream* s) {
-  return guarded(d, [&]() -> dvt_status {
-    dvt_stream& stream = stream_of(d, s);
+  return enqueue(d, s, [&](dvt_stream& stream) -> dvt_status {
     sycl::queue& queue = stream.queue;
     const size_t bytes = dvt::bytes(src);
     void* const to = dvt::data<char>(dst);

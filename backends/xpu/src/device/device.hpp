@@ -24,7 +24,8 @@ class Streams {
  public:
   void add(dvt_stream*);
   void remove(dvt_stream*);
-  void renew();  // each of them
+  void gather_errors();  // SYCL's asynchronous ones, into each one's faults
+  void renew();          // each of them
 
  private:
   std::mutex mutex_;
@@ -39,13 +40,20 @@ struct dvt_stream {
   dvt_stream(const dvt_stream&) = delete;
   dvt_stream& operator=(const dvt_stream&) = delete;
 
-  // A new queue in place of one that a lost device has given up, and nothing queued.
+  // A new queue, with nothing queued. SYCL refuses whatever is queued behind work that has failed.
   void renew();
+  // The same where that was told: what SYCL said of the work behind it is no news.
+  void mend() {
+    if (!failed.load(std::memory_order_relaxed) || !failed.exchange(false)) return;
+    renew();
+    faults.forget_error();
+  }
 
   dvt_device& device;
   const int32_t priority;
   xpu::Faults faults;
   sycl::queue queue;  // in order
+  std::atomic<bool> failed = false;
   std::optional<xpu::onednn::Stream> onednn{std::in_place};
   std::shared_ptr<xpu::Capture> capture;  // into which its work goes instead; nothing: none
 
@@ -81,7 +89,13 @@ struct dvt_event {
 namespace xpu {
 const std::vector<sycl::device>& devices();
 
-inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) { return s ? *s : d->own_stream; }
+inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) {
+  dvt_stream& stream = s ? *s : d->own_stream;
+  stream.mend();
+  return stream;
+}
+// Waits for all that is queued. What went wrong with it, once, told to the host.
+dvt_status wait_for(dvt_stream&);
 // Passed as soon as what is queued now is done; at once on a lost device, which does nothing more.
 sycl::event end_of(dvt_stream&);
 inline bool passed(const sycl::event& event) {

@@ -19,4 +19,21 @@ dvt_status guarded(dvt_device* d, Body&& body) {
     return tell_exception(d);
   }
 }
+
+// body(the stream): a status, of work that is enqueued there. Where work in front of it has failed, which the next
+// wait tells, the stream goes on.
+template <class Body>
+dvt_status enqueue(dvt_device* d, dvt_stream* s, Body&& body) {
+  return guarded(d, [&]() -> dvt_status {
+    dvt_stream& stream = stream_of(d, s);
+    try {
+      return body(stream);
+    } catch (const sycl::exception&) {
+      stream.queue.throw_asynchronous();
+      if (d->lost || !stream.faults.has_error()) throw;
+      stream.renew();
+      return body(stream);
+    }
+  });
+}
 }  // namespace xpu

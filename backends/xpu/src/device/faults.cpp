@@ -38,6 +38,11 @@ void Faults::keep(dvt_status status, const char* what) {
   if (!error_) error_ = status, what_ = what;
 }
 
+bool Faults::has_error() {
+  const std::lock_guard guard(mutex_);
+  return error_;
+}
+
 dvt_status Faults::tell(sycl::queue& queue) {
   const std::lock_guard guard(mutex_);
   if (error_) return DVT_FAIL_LATE(std::exchange(error_, DVT_OK), 0, "SYCL: %s", what_.c_str());
@@ -49,9 +54,14 @@ dvt_status Faults::tell(sycl::queue& queue) {
                        (long long)fault.index, (long long)fault.axis, (long long)fault.size);
 }
 
-void Faults::forget(sycl::queue& queue) {
+void Faults::forget_error() {
   const std::lock_guard guard(mutex_);
-  error_ = DVT_OK, written_ = false, round_ = 0;
+  error_ = DVT_OK;
+}
+
+void Faults::restart(sycl::queue& queue) {
+  const std::lock_guard guard(mutex_);
+  written_ = false, round_ = 0;
   if (!on_host_) return;
   *on_host_ = {};
   queue.memset(on_device_, 0, sizeof(Fault));

@@ -25,9 +25,11 @@ class Faults {
   void publish(sycl::queue&);
   // An asynchronous error of SYCL's: the first one.
   void keep(dvt_status, const char* what);
+  bool has_error();
   // What went wrong and was not told yet: once, through host->fail. To be called after a wait.
   dvt_status tell(sycl::queue&);
-  void forget(sycl::queue&);  // all of it: the queue is a new one
+  void forget_error();
+  void restart(sycl::queue&);  // a new one: no kernel of the old one will raise any more
 
  private:
   const sycl::context context_;

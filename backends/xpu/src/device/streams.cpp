@@ -1,4 +1,6 @@
 // Streams are in-order queues; an event is where a queue stood when it was recorded.
+#include <cstring>
+
 #include "device/errors.hpp"
 #include "device/functions.hpp"
 
@@ -20,6 +22,8 @@ void keep(dvt_stream& s, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const sycl::exception& e) {
+    // Of each command behind one that failed; it may come late, long after the cause was told.
+    if (std::strstr(e.what(), "UR_RESULT_SUCCESS")) return;
     const dvt_status status = xpu::status_of(e);
     if (status == DVT_DEVICE_LOST) s.device.lost = true;
     s.faults.keep(status, e.what());
@@ -45,9 +49,10 @@ sycl::queue dvt_stream::new_queue() {
 
 void dvt_stream::renew() {
   if (const auto recording = capture) recording->end();
-  onednn.emplace();  // it holds the queue
+  queue.throw_asynchronous();  // else SYCL gives what is left to the next queue
+  onednn.emplace();            // it holds the queue
   queue = new_queue();
-  faults.forget(queue);
+  faults.restart(queue);
 }
 
 namespace xpu {
@@ -61,9 +66,14 @@ void Streams::remove(dvt_stream* s) {
   all_.erase(s);
 }
 
+void Streams::gather_errors() {
+  const std::lock_guard guard(mutex_);
+  for (dvt_stream* s : all_) s->queue.throw_asynchronous();
+}
+
 void Streams::renew() {
   const std::lock_guard guard(mutex_);
-  for (dvt_stream* s : all_) s->renew();
+  for (dvt_stream* s : all_) s->renew(), s->faults.forget_error();
 }
 
 sycl::event end_of(dvt_stream& s) {
@@ -74,6 +84,32 @@ sycl::event end_of(dvt_stream& s) {
       if (!s.device.lost) throw;
     }
   return {};
+}
+
+namespace {
+// After wait(), or where that throws: what SYCL says of work behind some that has failed is not the cause.
+template <class Wait>
+dvt_status tell_after(dvt_stream& s, Wait&& wait) {
+  return guarded(&s.device, [&] {
+    try {
+      wait();
+      s.queue.throw_asynchronous();
+    } catch (const sycl::exception&) {
+      s.queue.throw_asynchronous();
+      if (!s.faults.has_error()) throw;
+    }
+    if (s.faults.has_error()) s.failed = true;
+    return s.faults.tell(s.queue);
+  });
+}
+}  // namespace
+
+dvt_status wait_for(dvt_stream& s) {
+  return tell_after(s, [&] {
+    s.mend();
+    s.faults.publish(s.queue);
+    s.queue.wait();
+  });
 }
 
 namespace {
@@ -97,12 +133,8 @@ void stream_destroy(dvt_stream* s) {
 }
 
 dvt_status stream_sync(dvt_stream* s) {
-  return guarded(&s->device, [&]() -> dvt_status {
-    if (dvt_status status = refuse_in_capture(*s, "a wait for the stream")) return status;
-    s->faults.publish(s->queue);
-    s->queue.wait_and_throw();
-    return s->faults.tell(s->queue);
-  });
+  if (dvt_status status = refuse_in_capture(*s, "a wait for the stream")) return status;
+  return wait_for(*s);
 }
 
 dvt_status event_create(dvt_device* d, uint32_t timing, dvt_event** out) {
@@ -114,7 +146,7 @@ dvt_status event_create(dvt_device* d, uint32_t timing, dvt_event** out) {
 void event_destroy(dvt_event* e) { delete e; }
 
 dvt_status event_record(dvt_event* e, dvt_stream* s) {
-  return guarded(&s->device, [&] {
+  return enqueue(&s->device, s, [&](dvt_stream&) {
     if (!s->capture) s->faults.publish(s->queue);
     sycl::event record =
         e->timing && !s->capture ? syclex::submit_profiling_tag(s->queue) : s->queue.ext_oneapi_submit_barrier();
@@ -151,7 +183,7 @@ dvt_status enter_capture(dvt_stream* s, const Record& record) {
 }
 
 dvt_status event_wait(dvt_stream* s, dvt_event* e) {
-  return guarded(&s->device, [&]() -> dvt_status {
+  return enqueue(&s->device, s, [&](dvt_stream&) -> dvt_status {
     const Record record = newest(e);
     if (!record.event) return DVT_OK;
     if (dvt_status status = enter_capture(s, record)) return status;
@@ -168,23 +200,21 @@ dvt_status event_wait(dvt_stream* s, dvt_event* e) {
 dvt_status event_sync(dvt_event* e) {
   Record record = newest(e);
   if (!record.event) return DVT_OK;
-  return guarded(&record.stream->device, [&]() -> dvt_status {
-    if (dvt_status status = refuse_captured(record)) return status;
-    record.event->wait_and_throw();
-    return record.stream->faults.tell(record.stream->queue);
-  });
+  if (dvt_status status = refuse_captured(record)) return status;
+  return tell_after(*record.stream, [&] { record.event->wait(); });
 }
 
 dvt_status event_query(dvt_event* e, uint32_t* done) {
   const Record record = newest(e);
   *done = 1;
   if (!record.event) return DVT_OK;
-  return guarded(&record.stream->device, [&]() -> dvt_status {
-    if (dvt_status status = refuse_captured(record)) return status;
+  if (dvt_status status = refuse_captured(record)) return status;
+  *done = 0;
+  const dvt_status status = guarded(&record.stream->device, [&] {
     *done = passed(*record.event);
-    if (*done) record.stream->queue.throw_asynchronous();
-    return *done ? record.stream->faults.tell(record.stream->queue) : DVT_OK;
+    return DVT_OK;
   });
+  return status || !*done ? status : tell_after(*record.stream, [] {});
 }
 
 dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
@@ -202,7 +232,7 @@ dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
 }
 
 dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
-  return guarded(&s->device, [&]() -> dvt_status {
+  return enqueue(&s->device, s, [&](dvt_stream&) -> dvt_status {
     if (dvt_status status = refuse_in_capture(*s, "a function of the host")) return status;
     syclex::host_task(s->queue, [=] { fn(ctx); });
     return DVT_OK;
