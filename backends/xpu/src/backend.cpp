@@ -27,7 +27,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
   if (dvt_status s = dvt::accept(host)) return s;
   try {
     static dvt::KernelTable& kernels = *[] {  // there until the process has ended
-      auto* table = new dvt::KernelTable;
+      auto* table = new dvt::KernelTable(DVT_K_CAPTURE_SAFE);
       xpu::add_rows(*table);
       return table;
     }();

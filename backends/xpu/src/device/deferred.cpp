@@ -26,7 +26,7 @@ void Deferred::sweep() {
 
 void Deferred::drain() {
   for (Item& item : take()) {
-    item.event.wait();
+    if (!passed(item.event)) item.event.wait();
     item.action();
   }
 }

@@ -52,7 +52,8 @@ struct dvt_stream {
   dvt_device& device;
   const int32_t priority;
   xpu::Faults faults;
-  sycl::queue queue;  // in order
+  sycl::queue queue;                  // in order
+  std::atomic<uint32_t> renewed = 0;  // times
   std::atomic<bool> failed = false;
   std::optional<xpu::onednn::Stream> onednn{std::in_place};
   std::shared_ptr<xpu::Capture> capture;  // into which its work goes instead; nothing: none
@@ -83,6 +84,7 @@ struct dvt_event {
   std::mutex mutex;
   std::optional<sycl::event> record;        // nothing: never recorded
   dvt_stream* stream = nullptr;             // on which it was recorded last
+  uint32_t renewed = 0;                     // the stream's, by then
   std::shared_ptr<xpu::Capture> capture{};  // that the record is part of
 };
 
@@ -98,8 +100,5 @@ inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) {
 dvt_status wait_for(dvt_stream&);
 // Passed as soon as what is queued now is done; at once on a lost device, which does nothing more.
 sycl::event end_of(dvt_stream&);
-inline bool passed(const sycl::event& event) {
-  return event.get_info<sycl::info::event::command_execution_status>() ==
-         sycl::info::event_command_status::complete;
-}
+bool passed(const sycl::event&);
 }  // namespace xpu

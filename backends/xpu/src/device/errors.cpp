@@ -15,6 +15,8 @@ dvt_status status_of(const sycl::exception& error) {
   return DVT_INTERNAL;
 }
 
+bool is_consequence(const sycl::exception& error) { return std::strstr(error.what(), "Enqueue process failed"); }
+
 dvt_status tell_exception(dvt_device* d) {
   try {
     throw;

@@ -4,6 +4,8 @@
 
 namespace xpu {
 dvt_status status_of(const sycl::exception&);
+// Of a command behind one that failed: SYCL tells the cause apart, and this perhaps long after it.
+bool is_consequence(const sycl::exception&);
 // The status of the exception that is being handled, told to the host. Marks the device as lost where it is.
 dvt_status tell_exception(dvt_device*);
 

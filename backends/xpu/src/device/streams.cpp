@@ -1,6 +1,4 @@
 // Streams are in-order queues; an event is where a queue stood when it was recorded.
-#include <cstring>
-
 #include "device/errors.hpp"
 #include "device/functions.hpp"
 
@@ -22,8 +20,7 @@ void keep(dvt_stream& s, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const sycl::exception& e) {
-    // Of each command behind one that failed; it may come late, long after the cause was told.
-    if (std::strstr(e.what(), "UR_RESULT_SUCCESS")) return;
+    if (xpu::is_consequence(e)) return;
     const dvt_status status = xpu::status_of(e);
     if (status == DVT_DEVICE_LOST) s.device.lost = true;
     s.faults.keep(status, e.what());
@@ -52,6 +49,7 @@ void dvt_stream::renew() {
   queue.throw_asynchronous();  // else SYCL gives what is left to the next queue
   onednn.emplace();            // it holds the queue
   queue = new_queue();
+  ++renewed;
   faults.restart(queue);
 }
 
@@ -76,6 +74,16 @@ void Streams::renew() {
   for (dvt_stream* s : all_) s->renew(), s->faults.forget_error();
 }
 
+bool passed(const sycl::event& event) {
+  try {
+    return event.get_info<sycl::info::event::command_execution_status>() ==
+           sycl::info::event_command_status::complete;
+  } catch (const sycl::exception& error) {
+    if (!is_consequence(error)) throw;
+    return true;  // it will never run
+  }
+}
+
 sycl::event end_of(dvt_stream& s) {
   if (!s.device.lost) try {
       return s.queue.ext_oneapi_submit_barrier();
@@ -94,9 +102,9 @@ dvt_status tell_after(dvt_stream& s, Wait&& wait) {
     try {
       wait();
       s.queue.throw_asynchronous();
-    } catch (const sycl::exception&) {
+    } catch (const sycl::exception& error) {
       s.queue.throw_asynchronous();
-      if (!s.faults.has_error()) throw;
+      if (!s.faults.has_error() && !is_consequence(error)) throw;
     }
     if (s.faults.has_error()) s.failed = true;
     return s.faults.tell(s.queue);
@@ -151,18 +159,20 @@ dvt_status event_record(dvt_event* e, dvt_stream* s) {
     sycl::event record =
         e->timing && !s->capture ? syclex::submit_profiling_tag(s->queue) : s->queue.ext_oneapi_submit_barrier();
     const std::lock_guard guard(e->mutex);
-    e->record = std::move(record), e->stream = s, e->capture = s->capture;
+    e->record = std::move(record), e->stream = s, e->renewed = s->renewed, e->capture = s->capture;
     return DVT_OK;
   });
 }
 
 struct Record {
-  std::optional<sycl::event> event;
-  dvt_stream* stream;
+  std::optional<sycl::event> event;  // nothing: done
+  dvt_stream* stream;                // nullptr: never recorded
   std::shared_ptr<Capture> capture;
 };
 Record newest(dvt_event* e) {
   const std::lock_guard guard(e->mutex);
+  // SYCL would never call an event done that stands behind work that failed.
+  if (e->stream && (e->stream->failed || e->stream->renewed != e->renewed)) e->record.reset();
   return {e->record, e->stream, e->capture};
 }
 
@@ -199,19 +209,20 @@ dvt_status event_wait(dvt_stream* s, dvt_event* e) {
 
 dvt_status event_sync(dvt_event* e) {
   Record record = newest(e);
-  if (!record.event) return DVT_OK;
+  if (!record.stream) return DVT_OK;
   if (dvt_status status = refuse_captured(record)) return status;
-  return tell_after(*record.stream, [&] { record.event->wait(); });
+  return tell_after(*record.stream, [&] {
+    if (record.event) record.event->wait();
+  });
 }
 
 dvt_status event_query(dvt_event* e, uint32_t* done) {
   const Record record = newest(e);
   *done = 1;
-  if (!record.event) return DVT_OK;
+  if (!record.stream) return DVT_OK;
   if (dvt_status status = refuse_captured(record)) return status;
-  *done = 0;
   const dvt_status status = guarded(&record.stream->device, [&] {
-    *done = passed(*record.event);
+    *done = !record.event || passed(*record.event);
     return DVT_OK;
   });
   return status || !*done ? status : tell_after(*record.stream, [] {});
