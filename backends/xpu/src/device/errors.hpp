@@ -30,9 +30,9 @@ dvt_status enqueue(dvt_device* d, dvt_stream* s, Body&& body) {
     dvt_stream& stream = stream_of(d, s);
     try {
       return body(stream);
-    } catch (const sycl::exception&) {
+    } catch (const sycl::exception& error) {
       stream.queue.throw_asynchronous();
-      if (d->lost || !stream.faults.has_error()) throw;
+      if (d->lost || !(stream.faults.has_error() || is_consequence(error))) throw;
       stream.renew();
       return body(stream);
     }

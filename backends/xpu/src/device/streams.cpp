@@ -104,6 +104,7 @@ dvt_status tell_after(dvt_stream& s, Wait&& wait) {
       s.queue.throw_asynchronous();
     } catch (const sycl::exception& error) {
       s.queue.throw_asynchronous();
+      s.failed = true;
       if (!s.faults.has_error() && !is_consequence(error)) throw;
     }
     if (s.faults.has_error()) s.failed = true;
