@@ -3,7 +3,7 @@
 MiniLM at 8 x 128: milliseconds of time and of processor time per forward on both devices, medians of alternating
 runs; the aim on SYCL's CPU device is 0.7 of dovetail-cpu's speed. Launch: microseconds to enqueue one small op, and what
 of it is the plugin's and SYCL's (xpu_launch.cpp). First use: milliseconds in a fresh process, from no device to the first
-result, and where they go. Overlap: how long a copy from pinned memory and a kernel take at once, on two streams, by the
+result. Overlap: how long a copy from pinned memory and a kernel take at once, on two streams, by the
 device's own clock.
 """
 

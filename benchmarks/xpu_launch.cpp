@@ -1,6 +1,6 @@
-// Microseconds to enqueue one kernel, as good as empty, in calls that only enqueue: by the plugin's row of dvt.floor,
-// and by SYCL alone with the same kernel and arguments.
-// xpu_launch PLUGIN SPIRV, of kernel floor_f32: prints both. benchmarks/xpu.py builds and runs it.
+// Microseconds to enqueue one kernel, as good as empty, in calls that only enqueue: by the plugin's row of
+// dvt.floor, and by SYCL alone with the same kernel and arguments. xpu_launch PLUGIN SPIRV, of kernel floor_f32:
+// prints both. benchmarks/xpu.py builds and runs it.
 #include <dlfcn.h>
 
 #include <algorithm>
