@@ -1,10 +1,10 @@
 """The XPU backend beside the CPU's: python benchmarks/xpu.py (SYCL's CPU device: DOVETAIL_XPU_ALLOW_CPU=1)
 
 MiniLM at 8 x 128: milliseconds of time and of processor time per forward on both devices, medians of alternating
-runs; the aim on SYCL's CPU device is 0.7 of dovetail-cpu's speed. Launch: microseconds to enqueue one small op, and what
-of it is the plugin's and SYCL's (xpu_launch.cpp). First use: milliseconds in a fresh process, from no device to the first
-result. Overlap: how long a copy from pinned memory and a kernel take at once, on two streams, by the
-device's own clock.
+runs; the aim on SYCL's CPU device is 0.7 of dovetail-cpu's speed. Launch: microseconds to enqueue one small op, and
+what of it is the plugin's and SYCL's (xpu_launch.cpp). First use: milliseconds in a fresh process, from no device
+to the first result. Overlap: milliseconds that a copy from pinned memory and kernels take at once, on two streams,
+by the device's own clock.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def first_use_ms(device: str) -> tuple[float, float]:
 
 
 def overlap_ms(device: str) -> tuple[float, float, float]:
-    """A copy alone, kernels alone, and both at once on streams of their own: medians, between events of the device."""
+    """A copy alone, kernels alone, and both at once on streams of their own: medians, by the device's events."""
     from dovetail_conformance.device_checks.table import PINNED, Table
 
     d = dt.device(device)

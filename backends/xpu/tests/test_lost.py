@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from programs import ON_CPU, python
+from programs import ON_CPU, built, python, run
 
 DRIVER = Path(__file__).with_name("refusing_driver.c")
 PRELUDE = """
@@ -62,6 +62,23 @@ def driver(tmp_path_factory) -> Path:
 @pytest.fixture
 def program(driver):
     return lambda code: python(PRELUDE + code, LD_PRELOAD=str(driver), **ON_CPU)
+
+
+def test_results_of_unified_runtime_become_statuses(tmp_path):
+    """Most of these no driver of the CPU device gives."""
+    expected = {
+        "UR_RESULT_ERROR_DEVICE_LOST": 4,
+        "UR_RESULT_ERROR_DEVICE_REQUIRES_RESET": 4,
+        "UR_RESULT_ERROR_DEVICE_NOT_AVAILABLE": 4,
+        "UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY": 3,
+        "UR_RESULT_ERROR_OUT_OF_HOST_MEMORY": 3,
+        "UR_RESULT_ERROR_OUT_OF_RESOURCES": 3,
+        "UR_RESULT_ERROR_INVALID_KERNEL_ARGS": 5,
+        "UR_RESULT_ERROR_UNKNOWN": 5,
+    }
+    words = [f"level_zero backend failed with error: 1 ({name})" for name in expected]
+    program = built(tmp_path / "statuses", "device/errors.cpp")
+    assert run(program, *words).stdout.split() == [str(status) for status in expected.values()]
 
 
 def test_a_refused_launch_is_told_by_its_call(program):
