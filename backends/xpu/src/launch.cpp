@@ -32,8 +32,8 @@ sycl::nd_range<dims> nd_range(const Range& r) {
 }
 
 template <int dims>
-void enqueue(const sycl::queue& queue, const sycl::kernel& kernel, const Range& r,
-             std::span<const Argument> arguments) {
+void submit(const sycl::queue& queue, const sycl::kernel& kernel, const Range& r,
+            std::span<const Argument> arguments) {
   syclex::submit(queue, [&](sycl::handler& h) {
     int i = 0;
     for (const Argument& a : arguments)
@@ -52,14 +52,14 @@ Range range_of(uint64_t n) {
 
 dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& range,
                   std::span<const Argument> arguments) {
-  return guarded(d, [&]() -> dvt_status {
-    if (dvt_status s = check(range, arguments)) return s;
-    sycl::queue& queue = stream_of(d, c->stream).queue;
+  if (dvt_status s = check(range, arguments)) return s;
+  return enqueue(d, c->stream, [&](dvt_stream& stream) {
+    sycl::queue& queue = stream.queue;
     const sycl::kernel& kernel = d->kernels.get(id, d->context, d->device);
     switch (range.dims) {
-      case 1: enqueue<1>(queue, kernel, range, arguments); break;
-      case 2: enqueue<2>(queue, kernel, range, arguments); break;
-      default: enqueue<3>(queue, kernel, range, arguments); break;
+      case 1: submit<1>(queue, kernel, range, arguments); break;
+      case 2: submit<2>(queue, kernel, range, arguments); break;
+      default: submit<3>(queue, kernel, range, arguments); break;
     }
     return finish(d, c);
   });
@@ -67,17 +67,15 @@ dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& ra
 
 dvt_status finish(dvt_device* d, const dvt_call* c) {
   if (c->stream) return DVT_OK;
-  return guarded(d, [&] {
-    dvt_stream& own = d->own_stream;
-    own.faults.publish(own.queue);
-    own.queue.wait_and_throw();
-    return own.faults.tell(own.queue);
-  });
+  return wait_for(d->own_stream);
 }
+
+bool is_captured(dvt_device* d, const dvt_call* c) { return stream_of(d, c->stream).capture != nullptr; }
 
 Fault* fault_slot(dvt_device* d, const dvt_call* c) {
   try {
-    return stream_of(d, c->stream).faults.slot();
+    dvt_stream& stream = stream_of(d, c->stream);
+    return stream.capture ? stream.capture->faults->slot() : stream.faults.slot();
   } catch (...) {
     (void)tell_exception(d);
     return nullptr;

@@ -205,7 +205,7 @@ dvt_status execute(dvt_device* d, const dvt_call* c, const Primitive& p, const A
   return guarded(d, [&]() -> dvt_status {
     dvt_stream& stream = stream_of(d, c->stream);
     const auto engine = static_cast<dnnl_engine_t>(d->onednn.handle());
-    const auto queue = static_cast<dnnl_stream_t>(stream.onednn.get(d->onednn, &stream.queue));
+    const auto queue = static_cast<dnnl_stream_t>(stream.onednn->get(d->onednn, &stream.queue));
     if (!queue) return DVT_OOM;
     if (c->workspace_size < p.scratch_bytes)
       return DVT_FAIL(DVT_INTERNAL, "oneDNN: a workspace of %llu bytes: expected %zu",

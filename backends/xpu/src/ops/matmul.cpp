@@ -117,7 +117,7 @@ template <Product (*product)(const dvt_call*)>
 dvt_status run(dvt_device* d, const dvt_call* c) {
   const onednn::Arguments on{dvt::data<void>(c->in[0]), dvt::data<void>(c->in[1]),
                              dvt::has_in(c, 2) ? dvt::data<void>(c->in[2]) : nullptr, dvt::data<void>(c->out[0])};
-  if (onednn::are_aligned(on))
+  if (onednn::are_aligned(on) && !is_captured(d, c))
     if (const onednn::PrimitiveRef found = primitive<product>(d, c)) return onednn::execute(d, c, *found, on);
   const DLDataType type = c->in[0]->dtype;
   const auto [rows, columns] = tile_of_product(type.bits, type.code == DVT_FLOAT || type.code == DVT_BFLOAT);
