@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "dovetail/backend.hpp"
@@ -18,16 +19,25 @@ struct Operand {  // strides in elements
   DLDataType type;
   int32_t axes;  // 0: there is no such operand
 };
+enum class Kind : uint64_t { matmul, convolution };
 // All that an implementation depends on: the key of a cache, so it holds no pointers.
 struct Description {
-  Operand in, weights, bias, out;  // of a product of matrices
+  Kind kind;
+  // May oneDNN have the weights, or the images in and out, in the layout that it likes best? It costs a reorder of
+  // each that lies otherwise.
+  uint64_t any_weights, any_images;
+  Operand in, weights, bias, out;
+  int64_t step[2], padding[2], dilation[2];  // of a convolution
 };
 static_assert(std::has_unique_object_representations_v<Description>);
 
 struct Arguments {
   const void *in, *weights, *bias;  // bias: nullptr where the description has none
   void* out;
+  const void* packed = nullptr;  // the weights in the primitive's own layout: `weights` is not read then
 };
+
+Arguments arguments(const dvt_call*);  // of a call (in, weights, bias)
 
 // oneDNN's kernels for GPUs expect operands that begin on a cache line. Not a row's align_log2: the host would
 // copy, and query() would have seen other strides than run() gets.
@@ -83,4 +93,11 @@ class Stream {
 // What the call's workspace must have.
 uint64_t workspace(const Primitive&);
 dvt_status execute(dvt_device*, const dvt_call*, const Primitive&, const Arguments&);
+
+// The primitive's own layout of the weights; nothing where they lie in it as they are.
+struct Packing {
+  uint64_t size, layout;  // bytes, and a number that stands for the layout
+};
+std::optional<Packing> packing(const Primitive&);
+dvt_status pack(dvt_device*, const dvt_call*, const Primitive&, const void* weights, void* packed);
 }  // namespace xpu::onednn

@@ -100,6 +100,7 @@ std::optional<onednn::Description> describe(const Product& p, DLDataType type, b
   int64_t step = int64_t(p.m * p.n);
   for (uint32_t i = p.axes; i-- > 0; step *= p.batch[i]) out_batch[i] = step;
   onednn::Description d{};
+  d.kind = onednn::Kind::matmul;
   d.in = operand(p, type, p.m, p.k, settled(p.m, p.k, p.a_row, p.a_column), p.a_batch);
   d.weights = operand(p, type, p.k, p.n, settled(p.k, p.n, p.b_row, p.b_column), p.b_batch);
   d.out = operand(p, type, p.m, p.n, {int64_t(p.n), 1}, out_batch);
@@ -115,8 +116,7 @@ onednn::PrimitiveRef primitive(dvt_device* d, const dvt_call* c) {
 
 template <Product (*product)(const dvt_call*)>
 dvt_status run(dvt_device* d, const dvt_call* c) {
-  const onednn::Arguments on{dvt::data<void>(c->in[0]), dvt::data<void>(c->in[1]),
-                             dvt::has_in(c, 2) ? dvt::data<void>(c->in[2]) : nullptr, dvt::data<void>(c->out[0])};
+  const onednn::Arguments on = onednn::arguments(c);
   if (onednn::are_aligned(on))
     if (const onednn::PrimitiveRef found = primitive<product>(d, c)) return onednn::execute(d, c, *found, on);
   constexpr size_t tile = 64, side = 16;  // kernels/matmul.hpp
