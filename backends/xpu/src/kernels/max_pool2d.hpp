@@ -20,27 +20,36 @@ struct Total {
   static C join(C a, C b) { return a + b; }
 };
 
-// This item's result, finished by done(value, its row, its column). The range: rows of all outputs, columns.
+// Element `at` of a line. That neighbours read neighbours must be plain to see, or the CPU device gathers.
+template <class R, class T, bool dense>
+auto join_line(const T* line, const xpu::WindowAxis& w, int64_t j) {
+  auto value = R::nothing();
+  for (int64_t b = 0; b < w.size; ++b) {
+    const int64_t at = dense ? j + (b * w.dilation - w.padding) : w.place(j, b);
+    if (w.holds(at)) value = R::join(value, xpu::Compute<T>(line[dense ? at : at * w.stride]));
+  }
+  return value;
+}
+
+// This item's result, finished by done(value, its row, its column). The range: channels of all images, rows,
+// columns.
 template <class R, class T, class F>
 void pool(const T* x, T* out, const xpu::Windows& how, F done) {
-  const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<2>();
-  const auto row = int64_t(item.get_global_id(0)), j = int64_t(item.get_global_id(1));
-  const int64_t plane = row / how.h.out, i = row - plane * how.h.out, image = plane / how.channels;
-  if (image >= how.images || j >= how.w.out) return;
+  const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<3>();
+  const auto plane = int64_t(item.get_group(0)), i = int64_t(item.get_global_id(1)),
+             j = int64_t(item.get_global_id(2)), image = plane / how.channels;
+  if (i >= how.h.out || j >= how.w.out) return;
   x += image * how.image_stride + (plane - image * how.channels) * how.channel_stride;
+  const bool dense = how.w.step == 1 && how.w.stride == 1;
   auto value = R::nothing();
   for (int64_t a = 0; a < how.h.size; ++a) {
     const int64_t y = how.h.place(i, a);
     if (!how.h.holds(y)) continue;
     const T* const line = x + y * how.h.stride;
-    auto part = R::nothing();  // of each line apart: a sum of large windows loses less
-    for (int64_t b = 0; b < how.w.size; ++b) {
-      const int64_t at = how.w.place(j, b);
-      if (how.w.holds(at)) part = R::join(part, xpu::Compute<T>(line[at * how.w.stride]));
-    }
-    value = R::join(value, part);
+    // Each line is a part of its own: a sum over a large window loses less.
+    value = R::join(value, dense ? join_line<R, T, true>(line, how.w, j) : join_line<R, T, false>(line, how.w, j));
   }
-  out[row * how.w.out + j] = T(done(value, i, j));
+  out[(plane * how.h.out + i) * how.w.out + j] = T(done(value, i, j));
 }
 
 template <class C>
@@ -60,12 +69,12 @@ void average(const T* x, T* out, const xpu::Windows& how, bool with_padding) {
 }  // namespace
 
 #define MAX_POOL(suffix, T)                                                            \
-  KERNEL(2, max_pool_##suffix)(const T* x, T* out, xpu::Windows how) {                 \
+  KERNEL(3, max_pool_##suffix)(const T* x, T* out, xpu::Windows how) {                 \
     pool<Largest<T>>(x, out, how, [](auto value, int64_t, int64_t) { return value; }); \
   }
 XPU_NUMBERS(MAX_POOL)
 #define AVG_POOL(suffix, T)                                                               \
-  KERNEL(2, avg_pool_##suffix)(const T* x, T* out, xpu::Windows how, bool with_padding) { \
+  KERNEL(3, avg_pool_##suffix)(const T* x, T* out, xpu::Windows how, bool with_padding) { \
     average(x, out, how, with_padding);                                                   \
   }
 XPU_FLOATS(AVG_POOL)

@@ -19,12 +19,14 @@ Windows windows(const dvt_call* c, bool dilates) {
 
 // An item for each result, neighbours in a row side by side; short rows share a group.
 Range range_of(const Windows& how) {
-  constexpr size_t items = 16;
+  constexpr size_t items = 64;
   size_t width = 1;
   while (width < items && int64_t(width) < how.w.out) width *= 2;
-  const size_t height = items / width, rows = size_t(how.images * how.channels * how.h.out);
-  const auto round = [](size_t n, size_t to) { return (n + to - 1) / to * to; };
-  return {2, {round(rows, height), round(size_t(how.w.out), width)}, {height, width}};
+  const size_t height = items / width;
+  const auto round = [](int64_t n, size_t to) { return (size_t(n) + to - 1) / to * to; };
+  return {3,
+          {size_t(how.images * how.channels), round(how.h.out, height), round(how.w.out, width)},
+          {1, height, width}};
 }
 
 dvt_status run_max(dvt_device* d, const dvt_call* c) {
