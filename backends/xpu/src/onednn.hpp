@@ -6,13 +6,14 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
 
 #include "dovetail/backend.hpp"
 
 namespace xpu::onednn {
 inline constexpr int most_axes = 5;
+
+inline bool serves(DLDataType t) { return t.code == DVT_BFLOAT || (t.code == DVT_FLOAT && t.bits <= 32); }
 
 struct Operand {  // strides in elements
   int64_t size[most_axes], stride[most_axes];
@@ -90,14 +91,12 @@ class Stream {
   void* handle_ = nullptr;
 };
 
-// What the call's workspace must have.
-uint64_t workspace(const Primitive&);
+// What the call's workspace must have; with packed weights less will do.
+uint64_t workspace(const Primitive&, bool packed = false);
 dvt_status execute(dvt_device*, const dvt_call*, const Primitive&, const Arguments&);
 
-// The primitive's own layout of the weights; nothing where they lie in it as they are.
-struct Packing {
-  uint64_t size, layout;  // bytes, and a number that stands for the layout
-};
-std::optional<Packing> packing(const Primitive&);
-dvt_status pack(dvt_device*, const dvt_call*, const Primitive&, const void* weights, void* packed);
+// Weights (operand 1) in the primitive's own layout: pack_size and pack of a row. There is none where the primitive
+// is absent or takes them as they lie.
+dvt_status pack_size(const dvt_call*, const PrimitiveRef&, uint64_t* size, uint64_t* layout);
+dvt_status pack(dvt_device*, const dvt_call*, const PrimitiveRef&, const dvt_packed*);
 }  // namespace xpu::onednn

@@ -78,20 +78,21 @@ bool settle(Side& side, dnnl_engine_t engine, const PrimitiveDesc& desc, dnnl_qu
   return bool(side.reorder);
 }
 
+size_t used_bytes(const Side& side) {
+  return (dnnl()->memory_desc_get_size(side.used.get()) + cache_line - 1) / cache_line * cache_line;
+}
 void lay_out_workspace(Primitive& p) {
   size_t end = 0, scratch = p.step.scratch_bytes;
-  for (Side* side : {&p.in, &p.weights, &p.out}) {
-    if (!side->reorder) continue;
-    side->place = end;
-    end += (dnnl()->memory_desc_get_size(side->used.get()) + cache_line - 1) / cache_line * cache_line;
-    scratch = std::max(scratch, side->reorder.scratch_bytes);
-  }
-  p.scratch_place = end, p.workspace = end + scratch;  // one after the other they use it
+  for (Side* side : {&p.in, &p.out})
+    if (side->reorder) side->place = end, end += used_bytes(*side);
+  for (const Side* side : {&p.in, &p.out, &p.weights}) scratch = std::max(scratch, side->reorder.scratch_bytes);
+  p.scratch_place = end;  // one after the other they use it
+  p.weights.place = end + (scratch + cache_line - 1) / cache_line * cache_line;
+  p.workspace = p.weights.place + (p.weights.reorder ? used_bytes(p.weights) : 0);
 }
 
-// Packing has no workspace, so that a reorder which wants scratch memory cannot do it.
 std::optional<Packing> plan_packing(const Side& weights) {
-  if (!weights.reorder || weights.reorder.scratch_bytes) return std::nullopt;
+  if (!weights.reorder) return std::nullopt;
   size_t bytes = 0;
   if (dnnl()->memory_desc_get_blob(nullptr, &bytes, weights.used.get())) return std::nullopt;
   std::vector<uint8_t> blob(bytes);
@@ -170,7 +171,7 @@ PrimitiveRef build(dnnl_engine_t engine, const Description& d) {
 
 Arguments arguments(const dvt_call* c) {
   const auto in = [&](uint32_t i) { return dvt::has_in(c, i) ? dvt::data<const void>(c->in[i]) : nullptr; };
-  return {in(0), in(1), in(2), dvt::data<void>(c->out[0])};
+  return {in(0), in(1), in(2), dvt::data<void>(c->out[0]), c->packed ? c->packed[1].data : nullptr};
 }
 
 bool are_aligned(const Arguments& a) {
@@ -179,13 +180,13 @@ bool are_aligned(const Arguments& a) {
   return all % cache_line == 0;
 }
 
-uint64_t workspace(const Primitive& p) { return p.workspace; }
+uint64_t workspace(const Primitive& p, bool packed) { return packed ? p.weights.place : p.workspace; }
 
 dvt_status execute(dvt_device* d, const dvt_call* c, const Primitive& p, const Arguments& a) {
   return guarded(d, [&]() -> dvt_status {
-    if (c->workspace_size < p.workspace)
-      return DVT_FAIL(DVT_INTERNAL, "oneDNN: a workspace of %llu bytes: expected %zu",
-                      (unsigned long long)c->workspace_size, p.workspace);
+    if (const uint64_t least = workspace(p, a.packed); c->workspace_size < least)
+      return DVT_FAIL(DVT_INTERNAL, "oneDNN: a workspace of %llu bytes: expected %llu",
+                      (unsigned long long)c->workspace_size, (unsigned long long)least);
     const Run run(d, c);
     const auto memory = static_cast<std::byte*>(c->workspace);
     void* const scratch = memory + p.scratch_place;
@@ -211,12 +212,19 @@ dvt_status execute(dvt_device* d, const dvt_call* c, const Primitive& p, const A
   });
 }
 
-std::optional<Packing> packing(const Primitive& p) { return p.packing; }
+dvt_status pack_size(const dvt_call* c, const PrimitiveRef& p, uint64_t* size, uint64_t* layout) {
+  if (!p || !p->packing || reinterpret_cast<uintptr_t>(c->in[1]->data) % cache_line) return DVT_UNSUPPORTED;
+  *size = p->packing->size, *layout = p->packing->layout;
+  return DVT_OK;
+}
 
-dvt_status pack(dvt_device* d, const dvt_call* c, const Primitive& p, const void* weights, void* packed) {
+dvt_status pack(dvt_device* d, const dvt_call* c, const PrimitiveRef& p, const dvt_packed* to) {
   return guarded(d, [&]() -> dvt_status {
-    const Run run(d, c);
-    if (dvt_status s = run.reorder(p.weights.reorder, nullptr, p.weights.given, weights, p.weights.used, packed))
+    if (!p) return DVT_OOM;  // it was there for pack_size
+    void* const scratch = static_cast<std::byte*>(c->workspace) + p->scratch_place;
+    const void* const weights = dvt::data<const void>(c->in[1]);
+    if (dvt_status s =
+            Run(d, c).reorder(p->weights.reorder, scratch, p->weights.given, weights, p->weights.used, to->data))
       return s;
     return finish(d, c);
   });

@@ -1,5 +1,7 @@
 // A primitive as it was built for a description, with the reorders around it.
 #pragma once
+#include <optional>
+
 #include "onednn.hpp"
 #include "onednn/library.hpp"
 
@@ -20,13 +22,17 @@ struct Side {
   size_t place = 0;  // in the workspace, of what the primitive has
 };
 
+struct Packing {
+  uint64_t size, layout;  // bytes, and a number that stands for the layout
+};
+
 class Primitive {
  public:
   Side in, weights, out;
   MemoryDesc bias;
   Step step;
-  size_t scratch_place = 0, workspace = 0;
-  std::optional<Packing> packing;
+  size_t scratch_place = 0, workspace = 0;  // the weights' place is the last
+  std::optional<Packing> packing;           // of the weights
 };
 
 // nullptr where oneDNN has no more than a reference implementation.

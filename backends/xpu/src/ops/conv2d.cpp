@@ -47,7 +47,7 @@ bool is_product(const Windows& how) {
 // Nothing where it is not a convolution that oneDNN could do.
 std::optional<onednn::Description> describe(const dvt_call* c) {
   const DLDataType type = c->in[0]->dtype;
-  if (type.code == DVT_INT || type.code == DVT_UINT || type.bits == 64) return std::nullopt;
+  if (!onednn::serves(type)) return std::nullopt;
   if (!dvt::size(c->in[0]) || !dvt::size(c->in[1])) return std::nullopt;
   const Windows how = windows(c);
   const int64_t groups = groups_of(c), outputs = c->in[1]->shape[0], channels = c->in[1]->shape[1];
@@ -93,6 +93,13 @@ dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
     DVT_PUT(answer, dvt_answer, workspace, onednn::workspace(*found));
   return DVT_OK;
 }
+
+dvt_status pack_size(dvt_device* d, const dvt_call* c, uint32_t, uint64_t* size, uint64_t* layout) {
+  return onednn::pack_size(c, primitive(d, c), size, layout);
+}
+dvt_status pack(dvt_device* d, const dvt_call* c, uint32_t, const dvt_packed* to) {
+  return onednn::pack(d, c, primitive(d, c), to);
+}
 }  // namespace
 
 void XPU_ROWS(dvt::KernelTable& table) {
@@ -100,11 +107,13 @@ void XPU_ROWS(dvt::KernelTable& table) {
     // Wrapping sums of products have the same bits in signed and unsigned types.
     const DLDataType as = type.code == DVT_INT ? unsigned_of(type) : type;
     kernels[type_index(type)] = find_kernel(std::string("convolution_") + type_name(as));
-    const bool ours = type.code == DVT_INT || type.code == DVT_UINT || type.bits == 64;
+    const bool ours = !onednn::serves(type);
     for (const char* op : {"dvt.conv2d", "dvt.conv1d"}) {
       dvt::Row row(op, run);
-      row.in(type, DVT_O_STRIDED).in(type).in(type, DVT_O_OPTIONAL).out(type).query(query);
+      row.in(type, DVT_O_STRIDED).in(type, ours ? 0 : DVT_O_PACKABLE).in(type, DVT_O_OPTIONAL).out(type);
+      row.query(query);
       if (ours) row.deterministic();
+      else row.pack(pack_size, pack);
       // Processors' and GPUs' bfloat16 instructions take subnormals for 0.
       if (type.code == DVT_BFLOAT) row.flags(DVT_K_FLUSHES_SUBNORMALS);
       table.add(row);
