@@ -24,8 +24,9 @@ enum class Kind : uint64_t { matmul, convolution };
 // All that an implementation depends on: the key of a cache, so it holds no pointers.
 struct Description {
   Kind kind;
-  // May oneDNN have the weights, or the images in and out, in the layout that it likes best? It costs a reorder of
-  // each that lies otherwise.
+  // Has oneDNN a matrix of weights, or images in and out, in the layout that it likes best? Otherwise it gets
+  // matrices as they lie, images row-major; a convolution's weights it always has as it likes. What lies otherwise
+  // is reordered.
   uint64_t any_weights, any_images;
   Operand in, weights, bias, out;
   int64_t step[2], padding[2], dilation[2];  // of a convolution

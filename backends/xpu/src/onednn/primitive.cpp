@@ -24,10 +24,16 @@ MemoryDesc describe(const Operand& o) {
   return make<MemoryDesc>(dnnl()->memory_desc_create_with_strides, int(o.axes), o.size, data_type(o.type),
                           o.stride);
 }
-MemoryDesc describe(const Operand& o, bool any) {
-  if (!any) return describe(o);
+MemoryDesc describe_any(const Operand& o) {
   return make<MemoryDesc>(dnnl()->memory_desc_create_with_tag, int(o.axes), o.size, data_type(o.type),
                           dnnl_format_tag_any);
+}
+// With gaps between images oneDNN 3.13 reads the wrong elements (x64:gemm:jit in bfloat16).
+MemoryDesc describe_images(Operand o, bool any) {
+  if (any) return describe_any(o);
+  int64_t step = 1;
+  for (int i = o.axes; i-- > 0; step *= o.size[i]) o.stride[i] = step;
+  return describe(o);
 }
 
 Attributes attributes() {
@@ -37,13 +43,19 @@ Attributes attributes() {
   return made;
 }
 
-PrimitiveDesc choose(dnnl_engine_t engine, const Description& d, const Primitive& p, const Attributes& with) {
-  const MemoryDesc in = describe(d.in, d.any_images), out = describe(d.out, d.any_images),
-                   weights = describe(d.weights, d.any_weights);
-  if (!in || !out || !weights) return nullptr;
-  if (d.kind == Kind::matmul)
-    return make<PrimitiveDesc>(dnnl()->matmul_primitive_desc_create, engine, in.get(), weights.get(), p.bias.get(),
-                               out.get(), with.get());
+PrimitiveDesc choose_matmul(dnnl_engine_t engine, const Description& d, const Primitive& p,
+                            const Attributes& with) {
+  const MemoryDesc any = d.any_weights ? describe_any(d.weights) : nullptr;
+  if (d.any_weights && !any) return nullptr;
+  return make<PrimitiveDesc>(dnnl()->matmul_primitive_desc_create, engine, p.in.given.get(),
+                             any ? any.get() : p.weights.given.get(), p.bias.get(), p.out.given.get(), with.get());
+}
+
+PrimitiveDesc choose_convolution(dnnl_engine_t engine, const Description& d, const Primitive& p,
+                                 const Attributes& with) {
+  const MemoryDesc in = describe_images(d.in, d.any_images), out = describe_images(d.out, d.any_images),
+                   weights = describe_any(d.weights);
+  if (!in || !weights || !out) return nullptr;
   const int64_t between[] = {d.dilation[0] - 1, d.dilation[1] - 1};  // oneDNN counts what is left out
   return make<PrimitiveDesc>(dnnl()->convolution_forward_primitive_desc_create, engine, dnnl_forward_inference,
                              dnnl_convolution_direct, in.get(), weights.get(), p.bias.get(), out.get(), d.step,
@@ -158,6 +170,7 @@ PrimitiveRef build(dnnl_engine_t engine, const Description& d) {
   p->bias = describe(d.bias);
   const Attributes with = attributes();
   if (!p->in.given || !p->weights.given || !p->out.given || (d.bias.axes && !p->bias) || !with) return nullptr;
+  const auto choose = d.kind == Kind::matmul ? choose_matmul : choose_convolution;
   const PrimitiveDesc desc = choose(engine, d, *p, with);
   p->step = make_step(desc);
   if (!p->step || !settle(p->in, engine, desc, dnnl_query_src_md, with) ||
