@@ -28,6 +28,7 @@ struct Description {
   // matrices as they lie, images row-major; a convolution's weights it always has as it likes. What lies otherwise
   // is reordered.
   uint64_t any_weights, any_images;
+  uint64_t in_float32;  // is a convolution of 16-bit floats computed as one of float32?
   Operand in, weights, bias, out;
   int64_t step[2], padding[2], dilation[2];  // of a convolution
 };

@@ -48,17 +48,22 @@ PrimitiveDesc choose_matmul(dnnl_engine_t engine, const Description& d, const Pr
   const MemoryDesc any = d.any_weights ? describe_any(d.weights) : nullptr;
   if (d.any_weights && !any) return nullptr;
   return make<PrimitiveDesc>(dnnl()->matmul_primitive_desc_create, engine, p.in.given.get(),
-                             any ? any.get() : p.weights.given.get(), p.bias.get(), p.out.given.get(), with.get());
+                             any ? any.get() : p.weights.given.get(), p.bias.given.get(), p.out.given.get(),
+                             with.get());
 }
 
-PrimitiveDesc choose_convolution(dnnl_engine_t engine, const Description& d, const Primitive& p,
+PrimitiveDesc choose_convolution(dnnl_engine_t engine, const Description& d, const Primitive&,
                                  const Attributes& with) {
-  const MemoryDesc in = describe_images(d.in, d.any_images), out = describe_images(d.out, d.any_images),
-                   weights = describe_any(d.weights);
-  if (!in || !weights || !out) return nullptr;
+  const auto typed = [&](Operand o) {
+    if (d.in_float32) o.type = dvt::f32;
+    return o;
+  };
+  const MemoryDesc in = describe_images(typed(d.in), d.any_images), weights = describe_any(typed(d.weights)),
+                   bias = describe(typed(d.bias)), out = describe_images(typed(d.out), d.any_images);
+  if (!in || !weights || (d.bias.axes && !bias) || !out) return nullptr;
   const int64_t between[] = {d.dilation[0] - 1, d.dilation[1] - 1};  // oneDNN counts what is left out
   return make<PrimitiveDesc>(dnnl()->convolution_forward_primitive_desc_create, engine, dnnl_forward_inference,
-                             dnnl_convolution_direct, in.get(), weights.get(), p.bias.get(), out.get(), d.step,
+                             dnnl_convolution_direct, in.get(), weights.get(), bias.get(), out.get(), d.step,
                              between, d.padding, d.padding, with.get());
 }
 
@@ -76,18 +81,24 @@ Step make_step(const PrimitiveDesc& desc) {
   return made;
 }
 
-// What the primitive has of an operand, and how it comes there; false where it cannot.
-bool settle(Side& side, dnnl_engine_t engine, const PrimitiveDesc& desc, dnnl_query_t which,
-            const Attributes& with) {
-  side.used = make<MemoryDesc>(dnnl()->memory_desc_clone, dnnl()->primitive_desc_query_md(desc.get(), which, 0));
+enum class Way { in, out };
+// What the primitive has of an operand, and how it comes there or back; false where it cannot.
+bool settle(Side& side, Way way, dnnl_engine_t engine, const_dnnl_memory_desc_t used, const Attributes& with) {
+  side.used = make<MemoryDesc>(dnnl()->memory_desc_clone, used);
   if (!side.used) return false;
   if (dnnl()->memory_desc_equal(side.given.get(), side.used.get())) return true;
-  const bool back = which == dnnl_query_dst_md;
   const dnnl_memory_desc *from = side.given.get(), *to = side.used.get();
-  if (back) std::swap(from, to);
+  if (way == Way::out) std::swap(from, to);
   side.reorder = make_step(make<PrimitiveDesc>(dnnl()->reorder_primitive_desc_create, from, engine, to, engine,
                                                const_dnnl_primitive_attr_t(with.get())));
   return bool(side.reorder);
+}
+bool settle(Primitive& p, dnnl_engine_t engine, const PrimitiveDesc& desc, const Attributes& with) {
+  const auto used = [&](dnnl_query_t what, int i) { return dnnl()->primitive_desc_query_md(desc.get(), what, i); };
+  return settle(p.in, Way::in, engine, used(dnnl_query_src_md, 0), with) &&
+         settle(p.weights, Way::in, engine, used(dnnl_query_weights_md, 0), with) &&
+         (!p.bias.given || settle(p.bias, Way::in, engine, used(dnnl_query_weights_md, 1), with)) &&
+         settle(p.out, Way::out, engine, used(dnnl_query_dst_md, 0), with);
 }
 
 size_t used_bytes(const Side& side) {
@@ -95,9 +106,10 @@ size_t used_bytes(const Side& side) {
 }
 void lay_out_workspace(Primitive& p) {
   size_t end = 0, scratch = p.step.scratch_bytes;
-  for (Side* side : {&p.in, &p.out})
+  for (Side* side : {&p.in, &p.bias, &p.out})
     if (side->reorder) side->place = end, end += used_bytes(*side);
-  for (const Side* side : {&p.in, &p.out, &p.weights}) scratch = std::max(scratch, side->reorder.scratch_bytes);
+  for (const Side* side : {&p.in, &p.weights, &p.bias, &p.out})
+    scratch = std::max(scratch, side->reorder.scratch_bytes);
   p.scratch_place = end;  // one after the other they use it
   p.weights.place = end + (scratch + cache_line - 1) / cache_line * cache_line;
   p.workspace = p.weights.place + (p.weights.reorder ? used_bytes(p.weights) : 0);
@@ -167,16 +179,14 @@ class Run {
 PrimitiveRef build(dnnl_engine_t engine, const Description& d) {
   auto p = std::make_shared<Primitive>();
   p->in.given = describe(d.in), p->weights.given = describe(d.weights), p->out.given = describe(d.out);
-  p->bias = describe(d.bias);
+  p->bias.given = describe(d.bias);
   const Attributes with = attributes();
-  if (!p->in.given || !p->weights.given || !p->out.given || (d.bias.axes && !p->bias) || !with) return nullptr;
+  if (!p->in.given || !p->weights.given || !p->out.given || (d.bias.axes && !p->bias.given) || !with)
+    return nullptr;
   const auto choose = d.kind == Kind::matmul ? choose_matmul : choose_convolution;
   const PrimitiveDesc desc = choose(engine, d, *p, with);
   p->step = make_step(desc);
-  if (!p->step || !settle(p->in, engine, desc, dnnl_query_src_md, with) ||
-      !settle(p->weights, engine, desc, dnnl_query_weights_md, with) ||
-      !settle(p->out, engine, desc, dnnl_query_dst_md, with))
-    return nullptr;
+  if (!p->step || !settle(*p, engine, desc, with)) return nullptr;
   lay_out_workspace(*p);
   p->packing = plan_packing(p->weights);
   return p;
@@ -203,7 +213,7 @@ dvt_status execute(dvt_device* d, const dvt_call* c, const Primitive& p, const A
     const Run run(d, c);
     const auto memory = static_cast<std::byte*>(c->workspace);
     void* const scratch = memory + p.scratch_place;
-    const void *in = a.in, *weights = a.packed ? a.packed : a.weights;
+    const void *in = a.in, *weights = a.packed ? a.packed : a.weights, *bias = a.bias;
     void* out = a.out;
     const auto bring = [&](const Side& side, const void*& data) {
       if (!side.reorder) return DVT_OK;
@@ -212,11 +222,12 @@ dvt_status execute(dvt_device* d, const dvt_call* c, const Primitive& p, const A
     };
     if (dvt_status s = bring(p.in, in)) return s;
     if (dvt_status s = a.packed ? DVT_OK : bring(p.weights, weights)) return s;
+    if (dvt_status s = bring(p.bias, bias)) return s;
     if (p.out.reorder) out = memory + p.out.place;
     if (dvt_status s = run(p.step, scratch,
                            {{DNNL_ARG_SRC, p.in.used, in},
                             {DNNL_ARG_WEIGHTS, p.weights.used, weights},
-                            {DNNL_ARG_BIAS, p.bias, a.bias},
+                            {DNNL_ARG_BIAS, p.bias.used, bias},
                             {DNNL_ARG_DST, p.out.used, out}}))
       return s;
     if (p.out.reorder)

@@ -28,8 +28,7 @@ struct Packing {
 
 class Primitive {
  public:
-  Side in, weights, out;
-  MemoryDesc bias;
+  Side in, weights, bias, out;
   Step step;
   size_t scratch_place = 0, workspace = 0;  // the weights' place is the last
   std::optional<Packing> packing;           // of the weights
