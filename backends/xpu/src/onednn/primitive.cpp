@@ -12,8 +12,7 @@ namespace xpu::onednn {
 namespace {
 constexpr size_t cache_line = 64;
 
-// ---- building
-// ----------------------------------------------------------------------------------------------------
+// ---- building ----------------------------------------------------------------------
 
 dnnl_data_type_t data_type(DLDataType t) {
   if (t.code == DVT_BFLOAT) return dnnl_bf16;
@@ -126,8 +125,7 @@ std::optional<Packing> plan_packing(const Side& weights) {
   return Packing{dnnl()->memory_desc_get_size(weights.used.get()), layout};
 }
 
-// ---- running
-// -----------------------------------------------------------------------------------------------------
+// ---- running ----------------------------------------------------------------------
 
 // A call's way to oneDNN.
 class Run {
