@@ -120,11 +120,13 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   if (onednn::are_aligned(on))
     if (const onednn::PrimitiveRef found = primitive<product>(d, c, on.packed))
       return onednn::execute(d, c, *found, on);
-  constexpr size_t tile = 64, side = 16;  // kernels/matmul.hpp
+  const DLDataType type = c->in[0]->dtype;
+  const auto [rows, columns] = tile_of_product(type.bits, type.code == DVT_FLOAT || type.code == DVT_BFLOAT);
+  constexpr size_t side = 16;  // kernels/common/tile.hpp
   const Product p = product(c);
   const Range range{
-      3, {p.matrices, (p.m + tile - 1) / tile * side, (p.n + tile - 1) / tile * side}, {1, side, side}};
-  return launch(d, c, kernels[type_index(c->in[0]->dtype)], range, on.in, on.weights, on.bias, on.out, p);
+      3, {p.matrices, (p.m + rows - 1) / rows * side, (p.n + columns - 1) / columns * side}, {1, side, side}};
+  return launch(d, c, kernels[type_index(type)], range, on.in, on.weights, on.bias, on.out, p);
 }
 
 template <Product (*product)(const dvt_call*)>
