@@ -20,15 +20,15 @@ template <int inputs>
 struct Offsets {
   int64_t at[inputs + 1] = {};
 
-  Offsets(const Layout<inputs>& how, uint32_t row)
+  [[gnu::always_inline]] Offsets(const Layout<inputs>& how, uint32_t row)
       : Offsets(how, row, std::make_integer_sequence<int, max_axes - 1>(),
                 std::make_integer_sequence<int, inputs + 1>()) {}
 
  private:
   template <int... axis, int... k>
-  Offsets(const Layout<inputs>& how, uint32_t row, std::integer_sequence<int, axis...>,
-          std::integer_sequence<int, k...>) {
-    const auto add = [&](const Divisor& size, const int64_t (&stride)[inputs + 1]) {
+  [[gnu::always_inline]] Offsets(const Layout<inputs>& how, uint32_t row, std::integer_sequence<int, axis...>,
+                                 std::integer_sequence<int, k...>) {
+    const auto add = [&](const Divisor& size, const int64_t (&stride)[inputs + 1]) __attribute__((always_inline)) {
       const uint32_t rest = size.quotient(row), here = row - rest * size.size;
       ((at[k] += int64_t(here) * stride[k]), ...);
       row = rest;
