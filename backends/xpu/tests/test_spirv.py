@@ -22,7 +22,7 @@ CAPABILITY, ENTRY_POINT, FUNCTION, FUNCTION_END, FLOAT64 = 17, 15, 54, 56, 10  #
 # matrices are oneDNN's: kernels of our own do what it refuses.
 HOT = re.compile(
     r"(add|multiply|divide|maximum|exp|gelu|where_x|take_x|copy_x|sum|max|softmax|layer_norm|attention).*_"
-    r"?(f16|bf16|f32|x16|x32)(_\d+)?"
+    r"?(f16|bf16|f32|x16|x32)"
 )
 
 

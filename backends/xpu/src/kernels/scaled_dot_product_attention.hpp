@@ -145,10 +145,10 @@ void attend(const T* q, const T* k, const T* v, const void* mask, T* out, const 
 }
 }  // namespace
 
-#define ATTENTION(suffix, T, width)                                                                           \
-  KERNEL(3, attention_##suffix##_##width, IN_SUB_GROUPS_OF(16))(const T* q, const T* k, const T* v,           \
-                                                                const void* mask, T* out, xpu::Attention p) { \
-    attend<T, width>(q, k, v, mask, out, p);                                                                  \
+#define ATTENTION(suffix, T, width)                                                                     \
+  KERNEL(3, attention_##suffix##_##width)(const T* q, const T* k, const T* v, const void* mask, T* out, \
+                                          xpu::Attention p) {                                           \
+    attend<T, width>(q, k, v, mask, out, p);                                                            \
   }
 #define ATTENTIONS(suffix, T) ATTENTION(suffix, T, 32) ATTENTION(suffix, T, 64)
 // A function that is called gets its struct in memory of each work item, and what is read from there is not known

@@ -1,8 +1,6 @@
 // What every family of kernels begins with. A family is one file of src/kernels, free of host code, that icpx
 // -fsycl compiles as well. KERNEL(dims, name)(parameters) { ... } is a kernel over a range of so many dimensions;
 // its name is unique among all families. Parameters are pointers to device memory, numbers and plain structs.
-// KERNEL(dims, name, IN_SUB_GROUPS_OF(16)) is for one whose items need more registers than sub-groups of 32 leave
-// them.
 //
 // A struct must be read by constant indices, in functions that are inlined: else it is copied for each work item,
 // and what is read from the copy is not known to be the same for all of them. CPUs then gather what lies side by
@@ -12,12 +10,11 @@
 // they are compiled at build time (intel-sycl-rt 2026.2).
 #pragma once
 #ifdef DOVETAIL_XPU_LIST_KERNELS  // the preprocessor alone tells the build which kernels there are
-#define KERNEL(dims, name, ...) @kernel name
+#define KERNEL(dims, name) @kernel name
 #else
 #include <sycl/sycl.hpp>
-#define XPU_PROPERTY(...) SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((sycl::ext::oneapi::experimental::__VA_ARGS__))
-#define IN_SUB_GROUPS_OF(items) XPU_PROPERTY(sub_group_size<items>)
-#define KERNEL(dims, name, ...) extern "C" XPU_PROPERTY(nd_range_kernel<dims>) __VA_ARGS__ void name
+#define KERNEL(dims, name) \
+  extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((sycl::ext::oneapi::experimental::nd_range_kernel<dims>)) void name
 #endif
 
 namespace xpu {
