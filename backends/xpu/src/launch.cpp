@@ -8,6 +8,8 @@ namespace xpu {
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
 
+constexpr uint64_t most_groups = 1 << 16;
+
 dvt_status check(const Range& r, std::span<const Argument> arguments) {
   size_t items = 1, bytes = 0;
   for (int i = 0; i < r.dims; ++i) {
@@ -45,9 +47,17 @@ void submit(const sycl::queue& queue, const sycl::kernel& kernel, const Range& r
 }  // namespace
 
 Range range_of(uint64_t n) {
-  constexpr uint64_t most_groups = 1 << 16;
   const uint64_t groups = std::min((n + group_size - 1) / group_size, most_groups);
   return {1, {groups * group_size}, {group_size}};
+}
+
+Range range_of(uint64_t rows, uint64_t columns) {
+  size_t width = group_size;  // that leaves no more than an eighth of the items idle
+  while ((columns + width - 1) / width * width - columns > columns / 8) width /= 2;
+  const size_t height = group_size / width;
+  const uint64_t across = std::min((columns + width - 1) / width, most_groups);
+  const uint64_t down = std::min((rows + height - 1) / height, std::max<uint64_t>(most_groups / across, 1));
+  return {2, {down * height, across * width}, {height, width}};
 }
 
 dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& range,
