@@ -62,15 +62,18 @@ class Launch {
   dvt_status run() { return run(whole_); }
 
  private:
-  // Splits at the outermost axis what is too much for one launch.
+  static bool shorter(const Axis<inputs + 1>& x, const Axis<inputs + 1>& y) { return x.size < y.size; }
+
+  // Splits at the shortest axis, into the fewest launches, what is too much for one.
   dvt_status run(const Block<inputs>& b) {
     int64_t rows = 1;
     for (int i = 0; i < b.axes; ++i) rows *= b.axis[i].size;
     if (b.axes < max_axes && rows * b.row.size <= int64_t{max_elements}) return run_rows(b);
-    const Axis<inputs + 1>& outer = b.axes ? b.axis[0] : b.row;
+    const int split = int(std::min_element(b.axis, b.axis + b.axes, shorter) - b.axis);
+    const Axis<inputs + 1>& outer = b.axes ? b.axis[split] : b.row;
     const int64_t at_once = b.axes ? 1 : max_elements;
     Block<inputs> part = b;
-    if (b.axes) part.axes = b.axes - 1, std::copy_n(b.axis + 1, part.axes, part.axis);
+    if (b.axes) part.axes = b.axes - 1, std::copy(b.axis + split + 1, b.axis + b.axes, part.axis + split);
     for (int64_t i = 0; i < outer.size; i += at_once) {
       if (!b.axes) part.row.size = std::min(at_once, outer.size - i);
       for (int k = 0; k <= inputs; ++k)
@@ -81,7 +84,6 @@ class Launch {
   }
 
   dvt_status run_rows(Block<inputs> b) {
-    const auto shorter = [](const auto& x, const auto& y) { return x.size < y.size; };
     Axis<inputs + 1>* const longest = std::max_element(b.axis, b.axis + b.axes, shorter);
     if (b.axes && b.row.size < shortest_row && longest->size >= shortest_row) std::swap(*longest, b.row);
     const Axis<inputs + 1>& row = b.row;
@@ -92,17 +94,18 @@ class Launch {
       how.rows *= uint32_t(axis.size), how.size[i] = divisor(uint32_t(axis.size));
       std::copy_n(axis.stride, inputs + 1, how.stride[i]);
     }
-    bool neighbours = row.size == 1 || row.stride[inputs] == 1;
+    how.neighbours = row.size == 1 || row.stride[inputs] == 1;
     for (int k = 0; k < inputs; ++k) {
       how.moves |= uint32_t(row.size > 1 && row.stride[k]) << k;
-      neighbours &= row.size == 1 || row.stride[k] == 0 || row.stride[k] == 1;
+      how.neighbours &= row.size == 1 || row.stride[k] == 0 || row.stride[k] == 1;
     }
     std::copy_n(row.stride, inputs + 1, how.step);
     std::copy_n(value_, inputs, how.value);
-    return launch_with(neighbours ? kernels_.dense : kernels_.strided, b, how);
+    return launch_with(how.neighbours && how.rows == 1 ? kernels_.dense : kernels_.strided, b, how);
   }
-  dvt_status launch_with(KernelId kernel, const Block<inputs>& b, const Layout<inputs>& how) {
+  dvt_status launch_with(KernelId kernel, const Block<inputs>& b, Layout<inputs> how) {
     const Range range = range_of(how.rows, how.columns);
+    how.tile = uint32_t((how.columns + range.global[1] - 1) / range.global[1] * range.local[1]);
     if constexpr (inputs == 1) return launch(d_, c_, kernel, range, b.data[0], b.data[1], how);
     else if constexpr (inputs == 2) return launch(d_, c_, kernel, range, b.data[0], b.data[1], b.data[2], how);
     else return launch(d_, c_, kernel, range, b.data[0], b.data[1], b.data[2], b.data[3], how);

@@ -9,6 +9,7 @@ namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
 
 constexpr uint64_t most_groups = 1 << 16;
+constexpr uint64_t enough_items = 1 << 16;  // to keep a GPU busy
 
 dvt_status check(const Range& r, std::span<const Argument> arguments) {
   size_t items = 1, bytes = 0;
@@ -55,7 +56,8 @@ Range range_of(uint64_t rows, uint64_t columns) {
   size_t width = group_size;  // that leaves no more than an eighth of the items idle
   while ((columns + width - 1) / width * width - columns > columns / 8) width /= 2;
   const size_t height = group_size / width;
-  const uint64_t across = std::min((columns + width - 1) / width, most_groups);
+  const uint64_t each = std::clamp<uint64_t>(rows * columns / enough_items, 1, 4) * width;
+  const uint64_t across = std::min((columns + each - 1) / each, most_groups);
   const uint64_t down = std::min((rows + height - 1) / height, std::max<uint64_t>(most_groups / across, 1));
   return {2, {down * height, across * width}, {height, width}};
 }

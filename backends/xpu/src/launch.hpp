@@ -23,7 +23,8 @@ inline constexpr size_t most_argument_bytes = 1024;
 
 // One item for each of n elements, up to 16 million: kernels go on in steps of the whole range.
 Range range_of(uint64_t n);
-// One for each column of each row, as many: neighbours in a row are neighbours in a group.
+// For rows of columns, as many; an item has one to four columns: what it does for a row costs CPUs as much as some
+// columns. Neighbours in a row are neighbours in a group.
 Range range_of(uint64_t rows, uint64_t columns);
 
 // An argument of a kernel, by its bytes: a pointer to device memory or a plain struct.

@@ -1,4 +1,4 @@
-// out = f(x...) element by element: for each kernel one over rows of neighbours, and one over any strides.
+// out = f(x...) element by element: for each kernel one over a single row of neighbours, and one over any rows.
 #pragma once
 #include <tuple>
 #include <utility>
@@ -58,38 +58,50 @@ struct Input {
 };
 
 template <class F, bool neighbours, class Out, class... In, int... k>
-void apply(const Layout<sizeof...(In)>& how, Out* out, std::integer_sequence<int, k...>, const In*... in) {
+[[gnu::always_inline]] inline void apply_row(const Layout<sizeof...(In)>& how,
+                                             const int64_t (&at)[sizeof...(In) + 1], Out* out,
+                                             std::integer_sequence<int, k...>, const In*... in) {
   constexpr int last = sizeof...(In);
   const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<2>();
-  const size_t row_step = item.get_global_range(0), column_step = item.get_global_range(1);
-  for (size_t row = item.get_global_id(0); row < how.rows; row += row_step) {
-    const Offsets<last> offsets(how, uint32_t(row));
-    const auto inputs = std::tuple(Input<k, neighbours, In>(in, how, offsets.at[k])...);
-    Out* const to = out + offsets.at[last];
-    const int64_t step = neighbours ? 1 : how.step[last];
-    for (size_t column = item.get_global_id(1); column < how.columns; column += column_step)
-      to[int64_t(column) * step] = Out(F()(std::get<k>(inputs)[column]...));
-  }
+  const auto inputs = std::tuple(Input<k, neighbours, In>(in, how, at[k])...);
+  Out* const to = out + at[last];
+  const int64_t step = neighbours ? 1 : how.step[last];
+  const size_t tile = item.get_group(1) * how.tile, end = sycl::min(tile + how.tile, size_t(how.columns));
+  for (size_t column = tile + item.get_local_id(1); column < end; column += item.get_local_range(1))
+    to[int64_t(column) * step] = Out(F()(std::get<k>(inputs)[column]...));
 }
-template <class F, bool neighbours, class Out, class... In>
-void apply(const Layout<sizeof...(In)>& how, Out* out, const In*... in) {
-  apply<F, neighbours>(how, out, std::make_integer_sequence<int, sizeof...(In)>(), in...);
+
+// One row of neighbours needs no offsets, which cost CPUs more than the rest.
+template <class F, class Out, class... In>
+void apply_dense(const Layout<sizeof...(In)>& how, Out* out, const In*... in) {
+  constexpr int64_t begin[sizeof...(In) + 1] = {};
+  apply_row<F, true>(how, begin, out, std::make_integer_sequence<int, sizeof...(In)>(), in...);
+}
+template <class F, class Out, class... In>
+void apply_strided(const Layout<sizeof...(In)>& how, Out* out, const In*... in) {
+  constexpr std::make_integer_sequence<int, sizeof...(In)> all;
+  const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<2>();
+  for (size_t row = item.get_global_id(0); row < how.rows; row += item.get_global_range(0)) {
+    const Offsets<sizeof...(In)> offsets(how, uint32_t(row));
+    if (how.neighbours) apply_row<F, true>(how, offsets.at, out, all, in...);
+    else apply_row<F, false>(how, offsets.at, out, all, in...);
+  }
 }
 }  // namespace xpu
 
-// Kernels name, of rows whose elements are neighbours in every operand, and name_strided.
+// Kernels name, of one row whose elements are neighbours in every operand, and name_strided.
 #define XPU_UNARY(name, F, Out, A)                                                                \
-  KERNEL(2, name)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply<F, true>(how, out, a); } \
-  KERNEL(2, name##_strided)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply<F, false>(how, out, a); }
+  KERNEL(2, name)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply_dense<F>(how, out, a); } \
+  KERNEL(2, name##_strided)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply_strided<F>(how, out, a); }
 #define XPU_BINARY(name, F, Out, A, B)                                                                           \
-  KERNEL(2, name)(const A* a, const B* b, Out* out, xpu::Layout<2> how) { xpu::apply<F, true>(how, out, a, b); } \
+  KERNEL(2, name)(const A* a, const B* b, Out* out, xpu::Layout<2> how) { xpu::apply_dense<F>(how, out, a, b); } \
   KERNEL(2, name##_strided)(const A* a, const B* b, Out* out, xpu::Layout<2> how) {                              \
-    xpu::apply<F, false>(how, out, a, b);                                                                        \
+    xpu::apply_strided<F>(how, out, a, b);                                                                       \
   }
 #define XPU_TERNARY(name, F, Out, A, B, C)                                                      \
   KERNEL(2, name)(const A* a, const B* b, const C* c, Out* out, xpu::Layout<3> how) {           \
-    xpu::apply<F, true>(how, out, a, b, c);                                                     \
+    xpu::apply_dense<F>(how, out, a, b, c);                                                     \
   }                                                                                             \
   KERNEL(2, name##_strided)(const A* a, const B* b, const C* c, Out* out, xpu::Layout<3> how) { \
-    xpu::apply<F, false>(how, out, a, b, c);                                                    \
+    xpu::apply_strided<F>(how, out, a, b, c);                                                   \
   }

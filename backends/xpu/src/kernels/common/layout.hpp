@@ -3,7 +3,7 @@
 #include <cstdint>
 
 namespace xpu {
-inline constexpr int max_axes = 6;                  // the host splits a call with more
+inline constexpr int max_axes = 4;                  // the host splits a call with more
 inline constexpr uint32_t max_elements = 1u << 31;  // of one launch; the host splits larger calls
 
 struct Scalar {  // a value of any type, in its first bytes
@@ -24,8 +24,10 @@ struct Divisor {
 template <int inputs>
 struct Layout {
   uint32_t rows, columns;
-  uint32_t moves;  // bit i: input i moves along a row; else a row has one value of it
-  uint32_t axes;   // of the rows; axis 0 is the innermost
+  uint32_t tile;        // columns of a group: they lie together, for the sake of caches
+  uint32_t moves;       // bit i: input i moves along a row; else a row has one value of it
+  uint32_t axes;        // of the rows; axis 0 is the innermost
+  uint32_t neighbours;  // 1: a row's elements lie side by side in the output and in every input that moves
   Divisor size[max_axes - 1];
   int64_t stride[max_axes - 1][inputs + 1];
   int64_t step[inputs + 1];  // along a row
