@@ -2,6 +2,7 @@
 // runs its tests, or those whose name contains its argument, prints every failed check and exits with 1 if there
 // was one.
 #pragma once
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -20,7 +21,7 @@ struct Test {
   Test(const char* name, void (*body)()) : name(name), body(body) { all().push_back(*this); }
 };
 inline const char* current = "";
-inline int checks = 0, failures = 0;
+inline std::atomic<int> checks{0}, failures{0};  // kernels check what they get on any thread
 
 inline bool that(bool ok, const char* file, int line, const std::string& what) {
   ++checks;
@@ -59,7 +60,7 @@ inline int run(int n, char** args) {
       that(false, __FILE__, __LINE__, std::string("threw ") + e.what());
     }
   }
-  std::printf("%d checks, %d failed\n", checks, failures);
+  std::printf("%d checks, %d failed\n", checks.load(), failures.load());
   return failures != 0;
 }
 }  // namespace check

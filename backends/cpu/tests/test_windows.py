@@ -55,6 +55,14 @@ def check(cpu, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], **names)
+def test_no_channels(cpu, dtype):
+    x, w = draw((2, 0, 9, 8), dtype), draw((6, 0, 3, 2), dtype)
+    check(cpu, x, w)
+    check(cpu, x, w, draw((6,), dtype))
+    check(cpu, x, w, draw((6,), dtype), groups=2)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], **names)
 def test_conv2d(cpu, dtype):
     x, w = draw((2, 4, 9, 8), dtype), draw((6, 4, 3, 2), dtype)
     check(cpu, x, w)

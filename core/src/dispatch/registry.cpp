@@ -7,6 +7,7 @@
 
 #include "dispatch/execute.hpp"
 #include "dispatch/packed.hpp"
+#include "platform/platform.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -21,16 +22,25 @@ struct Registry {
   std::unordered_map<const Backend*, std::unordered_map<std::string, std::vector<const dvt_kernel*>>> rows;
 };
 
+std::mutex plan_mutex;
+
 void add(Registry&, OpSpec);
+void before_fork();
+void after_fork();
 
 Registry& registry() {
   static Registry* const r = [] {  // never destroyed: plans are used until the process ends
     auto* made = new Registry;
     for (const OpSpec& spec : builtin_ops()) add(*made, spec);
+    platform::at_fork(before_fork, after_fork, after_fork);
     return made;
   }();
   return *r;
 }
+
+// Nobody else holds the locks while the process forks: the child could never take them.
+void before_fork() { plan_mutex.lock(), registry().mutex.lock(); }
+void after_fork() { registry().mutex.unlock(), plan_mutex.unlock(); }
 
 [[noreturn]] void refuse(const OpSpec& spec, const std::string& why) {
   throw Error(ErrorKind::value, "[register_op] op '" + spec.name + "': " + why);
@@ -184,7 +194,6 @@ std::vector<const dvt_kernel*> kernel_table(const Device& device) {
 // ---- plans
 // -------------------------------------------------------------------------------------------------------
 namespace {
-std::mutex plan_mutex;
 std::atomic<uint64_t> plans_forgotten{0};  // how often; changed with plan_mutex held
 
 bool matches(DLDataType row, DType t) {

@@ -1,5 +1,8 @@
 // Operands that a row packs: when, for which calls, and when what was packed goes.
+#include <sys/wait.h>
+
 #include <atomic>
+#include <random>
 #include <thread>
 
 #include "device/guard.hpp"
@@ -328,6 +331,133 @@ TEST(threads_pack_it_once) {
     CHECK_EQ(wrong.load(), 0);
     CHECK_EQ(counts.packed.exchange(0), 1);
   }
+  counts.since();
+}
+
+namespace {
+// A weight that threads multiply by while others change it in place, export it and put another in its place.
+struct Weight {
+  std::mutex mutex;
+  Tensor w;
+  float value = 0;  // of each element
+
+  std::pair<Tensor, float> read() {
+    const std::lock_guard lock(mutex);
+    return {w, value};
+  }
+  void put(Device& d, float to) {
+    Tensor other = array(d, {3, 2}, Doubles(6, to));
+    const std::lock_guard lock(mutex);
+    std::swap(w, other), value = to;
+  }
+  void add_one() {
+    const Tensor one = number(1);
+    const std::lock_guard lock(mutex);
+    update("add", w, {&one});
+    ++value;
+  }
+};
+
+struct Hammer {
+  Device& d;
+  Weight* weights;
+  std::mt19937 random;
+  Tensor one, many, large;
+  int wrong = 0;
+
+  void multiply() {
+    const auto [w, value] = weights[random() % 4].read();
+    for (int k = 0; k < 4; ++k) {
+      const Tensor out = run("t.product", {random() % 4 ? &one : &many, &w});
+      current_stream(d).synchronize();
+      for (const int64_t i : {0, 3}) wrong += get(DType::f32, address(out.view, i)) != 3 * value;
+    }
+  }
+  void step() {
+    Weight& weight = weights[random() % 4];
+    switch (random() % 24) {
+      case 0:
+      case 1: return weight.put(d, float(random() % 100));
+      case 2:
+      case 3: return weight.add_one();
+      case 4: return never_pack(*weight.read().first.storage);
+      case 5: return empty_cache(d);
+      case 6: return set_memory_limit(d, memory_stats(d).reserved);
+      case 7: return set_memory_limit(d, 0);
+      case 8: return void(release_packs(d));
+      case 9: run("t.product", {&one, &large}); return;
+      default: return multiply();
+    }
+  }
+};
+}  // namespace
+
+TEST(threads_that_change_drop_and_export_what_others_pack) {
+  Device& d = queue();
+  {
+    Weight weights[4];
+    for (Weight& w : weights) w.put(d, 1);
+    const Tensor one = array(d, {2, 3}, Doubles(6, 1)), many = array(d, {8, 3}, Doubles(24, 1)),
+                 large = array(d, {3, 4096});
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 4; ++i)
+      threads.emplace_back([&, i] {
+        Stream* own = i ? d.new_stream(0) : nullptr;
+        set_current_stream(d, own);
+        {
+          Hammer hammer{d, weights, std::mt19937(i), one, many, large};
+          for (int k = 0; k < 1500; ++k) try {
+              hammer.step();
+            } catch (const Error& e) {  // the limit may be too low for a step
+              hammer.wrong += e.kind != ErrorKind::memory;
+              set_memory_limit(d, 0);
+            }
+          wrong += hammer.wrong;
+        }
+        set_current_stream(d, nullptr);
+        if (own) d.free_stream(own);
+      });
+    for (std::thread& t : threads) t.join();
+    CHECK_EQ(wrong.load(), 0);
+    CHECK(counts.ran_packed > 0);
+    set_memory_limit(d, 0);
+  }
+  counts.since();
+  d.synchronize();
+  CHECK_EQ(packed_bytes(d), 0u);
+}
+
+TEST(a_fork_while_other_threads_pack) {
+#if defined(__SANITIZE_THREAD__)
+  return;  // ThreadSanitizer cannot follow such a child
+#endif
+  Device& d = with_product(plugins::minimal());
+  std::atomic<bool> stop{false};
+  const Tensor x = array(d, {2, 3}), shared = array(d, {3, 2});
+  const auto thrice = [&](const Tensor& w) {
+    for (int k = 0; k < 3; ++k)
+      if (values(run("t.product", {&x, &w})) != "10 13 28 40") return false;
+    return true;
+  };
+  std::thread other([&] {
+    while (!stop) thrice(array(d, {3, 2})), release_packs(d);
+  });
+  for (int round = 0; round < 50; ++round) {
+    const pid_t child = fork();
+    if (!child) {
+      alarm(20);
+      bool right = thrice(shared) && thrice(array(d, {3, 2}));
+      never_pack(*shared.storage);
+      right &= thrice(shared);
+      _exit(right ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK_EQ(status, 0);
+  }
+  stop = true;
+  other.join();
   counts.since();
 }
 

@@ -1,6 +1,7 @@
 // conv2d, conv1d as one matrix product per image and group: weights (outputs, taps) times the windows of x
 // (taps, pixels). The windows are made in panels of a few pixels just before they are used, so no more than a tile
 // of them exists; groups of one channel go without a product.
+#include <algorithm>
 #include <atomic>
 
 #include "simd/gemm.hpp"
@@ -174,6 +175,14 @@ bool depthwise(const Convolution& c, const In* x, const In* weight, const In* bi
   return true;
 }
 
+// Of no channels: sums of nothing.
+template <class In>
+void fill_bias(const Convolution& c, const In* bias, In* y) {
+  const int64_t outputs = c.groups * c.outputs;
+  for (int64_t i = 0; i < c.images * outputs; ++i, y += c.pixels)
+    std::fill_n(y, c.pixels, bias ? bias[i % outputs] : gemm::store<In>(gemm::Accumulator<In>(0)));
+}
+
 template <class In>
 dvt_status run(dvt_device*, const dvt_call* call) {
   constexpr int P = gemm::panel<gemm::Accumulator<In>>;
@@ -181,6 +190,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   const In *const x = dvt::data<const In>(call->in[0]), *const weight = dvt::data<const In>(call->in[1]);
   const In* const bias = dvt::has_in(call, 2) ? dvt::data<const In>(call->in[2]) : nullptr;
   In* const y = dvt::data<In>(call->out[0]);
+  if (!c.taps) return fill_bias(c, bias, y), DVT_OK;
   const bool single = c.channels == 1 && c.outputs == 1;
   // A tile: up to 256 outputs by as many pixels as leave enough tiles for the threads.
   const int64_t rows = single ? 1 : least(c.outputs, 256), down = divide_up(c.outputs, rows);
