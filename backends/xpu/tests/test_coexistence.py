@@ -1,9 +1,11 @@
-"""dovetail-xpu beside dovetail-cpu, which has a oneDNN of its own: each calls its own, whoever came first."""
+"""dovetail-xpu beside libraries that bring a oneDNN, a SYCL or an OpenMP of their own: each calls its own, whoever
+came first."""
 
 from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,39 @@ np.testing.assert_array_equal(back.numpy(), x + 2)
 """,
         **ON_CPU,
     )
+
+
+# A product by another library, in the same process.
+OTHERS = {
+    "onnxruntime": """
+import onnxruntime
+from onnx import TensorProto, helper
+matrices = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (64, 64)) for name in "xyz"]
+graph = helper.make_graph([helper.make_node("MatMul", "xy", "z")], "product", matrices[:2], matrices[2:])
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+
+def use_other():
+    np.testing.assert_array_equal(session.run(None, {"x": x, "y": y})[0], x @ y)
+""",
+    "torch": """
+import torch
+
+def use_other():
+    np.testing.assert_array_equal((torch.from_numpy(x) @ torch.from_numpy(y)).numpy(), x @ y)
+    torch.nn.functional.conv2d(torch.ones(1, 8, 16, 16), torch.ones(8, 8, 3, 3))  # by its oneDNN
+""",
+}
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+@pytest.mark.parametrize("library", OTHERS)
+def test_beside_another_library(bindings, library, first):
+    if not find_spec(library):
+        pytest.skip(f"{library} is not installed: hundreds of megabytes, pip install {library}")
+    calls = {"ours": 'use("xpu")\n', "theirs": OTHERS[library] + "use_other()\n"}
+    order = [first, *(name for name in calls if name != first)]
+    found = bindings(USE + "".join(calls[name] for name in order) + 'use("xpu")\nuse_other()\n')
+    opened = {(one, two) for one, two in found if one.name.startswith("libdnnl") or two.name.startswith("libdnnl")}
+    assert opened, "dovetail-xpu opened no oneDNN"
+    assert all(one.resolve() == two.resolve() for one, two in opened), opened

@@ -298,6 +298,8 @@ class CallCopy {
     };
     each(call_.in, call_.n_in), each(call_.out, call_.n_out);
     if (call_.workspace) call_.workspace = map(call_.workspace);
+    for (uint32_t i = 0; call_.packed && i < call_.n_in; ++i)
+      if (void*& data = const_cast<dvt_packed&>(call_.packed[i]).data) data = map(data);
   }
 
   // Overwrites it all: whoever still looks at the call finds no address and no size that is one.

@@ -10,7 +10,8 @@ __all__ = ["empty_cache", "reset_peak", "set_limit", "stats"]
 
 def stats(device: str | Device | None = None) -> dict[str, int]:
     """Bytes of a device's pool: in_use and peak by arrays, cached (free, kept), reserved (taken from the device),
-    limit (0: none), and the numbers of device_allocations and device_frees."""
+    packed (of those in use: operands that kernels have turned into a layout of their own), limit (0: none), and the
+    numbers of device_allocations and device_frees."""
     return _core.memory_stats(device)
 
 

@@ -169,7 +169,7 @@ void make_memory(py::module_& m) {
   m.def("memory_stats", [](const py::object& device) {
     const MemoryStats s = memory_stats(to_device(device.ptr()));
     return py::dict(py::arg("in_use") = s.in_use, py::arg("peak") = s.peak, py::arg("cached") = s.cached,
-                    py::arg("reserved") = s.reserved, py::arg("limit") = s.limit,
+                    py::arg("reserved") = s.reserved, py::arg("packed") = s.packed, py::arg("limit") = s.limit,
                     py::arg("device_allocations") = s.device_allocations, py::arg("device_frees") = s.device_frees);
   });
   m.def("reset_peak_memory", [](const py::object& device) { reset_peak_memory(to_device(device.ptr())); });

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "bindings/interchange.hpp"
+#include "device/packs.hpp"
 #include "dispatch/execute.hpp"
 
 namespace dovetail::bindings {
@@ -90,6 +91,7 @@ py::object export_array(const Tensor& array, const py::object& stream,
   auto e = std::make_unique<Exported>();
   if (can_share && versioned && !copy.value_or(false)) {
     e->held = array;
+    never_pack(*e->held.storage);  // there are consumers that write all the same
     if (stream.is_none() || stream.cast<long long>() != -1) host_access(*e->held.storage, false);
     return to_capsule(std::move(e), wanted, dlpack::kReadOnly, versioned);
   }

@@ -111,7 +111,9 @@ void Guard::inspect() try {
 }
 
 std::string to_string(const Overrun& o) {
-  const std::string whose = o.output == kWorkspace ? "its workspace" : "its output " + std::to_string(o.output);
+  const std::string whose = o.output == kWorkspace ? "its workspace"
+                            : o.output == kPack    ? "its packed operand"
+                                                   : "its output " + std::to_string(o.output);
   return (o.op.empty() ? "a copy" : "[" + o.op + "]") + " wrote " + std::to_string(o.bytes) + " byte" +
          (o.bytes == 1 ? "" : "s") + (o.behind ? " past the end of " : " before the beginning of ") +
          (o.op.empty() ? "an array" : whose) + " (" + human_bytes(o.size) + ")";

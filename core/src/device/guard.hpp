@@ -21,13 +21,13 @@ inline bool watches(Watch what) { return watched.load(std::memory_order_relaxed)
 // when somebody asks. Buffers handed out before keep what they have.
 void guard_memory(bool on);
 Storage* allocate_guarded(Device&, Stream&, uint64_t bytes);
-// `op` is about to write the buffer as its `output`, or use it as its workspace.
-constexpr int kWorkspace = -1;
+// `op` is about to write the buffer as its `output`, as a packed operand, or use it as its workspace.
+constexpr int kWorkspace = -1, kPack = -2;
 void note_writer(const Storage&, const Op& op, int output);
 
 struct Overrun {
   std::string op;  // that wrote the buffer last; "": none did, it was copied to
-  int output;      // or kWorkspace
+  int output;      // or kWorkspace, kPack
   uint64_t size;   // of the buffer, in bytes
   bool behind;     // its end, or before its beginning
   uint64_t bytes;  // how far the writes reached beyond it

@@ -101,6 +101,9 @@ std::string fault_of(const dvt_kernel& row) {
     return std::to_string(row.n_in) + " inputs and " + std::to_string(row.n_out) + " outputs: expected at most " +
            std::to_string(kMaxInputs) + " and 1 to " + std::to_string(kMaxOutputs);
   if (!row.operands) return "operands are missing";
+  const bool packs = DVT_HAS(&row, dvt_kernel, pack);
+  if (packs != bool(DVT_HAS(&row, dvt_kernel, pack_size))) return "pack and pack_size: expected both or neither";
+  bool packable = false;
   for (uint32_t i = 0; i < row.n_in + row.n_out; ++i) {
     const dvt_operand& o = row.operands[i];
     const std::string which = "operand " + std::to_string(i) + ": ";
@@ -109,7 +112,10 @@ std::string fault_of(const dvt_kernel& row) {
     if ((o.flags & (DVT_O_HOST_SCALAR | DVT_O_ALIAS | DVT_O_PACKABLE)) && i >= row.n_in)
       return which + "an output with a flag of inputs";
     if (o.align_log2 > 20) return which + "an alignment of 2 to the " + std::to_string(o.align_log2);
+    packable |= o.flags & DVT_O_PACKABLE;
   }
+  if (packs != packable)
+    return packs ? "pack without an operand that is DVT_O_PACKABLE" : "DVT_O_PACKABLE without pack";
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "device/device.hpp"
+#include "device/packs.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
 #include "platform/platform.hpp"
@@ -262,15 +263,30 @@ Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
   if (!s) s = pool.grow(stream, size_class);
   if (!s) s = pool.take_any(stream, size_class);
   for (int again = 0; !s && again < 3; ++again) {  // another thread may be quicker to take what is given back
-    if (logs(Log::memory)) log(Log::memory, 2, device.name + ": out of memory, the cache is given back");
+    const bool packs = again && release_packs(device);
+    if (logs(Log::memory))
+      log(Log::memory, 2,
+          device.name + ": out of memory, the cache " + (packs ? "and packed operands are" : "is") + " given back");
     pool.empty();
     for (Stream* queue : streams_of(device))
       queue->mark()->synchronize();  // what is given back in order is free now
     s = pool.grow(stream, size_class);
   }
   if (!s) out_of_memory(device, bytes);
-  s->refs.store(1, std::memory_order_relaxed);
+  hand_out(*s);
   pool.account(int64_t(s->capacity));
+  return s;
+}
+
+Storage* allocate_spare(Device& device, Stream& stream, uint64_t bytes) {
+  if (watches(watch_memory)) return allocate_guarded(device, stream, bytes);
+  const uint32_t size_class = size_class_of(bytes);
+  if (size_class >= kSizeClasses) return nullptr;
+  Storage* s = device.pool->take_ready(stream, size_class);
+  if (!s) s = device.pool->grow(stream, size_class);
+  if (!s) return nullptr;
+  hand_out(*s);
+  device.pool->account(int64_t(s->capacity));
   return s;
 }
 
@@ -293,6 +309,7 @@ void Pool::put_back(Storage* s) {
 }
 
 void release_slow(Storage* s) noexcept {
+  if (s->packs.load(std::memory_order_relaxed)) drop_packs(*s);
   if (s->let_go) s->device->pool->adopted_released(s);
   else s->device->pool->put_back(s);
 }
@@ -402,6 +419,7 @@ MemoryStats Pool::stats() {
   for (const Lane* lane : lanes_) peak += lane->peak.load(std::memory_order_relaxed);
   m.peak = std::clamp(uint64_t(std::max(peak, int64_t{0})), m.in_use, std::max(reserved_peak_, m.in_use));
   m.reserved = reserved_, m.cached = reserved_ - m.in_use;
+  m.packed = packed_;
   m.limit = limit.load(std::memory_order_relaxed);
   m.device_allocations = allocations_, m.device_frees = frees_;
   return m;

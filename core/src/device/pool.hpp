@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "device/guard.hpp"
@@ -70,8 +71,11 @@ struct Pool {
   bool lanes_reached_ = true;  // before_fork()
   std::vector<std::shared_ptr<Guard>> guards_;
   std::vector<Overrun> overruns_;  // that nobody has asked for
+  std::unordered_set<Packs*> packs_;
+  uint64_t packed_ = 0;  // bytes
 
   friend struct Guard;
+  friend struct Packs;
   friend void use_slow(Storage&, Stream&, bool);
   friend void host_access(Storage&, bool);
 };

@@ -11,6 +11,7 @@ constexpr uint64_t kLaneBytes = uint64_t{64} << 20;  // free bytes that one thre
 struct Device;
 class Stream;
 struct StreamUses;  // the streams other than `stream` that used a buffer: pool.hpp
+struct Packs;       // what kernels made of a buffer's value in layouts of their own: packs.hpp
 
 // Size classes: 64 bytes doubled up to 1 MiB; above that eight per power of two, so that at most an eighth is
 // wasted.
@@ -41,6 +42,8 @@ struct Storage {
   int device_index = 0;
   Stream* stream = nullptr;  // where it was allocated or last written
   std::atomic<StreamUses*> uses{nullptr};
+  std::atomic<Packs*> packs{nullptr};
+  std::atomic<uint64_t> given_to{0};   // of the calls that could have had the value packed, the last one's hash
   Storage* next = nullptr;             // in a free list
   uint64_t released_at = 0;            // in a free list: how far `stream` had come
   void (*let_go)(Storage*) = nullptr;  // set on memory that does not go back to the pool as it is: adopt()
@@ -107,13 +110,20 @@ extern thread_local constinit Lane* lanes[kMaxDevices] __attribute__((tls_model(
 
 Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes);
 void release_slow(Storage* s) noexcept;
+void drop_packs(Storage& s) noexcept;
+
+// A free buffer becomes somebody's.
+inline void hand_out(Storage& s) {
+  s.refs.store(1, std::memory_order_relaxed);
+  s.given_to.store(0, std::memory_order_relaxed);
+}
 
 // A buffer of at least `bytes` that work on `stream` may use at once; refs is 1. Throws Error(memory) saying what
 // is held, after the cache was emptied and the allocation tried again.
 inline Storage* allocate(Device& device, int device_index, Stream& stream, uint64_t bytes) {
   if (Lane* lane = lanes[device_index]) [[likely]]
     if (Storage* s = lane->pop(size_class_of(bytes), stream)) [[likely]] {
-      s->refs.store(1, std::memory_order_relaxed);
+      hand_out(*s);
       return s;
     }
   return allocate_slow(device, stream, bytes);
@@ -125,8 +135,17 @@ inline void release(Storage* s) {
   // The only holder needs no locked instruction: nobody else can raise the count.
   if (s->refs.load(std::memory_order_acquire) != 1 && s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Lane* lane = lanes[s->device_index];
-  if (!lane || s->let_go || s->uses.load(std::memory_order_relaxed) || !lane->push(s)) [[unlikely]]
+  const bool plain =
+      !s->let_go && !s->uses.load(std::memory_order_relaxed) && !s->packs.load(std::memory_order_relaxed);
+  if (!lane || !plain || !lane->push(s)) [[unlikely]]
     release_slow(s);
+}
+
+// Its only holder is about to write it.
+inline void value_changes(Storage& s) {
+  s.given_to.store(0, std::memory_order_relaxed);
+  if (s.packs.load(std::memory_order_relaxed)) [[unlikely]]
+    drop_packs(s);
 }
 
 // The let_go of guarded memory (guard.hpp), which is the pool's all the same.
@@ -140,6 +159,7 @@ Storage* adopt(Device& device, Stream& stream, void* data, void (*let_go)(Storag
 struct MemoryStats {          // bytes of one device, the pool's size classes counted
   uint64_t in_use, peak;      // held by arrays. The peak is exact while one thread allocates, else an upper bound
   uint64_t cached, reserved;  // free in the pool; taken from the device in all
+  uint64_t packed;            // of what is in use: operands in layouts of their kernels
   uint64_t limit;             // 0 = none
   uint64_t device_allocations, device_frees;
 };

@@ -1,10 +1,12 @@
 // One call of a device's kernel: operands cast and laid out as the row wants them, outputs, workspace, run.
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <unordered_map>
 
 #include "device/guard.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/packed.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -66,6 +68,7 @@ class KernelCall {
     Stream& stream = current_stream(*inv_.device);
     if (!outputs_given_) [[likely]]
       allocate_outputs(*row, stream);
+    else value_changes(*inv_.out[0]->storage);
     if (inv_.out[0]->numel == 0 && all_empty()) return;
     meet_flags(*row);
     lay_out(*row);
@@ -87,6 +90,7 @@ class KernelCall {
     for (uint32_t i = 0; i < n_out_; ++i) {
       Tensor& out = *inv_.out[i];
       if (i == 0 && inv_.in_place && takes_over(row)) {
+        value_changes(*inv_.replaced->storage);
         retain(inv_.replaced->storage);
         out.own(inv_.replaced->storage);
         out.view.data = inv_.replaced->view.data;
@@ -131,22 +135,28 @@ class KernelCall {
               "' gives: expected every axis, from the last on, to be equal or 1");
   }
 
-  // Host scalars and strides that the row does not take.
+  // How an operand comes to the row: as it is, or as a copy in the device's memory, row-major and aligned.
+  enum class Change { none, copy, spread /* to the output's shape */ };
+  Change change_for(const dvt_kernel& row, int i) const {
+    const Tensor& t = *operand_[i];
+    const dvt_operand& wants = wanted(row, i);
+    const bool moves = !t.device && !(wants.flags & DVT_O_HOST_SCALAR);
+    if (!(wants.flags & DVT_O_STRIDED) && (t.device || moves) && !is_compact(t))
+      return inv_.op.elementwise ? Change::spread : Change::copy;
+    return moves || !aligned(t, wants) ? Change::copy : Change::none;
+  }
+
+  // Host scalars, strides and addresses that the row does not take.
   void meet_flags(const dvt_kernel& row) {
     for (int i = 0; i < n_in_; ++i) {
-      const Tensor* t = operand_[i];
-      if (!t) continue;
-      const dvt_operand& wants = wanted(row, i);
-      if (!t->device && !(wants.flags & DVT_O_HOST_SCALAR)) [[unlikely]]
-        replace(i, materialise(*t, *inv_.device));
-      if (wants.flags & DVT_O_STRIDED) [[likely]]
+      if (!operand_[i]) continue;
+      const Change change = change_for(row, i);
+      if (change == Change::none) [[likely]]
         continue;
-      if (operand_[i]->device && !is_compact(*operand_[i])) replace(i, made_compact(i));
-    }
-    for (int i = 0; i < n_in_; ++i) {  // alignment beyond that of an element; the pool's memory has it
-      const Tensor* t = operand_[i];
-      if (t && !aligned(*t, wanted(row, i))) [[unlikely]]
-        replace(i, t->device ? compact(*t) : materialise(*t, *inv_.device));
+      const bool scalar = !operand_[i]->device;
+      if (scalar) replace(i, materialise(*operand_[i], *inv_.device));
+      if (change == Change::spread) replace(i, made_compact(i));
+      else if (!scalar) replace(i, compact(*operand_[i]));
     }
   }
 
@@ -305,14 +315,11 @@ class KernelCall {
     Tensor promised[kMaxInputs];
     for (int i = 0; i < n_in_; ++i) {
       const Tensor* t = given[i] = operand_[i];
-      if (!t) continue;
-      const uint8_t flags = wanted(row, i).flags;
-      const bool scalar = !t->device && flags & DVT_O_HOST_SCALAR;
-      const bool compact = !(flags & DVT_O_STRIDED);
-      if (scalar || (t->device && !(compact && !is_compact(*t)))) continue;
-      if (compact && inv_.op.elementwise) expect_fit(i);
+      const Change change = t ? change_for(row, i) : Change::none;
+      if (change == Change::none) continue;
+      if (change == Change::spread) expect_fit(i);
       promised[i].set_type(t->dtype, inv_.device);
-      promised[i].set_shape(compact && inv_.op.elementwise ? inv_.out[0]->shape() : t->shape());
+      promised[i].set_shape(change == Change::spread ? inv_.out[0]->shape() : t->shape());
       operand_[i] = &promised[i];
     }
     lay_out(row);
@@ -346,6 +353,9 @@ class KernelCall {
       workspace.storage = allocate(device, device.index, stream, workspace_);
       call.workspace = workspace.storage->data, call.workspace_size = workspace_;
     }
+    std::optional<PackedOperands> packed;
+    if (!inv_.plan->simple && packs_operands(row)) [[unlikely]]
+      packed.emplace(inv_, row).find(operand_, call, stream);
     if (!device.synchronous) [[unlikely]] {
       for (int i = 0; i < n_in_; ++i)
         if (operand_[i] && operand_[i]->storage) use(*operand_[i]->storage, stream, false);
@@ -354,6 +364,8 @@ class KernelCall {
       call.stream = stream.handle;
       if (stream.handle) call.correlation_id = stream.correlate(inv_.op);  // nothing is found later without one
     }
+    if (packed) [[unlikely]]
+      packed->complete(call);
     const dvt_status status = watched.load(std::memory_order_relaxed)
                                   ? run_watched(inv_, workspace.storage, row, call)
                                   : row.run(device.handle, &call);

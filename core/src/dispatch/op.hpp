@@ -82,7 +82,7 @@ struct Plan {
   enum Mode : uint8_t { kernel, view, set_slice, identity, body, via_f32, host_fallback };
   uint64_t key;
   Mode mode;
-  bool simple;                // one row of the op's version, without query: the hot path
+  bool simple;                // one row of the op's version, without query and pack: the hot path
   DType compute[kMaxInputs];  // operands of another dtype are cast first; a variadic operand's goes on to the end
   DType result[kMaxOutputs];
   std::vector<const dvt_kernel*> rows;  // in the order in which they are tried

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "dispatch/execute.hpp"
+#include "dispatch/packed.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -318,7 +319,7 @@ const Plan& Op::make_plan(const Device& device, uint64_t key, const Invocation& 
     const uint64_t given = rules::infer_dtypes(call, plan->compute, plan->result);
     plan->mode = choose_mode(*this, device, *plan, given);
     plan->simple = plan->rows.size() == 1 && !variadic && plan->rows[0]->op_version == spec.version &&
-                   !DVT_HAS(plan->rows[0], dvt_kernel, query);
+                   !DVT_HAS(plan->rows[0], dvt_kernel, query) && !packs_operands(*plan->rows[0]);
     std::lock_guard lock(plan_mutex);
     if (plans_forgotten.load(std::memory_order_relaxed) != before) continue;  // made of what was true before
     if (logs(Log::dispatch)) log_plan(*this, device, *plan, given);

@@ -5,15 +5,17 @@
 
 #include "device/guard.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/packed.hpp"
 #include "dovetail/backend.hpp"
 
 namespace dovetail {
 namespace {
-// The row gets a copy of its call, which is overwritten as soon as it returns: a kernel that kept a pointer to it
+// f() gets a copy of the call, which is overwritten as soon as it returns: a kernel that kept a pointer to it
 // crashes then, and does not work by luck.
-dvt_status run_and_poison(const dvt_kernel& row, dvt_device* device, const dvt_call& call) {
+template <class F>
+dvt_status poisoned(const dvt_call& call, F f) {
   auto copy = std::make_unique<dvt::CallCopy>(&call);
-  const dvt_status status = row.run(device, copy->get());
+  const dvt_status status = f(copy->get());
   copy->poison();
   // They stay for a while, so that a late look finds the poison and not what the memory is used for next.
   static std::mutex mutex;
@@ -30,6 +32,15 @@ dvt_status run_watched(const Invocation& inv, const Storage* workspace, const dv
   for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) note_writer(*inv.out[i]->storage, inv.op, int(i));
   if (workspace) note_writer(*workspace, inv.op, kWorkspace);
   dvt_device* device = inv.device->handle;
-  return watches(watch_calls) ? run_and_poison(row, device, call) : row.run(device, &call);
+  const auto run = [&](const dvt_call* c) { return row.run(device, c); };
+  return watches(watch_calls) ? poisoned(call, run) : run(&call);
+}
+
+dvt_status pack_watched(const dvt_kernel& row, dvt_device* device, const dvt_call& call, uint32_t operand,
+                        const dvt_packed& to) {
+  dvt_packed copy = to;
+  const dvt_status status = poisoned(call, [&](const dvt_call* c) { return row.pack(device, c, operand, &copy); });
+  std::memset(static_cast<void*>(&copy), 0xDB, sizeof copy);
+  return status;
 }
 }  // namespace dovetail

@@ -231,6 +231,41 @@ TEST(alignment) {
   }
 }
 
+// What it asks for, as its workspace, must do for that.
+TEST(a_row_is_asked_about_what_it_will_get) {
+  static std::string asked, got;
+  const auto add = [](const std::string& op, const std::string& shape, int flags) {
+    register_op({.name = op,
+                 .shape = shape,
+                 .dtype = "promote",
+                 .params = {{"x1", ParamKind::value}, {"x2", ParamKind::value}}});
+    const auto operands = [](const dvt_call& c) { return describe(c.in[0]) + ", " + describe(c.in[1]); };
+    Row row = binary(op, flags, 4);
+    row.query = [=](const dvt_call& c, dvt_answer&) { return asked = operands(c), DVT_OK; };
+    row.run = [=](const dvt_call& c) { return got = operands(c), DVT_OK; };
+    add_kernel(device(), make_row(row));
+  };
+  add("t.asked", "broadcast", kPlain);
+  add("t.asked_compact", "broadcast", 0);
+  add("t.asked_shapes", "matmul", DVT_O_STRIDED);
+  const Tensor x = slice(iota({4, 9}), {0, 1}, {4, 9}, {1, 1}), y = iota({4, 8}), row = iota({8}),
+               t = permute(iota({8, 4}), {1, 0}), two = number(2), nought = iota({});
+  alignas(16) std::byte room[2][sizeof(Tensor) + 16];  // of two scalars one is not aligned
+  const Tensor* shifted[] = {new (room[0]) Tensor(two), new (room[1] + 8) Tensor(two)};
+  for (const Tensor* first : {&x, &y, &t}) {
+    for (const Tensor* other : {&x, &y, &t, &row, &two, &nought, shifted[0], shifted[1]})
+      for (const std::string op : {"t.asked", "t.asked_compact"}) {
+        run(op, {first, other});
+        CHECK_EQ(asked, got);
+      }
+    for (const Tensor& other : {permute(x, {1, 0}), permute(y, {1, 0}), row}) {
+      run("t.asked_shapes", {first, &other});
+      CHECK_EQ(asked, got);
+    }
+  }
+  for (const Tensor* s : shifted) s->~Tensor();
+}
+
 TEST(an_op_whose_rule_looks_at_one_operand) {
   const Tensor x = iota({2, 3}), row = iota({3}), bad = iota({4}), more = iota({5, 2, 3});
   CHECK_EQ(values(run("t.first", {&x, &row})), "0 2 4 3 5 7");

@@ -1,0 +1,44 @@
+// Packed operands: what a row makes of an operand in a layout of its own (dvt_kernel::pack). The bytes are kept
+// with the buffer that holds the operand's value, and go when the value does.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "device/storage.hpp"
+
+namespace dovetail {
+// What a row can tell a call by. The first `own` words are the row and its view of the operand: all that packed
+// bytes depend on, but for their layout.
+struct PackKey {
+  std::span<const uint64_t> words;
+  size_t own;
+  uint64_t hash;  // of all words, not 0
+};
+
+struct Packed {
+  Storage* bytes = nullptr;  // a reference of the caller's
+  uint64_t size = 0, layout = 0;
+  uint64_t id = 0;  // of `make`
+};
+enum class PackStep {
+  plain,  // runs without
+  ask,    // the row's pack_size, then choose_packed() or refuse_packed()
+  make,   // has the row pack it, then keep_packed(), which others need not wait for
+  take,   // runs with it
+};
+
+// A value is packed for the second call of the same kind that gets it: most operands are used once, and pay a hash
+// for it. Where a value has packed bytes already, a call of another kind takes them if its layout is theirs.
+PackStep find_packed(Storage&, const PackKey&, Packed& found);
+PackStep choose_packed(Storage&, const PackKey&, uint64_t size, uint64_t layout, Packed& found);
+void refuse_packed(Storage&, const PackKey&);  // the row does not pack it: not asked again
+void keep_packed(Storage&, const Packed&);     // work on Packed::bytes->stream that comes later finds it there
+
+// As allocate(), but nullptr where neither the pool nor the device has it at hand.
+Storage* allocate_spare(Device&, Stream&, uint64_t bytes);
+
+// Somebody outside may write the buffer from now on.
+void never_pack(Storage&);
+// All of a device, for good: memory that is short now would be short again. False where there were none.
+bool release_packs(Device&);
+}  // namespace dovetail

@@ -1,0 +1,141 @@
+#include "dispatch/packed.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <string_view>
+
+#include "device/guard.hpp"
+#include "device/services.hpp"
+#include "dispatch/execute.hpp"
+
+namespace dovetail {
+namespace {
+const bool switched_off = [] {
+  const char* text = std::getenv("DOVETAIL_PACKING");
+  return text && std::string_view(text) == "0";
+}();
+
+// What a row can look at, in words: two calls of the same words are the same to it.
+class Words {
+ public:
+  // Operand `i` first, with where it lies in its buffer.
+  Words(const dvt_kernel& row, uint32_t i, const Storage& buffer, const dvt_call& call) {
+    add(reinterpret_cast<uintptr_t>(&row));
+    add(i);
+    add(uint64_t(static_cast<const char*>(call.in[i]->data) - static_cast<const char*>(buffer.data)));
+    add(*call.in[i]);
+    const size_t own = n_;
+    for (uint32_t k = 0; k < call.n_in; ++k)
+      if (k != i) add(call.in[k]);
+    for (uint32_t k = 0; k < call.n_out; ++k) add(call.out[k]);
+    for (uint32_t k = 0; k < call.n_attr; ++k) add(call.attr[k]);
+    uint64_t hash = n_;
+    for (size_t k = 0; k < std::min(n_, kMost); ++k) hash = mixed(hash ^ at_[k]);
+    key_ = {{at_, std::min(n_, kMost)}, own, hash | 1};
+  }
+  const PackKey* key() const { return n_ <= kMost ? &key_ : nullptr; }  // nullptr: too many to be worth it
+
+ private:
+  static constexpr size_t kMost = 256;
+  static uint64_t mixed(uint64_t x) {
+    x *= 0x9E3779B97F4A7C15u;
+    return x ^ x >> 32;
+  }
+  void add(uint64_t word) {
+    if (n_ < kMost) at_[n_] = word;
+    ++n_;
+  }
+  void add(const int64_t* list, uint32_t n) {
+    for (uint32_t k = 0; k < n; ++k) add(uint64_t(list[k]));
+  }
+  void add(const DLTensor& t) {
+    const bool host = t.device.device_type == 1 /* kDLCPU */ && t.ndim == 0;
+    add(uint64_t(t.ndim) << 32 | uint64_t(host) << 31 | uint64_t(t.dtype.code) << 8 | t.dtype.bits);
+    add(t.shape, uint32_t(t.ndim));
+    add(t.strides, uint32_t(t.ndim));
+  }
+  void add(const DLTensor* t) {
+    if (t) add(*t);
+    else add(~uint64_t{0});
+  }
+  void add(const dvt_attr& a) {
+    add(uint64_t(a.kind) << 32 | a.count);
+    if (a.kind == DVT_A_I64S) add(a.v.is, a.count);
+    else if (a.kind == DVT_A_F64S)
+      for (uint32_t k = 0; k < a.count; ++k) add(std::bit_cast<uint64_t>(a.v.fs[k]));
+    else if (a.kind == DVT_A_STR)
+      for (uint32_t k = 0; k < a.count; ++k) add(uint8_t(a.v.s[k]));
+    else if (a.kind != DVT_A_NONE) add(a.v.raw);
+  }
+
+  uint64_t at_[kMost];
+  size_t n_ = 0;
+  PackKey key_;
+};
+}  // namespace
+
+bool packs_operands(const dvt_kernel& row) {
+  return DVT_HAS(&row, dvt_kernel, pack_size) && DVT_HAS(&row, dvt_kernel, pack) && !switched_off;
+}
+
+PackedOperands::~PackedOperands() {
+  for (const Packed& p : found_)
+    if (p.bytes) release(p.bytes);
+}
+
+// A value that stays as it is for as long as it is held, and is the caller's: what the host makes for one call (a
+// cast, a row-major copy) is not seen again.
+bool PackedOperands::may_be_packed(const Tensor* const* operands, int i) const {
+  const Tensor* t = operands[i];
+  const dvt_operand& wants = row_.operands[std::min(uint32_t(i), row_.n_in - 1)];
+  if (!t || !(wants.flags & DVT_O_PACKABLE) || t != inv_.in[i] || !t->storage || !t->numel) return false;
+  const bool written = std::any_of(inv_.out, inv_.out + inv_.op.spec.n_out,
+                                   [&](const Tensor* out) { return out->storage == t->storage; });
+  return !written && is_pooled(*t->storage);
+}
+
+void PackedOperands::find(const Tensor* const* operands, const dvt_call& call, Stream& stream) {
+  for (int i = 0; i < inv_.n_in; ++i) {
+    packed_[i] = {};
+    if (may_be_packed(operands, i)) find(*operands[i]->storage, uint32_t(i), call, stream);
+  }
+}
+
+void PackedOperands::find(Storage& value, uint32_t i, const dvt_call& call, Stream& stream) {
+  const Words words(row_, i, value, call);
+  if (!words.key()) return;
+  Packed& found = found_[i];
+  PackStep step = find_packed(value, *words.key(), found);
+  if (step == PackStep::ask) {
+    uint64_t size = 0, layout = 0;
+    const dvt_status status = row_.pack_size(inv_.device->handle, &call, i, &size, &layout);
+    if (status == DVT_UNSUPPORTED) return refuse_packed(value, *words.key());
+    if (status != DVT_OK) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
+    step = choose_packed(value, *words.key(), size, layout, found);
+  }
+  if (step == PackStep::make) found.bytes = allocate_spare(*inv_.device, stream, found.size);
+  if (!found.bytes) return;
+  if (step == PackStep::make) to_pack_ |= uint64_t{1} << i;
+  else use(*found.bytes, stream, false);
+  values_[i] = &value;
+  packed_[i] = {found.bytes->data, found.size, found.layout};
+}
+
+void PackedOperands::complete(dvt_call& call) {
+  for (uint32_t i = 0; to_pack_ >> i; ++i) {
+    if (!(to_pack_ >> i & 1)) continue;
+    if (watches(watch_memory)) note_writer(*found_[i].bytes, inv_.op, kPack);
+    const dvt_status status = watches(watch_calls) ? pack_watched(row_, inv_.device->handle, call, i, packed_[i])
+                                                   : row_.pack(inv_.device->handle, &call, i, &packed_[i]);
+    if (status == DVT_OK) {
+      keep_packed(*values_[i], found_[i]);
+      continue;
+    }
+    if (status != DVT_OOM) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
+    take_failure(status);
+    packed_[i] = {};
+  }
+  if (std::any_of(packed_, packed_ + inv_.n_in, [](const dvt_packed& p) { return p.data; })) call.packed = packed_;
+}
+}  // namespace dovetail

@@ -1,0 +1,36 @@
+// The operands of one call that its row gets in a layout of its own, too (dvt_call::packed).
+#pragma once
+#include "device/packs.hpp"
+#include "dispatch/invocation.hpp"
+
+namespace dovetail {
+// Never where DOVETAIL_PACKING=0.
+bool packs_operands(const dvt_kernel&);
+
+class PackedOperands {
+ public:
+  PackedOperands(const Invocation& inv, const dvt_kernel& row) : inv_(inv), row_(row) {}
+  ~PackedOperands();
+  PackedOperands(const PackedOperands&) = delete;
+
+  // What there is, and memory for what will be packed. Before the stream's lock is taken, as use() is.
+  void find(const Tensor* const* operands, const dvt_call&, Stream&);
+  // Packs what is to be packed, in the order of the call's stream, and gives it all to the call.
+  void complete(dvt_call&);
+
+ private:
+  bool may_be_packed(const Tensor* const* operands, int i) const;
+  void find(Storage&, uint32_t i, const dvt_call&, Stream&);
+
+  const Invocation& inv_;
+  const dvt_kernel& row_;
+  uint64_t to_pack_ = 0;  // by operand
+  Packed found_[kMaxInputs];
+  Storage* values_[kMaxInputs];
+  dvt_packed packed_[kMaxInputs];
+};
+
+// row.pack() as run_watched() has it.
+dvt_status pack_watched(const dvt_kernel& row, dvt_device* device, const dvt_call& call, uint32_t operand,
+                        const dvt_packed& to);
+}  // namespace dovetail
