@@ -50,13 +50,22 @@ class Kernel(c.Structure):
     ]  # fmt: skip
 
 
-STRIDED = 1
+PackSize = c.CFUNCTYPE(
+    c.c_int32, c.c_void_p, c.POINTER(Call), c.c_uint32, c.POINTER(c.c_uint64), c.POINTER(c.c_uint64)
+)
+Pack = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.POINTER(Call), c.c_uint32, c.c_void_p)
+
+STRIDED, PACKABLE = 1, 32
 _alive: list[object] = []  # rows live as long as the process
 
 
-def float32_kernel(op: str, n_in: int, compute: Callable[..., np.ndarray], engine: str = "test") -> int:
-    """The address of a row that computes output 0 from NumPy views of its inputs; compute.calls counts."""
-    compute.calls = 0  # type: ignore[attr-defined]
+def float32_kernel(
+    op: str, n_in: int, compute: Callable[..., np.ndarray], engine: str = "test", packs: int | None = None
+) -> int:
+    """The address of a row that computes output 0 from NumPy views of its inputs; compute.calls counts.
+
+    It packs the operand `packs`, which compute.packed counts, and makes no use of it."""
+    compute.calls = compute.packed = 0  # type: ignore[attr-defined]
 
     def run(_device: object, call: object) -> int:
         compute.calls += 1  # type: ignore[attr-defined]
@@ -64,9 +73,22 @@ def float32_kernel(op: str, n_in: int, compute: Callable[..., np.ndarray], engin
         this.outputs[0][0].numpy()[...] = compute(*(this.inputs[i][0].numpy() for i in range(n_in)))
         return 0
 
+    def pack_size(_device: object, _call: object, _operand: int, size: object, layout: object) -> int:
+        size[0], layout[0] = 1000, 1  # type: ignore[index]
+        return 0
+
+    def pack(_device: object, _call: object, operand: int, _to: object) -> int:
+        compute.packed += operand == packs  # type: ignore[attr-defined]
+        return 0
+
     operands = (Operand * (n_in + 1))(*[Operand(DLDataType(2, 32, 1), STRIDED, 0, 0)] * (n_in + 1))
     row = Kernel(
         c.sizeof(Kernel), 1, op.encode(), engine.encode(), operands, n_in, 1, 0, 0.0, Run(run), None, None, None
     )
     _alive.extend([row, operands])
+    if packs is not None:
+        operands[packs].flags |= PACKABLE
+        functions = PackSize(pack_size), Pack(pack)
+        row.pack_size, row.pack = (c.cast(f, c.c_void_p) for f in functions)
+        _alive.extend(functions)
     return c.addressof(row)

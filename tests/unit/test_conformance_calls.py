@@ -55,6 +55,12 @@ def test_a_fault_is_found_and_shrunk(monkeypatch, fault):
         assert "in multiply(x1=f32() whole" in wrong.message, wrong
 
 
+def test_what_a_kernel_packs_is_used_packed(monkeypatch):
+    monkeypatch.setenv("FAKE_FAULT", "packed:multiply")
+    wrong = results("multiply[f32,property]")["multiply[f32,property]"]
+    assert wrong.status is Status.FAIL and "called again, with packed operands: " in wrong.message, wrong
+
+
 def test_the_same_seed_finds_the_same_call(monkeypatch):
     monkeypatch.setenv("FAKE_FAULT", "strides:multiply")
     first, again = (results("multiply[f32,property]")["multiply[f32,property]"] for _ in range(2))

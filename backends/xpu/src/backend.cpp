@@ -18,6 +18,7 @@ dvt_backend make_table(const dvt::KernelTable& kernels) {
   b.device_count = xpu::device_count, b.device_open = xpu::device_open, b.device_close = xpu::device_close;
   b.device_props = xpu::device_props, b.mem_info = xpu::mem_info;
   b.alloc = xpu::alloc, b.dealloc = xpu::dealloc, b.copy = xpu::copy, b.streams = &xpu::streams;
+  b.device_reset = xpu::device_reset, b.extension = xpu::extension;
   return b;
 }
 }  // namespace
@@ -26,7 +27,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
   if (dvt_status s = dvt::accept(host)) return s;
   try {
     static dvt::KernelTable& kernels = *[] {  // there until the process has ended
-      auto* table = new dvt::KernelTable;
+      auto* table = new dvt::KernelTable(DVT_K_CAPTURE_SAFE);
       xpu::add_rows(*table);
       return table;
     }();

@@ -1,34 +1,62 @@
 #include "elementwise.hpp"
 
+#include <bit>
 #include <cstring>
 
 #include "kernels/common/layout.hpp"
 
 namespace xpu {
 namespace {
-// A part of a call that one launch can do: at most max_axes axes, at most max_elements elements.
+constexpr uint32_t shortest_row = 16;  // less than a vector of a CPU or a sub-group of a GPU does not pay
+
+Divisor divisor(uint32_t size) {
+  const auto shift = uint32_t(std::bit_width(size - 1));
+  return {size, uint32_t((uint64_t{1} << (31 + shift)) / size + 1), shift};
+}
+
+template <int operands>
+struct Axis {
+  int64_t size, stride[operands];
+
+  bool continues(const Axis& inner) const {
+    for (int k = 0; k < operands; ++k)
+      if (stride[k] != inner.stride[k] * inner.size) return false;
+    return true;
+  }
+};
+
+// A part of a call that one launch can do: at most max_axes axes, at most max_elements elements. The last axis is
+// the one along rows.
 template <int inputs>
 struct Block {
-  int axes;
-  const int64_t* size;
-  const int64_t* stride[inputs + 1];
+  int axes = 0;
+  Axis<inputs + 1> axis[DVT_MAX_NDIM], row{1, {}};
   char* data[inputs + 1];  // nullptr: the input's value comes with the call
+
+  void append(Axis<inputs + 1> next) {
+    if (next.size == 1) return;
+    if (row.continues(next)) next.size *= row.size;
+    else if (row.size > 1) axis[axes++] = row;
+    row = next;
+  }
 };
 
 template <int inputs>
 class Launch {
  public:
   Launch(dvt_device* d, const dvt_call* c, const ElementwiseKernels& kernels) : d_(d), c_(c), kernels_(kernels) {
-    static constexpr int64_t none[DVT_MAX_NDIM] = {};
-    const DLTensor* out = c->out[0];
-    whole_ = {out->ndim, out->shape, {}, {}};
+    const DLTensor* tensor[inputs + 1];
     for (int k = 0; k <= inputs; ++k) {
-      const DLTensor* t = k < inputs ? c->in[k] : out;
+      const DLTensor* t = tensor[k] = k < inputs ? c->in[k] : c->out[0];
       const bool on_host = t->ndim == 0;
-      whole_.stride[k] = on_host ? none : t->strides;
       whole_.data[k] = on_host ? nullptr : dvt::data<char>(t);
       bytes_[k] = t->dtype.bits / 8;
       if (on_host) std::memcpy(&value_[k], dvt::data<char>(t), bytes_[k]);
+    }
+    for (int i = 0; i < c->out[0]->ndim; ++i) {
+      Axis<inputs + 1> axis{c->out[0]->shape[i], {}};
+      for (int k = 0; k <= inputs; ++k) axis.stride[k] = tensor[k]->ndim ? tensor[k]->strides[i] : 0;
+      whole_.append(axis);
     }
   }
   dvt_status run() { return run(whole_); }
@@ -36,68 +64,45 @@ class Launch {
  private:
   // Splits at the outermost axis what is too much for one launch.
   dvt_status run(const Block<inputs>& b) {
-    int64_t n = 1;
-    for (int axis = 0; axis < b.axes; ++axis) n *= b.size[axis];
-    if (b.axes <= max_axes && n <= int64_t{max_elements}) return is_dense(b) ? dense(b, n) : strided(b, n);
-    if (b.axes == 1) return run_pieces(b);
-    Block<inputs> inner = b;
-    --inner.axes, ++inner.size;
-    for (auto& stride : inner.stride) ++stride;
-    for (int64_t i = 0; i < b.size[0]; ++i) {
-      if (dvt_status s = run(inner)) return s;
+    int64_t rows = 1;
+    for (int i = 0; i < b.axes; ++i) rows *= b.axis[i].size;
+    if (b.axes < max_axes && rows * b.row.size <= int64_t{max_elements}) return run_rows(b);
+    const Axis<inputs + 1>& outer = b.axes ? b.axis[0] : b.row;
+    const int64_t at_once = b.axes ? 1 : max_elements;
+    Block<inputs> part = b;
+    if (b.axes) part.axes = b.axes - 1, std::copy_n(b.axis + 1, part.axes, part.axis);
+    for (int64_t i = 0; i < outer.size; i += at_once) {
+      if (!b.axes) part.row.size = std::min(at_once, outer.size - i);
       for (int k = 0; k <= inputs; ++k)
-        if (inner.data[k]) inner.data[k] += b.stride[k][0] * bytes_[k];
-    }
-    return DVT_OK;
-  }
-  dvt_status run_pieces(const Block<inputs>& b) {
-    Block<inputs> piece = b;
-    int64_t size;
-    piece.size = &size;
-    for (int64_t at = 0; at < b.size[0]; at += size) {
-      size = std::min<int64_t>(max_elements, b.size[0] - at);
-      if (dvt_status s = run(piece)) return s;
-      for (int k = 0; k <= inputs; ++k)
-        if (piece.data[k]) piece.data[k] += size * b.stride[k][0] * bytes_[k];
+        if (b.data[k]) part.data[k] = b.data[k] + i * outer.stride[k] * bytes_[k];
+      if (dvt_status s = run(part)) return s;
     }
     return DVT_OK;
   }
 
-  static bool moves(const Block<inputs>& b, int k) {
-    for (int axis = 0; axis < b.axes; ++axis)
-      if (b.size[axis] != 1 && b.stride[k][axis]) return true;
-    return false;
-  }
-  static bool is_row_major(const Block<inputs>& b, int k) {
-    int64_t step = 1;
-    for (int axis = b.axes; axis-- > 0; step *= b.size[axis])
-      if (b.size[axis] != 1 && b.stride[k][axis] != step) return false;
-    return true;
-  }
-  static bool is_dense(const Block<inputs>& b) {
-    for (int k = 0; k < inputs; ++k)
-      if (moves(b, k) && !is_row_major(b, k)) return false;
-    return is_row_major(b, inputs);
-  }
-
-  dvt_status dense(const Block<inputs>& b, int64_t n) {
-    Dense<inputs> how{uint32_t(n), 0, {}};
-    for (int k = 0; k < inputs; ++k) how.moves |= uint32_t(moves(b, k)) << k, how.value[k] = value_[k];
-    return launch_with(kernels_.dense, b, how);
-  }
-  dvt_status strided(const Block<inputs>& b, int64_t n) {
-    Strided<inputs> how{};
-    how.n = uint32_t(n), how.axes = uint32_t(b.axes);
-    for (int axis = 0; axis < b.axes; ++axis) {
-      how.size[axis] = uint32_t(b.size[axis]);
-      for (int k = 0; k <= inputs; ++k) how.stride[k][axis] = b.stride[k][axis];
+  dvt_status run_rows(Block<inputs> b) {
+    const auto shorter = [](const auto& x, const auto& y) { return x.size < y.size; };
+    Axis<inputs + 1>* const longest = std::max_element(b.axis, b.axis + b.axes, shorter);
+    if (b.axes && b.row.size < shortest_row && longest->size >= shortest_row) std::swap(*longest, b.row);
+    const Axis<inputs + 1>& row = b.row;
+    Layout<inputs> how{};
+    how.rows = 1, how.columns = uint32_t(row.size), how.axes = uint32_t(b.axes);
+    for (int i = 0; i < b.axes; ++i) {
+      const Axis<inputs + 1>& axis = b.axis[b.axes - 1 - i];
+      how.rows *= uint32_t(axis.size), how.size[i] = divisor(uint32_t(axis.size));
+      std::copy_n(axis.stride, inputs + 1, how.stride[i]);
     }
+    bool neighbours = row.size == 1 || row.stride[inputs] == 1;
+    for (int k = 0; k < inputs; ++k) {
+      how.moves |= uint32_t(row.size > 1 && row.stride[k]) << k;
+      neighbours &= row.size == 1 || row.stride[k] == 0 || row.stride[k] == 1;
+    }
+    std::copy_n(row.stride, inputs + 1, how.step);
     std::copy_n(value_, inputs, how.value);
-    return launch_with(kernels_.strided, b, how);
+    return launch_with(neighbours ? kernels_.dense : kernels_.strided, b, how);
   }
-  template <class How>
-  dvt_status launch_with(KernelId kernel, const Block<inputs>& b, const How& how) {
-    const Range range = range_of(how.n);
+  dvt_status launch_with(KernelId kernel, const Block<inputs>& b, const Layout<inputs>& how) {
+    const Range range = range_of(how.rows, how.columns);
     if constexpr (inputs == 1) return launch(d_, c_, kernel, range, b.data[0], b.data[1], how);
     else if constexpr (inputs == 2) return launch(d_, c_, kernel, range, b.data[0], b.data[1], b.data[2], how);
     else return launch(d_, c_, kernel, range, b.data[0], b.data[1], b.data[2], b.data[3], how);
@@ -106,7 +111,7 @@ class Launch {
   dvt_device* d_;
   const dvt_call* c_;
   const ElementwiseKernels& kernels_;
-  Block<inputs> whole_;
+  Block<inputs> whole_{};
   int64_t bytes_[inputs + 1];
   Scalar value_[inputs + 1]{};
 };

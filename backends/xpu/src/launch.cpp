@@ -8,6 +8,8 @@ namespace xpu {
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
 
+constexpr uint64_t most_groups = 1 << 16;
+
 dvt_status check(const Range& r, std::span<const Argument> arguments) {
   size_t items = 1, bytes = 0;
   for (int i = 0; i < r.dims; ++i) {
@@ -32,8 +34,8 @@ sycl::nd_range<dims> nd_range(const Range& r) {
 }
 
 template <int dims>
-void enqueue(const sycl::queue& queue, const sycl::kernel& kernel, const Range& r,
-             std::span<const Argument> arguments) {
+void submit(const sycl::queue& queue, const sycl::kernel& kernel, const Range& r,
+            std::span<const Argument> arguments) {
   syclex::submit(queue, [&](sycl::handler& h) {
     int i = 0;
     for (const Argument& a : arguments)
@@ -45,21 +47,29 @@ void enqueue(const sycl::queue& queue, const sycl::kernel& kernel, const Range& 
 }  // namespace
 
 Range range_of(uint64_t n) {
-  constexpr uint64_t most_groups = 1 << 16;
   const uint64_t groups = std::min((n + group_size - 1) / group_size, most_groups);
   return {1, {groups * group_size}, {group_size}};
 }
 
+Range range_of(uint64_t rows, uint64_t columns) {
+  size_t width = group_size;  // that leaves no more than an eighth of the items idle
+  while ((columns + width - 1) / width * width - columns > columns / 8) width /= 2;
+  const size_t height = group_size / width;
+  const uint64_t across = std::min((columns + width - 1) / width, most_groups);
+  const uint64_t down = std::min((rows + height - 1) / height, std::max<uint64_t>(most_groups / across, 1));
+  return {2, {down * height, across * width}, {height, width}};
+}
+
 dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& range,
                   std::span<const Argument> arguments) {
-  return guarded(d, [&]() -> dvt_status {
-    if (dvt_status s = check(range, arguments)) return s;
-    sycl::queue& queue = stream_of(d, c->stream).queue;
+  if (dvt_status s = check(range, arguments)) return s;
+  return enqueue(d, c->stream, [&](dvt_stream& stream) {
+    sycl::queue& queue = stream.queue;
     const sycl::kernel& kernel = d->kernels.get(id, d->context, d->device);
     switch (range.dims) {
-      case 1: enqueue<1>(queue, kernel, range, arguments); break;
-      case 2: enqueue<2>(queue, kernel, range, arguments); break;
-      default: enqueue<3>(queue, kernel, range, arguments); break;
+      case 1: submit<1>(queue, kernel, range, arguments); break;
+      case 2: submit<2>(queue, kernel, range, arguments); break;
+      default: submit<3>(queue, kernel, range, arguments); break;
     }
     return finish(d, c);
   });
@@ -67,17 +77,15 @@ dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& ra
 
 dvt_status finish(dvt_device* d, const dvt_call* c) {
   if (c->stream) return DVT_OK;
-  return guarded(d, [&] {
-    dvt_stream& own = d->own_stream;
-    own.faults.publish(own.queue);
-    own.queue.wait_and_throw();
-    return own.faults.tell(own.queue);
-  });
+  return wait_for(d->own_stream);
 }
+
+bool is_captured(dvt_device* d, const dvt_call* c) { return stream_of(d, c->stream).capture != nullptr; }
 
 Fault* fault_slot(dvt_device* d, const dvt_call* c) {
   try {
-    return stream_of(d, c->stream).faults.slot();
+    dvt_stream& stream = stream_of(d, c->stream);
+    return stream.capture ? stream.capture->faults->slot() : stream.faults.slot();
   } catch (...) {
     (void)tell_exception(d);
     return nullptr;

@@ -23,6 +23,8 @@ inline constexpr size_t most_argument_bytes = 1024;
 
 // One item for each of n elements, up to 16 million: kernels go on in steps of the whole range.
 Range range_of(uint64_t n);
+// One for each column of each row, as many: neighbours in a row are neighbours in a group.
+Range range_of(uint64_t rows, uint64_t columns);
 
 // An argument of a kernel, by its bytes: a pointer to device memory or a plain struct.
 class Argument {
@@ -51,6 +53,9 @@ dvt_status launch(dvt_device* d, const dvt_call* c, KernelId kernel, const Range
 
 // The end of a call: without a stream it waits until the work is done, and tells what went wrong.
 dvt_status finish(dvt_device*, const dvt_call*);
+
+// Does the call become part of a graph? oneDNN's work on the CPU device runs once and is freed: it cannot.
+bool is_captured(dvt_device*, const dvt_call*);
 
 // Where a kernel of this call writes that its data is wrong: an argument of it, beside c->correlation_id.
 // nullptr where there is no memory for it.

@@ -13,25 +13,38 @@
 namespace xpu::onednn {
 inline constexpr int most_axes = 5;
 
+inline bool serves(DLDataType t) { return t.code == DVT_BFLOAT || (t.code == DVT_FLOAT && t.bits <= 32); }
+
 struct Operand {  // strides in elements
   int64_t size[most_axes], stride[most_axes];
   DLDataType type;
   int32_t axes;  // 0: there is no such operand
 };
+enum class Kind : uint64_t { matmul, convolution };
 // All that an implementation depends on: the key of a cache, so it holds no pointers.
 struct Description {
-  Operand in, weights, bias, out;  // of a product of matrices
+  Kind kind;
+  // Has oneDNN a matrix of weights, or images in and out, in the layout that it likes best? Otherwise it gets
+  // matrices as they lie, images row-major; a convolution's weights it always has as it likes. What lies otherwise
+  // is reordered.
+  uint64_t any_weights, any_images;
+  uint64_t in_float32;  // is a convolution of 16-bit floats computed as one of float32?
+  Operand in, weights, bias, out;
+  int64_t step[2], padding[2], dilation[2];  // of a convolution
 };
 static_assert(std::has_unique_object_representations_v<Description>);
 
 struct Arguments {
   const void *in, *weights, *bias;  // bias: nullptr where the description has none
   void* out;
+  const void* packed = nullptr;  // the weights in the primitive's own layout: `weights` is not read then
 };
 
-// oneDNN's kernels for GPUs expect operands that begin on a cache line. Not a row's align_log2: the host would
-// copy, and query() would have seen other strides than run() gets.
-bool are_aligned(const Arguments&);
+Arguments arguments(const dvt_call*);  // of a call (in, weights, bias)
+
+// Operands begin on a cache line, as oneDNN's kernels for GPUs expect (by a row's align_log2 the host would copy), and
+// the call is not captured: work on the CPU device frees itself when it has run once.
+bool takes(dvt_device*, const dvt_call*, const Arguments&);
 
 class Primitive;
 using PrimitiveRef = std::shared_ptr<const Primitive>;
@@ -80,7 +93,12 @@ class Stream {
   void* handle_ = nullptr;
 };
 
-// What the call's workspace must have.
-uint64_t workspace(const Primitive&);
+// What the call's workspace must have; with packed weights less will do.
+uint64_t workspace(const Primitive&, bool packed = false);
 dvt_status execute(dvt_device*, const dvt_call*, const Primitive&, const Arguments&);
+
+// Weights (operand 1) in the primitive's own layout: pack_size and pack of a row. There is none where the primitive
+// is absent or takes them as they lie.
+dvt_status pack_size(const dvt_call*, const PrimitiveRef&, uint64_t* size, uint64_t* layout);
+dvt_status pack(dvt_device*, const dvt_call*, const PrimitiveRef&, const dvt_packed*);
 }  // namespace xpu::onednn

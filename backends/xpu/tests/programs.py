@@ -26,6 +26,17 @@ def python(code: str, interpreter: str | Path = sys.executable, **options) -> st
     return run(interpreter, "-c", code, **options).stdout
 
 
+def built(program: Path, source: str) -> Path:
+    """The program of that name in this folder. Of the backend it has one source: it calls nothing else."""
+    prefix, here = Path(sys.prefix), Path(__file__).resolve().parent
+    command = ["c++", "-std=c++20", "-O0", "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING", "-o", program]
+    command += ["-isystem", prefix / "include", f"-I{here.parent}/src", f"-I{here.parents[2]}/core/include"]
+    command += [here / f"{program.name}.cpp", here.parent / "src" / source, prefix / "lib/libsycl.so"]
+    command += ["-no-pie", "-Wl,--unresolved-symbols=ignore-all", f"-Wl,-rpath,{prefix}/lib"]
+    run(*command)
+    return program
+
+
 def dovetail(*args: str | Path, interpreter: str | Path = sys.executable, **options):
     """The command line."""
     return run(interpreter, "-m", "dovetail", *args, **options)

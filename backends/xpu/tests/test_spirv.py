@@ -5,6 +5,7 @@ acm-g10 (Arc) has no float64, pvc (Data Center GPU Max) has; ocloc is in Debian'
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import struct
@@ -15,15 +16,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from programs import ON_CPU, python
 
 MAGIC = struct.pack("<I", 0x07230203)
 CAPABILITY, ENTRY_POINT, FUNCTION, FUNCTION_END, FLOAT64 = 17, 15, 54, 56, 10  # SPIR-V specification, 3.3 and 3.52
-# Where a model spends its time; registers that do not suffice cost it several times over there. Products of
-# matrices are oneDNN's: kernels of our own do what it refuses.
-HOT = re.compile(
-    r"(add|multiply|divide|maximum|exp|gelu|where_x|take_x|copy_x|sum|max|softmax|layer_norm|attention).*_"
-    r"?(f16|bf16|f32|x16|x32)"
+# Kernels whose registers must suffice: where a model spends its time, and what once spilled.
+FITTING = re.compile(
+    r"(add|multiply|divide|maximum|exp|gelu|where_x|take_x|copy_x|sum|max|softmax|layer_norm).*_?(f16|bf16|f32|x16|x32)"
+    r"|(matmul|argmax|argmin|cumulative_sum|cumulative_prod)_.*"
 )
+# What src/modules.cpp asks a driver for, in the words of OpenCL and of Level Zero.
+EXACT = {"cl": "-cl-fp32-correctly-rounded-divide-sqrt", "ze": "-ze-fp32-correctly-rounded-divide-sqrt"}
 
 
 class Module(NamedTuple):
@@ -67,22 +70,49 @@ def modules() -> list[Module]:
         return list(found(file.read()))
 
 
-def compiled(device: str, chosen: list[Module], folder: Path) -> str:
+def ocloc(*args: str, cwd: Path, **variables: str) -> str:
+    """What Intel's offline compiler said."""
+    program = shutil.which("ocloc") or pytest.skip("needs ocloc, of Debian's intel-opencl-icd")
+    ended = subprocess.run(
+        [program, *args],
+        cwd=cwd,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    return ended.stdout + ended.stderr
+
+
+def compiled(device: str, chosen: list[Module], folder: Path, api: str = "ze") -> str:
     """What the compiler said; it must have taken them all."""
-    ocloc = shutil.which("ocloc") or pytest.skip("needs ocloc, of Debian's intel-opencl-icd")
     lines = []
     for i, module in enumerate(chosen):
         folder.joinpath(f"{i}.spv").write_bytes(module.code)
-        lines.append(f"-spirv_input -file {folder}/{i}.spv -device {device} -out_dir {folder}/out -output {i}.")
+        lines.append(
+            f"-spirv_input -file {folder}/{i}.spv -device {device} -options {EXACT[api]} "
+            f"-out_dir {folder}/out -output {i}."
+        )
     (folder / "commands").write_text("\n".join(lines) + "\n")
-    ended = subprocess.run(
-        [ocloc, "multi", "commands"], cwd=folder, capture_output=True, text=True, timeout=1200, check=False
-    )
-    said = ended.stdout + ended.stderr
+    said = ocloc("multi", "commands", cwd=folder)
     made = {int(file.name.partition(".")[0]) for file in (folder / "out").glob("*.bin")}
     refused = [chosen[i].kernel for i in range(len(chosen)) if i not in made]
     assert not refused, f"{device} refuses {refused}:\n{said[:3000]}"
     return said
+
+
+def assembly(device: str, module: Module, folder: Path, api: str) -> str:
+    """What the GPU executes."""
+    compiled(device, [module], folder, api)
+    (library,) = Path("/usr/lib").glob("*/libiga64.so.1")  # Debian has no link of the name that ocloc opens
+    (folder / "libiga64.so").symlink_to(library)
+    (binary,) = (folder / "out").glob("*.bin")
+    ocloc(
+        "disasm", "-file", str(binary), "-device", device, "-dump", "code", cwd=folder, LD_LIBRARY_PATH=str(folder)
+    )
+    (text,) = (folder / "code").glob("*.asm")
+    return text.read_text("utf-8")
 
 
 def spilling(said: str) -> list[str]:
@@ -103,7 +133,26 @@ def test_only_kernels_of_float64_need_it():
 
 @pytest.mark.parametrize("device", ["acm-g10", "pvc"])
 def test_the_compiler_for_gpus_takes_them(device, tmp_path):
-    chosen = [m for m in modules() if HOT.fullmatch(m.kernel) or m.fp64 == (device == "pvc")]
+    needs_fp64 = device == "pvc"
+    chosen = [m for m in modules() if m.fp64 == needs_fp64 or (needs_fp64 and FITTING.fullmatch(m.kernel))]
     spilled = spilling(compiled(device, chosen, tmp_path))
     print(f"{device}: {len(chosen)} kernels; registers spilled in {spilled or 'none'}")
-    assert [kernel for kernel in spilled if HOT.fullmatch(kernel)] == []
+    assert [kernel for kernel in spilled if FITTING.fullmatch(kernel)] == []
+
+
+@pytest.mark.parametrize("api", list(EXACT))
+@pytest.mark.parametrize(("kernel", "macro"), [("divide_f32", "invm"), ("sqrt_f32", "rsqtm")])
+def test_quotients_and_roots_are_rounded_as_ieee_has_it(kernel, macro, api, tmp_path):
+    """By the steps that begin with a macro, not by the instruction that approximates."""
+    (module,) = (m for m in modules() if m.kernel == kernel)
+    used = set(re.findall(r"\bmath\.(\w+)", assembly("pvc", module, tmp_path, api)))
+    assert used == {macro}
+
+
+def test_the_driver_is_asked_to_round_them_so():
+    """Of the CPU device that is OpenCL; the trace is of the layer below SYCL."""
+    traced = python(
+        "import dovetail as dv; (dv.asarray([1.0], device='xpu') / 3.0).tolist()", SYCL_UR_TRACE="2", **ON_CPU
+    )
+    built = re.findall(r"<--- urProgramBuild\(.*pOptions = \w+ \((.*?)\)\) -> UR_RESULT_SUCCESS", traced)
+    assert built and {options.strip() for options in built} == {EXACT["cl"]}

@@ -174,7 +174,7 @@ typedef struct dvt_device dvt_device; /* all handles are opaque and owned by the
 typedef struct dvt_stream dvt_stream;
 typedef struct dvt_event dvt_event;
 
-typedef struct { /* an operand in a kernel's own layout; data NULL = not packed */
+typedef struct { /* an operand in a kernel's own layout; data NULL = not packed. in[i] is given as ever */
   void* data;
   uint64_t size, layout;
 } dvt_packed;
@@ -236,7 +236,8 @@ typedef struct {
   dvt_status (*query)(dvt_device*, const dvt_call*, dvt_answer*);
   /* (optional) Turn a constant operand into this kernel's own layout once. The host owns the bytes, drops
    * them with the array's value, and may save them; `layout` changes whenever they would mean something
-   * else. A cache in the plugin keyed by pointer is forbidden: the pool reuses addresses. */
+   * else. A cache in the plugin keyed by pointer is forbidden: the pool reuses addresses. pack_size is pure, as
+   * query is; pack is enqueued as run is, just before it, and may use the workspace, but writes no output. */
   dvt_status (*pack_size)(dvt_device*, const dvt_call*, uint32_t operand, uint64_t* size, uint64_t* layout);
   dvt_status (*pack)(dvt_device*, const dvt_call*, uint32_t operand, const dvt_packed* dst);
 } dvt_kernel;

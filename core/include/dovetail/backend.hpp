@@ -150,14 +150,17 @@ class Row {
 // The kernel table in the form in which dvt_backend wants it. Make it a static of dvt_backend_v1.
 class KernelTable {
  public:
+  explicit KernelTable(uint32_t flags_of_all = 0) : flags_(flags_of_all) {}
   void add(const Row& row) {
     rows_.push_back(std::make_unique<Row>(row));
+    rows_.back()->flags(flags_);
     pointers_.push_back(&rows_.back()->kernel());
   }
   const dvt_kernel* const* data() const { return pointers_.data(); }
   uint64_t size() const { return pointers_.size(); }
 
  private:
+  const uint32_t flags_;
   std::vector<std::unique_ptr<Row>> rows_;
   std::vector<const dvt_kernel*> pointers_;
 };

@@ -113,11 +113,12 @@ py::list rows_of(const std::string& name) {
     if (k.flags & DVT_K_BITWISE_DETERMINISTIC) flags.append("deterministic");
     if (k.flags & DVT_K_FLUSHES_SUBNORMALS) flags.append("flushes_subnormals");
     const std::string op = k.op;
-    rows.append(py::dict(
-        py::arg("op") = str_of(op.rfind("dvt.", 0) == 0 ? op.substr(4) : op), py::arg("op_version") = k.op_version,
-        py::arg("engine") = k.engine ? py::object(str_of(k.engine)) : py::none(), py::arg("inputs") = inputs,
-        py::arg("outputs") = outputs, py::arg("flags") = flags, py::arg("max_ulp") = k.max_ulp,
-        py::arg("queries") = bool(DVT_HAS(row, dvt_kernel, query))));
+    rows.append(py::dict(py::arg("op") = str_of(op.rfind("dvt.", 0) == 0 ? op.substr(4) : op),
+                         py::arg("op_version") = k.op_version,
+                         py::arg("engine") = k.engine ? py::object(str_of(k.engine)) : py::none(),
+                         py::arg("inputs") = inputs, py::arg("outputs") = outputs, py::arg("flags") = flags,
+                         py::arg("max_ulp") = k.max_ulp, py::arg("queries") = bool(DVT_HAS(row, dvt_kernel, query)),
+                         py::arg("packs") = bool(DVT_HAS(row, dvt_kernel, pack))));
   }
   return rows;
 }

@@ -1,7 +1,6 @@
 // One call of a device's kernel: operands cast and laid out as the row wants them, outputs, workspace, run.
 #include <algorithm>
 #include <new>
-#include <optional>
 #include <unordered_map>
 
 #include "device/guard.hpp"
@@ -72,6 +71,8 @@ class KernelCall {
     if (inv_.out[0]->numel == 0 && all_empty()) return;
     meet_flags(*row);
     lay_out(*row);
+    if (!inv_.plan->simple && packs_operands(*row)) [[unlikely]]
+      return launch_packed(*row, stream);
     launch(*row, stream);
   }
 
@@ -344,7 +345,12 @@ class KernelCall {
     inv_.run(mode);
   }
 
-  void launch(const dvt_kernel& row, Stream& stream) {
+  [[gnu::noinline]] void launch_packed(const dvt_kernel& row, Stream& stream) {
+    PackedOperands packed(inv_, row);
+    launch(row, stream, &packed);
+  }
+
+  void launch(const dvt_kernel& row, Stream& stream, PackedOperands* packed = nullptr) {
     Device& device = *inv_.device;
     dvt_call call = make_call(device.handle);
     Workspace workspace;
@@ -353,9 +359,7 @@ class KernelCall {
       workspace.storage = allocate(device, device.index, stream, workspace_);
       call.workspace = workspace.storage->data, call.workspace_size = workspace_;
     }
-    std::optional<PackedOperands> packed;
-    if (!inv_.plan->simple && packs_operands(row)) [[unlikely]]
-      packed.emplace(inv_, row).find(operand_, call, stream);
+    if (packed) packed->find(operand_, call, stream);
     if (!device.synchronous) [[unlikely]] {
       for (int i = 0; i < n_in_; ++i)
         if (operand_[i] && operand_[i]->storage) use(*operand_[i]->storage, stream, false);
@@ -364,8 +368,7 @@ class KernelCall {
       call.stream = stream.handle;
       if (stream.handle) call.correlation_id = stream.correlate(inv_.op);  // nothing is found later without one
     }
-    if (packed) [[unlikely]]
-      packed->complete(call);
+    if (packed) packed->complete(call);
     const dvt_status status = watched.load(std::memory_order_relaxed)
                                   ? run_watched(inv_, workspace.storage, row, call)
                                   : row.run(device.handle, &call);

@@ -10,12 +10,12 @@
 #include "dispatch/execute.hpp"
 
 namespace dovetail {
-namespace {
-const bool switched_off = [] {
+const bool packing = [] {
   const char* text = std::getenv("DOVETAIL_PACKING");
-  return text && std::string_view(text) == "0";
+  return !text || std::string_view(text) != "0";
 }();
 
+namespace {
 // What a row can look at, in words: two calls of the same words are the same to it.
 class Words {
  public:
@@ -74,10 +74,6 @@ class Words {
   PackKey key_;
 };
 }  // namespace
-
-bool packs_operands(const dvt_kernel& row) {
-  return DVT_HAS(&row, dvt_kernel, pack_size) && DVT_HAS(&row, dvt_kernel, pack) && !switched_off;
-}
 
 PackedOperands::~PackedOperands() {
   for (const Packed& p : found_)

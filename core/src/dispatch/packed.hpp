@@ -4,8 +4,10 @@
 #include "dispatch/invocation.hpp"
 
 namespace dovetail {
-// Never where DOVETAIL_PACKING=0.
-bool packs_operands(const dvt_kernel&);
+extern const bool packing;  // not where DOVETAIL_PACKING=0
+inline bool packs_operands(const dvt_kernel& row) {
+  return DVT_HAS(&row, dvt_kernel, pack_size) && DVT_HAS(&row, dvt_kernel, pack) && packing;
+}
 
 class PackedOperands {
  public:

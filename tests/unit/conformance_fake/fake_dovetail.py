@@ -20,7 +20,7 @@ from dovetail_conformance.judging import oracle
 
 FAULTS = ("last", "crash", "hang", "nan", "unsupported", "fallback", "scribble", "dtype", "open", "absent", "exit",
           "unsteady", "threads", "together", "strides", "alias", "size", "flushes", "flushes_declared", "promises",
-          "accepts", "modest", "modest_wrong", "modest_crash", "lost", "once")  # fmt: skip
+          "accepts", "modest", "modest_wrong", "modest_crash", "lost", "once", "packed")  # fmt: skip
 _fault, _, _culprit = os.environ.get("FAKE_FAULT", "").partition(":")
 _moved: list[dict[str, Any]] = []
 DEVICE = SimpleNamespace(
@@ -138,6 +138,7 @@ def _stray(out: np.ndarray) -> None:
     out.view(f"u{out.itemsize}").flat[-1] += steps
 
 
+_given: list[Any] = [None]  # the culprit's last operand, in its last call
 _modest = {"declined": 0, "serves": False}
 
 
@@ -196,8 +197,9 @@ def _answer(op: str, *args: Any, **kwargs: Any) -> Array:
             out.flat[-1] = 0
         if _fault.startswith("flushes") and out.dtype == np.float32:
             out[np.abs(out) < np.finfo(np.float32).tiny] = 0
-        if _fault == "last":
+        if _fault == "last" or (_fault == "packed" and _given[0] is args[-1]):
             out.flat[-1] += 1
+        _given[0] = args[-1]
         if _fault == "nan" and out.dtype.kind == "f":
             out[np.isnan(out)] = 0
         if _fault == "dtype":
@@ -212,7 +214,8 @@ def _op_function(name: str) -> Any:
 def _row(op: str, flags: tuple[str, ...]) -> dict[str, Any]:
     flags += ("flushes_subnormals",) if _fault == "flushes_declared" else ()
     return {"op": op, "inputs": ["f32"], "outputs": ["f32"], "flags": flags,
-            "max_ulp": 0.25 if _fault == "promises" else 0.0, "queries": _fault.startswith("modest")}  # fmt: skip
+            "max_ulp": 0.25 if _fault == "promises" else 0.0, "queries": _fault.startswith("modest"),
+            "packs": _fault == "packed"}  # fmt: skip
 
 
 _core = SimpleNamespace(

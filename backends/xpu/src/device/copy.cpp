@@ -24,15 +24,17 @@ void copy_staged(dvt_device* d, sycl::queue& queue, void* to, const void* from, 
 }  // namespace
 
 dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_stream* s) {
-  return guarded(d, [&] {
-    sycl::queue& queue = stream_of(d, s).queue;
+  return enqueue(d, s, [&](dvt_stream& stream) -> dvt_status {
+    sycl::queue& queue = stream.queue;
     const size_t bytes = dvt::bytes(src);
     void* const to = dvt::data<char>(dst);
     const void* const from = dvt::data<char>(src);
-    const bool from_pageable = is_pageable(src, d->context);
+    const bool from_pageable = is_pageable(src, d->context), to_pageable = is_pageable(dst, d->context);
+    if (from_pageable || to_pageable)
+      if (dvt_status status = refuse_in_capture(stream, "a copy of pageable memory")) return status;
     if (s && from_pageable && bytes <= Staging::buffer_bytes) {
       copy_staged(d, queue, to, from, bytes);
-    } else if (!s || from_pageable || is_pageable(dst, d->context)) {
+    } else if (!s || from_pageable || to_pageable) {
       queue.memcpy(to, from, bytes).wait();
     } else {
       syclex::memcpy(queue, to, from, bytes);

@@ -1,5 +1,7 @@
 #include "device/deferred.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "device/device.hpp"
@@ -14,22 +16,27 @@ void Deferred::sweep() {
   std::vector<Item> done;
   {
     const std::lock_guard guard(mutex_);
-    std::vector<Item> waiting;
-    for (Item& item : items_) (passed(item.event) ? done : waiting).push_back(std::move(item));
-    items_ = std::move(waiting);
+    const auto first =
+        std::partition(items_.begin(), items_.end(), [](const Item& item) { return !passed(item.event); });
+    done.assign(std::move_iterator(first), std::move_iterator(items_.end()));
+    items_.erase(first, items_.end());
   }
   for (Item& item : done) item.action();
 }
 
 void Deferred::drain() {
-  std::vector<Item> items;
-  {
-    const std::lock_guard guard(mutex_);
-    items.swap(items_);
-  }
-  for (Item& item : items) {
-    item.event.wait();
+  for (Item& item : take()) {
+    if (!passed(item.event)) item.event.wait();
     item.action();
   }
+}
+
+void Deferred::abandon() {
+  for (Item& item : take()) item.action();
+}
+
+std::vector<Deferred::Item> Deferred::take() {
+  const std::lock_guard guard(mutex_);
+  return std::exchange(items_, {});
 }
 }  // namespace xpu

@@ -1,11 +1,15 @@
 // A device, its streams and events, as the rest of the backend sees them.
 #pragma once
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <sycl/sycl.hpp>
+#include <unordered_set>
+#include <vector>
 
+#include "device/capture.hpp"
 #include "device/deferred.hpp"
 #include "device/faults.hpp"
 #include "device/memory.hpp"
@@ -14,16 +18,48 @@
 #include "modules.hpp"
 #include "onednn.hpp"
 
+namespace xpu {
+// The streams of one device.
+class Streams {
+ public:
+  void add(dvt_stream*);
+  void remove(dvt_stream*);
+  void gather_errors();  // SYCL's asynchronous ones, into each one's faults
+  void renew();          // each of them
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<dvt_stream*> all_;
+};
+}  // namespace xpu
+
 // Work on a device in the order of the calls: a stream of the host, or the device's own for calls without one.
 struct dvt_stream {
   dvt_stream(dvt_device&, int32_t priority);
+  ~dvt_stream();
   dvt_stream(const dvt_stream&) = delete;
   dvt_stream& operator=(const dvt_stream&) = delete;
 
+  // A new queue, with nothing queued. SYCL refuses whatever is queued behind work that has failed.
+  void renew();
+  // The same where that was told: what SYCL said of the work behind it is no news.
+  void mend() {
+    if (!failed.load(std::memory_order_relaxed) || !failed.exchange(false)) return;
+    renew();
+    faults.forget_error();
+  }
+
   dvt_device& device;
+  const int32_t priority;
   xpu::Faults faults;
-  sycl::queue queue;  // in order
-  xpu::onednn::Stream onednn;
+  sycl::queue queue;                  // in order
+  std::atomic<uint32_t> renewed = 0;  // times
+  std::atomic<bool> failed = false;
+  std::optional<xpu::onednn::Stream> onednn{std::in_place};
+  std::shared_ptr<xpu::Capture> capture;  // into which its work goes instead; nothing: none
+
+ private:
+  sycl::queue new_queue();
 };
 
 struct dvt_device {
@@ -39,20 +75,30 @@ struct dvt_device {
   xpu::Memory memory;
   xpu::Staging staging;
   xpu::onednn::Engine onednn;
+  xpu::Streams streams;
   dvt_stream own_stream;
 };
 
 struct dvt_event {
   const bool timing;
   std::mutex mutex;
-  std::optional<sycl::event> record;  // nothing: never recorded
-  dvt_stream* stream = nullptr;       // on which it was recorded last
+  std::optional<sycl::event> record;        // nothing: never recorded
+  dvt_stream* stream = nullptr;             // on which it was recorded last
+  uint32_t renewed = 0;                     // the stream's, by then
+  std::shared_ptr<xpu::Capture> capture{};  // that the record is part of
 };
 
 namespace xpu {
-inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) { return s ? *s : d->own_stream; }
-inline bool passed(const sycl::event& event) {
-  return event.get_info<sycl::info::event::command_execution_status>() ==
-         sycl::info::event_command_status::complete;
+const std::vector<sycl::device>& devices();
+
+inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) {
+  dvt_stream& stream = s ? *s : d->own_stream;
+  stream.mend();
+  return stream;
 }
+// Waits for all that is queued. What went wrong with it, once, told to the host.
+dvt_status wait_for(dvt_stream&);
+// Passed as soon as what is queued now is done; at once on a lost device, which does nothing more.
+sycl::event end_of(dvt_stream&);
+bool passed(const sycl::event&);
 }  // namespace xpu

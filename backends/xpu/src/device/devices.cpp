@@ -42,6 +42,8 @@ bool is_usable(const sycl::device& d) {
   return d.is_gpu() ? d.get_backend() == sycl::backend::ext_oneapi_level_zero : d.is_cpu() && cpu_allowed();
 }
 
+}  // namespace
+
 const std::vector<sycl::device>& devices() {
   static const std::vector<sycl::device>& all = *[] {
     if (cpu_allowed()) register_cpu_driver();
@@ -54,6 +56,7 @@ const std::vector<sycl::device>& devices() {
   return all;
 }
 
+namespace {
 const char* architecture(const sycl::device& d) {
   namespace syclex = sycl::ext::oneapi::experimental;
   switch (d.get_info<syclex::info::device::architecture>()) {
@@ -152,6 +155,21 @@ void device_close(dvt_device* d) {
     delete d;
   } catch (...) {  // its memory went with it
     (void)tell_exception(d);
+  }
+}
+
+// The context stays, and with it every address: only a driver that lets new queues work on it gives the device
+// back.
+dvt_status device_reset(dvt_device* d) {
+  try {
+    d->streams.renew();
+    d->deferred.abandon();
+    const std::shared_ptr<void> word(d->staging.take(), [d](void* buffer) { d->staging.give_back(buffer); });
+    d->own_stream.queue.memset(word.get(), 0, 1).wait_and_throw();
+    d->lost = false;
+    return DVT_OK;
+  } catch (...) {
+    return tell_exception(d);
   }
 }
 

@@ -5,23 +5,27 @@
 #include <new>
 
 namespace xpu {
-namespace {
 // SYCL's own codes do not tell these apart: the message ends in the name of Unified Runtime's.
 dvt_status status_of(const sycl::exception& error) {
-  const char* text = error.what();
-  if (std::strstr(text, "DEVICE_LOST")) return DVT_DEVICE_LOST;
-  if (std::strstr(text, "OUT_OF_DEVICE_MEMORY") || std::strstr(text, "OUT_OF_HOST_MEMORY") ||
-      std::strstr(text, "OUT_OF_RESOURCES") || error.code() == sycl::errc::memory_allocation)
+  const auto says = [text = error.what()](const char* name) { return std::strstr(text, name) != nullptr; };
+  if (says("DEVICE_LOST") || says("DEVICE_REQUIRES_RESET") || says("DEVICE_NOT_AVAILABLE")) return DVT_DEVICE_LOST;
+  if (says("OUT_OF_DEVICE_MEMORY") || says("OUT_OF_HOST_MEMORY") || says("OUT_OF_RESOURCES") ||
+      error.code() == sycl::errc::memory_allocation)
     return DVT_OOM;
   return DVT_INTERNAL;
 }
-}  // namespace
+
+bool is_consequence(const sycl::exception& error) { return std::strstr(error.what(), "Enqueue process failed"); }
 
 dvt_status tell_exception(dvt_device* d) {
   try {
     throw;
   } catch (const sycl::exception& error) {
-    const dvt_status status = status_of(error);
+    dvt_status status = status_of(error);
+    if (status == DVT_INTERNAL && d) {  // behind work that has failed every call does: the cause is elsewhere
+      d->streams.gather_errors();
+      if (d->lost) return tell_lost();
+    }
     if (status == DVT_DEVICE_LOST && d) d->lost = true;
     return DVT_FAIL(status, "SYCL: %s", error.what());
   } catch (const std::bad_alloc&) {

@@ -4,6 +4,10 @@
 #include <utility>
 
 namespace xpu {
+namespace {
+constexpr uint32_t rounds(uint8_t byte) { return byte * 0x01010101u; }
+}  // namespace
+
 Faults::Faults(const sycl::context& context, const sycl::device& device) : context_(context), device_(device) {}
 
 Faults::~Faults() {
@@ -29,19 +33,37 @@ void Faults::publish(sycl::queue& queue) {
   if (written_.exchange(false)) queue.memcpy(on_host_, on_device_, sizeof(Fault));
 }
 
-void Faults::keep(const std::string& error) {
+void Faults::keep(dvt_status status, const char* what) {
   const std::lock_guard guard(mutex_);
-  if (error_.empty()) error_ = error;
+  if (!error_) error_ = status, what_ = what;
+}
+
+bool Faults::has_error() {
+  const std::lock_guard guard(mutex_);
+  return error_;
 }
 
 dvt_status Faults::tell(sycl::queue& queue) {
   const std::lock_guard guard(mutex_);
-  if (!error_.empty()) return DVT_FAIL_LATE(DVT_INTERNAL, 0, "SYCL: %s", std::exchange(error_, {}).c_str());
-  if (!on_host_ || !on_host_->raised || on_host_->call == told_) return DVT_OK;
+  if (error_) return DVT_FAIL_LATE(std::exchange(error_, DVT_OK), 0, "SYCL: %s", what_.c_str());
+  if (!on_host_ || !on_host_->raised || on_host_->round != rounds(round_)) return DVT_OK;
   const Fault fault = *on_host_;
-  told_ = fault.call;
   queue.memset(on_device_, 0, sizeof(Fault));  // for the next one
+  queue.memset(&on_device_->round, ++round_, sizeof(Fault::round));
   return DVT_FAIL_LATE(DVT_INDEX, fault.call, "index %lld is out of range: axis %lld has %lld elements",
                        (long long)fault.index, (long long)fault.axis, (long long)fault.size);
+}
+
+void Faults::forget_error() {
+  const std::lock_guard guard(mutex_);
+  error_ = DVT_OK;
+}
+
+void Faults::restart(sycl::queue& queue) {
+  const std::lock_guard guard(mutex_);
+  written_ = false, round_ = 0;
+  if (!on_host_) return;
+  *on_host_ = {};
+  queue.memset(on_device_, 0, sizeof(Fault));
 }
 }  // namespace xpu

@@ -1,8 +1,8 @@
-// Faults that kernels of one stream find, in device memory where they write them (kernels/common/fault.hpp), and
-// the newest copy of it that the host can read. The stream copies it in order, before each event and each wait.
+// What goes wrong on one stream after the calls have returned: faults that kernels find, in device memory where
+// they write them (kernels/common/fault.hpp), with the newest copy that the host can read; and SYCL's asynchronous
+// errors. The stream copies the fault in order, before each event and each wait.
 #pragma once
 #include <atomic>
-#include <exception>
 #include <mutex>
 #include <string>
 #include <sycl/sycl.hpp>
@@ -20,12 +20,16 @@ class Faults {
 
   // Where a kernel of the next launch may write a fault.
   Fault* slot();
+  Fault* used() const { return on_device_; }  // nullptr: slot() was never asked for
   // Enqueues the copy for the host, where a kernel may have written since the last one.
   void publish(sycl::queue&);
-  // An asynchronous error of SYCL's.
-  void keep(const std::string& error);
-  // The fault that was published, if it was not told yet: once, through host->fail. To be called after a wait.
+  // An asynchronous error of SYCL's: the first one.
+  void keep(dvt_status, const char* what);
+  bool has_error();
+  // What went wrong and was not told yet: once, through host->fail. To be called after a wait.
   dvt_status tell(sycl::queue&);
+  void forget_error();
+  void restart(sycl::queue&);  // a new one: no kernel of the old one will raise any more
 
  private:
   const sycl::context context_;
@@ -34,7 +38,10 @@ class Faults {
   std::atomic<bool> written_ = false;  // may have been
   Fault* on_device_ = nullptr;         // allocated when first needed
   Fault* on_host_ = nullptr;
-  uint64_t told_ = 0;  // the call whose fault was told last
-  std::string error_;
+  // Told faults leave the device's memory in stream order, and copies of them may still be under way then: those
+  // are of an earlier round. The byte pattern of a memset.
+  uint8_t round_ = 0;
+  dvt_status error_ = DVT_OK;
+  std::string what_;
 };
 }  // namespace xpu

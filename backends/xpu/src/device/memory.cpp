@@ -68,9 +68,9 @@ dvt_status alloc(dvt_device* d, uint64_t size, uint32_t kind, dvt_stream*, void*
 void dealloc(dvt_device* d, void* data, uint32_t, dvt_stream* s) {
   try {
     if (!s) return d->memory.release(data);
-    d->deferred.after(s->queue.ext_oneapi_submit_barrier(), [d, data] { d->memory.release(data); });
-    d->deferred.sweep();
-  } catch (...) {  // a device that is lost: its memory went with it
+    d->deferred.after(end_of(*s), [d, data] { d->memory.release(data); });
+    if (!d->lost) d->deferred.sweep();
+  } catch (...) {
     (void)tell_exception(d);
   }
 }

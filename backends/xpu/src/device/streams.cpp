@@ -16,23 +16,111 @@ sycl::property_list properties_of(const sycl::device& device, int32_t priority) 
   return {queue::in_order()};
 }
 
-sycl::async_handler keep_in(xpu::Faults& faults) {
-  return [&faults](const sycl::exception_list& errors) {
-    for (const std::exception_ptr& error : errors) try {
-        std::rethrow_exception(error);
-      } catch (const std::exception& e) {
-        faults.keep(e.what());
-      }
-  };
+void keep(dvt_stream& s, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const sycl::exception& e) {
+    if (xpu::is_consequence(e)) return;
+    const dvt_status status = xpu::status_of(e);
+    if (status == DVT_DEVICE_LOST) s.device.lost = true;
+    s.faults.keep(status, e.what());
+  } catch (const std::exception& e) {
+    s.faults.keep(DVT_INTERNAL, e.what());
+  }
 }
 }  // namespace
 
-dvt_stream::dvt_stream(dvt_device& d, int32_t priority)
-    : device(d),
-      faults(d.context, d.device),
-      queue(d.context, d.device, keep_in(faults), properties_of(d.device, priority)) {}
+dvt_stream::dvt_stream(dvt_device& d, int32_t order)
+    : device(d), priority(order), faults(d.context, d.device), queue(new_queue()) {
+  d.streams.add(this);
+}
+
+dvt_stream::~dvt_stream() { device.streams.remove(this); }
+
+sycl::queue dvt_stream::new_queue() {
+  const auto handler = [this](const sycl::exception_list& errors) {
+    for (const std::exception_ptr& error : errors) keep(*this, error);
+  };
+  return {device.context, device.device, handler, properties_of(device.device, priority)};
+}
+
+void dvt_stream::renew() {
+  if (const auto recording = capture) recording->end();
+  queue.throw_asynchronous();  // else SYCL gives what is left to the next queue
+  onednn.emplace();            // it holds the queue
+  queue = new_queue();
+  ++renewed;
+  faults.restart(queue);
+}
 
 namespace xpu {
+void Streams::add(dvt_stream* s) {
+  const std::lock_guard guard(mutex_);
+  all_.insert(s);
+}
+
+void Streams::remove(dvt_stream* s) {
+  const std::lock_guard guard(mutex_);
+  all_.erase(s);
+}
+
+void Streams::gather_errors() {
+  const std::lock_guard guard(mutex_);
+  for (dvt_stream* s : all_) s->queue.throw_asynchronous();
+}
+
+void Streams::renew() {
+  const std::lock_guard guard(mutex_);
+  for (dvt_stream* s : all_) s->renew(), s->faults.forget_error();
+}
+
+bool passed(const sycl::event& event) {
+  try {
+    return event.get_info<sycl::info::event::command_execution_status>() ==
+           sycl::info::event_command_status::complete;
+  } catch (const sycl::exception& error) {
+    if (!is_consequence(error)) throw;
+    return true;  // it will never run
+  }
+}
+
+sycl::event end_of(dvt_stream& s) {
+  if (!s.device.lost) try {
+      return s.queue.ext_oneapi_submit_barrier();
+    } catch (...) {
+      (void)tell_exception(&s.device);
+      if (!s.device.lost) throw;
+    }
+  return {};
+}
+
+namespace {
+// After wait(), or where that throws: what SYCL says of work behind some that has failed is not the cause.
+template <class Wait>
+dvt_status tell_after(dvt_stream& s, Wait&& wait) {
+  return guarded(&s.device, [&] {
+    try {
+      wait();
+      s.queue.throw_asynchronous();
+    } catch (const sycl::exception& error) {
+      s.queue.throw_asynchronous();
+      s.failed = true;
+      if (!s.faults.has_error() && !is_consequence(error)) throw;
+    }
+    if (s.faults.has_error()) s.failed = true;
+    return s.faults.tell(s.queue);
+  });
+}
+}  // namespace
+
+dvt_status wait_for(dvt_stream& s) {
+  return tell_after(s, [&] {
+    s.mend();
+    s.faults.publish(s.queue);
+    s.queue.wait();
+  });
+}
+
 namespace {
 dvt_status stream_create(dvt_device* d, int32_t priority, dvt_stream** out) {
   return guarded(d, [&] {
@@ -43,53 +131,73 @@ dvt_status stream_create(dvt_device* d, int32_t priority, dvt_stream** out) {
 
 // Its queued work may still write faults: it goes when that is done.
 void stream_destroy(dvt_stream* s) {
+  dvt_device& device = s->device;
   try {
-    s->device.deferred.after(s->queue.ext_oneapi_submit_barrier(), [s] { delete s; });
-    s->device.deferred.sweep();
+    if (const auto recording = s->capture) recording->end();
+    device.deferred.after(end_of(*s), [s] { delete s; });
+    device.deferred.sweep();
   } catch (...) {
-    (void)tell_exception(&s->device);
+    (void)tell_exception(&device);
   }
 }
 
 dvt_status stream_sync(dvt_stream* s) {
-  return guarded(&s->device, [&] {
-    s->faults.publish(s->queue);
-    s->queue.wait_and_throw();
-    return s->faults.tell(s->queue);
-  });
+  if (dvt_status status = refuse_in_capture(*s, "a wait for the stream")) return status;
+  return wait_for(*s);
 }
 
 dvt_status event_create(dvt_device* d, uint32_t timing, dvt_event** out) {
   return guarded(d, [&] {
-    *out = new dvt_event{.timing = timing != 0, .mutex = {}, .record = {}};
+    *out = new dvt_event{.timing = timing != 0, .mutex = {}, .record = {}, .capture = {}};
     return DVT_OK;
   });
 }
 void event_destroy(dvt_event* e) { delete e; }
 
 dvt_status event_record(dvt_event* e, dvt_stream* s) {
-  return guarded(&s->device, [&] {
-    s->faults.publish(s->queue);
-    sycl::event record = e->timing ? syclex::submit_profiling_tag(s->queue) : s->queue.ext_oneapi_submit_barrier();
+  return enqueue(&s->device, s, [&](dvt_stream&) {
+    if (!s->capture) s->faults.publish(s->queue);
+    sycl::event record =
+        e->timing && !s->capture ? syclex::submit_profiling_tag(s->queue) : s->queue.ext_oneapi_submit_barrier();
     const std::lock_guard guard(e->mutex);
-    e->record = std::move(record), e->stream = s;
+    e->record = std::move(record), e->stream = s, e->renewed = s->renewed, e->capture = s->capture;
     return DVT_OK;
   });
 }
 
 struct Record {
-  std::optional<sycl::event> event;
-  dvt_stream* stream;
+  std::optional<sycl::event> event;  // nothing: done
+  dvt_stream* stream;                // nullptr: never recorded
+  std::shared_ptr<Capture> capture;
 };
 Record newest(dvt_event* e) {
   const std::lock_guard guard(e->mutex);
-  return {e->record, e->stream};
+  // SYCL would never call an event done that stands behind work that failed.
+  if (e->stream && (e->stream->failed || e->stream->renewed != e->renewed)) e->record.reset();
+  return {e->record, e->stream, e->capture};
+}
+
+// An event that is part of a graph has no state of its own.
+dvt_status refuse_captured(const Record& record) {
+  if (!record.capture) return DVT_OK;
+  return DVT_FAIL(DVT_INVALID, "this event was recorded in a capture: expected a wait by a stream of that capture");
+}
+
+// A stream that waits for an event of a capture becomes part of it.
+dvt_status enter_capture(dvt_stream* s, const Record& record) {
+  if (s->capture == record.capture) return DVT_OK;
+  if (s->capture) return refuse_in_capture(*s, "a wait for an event from elsewhere");
+  if (record.capture != record.stream->capture) return refuse_captured(record);  // it has ended
+  s->capture = record.capture;
+  s->capture->add(*s);
+  return DVT_OK;
 }
 
 dvt_status event_wait(dvt_stream* s, dvt_event* e) {
-  return guarded(&s->device, [&] {
+  return enqueue(&s->device, s, [&](dvt_stream&) -> dvt_status {
     const Record record = newest(e);
     if (!record.event) return DVT_OK;
+    if (dvt_status status = enter_capture(s, record)) return status;
     // Not ext_oneapi_submit_barrier({event}): that blocks the caller while a host function is in front of the
     // event.
     syclex::submit(s->queue, [&](sycl::handler& h) {
@@ -102,25 +210,29 @@ dvt_status event_wait(dvt_stream* s, dvt_event* e) {
 
 dvt_status event_sync(dvt_event* e) {
   Record record = newest(e);
-  if (!record.event) return DVT_OK;
-  return guarded(&record.stream->device, [&] {
-    record.event->wait_and_throw();
-    return record.stream->faults.tell(record.stream->queue);
+  if (!record.stream) return DVT_OK;
+  if (dvt_status status = refuse_captured(record)) return status;
+  return tell_after(*record.stream, [&] {
+    if (record.event) record.event->wait();
   });
 }
 
 dvt_status event_query(dvt_event* e, uint32_t* done) {
   const Record record = newest(e);
   *done = 1;
-  if (!record.event) return DVT_OK;
-  return guarded(&record.stream->device, [&]() -> dvt_status {
-    *done = passed(*record.event);
-    return *done ? record.stream->faults.tell(record.stream->queue) : DVT_OK;
+  if (!record.stream) return DVT_OK;
+  if (dvt_status status = refuse_captured(record)) return status;
+  const dvt_status status = guarded(&record.stream->device, [&] {
+    *done = !record.event || passed(*record.event);
+    return DVT_OK;
   });
+  return status || !*done ? status : tell_after(*record.stream, [] {});
 }
 
 dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
   const Record first = newest(from), second = newest(to);
+  if (dvt_status status = refuse_captured(first)) return status;
+  if (dvt_status status = refuse_captured(second)) return status;
   if (!from->timing || !to->timing || !first.event || !second.event)
     return DVT_FAIL(DVT_INVALID, "no time between events: expected two recorded with timing");
   return guarded(&first.stream->device, [&] {
@@ -132,7 +244,8 @@ dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
 }
 
 dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
-  return guarded(&s->device, [&] {
+  return enqueue(&s->device, s, [&](dvt_stream&) -> dvt_status {
+    if (dvt_status status = refuse_in_capture(*s, "a function of the host")) return status;
     syclex::host_task(s->queue, [=] { fn(ctx); });
     return DVT_OK;
   });

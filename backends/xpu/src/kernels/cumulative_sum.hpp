@@ -48,13 +48,13 @@ void scan(const Team& team, const xpu::Part& part, typename R::Value before, con
   for (uint64_t tile = part.begin; tile < part.end; tile += each * team.width) {
     const uint64_t begin = tile + each * team.lane;
     const uint64_t n = begin < part.end ? sycl::min(part.end - begin, each) : 0;
-    Value value[each], sum = R::nothing();
+    typename R::Element x[each];
+    Value sum = R::nothing();
     for (uint64_t k = 0; k < each; ++k)
-      if (k < n) value[k] = sum = R::join(sum, R::of(from[int64_t(begin + k) * stride]));
-    Value all;
-    const Value first = R::join(before, team.template scan<R>(sum, all));
+      if (k < n) x[k] = from[int64_t(begin + k) * stride], sum = R::join(sum, R::of(x[k]));
+    Value all, value = R::join(before, team.template scan<R>(sum, all));
     for (uint64_t k = 0; k < each; ++k)
-      if (k < n) to[int64_t(begin + k) * to_stride] = R::result(R::join(first, value[k]));
+      if (k < n) value = R::join(value, R::of(x[k])), to[int64_t(begin + k) * to_stride] = R::result(value);
     before = R::join(before, all);
   }
 }

@@ -1,4 +1,4 @@
-// Sums, differences, products, quotients of floats, and the larger or smaller of two.
+// Sums, differences, products, quotients of floats; the larger or smaller of two, and what lies between two.
 #include "kernels/common/elementwise.hpp"
 
 namespace {
@@ -42,6 +42,12 @@ struct Minimum {
     return a < b || a != a ? a : b;
   }
 };
+struct Clip {
+  template <class T>
+  T operator()(T x, T least, T most) const {
+    return Minimum()(Maximum()(x, least), most);
+  }
+};
 }  // namespace
 
 #define ARITHMETIC(suffix, T)                      \
@@ -57,3 +63,6 @@ XPU_FLOATS(DIVISION)
   XPU_BINARY(maximum_##suffix, Maximum, T, T, T) \
   XPU_BINARY(minimum_##suffix, Minimum, T, T, T)
 XPU_ALL(EXTREMA)
+
+#define CLIP(suffix, T) XPU_TERNARY(clip_##suffix, Clip, T, T, T, T)
+XPU_NUMBERS(CLIP)

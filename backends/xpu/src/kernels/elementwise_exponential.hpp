@@ -39,6 +39,14 @@ struct Erf {
     return xpu::math::erf(x);
   }
 };
+struct Erfc {  // its upper tail directly, never as 1 - erf
+  template <class T>
+  T operator()(T x) const {
+    const T a = xpu::math::capped(sycl::fabs(x), sizeof(T) == 8 ? T(27.5) : T(10.5));
+    const T tail = xpu::math::times_exp_minus_square(xpu::math::erfcx(a, T(1)), a, T(1));
+    return x < 0 ? 2 - tail : tail;
+  }
+};
 struct Sqrt {
   template <class T>
   T operator()(T x) const {
@@ -60,6 +68,7 @@ struct Rsqrt {
   XPU_UNARY(log1p_##suffix, Log1p, T, T) \
   XPU_UNARY(tanh_##suffix, Tanh, T, T)   \
   XPU_UNARY(erf_##suffix, Erf, T, T)     \
+  XPU_UNARY(erfc_##suffix, Erfc, T, T)   \
   XPU_UNARY(sqrt_##suffix, Sqrt, T, T)   \
   XPU_UNARY(rsqrt_##suffix, Rsqrt, T, T)
 XPU_FLOATS(EXPONENTIAL)

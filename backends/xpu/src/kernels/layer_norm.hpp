@@ -5,13 +5,13 @@
 
 namespace {
 template <class T, bool centred>
-void normalize(const T* x, const T* weight, const T* bias, T* out, const xpu::Lines& how, xpu::Compute<T> eps) {
+void normalize(const T* x, const T* weight, const T* bias, T* out, uint64_t rows, uint64_t n, xpu::Compute<T> eps) {
   using C = xpu::Compute<T>;
   using Sum = xpu::Sum<C>;
-  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t, const xpu::Place& place, const xpu::Part&) {
-    const T* from = x + place.at[0];
-    T* to = out + place.at[1];
-    const size_t n = how.size;
+  const xpu::Group group;
+  for (uint64_t row = group.item.get_group(0); row < rows; row += group.item.get_group_range(0)) {
+    const T* const from = x + row * n;
+    T* const to = out + row * n;
     C mean = 0;
     if constexpr (centred) {
       auto sum = Sum::nothing();
@@ -30,16 +30,17 @@ void normalize(const T* x, const T* weight, const T* bias, T* out, const xpu::Li
       if (bias) y += C(bias[i]);
       to[i] = T(y);
     });
-  });
+  }
 }
 }  // namespace
 
-#define NORM(suffix, T)                                                                                    \
-  KERNEL(1, layer_norm_##suffix)(const T* x, const T* weight, const T* bias, T* out, xpu::Lines how,       \
-                                 xpu::Compute<T> eps) {                                                    \
-    normalize<T, true>(x, weight, bias, out, how, eps);                                                    \
-  }                                                                                                        \
-  KERNEL(1, rms_norm_##suffix)(const T* x, const T* weight, T* out, xpu::Lines how, xpu::Compute<T> eps) { \
-    normalize<T, false>(x, weight, nullptr, out, how, eps);                                                \
+#define NORM(suffix, T)                                                                                         \
+  KERNEL(1, layer_norm_##suffix)(const T* x, const T* weight, const T* bias, T* out, uint64_t rows, uint64_t n, \
+                                 xpu::Compute<T> eps) {                                                         \
+    normalize<T, true>(x, weight, bias, out, rows, n, eps);                                                     \
+  }                                                                                                             \
+  KERNEL(1, rms_norm_##suffix)(const T* x, const T* weight, T* out, uint64_t rows, uint64_t n,                  \
+                               xpu::Compute<T> eps) {                                                           \
+    normalize<T, false>(x, weight, nullptr, out, rows, n, eps);                                                 \
   }
 XPU_FLOATS(NORM)

@@ -1,5 +1,7 @@
 // A group takes 64 queries of one head and walks over blocks of 64 keys with a running maximum and sum of each
 // query (Dao et al., FlashAttention, 2022): no more than a block of scores exists, in local memory.
+#include <utility>
+
 #include "kernels/common/attention.hpp"
 #include "kernels/common/math.hpp"
 #include "kernels/common/tile.hpp"
@@ -22,6 +24,27 @@ inline float masked(float score, const void* mask, uint32_t kind, int64_t at) {
 // What exponents are taken relative to: the maximum, or 0 where it is infinite.
 inline float origin(float top) { return top - top == 0 ? top : 0.0f; }
 
+// Where a matrix begins in each operand. Every index is a constant: an argument that is indexed otherwise is copied
+// for each work item.
+struct Begin {
+  int64_t q = 0, k = 0, v = 0, mask = 0;
+
+  template <int... axis>
+  [[gnu::always_inline]] Begin(const xpu::Attention& p, uint64_t matrix, std::integer_sequence<int, axis...>) {
+    const auto add = [&](uint32_t size, uint32_t heads_per_key, int64_t q_stride, int64_t k_stride,
+                         int64_t v_stride, int64_t mask_stride) {
+      const uint64_t rest = matrix / size;
+      const auto n = int64_t(matrix - rest * size), shared = n / heads_per_key;
+      q += n * q_stride, k += shared * k_stride, v += shared * v_stride, mask += n * mask_stride;
+      matrix = rest;
+      return true;
+    };
+    (void)((uint32_t(axis) < p.axes && add(p.batch[axis], axis == 0 ? p.heads_per_key : 1, p.q.batch[axis],
+                                           p.k.batch[axis], p.v.batch[axis], p.mask.batch[axis])) &&
+           ...);
+  }
+};
+
 // Scores and results lie with queries along tx: so every operand but q, which stays, is filled without transposing
 // it. The tiles of size and values are of at most `width` columns; more of them come in several steps, or groups.
 template <class T, int width>
@@ -42,13 +65,8 @@ void attend(const T* q, const T* k, const T* v, const void* mask, T* out, const 
   const size_t ty = item.get_local_id(1), tx = item.get_local_id(2), t = ty * xpu::side + tx;
   const uint64_t matrix = group.get_group_id(0), first = group.get_group_id(1) * block,
                  value = group.get_group_id(2) * width;
-  int64_t mask_at = 0;
-  uint64_t rest = matrix;
-  for (int axis = int(p.axes) - 1; axis >= 0; --axis) {
-    const int64_t n = int64_t(rest % p.batch[axis]), shared = axis + 1 == int(p.axes) ? n / p.heads_per_key : n;
-    q += n * p.q.batch[axis], k += shared * p.k.batch[axis], v += shared * p.v.batch[axis];
-    mask_at += n * p.mask.batch[axis], rest /= p.batch[axis];
-  }
+  const Begin begin(p, matrix, std::make_integer_sequence<int, xpu::most_attention_axes>());
+  q += begin.q, k += begin.k, v += begin.v;
   const xpu::Vectors<T> q_rows{q, p.queries, p.size, p.q.row, p.q.column},
       k_rows{k, p.keys, p.size, p.k.row, p.k.column}, v_columns{v, p.value_size, p.keys, p.v.column, p.v.row};
 
@@ -71,7 +89,7 @@ void attend(const T* q, const T* k, const T* v, const void* mask, T* out, const 
       const uint64_t row = sycl::min(first + (tx + size_t(xpu::side * j)), p.queries - 1);  // no more are stored
       const uint64_t last = p.causal ? sycl::min(row, p.keys - 1) : p.keys - 1;
       const size_t seen = last < key ? 0 : sycl::min(last - key + 1, uint64_t(block));
-      const int64_t mask_row = mask_at + int64_t(row) * p.mask.row + int64_t(key) * p.mask.column;
+      const int64_t mask_row = begin.mask + int64_t(row) * p.mask.row + int64_t(key) * p.mask.column;
       float most = least;
 #pragma unroll
       for (int i = 0; i < each; ++i) {
@@ -133,6 +151,10 @@ void attend(const T* q, const T* k, const T* v, const void* mask, T* out, const 
     attend<T, width>(q, k, v, mask, out, p);                                                            \
   }
 #define ATTENTIONS(suffix, T) ATTENTION(suffix, T, 32) ATTENTION(suffix, T, 64)
+// A function that is called gets its struct in memory of each work item, and what is read from there is not known
+// to be the same for all items: neither are then the addresses.
+#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
 ATTENTIONS(f16, xpu::half)
 ATTENTIONS(bf16, xpu::bf16)
 ATTENTIONS(f32, float)
+#pragma clang attribute pop

@@ -1,4 +1,5 @@
 // The slices along one axis that indices name.
+#include "kernels/common/lines.hpp"
 #include "kernels/common/raise.hpp"
 #include "kernels/common/slices.hpp"
 #include "kernels/common/types.hpp"
@@ -6,17 +7,22 @@
 namespace {
 template <class T>
 void take(const T* x, const int64_t* indices, T* out, const xpu::Slices& how, xpu::Fault* fault) {
-  xpu::for_each_item(how.n, [&](size_t i) {
-    const uint64_t slice = i / how.inner, outer = slice / how.count;
+  const uint64_t slices = xpu::quotient(how.n, how.inner);
+  const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<2>();
+  const size_t slice_step = item.get_global_range(0), element_step = item.get_global_range(1);
+  for (uint64_t slice = item.get_global_id(0); slice < slices; slice += slice_step) {
+    const uint64_t outer = xpu::quotient(slice, how.count);
     int64_t index = indices[slice - outer * how.count];
-    if (!xpu::find_index(index, fault, how.call, how.axis, how.size)) return;
-    out[i] = x[(outer * uint64_t(how.size) + uint64_t(index)) * how.inner + (i - slice * how.inner)];
-  });
+    if (!xpu::find_index(index, fault, how.call, how.axis, how.size)) continue;
+    const T* const from = x + (outer * uint64_t(how.size) + uint64_t(index)) * how.inner;
+    T* const to = out + slice * how.inner;
+    for (size_t i = item.get_global_id(1); i < how.inner; i += element_step) to[i] = from[i];
+  }
 }
 }  // namespace
 
 #define TAKE(suffix, T)                                                                                      \
-  KERNEL(1, take_##suffix)(const T* x, const int64_t* indices, T* out, xpu::Slices how, xpu::Fault* fault) { \
+  KERNEL(2, take_##suffix)(const T* x, const int64_t* indices, T* out, xpu::Slices how, xpu::Fault* fault) { \
     take(x, indices, out, how, fault);                                                                       \
   }
 XPU_SIZES(TAKE)

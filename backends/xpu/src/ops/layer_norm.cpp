@@ -8,26 +8,23 @@ namespace xpu {
 namespace {
 constinit std::array<KernelId, type_count> layer_norms{}, rms_norms{};
 
-// The rows that are normalised: the last axes.
-Lines rows(const dvt_call* c) {
-  const DLTensor* x = c->in[0];
-  const uint32_t first = uint32_t(x->ndim) - dvt::Attrs(c).i64s(0).count;
-  return plan_lines(x, (1u << x->ndim) - (1u << first), c->out[0]->strides);
-}
 const void* optional(const dvt_call* c, uint32_t i) {
   return dvt::has_in(c, i) ? dvt::data<void>(c->in[i]) : nullptr;
 }
 
 template <class Float>
 dvt_status run_with(dvt_device* d, const dvt_call* c, bool centred) {
-  const Lines how = rows(c);
-  const Range range = range_of_groups(how.count, how.size);
+  const DLTensor* shape = c->in[0];
+  uint64_t n = 1;  // elements of a row: of the last axes, as many as are named
+  for (int i = shape->ndim - int(dvt::Attrs(c).i64s(0).count); i < shape->ndim; ++i) n *= uint64_t(shape->shape[i]);
+  const uint64_t rows = uint64_t(dvt::size(shape)) / n;
+  const Range range = range_of_groups(rows, n);
   const size_t type = type_index(c->in[0]->dtype);
   const auto eps = Float(dvt::Attrs(c).f64(1));
   const void *x = dvt::data<void>(c->in[0]), *weight = optional(c, 1);
   void* const out = dvt::data<void>(c->out[0]);
-  return centred ? launch(d, c, layer_norms[type], range, x, weight, optional(c, 2), out, how, eps)
-                 : launch(d, c, rms_norms[type], range, x, weight, out, how, eps);
+  return centred ? launch(d, c, layer_norms[type], range, x, weight, optional(c, 2), out, rows, n, eps)
+                 : launch(d, c, rms_norms[type], range, x, weight, out, rows, n, eps);
 }
 template <bool centred>
 dvt_status run(dvt_device* d, const dvt_call* c) {

@@ -93,13 +93,14 @@ onednn::Operand operand(const Product& p, DLDataType type, uint64_t rows, uint64
 }
 
 // Nothing where it is not a product that oneDNN could do.
-std::optional<onednn::Description> describe(const Product& p, DLDataType type, bool has_bias) {
-  if (type.code == DVT_INT || type.code == DVT_UINT || type.bits == 64) return std::nullopt;
+std::optional<onednn::Description> describe(const Product& p, DLDataType type, bool has_bias, bool packed) {
+  if (!onednn::serves(type)) return std::nullopt;
   if (p.axes + 2 > onednn::most_axes || p.k == 0) return std::nullopt;
   int64_t out_batch[most_batch_axes], none[most_batch_axes] = {};
   int64_t step = int64_t(p.m * p.n);
   for (uint32_t i = p.axes; i-- > 0; step *= p.batch[i]) out_batch[i] = step;
   onednn::Description d{};
+  d.kind = onednn::Kind::matmul, d.any_weights = packed;
   d.in = operand(p, type, p.m, p.k, settled(p.m, p.k, p.a_row, p.a_column), p.a_batch);
   d.weights = operand(p, type, p.k, p.n, settled(p.k, p.n, p.b_row, p.b_column), p.b_batch);
   d.out = operand(p, type, p.m, p.n, {int64_t(p.n), 1}, out_batch);
@@ -108,22 +109,24 @@ std::optional<onednn::Description> describe(const Product& p, DLDataType type, b
 }
 
 template <Product (*product)(const dvt_call*)>
-onednn::PrimitiveRef primitive(dvt_device* d, const dvt_call* c) {
-  const auto description = describe(product(c), c->in[0]->dtype, dvt::has_in(c, 2));
+onednn::PrimitiveRef primitive(dvt_device* d, const dvt_call* c, bool packed = false) {
+  const auto description = describe(product(c), c->in[0]->dtype, dvt::has_in(c, 2), packed);
   return description ? d->onednn.find(*d, *description) : nullptr;
 }
 
 template <Product (*product)(const dvt_call*)>
 dvt_status run(dvt_device* d, const dvt_call* c) {
-  const onednn::Arguments on{dvt::data<void>(c->in[0]), dvt::data<void>(c->in[1]),
-                             dvt::has_in(c, 2) ? dvt::data<void>(c->in[2]) : nullptr, dvt::data<void>(c->out[0])};
-  if (onednn::are_aligned(on))
-    if (const onednn::PrimitiveRef found = primitive<product>(d, c)) return onednn::execute(d, c, *found, on);
-  constexpr size_t tile = 64, side = 16;  // kernels/matmul.hpp
+  const onednn::Arguments on = onednn::arguments(c);
+  if (onednn::takes(d, c, on))
+    if (const onednn::PrimitiveRef found = primitive<product>(d, c, on.packed))
+      return onednn::execute(d, c, *found, on);
+  const DLDataType type = c->in[0]->dtype;
+  const auto [rows, columns] = tile_of_product(type.bits, type.code == DVT_FLOAT || type.code == DVT_BFLOAT);
+  constexpr size_t side = 16;  // kernels/common/tile.hpp
   const Product p = product(c);
   const Range range{
-      3, {p.matrices, (p.m + tile - 1) / tile * side, (p.n + tile - 1) / tile * side}, {1, side, side}};
-  return launch(d, c, kernels[type_index(c->in[0]->dtype)], range, on.in, on.weights, on.bias, on.out, p);
+      3, {p.matrices, (p.m + rows - 1) / rows * side, (p.n + columns - 1) / columns * side}, {1, side, side}};
+  return launch(d, c, kernels[type_index(type)], range, on.in, on.weights, on.bias, on.out, p);
 }
 
 template <Product (*product)(const dvt_call*)>
@@ -134,22 +137,41 @@ dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
     DVT_PUT(answer, dvt_answer, workspace, onednn::workspace(*found));
   return DVT_OK;
 }
+
+// One matrix of weights for all of a batch. The workspace is what query() said of them as they lie.
+template <Product (*product)(const dvt_call*)>
+dvt_status pack_size(dvt_device* d, const dvt_call* c, uint32_t, uint64_t* size, uint64_t* layout) {
+  if (product(c).axes) return DVT_UNSUPPORTED;
+  const onednn::PrimitiveRef plain = primitive<product>(d, c), packed = primitive<product>(d, c, true);
+  if (!plain || !packed || onednn::workspace(*packed, true) > onednn::workspace(*plain)) return DVT_UNSUPPORTED;
+  return onednn::pack_size(c, packed, size, layout);
+}
+template <Product (*product)(const dvt_call*)>
+dvt_status pack(dvt_device* d, const dvt_call* c, uint32_t, const dvt_packed* to) {
+  return onednn::pack(d, c, primitive<product>(d, c, true), to);
+}
+
+template <Product (*product)(const dvt_call*)>
+dvt::Row row(const char* op, DLDataType type) {
+  dvt::Row made(op, run<product>);
+  made.query(query<product>);
+  const bool ours = !onednn::serves(type);
+  made.in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED | (ours ? 0 : DVT_O_PACKABLE));
+  if (ours) made.deterministic();
+  else made.pack(pack_size<product>, pack<product>);
+  // Processors' and GPUs' bfloat16 instructions take subnormals for 0.
+  if (type.code == DVT_BFLOAT) made.flags(DVT_K_FLUSHES_SUBNORMALS);
+  return made;
+}
 }  // namespace
 
 void XPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : integers + floats) {
     // Wrapping sums of products have the same bits in signed and unsigned types.
-    const DLDataType as = type.code == DVT_INT ? DLDataType{DVT_UINT, type.bits, 1} : type;
+    const DLDataType as = type.code == DVT_INT ? unsigned_of(type) : type;
     kernels[type_index(type)] = find_kernel(std::string("matmul_") + type_name(as));
-    const bool ours = type.code == DVT_INT || type.code == DVT_UINT || type.bits == 64;
-    dvt::Row matmul("dvt.matmul", run<product_of_matmul>), linear("dvt.linear", run<product_of_linear>);
-    matmul.in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED).out(type).query(query<product_of_matmul>);
-    linear.in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED).in(type, DVT_O_OPTIONAL).out(type);
-    linear.query(query<product_of_linear>);
-    if (ours) matmul.deterministic(), linear.deterministic();
-    // Processors' and GPUs' bfloat16 instructions take subnormals for 0.
-    if (type.code == DVT_BFLOAT) matmul.flags(DVT_K_FLUSHES_SUBNORMALS), linear.flags(DVT_K_FLUSHES_SUBNORMALS);
-    table.add(matmul), table.add(linear);
+    table.add(row<product_of_matmul>("dvt.matmul", type).out(type));
+    table.add(row<product_of_linear>("dvt.linear", type).in(type, DVT_O_OPTIONAL).out(type));
   }
 }
 }  // namespace xpu

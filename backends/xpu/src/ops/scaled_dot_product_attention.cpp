@@ -13,14 +13,14 @@ struct Kernels {
 };
 constinit std::array<Kernels, type_count> kernels{};
 
-// The strides of an operand (..., rows, columns), its batch axes as the output has them.
-AttentionStrides strides_of(const DLTensor* t, const DLTensor* out) {
+// The strides of an operand (..., rows, columns).
+AttentionStrides strides_of(const DLTensor* t) {
   AttentionStrides s{};
-  const int n = t->ndim, shift = out->ndim - n;
+  const int n = t->ndim;
   const auto stride = [&](int axis) { return t->shape[axis] == 1 ? 0 : t->strides[axis]; };
   if (n >= 2) s.row = stride(n - 2);
   if (n >= 1) s.column = stride(n - 1);
-  for (int i = 0; i + 2 < n; ++i) s.batch[i + shift] = stride(i);
+  for (int i = 0; i + 2 < n; ++i) s.batch[i] = stride(n - 3 - i);
   return s;
 }
 
@@ -42,11 +42,11 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   p.heads_per_key = 1;
   if (q->ndim >= 3 && k->ndim >= 3 && k->shape[k->ndim - 3] > 1)
     p.heads_per_key = uint32_t(std::max<int64_t>(1, q->shape[q->ndim - 3] / k->shape[k->ndim - 3]));
-  p.q = strides_of(q, out), p.k = strides_of(k, out), p.v = strides_of(v, out);
-  if (mask) p.mask = strides_of(mask, out);
+  p.q = strides_of(q), p.k = strides_of(k), p.v = strides_of(v);
+  if (mask) p.mask = strides_of(mask);
   size_t matrices = 1;
   p.axes = uint32_t(out->ndim - 2);
-  for (uint32_t i = 0; i < p.axes; ++i) p.batch[i] = uint32_t(out->shape[i]), matrices *= p.batch[i];
+  for (uint32_t i = 0; i < p.axes; ++i) p.batch[i] = uint32_t(out->shape[p.axes - 1 - i]), matrices *= p.batch[i];
 
   constexpr size_t block = 64, side = 16;  // kernels/scaled_dot_product_attention.hpp
   const Kernels& by_width = kernels[type_index(q->dtype)];

@@ -17,8 +17,8 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   for (int64_t axis = how.axis + 1; axis < x->ndim; ++axis) how.inner *= uint64_t(x->shape[axis]);
   Fault* const fault = fault_slot(d, c);
   if (!fault) return DVT_OOM;
-  return launch(d, c, kernels[size_index(x->dtype)], range_of(how.n), dvt::data<void>(x), dvt::data<void>(indices),
-                dvt::data<void>(out), how, fault);
+  return launch(d, c, kernels[size_index(x->dtype)], range_of(how.n / how.inner, how.inner), dvt::data<void>(x),
+                dvt::data<void>(indices), dvt::data<void>(out), how, fault);
 }
 }  // namespace
 

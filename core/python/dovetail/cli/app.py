@@ -124,6 +124,7 @@ Environment:
   DOVETAIL_BACKEND_AUTOLOAD=0   no backend but by dovetail.load_backend()
   DOVETAIL_PROBE_TIMEOUT=N      seconds that a new backend may take to open
   DOVETAIL_NUM_THREADS=N        threads on the host
+  DOVETAIL_PACKING=0            kernels keep no operands in layouts of their own: less memory, slower
   DOVETAIL_LOGS=dispatch,...    log these parts of the runtime; or all
   DOVETAIL_POISON_CALLS=1       for authors of devices: a call is overwritten when its kernel has returned
   DOVETAIL_GUARD_MEMORY=1       for authors of devices: says which kernel writes beside its outputs

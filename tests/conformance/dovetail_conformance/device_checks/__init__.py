@@ -23,6 +23,7 @@ PARTS = (
     "copies",
     "events",
     "streams",
+    "capture",
     "threads",
     "interchange",
     "errors",

@@ -68,6 +68,13 @@ _STREAM_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "native": (c_void_p, _handle),
     "host_fn": (_status, _handle, HOST_FN, c_void_p),
 }
+_CAPTURE_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "begin": (_status, _handle),
+    "end": (_status, _handle, _out),
+    "replay": (_status, _handle, _handle),
+    "destroy": (None, _handle),
+}
+_EXTENSION, _CAPTURE = CFUNCTYPE(c_void_p, c_char_p, c_uint32), (b"dovetail.capture", 1)
 
 
 def _table(functions: dict[str, tuple[Any, ...]], *before: tuple[str, Any], after: tuple[str, ...] = ()) -> type:
@@ -81,9 +88,12 @@ _Backend = _table(
     *((name, c_char_p) for name in ("name", "version", "build_info")),
     ("kernels", c_void_p),
     ("n_kernels", c_uint64),
-    after=("streams",),
+    after=("streams", "extension"),
 )
-_Streams = _table(_STREAM_FUNCTIONS, ("struct_size", c_uint32), ("flags", c_uint32))
+_Streams, _Capture = (
+    _table(functions, ("struct_size", c_uint32), ("flags", c_uint32))
+    for functions in (_STREAM_FUNCTIONS, _CAPTURE_FUNCTIONS)
+)
 
 
 def _bound(table: Structure, functions: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
@@ -94,6 +104,15 @@ def _bound(table: Structure, functions: dict[str, tuple[Any, ...]]) -> dict[str,
         if table.struct_size >= field.offset + field.size and getattr(table, name):
             found[name] = CFUNCTYPE(result, *arguments)(getattr(table, name))
     return found
+
+
+def _capture_functions(backend: Structure) -> dict[str, Any]:
+    """Those of the extension group, as capture_begin and so on; none where the device has no such group."""
+    if backend.struct_size <= _Backend.extension.offset or not backend.extension:
+        return {}
+    group = _EXTENSION(backend.extension)(*_CAPTURE)
+    bound = _bound(_Capture.from_address(group), _CAPTURE_FUNCTIONS) if group else {}
+    return {f"capture_{name}": function for name, function in bound.items()}
 
 
 class Refused(Exception):
@@ -115,6 +134,7 @@ class Table:
         self._functions = _bound(backend, _FUNCTIONS)
         has_streams = backend.struct_size > _Backend.streams.offset and backend.streams
         self._functions |= _bound(_Streams.from_address(backend.streams), _STREAM_FUNCTIONS) if has_streams else {}
+        self._functions |= _capture_functions(backend)
         self.has_streams = bool(has_streams)
         self.crosses_devices = bool(has_streams and _Streams.from_address(backend.streams).flags & 1)
         self.properties = device.properties
@@ -123,6 +143,7 @@ class Table:
         self._blocks: dict[int, int] = {}  # address -> kind
         self._streams: list[int] = []
         self._events: list[int] = []
+        self._graphs: list[int] = []
 
     def has(self, function: str) -> bool:
         return function in self._functions
@@ -230,7 +251,17 @@ class Table:
         self.call("ev_elapsed_ns", first, second, byref(ns))
         return ns.value
 
+    # ---- capture ------------------------------------------------------------------------------------------------
+
+    def captured(self, stream: int) -> int:
+        """The graph of what was captured since capture_begin."""
+        graph = self._made("capture_end", stream)
+        self._graphs.append(graph)
+        return graph
+
     def close(self) -> None:
+        for graph in self._graphs:
+            self.call("capture_destroy", graph)
         for stream in self._streams:
             with suppress(Refused):  # what went wrong is known by now
                 self.call("sync", stream)

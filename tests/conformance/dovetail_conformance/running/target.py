@@ -140,6 +140,10 @@ class Target:
     def may_decline(self, op: str, d: DType) -> bool:
         return any(r.get("queries") for r in self._rows_of(op, d))
 
+    def packs(self, op: str, d: DType) -> bool:
+        """Do kernels turn an operand into a layout of their own?"""
+        return any(r.get("packs") for r in self._rows_of(op, d))
+
     def declined(self, op: str) -> int:
         """How many calls of the op all its kernels declined."""
         return self.api._core.declined_calls(op)

@@ -6,7 +6,7 @@ namespace xpu {
 inline constexpr int most_attention_axes = 14;
 enum MaskKind : uint32_t { mask_none, mask_bool, mask_f16, mask_bf16, mask_f32 };
 
-// Strides of an operand (..., rows, columns) in elements; 0: broadcast.
+// Strides of an operand (..., rows, columns) in elements, of the batch's axes the innermost first; 0: broadcast.
 struct AttentionStrides {
   int64_t row, column, batch[most_attention_axes];
 };

@@ -1,5 +1,8 @@
-// out = f(x...) element by element: for each kernel one over rows without gaps, and one over any strides.
+// out = f(x...) element by element: for each kernel one over rows of neighbours, and one over any strides.
 #pragma once
+#include <tuple>
+#include <utility>
+
 #include "kernels/common/layout.hpp"
 #include "kernels/common/types.hpp"
 
@@ -11,97 +14,82 @@ T value_of(const Scalar& scalar) {
   return value;
 }
 
-// An input, read as f wants it.
-template <class T>
+// Where a row begins in each operand. Every index is a constant: a kernel's argument that is indexed otherwise is
+// copied for each work item.
+template <int inputs>
+struct Offsets {
+  int64_t at[inputs + 1] = {};
+
+  [[gnu::always_inline]] Offsets(const Layout<inputs>& how, uint32_t row)
+      : Offsets(how, row, std::make_integer_sequence<int, max_axes - 1>(),
+                std::make_integer_sequence<int, inputs + 1>()) {}
+
+ private:
+  template <int... axis, int... k>
+  [[gnu::always_inline]] Offsets(const Layout<inputs>& how, uint32_t row, std::integer_sequence<int, axis...>,
+                                 std::integer_sequence<int, k...>) {
+    const auto add = [&](const Divisor& size, const int64_t (&stride)[inputs + 1]) __attribute__((always_inline)) {
+      const uint32_t rest = size.quotient(row), here = row - rest * size.size;
+      ((at[k] += int64_t(here) * stride[k]), ...);
+      row = rest;
+      return true;
+    };
+    (void)((uint32_t(axis) < how.axes && add(how.size[axis], how.stride[axis])) && ...);
+  }
+};
+
+// Input k's row, read as f wants it. That of neighbours compilers for CPUs must see to make vectors.
+template <int k, bool neighbours, class T>
 struct Input {
   const T* data;
+  int64_t step;
   bool moves;
   T value;
 
   template <int inputs>
-  Input(const T* x, const Dense<inputs>& how, int i)
-      : data(x), moves(how.moves >> i & 1), value(x && !moves ? *x : value_of<T>(how.value[i])) {}
-  template <int inputs>
-  Input(const T* x, const Strided<inputs>& how, int i) : data(x), moves(x), value(value_of<T>(how.value[i])) {}
-  Compute<T> operator[](size_t i) const { return Compute<T>(moves ? data[i] : value); }
-};
-
-// Where element i lies in each operand.
-template <int operands>
-struct Offsets {
-  int64_t at[operands] = {};
-
-  template <int inputs>
-  Offsets(const Strided<inputs>& how, uint32_t i) {
-    for (int axis = int(how.axes) - 1; axis >= 0; --axis) {
-      const uint32_t rest = i / how.size[axis], here = i - rest * how.size[axis];
-      for (int k = 0; k < operands; ++k) at[k] += here * how.stride[k][axis];
-      i = rest;
-    }
+  Input(const T* x, const Layout<inputs>& how, int64_t at)
+      : data(x + at),
+        step(how.step[k]),
+        moves(how.moves >> k & 1),
+        value(x && !moves ? *data : value_of<T>(how.value[k])) {}
+  Compute<T> operator[](size_t column) const {
+    return Compute<T>(moves ? data[neighbours ? int64_t(column) : int64_t(column) * step] : value);
   }
 };
 
-template <class F, class Out, class A>
-void apply(const Dense<1>& how, Out* out, const A* a) {
-  const Input<A> x(a, how, 0);
-  for_each_item(how.n, [=](size_t i) { out[i] = Out(F()(x[i])); });
+template <class F, bool neighbours, class Out, class... In, int... k>
+void apply(const Layout<sizeof...(In)>& how, Out* out, std::integer_sequence<int, k...>, const In*... in) {
+  constexpr int last = sizeof...(In);
+  const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<2>();
+  const size_t row_step = item.get_global_range(0), column_step = item.get_global_range(1);
+  for (size_t row = item.get_global_id(0); row < how.rows; row += row_step) {
+    const Offsets<last> offsets(how, uint32_t(row));
+    const auto inputs = std::tuple(Input<k, neighbours, In>(in, how, offsets.at[k])...);
+    Out* const to = out + offsets.at[last];
+    const int64_t step = neighbours ? 1 : how.step[last];
+    for (size_t column = item.get_global_id(1); column < how.columns; column += column_step)
+      to[int64_t(column) * step] = Out(F()(std::get<k>(inputs)[column]...));
+  }
 }
-template <class F, class Out, class A, class B>
-void apply(const Dense<2>& how, Out* out, const A* a, const B* b) {
-  const Input<A> x(a, how, 0);
-  const Input<B> y(b, how, 1);
-  for_each_item(how.n, [=](size_t i) { out[i] = Out(F()(x[i], y[i])); });
-}
-template <class F, class Out, class A, class B, class C>
-void apply(const Dense<3>& how, Out* out, const A* a, const B* b, const C* c) {
-  const Input<A> x(a, how, 0);
-  const Input<B> y(b, how, 1);
-  const Input<C> z(c, how, 2);
-  for_each_item(how.n, [=](size_t i) { out[i] = Out(F()(x[i], y[i], z[i])); });
-}
-
-template <class F, class Out, class A>
-void apply(const Strided<1>& how, Out* out, const A* a) {
-  const Input<A> x(a, how, 0);
-  for_each_item(how.n, [&](size_t i) {
-    const Offsets<2> o(how, uint32_t(i));
-    out[o.at[1]] = Out(F()(x[o.at[0]]));
-  });
-}
-template <class F, class Out, class A, class B>
-void apply(const Strided<2>& how, Out* out, const A* a, const B* b) {
-  const Input<A> x(a, how, 0);
-  const Input<B> y(b, how, 1);
-  for_each_item(how.n, [&](size_t i) {
-    const Offsets<3> o(how, uint32_t(i));
-    out[o.at[2]] = Out(F()(x[o.at[0]], y[o.at[1]]));
-  });
-}
-template <class F, class Out, class A, class B, class C>
-void apply(const Strided<3>& how, Out* out, const A* a, const B* b, const C* c) {
-  const Input<A> x(a, how, 0);
-  const Input<B> y(b, how, 1);
-  const Input<C> z(c, how, 2);
-  for_each_item(how.n, [&](size_t i) {
-    const Offsets<4> o(how, uint32_t(i));
-    out[o.at[3]] = Out(F()(x[o.at[0]], y[o.at[1]], z[o.at[2]]));
-  });
+template <class F, bool neighbours, class Out, class... In>
+void apply(const Layout<sizeof...(In)>& how, Out* out, const In*... in) {
+  apply<F, neighbours>(how, out, std::make_integer_sequence<int, sizeof...(In)>(), in...);
 }
 }  // namespace xpu
 
-// Kernels name and name_strided.
-#define XPU_UNARY(name, F, Out, A)                                                         \
-  KERNEL(1, name)(const A* a, Out* out, xpu::Dense<1> how) { xpu::apply<F>(how, out, a); } \
-  KERNEL(1, name##_strided)(const A* a, Out* out, xpu::Strided<1> how) { xpu::apply<F>(how, out, a); }
-#define XPU_BINARY(name, F, Out, A, B)                                                                    \
-  KERNEL(1, name)(const A* a, const B* b, Out* out, xpu::Dense<2> how) { xpu::apply<F>(how, out, a, b); } \
-  KERNEL(1, name##_strided)(const A* a, const B* b, Out* out, xpu::Strided<2> how) {                      \
-    xpu::apply<F>(how, out, a, b);                                                                        \
+// Kernels name, of rows whose elements are neighbours in every operand, and name_strided.
+#define XPU_UNARY(name, F, Out, A)                                                                \
+  KERNEL(2, name)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply<F, true>(how, out, a); } \
+  KERNEL(2, name##_strided)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply<F, false>(how, out, a); }
+#define XPU_BINARY(name, F, Out, A, B)                                                                           \
+  KERNEL(2, name)(const A* a, const B* b, Out* out, xpu::Layout<2> how) { xpu::apply<F, true>(how, out, a, b); } \
+  KERNEL(2, name##_strided)(const A* a, const B* b, Out* out, xpu::Layout<2> how) {                              \
+    xpu::apply<F, false>(how, out, a, b);                                                                        \
   }
-#define XPU_TERNARY(name, F, Out, A, B, C)                                                       \
-  KERNEL(1, name)(const A* a, const B* b, const C* c, Out* out, xpu::Dense<3> how) {             \
-    xpu::apply<F>(how, out, a, b, c);                                                            \
-  }                                                                                              \
-  KERNEL(1, name##_strided)(const A* a, const B* b, const C* c, Out* out, xpu::Strided<3> how) { \
-    xpu::apply<F>(how, out, a, b, c);                                                            \
+#define XPU_TERNARY(name, F, Out, A, B, C)                                                      \
+  KERNEL(2, name)(const A* a, const B* b, const C* c, Out* out, xpu::Layout<3> how) {           \
+    xpu::apply<F, true>(how, out, a, b, c);                                                     \
+  }                                                                                             \
+  KERNEL(2, name##_strided)(const A* a, const B* b, const C* c, Out* out, xpu::Layout<3> how) { \
+    xpu::apply<F, false>(how, out, a, b, c);                                                    \
   }

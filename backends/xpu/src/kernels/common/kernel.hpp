@@ -2,6 +2,10 @@
 // -fsycl compiles as well. KERNEL(dims, name)(parameters) { ... } is a kernel over a range of so many dimensions;
 // its name is unique among all families. Parameters are pointers to device memory, numbers and plain structs.
 //
+// A struct must be read by constant indices, in functions that are inlined: else it is copied for each work item,
+// and what is read from the copy is not known to be the same for all of them. CPUs then gather what lies side by
+// side.
+//
 // Local memory is `static work_group_static<T[N]>`: group_local_memory and get_work_group_scratch_memory crash when
 // they are compiled at build time (intel-sycl-rt 2026.2).
 #pragma once

@@ -10,20 +10,25 @@ struct Scalar {  // a value of any type, in its first bytes
   uint64_t bits[2];
 };
 
-// All operands are row-major like the output, or a single element.
-template <int inputs>
-struct Dense {
-  uint32_t n;
-  uint32_t moves;  // bit i: input i has n elements; else one, or none and its value is here
-  Scalar value[inputs];
+// The size of an axis, to divide by: i / size = i * factor >> (31 + shift) for i < 2^31, 2^shift >= size, factor =
+// 2^(31 + shift) / size rounded up (Granlund and Montgomery, 1994). Division itself is slow on GPUs, and no vector
+// instruction of CPUs.
+struct Divisor {
+  uint32_t size, factor, shift;
+
+  uint32_t quotient(uint32_t i) const { return uint32_t(uint64_t{i} * factor >> (31 + shift)); }
 };
 
-// Any strides, in elements; of axis 0 the outermost. The output's come last.
+// Elements as rows: one axis has the columns, the others count the rows. Strides are in elements, the output's
+// last.
 template <int inputs>
-struct Strided {
-  uint32_t n, axes;
-  uint32_t size[max_axes];
-  int64_t stride[inputs + 1][max_axes];
-  Scalar value[inputs];  // of inputs without memory
+struct Layout {
+  uint32_t rows, columns;
+  uint32_t moves;  // bit i: input i moves along a row; else a row has one value of it
+  uint32_t axes;   // of the rows; axis 0 is the innermost
+  Divisor size[max_axes - 1];
+  int64_t stride[max_axes - 1][inputs + 1];
+  int64_t step[inputs + 1];  // along a row
+  Scalar value[inputs];      // of inputs without memory
 };
 }  // namespace xpu

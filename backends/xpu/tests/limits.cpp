@@ -1,0 +1,36 @@
+// xpu::launch with ranges and arguments of a test's choice, on a device that is lost: what it would enqueue ends
+// there. limits DIMS GLOBAL... LOCAL... BYTES: the status, and what was told.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "device/device.hpp"
+#include "launch.hpp"
+
+namespace {
+dvt_status fail(const dvt_host*, dvt_status status, uint64_t, const char*, int, const char* message) {
+  std::puts(message);
+  return status;
+}
+}  // namespace
+
+int main(int, char** words) {
+  dvt_host host{};
+  host.fail = fail;
+  dvt::host = &host;
+  const std::unique_ptr<void, decltype(&std::free)> memory(std::calloc(1, sizeof(dvt_device)), &std::free);
+  auto* const device = static_cast<dvt_device*>(memory.get());
+  device->lost = true;
+
+  xpu::Range range{std::atoi(*++words), {}, {}};
+  for (int i = 0; i < range.dims; ++i) range.global[i] = std::strtoull(*++words, nullptr, 10);
+  for (int i = 0; i < range.dims; ++i) range.local[i] = std::strtoull(*++words, nullptr, 10);
+  struct Bytes {
+    char bytes[8];
+  } eight{};
+  const std::vector<xpu::Argument> arguments(std::strtoull(*++words, nullptr, 10) / sizeof eight,
+                                             xpu::Argument(eight));
+  dvt_call call{};
+  std::printf("%d\n", xpu::launch(device, &call, 0, range, std::span<const xpu::Argument>(arguments)));
+}

@@ -1,0 +1,9 @@
+// The status that each argument becomes as the message of a SYCL exception.
+#include <cstdio>
+
+#include "device/errors.hpp"
+
+int main(int n, char** messages) {
+  for (int i = 1; i < n; ++i)
+    std::printf("%d\n", xpu::status_of(sycl::exception(sycl::make_error_code(sycl::errc::runtime), messages[i])));
+}
