@@ -17,9 +17,9 @@ std::span<const LevelName> level_names();  // from the baseline on
 const char* name(Level);                   // "none" where it is none
 
 struct Features {
-  Level level = Level::none;  // the highest that processor and operating system have
-  bool bf16_products = false;  // has instructions that multiply bfloat16
-  char name[49] = "";          // as the processor calls itself
+  Level level = Level::none;    // the highest that processor and operating system have
+  bool bf16_products = false;   // has instructions that multiply bfloat16
+  char name[49] = "";           // as the processor calls itself
   const char* extras[12] = {};  // what else of it is of interest
   void add_extra(const char* extra, bool has) {
     size_t i = 0;

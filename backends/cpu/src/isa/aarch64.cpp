@@ -14,10 +14,10 @@ struct Part {
   const char* name;
 };
 constexpr Part parts[] = {
-    {0x41, 0xd03, "Arm Cortex-A53"},   {0x41, 0xd07, "Arm Cortex-A57"},   {0x41, 0xd08, "Arm Cortex-A72"},
-    {0x41, 0xd0b, "Arm Cortex-A76"},   {0x41, 0xd0c, "Arm Neoverse N1"},  {0x41, 0xd40, "Arm Neoverse V1"},
-    {0x41, 0xd49, "Arm Neoverse N2"},  {0x41, 0xd4f, "Arm Neoverse V2"},  {0x41, 0xd84, "Arm Neoverse V3"},
-    {0x41, 0xd8e, "Arm Neoverse N3"},  {0x46, 0x001, "Fujitsu A64FX"},    {0xc0, 0xac3, "Ampere AmpereOne"},
+    {0x41, 0xd03, "Arm Cortex-A53"},  {0x41, 0xd07, "Arm Cortex-A57"},  {0x41, 0xd08, "Arm Cortex-A72"},
+    {0x41, 0xd0b, "Arm Cortex-A76"},  {0x41, 0xd0c, "Arm Neoverse N1"}, {0x41, 0xd40, "Arm Neoverse V1"},
+    {0x41, 0xd49, "Arm Neoverse N2"}, {0x41, 0xd4f, "Arm Neoverse V2"}, {0x41, 0xd84, "Arm Neoverse V3"},
+    {0x41, 0xd8e, "Arm Neoverse N3"}, {0x46, 0x001, "Fujitsu A64FX"},   {0xc0, 0xac3, "Ampere AmpereOne"},
 };
 
 // MIDR_EL1, which the kernel reads for us where it says HWCAP_CPUID.
