@@ -125,7 +125,7 @@ def test_the_build_refuses_functions_that_levels_would_share(tmp_path, code, sha
     assert ("twice" in done.stderr) == shared
 
 
-x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="make test-aarch64 emulates old processors itself")
+x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="make test-aarch64 emulates others")
 
 
 def old_processor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
