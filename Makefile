@@ -1,5 +1,6 @@
 # make run       set up, list the devices, run the example model on each, then the quick conformance run on the CPU
 # make test      everything that must be right before a change is shared; test-all adds what is slow
+# make test-aarch64  the core and the CPU device on emulated Arm processors; needs Debian and g++-aarch64-linux-gnu
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
 # make docs      the guides, into build/docs  make install   wheels into .venv
@@ -11,7 +12,7 @@
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-xpu mutation bench docs dev \
+.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-xpu mutation bench docs dev \
   lint format clean wheels install FORCE
 
 help:
@@ -180,6 +181,46 @@ test-python: $(VENV)/.installed $(VENV)/.example
 test-xpu: $(XPU)/.installed $(XPU)/.example
 	@echo "-- tests of dovetail-xpu"
 	@$(XPU)/bin/python -m pytest -n $(JOBS) --dist worksteal backends/xpu/tests
+
+# ---- aarch64, on this machine: Debian's cross compiler, a sysroot from its packages, an emulator -----------------------
+
+ARM := build/aarch64
+MODELS ?= cortex-a72 neoverse-v1 neoverse-n2
+arm_pip = $(PIP) install --target $(ARM)/site --upgrade --only-binary=:all: --python-version $(TAG) \
+  $(addprefix --platform ,linux_aarch64 manylinux_2_28_aarch64 manylinux_2_27_aarch64 manylinux2014_aarch64)
+arm_wheel = DOVETAIL_SYSROOT=$(abspath $(ARM)/sysroot) CMAKE_TOOLCHAIN_FILE=$(abspath cmake/aarch64/toolchain.cmake) \
+  _PYTHON_HOST_PLATFORM=linux-aarch64 SETUPTOOLS_EXT_SUFFIX=.cpython-$(subst .,,$(TAG))-aarch64-linux-gnu.so \
+  CMAKE_ARGS=-DDOVETAIL_CPU_OPENBLAS_LIBRARY=$(abspath $(ARM)/openblas/scipy_openblas32/lib/libscipy_openblas.so) \
+  $(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(ARM)/dist
+
+$(ARM)/.sysroot: cmake/aarch64/sysroot.sh | $(VENV)/.tools
+	@echo "-- an emulator and the libraries of aarch64"
+	@sh $< $(ARM) $(TAG)
+	@touch $@
+
+$(ARM)/.tools: $(ARM)/.sysroot pyproject.toml
+	@echo "-- test tools for aarch64"
+	@$(BIN)/python cmake/requirements.py --group test > $@.txt
+	@$(arm_pip) -r $@.txt
+	@$(arm_pip:$(ARM)/site=$(ARM)/openblas) --no-deps "scipy-openblas32>=0.3.30"
+	@touch $@
+
+$(ARM)/.installed: $(ARM)/.tools $(stamps_of_$(VENV))
+	@echo "-- wheels for aarch64"
+	@rm -rf $(ARM)/dist
+	@for project in . backends/cpu; do \
+	  rm -rf $$project/build/wheel $$project/build/lib.* $$project/build/temp.* $$project/build/bdist.*; \
+	  $(arm_wheel) ./$$project > $@.log 2>&1 || { cat $@.log; exit 1; }; \
+	done
+	@$(arm_pip) $(ARM)/dist/*.whl dist/dovetail_conformance-[0-9]*.whl
+	@touch $@
+
+test-aarch64: $(ARM)/.installed
+	@for model in $(MODELS); do \
+	  echo "-- tests of the CPU device on an emulated $$model"; \
+	  QEMU_CPU=$$model PYTHONPATH=$(abspath $(ARM)/site) sh cmake/aarch64/run.sh $(ARM) $(ARM)/sysroot/usr/bin/python$(TAG) -m \
+	    pytest -n $(JOBS) --dist worksteal -p no:cacheprovider $(SELECT) backends/cpu/tests || exit 1; \
+	done
 
 # How good the conformance suite is: are kernels that are wrong in one place found? An hour.
 mutation: $(VENV)/.installed

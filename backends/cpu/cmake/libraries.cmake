@@ -31,7 +31,7 @@ function(_dovetail_find_onednn library include)
     return()
   endif()
   find_package(dnnl 3.2 CONFIG QUIET)
-  if(NOT dnnl_FOUND)
+  if(NOT dnnl_FOUND AND NOT CMAKE_CROSSCOMPILING) # Python's wheels are for the machine that builds
     _dovetail_python(prefix "import importlib.metadata as m, os; f = [p for p in m.files('onednn-devel-cpu-gomp') \
 if p.name == 'dnnl-config.cmake']; print(os.path.normpath(os.path.join(f[0].locate(), '../../../..')))")
     if(prefix)

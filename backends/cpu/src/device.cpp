@@ -43,9 +43,9 @@ dvt_status device_open(uint32_t index, dvt_device** out) {
 void device_close(dvt_device*) {}
 
 dvt_status device_props(dvt_device*, dvt_props* p) {
-  std::snprintf(p->name, sizeof p->name, "%s", *features().name ? features().name : "x86-64");
-  static constexpr const char* arch[] = {"x86-64-v2", "x86-64-v3 (avx2)", "x86-64-v4 (avx512)"};
-  std::snprintf(p->arch, sizeof p->arch, "%s", arch[int(level)]);
+  const char* const architecture = level_names()[size_t(level)].architecture;
+  std::snprintf(p->name, sizeof p->name, "%s", *features().name ? features().name : architecture);
+  std::snprintf(p->arch, sizeof p->arch, "%s", architecture);
   DVT_PUT(p, dvt_props, kind, DVT_KIND_CPU);
   DVT_PUT(p, dvt_props, caps, DVT_CAP_HOST_MAPPED | DVT_CAP_FORK_SAFE);
   DVT_PUT(p, dvt_props, dl_device_type, 1 /* kDLCPU */);
@@ -90,14 +90,7 @@ std::string build_info() {
   s += "gcc " __VERSION__;
 #endif
   s += std::string("; kernels ") + name(level) + "; processor " + name(f.level);
-  const struct {
-    bool has;
-    const char* name;
-  } extras[] = {{f.avx_vnni, "avx_vnni"},       {f.avx512_vnni, "avx512_vnni"}, {f.avx512_bf16, "avx512_bf16"},
-                {f.avx512_fp16, "avx512_fp16"}, {f.amx_tile, "amx_tile"},       {f.amx_int8, "amx_int8"},
-                {f.amx_bf16, "amx_bf16"},       {f.amx_fp16, "amx_fp16"}};
-  for (const auto& extra : extras)
-    if (extra.has) s += std::string(" ") + extra.name;
+  for (const char* const* extra = f.extras; *extra; ++extra) s += std::string(" ") + *extra;
   return s;
 }
 }  // namespace

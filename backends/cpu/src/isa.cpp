@@ -1,87 +1,17 @@
 #include "isa.hpp"
 
-#include <cpuid.h>
-
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
+#include <string>
 
 namespace dovetail::cpu {
-namespace {
-struct Leaf {
-  uint32_t a = 0, b = 0, c = 0, d = 0;
-  Leaf(uint32_t leaf, uint32_t sub = 0) {
-    if (!__get_cpuid_count(leaf, sub, &a, &b, &c, &d)) a = b = c = d = 0;
-  }
-};
-constexpr bool all(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
-constexpr uint32_t bit(int i) { return uint32_t{1} << i; }
-
-// Which registers the operating system saves: XCR0.
-uint64_t saved_state() {
-  uint32_t low, high;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return uint64_t{high} << 32 | low;
-}
-
-void read_name(char* name) {
-  if (Leaf(0x80000000).a < 0x80000004) return;
-  for (uint32_t i = 0; i < 3; ++i) {
-    const Leaf part(0x80000002 + i);
-    std::memcpy(name + 16 * i, &part, 16);
-  }
-  name[48] = 0;
-  size_t start = 0, end = std::strlen(name);
-  while (name[start] == ' ') ++start;
-  while (end > start && name[end - 1] == ' ') --end;
-  std::memmove(name, name + start, end - start);
-  name[end - start] = 0;
-}
-}  // namespace
-
-Features read_features() {
-  Features f;
-  read_name(f.name);
-  const Leaf one(1), seven(7), seven_one(7, 1), extended(0x80000001);
-  // v2: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; LAHF
-  if (!all(one.c, bit(0) | bit(9) | bit(13) | bit(19) | bit(20) | bit(23)) || !all(extended.c, bit(0))) return f;
-  f.level = Level::baseline;
-  const uint64_t saved = all(one.c, bit(27)) ? saved_state() : 0;
-  // v3: FMA, MOVBE, AVX, F16C; BMI1, AVX2, BMI2; LZCNT; saved ymm
-  if ((saved & 6) != 6 || !all(one.c, bit(12) | bit(22) | bit(28) | bit(29)) ||
-      !all(seven.b, bit(3) | bit(5) | bit(8)) || !all(extended.c, bit(5)))
-    return f;
-  f.level = Level::avx2;
-  f.avx_vnni = all(seven_one.a, bit(4));
-  // v4: AVX512 F, DQ, CD, BW, VL; saved zmm
-  if ((saved & 0xe6) != 0xe6 || !all(seven.b, bit(16) | bit(17) | bit(28) | bit(30) | bit(31))) return f;
-  f.level = Level::avx512;
-  f.avx512_vnni = all(seven.c, bit(11));
-  f.avx512_bf16 = all(seven_one.a, bit(5));
-  f.avx512_fp16 = all(seven.d, bit(23));
-  if ((saved & 0x60000) != 0x60000) return f;  // tiles saved
-  f.amx_tile = all(seven.d, bit(24));
-  f.amx_int8 = all(seven.d, bit(25));
-  f.amx_bf16 = all(seven.d, bit(22));
-  f.amx_fp16 = all(seven_one.a, bit(21));
-  return f;
-}
-
 const Features& features() {
   static const Features f = read_features();
   return f;
 }
 
-const char* name(Level level) {
-  switch (level) {
-    case Level::baseline: return "default";
-    case Level::avx2: return "avx2";
-    case Level::avx512: return "avx512";
-    default: return "none";
-  }
-}
+const char* name(Level level) { return level == Level::none ? "none" : level_names()[size_t(level)].name; }
 
 Level choose_level(char* error, size_t size) {
   const Level best = features().level;
@@ -94,19 +24,22 @@ Level choose_level(char* error, size_t size) {
   }
   const char* wish = std::getenv("DOVETAIL_CPU_CAPABILITY");
   if (!wish || !*wish) return best;
-  for (Level level : {Level::baseline, Level::avx2, Level::avx512}) {
-    if (std::strcmp(wish, name(level))) continue;
-    if (level <= best) return level;
-    std::snprintf(error, size,
-                  "[cpu] DOVETAIL_CPU_CAPABILITY=%s is more than this processor (%s) has: expected at most \"%s\"; "
-                  "lower or unset it",
-                  wish, features().name, name(best));
-    return Level::none;
+  std::string known;
+  for (const LevelName& l : level_names()) {
+    const Level level = Level(&l - level_names().data());
+    if (!std::strcmp(wish, l.name)) {
+      if (level <= best) return level;
+      std::snprintf(error, size,
+                    "[cpu] DOVETAIL_CPU_CAPABILITY=%s is more than this processor (%s) has: expected at most "
+                    "\"%s\"; lower or unset it",
+                    wish, features().name, name(best));
+      return Level::none;
+    }
+    known += known.empty() ? l.name : std::string(&l == &level_names().back() ? " or " : ", ") + l.name;
   }
   std::snprintf(error, size,
-                "[cpu] DOVETAIL_CPU_CAPABILITY is not a capability: expected default, avx2 or avx512, got \"%s\"; "
-                "correct or unset it",
-                wish);
+                "[cpu] DOVETAIL_CPU_CAPABILITY is not a capability: expected %s, got \"%s\"; correct or unset it",
+                known.c_str(), wish);
   return Level::none;
 }
 }  // namespace dovetail::cpu

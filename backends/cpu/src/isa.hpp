@@ -1,20 +1,34 @@
 // What this processor can do, and the instruction set level that the kernels run at. Built for the baseline.
 #pragma once
 #include <cstddef>
+#include <span>
 
 namespace dovetail::cpu {
+#if defined(__x86_64__)
 enum class Level { none = -1, baseline, avx2, avx512 };  // x86-64-v2, -v3, -v4
+#elif defined(__aarch64__)
+enum class Level { none = -1, baseline, neon_bf16 };  // armv8-a; armv8.2-a with dotprod, fp16 and bf16
+#endif
+
+struct LevelName {
+  const char *name, *architecture;  // as DOVETAIL_CPU_CAPABILITY spells it; as the device's properties do
+};
+std::span<const LevelName> level_names();  // from the baseline on
+const char* name(Level);                   // "none" where it is none
 
 struct Features {
-  Level level = Level::none;  // the highest that processor and operating system have
-  bool avx512_vnni = false, avx_vnni = false, avx512_bf16 = false, avx512_fp16 = false;
-  bool amx_tile = false, amx_int8 = false, amx_bf16 = false, amx_fp16 = false;
-  char name[49] = "";  // as the processor calls itself
+  Level level = Level::none;    // the highest that processor and operating system have
+  bool bf16_products = false;   // has instructions that multiply bfloat16
+  char name[49] = "";           // as the processor calls itself
+  const char* extras[12] = {};  // what else of it is of interest
+  void add_extra(const char* extra, bool has) {
+    size_t i = 0;
+    while (extras[i]) ++i;
+    if (has) extras[i] = extra;
+  }
 };
-Features read_features();
+Features read_features();    // isa/ has one for each architecture
 const Features& features();  // the same, read once
-
-const char* name(Level);  // as DOVETAIL_CPU_CAPABILITY spells it: "default", "avx2", "avx512"
 
 // The level to run at: the highest, or what DOVETAIL_CPU_CAPABILITY says. none: it names no level or one that this
 // processor lacks, and `error` says so.

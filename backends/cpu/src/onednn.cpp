@@ -164,7 +164,7 @@ Executable& executable(const Product& p) {
 
 bool fast_bfloat16() {
 #if defined(__x86_64__)
-  static const bool fast = features().avx512_bf16 && active_level() == Level::avx512 && dnnl() &&
+  static const bool fast = features().bf16_products && active_level() == Level::avx512 && dnnl() &&
                            dnnl()->get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core_bf16;
   return fast;
 #else

@@ -10,6 +10,7 @@ import ctypes as ct
 import fcntl
 import importlib.util
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import ml_dtypes
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-LEVELS = ("default", "avx2", "avx512")
+LEVELS = ("default", "avx2", "avx512") if platform.machine() == "x86_64" else ("default", "neon_bf16")
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float16, float32, float64 = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 FLOATS = (float16, bfloat16, float32, float64)

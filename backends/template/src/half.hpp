@@ -6,7 +6,7 @@
 
 #include "dovetail/backend.hpp"
 
-using f16 = _Float16;
+using f16 = dvt::float16;
 struct bf16 {
   uint16_t bits;
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "dispatch/execute.hpp"
+#include "dovetail/backend.hpp"
 
 namespace dovetail {
 namespace {
@@ -37,7 +38,7 @@ long double real_value(const Tensor& t) {
     case DType::u16: return read<uint16_t>(t);
     case DType::u32: return read<uint32_t>(t);
     case DType::u64: return read<uint64_t>(t);
-    case DType::f16: return float(read<_Float16>(t));
+    case DType::f16: return float(read<dvt::float16>(t));
     case DType::bf16: return from_bf16(read<uint16_t>(t));
     case DType::f32:
     case DType::c64: return read<float>(t);
@@ -68,7 +69,7 @@ void write_real(void* to, DType dtype, long double v) {
     case DType::u16: return put(wrap<uint16_t>(v));
     case DType::u32: return put(wrap<uint32_t>(v));
     case DType::u64: return put(wrap<uint64_t>(v));
-    case DType::f16: return put(_Float16(double(v)));
+    case DType::f16: return put(dvt::float16(double(v)));
     case DType::bf16: return put(to_bf16(v));
     case DType::f32:
     case DType::c64: return put(float(v));

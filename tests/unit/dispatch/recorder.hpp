@@ -66,7 +66,7 @@ auto with_type(DType t, F f) {
     case DType::u16: return f(uint16_t{});
     case DType::u32: return f(uint32_t{});
     case DType::u64: return f(uint64_t{});
-    case DType::f16: return f(_Float16{});
+    case DType::f16: return f(dvt::float16{});
     case DType::f32: return f(float{});
     case DType::f64: return f(double{});
     default: std::abort();

@@ -93,7 +93,7 @@ template <class T>
     }
     most = stdx::max(x, most);
   }
-  const T greatest = stdx::hmax(most);
+  const T greatest = horizontal_max(most);
   const auto usable = [](T m) { return m - m == 0 ? m : T(0); };
   const T before = usable(top), now = usable(greatest);
   V<T> total[2] = {};
@@ -111,7 +111,7 @@ template <class T>
   }
   const T factor = top == least ? T(0) : before == now ? T(1) : std::exp(before - now);
   top = greatest;
-  sum = sum * factor + stdx::reduce(total[0] + total[1]);
+  sum = sum * factor + horizontal_sum(total[0] + total[1]);
   return factor;
 }
 

@@ -27,7 +27,7 @@ template <class T, bool logarithm>
     stdx::where(v == top, e) = 0;
     return e;
   });
-  const T sum = stdx::reduce(ones) + rest;
+  const T sum = horizontal_sum(ones) + rest;
   if constexpr (logarithm) {
     const T log_sum = std::log(sum);
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - log_sum;

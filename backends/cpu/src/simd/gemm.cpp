@@ -1,5 +1,6 @@
 #include "simd/gemm.hpp"
 
+#include "simd/horizontal.hpp"
 #include "simd/transpose.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {
@@ -144,7 +145,7 @@ void dots(const Product<T>& p, int64_t i) {
     }
     for (int r = 0; r < Rows; ++r)
       for (int s = 0; s < N && j + s < p.n; ++s) {
-        T total = stdx::reduce(sum[r][s]);
+        T total = horizontal_sum(sum[r][s]);
         for (int64_t t = q; t < p.k; ++t) total += a[r][t] * b[s][t];
         if (p.bias) total += p.bias[j + s];
         p.c[(i + r) * p.c_row + (j + s) * p.c_column] = total;

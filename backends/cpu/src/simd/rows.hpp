@@ -4,6 +4,7 @@
 
 #include "scratch.hpp"
 #include "simd/half.hpp"
+#include "simd/horizontal.hpp"
 #include "simd/math.hpp"
 #include "simd/reduce.hpp"
 
@@ -61,7 +62,7 @@ DOVETAIL_CPU_INLINE T sum_of(const T* x, int64_t n, T fill, F f) {
   V<T> rest[2] = {};
   for (int c = 0; i + W <= n; i += W, c ^= 1) rest[c] += f(load(x + i), i, W);
   if (i < n) rest[0] += f(load_part(x + i, n - i, fill), i, n - i);
-  return stdx::reduce(pairs.total() + (rest[0] + rest[1]));
+  return horizontal_sum(pairs.total() + (rest[0] + rest[1]));
 }
 
 // Not below any element; NaN may get lost.
@@ -76,7 +77,7 @@ DOVETAIL_CPU_INLINE T greatest(const T* x, int64_t n) {
     for (int k = 0; k < 4; ++k) best[k] = stdx::max(load(x + i + k * W), best[k]);
   for (; i + W <= n; i += W) best[0] = stdx::max(load(x + i), best[0]);
   if (i < n) best[0] = stdx::max(load_part(x + i, n - i, least), best[0]);
-  return stdx::hmax(stdx::max(stdx::max(best[0], best[1]), stdx::max(best[2], best[3])));
+  return horizontal_max(stdx::max(stdx::max(best[0], best[1]), stdx::max(best[2], best[3])));
 }
 
 // A row of x as T: where it lies, or widened into `room`.

@@ -1,0 +1,51 @@
+#!/bin/sh
+# sysroot.sh FOLDER PYTHON_TAG: what a cross build for aarch64 and its emulated tests need, from Debian's own archive
+# and without installing anything on this machine: FOLDER/sysroot (C and C++ libraries, CPython with headers) and
+# FOLDER/usr/bin/qemu-aarch64.
+set -eu
+folder=$(mkdir -p "$1" && cd "$1" && pwd)
+tag=$2
+. /etc/os-release
+emulator_at_least=9 # knows neoverse-n2
+compiler=$(aarch64-linux-gnu-g++ -dumpversion | cut -d. -f1)
+
+# apt with a state of its own, for another architecture or release: apt_for NAME ARCHITECTURE RELEASE COMMAND...
+mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | sort -u | head -n 1)
+apt_for() {
+  state=$folder/apt/$1
+  if [ ! -e "$state/apt.conf" ]; then
+    mkdir -p "$state/lists/partial" "$state/archives/partial"
+    : > "$state/status"
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $3 main" > "$state/sources.list"
+    cat > "$state/apt.conf" << CONF
+APT::Architecture "$2"; APT::Architectures "$2"; APT::Install-Recommends "0"; APT::Sandbox::User "root";
+Acquire::Languages "none"; Debug::NoLocking "1";
+Dir::State::Lists "$state/lists"; Dir::State::status "$state/status"; Dir::Cache "$state";
+Dir::Etc::SourceList "$state/sources.list"; Dir::Etc::SourceParts "/dev/null";
+CONF
+    APT_CONFIG=$state/apt.conf apt-get -qq update
+  fi
+  shift 3
+  (cd "$state/archives" && APT_CONFIG=$state/apt.conf apt-get -qq "$@" > /dev/null)
+}
+
+apt_for arm64 arm64 "$VERSION_CODENAME" install -y --download-only "python$tag-minimal" "libpython$tag-stdlib" \
+  "libpython$tag-dev" "libstdc++-$compiler-dev" libgomp1 || {
+  echo "Debian $VERSION_CODENAME has no Python $tag for arm64: choose the one that it has with PYTHON=python3.x" >&2
+  exit 1
+}
+rm -rf "$folder/sysroot"
+mkdir "$folder/sysroot"
+for package in "$folder"/apt/arm64/archives/*.deb; do dpkg-deb -x "$package" "$folder/sysroot"; done
+# A link to /lib/... would lead out of the sysroot; the linker then takes the static library instead, silently.
+find "$folder/sysroot" -type l -lname '/*' | while read -r link; do
+  target=$folder/sysroot$(readlink "$link")
+  [ ! -e "$target" ] || ln -sfn "$(realpath -m --relative-to="$(dirname "$link")" "$target")" "$link"
+done
+
+# This release's emulator where it is new enough, else that of its backports.
+release=$VERSION_CODENAME
+version=$(apt-cache show qemu-user 2> /dev/null | sed -n 's/^Version: \([0-9]*:\)\{0,1\}\([0-9]*\).*/\2/p' | sort -n | tail -n 1)
+[ "${version:-0}" -ge $emulator_at_least ] || release=$VERSION_CODENAME-backports
+apt_for emulator "$(dpkg --print-architecture)" "$release" download qemu-user
+dpkg-deb --fsys-tarfile "$folder"/apt/emulator/archives/qemu-user_*.deb | tar -x -C "$folder" ./usr/bin/qemu-aarch64
