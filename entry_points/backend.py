@@ -41,12 +41,24 @@ class Backend:
         self.search: list[str] = []
         self.cause = ""
         self.cure = ""
+        self.advice = ""  # of its wheel, where it finds no device
         self.seconds = 0.0  # that opening it took
         self.error: BaseException | None = None  # the exception behind `cause`, where there is one
         self.told = False  # the user was warned
 
     def as_dict(self) -> dict[str, object]:
-        fields = ("name", "status", "distribution", "origin", "library", "search", "cause", "cure", "seconds")
+        fields = (
+            "name",
+            "status",
+            "distribution",
+            "origin",
+            "library",
+            "search",
+            "cause",
+            "cure",
+            "advice",
+            "seconds",
+        )
         return {field: getattr(self, field) for field in fields}
 
     def leave_out(self, cause: str, cure: str = "") -> None:

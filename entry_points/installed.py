@@ -103,6 +103,11 @@ def locate(point: EntryPoint) -> tuple[Any, list[str]]:
     return path, [os.fspath(folder) for folder in search]
 
 
+def advice(point: EntryPoint) -> str:
+    """What the entry point's object says to somebody whose machine has no device of the backend's kind."""
+    return str(getattr(_load(point), "advice", ""))
+
+
 def import_ops(point: EntryPoint) -> None:
     """Imports the modules that the entry point's object names in .ops: they register ops. Raises Failure."""
     found = _load(point)

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .backend import Backend, BackendError, BackendWarning, Failure, Pack, did_you_mean
-from .installed import BACKENDS, EntryPoint, check_file, claims, entry_points, import_ops, locate_only, names_a_file
+from .installed import (
+    BACKENDS,
+    EntryPoint,
+    advice,
+    check_file,
+    claims,
+    entry_points,
+    import_ops,
+    locate_only,
+    names_a_file,
+)
 from .packs import PackOpener, Packs
 from .packs import open_in_core as open_pack_in_core
 from .python_device import SUFFIX, in_file, is_device, source
@@ -260,6 +270,8 @@ class Registry:
 
         backend.settle(open_it)
         if backend.status == "ready":
+            if points := self._points.get(backend):
+                backend.advice = advice(points[0])
             self._shadow(backend)
             self._packs.open_for(backend.name)
 

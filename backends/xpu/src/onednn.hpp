@@ -42,8 +42,8 @@ struct Arguments {
 
 Arguments arguments(const dvt_call*);  // of a call (in, weights, bias)
 
-// Operands begin on a cache line, as oneDNN's kernels for GPUs expect (by a row's align_log2 the host would copy), and
-// the call is not captured: work on the CPU device frees itself when it has run once.
+// Operands begin on a cache line, as oneDNN's kernels for GPUs expect (by a row's align_log2 the host would copy),
+// and the call is not captured: work on the CPU device frees itself when it has run once.
 bool takes(dvt_device*, const dvt_call*, const Arguments&);
 
 class Primitive;

@@ -5,6 +5,7 @@ NumPy and everything else that takes time to load is imported by the method that
 
 from __future__ import annotations
 
+from contextlib import suppress
 from operator import index
 
 from dovetail import _core
@@ -251,12 +252,11 @@ def to_numpy(x):
         from ml_dtypes import bfloat16
 
         return to_numpy(_op("bitcast")(x, "uint16")).view(bfloat16)
-    try:
+    with suppress(BufferError):  # memory of the device
         return np.asarray(memoryview(x))
-    except BufferError:  # memory of the device
-        out = np.empty(x.shape, x.dtype.name)
-        _core.read_into(x, out)
-        return out
+    out = np.empty(x.shape, x.dtype.name)
+    _core.read_into(x, out)
+    return out
 
 
 @_method

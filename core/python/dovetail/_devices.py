@@ -46,7 +46,8 @@ def device(name: str | Device | None = None) -> Device:
         backend = entry_points.require(name.partition(":")[0])
         found = _core.find_device(name)
         if found is None:
-            known = ", ".join(d.name for d in _core.devices() if d.backend == backend.name) or "none"
+            known = ", ".join(d.name for d in _core.devices() if d.backend == backend.name)
+            known = known or "none" + (f"; {backend.advice}" if backend.advice else "")
             raise ValueError(f"there is no device {name!r}: backend {backend.name!r} has {known}")
     return found
 

@@ -1,5 +1,6 @@
 """The entry point of the backend: says where its library is, and where Intel's SYCL runtime is that it needs."""
 
+import os
 import site
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ class Backend(NamedTuple):
     """The plugin's file."""
     search: list[str]
     """Folders of the libraries that it opens itself."""
+    advice: str
+    """What helps where it finds no device."""
 
 
 def _runtime_folder() -> Path:
@@ -42,4 +45,15 @@ def _installed() -> str:
         return "but it is not installed"
 
 
-backend = Backend(str(Path(__file__).resolve().with_name(f"lib{__name__}.so")), [str(_runtime_folder())])
+def _advice() -> str:
+    if os.environ.get("DOVETAIL_XPU_ALLOW_CPU", "0") not in ("", "0"):
+        return (
+            "SYCL's CPU device, which DOVETAIL_XPU_ALLOW_CPU asks for, comes with: pip install 'dovetail-xpu[cpu]'"
+        )
+    return (
+        "expected an Intel GPU that Level Zero finds: install its driver, and be allowed to open /dev/dri; "
+        "for tests without a GPU there is SYCL's CPU device, with DOVETAIL_XPU_ALLOW_CPU=1"
+    )
+
+
+backend = Backend(str(Path(__file__).resolve().with_name(f"lib{__name__}.so")), [str(_runtime_folder())], _advice())

@@ -20,11 +20,11 @@ dvt_device::dvt_device(uint32_t i, const sycl::device& dev)
 
 namespace xpu {
 namespace {
-constexpr char allow_cpu[] = "DOVETAIL_XPU_ALLOW_CPU";  // =1: SYCL's CPU device too, for tests
+constexpr char allow_cpu[] = "DOVETAIL_XPU_ALLOW_CPU";  // =1: SYCL's CPU device too, for tests; =0: not
 
 bool cpu_allowed() {
   const char* text = std::getenv(allow_cpu);
-  return text && !std::strcmp(text, "1");
+  return text && *text && std::strcmp(text, "0");
 }
 
 // The CPU device is an OpenCL driver, which the wheel that brings it registers nowhere: OpenCL's loader reads this

@@ -71,6 +71,8 @@ def print_trouble(backend: dict[str, Any], indent: str = "") -> None:
     if backend["status"] == "ready":
         if not backend.get("devices", True):
             click.echo(f"{indent}{backend['name']}: opened, but it finds no device of its kind on this machine")
+            if backend["advice"]:
+                click.echo(f"{indent}  {backend['advice']}")
         return
     click.secho(f"{indent}{backend['name']}: {backend['status']}", bold=True)
     for label, key in (("from", "distribution"), ("origin",) * 2, ("library",) * 2, ("cause",) * 2, ("cure",) * 2):
