@@ -14,6 +14,7 @@
 
 #include "check.hpp"
 #include "dispatch/execute.hpp"
+#include "dovetail/backend.hpp"
 #include "text.hpp"
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"  // specs of ops name what they need
