@@ -12,8 +12,8 @@
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-xpu mutation bench docs dev \
-  lint format clean wheels install FORCE
+.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-xpu \
+  mutation bench docs dev lint format clean wheels install FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -62,6 +62,9 @@ $(VENV)/.tools $(XPU)/.tools: %/.tools: cmake/requirements.py | %/bin/python
 
 sources = find $(1) -type f ! -path '*/__pycache__/*' ! -path '*/build/*' ! -path '*.egg-info/*' ! -path '*/tests/*'
 
+# What an earlier build of the project $(1) left.
+leftovers = $(addprefix $(1)/build/,wheel lib.* temp.* bdist.*)
+
 # $(1) stamp, $(2) project, $(3) what goes into it, $(4) the wheel, $(5) the environment that builds it
 define wheel
 build/stamps/$(1).files: FORCE
@@ -71,7 +74,7 @@ build/stamps/$(1).files: FORCE
 
 build/stamps/$(1): build/stamps/$(1).files $$(shell $(call sources,$(3)) 2> /dev/null) | $(5)/.tools
 	@echo "-- wheel of $(2)$(if $(filter backends/%,$(2)),: its kernels compile for minutes)"
-	@rm -rf $(addprefix $(2)/build/,wheel lib.* temp.* bdist.*) dist/$(4)
+	@rm -rf $(call leftovers,$(2)) dist/$(4)
 	@mkdir -p dist
 	@$(call pip,$(5)) wheel --no-deps --no-build-isolation --wheel-dir dist ./$(2) > $$@.log 2>&1 || { cat $$@.log; exit 1; }
 	@touch $$@
@@ -202,14 +205,15 @@ $(ARM)/.tools: $(ARM)/.sysroot pyproject.toml
 	@echo "-- test tools for aarch64"
 	@$(BIN)/python cmake/requirements.py --group test > $@.txt
 	@$(arm_pip) -r $@.txt
-	@$(arm_pip:$(ARM)/site=$(ARM)/openblas) --no-deps "scipy-openblas32>=0.3.30"
+	@$(BIN)/python cmake/requirements.py --build backends/cpu | grep openblas > $(ARM)/openblas.txt
+	@$(arm_pip:$(ARM)/site=$(ARM)/openblas) --no-deps -r $(ARM)/openblas.txt
 	@touch $@
 
 $(ARM)/.installed: $(ARM)/.tools $(stamps_of_$(VENV))
 	@echo "-- wheels for aarch64"
 	@rm -rf $(ARM)/dist
 	@for project in . backends/cpu; do \
-	  rm -rf $$project/build/wheel $$project/build/lib.* $$project/build/temp.* $$project/build/bdist.*; \
+	  rm -rf $(call leftovers,$$project); \
 	  $(arm_wheel) ./$$project > $@.log 2>&1 || { cat $@.log; exit 1; }; \
 	done
 	@$(arm_pip) $(ARM)/dist/*.whl dist/dovetail_conformance-[0-9]*.whl

@@ -16,3 +16,14 @@ def now():
     yield Changing.now
     Changing.now = SimpleNamespace()
     dt.fallback(before)
+
+
+@pytest.fixture
+def leave_the_schema_as_it_was():
+    """Ops that the test registers are gone after it."""
+    from dovetail.schema import registry
+
+    before = dict(registry)
+    yield
+    for name in registry.keys() - before.keys():
+        del registry[name]

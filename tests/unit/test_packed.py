@@ -12,18 +12,10 @@ import numpy as np
 import pytest
 from dispatch_kernel import float32_kernel
 from dovetail.schema import op as declare
-from dovetail.schema import registry
 from dovetail.schema.declare import Tensor
 
+pytestmark = pytest.mark.usefixtures("leave_the_schema_as_it_was")
 names = (f"acme.packing_{i}" for i in itertools.count())
-
-
-@pytest.fixture(autouse=True)
-def leave_the_schema_as_it_was():
-    before = dict(registry)
-    yield
-    for name in registry.keys() - before.keys():
-        del registry[name]
 
 
 class Add:

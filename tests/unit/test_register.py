@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from dispatch_kernel import float32_kernel
 from dovetail.schema import op as declare
-from dovetail.schema import registry
 from dovetail.schema.declare import Tensor
 from dovetail.schema.ops._float import magnitude as abs_
 
+pytestmark = pytest.mark.usefixtures("leave_the_schema_as_it_was")
 names = (f"acme.softsign_{i}" for i in itertools.count())
 
 
@@ -25,14 +25,6 @@ def softsign(name: str):
         return x * scale / (abs_(x) + 1.0)
 
     return body
-
-
-@pytest.fixture(autouse=True)
-def leave_the_schema_as_it_was():
-    before = dict(registry)
-    yield
-    for name in registry.keys() - before.keys():
-        del registry[name]
 
 
 @pytest.fixture
