@@ -30,8 +30,11 @@ function(_dovetail_find_onednn library include)
   if(NOT DOVETAIL_CPU_ONEDNN)
     return()
   endif()
+  if(CMAKE_CROSSCOMPILING) # what lies beside the programs in PATH, as a virtual environment's, is for this machine
+    set(CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH OFF)
+  endif()
   find_package(dnnl 3.2 CONFIG QUIET)
-  if(NOT dnnl_FOUND AND NOT CMAKE_CROSSCOMPILING) # Python's wheels are for the machine that builds
+  if(NOT dnnl_FOUND AND NOT CMAKE_CROSSCOMPILING) # as are Python's wheels
     _dovetail_python(prefix "import importlib.metadata as m, os; f = [p for p in m.files('onednn-devel-cpu-gomp') \
 if p.name == 'dnnl-config.cmake']; print(os.path.normpath(os.path.join(f[0].locate(), '../../../..')))")
     if(prefix)
