@@ -24,7 +24,7 @@ struct Blas {
 const Blas* blas() {
   static const Blas table = [] {
     Blas t{};
-#if defined(DOVETAIL_CPU_HAS_OPENBLAS)
+#if defined(DOVETAIL_CPU_OPENBLAS_VERSION)
     const Library library("libdovetail_openblas.so.0");
     const bool complete = library.find("scipy_cblas_sgemm", t.sgemm) &&
                           library.find("scipy_cblas_dgemm", t.dgemm) &&
