@@ -70,6 +70,18 @@ function(_dovetail_find_openblas library)
   endif()
 endfunction()
 
+# Its version, from the header beside it.
+function(_dovetail_openblas_version version library)
+  cmake_path(GET library PARENT_PATH folder)
+  set(header "${folder}/../include/openblas_config.h")
+  set(line "")
+  if(EXISTS "${header}")
+    file(STRINGS "${header}" line REGEX "define OPENBLAS_VERSION ")
+  endif()
+  string(REGEX MATCH "[0-9][0-9.]*" found "${line}")
+  set(${version} "${found}" PARENT_SCOPE)
+endfunction()
+
 # What we hand on comes with its licence: the texts of the wheel `distribution`, if the library came from it.
 function(_dovetail_install_licences distribution library destination)
   _dovetail_python(texts "import importlib.metadata as m, os; f = m.files('${distribution}'); \
@@ -127,7 +139,8 @@ function(dovetail_cpu_libraries target destination)
   endif()
   if(openblas)
     _dovetail_bundle(${target} "${openblas}" libdovetail_openblas.so.0 --rename getenv)
-    target_compile_definitions(${target} PRIVATE DOVETAIL_CPU_HAS_OPENBLAS=1)
+    _dovetail_openblas_version(version "${openblas}")
+    target_compile_definitions(${target} PRIVATE DOVETAIL_CPU_OPENBLAS_VERSION="${version}")
     install(PROGRAMS "${CMAKE_CURRENT_BINARY_DIR}/lib/libdovetail_openblas.so.0" DESTINATION ${destination})
     _dovetail_install_licences(scipy-openblas32 "${openblas}" ${destination})
   endif()
