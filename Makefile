@@ -225,6 +225,8 @@ test-aarch64: $(ARM)/.installed
 	  QEMU_CPU=$$model PYTHONPATH=$(abspath $(ARM)/site) sh cmake/aarch64/run.sh $(ARM) $(ARM)/sysroot/usr/bin/python$(TAG) -m \
 	    pytest -n $(JOBS) --dist worksteal -p no:cacheprovider $(SELECT) backends/cpu/tests || exit 1; \
 	done
+	@echo "-- which instructions they ran"
+	@DOVETAIL_AARCH64=$(abspath $(ARM)) $(BIN)/python -m pytest backends/cpu/tests/test_instructions.py
 
 # How good the conformance suite is: are kernels that are wrong in one place found? An hour.
 mutation: $(VENV)/.installed

@@ -1,3 +1,4 @@
+import platform
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
@@ -41,6 +42,12 @@ def laid_out(a: np.ndarray, layout: str) -> np.ndarray:
     return a
 
 
+def slack(dtype: np.dtype, terms: int) -> float:
+    """OpenBLAS adds up in order, our own loops in short runs; the schema allows as much (`dot_slack`)."""
+    by_openblas = dtype.kind == "c" or platform.machine() == "aarch64"
+    return max(1.0, terms**0.5 / 2) if by_openblas else 1.0
+
+
 def check(cpu, op, x, y, bias=None, tol=3.0):
     w = y.swapaxes(-1, -2) if op == "linear" else y
     wide = {"f8": np.longdouble, "c8": np.complex128, "c16": np.clongdouble}.get(x.dtype.str[1:], np.float64)
@@ -48,7 +55,7 @@ def check(cpu, op, x, y, bias=None, tol=3.0):
         want = np.matmul(x, w) if bias is None else np.matmul(x, w) + bias
     else:
         want = np.matmul(x.astype(wide), w.astype(wide))
-        scale = np.matmul(np.abs(x.astype(wide)), np.abs(w.astype(wide)))
+        scale = np.matmul(np.abs(x.astype(wide)), np.abs(w.astype(wide))) * slack(x.dtype, x.shape[-1])
         if bias is not None:
             want, scale = want + bias.astype(wide), scale + np.abs(bias.astype(wide))
     operands = (x, y) if bias is None else (x, y, bias)

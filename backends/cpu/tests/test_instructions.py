@@ -1,0 +1,103 @@
+"""Which instructions run on which Arm processor: by the emulator's log, as a part of `make test-aarch64`.
+
+This runs on the machine that builds and drives the emulator. DOVETAIL_AARCH64: the folder with emulator and wheels.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "cmake/aarch64"))
+
+import emulated
+
+HERE = Path(__file__).resolve().parent
+FOLDER = Path(os.environ.get("DOVETAIL_AARCH64", ""))
+pytestmark = pytest.mark.skipif(
+    "DOVETAIL_AARCH64" not in os.environ, reason="make test-aarch64 makes the emulator and says where it is"
+)
+OWN = "libdovetail_cpu.so"
+BFLOAT16 = r"^bf(cvt|dot|mmla|mlal)"
+SVE = r"\b[zp]\d+(\.[bhsdq]|/[mz])|^(cnt|inc|dec)[bhwd]\b|^(ptrue|while\w+)\b"
+# Beyond armv8-a: bfloat16, dot products and arithmetic of float16, which converting it to float32 is not.
+BEYOND = rf"{BFLOAT16}|^[us]dot|^f(?!cvt|mov)\w+ (v\d+\.[48]h|h\d+)\b"
+
+# Right results, too, and no SIGILL.
+WORK = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import harness, numpy as np
+cpu = harness.fresh(os.environ.get("DOVETAIL_CPU_CAPABILITY"))
+rng = np.random.default_rng(0)
+for dtype in (harness.bfloat16, harness.float32, harness.float64):
+    x, y = rng.uniform(-1, 1, (2, 40, 40)).astype(dtype)
+    got = cpu.run("matmul", x, y, out=dtype, shape=(40, 40))
+    np.testing.assert_allclose(got.astype("f8"), x.astype("f8") @ y.astype("f8"), atol=0.05)
+for half in (harness.float16, harness.bfloat16):
+    x = rng.uniform(-1, 1, 100).astype(half)
+    wide = cpu.run("astype", x, out=harness.float32)
+    np.testing.assert_array_equal(wide, x.astype("f4"))
+    np.testing.assert_array_equal(cpu.run("astype", wide, out=half), x)
+print(open("/proc/self/maps").read())
+"""
+
+
+@cache
+def instructions(model: str, level: str) -> dict[str, set[str]]:
+    return emulated.translated(
+        FOLDER, model, WORK, HERE, **({"DOVETAIL_CPU_CAPABILITY": level} if level != "best" else {})
+    )
+
+
+def ours(libraries: dict[str, set[str]]) -> set[str]:
+    """What ran in our library and in those that it calls; NumPy has an OpenBLAS of its own."""
+    called = [name for name in libraries if not name or name.startswith("libdovetail")]
+    assert OWN in called and len(called) > 1, sorted(libraries)
+    return set().union(*(libraries[name] for name in called))
+
+
+def matching(instructions: set[str], pattern: str) -> set[str]:
+    return {i for i in instructions if re.search(pattern, i)}
+
+
+@pytest.mark.parametrize("model", ["neoverse-v1", "neoverse-n2"])
+def test_the_processor_multiplies_bfloat16(model):
+    libraries = instructions(model, "best")
+    assert matching(ours(libraries), r"^bf(mmla|dot)")
+    assert matching(libraries[OWN], r"^bfcvtn")
+
+
+@pytest.mark.parametrize(
+    "model, level", [("neoverse-v1", "default"), ("neoverse-n2", "default"), ("cortex-a72", "best")]
+)
+def test_the_baseline_runs_nothing_beyond_it(model, level):
+    libraries = instructions(model, level)
+    assert matching(ours(libraries), r"^fmla v\d+\.4s"), "the log was not understood"
+    assert not matching(ours(libraries), f"{BEYOND}|{SVE}")
+    assert matching(libraries[OWN], r"^fcvtl2? v\d+\.4s, v\d+\.[48]h")
+    assert matching(libraries[OWN], r"^fcvtn2? v\d+\.[48]h, v\d+\.4s")
+
+
+def test_no_function_uses_more_than_its_level():
+    """By disassembly: what is beyond the baseline stands only in the namespace of the level that has it."""
+    library = os.environ.get("DOVETAIL_CPU_LIBRARY") or FOLDER / "site/dovetail_cpu/lib" / OWN
+    command = ["aarch64-linux-gnu-objdump", "-d", "--no-show-raw-insn", library]
+    dump = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    functions = re.findall(r"^[0-9a-f]+ <(.*)>:\n((?:.+\n)+)", dump, re.MULTILINE)
+    if not any("isa_neon_bf16" in name for name, _ in functions):
+        pytest.skip("the library is stripped of its symbols")
+    beyond = set()
+    for name, code in functions:
+        found = {" ".join(line.split("\t")[1:3]) for line in code.splitlines()}
+        assert not matching(found, SVE), name
+        if matching(found, BEYOND):
+            beyond.add(name)
+    assert beyond, "the disassembly was not understood"
+    assert all("isa_neon_bf16" in name for name in beyond), sorted(beyond)
