@@ -1,4 +1,6 @@
 // oneDNN, opened at the first op that wants it. Every call runs on the calling thread: split over the host's pool.
+// Only generated code is used; what oneDNN has no more than reference code for, it refuses. Descriptions are the
+// keys of caches, so they hold no pointers.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +10,7 @@ namespace dovetail::cpu::onednn {
 // Has this machine bfloat16 products that beat converting to float32?
 bool fast_bfloat16();
 
-// c[m, n] = a[m, k] b[k, n] + bias[n]. All of the description is the key of a cache, so it holds no pointers.
+// c[m, n] = a[m, k] b[k, n] + bias[n].
 struct Product {
   int64_t m, n, k;
   int64_t a_row, a_column, b_row, b_column, c_row;  // strides in elements; c's columns are adjacent
@@ -17,4 +19,24 @@ struct Product {
 };
 // False where oneDNN is absent or does not serve the case: nothing was written.
 bool multiply(const Product&, const void* a, const void* b, const float* bias, void* c);
+
+// A matrix of weights, b[k, n].
+struct Weights {
+  int64_t k, n;
+  int64_t row, column;  // strides
+  DLDataType type;
+};
+// b packed: in panels of `columns` columns (the last may have fewer), each in the layout that oneDNN wants it in.
+// Panels are packed and multiplied one by one, so tiles of a product may be cut between them; whatever m is, they
+// are the same.
+struct Panels {
+  int64_t columns, count;
+  uint64_t bytes;         // from one panel to the next
+  uint64_t size, layout;  // of all: dvt_kernel.pack_size
+};
+// False: oneDNN has no layout of its own for b.
+bool panels(const Weights&, Panels&);
+bool pack_panel(const Weights& of_one, const void* b, void* to);
+// As multiply, with the n of one panel; b_row and b_column are not read.
+bool multiply_panel(const Product&, const void* a, const void* panel, const float* bias, void* c);
 }  // namespace dovetail::cpu::onednn

@@ -1,0 +1,109 @@
+"""Weights packed for oneDNN: the right operand of a product."""
+
+from itertools import product
+
+import harness
+import numpy as np
+import pytest
+from harness import UNSUPPORTED, KernelError
+from test_matmul import check, draw, laid_out
+
+
+def would_pack(cpu, dtype) -> bool:
+    try:
+        check(cpu, "matmul", draw((8, 64), dtype), draw((64, 64), dtype), pack=1)
+    except KernelError as e:
+        assert e.code == UNSUPPORTED
+        return False
+    return True
+
+
+@pytest.fixture(params=["f4", "bfloat16"])
+def dtype(cpu, request):
+    if not would_pack(cpu, request.param):
+        pytest.skip(f"{request.param} is not packed here")
+    return np.dtype(request.param)
+
+
+def test_bfloat16_is_packed_where_the_processor_multiplies_it():
+    """Without this the tests below could all be skipped."""
+    folder = harness.library_path().parent
+    if not any((folder / at / "libdovetail_dnnl.so.3").exists() for at in ("", "lib")):
+        pytest.skip("built without oneDNN")
+    for level in filter(harness.available, harness.LEVELS):
+        cpu = harness.session(level)
+        has = {"avx512_bf16", "bf16"} & set(cpu.table.build_info.decode().split())
+        assert would_pack(cpu, harness.bfloat16) == (bool(has) and level in ("avx512", "neon_bf16"))
+
+
+def test_layouts(cpu, dtype):
+    for (m, k, n), a, b in product([(33, 65, 127), (40, 300, 65), (1, 100, 90)], "NTS", "NTS"):
+        x, y = laid_out(draw((m, k), dtype), a), laid_out(draw((k, n), dtype), b)
+        check(cpu, "matmul", x, y, pack=1)
+
+
+def test_linear(cpu, dtype):
+    for shape, n in [((384,), 100), ((2, 3, 50), 64), ((130, 33), 65), ((3, 1100), 200)]:
+        x, w, bias = draw(shape, dtype), draw((n, shape[-1]), dtype), draw(n, dtype)
+        check(cpu, "linear", x, w, pack=1)
+        check(cpu, "linear", x, w, bias, pack=1)
+        check(cpu, "linear", laid_out(x, "S"), laid_out(w, "T"), bias, pack=1)
+
+
+def test_several_panels_and_tiles(cpu, dtype):
+    """Weights of 2**17 numbers and more are cut, the last panel is narrower."""
+    check(cpu, "linear", draw((70, 600), dtype), draw((700, 600), dtype), draw(700, dtype), pack=1)
+    check(cpu, "matmul", draw((2, 35, 600), dtype), draw((600, 700), dtype), pack=1)
+
+
+def test_batches_of_one_matrix(cpu, dtype):
+    y = draw((40, 70), dtype)
+    check(cpu, "matmul", draw((3, 2, 5, 40), dtype), y, pack=1)
+    check(cpu, "matmul", np.broadcast_to(draw((1, 40), dtype), (9, 40)), y, pack=1)
+    check(cpu, "matmul", draw((40,), dtype), y, pack=1)
+    with pytest.raises(KernelError) as e:
+        check(cpu, "matmul", draw((3, 5, 40), dtype), draw((3, 40, 70), dtype), pack=1)
+    assert e.value.code == UNSUPPORTED
+
+
+def test_one_layout_serves_any_number_of_rows(cpu, dtype):
+    w, seen = draw((300, 500), dtype), set()
+    for m in (1, 2, 16, 100, 600):
+        check(cpu, "linear", draw((m, 500), dtype), w, pack=1)
+        seen.add((cpu.packed.size, cpu.packed.layout))
+    assert len(seen) == 1
+    check(cpu, "linear", draw((16, 300), dtype), draw((500, 300), dtype), pack=1)
+    assert cpu.packed.layout not in {layout for _, layout in seen}
+
+
+def test_packed_bytes_are_what_is_read(cpu, dtype, monkeypatch):
+    x, w = draw((16, 384), dtype), draw((400, 384), dtype)
+    want, pack = x.astype("f8") @ w.T.astype("f8"), cpu._pack
+
+    def then_spoil(*arguments):
+        pack(*arguments)
+        w[...] = np.nan
+
+    monkeypatch.setattr(cpu, "_pack", then_spoil)
+    got = cpu.run("linear", x, w, out=dtype, shape=want.shape, pack=1)
+    np.testing.assert_allclose(got.astype("f8"), want, atol=0.2)
+
+
+def test_another_layout_is_not_read(cpu, dtype, monkeypatch):
+    def mislabelled(row, call, operand, keep):
+        pack(row, call, operand, keep)
+        call.packed[operand].layout ^= 1
+
+    pack = cpu._pack
+    monkeypatch.setattr(cpu, "_pack", mislabelled)
+    check(cpu, "linear", draw((16, 384), dtype), draw((400, 384), dtype), pack=1)
+
+
+def test_nan_and_infinity_spread(cpu, dtype):
+    x, w = draw((20, 40), dtype), draw((40, 70), dtype)
+    x[1, 2], w[3, 1], w[0, 65] = np.nan, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        want = x.astype("f8") @ w.astype("f8")
+    got = cpu.run("matmul", x, w, out=dtype, shape=(20, 70), pack=1).astype("f8")
+    assert (np.isnan(got) == np.isnan(want)).all() and (np.isinf(got) == np.isinf(want)).all()
+    assert (np.sign(got) == np.sign(want))[np.isinf(want)].all()
