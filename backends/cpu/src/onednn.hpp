@@ -16,6 +16,7 @@ struct Product {
   int64_t a_row, a_column, b_row, b_column, c_row;  // strides in elements; c's columns are adjacent
   DLDataType in, out;                               // a, b; c. bias is float32
   uint64_t bias;                                    // is there one?
+  uint64_t add = false;                             // to what c holds
 };
 // False where oneDNN is absent or does not serve the case: nothing was written.
 bool multiply(const Product&, const void* a, const void* b, const float* bias, void* c);
@@ -39,4 +40,22 @@ bool panels(const Weights&, Panels&);
 bool pack_panel(const Weights& of_one, const void* b, void* to);
 // As multiply, with the n of one panel; b_row and b_column are not read.
 bool multiply_panel(const Product&, const void* a, const void* panel, const float* bias, void* c);
+
+// A piece of a convolution: some rows of y, of one image and group. Two axes each; a missing one has size 1.
+struct Convolution {
+  int64_t channels, outputs;
+  int64_t in[2], out[2];
+  int64_t kernel[2], step[2], dilation[2];
+  int64_t before[2], after[2];  // padding
+  int64_t x_channel, x[2];      // strides in elements
+  int64_t y_output, y[2];
+  int64_t like[2];  // the `out` of a typical piece: the layout of the weights is what oneDNN wants for that
+  DLDataType type;  // of all four operands
+  uint32_t bias;    // is there one?
+};
+// weight[outputs, channels, kernel...], without gaps, packed in panels of outputs (Panels.columns).
+bool panels(const Convolution&, Panels&);
+bool pack_panel(const Convolution& of_one, const void* weight, void* to);
+// Panels from `panels` on. False: nothing of it counts.
+bool convolve(const Convolution&, const Panels&, const void* x, const void* panels, const void* bias, void* y);
 }  // namespace dovetail::cpu::onednn

@@ -403,7 +403,6 @@ class Session:
             call.workspace = (buffer.ctypes.data + 63) // 64 * 64
             call.workspace_size = answer.workspace
 
-
     def _pack(self, row: Kernel, call: Call, operand: int, keep: list[object]) -> None:
         if not row.operands[operand].flags & PACKABLE:
             raise KernelError(UNSUPPORTED, f"{row.op!r}: input {operand} is never packed")
@@ -416,7 +415,9 @@ class Session:
         keep.extend([room, of_all])
         self.check(row.pack(None, ct.byref(call), operand, ct.byref(self.packed)))
         call.packed = of_all
-        assert (room[:start] == 0xA5).all() and (room[start + size.value :] == 0xA5).all(), "packed outside its bytes"
+        assert (room[:start] == 0xA5).all() and (room[start + size.value :] == 0xA5).all(), (
+            "packed outside its bytes"
+        )
 
 
 def _fits(operand: Operand, dtype: np.dtype | None) -> bool:

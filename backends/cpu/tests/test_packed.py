@@ -1,4 +1,4 @@
-"""Weights packed for oneDNN: the right operand of a product."""
+"""Weights packed for oneDNN: the right operand of a product, the filters of a convolution."""
 
 from itertools import product
 
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from harness import UNSUPPORTED, KernelError
 from test_matmul import check, draw, laid_out
+from test_windows import check as check_convolution
 
 
 def would_pack(cpu, dtype) -> bool:
@@ -107,3 +108,70 @@ def test_nan_and_infinity_spread(cpu, dtype):
     got = cpu.run("matmul", x, w, out=dtype, shape=(20, 70), pack=1).astype("f8")
     assert (np.isnan(got) == np.isnan(want)).all() and (np.isinf(got) == np.isinf(want)).all()
     assert (np.sign(got) == np.sign(want))[np.isinf(want)].all()
+
+
+# ---- convolutions
+
+
+@pytest.fixture
+def filters(cpu):
+    """Draws what convolutions take, where their weights are packed."""
+    if not would_pack(cpu, harness.bfloat16):
+        pytest.skip("bfloat16 is not packed here")
+    return lambda *shape: draw(shape, harness.bfloat16)
+
+
+def test_conv2d(cpu, filters):
+    x, w, bias = filters(2, 16, 13, 11), filters(24, 16, 3, 2), filters(24)
+    check_convolution(cpu, x, w, pack=1)
+    check_convolution(cpu, x, w, bias, pack=1)
+    check_convolution(cpu, x, w, bias, stride=2, pack=1)
+    check_convolution(cpu, x, w, padding=(2, 1), pack=1)
+    check_convolution(cpu, x, w, bias, dilation=2, stride=(1, 2), padding=3, pack=1)
+    check_convolution(cpu, x, filters(24, 8, 3, 2), bias, groups=2, pack=1)
+    check_convolution(cpu, x, filters(24, 16, 1, 1), pack=1)
+    check_convolution(cpu, np.asfortranarray(x), w, bias, padding=1, pack=1)
+    check_convolution(cpu, x[:, :, 1:-1, 2:], w, bias, padding=1, pack=1)
+
+
+def test_odd_channels(cpu, filters):
+    check_convolution(cpu, filters(1, 17, 9, 10), filters(13, 17, 3, 3), filters(13), padding=1, pack=1)
+    check_convolution(cpu, filters(1, 33, 8, 8), filters(70, 33, 1, 1), filters(70), stride=2, pack=1)
+
+
+def test_pieces_that_lie_in_the_padding(cpu, filters):
+    """oneDNN has no images of no rows; our own loops take such pieces."""
+    check_convolution(cpu, filters(1, 16, 3, 3), filters(16, 16, 1, 1), filters(16), padding=9, pack=1)
+    check_convolution(cpu, filters(1, 16, 5, 6), filters(16, 16, 3, 3), padding=12, dilation=3, pack=1)
+
+
+def test_several_panels_of_filters(cpu, filters):
+    check_convolution(cpu, filters(1, 256, 7, 7), filters(150, 256, 3, 3), filters(150), padding=1, pack=1)
+    check_convolution(cpu, filters(2, 64, 30, 28), filters(70, 64, 3, 3), filters(70), padding=1, pack=1)
+
+
+def test_conv1d(cpu, filters):
+    x = filters(2, 16, 50)
+    check_convolution(cpu, x, filters(24, 16, 3), filters(24), pack=1)
+    check_convolution(cpu, x, filters(24, 8, 5), stride=2, padding=1, dilation=3, groups=2, pack=1)
+
+
+def test_few_channels_are_not_packed(cpu, filters):
+    for x, w, groups in [((1, 3, 9, 9), (16, 3, 3, 3), 1), ((1, 16, 9, 9), (16, 1, 3, 3), 16)]:
+        with pytest.raises(KernelError) as e:
+            check_convolution(cpu, filters(*x), filters(*w), groups=groups, pack=1)
+        assert e.value.code == UNSUPPORTED
+
+
+def test_packed_filters_are_what_is_read(cpu, filters, monkeypatch):
+    x, w = filters(2, 64, 20, 20), filters(64, 64, 3, 3)
+    how = {"out": x.dtype, "shape": (2, 64, 20, 20), "attrs": [(1, 1), (1, 1), (1, 1), 1]}
+    want, pack = cpu.run("conv2d", x, w, **how), cpu._pack
+
+    def then_spoil(*arguments):
+        pack(*arguments)
+        w[...] = np.nan
+
+    monkeypatch.setattr(cpu, "_pack", then_spoil)
+    got = cpu.run("conv2d", x, w, **how, pack=1)
+    np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), atol=0.5)

@@ -7,4 +7,7 @@ bool multiply(const Product&, const void*, const void*, const float*, void*) { r
 bool panels(const Weights&, Panels&) { return false; }
 bool pack_panel(const Weights&, const void*, void*) { return false; }
 bool multiply_panel(const Product&, const void*, const void*, const float*, void*) { return false; }
+bool panels(const Convolution&, Panels&) { return false; }
+bool pack_panel(const Convolution&, const void*, void*) { return false; }
+bool convolve(const Convolution&, const Panels&, const void*, const void*, const void*, void*) { return false; }
 }  // namespace dovetail::cpu::onednn

@@ -26,17 +26,29 @@ bool limit(const Dnnl& d) {
 #endif
 }
 
+// Scratch memory comes from us: a primitive's own would be shared by the threads that run it.
+bool make_attributes(const Dnnl& d, dnnl_primitive_attr_t& made) {
+  return d.primitive_attr_create(&made) == dnnl_success &&
+         d.primitive_attr_set_scratchpad_mode(made, dnnl_scratchpad_mode_user) == dnnl_success;
+}
+bool make_adding(const Dnnl& d, dnnl_primitive_attr_t& made) {
+  dnnl_post_ops_t sum = nullptr;
+  if (!make_attributes(d, made) || d.post_ops_create(&sum)) return false;
+  const bool complete = d.post_ops_append_sum(sum, 1, 0, dnnl_data_type_undef) == dnnl_success &&
+                        d.primitive_attr_set_post_ops(made, sum) == dnnl_success;
+  d.post_ops_destroy(sum);
+  return complete;
+}
+
 bool open(Dnnl& d) {
   const Library library("libdovetail_dnnl.so.3");
 #define X(name) \
   if (!library.find("dnnl_" #name, d.name)) return false;
   DOVETAIL_DNNL(X)
 #undef X
-  // Scratch memory comes from us: a primitive's own would be shared by the threads that run it.
   return limit(d) && d.engine_create(&d.engine, dnnl_cpu, 0) == dnnl_success &&
          d.stream_create(&d.stream, d.engine, dnnl_stream_default_flags) == dnnl_success &&
-         d.primitive_attr_create(&d.attributes) == dnnl_success &&
-         d.primitive_attr_set_scratchpad_mode(d.attributes, dnnl_scratchpad_mode_user) == dnnl_success;
+         make_attributes(d, d.attributes) && make_adding(d, d.adding);
 }
 }  // namespace
 

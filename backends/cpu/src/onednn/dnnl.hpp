@@ -23,6 +23,10 @@ namespace dovetail::cpu::onednn {
   X(memory_desc_query) \
   X(primitive_attr_create) \
   X(primitive_attr_set_scratchpad_mode) \
+  X(primitive_attr_set_post_ops) \
+  X(post_ops_create) \
+  X(post_ops_append_sum) \
+  X(post_ops_destroy) \
   X(matmul_primitive_desc_create) \
   X(convolution_forward_primitive_desc_create) \
   X(reorder_primitive_desc_create) \
@@ -44,7 +48,7 @@ struct Dnnl {
 #undef X
   dnnl_engine_t engine;
   dnnl_stream_t stream;
-  dnnl_primitive_attr_t attributes;
+  dnnl_primitive_attr_t attributes, adding;  // adding: to what the result's memory holds
 };
 // Opened when first asked for; nullptr where it is absent or cannot be kept within the level of our kernels.
 const Dnnl* dnnl();

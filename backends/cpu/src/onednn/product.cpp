@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "onednn.hpp"
 #include "onednn/executable.hpp"
@@ -23,7 +24,7 @@ PrimitiveDesc describe(const Product& p, const_dnnl_memory_desc_t b) {
              bias = p.bias ? matrix(1, p.n, p.n, 1, dnnl_f32) : nullptr;
   if (!a || !b || !c || (p.bias && !bias)) return nullptr;
   return make<PrimitiveDesc>(dnnl()->matmul_primitive_desc_create, dnnl()->engine, a.get(), b, bias.get(), c.get(),
-                             dnnl()->attributes);
+                             p.add ? dnnl()->adding : dnnl()->attributes);
 }
 Executable build(const Product& p, const_dnnl_memory_desc_t b) {
   const PrimitiveDesc desc = describe(p, b);
@@ -34,7 +35,7 @@ bool run(const Executable& e, const void* a, const void* b, const float* bias, v
   return bias ? e.run({a, b, c, bias}) : e.run({a, b, c});
 }
 
-// The layout of b: asked for with many rows of a, and taken for any number of them.
+// The layout of a block of b: asked for with many rows of a, and taken for any number of them.
 struct Shape {
   int64_t k, n;
   DLDataType type;
@@ -50,6 +51,27 @@ const Layout& layout(const Shape& shape) {
   });
 }
 
+// A panel is a stack of blocks. float32 is added up in sums of so many products, as rounding errors grow with their
+// number; oneDNN's code for a block makes one sum. It adds up bfloat16 in float32, where they do not matter.
+int64_t depth(DLDataType type) {
+  constexpr int64_t most = 128;
+  return data_type(type) == dnnl_f32 ? most : std::numeric_limits<int64_t>::max();
+}
+uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// f(q, k, layout, offset) for the block of rows [q, q + k) of b, `offset` bytes into the panel, until it is false.
+template <class F>
+bool for_each_block(int64_t k, int64_t n, DLDataType type, F f) {
+  uint64_t offset = 0;
+  for (int64_t q = 0, rows; q < k; q += rows) {
+    rows = std::min(k - q, depth(type));
+    const Layout& l = layout({rows, n, type});
+    if (!l.desc || !f(q, rows, l, offset)) return false;
+    offset += aligned(l.size);
+  }
+  return true;
+}
+
 // Panels of about so many elements: enough work for a call even with few rows of a, and they stay in a core's cache
 // while many rows go by.
 int64_t columns_of_panel(const Weights& b) {
@@ -57,6 +79,19 @@ int64_t columns_of_panel(const Weights& b) {
   const int64_t wanted = std::clamp<int64_t>(elements / std::max<int64_t>(b.k, 1), step, 1024);
   const int64_t count = (b.n + wanted - 1) / wanted;
   return std::min(((b.n + count - 1) / count + step - 1) / step * step, b.n);
+}
+const char* at(const void* data, int64_t element, DLDataType type) {
+  return static_cast<const char*>(data) + element * (type.bits / 8);
+}
+
+bool multiply_panel_with_gaps(const Product& p, const void* a, const void* panel, const float* bias, void* c) {
+  Product dense = p;
+  dense.c_row = p.n;
+  const size_t element = p.out.bits / 8, row = size_t(p.n) * element;
+  char *const room = static_cast<char*>(scratch(Scratch::result, size_t(p.m) * row)), *to = static_cast<char*>(c);
+  if (!room || !multiply_panel(dense, a, panel, bias, room)) return false;
+  for (int64_t i = 0; i < p.m; ++i, to += size_t(p.c_row) * element) std::memcpy(to, room + size_t(i) * row, row);
+  return true;
 }
 }  // namespace
 
@@ -70,40 +105,39 @@ bool multiply(const Product& p, const void* a, const void* b, const float* bias,
 
 bool panels(const Weights& b, Panels& out) {
   if (!dnnl()) return false;
-  constexpr uint64_t aligned = 64;
   out.columns = columns_of_panel(b), out.count = (b.n + out.columns - 1) / out.columns;
-  out.size = out.layout = 0;
-  for (const int64_t n : {out.columns, b.n - (out.count - 1) * out.columns}) {  // of the first panels, of the last
-    const Layout& l = layout({b.k, n, b.type});
-    if (!l.desc) return false;
-    if (!out.size) out.bytes = (l.size + aligned - 1) / aligned * aligned;
-    out.size = uint64_t(out.count - 1) * out.bytes + l.size;
-    out.layout = out.layout * 31 + l.number;
-  }
+  out.bytes = out.size = out.layout = 0;
+  const auto measure = [&](int64_t n, uint64_t& bytes) {
+    return for_each_block(b.k, n, b.type, [&](int64_t, int64_t, const Layout& l, uint64_t offset) {
+      bytes = offset + aligned(l.size), out.layout = out.layout * 31 + l.number;
+      return true;
+    });
+  };
+  uint64_t last = 0;
+  if (!measure(out.columns, out.bytes) || !measure(b.n - (out.count - 1) * out.columns, last)) return false;
+  out.size = uint64_t(out.count - 1) * out.bytes + last;
   return true;
 }
 
 bool pack_panel(const Weights& b, const void* data, void* to) {
-  if (!dnnl()) return false;
-  const Layout& wanted = layout({b.k, b.n, b.type});
-  const Desc given = matrix(b.k, b.n, b.row, b.column, data_type(b.type));
-  if (!wanted.desc || !given) return false;
-  return reorder(given, wanted.desc).run({data, to});
+  const dnnl_data_type_t type = data_type(b.type);
+  return dnnl() && for_each_block(b.k, b.n, b.type, [&](int64_t q, int64_t k, const Layout& l, uint64_t offset) {
+           const Desc given = matrix(k, b.n, b.row, b.column, type);
+           return given &&
+                  reorder(given, l.desc).run({at(data, q * b.row, b.type), static_cast<char*>(to) + offset});
+         });
 }
 
 // oneDNN's code for a panel writes rows without gaps only.
 bool multiply_panel(const Product& p, const void* a, const void* panel, const float* bias, void* c) {
   if (!dnnl()) return false;
+  if (p.c_row != p.n && p.m > 1) return multiply_panel_with_gaps(p, a, panel, bias, c);
   static thread_local Cache<Product, Executable> cache;
-  Product key = p;
-  key.b_row = key.b_column = 0, key.c_row = p.n;
-  const Executable& e =
-      cache.get(key, [](const Product& q) { return build(q, layout({q.k, q.n, q.in}).desc.get()); });
-  if (!e || p.c_row == p.n || p.m == 1) return run(e, a, panel, bias, c);
-  const size_t element = p.out.bits / 8, row = size_t(p.n) * element;
-  char *const dense = static_cast<char*>(scratch(Scratch::result, size_t(p.m) * row)), *to = static_cast<char*>(c);
-  if (!dense || !run(e, a, panel, bias, dense)) return false;
-  for (int64_t i = 0; i < p.m; ++i, to += size_t(p.c_row) * element) std::memcpy(to, dense + size_t(i) * row, row);
-  return true;
+  return for_each_block(p.k, p.n, p.in, [&](int64_t q, int64_t k, const Layout& l, uint64_t offset) {
+    Product block = p;
+    block.k = k, block.b_row = block.b_column = 0, block.bias = p.bias && !q, block.add = q != 0;
+    const Executable& e = cache.get(block, [&](const Product& key) { return build(key, l.desc.get()); });
+    return run(e, at(a, q * p.a_column, p.in), static_cast<const char*>(panel) + offset, q ? nullptr : bias, c);
+  });
 }
 }  // namespace dovetail::cpu::onednn
