@@ -227,7 +227,7 @@ struct Packed {
   bool too_few(int64_t pieces) const {
     return c.images * c.groups * pieces < 2 * int64_t(dvt::host->num_threads(dvt::host));
   }
-  uint64_t group_bytes() const { return (panels.size + 63) / 64 * 64; }
+  uint64_t group_bytes() const { return panels.size; }
 
   onednn::Convolution describe(int64_t row) const {
     onednn::Convolution d{};

@@ -4,6 +4,7 @@
 
 #include "onednn.hpp"
 #include "onednn/executable.hpp"
+#include "onednn/panels.hpp"
 #include "scratch.hpp"
 
 namespace dovetail::cpu::onednn {
@@ -68,32 +69,17 @@ Steps build(const Convolution& c) {
   s.take_back = reorder(channels_last(c.outputs, c.out, c.type), images(c.outputs, c.out, c.y_output, c.y, c.type));
   return s;
 }
-
-// As for products: of about so many weights.
-int64_t outputs_of_panel(const Convolution& c) {
-  constexpr int64_t weights = 1 << 17, step = 64;
-  const int64_t taps = c.channels * c.kernel[0] * c.kernel[1];
-  const int64_t wanted = std::clamp<int64_t>(weights / std::max<int64_t>(taps, 1), step, 1024);
-  const int64_t count = (c.outputs + wanted - 1) / wanted;
-  return std::min(((c.outputs + count - 1) / count + step - 1) / step * step, c.outputs);
-}
 }  // namespace
 
 bool panels(const Convolution& c, Panels& out) {
-  if (!dnnl()) return false;
-  out.columns = outputs_of_panel(c), out.count = (c.outputs + out.columns - 1) / out.columns;
-  out.bytes = out.size = out.layout = 0;
-  const auto measure = [&](int64_t outputs, uint64_t& bytes) {
+  const auto measure = [&](int64_t outputs, uint64_t& bytes, uint64_t& number) {
     Convolution panel = c;
     panel.outputs = outputs;
     const Layout& l = layout(panel);
-    bytes = (l.size + 63) / 64 * 64, out.layout = out.layout * 31 + l.number;
+    bytes = aligned(l.size), number = number * 31 + l.number;
     return bool(l.desc);
   };
-  uint64_t last = 0;
-  if (!measure(out.columns, out.bytes) || !measure(c.outputs - (out.count - 1) * out.columns, last)) return false;
-  out.size = uint64_t(out.count - 1) * out.bytes + last;
-  return true;
+  return dnnl() && cut_into_panels(c.outputs, c.channels * c.kernel[0] * c.kernel[1], out, measure);
 }
 
 bool pack_panel(const Convolution& c, const void* weight, void* to) {

@@ -3,6 +3,7 @@
 
 #include "onednn.hpp"
 #include "onednn/executable.hpp"
+#include "onednn/panels.hpp"
 #include "scratch.hpp"
 
 namespace dovetail::cpu::onednn {
@@ -57,7 +58,6 @@ int64_t depth(DLDataType type) {
   constexpr int64_t most = 128;
   return data_type(type) == dnnl_f32 ? most : std::numeric_limits<int64_t>::max();
 }
-uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // f(q, k, layout, offset) for the block of rows [q, q + k) of b, `offset` bytes into the panel, until it is false.
 template <class F>
@@ -72,14 +72,6 @@ bool for_each_block(int64_t k, int64_t n, DLDataType type, F f) {
   return true;
 }
 
-// Panels of about so many elements: enough work for a call even with few rows of a, and they stay in a core's cache
-// while many rows go by.
-int64_t columns_of_panel(const Weights& b) {
-  constexpr int64_t elements = 1 << 17, step = 64;
-  const int64_t wanted = std::clamp<int64_t>(elements / std::max<int64_t>(b.k, 1), step, 1024);
-  const int64_t count = (b.n + wanted - 1) / wanted;
-  return std::min(((b.n + count - 1) / count + step - 1) / step * step, b.n);
-}
 const char* at(const void* data, int64_t element, DLDataType type) {
   return static_cast<const char*>(data) + element * (type.bits / 8);
 }
@@ -104,19 +96,13 @@ bool multiply(const Product& p, const void* a, const void* b, const float* bias,
 }
 
 bool panels(const Weights& b, Panels& out) {
-  if (!dnnl()) return false;
-  out.columns = columns_of_panel(b), out.count = (b.n + out.columns - 1) / out.columns;
-  out.bytes = out.size = out.layout = 0;
-  const auto measure = [&](int64_t n, uint64_t& bytes) {
+  const auto measure = [&](int64_t n, uint64_t& bytes, uint64_t& number) {
     return for_each_block(b.k, n, b.type, [&](int64_t, int64_t, const Layout& l, uint64_t offset) {
-      bytes = offset + aligned(l.size), out.layout = out.layout * 31 + l.number;
+      bytes = offset + aligned(l.size), number = number * 31 + l.number;
       return true;
     });
   };
-  uint64_t last = 0;
-  if (!measure(out.columns, out.bytes) || !measure(b.n - (out.count - 1) * out.columns, last)) return false;
-  out.size = uint64_t(out.count - 1) * out.bytes + last;
-  return true;
+  return dnnl() && cut_into_panels(b.n, b.k, out, measure);
 }
 
 bool pack_panel(const Weights& b, const void* data, void* to) {
