@@ -93,29 +93,59 @@ bool worth_a_call(const gemm::Product<T>& p) {
 }
 
 template <class T>
-inline constexpr DLDataType type_of = std::is_same_v<T, bf16> ? dvt::bf16 : dvt::f32;
+inline constexpr DLDataType type_of = std::is_same_v<T, bf16>    ? dvt::bf16
+                                      : std::is_same_v<T, float> ? dvt::f32
+                                                                 : dvt::u8;
 template <class T>
 onednn::Product describe(const gemm::Product<T>& p) {
   return {p.m,        p.n,     p.k,        p.a_row,    p.a_column,       p.b_row,
           p.b_column, p.c_row, type_of<T>, type_of<T>, p.bias != nullptr};
 }
-// nullptr too where there is no memory.
 template <class T>
-const float* float_bias(const gemm::Product<T>& p) {
-  if constexpr (std::is_same_v<T, float>) {
-    return p.bias;
-  } else {
-    float* const wide =
-        static_cast<float*>(p.bias ? scratch(Scratch::kernel, size_t(p.n) * sizeof(float)) : nullptr);
-    if (wide) widen(p.bias, wide, p.n);
-    return wide;
-  }
+bool served_by_onednn() {
+  if constexpr (std::is_same_v<T, bf16>) return onednn::fast_bfloat16();
+  else if constexpr (std::is_same_v<T, uint8_t>) return onednn::fast_int8();
+  else return true;
 }
 
-bool by_onednn(const gemm::Product<bf16>& p) {
-  if (!worth_a_call(p) || !onednn::fast_bfloat16()) return false;
-  const float* const bias = float_bias(p);
-  return (bias || !p.bias) && onednn::multiply(describe(p), p.a, p.b, bias, p.c);
+// multiply(description, bias, c), with the types that oneDNN has for bias and result.
+template <class Multiply>
+bool converted(const gemm::Product<float>& p, Multiply multiply) {
+  return multiply(describe(p), p.bias, p.c);
+}
+template <class Multiply>
+bool converted(const gemm::Product<bf16>& p, Multiply multiply) {
+  float* bias = nullptr;
+  if (p.bias) {
+    bias = static_cast<float*>(scratch(Scratch::kernel, size_t(p.n) * sizeof(float)));
+    if (!bias) return false;
+    widen(p.bias, bias, p.n);
+  }
+  return multiply(describe(p), bias, p.c);
+}
+template <class Multiply>
+bool converted(const gemm::Product<uint8_t>& p, Multiply multiply) {
+  int32_t* const sums = static_cast<int32_t*>(scratch(Scratch::result, size_t(p.m * p.n) * sizeof(int32_t)));
+  onednn::Product d = describe(p);
+  d.c_row = p.n, d.out = dvt::i32, d.bias = false;
+  if (!sums || !multiply(d, nullptr, sums)) return false;
+  for (int64_t i = 0; i < p.m; ++i) {
+    const int32_t* const from = sums + i * p.n;
+    uint8_t* const to = p.c + i * p.c_row;
+    if (p.bias)
+      for (int64_t j = 0; j < p.n; ++j) to[j] = uint8_t(from[j] + p.bias[j]);
+    else
+      for (int64_t j = 0; j < p.n; ++j) to[j] = uint8_t(from[j]);
+  }
+  return true;
+}
+
+template <class T>
+bool by_onednn(const gemm::Product<T>& p) {
+  if (!worth_a_call(p) || !served_by_onednn<T>()) return false;
+  return converted(p, [&](const onednn::Product& d, const float* bias, void* c) {
+    return onednn::multiply(d, p.a, p.b, bias, c);
+  });
 }
 
 template <class T>
@@ -165,11 +195,13 @@ bool complex_loop(const gemm::Product<T>& p) {
 // Which engine multiplies; what it refuses goes to the next, and in the end to our own loops.
 //
 //                     x86-64                        aarch64
-// b packed            oneDNN for bfloat16           oneDNN for float32, bfloat16
+// b packed            oneDNN for bfloat16, int8     oneDNN for float32, bfloat16
 // float32, float64    own                           OpenBLAS
 // bfloat16            oneDNN, where the processor   oneDNN, OpenBLAS, where processor and
 //                     multiplies bfloat16           level multiply bfloat16
 // complex             OpenBLAS                      OpenBLAS
+// int8, uint8         oneDNN, where the processor   own
+//                     has VNNI
 // float16, integers   own                           own
 //
 // On x86-64 our own loops are as fast as the libraries, need no code generated per shape and round less. On aarch64
@@ -192,7 +224,7 @@ bool one_product(const gemm::Product<T>& p) {
   if constexpr (is_complex<T>) {
     return (p.m * p.n * p.k > 64 && by_blas(p)) || complex_loop(p);
   } else {
-    if constexpr (std::is_same_v<T, bf16>)
+    if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t>)
       if (by_onednn(p)) return true;
     if constexpr (blas_is_faster<T>)
       if (worth_a_call(p) && by_blas(p)) return true;
@@ -208,8 +240,9 @@ template <class T>
 inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, float>;
 #else
 template <class T>
-inline constexpr bool packable = std::is_same_v<T, bf16>;
+inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t>;
 #endif
+
 struct Packed {
   const char* data = nullptr;  // nullptr: not packed
   onednn::Panels panels;
@@ -217,8 +250,7 @@ struct Packed {
 
 template <class T>
 bool find_panels(const Batched& p, onednn::Panels& panels) {
-  if (p.matrices != 1 || p.n == 1 || p.k == 1 || p.n * p.k < 32 * 32) return false;
-  if (std::is_same_v<T, bf16> && !onednn::fast_bfloat16()) return false;
+  if (p.matrices != 1 || p.n == 1 || p.k == 1 || p.n * p.k < 32 * 32 || !served_by_onednn<T>()) return false;
   return onednn::panels({p.k, p.n, p.b_row, p.b_column, type_of<T>}, panels);
 }
 template <class T>
@@ -232,8 +264,9 @@ Packed packed_operand(const dvt_call* call, const Batched& p) {
 // False where oneDNN has no code for so few rows, or for a's strides.
 template <class T>
 bool panel_product(const gemm::Product<T>& p, const char* panel) {
-  const float* const bias = float_bias(p);
-  return (bias || !p.bias) && onednn::multiply_panel(describe(p), p.a, panel, bias, p.c);
+  return converted(p, [&](const onednn::Product& d, const float* bias, void* c) {
+    return onednn::multiply_panel(d, p.a, panel, bias, c);
+  });
 }
 
 // Tiles are rows by one panel.

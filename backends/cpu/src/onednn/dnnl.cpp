@@ -75,6 +75,16 @@ dnnl_data_type_t data_type(DLDataType t) {
   return dnnl_data_type_undef;
 }
 
+bool fast_int8() {
+#if defined(__x86_64__)
+  // Without VNNI pairs of products are added up in int16, and saturate.
+  return active_level() == Level::avx512 && dnnl() &&
+         (dnnl()->get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
+#else
+  return false;
+#endif
+}
+
 bool fast_bfloat16() {
 #if defined(__x86_64__)
   return features().bf16_products && active_level() == Level::avx512 && dnnl() &&

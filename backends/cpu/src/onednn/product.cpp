@@ -19,6 +19,12 @@ Desc matrix_of_any_layout(int64_t rows, int64_t columns, dnnl_data_type_t type) 
   return make<Desc>(dnnl()->memory_desc_create_with_tag, 2, dims, type, dnnl_format_tag_any);
 }
 
+dnnl_data_type_t weights_type(DLDataType in) {
+  const dnnl_data_type_t type = data_type(in);
+  return type == dnnl_u8 ? dnnl_s8 : type;
+}
+DLDataType sum_type(DLDataType in) { return data_type(in) == dnnl_u8 ? DLDataType{DVT_INT, 32, 1} : in; }
+
 PrimitiveDesc describe(const Product& p, const_dnnl_memory_desc_t b) {
   const dnnl_data_type_t in = data_type(p.in), out = data_type(p.out);
   const Desc a = matrix(p.m, p.k, p.a_row, p.a_column, in), c = matrix(p.m, p.n, p.c_row, 1, out),
@@ -46,8 +52,8 @@ const Layout& layout(const Shape& shape) {
   static thread_local Cache<Shape, Layout> cache;
   return cache.get(shape, [](const Shape& s) {
     constexpr int64_t many = 256;
-    const Product typical{many, s.n, s.k, s.k, 1, 0, 0, s.n, s.type, s.type, false};
-    const Desc any = matrix_of_any_layout(s.k, s.n, data_type(s.type));
+    const Product typical{many, s.n, s.k, s.k, 1, 0, 0, s.n, s.type, sum_type(s.type), false};
+    const Desc any = matrix_of_any_layout(s.k, s.n, weights_type(s.type));
     return Layout(describe(typical, any.get()), dnnl_query_weights_md);
   });
 }
@@ -90,8 +96,9 @@ bool multiply_panel_with_gaps(const Product& p, const void* a, const void* panel
 bool multiply(const Product& p, const void* a, const void* b, const float* bias, void* c) {
   if (!dnnl()) return false;
   static thread_local Cache<Product, Executable> cache;
-  const Executable& e = cache.get(
-      p, [](const Product& q) { return build(q, matrix(q.k, q.n, q.b_row, q.b_column, data_type(q.in)).get()); });
+  const Executable& e = cache.get(p, [](const Product& q) {
+    return build(q, matrix(q.k, q.n, q.b_row, q.b_column, weights_type(q.in)).get());
+  });
   return run(e, a, b, bias, c);
 }
 
@@ -106,7 +113,7 @@ bool panels(const Weights& b, Panels& out) {
 }
 
 bool pack_panel(const Weights& b, const void* data, void* to) {
-  const dnnl_data_type_t type = data_type(b.type);
+  const dnnl_data_type_t type = weights_type(b.type);
   return dnnl() && for_each_block(b.k, b.n, b.type, [&](int64_t q, int64_t k, const Layout& l, uint64_t offset) {
            const Desc given = matrix(k, b.n, b.row, b.column, type);
            return given &&
