@@ -82,14 +82,32 @@ const char* at(const void* data, int64_t element, DLDataType type) {
   return static_cast<const char*>(data) + element * (type.bits / 8);
 }
 
+// Rows of `row` bytes, `from_gap` and `to_gap` bytes apart.
+void copy_rows(int64_t rows, size_t row, const void* from, size_t from_gap, void* to, size_t to_gap) {
+  const char* source = static_cast<const char*>(from);
+  char* target = static_cast<char*>(to);
+  for (int64_t i = 0; i < rows; ++i, source += from_gap, target += to_gap) std::memcpy(target, source, row);
+}
+
 bool multiply_panel_with_gaps(const Product& p, const void* a, const void* panel, const float* bias, void* c) {
   Product dense = p;
   dense.c_row = p.n;
   const size_t element = p.out.bits / 8, row = size_t(p.n) * element;
-  char *const room = static_cast<char*>(scratch(Scratch::result, size_t(p.m) * row)), *to = static_cast<char*>(c);
+  void* const room = scratch(Scratch::result, size_t(p.m) * row);
   if (!room || !multiply_panel(dense, a, panel, bias, room)) return false;
-  for (int64_t i = 0; i < p.m; ++i, to += size_t(p.c_row) * element) std::memcpy(to, room + size_t(i) * row, row);
+  copy_rows(p.m, row, room, row, c, size_t(p.c_row) * element);
   return true;
+}
+
+// Columns [q, q + block.k) of a, their rows without gaps where that is but a copy of rows; nullptr: no memory.
+const void* columns(Product& block, const void* a, int64_t q) {
+  const void* const from = at(a, q * block.a_column, block.in);
+  if (block.m == 1 || block.a_column != 1 || block.a_row == block.k) return from;
+  const size_t element = block.in.bits / 8, row = size_t(block.k) * element;
+  void* const room = scratch(Scratch::operand_a, size_t(block.m) * row);
+  if (room) copy_rows(block.m, row, from, size_t(block.a_row) * element, room, row);
+  block.a_row = block.k;
+  return room;
 }
 }  // namespace
 
@@ -121,7 +139,7 @@ bool pack_panel(const Weights& b, const void* data, void* to) {
          });
 }
 
-// oneDNN's code for a panel writes rows without gaps only.
+// oneDNN's code for a panel reads and writes rows without gaps only.
 bool multiply_panel(const Product& p, const void* a, const void* panel, const float* bias, void* c) {
   if (!dnnl()) return false;
   if (p.c_row != p.n && p.m > 1) return multiply_panel_with_gaps(p, a, panel, bias, c);
@@ -129,8 +147,9 @@ bool multiply_panel(const Product& p, const void* a, const void* panel, const fl
   return for_each_block(p.k, p.n, p.in, [&](int64_t q, int64_t k, const Layout& l, uint64_t offset) {
     Product block = p;
     block.k = k, block.b_row = block.b_column = 0, block.bias = p.bias && !q, block.add = q != 0;
+    const void* const from = columns(block, a, q);
     const Executable& e = cache.get(block, [&](const Product& key) { return build(key, l.desc.get()); });
-    return run(e, at(a, q * p.a_column, p.in), static_cast<const char*>(panel) + offset, q ? nullptr : bias, c);
+    return from && run(e, from, static_cast<const char*>(panel) + offset, q ? nullptr : bias, c);
   });
 }
 }  // namespace dovetail::cpu::onednn
