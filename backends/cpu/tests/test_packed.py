@@ -143,7 +143,7 @@ def test_conv2d(cpu, filters):
     check_convolution(cpu, x, w, bias, stride=2, pack=1)
     check_convolution(cpu, x, w, padding=(2, 1), pack=1)
     check_convolution(cpu, x, w, bias, dilation=2, stride=(1, 2), padding=3, pack=1)
-    check_convolution(cpu, x, filters(24, 8, 3, 2), bias, groups=2, pack=1)
+    check_convolution(cpu, filters(2, 32, 13, 11), filters(32, 16, 3, 2), filters(32), groups=2, pack=1)
     check_convolution(cpu, x, filters(24, 16, 1, 1), pack=1)
     check_convolution(cpu, np.asfortranarray(x), w, bias, padding=1, pack=1)
     check_convolution(cpu, x[:, :, 1:-1, 2:], w, bias, padding=1, pack=1)
@@ -168,7 +168,8 @@ def test_several_panels_of_filters(cpu, filters):
 def test_conv1d(cpu, filters):
     x = filters(2, 16, 50)
     check_convolution(cpu, x, filters(24, 16, 3), filters(24), pack=1)
-    check_convolution(cpu, x, filters(24, 8, 5), stride=2, padding=1, dilation=3, groups=2, pack=1)
+    x, w = filters(2, 32, 50), filters(32, 16, 5)
+    check_convolution(cpu, x, w, stride=2, padding=1, dilation=3, groups=2, pack=1)
 
 
 def test_few_channels_are_not_packed(cpu, filters):
