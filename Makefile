@@ -196,7 +196,7 @@ arm_wheel = DOVETAIL_SYSROOT=$(abspath $(ARM)/sysroot) CMAKE_TOOLCHAIN_FILE=$(ab
   CMAKE_ARGS=-DDOVETAIL_CPU_OPENBLAS_LIBRARY=$(abspath $(ARM)/openblas/scipy_openblas32/lib/libscipy_openblas.so) \
   $(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(ARM)/dist
 
-$(ARM)/.sysroot: cmake/aarch64/sysroot.sh | $(VENV)/.tools
+$(ARM)/.sysroot: cmake/aarch64/sysroot.sh cmake/aarch64/apt.sh | $(VENV)/.tools
 	@echo "-- an emulator and the libraries of aarch64"
 	@sh $< $(ARM) $(TAG)
 	@touch $@
@@ -207,6 +207,11 @@ $(ARM)/.tools: $(ARM)/.sysroot pyproject.toml
 	@$(arm_pip) -r $@.txt
 	@$(BIN)/python cmake/requirements.py --build backends/cpu | grep openblas > $(ARM)/openblas.txt
 	@$(arm_pip:$(ARM)/site=$(ARM)/openblas) --no-deps -r $(ARM)/openblas.txt
+	@touch $@
+
+$(ARM)/.onednn: cmake/aarch64/onednn.sh cmake/aarch64/apt.sh $(ARM)/.sysroot
+	@echo "-- Debian's newest oneDNN for aarch64"
+	@sh $< $(ARM)
 	@touch $@
 
 $(ARM)/.installed: $(ARM)/.tools $(stamps_of_$(VENV))

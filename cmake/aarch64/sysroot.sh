@@ -9,25 +9,7 @@ tag=$2
 emulator_at_least=9 # knows neoverse-n2
 compiler=$(aarch64-linux-gnu-g++ -dumpversion | cut -d. -f1)
 
-# apt with a state of its own, for another architecture or release: apt_for NAME ARCHITECTURE RELEASE COMMAND...
-mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | sort -u | head -n 1)
-apt_for() {
-  state=$folder/apt/$1
-  if [ ! -e "$state/apt.conf" ]; then
-    mkdir -p "$state/lists/partial" "$state/archives/partial"
-    : > "$state/status"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $3 main" > "$state/sources.list"
-    cat > "$state/apt.conf" << CONF
-APT::Architecture "$2"; APT::Architectures "$2"; APT::Install-Recommends "0"; APT::Sandbox::User "root";
-Acquire::Languages "none"; Debug::NoLocking "1";
-Dir::State::Lists "$state/lists"; Dir::State::status "$state/status"; Dir::Cache "$state";
-Dir::Etc::SourceList "$state/sources.list"; Dir::Etc::SourceParts "/dev/null";
-CONF
-    APT_CONFIG=$state/apt.conf apt-get -qq update
-  fi
-  shift 3
-  (cd "$state/archives" && APT_CONFIG=$state/apt.conf apt-get -qq "$@" > /dev/null)
-}
+. "$(dirname "$0")/apt.sh"
 
 apt_for arm64 arm64 "$VERSION_CODENAME" install -y --download-only "python$tag-minimal" "libpython$tag-stdlib" \
   "libpython$tag-dev" "libstdc++-$compiler-dev" libgomp1 || {

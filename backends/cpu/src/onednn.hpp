@@ -1,4 +1,6 @@
 // oneDNN, opened at the first op that wants it. Every call runs on the calling thread: split over the host's pool.
+// Only generated code is used; what oneDNN has no more than reference code for, it refuses. Descriptions are the
+// keys of caches, so they hold no pointers.
 #pragma once
 #include <cstdint>
 
@@ -8,13 +10,56 @@ namespace dovetail::cpu::onednn {
 // Has this machine bfloat16 products that beat converting to float32?
 bool fast_bfloat16();
 
-// c[m, n] = a[m, k] b[k, n] + bias[n]. All of the description is the key of a cache, so it holds no pointers.
+// Has it products of bytes that are exact and added up in int32?
+bool fast_int8();
+
+// c[m, n] = a[m, k] b[k, n] + bias[n]. Of bytes (`in` is u8) b's are read as signed and c is int32, wrapping: right
+// modulo 2^8, whatever the signs are.
 struct Product {
   int64_t m, n, k;
   int64_t a_row, a_column, b_row, b_column, c_row;  // strides in elements; c's columns are adjacent
   DLDataType in, out;                               // a, b; c. bias is float32
   uint64_t bias;                                    // is there one?
+  uint64_t add = false;                             // to what c holds
 };
 // False where oneDNN is absent or does not serve the case: nothing was written.
 bool multiply(const Product&, const void* a, const void* b, const float* bias, void* c);
+
+// A matrix of weights, b[k, n].
+struct Weights {
+  int64_t k, n;
+  int64_t row, column;  // strides
+  DLDataType type;
+};
+// b packed: in panels of `columns` columns (the last may have fewer), each in the layout that oneDNN wants it in.
+// Panels are packed and multiplied one by one, so tiles of a product may be cut between them; whatever m is, they
+// are the same.
+struct Panels {
+  int64_t columns, count;
+  uint64_t bytes;         // from one panel to the next
+  uint64_t size, layout;  // of all: dvt_kernel.pack_size
+};
+// False: oneDNN has no layout of its own for b.
+bool panels(const Weights&, Panels&);
+bool pack_panel(const Weights& of_one, const void* b, void* to);
+// As multiply, with the n of one panel; b_row and b_column are not read. False: nothing of c counts.
+bool multiply_panel(const Product&, const void* a, const void* panel, const float* bias, void* c);
+
+// A piece of a convolution: some rows of y, of one image and group. Two axes each; a missing one has size 1.
+struct Convolution {
+  int64_t channels, outputs;
+  int64_t in[2], out[2];
+  int64_t kernel[2], step[2], dilation[2];
+  int64_t before[2], after[2];  // padding
+  int64_t x_channel, x[2];      // strides in elements
+  int64_t y_output, y[2];
+  int64_t like[2];  // the `out` of a typical piece: the layout of the weights is what oneDNN wants for that
+  DLDataType type;  // of all four operands
+  uint32_t bias;    // is there one?
+};
+// weight[outputs, channels, kernel...], without gaps, packed in panels of outputs (Panels.columns).
+bool panels(const Convolution&, Panels&);
+bool pack_panel(const Convolution& of_one, const void* weight, void* to);
+// Panels from `panels` on. False: nothing of it counts.
+bool convolve(const Convolution&, const Panels&, const void* x, const void* panels, const void* bias, void* y);
 }  // namespace dovetail::cpu::onednn

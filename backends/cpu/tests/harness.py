@@ -35,7 +35,7 @@ BOOL = np.dtype(bool)
 COMPLEX = (np.dtype("c8"), np.dtype("c16"))
 OK, UNSUPPORTED, INVALID, OOM, DEVICE_LOST, INTERNAL, INDEX = range(7)
 ANY = 255
-STRIDED, HOST_SCALAR, OPTIONAL, VARIADIC, ALIAS = 1, 2, 4, 8, 16
+STRIDED, HOST_SCALAR, OPTIONAL, VARIADIC, ALIAS, PACKABLE = 1, 2, 4, 8, 16, 32
 
 
 # ---- abi.h ---------------------------------------------------------------------------------------------------
@@ -72,6 +72,10 @@ class Attr(ct.Structure):
     _fields_ = [("kind", ct.c_uint32), ("count", ct.c_uint32), ("v", AttrValue)]
 
 
+class Packed(ct.Structure):
+    _fields_ = [("data", ct.c_void_p), ("size", ct.c_uint64), ("layout", ct.c_uint64)]
+
+
 class Call(ct.Structure):
     _fields_ = [
         ("struct_size", ct.c_uint32),
@@ -85,7 +89,7 @@ class Call(ct.Structure):
         ("workspace_size", ct.c_uint64),
         ("stream", ct.c_void_p),
         ("correlation_id", ct.c_uint64),
-        ("packed", ct.c_void_p),
+        ("packed", ct.POINTER(Packed)),
     ]
 
 
@@ -108,6 +112,9 @@ class Operand(ct.Structure):
     ]
 
 
+U64 = ct.POINTER(ct.c_uint64)
+
+
 class Kernel(ct.Structure):
     _fields_ = [
         ("struct_size", ct.c_uint32),
@@ -121,8 +128,8 @@ class Kernel(ct.Structure):
         ("max_ulp", ct.c_float),
         ("run", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(Call))),
         ("query", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(Call), ct.POINTER(Answer))),
-        ("pack_size", ct.c_void_p),
-        ("pack", ct.c_void_p),
+        ("pack_size", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(Call), ct.c_uint32, U64, U64)),
+        ("pack", ct.CFUNCTYPE(ct.c_int32, ct.c_void_p, ct.POINTER(Call), ct.c_uint32, ct.POINTER(Packed))),
     ]
 
 
@@ -246,6 +253,7 @@ class Session:
 
     def __init__(self, path: Path, level: str | None = None, env: dict[str, str] | None = None, threads: int = 3):
         self.failure: tuple[int, str] | None = None
+        self.packed: Packed | None = None  # of the last run(pack=...)
         self.threads = threads
         self.keep: list[object] = []  # callbacks live as long as the library
         env = {**(env or {}), **({"DOVETAIL_CPU_CAPABILITY": level} if level else {})}
@@ -331,10 +339,12 @@ class Session:
         inplace: bool = False,
         into: np.ndarray | None = None,
         row: Kernel | None = None,
+        pack: int | None = None,
     ):
         """Runs the op's row for these operands. `shape` of the output: the broadcast of the inputs' by default.
 
         inplace: the output is the first input's memory (a copy of it). into: the output as given, with its strides.
+        pack: this input comes packed; KernelError with UNSUPPORTED where the row would not have it so.
         """
         outs = [np.dtype(d) for d in (out if isinstance(out, (list, tuple)) else [out])]
         arrays = [None if a is None else a.value if isinstance(a, Scalar) else a for a in ins]
@@ -371,6 +381,8 @@ class Session:
             attrs=records,
         )
         self._query(row, call, keep)
+        if pack is not None:
+            self._pack(row, call, pack, keep)
         self.check(row.run(None, ct.byref(call)))
         for r in results:
             r.check()
@@ -390,6 +402,22 @@ class Session:
             keep.append(buffer)
             call.workspace = (buffer.ctypes.data + 63) // 64 * 64
             call.workspace_size = answer.workspace
+
+    def _pack(self, row: Kernel, call: Call, operand: int, keep: list[object]) -> None:
+        if not row.operands[operand].flags & PACKABLE:
+            raise KernelError(UNSUPPORTED, f"{row.op!r}: input {operand} is never packed")
+        size, layout = ct.c_uint64(), ct.c_uint64()
+        self.check(row.pack_size(None, ct.byref(call), operand, ct.byref(size), ct.byref(layout)))
+        room = np.full(size.value + 2 * 64, 0xA5, np.uint8)
+        start = -room.ctypes.data % 64
+        of_all = (Packed * row.n_in)()
+        of_all[operand] = self.packed = Packed(room.ctypes.data + start, size, layout)
+        keep.extend([room, of_all])
+        self.check(row.pack(None, ct.byref(call), operand, ct.byref(self.packed)))
+        call.packed = of_all
+        assert (room[:start] == 0xA5).all() and (room[start + size.value :] == 0xA5).all(), (
+            "packed outside its bytes"
+        )
 
 
 def _fits(operand: Operand, dtype: np.dtype | None) -> bool:

@@ -48,7 +48,7 @@ def slack(dtype: np.dtype, terms: int) -> float:
     return max(1.0, terms**0.5 / 2) if by_openblas else 1.0
 
 
-def check(cpu, op, x, y, bias=None, tol=3.0):
+def check(cpu, op, x, y, bias=None, tol=3.0, pack=None):
     w = y.swapaxes(-1, -2) if op == "linear" else y
     wide = {"f8": np.longdouble, "c8": np.complex128, "c16": np.clongdouble}.get(x.dtype.str[1:], np.float64)
     if x.dtype.kind in "iu":
@@ -59,7 +59,7 @@ def check(cpu, op, x, y, bias=None, tol=3.0):
         if bias is not None:
             want, scale = want + bias.astype(wide), scale + np.abs(bias.astype(wide))
     operands = (x, y) if bias is None else (x, y, bias)
-    got = cpu.run(op, *operands, out=x.dtype, shape=want.shape)
+    got = cpu.run(op, *operands, out=x.dtype, shape=want.shape, pack=pack)
     if x.dtype.kind in "iu":
         assert (got == want).all()
     elif x.dtype.kind == "c":

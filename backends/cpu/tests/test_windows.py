@@ -36,14 +36,14 @@ def convolve(x, weight, stride, padding, dilation, groups):
     return np.concatenate([np.moveaxis(np.tensordot(a, b, axes), -1, 1) for a, b in parts], 1)
 
 
-def check(cpu, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def check(cpu, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, pack=None):
     n = x.ndim - 2
     how = [(v,) * n if isinstance(v, int) else v for v in (stride, padding, dilation)]
     exact = x.dtype in INTEGERS
     wide = x.dtype if exact else np.float64
     with np.errstate(over="ignore"):
         want = convolve(x.astype(wide), weight.astype(wide), *how, groups)
-    got = cpu.run(f"conv{n}d", x, weight, bias, out=x.dtype, shape=want.shape, attrs=[*how, groups])
+    got = cpu.run(f"conv{n}d", x, weight, bias, out=x.dtype, shape=want.shape, attrs=[*how, groups], pack=pack)
     if exact:
         assert (got == (want if bias is None else want + bias.reshape(-1, *(1,) * n))).all()
         return

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "onednn.hpp"
 #include "simd/gemm.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -36,12 +37,12 @@ struct Side {
   }
 };
 
-struct Convolution {
+struct Windows {
   Side h, w;
   int64_t images, groups, channels, outputs;  // channels and outputs of a group
   int64_t image_stride, channel_stride, taps, pixels;
 
-  explicit Convolution(const dvt_call* c) {
+  explicit Windows(const dvt_call* c) {
     const DLTensor &x = *c->in[0], &weight = *c->in[1], &y = *c->out[0];
     const dvt::Attrs a(c);
     groups = a.i64(3, 1);
@@ -79,8 +80,7 @@ DOVETAIL_CPU_INLINE void copy_line(const In* x, int64_t step, int64_t a, int64_t
 
 // The windows of pixels [first, first + n), n <= P, in `count` channels from x on: out[channel][kh][kw][P].
 template <class In>
-void windows(const Convolution& c, const In* x, int64_t count, int64_t first, int64_t n,
-             gemm::Accumulator<In>* out) {
+void windows(const Windows& c, const In* x, int64_t count, int64_t first, int64_t n, gemm::Accumulator<In>* out) {
   constexpr int P = gemm::panel<gemm::Accumulator<In>>;
   const int64_t places = c.h.kernel * c.w.kernel;
   if (n < P)
@@ -108,7 +108,7 @@ void windows(const Convolution& c, const In* x, int64_t count, int64_t first, in
 
 // Outputs [o, o + rows) of a group at pixels [first, first + n): y's rows are `pixels` apart.
 template <class In>
-bool tile(const Convolution& c, const In* x, const In* weight, const In* bias, In* y, int64_t rows, int64_t first,
+bool tile(const Windows& c, const In* x, const In* weight, const In* bias, In* y, int64_t rows, int64_t first,
           int64_t n) {
   using T = gemm::Accumulator<In>;
   constexpr int P = gemm::panel<T>;
@@ -148,7 +148,7 @@ bool tile(const Convolution& c, const In* x, const In* weight, const In* bias, I
 
 // One channel to one output: each tap adds a shifted row.
 template <class In>
-bool depthwise(const Convolution& c, const In* x, const In* weight, const In* bias, In* y) {
+bool depthwise(const Windows& c, const In* x, const In* weight, const In* bias, In* y) {
   using T = gemm::Accumulator<In>;
   T* const sums = static_cast<T*>(scratch(Scratch::result, size_t(c.w.out) * sizeof(T)));
   if (!sums) return false;
@@ -177,20 +177,149 @@ bool depthwise(const Convolution& c, const In* x, const In* weight, const In* bi
 
 // Of no channels: sums of nothing.
 template <class In>
-void fill_bias(const Convolution& c, const In* bias, In* y) {
+void fill_bias(const Windows& c, const In* bias, In* y) {
   const int64_t outputs = c.groups * c.outputs;
   for (int64_t i = 0; i < c.images * outputs; ++i, y += c.pixels)
     std::fill_n(y, c.pixels, bias ? bias[i % outputs] : gemm::store<In>(gemm::Accumulator<In>(0)));
 }
 
+// Outputs [o, o + rows) at pixels [first, first + n) of one image and group.
+template <class In>
+bool piece(const Windows& c, const In* x, const In* weight, const In* bias, In* y, int64_t image, int64_t group,
+           int64_t o, int64_t rows, int64_t first, int64_t n) {
+  const int64_t output = group * c.outputs + o;
+  x += image * c.image_stride + group * c.channels * c.channel_stride;
+  weight += output * c.taps;
+  if (bias) bias += output;
+  y += (image * c.groups * c.outputs + output) * c.pixels + first;
+  if (c.channels == 1 && c.outputs == 1) return depthwise(c, x, weight, bias, y);
+  return tile(c, x, weight, bias, y, rows, first, n);
+}
+
+// ---- weights packed for oneDNN, where the processor multiplies bfloat16
+
+struct Operands {
+  const bf16 *x, *weight, *bias;
+  bf16* y;
+};
+
+// The work in pieces: rows of y, and where they are too few for the threads, panels of outputs.
+struct Packed {
+  const Windows& c;
+  onednn::Panels panels;
+  int64_t rows, down, together,
+      across;  // rows of a piece; pieces below each other; panels of a piece; side by side
+
+  explicit Packed(const Windows& windows) : c(windows) {
+    constexpr int64_t elements = 1 << 17;  // of x that a piece needs
+    rows = most(least(c.h.out, elements / most(c.channels * c.w.in * c.h.step, 1)), 1);
+    while (too_few(divide_up(c.h.out, rows)) && rows > 4) rows = divide_up(rows, 2);
+    down = most(divide_up(c.h.out, rows), 1), rows = divide_up(c.h.out, down);
+  }
+  // False where oneDNN is not to serve it.
+  bool find() {
+    if (c.channels < 8 || c.outputs < 8 || !c.pixels || !onednn::fast_bfloat16()) return false;
+    if (!onednn::panels(describe(0), panels)) return false;
+    together = too_few(down) ? 1 : panels.count;
+    across = divide_up(panels.count, together);
+    return true;
+  }
+  bool too_few(int64_t pieces) const {
+    return c.images * c.groups * pieces < 2 * int64_t(dvt::host->num_threads(dvt::host));
+  }
+  uint64_t group_bytes() const { return panels.size; }
+
+  onednn::Convolution describe(int64_t row) const {
+    onednn::Convolution d{};
+    d.channels = c.channels, d.outputs = c.outputs, d.type = dvt::bf16;
+    d.x_channel = c.channel_stride, d.y_output = c.pixels;
+    const auto side = [&](int i, const Side& s, int64_t first, int64_t count) {
+      const int64_t from = first * s.step - s.padding,
+                    to = from + (count - 1) * s.step + (s.kernel - 1) * s.dilation + 1;
+      d.out[i] = count, d.kernel[i] = s.kernel, d.step[i] = s.step, d.dilation[i] = s.dilation, d.x[i] = s.stride;
+      d.before[i] = most(-from, 0), d.after[i] = most(to - s.in, 0);
+      d.in[i] = to - from - d.before[i] - d.after[i];
+    };
+    side(0, c.h, row, least(rows, c.h.out - row)), side(1, c.w, 0, c.w.out);
+    d.y[0] = c.w.out, d.y[1] = 1, d.like[0] = rows, d.like[1] = c.w.out;
+    return d;
+  }
+
+  bool pack(const bf16* weight, char* to, int64_t group, int64_t panel) const {
+    onednn::Convolution one = describe(0);
+    const int64_t o = panel * panels.columns;
+    one.outputs = least(panels.columns, c.outputs - o);
+    to += uint64_t(group) * group_bytes() + uint64_t(panel) * panels.bytes;
+    return onednn::pack_panel(one, weight + (group * c.outputs + o) * c.taps, to);
+  }
+
+  bool run(const Operands& t, const char* data, int64_t at) const {
+    const int64_t panel = at % across * together, row = at / across % down * rows,
+                  group = at / across / down % c.groups, image = at / across / down / c.groups,
+                  o = panel * panels.columns, output = group * c.outputs + o;
+    onednn::Convolution d = describe(row);
+    d.outputs = least(together * panels.columns, c.outputs - o), d.bias = t.bias != nullptr;
+    const bf16* const x = t.x + image * c.image_stride + group * c.channels * c.channel_stride +
+                          most(row * c.h.step - c.h.padding, 0) * c.h.stride;
+    data += uint64_t(group) * group_bytes() + uint64_t(panel) * panels.bytes;
+    bf16* const y = t.y + (image * c.groups * c.outputs + output) * c.pixels + row * c.w.out;
+    if (d.in[0] > 0 && d.in[1] > 0 && onednn::convolve(d, panels, x, data, t.bias ? t.bias + output : nullptr, y))
+      return true;
+    constexpr int64_t outputs = 256, pixels = 512;
+    const int64_t end = (row + d.out[0]) * c.w.out;
+    for (int64_t i = 0; i < d.outputs; i += outputs)
+      for (int64_t first = row * c.w.out; first < end; first += pixels)
+        if (!piece(c, t.x, t.weight, t.bias, t.y, image, group, o + i, least(outputs, d.outputs - i), first,
+                   least(pixels, end - first)))
+          return false;
+    return true;
+  }
+};
+
+// body(i) for each of `count` pieces of work, each worth a thread; out of memory where one is false.
+template <class F>
+dvt_status for_each(int64_t count, uint64_t grain, F&& body) {
+  std::atomic<bool> complete{true};
+  dvt::parallel_for(uint64_t(count), grain, [&](uint64_t begin, uint64_t end, uint32_t) {
+    for (int64_t at = int64_t(begin); at < int64_t(end); ++at)
+      if (!body(at)) complete.store(false, std::memory_order_relaxed);
+  });
+  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+}
+
+dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size, uint64_t* layout) {
+  const Windows c(call);
+  if (!c.taps) return DVT_UNSUPPORTED;
+  Packed packed(c);
+  if (!packed.find()) return DVT_UNSUPPORTED;
+  *size = uint64_t(c.groups) * packed.group_bytes(), *layout = packed.panels.layout;
+  return DVT_OK;
+}
+
+dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* to) {
+  const Windows c(call);
+  Packed packed(c);
+  if (!packed.find()) return DVT_OOM;  // pack_size found it
+  const int64_t panels = packed.panels.count;
+  return for_each(c.groups * panels, 1, [&](int64_t at) {
+    return packed.pack(dvt::data<const bf16>(call->in[1]), static_cast<char*>(to->data), at / panels, at % panels);
+  });
+}
+
 template <class In>
 dvt_status run(dvt_device*, const dvt_call* call) {
   constexpr int P = gemm::panel<gemm::Accumulator<In>>;
-  const Convolution c(call);
+  const Windows c(call);
   const In *const x = dvt::data<const In>(call->in[0]), *const weight = dvt::data<const In>(call->in[1]);
   const In* const bias = dvt::has_in(call, 2) ? dvt::data<const In>(call->in[2]) : nullptr;
   In* const y = dvt::data<In>(call->out[0]);
   if (!c.taps) return fill_bias(c, bias, y), DVT_OK;
+  if constexpr (std::is_same_v<In, bf16>)
+    if (call->packed && call->packed[1].data)
+      if (Packed packed(c); packed.find() && packed.panels.layout == call->packed[1].layout)
+        return for_each(c.images * c.groups * packed.down * packed.across, 1, [&](int64_t at) {
+          return packed.run({x, weight, bias, y}, static_cast<const char*>(call->packed[1].data), at);
+        });
   const bool single = c.channels == 1 && c.outputs == 1;
   // A tile: up to 256 outputs by as many pixels as leave enough tiles for the threads.
   const int64_t rows = single ? 1 : least(c.outputs, 256), down = divide_up(c.outputs, rows);
@@ -200,30 +329,22 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   while (!single && others * divide_up(c.pixels, columns) < 2 * threads && columns > 2 * P && work() > 600'000)
     columns = divide_up(columns / 2, P) * P;
   const int64_t across = divide_up(c.pixels, columns);
-  std::atomic<bool> complete{true};
-  dvt::parallel_for(
-      uint64_t(others * across), uint64_t(300'000 / (work() + 1) + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-          const int64_t first = at % across * columns, o = at / across % down * rows,
-                        group = at / across / down % c.groups, image = at / across / down / c.groups,
-                        output = group * c.outputs + o;
-          const In* const from = x + image * c.image_stride + group * c.channels * c.channel_stride;
-          const In* const w = weight + output * c.taps;
-          const In* const b = bias ? bias + output : nullptr;
-          In* const to = y + (image * c.groups * c.outputs + output) * c.pixels + first;
-          const bool done =
-              single ? depthwise(c, from, w, b, to)
-                     : tile(c, from, w, b, to, least(rows, c.outputs - o), first, least(columns, c.pixels - first));
-          if (!done) complete.store(false, std::memory_order_relaxed);
-        }
-      });
-  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+  return for_each(others * across, uint64_t(300'000 / (work() + 1) + 1), [&](int64_t at) {
+    const int64_t first = at % across * columns, o = at / across % down * rows;
+    return piece(c, x, weight, bias, y, at / across / down / c.groups, at / across / down % c.groups, o,
+                 least(rows, c.outputs - o), first, least(columns, c.pixels - first));
+  });
 }
 
 template <class T>
 void add(Table& table, DLDataType type) {
-  for (const char* op : {"dvt.conv2d", "dvt.conv1d"})
-    table.add(dvt::Row(op, run<T>).in(type, DVT_O_STRIDED).in(type).in(type, DVT_O_OPTIONAL).out(type).kernel());
+  constexpr bool packable = std::is_same_v<T, bf16>;
+  for (const char* op : {"dvt.conv2d", "dvt.conv1d"}) {
+    dvt::Row row(op, run<T>);
+    row.in(type, DVT_O_STRIDED).in(type, packable ? DVT_O_PACKABLE : 0).in(type, DVT_O_OPTIONAL).out(type);
+    if constexpr (packable) row.pack(pack_size, pack);
+    table.add(row.kernel());
+  }
 }
 }  // namespace
 

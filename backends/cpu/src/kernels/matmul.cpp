@@ -92,17 +92,60 @@ bool worth_a_call(const gemm::Product<T>& p) {
   return p.m > 1 && p.n > 1 && p.k > 1 && p.m * p.n * p.k >= 32 * 32 * 32;
 }
 
-bool by_onednn(const gemm::Product<bf16>& p) {
-  if (!worth_a_call(p) || !onednn::fast_bfloat16()) return false;
+template <class T>
+inline constexpr DLDataType type_of = std::is_same_v<T, bf16>    ? dvt::bf16
+                                      : std::is_same_v<T, float> ? dvt::f32
+                                                                 : dvt::u8;
+template <class T>
+onednn::Product describe(const gemm::Product<T>& p) {
+  return {p.m,        p.n,     p.k,        p.a_row,    p.a_column,       p.b_row,
+          p.b_column, p.c_row, type_of<T>, type_of<T>, p.bias != nullptr};
+}
+template <class T>
+bool served_by_onednn() {
+  if constexpr (std::is_same_v<T, bf16>) return onednn::fast_bfloat16();
+  else if constexpr (std::is_same_v<T, uint8_t>) return onednn::fast_int8();
+  else return true;
+}
+
+// multiply(description, bias, c), with the types that oneDNN has for bias and result.
+template <class Multiply>
+bool converted(const gemm::Product<float>& p, Multiply multiply) {
+  return multiply(describe(p), p.bias, p.c);
+}
+template <class Multiply>
+bool converted(const gemm::Product<bf16>& p, Multiply multiply) {
   float* bias = nullptr;
   if (p.bias) {
     bias = static_cast<float*>(scratch(Scratch::kernel, size_t(p.n) * sizeof(float)));
     if (!bias) return false;
     widen(p.bias, bias, p.n);
   }
-  return onednn::multiply(
-      {p.m, p.n, p.k, p.a_row, p.a_column, p.b_row, p.b_column, p.c_row, dvt::bf16, dvt::bf16, p.bias != nullptr},
-      p.a, p.b, bias, p.c);
+  return multiply(describe(p), bias, p.c);
+}
+template <class Multiply>
+bool converted(const gemm::Product<uint8_t>& p, Multiply multiply) {
+  int32_t* const sums = static_cast<int32_t*>(scratch(Scratch::result, size_t(p.m * p.n) * sizeof(int32_t)));
+  onednn::Product d = describe(p);
+  d.c_row = p.n, d.out = dvt::i32, d.bias = false;
+  if (!sums || !multiply(d, nullptr, sums)) return false;
+  for (int64_t i = 0; i < p.m; ++i) {
+    const int32_t* const from = sums + i * p.n;
+    uint8_t* const to = p.c + i * p.c_row;
+    if (p.bias)
+      for (int64_t j = 0; j < p.n; ++j) to[j] = uint8_t(from[j] + p.bias[j]);
+    else
+      for (int64_t j = 0; j < p.n; ++j) to[j] = uint8_t(from[j]);
+  }
+  return true;
+}
+
+template <class T>
+bool by_onednn(const gemm::Product<T>& p) {
+  if (!worth_a_call(p) || !served_by_onednn<T>()) return false;
+  return converted(p, [&](const onednn::Product& d, const float* bias, void* c) {
+    return onednn::multiply(d, p.a, p.b, bias, c);
+  });
 }
 
 template <class T>
@@ -152,10 +195,13 @@ bool complex_loop(const gemm::Product<T>& p) {
 // Which engine multiplies; what it refuses goes to the next, and in the end to our own loops.
 //
 //                     x86-64                        aarch64
+// b packed            oneDNN for bfloat16, int8     oneDNN for float32, bfloat16
 // float32, float64    own                           OpenBLAS
 // bfloat16            oneDNN, where the processor   oneDNN, OpenBLAS, where processor and
 //                     multiplies bfloat16           level multiply bfloat16
 // complex             OpenBLAS                      OpenBLAS
+// int8, uint8         oneDNN, where the processor   own
+//                     has VNNI
 // float16, integers   own                           own
 //
 // On x86-64 our own loops are as fast as the libraries, need no code generated per shape and round less. On aarch64
@@ -178,7 +224,7 @@ bool one_product(const gemm::Product<T>& p) {
   if constexpr (is_complex<T>) {
     return (p.m * p.n * p.k > 64 && by_blas(p)) || complex_loop(p);
   } else {
-    if constexpr (std::is_same_v<T, bf16>)
+    if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t>)
       if (by_onednn(p)) return true;
     if constexpr (blas_is_faster<T>)
       if (worth_a_call(p) && by_blas(p)) return true;
@@ -186,44 +232,80 @@ bool one_product(const gemm::Product<T>& p) {
   }
 }
 
+// ---- b packed: the host keeps a matrix of weights as oneDNN wants it
+
+// Types for which that beats every product of operands as they lie.
+#if defined(__aarch64__)
 template <class T>
-dvt_status run(const Batched& p, const T* a, const T* b, const T* bias, T* c) {
-  if (p.matrices == 1 && p.m * p.n <= 4096 && p.m * p.n * p.k <= 100'000)  // nothing to cut
-    return one_product<T>({p.m, p.n, p.k, a, p.a_row, p.a_column, b, p.b_row, p.b_column, c, p.n, 1, bias})
-               ? DVT_OK
-               : DVT_OOM;
-  const Cut tile = cut(p, 16, 64);
+inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, float>;
+#else
+template <class T>
+inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t>;
+#endif
+
+struct Packed {
+  const char* data = nullptr;  // nullptr: not packed
+  onednn::Panels panels;
+};
+
+template <class T>
+bool find_panels(const Batched& p, onednn::Panels& panels) {
+  if (p.matrices != 1 || p.n == 1 || p.k == 1 || p.n * p.k < 32 * 32 || !served_by_onednn<T>()) return false;
+  return onednn::panels({p.k, p.n, p.b_row, p.b_column, type_of<T>}, panels);
+}
+template <class T>
+Packed packed_operand(const dvt_call* call, const Batched& p) {
+  Packed packed;
+  if (!call->packed || !call->packed[1].data || !find_panels<T>(p, packed.panels)) return packed;
+  if (packed.panels.layout == call->packed[1].layout) packed.data = static_cast<const char*>(call->packed[1].data);
+  return packed;
+}
+
+// False where oneDNN has no code for so few rows, or for a's strides.
+template <class T>
+bool panel_product(const gemm::Product<T>& p, const char* panel) {
+  return converted(p, [&](const onednn::Product& d, const float* bias, void* c) {
+    return onednn::multiply_panel(d, p.a, panel, bias, c);
+  });
+}
+
+// Tiles are rows by one panel.
+Cut cut(Batched p, const onednn::Panels& panels) {
+  p.n = panels.columns, p.matrices = panels.count;
+  Cut c = cut(p, 16, panels.columns);
+  c.across = panels.count, c.tiles *= panels.count;
+  return c;
+}
+
+template <Batched (*product)(const dvt_call*), class T>
+dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size, uint64_t* layout) {
+  onednn::Panels panels;
+  if (!find_panels<T>(product(call), panels)) return DVT_UNSUPPORTED;
+  *size = panels.size, *layout = panels.layout;
+  return DVT_OK;
+}
+
+template <Batched (*product)(const dvt_call*), class T>
+dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* to) {
+  const Batched p = product(call);
+  onednn::Panels panels;
+  if (!find_panels<T>(p, panels)) return DVT_OOM;  // pack_size found them
   std::atomic<bool> complete{true};
-  const uint64_t tiles = uint64_t(p.matrices * tile.tiles);
-  const int64_t work = tile.rows * tile.columns * (p.k + 1);
-  dvt::parallel_for(tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1),
-                    [&](uint64_t begin, uint64_t end, uint32_t) {
-                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-                        const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
-                                      j = at % tile.tiles % tile.across * tile.columns;
-                        int64_t a_offset, b_offset;
-                        p.offsets(matrix, a_offset, b_offset);
-                        const gemm::Product<T> one{least(tile.rows, p.m - i),
-                                                   least(tile.columns, p.n - j),
-                                                   p.k,
-                                                   a + a_offset + i * p.a_row,
-                                                   p.a_row,
-                                                   p.a_column,
-                                                   b + b_offset + j * p.b_column,
-                                                   p.b_row,
-                                                   p.b_column,
-                                                   c + matrix * p.m * p.n + i * p.n + j,
-                                                   p.n,
-                                                   1,
-                                                   bias ? bias + j : nullptr};
-                        if (!one_product(one)) complete.store(false, std::memory_order_relaxed);
-                      }
-                    });
+  dvt::parallel_for(uint64_t(panels.count), 1, [&](uint64_t begin, uint64_t end, uint32_t) {
+    for (uint64_t i = begin; i < end; ++i) {
+      const int64_t j = int64_t(i) * panels.columns;
+      const onednn::Weights one{p.k, least(panels.columns, p.n - j), p.b_row, p.b_column, type_of<T>};
+      if (!onednn::pack_panel(one, dvt::data<const T>(call->in[1]) + j * p.b_column,
+                              static_cast<char*>(to->data) + i * panels.bytes))
+        complete.store(false, std::memory_order_relaxed);
+    }
+  });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
-template <class T>
-dvt_status matmul(dvt_device*, const dvt_call* call) {
+// ---- calls
+
+Batched product_of_matmul(const dvt_call* call) {
   const DLTensor &x = *call->in[0], &y = *call->in[1];
   const bool row = x.ndim == 1, column = y.ndim == 1;  // vectors
   const int xa = x.ndim, ya = y.ndim;
@@ -239,13 +321,11 @@ dvt_status matmul(dvt_device*, const dvt_call* call) {
     p.add_axis(xs == 1 ? ys : xs, xs == 1 ? 0 : x.strides[xi], ys == 1 ? 0 : y.strides[yi]);
   }
   p.fold_batch_into_rows();
-  return run(p, dvt::data<const T>(&x), dvt::data<const T>(&y), static_cast<const T*>(nullptr),
-             dvt::data<T>(call->out[0]));
+  return p;
 }
 
 // linear(x, weight[out, in], bias[out]): x's leading axes are rows where their strides allow it, else batches.
-template <class T>
-dvt_status linear(dvt_device*, const dvt_call* call) {
+Batched product_of_linear(const dvt_call* call) {
   const DLTensor &x = *call->in[0], &w = *call->in[1];
   const int last = x.ndim - 1;
   Batched p;
@@ -255,19 +335,67 @@ dvt_status linear(dvt_device*, const dvt_call* call) {
   p.b_row = w.strides[1], p.b_column = w.strides[0];
   for (int i = 0; i + 1 < last; ++i) p.add_axis(x.shape[i], x.strides[i], 0);
   p.fold_batch_into_rows();
-  const T* bias = dvt::has_in(call, 2) ? dvt::data<const T>(call->in[2]) : nullptr;
-  return run(p, dvt::data<const T>(&x), dvt::data<const T>(&w), bias, dvt::data<T>(call->out[0]));
+  return p;
+}
+
+template <Batched (*product)(const dvt_call*), class T>
+dvt_status run(dvt_device*, const dvt_call* call) {
+  const Batched p = product(call);
+  const T *const a = dvt::data<const T>(call->in[0]), *const b = dvt::data<const T>(call->in[1]);
+  const T* const bias = dvt::has_in(call, 2) ? dvt::data<const T>(call->in[2]) : nullptr;
+  T* const c = dvt::data<T>(call->out[0]);
+  if (p.matrices == 1 && p.m * p.n <= 4096 && p.m * p.n * p.k <= 100'000)  // nothing to cut
+    return one_product<T>({p.m, p.n, p.k, a, p.a_row, p.a_column, b, p.b_row, p.b_column, c, p.n, 1, bias})
+               ? DVT_OK
+               : DVT_OOM;
+  Packed packed;
+  if constexpr (packable<T>) packed = packed_operand<T>(call, p);
+  const Cut tile = packed.data ? cut(p, packed.panels) : cut(p, 16, 64);
+  std::atomic<bool> complete{true};
+  const uint64_t tiles = uint64_t(p.matrices * tile.tiles);
+  const int64_t work = tile.rows * tile.columns * (p.k + 1);
+  dvt::parallel_for(
+      tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+          const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
+                        panel = at % tile.tiles % tile.across, j = panel * tile.columns;
+          int64_t a_offset, b_offset;
+          p.offsets(matrix, a_offset, b_offset);
+          const gemm::Product<T> one{least(tile.rows, p.m - i),
+                                     least(tile.columns, p.n - j),
+                                     p.k,
+                                     a + a_offset + i * p.a_row,
+                                     p.a_row,
+                                     p.a_column,
+                                     b + b_offset + j * p.b_column,
+                                     p.b_row,
+                                     p.b_column,
+                                     c + matrix * p.m * p.n + i * p.n + j,
+                                     p.n,
+                                     1,
+                                     bias ? bias + j : nullptr};
+          if constexpr (packable<T>)
+            if (packed.data && panel_product(one, packed.data + uint64_t(panel) * packed.panels.bytes)) continue;
+          if (!one_product(one)) complete.store(false, std::memory_order_relaxed);
+        }
+      });
+  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+}
+
+template <Batched (*product)(const dvt_call*), class T>
+dvt::Row row(const char* op, DLDataType type) {
+  dvt::Row made(op, run<product, T>);
+  if constexpr (packable<T>)
+    return made.in(type, DVT_O_STRIDED)
+        .in(type, DVT_O_STRIDED | DVT_O_PACKABLE)
+        .pack(pack_size<product, T>, pack<product, T>);
+  else return made.in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED);
 }
 
 template <class T>
 void add(Table& table, DLDataType type) {
-  table.add(dvt::Row("dvt.matmul", matmul<T>).in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED).out(type).kernel());
-  table.add(dvt::Row("dvt.linear", linear<T>)
-                .in(type, DVT_O_STRIDED)
-                .in(type, DVT_O_STRIDED)
-                .in(type, DVT_O_OPTIONAL)
-                .out(type)
-                .kernel());
+  table.add(row<product_of_matmul, T>("dvt.matmul", type).out(type).kernel());
+  table.add(row<product_of_linear, T>("dvt.linear", type).in(type, DVT_O_OPTIONAL).out(type).kernel());
 }
 }  // namespace
 

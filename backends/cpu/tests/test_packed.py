@@ -1,0 +1,193 @@
+"""Weights packed for oneDNN: the right operand of a product, the filters of a convolution."""
+
+from itertools import product
+
+import harness
+import numpy as np
+import pytest
+from harness import UNSUPPORTED, KernelError
+from test_matmul import check, draw, laid_out
+from test_windows import check as check_convolution
+
+
+def would_pack(cpu, dtype) -> bool:
+    try:
+        check(cpu, "matmul", draw((8, 64), dtype), draw((64, 64), dtype), pack=1)
+    except KernelError as e:
+        assert e.code == UNSUPPORTED
+        return False
+    return True
+
+
+@pytest.fixture(params=["f4", "bfloat16", "i1", "u1"])
+def dtype(cpu, request):
+    if not would_pack(cpu, request.param):
+        pytest.skip(f"{request.param} is not packed here")
+    return np.dtype(request.param)
+
+
+def test_bfloat16_is_packed_where_the_processor_multiplies_it():
+    """Without this the tests below could all be skipped."""
+    for level in filter(harness.available, harness.LEVELS):
+        cpu = harness.session(level)
+        info = cpu.table.build_info.decode()
+        if "oneDNN" not in info:
+            pytest.skip("built without oneDNN")
+        has = {"avx512_bf16", "bf16"} & set(info.replace(";", " ").split())
+        assert would_pack(cpu, harness.bfloat16) == (bool(has) and level in ("avx512", "neon_bf16"))
+
+
+def test_layouts(cpu, dtype):
+    for (m, k, n), a, b in product([(33, 65, 127), (40, 300, 65), (1, 100, 90)], "NTS", "NTS"):
+        x, y = laid_out(draw((m, k), dtype), a), laid_out(draw((k, n), dtype), b)
+        check(cpu, "matmul", x, y, pack=1)
+
+
+def test_linear(cpu, dtype):
+    for shape, n in [((384,), 100), ((2, 3, 50), 64), ((130, 33), 65), ((3, 1100), 200)]:
+        x, w, bias = draw(shape, dtype), draw((n, shape[-1]), dtype), draw(n, dtype)
+        check(cpu, "linear", x, w, pack=1)
+        check(cpu, "linear", x, w, bias, pack=1)
+        check(cpu, "linear", laid_out(x, "S"), laid_out(w, "T"), bias, pack=1)
+
+
+def test_several_panels_and_tiles(cpu, dtype):
+    """Weights of 2**17 numbers and more are cut, the last panel is narrower."""
+    check(cpu, "linear", draw((70, 600), dtype), draw((700, 600), dtype), draw(700, dtype), pack=1)
+    check(cpu, "matmul", draw((2, 35, 600), dtype), draw((600, 700), dtype), pack=1)
+
+
+def test_batches_of_one_matrix(cpu, dtype):
+    y = draw((40, 70), dtype)
+    check(cpu, "matmul", draw((3, 2, 5, 40), dtype), y, pack=1)
+    check(cpu, "matmul", np.broadcast_to(draw((1, 40), dtype), (9, 40)), y, pack=1)
+    check(cpu, "matmul", draw((40,), dtype), y, pack=1)
+    with pytest.raises(KernelError) as e:
+        check(cpu, "matmul", draw((3, 5, 40), dtype), draw((3, 40, 70), dtype), pack=1)
+    assert e.value.code == UNSUPPORTED
+
+
+def test_one_layout_serves_any_number_of_rows(cpu, dtype):
+    w, seen = draw((300, 500), dtype), set()
+    for m in (1, 2, 16, 100, 600):
+        check(cpu, "linear", draw((m, 500), dtype), w, pack=1)
+        seen.add((cpu.packed.size, cpu.packed.layout))
+    assert len(seen) == 1
+    check(cpu, "linear", draw((16, 300), dtype), draw((500, 300), dtype), pack=1)
+    assert cpu.packed.layout not in {layout for _, layout in seen}
+
+
+def test_packed_bytes_are_what_is_read(cpu, dtype, monkeypatch):
+    x, w = draw((16, 384), dtype), draw((400, 384), dtype)
+    want, pack = cpu.run("linear", x, w, out=dtype, shape=(16, 400)), cpu._pack
+
+    def then_spoil(*arguments):
+        pack(*arguments)
+        w[...] = 99
+
+    monkeypatch.setattr(cpu, "_pack", then_spoil)
+    got = cpu.run("linear", x, w, out=dtype, shape=want.shape, pack=1)
+    np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), atol=0.2)
+
+
+def test_another_layout_is_not_read(cpu, dtype, monkeypatch):
+    def mislabelled(row, call, operand, keep):
+        pack(row, call, operand, keep)
+        call.packed[operand].layout ^= 1
+
+    pack = cpu._pack
+    monkeypatch.setattr(cpu, "_pack", mislabelled)
+    check(cpu, "linear", draw((16, 384), dtype), draw((400, 384), dtype), pack=1)
+
+
+def test_nan_and_infinity_spread(cpu, dtype):
+    if dtype.kind in "iu":
+        pytest.skip("integers have neither")
+    x, w = draw((20, 40), dtype), draw((40, 70), dtype)
+    x[1, 2], w[3, 1], w[0, 65] = np.nan, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        want = x.astype("f8") @ w.astype("f8")
+    got = cpu.run("matmul", x, w, out=dtype, shape=(20, 70), pack=1).astype("f8")
+    assert (np.isnan(got) == np.isnan(want)).all() and (np.isinf(got) == np.isinf(want)).all()
+    assert (np.sign(got) == np.sign(want))[np.isinf(want)].all()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1"])
+@pytest.mark.parametrize("pack", [None, 1])
+def test_bytes_wrap(cpu, dtype, pack):
+    """Sums beyond 2**31, and the pairs that saturate where products are added up in int16."""
+    if pack and not would_pack(cpu, dtype):
+        pytest.skip(f"{dtype} is not packed here")
+    info = np.iinfo(dtype)
+    for m, k, n in [(5, 70_001, 33), (40, 300, 65)]:
+        for a, b in product((info.min, info.max, -1 % 256 if dtype == "u1" else -1), repeat=2):
+            x, w = np.full((m, k), a, dtype), np.full((n, k), b, dtype)
+            check(cpu, "linear", x, w, draw(n, dtype), pack=pack)
+
+
+# ---- convolutions
+
+
+@pytest.fixture
+def filters(cpu):
+    """Draws what convolutions take, where their weights are packed."""
+    if not would_pack(cpu, harness.bfloat16):
+        pytest.skip("bfloat16 is not packed here")
+    return lambda *shape: draw(shape, harness.bfloat16)
+
+
+def test_conv2d(cpu, filters):
+    x, w, bias = filters(2, 16, 13, 11), filters(24, 16, 3, 2), filters(24)
+    check_convolution(cpu, x, w, pack=1)
+    check_convolution(cpu, x, w, bias, pack=1)
+    check_convolution(cpu, x, w, bias, stride=2, pack=1)
+    check_convolution(cpu, x, w, padding=(2, 1), pack=1)
+    check_convolution(cpu, x, w, bias, dilation=2, stride=(1, 2), padding=3, pack=1)
+    check_convolution(cpu, filters(2, 32, 13, 11), filters(32, 16, 3, 2), filters(32), groups=2, pack=1)
+    check_convolution(cpu, x, filters(24, 16, 1, 1), pack=1)
+    check_convolution(cpu, np.asfortranarray(x), w, bias, padding=1, pack=1)
+    check_convolution(cpu, x[:, :, 1:-1, 2:], w, bias, padding=1, pack=1)
+
+
+def test_odd_channels(cpu, filters):
+    check_convolution(cpu, filters(1, 17, 9, 10), filters(13, 17, 3, 3), filters(13), padding=1, pack=1)
+    check_convolution(cpu, filters(1, 33, 8, 8), filters(70, 33, 1, 1), filters(70), stride=2, pack=1)
+
+
+def test_pieces_that_lie_in_the_padding(cpu, filters):
+    """oneDNN has no images of no rows; our own loops take such pieces."""
+    check_convolution(cpu, filters(1, 16, 3, 3), filters(16, 16, 1, 1), filters(16), padding=9, pack=1)
+    check_convolution(cpu, filters(1, 16, 5, 6), filters(16, 16, 3, 3), padding=12, dilation=3, pack=1)
+
+
+def test_several_panels_of_filters(cpu, filters):
+    check_convolution(cpu, filters(1, 256, 7, 7), filters(150, 256, 3, 3), filters(150), padding=1, pack=1)
+    check_convolution(cpu, filters(2, 64, 30, 28), filters(70, 64, 3, 3), filters(70), padding=1, pack=1)
+
+
+def test_conv1d(cpu, filters):
+    x = filters(2, 16, 50)
+    check_convolution(cpu, x, filters(24, 16, 3), filters(24), pack=1)
+    x, w = filters(2, 32, 50), filters(32, 16, 5)
+    check_convolution(cpu, x, w, stride=2, padding=1, dilation=3, groups=2, pack=1)
+
+
+def test_few_channels_are_not_packed(cpu, filters):
+    for x, w, groups in [((1, 3, 9, 9), (16, 3, 3, 3), 1), ((1, 16, 9, 9), (16, 1, 3, 3), 16)]:
+        with pytest.raises(KernelError) as e:
+            check_convolution(cpu, filters(*x), filters(*w), groups=groups, pack=1)
+        assert e.value.code == UNSUPPORTED
+
+
+def test_packed_filters_are_what_is_read(cpu, filters, monkeypatch):
+    x, w = filters(2, 64, 20, 20), filters(64, 64, 3, 3)
+    how = {"out": x.dtype, "shape": (2, 64, 20, 20), "attrs": [(1, 1), (1, 1), (1, 1), 1]}
+    want, pack = cpu.run("conv2d", x, w, **how), cpu._pack
+
+    def then_spoil(*arguments):
+        pack(*arguments)
+        w[...] = np.nan
+
+    monkeypatch.setattr(cpu, "_pack", then_spoil)
+    got = cpu.run("conv2d", x, w, **how, pack=1)
+    np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), atol=0.5)
