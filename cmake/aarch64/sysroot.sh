@@ -9,39 +9,14 @@ tag=$2
 emulator_at_least=9 # knows neoverse-n2
 compiler=$(aarch64-linux-gnu-g++ -dumpversion | cut -d. -f1)
 
-# apt with a state of its own, for another architecture or release: apt_for NAME ARCHITECTURE RELEASE COMMAND...
-mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | sort -u | head -n 1)
-apt_for() {
-  state=$folder/apt/$1
-  if [ ! -e "$state/apt.conf" ]; then
-    mkdir -p "$state/lists/partial" "$state/archives/partial"
-    : > "$state/status"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $3 main" > "$state/sources.list"
-    cat > "$state/apt.conf" << CONF
-APT::Architecture "$2"; APT::Architectures "$2"; APT::Install-Recommends "0"; APT::Sandbox::User "root";
-Acquire::Languages "none"; Debug::NoLocking "1";
-Dir::State::Lists "$state/lists"; Dir::State::status "$state/status"; Dir::Cache "$state";
-Dir::Etc::SourceList "$state/sources.list"; Dir::Etc::SourceParts "/dev/null";
-CONF
-    APT_CONFIG=$state/apt.conf apt-get -qq update
-  fi
-  shift 3
-  (cd "$state/archives" && APT_CONFIG=$state/apt.conf apt-get -qq "$@" > /dev/null)
-}
+. "$(dirname "$0")/apt.sh"
 
 apt_for arm64 arm64 "$VERSION_CODENAME" install -y --download-only "python$tag-minimal" "libpython$tag-stdlib" \
   "libpython$tag-dev" "libstdc++-$compiler-dev" libgomp1 || {
   echo "Debian $VERSION_CODENAME has no Python $tag for arm64: choose the one that it has with PYTHON=python3.x" >&2
   exit 1
 }
-rm -rf "$folder/sysroot"
-mkdir "$folder/sysroot"
-for package in "$folder"/apt/arm64/archives/*.deb; do dpkg-deb -x "$package" "$folder/sysroot"; done
-# A link to /lib/... would lead out of the sysroot; the linker then takes the static library instead, silently.
-find "$folder/sysroot" -type l -lname '/*' | while read -r link; do
-  target=$folder/sysroot$(readlink "$link")
-  [ ! -e "$target" ] || ln -sfn "$(realpath -m --relative-to="$(dirname "$link")" "$target")" "$link"
-done
+unpack arm64 "$folder/sysroot"
 
 # This release's emulator where it is new enough, else that of its backports.
 release=$VERSION_CODENAME
