@@ -59,6 +59,9 @@ def bundle(args: argparse.Namespace) -> None:
     if not openmp:
         edit += ["--add-needed", args.serial.name]
     subprocess.run([*edit, str(partial)], check=True)
+    if not openmp:  # the C library's versions stay, and its own symbols would be asked of it
+        clear = [option for s in renamed for option in ("--clear-symbol-version", PREFIX + s)]
+        subprocess.run([args.patchelf, *clear, str(partial)], check=True)
     names.unlink()
     partial.replace(target)
 

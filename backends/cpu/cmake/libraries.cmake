@@ -30,8 +30,11 @@ function(_dovetail_find_onednn library include)
   if(NOT DOVETAIL_CPU_ONEDNN)
     return()
   endif()
+  if(CMAKE_CROSSCOMPILING) # what lies beside the programs in PATH, as a virtual environment's, is for this machine
+    set(CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH OFF)
+  endif()
   find_package(dnnl 3.2 CONFIG QUIET)
-  if(NOT dnnl_FOUND AND NOT CMAKE_CROSSCOMPILING) # Python's wheels are for the machine that builds
+  if(NOT dnnl_FOUND AND NOT CMAKE_CROSSCOMPILING) # as are Python's wheels
     _dovetail_python(prefix "import importlib.metadata as m, os; f = [p for p in m.files('onednn-devel-cpu-gomp') \
 if p.name == 'dnnl-config.cmake']; print(os.path.normpath(os.path.join(f[0].locate(), '../../../..')))")
     if(prefix)
@@ -65,6 +68,18 @@ function(_dovetail_find_openblas library)
   if(EXISTS "${where}")
     set(${library} "${where}" PARENT_SCOPE)
   endif()
+endfunction()
+
+# Its version, from the header beside it.
+function(_dovetail_openblas_version version library)
+  cmake_path(GET library PARENT_PATH folder)
+  set(header "${folder}/../include/openblas_config.h")
+  set(line "")
+  if(EXISTS "${header}")
+    file(STRINGS "${header}" line REGEX "define OPENBLAS_VERSION ")
+  endif()
+  string(REGEX MATCH "[0-9][0-9.]*" found "${line}")
+  set(${version} "${found}" PARENT_SCOPE)
 endfunction()
 
 # What we hand on comes with its licence: the texts of the wheel `distribution`, if the library came from it.
@@ -124,7 +139,8 @@ function(dovetail_cpu_libraries target destination)
   endif()
   if(openblas)
     _dovetail_bundle(${target} "${openblas}" libdovetail_openblas.so.0 --rename getenv)
-    target_compile_definitions(${target} PRIVATE DOVETAIL_CPU_HAS_OPENBLAS=1)
+    _dovetail_openblas_version(version "${openblas}")
+    target_compile_definitions(${target} PRIVATE DOVETAIL_CPU_OPENBLAS_VERSION="${version}")
     install(PROGRAMS "${CMAKE_CURRENT_BINARY_DIR}/lib/libdovetail_openblas.so.0" DESTINATION ${destination})
     _dovetail_install_licences(scipy-openblas32 "${openblas}" ${destination})
   endif()

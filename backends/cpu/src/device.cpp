@@ -10,6 +10,9 @@
 #include "dovetail/backend.hpp"
 #include "isa.hpp"
 #include "table.hpp"
+#if defined(DOVETAIL_CPU_HAS_ONEDNN)
+#include <oneapi/dnnl/dnnl_version.h>
+#endif
 
 #ifndef DOVETAIL_CPU_VERSION
 #define DOVETAIL_CPU_VERSION "0.0.0"
@@ -80,7 +83,7 @@ dvt_status mem_info(dvt_device*, uint64_t* free_bytes, uint64_t* total) {
   return DVT_OK;
 }
 
-// "gcc 12.2.0; kernels avx2; processor avx512 vnni bf16"
+// "gcc 12.2.0; kernels avx2; processor avx512 vnni bf16; OpenBLAS 0.3.30; oneDNN 3.2.1"
 std::string build_info() {
   const Features& f = features();
   std::string s;
@@ -91,6 +94,15 @@ std::string build_info() {
 #endif
   s += std::string("; kernels ") + name(level) + "; processor " + name(f.level);
   for (const char* const* extra = f.extras; *extra; ++extra) s += std::string(" ") + *extra;
+#if defined(DOVETAIL_CPU_OPENBLAS_VERSION)
+  s += "; OpenBLAS " DOVETAIL_CPU_OPENBLAS_VERSION;
+#endif
+#if defined(DOVETAIL_CPU_HAS_ONEDNN)
+  char version[40];
+  std::snprintf(version, sizeof version, "; oneDNN %d.%d.%d", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR,
+                DNNL_VERSION_PATCH);
+  s += version;
+#endif
   return s;
 }
 }  // namespace

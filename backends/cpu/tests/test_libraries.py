@@ -10,15 +10,15 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 PROLOGUE = """
-    import os, sys
+    import os, platform, sys
     sys.path.insert(0, {here!r})
     import harness, numpy as np
     cpu = harness.fresh({level!r})
     rng = np.random.default_rng(0)
 
-    def product(dtype):
-        x, y = rng.uniform(-1, 1, (2, 96, 96)).astype(dtype)
-        got = cpu.run("matmul", x, y, out=dtype, shape=(96, 96))
+    def product(dtype, n=96):
+        x, y = rng.uniform(-1, 1, (2, n, n)).astype(dtype)
+        got = cpu.run("matmul", x, y, out=dtype, shape=(n, n))
         assert np.allclose(got.astype("c16"), x.astype("c16") @ y.astype("c16"), atol=0.2)
 
     def opened(name):
@@ -44,10 +44,16 @@ def levels():
 def test_opened_when_needed_and_without_threads(level):
     run(level, """
         before = threads()
-        product(np.dtype("f4"))
+        for dtype in (np.dtype("f4"), np.dtype("f8"), harness.bfloat16):
+            product(dtype, 8)
         assert not opened("libdovetail_dnnl") and not opened("libdovetail_openblas")
+        has_openblas = b"OpenBLAS" in cpu.table.build_info
+        product(np.dtype("f4"))
+        assert not opened("libdovetail_dnnl")
+        assert opened("libdovetail_openblas") == (has_openblas and platform.machine() == "aarch64")
         for dtype in (harness.bfloat16, np.dtype("c8"), np.dtype("f8")):
             product(dtype)
+        assert opened("libdovetail_openblas") == has_openblas
         assert threads() == before, os.listdir("/proc/self/task")
         assert not opened("libgomp")
     """)  # fmt: skip

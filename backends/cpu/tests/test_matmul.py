@@ -114,6 +114,24 @@ def test_linear(cpu, dtype):
         check(cpu, "linear", laid_out(x, "S"), laid_out(w, "T"), draw(n, dtype))
 
 
+@pytest.mark.parametrize("dtype", harness.COMPLEX, ids=lambda d: d.name)
+def test_complex_linear(cpu, dtype):
+    for shape, n in [((3, 4), 5), ((20, 30), 17)]:
+        x, w, bias = draw(shape, dtype), draw((n, shape[-1]), dtype), draw(n, dtype)
+        for layout in "NS":
+            check(cpu, "linear", laid_out(x, layout), w, bias)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), harness.bfloat16], ids=lambda d: d.name)
+def test_big_batches(cpu, dtype):
+    """Matrices that a library may take, with rows that repeat, batches that broadcast and tiles at every offset."""
+    check(cpu, "matmul", draw((3, 40, 37), dtype), draw((37, 50), dtype))
+    check(cpu, "matmul", draw((2, 1, 40, 37), dtype), draw((3, 37, 50), dtype))
+    check(cpu, "matmul", np.broadcast_to(draw((1, 37), dtype), (40, 37)), draw((37, 50), dtype))
+    check(cpu, "matmul", draw((40, 2, 37), dtype).transpose(1, 0, 2), draw((37, 50), dtype))
+    check(cpu, "linear", draw((2, 100, 90), dtype), draw((130, 90), dtype), draw(130, dtype))
+
+
 def test_no_terms_gives_the_bias(cpu):
     bias = draw(5, "f4")
     assert (cpu.run("linear", draw((3, 0), "f4"), draw((5, 0), "f4"), bias, out="f4", shape=(3, 5)) == bias).all()
@@ -128,11 +146,24 @@ def test_no_terms_on_a_thread_that_never_multiplied(cpu, dtype):
     assert not got.any()
 
 
-def test_nan_and_infinity_spread(cpu):
-    for n in (4, 40):
-        x, y = draw((n, n), "f4"), draw((n, n), "f4")
-        x[1, 2], y[3, 1], y[0, 0] = np.nan, np.inf, -np.inf
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), harness.bfloat16], ids=lambda d: d.name)
+def test_nan_and_infinity_spread(cpu, dtype):
+    """Nor do they into the next product, through memory that is used again."""
+    for n in (4, 37, 40):
+        x, y = draw((n, n), dtype), draw((n, n), dtype)
+        clean = x.copy(), y.copy()
+        x[1, 2], y[3, 1], y[0, 0], x[2, n - 1] = np.nan, np.inf, -np.inf, np.inf
         with np.errstate(invalid="ignore"):
-            want = x @ y
-        got = cpu.run("matmul", x, y, out="f4", shape=(n, n))
-        assert (np.isnan(got) == np.isnan(want)).all() and (np.isinf(got) == np.isinf(want)).all()
+            want = x.astype("f8") @ y.astype("f8")
+        got = cpu.run("matmul", x, y, out=dtype, shape=(n, n)).astype("f8")
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        np.testing.assert_array_equal(got[np.isinf(want)], want[np.isinf(want)])
+        check(cpu, "matmul", *clean)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_subnormal_numbers_survive(cpu, dtype):
+    x = (draw((40, 40), dtype) * np.finfo(dtype).tiny).astype(dtype)
+    got = cpu.run("matmul", x, np.eye(40, dtype=dtype), out=dtype, shape=(40, 40))
+    assert 0 < np.abs(x).max() < np.finfo(dtype).tiny
+    np.testing.assert_array_equal(got, x)

@@ -40,18 +40,23 @@ bool dovetail_GOMP_loop_static_next(long* from, long* to) {
   return false;
 }
 
-/* OpenBLAS: one thread, and the kernels of the level that DOVETAIL_CPU_CAPABILITY allows. */
-char* dovetail_getenv(const char* name) {
-  static char one[] = "1", sse[] = "Nehalem", avx2[] = "Haswell";
-  if (strstr(name, "NUM_THREADS")) return one;
+/* OpenBLAS: one thread, and the kernels of the level that DOVETAIL_CPU_CAPABILITY asks for. */
+static char* openblas_core(void) {
+  const char* level = getenv("DOVETAIL_CPU_CAPABILITY");
+  if (!level) return NULL;
 #if defined(__x86_64__)
-  if (!strcmp(name, "OPENBLAS_CORETYPE")) {
-    const char* level = getenv("DOVETAIL_CPU_CAPABILITY");
-    if (level && !strcmp(level, "default")) return sse;
-    if (level && !strcmp(level, "avx2")) return avx2;
-  }
-#else
-  (void)sse, (void)avx2;
+  static char sse[] = "Nehalem", avx2[] = "Haswell";
+  if (!strcmp(level, "default")) return sse;
+  if (!strcmp(level, "avx2")) return avx2;
+#elif defined(__aarch64__)
+  static char neon[] = "ARMV8"; /* without SVE and bfloat16 */
+  if (!strcmp(level, "default")) return neon;
 #endif
-  return getenv(name);
+  return NULL;
+}
+char* dovetail_getenv(const char* name) {
+  static char one[] = "1";
+  if (strstr(name, "NUM_THREADS")) return one;
+  char* core = strcmp(name, "OPENBLAS_CORETYPE") ? NULL : openblas_core();
+  return core ? core : getenv(name);
 }

@@ -1,6 +1,5 @@
 // matmul and linear: the product is cut into tiles, the tiles go to the host's pool, and each is done on one thread
-// by what is fastest for it: our own loops, oneDNN for bfloat16 where the processor multiplies it, OpenBLAS for
-// complex numbers. For float32 our loops are as fast as both, need no code generated per shape, and round less.
+// by the engine that `one_product` chooses.
 #include <atomic>
 
 #include "blas.hpp"
@@ -86,9 +85,15 @@ Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
   return c;
 }
 
-// bfloat16 where the processor multiplies it: twice as fast as float32.
-bool foreign(const gemm::Product<bf16>& p) {
-  if (p.m * p.n * p.k < 32 * 32 * 32 || p.k == 1 || p.n == 1 || !onednn::fast_bfloat16()) return false;
+// Calling a library takes locks, memory and copies of both operands: small products do not repay it, nor do those
+// in which a matrix meets a vector, which read every number once.
+template <class T>
+bool worth_a_call(const gemm::Product<T>& p) {
+  return p.m > 1 && p.n > 1 && p.k > 1 && p.m * p.n * p.k >= 32 * 32 * 32;
+}
+
+bool by_onednn(const gemm::Product<bf16>& p) {
+  if (!worth_a_call(p) || !onednn::fast_bfloat16()) return false;
   float* bias = nullptr;
   if (p.bias) {
     bias = static_cast<float*>(scratch(Scratch::kernel, size_t(p.n) * sizeof(float)));
@@ -100,38 +105,85 @@ bool foreign(const gemm::Product<bf16>& p) {
       p.a, p.b, bias, p.c);
 }
 
-// Complex: OpenBLAS where the strides allow it, else the plain loop.
 template <class T>
-bool complex_product(const gemm::Product<T>& p) {
-  using Real = decltype(T::re);
+bool blas_product(BlasProduct q, const gemm::Product<T>& p) {
+  if constexpr (std::is_same_v<T, bf16>) {  // added up in float32, bias and all, and narrowed once
+    float* const sum = static_cast<float*>(scratch(Scratch::result, size_t(p.m * p.n) * sizeof(float)));
+    if (!sum) return false;
+    for (int64_t i = 0; p.bias && i < p.m; ++i) widen(p.bias, sum + i * p.n, p.n);
+    q.c_row = p.n;
+    if (!blas_multiply_bfloat16(q, &p.a->bits, &p.b->bits, sum)) return false;
+    for (int64_t i = 0; i < p.m; ++i) narrow(sum + i * p.n, p.c + i * p.c_row, p.n);
+    return true;
+  } else {
+    for (int64_t i = 0; p.bias && i < p.m; ++i)
+      for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_row + j] = p.bias[j];
+    if constexpr (is_complex<T>) return blas_multiply_complex(q, &p.a->re, &p.b->re, &p.c->re);
+    else return blas_multiply(q, p.a, p.b, p.c);
+  }
+}
+
+// OpenBLAS takes matrices whose rows or columns are adjacent.
+template <class T>
+bool by_blas(const gemm::Product<T>& p) {
   const bool a_plain = p.a_column == 1 && p.a_row >= p.k, a_transposed = p.a_row == 1 && p.a_column >= p.m;
   const bool b_plain = p.b_column == 1 && p.b_row >= p.n, b_transposed = p.b_row == 1 && p.b_column >= p.k;
-  if ((a_plain || a_transposed) && (b_plain || b_transposed) && p.m * p.n * p.k > 64) {
-    const BlasProduct q{p.m,     p.n,      p.k,     a_plain ? p.a_row : p.a_column, b_plain ? p.b_row : p.b_column,
-                        p.c_row, !a_plain, !b_plain};
-    if (blas_multiply_complex(q, &p.a->re, &p.b->re, &p.c->re)) return true;
-  }
+  if (!(a_plain || a_transposed) || !(b_plain || b_transposed)) return false;
+  return blas_product({p.m, p.n, p.k, a_plain ? p.a_row : p.a_column, b_plain ? p.b_row : p.b_column, p.c_row,
+                       !a_plain, !b_plain, p.bias != nullptr},
+                      p);
+}
+
+template <class T>
+bool complex_loop(const gemm::Product<T>& p) {
+  using Real = decltype(T::re);
   for (int64_t i = 0; i < p.m; ++i)
     for (int64_t j = 0; j < p.n; ++j) {
-      Real re = 0, im = 0;
+      Real re = p.bias ? p.bias[j].re : 0, im = p.bias ? p.bias[j].im : 0;
       for (int64_t q = 0; q < p.k; ++q) {
         const T x = p.a[i * p.a_row + q * p.a_column], y = p.b[q * p.b_row + j * p.b_column];
         re += x.re * y.re - x.im * y.im, im += x.re * y.im + x.im * y.re;
       }
       p.c[i * p.c_row + j] = {re, im};
     }
-  if (p.bias)
-    for (int64_t i = 0; i < p.m; ++i)
-      for (int64_t j = 0; j < p.n; ++j)
-        p.c[i * p.c_row + j].re += p.bias[j].re, p.c[i * p.c_row + j].im += p.bias[j].im;
   return true;
 }
 
+// Which engine multiplies; what it refuses goes to the next, and in the end to our own loops.
+//
+//                     x86-64                        aarch64
+// float32, float64    own                           OpenBLAS
+// bfloat16            oneDNN, where the processor   oneDNN, OpenBLAS, where processor and
+//                     multiplies bfloat16           level multiply bfloat16
+// complex             OpenBLAS                      OpenBLAS
+// float16, integers   own                           own
+//
+// On x86-64 our own loops are as fast as the libraries, need no code generated per shape and round less. On aarch64
+// OpenBLAS has a kernel for each processor, written by hand and of SVE where that is wider, ours are what the
+// compiler makes of NEON. Complex numbers have no vector loop of our own.
+#if defined(__aarch64__)
+template <class T>
+inline constexpr bool blas_is_faster = std::is_floating_point_v<T>;
+#else
+template <class T>
+inline constexpr bool blas_is_faster = false;
+#endif
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+template <>
+inline constexpr bool blas_is_faster<bf16> = true;
+#endif
+
 template <class T>
 bool one_product(const gemm::Product<T>& p) {
-  if constexpr (is_complex<T>) return complex_product(p);
-  else if constexpr (std::is_same_v<T, bf16>) return foreign(p) || gemm::product(p);
-  else return gemm::product(p);
+  if constexpr (is_complex<T>) {
+    return (p.m * p.n * p.k > 64 && by_blas(p)) || complex_loop(p);
+  } else {
+    if constexpr (std::is_same_v<T, bf16>)
+      if (by_onednn(p)) return true;
+    if constexpr (blas_is_faster<T>)
+      if (worth_a_call(p) && by_blas(p)) return true;
+    return gemm::product(p);
+  }
 }
 
 template <class T>

@@ -5,6 +5,8 @@
 #include "kernel.hpp"
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -27,6 +29,8 @@ DOVETAIL_CPU_INLINE float widen(bf16 x) { return bit_cast<float>(uint32_t{x.bits
 DOVETAIL_CPU_INLINE float widen(f16 x) {
 #if defined(__F16C__)
   return _cvtsh_ss(x.bits);
+#elif defined(__aarch64__)
+  return float(bit_cast<__fp16>(x.bits));  // loops of it become FCVTL
 #else
   const uint32_t magnitude = (x.bits & 0x7fffu) << 13, exponent = magnitude & (0x7c00u << 13);
   const float normal = bit_cast<float>(magnitude + ((127 - 15) << 23));
@@ -41,14 +45,20 @@ template <class Half>
 Half narrow(float);
 template <>
 DOVETAIL_CPU_INLINE bf16 narrow<bf16>(float x) {
+#if defined(__ARM_FEATURE_BF16_SCALAR_ARITHMETIC)
+  return bit_cast<bf16>(vcvth_bf16_f32(x));
+#else
   const uint32_t u = bit_cast<uint32_t>(x);
   const uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16, nan = u >> 16 | 0x40;
   return {uint16_t((u & 0x7fffffff) > 0x7f800000 ? nan : rounded)};
+#endif
 }
 template <>
 DOVETAIL_CPU_INLINE f16 narrow<f16>(float x) {
 #if defined(__F16C__)
   return {uint16_t(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))};
+#elif defined(__aarch64__)
+  return bit_cast<f16>(__fp16(x));
 #else
   const uint32_t u = bit_cast<uint32_t>(x), magnitude = u & 0x7fffffff;
   const uint32_t special = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
@@ -74,7 +84,14 @@ DOVETAIL_CPU_INLINE void widen(const bf16* in, float* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = widen(in[i]);
 }
 DOVETAIL_CPU_INLINE void narrow(const float* in, bf16* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] = narrow<bf16>(in[i]);
+  int64_t i = 0;
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+  for (; i + 8 <= n; i += 8) {
+    const bfloat16x8_t low = vcvtq_low_bf16_f32(vld1q_f32(in + i));
+    vst1q_u16(&out[i].bits, vreinterpretq_u16_bf16(vcvtq_high_bf16_f32(low, vld1q_f32(in + i + 4))));
+  }
+#endif
+  for (; i < n; ++i) out[i] = narrow<bf16>(in[i]);
 }
 DOVETAIL_CPU_INLINE void widen(const f16* in, float* out, int64_t n) {
   int64_t i = 0;
@@ -97,6 +114,11 @@ DOVETAIL_CPU_INLINE void narrow(const float* in, f16* out, int64_t n) {
   for (; i + 8 <= n; i += 8)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i),
                      _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__)
+  for (; i + 8 <= n; i += 8) {
+    const float16x4_t low = vcvt_f16_f32(vld1q_f32(in + i));
+    vst1q_u16(&out[i].bits, vreinterpretq_u16_f16(vcvt_high_f16_f32(low, vld1q_f32(in + i + 4))));
+  }
 #endif
   for (; i < n; ++i) out[i] = narrow<f16>(in[i]);
 }

@@ -102,8 +102,9 @@ def _print(data: dict[str, Any]) -> None:
     _line("cpus", f"{cpu['usable']} usable of {cpu['logical']}{quota}")
     _line("level", cpu["level"])
     _line("features", " ".join(cpu["features"]))
-    _line("amx", " ".join(cpu["amx"]) or "no")
-    _line("avx512_fp16", "yes" if cpu["avx512_fp16"] else "no")
+    if cpu["level"].startswith("x86-64"):
+        _line("amx", " ".join(cpu["amx"]) or "no")
+        _line("avx512_fp16", "yes" if cpu["avx512_fp16"] else "no")
     heading("backends")
     for backend in data["backends"]:
         _print_backend(backend)
