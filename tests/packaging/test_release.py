@@ -107,7 +107,8 @@ def test_old_libraries_load_it(tmp_path):
     probe, cpu = packages / "dovetail/dovetail-probe", packages / "dovetail_cpu/lib/libdovetail_cpu.so"
     for library in (packages / "dovetail/libdovetail.so", *cpu.parent.glob("lib*.so*")):
         assert str(sysroot / "lib/x86_64-linux-gnu/libc.so.6") in load("--list", library)
-    print(load(probe, cpu))
+    probe.chmod(0o755)
+    assert "stage done" in load(probe, cpu)
 
 
 USE = """
@@ -203,6 +204,6 @@ def test_it_runs(run):
 
 
 def test_it_conforms(run):
-    """The quick run; of what the emulator can do in a minute, matrix products."""
-    cases = ["--quick"] if run.architecture == "x86_64" else ["-k", "matmul and f32"]
-    run("-m", "dovetail", "conform", "--device", "cpu", "--no-report", *cases)
+    """The quick run; of it what an emulator does in a minute or two, matrix products."""
+    cases = [] if run.architecture == "x86_64" else ["-k", "matmul and f32"]
+    run("-m", "dovetail", "conform", "--device", "cpu", "--quick", "--no-report", *cases)
