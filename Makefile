@@ -3,7 +3,9 @@
 # make test-aarch64  the core and the CPU device on emulated Arm processors; needs Debian and g++-aarch64-linux-gnu
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
-# make docs      the guides, into build/docs  make install   wheels into .venv
+# make docs      the guides, into build/docs  make install   wheels for this machine, into .venv
+# make wheels    what is released, into dist/release: for x86-64 and aarch64, glibc 2.28 or newer; needs Debian and
+#                g++-aarch64-linux-gnu. make test-wheels installs and runs them, aarch64 in an emulator
 # make lint      format and style        make clean   all that was built, but not .venv
 #
 # PYTHON=python3.12 make test takes another interpreter, in a virtual environment of its own. JOBS=n: parallelism.
@@ -13,7 +15,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-xpu \
-  mutation bench docs dev lint format clean wheels install FORCE
+  test-wheels mutation bench docs dev lint format clean wheels install FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -72,7 +74,8 @@ build/stamps/$(1).files: FORCE
 	@$(call sources,$(3)) | LC_ALL=C sort > $$@.new
 	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
 
-build/stamps/$(1): build/stamps/$(1).files $$(shell $(call sources,$(3)) 2> /dev/null) | $(5)/.tools
+sources_of_$(1) := build/stamps/$(1).files $$(shell $(call sources,$(3)) 2> /dev/null)
+build/stamps/$(1): $$(sources_of_$(1)) | $(5)/.tools
 	@echo "-- wheel of $(2)$(if $(filter backends/%,$(2)),: its kernels compile for minutes)"
 	@rm -rf $(call leftovers,$(2)) dist/$(4)
 	@mkdir -p dist
@@ -98,8 +101,6 @@ $(foreach c,$(conformance),$(eval $(call \
 
 our_wheels := $(addprefix dist/,$(core_wheel) $(foreach b,$(backends),$(call wheel_of,$b)) \
   $(conformance:tests/%=dovetail_%-[0-9]*.whl))
-
-wheels: $(stamps_of_$(VENV))
 
 $(VENV)/.installed: wheels_in := $(our_wheels)
 $(XPU)/.installed: wheels_in := $(our_wheels) dist/$(call wheel_of,xpu)
@@ -140,7 +141,7 @@ bench: $(VENV)/.installed $(VENV)/.example $(VENV)/.bench
 test: test-cpp test-asan test-docs test-python
 
 test-all: test-cpp test-asan test-asan-python test-tsan test-docs
-	@$(MAKE) test-python SELECT=
+	@$(MAKE) test-python SELECT='-m "not release"'
 
 # Builds the C++ tests in build/$(1) with options $(2), and runs them through $(3).
 ctest = { $(BIN)/cmake -S . -B build/$(1) $(2) > build/$(1).log 2>&1 \
@@ -176,7 +177,7 @@ test-tsan: $(VENV)/.tools
 	@$(call ctest,tsan,-DDOVETAIL_SANITIZE=thread -DDOVETAIL_HAMMER_SECONDS=60 $(core_only),$(no_randomisation))
 no_randomisation := $$(setarch -R true 2> /dev/null && echo setarch -R)
 
-SELECT ?= -m "not slow"
+SELECT ?= -m "not slow and not release"
 test-python: $(VENV)/.installed $(VENV)/.example
 	@echo "-- Python tests"
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(SELECT)
@@ -191,10 +192,16 @@ ARM := build/aarch64
 MODELS ?= cortex-a72 neoverse-v1 neoverse-n2
 arm_pip = $(PIP) install --target $(ARM)/site --upgrade --only-binary=:all: --python-version $(TAG) \
   $(addprefix --platform ,linux_aarch64 manylinux_2_28_aarch64 manylinux_2_27_aarch64 manylinux2014_aarch64)
-arm_wheel = DOVETAIL_SYSROOT=$(abspath $(ARM)/sysroot) CMAKE_TOOLCHAIN_FILE=$(abspath cmake/aarch64/toolchain.cmake) \
-  _PYTHON_HOST_PLATFORM=linux-aarch64 SETUPTOOLS_EXT_SUFFIX=.cpython-$(subst .,,$(TAG))-aarch64-linux-gnu.so \
+# OpenBLAS's licence is found through PYTHONPATH.
+for_aarch64 = _PYTHON_HOST_PLATFORM=linux-aarch64 SETUPTOOLS_EXT_SUFFIX=.cpython-$(subst .,,$(TAG))-aarch64-linux-gnu.so \
   CMAKE_ARGS=-DDOVETAIL_CPU_OPENBLAS_LIBRARY=$(abspath $(ARM)/openblas/scipy_openblas32/lib/libscipy_openblas.so) \
-  $(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(ARM)/dist
+  PYTHONPATH=$(abspath $(ARM)/openblas)
+# Wheels of the core and the CPU device: $(1) what for, $(2) where to, its sysroot in it, $(3) the toolchain file, $(4) the log
+cross_wheels = rm -rf $(2)/dist; for project in . backends/cpu; do \
+    rm -rf $(call leftovers,$$project); \
+    DOVETAIL_SYSROOT=$(abspath $(2)/sysroot) CMAKE_TOOLCHAIN_FILE=$(abspath $(3)) $(for_$(1)) \
+      $(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(2)/dist ./$$project > $(4) 2>&1 || { cat $(4); exit 1; }; \
+  done
 
 $(ARM)/.sysroot: cmake/aarch64/sysroot.sh cmake/aarch64/apt.sh | $(VENV)/.tools
 	@echo "-- an emulator and the libraries of aarch64"
@@ -216,11 +223,7 @@ $(ARM)/.onednn: cmake/aarch64/onednn.sh cmake/aarch64/apt.sh $(ARM)/.sysroot
 
 $(ARM)/.installed: $(ARM)/.tools $(stamps_of_$(VENV))
 	@echo "-- wheels for aarch64"
-	@rm -rf $(ARM)/dist
-	@for project in . backends/cpu; do \
-	  rm -rf $(call leftovers,$$project); \
-	  $(arm_wheel) ./$$project > $@.log 2>&1 || { cat $@.log; exit 1; }; \
-	done
+	@$(call cross_wheels,aarch64,$(ARM),cmake/aarch64/toolchain.cmake,$@.log)
 	@$(arm_pip) $(ARM)/dist/*.whl dist/dovetail_conformance-[0-9]*.whl
 	@touch $@
 
@@ -232,6 +235,44 @@ test-aarch64: $(ARM)/.installed
 	done
 	@echo "-- which instructions they ran"
 	@DOVETAIL_AARCH64=$(abspath $(ARM)) $(BIN)/python -m pytest backends/cpu/tests/test_instructions.py
+
+# ---- what is released: wheels for every Linux with these libraries, whatever this machine has ----------------------------
+
+PLATFORM := manylinux_2_28
+ARCHITECTURES ?= x86_64 aarch64
+RELEASE := build/release$(VENV:.venv%=%)
+python_headers_x86_64 = "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')"
+python_headers_aarch64 = $(ARM)/sysroot/usr/include/python$(TAG)
+
+$(VENV)/.release: pyproject.toml | $(VENV)/.tools
+	@echo "-- auditwheel into $(VENV)"
+	@$(BIN)/python cmake/requirements.py --group release > $@.txt
+	@$(PIP) install -r $@.txt
+	@touch $@
+
+$(RELEASE)/aarch64/.sysroot: | $(ARM)/.tools
+$(RELEASE)/%/.sysroot: $(wildcard cmake/release/*) cmake/aarch64/apt.sh | $(VENV)/.release
+	@echo "-- C and C++ libraries of $(PLATFORM) for $*"
+	@sh cmake/release/sysroot.sh $(@D) $* $(python_headers_$*) $(PLATFORM)
+	@touch $@
+
+$(RELEASE)/%/.wheels: $(RELEASE)/%/.sysroot $(sources_of_dovetail-$(TAG)) $(sources_of_dovetail-cpu)
+	@echo "-- $(PLATFORM) wheels for $*: the kernels compile for minutes"
+	@$(call cross_wheels,$*,$(@D),cmake/release/toolchain.cmake,$@.log)
+	@mkdir -p dist/release
+	@rm -f dist/release/$(core_wheel:*.whl=*$*.whl) dist/release/dovetail_cpu-*$*.whl
+	@# It grafts nothing and writes the oldest tag that is true.
+	@$(BIN)/auditwheel repair --plat auto --wheel-dir dist/release $(@D)/dist/*.whl > $@.log 2>&1 || { cat $@.log; exit 1; }
+	@touch $@
+
+wheels: $(foreach a,$(ARCHITECTURES),$(RELEASE)/$a/.wheels) build/stamps/dovetail-conformance
+	@rm -f dist/release/dovetail_conformance-*.whl
+	@cp dist/dovetail_conformance-[0-9]*.whl dist/release
+	@ls -1 dist/release/*.whl
+
+test-wheels: wheels $(VENV)/.installed $(ARM)/.sysroot
+	@echo "-- tests of the wheels to release"
+	@$(BIN)/python -m pytest -m release tests/packaging
 
 # How good the conformance suite is: are kernels that are wrong in one place found? An hour.
 mutation: $(VENV)/.installed

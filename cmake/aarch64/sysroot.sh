@@ -16,14 +16,7 @@ apt_for arm64 arm64 "$VERSION_CODENAME" install -y --download-only "python$tag-m
   echo "Debian $VERSION_CODENAME has no Python $tag for arm64: choose the one that it has with PYTHON=python3.x" >&2
   exit 1
 }
-rm -rf "$folder/sysroot"
-mkdir "$folder/sysroot"
-for package in "$folder"/apt/arm64/archives/*.deb; do dpkg-deb -x "$package" "$folder/sysroot"; done
-# A link to /lib/... would lead out of the sysroot; the linker then takes the static library instead, silently.
-find "$folder/sysroot" -type l -lname '/*' | while read -r link; do
-  target=$folder/sysroot$(readlink "$link")
-  [ ! -e "$target" ] || ln -sfn "$(realpath -m --relative-to="$(dirname "$link")" "$target")" "$link"
-done
+unpack arm64 "$folder/sysroot"
 
 # This release's emulator where it is new enough, else that of its backports.
 release=$VERSION_CODENAME

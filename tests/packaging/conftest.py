@@ -181,7 +181,7 @@ def repository() -> Path:
 
 def built_wheel(pattern: str) -> Path:
     found = sorted((ROOT / "dist").glob(pattern), key=lambda path: path.stat().st_mtime)
-    assert found, f"dist/{pattern} is missing: run `make wheels`"
+    assert found, f"dist/{pattern} is missing: run `make install`"
     return found[-1]
 
 
