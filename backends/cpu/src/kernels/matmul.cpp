@@ -85,11 +85,11 @@ Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
   return c;
 }
 
-// Calling a library takes locks, memory and copies of both operands: small products do not repay it, nor do those
-// in which a matrix meets a vector, which read every number once.
+// Calling a library takes locks, memory and copies of operands: small products do not repay it, nor do those whose b
+// is a vector, which read every number once.
 template <class T>
 bool worth_a_call(const gemm::Product<T>& p) {
-  return p.m > 1 && p.n > 1 && p.k > 1 && p.m * p.n * p.k >= 32 * 32 * 32;
+  return p.n > 1 && p.k > 1 && p.m * p.n * p.k >= 32 * 32 * 32;
 }
 
 template <class T>
@@ -227,7 +227,7 @@ bool one_product(const gemm::Product<T>& p) {
     if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t>)
       if (by_onednn(p)) return true;
     if constexpr (blas_is_faster<T>)
-      if (worth_a_call(p) && by_blas(p)) return true;
+      if (p.m > 1 && worth_a_call(p) && by_blas(p)) return true;
     return gemm::product(p);
   }
 }

