@@ -167,10 +167,14 @@ class Emulated:
         install([], [*target, f"--python-version={name.removeprefix('python')}"], wheels)
 
 
+def clean() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith(("DOVETAIL_", "PYTHON"))}
+
+
 def install(pip_options: list[str], options: list[str], wheels: list[Path]) -> None:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", *pip_options]
     command = [*pip, "install", "--quiet", "--only-binary=:all:", *options, *map(str, wheels)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, env=clean())
     assert ended.returncode == 0, ended.stderr
 
 
@@ -181,12 +185,11 @@ def run(request, tmp_path_factory):
     conformance = released(f"dovetail_conformance-{VERSION}-*.whl")
     kind = Here if request.param == "x86_64" else Emulated
     environment = kind(folder / "packages", [*wheels(request.param), conformance])
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("DOVETAIL_", "PYTHON"))}
 
     def run(*arguments: str) -> str:
         ended = subprocess.run(
             [*environment.python, *arguments], capture_output=True, text=True, timeout=900, cwd=folder,
-            env=clean | environment.variables,
+            env=clean() | environment.variables,
         )  # fmt: skip
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout
