@@ -11,8 +11,7 @@ import re
 import struct
 import subprocess
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +30,12 @@ class Mapped:
 
 
 def run(folder: Path, model: str, code: str, *arguments: object, **env: object) -> list[Mapped]:
-    """Runs it, at the same addresses every time."""
+    """Runs it, and says what was mapped where."""
     python = next(Path(folder, "sysroot/usr/bin").glob("python3.*[0-9]"))
     inherited = {k: v for k, v in os.environ.items() if k not in CHOICES}
     settings = {"QEMU_CPU": model, "PYTHONPATH": Path(folder).resolve() / "site", **env}
     done = subprocess.run(
-        ["setarch", "-R", "sh", HERE / "run.sh", folder, python, "-c", code, *map(str, arguments)],
+        ["sh", HERE / "run.sh", folder, python, "-c", code, *map(str, arguments)],
         env=inherited | {k: str(v) for k, v in settings.items()},
         capture_output=True,
         text=True,
@@ -59,52 +58,11 @@ def translated(folder: Path, model: str, code: str, *arguments: object, **env: o
     return {library: set(disassemble(found).values()) for library, found in words.items()}
 
 
-def executed(
-    folder: Path, model: str, code: str, libraries: str, *arguments: object, **env: object
-) -> dict[str, Counter[str]]:
-    """How often each instruction ran in the libraries whose names match, in two runs: the first finds them."""
-    maps = [m for m in run(folder, model, code, *arguments, **env) if re.fullmatch(libraries, m.library)]
-    with tempfile.TemporaryDirectory() as scratch:
-        log = Path(scratch, "log")
-        ranges = ",".join(f"{m.start:#x}..{m.end - 1:#x}" for m in maps)
-        logged = {"QEMU_LOG": "in_asm,exec,nochain", "QEMU_DFILTER": ranges, "QEMU_LOG_FILENAME": log}
-        again = run(folder, model, code, *arguments, **logged, **env)
-        if not set(maps) <= set(again):
-            raise RuntimeError("the second run had its libraries at other addresses than the first")
-        blocks: dict[int, list[int]] = {}  # the words that begin at an address: the block that was last translated
-        words: dict[str, Counter[int]] = {m.library: Counter() for m in maps}
-        runs: Counter[tuple[int, ...]] = Counter()
-        with log.open() as lines:
-            block: list[int] = []
-            for line in lines:
-                if line.startswith("IN:"):
-                    block = []
-                elif line.startswith("0x"):
-                    address, word = line.split()[:2]
-                    if not block:
-                        blocks[int(address[:-1], 16)] = block
-                    block.append(int(word, 16))
-                elif line.startswith("Trace"):
-                    at = int(line.split("/")[1], 16)
-                    runs[(at, *blocks[at])] += 1
-    for (at, *block), times in runs.items():
-        counter = words[_library(maps, at) or ""]
-        for word in block:
-            counter[word] += times
-    result: dict[str, Counter[str]] = {}
-    for library, counter in words.items():
-        names = disassemble(counter)
-        result[library] = Counter()
-        for word, times in counter.items():
-            result[library][names[word]] += times
-    return result
-
-
 def _library(maps: Iterable[Mapped], address: int) -> str | None:
     return next((m.library for m in maps if m.start <= address < m.end), None)
 
 
-def disassemble(words: Iterable[int] | Mapping[int, int]) -> dict[int, str]:
+def disassemble(words: Iterable[int]) -> dict[int, str]:
     """Each word as an instruction."""
     words = list(words)
     with tempfile.NamedTemporaryFile() as binary:
