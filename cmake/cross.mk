@@ -87,5 +87,8 @@ $(ARM)/.onednn: cmake/aarch64/onednn.sh cmake/aarch64/apt.sh $(ARM)/.installed
 	@touch $@
 
 MODELS ?= cortex-a72 neoverse-v1 neoverse-n2
-emulated = QEMU_CPU=$(1) PYTHONPATH=$(abspath $(ARM)/site) sh cmake/aarch64/run.sh $(ARM) $(ARM)/sysroot/usr/bin/python$(TAG)
-emulated_onednn = $(subst $(ARM),$(ARM)/onednn,$(emulated)):$(abspath $(ARM)/site)
+emulated = QEMU_CPU=$$model PYTHONPATH=$(abspath $(ARM)/site) sh cmake/aarch64/run.sh $(ARM) $(ARM)/sysroot/usr/bin/python$(TAG)
+emulated_onednn = $(subst $(ARM)/s,$(ARM)/onednn/s,$(subst run.sh $(ARM),run.sh $(ARM)/onednn,$(emulated)))
+emulated_pytest = -m pytest -n $(JOBS) --dist worksteal -p no:cacheprovider -q
+
+test-aarch64: $(ARM)/.installed $(ARM)/.onednn
