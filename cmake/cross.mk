@@ -3,8 +3,9 @@
 # ---- aarch64 on this machine: an emulator, a sysroot, test tools ---------------------------------------------------------
 
 ARM := build/aarch64
+# With --platform pip takes the tags that are named, and not those of older systems too.
 arm_pip = $(PIP) install --upgrade --only-binary=:all: --python-version $(TAG) \
-  $(addprefix --platform ,linux_aarch64 manylinux_2_28_aarch64 manylinux_2_27_aarch64 manylinux2014_aarch64)
+  $(addprefix --platform ,linux_aarch64 manylinux2014_aarch64 $(patsubst %,manylinux_2_%_aarch64,$(shell seq 17 28)))
 
 $(ARM)/.sysroot: cmake/aarch64/sysroot.sh cmake/aarch64/apt.sh | $(VENV)/.tools
 	@echo "-- an emulator and the libraries of aarch64"
@@ -75,15 +76,17 @@ $(ARM)/.installed: $(ARM)/.tools $(RELEASE)/aarch64/.wheels build/stamps/dovetai
 	  dist/dovetail_conformance-[0-9]*.whl
 	@touch $@
 
-# Debian's newest oneDNN wants a newer C library than what is released may, so it is for tests only. Of what the release
-# compiled, the few files that know of oneDNN are compiled again.
+# Debian's newest oneDNN wants a newer C library than what is released may, so it is for tests only. In the tree that
+# made the wheel, where it is still there, only the files that know of oneDNN are compiled again.
+cpu_tree = backends/cpu/build/temp.linux-aarch64-cpython-$(subst .,,$(TAG))/_skbuild
 $(ARM)/.onednn: cmake/aarch64/onednn.sh cmake/aarch64/apt.sh $(ARM)/.installed
 	@echo "-- Debian's newest oneDNN for aarch64, and the CPU device with it"
 	@sh $< $(ARM)
-	@rm -rf $(filter-out %/temp.*,$(call leftovers,backends/cpu))
-	@project=backends/cpu; $(call cross_wheel,aarch64,$(ARM)/onednn/dist,-Ddnnl_DIR=$(abspath \
-	  $(ARM)/onednn/sysroot/usr/lib/aarch64-linux-gnu/cmake/dnnl),$@.log)
-	@$(arm_pip) --target $(ARM)/onednn/site --no-deps $(ARM)/onednn/dist/*.whl
+	@{ DOVETAIL_SYSROOT=$(abspath $(RELEASE)/aarch64/sysroot) $(BIN)/cmake -S backends/cpu -B $(cpu_tree) $(options_aarch64) \
+	    -DCMAKE_TOOLCHAIN_FILE=$(abspath cmake/release/toolchain.cmake) -Ddnnl_DIR=$(abspath $(ARM)/onednn/usr/lib/aarch64-linux-gnu/cmake/dnnl) \
+	  && $(BIN)/cmake --build $(cpu_tree) && rm -rf $(ARM)/onednn/site && mkdir $(ARM)/onednn/site \
+	  && cp -r $(ARM)/site/dovetail_cpu $(ARM)/onednn/site && rm -r $(ARM)/onednn/site/dovetail_cpu/lib \
+	  && $(BIN)/cmake --install $(cpu_tree) --prefix $(abspath $(ARM)/onednn/site); } > $@.log 2>&1 || { cat $@.log; exit 1; }
 	@touch $@
 
 MODELS ?= cortex-a72 neoverse-v1 neoverse-n2

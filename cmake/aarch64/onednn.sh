@@ -1,7 +1,7 @@
 #!/bin/sh
-# onednn.sh FOLDER: Debian's newest oneDNN for aarch64, for tests. FOLDER is sysroot.sh's; FOLDER/onednn is another such
-# folder to run programs in (run.sh), as that oneDNN wants a newer C library than a cross build shall: its sysroot has
-# both, and oneDNN's headers and CMake package below usr.
+# onednn.sh FOLDER: Debian's newest oneDNN for aarch64, for tests. FOLDER is sysroot.sh's; FOLDER/onednn/usr is oneDNN to
+# build with, and FOLDER/onednn another folder to run programs in (run.sh): that oneDNN wants a newer C library than a
+# cross build shall.
 set -eu
 folder=$(cd "$1" && pwd)
 . "$(dirname "$0")/apt.sh"
@@ -17,3 +17,4 @@ cp -al lib/. usr/lib/
 rm -r lib
 ln -s usr/lib lib
 for package in "$folder"/apt/sid/archives/*.deb; do dpkg-deb -x "$package" .; done
+for package in "$folder"/apt/sid/archives/libdnnl*.deb; do dpkg-deb -x "$package" ..; done
