@@ -25,6 +25,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 LEVELS = ("default", "avx2", "avx512") if platform.machine() == "x86_64" else ("default", "neon_bf16")
+EMULATED = "QEMU_CPU" in os.environ  # everything takes 20 to 50 times as long: big cases have fewer numbers
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float16, float32, float64 = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 FLOATS = (float16, bfloat16, float32, float64)

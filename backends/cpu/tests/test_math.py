@@ -11,7 +11,7 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 import pytest
-from harness import FLOATS, INVALID, KernelError, Scalar, bfloat16, float16, float32, float64
+from harness import EMULATED, FLOATS, INVALID, KernelError, Scalar, bfloat16, float16, float32, float64
 
 longdouble = np.dtype(np.longdouble)
 HALVES = (float16, bfloat16)
@@ -164,6 +164,7 @@ def case(op: str, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         x = np.arange(65536, dtype="u2").view(dtype)
     else:
         x = inputs32(20_000) if dtype == float32 else inputs64(2000)
+    x = x[::16] if EMULATED else x
     return x, UNARY[op][0](x.astype(longdouble if dtype == float64 else float64))
 
 
@@ -253,9 +254,10 @@ def test_exact_values(cpu):
 
 def test_sin_of_huge_and_almost_multiples_of_pi(cpu):
     rng = np.random.default_rng(14)
-    huge = (2.0 ** rng.uniform(18, 128, 60_000) * rng.choice([-1, 1], 60_000)).astype("f4")
+    n = 4_000 if EMULATED else 60_000
+    huge = (2.0 ** rng.uniform(18, 128, n) * rng.choice([-1, 1], n)).astype("f4")
     # floats next to multiples of pi / 2, all over the range
-    k = np.floor(2.0 ** rng.uniform(0, 52, 60_000))
+    k = np.floor(2.0 ** rng.uniform(0, 52, n))
     close = (k * (np.pi / 2)).astype("f4")
     x = np.concatenate([huge, close, np.float32([16367173.0 * 2.0**72, 3.3639536e38, 1.1e19])])
     for op, f in (("sin", np.sin), ("cos", np.cos), ("tan", np.tan)):
