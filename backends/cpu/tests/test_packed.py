@@ -10,13 +10,21 @@ from test_matmul import check, draw, laid_out
 from test_windows import check as check_convolution
 
 
-def would_pack(cpu, dtype) -> bool:
+def is_packed(check, *operands) -> bool:
     try:
-        check(cpu, "matmul", draw((8, 64), dtype), draw((64, 64), dtype), pack=1)
+        check(*operands, pack=1)
     except KernelError as e:
         assert e.code == UNSUPPORTED
         return False
     return True
+
+
+def would_pack(cpu, dtype) -> bool:
+    return is_packed(check, cpu, "matmul", draw((8, 64), dtype), draw((64, 64), dtype))
+
+
+def would_pack_filters(cpu, dtype) -> bool:
+    return is_packed(check_convolution, cpu, draw((1, 16, 5, 5), dtype), draw((16, 16, 3, 3), dtype))
 
 
 @pytest.fixture(params=["f4", "bfloat16", "i1", "u1"])
@@ -26,15 +34,17 @@ def dtype(cpu, request):
     return np.dtype(request.param)
 
 
-def test_bfloat16_is_packed_where_the_processor_multiplies_it():
+def test_what_is_packed_where():
     """Without this the tests below could all be skipped."""
     for level in filter(harness.available, harness.LEVELS):
         cpu = harness.session(level)
         info = cpu.table.build_info.decode()
         if "oneDNN" not in info:
             pytest.skip("built without oneDNN")
-        has = {"avx512_bf16", "bf16"} & set(info.replace(";", " ").split())
-        assert would_pack(cpu, harness.bfloat16) == (bool(has) and level in ("avx512", "neon_bf16"))
+        has = set(info.replace(";", " ").split())
+        bfloat16 = bool({"avx512_bf16", "bf16"} & has) and level in ("avx512", "neon_bf16")
+        assert would_pack(cpu, harness.bfloat16) == would_pack_filters(cpu, harness.bfloat16) == bfloat16
+        assert would_pack(cpu, "f4") == would_pack_filters(cpu, "f4") == (bfloat16 and "sve" in has)
 
 
 def test_layouts(cpu, dtype):
@@ -128,12 +138,12 @@ def test_bytes_wrap(cpu, dtype, pack):
 # ---- convolutions
 
 
-@pytest.fixture
-def filters(cpu):
+@pytest.fixture(params=["f4", "bfloat16"])
+def filters(cpu, request):
     """Draws what convolutions take, where their weights are packed."""
-    if not would_pack(cpu, harness.bfloat16):
-        pytest.skip("bfloat16 is not packed here")
-    return lambda *shape: draw(shape, harness.bfloat16)
+    if not would_pack_filters(cpu, request.param):
+        pytest.skip(f"filters of {request.param} are not packed here")
+    return lambda *shape: draw(shape, request.param)
 
 
 def test_conv2d(cpu, filters):
