@@ -44,6 +44,8 @@ def test_what_is_packed_where():
         has = set(info.replace(";", " ").split())
         bfloat16 = bool({"avx512_bf16", "bf16"} & has) and level in ("avx512", "neon_bf16")
         assert would_pack(cpu, harness.bfloat16) == would_pack_filters(cpu, harness.bfloat16) == bfloat16
+        int8 = "avx512_vnni" in has if level == "avx512" else {"sve", "i8mm"} <= has and level == "neon_bf16"
+        assert would_pack(cpu, "i1") == would_pack(cpu, "u1") == int8
         assert would_pack(cpu, "f4") == would_pack_filters(cpu, "f4") == (bfloat16 and "sve" in has)
 
 
@@ -125,11 +127,11 @@ def test_nan_and_infinity_spread(cpu, dtype):
 @pytest.mark.parametrize("dtype", ["i1", "u1"])
 @pytest.mark.parametrize("pack", [None, 1])
 def test_bytes_wrap(cpu, dtype, pack):
-    """Sums beyond 2**31, and the pairs that saturate where products are added up in int16."""
+    """Sums beyond 2**31, pairs that saturate where products are added up in int16, and sums that float32 rounds."""
     if pack and not would_pack(cpu, dtype):
         pytest.skip(f"{dtype} is not packed here")
     info = np.iinfo(dtype)
-    for m, k, n in [(5, 70_001, 33), (40, 300, 65)]:
+    for m, k, n in [(5, 70_001, 33), (40, 300, 65), (3, 1041, 65)]:
         for a, b in product((info.min, info.max, -1 % 256 if dtype == "u1" else -1), repeat=2):
             x, w = np.full((m, k), a, dtype), np.full((n, k), b, dtype)
             check(cpu, "linear", x, w, draw(n, dtype), pack=pack)
