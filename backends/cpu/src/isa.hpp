@@ -19,6 +19,7 @@ const char* name(Level);                   // "none" where it is none
 struct Features {
   Level level = Level::none;    // the highest that processor and operating system have
   bool bf16_products = false;   // has instructions that multiply bfloat16
+  bool sve_int8 = false;        // aarch64: SVE has such that multiply matrices of bytes
   char name[49] = "";           // as the processor calls itself
   const char* extras[12] = {};  // what else of it is of interest
   void add_extra(const char* extra, bool has) {

@@ -10,11 +10,11 @@ namespace dovetail::cpu::onednn {
 // Has this machine bfloat16 products that beat converting to float32?
 bool fast_bfloat16();
 
-// Has it products of bytes that are exact and added up in int32?
+// Has it products of bytes that are exact? On aarch64 those of packed weights only.
 bool fast_int8();
 
-// c[m, n] = a[m, k] b[k, n] + bias[n]. Of bytes (`in` is u8) b's are read as signed and c is int32, wrapping: right
-// modulo 2^8, whatever the signs are.
+// c[m, n] = a[m, k] b[k, n] + bias[n]. Of bytes (`in` is u8) c is int32, right modulo 2^8 whatever signs they are
+// read with.
 struct Product {
   int64_t m, n, k;
   int64_t a_row, a_column, b_row, b_column, c_row;  // strides in elements; c's columns are adjacent

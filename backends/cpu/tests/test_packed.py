@@ -10,13 +10,21 @@ from test_matmul import check, draw, laid_out
 from test_windows import check as check_convolution
 
 
-def would_pack(cpu, dtype) -> bool:
+def is_packed(check, *operands) -> bool:
     try:
-        check(cpu, "matmul", draw((8, 64), dtype), draw((64, 64), dtype), pack=1)
+        check(*operands, pack=1)
     except KernelError as e:
         assert e.code == UNSUPPORTED
         return False
     return True
+
+
+def would_pack(cpu, dtype) -> bool:
+    return is_packed(check, cpu, "matmul", draw((8, 64), dtype), draw((64, 64), dtype))
+
+
+def would_pack_filters(cpu, dtype) -> bool:
+    return is_packed(check_convolution, cpu, draw((1, 16, 5, 5), dtype), draw((16, 16, 3, 3), dtype))
 
 
 @pytest.fixture(params=["f4", "bfloat16", "i1", "u1"])
@@ -26,15 +34,19 @@ def dtype(cpu, request):
     return np.dtype(request.param)
 
 
-def test_bfloat16_is_packed_where_the_processor_multiplies_it():
+def test_what_is_packed_where():
     """Without this the tests below could all be skipped."""
     for level in filter(harness.available, harness.LEVELS):
         cpu = harness.session(level)
         info = cpu.table.build_info.decode()
         if "oneDNN" not in info:
             pytest.skip("built without oneDNN")
-        has = {"avx512_bf16", "bf16"} & set(info.replace(";", " ").split())
-        assert would_pack(cpu, harness.bfloat16) == (bool(has) and level in ("avx512", "neon_bf16"))
+        has = set(info.replace(";", " ").split())
+        bfloat16 = bool({"avx512_bf16", "bf16"} & has) and level in ("avx512", "neon_bf16")
+        assert would_pack(cpu, harness.bfloat16) == would_pack_filters(cpu, harness.bfloat16) == bfloat16
+        int8 = "avx512_vnni" in has if level == "avx512" else {"sve", "i8mm"} <= has and level == "neon_bf16"
+        assert would_pack(cpu, "i1") == would_pack(cpu, "u1") == int8
+        assert would_pack(cpu, "f4") == would_pack_filters(cpu, "f4") == (bfloat16 and "sve" in has)
 
 
 def test_layouts(cpu, dtype):
@@ -115,11 +127,11 @@ def test_nan_and_infinity_spread(cpu, dtype):
 @pytest.mark.parametrize("dtype", ["i1", "u1"])
 @pytest.mark.parametrize("pack", [None, 1])
 def test_bytes_wrap(cpu, dtype, pack):
-    """Sums beyond 2**31, and the pairs that saturate where products are added up in int16."""
+    """Sums beyond 2**31, pairs that saturate where products are added up in int16, and sums that float32 rounds."""
     if pack and not would_pack(cpu, dtype):
         pytest.skip(f"{dtype} is not packed here")
     info = np.iinfo(dtype)
-    for m, k, n in [(5, 70_001, 33), (40, 300, 65)]:
+    for m, k, n in [(5, 70_001, 33), (40, 300, 65), (3, 1041, 65)]:
         for a, b in product((info.min, info.max, -1 % 256 if dtype == "u1" else -1), repeat=2):
             x, w = np.full((m, k), a, dtype), np.full((n, k), b, dtype)
             check(cpu, "linear", x, w, draw(n, dtype), pack=pack)
@@ -128,12 +140,12 @@ def test_bytes_wrap(cpu, dtype, pack):
 # ---- convolutions
 
 
-@pytest.fixture
-def filters(cpu):
+@pytest.fixture(params=["f4", "bfloat16"])
+def filters(cpu, request):
     """Draws what convolutions take, where their weights are packed."""
-    if not would_pack(cpu, harness.bfloat16):
-        pytest.skip("bfloat16 is not packed here")
-    return lambda *shape: draw(shape, harness.bfloat16)
+    if not would_pack_filters(cpu, request.param):
+        pytest.skip(f"filters of {request.param} are not packed here")
+    return lambda *shape: draw(shape, request.param)
 
 
 def test_conv2d(cpu, filters):

@@ -39,6 +39,7 @@ Features read_features() {
   Features f;
   read_name(f, has);
   f.bf16_products = has2 & HWCAP2_BF16;
+  f.sve_int8 = has2 & HWCAP2_SVEI8MM;
   f.level = (has & needed) == needed && f.bf16_products ? Level::neon_bf16 : Level::baseline;
   f.add_extra("asimddp", has & HWCAP_ASIMDDP);
   f.add_extra("fp16", has & HWCAP_ASIMDHP);

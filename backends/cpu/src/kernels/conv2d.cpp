@@ -196,15 +196,29 @@ bool piece(const Windows& c, const In* x, const In* weight, const In* bias, In* 
   return tile(c, x, weight, bias, y, rows, first, n);
 }
 
-// ---- weights packed for oneDNN, where the processor multiplies bfloat16
+// ---- weights packed for oneDNN
 
+// bfloat16 where the processor multiplies it. On aarch64 float32 too, where oneDNN has code of SVE: it makes one
+// long sum, whose rounding errors the schema allows (`dot_slack`) as it does OpenBLAS's in products.
+#if defined(__aarch64__)
+template <class T>
+inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, float>;
+#else
+template <class T>
+inline constexpr bool packable = std::is_same_v<T, bf16>;
+#endif
+
+template <class In>
 struct Operands {
-  const bf16 *x, *weight, *bias;
-  bf16* y;
+  const In *x, *weight, *bias;
+  In* y;
 };
 
 // The work in pieces: rows of y, and where they are too few for the threads, panels of outputs.
+template <class In>
 struct Packed {
+  static constexpr bool is_bfloat16 = std::is_same_v<In, bf16>;
+
   const Windows& c;
   onednn::Panels panels;
   int64_t rows, down, together,
@@ -218,7 +232,7 @@ struct Packed {
   }
   // False where oneDNN is not to serve it.
   bool find() {
-    if (c.channels < 8 || c.outputs < 8 || !c.pixels || !onednn::fast_bfloat16()) return false;
+    if (c.channels < 8 || c.outputs < 8 || !c.pixels || (is_bfloat16 && !onednn::fast_bfloat16())) return false;
     if (!onednn::panels(describe(0), panels)) return false;
     together = too_few(down) ? 1 : panels.count;
     across = divide_up(panels.count, together);
@@ -231,7 +245,7 @@ struct Packed {
 
   onednn::Convolution describe(int64_t row) const {
     onednn::Convolution d{};
-    d.channels = c.channels, d.outputs = c.outputs, d.type = dvt::bf16;
+    d.channels = c.channels, d.outputs = c.outputs, d.type = is_bfloat16 ? dvt::bf16 : dvt::f32;
     d.x_channel = c.channel_stride, d.y_output = c.pixels;
     const auto side = [&](int i, const Side& s, int64_t first, int64_t count) {
       const int64_t from = first * s.step - s.padding,
@@ -245,7 +259,7 @@ struct Packed {
     return d;
   }
 
-  bool pack(const bf16* weight, char* to, int64_t group, int64_t panel) const {
+  bool pack(const In* weight, char* to, int64_t group, int64_t panel) const {
     onednn::Convolution one = describe(0);
     const int64_t o = panel * panels.columns;
     one.outputs = least(panels.columns, c.outputs - o);
@@ -253,16 +267,16 @@ struct Packed {
     return onednn::pack_panel(one, weight + (group * c.outputs + o) * c.taps, to);
   }
 
-  bool run(const Operands& t, const char* data, int64_t at) const {
+  bool run(const Operands<In>& t, const char* data, int64_t at) const {
     const int64_t panel = at % across * together, row = at / across % down * rows,
                   group = at / across / down % c.groups, image = at / across / down / c.groups,
                   o = panel * panels.columns, output = group * c.outputs + o;
     onednn::Convolution d = describe(row);
     d.outputs = least(together * panels.columns, c.outputs - o), d.bias = t.bias != nullptr;
-    const bf16* const x = t.x + image * c.image_stride + group * c.channels * c.channel_stride +
-                          most(row * c.h.step - c.h.padding, 0) * c.h.stride;
+    const In* const x = t.x + image * c.image_stride + group * c.channels * c.channel_stride +
+                        most(row * c.h.step - c.h.padding, 0) * c.h.stride;
     data += uint64_t(group) * group_bytes() + uint64_t(panel) * panels.bytes;
-    bf16* const y = t.y + (image * c.groups * c.outputs + output) * c.pixels + row * c.w.out;
+    In* const y = t.y + (image * c.groups * c.outputs + output) * c.pixels + row * c.w.out;
     if (d.in[0] > 0 && d.in[1] > 0 && onednn::convolve(d, panels, x, data, t.bias ? t.bias + output : nullptr, y))
       return true;
     constexpr int64_t outputs = 256, pixels = 512;
@@ -287,22 +301,24 @@ dvt_status for_each(int64_t count, uint64_t grain, F&& body) {
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
+template <class In>
 dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size, uint64_t* layout) {
   const Windows c(call);
   if (!c.taps) return DVT_UNSUPPORTED;
-  Packed packed(c);
+  Packed<In> packed(c);
   if (!packed.find()) return DVT_UNSUPPORTED;
   *size = uint64_t(c.groups) * packed.group_bytes(), *layout = packed.panels.layout;
   return DVT_OK;
 }
 
+template <class In>
 dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* to) {
   const Windows c(call);
-  Packed packed(c);
+  Packed<In> packed(c);
   if (!packed.find()) return DVT_OOM;  // pack_size found it
   const int64_t panels = packed.panels.count;
   return for_each(c.groups * panels, 1, [&](int64_t at) {
-    return packed.pack(dvt::data<const bf16>(call->in[1]), static_cast<char*>(to->data), at / panels, at % panels);
+    return packed.pack(dvt::data<const In>(call->in[1]), static_cast<char*>(to->data), at / panels, at % panels);
   });
 }
 
@@ -314,9 +330,9 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   const In* const bias = dvt::has_in(call, 2) ? dvt::data<const In>(call->in[2]) : nullptr;
   In* const y = dvt::data<In>(call->out[0]);
   if (!c.taps) return fill_bias(c, bias, y), DVT_OK;
-  if constexpr (std::is_same_v<In, bf16>)
+  if constexpr (packable<In>)
     if (call->packed && call->packed[1].data)
-      if (Packed packed(c); packed.find() && packed.panels.layout == call->packed[1].layout)
+      if (Packed<In> packed(c); packed.find() && packed.panels.layout == call->packed[1].layout)
         return for_each(c.images * c.groups * packed.down * packed.across, 1, [&](int64_t at) {
           return packed.run({x, weight, bias, y}, static_cast<const char*>(call->packed[1].data), at);
         });
@@ -338,11 +354,10 @@ dvt_status run(dvt_device*, const dvt_call* call) {
 
 template <class T>
 void add(Table& table, DLDataType type) {
-  constexpr bool packable = std::is_same_v<T, bf16>;
   for (const char* op : {"dvt.conv2d", "dvt.conv1d"}) {
     dvt::Row row(op, run<T>);
-    row.in(type, DVT_O_STRIDED).in(type, packable ? DVT_O_PACKABLE : 0).in(type, DVT_O_OPTIONAL).out(type);
-    if constexpr (packable) row.pack(pack_size, pack);
+    row.in(type, DVT_O_STRIDED).in(type, packable<T> ? DVT_O_PACKABLE : 0).in(type, DVT_O_OPTIONAL).out(type);
+    if constexpr (packable<T>) row.pack(pack_size<T>, pack<T>);
     table.add(row.kernel());
   }
 }

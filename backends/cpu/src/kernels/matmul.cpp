@@ -85,8 +85,8 @@ Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
   return c;
 }
 
-// Calling a library takes locks, memory and copies of operands: small products do not repay it, nor do those whose b
-// is a vector, which read every number once.
+// Calling a library takes locks, memory and copies of operands: small products do not repay it, nor do those whose
+// b is a vector, which read every number once.
 template <class T>
 bool worth_a_call(const gemm::Product<T>& p) {
   return p.n > 1 && p.k > 1 && p.m * p.n * p.k >= 32 * 32 * 32;
@@ -195,7 +195,7 @@ bool complex_loop(const gemm::Product<T>& p) {
 // Which engine multiplies; what it refuses goes to the next, and in the end to our own loops.
 //
 //                     x86-64                        aarch64
-// b packed            oneDNN for bfloat16, int8     oneDNN for float32, bfloat16
+// b packed            oneDNN for bfloat16, int8     oneDNN for float32, bfloat16, int8
 // float32, float64    own                           OpenBLAS
 // bfloat16            oneDNN, where the processor   oneDNN, OpenBLAS, where processor and
 //                     multiplies bfloat16           level multiply bfloat16
@@ -235,12 +235,11 @@ bool one_product(const gemm::Product<T>& p) {
 // ---- b packed: the host keeps a matrix of weights as oneDNN wants it
 
 // Types for which that beats every product of operands as they lie.
-#if defined(__aarch64__)
-template <class T>
-inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, float>;
-#else
 template <class T>
 inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t>;
+#if defined(__aarch64__)
+template <>
+inline constexpr bool packable<float> = true;
 #endif
 
 struct Packed {

@@ -81,7 +81,8 @@ bool fast_int8() {
   return active_level() == Level::avx512 && dnnl() &&
          (dnnl()->get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
 #else
-  return false;
+  // oneDNN does not look for these instructions itself.
+  return features().sve_int8 && active_level() == Level::neon_bf16 && dnnl() && dnnl()->version()->minor >= 12;
 #endif
 }
 

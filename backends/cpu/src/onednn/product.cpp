@@ -19,15 +19,22 @@ Desc matrix_of_any_layout(int64_t rows, int64_t columns, dnnl_data_type_t type) 
   return make<Desc>(dnnl()->memory_desc_create_with_tag, 2, dims, type, dnnl_format_tag_any);
 }
 
-dnnl_data_type_t weights_type(DLDataType in) {
-  const dnnl_data_type_t type = data_type(in);
-  return type == dnnl_u8 ? dnnl_s8 : type;
-}
-DLDataType sum_type(DLDataType in) { return data_type(in) == dnnl_u8 ? DLDataType{DVT_INT, 32, 1} : in; }
+// Bytes are read with the signs, and their sums come in the type, that oneDNN has generated code for. On aarch64 it
+// adds up in int32 (SMMLA) and gives the sum out as float32 only.
+bool is_bytes(DLDataType in) { return data_type(in) == dnnl_u8; }
+#if defined(__x86_64__)
+constexpr dnnl_data_type_t bytes_of_a = dnnl_u8, sums_of_bytes = dnnl_s32;
+#else
+constexpr dnnl_data_type_t bytes_of_a = dnnl_s8, sums_of_bytes = dnnl_f32;
+#endif
+dnnl_data_type_t a_type(DLDataType in) { return is_bytes(in) ? bytes_of_a : data_type(in); }
+dnnl_data_type_t weights_type(DLDataType in) { return is_bytes(in) ? dnnl_s8 : data_type(in); }
+dnnl_data_type_t sum_type(DLDataType in) { return is_bytes(in) ? sums_of_bytes : data_type(in); }
+bool is_converted(const Product& p) { return sum_type(p.in) != data_type(p.out); }
 
 PrimitiveDesc describe(const Product& p, const_dnnl_memory_desc_t b) {
-  const dnnl_data_type_t in = data_type(p.in), out = data_type(p.out);
-  const Desc a = matrix(p.m, p.k, p.a_row, p.a_column, in), c = matrix(p.m, p.n, p.c_row, 1, out),
+  const Desc a = matrix(p.m, p.k, p.a_row, p.a_column, a_type(p.in)),
+             c = matrix(p.m, p.n, p.c_row, 1, sum_type(p.in)),
              bias = p.bias ? matrix(1, p.n, p.n, 1, dnnl_f32) : nullptr;
   if (!a || !b || !c || (p.bias && !bias)) return nullptr;
   return make<PrimitiveDesc>(dnnl()->matmul_primitive_desc_create, dnnl()->engine, a.get(), b, bias.get(), c.get(),
@@ -52,17 +59,19 @@ const Layout& layout(const Shape& shape) {
   static thread_local Cache<Shape, Layout> cache;
   return cache.get(shape, [](const Shape& s) {
     constexpr int64_t many = 256;
-    const Product typical{many, s.n, s.k, s.k, 1, 0, 0, s.n, s.type, sum_type(s.type), false};
+    const Product typical{many, s.n, s.k, s.k, 1, 0, 0, s.n, s.type, s.type, false};
     const Desc any = matrix_of_any_layout(s.k, s.n, weights_type(s.type));
     return Layout(describe(typical, any.get()), dnnl_query_weights_md);
   });
 }
 
 // A panel is a stack of blocks. float32 is added up in sums of so many products, as rounding errors grow with their
-// number; oneDNN's code for a block makes one sum. It adds up bfloat16 in float32, where they do not matter.
+// number; oneDNN's code for a block makes one sum. It adds up bfloat16 in float32, where they do not matter. Sums
+// of bytes that it gives out as float32 are exact up to 2^24.
 int64_t depth(DLDataType type) {
-  constexpr int64_t most = 128;
-  return data_type(type) == dnnl_f32 ? most : std::numeric_limits<int64_t>::max();
+  if (data_type(type) == dnnl_f32) return 128;
+  if (sum_type(type) == dnnl_f32) return (1 << 24) / (128 * 128);
+  return std::numeric_limits<int64_t>::max();
 }
 
 // f(q, k, layout, offset) for the block of rows [q, q + k) of b, `offset` bytes into the panel, until it is false.
@@ -99,6 +108,21 @@ bool multiply_panel_with_gaps(const Product& p, const void* a, const void* panel
   return true;
 }
 
+// Whole numbers added to c, wrapping.
+void add_to(uint32_t* c, const float* sums, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) c[i] += uint32_t(int32_t(sums[i]));
+}
+
+// Runs a block whose sums come as float32: c is int32, they are added to it or take its place.
+bool run_and_convert(const Executable& e, const Product& block, const void* a, const void* b, bool add, void* c) {
+  const int64_t count = block.m * block.n;
+  float* const sums = static_cast<float*>(scratch(Scratch::partial_result, size_t(count) * sizeof(float)));
+  if (!sums || !e.run({a, b, sums})) return false;
+  if (!add) std::fill_n(static_cast<uint32_t*>(c), count, 0);
+  add_to(static_cast<uint32_t*>(c), sums, count);
+  return true;
+}
+
 // Columns [q, q + block.k) of a, their rows without gaps where that is but a copy of rows; nullptr: no memory.
 const void* columns(Product& block, const void* a, int64_t q) {
   const void* const from = at(a, q * block.a_column, block.in);
@@ -112,7 +136,7 @@ const void* columns(Product& block, const void* a, int64_t q) {
 }  // namespace
 
 bool multiply(const Product& p, const void* a, const void* b, const float* bias, void* c) {
-  if (!dnnl()) return false;
+  if (!dnnl() || is_converted(p)) return false;
   static thread_local Cache<Product, Executable> cache;
   const Executable& e = cache.get(p, [](const Product& q) {
     return build(q, matrix(q.k, q.n, q.b_row, q.b_column, weights_type(q.in)).get());
@@ -146,10 +170,11 @@ bool multiply_panel(const Product& p, const void* a, const void* panel, const fl
   static thread_local Cache<Product, Executable> cache;
   return for_each_block(p.k, p.n, p.in, [&](int64_t q, int64_t k, const Layout& l, uint64_t offset) {
     Product block = p;
-    block.k = k, block.b_row = block.b_column = 0, block.bias = p.bias && !q, block.add = q != 0;
-    const void* const from = columns(block, a, q);
+    block.k = k, block.b_row = block.b_column = 0, block.bias = p.bias && !q, block.add = q && !is_converted(p);
+    const void *const from = columns(block, a, q), *const b = static_cast<const char*>(panel) + offset;
     const Executable& e = cache.get(block, [&](const Product& key) { return build(key, l.desc.get()); });
-    return from && run(e, from, static_cast<const char*>(panel) + offset, q ? nullptr : bias, c);
+    if (!from) return false;
+    return is_converted(p) ? run_and_convert(e, block, from, b, q != 0, c) : run(e, from, b, q ? nullptr : bias, c);
   });
 }
 }  // namespace dovetail::cpu::onednn
