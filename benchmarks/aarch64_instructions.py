@@ -3,7 +3,7 @@
 An emulator has no time, but it counts: every instruction between the beginning and the end of one call of the CPU
 device (aarch64_instructions.cpp), on one thread and not the first of its kind, copies and conversions of operands
 included. FOLDER, build/aarch64 by default, is what `make test-aarch64` makes. Each line comes from the emulator's
-log of that call alone; the engine that it names is the one whose code did most of the multiplying.
+log of that call alone; the engine that it names is the one whose code did most of the multiplying. Minutes.
 
 Instructions are not time: on neoverse-v1 those of SVE do twice the work of NEON's, and half as many run at once.
 """
@@ -71,12 +71,13 @@ def print_line(model: str, what: str, libraries: dict[str, Counter[str]], units:
             total[kind(instruction)] += times
     each = [total[kind] for kind in (*KINDS, "other")] + [total.total()]
     columns = "".join(f"{1000 * n / units:10.1f}" for n in each)
-    print(f"{model:13}{what:42}{columns}{units / total.total():9.2f}", flush=True)
+    print(f"{model:13}{what:42}{columns}{units / total.total():10.2f}", flush=True)
 
 
-def print_heading(what: str, unit: str) -> None:
+def print_heading(what: str, units: str) -> None:
     columns = "".join(f"{name:>10}" for name in (*KINDS, "other", "all"))
-    print(f"\ninstructions for 1000 {unit}\n{'processor':13}{what:42}{columns}{'per one':>9}")
+    print(f"\ninstructions for 1000 {units}, and {units} for each")
+    print(f"{'processor':13}{what:42}{columns}{'for each':>10}")
 
 
 def call(op: str, how: str, types: Sequence[str], shapes: Sequence[tuple[int, int]]) -> str:
@@ -84,14 +85,11 @@ def call(op: str, how: str, types: Sequence[str], shapes: Sequence[tuple[int, in
     return ",".join([f"dvt.{op}", how, *(f"{dtype}:{m}x{n}" for dtype, (m, n) in zip(types, shapes, strict=True))])
 
 
-def print_products(
-    folder: Path, model: str, program: Path, library: Path, cases: Sequence[tuple[str, str]]
-) -> None:
+def print_products(folder: Path, model: str, program: Path, library: Path, how: str, types: Sequence[str]) -> None:
     shapes = ((ROWS, DEPTH), (DEPTH, COLUMNS), (ROWS, COLUMNS))
-    calls = [call("matmul", how, [dtype] * 3, shapes) for dtype, how in cases]
-    for (dtype, how), libraries in zip(
-        cases, emulated.executed(folder, model, [program, library, *calls]), strict=True
-    ):
+    calls = [call("matmul", how, [dtype] * 3, shapes) for dtype in types]
+    counted = emulated.executed(folder, model, [program, library, *calls])
+    for dtype, libraries in zip(types, counted, strict=True):
         engine, instruction = multiplier(libraries)
         what = f"{dtype:9} {engine + ', packed' * (how == 'packed'):17} {instruction}"
         print_line(model, what, libraries, ROWS * COLUMNS * DEPTH)
@@ -99,10 +97,9 @@ def print_products(
 
 def print_loops(folder: Path, model: str, program: Path, library: Path) -> None:
     calls = [call(op, "plain", types, [(ROWS, DEPTH)] * len(types)) for op, *types in LOOPS]
-    for (op, *types), libraries in zip(
-        LOOPS, emulated.executed(folder, model, [program, library, *calls]), strict=True
-    ):
-        print_line(model, f"{op} {types[0]} to {types[-1]}", libraries, ROWS * DEPTH)
+    counted = emulated.executed(folder, model, [program, library, *calls])
+    for (op, *types), libraries in zip(LOOPS, counted, strict=True):
+        print_line(model, f"{op:9} {types[0]} to {types[-1]}", libraries, ROWS * DEPTH)
 
 
 def main(folder: Path) -> None:
@@ -117,13 +114,11 @@ def main(folder: Path) -> None:
         own = Path(shutil.copy2(folder / LIBRARY, scratch))  # with no library beside it, our own loops do all
         print_heading(f"{ROWS} x {DEPTH} by {DEPTH} x {COLUMNS}", "multiply-adds")
         for model in MODELS:
-            print_products(
-                folder, model, program, own, [(dtype, "plain") for dtype in ("float32", "bfloat16", "int8")]
-            )
-            print_products(folder, model, program, folder / LIBRARY, [("float32", "plain"), ("bfloat16", "plain")])
-            if (folder / "onednn" / LIBRARY).exists():
-                cases = [("float32", "packed"), ("bfloat16", "packed"), ("bfloat16", "plain")]
-                print_products(folder / "onednn", model, program, folder / "onednn" / LIBRARY, cases)
+            print_products(folder, model, program, own, "plain", ("float32", "bfloat16", "int8"))
+            print_products(folder, model, program, folder / LIBRARY, "plain", ("float32", "bfloat16"))
+            onednn = folder / "onednn"
+            if (onednn / LIBRARY).exists():
+                print_products(onednn, model, program, onednn / LIBRARY, "packed", ("float32", "bfloat16"))
         print_heading(f"{ROWS} x {DEPTH}, our own loops", "results")
         for model in MODELS:
             print_loops(folder, model, program, own)

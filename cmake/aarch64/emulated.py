@@ -72,8 +72,13 @@ def translated(folder: Path, model: str, code: str, *arguments: object, **env: o
 def executed(folder: Path, model: str, command: Iterable[object]) -> list[dict[str, Counter[str]]]:
     """How often each library ran each instruction, in each span between two calls of the program's marker()."""
     end, start = os.pipe()  # the log may be longer than there is room for
-    with ThreadPoolExecutor() as reader, os.fdopen(end) as log:
-        counted = reader.submit(count_blocks, log)
+
+    def read() -> tuple[list[Block], list[Counter[int]]]:
+        with os.fdopen(end) as log:  # closed if this fails, or the program would wait for ever
+            return count_blocks(log)
+
+    with ThreadPoolExecutor() as reader:
+        counted = reader.submit(read)
         try:  # nochain: no block goes on in another without a line in the log
             settings = {"QEMU_LOG": "in_asm,exec,nochain", "QEMU_LOG_FILENAME": f"/dev/fd/{start}"}
             maps = run(folder, model, command, start, **settings)
