@@ -1,6 +1,7 @@
 # make run       set up, list the devices, run the example model on each, then the quick conformance run on the CPU
 # make test      everything that must be right before a change is shared; test-all adds what is slow
-# make test-aarch64  the core and the CPU device on emulated Arm processors; needs Debian and g++-aarch64-linux-gnu
+# make test-aarch64  the core and the CPU device on emulated Arm processors; needs Debian and g++-aarch64-linux-gnu;
+#                test-aarch64-all takes hours
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
 # make docs      the guides, into build/docs  make install   wheels for this machine, into .venv
@@ -14,8 +15,8 @@
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-xpu \
-  test-wheels mutation bench docs dev lint format clean wheels install FORCE
+.PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
+  test-xpu test-wheels mutation bench docs dev lint format clean wheels install FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile

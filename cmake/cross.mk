@@ -89,9 +89,38 @@ $(ARM)/.onednn: cmake/aarch64/onednn.sh cmake/aarch64/apt.sh $(ARM)/.installed
 	  && $(BIN)/cmake --install $(cpu_tree) --prefix $(abspath $(ARM)/onednn/site); } > $@.log 2>&1 || { cat $@.log; exit 1; }
 	@touch $@
 
-MODELS ?= cortex-a72 neoverse-v1 neoverse-n2
-emulated = QEMU_CPU=$$model PYTHONPATH=$(abspath $(ARM)/site) sh cmake/aarch64/run.sh $(ARM) $(ARM)/sysroot/usr/bin/python$(TAG)
-emulated_onednn = $(subst $(ARM)/s,$(ARM)/onednn/s,$(subst run.sh $(ARM),run.sh $(ARM)/onednn,$(emulated)))
-emulated_pytest = -m pytest -n $(JOBS) --dist worksteal -p no:cacheprovider -q
+emulated = QEMU_CPU=$(1) PYTHONPATH=$(abspath $(ARM)/site) sh cmake/aarch64/run.sh $(ARM) $(arm_python)
+emulated_onednn = QEMU_CPU=$(1) PYTHONPATH=$(abspath $(ARM)/onednn/site):$(abspath $(ARM)/site) \
+  sh cmake/aarch64/run.sh $(ARM)/onednn $(arm_python)
+arm_python = $(ARM)/sysroot/usr/bin/python$(TAG)
+arm_pytest = -m pytest -n $(JOBS) --dist worksteal -p no:cacheprovider -q -r fE
+arm_conform = -m dovetail conform --device cpu --no-report
+with_libraries := $(addprefix backends/cpu/tests/test_,packed.py libraries.py matmul.py)
 
-test-aarch64: $(ARM)/.installed $(ARM)/.onednn
+# Each of our levels on one processor and conformance on three, of which one has oneDNN; an emulator is slow.
+test-aarch64: $(ARM)/.onednn
+	@echo "-- C++ tests on an emulated cortex-a72"
+	@export DOVETAIL_SYSROOT=$(abspath $(ARM)/sysroot) QEMU_CPU=cortex-a72; $(call ctest,aarch64/unit,-DCMAKE_TOOLCHAIN_FILE=$(abspath \
+	  cmake/aarch64/toolchain.cmake) -DDOVETAIL_LIBRARY=$(abspath $(ARM)/site)/dovetail/libdovetail.so,sh cmake/aarch64/run.sh $(ARM))
+	@echo "-- an emulated cortex-a72"
+	@$(call emulated,cortex-a72) $(arm_pytest) $(SELECT) backends/cpu/tests tests/unit/test_minilm.py tests/unit/test_random.py
+	@$(call emulated,cortex-a72) $(arm_conform) --quick
+	@echo "-- an emulated neoverse-n2"
+	@$(call emulated,neoverse-n2) $(arm_pytest) $(SELECT) -k "not default" backends/cpu/tests
+	@$(call emulated,neoverse-n2) $(arm_conform) --quick
+	@echo "-- an emulated neoverse-v1, with oneDNN"
+	@$(call emulated_onednn,neoverse-v1) $(arm_pytest) $(SELECT) -k "not default" $(with_libraries)
+	@$(call emulated_onednn,neoverse-v1) $(arm_conform) --quick
+	@echo "-- which instructions they ran"
+	@DOVETAIL_AARCH64=$(abspath $(ARM)) $(BIN)/python -m pytest backends/cpu/tests/test_instructions.py
+
+# Hours: every test of the core and the CPU device, and every conformance case, with and without oneDNN.
+MODELS ?= cortex-a72 neoverse-n1 neoverse-v1 neoverse-n2 a64fx max
+test-aarch64-all: test-aarch64
+	@for model in $(MODELS); do \
+	  echo "-- an emulated $$model"; \
+	  $(call emulated,$$model) $(arm_pytest) -m "not release" backends/cpu/tests tests/unit || exit 1; \
+	  $(call emulated_onednn,$$model) $(arm_pytest) backends/cpu/tests || exit 1; \
+	  $(call emulated,$$model) $(arm_conform) --level L2 || exit 1; \
+	  $(call emulated_onednn,$$model) $(arm_conform) --level L2 || exit 1; \
+	done
