@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import harness
 import numpy as np
-from harness import ANY, BOOL, FLOATS, OPTIONAL, Kernel, Session
+from abi import ANY, OPTIONAL, Kernel
+from harness import BOOL, FLOATS, Session
 
 BY_BITS = {8: "u1", 16: "f2", 32: "f4", 64: "f8", 128: "c16"}
 NAMES = {0: "i", 1: "u", 2: "f", 5: "c"}

@@ -8,7 +8,8 @@ import platform
 import harness
 import numpy as np
 import pytest
-from harness import INVALID, OOM, DLTensor, KernelError, Props
+from abi import INVALID, OOM, DLTensor, Props
+from harness import KernelError
 
 
 @pytest.fixture(scope="module")

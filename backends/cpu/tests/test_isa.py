@@ -13,7 +13,8 @@ from pathlib import Path
 import harness
 import numpy as np
 import pytest
-from harness import INVALID, KernelError
+from abi import INVALID
+from harness import KernelError
 
 HERE = Path(__file__).resolve().parent
 

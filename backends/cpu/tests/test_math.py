@@ -11,7 +11,8 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 import pytest
-from harness import EMULATED, FLOATS, INVALID, KernelError, Scalar, bfloat16, float16, float32, float64
+from abi import INVALID
+from harness import EMULATED, FLOATS, KernelError, Scalar, bfloat16, float16, float32, float64
 
 longdouble = np.dtype(np.longdouble)
 HALVES = (float16, bfloat16)

@@ -7,7 +7,8 @@ import itertools
 import harness
 import numpy as np
 import pytest
-from harness import BOOL, COMPLEX, FLOATS, INDEX, INTEGERS, KernelError, Scalar, bfloat16, float16
+from abi import INDEX
+from harness import BOOL, COMPLEX, FLOATS, INTEGERS, KernelError, Scalar, bfloat16, float16
 
 REAL = (BOOL, *INTEGERS, *FLOATS)
 BY_SIZE = (np.dtype("u1"), bfloat16, np.dtype("f4"), np.dtype("i8"), np.dtype("c16"))

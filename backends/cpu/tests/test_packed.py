@@ -5,7 +5,8 @@ from itertools import product
 import harness
 import numpy as np
 import pytest
-from harness import UNSUPPORTED, KernelError
+from abi import UNSUPPORTED
+from harness import KernelError
 from test_matmul import check, draw, laid_out
 from test_windows import check as check_convolution
 

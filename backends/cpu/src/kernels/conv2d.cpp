@@ -221,8 +221,8 @@ struct Packed {
 
   const Windows& c;
   onednn::Panels panels;
-  int64_t rows, down, together,
-      across;  // rows of a piece; pieces below each other; panels of a piece; side by side
+  int64_t rows, down;        // of a piece; pieces below each other
+  int64_t together, across;  // panels of a piece; pieces side by side
 
   explicit Packed(const Windows& windows) : c(windows) {
     constexpr int64_t elements = 1 << 17;  // of x that a piece needs
