@@ -112,7 +112,7 @@ test-aarch64: $(ARM)/.onednn
 	@$(call emulated_onednn,neoverse-v1) $(arm_pytest) $(SELECT) -k "not default" $(with_libraries)
 	@$(call emulated_onednn,neoverse-v1) $(arm_conform) --quick
 	@echo "-- which instructions they ran"
-	@DOVETAIL_AARCH64=$(abspath $(ARM)) $(BIN)/python -m pytest backends/cpu/tests/test_instructions.py
+	@DOVETAIL_AARCH64=$(abspath $(ARM)) $(BIN)/python -m pytest -n $(JOBS) tests/aarch64
 
 # Hours: every test of the core and the CPU device, and every conformance case, with and without oneDNN.
 MODELS ?= cortex-a72 neoverse-n1 neoverse-v1 neoverse-n2 a64fx max

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[3] / "cmake/aarch64"))
-sys.path.append(str(Path(__file__).resolve().parents[3] / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "cmake/aarch64"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import aarch64_instructions
 import emulated

@@ -14,15 +14,16 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "cmake/aarch64"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "cmake/aarch64"))
 
 import emulated
 
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("DOVETAIL_AARCH64", ""))
 pytestmark = pytest.mark.skipif(
     "DOVETAIL_AARCH64" not in os.environ, reason="make test-aarch64 makes the emulator and says where it is"
 )
+HARNESS = ROOT / "backends/cpu/tests"
 OWN = "libdovetail_cpu.so"
 BFLOAT16 = r"^bf(cvt|dot|mmla|mlal)"
 SVE = r"\b[zp]\d+(\.[bhsdq]|/[mz])|^(cnt|inc|dec)[bhwd]\b|^(ptrue|while\w+)\b"
@@ -48,12 +49,25 @@ for half in (harness.float16, harness.bfloat16):
 print(open("/proc/self/maps").read())
 """
 
+PACKED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import harness, numpy as np
+cpu = harness.fresh()
+rng = np.random.default_rng(0)
+x, y = rng.uniform(-1, 1, (2, 64, 64)).astype(harness.bfloat16)
+got = cpu.run("matmul", x, y, out=x.dtype, shape=(64, 64), pack=1)
+np.testing.assert_allclose(got.astype("f8"), x.astype("f8") @ y.astype("f8"), atol=0.05)
+x, y = rng.integers(-128, 128, (2, 64, 64), "i1")
+np.testing.assert_array_equal(cpu.run("matmul", x, y, out=x.dtype, shape=(64, 64), pack=1), x @ y)
+print(open("/proc/self/maps").read())
+"""
+
 
 @cache
 def instructions(model: str, level: str) -> dict[str, set[str]]:
-    return emulated.translated(
-        FOLDER, model, WORK, HERE, **({"DOVETAIL_CPU_CAPABILITY": level} if level != "best" else {})
-    )
+    chosen = {"DOVETAIL_CPU_CAPABILITY": level} if level != "best" else {}
+    return emulated.translated(FOLDER, model, WORK, HARNESS, **chosen)
 
 
 def ours(libraries: dict[str, set[str]]) -> set[str]:
@@ -72,6 +86,15 @@ def test_the_processor_multiplies_bfloat16(model):
     libraries = instructions(model, "best")
     assert matching(ours(libraries), r"^bf(mmla|dot)")
     assert matching(libraries[OWN], r"^bfcvtn")
+
+
+@pytest.mark.parametrize("model", ["neoverse-v1", "neoverse-n2"])
+def test_onednn_multiplies_with_code_that_it_generates(model):
+    folder = FOLDER / "onednn"
+    path = f"{folder / 'site'}:{FOLDER / 'site'}"
+    generated = emulated.translated(folder, model, PACKED, HARNESS, PYTHONPATH=path)[""]
+    assert matching(generated, r"^bf(mmla|dot) z")
+    assert matching(generated, r"^[us]mmla z")
 
 
 @pytest.mark.parametrize(
