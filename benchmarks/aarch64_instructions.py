@@ -118,7 +118,7 @@ def main(folder: Path) -> None:
             print_products(folder, model, program, folder / LIBRARY, "plain", ("float32", "bfloat16"))
             onednn = folder / "onednn"
             if (onednn / LIBRARY).exists():
-                print_products(onednn, model, program, onednn / LIBRARY, "packed", ("float32", "bfloat16"))
+                print_products(onednn, model, program, onednn / LIBRARY, "packed", ("float32", "bfloat16", "int8"))
         print_heading(f"{ROWS} x {DEPTH}, our own loops", "results")
         for model in MODELS:
             print_loops(folder, model, program, own)
