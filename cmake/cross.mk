@@ -96,7 +96,7 @@ arm_python = $(ARM)/sysroot/usr/bin/python$(TAG)
 arm_pytest = -m pytest -n $(JOBS) --dist worksteal -p no:cacheprovider -q -r fE
 arm_conform = -m dovetail conform --device cpu --no-report
 arm_tests := backends/cpu/tests tests/unit/test_minilm.py tests/unit/test_random.py
-arm_tests_of_libraries := $(addprefix backends/cpu/tests/test_,packed.py libraries.py matmul.py) \
+arm_tests_of_libraries := $(addprefix backends/cpu/tests/test_,packed_weights.py libraries.py matmul.py) \
   'tests/unit/test_minilm.py::test_embeddings_agree_with_float64[all kernels]'
 
 # Each of our levels on one processor and conformance on three, of which one has oneDNN; an emulator is slow.

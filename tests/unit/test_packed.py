@@ -90,8 +90,9 @@ def test_what_others_may_write_is_not_packed():
 
 def test_it_can_be_switched_off():
     code = "import test_packed as t; print(t.Add().thrice(t.array(), t.array()))"
+    path = [os.path.dirname(__file__), *sys.path]
     for value, packed in (("0", 0), ("1", 1)):
-        environment = os.environ | {"DOVETAIL_PACKING": value, "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = os.environ | {"DOVETAIL_PACKING": value, "PYTHONPATH": os.pathsep.join(path)}
         out = subprocess.run(
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
         )
