@@ -44,6 +44,7 @@ $(VENV)/.release: pyproject.toml | $(VENV)/.tools
 	@$(PIP) install -r $@.txt
 	@touch $@
 
+.SECONDARY: $(foreach a,$(ARCHITECTURES),$(RELEASE)/$a/.sysroot) # or make would take it for a passing file, and remove it
 $(RELEASE)/aarch64/.sysroot: | $(ARM)/.tools
 $(RELEASE)/%/.sysroot: $(wildcard cmake/release/*) cmake/aarch64/apt.sh | $(VENV)/.release
 	@echo "-- C and C++ libraries of $(PLATFORM) for $*"
