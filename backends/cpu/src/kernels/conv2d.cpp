@@ -2,9 +2,9 @@
 // (taps, pixels). The windows are made in panels of a few pixels just before they are used, so no more than a tile
 // of them exists; groups of one channel go without a product.
 #include <algorithm>
-#include <atomic>
 
 #include "onednn.hpp"
+#include "pieces.hpp"
 #include "simd/gemm.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -241,7 +241,6 @@ struct Packed {
   bool too_few(int64_t pieces) const {
     return c.images * c.groups * pieces < 2 * int64_t(dvt::host->num_threads(dvt::host));
   }
-  uint64_t group_bytes() const { return panels.size; }
 
   onednn::Convolution describe(int64_t row) const {
     onednn::Convolution d{};
@@ -263,7 +262,7 @@ struct Packed {
     onednn::Convolution one = describe(0);
     const int64_t o = panel * panels.columns;
     one.outputs = least(panels.columns, c.outputs - o);
-    to += uint64_t(group) * group_bytes() + uint64_t(panel) * panels.bytes;
+    to += uint64_t(group) * panels.size + uint64_t(panel) * panels.bytes;
     return onednn::pack_panel(one, weight + (group * c.outputs + o) * c.taps, to);
   }
 
@@ -275,7 +274,7 @@ struct Packed {
     d.outputs = least(together * panels.columns, c.outputs - o), d.bias = t.bias != nullptr;
     const In* const x = t.x + image * c.image_stride + group * c.channels * c.channel_stride +
                         most(row * c.h.step - c.h.padding, 0) * c.h.stride;
-    data += uint64_t(group) * group_bytes() + uint64_t(panel) * panels.bytes;
+    data += uint64_t(group) * panels.size + uint64_t(panel) * panels.bytes;
     In* const y = t.y + (image * c.groups * c.outputs + output) * c.pixels + row * c.w.out;
     if (d.in[0] > 0 && d.in[1] > 0 && onednn::convolve(d, panels, x, data, t.bias ? t.bias + output : nullptr, y))
       return true;
@@ -290,24 +289,13 @@ struct Packed {
   }
 };
 
-// body(i) for each of `count` pieces of work, each worth a thread; out of memory where one is false.
-template <class F>
-dvt_status for_each(int64_t count, uint64_t grain, F&& body) {
-  std::atomic<bool> complete{true};
-  dvt::parallel_for(uint64_t(count), grain, [&](uint64_t begin, uint64_t end, uint32_t) {
-    for (int64_t at = int64_t(begin); at < int64_t(end); ++at)
-      if (!body(at)) complete.store(false, std::memory_order_relaxed);
-  });
-  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
-}
-
 template <class In>
 dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size, uint64_t* layout) {
   const Windows c(call);
   if (!c.taps) return DVT_UNSUPPORTED;
   Packed<In> packed(c);
   if (!packed.find()) return DVT_UNSUPPORTED;
-  *size = uint64_t(c.groups) * packed.group_bytes(), *layout = packed.panels.layout;
+  *size = uint64_t(c.groups) * packed.panels.size, *layout = packed.panels.layout;
   return DVT_OK;
 }
 
@@ -317,7 +305,7 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
   Packed<In> packed(c);
   if (!packed.find()) return DVT_OOM;  // pack_size found it
   const int64_t panels = packed.panels.count;
-  return for_each(c.groups * panels, 1, [&](int64_t at) {
+  return for_each_piece(c.groups * panels, 1, [&](int64_t at) {
     return packed.pack(dvt::data<const In>(call->in[1]), static_cast<char*>(to->data), at / panels, at % panels);
   });
 }
@@ -333,7 +321,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   if constexpr (packable<In>)
     if (call->packed && call->packed[1].data)
       if (Packed<In> packed(c); packed.find() && packed.panels.layout == call->packed[1].layout)
-        return for_each(c.images * c.groups * packed.down * packed.across, 1, [&](int64_t at) {
+        return for_each_piece(c.images * c.groups * packed.down * packed.across, 1, [&](int64_t at) {
           return packed.run({x, weight, bias, y}, static_cast<const char*>(call->packed[1].data), at);
         });
   const bool single = c.channels == 1 && c.outputs == 1;
@@ -345,7 +333,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   while (!single && others * divide_up(c.pixels, columns) < 2 * threads && columns > 2 * P && work() > 600'000)
     columns = divide_up(columns / 2, P) * P;
   const int64_t across = divide_up(c.pixels, columns);
-  return for_each(others * across, uint64_t(300'000 / (work() + 1) + 1), [&](int64_t at) {
+  return for_each_piece(others * across, uint64_t(300'000 / (work() + 1) + 1), [&](int64_t at) {
     const int64_t first = at % across * columns, o = at / across % down * rows;
     return piece(c, x, weight, bias, y, at / across / down / c.groups, at / across / down % c.groups, o,
                  least(rows, c.outputs - o), first, least(columns, c.pixels - first));

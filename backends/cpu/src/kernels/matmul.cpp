@@ -1,10 +1,9 @@
 // matmul and linear: the product is cut into tiles, the tiles go to the host's pool, and each is done on one thread
 // by the engine that `one_product` chooses.
-#include <atomic>
-
 #include "blas.hpp"
 #include "kernel.hpp"
 #include "onednn.hpp"
+#include "pieces.hpp"
 #include "simd/gemm.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -290,17 +289,12 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
   const Batched p = product(call);
   onednn::Panels panels;
   if (!find_panels<T>(p, panels)) return DVT_OOM;  // pack_size found them
-  std::atomic<bool> complete{true};
-  dvt::parallel_for(uint64_t(panels.count), 1, [&](uint64_t begin, uint64_t end, uint32_t) {
-    for (uint64_t i = begin; i < end; ++i) {
-      const int64_t j = int64_t(i) * panels.columns;
-      const onednn::Weights one{p.k, least(panels.columns, p.n - j), p.b_row, p.b_column, type_of<T>};
-      if (!onednn::pack_panel(one, dvt::data<const T>(call->in[1]) + j * p.b_column,
-                              static_cast<char*>(to->data) + i * panels.bytes))
-        complete.store(false, std::memory_order_relaxed);
-    }
+  return for_each_piece(panels.count, 1, [&](int64_t i) {
+    const int64_t j = i * panels.columns;
+    const onednn::Weights one{p.k, least(panels.columns, p.n - j), p.b_row, p.b_column, type_of<T>};
+    return onednn::pack_panel(one, dvt::data<const T>(call->in[1]) + j * p.b_column,
+                              static_cast<char*>(to->data) + uint64_t(i) * panels.bytes);
   });
-  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
 // ---- calls
@@ -351,35 +345,30 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   Packed packed;
   if constexpr (packable<T>) packed = packed_operand<T>(call, p);
   const Cut tile = packed.data ? cut(p, packed.panels) : cut(p, 16, 64);
-  std::atomic<bool> complete{true};
-  const uint64_t tiles = uint64_t(p.matrices * tile.tiles);
   const int64_t work = tile.rows * tile.columns * (p.k + 1);
-  dvt::parallel_for(
-      tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-          const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
-                        panel = at % tile.tiles % tile.across, j = panel * tile.columns;
-          int64_t a_offset, b_offset;
-          p.offsets(matrix, a_offset, b_offset);
-          const gemm::Product<T> one{least(tile.rows, p.m - i),
-                                     least(tile.columns, p.n - j),
-                                     p.k,
-                                     a + a_offset + i * p.a_row,
-                                     p.a_row,
-                                     p.a_column,
-                                     b + b_offset + j * p.b_column,
-                                     p.b_row,
-                                     p.b_column,
-                                     c + matrix * p.m * p.n + i * p.n + j,
-                                     p.n,
-                                     1,
-                                     bias ? bias + j : nullptr};
-          if constexpr (packable<T>)
-            if (packed.data && panel_product(one, packed.data + uint64_t(panel) * packed.panels.bytes)) continue;
-          if (!one_product(one)) complete.store(false, std::memory_order_relaxed);
-        }
+  return for_each_piece(
+      p.matrices * tile.tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](int64_t at) {
+        const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
+                      panel = at % tile.tiles % tile.across, j = panel * tile.columns;
+        int64_t a_offset, b_offset;
+        p.offsets(matrix, a_offset, b_offset);
+        const gemm::Product<T> one{least(tile.rows, p.m - i),
+                                   least(tile.columns, p.n - j),
+                                   p.k,
+                                   a + a_offset + i * p.a_row,
+                                   p.a_row,
+                                   p.a_column,
+                                   b + b_offset + j * p.b_column,
+                                   p.b_row,
+                                   p.b_column,
+                                   c + matrix * p.m * p.n + i * p.n + j,
+                                   p.n,
+                                   1,
+                                   bias ? bias + j : nullptr};
+        if constexpr (packable<T>)
+          if (packed.data && panel_product(one, packed.data + uint64_t(panel) * packed.panels.bytes)) return true;
+        return one_product(one);
       });
-  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
 template <Batched (*product)(const dvt_call*), class T>

@@ -18,13 +18,9 @@ Desc images(int64_t channels, const int64_t (&size)[2], int64_t channel, const i
 Desc channels_last(int64_t channels, const int64_t (&size)[2], DLDataType type) {
   return images(channels, size, 1, {size[1] * channels, channels}, type);
 }
-Desc weights_of_any_layout(const Convolution& c) {
+Desc weights_of(const Convolution& c, dnnl_format_tag_t layout) {
   const dnnl_dims_t dims = {c.outputs, c.channels, c.kernel[0], c.kernel[1]};
-  return make<Desc>(dnnl()->memory_desc_create_with_tag, 4, dims, data_type(c.type), dnnl_format_tag_any);
-}
-Desc weights_as_they_lie(const Convolution& c) {
-  const dnnl_dims_t dims = {c.outputs, c.channels, c.kernel[0], c.kernel[1]};
-  return make<Desc>(dnnl()->memory_desc_create_with_tag, 4, dims, data_type(c.type), dnnl_abcd);
+  return make<Desc>(dnnl()->memory_desc_create_with_tag, 4, dims, data_type(c.type), layout);
 }
 Desc bias_of(const Convolution& c) {
   const dnnl_dims_t dims = {c.outputs};
@@ -52,7 +48,7 @@ const Layout& layout(const Convolution& c) {
     typical.before[i] = typical.after[i] = typical.x[i] = typical.y[i] = 0;
   }
   return cache.get(typical, [](const Convolution& t) {
-    return Layout(describe(t, weights_of_any_layout(t).get()), dnnl_query_weights_md);
+    return Layout(describe(t, weights_of(t, dnnl_format_tag_any).get()), dnnl_query_weights_md);
   });
 }
 
@@ -85,7 +81,7 @@ bool panels(const Convolution& c, Panels& out) {
 bool pack_panel(const Convolution& c, const void* weight, void* to) {
   if (!dnnl()) return false;
   const Layout& l = layout(c);
-  return l.desc && reorder(weights_as_they_lie(c), l.desc).run({weight, to});
+  return l.desc && reorder(weights_of(c, dnnl_abcd), l.desc).run({weight, to});
 }
 
 bool convolve(const Convolution& c, const Panels& p, const void* x, const void* panels, const void* bias, void* y) {
