@@ -21,6 +21,13 @@ struct Test {
   Test(const char* name, void (*body)()) : name(name), body(body) { all().push_back(*this); }
 };
 inline const char* current = "";
+// Can a process fork while other threads allocate? The thread sanitizer cannot follow threads that such a child
+// starts; GCC 12's address sanitizer leaves a child the locks of its allocator that those threads held.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool forks_beside_threads = false;
+#else
+constexpr bool forks_beside_threads = true;
+#endif
 inline std::atomic<int> checks{0}, failures{0};  // kernels check what they get on any thread
 
 inline bool that(bool ok, const char* file, int line, const std::string& what) {

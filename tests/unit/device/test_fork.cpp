@@ -68,9 +68,7 @@ TEST(a_device_that_survives_works_in_the_child) {
 }
 
 TEST(forking_while_other_threads_are_at_work) {
-#if defined(__SANITIZE_THREAD__)
-  return;  // ThreadSanitizer cannot follow threads that a child starts after such a fork
-#endif
+  if (!check::forks_beside_threads) return;
   Device& device = minimal();
   set_num_threads(3);
   std::atomic<bool> stop{false};

@@ -429,9 +429,7 @@ TEST(threads_that_change_drop_and_export_what_others_pack) {
 }
 
 TEST(a_fork_while_other_threads_pack) {
-#if defined(__SANITIZE_THREAD__)
-  return;  // ThreadSanitizer cannot follow such a child
-#endif
+  if (!check::forks_beside_threads) return;
   Device& d = with_product(plugins::minimal());
   std::atomic<bool> stop{false};
   const Tensor x = array(d, {2, 3}), shared = array(d, {3, 2});
