@@ -5,6 +5,8 @@ set -eu
 folder=$(cd "$1" && pwd)
 shift
 export QEMU_LD_PREFIX="$folder/sysroot"
+# Emulated, an idle thread of NumPy's OpenBLAS spins for as long as its process lives.
+export OPENBLAS_NUM_THREADS=1
 # 183 is aarch64 in an ELF header; F: the emulator is opened now, wherever programs later change root to.
 register=':aarch64:M:0:\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
 register=$register':\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
