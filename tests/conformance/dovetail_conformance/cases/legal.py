@@ -1,7 +1,7 @@
-"""Legal calls of every shape rule, drawn by hypothesis: what makes a property case's examples.
+"""Legal calls of every shape rule: what makes a property case's examples.
 
 A rule's function names the arguments; Drawing makes them. The simplest of everything comes first: that is where
-hypothesis shrinks a failing call to.
+a failing call is shrunk to.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dovetail.schema import Op
 from dovetail.schema import dtypes as dt
 from dovetail.schema.declare import REQUIRED
 from dovetail.schema.dtypes import DType
-from hypothesis import strategies as st
 
 from ..judging.oracle import promote
+from .choices import Choices
 from .operand import ANY, KINDS, LAYOUTS, Call, Operand, Shared
 
 # Primes, powers of two and what lies just beyond the vectors, blocks and unrolled loops of kernels.
@@ -48,9 +48,10 @@ ATTRIBUTES: dict[str, tuple] = {
 class Drawing:
     """One call of an op and dtype in the making."""
 
-    def __init__(self, draw: Callable[[st.SearchStrategy], Any], op: Op, d: DType, partners: Sequence[DType],
+    def __init__(self, choices: Choices, op: Op, d: DType, partners: Sequence[DType],
                  device_dtypes: Sequence[DType], sharing: bool = False):  # fmt: skip
-        self.draw, self.op, self.dtype, self.device_dtypes = draw, op, d, device_dtypes
+        self.pick, self.integer, self.order = choices.pick, choices.integer, choices.order
+        self.op, self.dtype, self.device_dtypes = op, d, device_dtypes
         self.partners = partners if len(op.operands) > 1 or any(p.variadic for p in op.operands) else ()
         self.names = {p.name for p in op.params}
         self.sharing = sharing  # are two operands to lie in the same memory?
@@ -59,12 +60,6 @@ class Drawing:
         self.any = exact or op.spec.shape in ("same", "broadcast", "outer")  # no sum to overflow on the way
 
     # ---- choices ------------------------------------------------------------------------------------------------
-
-    def pick(self, options: Sequence) -> Any:
-        return self.draw(st.sampled_from(options))
-
-    def integer(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
 
     def rarely(self) -> bool:
         return self.pick((False,) * 7 + (True,))
@@ -96,9 +91,6 @@ class Drawing:
         if how == "fewer":
             return shape[self.integer(0, len(shape)) :]
         return tuple(1 if self.pick((False, True)) else n for n in shape) if how == "ones" else shape
-
-    def order(self, n: int) -> list[int]:
-        return self.draw(st.permutations(range(n)))
 
     def axis(self, rank: int) -> int:
         return self.integer(-rank, rank - 1)

@@ -1,9 +1,14 @@
-"""One case per op and dtype: calls drawn by hypothesis; a wrong one is shrunk to the simplest that is wrong."""
+"""One case per op and dtype: calls drawn from a seed.
+
+Where one is wrong, hypothesis looks for another and shrinks it to the simplest. It draws no call before that, as it
+takes many times as long as the calls themselves.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +18,14 @@ from dovetail.schema import dtypes as dt
 from dovetail.schema.dtypes import DType
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
 from hypothesis.internal.conjecture import providers
 
 from ..results import Status
 from ..running.target import Target
 from . import Case, Outcome
 from .call import must_answer, unless_scribbled
+from .choices import Choices, Seeded, Shrinkable, Simplest
 from .inputs import generator
 from .legal import RULES, Drawing, partners_of
 from .operand import Call
@@ -28,6 +35,7 @@ SHARED = 8  # of them have operands in the same memory, where there are several
 SHRINKING = 5.0  # seconds: the failure matters more than its simplest form
 
 SETTINGS = settings(
+    max_examples=5 * EXAMPLES,  # until hypothesis, too, has one that is wrong
     database=None,
     deadline=None,
     phases=(Phase.generate, Phase.shrink),
@@ -52,7 +60,7 @@ class PropertyCase(Case):
         op = registry[self.op]
         available = [d for d in dt.NOT_COMPLEX if target.has_row("astype", d)]
         partners = [d for d in partners_of(op, self.dtype) if d in available]
-        return _Search(self, target, op, partners, available).run(int(generator(seed, self.id).integers(1 << 62)))
+        return _Search(self, target, op, partners, available).run(generator(seed, self.id))
 
 
 class _Search:
@@ -64,48 +72,49 @@ class _Search:
         self.partners, self.available = partners, available
         self.passed: dict[str, Any] = {}
         self.unsupported: Outcome | None = None
-        self.wrong: tuple[str, Outcome] | None = None  # the last failing call: the simplest when it is over
-        self.deadline = 0.0
 
-    def run(self, number: int) -> Outcome:
+    def run(self, rng: np.random.Generator) -> Outcome:
         shared = SHARED if len(self.op.operands) > 1 else 0
         for sharing, examples in ((False, EXAMPLES - shared), (True, shared)):
-            if examples and not self.wrong:
-                self.search(number + sharing, sharing, examples)
-        if self.wrong is not None:
-            call, outcome = self.wrong
-            return outcome._replace(message=f"{outcome.message}; in {call}")
+            for k in range(examples):
+                call = self.draw(Seeded(rng) if k else Simplest(), sharing)
+                outcome = self.judged(call)
+                if outcome.status is Status.PASS:
+                    self.count(outcome.measured)
+                elif outcome.status is Status.UNSUPPORTED:
+                    self.unsupported = outcome
+                else:
+                    told, outcome = self.shrunk(str(call), outcome, int(rng.integers(1 << 62)), sharing)
+                    return outcome._replace(message=f"{outcome.message}; in {told}")
         return self.unsupported or Outcome(Status.PASS, "", self.passed)
 
-    def search(self, number: int, sharing: bool, examples: int) -> None:
+    def draw(self, choices: Choices, sharing: bool) -> Call:
+        return Drawing(choices, self.op, self.dtype, self.partners, self.available, sharing).call()
+
+    def shrunk(self, told: str, outcome: Outcome, number: int, sharing: bool) -> tuple[str, Outcome]:
+        """The simplest wrong call found in a few seconds, with which hypothesis ends; else the given one."""
+        wrong = told, outcome
+        deadline = time.monotonic() + SHRINKING
+
         @seed(number)
-        @settings(SETTINGS, max_examples=examples)
+        @SETTINGS
         @given(_calls(self, sharing))
-        def run(call: Call) -> None:
-            self.check(call)
+        def search(call: Call) -> None:
+            nonlocal wrong
+            told = str(call)
+            if time.monotonic() > deadline and told != wrong[0]:
+                return  # no more shrinking; the simplest so far is tried once more
+            outcome = self.judged(call)
+            if outcome.status not in (Status.PASS, Status.UNSUPPORTED):
+                wrong = told, outcome
+                raise Wrong(told)
 
-        try:
-            run()
-        except Exception:
-            if self.wrong is None:  # the suite's own
-                raise
+        with suppress(Wrong, HypothesisException):  # the latter where a call is wrong at some times only
+            search()
+        return wrong
 
-    def check(self, call: Call) -> None:
-        told = str(call)
-        if self.wrong and time.monotonic() > self.deadline and told != self.wrong[0]:
-            return  # no more shrinking; the simplest so far is tried once more
-        outcome = self.judged(call, told)
-        if outcome.status is Status.PASS:
-            self.count(outcome.measured)
-        elif outcome.status is Status.UNSUPPORTED:
-            self.unsupported = outcome
-        else:
-            self.deadline = self.deadline or time.monotonic() + SHRINKING
-            self.wrong = told, outcome
-            raise Wrong(told)
-
-    def judged(self, call: Call, told: str) -> Outcome:
-        self.target.tell(told)
+    def judged(self, call: Call) -> Outcome:
+        self.target.tell(str(call))
         try:
             there, placed = call.place(self.target)
             values = {p.name for p in self.op.operands if p.kind == "value"}
@@ -135,7 +144,7 @@ class _Search:
 
 @st.composite
 def _calls(draw: st.DrawFn, search: _Search, sharing: bool) -> Call:
-    return Drawing(draw, search.op, search.dtype, search.partners, search.available, sharing).call()
+    return search.draw(Shrinkable(draw), sharing)
 
 
 def cases(op: Op) -> Iterator[Case]:

@@ -9,6 +9,7 @@ that a crash can be told by its call. What plugins print goes to standard error.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import signal
@@ -36,6 +37,7 @@ def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
     except Unavailable as why:
         return say({"unavailable": str(why)})
 
+    gc.freeze()  # cases that collect garbage need not look at the suite itself, each time
     for line in requests:
         faulthandler.dump_traceback_later(config["timeout"] + GRACE, exit=True)
         result = execute(find(line.strip()), target, config["seed"])
