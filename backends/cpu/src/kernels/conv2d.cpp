@@ -230,9 +230,11 @@ struct Packed {
     while (too_few(divide_up(c.h.out, rows)) && rows > 4) rows = divide_up(rows, 2);
     down = most(divide_up(c.h.out, rows), 1), rows = divide_up(c.h.out, down);
   }
-  // False where oneDNN is not to serve it.
+  // False where oneDNN is not to serve it. It multiplies bfloat16 in pairs of channels: the last of an odd number
+  // comes with the next pixel's first, times 0, which spreads that one's infinity.
   bool find() {
-    if (c.channels < 8 || c.outputs < 8 || !c.pixels || (is_bfloat16 && !onednn::fast_bfloat16())) return false;
+    if (c.channels < 8 || c.outputs < 8 || !c.pixels) return false;
+    if (is_bfloat16 && (c.channels % 2 || !onednn::fast_bfloat16())) return false;
     if (!onednn::panels(describe(0), panels)) return false;
     together = too_few(down) ? 1 : panels.count;
     across = divide_up(panels.count, together);
