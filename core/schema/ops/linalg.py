@@ -9,7 +9,7 @@ from ..declare import Ints, Tensor, Unsupported, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from ._float import INF, magnitude
-from .primitives import ROUNDED, as_axes, astype, dot_slack, full, matmul, max_, multiply, sqrt, sum_, where
+from .primitives import ROUNDED, as_axes, astype, dot_scale, full, matmul, max_, multiply, sqrt, sum_, where
 from .reduction import count, count_nonzero, min_, reduced_shape
 from .views import expand_dims, moveaxis, reshape
 
@@ -32,7 +32,7 @@ def _vecdot(x1, x2, axis):
     tol=2,
     reference=_vecdot,
     samples=_vecdot_samples,
-    scale=lambda x1, x2, axis: _vecdot(np.abs(x1), np.abs(x2), axis) * dot_slack(x1.shape[axis]),
+    scale=lambda x1, x2, axis, like: dot_scale(_vecdot(np.abs(x1), np.abs(x2), axis), x1.shape[axis], like),
 )
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sums of x1 * x2 along axis, counted from the end of both; the other axes broadcast."""

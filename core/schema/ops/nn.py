@@ -12,7 +12,22 @@ from ..samples import Sample, draw, given, indices, mask, sample
 from ._float import INF
 from .logic import not_equal
 from .movement import take_along_axis
-from .primitives import add, astype, dot_slack, exp, iota, less, log, matmul, multiply, sqrt, sum_, take, where
+from .primitives import (
+    add,
+    astype,
+    dot_scale,
+    dot_slack,
+    exp,
+    iota,
+    less,
+    log,
+    matmul,
+    multiply,
+    sqrt,
+    sum_,
+    take,
+    where,
+)
 from .reduction import count_nonzero, finite_max, mean
 from .views import expand_dims, matrix_transpose, reshape, squeeze
 
@@ -37,8 +52,9 @@ def _linear_samples() -> Iterator[Sample]:
     yield sample("bias_mismatch", draw(5, 4), draw(7, 4), draw(4), error=ValueError)
 
 
-def _linear_scale(x, weight, bias):
-    return _linear(np.abs(x), np.abs(weight), None if bias is None else np.abs(bias)) * dot_slack(x.shape[-1])
+def _linear_scale(x, weight, bias, like):
+    size = _linear(np.abs(x), np.abs(weight), None if bias is None else np.abs(bias))
+    return dot_scale(size, x.shape[-1], like)
 
 
 @op(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from .. import dtypes as dt
 from ..declare import DType, Index, Ints, Mask, Scalar, Tensor, op
@@ -377,6 +378,11 @@ def dot_slack(terms: int) -> float:
     return max(1.0, math.sqrt(terms) / 2)
 
 
+def dot_scale(size: Any, terms: int, like: DType) -> Any:
+    """The scale of sums of products whose magnitudes come to `size`; subnormal ones share one ulp."""
+    return np.maximum(size, like.tiny) * (size != 0) * dot_slack(terms)
+
+
 @op(
     shape="matmul",
     dtype="numeric",
@@ -384,7 +390,7 @@ def dot_slack(terms: int) -> float:
     tol=2,
     reference=np.matmul,
     samples=_matmul_samples,
-    scale=lambda x1, x2: np.matmul(np.abs(x1), np.abs(x2)) * dot_slack(x1.shape[-1]),
+    scale=lambda x1, x2, like: dot_scale(np.matmul(np.abs(x1), np.abs(x2)), x1.shape[-1], like),
 )
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The matrix product over the last two axes; the axes before them broadcast, a vector is a row or a column.

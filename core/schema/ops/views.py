@@ -183,7 +183,7 @@ def _bitcast_samples() -> Iterator[Sample]:
     private=True,
     dtypes=dt.REAL,
     samples=_bitcast_samples,
-    reference=lambda x, dtype, like: x.astype(like.numpy).view(dtype.numpy),
+    reference=lambda x, dtype: x.view(dtype.numpy),
 )
 def bitcast(x: Tensor, dtype: DType) -> Tensor:
     """The bits of x, read as another dtype of the same size."""

@@ -10,7 +10,7 @@ from ..declare import Ints, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from .movement import pad
-from .primitives import add, copy, divide, dot_slack, full, matmul, maximum
+from .primitives import add, copy, divide, dot_scale, full, matmul, maximum
 from .views import expand_dims, reshape, squeeze
 
 # ---- oracles -----------------------------------------------------------------------------------------------------
@@ -43,9 +43,11 @@ def _conv(x, weight, bias, stride, padding, dilation, groups):
     return out if bias is None else out + np.reshape(bias, (-1, *(1,) * n))
 
 
-def _conv_scale(x, weight, bias, **how):
-    size = _conv(np.abs(x), np.abs(weight), bias if bias is None else np.abs(bias), **how)
-    return size * dot_slack(math.prod(weight.shape[1:]))
+def _conv_scale(x, weight, bias, stride, padding, dilation, groups, like):
+    size = _conv(
+        np.abs(x), np.abs(weight), bias if bias is None else np.abs(bias), stride, padding, dilation, groups
+    )
+    return dot_scale(size, math.prod(weight.shape[1:]), like)
 
 
 def _pool_axes(x):

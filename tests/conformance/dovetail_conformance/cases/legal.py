@@ -114,7 +114,7 @@ class Drawing:
         self.values += 1
         d = self.dtype
         if self.values > 1 and self.partners and self.rarely():
-            d = self.pick(self.partners)
+            d, self.partners = self.pick(self.partners), ()  # two of them need not promote to each other
         kinds: tuple[str, ...] = KINDS if d.kind == "f" else KINDS[:2]
         if self.op.name in ("prod", "cumulative_prod"):  # what underflows on the way depends on the order
             kinds = tuple(k for k in kinds if k != "zeros")
