@@ -8,10 +8,12 @@ import pytest
 from dovetail.schema import dtypes as dt
 from dovetail.schema import registry
 from dovetail_conformance.cases import all_cases, cases_of
+from dovetail_conformance.cases.choices import Seeded
 from dovetail_conformance.cases.errors import mistakes
-from dovetail_conformance.cases.legal import RULES
+from dovetail_conformance.cases.legal import RULES, Drawing, partners_of
 from dovetail_conformance.cases.operand import LAYOUTS, Call, Operand, Shared
 from dovetail_conformance.cases.special import every_exponent, grid, neighbours, special
+from dovetail_conformance.judging import oracle
 from dovetail_conformance.results import Status
 from dovetail_conformance.running.pool import Config, run
 
@@ -32,6 +34,17 @@ def results(*ids, seed=0):
 
 def test_every_shape_rule_has_legal_calls():
     assert {op.spec.shape for op in registry.values()} <= {*RULES}
+
+
+def test_drawn_calls_promote_to_the_cases_dtype():
+    op, rng = registry["conv2d"], np.random.default_rng(5)
+    mixed = 0
+    for _ in range(300):
+        call = Drawing(Seeded(rng), op, dt.float32, partners_of(op, dt.float32), dt.NOT_COMPLEX).call()
+        operands = [x for x in call.host.values() if isinstance(x, np.ndarray)]
+        assert oracle.promoted(operands) is dt.float32
+        mixed += any(dt.of(x) is not dt.float32 for x in operands)
+    assert mixed > 20
 
 
 def test_a_good_device_passes_and_its_errors_are_counted():

@@ -310,6 +310,19 @@ def test_dtypes():
     assert all(dt.of(np.zeros(1, d.numpy)) is d and d.itemsize == d.numpy.itemsize for d in dt.ALL)
 
 
+def test_oracles_at_the_edges():
+    zero, half = np.array([-0.0, -np.inf], np.float32), np.array([0.5], np.float32)
+    roots = oracle.expected(registry["pow"], (zero, half), {})  # C99's, not those of the square root
+    assert roots.tolist() == [0.0, np.inf] and not np.signbit(roots).any()
+    assert oracle.expected(registry["pow"], (np.array([-3], np.int8), np.array([5], np.int8)), {}) == -243 + 256
+    signalling = np.array([0x7CEB], np.int16)
+    assert oracle.expected(registry["bitcast"], (signalling.view(np.float16), dt.int16), {}) == signalling
+    small, tiny = np.full((1, 400), 2.0**-100, np.float32), np.full((400, 1), 2.0**-40, np.float32)
+    units = oracle.scale(registry["matmul"], (small, tiny), {}) / dt.float32.tiny
+    assert 9 < units < 11  # 400 products, each rounded to a multiple of the smallest subnormal number
+    assert oracle.scale(registry["matmul"], (small, 0 * tiny), {}) == 0
+
+
 def test_the_oracle_sees_what_the_op_sees():
     hypot = registry["hypot"]
     x = np.array([1, 2], np.float16)
