@@ -73,6 +73,18 @@ for dtype in dv.float32, dv.bfloat16, dv.float16:
 """)
 
 
+def test_matrices_that_lie_in_between_each_other():
+    """Of a batch along which one operand does not move, as in vecdot and attention."""
+    program("""
+for dtype in dv.float32, dv.bfloat16:
+    for k in 2, 3, 8:
+        x, y = draw(3, k, 5, dtype=dtype), draw(1, k, 5, dtype=dtype)
+        expected = np.einsum("bkn,ckn->bn", numbers(x), numbers(y))
+        np.testing.assert_array_equal(numbers(dv.vecdot(x, y, axis=-2)), expected)
+        np.testing.assert_array_equal(numbers(dv.vecdot(y, x, axis=-2)), expected)
+""")
+
+
 def test_nan_and_infinity_stay_where_they_are():
     """oneDNN multiplies bfloat16 channels in pairs: of an odd number the last one's partner belongs elsewhere."""
     program("""

@@ -26,7 +26,8 @@ struct Remainder {  // with the sign of b; of integers by 0 it is 0
       const T r = b == 0 || (std::is_signed_v<T> && b == T(-1)) ? T(0) : T(a % b);
       return std::is_signed_v<T> && r != 0 && (r ^ b) < 0 ? T(r + b) : r;
     } else {
-      const T r = sycl::fmod(a, b);
+      // The CPU device's fmod of a subnormal number and itself is that number.
+      const T r = a == b && b != 0 && sycl::isfinite(b) ? T(0) : sycl::fmod(a, b);
       if (r == 0) return sycl::copysign(T(0), b);
       return (r < 0) != (b < 0) ? r + b : r;
     }

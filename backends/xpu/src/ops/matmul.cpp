@@ -80,13 +80,16 @@ Strides settled(uint64_t rows, uint64_t columns, int64_t row, int64_t column) {
   return {row, column};
 }
 
-// (batch..., rows, columns); an axis of the batch along which the operand does not move has size 1 in it.
+// (batch..., rows, columns); an axis of the batch along which the operand does not move has size 1 in it. Its
+// stride spans the whole operand: from a lesser one oneDNN concludes that the matrices are dense.
 onednn::Operand operand(const Product& p, DLDataType type, uint64_t rows, uint64_t columns, Strides s,
                         const int64_t* batch) {
   onednn::Operand o{};
   o.type = type, o.axes = int32_t(p.axes) + 2;
+  int64_t span = std::max(int64_t(rows) * s.row, int64_t(columns) * s.column);
+  for (uint32_t i = 0; i < p.axes; ++i) span = std::max(span, p.batch[i] * batch[i]);
   for (uint32_t i = 0; i < p.axes; ++i)
-    o.size[i] = batch[i] ? p.batch[i] : 1, o.stride[i] = batch[i] ? batch[i] : int64_t(rows * columns);
+    o.size[i] = batch[i] ? p.batch[i] : 1, o.stride[i] = batch[i] ? batch[i] : span;
   o.size[p.axes] = int64_t(rows), o.size[p.axes + 1] = int64_t(columns);
   o.stride[p.axes] = s.row, o.stride[p.axes + 1] = s.column;
   return o;

@@ -15,11 +15,11 @@ from dovetail.schema import dtypes as dt
 from dovetail.schema import oracle as schema_oracle
 from dovetail.schema.dtypes import DType
 
-# Of two zeros these may return either; sums of products may begin with one.
+# Of two zeros these may return either; sums may begin with one.
 EITHER_ZERO = frozenset({
     "maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "relu", "relu6",
     "sum", "mean", "avg_pool1d", "avg_pool2d", "matmul", "linear", "vecdot", "conv1d", "conv2d",
-    "scaled_dot_product_attention",
+    "scaled_dot_product_attention", "layer_norm",
 })  # fmt: skip
 
 # What complex products and quotients err by, in units in the last place of their magnitude: Higham, Accuracy and
