@@ -1,7 +1,7 @@
 # make run       set up, list the devices, run the example model on each, then the quick conformance run on the CPU
 # make test      everything that must be right before a change is shared; test-all adds what is slow
-# make test-aarch64  the core and the CPU device on emulated Arm processors; needs Debian and g++-aarch64-linux-gnu;
-#                test-aarch64-all takes hours
+# make test-aarch64  the core and the CPU device on emulated Arm processors; needs Debian, g++-aarch64-linux-gnu and
+#                Linux 6.7 or newer; test-aarch64-all takes hours
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
 # make docs      the guides, into build/docs  make install   wheels for this machine, into .venv

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh FOLDER COMMAND...: in a private namespace where programs for aarch64 start through FOLDER's emulator, with the
-# libraries of its sysroot. QEMU_CPU chooses the processor. Needs Linux 6.7 or newer, no rights.
+# libraries of its sysroot. QEMU_CPU chooses the processor. Needs Linux 6.7 or newer, no rights outside of namespaces.
 set -eu
 folder=$(cd "$1" && pwd)
 shift
@@ -13,4 +13,8 @@ register=$register':\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff
 register=$register":$folder/usr/bin/qemu-aarch64:F"
 # shellcheck disable=SC2016
 exec unshare --user --map-root-user --mount sh -c 'mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc &&
-  printf %s "$1" > /proc/sys/fs/binfmt_misc/register && shift && exec "$@"' sh "$register" "$@"
+  printf %s "$1" > /proc/sys/fs/binfmt_misc/register || {
+    echo "no emulator can be registered: this needs Linux 6.7 or newer (here: $(uname -r)) and the right to mount binfmt_misc" >&2
+    exit 1
+  }
+  shift && exec "$@"' sh "$register" "$@"

@@ -7,6 +7,14 @@ folder=$(mkdir -p "$1" && cd "$1" && pwd)
 tag=$2
 . /etc/os-release
 emulator_at_least=9 # knows neoverse-n2
+[ "$ID" = debian ] || {
+  echo "this needs Debian, whose archive has the libraries of aarch64; here is ${PRETTY_NAME:-$ID}" >&2
+  exit 1
+}
+command -v aarch64-linux-gnu-g++ > /dev/null || {
+  echo "aarch64-linux-gnu-g++ is missing: apt-get install g++-aarch64-linux-gnu" >&2
+  exit 1
+}
 compiler=$(aarch64-linux-gnu-g++ -dumpversion | cut -d. -f1)
 
 . "$(dirname "$0")/apt.sh"

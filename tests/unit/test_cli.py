@@ -205,8 +205,10 @@ def test_levels_of_x86(monkeypatch):
 
 
 def test_arm():
-    found = machine.cpu("CPU part : 0xd40\nFeatures : fp asimd asimdhp sve bf16 i8mm")
-    assert found["model"] == "0xd40" and found["features"] == ["asimd", "asimdhp", "bf16", "i8mm", "sve"]
+    v1 = "model name : ARMv8 Processor rev 2 (v8l)\nCPU implementer : 0x41\nCPU part : 0xd40\n"
+    found = machine.cpu(v1 + "Features : fp asimd asimdhp sve bf16 i8mm")
+    assert found["model"] == "implementer 0x41, part 0xd40"
+    assert found["features"] == ["asimd", "asimdhp", "bf16", "i8mm", "sve"]
 
 
 def table(capsys, monkeypatch, width, *args, **kwargs):

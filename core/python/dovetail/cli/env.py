@@ -100,9 +100,10 @@ def _print(data: dict[str, Any]) -> None:
     quota = f", limited to {cpu['quota']:g}" if cpu["quota"] else ""
     _line("model", cpu["model"])
     _line("cpus", f"{cpu['usable']} usable of {cpu['logical']}{quota}")
-    _line("level", cpu["level"])
+    x86 = cpu["level"].startswith("x86-64")
+    _line("level", cpu["level"] if x86 else None)  # else no more than the architecture, which stands above
     _line("features", " ".join(cpu["features"]))
-    if cpu["level"].startswith("x86-64"):
+    if x86:
         _line("amx", " ".join(cpu["amx"]) or "no")
         _line("avx512_fp16", "yes" if cpu["avx512_fp16"] else "no")
     heading("backends")

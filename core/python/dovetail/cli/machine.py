@@ -41,8 +41,12 @@ def cpu(cpuinfo: str | None = None) -> dict[str, Any]:
         if not needed <= flags:
             break
         level = name
+    if part := fields.get("CPU part"):  # aarch64, where "model name" is the architecture's if it is there at all
+        model = f"implementer {fields.get('CPU implementer', '?')}, part {part}"
+    else:
+        model = fields.get("model name") or platform.processor() or "unknown"
     return {
-        "model": fields.get("model name") or fields.get("CPU part") or platform.processor() or "unknown",
+        "model": model,
         "level": level,
         "features": [name for name in _NOTABLE if name in flags],
         "amx": sorted(flag for flag in flags if flag.startswith("amx_")),
