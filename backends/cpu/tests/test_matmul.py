@@ -168,6 +168,18 @@ def test_nan_and_infinity_spread(cpu, dtype):
         check(cpu, "matmul", *clean)
 
 
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), harness.bfloat16], ids=lambda d: d.name)
+def test_infinity_in_the_last_term(cpu, dtype):
+    """Where numbers are multiplied in pairs the last of an odd number has no partner."""
+    for k, layout in product((33, 64, 95), "NT"):
+        x, y = np.ones((64, k), dtype), np.ones((k, 200), dtype)
+        x[5, -1] = y[-1, 7] = np.inf
+        got = cpu.run("matmul", laid_out(x, layout), y, out=dtype, shape=(64, 200)).astype("f8")
+        infinite = np.zeros(got.shape, bool)
+        infinite[5] = infinite[:, 7] = True
+        assert (got == np.where(infinite, np.inf, k)).all(), (k, layout)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_subnormal_numbers_survive(cpu, dtype):
     x = (draw((40, 40), dtype) * np.finfo(dtype).tiny).astype(dtype)

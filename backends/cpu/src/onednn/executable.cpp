@@ -1,15 +1,28 @@
 #include "onednn/executable.hpp"
 
+#include <string_view>
+
 #include "scratch.hpp"
 
 namespace dovetail::cpu::onednn {
-bool is_generated(const PrimitiveDesc& desc) {
+namespace {
+// "": there is none.
+std::string_view name_of_code(const PrimitiveDesc& desc) {
   const char* name = "";
-  if (!desc || dnnl()->primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &name)) return false;
+  if (!desc || dnnl()->primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &name)) return "";
+  return name;
+}
+bool has(std::string_view name, std::string_view part) { return name.find(part) != name.npos; }
+}  // namespace
+
+bool is_gemm(const PrimitiveDesc& desc) { return has(name_of_code(desc), "gemm:"); }
+
+bool is_generated(const PrimitiveDesc& desc) {
 #if !defined(__x86_64__)
-  if (std::strstr(name, "gemm:")) return false;  // even where it goes on with "jit": only x86 has such code
+  if (is_gemm(desc)) return false;  // even where it goes on with "jit": only x86 has such code
 #endif
-  return !std::strstr(name, "ref") && !std::strstr(name, "simple");
+  const std::string_view name = name_of_code(desc);
+  return !name.empty() && !has(name, "ref") && !has(name, "simple");
 }
 
 Executable::Executable(const PrimitiveDesc& desc, std::initializer_list<int> kinds, Code code) {

@@ -44,6 +44,7 @@ struct Layout {
   Layout(const PrimitiveDesc&, dnnl_query_t what);
 };
 bool is_generated(const PrimitiveDesc&);
+bool is_gemm(const PrimitiveDesc&);  // of BLAS, within oneDNN
 
 // Values that are built from a description once. One per thread: nothing waits for a lock, and a forked child finds
 // its own in order. A description holds no pointers and has no padding.
