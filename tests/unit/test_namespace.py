@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import dovetail as dt
 import pytest
@@ -23,6 +25,14 @@ HEAVY = (
     "ml_dtypes",
     "dovetail.schema",
 )
+
+
+def test_import_of_what_is_for_another_python_or_processor(tmp_path):
+    shutil.copytree(Path(dt.__file__).parent, tmp_path / "dovetail", ignore=shutil.ignore_patterns("*.so*"))
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import dovetail"]
+    said = subprocess.run(command, capture_output=True, text=True).stderr
+    assert "ImportError: dovetail is installed for another Python or processor" in said
+    assert "python -m pip install --force-reinstall dovetail" in said
 
 
 def test_import_loads_nothing_heavy():

@@ -3,7 +3,19 @@
 Importing it looks nothing up and opens nothing: the first need of a device does.
 """
 
-from dovetail import _array, _core  # noqa: F401 - _array adds the methods
+try:
+    from dovetail import _core
+except ImportError as error:
+    if error.name == "dovetail":  # Python found no file; of one that does not load it says why
+        from importlib.machinery import EXTENSION_SUFFIXES
+
+        raise ImportError(
+            f"dovetail is installed for another Python or processor: there is no _core{EXTENSION_SUFFIXES[0]} in "
+            f"{__path__[0]}; install it again with this Python: python -m pip install --force-reinstall dovetail",
+            name="dovetail._core",
+        ) from None
+    raise
+from dovetail import _array  # noqa: F401 - adds the methods
 from dovetail._core import Array, Device, DType, Event, Op, Stream, __version__, current_stream, default_stream
 from dovetail._devices import (
     default_device,
