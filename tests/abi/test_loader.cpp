@@ -86,6 +86,12 @@ TEST(libraries_that_cannot_be_opened) {
   CHECK_THROWS(Error, "there is no file /nowhere/libx.so; reinstall dovetail-x",
                load_backend("x", "/nowhere/libx.so", {}));
   CHECK_THROWS(Error, "it cannot be opened: ", load_backend("x", cache() + "/dovetail/probed", {}));
+  const std::string foreign = cache() + "/foreign.so";
+  std::string program = text_of(path("minimal"));
+  program[18] = char(0xf3);  // e_machine: RISC-V
+  std::ofstream(foreign, std::ios::binary) << program;
+  CHECK_THROWS(Error, foreign + " is built for another kind of processor; reinstall dovetail-x",
+               load_backend("x", foreign, {}));
   REFUSES("unresolved", "undefined symbol: nobody_has_this_function", "reinstall or update dovetail-unresolved");
 }
 

@@ -155,6 +155,9 @@ void* open(const std::string& name, const std::string& library, const std::vecto
   void* opened = platform::open_library(library, search, error);
   if (opened) return opened;
   const bool missing = error.find("cannot open shared object file") != std::string::npos;
+  if (missing && error.starts_with(library + ":"))  // glibc says so of a file that is there
+    refuse("it cannot be opened: " + library + " is built for another kind of processor",
+           "reinstall " + package_of(name) + " with the pip of this Python");
   refuse("it cannot be opened: " + error, missing ? "install the library that it needs, or name its folder among "
                                                     "those that the backend's entry point returns"
                                                   : "reinstall or update " + package_of(name));
