@@ -42,4 +42,8 @@ Level choose_level(char* error, size_t size) {
                 known.c_str(), wish);
   return Level::none;
 }
+
+bool may_multiply_bfloat16() {
+  return features().bf16_products && active_level() == Level(level_names().size() - 1);
+}
 }  // namespace dovetail::cpu

@@ -37,4 +37,6 @@ Level choose_level(char* error, size_t size);
 
 // The level at which the kernels run; none before the handshake. For libraries that choose for themselves.
 Level active_level();
+// May they use this processor's instructions that multiply bfloat16? Those take and give subnormal numbers as 0.
+bool may_multiply_bfloat16();
 }  // namespace dovetail::cpu

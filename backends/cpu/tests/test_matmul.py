@@ -5,6 +5,7 @@ from itertools import product
 import harness
 import numpy as np
 import pytest
+from abi import FLUSHES_SUBNORMALS
 from closeness import assert_close
 
 rng = np.random.default_rng(1)
@@ -186,3 +187,12 @@ def test_subnormal_numbers_survive(cpu, dtype):
     got = cpu.run("matmul", x, np.eye(40, dtype=dtype), out=dtype, shape=(40, 40))
     assert 0 < np.abs(x).max() < np.finfo(dtype).tiny
     np.testing.assert_array_equal(got, x)
+
+
+def test_rows_say_where_subnormal_bfloat16_is_lost(cpu):
+    """The instructions that multiply bfloat16 know no subnormal numbers."""
+    dtype, ops = harness.bfloat16, ("matmul", "linear", "conv2d", "conv1d")
+    declared = {bool(cpu.find(op, [dtype] * 2, [dtype]).flags & FLUSHES_SUBNORMALS) for op in ops}
+    x, eye = np.full((64, 64), 2.0**-130).astype(dtype), np.eye(64, dtype=dtype)
+    got = cpu.run("matmul", x, eye, out=dtype, shape=x.shape)
+    assert (got == x).all() or (declared == {True} and not got.any())

@@ -3,6 +3,7 @@
 // of them exists; groups of one channel go without a product.
 #include <algorithm>
 
+#include "isa.hpp"
 #include "onednn.hpp"
 #include "pieces.hpp"
 #include "simd/gemm.hpp"
@@ -348,6 +349,7 @@ void add(Table& table, DLDataType type) {
     dvt::Row row(op, run<T>);
     row.in(type, DVT_O_STRIDED).in(type, packable<T> ? DVT_O_PACKABLE : 0).in(type, DVT_O_OPTIONAL).out(type);
     if constexpr (packable<T>) row.pack(pack_size<T>, pack<T>);
+    if (std::is_same_v<T, bf16> && may_multiply_bfloat16()) row.flags(DVT_K_FLUSHES_SUBNORMALS);
     table.add(row.kernel());
   }
 }

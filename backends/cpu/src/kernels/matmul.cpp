@@ -1,6 +1,7 @@
 // matmul and linear: the product is cut into tiles, the tiles go to the host's pool, and each is done on one thread
 // by the engine that `one_product` chooses.
 #include "blas.hpp"
+#include "isa.hpp"
 #include "kernel.hpp"
 #include "onednn.hpp"
 #include "pieces.hpp"
@@ -374,6 +375,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
 template <Batched (*product)(const dvt_call*), class T>
 dvt::Row row(const char* op, DLDataType type) {
   dvt::Row made(op, run<product, T>);
+  if (std::is_same_v<T, bf16> && may_multiply_bfloat16()) made.flags(DVT_K_FLUSHES_SUBNORMALS);
   if constexpr (packable<T>)
     return made.in(type, DVT_O_STRIDED)
         .in(type, DVT_O_STRIDED | DVT_O_PACKABLE)

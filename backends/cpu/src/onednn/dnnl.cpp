@@ -88,10 +88,9 @@ bool fast_int8() {
 
 bool fast_bfloat16() {
 #if defined(__x86_64__)
-  return features().bf16_products && active_level() == Level::avx512 && dnnl() &&
-         dnnl()->get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core_bf16;
+  return may_multiply_bfloat16() && dnnl() && dnnl()->get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core_bf16;
 #else
-  return features().bf16_products && active_level() == Level::neon_bf16 && dnnl() && dnnl()->version()->minor >= 12;
+  return may_multiply_bfloat16() && dnnl() && dnnl()->version()->minor >= 12;
 #endif
 }
 }  // namespace dovetail::cpu::onednn
