@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from .. import dtypes as dt
 from ..declare import DType, Index, Ints, Mask, Scalar, Tensor, op
@@ -378,7 +377,7 @@ def dot_slack(terms: int) -> float:
     return max(1.0, math.sqrt(terms) / 2)
 
 
-def dot_scale(size: Any, terms: int, like: DType) -> Any:
+def dot_scale(size, terms: int, like: DType):
     """The scale of sums of products whose magnitudes come to `size`; subnormal ones share one ulp."""
     return np.maximum(size, like.tiny) * (size != 0) * dot_slack(terms)
 
