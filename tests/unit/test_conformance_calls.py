@@ -1,13 +1,15 @@
 """The families that call ops beyond the schema's samples, against a fake device and its faults."""
 
 import os
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from dovetail.schema import dtypes as dt
 from dovetail.schema import registry
-from dovetail_conformance.cases import all_cases, cases_of
+from dovetail_conformance.cases import Outcome, all_cases, cases_of
 from dovetail_conformance.cases.choices import Seeded
 from dovetail_conformance.cases.errors import mistakes
 from dovetail_conformance.cases.legal import RULES, Drawing, partners_of
@@ -68,6 +70,14 @@ def test_a_fault_is_found_and_shrunk(monkeypatch, fault):
     assert wrong.status is Status.FAIL and "; in multiply(x1=f32(" in wrong.message, wrong
     if fault == "last":  # nothing simpler is wrong
         assert "in multiply(x1=f32() whole" in wrong.message, wrong
+
+
+def test_a_fault_that_is_not_seen_again_is_told(monkeypatch):
+    good, bad = Outcome(Status.PASS, "", {"tol": 0.0, "ulp": 0.0}), Outcome(Status.FAIL, "off once")
+    outcomes = chain([good, good, bad], repeat(good))
+    monkeypatch.setattr("dovetail_conformance.cases.property._Search.judged", lambda *_: next(outcomes))
+    told = cases_of("multiply")["multiply[f32,property]"].run(SimpleNamespace(has_row=lambda *_: True), 0)
+    assert told.status is Status.FAIL and told.message.startswith("off once; in multiply(x1=f32("), told
 
 
 def test_what_a_kernel_packs_is_used_packed(monkeypatch):
