@@ -46,8 +46,8 @@ $(BIN)/python $(XPU)/bin/python: %/bin/python:
 	@echo "-- $* with $(PYTHON)"
 	@sh cmake/venv.sh "$(PYTHON)" $*
 
-# xpu has an environment of its own: it needs half a gigabyte of Intel's wheels, which nothing else does.
-backends := $(filter-out xpu,$(patsubst backends/%/pyproject.toml,%,$(wildcard backends/*/pyproject.toml)))
+# xpu and cuda have environments of their own: they need gigabytes of wheels, which nothing else does.
+backends := $(filter-out xpu cuda,$(patsubst backends/%/pyproject.toml,%,$(wildcard backends/*/pyproject.toml)))
 conformance := $(patsubst %/pyproject.toml,%,$(wildcard tests/conformance/pyproject.toml))
 projects := . $(addprefix backends/,$(backends)) $(conformance)
 
@@ -209,7 +209,7 @@ dev: $(VENV)/.tools
 	@echo "-- try it:   PYTHONPATH=build/dev/python $(BIN)/python"
 	@echo "-- test it:  $(BIN)/ctest --test-dir build/dev; PYTHONPATH=build/dev/python $(BIN)/python -m pytest"
 
-cxx_files = $(shell git ls-files '*.c' '*.h' '*.cpp' '*.hpp')
+cxx_files = $(shell git ls-files '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh')
 lint: $(VENV)/.tools
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
