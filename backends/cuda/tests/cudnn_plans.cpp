@@ -1,5 +1,5 @@
-// Makes cuDNN's plans for a device that is described in JSON: cudnn_plans CAPABILITY JSON. On standard input each line
-// is a graph, "attention heads=16 rows=4096 causal" or "convolution ..."; on standard output its plan is one.
+// Makes cuDNN's plans for a device that is described in JSON: cudnn_plans CAPABILITY JSON. On standard input each
+// line is a graph, "attention heads=16 rows=4096 causal" or "convolution ..."; on standard output its plan is one.
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -55,12 +55,10 @@ Planned plan_attention(const Target& target, const Words& w) {
   g.q = g.o = heads(batch, n, rows, size, row_major);
   g.k = g.v = heads(batch, kv, columns, size, row_major);
   if (w.has("bias")) g.bias = {{1, n, rows, columns}, {n * rows * columns, rows * columns, columns, 1}};
-  const std::pair<const char*, uint64_t> flags[] = {{"causal", AttentionGraph::causal},
-                                                    {"log_sum_exp", AttentionGraph::log_sum_exp},
-                                                    {"lengths", AttentionGraph::lengths},
-                                                    {"ragged", AttentionGraph::ragged},
-                                                    {"backward", AttentionGraph::backward},
-                                                    {"deterministic", AttentionGraph::deterministic}};
+  const std::pair<const char*, uint64_t> flags[] = {
+      {"causal", AttentionGraph::causal},     {"log_sum_exp", AttentionGraph::log_sum_exp},
+      {"lengths", AttentionGraph::lengths},   {"ragged", AttentionGraph::ragged},
+      {"backward", AttentionGraph::backward}, {"deterministic", AttentionGraph::deterministic}};
   for (const auto& [name, flag] : flags) g.flags |= w.has(name) ? flag : 0;
   g.scale = 0.125, g.dropout = w.has("dropout") ? 0.1 : 0;
   return make_plan(target, g);

@@ -19,6 +19,7 @@ fe::DataType_t data_type(DLDataType t) {
   if (t.code == DVT_BFLOAT) return fe::DataType_t::BFLOAT16;
   return t.bits == 16 ? fe::DataType_t::HALF : t.bits == 32 ? fe::DataType_t::FLOAT : fe::DataType_t::DOUBLE;
 }
+static_assert(attention_d_v < Pointers::most);
 constexpr int64_t uid(int operand) { return operand + 1; }  // 0 stands for none
 bool is_there(const Operand& o) { return o.size[0] != 0; }
 std::vector<int64_t> listed(const int64_t (&values)[4]) { return {values, values + 4}; }
@@ -121,8 +122,8 @@ void add_forward(Plan& p, const AttentionGraph& g) {
 
 void add_backward(Plan& p, const AttentionGraph& g) {
   const Sequences at(p, g);
-  auto how = fe::graph::SDPA_backward_attributes().set_deterministic_algorithm(g.flags &
-                                                                               AttentionGraph::deterministic);
+  auto how =
+      fe::graph::SDPA_backward_attributes().set_deterministic_algorithm(g.flags & AttentionGraph::deterministic);
   describe(p, g, at, how);
   const Tensor q = at.as_q(p.input(attention_q, g.q)), k = at.as_kv(p.input(attention_k, g.k)),
                v = at.as_kv(p.input(attention_v, g.v)), o = at.as_q(p.input(attention_o, g.o)),
@@ -135,7 +136,7 @@ void add_backward(Plan& p, const AttentionGraph& g) {
 }
 
 void add_convolution(Plan& p, const ConvolutionGraph& g) {
-  const auto pair = [](const int64_t(&of)[2]) { return std::vector<int64_t>{of[0], of[1]}; };
+  const auto pair = [](const int64_t (&of)[2]) { return std::vector<int64_t>{of[0], of[1]}; };
   const auto how = fe::graph::Conv_fprop_attributes().set_padding(pair(g.padding)).set_stride(pair(g.step));
   Tensor y = p.graph->conv_fprop(p.input(convolution_x, g.x), p.input(convolution_weight, g.weight),
                                  fe::graph::Conv_fprop_attributes(how).set_dilation(pair(g.dilation)));
@@ -148,8 +149,8 @@ void add_convolution(Plan& p, const ConvolutionGraph& g) {
   p.output(convolution_y, y, g.y);
 }
 
-// Sums of products as they are written: no algorithm that shifts errors, infinities or NaN from one place to another,
-// and none that computes with fewer bits than float32 has.
+// Sums of products as they are written: no algorithm that shifts errors, infinities or NaN from one place to
+// another, and none that computes with fewer bits than float32 has.
 void keep_exact_engines(fe::graph::Graph& graph, const ConvolutionGraph& g) {
   using enum fe::NumericalNote_t;
   graph.deselect_numeric_notes({DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, FFT, WINOGRAD, WINOGRAD_TILE_4x4,
@@ -214,7 +215,7 @@ size_t workspace(const Plan& p) {
 std::string engine(const Plan& p) { return p.name; }
 
 std::string execute(const Plan& p, void* handle, const Pointers& pointers, void* workspace) try {
-  void* sorted[most_operands];
+  void* sorted[Pointers::most];
   int n = 0;
   for (const int operand : p.operands) sorted[n++] = pointers.at[operand];
   const fe::error_t result = p.graph->execute(static_cast<cudnnHandle_t>(handle), sorted, n, workspace);

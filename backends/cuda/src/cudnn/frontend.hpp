@@ -1,10 +1,7 @@
 // From graphs to execution plans: the border to cuDNN's C++ front end, which takes half a minute to compile.
 #pragma once
-#include <cstddef>
-#include <memory>
-#include <string>
-
-#include "cudnn/graphs.hpp"
+#include "cudnn/attention.hpp"
+#include "cudnn/convolution.hpp"
 
 namespace gpu::cudnn {
 // For which device plans are made: one that is there, by its cuDNN handle, or one that is described.
@@ -14,8 +11,6 @@ struct Target {
   int capability = 0;       // 90
 };
 
-class Plan;
-using PlanRef = std::shared_ptr<const Plan>;
 struct Planned {
   PlanRef plan;         // nullptr where cuDNN has no engine for it
   std::string refusal;  // what it says then
@@ -26,8 +21,6 @@ void use_library(void* handle);
 Planned make_plan(const Target&, const AttentionGraph&);
 Planned make_plan(const Target&, const ConvolutionGraph&);
 
-size_t workspace(const Plan&);
-std::string engine(const Plan&);  // its name and the choices made for it
-// Enqueues it on the handle's stream. What cuDNN says where it does not; empty where it does. From any thread.
+// Enqueues it on the handle's stream. What cuDNN says where it does not; empty where it does.
 std::string execute(const Plan&, void* handle, const Pointers&, void* workspace);
 }  // namespace gpu::cudnn

@@ -1,7 +1,6 @@
 #include "cudnn/library.hpp"
 
 #include "cudnn/frontend.hpp"
-#include "driver/libraries.hpp"
 
 namespace gpu::cudnn {
 namespace {
@@ -19,12 +18,11 @@ Opened open() {
   static constexpr WheelLibrary needs[] = {cudart_library, nvrtc_library, cublaslt_library};
   Library library(cudnn_library, needs);
   Opened o;
-#define GPU_FIND(f) library.find(#f, o.functions.f);
-  GPU_CUDNN_FUNCTIONS(GPU_FIND)
-#undef GPU_FIND
+  Functions& functions = o.functions;
+  GPU_CUDNN_FUNCTIONS(GPU_LIBRARY_FIND)
   o.missing = library.missing();
   if (!library) return o;
-  if (const size_t version = o.functions.cudnnGetVersion(); version < oldest_version)
+  if (const size_t version = functions.cudnnGetVersion(); version < oldest_version)
     o.missing = "cuDNN " + version_text(version) + " is too old: expected " + version_text(oldest_version) +
                 " or newer" + library.cure();
   else use_library(library.handle());

@@ -4,14 +4,14 @@
 
 #include <string>
 
+#include "driver/libraries.hpp"
+
 namespace gpu::cudnn {
 #define GPU_CUDNN_FUNCTIONS(X) \
   X(cudnnCreate) X(cudnnDestroy) X(cudnnGetErrorString) X(cudnnGetVersion) X(cudnnSetStream)
 
 struct Functions {
-#define GPU_MEMBER(f) decltype(&::f) f = nullptr;
-  GPU_CUDNN_FUNCTIONS(GPU_MEMBER)
-#undef GPU_MEMBER
+  GPU_CUDNN_FUNCTIONS(GPU_LIBRARY_MEMBER)
 };
 
 inline constexpr size_t oldest_version = 91900;  // of which its plans are known to us

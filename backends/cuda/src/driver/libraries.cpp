@@ -91,4 +91,11 @@ std::string Library::cure() const {
   return std::string("; pip install -U 'dovetail-cuda[") + library_.extra + "]', or name its folder in " +
          libraries_variable;
 }
+
+bool is_usable(const std::string& missing) {
+  if (missing.empty()) return true;
+  dvt::host->log(dvt::host, 2,
+                 (missing + "; until then slower kernels of dovetail-cuda's own do its work").c_str());
+  return false;
+}
 }  // namespace gpu

@@ -1,5 +1,5 @@
-// NVIDIA's libraries, opened when they are first needed: none is linked. Those of another package in the process are
-// shared with it.
+// NVIDIA's libraries, opened when they are first needed: none is linked. Those of another package in the process
+// are shared with it.
 #pragma once
 #include <span>
 #include <string>
@@ -7,7 +7,7 @@
 namespace gpu {
 // A library as NVIDIA's wheels bring it.
 struct WheelLibrary {
-  const char* title;   // as messages call it
+  const char* title;  // as messages call it
   const char* soname;
   const char* folder;  // in the wheels' package `nvidia`
   const char* extra;   // of dovetail-cuda, that brings it
@@ -48,4 +48,11 @@ class Library {
   void* handle_ = nullptr;
   std::string missing_;
 };
+
+// A library's functions, which a macro lists as GPU_X_FUNCTIONS(X): members of a table, and how they are found.
+#define GPU_LIBRARY_MEMBER(f) decltype(&::f) f = nullptr;
+#define GPU_LIBRARY_FIND(f) library.find(#f, functions.f);
+
+// Nothing is missing. What is, where kernels of our own do the work instead, the host is told as a warning.
+bool is_usable(const std::string& missing);
 }  // namespace gpu
