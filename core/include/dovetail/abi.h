@@ -350,6 +350,10 @@ DVT_EXPORT dvt_status dvt_kernels_v1(const dvt_host* host, const dvt_backend* ba
 /* ==== NOT FROZEN: what extension("dovetail.<group>", DVT_X_<GROUP>) gives must match exactly; a group moves
  * above this line when two backends in CI pass conformance with it ==== */
 
+/* The host's, of dvt_host.extension: const char* const*, which ends with NULL. The folders that the plugin's entry
+ * point names in .search, for libraries that it opens itself. */
+#define DVT_X_SEARCH 1u
+
 typedef struct dvt_graph dvt_graph;
 typedef struct dvt_exe dvt_exe;
 typedef struct dvt_comm dvt_comm;

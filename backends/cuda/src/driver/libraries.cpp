@@ -25,7 +25,7 @@ void add_from_environment(Folders& folders) {
 
 void add_from_entry_point(Folders& folders) {
   if (!dvt::host || !DVT_HAS(dvt::host, dvt_host, extension)) return;
-  const void* const found = dvt::host->extension(dvt::host, "dovetail.search", 1u);
+  const void* const found = dvt::host->extension(dvt::host, "dovetail.search", DVT_X_SEARCH);
   for (auto folder = static_cast<const char* const*>(found); folder && *folder; ++folder)
     folders.emplace_back(*folder);
 }
