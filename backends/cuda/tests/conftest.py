@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from cuda_programs import EMULATED, EMULATOR, dovetail
+from cuda_programs import EMULATED, EMULATOR, PROGRAMS, dovetail
 
 
 def missing() -> str:
@@ -18,6 +18,8 @@ def missing() -> str:
         distribution("dovetail-cuda")
     except PackageNotFoundError:
         return "dovetail-cuda is not installed: make test-cuda"
+    if not (PROGRAMS / "cudnn_plans").is_file():
+        return "DOVETAIL_CUDA_PROGRAMS names no folder with programs: make test-cuda"
     return "" if Path(EMULATOR).is_file() else "DOVETAIL_CUDA_EMULATOR names no emulator: make test-cuda"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 # Variables that change which devices are found, or where their libraries are.
@@ -12,13 +13,22 @@ OURS = ("DOVETAIL_", "CUDA_", "LD_", "PYTHONWARNINGS")
 # The driver that runs kernels on the host: the Makefile builds it.
 EMULATOR = os.environ.get("DOVETAIL_CUDA_EMULATOR", "")
 EMULATED = {"DOVETAIL_CUDA_DRIVER": EMULATOR, "DOVETAIL_CUDA_UNVERIFIED": "1"}
+# Programs of tests/programs, which it builds too.
+PROGRAMS = Path(os.environ.get("DOVETAIL_CUDA_PROGRAMS", ""))
+NVIDIA = Path(os.environ.get("DOVETAIL_CUDA_LIBS") or Path(sysconfig.get_path("purelib"), "nvidia"))  # the wheels'
 NO_DRIVER = {"DOVETAIL_CUDA_DRIVER": "/nowhere/libcuda.so.1"}  # whatever the machine has
 
 
-def run(*command: str | Path, check: bool = True, timeout: float = 120, **variables: str):
+def run(*command: str | Path, check: bool = True, timeout: float = 120, input: str | None = None, **variables: str):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(OURS)} | variables
     ended = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=timeout, env=environment, check=False
+        list(map(str, command)),
+        input=input,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=environment,
+        check=False,
     )
     assert not check or ended.returncode == 0, ended.stdout + ended.stderr
     return ended

@@ -1,6 +1,7 @@
 #include "cudnn/frontend.hpp"
 
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
+#define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
 
 #include <algorithm>
