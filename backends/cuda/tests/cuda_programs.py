@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -12,7 +13,17 @@ OURS = ("DOVETAIL_", "CUDA_", "LD_", "PYTHONWARNINGS")
 # The driver that runs kernels on the host: the Makefile builds it.
 EMULATOR = os.environ.get("DOVETAIL_CUDA_EMULATOR", "")
 EMULATED = {"DOVETAIL_CUDA_DRIVER": EMULATOR, "DOVETAIL_CUDA_UNVERIFIED": "1"}
+ON_GPU = {"DOVETAIL_CUDA_UNVERIFIED": "1"}
 NO_DRIVER = {"DOVETAIL_CUDA_DRIVER": "/nowhere/libcuda.so.1"}  # whatever the machine has
+
+
+def has_gpu() -> bool:
+    count = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
 def run(*command: str | Path, check: bool = True, timeout: float = 120, **variables: str):
