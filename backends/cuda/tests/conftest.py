@@ -11,7 +11,7 @@ from device_programs import prelude
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from cuda_programs import EMULATED, EMULATOR, ON_GPU, dovetail, has_gpu, python
+from cuda_programs import EMULATED, EMULATOR, ON_GPU, dovetail, needs_gpu, python
 
 
 def missing() -> str:
@@ -29,12 +29,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no GPU with a driver on this machine")
-
-
 @pytest.fixture(params=["emulated", pytest.param("gpu", marks=needs_gpu)])
 def machine(request) -> dict[str, str]:
-    """The environment of a program that uses the device: on the emulated driver, and on a GPU where there is one."""
+    """The environment of a program that uses the device: on the emulated driver, and on a GPU if there is one."""
     return EMULATED if request.param == "emulated" else ON_GPU
 
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 # Variables that change which devices are found, or where their libraries are.
 OURS = ("DOVETAIL_", "CUDA_", "LD_", "PYTHONWARNINGS")
 # The driver that runs kernels on the host: the Makefile builds it.
@@ -24,6 +26,9 @@ def has_gpu() -> bool:
     except OSError:
         return False
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no GPU with a driver on this machine")
 
 
 def run(*command: str | Path, check: bool = True, timeout: float = 120, **variables: str):
