@@ -7,10 +7,11 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+from device_programs import prelude
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from cuda_programs import EMULATED, EMULATOR, PROGRAMS, dovetail
+from cuda_programs import EMULATED, EMULATOR, ON_GPU, PROGRAMS, dovetail, needs_gpu, python
 
 
 def missing() -> str:
@@ -30,8 +31,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(params=["emulated", pytest.param("gpu", marks=needs_gpu)])
+def machine(request) -> dict[str, str]:
+    """The environment of a program that uses the device: on the emulated driver, and on a GPU if there is one."""
+    return EMULATED if request.param == "emulated" else ON_GPU
+
+
 @pytest.fixture
-def conform(tmp_path: Path) -> Callable[..., dict]:
+def conform(tmp_path: Path, machine: dict[str, str]) -> Callable[..., dict]:
     """conform("--level", "L0") runs the suite through the public command line; the results, as it writes them."""
 
     def conform(*args: str, device: str = "cuda", **options) -> dict:
@@ -39,9 +46,15 @@ def conform(tmp_path: Path) -> Callable[..., dict]:
         ended = dovetail(
             *("conform", "--device", device, "--no-report", "--json", results),
             *args,
-            **{"timeout": 3600, "check": False} | EMULATED | options,
+            **{"timeout": 3600, "check": False} | machine | options,
         )
         assert results.exists(), ended.stdout + ended.stderr
         return json.loads(results.read_text("utf-8")) | {"exit": ended.returncode, "said": ended.stdout}
 
     return conform
+
+
+@pytest.fixture
+def program(machine: dict[str, str]) -> Callable[..., None]:
+    """program(code) runs it in a process of its own, behind the prelude of device_programs."""
+    return lambda code, **variables: python(prelude("cuda") + code, **machine | variables)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+
+import pytest
 
 # Variables that change which devices are found, or where their libraries are.
 OURS = ("DOVETAIL_", "CUDA_", "LD_", "PYTHONWARNINGS")
@@ -16,7 +19,20 @@ EMULATED = {"DOVETAIL_CUDA_DRIVER": EMULATOR, "DOVETAIL_CUDA_UNVERIFIED": "1"}
 # Programs of tests/programs, which it builds too.
 PROGRAMS = Path(os.environ.get("DOVETAIL_CUDA_PROGRAMS", ""))
 NVIDIA = Path(os.environ.get("DOVETAIL_CUDA_LIBS") or Path(sysconfig.get_path("purelib"), "nvidia"))  # the wheels'
+ON_GPU = {"DOVETAIL_CUDA_UNVERIFIED": "1"}
 NO_DRIVER = {"DOVETAIL_CUDA_DRIVER": "/nowhere/libcuda.so.1"}  # whatever the machine has
+
+
+def has_gpu() -> bool:
+    count = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no GPU with a driver on this machine")
 
 
 def run(*command: str | Path, check: bool = True, timeout: float = 120, input: str | None = None, **variables: str):
