@@ -113,7 +113,7 @@ uint64_t most_workspace(int capability) { return uint64_t{capability >= 90 ? 32u
 }  // namespace
 
 bool is_available() {
-  static const bool available = !is_emulated() && is_usable(missing());
+  static const bool available = is_emulated() ? works_with_emulator() : is_usable(missing());
   return available;
 }
 

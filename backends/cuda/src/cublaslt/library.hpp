@@ -8,13 +8,14 @@
 
 namespace gpu::cublaslt {
 // Those that end in _internal are behind inline functions of its header, without the suffix.
-#define GPU_CUBLASLT_FUNCTIONS(X)                                                          \
-  X(cublasLtCreate)                                                                        \
-  X(cublasLtDestroy)                                                                       \
-  X(cublasLtGetStatusString) X(cublasLtMatmul) X(cublasLtMatmulAlgoGetHeuristic)           \
-      X(cublasLtMatmulDescInit_internal) X(cublasLtMatmulDescSetAttribute)                 \
-          X(cublasLtMatmulPreferenceInit_internal) X(cublasLtMatmulPreferenceSetAttribute) \
-              X(cublasLtMatrixLayoutInit_internal) X(cublasLtMatrixLayoutSetAttribute)
+#define GPU_CUBLASLT_FUNCTIONS(X)                                                        \
+  X(cublasLtCreate)                                                                      \
+  X(cublasLtDestroy)                                                                     \
+  X(cublasLtGetStatusString)                                                             \
+  X(cublasLtMatmul) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulDescInit_internal) \
+      X(cublasLtMatmulDescSetAttribute) X(cublasLtMatmulPreferenceInit_internal)         \
+          X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatrixLayoutInit_internal)   \
+              X(cublasLtMatrixLayoutSetAttribute)
 
 struct Functions {
   GPU_CUBLASLT_FUNCTIONS(GPU_LIBRARY_MEMBER)
@@ -23,4 +24,5 @@ struct Functions {
 // Why it cannot be used, and what helps; empty where it can. Opens it when first asked.
 const std::string& missing();
 const Functions& functions();  // where nothing is missing
+bool works_with_emulator();
 }  // namespace gpu::cublaslt

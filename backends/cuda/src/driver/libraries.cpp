@@ -87,6 +87,8 @@ void* Library::symbol(const char* name) {
   return found;
 }
 
+bool Library::has(const char* name) const { return dlsym(handle_, name); }
+
 std::string Library::cure() const {
   return std::string("; pip install -U 'dovetail-cuda[") + library_.extra + "]', or name its folder in " +
          libraries_variable;

@@ -34,6 +34,7 @@ class Library {
   // Why it cannot be used, and what helps; empty where it can.
   const std::string& missing() const { return missing_; }
   std::string cure() const;
+  bool has(const char* name) const;  // something of that name
   // Its function of that name; without it the library counts as missing.
   template <class F>
   void find(const char* name, F*& function) {
