@@ -410,7 +410,8 @@ typedef struct {
   dvt_status (*abort)(dvt_comm*);
   dvt_status (*async_error)(dvt_comm*);
   dvt_status (*group)(uint32_t begin);
-  /* kind: 0 allreduce 1 allgather 2 reduce_scatter 3 broadcast 4 all_to_all */
+  /* kind: 0 allreduce 1 allgather 2 reduce_scatter 3 broadcast 4 all_to_all; redop: 0 sum 1 product 2 max 3 min
+   * 4 mean. Of in[0] and out[0], row-major. Within a group all is enqueued when it ends. */
   dvt_status (*collective)(dvt_comm*, uint32_t kind, uint32_t redop, int32_t root, const dvt_call*);
   dvt_status (*p2p)(dvt_comm*, uint32_t is_send, int32_t peer, const dvt_call*);
 } dvt_collectives;

@@ -96,7 +96,8 @@ struct Calls {
 std::optional<Calls> as_calls(const dvt_call* c, const Product& p) {
   constexpr uint64_t most = std::numeric_limits<int32_t>::max(), most_calls = 64;
   const DLDataType type = c->in[0]->dtype;
-  if (!cublaslt::serves(type) || p.k == 0 || std::max({p.m, p.n, p.k}) > most) return std::nullopt;
+  const bool empty = !p.matrices || !std::min({p.m, p.n, p.k});
+  if (!cublaslt::serves(type) || empty || std::max({p.m, p.n, p.k}) > most) return std::nullopt;
   const auto a = as_lines(p.m, p.k, p.a_row, p.a_column), b = as_lines(p.k, p.n, p.b_row, p.b_column);
   if (!a || !b) return std::nullopt;
   Calls calls = {};
