@@ -10,7 +10,9 @@
 namespace emulator {
 namespace {
 std::string triple(const Index& i) {
-  return "(" + std::to_string(i.x) + ", " + std::to_string(i.y) + ", " + std::to_string(i.z) + ")";
+  char text[40];
+  std::snprintf(text, sizeof text, "(%u, %u, %u)", i.x, i.y, i.z);
+  return text;
 }
 }  // namespace
 
