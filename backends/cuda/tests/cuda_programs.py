@@ -55,6 +55,13 @@ def python(code: str, interpreter: str | Path = sys.executable, **options) -> st
     return run(interpreter, "-c", code, **options).stdout
 
 
+def plugin() -> str:
+    """The installed plugin's file."""
+    from dovetail_cuda import backend
+
+    return backend.library
+
+
 def dovetail(*args: str | Path, interpreter: str | Path = sys.executable, **options):
     """The command line."""
     return run(interpreter, "-m", "dovetail", *args, **options)
