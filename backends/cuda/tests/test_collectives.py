@@ -1,4 +1,4 @@
-"""The group dovetail.collectives: what NCCL is told, and what is told of its failures. A fake one writes it down."""
+"""The group dovetail.collectives: what NCCL is told, and what of its failures is told. A fake writes it down."""
 
 from __future__ import annotations
 
