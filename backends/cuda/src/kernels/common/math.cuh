@@ -111,7 +111,7 @@ __device__ __forceinline__ T scale(T y, int n) {
   return y * power_of_two<T>(half) * power_of_two<T>(n - half);
 }
 
-// The whole number nearest to x y, of one that is not far beyond 2^20.
+// The whole number nearest to x y, below 2^21 (float64: 2^31).
 template <class T>
 struct Nearest {
   T n;
