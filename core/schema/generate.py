@@ -142,6 +142,10 @@ def _parameters(o: Any, spell: Any) -> str:
     return ", ".join(out)
 
 
+def _returned(o: Any) -> str:
+    return "Array" if o.spec.n_out == 1 else f"tuple[{', '.join(['Array'] * o.spec.n_out)}]"
+
+
 def stub(ops: list[Any], space: str) -> str:
     shared = [(module, name) for module, names in SHARED.get(space, {}).items() for name in names]
     public = [o for o in ops if o.spec.space == space and not o.spec.private]
@@ -164,7 +168,7 @@ def stub(ops: list[Any], space: str) -> str:
         doc = "\n    ".join(said).replace("    \n", "\n")
         if not doc.endswith("."):
             doc += "."
-        lines += ["", f"def {o.name}({_parameters(o, _typed)}{where}) -> Array:", f'    """{doc}"""']
+        lines += ["", f"def {o.name}({_parameters(o, _typed)}{where}) -> {_returned(o)}:", f'    """{doc}"""']
     return "\n".join(lines) + "\n"
 
 

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["sdpa_engine", "sdpa_engines"]
 
-OPS = ("scaled_dot_product_attention",)
+OPS = ("scaled_dot_product_attention", "scaled_dot_product_attention_with_logsumexp")
 
 
 class sdpa_engine(ContextDecorator):
     """Within it, only these engines serve scaled_dot_product_attention: `with dovetail.nn.sdpa_engine("flash"):`.
+    The same holds for scaled_dot_product_attention_with_logsumexp.
 
     engines: a name, or several in the order of preference: the first that takes a call serves it. A device names
         its engines in its kernel table (`dovetail ops -k attention`), as "cudnn" or "flash"; "own" are kernels
