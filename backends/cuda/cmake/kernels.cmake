@@ -1,0 +1,79 @@
+# From src/kernels/*.cu to kernels in the plugin: each file is a family, compiled to a fat binary and embedded.
+set(GPU_KERNEL_OPTIONS
+    -std=c++20 -O3 --fatbin
+    --expt-relaxed-constexpr
+    -fmad=false # a product and a sum are one rounding only where it says fma
+    -Werror all-warnings -Xptxas -warn-spills
+    -Xfatbin -compress-all --compress-mode=size
+    -ccbin "${CMAKE_CXX_COMPILER}" "-I${CMAKE_CURRENT_SOURCE_DIR}/src")
+# Machine code for Ampere, which Ada runs too, and Hopper; PTX, which drivers compile, for all that comes later.
+set(GPU_ARCHITECTURES -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90])
+# Of a file *_sm90a.cu: instructions that Hopper has alone.
+set(GPU_ARCHITECTURES_sm90a -gencode arch=compute_90a,code=sm_90a)
+
+# dovetail_cuda_kernels(<target> <file>...): compiles the families and links them into the target, with a table of all
+# of their names (src/modules.hpp).
+function(dovetail_cuda_kernels target)
+  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.cuh src/kernels/common/*.hpp)
+  set(declarations "")
+  set(entries "")
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source STEM family)
+    set(out "${CMAKE_CURRENT_BINARY_DIR}/kernels/${family}")
+    set(architectures ${GPU_ARCHITECTURES})
+    if(family MATCHES "_sm90a$")
+      set(architectures ${GPU_ARCHITECTURES_sm90a})
+    endif()
+    add_custom_command(
+      OUTPUT "${out}.cpp" "${out}.fatbin"
+      COMMAND ${CMAKE_COMMAND} -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/kernels"
+      # The names that the source declares, macros expanded: the preprocessor alone finds them in a moment.
+      COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -E -P -x c++ -DGPU_LIST_KERNELS
+              "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "${source}" -o "${out}.names"
+      COMMAND "${GPU_NVCC}" ${GPU_KERNEL_OPTIONS} ${architectures} "${source}" -o "${out}.fatbin"
+      COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed.py" ${family} "${out}.names"
+              "${out}.fatbin" "${out}.cpp"
+      DEPENDS "${source}" ${common} "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed.py"
+      COMMENT "Compiling the kernels of ${family}"
+      VERBATIM)
+    set_source_files_properties("${out}.cpp" PROPERTIES OBJECT_DEPENDS "${out}.fatbin")
+    target_sources(${target} PRIVATE "${out}.cpp")
+    string(APPEND declarations "extern const Family ${family};\n")
+    string(APPEND entries "&families::${family}, ")
+  endforeach()
+  file(CONFIGURE OUTPUT families.cpp CONTENT "// Generated from the names of the files in src/kernels.
+#include \"modules.hpp\"
+namespace gpu {
+namespace families {
+${declarations}}
+const std::vector<const Family*>& all_families() {
+  static const std::vector<const Family*>& all = *new std::vector<const Family*>{${entries}};
+  return all;
+}
+}
+")
+  target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/families.cpp")
+endfunction()
+
+# dovetail_cuda_rows(<target> <file>...): each file of src/ops defines GPU_ROWS(table); those are called that are
+# verified.
+function(dovetail_cuda_rows target)
+  set(declarations "")
+  set(calls "")
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source STEM family)
+    set_source_files_properties("${source}" PROPERTIES COMPILE_DEFINITIONS GPU_ROWS=rows_${family})
+    string(APPEND declarations "void rows_${family}(dvt::KernelTable&);\n")
+    string(APPEND calls "  if (all || is_verified(\"${family}\")) rows_${family}(table);\n")
+  endforeach()
+  file(CONFIGURE OUTPUT rows.cpp CONTENT "// Generated from the names of the files in src/ops.
+#include \"rows.hpp\"
+#include \"verified.hpp\"
+namespace gpu {
+${declarations}void add_rows(dvt::KernelTable& table) {
+  const bool all = unverified_allowed();
+${calls}}
+}
+")
+  target_sources(${target} PRIVATE ${ARGN} "${CMAKE_CURRENT_BINARY_DIR}/rows.cpp")
+endfunction()

@@ -1,0 +1,33 @@
+# CUDA's compiler and headers as their wheels bring them: GPU_NVCC, and the target cuda::headers.
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
+
+# gpu_file_of(<variable> <distribution> <suffix>): the one file of an installed wheel whose path ends so.
+function(gpu_file_of variable distribution suffix)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -c "
+import os, sys
+from importlib.metadata import files
+found = [f for f in files(sys.argv[1]) or () if str(f).endswith(sys.argv[2])]
+print(os.path.realpath(found[0].locate()) if found else '')" ${distribution} ${suffix}
+    OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status ERROR_QUIET)
+  if(status OR NOT EXISTS "${found}")
+    message(FATAL_ERROR "dovetail-cuda: no ${suffix} of the wheel ${distribution} for ${Python_EXECUTABLE}: "
+                        "pip install ${distribution}")
+  endif()
+  set(${variable} "${found}" PARENT_SCOPE)
+endfunction()
+
+gpu_file_of(GPU_NVCC nvidia-cuda-nvcc bin/nvcc)
+gpu_file_of(cuda_header nvidia-cuda-runtime include/cuda.h)
+gpu_file_of(cublaslt_header nvidia-cublas include/cublasLt.h)
+gpu_file_of(cudnn_header nvidia-cudnn-cu13 include/cudnn.h)
+gpu_file_of(frontend_header nvidia-cudnn-frontend include/cudnn_frontend.h)
+gpu_file_of(nccl_header nvidia-nccl-cu13 include/nccl.h)
+execute_process(COMMAND "${GPU_NVCC}" --version OUTPUT_VARIABLE GPU_TOOLKIT_VERSION COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE ".*release ([0-9.]+).*" "\\1" GPU_TOOLKIT_VERSION "${GPU_TOOLKIT_VERSION}")
+
+add_library(cuda::headers INTERFACE IMPORTED)
+foreach(header IN ITEMS ${cuda_header} ${cublaslt_header} ${cudnn_header} ${frontend_header} ${nccl_header})
+  cmake_path(GET header PARENT_PATH folder)
+  target_include_directories(cuda::headers SYSTEM INTERFACE "${folder}")
+endforeach()

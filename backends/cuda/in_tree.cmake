@@ -1,0 +1,1 @@
+set(hints "${CMAKE_CURRENT_LIST_DIR}/../../cmake")

@@ -1,0 +1,14 @@
+// Work that is recorded into a graph instead of done: the group "dovetail.capture" of abi.h.
+#pragma once
+#include <optional>
+
+#include "device/device.hpp"
+
+namespace gpu {
+// Of the capture that the stream records into; nothing where it works.
+std::optional<cuuint64_t> capture_of(CUstream);
+// DVT_INVALID, told to the host, where the stream records: CUDA would make the whole capture invalid.
+dvt_status refuse_in_capture(const dvt_stream&, const char* what);
+// Ends the capture that the stream records into, if any. Nobody wants it.
+void abandon_capture(dvt_stream&);
+}  // namespace gpu

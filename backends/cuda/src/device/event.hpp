@@ -1,0 +1,27 @@
+// A place in a stream: the owner of a CUevent, whose context must be current when it comes and goes.
+#pragma once
+#include <utility>
+
+#include "driver/driver.hpp"
+
+namespace gpu {
+class Event {
+ public:
+  explicit Event(unsigned flags = CU_EVENT_DISABLE_TIMING) { GPU_CALL(cuEventCreate(&handle_, flags)); }
+  ~Event() {
+    if (handle_) driver().cuEventDestroy(handle_);
+  }
+  Event(Event&& o) noexcept : handle_(std::exchange(o.handle_, nullptr)) {}
+  Event& operator=(Event&& o) noexcept { return std::swap(handle_, o.handle_), *this; }
+
+  CUevent get() const { return handle_; }
+  bool passed() const {
+    const CUresult result = driver().cuEventQuery(handle_);
+    if (result != CUDA_ERROR_NOT_READY) check(result, "cuEventQuery");
+    return result == CUDA_SUCCESS;
+  }
+
+ private:
+  CUevent handle_ = nullptr;
+};
+}  // namespace gpu

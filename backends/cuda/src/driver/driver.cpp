@@ -1,0 +1,83 @@
+#include "driver/driver.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace gpu {
+namespace {
+struct Opened {
+  Driver driver;
+  std::string missing;
+  bool emulated = false;
+};
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// After cuInit, which says what is wrong with a driver that is there. Device functions of CUDA's runtime would not.
+std::string start(const Driver& d) {
+  int version = 0;
+  if (d.cuDriverGetVersion(&version) != CUDA_SUCCESS || version < oldest_driver)
+    return "the CUDA driver is too old: it knows CUDA " + version_text(version) + ", expected " +
+           version_text(oldest_driver) + " or newer (release 580 on Linux)";
+  const CUresult result = d.cuInit(0);
+  const char* text = nullptr;
+  switch (result) {
+    case CUDA_SUCCESS: return "";
+    case CUDA_ERROR_NO_DEVICE: return "the CUDA driver finds no GPU";
+    case CUDA_ERROR_STUB_LIBRARY: return "libcuda.so.1 is the stub that programs are linked with, not a driver";
+    default:
+      if (d.cuGetErrorString(result, &text) != CUDA_SUCCESS) text = "an error it has no words for";
+      return std::string("the CUDA driver does not start: ") + text + " (" + std::to_string(int(result)) + ")";
+  }
+}
+
+Opened open() {
+  Opened o;
+  const char* chosen = std::getenv(driver_variable);
+  const char* const path = chosen && *chosen ? chosen : "libcuda.so.1";
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // never closed: a driver keeps threads
+  if (!library) {
+    o.missing = std::string("there is no CUDA driver: ") + dlerror();
+    return o;
+  }
+#define GPU_NAME_AS_EXPANDED(f) #f
+#define GPU_NAME(f) GPU_NAME_AS_EXPANDED(f)
+#define GPU_FIND(f)                                                                 \
+  o.driver.f = reinterpret_cast<decltype(o.driver.f)>(dlsym(library, GPU_NAME(f))); \
+  if (!o.driver.f && o.missing.empty()) o.missing = "the CUDA driver is too old: it has no " GPU_NAME(f);
+  GPU_DRIVER_FUNCTIONS(GPU_FIND)
+#undef GPU_FIND
+  o.emulated = dlsym(library, "dovetail_cuda_emulator") != nullptr;
+  if (o.missing.empty()) o.missing = start(o.driver);
+  return o;
+}
+
+const Opened& opened() {
+  static const Opened& once = *new Opened(open());
+  return once;
+}
+
+std::string words(CUresult result, const char* call) {
+  const char *name = nullptr, *text = nullptr;
+  if (driver().cuGetErrorName(result, &name) != CUDA_SUCCESS) name = "unknown error";
+  if (driver().cuGetErrorString(result, &text) != CUDA_SUCCESS) text = "";
+  return std::string(call, std::strcspn(call, "(")) + ": " + text + " (" + name + ")";
+}
+}  // namespace
+
+const std::string& missing_driver() { return opened().missing; }
+
+const Driver& driver() {
+  const Opened& o = opened();
+  if (!o.missing.empty()) throw std::logic_error(o.missing);
+  return o.driver;
+}
+
+bool is_emulated() { return opened().emulated; }
+
+Error::Error(CUresult result, const char* call) : std::runtime_error(words(result, call)), result_(result) {}
+}  // namespace gpu

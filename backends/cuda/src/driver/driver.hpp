@@ -1,0 +1,66 @@
+// The CUDA driver's functions, found in libcuda when they are first needed: nothing of NVIDIA's is linked, so that
+// the plugin loads on every machine and can say what is missing there.
+#pragma once
+#include <cuda.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace gpu {
+// By the names of cuda.h, whose macros choose the version of each: cuMemAlloc is cuMemAlloc_v2.
+#define GPU_DRIVER_FUNCTIONS(X)                                                                                   \
+  X(cuCtxEnablePeerAccess)                                                                                        \
+  X(cuCtxGetCurrent) X(cuCtxGetStreamPriorityRange) X(cuCtxPopCurrent) X(cuCtxPushCurrent)                        \
+      X(cuDeviceCanAccessPeer) X(cuDeviceGet) X(cuDeviceGetAttribute) X(cuDeviceGetCount)                         \
+          X(cuDeviceGetDefaultMemPool) X(cuDeviceGetName) X(cuDeviceGetPCIBusId) X(cuDeviceGetUuid)               \
+              X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxRetain)                 \
+                  X(cuDeviceTotalMem) X(cuDriverGetVersion) X(cuEventCreate) X(cuEventDestroy)                    \
+                      X(cuEventElapsedTime) X(cuEventQuery) X(cuEventRecord) X(cuEventSynchronize)                \
+                          X(cuGetErrorName) X(cuGetErrorString) X(cuGraphDestroy) X(cuGraphExecDestroy)           \
+                              X(cuGraphInstantiate) X(cuGraphLaunch) X(cuInit) X(cuKernelGetParamInfo)            \
+                                  X(cuKernelSetAttribute) X(cuLaunchHostFunc) X(cuLaunchKernel)                   \
+                                      X(cuLibraryGetKernel) X(cuLibraryLoadData) X(cuMemAlloc) X(cuMemAllocAsync) \
+                                          X(cuMemAllocManaged) X(cuMemFree) X(cuMemFreeAsync) X(cuMemFreeHost)    \
+                                              X(cuMemGetInfo) X(cuMemHostAlloc) X(cuMemPoolSetAccess)             \
+                                                  X(cuMemPoolSetAttribute) X(cuMemPoolTrimTo) X(cuMemcpyAsync)    \
+                                                      X(cuMemcpyPeerAsync) X(cuMemsetD8Async)                     \
+                                                          X(cuPointerGetAttribute) X(cuStreamBeginCapture)        \
+                                                              X(cuStreamCreateWithPriority) X(cuStreamDestroy)    \
+                                                                  X(cuStreamEndCapture) X(cuStreamGetCaptureInfo) \
+                                                                      X(cuStreamIsCapturing) X(cuStreamQuery)     \
+                                                                          X(cuStreamSynchronize)                  \
+                                                                              X(cuStreamWaitEvent)
+
+struct Driver {
+#define GPU_MEMBER(f) decltype(&::f) f = nullptr;
+  GPU_DRIVER_FUNCTIONS(GPU_MEMBER)
+#undef GPU_MEMBER
+};
+
+inline constexpr int oldest_driver = 13000;                        // as cuDriverGetVersion counts: CUDA 13.0
+inline constexpr int oldest_capability = 80;                       // what kernels are compiled for: Ampere
+inline constexpr char driver_variable[] = "DOVETAIL_CUDA_DRIVER";  // another libcuda's path, for tests
+
+// Why there is no driver that could be used: "" where there is one, which then has been initialised.
+const std::string& missing_driver();
+// Throws std::logic_error where missing_driver() has something to say.
+const Driver& driver();
+// Does it run kernels on the host? The libraries of NVIDIA's cannot.
+bool is_emulated();
+
+// What the driver answered to a call.
+class Error : public std::runtime_error {
+ public:
+  Error(CUresult result, const char* call);
+  CUresult result() const { return result_; }
+
+ private:
+  CUresult result_;
+};
+
+inline void check(CUresult result, const char* call) {
+  if (result != CUDA_SUCCESS) throw Error(result, call);
+}
+// Calls a function of the driver's, and throws Error where it fails.
+#define GPU_CALL(call) ::gpu::check(::gpu::driver().call, #call)
+}  // namespace gpu

@@ -1,0 +1,29 @@
+// Conversions between all types. A kernel's name is astype_<from>_<to>.
+#include "kernels/common/convert.cuh"
+#include "kernels/common/elementwise.cuh"
+
+namespace {
+template <class To, class From>
+struct Convert {
+  __device__ To operator()(gpu::Compute<From> x) const { return gpu::convert<To>(x); }
+};
+}  // namespace
+
+#define TO(from, From, to, To)                     \
+  using Convert_##from##_##to = Convert<To, From>; \
+  GPU_UNARY(astype_##from##_##to, Convert_##from##_##to, To, From)
+#define TO_ALL(from, From)        \
+  TO(from, From, bool, bool)      \
+  TO(from, From, i8, int8_t)      \
+  TO(from, From, i16, int16_t)    \
+  TO(from, From, i32, int32_t)    \
+  TO(from, From, i64, int64_t)    \
+  TO(from, From, u8, uint8_t)     \
+  TO(from, From, u16, uint16_t)   \
+  TO(from, From, u32, uint32_t)   \
+  TO(from, From, u64, uint64_t)   \
+  TO(from, From, f16, gpu::half)  \
+  TO(from, From, bf16, gpu::bf16) \
+  TO(from, From, f32, float)      \
+  TO(from, From, f64, double)
+GPU_ALL(TO_ALL)

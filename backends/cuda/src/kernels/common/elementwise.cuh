@@ -1,0 +1,146 @@
+// out = f(x...) element by element: for each kernel one over a single row of neighbours, by 16 bytes at once, and
+// one over any rows.
+#pragma once
+#include <utility>
+
+#include "kernels/common/layout.hpp"
+#include "kernels/common/types.cuh"
+
+#if !defined(GPU_LIST_KERNELS)
+namespace gpu {
+template <class T>
+__device__ __forceinline__ T value_of(const Scalar& scalar) {
+  T value;
+  memcpy(&value, &scalar, sizeof value);
+  return value;
+}
+
+// Input k along a row.
+template <class T>
+struct Input {
+  const T* data;
+  int64_t step;
+  bool moves;
+  T value;
+
+  template <int inputs>
+  __device__ __forceinline__ Input(int k, const T* x, const Layout<inputs>& how, int64_t at)
+      : data(x + at),
+        step(how.step[k]),
+        moves(how.moves >> k & 1),
+        value(x && !moves ? *data : value_of<T>(how.value[k])) {}
+  __device__ __forceinline__ Compute<T> at(int64_t offset) const {
+    return Compute<T>(moves ? data[offset] : value);
+  }
+  template <int n>
+  __device__ __forceinline__ Pack<T, n> pack(uint64_t i) const {
+    Pack<T, n> p;
+    if (moves) return reinterpret_cast<const Pack<T, n>*>(data)[i];
+#pragma unroll
+    for (int j = 0; j < n; ++j) p.at[j] = value;
+    return p;
+  }
+  template <int n>
+  __device__ __forceinline__ bool is_aligned() const {
+    return !moves || reinterpret_cast<uintptr_t>(data) % sizeof(Pack<T, n>) == 0;
+  }
+};
+
+template <class F, int n, class Out, class... In>
+__device__ __forceinline__ void apply_packs(uint64_t packs, Out* out, const Input<In>&... in) {
+  for_each_item(packs, [&](uint64_t i) {
+    const auto one = [&](int j, const Pack<In, n>&... x) { return Out(F()(Compute<In>(x.at[j])...)); };
+    const auto all = [&](const Pack<In, n>&... x) {
+      Pack<Out, n> y;
+#pragma unroll
+      for (int j = 0; j < n; ++j) y.at[j] = one(j, x...);
+      return y;
+    };
+    reinterpret_cast<Pack<Out, n>*>(out)[i] = all(in.template pack<n>(i)...);
+  });
+}
+
+// Of the output and the inputs; of many types at once ptxas runs out of registers with the widest.
+template <class... T>
+constexpr int pack_size() {
+  size_t widest = 1;
+  ((widest = sizeof(T) > widest ? sizeof(T) : widest), ...);
+  const int n = pack_bytes / int(widest);
+  return sizeof...(T) > 3 && n > 4 ? n / 2 : n;
+}
+
+template <class F, class Out, class... In>
+__device__ __forceinline__ void apply_row_of_neighbours(uint64_t columns, Out* out, const Input<In>&... in) {
+  constexpr int n = pack_size<Out, In...>();
+  const bool aligned =
+      reinterpret_cast<uintptr_t>(out) % sizeof(Pack<Out, n>) == 0 && (in.template is_aligned<n>() && ...);
+  const uint64_t packs = aligned ? columns / n : 0, packed = packs * n;
+  if (packs) apply_packs<F, n>(packs, out, in...);
+  for_each_item(columns - packed, [&](uint64_t i) { out[packed + i] = Out(F()(in.at(int64_t(packed + i))...)); });
+}
+
+template <class F, class Out, class... In, int... k>
+__device__ __forceinline__ void apply_dense(const Layout<sizeof...(In)>& how, std::integer_sequence<int, k...>,
+                                            Out* out, const In*... in) {
+  apply_row_of_neighbours<F>(how.columns, out, Input<In>(k, in, how, 0)...);
+}
+
+// Where a row begins in each operand. Every index is a constant: a parameter that is indexed otherwise is copied
+// for each thread.
+template <int inputs>
+struct Offsets {
+  int64_t at[inputs + 1] = {};
+
+  __device__ __forceinline__ Offsets(const Layout<inputs>& how, uint32_t row) {
+#pragma unroll
+    for (int axis = 0; axis < max_axes - 1; ++axis) {
+      if (uint32_t(axis) >= how.axes) break;
+      const uint32_t rest = how.size[axis].quotient(row), here = row - rest * how.size[axis].size;
+#pragma unroll
+      for (int k = 0; k <= inputs; ++k) at[k] += int64_t(here) * how.stride[axis][k];
+      row = rest;
+    }
+  }
+};
+
+// Threads along x take columns, those along y rows.
+template <class F, class Out, class... In, int... k>
+__device__ __forceinline__ void apply_strided(const Layout<sizeof...(In)>& how, std::integer_sequence<int, k...>,
+                                              Out* out, const In*... in) {
+  constexpr int last = sizeof...(In);
+  for (uint32_t row = blockIdx.y * blockDim.y + threadIdx.y; row < how.rows; row += gridDim.y * blockDim.y) {
+    const Offsets<last> offsets(how, row);
+    Out* const to = out + offsets.at[last];
+    const auto each = [&](const Input<In>&... x) {
+      for (uint64_t column = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; column < how.columns;
+           column += uint64_t(gridDim.x) * blockDim.x)
+        to[int64_t(column) * how.step[last]] = Out(F()(x.at(int64_t(column) * x.step)...));
+    };
+    each(Input<In>(k, in, how, offsets.at[k])...);
+  }
+}
+}  // namespace gpu
+#endif
+
+// Kernels name, of one row whose elements are neighbours in every operand, and name_strided.
+#define GPU_UNARY(name, F, Out, A)                                        \
+  KERNEL(256, name)(const A* a, Out* out, gpu::Layout<1> how) {           \
+    gpu::apply_dense<F>(how, std::integer_sequence<int, 0>(), out, a);    \
+  }                                                                       \
+  KERNEL(256, name##_strided)(const A* a, Out* out, gpu::Layout<1> how) { \
+    gpu::apply_strided<F>(how, std::integer_sequence<int, 0>(), out, a);  \
+  }
+#define GPU_BINARY(name, F, Out, A, B)                                                \
+  KERNEL(256, name)(const A* a, const B* b, Out* out, gpu::Layout<2> how) {           \
+    gpu::apply_dense<F>(how, std::integer_sequence<int, 0, 1>(), out, a, b);          \
+  }                                                                                   \
+  KERNEL(256, name##_strided)(const A* a, const B* b, Out* out, gpu::Layout<2> how) { \
+    gpu::apply_strided<F>(how, std::integer_sequence<int, 0, 1>(), out, a, b);        \
+  }
+#define GPU_TERNARY(name, F, Out, A, B, C)                                                        \
+  KERNEL(256, name)(const A* a, const B* b, const C* c, Out* out, gpu::Layout<3> how) {           \
+    gpu::apply_dense<F>(how, std::integer_sequence<int, 0, 1, 2>(), out, a, b, c);                \
+  }                                                                                               \
+  KERNEL(256, name##_strided)(const A* a, const B* b, const C* c, Out* out, gpu::Layout<3> how) { \
+    gpu::apply_strided<F>(how, std::integer_sequence<int, 0, 1, 2>(), out, a, b, c);              \
+  }

@@ -1,0 +1,54 @@
+#include "launch.hpp"
+
+#include <algorithm>
+
+#include "device/capture.hpp"
+#include "device/errors.hpp"
+
+namespace gpu {
+Grid grid_of(uint64_t n) {
+  constexpr uint64_t most_blocks = 1 << 14;  // 132 multiprocessors hold 1056 of 256 threads
+  return grid_of_blocks(std::min((n + block_size - 1) / block_size, most_blocks), block_size);
+}
+
+Grid grid_of_blocks(uint64_t blocks, uint32_t threads) {
+  constexpr uint64_t most_blocks = (uint64_t{1} << 31) - 1;
+  return {{uint32_t(std::clamp<uint64_t>(blocks, 1, most_blocks))}, {threads}};
+}
+
+dvt_status detail::launch(dvt_device* d, const dvt_call* c, KernelId id, const Grid& grid,
+                          std::span<void*> arguments, std::span<const size_t> bytes) {
+  return guarded(d, [&]() -> dvt_status {
+    const CUkernel kernel = load_kernel(id, bytes);
+    if (grid.shared_bytes > static_shared_bytes)
+      GPU_CALL(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(grid.shared_bytes), kernel,
+                                    d->context.device()));
+    dvt_stream& stream = stream_of(d, c->stream);
+    const auto& [blocks, threads, shared_bytes] = grid;
+    GPU_CALL(cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), blocks.x, blocks.y, blocks.z, threads.x,
+                            threads.y, threads.z, shared_bytes, stream.handle, arguments.data(), nullptr));
+    return finish(d, c);
+  });
+}
+
+dvt_status finish(dvt_device* d, const dvt_call* c) {
+  if (c->stream) return DVT_OK;
+  return guarded(d, [&] { return wait_for(d->own_stream); });
+}
+
+bool is_captured(dvt_device* d, const dvt_call* c) {
+  return capture_of(stream_of(d, c->stream).handle).has_value();
+}
+
+Fault* fault_slot(dvt_device* d, const dvt_call* c) {
+  Fault* slot = nullptr;
+  (void)guarded(d, [&] {
+    dvt_stream& stream = stream_of(d, c->stream);
+    const auto capture = capture_of(stream.handle);
+    const auto recording = capture ? d->recordings.find(*capture) : nullptr;
+    slot = recording ? recording->slot() : stream.faults->slot();
+    return DVT_OK;
+  });
+  return slot;
+}
+}  // namespace gpu

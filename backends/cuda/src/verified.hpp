@@ -1,0 +1,22 @@
+// Which kernels have run on a GPU and passed the conformance suite there. The rest is left out of the kernel table
+// unless DOVETAIL_CUDA_UNVERIFIED=1.
+#pragma once
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+
+namespace gpu {
+// Files of src/ops. None so far: nothing of this backend has run on a GPU.
+inline constexpr std::string_view verified_families[] = {""};
+
+inline bool unverified_allowed() {
+  const char* text = std::getenv("DOVETAIL_CUDA_UNVERIFIED");
+  return text && *text && std::strcmp(text, "0");
+}
+inline bool is_verified(std::string_view family) {
+  return std::ranges::find(verified_families, family) != std::end(verified_families);
+}
+inline bool is_anything_verified() { return unverified_allowed() || std::size(verified_families) > 1; }
+}  // namespace gpu
