@@ -158,6 +158,7 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
 }
 
 std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs) {
+  refuse_reentry();
   Call c(op, operands, n, attrs, nullptr, nullptr);
   if (!c.gathered()) throw Error(ErrorKind::type, "[" + op.spec.name + "] expected dovetail arrays");
   Tensor out[kMaxOutputs];

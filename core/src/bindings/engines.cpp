@@ -6,8 +6,7 @@ namespace dovetail::bindings {
 bool engines_chosen = false;
 
 namespace {
-// A context variable, as threads and asyncio's tasks have each their own. Its value is a tuple; the last one
-// counts.
+// A context variable: threads and asyncio's tasks have their own. Of its tuple of choices the last one counts.
 PyObject* choices;
 
 EngineChoice choose(const std::vector<std::string>& ops, const std::vector<std::string>& engines) {

@@ -48,8 +48,8 @@ std::string run_by(Invocation& inv, const std::string& engine) {
 }
 }  // namespace
 
-EngineChoice::EngineChoice(std::vector<const Op*> ops_, std::vector<std::string> engines_)
-    : ops(std::move(ops_)), engines(std::move(engines_)) {
+EngineChoice::EngineChoice(std::vector<const Op*> covered, std::vector<std::string> names)
+    : ops(std::move(covered)), engines(std::move(names)) {
   std::vector<std::string> known;
   for (const Device* device : devices())
     for (const Op* op : ops)

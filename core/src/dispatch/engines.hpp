@@ -17,7 +17,7 @@ inline std::string_view engine_of(const dvt_kernel& row) { return row.engine ? r
 // For calls of `ops`: only these engines, the first first.
 struct EngineChoice {
   // Throws Error(value) for a name that no device knows for these ops, with the nearest that one does.
-  EngineChoice(std::vector<const Op*> ops, std::vector<std::string> engines);
+  EngineChoice(std::vector<const Op*> covered, std::vector<std::string> names);
   bool covers(const Op&) const;
 
   const std::vector<const Op*> ops;
