@@ -145,11 +145,14 @@ class Attention : public Work {
 };
 
 std::string failure;
-Work* made(auto make) try {
-  return make();
-} catch (const std::exception& error) {
-  failure = error.what();
-  return nullptr;
+template <class Make>
+Work* made(Make make) {
+  try {
+    return make();
+  } catch (const std::exception& error) {
+    failure = error.what();
+    return nullptr;
+  }
 }
 }  // namespace
 

@@ -23,6 +23,7 @@ LIBRARIES = (
     ("nvidia-cuda-runtime", "lib/libcudart.so.13"),
     ("nvidia-cublas", "lib/libcublasLt.so.13"),
     ("nvidia-cudnn-cu13", "lib/libcudnn.so.9"),
+    ("nvidia-cuda-nvrtc", "lib/libnvrtc.so.13"),  # cuDNN's front end calls it
 )
 
 

@@ -1,7 +1,7 @@
 """Ops that wait for memory, as a fraction of the bandwidth of a copy, and torch's same op: cuda.py runs it.
 
-The bandwidth is that of the device's own copy, which is the driver's: what it reads and what it writes. Of an op the
-bytes count that it must read and write at least. Operands are several times larger than the L2 cache.
+The bandwidth is that of the device's own copy, which is the driver's: what it reads and what it writes. Of an op
+the bytes count that it must read and write at least. Operands are several times larger than the L2 cache.
 """
 
 from __future__ import annotations
