@@ -84,6 +84,8 @@ def measure(bench: Bench, p: Problem) -> None:
             else:
                 seconds = bench.time(p.call, CALLS)
                 bench.line(f"{p.name}, {engine}", f"{p.tflops(seconds):.3g} TFLOP/s")
+    if p.direct:
+        p.direct.close()
 
 
 def problems(bench: Bench, direct: Direct | None) -> Iterator[Problem]:

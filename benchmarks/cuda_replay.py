@@ -1,8 +1,8 @@
 """MiniLM's forward as one graph, against the sum of its kernels' times: cuda.py runs it.
 
 Kernels are timed one by one by CUPTI, through torch.profiler, which sees all of a process: events around each would
-add what lies between kernels, and that is what is to be measured. It looks at the forward op by op, as it may not see
-what a graph runs that was made before. The replay is timed without it, by events.
+add what lies between kernels, and that is what is to be measured. It looks at the forward op by op: kernels of a
+graph that was made before it may not see. The replay is timed without it, by events.
 """
 
 from __future__ import annotations
