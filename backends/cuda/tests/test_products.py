@@ -85,6 +85,8 @@ for dtype in dv.float16, dv.bfloat16, dv.float32:
     expected = numbers(x) @ numbers(w).T
     expect(nn.linear(x, w), expected, "12 5 8 batch=1 nt")
     expect(nn.linear(x, w, b), expected + numbers(b), "12 5 8 batch=1 nt bias")
+x, w, b = draw(6, 8), draw(5, 8), draw(9)[1:6]  # a bias that is not aligned is copied
+expect(nn.linear(x, w, b), numbers(x) @ numbers(w).T + numbers(b), "6 5 8 batch=1 nt bias")
 x, w, b = (draw(*shape, dtype=dv.float64) for shape in ((6, 8), (5, 8), (5,)))
 expect(nn.linear(x, w, b), numbers(x) @ numbers(w).T + numbers(b))  # not in float64
 """)
