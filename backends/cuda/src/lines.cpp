@@ -5,7 +5,8 @@
 
 namespace gpu {
 namespace {
-constexpr uint64_t elements_of_thread = 4;  // of a column at least
+constexpr uint64_t elements_of_thread = 4;     // of a column at least
+constexpr uint64_t enough_threads = 1 << 17;  // half of what a large GPU holds: more gain little
 
 // Appends to the list of axes that begins at `first`.
 void append(Axis* first, uint32_t& axes, uint64_t size, const int64_t (&stride)[2]) {
@@ -89,11 +90,10 @@ bool prefer_columns(Lines& how) {
   return true;
 }
 
-void cut(Lines& how, uint64_t parts) {
-  constexpr uint64_t longest_pack = pack_bytes;  // elements, of one byte: no pack lies in two parts
+void cut(Lines& how, uint64_t parts, uint64_t whole) {
   how.part = (how.size + parts - 1) / parts;
-  how.part = (how.part + longest_pack - 1) / longest_pack * longest_pack;
-  how.parts = divide_by(std::max<uint64_t>((how.size + how.part - 1) / how.part, 1));
+  how.part = (how.part + whole - 1) / whole * whole;
+  how.parts = divide_by(how.size ? (how.size + how.part - 1) / how.part : 1);
 }
 
 bool is_packed(const Lines& how, uint32_t bytes, std::initializer_list<const void*> operands) {
@@ -106,12 +106,12 @@ bool is_packed(const Lines& how, uint32_t bytes, std::initializer_list<const voi
          });
 }
 
-Grid grid_of_lines(Lines& how, uint64_t each, uint32_t most) {
+Grid grid_of_lines(Lines& how, uint64_t each, uint32_t most, uint32_t packs) {
   constexpr uint64_t segment = 8;  // threads whose packs fill a cache line
-  const uint64_t packs = std::bit_ceil(std::max<uint64_t>((how.part + each - 1) / each, 1));
+  const uint64_t all = std::bit_ceil(std::max<uint64_t>((how.part + each - 1) / each, 1));
   how.pieces = how.count * how.parts.value;
-  uint64_t threads = std::min<uint64_t>(std::max(packs / 4, std::min(packs, segment)), most);
-  while (threads < std::min<uint64_t>(packs, most) && how.pieces * threads < enough_threads) threads *= 2;
+  uint64_t threads = std::min<uint64_t>(std::max(all / packs, std::min(all, segment)), most);
+  while (threads < std::min<uint64_t>(all, most) && how.pieces * threads < enough_threads) threads *= 2;
   how.threads = uint32_t(threads);
   // Whole warps; more than one is one line's alone.
   const uint64_t block = threads > 32 ? threads : std::clamp<uint64_t>(how.pieces * threads, 32, block_size);

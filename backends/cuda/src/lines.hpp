@@ -23,18 +23,18 @@ Lines plan_rows(uint64_t rows, uint64_t size);
 // Is a column of threads for each line better than a row? Then the last kept axis is the one of neighbouring lines.
 bool prefer_columns(Lines&);
 
-// Cuts lines into so many parts, or fewer.
-void cut(Lines&, uint64_t parts);
+inline constexpr uint32_t pack_bytes = 16;  // of the widest access that GPUs have
 
-inline constexpr uint32_t pack_bytes = 16;        // of the widest access that GPUs have
-inline constexpr uint64_t enough_threads = 1 << 17;  // half of what a large GPU holds: more gain little
+// Cuts lines into so many parts, or fewer, of a multiple of `whole` elements: no pack lies in two of them.
+void cut(Lines&, uint64_t parts, uint64_t whole = pack_bytes);
 
 // Do both operands have elements of so many bytes, of every line, in packs of 16 bytes?
 bool is_packed(const Lines&, uint32_t bytes, std::initializer_list<const void*> operands);
 
-// Chooses how many threads share a part: each has about `each` elements and most of them `most`, which is at most a
-// block. Then the blocks.
-Grid grid_of_lines(Lines&, uint64_t each, uint32_t most = block_size);
+// Chooses how many threads share a part, `most` at most, a power of two: each has about `packs` times `each` elements
+// where there are many parts, and fewer where threads would be few. Then the blocks.
+Grid grid_of_lines(Lines&, uint64_t each, uint32_t most = block_size, uint32_t packs = 4);
+// The same for columns.
 Grid grid_of_columns(Lines&);
 // The blocks that grid_of_columns would have for uncut lines.
 uint64_t blocks_of_columns(const Lines&);

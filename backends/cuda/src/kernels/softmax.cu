@@ -9,6 +9,12 @@
 namespace {
 using gpu::Compute;
 
+__device__ __forceinline__ float exp(float x) { return gpu::math::exp(x); }
+__device__ __forceinline__ float log(float x) { return gpu::math::log(x); }
+// Not inlined: their constants would take the registers.
+__device__ __attribute__((noinline)) double exp(double x) { return gpu::math::exp(x); }
+__device__ __attribute__((noinline)) double log(double x) { return gpu::math::log(x); }
+
 // What elements are compared to is finite: infinities then come out right, as NaN where they are the largest.
 template <class C>
 inline constexpr C most = C(3.4028234663852886e38);
@@ -31,28 +37,30 @@ struct Exponentials {
   static __device__ __forceinline__ Exponentials nothing() { return {-most<C>, gpu::Sum<T>::nothing()}; }
   __device__ __forceinline__ void add(C x) {
     const C limited = x > most<C> ? most<C> : x;
-    if (limited > top) sum.scale(gpu::math::exp(top - limited)), top = limited;
-    sum.add(gpu::math::exp(x - top));
+    if (limited > top) sum.scale(exp(top - limited)), top = limited;
+    sum.add(exp(x - top));
   }
   static __device__ __forceinline__ Exponentials join(Exponentials a, Exponentials b) {
     const C top = a.top > b.top ? a.top : b.top;
-    a.sum.scale(gpu::math::exp(a.top - top)), b.sum.scale(gpu::math::exp(b.top - top));
+    a.sum.scale(exp(a.top - top)), b.sum.scale(exp(b.top - top));
     return {top, gpu::Sum<T>::join(a.sum, b.sum)};
   }
 };
+
+template <class T>
+inline constexpr int loads = sizeof(T) == 4 ? gpu::loads_at_once : 2;  // registers for more are missing
 
 // body(i, x) for this thread's elements of a line.
 template <class T, class Body>
 __device__ __forceinline__ void for_each(const gpu::Row& team, const gpu::Part& line, const T* from, int64_t stride,
                                          Body body) {
-  constexpr int loads = sizeof(T) == 8 ? 1 : gpu::loads_at_once;  // registers for more are missing
-  if (stride == 1) gpu::for_each_packed<loads>(team, line, from, body);
-  else gpu::for_each_apart<loads>(team, line, from, stride, body);
+  if (stride == 1) gpu::for_each_packed<loads<T>>(team, line, from, body);
+  else gpu::for_each_apart<loads<T>>(team, line, from, stride, body);
 }
 template <class T, class Body>
 __device__ __forceinline__ void for_each(const gpu::Column& team, const gpu::Part& line, const T* from,
                                          int64_t stride, Body body) {
-  gpu::for_each_apart(team, line, from, stride, body);
+  gpu::for_each_apart<loads<T>>(team, line, from, stride, body);
 }
 
 template <class T, bool logarithm, class Team>
@@ -64,10 +72,10 @@ __device__ __forceinline__ void softmax(const Team& team, const gpu::Place& plac
   auto all = Exponentials<T>::nothing();
   for_each(team, line, from, axis.stride[0], [&](uint64_t, T element) { all.add(C(element)); });
   all = team.template join<Exponentials<T>>(all);
-  const C top = all.top, factor = logarithm ? gpu::math::log(all.sum.total()) : 1 / all.sum.total();
+  const C top = all.top, factor = logarithm ? log(all.sum.total()) : 1 / all.sum.total();
   for_each(team, line, from, axis.stride[0], [&](uint64_t i, T element) {
     const C d = C(element) - top;
-    to[int64_t(i) * axis.stride[1]] = T(logarithm ? d - factor : gpu::math::exp(d) * factor);
+    to[int64_t(i) * axis.stride[1]] = T(logarithm ? d - factor : exp(d) * factor);
   });
 }
 
@@ -83,12 +91,12 @@ __device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Line
     auto sum = gpu::Sum<T>::nothing();
     held.for_each([&](C& element) {
       element -= top;
-      const C e = gpu::math::exp(element);
+      const C e = exp(element);
       if (!logarithm) element = e;
       sum.add(e);
     });
     const C total = team.template join<gpu::Sum<T>>(sum).total();
-    const C factor = logarithm ? gpu::math::log(total) : 1 / total;
+    const C factor = logarithm ? log(total) : 1 / total;
     held.store(out + place.at[1], [&](C element) { return logarithm ? element - factor : element * factor; });
   });
 }
