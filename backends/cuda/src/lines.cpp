@@ -26,12 +26,18 @@ void append(Axis* first, uint32_t& axes, uint64_t size, const int64_t (&stride)[
 // threads above one another.
 struct Tile {
   uint64_t columns, threads;  // powers of two
+
+  uint64_t blocks_along(uint64_t all) const { return (all + columns - 1) / columns; }
 };
-Tile tile_of_columns(const Lines& how) {
+Tile tile_of_columns(const Lines& how, uint32_t most) {
   const uint64_t all = std::bit_ceil(how.axis[how.kept - 1].size.value);
   const uint64_t wanted = std::bit_ceil(std::max<uint64_t>(how.part / elements_of_thread, 1));
-  const uint64_t threads = std::min(wanted, block_size / std::min<uint64_t>(all, 32));
+  const uint64_t threads = std::min({wanted, block_size / std::min<uint64_t>(all, 32), uint64_t{most}});
   return {std::min(all, block_size / threads), threads};
+}
+uint64_t blocks_of(const Lines& how, const Tile& tile) {
+  const uint64_t columns = how.axis[how.kept - 1].size.value;
+  return how.count / columns * tile.blocks_along(columns);
 }
 }  // namespace
 
@@ -119,17 +125,12 @@ Grid grid_of_lines(Lines& how, uint64_t each, uint32_t most, uint32_t packs) {
   return grid_of_blocks((how.pieces + at_once - 1) / at_once, uint32_t(at_once * threads));
 }
 
-uint64_t blocks_of_columns(const Lines& how) {
-  const Tile tile = tile_of_columns(how);
-  const uint64_t columns = how.axis[how.kept - 1].size.value;
-  return how.count / columns * ((columns + tile.columns - 1) / tile.columns);
-}
-Grid grid_of_columns(Lines& how) {
-  const Tile tile = tile_of_columns(how);
-  const uint64_t columns = how.axis[how.kept - 1].size.value;
+uint64_t blocks_of_columns(const Lines& how) { return blocks_of(how, tile_of_columns(how, block_size)); }
+Grid grid_of_columns(Lines& how, uint32_t most) {
+  const Tile tile = tile_of_columns(how, most);
   how.threads = uint32_t(tile.threads);
-  how.blocks = divide_by((columns + tile.columns - 1) / tile.columns);
-  how.pieces = blocks_of_columns(how) * how.parts.value;
+  how.blocks = divide_by(tile.blocks_along(how.axis[how.kept - 1].size.value));
+  how.pieces = blocks_of(how, tile) * how.parts.value;
   return grid_of_blocks(how.pieces, uint32_t(tile.columns * tile.threads));
 }
 }  // namespace gpu

@@ -35,7 +35,7 @@ bool is_packed(const Lines&, uint32_t bytes, std::initializer_list<const void*> 
 // where there are many parts, and fewer where threads would be few. Then the blocks.
 Grid grid_of_lines(Lines&, uint64_t each, uint32_t most = block_size, uint32_t packs = 4);
 // The same for columns.
-Grid grid_of_columns(Lines&);
+Grid grid_of_columns(Lines&, uint32_t most = block_size);
 // The blocks that grid_of_columns would have for uncut lines.
 uint64_t blocks_of_columns(const Lines&);
 }  // namespace gpu
