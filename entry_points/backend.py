@@ -41,7 +41,7 @@ class Backend:
         self.search: list[str] = []
         self.cause = ""
         self.cure = ""
-        self.advice = ""  # of its wheel, where it finds no device
+        self.advice = ""  # its own or its wheel's, where it finds no device
         self.seconds = 0.0  # that opening it took
         self.error: BaseException | None = None  # the exception behind `cause`, where there is one
         self.told = False  # the user was warned

@@ -36,6 +36,12 @@ def open_in_core(name: str, library: str, search: list[str]) -> str:
     return _core.load_backend(name, library, search)
 
 
+def absence_in_core(name: str) -> str:
+    from dovetail import _core
+
+    return _core.absence(name)
+
+
 class Registry:
     def __init__(
         self,
@@ -43,8 +49,10 @@ class Registry:
         installed: Callable[[], Iterable[EntryPoint]] = entry_points,
         environ: Mapping[str, str] = os.environ,
         pack_opener: PackOpener = open_pack_in_core,
+        absence: Callable[[str], str] = absence_in_core,
     ) -> None:
         self._opener = opener
+        self._absence = absence
         self._installed = installed
         self._environ = environ
         # Re-entrant, because the module behind an entry point may itself use dovetail while it is imported.
@@ -270,8 +278,8 @@ class Registry:
 
         backend.settle(open_it)
         if backend.status == "ready":
-            if points := self._points.get(backend):
-                backend.advice = advice(points[0])
+            points = self._points.get(backend)
+            backend.advice = self._absence(backend.name) or (advice(points[0]) if points else "")
             self._shadow(backend)
             self._packs.open_for(backend.name)
 

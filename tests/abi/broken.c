@@ -53,6 +53,8 @@ static dvt_status device_count(uint32_t* n) {
     volatile int busy = 1;
     (void)busy;
   }
+#elif defined(FAULT_says_why_none)
+  return FAIL(DVT_UNSUPPORTED, "there is no driver; install one");
 #elif defined(FAULT_no_devices)
   *n = 0;
   return DVT_OK;

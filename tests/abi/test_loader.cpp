@@ -164,6 +164,9 @@ TEST(devices_that_do_not_open) {
   REFUSES("count_fails", "device_count: the driver does not answer", "reinstall dovetail-count_fails");
   REFUSES("open_fails", "open_fails:0: device_open: the firmware is missing", "reinstall dovetail-open_fails");
   CHECK(load("no_devices").devices.empty());
+  CHECK_EQ(load("no_devices").absence, "");
+  CHECK(load("says_why_none").devices.empty());
+  CHECK_EQ(load("says_why_none").absence, "there is no driver; install one");
   Backend& half = load("one_open_fails");
   CHECK_EQ(half.devices.size(), 1u);
   CHECK_EQ(half.devices[0]->name, "one_open_fails:1");

@@ -20,6 +20,7 @@ class World:
         self.points, self.environ = [], {}
         self.reads, self.opened = 0, []
         self.broken = {}
+        self.absences = {}  # what plugins without a device say
 
     def wheel(self, name, *, value=None, distribution=None, **attributes):
         module = f"wheel_{name}_{len(self.points)}"
@@ -45,7 +46,7 @@ class World:
         return list(self.points)
 
     def registry(self):
-        return Registry(self.open, self.installed, self.environ)
+        return Registry(self.open, self.installed, self.environ, absence=lambda name: self.absences.get(name, ""))
 
 
 @pytest.fixture
@@ -55,6 +56,17 @@ def world(tmp_path, monkeypatch):
 
 def by_name(registry):
     return {backend.name: backend for backend in registry.backends()}
+
+
+def test_a_plugin_says_itself_why_it_has_no_device(world):
+    world.wheel("acme")
+    world.wheel("late", library=world.plugin("liblate.so"), search=[], advice="buy one")
+    world.wheel("silent", library=world.plugin("libsilent.so"), search=[], advice="install its driver")
+    world.absences = {"acme": "there is no driver", "late": "the driver is too old"}
+    registry = world.registry()
+    registry.discover()
+    told = {name: backend.advice for name, backend in by_name(registry).items()}
+    assert told == {"acme": "there is no driver", "late": "the driver is too old", "silent": "install its driver"}
 
 
 def test_opens_everything_once(world):

@@ -30,7 +30,7 @@ class PackWorld(World):
         return name or os.path.basename(library).removeprefix("lib").partition(".")[0]
 
     def registry(self):
-        return Registry(self.open, self.installed, self.environ, self.open_pack)
+        return Registry(self.open, self.installed, self.environ, self.open_pack, lambda name: "")
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+from device_programs import prelude
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from programs import ON_CPU, dovetail
+from programs import ON_CPU, dovetail, python
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,3 +38,9 @@ def conform(tmp_path: Path) -> Callable[..., dict]:
         return json.loads(results.read_text("utf-8")) | {"exit": ended.returncode, "said": ended.stdout}
 
     return conform
+
+
+@pytest.fixture
+def program() -> Callable[..., None]:
+    """program(code) runs it in a process of its own, behind the prelude of device_programs."""
+    return lambda code, **variables: python(prelude("xpu") + code, **ON_CPU | variables)

@@ -90,7 +90,8 @@ extern "C" {
 
 typedef int32_t dvt_status; /* int32, not an enum: fixed width in C and C++; unknown codes are legal */
 #define DVT_OK 0
-#define DVT_UNSUPPORTED 1 /* from query, pack_size, alloc (kind), dvt_kernels_v1, extensions; never from run */
+#define DVT_UNSUPPORTED \
+  1 /* from query, pack_size, alloc (kind), device_count, dvt_kernels_v1, extensions; not run */
 #define DVT_INVALID 2
 #define DVT_OOM 3
 #define DVT_DEVICE_LOST 4 /* sticky: the host must call device_reset or drop the device */
@@ -310,7 +311,7 @@ typedef struct {
   const char *name, *version, *build_info;
   const dvt_kernel* const* kernels; /* a table of pointers: rows may grow */
   uint64_t n_kernels;
-  dvt_status (*device_count)(uint32_t*);
+  dvt_status (*device_count)(uint32_t*);                   /* DVT_UNSUPPORTED: none here, and fail() has said why */
   dvt_status (*device_open)(uint32_t index, dvt_device**); /* once per index */
   void (*device_close)(dvt_device*);
   dvt_status (*device_props)(dvt_device*, dvt_props*);

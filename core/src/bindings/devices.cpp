@@ -135,6 +135,14 @@ void make_devices(py::module_& m) {
       },
       "Opens a plugin in this process; RuntimeError with cause and cure.");
   m.def(
+      "absence",
+      [](const std::string& name) {
+        for (const Backend* b : backends())
+          if (b->name == name) return str_of(b->absence);
+        throw py::key_error(name);
+      },
+      "Why this backend has no device, in its own words; \"\" where it has one, or says nothing.");
+  m.def(
       "load_kernels",
       [](const std::string& backend, const std::string& name, const std::string& library,
          const std::vector<std::string>& search) {

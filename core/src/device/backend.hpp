@@ -80,6 +80,7 @@ struct Backend {
   // Its functions run in the embedding language: any of them may let the interpreter's lock go.
   bool interpreted = false;
   std::vector<Device*> devices;
+  std::string absence;                   // the plugin's words, where it has said why there is no device
   std::vector<const KernelPack*> packs;  // changes while the loader's lock is held
 };
 

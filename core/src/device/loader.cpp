@@ -92,7 +92,12 @@ constexpr uint32_t kMostClaimed = 1024;  // more is memory that was never writte
 // Devices that do not open are left out as long as one does.
 void open_devices(Backend& backend) {
   uint32_t count = 0;
-  check(backend.table->device_count(&count), "device_count");
+  const dvt_status status = backend.table->device_count(&count);
+  if (status == DVT_UNSUPPORTED) {
+    backend.absence = take_failure(status).message;
+    return;
+  }
+  check(status, "device_count");
   if (count > kMostClaimed)
     refuse("device_count: " + std::to_string(count) + " devices: expected at most " + std::to_string(kMostClaimed),
            "this is an error in the plugin: tell its author");

@@ -125,10 +125,13 @@ def _print_backend(backend: dict[str, Any]) -> None:
         print_trouble(backend, "  ")
         return
     click.echo(f"  {backend['name']} {backend['version']}: {', '.join(backend['devices']) or 'no device found'}")
+    if not backend["devices"]:
+        _line("  why", backend["advice"])
     _line("  from", backend["distribution"] or backend["origin"])
     _line("  library", backend["library"])
     _line("  protocol", backend["abi"])
     _line("  build", backend["build_info"])
     engines = backend.get("engines", {})
-    _line("  kernels", f"{backend['n_kernels']} ({', '.join(f'{n} {e}' for e, n in sorted(engines.items()))})")
+    by_engine = ", ".join(f"{n} {engine}" for engine, n in sorted(engines.items()))
+    _line("  kernels", f"{backend['n_kernels']}{by_engine and f' ({by_engine})'}")
     _line("  opened in", f"{backend['seconds'] * 1e3:.0f} ms")

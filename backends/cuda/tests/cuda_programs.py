@@ -1,0 +1,50 @@
+"""Programs that use the device, each in a process of its own: its environment says which driver there is."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Variables that change which devices are found, or where their libraries are.
+OURS = ("DOVETAIL_", "CUDA_", "LD_", "PYTHONWARNINGS")
+# The driver that runs kernels on the host: the Makefile builds it.
+EMULATOR = os.environ.get("DOVETAIL_CUDA_EMULATOR", "")
+EMULATED = {"DOVETAIL_CUDA_DRIVER": EMULATOR, "DOVETAIL_CUDA_UNVERIFIED": "1"}
+ON_GPU = {"DOVETAIL_CUDA_UNVERIFIED": "1"}
+NO_DRIVER = {"DOVETAIL_CUDA_DRIVER": "/nowhere/libcuda.so.1"}  # whatever the machine has
+
+
+def has_gpu() -> bool:
+    count = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no GPU with a driver on this machine")
+
+
+def run(*command: str | Path, check: bool = True, timeout: float = 120, **variables: str):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(OURS)} | variables
+    ended = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=timeout, env=environment, check=False
+    )
+    assert not check or ended.returncode == 0, ended.stdout + ended.stderr
+    return ended
+
+
+def python(code: str, interpreter: str | Path = sys.executable, **options) -> str:
+    """What the code printed, which must succeed."""
+    return run(interpreter, "-c", code, **options).stdout
+
+
+def dovetail(*args: str | Path, interpreter: str | Path = sys.executable, **options):
+    """The command line."""
+    return run(interpreter, "-m", "dovetail", *args, **options)

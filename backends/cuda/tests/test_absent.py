@@ -1,0 +1,106 @@
+"""Where something is missing: a driver, a GPU, a kernel that has run on one. Nobody else is disturbed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cuda_programs import EMULATED, NO_DRIVER, dovetail, python, run
+
+USE_CPU = "import dovetail as dv; print((dv.asarray([1.0, 2.0], device='cpu') + 1.0).tolist())"
+NVIDIA = r"libcuda|libcu(blas|dnn|dart)|libnccl|libnvrtc|libdovetail_cuda"
+
+
+def expect_no_device(*words: str, **variables: str) -> None:
+    """Both lists show the words, nothing is a warning, and another device serves."""
+    listed = dovetail("devices", **variables)
+    assert "cuda: opened, but it finds no device of its kind on this machine" in listed.stdout
+    told = dovetail("env", **variables)
+    assert re.search(r"^ +cuda \S+: no device found$", told.stdout, flags=re.MULTILINE)
+    for word in words:
+        assert word in listed.stdout and word in told.stdout, (word, listed.stdout, told.stdout)
+    assert (listed.stderr, told.stderr) == ("", "")
+    ended = run(sys.executable, "-c", "import dovetail as dv; print((dv.asarray([1.0]) + 1.0).device)", **variables)
+    assert (ended.stdout, ended.stderr) == ("cpu:0\n", "")
+
+
+def test_without_a_driver():
+    expect_no_device(
+        "there is no CUDA driver: /nowhere/libcuda.so.1: cannot open", "release 580 or newer", **NO_DRIVER
+    )
+
+
+@pytest.mark.parametrize(
+    ("failures", "words"),
+    [
+        ("cuInit=100@1", "the CUDA driver finds no GPU"),
+        ("cuInit=34@1", "libcuda.so.1 is the stub that programs are linked with, not a driver"),
+        ("cuInit=999@1", "the CUDA driver does not start: "),
+    ],
+)
+def test_a_driver_that_does_not_start_says_why(failures, words):
+    expect_no_device(words, **EMULATED, DOVETAIL_CUDA_EMULATED_FAILURES=failures)
+
+
+def test_a_driver_that_is_too_old(tmp_path):
+    """Of CUDA 12.4, then one that lacks a function."""
+    expect_no_device(
+        "the CUDA driver is too old: it knows CUDA 12.4, expected 13.0 or newer",
+        **EMULATED,
+        DOVETAIL_CUDA_EMULATED_VERSION="12040",
+    )
+    ancient = tmp_path / "libcuda.so.1"
+    subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", ancient], check=True)
+    expect_no_device("the CUDA driver is too old: it has no cu", DOVETAIL_CUDA_DRIVER=str(ancient))
+
+
+def test_a_gpu_that_is_too_old():
+    old = EMULATED | {"DOVETAIL_CUDA_EMULATED_CAPABILITY": "7.5"}
+    expect_no_device("is too old: expected compute capability 8.0 (Ampere) or newer", **old)
+
+
+def test_kernels_that_never_ran_on_a_gpu_are_not_used():
+    words = "no kernel of this release has run on a GPU yet", "DOVETAIL_CUDA_UNVERIFIED=1"
+    expect_no_device(*words, **EMULATED | {"DOVETAIL_CUDA_UNVERIFIED": "0"})
+
+
+def test_asking_for_the_absent_device_is_an_error():
+    ended = run(sys.executable, "-c", "import dovetail as dv; dv.device('cuda:0')", check=False, **NO_DRIVER)
+    assert ended.returncode == 1
+    said = ended.stderr.splitlines()[-1]
+    assert said.startswith(
+        "ValueError: there is no device 'cuda:0': backend 'cuda' has none; there is no CUDA driver"
+    )
+
+
+def test_the_emulated_gpu_is_there():
+    """What the tests above take away is what they fail for."""
+    listed = dovetail("devices", **EMULATED)
+    assert re.search(r"^cuda:0 +gpu .* sm_90 ", listed.stdout, flags=re.MULTILINE) and listed.stderr == ""
+
+
+def loaded(code: str, **variables: str) -> set[str]:
+    """Which of NVIDIA's libraries a program has mapped at its end."""
+    maps = python(code + "\nprint(open('/proc/self/maps').read())", **variables)
+    return {Path(line.split()[-1]).name for line in maps.splitlines() if re.search(NVIDIA, line)}
+
+
+def test_nothing_is_mapped_while_only_the_cpu_is_used():
+    assert loaded(USE_CPU, **EMULATED) == set()
+    assert "libdovetail_cuda.so" in loaded(USE_CPU.replace("'cpu'", "'cuda'"), **EMULATED)
+
+
+def test_the_plugin_needs_no_library_of_nvidias():
+    import dovetail_cuda
+
+    needed = run("readelf", "-d", dovetail_cuda.backend.library).stdout
+    assert re.findall(r"\(NEEDED\).*\[(.*)\]", needed) and not re.search(NVIDIA, re.sub(r"SONAME.*", "", needed))
+
+
+def test_the_wheel_is_small():
+    import dovetail_cuda
+
+    assert Path(dovetail_cuda.backend.library).stat().st_size < 5_000_000

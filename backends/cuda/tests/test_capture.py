@@ -1,0 +1,3 @@
+"""Capture beyond what the suite sees, as of every device that captures."""
+
+from capture_tests import *  # noqa: F403

@@ -1,0 +1,8 @@
+"""The suite on the emulated driver: the level that the device is to reach, without a waiver."""
+
+
+def test_level_two(conform):
+    results = conform("--level", "L2")
+    wrong = [c["id"] for c in results["cases"] if c["status"] not in ("pass", "unsupported")]
+    assert (results["exit"], results["level"]["reached"], wrong) == (0, "L2", []), results["said"]
+    assert not results["level"].get("waived")

@@ -1,0 +1,29 @@
+"""Programs that look at a device past the runtime, in the tests that backends share."""
+
+PRELUDE = """
+import ctypes, threading, types
+import dovetail as dv, numpy as np
+from dovetail_conformance.device_checks.interchange import address
+from dovetail_conformance.device_checks.table import HOST_FN, PINNED, Refused, Table
+
+device = dv.device(name)
+dv.set_default_device(device)
+own = Table(types.SimpleNamespace(api=dv, device=device))
+
+class Blocked:
+    '''A stream that a function of the host holds up, at most for 20 s.'''
+    def __init__(self, stream):
+        self.handle, self._event, self.timed_out = stream, threading.Event(), False
+        self._function = HOST_FN(self._hold)
+        own.call("host_fn", stream, self._function, None)
+    def _hold(self, _):
+        self.timed_out = not self._event.wait(20)
+    def release(self):
+        assert not self.timed_out, "a call came back only when the stream was free again"
+        self._event.set()
+"""
+
+
+def prelude(device: str) -> str:
+    """What such a program begins with: `own` has the functions of this device's table."""
+    return f"name = {device!r}" + PRELUDE
