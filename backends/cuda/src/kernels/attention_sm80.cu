@@ -6,11 +6,10 @@
 namespace {
 using namespace gpu;
 
-// Heads of up to `size` elements; warps of `tiles` x 16 queries; blocks of `keys` keys.
-template <int size_, int warps_, int tiles_, int keys_>
+template <FlashShape s>
 struct Shape {
-  static constexpr int size = size_, warps = warps_, tiles = tiles_, keys = keys_;
-  static constexpr int threads = warps * 32, own = tiles * 16, queries = warps * own;
+  static constexpr int size = s.size, tiles = s.tiles, keys = s.keys, queries = s.queries(), threads = s.threads();
+  static constexpr int own = tiles * 16;  // of a warp
   using Queries = Tile<queries, size>;
   using Keys = Tile<keys, size>;
   using Scores = FragmentC[tiles][keys / 8];
@@ -20,7 +19,7 @@ struct Shape {
 template <class T, class S>
 __device__ __forceinline__ void multiply_keys(typename S::Scores& score, const typename S::Queries& queries,
                                               const typename S::Keys& keys, int warp, int lane) {
-#pragma unroll
+#pragma unroll 4  // all at once, addresses take the registers that results need
   for (int e = 0; e < S::size / 16; ++e) {
     FragmentA q[S::tiles];
 #pragma unroll
@@ -138,7 +137,8 @@ __device__ __forceinline__ void forward(const Flash& p) {
       if (p.key) drop(score, p, place, corner);
     multiply_values<T, S>(result, score, v_tile, opaque(lane));
   }
-  copy_async_wait<0>();  // no query of this block may have seen a key
+  copy_async_wait<0>();  // where no query sees a key, the queries are still on their way, and results go there
+  __syncthreads();
   softmax.finish();
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const Place here(p, opaque(int(blockIdx.x)), S::queries);
@@ -147,19 +147,15 @@ __device__ __forceinline__ void forward(const Flash& p) {
 }
 }  // namespace
 
-#define FLASH(type, T, size, ...)                                                 \
-  KERNEL((Shape<__VA_ARGS__>::threads), flash_##type##_##size)(Flash p) {         \
-    forward<T, Shape<__VA_ARGS__>, false>(p);                                     \
+#define FLASH(type, T, size)                                                      \
+  KERNEL((flash_shape(size).threads()), flash_##type##_##size)(Flash p) {         \
+    forward<T, Shape<flash_shape(size)>, false>(p);                               \
   }                                                                               \
-  KERNEL((Shape<__VA_ARGS__>::threads), flash_general_##type##_##size)(Flash p) { \
-    forward<T, Shape<__VA_ARGS__>, true>(p);                                      \
+  KERNEL((flash_shape(size).threads()), flash_general_##type##_##size)(Flash p) { \
+    forward<T, Shape<flash_shape(size)>, true>(p);                                \
   }
-#define FLASHES(type, T)             \
-  FLASH(type, T, 32, 32, 4, 2, 64)   \
-  FLASH(type, T, 64, 64, 4, 2, 64)   \
-  FLASH(type, T, 96, 96, 4, 2, 64)   \
-  FLASH(type, T, 128, 128, 4, 2, 32) \
-  FLASH(type, T, 192, 192, 8, 1, 64) \
-  FLASH(type, T, 256, 256, 8, 1, 32)
+#define FLASHES(type, T) \
+  FLASH(type, T, 32)     \
+  FLASH(type, T, 64) FLASH(type, T, 96) FLASH(type, T, 128) FLASH(type, T, 192) FLASH(type, T, 256)
 FLASHES(f16, gpu::half)
 FLASHES(bf16, gpu::bf16)

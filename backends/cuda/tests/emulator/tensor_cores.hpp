@@ -80,6 +80,8 @@ class Copies {
   void add(SharedAddress to, const void* from, bool valid) {
     static const char* const when = std::getenv("DOVETAIL_CUDA_EMULATED_COPIES");
     static const bool early = when && std::string_view(when) == "early";
+    if (to % 16 || (valid && reinterpret_cast<uintptr_t>(from) % 16))
+      emulator::Multiprocessor::of_this_thread().fail(*emulator::current_thread, "cp.async of unaligned addresses");
     const Copy copy{to, valid ? from : nullptr};
     if (early) copy.make();
     else open_.push_back(copy);

@@ -3,6 +3,25 @@
 #include <cstdint>
 
 namespace gpu {
+// The kernels on mma.sync, for heads of up to `size` elements: blocks of so many warps of `tiles` x 16 queries,
+// which walk over so many keys at a time. Two tiles for a warp read shared memory half as often; where they leave
+// no registers, there are more warps.
+struct FlashShape {
+  int size, warps, tiles, keys;
+
+  constexpr int threads() const { return warps * 32; }
+  constexpr int queries() const { return warps * tiles * 16; }
+  constexpr int shared_bytes() const { return (queries() + 2 * keys) * size * 2; }
+};
+inline constexpr FlashShape flash_shapes[] = {{32, 4, 2, 64},  {64, 4, 2, 64},  {96, 4, 2, 64},
+                                              {128, 4, 2, 32}, {192, 8, 1, 64}, {256, 8, 1, 32}};
+inline constexpr uint32_t most_flash_size = 256;
+constexpr FlashShape flash_shape(int size) {
+  int i = 0;
+  while (flash_shapes[i].size < size) ++i;
+  return flash_shapes[i];
+}
+
 enum MaskKind : uint32_t { mask_none, mask_bool, mask_f16, mask_bf16, mask_f32 };
 // Which keys a query sees: all, those up to its own number, or up to it counted from the last query and key.
 enum Causal : uint32_t { causal_none, causal_top_left, causal_bottom_right };

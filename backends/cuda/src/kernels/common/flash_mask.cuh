@@ -51,12 +51,22 @@ template <int tiles, int n_keys>
 __device__ __forceinline__ void add_mask(FragmentC (&score)[tiles][n_keys], const Flash& p, const Place& place,
                                          const Corner& corner) {
   const FlashStrides& s = p.mask_strides;
-  const int64_t begin = place.batch * s.batch + place.head * s.head;
   const float scale = p.scale * log2_e;
-  for_each_score(score, corner, [&](float& x, int query, int key) {
-    const bool is_there = query < place.queries && key < place.keys;
-    x = masked(x * scale, p.mask, is_there ? p.mask_kind : mask_none, begin + query * s.row + key * p.mask_column);
-  });
+#pragma unroll
+  for (int m = 0; m < tiles; ++m)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int query = corner.query + m * 16 + r * 8;
+      int64_t at = place.batch * s.batch + place.head * s.head + query * s.row + corner.key * p.mask_column;
+#pragma unroll
+      for (int n = 0; n < n_keys; ++n, at = opaque(at + 8 * p.mask_column))
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const bool is_there = query < place.queries && corner.key + n * 8 + i < place.keys;
+          float& x = score[m][n].x[2 * r + i];
+          x = masked(x * scale, p.mask, is_there ? p.mask_kind : mask_none, at + i * p.mask_column);
+        }
+    }
 }
 
 // Is a probability dropped, by the number of its element in (batch, heads, queries, keys)?

@@ -35,13 +35,13 @@ __device__ __forceinline__ void fill(const Tile& tile, const T* from, int64_t st
   constexpr int wide = Tile::size % 64 == 0 ? 8 : 4, high = threads / wide;
   static_assert(Tile::rows % high == 0 && high % 8 == 0);
   const int thread = opaque(int(threadIdx.x)), row = thread / wide, chunk = thread % wide;
-  stride = opaque(stride);
-  const T* at = from + ((first + row) * stride + chunk * 8);
+  int64_t at = (first + row) * stride + chunk * 8;
 #pragma unroll
-  for (int i = 0; i < Tile::rows; i += high, at += high * stride)
+  for (int i = 0; i < Tile::rows; i += high, at = opaque(at + high * stride))
 #pragma unroll
     for (int j = 0; j < Tile::chunks; j += wide)
-      copy_async(tile.at(row + i, chunk + j), at + j * 8, first + row + i < rows && (chunk + j) * 8 < size);
+      copy_async(tile.at(row + i, chunk + j), from + at + j * 8,
+                 first + row + i < rows && (chunk + j) * 8 < size);
 }
 
 // The head of a batch and the block of queries that this thread block takes. The blocks of a head are neighbours,
