@@ -12,7 +12,7 @@ from cuda_programs import ON_GPU, needs_gpu, run
 
 def compute_sanitizer() -> str | None:
     try:
-        found = [f for f in files("nvidia-cuda-sanitizer-api") or () if f.name == "compute-sanitizer"]
+        found = [f for f in files("nvidia-cuda-sanitizer-api") or () if str(f).endswith("bin/compute-sanitizer")]
     except PackageNotFoundError:
         found = []
     return str(found[0].locate()) if found else shutil.which("compute-sanitizer")

@@ -1,0 +1,50 @@
+// What all functions of the library have in common: they may be told to fail, need a driver that is initialised or
+// a current context, and answer with a CUresult.
+#pragma once
+#include <new>
+#include <string>
+
+#include "driver/cuda_api.hpp"
+
+namespace emulator {
+// Why a call is not done. The words go to stderr if DOVETAIL_CUDA_EMULATED_LOG=1.
+struct Refusal {
+  CUresult result;
+  std::string why;
+};
+[[noreturn]] void refuse(CUresult result, std::string why);
+
+// What a call needs beforehand.
+enum class Needs { nothing, driver, context };
+
+// Throws Refusal where the call fails before it has begun. `function` is its name as programs write it.
+void admit(const char* function, Needs);
+CUresult tell(const char* function, const Refusal&) noexcept;
+
+template <class Body>
+CUresult answer(const char* function, Needs needs, Body&& body) noexcept {
+  try {
+    admit(function, needs);
+    body();
+    return CUDA_SUCCESS;
+  } catch (const Refusal& refusal) {
+    return tell(function, refusal);
+  } catch (const std::bad_alloc&) {
+    return tell(function, {CUDA_ERROR_OUT_OF_MEMORY, "the host is out of memory"});
+  }
+}
+
+// While a host function runs on this thread: it may not call the driver.
+class InHostFunction {
+ public:
+  InHostFunction();
+  ~InHostFunction();
+};
+
+// Where the caller of the function must give a place for its answer.
+template <class T>
+T& place_for(T* out) {
+  if (!out) refuse(CUDA_ERROR_INVALID_VALUE, "the place of an answer is null");
+  return *out;
+}
+}  // namespace emulator

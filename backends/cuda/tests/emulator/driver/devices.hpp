@@ -1,0 +1,29 @@
+// The GPUs that are imitated, as the environment asks: DOVETAIL_CUDA_EMULATED_DEVICES=n of
+// DOVETAIL_CUDA_EMULATED_CAPABILITY=9.0 (8.0, 8.9, 9.0, 10.0 or 12.0) with DOVETAIL_CUDA_EMULATED_MEMORY=bytes
+// each.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "driver/cuda_api.hpp"
+
+namespace emulator {
+struct Model {
+  int major, minor;
+  const char* name;
+  int multiprocessors;
+  int shared_per_multiprocessor;
+  int l2_bytes;
+  int clock_khz, memory_clock_khz, bus_bits;
+
+  // A kilobyte of each multiprocessor's shared memory is the driver's own, for each block.
+  int most_shared() const { return shared_per_multiprocessor - 1024; }
+};
+inline constexpr int shared_unless_raised = 48 << 10;
+
+bool is_initialised();
+const Model& model();
+size_t memory_of_device();
+int count_devices();
+void check_device(CUdevice);  // throws Refusal
+}  // namespace emulator

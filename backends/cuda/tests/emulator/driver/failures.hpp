@@ -1,0 +1,41 @@
+// Failures that were asked for by DOVETAIL_CUDA_EMULATED_FAILURES="cuMemAllocAsync=2@3,cuStreamSynchronize=700@1+":
+// the third cuMemAllocAsync answers 2; the first cuStreamSynchronize answers 700, and so does every later call in
+// its context, until that is reset. A function that needs no context, such as cuInit, with + fails from that call
+// on.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/cuda_api.hpp"
+
+namespace emulator {
+struct Failure {
+  CUresult result;
+  uint64_t at;  // 1 is the first call
+  bool lasting;
+};
+
+class Failures {
+ public:
+  static Failures& instance();
+
+  // Counts a call; what it answers, if it was told to. A lasting failure comes again only where no context keeps
+  // it.
+  std::optional<Failure> next(const char* function, bool kept_by_context);
+  // Instead of what was asked for before; calls are counted from now on. False where it is not understood.
+  bool ask(std::string_view text);
+
+ private:
+  struct Function {
+    uint64_t calls = 0;
+    std::vector<Failure> failures;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Function, std::less<>> functions_;
+};
+}  // namespace emulator

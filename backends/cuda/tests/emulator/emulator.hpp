@@ -1,0 +1,49 @@
+// The part of CUDA C++ in which this backend's kernels are written, for a C++ compiler: included by
+// src/kernels/common/kernel.cuh in place of CUDA's headers where GPU_EMULATED is defined. The threads of a block
+// are fibers of one thread of the host (device/multiprocessor.hpp).
+//
+// What goes unseen: races between blocks of one launch, which run one after the other, and between threads where no
+// barrier lies between them in any order that was tried. Static shared memory keeps what the last block left in it,
+// dynamic shared memory is NaN when a block begins. Calls and loads cost nothing like what they cost on a GPU.
+#pragma once
+#include <cstring>
+
+#include "device/atomics.hpp"
+#include "device/intrinsics.hpp"
+#include "device/multiprocessor.hpp"
+#include "device/registry.hpp"
+#include "device/vectors.hpp"
+#include "device/warp.hpp"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+#define __constant__ static const
+#define __shared__ static thread_local
+
+#define threadIdx (::emulator::thread_index())
+#define blockIdx (::emulator::surroundings().block_index)
+#define blockDim (::emulator::surroundings().block)
+#define gridDim (::emulator::surroundings().grid)
+
+namespace emulator {
+inline const Index& thread_index() { return current_thread->index; }
+inline const Surroundings& surroundings() { return *current_thread->around; }
+
+template <class T>
+T* dynamic_shared() {
+  return reinterpret_cast<T*>(Multiprocessor::of_this_thread().dynamic_shared());
+}
+}  // namespace emulator
+
+using dim3 = emulator::Extent;
+inline constexpr int warpSize = 32;
+
+// As src/kernels/common/kernel.cuh describes them.
+#define KERNEL(threads, name)                         \
+  static constexpr unsigned name##_threads = threads; \
+  extern "C" void name
+#define DYNAMIC_SHARED(T, name) T* const name = ::emulator::dynamic_shared<T>()
