@@ -16,11 +16,13 @@ struct FlashShape {
 inline constexpr FlashShape flash_shapes[] = {{32, 4, 2, 64},  {64, 4, 2, 64},  {96, 4, 2, 64},
                                               {128, 4, 2, 32}, {192, 8, 1, 64}, {256, 8, 1, 32}};
 inline constexpr uint32_t most_flash_size = 256;
-constexpr FlashShape flash_shape(int size) {
+// The first that is wide enough.
+constexpr int flash_shape_number(int size) {
   int i = 0;
   while (flash_shapes[i].size < size) ++i;
-  return flash_shapes[i];
+  return i;
 }
+constexpr FlashShape flash_shape(int size) { return flash_shapes[flash_shape_number(size)]; }
 
 enum MaskKind : uint32_t { mask_none, mask_bool, mask_f16, mask_bf16, mask_f32 };
 // Which keys a query sees: all, those up to its own number, or up to it counted from the last query and key.

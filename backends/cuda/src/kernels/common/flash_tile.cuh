@@ -40,8 +40,7 @@ __device__ __forceinline__ void fill(const Tile& tile, const T* from, int64_t st
   for (int i = 0; i < Tile::rows; i += high, at = opaque(at + high * stride))
 #pragma unroll
     for (int j = 0; j < Tile::chunks; j += wide)
-      copy_async(tile.at(row + i, chunk + j), from + at + j * 8,
-                 first + row + i < rows && (chunk + j) * 8 < size);
+      copy_async(tile.at(row + i, chunk + j), from + at + j * 8, first + row + i < rows && (chunk + j) * 8 < size);
 }
 
 // The head of a batch and the block of queries that this thread block takes. The blocks of a head are neighbours,

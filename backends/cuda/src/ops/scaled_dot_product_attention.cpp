@@ -1,0 +1,8 @@
+#include "attention/engines.hpp"
+#include "dtypes.hpp"
+
+namespace gpu {
+void GPU_ROWS(dvt::KernelTable& table) {
+  for (const DLDataType type : floats) attention::add_flash(table, type);
+}
+}  // namespace gpu
