@@ -2,6 +2,7 @@
 // its own, and walks over blocks of keys. While keys are multiplied, their values are on the way, and the next keys
 // while values are. The probabilities pass from one product into the next in registers.
 #include "kernels/common/flash_softmax.cuh"
+#include "kernels/common/flash_store.cuh"
 
 namespace {
 using namespace gpu;
@@ -58,48 +59,6 @@ __device__ __forceinline__ void multiply_values(typename S::Result& result, cons
   }
 }
 
-// Writes a warp's rows, through its own part of the tile of queries: 16 bytes a store.
-template <class T, class S>
-__device__ __forceinline__ void store(const Flash& p, const Place& place, const typename S::Queries& tile,
-                                      typename S::Result& result, const Softmax<S::tiles>& softmax, float factor,
-                                      int warp, int lane) {
-#pragma unroll
-  for (int m = 0; m < S::tiles; ++m)
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const float sum = softmax.sum[m][r], scale = sum == 0 ? 0.0f : factor / sum;
-      const int row = warp * S::own + m * 16 + r * 8 + lane / 4;
-#pragma unroll
-      for (int n = 0; n < S::size / 8; ++n)
-        store_shared(tile.at(row, n) + lane % 4 * 4,
-                     pack<T>(result[m][n].x[2 * r] * scale, result[m][n].x[2 * r + 1] * scale));
-    }
-  __syncwarp();
-  T* out = place.out<T>(p);
-  constexpr int chunks = S::size / 8;
-#pragma unroll
-  for (int i = 0; i < S::own * chunks / 32; ++i) {
-    const int at = i * 32 + lane, row = warp * S::own + at / chunks, chunk = at % chunks;
-    if (place.first + row < place.queries && chunk * 8 < int(p.value_size))
-      *reinterpret_cast<uint4*>(out + (place.first + row) * p.out_strides.row + chunk * 8) =
-          load_shared(tile.at(row, chunk));
-  }
-}
-
-// By one of the four lanes that share a query.
-template <int tiles>
-__device__ __forceinline__ void store_lse(const Flash& p, const Place& place, const Softmax<tiles>& softmax,
-                                          float scale, int first, int lane) {
-  if (lane % 4) return;
-#pragma unroll
-  for (int m = 0; m < tiles; ++m)
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int query = first + m * 16 + r * 8 + lane / 4;
-      if (query < place.queries) place.lse(p)[query] = softmax.lse(m, r, scale);
-    }
-}
-
 template <class T, class S, bool general>
 __device__ __forceinline__ void forward(const Flash& p) {
   DYNAMIC_SHARED(uint4, memory);
@@ -132,7 +91,9 @@ __device__ __forceinline__ void forward(const Flash& p) {
     __syncthreads();  // the values are here, and nobody reads the keys any more
     if (key + S::keys < end) fill<S::threads>(k_tile, k, p.k_strides.row, key + S::keys, place.keys, int(p.size));
     copy_async_commit();
-    softmax.add(score, result, scale);
+    float factor[S::tiles][2];
+    softmax.add(score, scale, factor);
+    multiply_rows(result, factor);
     if constexpr (general)
       if (p.key) drop(score, p, place, corner);
     multiply_values<T, S>(result, score, v_tile, opaque(lane));
@@ -142,7 +103,7 @@ __device__ __forceinline__ void forward(const Flash& p) {
   softmax.finish();
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const Place here(p, opaque(int(blockIdx.x)), S::queries);
-  store<T, S>(p, here, q_tile, result, softmax, general && p.key ? p.kept_scale : 1.0f, warp, lane);
+  store<T>(p, here, q_tile, result, softmax, general && p.key ? p.kept_scale : 1.0f, warp * S::own, lane);
   if (p.lse) store_lse(p, here, softmax, scale, here.first + warp * S::own, lane);
 }
 }  // namespace

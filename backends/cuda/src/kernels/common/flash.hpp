@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/common/tensor_map.hpp"
+
 namespace gpu {
 // The kernels on mma.sync, for heads of up to `size` elements: blocks of so many warps of `tiles` x 16 queries,
 // which walk over so many keys at a time. Two tiles for a warp read shared memory half as often; where they leave
@@ -57,5 +59,24 @@ struct Flash {
       key;  // nullptr, or of random_bits: which of the elements (batch, heads, queries, keys) are dropped
   uint32_t drop_below;  // words less than this
   float kept_scale;     // 1 / the probability to be kept
+};
+
+// The kernels for Hopper, for heads of up to `size` elements, 64 or 128: one warp group brings keys and values,
+// each of two takes 64 queries.
+struct FlashHopperShape {
+  int size;
+
+  static constexpr int threads = 3 * 128, queries = 2 * 64, keys = 128, stages = 2;
+  static constexpr int alignment = 1024;  // of tiles in shared memory
+  constexpr int shared_bytes() const {
+    return (queries + 2 * stages * keys) * size * 2 + (1 + 4 * stages) * 8 + alignment;
+  }
+};
+// Tiles of 64 columns of q, k and v: (columns, rows, heads, batches).
+struct FlashMaps {
+  TensorMap q, k, v;
+  // Is there more than one head, or batch, in memory? Broadcast ones are the first.
+  uint32_t k_heads, q_heads, v_heads, q_batches, k_batches, v_batches;
+  Flash p;
 };
 }  // namespace gpu

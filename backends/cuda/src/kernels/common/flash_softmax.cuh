@@ -32,10 +32,10 @@ struct Softmax {
       for (int r = 0; r < 2; ++r) top[m][r] = least, sum[m][r] = 0;
   }
 
-  // Scores become weights relative to the maximum so far; what was relative to the one before is made so, too.
-  template <int n_keys, int n_values>
-  __device__ __forceinline__ void add(FragmentC (&score)[tiles][n_keys], FragmentC (&result)[tiles][n_values],
-                                      float scale) {
+  // Scores become weights relative to the maximum so far; factor: what makes so what was relative to the one
+  // before.
+  template <int n_keys>
+  __device__ __forceinline__ void add(FragmentC (&score)[tiles][n_keys], float scale, float (&factor)[tiles][2]) {
 #pragma unroll
     for (int m = 0; m < tiles; ++m)
 #pragma unroll
@@ -45,10 +45,8 @@ struct Softmax {
         for (int n = 0; n < n_keys; ++n) most = fmaxf(most, fmaxf(score[m][n].x[2 * r], score[m][n].x[2 * r + 1]));
         most = quad_max(most);
         const float base = -origin(most) * scale;
-        const float factor = exp2_approximate(fmaf(top[m][r], scale, base));
-        top[m][r] = most, sum[m][r] *= factor;
-#pragma unroll
-        for (int n = 0; n < n_values; ++n) result[m][n].x[2 * r] *= factor, result[m][n].x[2 * r + 1] *= factor;
+        factor[m][r] = exp2_approximate(fmaf(top[m][r], scale, base));
+        top[m][r] = most, sum[m][r] *= factor[m][r];
 #pragma unroll
         for (int n = 0; n < n_keys; ++n)
 #pragma unroll
@@ -70,4 +68,14 @@ struct Softmax {
     return sum[m][r] == 0 ? least : (origin(top[m][r]) * scale + log2_approximate(sum[m][r])) * ln_2;
   }
 };
+
+template <int tiles, int n>
+__device__ __forceinline__ void multiply_rows(FragmentC (&result)[tiles][n], const float (&factor)[tiles][2]) {
+#pragma unroll
+  for (int m = 0; m < tiles; ++m)
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) result[m][i].x[j] *= factor[m][j / 2];
+}
 }  // namespace gpu
