@@ -195,9 +195,10 @@ test-xpu: $(XPU)/.installed $(XPU)/.example
 	@$(XPU)/bin/python -m pytest -n $(JOBS) --dist worksteal backends/xpu/tests
 
 # On a machine without a GPU the same plugin runs on an emulated driver, which runs its kernels on the host.
-test-cuda: $(CUDA)/.installed $(CUDA)/.example build/cuda-emulator/.built
+test-cuda: $(CUDA)/.installed $(CUDA)/.example build/cuda-emulator/.built build/cuda-programs/.built
 	@echo "-- tests of dovetail-cuda"
 	@DOVETAIL_CUDA_EMULATOR=$(abspath build/cuda-emulator/libcuda_emulator.so) \
+	  DOVETAIL_CUDA_PROGRAMS=$(abspath build/cuda-programs) \
 	  $(CUDA)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) backends/cuda/tests
 
 emulator_sources := $(shell find backends/cuda/tests/emulator backends/cuda/src/kernels -type f 2> /dev/null)
@@ -205,6 +206,13 @@ build/cuda-emulator/.built: $(emulator_sources) | $(CUDA)/.tools
 	@echo "-- a driver that runs CUDA kernels on the host"
 	@{ $(CUDA)/bin/cmake -S backends/cuda/tests/emulator -B $(@D) \
       -DCUDA_INCLUDE=$(abspath $(CUDA))/lib/python$(TAG)/site-packages/nvidia/cu13/include \
+	    && $(CUDA)/bin/cmake --build $(@D); } > $(@D).log 2>&1 || { tail -n 200 $(@D).log; exit 1; }
+	@touch $@
+
+program_sources := $(shell find backends/cuda/tests/programs backends/cuda/src -type f 2> /dev/null)
+build/cuda-programs/.built: $(program_sources) | $(CUDA)/.tools
+	@echo "-- programs that test NVIDIA's libraries"
+	@{ $(CUDA)/bin/cmake -S backends/cuda/tests/programs -B $(@D) -DPython_EXECUTABLE=$(abspath $(CUDA)/bin/python) \
 	    && $(CUDA)/bin/cmake --build $(@D); } > $(@D).log 2>&1 || { tail -n 200 $(@D).log; exit 1; }
 	@touch $@
 

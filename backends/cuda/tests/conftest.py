@@ -11,7 +11,7 @@ from device_programs import prelude
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from cuda_programs import EMULATED, EMULATOR, ON_GPU, dovetail, needs_gpu, python
+from cuda_programs import EMULATED, EMULATOR, ON_GPU, PROGRAMS, dovetail, needs_gpu, python
 
 
 def missing() -> str:
@@ -19,6 +19,8 @@ def missing() -> str:
         distribution("dovetail-cuda")
     except PackageNotFoundError:
         return "dovetail-cuda is not installed: make test-cuda"
+    if not (PROGRAMS / "cudnn_plans").is_file():
+        return "DOVETAIL_CUDA_PROGRAMS names no folder with programs: make test-cuda"
     return "" if Path(EMULATOR).is_file() else "DOVETAIL_CUDA_EMULATOR names no emulator: make test-cuda"
 
 

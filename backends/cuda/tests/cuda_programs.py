@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ OURS = ("DOVETAIL_", "CUDA_", "LD_", "PYTHONWARNINGS")
 # The driver that runs kernels on the host: the Makefile builds it.
 EMULATOR = os.environ.get("DOVETAIL_CUDA_EMULATOR", "")
 EMULATED = {"DOVETAIL_CUDA_DRIVER": EMULATOR, "DOVETAIL_CUDA_UNVERIFIED": "1"}
+# Programs of tests/programs, which it builds too.
+PROGRAMS = Path(os.environ.get("DOVETAIL_CUDA_PROGRAMS", ""))
+NVIDIA = Path(os.environ.get("DOVETAIL_CUDA_LIBS") or Path(sysconfig.get_path("purelib"), "nvidia"))  # the wheels'
 ON_GPU = {"DOVETAIL_CUDA_UNVERIFIED": "1"}
 NO_DRIVER = {"DOVETAIL_CUDA_DRIVER": "/nowhere/libcuda.so.1"}  # whatever the machine has
 
@@ -31,10 +35,16 @@ def has_gpu() -> bool:
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no GPU with a driver on this machine")
 
 
-def run(*command: str | Path, check: bool = True, timeout: float = 120, **variables: str):
+def run(*command: str | Path, check: bool = True, timeout: float = 120, input: str | None = None, **variables: str):
     environment = {key: value for key, value in os.environ.items() if not key.startswith(OURS)} | variables
     ended = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=timeout, env=environment, check=False
+        list(map(str, command)),
+        input=input,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=environment,
+        check=False,
     )
     assert not check or ended.returncode == 0, ended.stdout + ended.stderr
     return ended
@@ -43,6 +53,13 @@ def run(*command: str | Path, check: bool = True, timeout: float = 120, **variab
 def python(code: str, interpreter: str | Path = sys.executable, **options) -> str:
     """What the code printed, which must succeed."""
     return run(interpreter, "-c", code, **options).stdout
+
+
+def plugin() -> str:
+    """The installed plugin's file."""
+    from dovetail_cuda import backend
+
+    return backend.library
 
 
 def dovetail(*args: str | Path, interpreter: str | Path = sys.executable, **options):

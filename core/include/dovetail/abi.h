@@ -350,6 +350,10 @@ DVT_EXPORT dvt_status dvt_kernels_v1(const dvt_host* host, const dvt_backend* ba
 /* ==== NOT FROZEN: what extension("dovetail.<group>", DVT_X_<GROUP>) gives must match exactly; a group moves
  * above this line when two backends in CI pass conformance with it ==== */
 
+/* The host's, of dvt_host.extension: const char* const*, which ends with NULL. The folders that the plugin's entry
+ * point names in .search, for libraries that it opens itself. */
+#define DVT_X_SEARCH 1u
+
 typedef struct dvt_graph dvt_graph;
 typedef struct dvt_exe dvt_exe;
 typedef struct dvt_comm dvt_comm;
@@ -406,7 +410,8 @@ typedef struct {
   dvt_status (*abort)(dvt_comm*);
   dvt_status (*async_error)(dvt_comm*);
   dvt_status (*group)(uint32_t begin);
-  /* kind: 0 allreduce 1 allgather 2 reduce_scatter 3 broadcast 4 all_to_all */
+  /* kind: 0 allreduce 1 allgather 2 reduce_scatter 3 broadcast 4 all_to_all; redop: 0 sum 1 product 2 max 3 min
+   * 4 mean. Of in[0] and out[0], row-major. Within a group all is enqueued when it ends. */
   dvt_status (*collective)(dvt_comm*, uint32_t kind, uint32_t redop, int32_t root, const dvt_call*);
   dvt_status (*p2p)(dvt_comm*, uint32_t is_send, int32_t peer, const dvt_call*);
 } dvt_collectives;

@@ -100,7 +100,8 @@ const KernelPack& load_kernels(Backend& backend, const std::string& name, const 
                                const std::vector<std::string>& search);
 std::vector<const KernelPack*> packs(const Backend&);
 // A table of host services for a plugin that does not come from load_backend.
-const dvt_host* new_host(const std::string& name, const std::string& library);
+const dvt_host* new_host(const std::string& name, const std::string& library,
+                         const std::vector<std::string>& search = {});
 std::vector<Backend*> backends();
 std::vector<Device*> devices();
 Device* find_device(const std::string& name);  // "cpu" is "cpu:0"; nullptr if there is none

@@ -201,7 +201,7 @@ const Table* shake_hands(const std::string& name, const std::string& library,
            "provide what it misses, or uninstall " + package_of(name));
   }
   const Table* table = nullptr;
-  if (const dvt_status status = enter(function, new_host(name, library), &table)) {
+  if (const dvt_status status = enter(function, new_host(name, library, search), &table)) {
     const Error error = make_error(status, entry, take_failure(status));
     refuse(error.what(), status == DVT_INVALID ? cure_for_versions(name)
                                                : "mend what it names, or reinstall " + package_of(name));

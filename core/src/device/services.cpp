@@ -1,9 +1,11 @@
 #include "device/services.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "device/log.hpp"
 #include "device/threads.hpp"
@@ -12,6 +14,8 @@ namespace dovetail {
 namespace {
 struct Host : dvt_host {
   std::string name, path;
+  std::vector<std::string> search;
+  std::vector<const char*> search_list;  // ends with nullptr
 };
 const std::string& name_of(const dvt_host* self) { return static_cast<const Host*>(self)->name; }
 
@@ -48,7 +52,10 @@ void trace(const dvt_host* self, uint64_t correlation_id, const char* name, uint
   log(Log::trace, 2, name_of(self) + ": " + (name ? name : "?") + text);
 }
 
-const void* extension(const dvt_host*, const char*, uint32_t) { return nullptr; }
+const void* extension(const dvt_host* self, const char* group, uint32_t version) {
+  const bool search = !std::strcmp(group, "dovetail.search") && version == DVT_X_SEARCH;
+  return search ? static_cast<const Host*>(self)->search_list.data() : nullptr;
+}
 
 ErrorKind kind_of(dvt_status status) {
   switch (status) {
@@ -73,13 +80,16 @@ std::string text_of(dvt_status status) {
 }
 }  // namespace
 
-const dvt_host* new_host(const std::string& name, const std::string& library) {
+const dvt_host* new_host(const std::string& name, const std::string& library,
+                         const std::vector<std::string>& search) {
   // They live as long as the plugins: for ever.
   static std::mutex mutex;
   static std::deque<Host>& hosts = *new std::deque<Host>;
   const std::lock_guard guard(mutex);
   Host* host = &hosts.emplace_back();
-  host->name = name, host->path = library;
+  host->name = name, host->path = library, host->search = search;
+  for (const std::string& folder : host->search) host->search_list.push_back(folder.c_str());
+  host->search_list.push_back(nullptr);
   host->struct_size = sizeof(dvt_host);
   host->abi_major = DVT_ABI_MAJOR, host->abi_minor = DVT_ABI_MINOR, host->abi_draft = DVT_ABI_DRAFT;
   host->library_path = host->path.c_str();

@@ -55,7 +55,7 @@ TEST(lines) {
 }
 
 TEST(plugins_speak_through_the_host) {
-  const dvt_host* host = new_host("acme", "/acme.so");
+  const dvt_host* host = new_host("acme", "/acme.so", {"/a", "/b c"});
   CHECK_EQ(host->struct_size, sizeof(dvt_host));
   CHECK_EQ(std::string(host->library_path), "/acme.so");
   set_logs("+plugin,trace");
@@ -77,6 +77,11 @@ TEST(plugins_speak_through_the_host) {
     CHECK(e.kind == ErrorKind::value);
   }
   CHECK_EQ(host->extension(host, "dovetail.capture", 1), static_cast<const void*>(nullptr));
+  CHECK_EQ(host->extension(host, "dovetail.search", DVT_X_SEARCH + 1), static_cast<const void*>(nullptr));
+  const auto search = static_cast<const char* const*>(host->extension(host, "dovetail.search", DVT_X_SEARCH));
+  CHECK_EQ(std::string(search[0]), "/a");
+  CHECK_EQ(std::string(search[1]), "/b c");
+  CHECK(!search[2]);
   CHECK_EQ(host->num_threads(host), num_threads());
 }
 

@@ -1,7 +1,5 @@
 #include "device/capture.hpp"
 
-#include <cstring>
-
 #include "device/errors.hpp"
 #include "device/functions.hpp"
 
@@ -85,16 +83,12 @@ void destroy(dvt_graph* g) {
   delete g;
 }
 
-constexpr dvt_capture functions = {
-    .struct_size = sizeof functions, .flags = 0, .begin = begin, .end = end, .replay = replay, .destroy = destroy};
 }  // namespace
+
+const dvt_capture captures = {
+    .struct_size = sizeof captures, .flags = 0, .begin = begin, .end = end, .replay = replay, .destroy = destroy};
 
 void abandon_capture(dvt_stream& s) {
   if (capture_of(s.handle)) const Ended ended(s);
-}
-
-const void* extension(const char* name, uint32_t version) {
-  const bool capture = !std::strcmp(name, "dovetail.capture") && version == DVT_X_CAPTURE;
-  return capture ? &functions : nullptr;
 }
 }  // namespace gpu

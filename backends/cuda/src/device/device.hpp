@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 
+#include "cublaslt/engine.hpp"
+#include "cudnn/engine.hpp"
 #include "device/context.hpp"
 #include "device/deferred.hpp"
 #include "device/event.hpp"
@@ -40,6 +42,8 @@ struct dvt_device {
   gpu::Deferred deferred;
   gpu::Staging staging;
   gpu::Recordings recordings;
+  gpu::cublaslt::Engine cublaslt;
+  gpu::cudnn::Engine cudnn;
   dvt_stream own_stream;
 };
 

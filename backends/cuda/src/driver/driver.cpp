@@ -51,7 +51,7 @@ Opened open() {
   if (!o.driver.f && o.missing.empty()) o.missing = "the CUDA driver is too old: it has no " GPU_NAME(f);
   GPU_DRIVER_FUNCTIONS(GPU_FIND)
 #undef GPU_FIND
-  o.emulated = dlsym(library, "dovetail_cuda_emulator") != nullptr;
+  o.emulated = dlsym(library, emulation_marker) != nullptr;
   if (o.missing.empty()) o.missing = start(o.driver);
   return o;
 }

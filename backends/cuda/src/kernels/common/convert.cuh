@@ -14,8 +14,7 @@ __device__ inline float to_odd_float(double x) {
 }
 template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
 __device__ float to_odd_float(T x) {
-  bool negative = false;
-  if constexpr (std::is_signed_v<T>) negative = x < 0;
+  const bool negative = is_negative(x);
   const uint64_t m = negative ? uint64_t(0) - uint64_t(x) : uint64_t(x);
   const int excess = 40 - __clzll(int64_t(m));  // bits beyond the 24 of a float32
   if (excess <= 0) return negative ? -float(m) : float(m);

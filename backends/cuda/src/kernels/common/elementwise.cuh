@@ -144,3 +144,12 @@ __device__ __forceinline__ void apply_strided(const Layout<sizeof...(In)>& how, 
   KERNEL(256, name##_strided)(const A* a, const B* b, const C* c, Out* out, gpu::Layout<3> how) { \
     gpu::apply_strided<F>(how, std::integer_sequence<int, 0, 1, 2>(), out, a, b, c);              \
   }
+
+// A function of floats as kernels take it.
+#define GPU_FUNCTION(Name, function)           \
+  struct Name {                                \
+    template <class... T>                      \
+    __device__ auto operator()(T... x) const { \
+      return function(x...);                   \
+    }                                          \
+  }

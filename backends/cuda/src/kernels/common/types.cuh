@@ -46,6 +46,13 @@ inline constexpr bool is_half = std::is_same_v<T, half> || std::is_same_v<T, bf1
 template <class T>
 using Compute = std::conditional_t<is_half<T>, float, T>;
 
+// x < 0; nvcc warns where that can never be.
+template <class T>
+__device__ __forceinline__ bool is_negative(T x) {
+  if constexpr (std::is_unsigned_v<T>) return false;
+  else return x < 0;
+}
+
 // Neighbours that are read or written at once.
 template <class T, int n>
 struct alignas(sizeof(T) * n) Pack {

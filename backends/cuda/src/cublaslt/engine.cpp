@@ -1,0 +1,174 @@
+#include "cublaslt/engine.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include "cublaslt/library.hpp"
+#include "driver/driver.hpp"
+
+namespace gpu::cublaslt {
+namespace {
+void expect(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw std::runtime_error(std::string("cuBLASLt: ") + call + ": " + functions().cublasLtGetStatusString(status));
+}
+#define LT_CALL(name, ...) expect(functions().name(__VA_ARGS__), #name)
+
+// In which numbers are stored, sums are kept, and factors are given.
+struct Types {
+  cudaDataType_t stored, scale;
+  cublasComputeType_t compute;
+};
+Types types_of(const Product& p) {
+  const bool is_double = p.type.bits == (p.type.code == DVT_COMPLEX ? 128 : 64);
+  const auto compute = is_double       ? CUBLAS_COMPUTE_64F
+                       : p.allows_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                       : CUBLAS_COMPUTE_32F;
+  if (p.type.code == DVT_COMPLEX) {
+    const auto type = is_double ? CUDA_C_64F : CUDA_C_32F;
+    return {type, type, compute};
+  }
+  if (p.type.code == DVT_BFLOAT) return {CUDA_R_16BF, CUDA_R_32F, compute};
+  if (p.type.bits == 16) return {CUDA_R_16F, CUDA_R_32F, compute};
+  return is_double ? Types{CUDA_R_64F, CUDA_R_64F, compute} : Types{CUDA_R_32F, CUDA_R_32F, compute};
+}
+
+class Layout {
+ public:
+  // As cuBLASLt counts: columns of elements that are neighbours.
+  Layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t stride, int64_t batch, int64_t step) {
+    LT_CALL(cublasLtMatrixLayoutInit_internal, &opaque_, sizeof opaque_, type, uint64_t(rows), uint64_t(columns),
+            stride);
+    const auto count = int32_t(batch);
+    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, count), set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, step);
+  }
+  operator cublasLtMatrixLayout_t() { return &opaque_; }
+
+ private:
+  template <class T>
+  void set(cublasLtMatrixLayoutAttribute_t attribute, const T& value) {
+    LT_CALL(cublasLtMatrixLayoutSetAttribute, &opaque_, attribute, &value, sizeof value);
+  }
+  cublasLtMatrixLayoutOpaque_t opaque_;
+};
+
+// Its matrices are column-major, so it is told of the transposed product: c^T = b^T a^T.
+class Description {
+ public:
+  explicit Description(const Product& p)
+      : types_(types_of(p)),
+        left(of(p, p.b, p.n, p.k)),
+        right(of(p, p.a, p.k, p.m)),
+        out(types_.stored, p.n, p.m, p.n, p.batch, p.c_step) {
+    LT_CALL(cublasLtMatmulDescInit_internal, &operation_, sizeof operation_, types_.compute, types_.scale);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, p.b.columns ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, p.a.columns ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (p.has_bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  }
+  void set_bias(const void* bias) { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
+  cublasLtMatmulDesc_t operation() { return &operation_; }
+
+ private:
+  // Rows and columns of the transposed matrix, which lies column by column if our rows are lines.
+  Layout of(const Product& p, const Matrix& m, int64_t rows, int64_t columns) const {
+    return m.columns ? Layout(types_.stored, columns, rows, m.line, p.batch, m.step)
+                     : Layout(types_.stored, rows, columns, m.line, p.batch, m.step);
+  }
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    LT_CALL(cublasLtMatmulDescSetAttribute, &operation_, attribute, &value, sizeof value);
+  }
+
+  const Types types_;
+  cublasLtMatmulDescOpaque_t operation_;
+
+ public:
+  Layout left, right, out;
+};
+
+class Preference {
+ public:
+  Preference(uint64_t most_workspace, int64_t alignment) {
+    LT_CALL(cublasLtMatmulPreferenceInit_internal, &opaque_, sizeof opaque_);
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+    // Parts of a sum are kept in the type that is computed with: not rounded to 16 bits in between.
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    for (const auto which :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      set(which, uint32_t(alignment));
+  }
+  operator cublasLtMatmulPreference_t() { return &opaque_; }
+
+ private:
+  template <class T>
+  void set(cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
+    LT_CALL(cublasLtMatmulPreferenceSetAttribute, &opaque_, attribute, &value, sizeof value);
+  }
+  cublasLtMatmulPreferenceOpaque_t opaque_;
+};
+
+// What NVIDIA recommends for cuBLAS.
+uint64_t most_workspace(int capability) { return uint64_t{capability >= 90 ? 32u : 8u} << 20; }
+}  // namespace
+
+bool is_available() {
+  static const bool available = is_emulated() ? works_with_emulator() : is_usable(missing());
+  return available;
+}
+
+Engine::~Engine() {
+  if (handle_) functions().cublasLtDestroy(static_cast<cublasLtHandle_t>(handle_));
+}
+
+void* Engine::handle() {
+  const std::lock_guard guard(mutex_);
+  if (!handle_) {
+    cublasLtHandle_t made = nullptr;
+    LT_CALL(cublasLtCreate, &made);
+    handle_ = made;
+  }
+  return handle_;
+}
+
+Engine::Algorithm Engine::algorithm(const Product& p, uint64_t most_workspace) {
+  return algorithms_.get({p, most_workspace}, [&] {
+    Description d(p);
+    Preference preference(most_workspace, p.alignment);
+    cublasLtMatmulHeuristicResult_t best = {};
+    int found = 0;
+    const cublasStatus_t status =
+        functions().cublasLtMatmulAlgoGetHeuristic(static_cast<cublasLtHandle_t>(handle()), d.operation(), d.left,
+                                                   d.right, d.out, d.out, preference, 1, &best, &found);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) expect(status, "cublasLtMatmulAlgoGetHeuristic");
+    Algorithm a = {};
+    static_assert(sizeof a.opaque == sizeof best.algo);
+    a.found = status == CUBLAS_STATUS_SUCCESS && found && best.state == CUBLAS_STATUS_SUCCESS;
+    if (a.found) std::memcpy(a.opaque, &best.algo, sizeof a.opaque), a.workspace = best.workspaceSize;
+    return a;
+  });
+}
+
+std::optional<uint64_t> Engine::workspace(const Product& p, int capability) {
+  const Algorithm best = algorithm(p, most_workspace(capability));
+  return best.found ? std::optional(best.workspace) : std::nullopt;
+}
+
+bool Engine::run(const Product& p, const Addresses& at, void* workspace, uint64_t workspace_bytes, void* stream) {
+  const Algorithm best = algorithm(p, workspace_bytes);
+  if (!best.found) return false;
+  Description d(p);
+  if (p.has_bias) d.set_bias(at.bias);
+  static constexpr double one[2] = {1, 0}, zero[2] = {0, 0};
+  static constexpr float one_f[2] = {1, 0}, zero_f[2] = {0, 0};
+  const bool is_double = types_of(p).compute == CUBLAS_COMPUTE_64F;
+  const void *alpha = is_double ? static_cast<const void*>(one) : one_f,
+             *beta = is_double ? static_cast<const void*>(zero) : zero_f;
+  cublasLtMatmulAlgo_t algorithm;
+  std::memcpy(&algorithm, best.opaque, sizeof algorithm);
+  LT_CALL(cublasLtMatmul, static_cast<cublasLtHandle_t>(handle()), d.operation(), alpha, at.b, d.left, at.a,
+          d.right, beta, at.c, d.out, at.c, d.out, &algorithm, workspace, workspace_bytes,
+          static_cast<cudaStream_t>(stream));
+  return true;
+}
+}  // namespace gpu::cublaslt

@@ -1,0 +1,69 @@
+// Products of matrices by cuBLASLt on one device, with the algorithms that were used last.
+#pragma once
+#include <mutex>
+#include <optional>
+
+#include "dovetail/abi.h"
+#include "recent.hpp"
+
+namespace gpu::cublaslt {
+// A matrix as it lies in memory: lines of elements that are neighbours.
+struct Matrix {
+  int64_t line;     // elements from one line to the next
+  int64_t columns;  // are the lines its columns, not its rows?
+  int64_t step;     // elements from one matrix of the batch to the next; 0: all of them have this one
+};
+
+// c = a b + bias: (m, k) by (k, n), for each of a batch. c is row-major without gaps, the bias has n elements. The
+// key of a cache, so it begins with `= {}`.
+struct Product {
+  int64_t m, n, k, batch;
+  Matrix a, b;
+  DLDataType type;
+  uint32_t has_bias;
+  int64_t c_step;
+  int64_t allows_tf32;  // of float32: may it be computed with 10 bits of mantissa?
+  int64_t alignment;    // bytes of which the operands' addresses are multiples
+};
+inline constexpr int64_t most_alignment = 256;  // of which algorithms make use
+
+struct Addresses {
+  const void *a, *b, *bias;
+  void* c;
+};
+
+inline bool serves(DLDataType t) { return t.code == DVT_FLOAT || t.code == DVT_BFLOAT || t.code == DVT_COMPLEX; }
+// Is the library there, and a GPU that it can use?
+bool is_available();
+
+class Engine {
+ public:
+  Engine() = default;
+  ~Engine();  // with the device's context current
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Bytes that the best algorithm wants. Nothing where there is none.
+  std::optional<uint64_t> workspace(const Product&, int capability);
+  // Enqueues it; false where no algorithm does with so little workspace. Throws std::runtime_error. From any
+  // thread, safe in captures.
+  bool run(const Product&, const Addresses&, void* workspace, uint64_t workspace_bytes, void* stream);
+
+ private:
+  struct Algorithm {
+    uint64_t opaque[8];  // cublasLtMatmulAlgo_t
+    uint64_t workspace;
+    bool found;
+  };
+  struct Key {
+    Product product;
+    uint64_t most_workspace;
+  };
+  void* handle();
+  Algorithm algorithm(const Product&, uint64_t most_workspace);
+
+  std::mutex mutex_;
+  void* handle_ = nullptr;  // cublasLtHandle_t
+  Recent<Key, Algorithm> algorithms_;
+};
+}  // namespace gpu::cublaslt

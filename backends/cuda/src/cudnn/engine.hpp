@@ -1,0 +1,31 @@
+// cuDNN on one device: its handles, and the plans that were used last.
+#pragma once
+#include <mutex>
+#include <vector>
+
+#include "cudnn/attention.hpp"
+#include "cudnn/convolution.hpp"
+#include "recent.hpp"
+
+namespace gpu::cudnn {
+class Engine {
+ public:
+  Engine() = default;
+  ~Engine();  // with the device's context current
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  PlanRef plan(dvt_device*, const AttentionGraph&);
+  PlanRef plan(dvt_device*, const ConvolutionGraph&);
+  dvt_status run(dvt_device*, const dvt_call*, const Plan&, const Pointers&, void* workspace);
+
+ private:
+  class Handle;
+  PlanRef plan_of(dvt_device*, auto& plans, const auto& graph);
+
+  std::mutex mutex_;
+  std::vector<void*> idle_;  // cudnnHandle_t: one works for one thread at a time
+  Recent<AttentionGraph, PlanRef> attention_;
+  Recent<ConvolutionGraph, PlanRef> convolution_;
+};
+}  // namespace gpu::cudnn

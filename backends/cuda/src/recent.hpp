@@ -1,0 +1,65 @@
+// What was made for the keys that were used last: algorithms, execution plans.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+
+namespace gpu {
+// Keys are plain data of 64-bit words, without gaps: they are compared and hashed by their bytes. From any thread.
+template <class Key, class Value>
+class Recent {
+  static_assert(std::is_trivially_copyable_v<Key> && sizeof(Key) % 8 == 0);
+
+ public:
+  // make() where there is none yet. It takes long and holds up nobody: two threads may both do it.
+  template <class Make>
+  Value get(const Key& key, Make make) {
+    if (std::optional<Value> found = find(key)) return *std::move(found);
+    return keep(key, make());
+  }
+
+ private:
+  static constexpr size_t limit = 1024;
+  using List = std::list<std::pair<Key, Value>>;
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      uint64_t words[sizeof key / 8], h = 0;
+      std::memcpy(words, &key, sizeof key);
+      for (const uint64_t w : words) h = (h ^ w) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+      return h;
+    }
+  };
+  struct Equal {
+    bool operator()(const Key& a, const Key& b) const { return !std::memcmp(&a, &b, sizeof a); }
+  };
+
+  std::optional<Value> find(const Key& key) {
+    const std::lock_guard guard(mutex_);
+    const auto it = places_.find(key);
+    if (it == places_.end()) return std::nullopt;
+    newest_first_.splice(newest_first_.begin(), newest_first_, it->second);
+    return it->second->second;
+  }
+  Value keep(const Key& key, Value made) {
+    const std::lock_guard guard(mutex_);
+    const auto [it, is_new] = places_.try_emplace(key);
+    if (!is_new) return it->second->second;
+    newest_first_.emplace_front(key, std::move(made));
+    it->second = newest_first_.begin();
+    if (newest_first_.size() > limit) {
+      places_.erase(newest_first_.back().first);
+      newest_first_.pop_back();
+    }
+    return newest_first_.front().second;
+  }
+
+  std::mutex mutex_;
+  List newest_first_;
+  std::unordered_map<Key, typename List::iterator, Hash, Equal> places_;
+};
+}  // namespace gpu

@@ -1,0 +1,219 @@
+"""How accurate the elementary functions of src/kernels/common are, compiled by a C++ compiler as for the emulator.
+
+Nothing in them is left to the compiler or the processor, so these are the errors on GPUs too. The bounds are the
+schema's tolerances, in units of the last place of the exact result. NaN, infinities and signs of zeros are exact.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).resolve().parent
+SEED = 7
+long = np.longdouble
+Compute = Callable[..., np.ndarray]
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.fixture(scope="session")
+def compute(tmp_path_factory) -> Compute:
+    """compute("exp", x): a function of math.cpp on arrays of one type."""
+    built = tmp_path_factory.mktemp("math") / "math.so"
+    options = ["-std=c++20", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-Wno-unknown-pragmas"]
+    include = [f"-I{HERE.parent / 'src'}", f"-I{HERE / 'emulator'}"]
+    compiler = os.environ.get("CXX", "c++")
+    subprocess.run(
+        [compiler, *options, "-DGPU_EMULATED", *include, HERE / "math.cpp", "-o", built], check=True, timeout=300
+    )
+    library = ctypes.CDLL(str(built))
+
+    def compute(name: str, *operands: np.ndarray) -> np.ndarray:
+        x = [np.ascontiguousarray(a) for a in operands]
+        y = np.empty_like(x[0])
+        suffix = {np.float32: "_f32", np.float64: "_f64", long: ""}[y.dtype.type]
+        call = getattr(library, name + suffix)
+        call(*(ctypes.c_void_p(a.ctypes.data) for a in (x[0], x[-1], y)), ctypes.c_size_t(y.size))
+        return y
+
+    return compute
+
+
+def errors(got: np.ndarray, exact: np.ndarray, scale: np.ndarray | float = 0) -> np.ndarray:
+    """In units of the last place of the exact result, or of scale where that is larger; infinite where a NaN or the
+    sign of a zero is wrong."""
+    info = np.finfo(got.dtype)
+    top = long(2) ** info.maxexp  # what overflow counts as
+    want, have = (np.clip(a.astype(long), -top, top) for a in (exact, got))
+    size = np.maximum(np.abs(want), np.minimum(scale, top))
+    exponent = np.frexp(np.where(size > 0, size, info.tiny))[1] - 1
+    error = np.abs(have - want) / np.ldexp(long(1), np.maximum(exponent, info.minexp) - info.nmant)
+    wrong_zero = (exact == 0) & (np.signbit(got) != np.signbit(exact))
+    error = np.where(np.isnan(error) | wrong_zero, np.inf, error)
+    return np.where(np.isnan(want) & np.isnan(have), 0, error)
+
+
+def expect(got: np.ndarray, exact: np.ndarray, bound: float, *inputs: np.ndarray, scale=0) -> None:
+    error = errors(got, exact, scale)
+    k = int(np.argmax(error))
+    assert error[k] <= bound, (
+        f"{[x[k] for x in inputs]}: expected {exact[k]}, got {got[k]}: {error[k]:.3f} ulp, above {bound}"
+    )
+
+
+SPECIAL = [0, 1e-320, 5e-324, 1e-45, 1e-40, 2.0**-126, 2.0**-1022, 0.5, 1, 1.5, 2, 3, 10, 20, 88.72, 88.73, 103.97]
+SPECIAL += [709.78, 709.79, 745.13, 745.14, 1e9, 2.0**17, 2.0**28, 3.4028235e38, 1e300, 1.7976931348623157e308]
+SPECIAL += [np.inf, np.nan]
+EDGES = [0.41421356, 0.5, 0.70710678, 0.75, 0.785398, 1, 1.41421356, 2.4142135, 20, 1e9]  # of a function's forms
+
+
+def neighbours(x: np.ndarray, reach: int) -> np.ndarray:
+    """x, and so many numbers on either side of each."""
+    kind = np.dtype(f"i{x.itemsize}")
+    return (x.view(kind)[:, None] + np.arange(-reach, reach + 1, dtype=kind)).view(x.dtype).reshape(-1)
+
+
+def everywhere(dtype: type, n: int) -> np.ndarray:
+    """Numbers of every exponent, evenly from the least bits to the greatest; those next to where functions are
+    special or change their form; those that are almost whole quarter turns; and what is usual."""
+    rng = np.random.default_rng(SEED)
+    unsigned = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    count = 2 ** (8 * unsigned.itemsize)
+    strided = np.arange(n, dtype=np.uint64) * (count // n) + rng.integers(count // n)
+    strided = strided.astype(unsigned).view(dtype)
+    special = np.array([*SPECIAL, *(-x for x in SPECIAL)], dtype)
+    edges = neighbours(
+        np.array([0.41421356, 0.5, 0.70710678, 0.75, 0.785398, 1, 1.41421356, 2.4142135, 20, 1e9], dtype), 200
+    )
+    turns = neighbours((np.arange(1, 20_000) * (np.pi / 2)).astype(dtype), 1)
+    usual = [rng.uniform(-w, w, n // 4).astype(dtype) for w in (1e-3, 1, 4, 30, 110, 750, 1e5)]
+    return np.concatenate([strided, special, edges, -edges, turns, *usual])
+
+
+def normal_gate(x: np.ndarray, erfc: Compute) -> np.ndarray:
+    x = x.astype(long)
+    return np.where(x == -np.inf, -0.0, x / 2 * erfc(-x / np.sqrt(long(2))))
+
+
+FUNCTIONS = {
+    "exp": (np.exp, 1),
+    "log": (np.log, 1),
+    "sin": (np.sin, 1),
+    "sqrt": (np.sqrt, 0.501),
+    "exp2": (np.exp2, 2),
+    "expm1": (np.expm1, 4),
+    "log2": (np.log2, 3),
+    "log10": (np.log10, 4),
+    "log1p": (np.log1p, 4),
+    "sinh": (np.sinh, 5),
+    "cosh": (np.cosh, 5),
+    "tanh": (np.tanh, 6),
+    "asinh": (np.arcsinh, 5),
+    "acosh": (np.arccosh, 5),
+    "atanh": (np.arctanh, 5),
+    "cos": (np.cos, 6),
+    "tan": (np.tan, 7),
+    "asin": (np.arcsin, 4),
+    "acos": (np.arccos, 3),
+    "atan": (np.arctan, 4),
+    "erf": ("erf_exact", 3),
+    "erfc": ("erfc_exact", 8),
+    "normal_gate": (normal_gate, 8),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_unary(compute, name, dtype):
+    exact, bound = FUNCTIONS[name]
+    x = everywhere(dtype, 500_000 if dtype is np.float32 else 100_000)
+    if exact is normal_gate:
+        want = normal_gate(x, lambda u: compute("erfc_exact", u))
+    elif isinstance(exact, str):
+        want = compute(exact, x.astype(long))
+    else:
+        want = exact(x.astype(np.float64 if dtype is np.float32 else long))
+    expect(compute(name, x), want, bound, x)
+
+
+def pairs(dtype: type, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of special numbers, and any."""
+    rng = np.random.default_rng(SEED + 1)
+    special = np.array([*SPECIAL, *(-x for x in SPECIAL)], dtype)
+    first, second = (a.reshape(-1) for a in np.meshgrid(special, special))
+    x = everywhere(dtype, n)
+    return np.concatenate([first, x, x]), np.concatenate(
+        [second, rng.permutation(x), x + rng.choice(x[-n:], x.size)]
+    )
+
+
+def gate(x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    e = np.exp(-np.abs(z))
+    return x * np.where(z < 0, e, 1) / (1 + e)
+
+
+PAIRS = {
+    "pow": (np.float_power, 8),
+    "hypot": (np.hypot, 2),
+    "logaddexp": (np.logaddexp, 8),
+    "atan2": (np.arctan2, 4),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", PAIRS)
+def test_binary(compute, name, dtype):
+    exact, bound = PAIRS[name]
+    x, y = pairs(dtype, 50_000)
+    scale = np.fmax(np.abs(x), np.abs(y)).astype(long) if name == "logaddexp" else 0
+    expect(compute(name, x, y), exact(x.astype(long), y.astype(long)), bound, x, y, scale=np.nan_to_num(scale))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_that_use_the_whole_range(compute, dtype):
+    """Bases near 1 under large exponents make the most of an error in the logarithm."""
+    rng = np.random.default_rng(SEED)
+    x = np.concatenate([1 + rng.uniform(-s, s, 100_000) for s in (0.5, 1e-2, 1e-4)]).astype(dtype)
+    y = (rng.uniform(-1, 1, x.size) * np.log(np.finfo(dtype).max) / np.log(x.astype(np.float64))).astype(dtype)
+    expect(compute("pow", x, y), np.float_power(x.astype(long), y.astype(long)), 2, x, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sigmoid_gate(compute, dtype):
+    rng = np.random.default_rng(SEED)
+    x = np.concatenate([rng.uniform(-w, w, 100_000) for w in (1, 12, 110, 760)]).astype(dtype)
+    expect(compute("gate", x, x), gate(x.astype(long), x.astype(long)), 7, x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_remainder(compute, dtype):
+    """As Python's, exact but for one rounding; any distance of the exponents, and subnormal numbers."""
+    x, y = pairs(dtype, 50_000)
+    r = np.fmod(x.astype(long), y.astype(long))
+    want = np.where(r == 0, np.copysign(long(0), y), np.where((r < 0) != (y < 0), r + y, r))
+    expect(compute("remainder", x, y), want, 0.501, x, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_that_are_floats(compute, dtype):
+    """Where the exact result is a number of the type, it is the result."""
+    info = np.finfo(dtype)
+    n = np.arange(info.minexp - info.nmant, info.maxexp).astype(dtype)
+    power = np.ldexp(np.ones_like(n), n.astype(int))
+    np.testing.assert_array_equal(compute("exp2", n), power)
+    np.testing.assert_array_equal(compute("log2", power), n)
+    x, y = (a.reshape(-1).astype(dtype) for a in np.meshgrid(np.arange(-10, 11), np.arange(0, 7)))
+    np.testing.assert_array_equal(compute("pow", x, y), x**y)
+    one, zero = np.ones(1, dtype), np.zeros(1, dtype)
+    assert compute("exp", zero) == 1 and compute("log", one) == 0
