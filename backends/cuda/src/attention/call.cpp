@@ -36,6 +36,7 @@ std::optional<MaskKind> mask_kind(const DLTensor* mask) {
   if (dvt::same(mask->dtype, dvt::f16)) return mask_f16;
   if (dvt::same(mask->dtype, dvt::bf16)) return mask_bf16;
   if (dvt::same(mask->dtype, dvt::f32)) return mask_f32;
+  if (dvt::same(mask->dtype, dvt::f64)) return mask_f64;
   return {};
 }
 

@@ -4,4 +4,5 @@
 
 namespace gpu::attention {
 void add_flash(dvt::KernelTable&, DLDataType);  // the kernels of FlashAttention
+void add_plain(dvt::KernelTable&, DLDataType);  // one that takes all
 }  // namespace gpu::attention

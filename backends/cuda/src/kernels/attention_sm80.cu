@@ -11,8 +11,8 @@ template <FlashShape s>
 struct Shape {
   static constexpr int size = s.size, tiles = s.tiles, keys = s.keys, queries = s.queries(), threads = s.threads();
   static constexpr int own = tiles * 16;  // of a warp
-  using Queries = Tile<queries, size>;
-  using Keys = Tile<keys, size>;
+  using Queries = SwizzledTile<queries, size>;
+  using Keys = SwizzledTile<keys, size>;
   using Scores = FragmentC[tiles][keys / 8];
   using Result = FragmentC[tiles][size / 8];
 };

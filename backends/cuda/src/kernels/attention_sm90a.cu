@@ -12,7 +12,7 @@ using namespace gpu;
 
 // `rows` x size elements as TMA writes them: parts of 64 columns, rows of 128 bytes, chunks exchanged by the row.
 template <int rows_, int size>
-struct SwizzledTile {
+struct TmaTile {
   static constexpr int rows = rows_, parts = size / 64, part_bytes = rows * 128, bytes = parts * part_bytes;
 
   SharedAddress base;
@@ -34,8 +34,8 @@ template <int size_>
 struct Hopper {
   static constexpr int size = size_, queries = FlashHopperShape::queries, keys = FlashHopperShape::keys;
   static constexpr int stages = FlashHopperShape::stages;
-  using Queries = SwizzledTile<queries, size>;
-  using Keys = SwizzledTile<keys, size>;
+  using Queries = TmaTile<queries, size>;
+  using Keys = TmaTile<keys, size>;
   using Scores = FragmentC[1][keys / 8];
   using Weights = FragmentA[keys / 16];
   using Result = FragmentC[1][size / 8];
@@ -73,27 +73,26 @@ struct Turn {
 };
 
 template <class Tile>
-__device__ __forceinline__ void bring(const Tile& to, const TensorMap& map, SharedAddress there, int row, int head,
-                                      int batch) {
+__device__ __forceinline__ void bring(const Tile& to, const TensorMap& map, const FlashStrides& strides,
+                                      SharedAddress there, int row, int head, int batch) {
   barrier_arrive_expecting(there, Tile::bytes);
 #pragma unroll
   for (int part = 0; part < Tile::parts; ++part)
-    copy_tile(to.base + uint32_t(part * Tile::part_bytes), map, there, part * 64, row, head, batch);
+    copy_tile(to.base + uint32_t(part * Tile::part_bytes), map, there, part * 64, row, strides.head ? head : 0,
+              strides.batch ? batch : 0);
 }
 
 // One thread brings everything, as soon as there is room.
 template <class H>
 __device__ __forceinline__ void produce(const FlashMaps& m, const H& h, const Place& place, int blocks) {
   const int head = place.head / int(m.p.heads_per_key);
-  bring(h.q(), m.q, h.q_there(), place.first, m.q_heads ? place.head : 0, m.q_batches ? place.batch : 0);
+  bring(h.q(), m.q, m.p.q_strides, h.q_there(), place.first, place.head, place.batch);
   for (int block = 0; block < blocks; ++block) {
     const Turn<H> turn(block);
     barrier_wait(h.k_free(turn.stage), turn.phase ^ 1);  // at first both stages are free
-    bring(h.k(turn.stage), m.k, h.k_there(turn.stage), block * H::keys, m.k_heads ? head : 0,
-          m.k_batches ? place.batch : 0);
+    bring(h.k(turn.stage), m.k, m.p.k_strides, h.k_there(turn.stage), block * H::keys, head, place.batch);
     barrier_wait(h.v_free(turn.stage), turn.phase ^ 1);
-    bring(h.v(turn.stage), m.v, h.v_there(turn.stage), block * H::keys, m.v_heads ? head : 0,
-          m.v_batches ? place.batch : 0);
+    bring(h.v(turn.stage), m.v, m.p.v_strides, h.v_there(turn.stage), block * H::keys, head, place.batch);
   }
 }
 

@@ -3,6 +3,6 @@
 
 namespace gpu {
 void GPU_ROWS(dvt::KernelTable& table) {
-  for (const DLDataType type : floats) attention::add_flash(table, type);
+  for (const DLDataType type : floats) attention::add_flash(table, type), attention::add_plain(table, type);
 }
 }  // namespace gpu

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/common/attention.hpp"
 #include "kernels/common/tensor_map.hpp"
 
 namespace gpu {
@@ -26,7 +27,6 @@ constexpr int flash_shape_number(int size) {
 }
 constexpr FlashShape flash_shape(int size) { return flash_shapes[flash_shape_number(size)]; }
 
-enum MaskKind : uint32_t { mask_none, mask_bool, mask_f16, mask_bf16, mask_f32 };
 // Which keys a query sees: all, those up to its own number, or up to it counted from the last query and key.
 enum Causal : uint32_t { causal_none, causal_top_left, causal_bottom_right };
 
@@ -72,11 +72,10 @@ struct FlashHopperShape {
     return (queries + 2 * stages * keys) * size * 2 + (1 + 4 * stages) * 8 + alignment;
   }
 };
-// Tiles of 64 columns of q, k and v: (columns, rows, heads, batches).
+inline constexpr uint32_t most_hopper_size = 128;
+// Tiles of 64 columns of (columns, rows, heads, batches), where heads or batches that are broadcast are one.
 struct FlashMaps {
   TensorMap q, k, v;
-  // Is there more than one head, or batch, in memory? Broadcast ones are the first.
-  uint32_t k_heads, q_heads, v_heads, q_batches, k_batches, v_batches;
   Flash p;
 };
 }  // namespace gpu

@@ -7,7 +7,7 @@ namespace gpu {
 // `rows` rows of `size` 16-bit elements in chunks of 16 bytes. The chunks of a row are exchanged by its number, so
 // that the eight rows of a matrix that ldmatrix reads lie in different banks.
 template <int rows_, int size_>
-struct Tile {
+struct SwizzledTile {
   static constexpr int rows = rows_, size = size_, chunks = size / 8, bytes = rows * size * 2;
   static_assert(size % 32 == 0);
 
