@@ -30,6 +30,24 @@ std::optional<Strides> strides_of(const DLTensor* t, const Call& call) {
   return s;
 }
 
+uint64_t unaligned(const Call& call) {
+  const auto is_aligned = [&](const DLTensor* t) {
+    const int64_t chunk = 128 / t->dtype.bits, columns = t->shape[t->ndim - 1];
+    const auto s = strides_of(t, call);
+    return s && (columns <= 1 || s->column == 1) && s->batch % chunk == 0 && s->head % chunk == 0 &&
+           s->row % chunk == 0;
+  };
+  return uint64_t{!is_aligned(call.q)} << Operand::q | uint64_t{!is_aligned(call.k)} << Operand::k |
+         uint64_t{!is_aligned(call.v)} << Operand::v;
+}
+
+dvt::Row row_of_aligned(DLDataType type, dvt::Row::Run run) {
+  constexpr unsigned aligned = 4;  // to 16 bytes
+  dvt::Row row("dvt.scaled_dot_product_attention", run);
+  row.in(type, DVT_O_STRIDED, aligned).in(type, DVT_O_STRIDED, aligned).in(type, DVT_O_STRIDED, aligned);
+  return row.in(dvt::any(0), DVT_O_STRIDED | DVT_O_OPTIONAL).out(type, 0, aligned);
+}
+
 std::optional<MaskKind> mask_kind(const DLTensor* mask) {
   if (!mask) return mask_none;
   if (dvt::same(mask->dtype, dvt::boolean)) return mask_bool;

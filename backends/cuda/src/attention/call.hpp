@@ -26,6 +26,12 @@ struct Strides {
 // Nothing where the axes before the heads are not one in memory. They are q's: t may have fewer.
 std::optional<Strides> strides_of(const DLTensor* t, const Call&);
 
+// Engines that read 16 bytes at once want rows that begin at multiples of them: the operands q, k and v whose do
+// not, bit by bit; and a row of the table without its query.
+inline constexpr char unaligned_reason[] = "rows are not dense, or no multiples of 16 bytes apart";
+uint64_t unaligned(const Call&);
+dvt::Row row_of_aligned(DLDataType, dvt::Row::Run);
+
 // The mask's type as kernels know it; nothing where they do not.
 std::optional<MaskKind> mask_kind(const DLTensor* mask);
 

@@ -20,10 +20,6 @@ constinit std::array<std::array<KernelId, 2>, type_count> hopper_kernels{};  // 
 
 constexpr uint32_t chunk = 8;  // elements that are read at once: 16 bytes
 
-bool is_aligned(const Strides& s, int64_t columns) {
-  return (columns <= 1 || s.column == 1) && s.batch % chunk == 0 && s.head % chunk == 0 && s.row % chunk == 0;
-}
-
 dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
   const Call call(c);
   const int64_t widest = std::max(call.size, call.value_size);
@@ -39,14 +35,7 @@ dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
   if (!kind || *kind == mask_f64) return refuse(answer, "the mask is neither bool, float16, bfloat16 nor float32");
   if (call.mask && !strides_of(call.mask, call)) return refuse(answer, "the mask's axes of batches are not one");
 
-  uint64_t need_compact = 0;
-  const auto look = [&](Operand i, const DLTensor* t, int64_t columns) {
-    const auto s = strides_of(t, call);
-    if (!s || !is_aligned(*s, columns)) need_compact |= uint64_t{1} << i;
-  };
-  look(Operand::q, call.q, call.size), look(Operand::k, call.k, call.size);
-  look(Operand::v, call.v, call.value_size);
-  if (need_compact) return refuse(answer, "rows are not dense, or no multiples of 16 bytes apart", need_compact);
+  if (const uint64_t operands = unaligned(call)) return refuse(answer, unaligned_reason, operands);
   return accept(answer);
 }
 
@@ -136,15 +125,6 @@ void add_flash(dvt::KernelTable& table, DLDataType type) {
   }
   const std::string hopper = std::string("flash_hopper_") + type_name(type);
   hopper_kernels[type_index(type)] = {find_kernel(hopper + "_64"), find_kernel(hopper + "_128")};
-  constexpr unsigned aligned = 4;  // to 16 bytes
-  table.add(dvt::Row("dvt.scaled_dot_product_attention", run)
-                .engine("flash")
-                .in(type, DVT_O_STRIDED, aligned)
-                .in(type, DVT_O_STRIDED, aligned)
-                .in(type, DVT_O_STRIDED, aligned)
-                .in(dvt::any(0), DVT_O_STRIDED | DVT_O_OPTIONAL)
-                .out(type, 0, aligned)
-                .query(query)
-                .deterministic());
+  table.add(row_of_aligned(type, run).engine("flash").query(query).deterministic());
 }
 }  // namespace gpu::attention

@@ -24,7 +24,8 @@ AttentionStrides all_strides(const DLTensor* t) {
 
 dvt_status run(dvt_device* d, const dvt_call* c) {
   const Call call(c);
-  const auto block = uint64_t(attention_block(c->out[0]->dtype.bits / 8));
+  const int bytes = int(computed_bytes(c->out[0]->dtype));
+  const auto block = uint64_t(attention_block(bytes));
   Attention p{};
   p.queries = uint64_t(call.queries), p.keys = uint64_t(call.keys);
   p.size = uint64_t(call.size), p.value_size = uint64_t(call.value_size);
@@ -37,6 +38,7 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   for (uint32_t i = 0; i < p.axes; ++i) p.batch[i] = uint32_t(call.out->shape[p.axes - 1 - i]);
 
   Grid grid = grid_of_blocks(p.blocks * uint64_t(call.heads * call.batches), block_size);
+  grid.shared_bytes = uint32_t(attention_shared_bytes(bytes));
   grid.blocks.y = uint32_t((p.value_size + block - 1) / block);
   return launch(d, c, kernels[type_index(call.out->dtype)], grid, dvt::data<void>(call.q), dvt::data<void>(call.k),
                 dvt::data<void>(call.v), call.mask ? dvt::data<void>(call.mask) : nullptr,

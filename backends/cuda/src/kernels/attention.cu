@@ -50,13 +50,22 @@ struct Begin {
   }
 };
 
+template <class C>
+struct Tiles {
+  static constexpr int block = attention_block(sizeof(C));
+
+  Tile<C, block> left, right, weights[block / side];
+};
+
 template <class T>
 __device__ __forceinline__ void attend(const T* q, const T* k, const T* v, const void* mask, T* out,
                                        const Attention& p) {
   using C = Compute<T>;
   constexpr int block = attention_block(sizeof(C)), each = block / side;
   constexpr C least = -math::infinity<C>;
-  __shared__ Tile<C, block> left, right, weights[each];
+  static_assert(sizeof(Tiles<C>) == attention_shared_bytes(sizeof(C)));
+  DYNAMIC_SHARED(Tiles<C>, tiles);
+  auto& [left, right, weights] = *tiles;
   const int ty = int(threadIdx.x) / side, tx = int(threadIdx.x) % side;
   const uint64_t matrix = blockIdx.x / p.blocks, first = (blockIdx.x - matrix * p.blocks) * block,
                  value = uint64_t(blockIdx.y) * block;

@@ -3,6 +3,10 @@
 
 namespace gpu {
 void GPU_ROWS(dvt::KernelTable& table) {
-  for (const DLDataType type : floats) attention::add_flash(table, type), attention::add_plain(table, type);
+  for (const DLDataType type : floats) {
+    attention::add_cudnn(table, type);
+    attention::add_flash(table, type);
+    attention::add_plain(table, type);
+  }
 }
 }  // namespace gpu

@@ -6,8 +6,13 @@ namespace gpu {
 inline constexpr int most_attention_axes = 14;
 enum MaskKind : uint32_t { mask_none, mask_bool, mask_f16, mask_bf16, mask_f32, mask_f64 };
 
-// Queries, keys and columns of values of a block of 16 x 16 threads: what fits into 48 KB of shared memory.
-constexpr int attention_block(int element_bytes) { return element_bytes == 8 ? 32 : 64; }
+// Queries, keys and columns of values of a block of 16 x 16 threads, by the type in which they are computed with;
+// and the shared memory of its tiles.
+constexpr int attention_block(int bytes) { return bytes == 8 ? 32 : 64; }
+constexpr int attention_shared_bytes(int bytes) {
+  const int block = attention_block(bytes);
+  return (2 + block / 16) * 16 * (block + 1) * bytes;
+}
 
 // Strides of an operand (..., rows, columns) in elements, of the batch's axes the innermost first; 0: broadcast.
 struct AttentionStrides {
