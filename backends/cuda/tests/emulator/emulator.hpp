@@ -35,7 +35,7 @@ inline const Surroundings& surroundings() { return *current_thread->around; }
 
 template <class T>
 T* dynamic_shared() {
-  return reinterpret_cast<T*>(Multiprocessor::of_this_thread().dynamic_shared());
+  return reinterpret_cast<T*>(Multiprocessor::of_kernel().dynamic_shared());
 }
 }  // namespace emulator
 

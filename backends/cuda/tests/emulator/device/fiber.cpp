@@ -12,30 +12,9 @@
 namespace emulator {
 namespace {
 constexpr size_t page = 4096, stack_size = 64 * page, mapped = page + stack_size;
-thread_local Fiber* started;  // by the switch that is being made
-
-#ifndef EMULATOR_UCONTEXT
-// Saves where to go on and the stack pointer, and goes on where the other stack was left. The compiler saves the
-// registers that it uses. Red zone: what a function keeps below its stack pointer is stepped over.
-[[gnu::noinline]] void switch_stacks(void** from, void* to) {
-  asm volatile(
-      "lea -128(%%rsp), %%rsp\n\t"
-      "push %%rbp\n\t"
-      "lea 1f(%%rip), %%rax\n\t"
-      "push %%rax\n\t"
-      "mov %%rsp, (%%rdi)\n\t"
-      "mov %%rsi, %%rsp\n\t"
-      "pop %%rax\n\t"
-      "jmp *%%rax\n"
-      "1:\n\t"
-      "pop %%rbp\n\t"
-      "lea 128(%%rsp), %%rsp"
-      : "+D"(from), "+S"(to)
-      :
-      : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
-}
-#endif
 }  // namespace
+
+constinit thread_local Fiber* Fiber::entered = nullptr;
 
 void Fiber::Unmap::operator()(std::byte* memory) const { munmap(memory, mapped); }
 
@@ -78,21 +57,6 @@ void Fiber::begin() {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
 #endif
-  started->entry_();
-}
-
-void Fiber::switch_to(Fiber& from, Fiber& to) {
-  started = &to;
-#ifdef __SANITIZE_ADDRESS__
-  __sanitizer_start_switch_fiber(&from.fake_stack_, to.bottom_, to.size_);
-#endif
-#ifdef EMULATOR_UCONTEXT
-  swapcontext(&from.context_, &to.context_);
-#else
-  switch_stacks(&from.top_, to.top_);
-#endif
-#ifdef __SANITIZE_ADDRESS__
-  __sanitizer_finish_switch_fiber(from.fake_stack_, nullptr, nullptr);
-#endif
+  entered->entry_();
 }
 }  // namespace emulator

@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <memory>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
 #if !defined(__x86_64__) || defined(EMULATOR_PORTABLE_FIBERS)
 #include <ucontext.h>
 #define EMULATOR_UCONTEXT 1
@@ -27,6 +30,8 @@ class Fiber {
     void operator()(std::byte* memory) const;
   };
   static void begin();
+  // By the last switch of this thread.
+  static constinit thread_local Fiber* entered __attribute__((tls_model("initial-exec")));
 
   std::unique_ptr<std::byte, Unmap> memory_;
   void (*entry_)() = nullptr;
@@ -41,4 +46,43 @@ class Fiber {
   void* fake_stack_ = nullptr;
 #endif
 };
+
+#ifndef EMULATOR_UCONTEXT
+// Saves where to go on and the stack pointer, and goes on where the other stack was left. The compiler saves what
+// registers it uses. It may keep something below its stack pointer, in the red zone, which is stepped over.
+inline void switch_stacks(void** from, void* to) {
+  asm volatile(
+      "lea -128(%%rsp), %%rsp\n\t"
+      "push %%rbp\n\t"
+      "lea 1f(%%rip), %%rax\n\t"
+      "push %%rax\n\t"
+      "mov %%rsp, (%%rdi)\n\t"
+      "mov %%rsi, %%rsp\n\t"
+      "pop %%rax\n\t"
+      "jmp *%%rax\n"
+      "1:\n\t"
+      "pop %%rbp\n\t"
+      "lea 128(%%rsp), %%rsp"
+      : "+D"(from), "+S"(to)
+      :
+      : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",  //
+        "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15");
+}
+#endif
+
+inline void Fiber::switch_to(Fiber& from, Fiber& to) {
+  entered = &to;
+#ifdef __SANITIZE_ADDRESS__
+  __sanitizer_start_switch_fiber(&from.fake_stack_, to.bottom_, to.size_);
+#endif
+#ifdef EMULATOR_UCONTEXT
+  swapcontext(&from.context_, &to.context_);
+#else
+  switch_stacks(&from.top_, to.top_);
+#endif
+#ifdef __SANITIZE_ADDRESS__
+  __sanitizer_finish_switch_fiber(from.fake_stack_, nullptr, nullptr);
+#endif
+}
 }  // namespace emulator

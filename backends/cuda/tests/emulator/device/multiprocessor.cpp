@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "device/places.hpp"
+#include "device/signals.hpp"
 
 namespace emulator {
 constinit thread_local Thread* current_thread = nullptr;
@@ -31,9 +32,10 @@ Multiprocessor& Multiprocessor::of_this_thread() {
 }
 
 // ---- a launch
-// ------------------------------------------------------------------------------------------------------
+// -----------------------------------------------------------------------------------------------------
 
-std::optional<std::string> Multiprocessor::run(const Launch& launch) {
+std::optional<KernelError> Multiprocessor::run(const Launch& launch) {
+  catch_signals_of_kernels();
   launch_ = &launch;
   begin_launch();
   const Extent grid = launch.grid;
@@ -56,7 +58,7 @@ std::optional<std::string> Multiprocessor::run(const Launch& launch) {
 void Multiprocessor::begin_launch() {
   const Extent block = launch_->block;
   const auto n = uint32_t(block.count());
-  around_ = {{}, block, launch_->grid};
+  around_ = {this, {}, block, launch_->grid};
   threads_.resize(n);
   for (uint32_t i = 0; i < n; ++i) {
     threads_[i] = Thread{.index = {i % block.x, i / block.x % block.y, i / block.x / block.y},
@@ -79,7 +81,7 @@ void Multiprocessor::take_order(uint64_t turn) {
 void Multiprocessor::begin_block() {
   alive_ = uint32_t(threads_.size()), at_barrier_ = 0;
   ready_.insert_first(alive_);
-  for (Warp& w : warps_) w.alive = w.born, w.waiting = w.at_barrier = 0;
+  for (Warp& w : warps_) w.alive = w.born, w.waiting = w.awaited = w.at_barrier = 0;
   poison_shared();
 }
 
@@ -92,7 +94,7 @@ void Multiprocessor::end_block() {
 }
 
 // ---- dynamic shared memory
-// -----------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------
 
 void Multiprocessor::allocate_shared() {
   if (shared_ && shared_size_ == launch_->dynamic_shared) return;
@@ -107,16 +109,16 @@ void Multiprocessor::check_shared() {
   std::byte* const end = shared_.get() + shared_size_;
   if (std::all_of(end, end + guard, [](std::byte b) { return b == std::byte{untouched}; })) return;
   std::memset(end, untouched, guard);
-  error_ =
-      name_of_block() + ": a write behind its " + std::to_string(shared_size_) + " bytes of dynamic shared memory";
+  error_ = {KernelError::illegal_address, name_of_block() + ": a write behind its " + std::to_string(shared_size_) +
+                                              " bytes of dynamic shared memory"};
 }
 
 // ---- fibers
-// --------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------------
 
 void Multiprocessor::fiber_main() {
+  Multiprocessor& on = of_this_thread();
   for (;;) {
-    Multiprocessor& on = of_this_thread();
     on.launch_->call(on.launch_->arguments);
     Thread& ended = *current_thread;
     on.exit_thread(ended);
@@ -181,7 +183,7 @@ void Multiprocessor::exit_thread(Thread& ended) {
 }
 
 // ---- barriers of the block
-// -----------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------
 
 void Multiprocessor::block_barrier(const std::source_location& where) {
   Thread& arrived = *current_thread;
@@ -203,9 +205,10 @@ void Multiprocessor::release_barrier() {
       fail(threads_[32 * i + std::countr_zero(warp.born & ~warp.at_barrier)],
            "divergent barrier: it has returned while other lanes of its warp are in __syncthreads at " +
                place(warp.barrier));
-    make_ready(warp, warp.at_barrier);
+    if (alive_ < threads_.size()) make_ready(warp, warp.at_barrier);
     warp.at_barrier = 0;
   }
+  if (alive_ == threads_.size()) ready_.insert_first(alive_);
   at_barrier_ = 0;
 }
 

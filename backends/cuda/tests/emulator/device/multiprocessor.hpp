@@ -34,8 +34,17 @@ struct Launch {
   Order order = Order::of_environment();
 };
 
+// What was wrong with a kernel.
+struct KernelError {
+  enum Kind { failed, illegal_address } kind;
+  std::string message;
+};
+
+class Multiprocessor;
+
 // What threads know of the grid that they are part of.
 struct Surroundings {
+  Multiprocessor* on;
   Index block_index;
   Extent block, grid;
 };
@@ -70,6 +79,7 @@ extern constinit thread_local Thread* current_thread __attribute__((tls_model("i
 struct Warp {
   uint32_t born = 0, alive = 0;  // lanes
   uint32_t waiting = 0;          // lanes in an operation of the warp
+  uint32_t awaited = 0;          // lanes in the masks of those
   uint32_t at_barrier = 0;       // lanes in the barrier of the block
   std::source_location barrier;  // where the first of those is
   std::array<Deposit, 32> deposits;
@@ -78,16 +88,20 @@ struct Warp {
 class Multiprocessor {
  public:
   static Multiprocessor& of_this_thread();
+  static Multiprocessor& of_kernel() { return *current_thread->around->on; }  // the same, faster: in kernels
 
-  // What was wrong with the kernel, if anything was. What its blocks did before that stays done.
-  std::optional<std::string> run(const Launch&);
+  // What was wrong, if anything was. What its blocks did before that stays done.
+  std::optional<KernelError> run(const Launch&);
 
   // What kernels call. fail() leaves the kernel for good.
   void block_barrier(const std::source_location&);
   void warp_operation(const Deposit&);
   void let_others_run(const char* in, const std::source_location&);  // for what waits until memory says something
   std::byte* dynamic_shared() { return shared_.get(); }
-  [[noreturn]] void fail(const Thread&, const std::string& what);
+  [[noreturn]] void fail(const Thread&, KernelError what);
+  [[noreturn]] void fail(const Thread& thread, std::string what) {
+    fail(thread, KernelError{KernelError::failed, std::move(what)});
+  }
 
  private:
   friend class Lanes;
@@ -113,10 +127,10 @@ class Multiprocessor {
   void complete_if_whole(Warp&, uint32_t mask);
   void make_ready(const Warp&, uint32_t lanes);
 
-  std::string deadlock() const;
+  KernelError deadlock() const;
   std::string name_of_block() const;
   std::string name_of(const Thread&) const;
-  [[noreturn]] void stop(std::string message);
+  [[noreturn]] void stop(KernelError);
 
   const Launch* launch_ = nullptr;
   Surroundings around_;
@@ -131,7 +145,7 @@ class Multiprocessor {
   std::vector<Fiber*> idle_;
   std::unique_ptr<std::byte, Free> shared_;
   size_t shared_size_ = 0;
-  std::optional<std::string> error_;
+  std::optional<KernelError> error_;
 };
 
 // The lanes of a warp in an operation that is complete.

@@ -43,7 +43,7 @@ class Registration {
   template <class... P>
   static constexpr std::array<Parameter, sizeof...(P)> layout = [] {
     size_t end = 0;
-    const auto next = [&](size_t size, size_t alignment) {
+    [[maybe_unused]] const auto next = [&](size_t size, size_t alignment) {
       const size_t offset = (end + alignment - 1) / alignment * alignment;
       end = offset + size;
       return Parameter{offset, size};

@@ -25,7 +25,7 @@ std::string Multiprocessor::name_of(const Thread& thread) const {
 }
 
 // All threads that are left wait: which ones, and where.
-std::string Multiprocessor::deadlock() const {
+KernelError Multiprocessor::deadlock() const {
   struct Group {
     const Thread* first = nullptr;
     size_t threads = 0;
@@ -42,15 +42,18 @@ std::string Multiprocessor::deadlock() const {
     text += std::exchange(between, "; ") + std::to_string(group.threads) + " in " + where +
             ", the first is thread " + triple(group.first->index);
   }
-  return text + "; " + std::to_string(threads_.size() - alive_) + " have returned";
+  return {KernelError::failed, text + "; " + std::to_string(threads_.size() - alive_) + " have returned"};
 }
 
-void Multiprocessor::fail(const Thread& thread, const std::string& what) { stop(name_of(thread) + ": " + what); }
+void Multiprocessor::fail(const Thread& thread, KernelError what) {
+  what.message = name_of(thread) + ": " + what.message;
+  stop(std::move(what));
+}
 
-void Multiprocessor::stop(std::string message) {
-  error_ = std::move(message);
-  // Here a message would be lost with the stack: nothing that owns memory may be left on it.
-  message = {};
+// The stack is left for good, with whatever is still on it.
+void Multiprocessor::stop(KernelError error) {
+  error_ = std::move(error);
+  error.message = {};
   Fiber::switch_to(*current_thread->fiber, host_);
   std::abort();
 }

@@ -25,13 +25,16 @@ void Multiprocessor::warp_operation(const Deposit& deposit) {
   Warp& warp = warps_[thread.number / 32];
   const uint32_t own = 1u << thread.lane();
   if (!(deposit.mask & own)) fail(thread, describe(deposit) + ": expected a mask with its own lane");
-  if (const uint32_t others = warp.waiting & deposit.mask) {
-    const Deposit& other = warp.deposits[std::countr_zero(others)];
+  // Who waits for this lane, or who it waits for, must be in the same operation.
+  const uint32_t others = warp.waiting & deposit.mask;
+  if (others || warp.awaited & own) {
+    const Deposit& other = warp.deposits[std::countr_zero(others ? others : warp.waiting)];
     if (!same_operation(other, deposit))
-      fail(thread, describe(deposit) + " while a lane of that mask is in " + describe(other));
+      fail(thread, describe(deposit) + " while a lane of its warp is in " + describe(other));
   }
   warp.deposits[thread.lane()] = deposit;
   warp.waiting |= own;
+  warp.awaited |= deposit.mask;
   complete_if_whole(warp, deposit.mask);
   wait(deposit.name, deposit.where);
 }
@@ -46,10 +49,11 @@ void Multiprocessor::complete_if_whole(Warp& warp, uint32_t mask) {
     const auto lane = uint32_t(std::countr_zero(rest));
     if (!same_operation(first, warp.deposits[lane]))
       fail(threads_[first_thread + lane],
-           describe(warp.deposits[lane]) + " while a lane of that mask is in " + describe(first));
+           describe(warp.deposits[lane]) + " while a lane of its warp is in " + describe(first));
   }
   first.complete(Lanes(*this, warp, lanes, &threads_[first_thread]));
   warp.waiting &= ~lanes;
+  warp.awaited &= ~mask;
   make_ready(warp, lanes);
 }
 }  // namespace emulator

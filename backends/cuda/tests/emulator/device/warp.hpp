@@ -47,7 +47,7 @@ Result warp_collective(const char* name, uint32_t mask, const Operand& operand, 
                        std::source_location where = std::source_location::current()) {
   static_assert(std::is_empty_v<Compute>, "compute is called for all lanes: it captures nothing of one");
   Result result{};
-  Multiprocessor::of_this_thread().warp_operation(
+  Multiprocessor::of_kernel().warp_operation(
       {name, mask, &operand, &result, [](const Lanes& lanes) { Compute{}(WarpLanes<Operand, Result>(lanes)); },
        where});
   return result;
@@ -90,7 +90,7 @@ inline uint32_t lane_of_this_thread() { return current_thread->lane(); }
 
 #define EMULATOR_HERE std::source_location where = std::source_location::current()
 
-inline void __syncthreads(EMULATOR_HERE) { emulator::Multiprocessor::of_this_thread().block_barrier(where); }
+inline void __syncthreads(EMULATOR_HERE) { emulator::Multiprocessor::of_kernel().block_barrier(where); }
 
 inline void __syncwarp(uint32_t mask = ~0u, EMULATOR_HERE) { emulator::ballot("__syncwarp", mask, false, where); }
 

@@ -13,6 +13,7 @@
 namespace emulator {
 namespace {
 constexpr Model models[] = {
+    {7, 5, "T4", 40, 65 << 10, 4 << 20, 1590000, 5001000, 256},
     {8, 0, "A100", 108, 164 << 10, 40 << 20, 1410000, 1593000, 5120},
     {8, 9, "L40S", 142, 100 << 10, 96 << 20, 2520000, 9001000, 384},
     {9, 0, "H200", 132, 228 << 10, 50 << 20, 1980000, 3201000, 6144},
@@ -42,7 +43,7 @@ const Model& find_model() {
   const std::string_view wanted = text ? text : "9.0";
   for (const Model& m : models)
     if (wanted == std::to_string(m.major) + "." + std::to_string(m.minor)) return m;
-  wrong(variable, text, "8.0, 8.9, 9.0, 10.0 or 12.0");
+  wrong(variable, text, "7.5, 8.0, 8.9, 9.0, 10.0 or 12.0");
 }
 
 int value_of(CUdevice_attribute which, CUdevice device) {
@@ -117,7 +118,7 @@ void check_device(CUdevice device) {
 }  // namespace emulator
 
 // ---- functions of cuda.h
-// -------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------
 
 using namespace emulator;
 
@@ -131,9 +132,8 @@ CUresult cuInit(unsigned flags) {
 }
 
 CUresult cuDriverGetVersion(int* version) {
-  return answer("cuDriverGetVersion", Needs::nothing, [&] {
-    place_for(version) = int(number_of("DOVETAIL_CUDA_EMULATED_DRIVER_VERSION", CUDA_VERSION));
-  });
+  return answer("cuDriverGetVersion", Needs::nothing,
+                [&] { place_for(version) = int(number_of("DOVETAIL_CUDA_EMULATED_VERSION", CUDA_VERSION)); });
 }
 
 CUresult cuDeviceGetCount(int* count) {

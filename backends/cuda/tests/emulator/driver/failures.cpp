@@ -40,7 +40,7 @@ Failures& Failures::instance() {
     auto* failures = new Failures;
     const char* text = std::getenv("DOVETAIL_CUDA_EMULATED_FAILURES");
     if (text && !failures->ask(text)) {
-      std::fprintf(stderr, "DOVETAIL_CUDA_EMULATED_FAILURES=%s: expected function=result@call, with + behind it\n",
+      std::fprintf(stderr, "DOVETAIL_CUDA_EMULATED_FAILURES=%s: expected function=result@call, call- or call+\n",
                    text);
       std::abort();
     }
@@ -55,7 +55,7 @@ std::optional<Failure> Failures::next(const char* function, bool kept_by_context
   if (it == functions_.end()) return {};
   const uint64_t call = ++it->second.calls;
   for (const Failure& f : it->second.failures)
-    if (call == f.at || (f.lasting && !kept_by_context && call > f.at)) return f;
+    if (call >= f.first && (call <= f.last || (f.lasting && !kept_by_context))) return f;
   return {};
 }
 
@@ -67,8 +67,10 @@ bool Failures::ask(std::string_view text) {
     Failure failure{};
     int result = 0;
     if (!is_function(name) || !take(text, '=') || !take_number(text, result) || !take(text, '@') ||
-        !take_number(text, failure.at))
+        !take_number(text, failure.first))
       return false;
+    failure.last = failure.first;
+    if (take(text, '-') && !take_number(text, failure.last)) return false;
     failure.result = CUresult(result);
     failure.lasting = take(text, '+');
     if (!text.empty() && !take(text, ',')) return false;

@@ -1,7 +1,12 @@
-// Failures that were asked for by DOVETAIL_CUDA_EMULATED_FAILURES="cuMemAllocAsync=2@3,cuStreamSynchronize=700@1+":
-// the third cuMemAllocAsync answers 2; the first cuStreamSynchronize answers 700, and so does every later call in
-// its context, until that is reset. A function that needs no context, such as cuInit, with + fails from that call
-// on.
+// Failures that were asked for by DOVETAIL_CUDA_EMULATED_FAILURES, for example
+//
+//   cuMemAllocAsync=2@3               the third call answers 2, CUDA_ERROR_OUT_OF_MEMORY
+//   cuMemAllocAsync=2@3-5             the third, fourth and fifth
+//   cuStreamSynchronize=700@1+        the first answers 700, and so does every later call in its context, until
+//   that is
+//                                     reset; a function that needs no context, such as cuInit, fails from then on
+//
+// and several of them with commas between.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,7 +21,7 @@
 namespace emulator {
 struct Failure {
   CUresult result;
-  uint64_t at;  // 1 is the first call
+  uint64_t first, last;  // calls: 1 is the first
   bool lasting;
 };
 

@@ -157,8 +157,10 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     submit(*stream, [kernel, grid, block, shared, bytes = pack(kernel->kernel, arguments)] {
       const Kernel& k = kernel->kernel;
       const Launch launch{k.name, grid, block, shared, k.call, bytes.data(), Order::of_environment()};
-      if (const auto wrong = Multiprocessor::of_this_thread().run(launch))
-        throw Fault{CUDA_ERROR_LAUNCH_FAILED, *wrong};
+      if (const auto wrong = Multiprocessor::of_this_thread().run(launch)) {
+        const bool illegal = wrong->kind == KernelError::illegal_address;
+        throw Fault{illegal ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_LAUNCH_FAILED, wrong->message};
+      }
     });
   });
 }
