@@ -164,6 +164,11 @@ void Multiprocessor::wait(const char* in, const std::source_location& where) {
   if (next != &waiting) resume(*waiting.fiber, *next);
 }
 
+void Multiprocessor::let_others_run(const char* in, const std::source_location& where) {
+  ready_.insert(current_thread->rank);
+  wait(in, where);
+}
+
 // Threads that wait for this one no longer do.
 void Multiprocessor::exit_thread(Thread& ended) {
   Warp& warp = warps_[ended.number / 32];
