@@ -123,8 +123,10 @@ class Launcher:
         base = x
         while isinstance(base.base, np.ndarray):
             base = base.base
-        offset = x.ctypes.data - base.ctypes.data
-        return c_uint64(self.device.put(base).value + offset), [s // x.itemsize for s in x.strides]
+        strides = [s // x.itemsize for s in x.strides]
+        if not x.size:
+            return c_uint64(0), strides
+        return c_uint64(self.device.put(base).value + x.ctypes.data - base.ctypes.data), strides
 
     def describe(self, g: Given) -> tuple[Flash, c_uint64, c_uint64]:
         """With NaN where results will be, and the addresses of those and of their logarithms."""
