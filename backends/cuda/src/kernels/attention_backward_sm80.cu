@@ -105,7 +105,6 @@ __device__ __forceinline__ void key_gradients(const FlashBackward& b) {
   using Block = Tiles<size, many>;
   const Block tiles(memory);
   Place place(p, int(blockIdx.x), block, p.heads / p.heads_per_key);
-  const int key_head = place.head;
   place.head *= int(p.heads_per_key);
   if (place.first >= place.keys) return;
   fill<threads>(tiles.k, place.k<T>(p), p.k_strides.row, place.first, place.keys, int(p.size));
@@ -113,11 +112,12 @@ __device__ __forceinline__ void key_gradients(const FlashBackward& b) {
   const int seeing = place.first - place.ahead + 1, begin = seeing > 0 ? seeing / many * many : 0;
   typename Block::Result d_k = {}, d_v = {};
   for (uint32_t i = 0; i < p.heads_per_key; ++i, ++place.head) {
-    const T* d_out = place.rows(static_cast<const T*>(b.d_out), b.d_out_strides, place.head, place.q_row);
     for (int query = begin; query < place.queries; query += many) {
       __syncthreads();  // nobody reads the queries before any more
       fill<threads>(tiles.q, place.q<T>(p), p.q_strides.row, query, place.queries, int(p.size));
-      fill<threads>(tiles.d_out, d_out, b.d_out_strides.row, query, place.queries, int(p.value_size));
+      fill<threads>(tiles.d_out,
+                    place.rows(static_cast<const T*>(b.d_out), b.d_out_strides, place.head, place.q_row),
+                    b.d_out_strides.row, query, place.queries, int(p.value_size));
       copy_async_commit();
       copy_async_wait<0>();
       __syncthreads();
@@ -144,6 +144,7 @@ __device__ __forceinline__ void key_gradients(const FlashBackward& b) {
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   copy_async_commit();
   copy_async_wait<0>();  // no query may have seen a key of this block
+  const int key_head = place.head / int(p.heads_per_key) - 1;
   store_rows(place.rows(static_cast<T*>(b.d_k), b.d_k_strides, key_head, place.k_row), b.d_k_strides.row,
              place.first + warp * own, place.keys, int(p.size), d_k, p.scale, lane);
   store_rows(place.rows(static_cast<T*>(b.d_v), b.d_v_strides, key_head, place.k_row), b.d_v_strides.row,
