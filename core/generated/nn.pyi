@@ -2,10 +2,12 @@
 from collections.abc import Sequence
 
 from dovetail._core import Array, Device, DType
+from dovetail._attention import sdpa_engine as sdpa_engine
+from dovetail._attention import sdpa_engines as sdpa_engines
 
 ArrayLike = Array | complex
 
-__all__ = ['avg_pool1d', 'avg_pool2d', 'batch_norm', 'conv1d', 'conv2d', 'cross_entropy', 'elu', 'embedding', 'gelu', 'hardsigmoid', 'hardswish', 'layer_norm', 'leaky_relu', 'linear', 'log_softmax', 'logsigmoid', 'max_pool1d', 'max_pool2d', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'scaled_dot_product_attention', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus']
+__all__ = ['sdpa_engine', 'sdpa_engines', 'avg_pool1d', 'avg_pool2d', 'batch_norm', 'conv1d', 'conv2d', 'cross_entropy', 'elu', 'embedding', 'gelu', 'hardsigmoid', 'hardswish', 'layer_norm', 'leaky_relu', 'linear', 'log_softmax', 'logsigmoid', 'max_pool1d', 'max_pool2d', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'scaled_dot_product_attention', 'scaled_dot_product_attention_with_logsumexp', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus']
 
 def avg_pool1d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, *, count_include_pad: bool = True) -> Array:
     """The mean of each window of x (N, C, L); count_include_pad=False divides by what is not padding."""
@@ -89,6 +91,14 @@ def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayL
 
     attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
     after the row's own number. With enable_gqa fewer heads of key and value serve neighbouring heads of query."""
+
+def scaled_dot_product_attention_with_logsumexp(query: ArrayLike, key: ArrayLike, value: ArrayLike, attn_mask: ArrayLike | None = None, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, dropout_p: float = 0.0, dropout_key: ArrayLike | None = None) -> tuple[Array, Array]:
+    """scaled_dot_product_attention, with dropout; and log(sum(exp(scores))) of each row, of at least float32.
+
+    The second result is what a backward pass and attention over parts of the keys need: -inf where a row is masked
+    everywhere, and of the scores as they are before dropout. Dropout sets weights to 0 with probability dropout_p
+    and divides the others by 1 - dropout_p: those where uniform(dropout_key, shape of the scores, float32) is below
+    dropout_p. dropout_key is what dovetail.random.key() gives."""
 
 def selu(x: ArrayLike) -> Array:
     """elu with the alpha and the scale that keep mean 0 and variance 1."""

@@ -44,7 +44,7 @@ SHAPE = {
     "embedding": "that of x, then the weight's second axis",
     "layer_norm": "the shape of x",
     "batch_norm": "the shape of x, channels on axis 1",
-    "attention": "`(..., L, E) (..., S, E) (..., S, Ev) -> (..., L, Ev)`",
+    "attention": "`(..., L, E) (..., S, E) (..., S, Ev) -> (..., L, Ev)`, and of a second result `(..., L)`",
     "conv": "`(N, C, n...)` and `(O, C / groups, k...)` give `(N, O, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
     "pool": "`(N, C, n...)` gives `(N, C, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
     "one_hot": "x's, and a last axis of `num_classes`",

@@ -145,6 +145,8 @@ static const dvt_kernel row = {
     .engine = LONG,
 #elif defined(FAULT_row_empty_engine)
     .engine = "",
+#elif defined(FAULT_row_math_engine)
+    .engine = "math",
 #endif
 #if !defined(FAULT_row_without_operands)
     .operands = operands,

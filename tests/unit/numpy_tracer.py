@@ -271,7 +271,7 @@ class Machine:
 
         with np.errstate(all="ignore"):
             out = self.__dovetail_op__(op, *map(wrap, args), **{k: wrap(v) for k, v in kwargs.items()})
-        return out.v
+        return tuple(o.v for o in out) if isinstance(out, tuple) else out.v
 
     def __dovetail_op__(self, op, *args, **kwargs):
         given = op.bind(*args, **kwargs)
@@ -286,12 +286,13 @@ class Machine:
             given[param.name] = self.cast(given[param.name], via if param.kind == "value" else param.kind)
         normalise(op, given)
         out = self.serve(op, given)
-        if via is not compute and result in dt.HALVES:
-            out = Traced(self, out.v.astype(result.numpy))
-        if op.name in ("full", "iota"):
-            out = Traced(self, out.v.astype(result.numpy))
-        assert out.dtype is result, f"[{op.name}] gives {out.dtype}: expected {result}"
-        return out
+        first, *further = out if isinstance(out, tuple) else (out,)
+        if (via is not compute and result in dt.HALVES) or op.name in ("full", "iota"):
+            first = Traced(self, first.v.astype(result.numpy))
+        assert first.dtype is result, f"[{op.name}] gives {first.dtype}: expected {result}"
+        wide = dt.float32 if result in dt.HALVES else result
+        assert all(o.dtype is wide for o in further), f"[{op.name}] gives {further}: expected {wide}"
+        return (first, *further) if further else first
 
     def cast(self, a, to):
         if a is None or to == "raw":
@@ -414,9 +415,15 @@ def signs_differ(got, want):
 def check(op, args, kwargs, *, machine=None, what=""):
     """Runs the op on a Machine and fails where it is further from the oracle than its tolerance."""
     got = (machine or Machine()).run(op, *args, **kwargs)
-    wide = np.longdouble if got.dtype == np.float64 else np.float64
-    want = np.asarray(oracle.expected(op, args, kwargs, wide=wide))
-    d = dt.of(got)
+    wide = np.longdouble if (got[0] if op.spec.n_out > 1 else got).dtype == np.float64 else np.float64
+    want, scale = (fn(op, args, kwargs, wide=wide) for fn in (oracle.expected, oracle.scale))
+    if op.spec.n_out == 1:
+        return check_output(op, args, got, want, scale, what)
+    return max(check_output(op, args, *output, what) for output in zip(got, want, scale, strict=True))
+
+
+def check_output(op, args, got, want, scale, what):
+    want, d = np.asarray(want), dt.of(got)
     assert got.shape == want.shape, f"[{op.name}] {what}: shape {got.shape}, expected {want.shape}"
     if d.kind != "f":
         wrong = np.argwhere(got != want.astype(got.dtype))
@@ -424,7 +431,6 @@ def check(op, args, kwargs, *, machine=None, what=""):
             f"[{op.name}] {what} at {wrong[0]}: {got[tuple(wrong[0])]}, expected {want[tuple(wrong[0])]}"
         )
         return 0.0
-    scale = np.asarray(oracle.scale(op, args, kwargs, wide=wide))
     error = ulps(got, want, np.broadcast_to(scale, want.shape), d)
     if not error.size:
         return 0.0

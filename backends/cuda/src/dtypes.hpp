@@ -47,6 +47,8 @@ inline uint32_t bytes_of(DLDataType type) { return type.bits / 8; }
 inline uint32_t computed_bytes(DLDataType type) {
   return type.code == DVT_FLOAT || type.code == DVT_BFLOAT ? (type.bits == 64 ? 8 : 4) : bytes_of(type);
 }
+// Of a sum of floats while it grows (kernels/common/sum.cuh).
+inline uint32_t bytes_of_sum(DLDataType type) { return type.bits == 16 ? 4 : 2 * bytes_of(type); }
 // The unsigned integers of a type's size.
 inline DLDataType unsigned_of(DLDataType type) { return {DVT_UINT, type.bits, 1}; }
 }  // namespace gpu

@@ -15,17 +15,6 @@ Divisor divisor(uint32_t size) {
   return {size, uint32_t((uint64_t{1} << (31 + shift)) / size + 1), shift};
 }
 
-// Threads side by side along the columns, as many as leave no more than an eighth of them idle, others along the
-// rows.
-Grid grid_of_rows(uint32_t rows, uint32_t columns) {
-  constexpr uint32_t most_across = 1 << 14, most_down = 65535;
-  uint32_t width = block_size;
-  while (uint64_t(columns + width - 1) / width * width - columns > columns / 8) width /= 2;
-  const uint32_t height = block_size / width;
-  return {{std::min((columns + width - 1) / width, most_across), std::min((rows + height - 1) / height, most_down)},
-          {width, height}};
-}
-
 template <int operands>
 struct Axis {
   int64_t size, stride[operands];

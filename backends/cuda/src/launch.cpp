@@ -11,6 +11,16 @@ Grid grid_of(uint64_t n) {
   return grid_of_blocks(std::min((n + block_size - 1) / block_size, most_blocks), block_size);
 }
 
+Grid grid_of_rows(uint64_t rows, uint64_t columns) {
+  constexpr uint64_t most_across = 1 << 14, most_down = 65535;
+  uint32_t width = block_size;
+  while ((columns + width - 1) / width * width - columns > columns / 8) width /= 2;
+  const uint32_t height = block_size / width;
+  return {{uint32_t(std::min((columns + width - 1) / width, most_across)),
+           uint32_t(std::min((rows + height - 1) / height, most_down))},
+          {width, height}};
+}
+
 Grid grid_of_blocks(uint64_t blocks, uint32_t threads) {
   constexpr uint64_t most_blocks = (uint64_t{1} << 31) - 1;
   return {{uint32_t(std::clamp<uint64_t>(blocks, 1, most_blocks))}, {threads}};

@@ -25,6 +25,9 @@ inline constexpr uint32_t static_shared_bytes = 48 << 10;  // more a kernel must
 // A thread for each of n items in blocks of block_size, up to some blocks for each multiprocessor: kernels go on in
 // steps of the whole grid.
 Grid grid_of(uint64_t n);
+// Threads side by side along the columns, as many as leave no more than an eighth of them idle, others along the
+// rows. Kernels go on in steps of the whole grid.
+Grid grid_of_rows(uint64_t rows, uint64_t columns);
 // Blocks of so many threads for each of so many pieces of work, up to as many as a grid may have.
 Grid grid_of_blocks(uint64_t blocks, uint32_t threads);
 

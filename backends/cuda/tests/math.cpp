@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "kernels/common/division.cuh"
+#include "kernels/common/hyperbolic.cuh"
 #include "kernels/common/power.cuh"
 #include "kernels/common/special.cuh"
 #include "kernels/common/trigonometry.cuh"
@@ -40,6 +41,7 @@ UNARY(asin)
 UNARY(acos)
 UNARY(atan)
 UNARY(sqrt)
+UNARY(rsqrt)
 UNARY(erf)
 UNARY(erfc)
 UNARY(normal_gate)

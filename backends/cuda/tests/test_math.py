@@ -111,6 +111,7 @@ FUNCTIONS = {
     "log": (np.log, 1),
     "sin": (np.sin, 1),
     "sqrt": (np.sqrt, 0.501),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 2),
     "exp2": (np.exp2, 2),
     "expm1": (np.expm1, 4),
     "log2": (np.log2, 3),

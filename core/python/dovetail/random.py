@@ -16,7 +16,7 @@ from dovetail import _core
 from dovetail._array import expect_axis
 from dovetail._core import Array, Device, DType
 
-__all__ = ["Generator", "bits", "default_generator", "integers", "normal", "permutation", "seed", "uniform"]
+__all__ = ["Generator", "bits", "default_generator", "integers", "key", "normal", "permutation", "seed", "uniform"]
 
 _op = _core.op_function
 _WORD, _LONG = 2**32 - 1, 2**64 - 1
@@ -110,6 +110,13 @@ class Generator:
     def _key(self, words: int, device: Where) -> Array:
         """The draw's key on the device: u32[4] {seed lo, seed hi, offset lo, offset hi}."""
         return _core.from_buffer(struct.pack("<QQ", *self._advance(words)), "uint32", (4,), device)
+
+    def key(self, shape: Shape, *, device: Where = None) -> Array:
+        """The key of a draw of this shape, for ops that draw by themselves: dropout draws one for each score.
+
+        It is uint32: seed low and high, offset low and high. The generator goes on behind the draw.
+        """
+        return self._key(prod(_sizes("key", shape)), device)
 
     def bits(self, shape: Shape = (), *, device: Where = None) -> Array:
         """uint32 with all 32 bits random."""
@@ -216,6 +223,7 @@ def default_generator() -> Generator:
 
 
 seed = _default.seed
+key = _default.key
 bits = _default.bits
 uniform = _default.uniform
 normal = _default.normal

@@ -4,6 +4,7 @@ from . import primitives  # isort: skip  first: bodies end in them
 from . import (
     activation,
     arithmetic,
+    attention,
     creation,
     exponential,
     linalg,
@@ -22,6 +23,7 @@ from . import (
 __all__ = [
     "activation",
     "arithmetic",
+    "attention",
     "creation",
     "exponential",
     "linalg",

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from .. import dtypes as dt
-from ..declare import Index, Ints, Raw, Tensor, op
+from ..declare import Index, Ints, Tensor, op
 from ..lazy_numpy import np
-from ..samples import Sample, draw, given, indices, mask, sample
+from ..samples import Sample, draw, given, indices, sample
 from ._float import INF
 from .logic import not_equal
 from .movement import take_along_axis
-from .primitives import (
-    add,
-    astype,
-    dot_scale,
-    dot_slack,
-    exp,
-    iota,
-    less,
-    log,
-    matmul,
-    multiply,
-    sqrt,
-    sum_,
-    take,
-    where,
-)
+from .primitives import add, astype, dot_scale, exp, log, matmul, multiply, sqrt, sum_, take, where
 from .reduction import count_nonzero, finite_max, mean
 from .views import expand_dims, matrix_transpose, reshape, squeeze
 
@@ -287,117 +271,6 @@ def batch_norm(
     y = (x - per_channel(running_mean)) / per_channel(sqrt(running_var + eps))
     y = y if weight is None else y * per_channel(weight)
     return y if bias is None else y + per_channel(bias)
-
-
-# ---- attention ---------------------------------------------------------------------------------------------------
-
-
-def _scores(query, key, attn_mask, is_causal, scale):
-    """The scores, -inf where they are masked, and grouped keys made as many as the query's heads."""
-    size = query.shape[-1]
-    s = np.matmul(query, np.swapaxes(_heads(key, query), -1, -2)) * (
-        1 / math.sqrt(size) if scale is None else scale
-    )
-    if is_causal:
-        s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
-    if attn_mask is not None:
-        s = np.where(attn_mask, s, -np.inf) if attn_mask.dtype.kind == "b" else s + attn_mask
-    return s
-
-
-def _heads(x, query):
-    if x.ndim < 3 or query.ndim < 3 or x.shape[-3] in (1, query.shape[-3]):
-        return x
-    return np.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
-
-
-def _attention(query, key, value, attn_mask, is_causal, scale, enable_gqa):
-    s = _scores(query, key, attn_mask, is_causal, scale)
-    m = np.max(s, axis=-1, keepdims=True, initial=-np.inf)
-    e = np.exp(s - np.where(np.isinf(m), 0, m))
-    total = np.sum(e, axis=-1, keepdims=True)
-    return np.matmul(e / np.where(total == 0, 1, total), _heads(value, query))
-
-
-def _attention_scale(query, key, value, attn_mask, is_causal, scale, enable_gqa):
-    """Errors of a score weigh as much as the score: those of its sum of products, and of the largest one's."""
-    size = query.shape[-1]
-    terms = np.matmul(np.abs(query), np.swapaxes(np.abs(_heads(key, query)), -1, -2))
-    terms = terms * (1 / math.sqrt(size) if scale is None else abs(scale))
-    largest = np.max(terms, initial=1, where=np.isfinite(terms)) / 2 * dot_slack(size)
-    return _attention(query, key, np.abs(value), attn_mask, is_causal, scale, enable_gqa) * max(1, largest)
-
-
-def _attention_samples() -> Iterator[Sample]:
-    heads = draw(2, 4, 9, 16), draw(2, 4, 11, 16), draw(2, 4, 11, 16)
-    square = draw(2, 4, 17, 16), draw(2, 4, 17, 16), draw(2, 4, 17, 16)
-    yield sample("heads", *heads)
-    yield sample("causal", *square, is_causal=True)
-    yield sample("causal_wide", *heads, is_causal=True)
-    yield sample("bool_mask", *heads, mask(9, 11))
-    yield sample("head_mask", *heads, mask(2, 4, 9, 11))
-    yield sample("float_mask", *heads, draw(2, 1, 9, 11))
-    yield sample("masked_row", *heads, given([False], 1, 1, dtype=dt.bool_))
-    unseen = draw(3, 2), given([1.0, 2.0, math.nan, 1.0, math.inf, -INF], 3, 2), draw(3, 5)
-    yield sample("hidden_nan", *unseen, given([True, False, False], 1, 3, dtype=dt.bool_), only=dt.FLOATS)
-    yield sample("scale", *heads, scale=0.5)
-    yield sample("grouped", draw(2, 4, 9, 16), draw(2, 2, 11, 16), draw(2, 2, 11, 16), enable_gqa=True)
-    yield sample(
-        "grouped_causal", draw(1, 6, 5, 8), draw(1, 2, 5, 8), draw(1, 2, 5, 8), is_causal=True, enable_gqa=True
-    )
-    yield sample("plain", draw(9, 16), draw(11, 16), draw(11, 24))
-    yield sample("mismatch", draw(9, 16), draw(11, 8), draw(11, 8), error=ValueError)
-
-
-def _grouped(x: Tensor, heads: int, groups: int) -> Tensor:
-    """(..., heads * groups, n, m) as (..., heads, groups, n, m)."""
-    return reshape(x, (*x.shape[:-3], heads, groups, *x.shape[-2:]))
-
-
-def _head_product(x: Tensor, kv: Tensor) -> Tensor:
-    """x @ kv, where each head of kv serves as many neighbouring ones of x."""
-    if x.ndim < 3 or kv.ndim < 3 or kv.shape[-3] in (1, x.shape[-3]):
-        return matmul(x, kv)
-    heads = kv.shape[-3]
-    y = matmul(_grouped(x, heads, x.shape[-3] // heads), expand_dims(kv, axis=kv.ndim - 2))
-    return reshape(y, (*y.shape[:-4], x.shape[-3], *y.shape[-2:]))
-
-
-@op(
-    shape="attention",
-    dtype="float",
-    tier="extended",
-    tol=6,
-    reference=_attention,
-    scale=_attention_scale,
-    samples=_attention_samples,
-    **NN,
-)
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Raw | None = None,
-    *,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.
-
-    attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
-    after the row's own number. With enable_gqa fewer heads of key and value serve neighbouring heads of query.
-    """
-    s = _head_product(multiply(query, scale), matrix_transpose(key))
-    if is_causal:
-        row = reshape(iota(s.shape[-2], dt.int64), (-1, 1))
-        s = where(less(row, iota(s.shape[-1], dt.int64)), -INF, s)
-    if attn_mask is not None:
-        s = where(attn_mask, s, -INF) if attn_mask.dtype.kind == "b" else add(s, astype(attn_mask, s.dtype))
-    last = (s.ndim - 1,)
-    e = exp(s - finite_max(s, last)) if s.shape[-1] else s
-    total = sum_(e, axis=last, keepdims=True)
-    return _head_product(e / where(total == 0.0, 1.0, total), value)
 
 
 # ---- losses ------------------------------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ void make_array_type(py::module_& m);
 // where the op has several outputs, or `replaced` with its new value. NULL without an exception set: some operand
 // is neither array nor scalar, so that a tracer's turn comes next.
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced);
+// The engines that would serve such a call. Throws Error(type) where some operand is neither array nor scalar.
+std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs);
 bool is_optional(const Op& op, int operand);  // may be None
 // Sets the TypeError that belongs to an operand that is neither array nor number; returns NULL.
 PyObject* refuse_operand(const Op& op, PyObject* o);
@@ -98,6 +100,7 @@ void make_with_new(py::handle type, py::object make = {});
 // ---- the rest
 // ------------------------------------------------------------------------------------------------------------
 void make_registry(py::module_& m);
+void make_engines(py::module_& m);
 void make_tracing(py::module_& m);
 void make_python_devices(py::module_& m);
 void make_interchange(py::module_& m);  // DLPack, buffers

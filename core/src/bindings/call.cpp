@@ -1,5 +1,6 @@
 // From Python operands to a finished call: scalars, the GIL, errors.
 #include "bindings/array.hpp"
+#include "bindings/engines.hpp"
 #include "bindings/python_device.hpp"
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
@@ -26,7 +27,8 @@ class Call {
 
   void run() {
     inv_.infer();
-    const bool brief = inv_.device->synchronous && inv_.plan->mode == Plan::kernel;
+    // A chosen engine may be the body, whose tracing lets others run.
+    const bool brief = inv_.device->synchronous && inv_.plan->mode == Plan::kernel && !engine_choice;
     if (brief && inv_.work <= kHeavy) [[likely]]
       return inv_.run();
     hold();
@@ -137,6 +139,7 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
   PyObject* made = nullptr;
   try {
     refuse_reentry();
+    const ContextEngines engines;
     Call c(op, operands, n, attrs, device, replaced);
     if (!c.gathered()) return nullptr;
     if (replaced) [[unlikely]]
@@ -152,6 +155,16 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
     set_python_error();
     return nullptr;
   }
+}
+
+std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs) {
+  refuse_reentry();
+  Call c(op, operands, n, attrs, nullptr, nullptr);
+  if (!c.gathered()) throw Error(ErrorKind::type, "[" + op.spec.name + "] expected dovetail arrays");
+  Tensor out[kMaxOutputs];
+  for (uint32_t i = 0; i < op.spec.n_out; ++i) c.invocation().out[i] = &out[i];
+  c.invocation().infer();
+  return serving_engines(c.invocation());
 }
 
 // Our own are looked up only where they are needed: an ending interpreter cannot import any more.

@@ -1,5 +1,7 @@
 // Op objects: `dovetail.add` and every other op, built in or registered later, is one callable type whose signature
 // is data. No wrapper is written or generated per op.
+#include <pybind11/stl.h>
+
 #include "bindings/array.hpp"
 
 namespace dovetail::bindings {
@@ -141,24 +143,23 @@ void set_error_of(const Op& op) {
   }
 }
 
-PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  const PyOp& self = *reinterpret_cast<PyOp*>(object);
-  const Op& op = *self.op;
-  const int nargs = int(PyVectorcall_NARGS(nargsf));
-  Bound bound;
-  if (!bind(self, args, nargs, kwnames, bound)) return nullptr;
+// Bound arguments as the runtime takes them.
+struct Arguments {
   Attrs attrs;
   PyObject* few[kMaxInputs];
-  int n = 0, attr = 0;
+  int n = 0;
   Device* device = nullptr;
   std::vector<PyObject*> many;
   py::object keep;
   PyObject* const* operands = few;
-  try {
+
+  // False with an exception set.
+  bool take(const Op& op, const Bound& bound) try {
+    int attr = 0;
     for (size_t i = 0; i < op.spec.params.size(); ++i) {
       const ParamSpec& p = op.spec.params[i];
       if (p.variadic) {
-        if (!spread(op, bound.at[i], many, keep)) return nullptr;
+        if (!spread(op, bound.at[i], many, keep)) return false;
         operands = many.data(), n = int(many.size());
       } else if (is_operand(p.kind)) {
         few[n++] = bound.at[i];
@@ -171,12 +172,36 @@ PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObje
     if (bound.device && n > 0 && bound.device != Py_None)
       throw Error(ErrorKind::type, "[" + op.spec.name + "] takes no device: it runs where its arrays are");
     if (n == 0) device = &to_device(bound.device ? bound.device : Py_None);
+    return true;
   } catch (...) {
     set_error_of(op);
-    return nullptr;
+    return false;
   }
-  PyObject* out = call(op, operands, n, attrs, device, nullptr);
-  return out || PyErr_Occurred() ? out : divert(object, args, nargs, kwnames, operands, n);
+};
+
+PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const PyOp& self = *reinterpret_cast<PyOp*>(object);
+  const int nargs = int(PyVectorcall_NARGS(nargsf));
+  Bound bound;
+  Arguments given;
+  if (!bind(self, args, nargs, kwnames, bound) || !given.take(*self.op, bound)) return nullptr;
+  PyObject* out = call(*self.op, given.operands, given.n, given.attrs, given.device, nullptr);
+  return out || PyErr_Occurred() ? out : divert(object, args, nargs, kwnames, given.operands, given.n);
+}
+
+std::vector<std::string> serving(const py::object& function, const py::args& args, const py::kwargs& kwargs) {
+  if (!op_of(function.ptr())) throw Error(ErrorKind::type, "expected an op, got " + shown(function.ptr()));
+  const PyOp& self = *reinterpret_cast<PyOp*>(function.ptr());
+  std::vector<PyObject*> given;
+  for (const py::handle value : args) given.push_back(value.ptr());
+  py::list names;
+  for (const auto& [name, value] : kwargs) names.append(name), given.push_back(value.ptr());
+  Bound bound;
+  Arguments arguments;
+  if (!bind(self, given.data(), int(args.size()), py::tuple(names).ptr(), bound) ||
+      !arguments.take(*self.op, bound))
+    throw py::error_already_set();
+  return engines_of_call(*self.op, arguments.operands, arguments.n, arguments.attrs);
 }
 
 PyObject* repr(PyObject* self) {
@@ -230,6 +255,7 @@ void make_op_type(py::module_& m) {
   op_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(m.ptr(), &spec, nullptr));
   if (!op_type) throw py::error_already_set();
   m.attr("Op") = py::handle(reinterpret_cast<PyObject*>(op_type));
+  m.def("serving_engines", serving, "The engines that would serve this call of an op, in the order of their turn.");
 }
 
 py::object op_function(const Op& op) {  // lives as long as the process

@@ -69,6 +69,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   make_streams(m);
   make_memory(m);
   make_registry(m);
+  make_engines(m);
   make_tracing(m);
   make_python_devices(m);
   make_interchange(m);

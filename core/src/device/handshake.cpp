@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cstring>
 
-#include "dispatch/op.hpp"
+#include "dispatch/engines.hpp"
 
 #ifndef DOVETAIL_VERSION
 #error "the build defines DOVETAIL_VERSION from the file VERSION"
@@ -95,6 +95,8 @@ std::string fault_of(const dvt_kernel& row) {
     return "op: expected a name with a prefix, as \"dvt.add\"";
   if (row.engine && !is_word(row.engine))
     return "its engine is " + quoted(row.engine) + ": expected NULL or a name";
+  if (row.engine && row.engine == kMathEngine)
+    return "its engine is 'math', which is what the op's body is called: expected another name";
   if (!row.run) return "run is missing";
   if (!row.op_version) return "op_version: expected 1 or more";
   if (row.n_in > kMaxInputs || row.n_out < 1 || row.n_out > kMaxOutputs)

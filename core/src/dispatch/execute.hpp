@@ -23,6 +23,12 @@ Tensor to_device(const Tensor& t, Device& device);
 
 // `outputs_given`: the outputs have memory already, and any strides.
 void run_kernel(Invocation&, bool outputs_given = false);
+// By the first of these rows of the plan that would serve the call. Empty, or why none of them would.
+std::string run_rows(Invocation&, std::span<const dvt_kernel* const> rows);
+// The rows of the plan that would serve the call, in the order in which they are tried.
+std::vector<const dvt_kernel*> serving_rows(Invocation&);
+// A line of the log where it is at debug level: who serves the call, and what others had against it.
+void log_engine(const Invocation&, std::string_view engine, const std::string& refused);
 // row.run() where something is watched (device/guard.hpp). `workspace` may be nullptr.
 dvt_status run_watched(const Invocation&, const Storage* workspace, const dvt_kernel& row, const dvt_call& call);
 // For the conformance suite, which asks whether a device can do what it declines: how many calls of an op all its
@@ -36,6 +42,8 @@ void run_body(Invocation&);
 void run_via_f32(Invocation&);
 void run_on_host(Invocation&);
 std::span<const OpSpec> builtin_ops();
+// "float32, int64": of the operands whose bit is set in `given`; without any, of the result.
+std::string dtype_list(const Plan&, uint64_t given, int n_in);
 // How an op runs where no kernel row serves it; Plan::kernel: not at all.
 Plan::Mode mode_without_rows(const Op&, const Device&, const Plan&);
 }  // namespace dovetail

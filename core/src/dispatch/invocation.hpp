@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "dispatch/engines.hpp"
 #include "dispatch/op.hpp"
 
 namespace dovetail {
@@ -61,8 +62,13 @@ struct Invocation {
   // The same on abstract operands (no storage) and no device: `made` becomes the plan, without kernels.
   void infer_abstract(Plan& made);
   // After infer(): finds or makes the result. Operands stay alive for the call; the caller keeps them so.
-  void run() { run(plan->mode); }
+  void run() {
+    if (engine_choice) [[unlikely]]
+      return run_chosen();
+    run(plan->mode);
+  }
   void run(Plan::Mode);
+  void run_chosen();  // by the engines of engine_choice, where it covers the op
 
   void infer_shapes();  // given a plan
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "device/guard.hpp"
+#include "device/log.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/packed.hpp"
 #include "rules/rules.hpp"
@@ -47,6 +48,8 @@ struct Workspace {
 };
 
 class KernelCall {
+  using Rows = std::span<const dvt_kernel* const>;
+
  public:
   KernelCall(Invocation& inv, bool outputs_given)
       : inv_(inv), n_in_(inv.n_in), n_out_(inv.op.spec.n_out), outputs_given_(outputs_given) {
@@ -61,22 +64,50 @@ class KernelCall {
   void run() {
     const dvt_kernel* row = inv_.plan->rows[0];
     if (!inv_.plan->simple) [[unlikely]] {
-      row = choose();
+      row = choose(inv_.plan->rows);
+      if (!row) row = declined_row();
+      if (logs(Log::dispatch, 3)) log_row(row);
       if (!row) return run_without_row();
     }
-    Stream& stream = current_stream(*inv_.device);
-    if (!outputs_given_) [[likely]]
-      allocate_outputs(*row, stream);
-    else value_changes(*inv_.out[0]->storage);
-    if (inv_.out[0]->numel == 0 && all_empty()) return;
-    meet_flags(*row);
-    lay_out(*row);
-    if (!inv_.plan->simple && packs_operands(*row)) [[unlikely]]
-      return launch_packed(*row, stream);
-    launch(*row, stream);
+    run(*row);
+  }
+
+  // Empty, or why none of these rows would serve the call.
+  std::string run_one_of(Rows rows) {
+    const dvt_kernel* row = choose(rows);
+    if (!row) return reasons(rows);
+    log_engine(inv_, engine_of(*row), "");
+    run(*row);
+    return {};
+  }
+
+  // Those that take the operands as they are come first, as they do in choose().
+  std::vector<const dvt_kernel*> serving() {
+    std::vector<const dvt_kernel*> rows, after_copy;
+    for (const dvt_kernel* row : inv_.plan->rows) {
+      if (!old_enough(*row)) continue;
+      const dvt_answer answer = ask(*row);
+      if (answer.level) rows.push_back(row);
+      else if (answer.need_compact) after_copy.push_back(row);
+    }
+    rows.insert(rows.end(), after_copy.begin(), after_copy.end());
+    return rows;
   }
 
  private:
+  void run(const dvt_kernel& row) {
+    Stream& stream = current_stream(*inv_.device);
+    if (!outputs_given_) [[likely]]
+      allocate_outputs(row, stream);
+    else value_changes(*inv_.out[0]->storage);
+    if (inv_.out[0]->numel == 0 && all_empty()) return;
+    meet_flags(row);
+    lay_out(row);
+    if (!inv_.plan->simple && packs_operands(row)) [[unlikely]]
+      return launch_packed(row, stream);
+    launch(row, stream);
+  }
+
   // A variadic row describes its operands by one.
   static const dvt_operand& wanted(const dvt_kernel& row, uint32_t i) {
     return row.operands[std::min(i, row.n_in - 1)];
@@ -282,24 +313,55 @@ class KernelCall {
   }
 
   // The first row that would serve the call; nullptr where none does.
-  const dvt_kernel* choose() {
-    const dvt_kernel *after_copy = nullptr, *declining = nullptr;
+  const dvt_kernel* choose(Rows rows) {
+    const dvt_kernel* after_copy = nullptr;
     uint64_t need_compact = 0;
-    for (const dvt_kernel* row : inv_.plan->rows) {
+    for (const dvt_kernel* row : rows) {
       if (!old_enough(*row)) continue;
       const dvt_answer answer = ask(*row);
-      if (answer.level) return row;
+      if (answer.level) return workspace_ = answer.workspace, row;
       if (answer.need_compact && !after_copy) after_copy = row, need_compact = answer.need_compact;
-      if (!declining) declining = row;
     }
-    if (!after_copy) {
-      if (declining) count_declined(inv_.op);
-      return serves_declined ? declining : nullptr;
-    }
+    if (!after_copy) return nullptr;
     for (int i = 0; i < n_in_; ++i)
       if (need_compact >> i & 1 && operand_[i] && operand_[i]->device && !is_compact(*operand_[i]))
         replace(i, made_compact(i));
-    return ask(*after_copy).level ? after_copy : nullptr;  // also for the workspace, which may be another now
+    const dvt_answer answer = ask(*after_copy);  // also for the workspace, which may be another now
+    workspace_ = answer.workspace;
+    return answer.level ? after_copy : nullptr;
+  }
+
+  // The row that the conformance suite would have serve what all of them decline.
+  const dvt_kernel* declined_row() const {
+    if (!counts_declined.load(std::memory_order_relaxed) && !serves_declined) return nullptr;
+    const Rows rows = inv_.plan->rows;
+    const auto first = std::find_if(rows.begin(), rows.end(), [&](auto* row) { return old_enough(*row); });
+    if (first == rows.end()) return nullptr;
+    count_declined(inv_.op);
+    return serves_declined ? *first : nullptr;
+  }
+
+  // Why choose() passed these rows over. They are asked again, as only messages want to know.
+  std::string reasons(Rows rows) {
+    std::string text;
+    for (const dvt_kernel* row : rows) {
+      const char* reason = old_enough(*row) ? ask(*row).reason : nullptr;
+      if (reason && text.find(reason) == std::string::npos)
+        text += (text.empty() ? "" : ", ") + std::string(reason);
+    }
+    return text.empty() ? "no row of its table serves these attributes" : text;
+  }
+
+  void log_row(const dvt_kernel* row) {
+    const Rows rows = inv_.plan->rows;
+    std::string refused;
+    for (size_t i = 0, end; i < rows.size() && rows[i] != row; i = end) {
+      const std::string_view engine = engine_of(*rows[i]);
+      for (end = i; end < rows.size() && rows[end] != row && engine_of(*rows[end]) == engine;) ++end;
+      refused += (refused.empty() ? "" : "; ") + std::string(engine) + ": " + reasons(rows.subspan(i, end - i));
+    }
+    const bool body = mode_without_rows(inv_.op, *inv_.device, *inv_.plan) == Plan::body;
+    log_engine(inv_, row ? engine_of(*row) : body ? kMathEngine : "none", refused);
   }
 
   // Would the row serve the call? `level` is 0 where not. It is shown what run() would get, but no data that is not
@@ -307,7 +369,6 @@ class KernelCall {
   dvt_answer ask(const dvt_kernel& row) {
     dvt_answer answer{};
     answer.struct_size = sizeof answer;
-    workspace_ = 0;
     if (!DVT_HAS(&row, dvt_kernel, query)) {
       answer.level = DVT_NATIVE;
       return answer;
@@ -327,21 +388,17 @@ class KernelCall {
     const dvt_call call = make_call(inv_.device->handle);
     const dvt_status status = row.query(inv_.device->handle, &call, &answer);
     std::copy(given, given + n_in_, operand_);
-    if (status == DVT_OK) {
-      workspace_ = answer.workspace;
-      answer.level = answer.level ? answer.level : uint32_t{DVT_NATIVE};
-      return answer;
-    }
-    if (status != DVT_UNSUPPORTED) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
-    if (answer.reason) reason_ = answer.reason;
-    answer.level = 0;
+    if (status != DVT_OK && status != DVT_UNSUPPORTED) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
+    if (status == DVT_UNSUPPORTED) answer.level = 0, answer.workspace = 0;
+    else if (!answer.level) answer.level = DVT_NATIVE;
     return answer;
   }
 
   void run_without_row() {
     const Plan::Mode mode = outputs_given_ ? Plan::kernel : mode_without_rows(inv_.op, *inv_.device, *inv_.plan);
     if (mode == Plan::kernel)
-      inv_.fail(ErrorKind::not_implemented, "not supported on " + inv_.device->name + ": " + reason_);
+      inv_.fail(ErrorKind::not_implemented,
+                "not supported on " + inv_.device->name + ": " + reasons(inv_.plan->rows));
     inv_.run(mode);
   }
 
@@ -380,7 +437,6 @@ class KernelCall {
   const int n_in_;
   const uint32_t n_out_;
   const bool outputs_given_;
-  const char* reason_ = "no row of its table serves these attributes";
   const Tensor* operand_[kMaxInputs];
   Temporaries temporaries_;
   uint64_t workspace_ = 0;
@@ -407,4 +463,9 @@ void run_kernel(Invocation& inv, bool outputs_given) {
   }
   KernelCall(inv, outputs_given).run();
 }
+
+std::string run_rows(Invocation& inv, std::span<const dvt_kernel* const> rows) {
+  return KernelCall(inv, false).run_one_of(rows);
+}
+std::vector<const dvt_kernel*> serving_rows(Invocation& inv) { return KernelCall(inv, false).serving(); }
 }  // namespace dovetail

@@ -215,13 +215,6 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
   return true;
 }
 
-std::string dtype_list(const Plan& plan, uint64_t given, int n_in) {
-  std::string text;
-  for (int i = 0; i < n_in; ++i)
-    if (given >> i & 1) text += (text.empty() ? "" : ", ") + std::string(info(plan.compute[i]).name);
-  return text.empty() ? info(plan.result[0]).name : text;
-}
-
 [[noreturn]] void unsupported(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
   std::string why = "[" + op.spec.name + "] " + dtype_list(plan, given, op.n_in) + " is not supported on " +
                     device.name + ": the device has no kernel for it and the op no body";
@@ -268,12 +261,22 @@ Plan::Mode choose_mode(const Op& op, const Device& device, Plan& plan, uint64_t 
 void log_plan(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
   static const char* const modes[] = {"kernel",          "view",          "set_slice", "identity", "body",
                                       "through float32", "another device"};
-  const char* engine = plan.rows.empty() ? nullptr : plan.rows[0]->engine;
+  std::string engines;
+  for (size_t i = 0; i < plan.rows.size(); ++i)
+    if (const auto engine = engine_of(*plan.rows[i]); !i || engine != engine_of(*plan.rows[i - 1]))
+      engines += (i ? ", " : " ") + std::string(engine);
   log(Log::dispatch, 2,
       op.spec.name + "(" + dtype_list(plan, given, op.n_in) + ") on " + device.name + ": " + modes[plan.mode] +
-          (engine ? std::string(" ") + engine : ""));
+          engines);
 }
 }  // namespace
+
+std::string dtype_list(const Plan& plan, uint64_t given, int n_in) {
+  std::string text;
+  for (int i = 0; i < n_in; ++i)
+    if (given >> i & 1) text += (text.empty() ? "" : ", ") + std::string(info(plan.compute[i]).name);
+  return text.empty() ? info(plan.result[0]).name : text;
+}
 
 Plan::Mode mode_without_rows(const Op& op, const Device& device, const Plan& plan) {
   const Plan::Mode mode = mode_of_body(op, plan);

@@ -1,5 +1,5 @@
 // The rule of scaled_dot_product_attention: query (..., heads, L, E), key (..., kv heads, S, E), value (..., S,
-// Ev).
+// Ev); and of its form that drops weights out and gives a second output, (..., L).
 #include <cmath>
 
 #include "rules/rules.hpp"
@@ -7,7 +7,7 @@
 
 namespace dovetail::rules {
 namespace {
-enum { query, key, value, mask };
+enum { query, key, value, mask, dropout_key };
 
 // The axes before the last two agree; with enable_gqa each key head may serve several query heads.
 void check_batch(const Invocation& inv) {
@@ -40,6 +40,21 @@ void check_mask(const Invocation& inv, std::span<const int64_t> scores) {
   if (!broadcasts_to(m.shape(), scores))
     inv.fail(described(inv, mask) + " does not broadcast to the scores of shape " + to_string(scores));
 }
+// Of ops that have it.
+void check_dropout(const Invocation& inv) {
+  const int a = find_attr(inv, "dropout_p");
+  if (a < 0) return;
+  const double p = inv.attrs.f64(a);
+  if (!(p >= 0 && p <= 1)) inv.fail("dropout_p: expected 0 to 1, got " + std::to_string(p));
+  if (p > 0 && !inv.has(dropout_key))
+    inv.fail("dropout_p without dropout_key: expected the key of a draw, as dovetail.random.key() gives it");
+  if (!inv.has(dropout_key)) return;
+  if (const Tensor& drawn = inv.operand(dropout_key); drawn.dtype != DType::u32)
+    inv.fail(ErrorKind::type, operand_name(inv, dropout_key) + " is " + info(drawn.dtype).name +
+                                  ": expected uint32, as dovetail.random.key() gives it");
+  const int64_t words[] = {4};
+  expect_shape(inv, dropout_key, words, "a key's");
+}
 }  // namespace
 
 void shape_attention(Invocation& inv) {
@@ -61,11 +76,13 @@ void shape_attention(Invocation& inv) {
     shape.at[rank - 1] = n_keys;
     check_mask(inv, shape);
   }
+  check_dropout(inv);
   if (const int a = attr(inv, "scale"); !inv.attrs.given(a))
     set_f64(inv, a, head ? 1 / std::sqrt(double(head)) : 1.0);
   shape.at[rank - 1] = v.size(rank - 1);
   const uint64_t rows = head ? q.numel / uint64_t(head) : 0;
   inv.output(0, shape);
+  if (inv.op.spec.n_out > 1) inv.output(1, q.shape().first(rank - 1));
   inv.work = rows * uint64_t(n_keys) * uint64_t(head + v.size(rank - 1));
 }
 }  // namespace dovetail::rules

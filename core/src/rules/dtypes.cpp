@@ -66,9 +66,11 @@ void dtype_numeric(DTypeQuery& q) {
 
 static DType floating(DType t) { return is_float(t) || is_complex(t) ? t : kDefaultFloat; }
 
+// Further outputs are what sums of the first are made of: a logsumexp in a half's few digits would be of no use.
 void dtype_float(DTypeQuery& q) {
   const DType t = floating(common(q));
   decide(q, t, t);
+  if (is_half(t)) std::fill(q.result + 1, q.result + q.op.spec.n_out, DType::f32);
 }
 
 void dtype_integer(DTypeQuery& q) {

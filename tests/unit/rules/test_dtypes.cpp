@@ -107,6 +107,21 @@ TEST(rules_over_several_operands) {
   CHECK_EQ(decided("index", {DType::f32}, DType::i32), "f32 -> i32");
 }
 
+TEST(a_second_output_of_floats) {
+  const std::pair<DType, DType> seconds[] = {{DType::f16, DType::f32},
+                                             {DType::bf16, DType::f32},
+                                             {DType::f32, DType::f32},
+                                             {DType::f64, DType::f64},
+                                             {DType::i32, DType::f32}};
+  for (const auto& [t, second] : seconds) {
+    Call two("t.two", "same", "float");
+    two.op.spec.n_out = 2;
+    two.x("x", {2}, t).infer();
+    CHECK_EQ(name(two.plan.result[0]), std::string(name(t == DType::i32 ? DType::f32 : t)));
+    CHECK_EQ(name(two.plan.result[1]), std::string(name(second)));
+  }
+}
+
 TEST(masks_indices_raw_and_absent_operands) {
   Call c("op", "same", "promote");
   c.x("m", {}, DType::b8, ParamKind::mask).x("i", {}, DType::u8, ParamKind::index);

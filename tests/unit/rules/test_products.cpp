@@ -123,6 +123,31 @@ TEST(attention) {
   CHECK_FAILS(Sdpa({5, 16}, {1, 7, 16}, {7, 8}), value, "key of shape (1, 7, 16) has 3 axes: expected 2");
 }
 
+struct SdpaWithLogsumexp : Call {
+  SdpaWithLogsumexp(double p, const std::optional<Ints>& dropout_key, DType key_type = DType::u32)
+      : Call("scaled_dot_product_attention_with_logsumexp", "attention", "float") {
+    op.spec.n_out = 2;
+    x("query", {2, 4, 5, 16}).x("key", {2, 4, 7, 16}).x("value", {2, 4, 7, 8}).absent("attn_mask", ParamKind::raw);
+    if (dropout_key) x("dropout_key", *dropout_key, key_type, ParamKind::raw);
+    else absent("dropout_key", ParamKind::raw);
+    flag("is_causal", false).none("scale", ParamKind::f64).flag("enable_gqa", false).f64("dropout_p", p);
+  }
+};
+
+TEST(attention_with_logsumexp) {
+  SdpaWithLogsumexp plain(0, {});
+  CHECK_SHAPE(plain, "(2, 4, 5, 8)");
+  CHECK_EQ(to_string(plain.outs[1].shape()), "(2, 4, 5)");
+  CHECK_SHAPE(SdpaWithLogsumexp(0, Ints{4}), "(2, 4, 5, 8)");
+  CHECK_SHAPE(SdpaWithLogsumexp(1, Ints{4}), "(2, 4, 5, 8)");
+  CHECK_FAILS(SdpaWithLogsumexp(0.5, {}), value, "dropout_p without dropout_key: expected the key of a draw");
+  CHECK_FAILS(SdpaWithLogsumexp(1.5, Ints{4}), value, "dropout_p: expected 0 to 1, got 1.5");
+  CHECK_FAILS(SdpaWithLogsumexp(-0.5, Ints{4}), value, "dropout_p: expected 0 to 1, got -0.5");
+  CHECK_FAILS(SdpaWithLogsumexp(NAN, Ints{4}), value, "dropout_p: expected 0 to 1, got");
+  CHECK_FAILS(SdpaWithLogsumexp(0.5, Ints{4}, DType::i32), type, "dropout_key is int32: expected uint32");
+  CHECK_FAILS(SdpaWithLogsumexp(0.5, Ints{2}), value, "dropout_key of shape (2,)");
+}
+
 TEST(norms) {
   Call norm("layer_norm", "layer_norm", "float");
   norm.x("x", {2, 3, 4}).ints("normalized_shape", {3, 4}).x("weight", {3, 4}).absent("bias").f64("eps", 1e-5);

@@ -1,6 +1,6 @@
 // Exponentials, logarithms and roots; the error function.
 #include "kernels/common/elementwise.cuh"
-#include "kernels/common/power.cuh"
+#include "kernels/common/hyperbolic.cuh"
 #include "kernels/common/special.cuh"
 
 namespace {
@@ -12,7 +12,7 @@ GPU_FUNCTION(Tanh, gpu::math::tanh);
 GPU_FUNCTION(Erf, gpu::math::erf);
 GPU_FUNCTION(Erfc, gpu::math::erfc);
 GPU_FUNCTION(Sqrt, gpu::math::sqrt);
-GPU_FUNCTION(Rsqrt, 1 / gpu::math::sqrt);
+GPU_FUNCTION(Rsqrt, gpu::math::rsqrt);
 }  // namespace
 
 #define EXPONENTIAL(suffix, T)           \

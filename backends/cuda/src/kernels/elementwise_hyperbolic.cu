@@ -1,6 +1,6 @@
 // Hyperbolic functions and their inverses.
 #include "kernels/common/elementwise.cuh"
-#include "kernels/common/power.cuh"
+#include "kernels/common/hyperbolic.cuh"
 
 namespace {
 GPU_FUNCTION(Sinh, gpu::math::sinh);

@@ -7,7 +7,7 @@ from typing import Any
 from dovetail.schema import dtypes as dt
 
 from .legal import SIZES, Drawing, legal
-from .operand import Operand
+from .operand import ANY, Operand
 
 DEPTH = SIZES  # of a sum of products
 SIDE = SIZES[:16]  # of a matrix
@@ -112,6 +112,9 @@ def attention(m: Drawing) -> dict[str, Any]:
         given["attn_mask"] = (
             m.mask(scores) if mask == "bool" else _finite(m.operand(scores)._replace(dtype=m.dtype))
         )
+    if "dropout_key" in m.names and m.pick((False, True)):
+        given["dropout_p"] = m.pick((0.5, 0.25, 1.0))
+        given["dropout_key"] = Operand((4,), dt.uint32, ANY, m.integer(0, 255))
     return given | ({"enable_gqa": True} if grouped else {})
 
 

@@ -19,7 +19,7 @@ from dovetail.schema.dtypes import DType
 EITHER_ZERO = frozenset({
     "maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "relu", "relu6",
     "sum", "mean", "avg_pool1d", "avg_pool2d", "matmul", "linear", "vecdot", "conv1d", "conv2d",
-    "scaled_dot_product_attention", "layer_norm",
+    "scaled_dot_product_attention", "scaled_dot_product_attention_with_logsumexp", "layer_norm",
 })  # fmt: skip
 
 # What complex products and quotients err by, in units in the last place of their magnitude: Higham, Accuracy and
@@ -49,8 +49,13 @@ def answers(op: Op, args: tuple, kwargs: dict[str, Any]) -> list[Answer]:
             raise
         values = schema_oracle.expected(op, args, kwargs)  # a reference that stops at float64
         scale = schema_oracle.scale(op, args, kwargs)
-    several = values if isinstance(values, (tuple, list)) else (values,)
-    return [Answer(np.asarray(v), d, tolerance(op, d), scale, op.name not in EITHER_ZERO) for v in several]
+    if op.spec.n_out == 1:
+        values, scale = (values,), (scale,)
+    dtypes = [d] + [dt.float32 if d in dt.HALVES else d] * (op.spec.n_out - 1)
+    return [
+        Answer(np.asarray(v), t, tolerance(op, t), s, op.name not in EITHER_ZERO)
+        for v, t, s in zip(values, dtypes, scale, strict=True)
+    ]
 
 
 def _wider(d: DType) -> Any:
@@ -71,7 +76,7 @@ def tolerance(op: Op, d: DType) -> float:
 
 
 def result_dtype(op: Op, given: dict[str, Any]) -> DType:
-    """The dtype of the result, by the definition of the op's dtype rule."""
+    """The dtype of the first result, by the definition of the op's dtype rule."""
     rule, asked = op.spec.dtype, given.get("dtype")
     if asked is not None:
         return asked

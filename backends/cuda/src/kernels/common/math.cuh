@@ -77,6 +77,11 @@ __device__ __forceinline__ T polynomial(T x, T c0, C... rest) {
   else return fma(polynomial(x, rest...), x, c0);
 }
 
+template <class T>
+__device__ __forceinline__ T rsqrt(T x) {
+  return 1 / sqrt(x);
+}
+
 // x, but within [least, most]; NaN stays.
 template <class T>
 __device__ __forceinline__ T bounded(T x, T least, T most) {

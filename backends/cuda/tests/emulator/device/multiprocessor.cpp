@@ -23,7 +23,7 @@ constexpr uint32_t first_lanes(uint32_t n) { return n >= 32 ? ~0u : (1u << n) - 
 }  // namespace
 
 void Multiprocessor::Free::operator()(std::byte* p) const {
-  ::operator delete(p, std::align_val_t{shared_alignment});
+  ::operator delete[](p, std::align_val_t{shared_alignment});
 }
 
 Multiprocessor& Multiprocessor::of_this_thread() {

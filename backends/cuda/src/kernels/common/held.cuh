@@ -1,0 +1,72 @@
+// A compact line in the registers of its threads: it is read once, whatever is done with it.
+#pragma once
+#include "kernels/common/held.hpp"
+#include "kernels/common/lines.cuh"
+
+#if !defined(GPU_LIST_KERNELS)
+namespace gpu {
+// What one thread has of it: packs that lie a row of threads apart. `packed`: both operands are, of every line
+// (is_packed of lines.hpp).
+template <class T, bool packed>
+class Held {
+ public:
+  static constexpr int n = pack_length<T>, packs = held_packs(sizeof(T));
+
+  __device__ __forceinline__ Held(const Row& team, const Part& line, const T* from)
+      : first_(team.lane * n), step_(team.width * n), size_(uint32_t(line.end)) {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const Pack<T, n> pack = load_pack<n>(from, first_ + k * step_, size_, packed);
+#pragma unroll
+      for (int j = 0; j < n; ++j) x_[k][j] = Compute<T>(pack.at[j]);
+    }
+  }
+
+  // body(x) for the elements that the line has; it may change them.
+  template <class Body>
+  __device__ __forceinline__ void for_each(Body body) {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const uint32_t i = first_ + k * step_;
+      if (i >= size_) break;
+#pragma unroll
+      for (int j = 0; j < n; ++j)
+        if (packed || i + j < size_) body(x_[k][j]);
+    }
+  }
+
+  // Writes f(x).
+  template <class F>
+  __device__ __forceinline__ void store(T* to, F f) const {
+    store(to, [&](Compute<T> x, Compute<T>, Compute<T>) { return f(x); }, nullptr, nullptr, 0, 0);
+  }
+  // Writes f(x, a, b), with what the line has at the same place of a and b, or their defaults without them.
+  template <class F>
+  __device__ __forceinline__ void store(T* to, F f, const T* a, const T* b, float a_missing,
+                                        float b_missing) const {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const uint32_t i = first_ + k * step_;
+      if (i >= size_) break;
+      const Pack<T, n> with_a = beside(a, i, a_missing), with_b = beside(b, i, b_missing);
+      Pack<T, n> pack;
+#pragma unroll
+      for (int j = 0; j < n; ++j) pack.at[j] = T(f(x_[k][j], Compute<T>(with_a.at[j]), Compute<T>(with_b.at[j])));
+      store_pack<n>(to, pack, i, size_, packed);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ Pack<T, n> beside(const T* from, uint32_t i, float missing) const {
+    if (from) return load_pack<n>(from, i, size_, packed);
+    Pack<T, n> pack;
+#pragma unroll
+    for (int j = 0; j < n; ++j) pack.at[j] = T(missing);
+    return pack;
+  }
+
+  Compute<T> x_[packs][n];
+  uint32_t first_, step_, size_;
+};
+}  // namespace gpu
+#endif

@@ -1,0 +1,18 @@
+// In which order values are sorted, and by how much at once. Shared with the host.
+#pragma once
+#include <cstdint>
+
+namespace gpu {
+enum class Numbers : uint32_t { unsigned_integers, signed_integers, floats };
+struct Order {
+  Numbers numbers;
+  uint32_t descending;
+  uint64_t infinity;  // its bits, of floats
+};
+
+inline constexpr int digit_bits = 8, digits = 1 << digit_bits;  // a key is sorted by one digit at a time
+inline constexpr int sort_threads = digits;                     // of a block: each has a digit
+// What a block sorts at once of elements of so many bytes.
+constexpr int sort_items(int bytes) { return bytes == 8 ? 8 : 16; }  // of a thread
+constexpr int sort_tile(int bytes) { return sort_threads * sort_items(bytes); }
+}  // namespace gpu

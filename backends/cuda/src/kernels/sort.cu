@@ -1,0 +1,229 @@
+// sort, argsort along one axis: operand 0 is x, operand 1 the result. Stable, NaN last, zeros of both signs equal.
+// Elements are moved as they are and compared by keys, unsigned integers in the wanted order. Lines of a warp's
+// size are sorted by a bitonic network (Batcher, 1968), those of a block's digit by digit in shared memory, longer
+// ones digit by digit too: all parts count their digits, then know where theirs begin, then move their elements.
+#include "kernels/common/lines.cuh"
+#include "kernels/common/order.hpp"
+#include "kernels/common/rank.cuh"
+
+#if !defined(GPU_LIST_KERNELS)
+namespace {
+using gpu::Lines;
+using gpu::Order;
+using gpu::Part;
+using gpu::Place;
+using gpu::Row;
+
+template <class U>
+__device__ __forceinline__ U make_key(U bits, const Order& order) {
+  constexpr U sign = U(U(1) << (8 * sizeof(U) - 1));
+  if (order.numbers == gpu::Numbers::floats) {
+    const U magnitude = U(bits & U(~sign));
+    if (magnitude > U(order.infinity)) return U(~U(0));  // no other float has this key, in either order
+    bits = magnitude == 0 ? sign : bits & sign ? U(~bits) : U(bits | sign);
+  } else if (order.numbers == gpu::Numbers::signed_integers) {
+    bits = U(bits ^ sign);
+  }
+  return order.descending ? U(~bits) : bits;
+}
+template <class U>
+__device__ __forceinline__ uint32_t digit_of(U element, const Order& order, uint32_t shift) {
+  return uint32_t(make_key(element, order) >> shift) % gpu::digits;
+}
+
+// Elements and where in x they come from; of both results one is wanted.
+template <class U>
+struct Results {
+  U* values;
+  int64_t* indices;
+
+  __device__ __forceinline__ void put(int64_t at, U value, uint32_t index) const {
+    if (indices) indices[at] = index;
+    else values[at] = value;
+  }
+};
+
+// Lines of at most a warp, by as many lanes: each takes the lesser or the greater of itself and another lane.
+template <class U>
+__device__ __forceinline__ void sort_short(const U* x, const Results<U>& out, const Lines& how,
+                                           const Order& order) {
+  const gpu::Axis& axis = how.axis[how.kept];
+  gpu::for_each_line(how, [&](const Row& team, uint64_t, const Place& place, const Part& line) {
+    const bool exists = team.lane < line.end;
+    const U mine = exists ? x[place.at[0] + int64_t(team.lane) * axis.stride[0]] : U();
+    U key = exists ? make_key(mine, order) : U(~U(0));
+    uint32_t index = team.lane;
+    for (uint32_t run = 2; run <= team.width; run *= 2)
+      for (uint32_t step = run / 2; step; step /= 2) {
+        const U other = gpu::shuffle_xor(key, step);
+        const uint32_t other_index = gpu::shuffle_xor(index, step);
+        const bool other_first = other < key || (other == key && other_index < index);
+        const bool wants_first = ((team.lane & step) == 0) == ((team.lane & run) == 0);
+        if (other_first == wants_first) key = other, index = other_index;
+      }
+    const U value = gpu::shuffle(mine, index, team.width);
+    if (exists) out.put(place.at[1] + int64_t(team.lane) * axis.stride[1], value, index);
+  });
+}
+
+// A tile in the threads of a block, and in shared memory while it changes places.
+template <class U>
+struct Tile {
+  static constexpr int most = gpu::sort_items(sizeof(U));
+  struct Memory {
+    gpu::DigitCounts counts;
+    U element[most * gpu::sort_threads];
+    uint32_t index[most * gpu::sort_threads];
+  };
+
+  Memory& memory;
+  const uint32_t n, items;  // elements, and of each thread
+  U element[most];
+  uint32_t index[most];
+
+  __device__ __forceinline__ explicit Tile(uint32_t elements)
+      : memory(*gpu::shared_slots<Memory, 1>()),
+        n(elements),
+        items((elements + gpu::sort_threads - 1) / gpu::sort_threads) {}
+
+  // body(k, e) for item k of this thread, which is element e.
+  template <class Body>
+  __device__ __forceinline__ void for_each(Body body) {
+#pragma unroll
+    for (int k = 0; k < most; ++k) {
+      const uint32_t e = gpu::item_of(uint32_t(k), items);
+      if (uint32_t(k) < items && e < n) body(k, e);
+    }
+  }
+
+  // Leaves them in shared memory, sorted by a digit. Missing ones come behind all.
+  __device__ __forceinline__ gpu::DigitOfThread sort(const Order& order, uint32_t shift) {
+    uint32_t digit[most], rank[most];
+#pragma unroll
+    for (int k = 0; k < most; ++k) digit[k] = gpu::digits - 1;
+    for_each([&](int k, uint32_t) { digit[k] = digit_of(element[k], order, shift); });
+    const gpu::DigitOfThread mine = gpu::rank_digits(digit, rank, items, memory.counts);
+    for_each([&](int k, uint32_t) { memory.element[rank[k]] = element[k], memory.index[rank[k]] = index[k]; });
+    __syncthreads();
+    return mine;
+  }
+};
+
+template <class U>
+__device__ __forceinline__ void sort_block(const U* x, const Results<U>& out, const Lines& how,
+                                           const Order& order) {
+  const gpu::Axis& axis = how.axis[how.kept];
+  gpu::for_each_line(how, [&](const Row&, uint64_t, const Place& place, const Part& line) {
+    Tile<U> tile(uint32_t(line.end));
+    tile.for_each([&](int k, uint32_t e) {
+      tile.element[k] = x[place.at[0] + int64_t(e) * axis.stride[0]], tile.index[k] = e;
+    });
+    for (uint32_t shift = 0; shift < 8 * sizeof(U); shift += gpu::digit_bits) {
+      tile.sort(order, shift);
+      tile.for_each([&](int k, uint32_t e) {
+        tile.element[k] = tile.memory.element[e], tile.index[k] = tile.memory.index[e];
+      });
+      __syncthreads();
+    }
+    tile.for_each([&](int k, uint32_t e) {
+      out.put(place.at[1] + int64_t(e) * axis.stride[1], tile.element[k], tile.index[k]);
+    });
+  });
+}
+
+// counts[line][digit][part]. A warp counts for itself: fewer threads wait for each other.
+template <class U>
+__device__ __forceinline__ void sort_count(const U* x, uint32_t* counts, const Lines& how, const Order& order,
+                                           uint32_t shift) {
+  gpu::DigitCounts& count = *gpu::shared_slots<gpu::DigitCounts, 1>();
+  const int64_t stride = how.axis[how.kept].stride[0];
+  gpu::for_each_line(how, [&](const Row& block, uint64_t line, const Place& place, const Part& part) {
+    for (int w = 0; w < gpu::sort_warps; ++w) count[w][block.lane] = 0;
+    __syncthreads();
+    gpu::for_each_apart(block, part, x + place.at[0], stride, [&](uint64_t, U element) {
+      atomicAdd(&count[block.lane / gpu::warp_size][digit_of(element, order, shift)], 1u);
+    });
+    __syncthreads();
+    uint32_t all = 0;
+    for (int w = 0; w < gpu::sort_warps; ++w) all += count[w][block.lane];
+    counts[(line * gpu::digits + block.lane) * how.parts.value + part.index] = all;
+    __syncthreads();
+  });
+}
+
+// What is before each part of a digit, and what it has in all: totals[line][digit]. By a block for each digit.
+__device__ __forceinline__ void find_starts(uint32_t* counts, uint32_t* totals, uint64_t lines, uint64_t parts) {
+  const Row block(gpu::sort_threads);
+  for (uint64_t l = blockIdx.x; l < lines * gpu::digits; l += gridDim.x) {
+    uint32_t before = 0, all;
+    for (uint64_t first = 0; first < parts; first += block.width, before += all) {
+      const uint64_t p = first + block.lane;
+      const uint32_t count = p < parts ? counts[l * parts + p] : 0;
+      const uint32_t start = block.scan<gpu::Total>(count, all);
+      if (p < parts) counts[l * parts + p] = before + start;
+    }
+    if (block.lane == 0) totals[l] = before;
+  }
+}
+
+// Indices come from x's own places the first time, else with the elements; they go to a next pass or to the result.
+template <class U>
+__device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* next, uint32_t* next_index,
+                                          int64_t* indices, const uint32_t* counts, const uint32_t* totals,
+                                          const Lines& how, const Order& order, uint32_t shift) {
+  constexpr uint32_t most = gpu::sort_tile(sizeof(U));
+  uint32_t* const base =
+      gpu::shared_slots<uint32_t, gpu::digits>();  // where a tile's first element goes, less its rank
+  const gpu::Axis& axis = how.axis[how.kept];
+  gpu::for_each_line(how, [&](const Row& block, uint64_t line, const Place& place, const Part& part) {
+    const uint64_t mine = line * gpu::digits + block.lane;
+    uint32_t all, place_of_digit = block.scan<gpu::Total>(totals[mine], all);
+    place_of_digit += counts[mine * how.parts.value + part.index];
+    for (uint64_t first = part.begin; first < part.end; first += most) {
+      Tile<U> tile(uint32_t(part.end - first < most ? part.end - first : most));
+      tile.for_each([&](int k, uint32_t e) {
+        const int64_t at = place.at[0] + int64_t(first + e) * axis.stride[0];
+        tile.element[k] = x[at], tile.index[k] = index ? index[at] : uint32_t(first + e);
+      });
+      const gpu::DigitOfThread digit = tile.sort(order, shift);
+      base[block.lane] = place_of_digit - digit.start;
+      place_of_digit += digit.count;
+      __syncthreads();
+      for (uint32_t e = block.lane; e < tile.n; e += block.width) {
+        const U element = tile.memory.element[e];
+        const uint32_t from = tile.memory.index[e], to = base[digit_of(element, order, shift)] + e;
+        const int64_t at = place.at[1] + int64_t(to) * axis.stride[1];
+        if (next) next[at] = element;
+        if (next_index) next_index[at] = from;
+        if (indices) indices[at] = from;
+      }
+      __syncthreads();
+    }
+  });
+}
+}  // namespace
+#endif
+
+#define SORT(suffix, U)                                                                                        \
+  KERNEL(256, sort_short_##suffix)                                                                             \
+  (const U* x, U* values, int64_t* indices, gpu::Lines how, gpu::Order order) {                                \
+    sort_short<U>(x, {values, indices}, how, order);                                                           \
+  }                                                                                                            \
+  KERNEL(256, sort_block_##suffix)                                                                             \
+  (const U* x, U* values, int64_t* indices, gpu::Lines how, gpu::Order order) {                                \
+    sort_block<U>(x, {values, indices}, how, order);                                                           \
+  }                                                                                                            \
+  KERNEL(256, sort_count_##suffix)                                                                             \
+  (const U* x, uint32_t* counts, gpu::Lines how, gpu::Order order, uint32_t shift) {                           \
+    sort_count(x, counts, how, order, shift);                                                                  \
+  }                                                                                                            \
+  KERNEL(256, sort_move_##suffix)                                                                              \
+  (const U* x, const uint32_t* index, U* next, uint32_t* next_index, int64_t* indices, const uint32_t* counts, \
+   const uint32_t* totals, gpu::Lines how, gpu::Order order, uint32_t shift) {                                 \
+    sort_move(x, index, next, next_index, indices, counts, totals, how, order, shift);                         \
+  }
+GPU_UNSIGNED(SORT)
+
+KERNEL(256, sort_starts)(uint32_t* counts, uint32_t* totals, uint64_t lines, uint64_t parts) {
+  find_starts(counts, totals, lines, parts);
+}

@@ -1,0 +1,136 @@
+#include "lines.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace gpu {
+namespace {
+constexpr uint64_t elements_of_thread = 4;    // of a column at least
+constexpr uint64_t enough_threads = 1 << 17;  // half of what a large GPU holds: more gain little
+
+// Appends to the list of axes that begins at `first`.
+void append(Axis* first, uint32_t& axes, uint64_t size, const int64_t (&stride)[2]) {
+  if (size == 1) return;
+  if (axes) {
+    Axis& before = first[axes - 1];
+    const auto n = int64_t(size);
+    if (before.stride[0] == stride[0] * n && before.stride[1] == stride[1] * n) {
+      before = {divide_by(before.size.value * size), {stride[0], stride[1]}};
+      return;
+    }
+  }
+  first[axes++] = {divide_by(size), {stride[0], stride[1]}};
+}
+
+// Columns side by side of a block: a warp of them, and no more than there are, while lines are long enough for
+// threads above one another.
+struct Tile {
+  uint64_t columns, threads;  // powers of two
+
+  uint64_t blocks_along(uint64_t all) const { return (all + columns - 1) / columns; }
+};
+Tile tile_of_columns(const Lines& how, uint32_t most) {
+  const uint64_t all = std::bit_ceil(how.axis[how.kept - 1].size.value);
+  const uint64_t wanted = std::bit_ceil(std::max<uint64_t>(how.part / elements_of_thread, 1));
+  const uint64_t threads = std::min({wanted, block_size / std::min<uint64_t>(all, 32), uint64_t{most}});
+  return {std::min(all, block_size / threads), threads};
+}
+uint64_t blocks_of(const Lines& how, const Tile& tile) {
+  const uint64_t columns = how.axis[how.kept - 1].size.value;
+  return how.count / columns * tile.blocks_along(columns);
+}
+}  // namespace
+
+LongDivisor divide_by(uint64_t n) {
+  __extension__ using Wide = unsigned __int128;
+  const uint64_t by = std::max<uint64_t>(n, 1);
+  const auto shift = uint32_t(std::bit_width(by - 1));
+  return {n, uint64_t(((Wide{1} << (63 + shift)) + by - 1) / by), shift};
+}
+
+Walk plan_walk(int axes, const int64_t* shape, const int64_t* first, const int64_t* second) {
+  Walk walk{};
+  for (int i = 0; i < axes; ++i) append(walk.axis, walk.axes, uint64_t(shape[i]), {first[i], second[i]});
+  return walk;
+}
+
+Lines plan_lines(const DLTensor* x, uint32_t along, const int64_t* first, const int64_t* second) {
+  Lines how{};
+  how.count = how.size = 1;
+  Axis single{divide_by(1), {1, 1}};  // of lines of one element
+  for (const bool wanted : {false, true}) {
+    Axis* const begin = how.axis + how.kept;
+    uint32_t& n = wanted ? how.along : how.kept;
+    for (int i = 0; i < x->ndim; ++i) {
+      if (bool(along >> i & 1) != wanted) continue;
+      (wanted ? how.size : how.count) *= uint64_t(x->shape[i]);
+      if (wanted) single.stride[0] = first[i], single.stride[1] = second[i];
+      append(begin, n, uint64_t(x->shape[i]), {first[i], second[i]});
+    }
+  }
+  if (!how.along) how.axis[how.kept] = single, how.along = 1;
+  how.parts = divide_by(1), how.part = how.size;
+  return how;
+}
+
+Lines plan_rows(uint64_t rows, uint64_t size) {
+  Lines how{};
+  how.count = rows, how.size = how.part = size, how.parts = divide_by(1), how.kept = how.along = 1;
+  how.axis[0] = {divide_by(rows), {int64_t(size), int64_t(size)}};
+  how.axis[1] = {divide_by(size), {1, 1}};
+  return how;
+}
+
+bool prefer_columns(Lines& how) {
+  constexpr uint64_t few = 16;
+  Axis *const begin = how.axis, *const end = begin + how.kept;
+  const auto neighbours = [](const Axis& a) { return a.stride[0] == 1 && a.size.value >= few; };
+  Axis* best = std::find_if(begin, end, neighbours);
+  if (best == end)
+    best = std::max_element(begin, end, [](const Axis& a, const Axis& b) { return a.size.value < b.size.value; });
+  if (best == end || best->size.value < few) return false;
+  const bool rows = end[how.along - 1].stride[0] == 1;
+  if (best->stride[0] != 1 && (rows || how.size > few)) return false;
+  if (rows && how.size > few) return false;
+  std::rotate(best, best + 1, end);
+  return true;
+}
+
+void cut(Lines& how, uint64_t parts, uint64_t whole) {
+  how.part = (how.size + parts - 1) / parts;
+  how.part = (how.part + whole - 1) / whole * whole;
+  how.parts = divide_by(how.size ? (how.size + how.part - 1) / how.part : 1);
+}
+
+bool is_packed(const Lines& how, uint32_t bytes, std::initializer_list<const void*> operands) {
+  const auto whole = [&](int64_t elements) { return elements * int64_t(bytes) % pack_bytes == 0; };
+  if (how.along > 1 || how.axis[how.kept].stride[0] != 1 || how.axis[how.kept].stride[1] != 1) return false;
+  for (uint32_t a = 0; a < how.kept; ++a)
+    if (!whole(how.axis[a].stride[0]) || !whole(how.axis[a].stride[1])) return false;
+  return whole(int64_t(how.size)) && std::ranges::all_of(operands, [](const void* p) {
+           return reinterpret_cast<uintptr_t>(p) % pack_bytes == 0;
+         });
+}
+
+Grid grid_of_lines(Lines& how, uint64_t each, uint32_t most, uint32_t packs) {
+  constexpr uint64_t segment = 8;  // threads whose packs fill a cache line
+  const uint64_t all = std::bit_ceil(std::max<uint64_t>((how.part + each - 1) / each, 1));
+  how.pieces = how.count * how.parts.value;
+  uint64_t threads = std::min<uint64_t>(std::max(all / packs, std::min(all, segment)), most);
+  while (threads < std::min<uint64_t>(all, most) && how.pieces * threads < enough_threads) threads *= 2;
+  how.threads = uint32_t(threads);
+  // Whole warps; more than one is one line's alone.
+  const uint64_t block = threads > 32 ? threads : std::clamp<uint64_t>(how.pieces * threads, 32, block_size);
+  const uint64_t at_once = std::bit_ceil(block) / threads;
+  return grid_of_blocks((how.pieces + at_once - 1) / at_once, uint32_t(at_once * threads));
+}
+
+uint64_t blocks_of_columns(const Lines& how) { return blocks_of(how, tile_of_columns(how, block_size)); }
+Grid grid_of_columns(Lines& how, uint32_t most) {
+  const Tile tile = tile_of_columns(how, most);
+  how.threads = uint32_t(tile.threads);
+  how.blocks = divide_by(tile.blocks_along(how.axis[how.kept - 1].size.value));
+  how.pieces = blocks_of(how, tile) * how.parts.value;
+  return grid_of_blocks(how.pieces, uint32_t(tile.columns * tile.threads));
+}
+}  // namespace gpu

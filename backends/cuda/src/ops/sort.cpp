@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string>
+
+#include "dtypes.hpp"
+#include "kernels/common/order.hpp"
+#include "lines.hpp"
+
+namespace gpu {
+namespace {
+struct Kernels {
+  KernelId of_warp, of_block, count, move;
+};
+constinit std::array<Kernels, type_count> kernels{};
+constinit KernelId starts{};
+
+constexpr uint64_t warp_size = 32;
+
+Order order_of(DLDataType type, bool descending) {
+  Order order{Numbers::unsigned_integers, descending, 0};
+  if (type.code == DVT_INT) order.numbers = Numbers::signed_integers;
+  if (type.code != DVT_FLOAT && type.code != DVT_BFLOAT) return order;
+  order.numbers = Numbers::floats;
+  order.infinity = type.code == DVT_BFLOAT ? 0x7f80
+                   : type.bits == 16       ? 0x7c00
+                   : type.bits == 32       ? 0x7f800000
+                                           : uint64_t{0x7ff} << 52;
+  return order;
+}
+
+// How a call sorts. Between two passes lines lie one behind the other in the workspace.
+struct Plan {
+  const DLTensor *x, *out;
+  uint32_t axis, bytes;
+  Lines whole;
+  int64_t between[DVT_MAX_NDIM];
+
+  explicit Plan(const dvt_call* c)
+      : x(c->in[0]),
+        out(c->out[0]),
+        axis(uint32_t(dvt::Attrs(c).i64(0))),
+        bytes(bytes_of(x->dtype)),
+        whole(lines(x->strides, out->strides)) {
+    int64_t step = int64_t(whole.size);
+    for (int i = x->ndim; i-- > 0;) {
+      between[i] = uint32_t(i) == axis ? 1 : step;
+      if (uint32_t(i) != axis) step *= x->shape[i];
+    }
+  }
+  // Whole lines, or parts for about as many blocks as a GPU holds.
+  Lines lines(const int64_t* from, const int64_t* to) const {
+    constexpr uint64_t enough_blocks = 1024;
+    Lines how = plan_lines(x, 1u << axis, from, to);
+    const uint64_t tile = uint64_t(sort_tile(int(bytes))), tiles = (how.size + tile - 1) / tile;
+    const uint64_t parts =
+        std::clamp<uint64_t>(enough_blocks / std::max<uint64_t>(how.count, 1), 1, std::max<uint64_t>(tiles, 1));
+    cut(how, parts, tile);
+    how.threads = sort_threads, how.pieces = how.count * how.parts.value;
+    return how;
+  }
+  bool fits_block() const { return whole.size <= uint64_t(sort_tile(int(bytes))); }
+  uint32_t passes() const { return bytes * 8 / digit_bits; }
+};
+
+// The workspace of lines that take passes over all parts: elements and their indices as they are between passes, of
+// which one is read and one written, and the counts.
+struct Workspace {
+  uint64_t buffers, elements, indices, counts, totals;  // bytes of each but the first
+
+  Workspace(const Plan& p, bool wants_indices) {
+    const uint64_t n = p.whole.count * p.whole.size;
+    const auto whole = [](uint64_t bytes) { return (bytes + pack_bytes - 1) / pack_bytes * pack_bytes; };
+    buffers = std::min(p.passes() - 1, 2u);
+    elements = whole(n * p.bytes), indices = wants_indices ? whole(n * sizeof(uint32_t)) : 0;
+    totals = p.whole.count * digits * sizeof(uint32_t), counts = totals * p.whole.parts.value;
+  }
+  uint64_t bytes() const { return buffers * (elements + indices) + counts + totals; }
+};
+
+dvt_status sort_parts(dvt_device* d, const dvt_call* c, const Plan& p, const Kernels& k, const Order& order,
+                      void* values, void* indices) {
+  const Workspace w(p, indices);
+  char* const base = static_cast<char*>(c->workspace);
+  char* const counts = base + w.buffers * (w.elements + w.indices);
+  char* const totals = counts + w.counts;
+  const Grid grid = grid_of_blocks(p.whole.pieces, sort_threads);
+  const void* from = dvt::data<void>(p.x);
+  const void* from_indices = nullptr;
+  for (uint32_t pass = 0; pass < p.passes(); ++pass) {
+    const bool last = pass + 1 == p.passes();
+    const Lines how = p.lines(pass ? p.between : p.x->strides, last ? p.out->strides : p.between);
+    const uint32_t shift = pass * digit_bits;
+    char* const buffer = base + pass % 2 * (w.elements + w.indices);
+    void* const to = last ? values : buffer;
+    void* const to_indices = last || !indices ? nullptr : buffer + w.elements;
+    if (dvt_status s = launch(d, c, k.count, grid, from, counts, how, order, shift)) return s;
+    if (dvt_status s = launch(d, c, starts, grid_of_blocks(how.count * digits, sort_threads), counts, totals,
+                              how.count, how.parts.value))
+      return s;
+    if (dvt_status s = launch(d, c, k.move, grid, from, from_indices, to, to_indices, last ? indices : nullptr,
+                              counts, totals, how, order, shift))
+      return s;
+    from = to, from_indices = to_indices;
+  }
+  return DVT_OK;
+}
+
+dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
+  const Plan p(c);
+  if (p.whole.size >> 32)
+    return DVT_FAIL(DVT_INVALID, "[sort] the axis is too long: expected less than 2^32 elements, got %llu",
+                    (unsigned long long)p.whole.size);
+  const Kernels& k = kernels[type_index(unsigned_of(p.x->dtype))];
+  const Order order = order_of(p.x->dtype, dvt::Attrs(c).boolean(1));
+  if (!p.fits_block()) return sort_parts(d, c, p, k, order, values, indices);
+  Lines how = p.whole;
+  const void* const x = dvt::data<void>(p.x);
+  if (how.size > warp_size)
+    return launch(d, c, k.of_block, grid_of_blocks(how.count, sort_threads), x, values, indices, how, order);
+  how.threads = uint32_t(std::bit_ceil(how.size));
+  const uint64_t at_once = block_size / how.threads;
+  return launch(d, c, k.of_warp, grid_of_blocks((how.count + at_once - 1) / at_once, block_size), x, values,
+                indices, how, order);
+}
+dvt_status sort_values(dvt_device* d, const dvt_call* c) { return sort(d, c, dvt::data<void>(c->out[0]), nullptr); }
+dvt_status sort_indices(dvt_device* d, const dvt_call* c) {
+  return sort(d, c, nullptr, dvt::data<void>(c->out[0]));
+}
+
+template <bool wants_indices>
+dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
+  const Plan p(c);
+  DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
+  if (!p.fits_block()) DVT_PUT(answer, dvt_answer, workspace, Workspace(p, wants_indices).bytes());
+  return DVT_OK;
+}
+}  // namespace
+
+void GPU_ROWS(dvt::KernelTable& table) {
+  starts = find_kernel("sort_starts");
+  for (const DLDataType type : boolean + integers + floats) {
+    const DLDataType key = unsigned_of(type);
+    const auto find = [&](const char* which) { return find_kernel(std::string("sort_") + which + type_name(key)); };
+    kernels[type_index(key)] = {find("short_"), find("block_"), find("count_"), find("move_")};
+    dvt::Row sort("dvt.sort", sort_values), argsort("dvt.argsort", sort_indices);
+    table.add(sort.in(type, DVT_O_STRIDED).out(type).query(query<false>).deterministic());
+    table.add(argsort.in(type, DVT_O_STRIDED).out(dvt::i64).query(query<true>).deterministic());
+  }
+}
+}  // namespace gpu

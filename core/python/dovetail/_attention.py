@@ -1,0 +1,75 @@
+"""Which engine serves attention: the choice that torch.nn.attention.sdpa_kernel gives, among a device's kernels."""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+
+from dovetail import _core
+from dovetail._core import Array
+from dovetail._devices import devices
+
+TYPE_CHECKING = False  # importing typing would take longer than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Self
+
+__all__ = ["sdpa_engine", "sdpa_engines"]
+
+OPS = ("scaled_dot_product_attention", "scaled_dot_product_attention_with_logsumexp")
+
+
+class sdpa_engine(ContextDecorator):
+    """Within it, only these engines serve scaled_dot_product_attention: `with dovetail.nn.sdpa_engine("flash"):`.
+    The same holds for scaled_dot_product_attention_with_logsumexp.
+
+    engines: a name, or several in the order of preference: the first that takes a call serves it. A device names
+        its engines in its kernel table (`dovetail ops -k attention`), as "cudnn" or "flash"; "own" are kernels
+        without a name, and "math" is the op's body, which every device has.
+
+    A call that none of them takes raises NotImplementedError, with what each has against it: no other takes their
+    place. Entering raises ValueError for a name that no device knows.
+
+    It also decorates functions. It holds for this thread's and task's calls, as a context variable does, also for
+    those inside the bodies of other ops; an inner one replaces an outer one until it ends. Without any, the table
+    of the device decides.
+    """
+
+    def __init__(self, engines: str | Sequence[str]) -> None:
+        names = [engines] if isinstance(engines, str) else list(engines)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise TypeError(f"[sdpa_engine] expected an engine's name or several, got {engines!r}")
+        self.engines = tuple(names)
+
+    def __enter__(self) -> Self:
+        devices()  # whatever is installed says which engines there are
+        try:
+            choice = _core.EngineChoice(OPS, self.engines)
+        except ValueError as error:
+            raise ValueError(f"[sdpa_engine] {error}") from None
+        _core.engine_choices.set((*_core.engine_choices.get(()), choice))
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        _core.engine_choices.set(_core.engine_choices.get(())[:-1])
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+
+        if isgeneratorfunction(function) or iscoroutinefunction(function) or isasyncgenfunction(function):
+            raise TypeError(
+                f"[sdpa_engine] {function.__qualname__} runs after its call has returned: expected a plain "
+                "function; write `with sdpa_engine(...)` inside of it"
+            )
+        return super().__call__(function)
+
+    def __repr__(self) -> str:
+        return f"sdpa_engine({list(self.engines)!r})"
+
+
+def sdpa_engines(query: Array, key: Array, value: Array, *args: Any, **kwargs: Any) -> list[str]:
+    """The engines that would serve this call of scaled_dot_product_attention, in the order of their turn.
+
+    It takes what the op takes and computes nothing; the first engine is the one that serves the call where nothing
+    is chosen. Raises what the op raises for operands that do not fit.
+    """
+    return _core.serving_engines(_core.op_function(OPS[0]), query, key, value, *args, **kwargs)

@@ -1,0 +1,212 @@
+"""Attention: the op of inference, and the one that a backward pass and dropout need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from .. import dtypes as dt
+from ..declare import Raw, Tensor, op
+from ..lazy_numpy import np
+from ..samples import Sample, draw, given, mask, sample
+from ._float import INF
+from .primitives import add, astype, dot_slack, exp, iota, less, log, matmul, multiply, sum_, where
+from .random import CARRY, KEY, philox_words, uniform
+from .reduction import finite_max
+from .views import expand_dims, matrix_transpose, reshape, squeeze
+
+
+def _scores(query, key, attn_mask, is_causal, scale):
+    """The scores, -inf where they are masked, and grouped keys made as many as the query's heads."""
+    size = query.shape[-1]
+    s = np.matmul(query, np.swapaxes(_heads(key, query), -1, -2)) * (
+        1 / math.sqrt(size) if scale is None else scale
+    )
+    if is_causal:
+        s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
+    if attn_mask is not None:
+        s = np.where(attn_mask, s, -np.inf) if attn_mask.dtype.kind == "b" else s + attn_mask
+    return s
+
+
+def _heads(x, query):
+    if x.ndim < 3 or query.ndim < 3 or x.shape[-3] in (1, query.shape[-3]):
+        return x
+    return np.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
+
+
+def _weights(query, key, attn_mask, is_causal, scale):
+    """softmax of the scores, and the logarithm of what it divides by."""
+    s = _scores(query, key, attn_mask, is_causal, scale)
+    m = np.max(s, axis=-1, keepdims=True, initial=-np.inf)
+    m = np.where(np.isinf(m), 0, m)
+    e = np.exp(s - m)
+    total = np.sum(e, axis=-1, keepdims=True)
+    return e / np.where(total == 0, 1, total), np.squeeze(np.log(total) + m, -1)
+
+
+def _attention(query, key, value, attn_mask, is_causal, scale, enable_gqa):
+    return np.matmul(_weights(query, key, attn_mask, is_causal, scale)[0], _heads(value, query))
+
+
+def _score_slack(query, key, scale):
+    """Errors of a score weigh as much as the score: those of its sum of products, and of the largest one's."""
+    size = query.shape[-1]
+    terms = np.matmul(np.abs(query), np.swapaxes(np.abs(_heads(key, query)), -1, -2))
+    terms = terms * (1 / math.sqrt(size) if scale is None else abs(scale))
+    return max(1, np.max(terms, initial=1, where=np.isfinite(terms)) / 2 * dot_slack(size))
+
+
+def _attention_scale(query, key, value, attn_mask, is_causal, scale, enable_gqa):
+    size = _attention(query, key, np.abs(value), attn_mask, is_causal, scale, enable_gqa)
+    return size * _score_slack(query, key, scale)
+
+
+def _attention_samples() -> Iterator[Sample]:
+    heads = draw(2, 4, 9, 16), draw(2, 4, 11, 16), draw(2, 4, 11, 16)
+    square = draw(2, 4, 17, 16), draw(2, 4, 17, 16), draw(2, 4, 17, 16)
+    yield sample("heads", *heads)
+    yield sample("causal", *square, is_causal=True)
+    yield sample("causal_wide", *heads, is_causal=True)
+    yield sample("bool_mask", *heads, mask(9, 11))
+    yield sample("head_mask", *heads, mask(2, 4, 9, 11))
+    yield sample("float_mask", *heads, draw(2, 1, 9, 11))
+    yield sample("masked_row", *heads, given([False], 1, 1, dtype=dt.bool_))
+    unseen = draw(3, 2), given([1.0, 2.0, math.nan, 1.0, math.inf, -INF], 3, 2), draw(3, 5)
+    yield sample("hidden_nan", *unseen, given([True, False, False], 1, 3, dtype=dt.bool_), only=dt.FLOATS)
+    yield sample("scale", *heads, scale=0.5)
+    yield sample("grouped", draw(2, 4, 9, 16), draw(2, 2, 11, 16), draw(2, 2, 11, 16), enable_gqa=True)
+    yield sample(
+        "grouped_causal", draw(1, 6, 5, 8), draw(1, 2, 5, 8), draw(1, 2, 5, 8), is_causal=True, enable_gqa=True
+    )
+    yield sample("plain", draw(9, 16), draw(11, 16), draw(11, 24))
+    yield sample("mismatch", draw(9, 16), draw(11, 8), draw(11, 8), error=ValueError)
+
+
+def _grouped(x: Tensor, heads: int, groups: int) -> Tensor:
+    """(..., heads * groups, n, m) as (..., heads, groups, n, m)."""
+    return reshape(x, (*x.shape[:-3], heads, groups, *x.shape[-2:]))
+
+
+def _scores_exp(
+    query: Tensor, key: Tensor, attn_mask: Tensor | None, is_causal: bool, scale: float
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """exp(scores - m), its sum over the keys, and m; without keys there is no m."""
+    s = _head_product(multiply(query, scale), matrix_transpose(key))
+    if is_causal:
+        row = reshape(iota(s.shape[-2], dt.int64), (-1, 1))
+        s = where(less(row, iota(s.shape[-1], dt.int64)), -INF, s)
+    if attn_mask is not None:
+        s = where(attn_mask, s, -INF) if attn_mask.dtype.kind == "b" else add(s, astype(attn_mask, s.dtype))
+    last = (s.ndim - 1,)
+    m = finite_max(s, last) if s.shape[-1] else None
+    e = s if m is None else exp(s - m)
+    return e, sum_(e, axis=last, keepdims=True), m
+
+
+def _head_product(x: Tensor, kv: Tensor) -> Tensor:
+    """x @ kv, where each head of kv serves as many neighbouring ones of x."""
+    if x.ndim < 3 or kv.ndim < 3 or kv.shape[-3] in (1, x.shape[-3]):
+        return matmul(x, kv)
+    heads = kv.shape[-3]
+    y = matmul(_grouped(x, heads, x.shape[-3] // heads), expand_dims(kv, axis=kv.ndim - 2))
+    return reshape(y, (*y.shape[:-4], x.shape[-3], *y.shape[-2:]))
+
+
+@op(
+    shape="attention",
+    dtype="float",
+    tier="extended",
+    tol=6,
+    reference=_attention,
+    scale=_attention_scale,
+    samples=_attention_samples,
+    space="nn",
+)
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Raw | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.
+
+    attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
+    after the row's own number. With enable_gqa fewer heads of key and value serve neighbouring heads of query.
+    """
+    e, total, _ = _scores_exp(query, key, attn_mask, is_causal, scale)
+    return _head_product(e / where(total == 0.0, 1.0, total), value)
+
+
+def _attention_with_logsumexp(query, key, value, attn_mask, dropout_key, is_causal, scale, enable_gqa, dropout_p):
+    weights, logsumexp = _weights(query, key, attn_mask, is_causal, scale)
+    if dropout_p:
+        drawn = (philox_words(dropout_key, weights.size) >> np.uint32(8)).astype(np.float64) * 2.0**-24
+        weights = np.where(drawn.reshape(weights.shape) < dropout_p, 0, weights / (1 - dropout_p))
+    return np.matmul(weights, _heads(value, query)), logsumexp
+
+
+def _attention_with_logsumexp_scale(query, key, value, attn_mask, dropout_key, is_causal, scale, **attributes):
+    out, logsumexp = _attention_with_logsumexp(
+        query, key, np.abs(value), attn_mask, dropout_key, is_causal, scale, **attributes
+    )
+    slack = _score_slack(query, key, scale)
+    return out * slack, np.maximum(np.where(np.isfinite(logsumexp), np.abs(logsumexp), 0), 2 * slack)
+
+
+def _attention_with_logsumexp_samples() -> Iterator[Sample]:
+    yield from _attention_samples()
+    heads = draw(2, 4, 9, 16), draw(2, 4, 11, 16), draw(2, 4, 11, 16)
+    yield sample("dropout", *heads, dropout_p=0.25, dropout_key=KEY)
+    yield sample("dropout_causal", *heads, is_causal=True, dropout_p=0.5, dropout_key=CARRY)
+    grouped = draw(1, 6, 5, 8), draw(1, 2, 5, 8), draw(1, 2, 5, 8)
+    yield sample("dropout_grouped", *grouped, enable_gqa=True, dropout_p=0.75, dropout_key=KEY)
+    yield sample("dropout_all", *heads, dropout_p=1.0, dropout_key=KEY)
+    yield sample("dropout_none", *heads, dropout_key=KEY)
+    yield sample("dropout_without_key", *heads, dropout_p=0.25, error=ValueError)
+    yield sample("dropout_beyond_one", *heads, dropout_p=1.5, dropout_key=KEY, error=ValueError)
+    yield sample("dropout_key_of_floats", *heads, dropout_p=0.5, dropout_key=draw(4), error=TypeError)
+
+
+@op(
+    shape="attention",
+    dtype="float",
+    tier="extended",
+    tol=6,
+    n_out=2,
+    reference=_attention_with_logsumexp,
+    scale=_attention_with_logsumexp_scale,
+    samples=_attention_with_logsumexp_samples,
+    space="nn",
+)
+def scaled_dot_product_attention_with_logsumexp(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Raw | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    dropout_p: float = 0.0,
+    dropout_key: Raw | None = None,
+) -> tuple[Tensor, Tensor]:
+    """scaled_dot_product_attention, with dropout; and log(sum(exp(scores))) of each row, of at least float32.
+
+    The second result is what a backward pass and attention over parts of the keys need: -inf where a row is masked
+    everywhere, and of the scores as they are before dropout. Dropout sets weights to 0 with probability dropout_p
+    and divides the others by 1 - dropout_p: those where uniform(dropout_key, shape of the scores, float32) is below
+    dropout_p. dropout_key is what dovetail.random.key() gives.
+    """
+    e, total, m = _scores_exp(query, key, attn_mask, is_causal, scale)
+    weights = e / where(total == 0.0, 1.0, total)
+    if dropout_p:
+        drawn = uniform(dropout_key, weights.shape, dt.float32)
+        rescaled = weights if dropout_p == 1.0 else weights * (1.0 / (1.0 - dropout_p))
+        weights = where(less(drawn, dropout_p), 0.0, rescaled)
+    logsumexp = log(total) if m is None else log(total) + m
+    return _head_product(weights, value), squeeze(logsumexp, (logsumexp.ndim - 1,))
