@@ -63,6 +63,17 @@ SHAPES = [
 ]
 
 
+class Backward(ctypes.Structure):
+    _fields_ = [
+        *(("p", Flash), ("d_out", c_void_p), ("delta", c_void_p)),
+        *((name, c_void_p) for name in ("d_q", "d_k", "d_v")),
+        *((f"{name}_strides", Strides) for name in ("d_out", "d_q", "d_k", "d_v")),
+    ]
+
+
+BACKWARD_THREADS, BACKWARD_BLOCK = 128, 64
+
+
 class Maps(ctypes.Structure):
     _fields_ = [(name, c_uint64 * 16) for name in "qkv"] + [("p", Flash), ("pad", ctypes.c_char * 64)]
 
@@ -123,8 +134,10 @@ class Launcher:
         base = x
         while isinstance(base.base, np.ndarray):
             base = base.base
-        offset = x.ctypes.data - base.ctypes.data
-        return c_uint64(self.device.put(base).value + offset), [s // x.itemsize for s in x.strides]
+        strides = [s // x.itemsize for s in x.strides]
+        if not x.size:
+            return c_uint64(0), strides
+        return c_uint64(self.device.put(base).value + x.ctypes.data - base.ctypes.data), strides
 
     def describe(self, g: Given) -> tuple[Flash, c_uint64, c_uint64]:
         """With NaN where results will be, and the addresses of those and of their logarithms."""
@@ -198,6 +211,33 @@ class Launcher:
         self.launch(f"flash_hopper_{type_of(g.q)}_{size}", maps, blocks, HOPPER_THREADS, hopper_shared_bytes(size))
         return self.results(p, out, lse, g)
 
+    def run_backward(self, g: Given, d_out: np.ndarray) -> list[np.ndarray]:
+        """The gradients of q, k and v, by way of the forward kernel's results."""
+        b, type_, size = Backward(), type_of(g.q), 64 if g.widest() <= 64 else 128
+        b.p, _, _ = self.describe(g)
+        shape = next(s for s in SHAPES if s.size >= g.widest())
+        matrices = g.q.shape[0] * b.p.heads
+        b.p.blocks = -(-b.p.queries // shape.queries)
+        forward = f"flash_{type_}_{shape.size}"
+        self.launch(forward, b.p, b.p.blocks * matrices, shape.threads, shape.shared_bytes())
+        b.delta = self.device.put(np.full(g.q.shape[:3], np.nan, np.float32)).value
+        at = {}
+        for name, x in {
+            "d_out": d_out,
+            **{f"d_{n}": np.full(x.shape, np.nan, x.dtype) for n, x in zip("qkv", g)},
+        }.items():
+            at[name], strides = self.strided(x)
+            setattr(b, name, at[name].value)
+            setattr(b, f"{name}_strides", Strides(*strides[:3]))
+        shared = 4 * BACKWARD_BLOCK * size * 2
+        b.p.blocks = -(-b.p.queries // BACKWARD_BLOCK)
+        self.launch(f"flash_deltas_{type_}", b, b.p.blocks * matrices, BACKWARD_THREADS, 0)
+        self.launch(f"flash_query_gradients_{type_}_{size}", b, b.p.blocks * matrices, BACKWARD_THREADS, shared)
+        b.p.blocks = -(-b.p.keys // BACKWARD_BLOCK)
+        blocks = b.p.blocks * g.k.shape[0] * g.k.shape[1]
+        self.launch(f"flash_key_gradients_{type_}_{size}", b, blocks, BACKWARD_THREADS, shared)
+        return [self.device.get(at[f"d_{n}"], x.shape, x.dtype).astype(np.float64) for n, x in zip("qkv", g)]
+
 
 def type_of(x: np.ndarray) -> str:
     return next(name for name, dtype in DTYPES.items() if dtype == x.dtype)
@@ -233,6 +273,35 @@ def reference(g: Given, batch: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndar
         w = np.where(words < g.dropout.below(), 0, w) / (1 - g.dropout.probability)
     largest = np.max(terms, initial=1, where=np.isfinite(terms)) / 2
     return w @ v, lse, w @ np.abs(v) * max(1, largest)
+
+
+def reference_gradients(g: Given, d_out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Each with what its errors are measured by: the sums of the magnitudes of its terms."""
+    groups = g.q.shape[1] // g.k.shape[1]
+    q, d_out = g.q.astype(np.float64), d_out.astype(np.float64)
+    k, v = (np.repeat(x.astype(np.float64), groups, 1) for x in (g.k, g.v))
+    s = q @ k.swapaxes(-1, -2) * g.factor()
+    if g.causal:
+        offset = 0 if g.causal == TOP_LEFT else s.shape[-1] - s.shape[-2]
+        s = np.where(np.tri(*s.shape[-2:], offset, dtype=bool), s, -np.inf)
+    m = np.max(s, -1, keepdims=True)
+    e = np.exp(s - np.where(np.isinf(m), 0, m))
+    total = e.sum(-1, keepdims=True)
+    w = e / np.where(total == 0, 1, total)
+    slope, delta = d_out @ v.swapaxes(-1, -2), ((w @ v) * d_out).sum(-1, keepdims=True)
+    sizes = np.abs(d_out) @ np.abs(v).swapaxes(-1, -2) + ((w @ np.abs(v)) * np.abs(d_out)).sum(-1, keepdims=True)
+    terms = max(1, (np.abs(q) @ np.abs(k).swapaxes(-1, -2)).max() * g.factor() / 2)
+
+    def by_head(x: np.ndarray) -> np.ndarray:
+        return x.reshape(*g.k.shape[:2], groups, *x.shape[2:]).sum(2)
+
+    d_s, size = w * (slope - delta) * g.factor(), w * sizes * g.factor() * terms
+    t = (0, 1, 3, 2)
+    return [
+        (d_s @ k, size @ np.abs(k)),
+        (by_head(d_s.transpose(t) @ q), by_head(size.transpose(t) @ np.abs(q))),
+        (by_head(w.transpose(t) @ d_out), by_head(w.transpose(t) @ np.abs(d_out)) * terms),
+    ]
 
 
 def compare(g: Given, got: np.ndarray, got_lse: np.ndarray, expected: tuple, what: str) -> None:
@@ -331,3 +400,23 @@ def check_sequences(dtype: str) -> None:
                     compare(
                         alone, got[:, :, rows], lse[b : b + 1, :, :n], reference(alone, b), f"sequence {b} {g[3:]}"
                     )
+
+
+def check_gradients(dtype: str, size: int) -> None:
+    launcher, kind = Launcher(), DTYPES[dtype]
+    for queries, keys in ((130, 150), (150, 70), (1, 64)):
+        q, k, v = (
+            draw(2, 4, queries, size, dtype=kind),
+            draw(2, 2, keys, size, dtype=kind),
+            draw(2, 2, keys, 48, dtype=kind),
+        )
+        d_out = draw(2, 4, queries, 48, dtype=kind)
+        for causal in (0, TOP_LEFT, BOTTOM_RIGHT):
+            g = Given(q, k, v, causal)
+            for name, got, (want, scale) in zip(
+                "qkv", launcher.run_backward(g, d_out), reference_gradients(g, d_out)
+            ):
+                error = np.abs(got - want) / (scale * {"f16": 2.0**-10, "bf16": 2.0**-7}[dtype] + 1e-6)
+                assert np.all(error < TOLERANCE), (
+                    f"d_{name}, causal {causal}, {queries} x {keys}: {error.max()} ulp"
+                )

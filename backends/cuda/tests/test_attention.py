@@ -46,6 +46,13 @@ def test_hopper(dtype, size, timing):
     kernels(f"check_hopper({dtype!r}, {size})", **timing)
 
 
+@timings
+@pytest.mark.parametrize("size", [40, 64, 128])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradients(dtype, size, timing):
+    kernels(f"check_gradients({dtype!r}, {size})", **timing)
+
+
 def test_what_serves_a_call(program):
     """Calls for each engine agree with the CPU: dense and strided heads, odd sizes, masks, groups, many axes."""
     program("""

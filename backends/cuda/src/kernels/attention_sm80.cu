@@ -17,48 +17,6 @@ struct Shape {
   using Result = FragmentC[tiles][size / 8];
 };
 
-template <class T, class S>
-__device__ __forceinline__ void multiply_keys(typename S::Scores& score, const typename S::Queries& queries,
-                                              const typename S::Keys& keys, int warp, int lane) {
-#pragma unroll 4  // all at once, addresses take the registers that results need
-  for (int e = 0; e < S::size / 16; ++e) {
-    FragmentA q[S::tiles];
-#pragma unroll
-    for (int m = 0; m < S::tiles; ++m) ldmatrix(q[m].x, queries.down(warp * S::own + m * 16, 2 * e, lane));
-#pragma unroll
-    for (int n = 0; n < S::keys / 16; ++n) {
-      uint32_t k[4];
-      ldmatrix(k, keys.along(n * 16, 2 * e, lane));
-#pragma unroll
-      for (int m = 0; m < S::tiles; ++m) {
-        mma<T>(score[m][2 * n], q[m], FragmentB{{k[0], k[1]}});
-        mma<T>(score[m][2 * n + 1], q[m], FragmentB{{k[2], k[3]}});
-      }
-    }
-  }
-}
-
-template <class T, class S>
-__device__ __forceinline__ void multiply_values(typename S::Result& result, const typename S::Scores& weight,
-                                                const typename S::Keys& values, int lane) {
-#pragma unroll
-  for (int k = 0; k < S::keys / 16; ++k) {
-    FragmentA w[S::tiles];
-#pragma unroll
-    for (int m = 0; m < S::tiles; ++m) w[m] = operand<T>(weight[m][2 * k], weight[m][2 * k + 1]);
-#pragma unroll
-    for (int n = 0; n < S::size / 16; ++n) {
-      uint32_t v[4];
-      ldmatrix<true>(v, values.down(k * 16, 2 * n, lane));
-#pragma unroll
-      for (int m = 0; m < S::tiles; ++m) {
-        mma<T>(result[m][2 * n], w[m], FragmentB{{v[0], v[1]}});
-        mma<T>(result[m][2 * n + 1], w[m], FragmentB{{v[2], v[3]}});
-      }
-    }
-  }
-}
-
 template <class T, class S, bool general>
 __device__ __forceinline__ void forward(const Flash& p) {
   DYNAMIC_SHARED(uint4, memory);
@@ -83,7 +41,7 @@ __device__ __forceinline__ void forward(const Flash& p) {
     copy_async_commit();
     const int thread = opaque(int(threadIdx.x)), warp = thread / 32, lane = thread % 32;
     typename S::Scores score = {};
-    multiply_keys<T, S>(score, q_tile, k_tile, warp, lane);
+    add_products<T>(score, q_tile, warp * S::own, k_tile, lane);
     const Corner corner{place.first + warp * S::own + lane / 4, key + lane % 4 * 2};
     if constexpr (general) add_mask(score, p, place, corner);
     if (key >= whole) hide(score, place, corner);
@@ -96,7 +54,7 @@ __device__ __forceinline__ void forward(const Flash& p) {
     multiply_rows(result, factor);
     if constexpr (general)
       if (p.key) drop(score, p, place, corner);
-    multiply_values<T, S>(result, score, v_tile, opaque(lane));
+    add_weighted<T>(result, score, v_tile, opaque(lane));
   }
   copy_async_wait<0>();  // where no query sees a key, the queries are still on their way, and results go there
   __syncthreads();

@@ -61,6 +61,18 @@ struct Flash {
   float kept_scale;     // 1 / the probability to be kept
 };
 
+// Gradients, from the results and logarithms of `p` and the gradients of the results. Blocks of 64 queries or keys:
+// the grid is p.blocks, of the rows of q or of k, times all heads of them.
+struct FlashBackward {
+  Flash p;
+  const void* d_out;
+  float* delta;  // of each query: the sum of its results times their gradients, (batch, heads, queries)
+  void *d_q, *d_k, *d_v;
+  FlashStrides d_out_strides, d_q_strides, d_k_strides, d_v_strides;
+};
+inline constexpr int flash_backward_block = 64, flash_backward_threads = 128;
+constexpr int flash_backward_shared_bytes(int size) { return 4 * flash_backward_block * size * 2; }
+
 // The kernels for Hopper, for heads of up to `size` elements, 64 or 128: one warp group brings keys and values,
 // each of two takes 64 queries.
 struct FlashHopperShape {

@@ -41,7 +41,7 @@ __device__ __forceinline__ void store_lse(const Flash& p, const Place& place, co
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int query = first + m * 16 + r * 8 + lane / 4;
-      if (query < place.queries) place.lse(p)[query] = softmax.lse(m, r, scale);
+      if (query < place.queries) place.of_queries(p, p.lse)[query] = softmax.lse(m, r, scale);
     }
 }
 }  // namespace gpu

@@ -43,6 +43,50 @@ __device__ __forceinline__ void fill(const Tile& tile, const T* from, int64_t st
       copy_async(tile.at(row + i, chunk + j), from + at + j * 8, first + row + i < rows && (chunk + j) * 8 < size);
 }
 
+// score += a b^T, where this warp takes the rows of a from `first`.
+template <class T, int tiles, int n, class A, class B>
+__device__ __forceinline__ void add_products(FragmentC (&score)[tiles][n], const A& a, int first, const B& b,
+                                             int lane) {
+#pragma unroll 4  // all at once, addresses take the registers that results need
+  for (int e = 0; e < A::size / 16; ++e) {
+    FragmentA left[tiles];
+#pragma unroll
+    for (int m = 0; m < tiles; ++m) ldmatrix(left[m].x, a.down(first + m * 16, 2 * e, lane));
+#pragma unroll
+    for (int i = 0; i < n / 2; ++i) {
+      uint32_t right[4];
+      ldmatrix(right, b.along(i * 16, 2 * e, lane));
+#pragma unroll
+      for (int m = 0; m < tiles; ++m) {
+        mma<T>(score[m][2 * i], left[m], FragmentB{{right[0], right[1]}});
+        mma<T>(score[m][2 * i + 1], left[m], FragmentB{{right[2], right[3]}});
+      }
+    }
+  }
+}
+
+// result += weight b, with weights rounded to T.
+template <class T, int tiles, int n_weights, int n, class B>
+__device__ __forceinline__ void add_weighted(FragmentC (&result)[tiles][n],
+                                             const FragmentC (&weight)[tiles][n_weights], const B& b, int lane) {
+#pragma unroll
+  for (int k = 0; k < n_weights / 2; ++k) {
+    FragmentA left[tiles];
+#pragma unroll
+    for (int m = 0; m < tiles; ++m) left[m] = operand<T>(weight[m][2 * k], weight[m][2 * k + 1]);
+#pragma unroll
+    for (int i = 0; i < n / 2; ++i) {
+      uint32_t right[4];
+      ldmatrix<true>(right, b.down(k * 16, 2 * i, lane));
+#pragma unroll
+      for (int m = 0; m < tiles; ++m) {
+        mma<T>(result[m][2 * i], left[m], FragmentB{{right[0], right[1]}});
+        mma<T>(result[m][2 * i + 1], left[m], FragmentB{{right[2], right[3]}});
+      }
+    }
+  }
+}
+
 // The head of a batch and the block of queries that this thread block takes. The blocks of a head are neighbours,
 // so that they find its keys in the L2 cache, those that see the most first.
 struct Place {
@@ -50,10 +94,14 @@ struct Place {
   int first;                                     // query
   int ahead;                                     // a query sees the keys before its own number + ahead
 
-  __device__ __forceinline__ Place(const Flash& p, int number, int block) {
+  __device__ __forceinline__ Place(const Flash& p, int number, int block) : Place(p, number, block, p.heads) {
+    if (p.causal != causal_none) first = (int(p.blocks) - 1) * block - first;
+  }
+  // The block's place among those of so many heads, in their order.
+  __device__ __forceinline__ Place(const Flash& p, int number, int block, uint32_t heads) {
     const uint32_t matrix = uint32_t(number) / p.blocks, turn = uint32_t(number) - matrix * p.blocks;
-    batch = int(matrix / p.heads), head = int(matrix - uint32_t(batch) * p.heads);
-    first = int(p.causal == causal_none ? turn : p.blocks - 1 - turn) * block;
+    batch = int(matrix / heads), head = int(matrix - uint32_t(batch) * heads);
+    first = int(turn) * block;
     q_row = p.q_begin ? p.q_begin[batch] : 0, k_row = p.k_begin ? p.k_begin[batch] : 0;
     queries = p.q_begin ? p.q_begin[batch + 1] - q_row : int(p.queries);
     keys = p.k_begin ? p.k_begin[batch + 1] - k_row : int(p.keys);
@@ -81,8 +129,9 @@ struct Place {
   __device__ __forceinline__ T* out(const Flash& p) const {
     return rows(static_cast<T*>(p.out), p.out_strides, head, q_row);
   }
-  __device__ __forceinline__ float* lse(const Flash& p) const {
-    return p.lse + (int64_t(batch) * p.heads + head) * p.queries;
+  // The first of numbers that queries have, (batch, heads, queries).
+  __device__ __forceinline__ float* of_queries(const Flash& p, float* numbers) const {
+    return numbers + (int64_t(batch) * p.heads + head) * p.queries;
   }
 };
 }  // namespace gpu
