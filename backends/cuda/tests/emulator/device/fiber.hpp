@@ -31,7 +31,7 @@ class Fiber {
   };
   static void begin();
   // By the last switch of this thread.
-  static constinit thread_local Fiber* entered __attribute__((tls_model("initial-exec")));
+  static constinit thread_local Fiber* entered;
 
   std::unique_ptr<std::byte, Unmap> memory_;
   void (*entry_)() = nullptr;

@@ -11,7 +11,8 @@
 namespace emulator {
 namespace {
 std::mutex mutex;  // of all contexts
-thread_local std::vector<CUcontext> current;
+// Of this thread. Not destroyed with it: a process that ends closes its devices after that.
+thread_local std::vector<CUcontext>& current = *new std::vector<CUcontext>;
 
 CUctx_st& context_of(CUdevice device) {
   static auto& all = *new std::vector<CUctx_st>(size_t(count_devices()));
