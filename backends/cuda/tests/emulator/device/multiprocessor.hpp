@@ -72,8 +72,9 @@ struct Thread {
   uint32_t lane() const { return number % 32; }
 };
 
-// The thread of the grid that runs on this thread of the operating system. Not of the TLS model initial-exec, which is
-// faster: all that the library has of thread_local, kernels' shared memory above all, would need static room then.
+// The thread of the grid that runs on this thread of the operating system. Not of the TLS model initial-exec, which
+// is faster: all that the library has of thread_local, kernels' shared memory above all, would need static room
+// then.
 extern constinit thread_local Thread* current_thread;
 
 struct Warp {
