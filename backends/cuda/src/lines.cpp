@@ -5,7 +5,7 @@
 
 namespace gpu {
 namespace {
-constexpr uint64_t elements_of_thread = 4;     // of a column at least
+constexpr uint64_t elements_of_thread = 4;    // of a column at least
 constexpr uint64_t enough_threads = 1 << 17;  // half of what a large GPU holds: more gain little
 
 // Appends to the list of axes that begins at `first`.

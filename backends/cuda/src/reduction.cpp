@@ -13,7 +13,8 @@ struct Plan {
 void cut_long_lines(Lines& how, bool columns) {
   constexpr uint64_t enough_blocks = 1024, most_parts = 256;
   const uint64_t blocks = columns ? blocks_of_columns(how) : how.count, shortest = columns ? 128 : 4096;
-  const uint64_t wanted = std::min({how.size / shortest, enough_blocks / std::max<uint64_t>(blocks, 1), most_parts});
+  const uint64_t wanted =
+      std::min({how.size / shortest, enough_blocks / std::max<uint64_t>(blocks, 1), most_parts});
   if (wanted > 1) cut(how, wanted);
 }
 
@@ -56,7 +57,8 @@ dvt_status run_reduction(dvt_device* d, const dvt_call* c, const ReductionKernel
 dvt_status query_reduction(const dvt_call* c, dvt_answer* answer, const ReductionKernels& kernels) {
   DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
   const Lines how = plan(c).how;
-  if (how.parts.value > 1) DVT_PUT(answer, dvt_answer, workspace, how.count * how.parts.value * kernels.value_bytes);
+  if (how.parts.value > 1)
+    DVT_PUT(answer, dvt_answer, workspace, how.count * how.parts.value * kernels.value_bytes);
   return DVT_OK;
 }
 }  // namespace gpu

@@ -8,14 +8,14 @@
 
 namespace gpu::cublaslt {
 // Those that end in _internal are behind inline functions of its header, without the suffix.
-#define GPU_CUBLASLT_FUNCTIONS(X)                                                        \
-  X(cublasLtCreate)                                                                      \
-  X(cublasLtDestroy)                                                                     \
-  X(cublasLtGetStatusString)                                                             \
-  X(cublasLtMatmul) X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulDescInit_internal) \
-      X(cublasLtMatmulDescSetAttribute) X(cublasLtMatmulPreferenceInit_internal)         \
-          X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatrixLayoutInit_internal)   \
-              X(cublasLtMatrixLayoutSetAttribute)
+#define GPU_CUBLASLT_FUNCTIONS(X)                                                                        \
+  X(cublasLtCreate)                                                                                      \
+  X(cublasLtDestroy)                                                                                     \
+  X(cublasLtGetStatusString)                                                                             \
+  X(cublasLtMatmul)                                                                                      \
+  X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulDescInit_internal) X(cublasLtMatmulDescSetAttribute) \
+      X(cublasLtMatmulPreferenceInit_internal) X(cublasLtMatmulPreferenceSetAttribute)                   \
+          X(cublasLtMatrixLayoutInit_internal) X(cublasLtMatrixLayoutSetAttribute)
 
 struct Functions {
   GPU_CUBLASLT_FUNCTIONS(GPU_LIBRARY_MEMBER)

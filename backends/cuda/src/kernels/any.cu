@@ -8,7 +8,9 @@ struct Truth {
   using Output = bool;
   using Value = bool;
   static __device__ __forceinline__ bool nothing() { return every; }
-  static __device__ __forceinline__ void add(bool& value, T x, uint64_t) { value = join(value, gpu::Compute<T>(x) != gpu::Compute<T>(0)); }
+  static __device__ __forceinline__ void add(bool& value, T x, uint64_t) {
+    value = join(value, gpu::Compute<T>(x) != gpu::Compute<T>(0));
+  }
   static __device__ __forceinline__ bool join(bool a, bool b) { return every ? a && b : a || b; }
   static __device__ __forceinline__ bool result(bool value, const gpu::Lines&) { return value; }
 };

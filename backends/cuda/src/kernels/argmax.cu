@@ -13,7 +13,9 @@ struct Where {
   using Output = int64_t;
   using Value = Found<gpu::Compute<T>>;
   static __device__ __forceinline__ Value nothing() { return {0, ~uint64_t(0)}; }
-  static __device__ __forceinline__ void add(Value& value, T x, uint64_t i) { value = join(value, {gpu::Compute<T>(x), i}); }
+  static __device__ __forceinline__ void add(Value& value, T x, uint64_t i) {
+    value = join(value, {gpu::Compute<T>(x), i});
+  }
   static __device__ __forceinline__ Value join(const Value& a, const Value& b) {
     if (a.index == ~uint64_t(0)) return b;
     if (b.index == ~uint64_t(0)) return a;
@@ -21,7 +23,9 @@ struct Where {
     if (a.value == b.value || (a_is_nan && b_is_nan)) return a.index < b.index ? a : b;
     return b_is_nan || (!a_is_nan && (most ? b.value > a.value : b.value < a.value)) ? b : a;
   }
-  static __device__ __forceinline__ int64_t result(const Value& value, const gpu::Lines&) { return int64_t(value.index); }
+  static __device__ __forceinline__ int64_t result(const Value& value, const gpu::Lines&) {
+    return int64_t(value.index);
+  }
 };
 }  // namespace
 

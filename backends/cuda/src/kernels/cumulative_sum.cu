@@ -52,8 +52,8 @@ __device__ __forceinline__ typename R::Value append(const typename R::Value& val
 
 // Where the results of a line begin: behind an initial one, which the line's first thread writes.
 template <class R>
-__device__ __forceinline__ typename R::Element* results_at(typename R::Element* to, int64_t stride, const Part& part,
-                                                           uint32_t lane, uint32_t initial) {
+__device__ __forceinline__ typename R::Element* results_at(typename R::Element* to, int64_t stride,
+                                                           const Part& part, uint32_t lane, uint32_t initial) {
   if (!initial) return to;
   if (part.exists && part.index == 0 && lane == 0) *to = R::initial();
   return to + stride;
@@ -98,7 +98,8 @@ __device__ __forceinline__ void scan_lines(const typename R::Element* x, const t
   const gpu::Axis& axis = how.axis[how.kept];
   gpu::for_each_line(how, [&](const Row& team, uint64_t line, const Place& place, const Part& part) {
     auto* const to = results_at<R>(out + place.at[1], axis.stride[1], part, team.lane, initial);
-    const auto before = how.parts.value > 1 && part.exists ? partial[line * how.parts.value + part.index] : R::nothing();
+    const auto before =
+        how.parts.value > 1 && part.exists ? partial[line * how.parts.value + part.index] : R::nothing();
     scan_part<R>(team, part, how.part, before, x + place.at[0], axis.stride[0], to, axis.stride[1]);
   });
 }
@@ -110,10 +111,11 @@ __device__ __forceinline__ void scan_columns(const typename R::Element* x, typen
   gpu::for_each_column(how, [&](const gpu::Column& thread, uint64_t, const Place& place, const Part& line) {
     auto* const to = results_at<R>(out + place.at[1], axis.stride[1], line, 0, initial);
     auto value = R::nothing();
-    gpu::for_each_apart(thread, line, x + place.at[0], axis.stride[0], [&](uint64_t i, typename R::Element element) {
-      value = append<R>(value, element);
-      to[int64_t(i) * axis.stride[1]] = R::result(value);
-    });
+    gpu::for_each_apart(thread, line, x + place.at[0], axis.stride[0],
+                        [&](uint64_t i, typename R::Element element) {
+                          value = append<R>(value, element);
+                          to[int64_t(i) * axis.stride[1]] = R::result(value);
+                        });
   });
 }
 template <class R>
@@ -132,7 +134,8 @@ template <class R>
 __device__ __forceinline__ void scan_parts(typename R::Value* partial, const Lines& how) {
   const Row warp(gpu::warp_size);
   const uint64_t warps = blockDim.x / gpu::warp_size, parts = how.parts.value;
-  for (uint64_t line = blockIdx.x * warps + threadIdx.x / gpu::warp_size; line < how.count; line += gridDim.x * warps) {
+  for (uint64_t line = blockIdx.x * warps + threadIdx.x / gpu::warp_size; line < how.count;
+       line += gridDim.x * warps) {
     auto before = R::nothing(), all = R::nothing();
     for (uint64_t first = 0; first < parts; first += gpu::warp_size, before = R::join(before, all)) {
       const uint64_t p = first + warp.lane;
@@ -145,17 +148,17 @@ __device__ __forceinline__ void scan_parts(typename R::Value* partial, const Lin
 }  // namespace
 #endif
 
-#define SCAN(name, suffix, R, T)                                                                \
-  KERNEL(256, name##_lines_##suffix)                                                            \
-  (const T* x, const R::Value* partial, T* out, gpu::Lines how, uint32_t initial) {             \
-    scan_lines<R>(x, partial, out, how, initial);                                               \
-  }                                                                                             \
-  KERNEL(256, name##_columns_##suffix)(const T* x, T* out, gpu::Lines how, uint32_t initial) {  \
-    scan_columns<R>(x, out, how, initial);                                                      \
-  }                                                                                             \
-  KERNEL(256, name##_totals_##suffix)(const T* x, R::Value* partial, gpu::Lines how) {          \
-    scan_totals<R>(x, partial, how);                                                            \
-  }                                                                                             \
+#define SCAN(name, suffix, R, T)                                                               \
+  KERNEL(256, name##_lines_##suffix)                                                           \
+  (const T* x, const R::Value* partial, T* out, gpu::Lines how, uint32_t initial) {            \
+    scan_lines<R>(x, partial, out, how, initial);                                              \
+  }                                                                                            \
+  KERNEL(256, name##_columns_##suffix)(const T* x, T* out, gpu::Lines how, uint32_t initial) { \
+    scan_columns<R>(x, out, how, initial);                                                     \
+  }                                                                                            \
+  KERNEL(256, name##_totals_##suffix)(const T* x, R::Value* partial, gpu::Lines how) {         \
+    scan_totals<R>(x, partial, how);                                                           \
+  }                                                                                            \
   KERNEL(256, name##_parts_##suffix)(R::Value * partial, gpu::Lines how) { scan_parts<R>(partial, how); }
 
 #define SCAN_FLOATS(suffix, T)                  \

@@ -70,26 +70,26 @@ __device__ __forceinline__ void normalize(const T* x, T* out, const gpu::Lines& 
 }  // namespace
 #endif
 
-#define LAYER_NORM(suffix, T)                                                                                     \
-  KERNEL(512, layer_norm_held_##suffix)                                                                          \
-  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps, uint32_t packed) {    \
-    if (packed) normalize_held<T, true, true>(x, out, how, {weight, bias, eps});                                  \
-    else normalize_held<T, true, false>(x, out, how, {weight, bias, eps});                                        \
-  }                                                                                                               \
-  KERNEL(512, layer_norm_lines_##suffix)                                                                         \
-  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps) {                     \
-    normalize<T, true>(x, out, how, {weight, bias, eps});                                                         \
+#define LAYER_NORM(suffix, T)                                                                                  \
+  KERNEL(512, layer_norm_held_##suffix)                                                                        \
+  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps, uint32_t packed) { \
+    if (packed) normalize_held<T, true, true>(x, out, how, {weight, bias, eps});                               \
+    else normalize_held<T, true, false>(x, out, how, {weight, bias, eps});                                     \
+  }                                                                                                            \
+  KERNEL(512, layer_norm_lines_##suffix)                                                                       \
+  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps) {                  \
+    normalize<T, true>(x, out, how, {weight, bias, eps});                                                      \
   }
 GPU_FLOATS(LAYER_NORM)
 
-#define RMS_NORM(suffix, T)                                                                                   \
-  KERNEL(512, rms_norm_held_##suffix)                                                                        \
-  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps, uint32_t packed) {               \
-    if (packed) normalize_held<T, false, true>(x, out, how, {weight, nullptr, eps});                          \
-    else normalize_held<T, false, false>(x, out, how, {weight, nullptr, eps});                                \
-  }                                                                                                           \
-  KERNEL(512, rms_norm_lines_##suffix)                                                                       \
-  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps) {                                \
-    normalize<T, false>(x, out, how, {weight, nullptr, eps});                                                 \
+#define RMS_NORM(suffix, T)                                                                     \
+  KERNEL(512, rms_norm_held_##suffix)                                                           \
+  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps, uint32_t packed) { \
+    if (packed) normalize_held<T, false, true>(x, out, how, {weight, nullptr, eps});            \
+    else normalize_held<T, false, false>(x, out, how, {weight, nullptr, eps});                  \
+  }                                                                                             \
+  KERNEL(512, rms_norm_lines_##suffix)                                                          \
+  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps) {                  \
+    normalize<T, false>(x, out, how, {weight, nullptr, eps});                                   \
   }
 GPU_FLOATS(RMS_NORM)

@@ -14,7 +14,9 @@ struct Extremum {
     else return T((uint64_t(1) << (8 * sizeof(T) - 1)) - (most ? 0 : 1));
   }
   static __device__ __forceinline__ void add(Value& value, T x, uint64_t) { value = join(value, Value(x)); }
-  static __device__ __forceinline__ Value join(Value a, Value b) { return (most ? b > a : b < a) || b != b ? b : a; }
+  static __device__ __forceinline__ Value join(Value a, Value b) {
+    return (most ? b > a : b < a) || b != b ? b : a;
+  }
   static __device__ __forceinline__ T result(Value value, const gpu::Lines&) { return T(value); }
 };
 }  // namespace

@@ -22,7 +22,8 @@ struct Total {
 };
 
 template <class R, class T>
-__device__ __forceinline__ gpu::Compute<T> join_window(const T* plane, const gpu::Windows& how, int64_t i, int64_t j) {
+__device__ __forceinline__ gpu::Compute<T> join_window(const T* plane, const gpu::Windows& how, int64_t i,
+                                                       int64_t j) {
   auto value = R::nothing();
   for (int64_t a = 0; a < how.h.size; ++a) {
     const int64_t y = how.h.place(i, a);
@@ -75,8 +76,8 @@ __device__ __forceinline__ void average(const T* x, T* out, const gpu::Windows& 
     pool<Largest<T>>(x, out, how, [](gpu::Compute<T> value, int64_t, int64_t) { return value; }); \
   }
 GPU_NUMBERS(MAX_POOL)
-#define AVG_POOL(suffix, T)                                                                   \
+#define AVG_POOL(suffix, T)                                                                     \
   KERNEL(256, avg_pool_##suffix)(const T* x, T* out, gpu::Windows how, uint32_t with_padding) { \
-    average(x, out, how, with_padding);                                                       \
+    average(x, out, how, with_padding);                                                         \
   }
 GPU_FLOATS(AVG_POOL)

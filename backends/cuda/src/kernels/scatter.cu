@@ -1,5 +1,5 @@
-// Slices along one axis that indices name, overwritten with updates. Threads along x take elements of a slice, those
-// along y slices.
+// Slices along one axis that indices name, overwritten with updates. Threads along x take elements of a slice,
+// those along y slices.
 #include "kernels/common/elementwise.cuh"
 #include "kernels/common/lines.cuh"
 #include "kernels/common/raise.cuh"
@@ -26,10 +26,10 @@ __device__ __forceinline__ void scatter(const T* updates, const int64_t* indices
 }  // namespace
 #endif
 
-#define SCATTER(suffix, T)                                                                           \
-  KERNEL(256, scatter_##suffix)                                                                      \
-  (const T* updates, const int64_t* indices, T* out, gpu::Slices how, gpu::Walk from,                \
-   gpu::Scalar value, gpu::Fault* fault) {                                                           \
-    scatter(updates, indices, out, how, from, value, fault);                                         \
+#define SCATTER(suffix, T)                                                                               \
+  KERNEL(256, scatter_##suffix)                                                                          \
+  (const T* updates, const int64_t* indices, T* out, gpu::Slices how, gpu::Walk from, gpu::Scalar value, \
+   gpu::Fault* fault) {                                                                                  \
+    scatter(updates, indices, out, how, from, value, fault);                                             \
   }
 GPU_SIZES(SCATTER)

@@ -1,6 +1,6 @@
-// softmax, log_softmax along one axis: operand 0 is x, operand 1 the result. A compact line that fits into registers
-// is read once; any other twice, the sum being rescaled whenever a larger element comes (Milakov and Gimelshein,
-// 2018).
+// softmax, log_softmax along one axis: operand 0 is x, operand 1 the result. A compact line that fits into
+// registers is read once; any other twice, the sum being rescaled whenever a larger element comes (Milakov and
+// Gimelshein, 2018).
 #include "kernels/common/held.cuh"
 #include "kernels/common/math.cuh"
 #include "kernels/common/sum.cuh"
@@ -103,20 +103,20 @@ __device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Line
 }  // namespace
 #endif
 
-#define SOFTMAX(name, logarithm, suffix, T)                                                       \
-  KERNEL(512, name##_held_##suffix)(const T* x, T* out, gpu::Lines how, uint32_t packed) {        \
-    if (packed) softmax_held<T, logarithm, true>(x, out, how);                                    \
-    else softmax_held<T, logarithm, false>(x, out, how);                                          \
-  }                                                                                               \
-  KERNEL(512, name##_lines_##suffix)(const T* x, T* out, gpu::Lines how) {                        \
-    gpu::for_each_line(how, [&](const auto& team, uint64_t, const auto& place, const auto& line) { \
-      softmax<T, logarithm>(team, place, line, x, out, how.axis[how.kept]);                       \
-    });                                                                                           \
-  }                                                                                               \
-  KERNEL(256, name##_columns_##suffix)(const T* x, T* out, gpu::Lines how) {                      \
+#define SOFTMAX(name, logarithm, suffix, T)                                                          \
+  KERNEL(512, name##_held_##suffix)(const T* x, T* out, gpu::Lines how, uint32_t packed) {           \
+    if (packed) softmax_held<T, logarithm, true>(x, out, how);                                       \
+    else softmax_held<T, logarithm, false>(x, out, how);                                             \
+  }                                                                                                  \
+  KERNEL(512, name##_lines_##suffix)(const T* x, T* out, gpu::Lines how) {                           \
+    gpu::for_each_line(how, [&](const auto& team, uint64_t, const auto& place, const auto& line) {   \
+      softmax<T, logarithm>(team, place, line, x, out, how.axis[how.kept]);                          \
+    });                                                                                              \
+  }                                                                                                  \
+  KERNEL(256, name##_columns_##suffix)(const T* x, T* out, gpu::Lines how) {                         \
     gpu::for_each_column(how, [&](const auto& team, uint64_t, const auto& place, const auto& line) { \
-      softmax<T, logarithm>(team, place, line, x, out, how.axis[how.kept]);                       \
-    });                                                                                           \
+      softmax<T, logarithm>(team, place, line, x, out, how.axis[how.kept]);                          \
+    });                                                                                              \
   }
 #define SOFTMAXES(suffix, T)         \
   SOFTMAX(softmax, false, suffix, T) \

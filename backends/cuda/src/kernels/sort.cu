@@ -1,7 +1,7 @@
 // sort, argsort along one axis: operand 0 is x, operand 1 the result. Stable, NaN last, zeros of both signs equal.
-// Elements are moved as they are and compared by keys, unsigned integers in the wanted order. Lines of a warp's size
-// are sorted by a bitonic network (Batcher, 1968), those of a block's digit by digit in shared memory, longer ones
-// digit by digit too: all parts count their digits, then know where theirs begin, then move their elements.
+// Elements are moved as they are and compared by keys, unsigned integers in the wanted order. Lines of a warp's
+// size are sorted by a bitonic network (Batcher, 1968), those of a block's digit by digit in shared memory, longer
+// ones digit by digit too: all parts count their digits, then know where theirs begin, then move their elements.
 #include "kernels/common/lines.cuh"
 #include "kernels/common/order.hpp"
 #include "kernels/common/rank.cuh"
@@ -45,7 +45,8 @@ struct Results {
 
 // Lines of at most a warp, by as many lanes: each takes the lesser or the greater of itself and another lane.
 template <class U>
-__device__ __forceinline__ void sort_short(const U* x, const Results<U>& out, const Lines& how, const Order& order) {
+__device__ __forceinline__ void sort_short(const U* x, const Results<U>& out, const Lines& how,
+                                           const Order& order) {
   const gpu::Axis& axis = how.axis[how.kept];
   gpu::for_each_line(how, [&](const Row& team, uint64_t, const Place& place, const Part& line) {
     const bool exists = team.lane < line.end;
@@ -109,7 +110,8 @@ struct Tile {
 };
 
 template <class U>
-__device__ __forceinline__ void sort_block(const U* x, const Results<U>& out, const Lines& how, const Order& order) {
+__device__ __forceinline__ void sort_block(const U* x, const Results<U>& out, const Lines& how,
+                                           const Order& order) {
   const gpu::Axis& axis = how.axis[how.kept];
   gpu::for_each_line(how, [&](const Row&, uint64_t, const Place& place, const Part& line) {
     Tile<U> tile(uint32_t(line.end));
@@ -170,7 +172,8 @@ __device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* 
                                           int64_t* indices, const uint32_t* counts, const uint32_t* totals,
                                           const Lines& how, const Order& order, uint32_t shift) {
   constexpr uint32_t most = gpu::sort_tile(sizeof(U));
-  uint32_t* const base = gpu::shared_slots<uint32_t, gpu::digits>();  // where a tile's first element goes, less its rank
+  uint32_t* const base =
+      gpu::shared_slots<uint32_t, gpu::digits>();  // where a tile's first element goes, less its rank
   const gpu::Axis& axis = how.axis[how.kept];
   gpu::for_each_line(how, [&](const Row& block, uint64_t line, const Place& place, const Part& part) {
     const uint64_t mine = line * gpu::digits + block.lane;
@@ -201,23 +204,23 @@ __device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* 
 }  // namespace
 #endif
 
-#define SORT(suffix, U)                                                                                     \
-  KERNEL(256, sort_short_##suffix)                                                                          \
-  (const U* x, U* values, int64_t* indices, gpu::Lines how, gpu::Order order) {                             \
-    sort_short<U>(x, {values, indices}, how, order);                                                        \
-  }                                                                                                         \
-  KERNEL(256, sort_block_##suffix)                                                                          \
-  (const U* x, U* values, int64_t* indices, gpu::Lines how, gpu::Order order) {                             \
-    sort_block<U>(x, {values, indices}, how, order);                                                        \
-  }                                                                                                         \
-  KERNEL(256, sort_count_##suffix)                                                                          \
-  (const U* x, uint32_t* counts, gpu::Lines how, gpu::Order order, uint32_t shift) {                        \
-    sort_count(x, counts, how, order, shift);                                                               \
-  }                                                                                                         \
-  KERNEL(256, sort_move_##suffix)                                                                           \
-  (const U* x, const uint32_t* index, U* next, uint32_t* next_index, int64_t* indices,                      \
-   const uint32_t* counts, const uint32_t* totals, gpu::Lines how, gpu::Order order, uint32_t shift) {      \
-    sort_move(x, index, next, next_index, indices, counts, totals, how, order, shift);                      \
+#define SORT(suffix, U)                                                                                        \
+  KERNEL(256, sort_short_##suffix)                                                                             \
+  (const U* x, U* values, int64_t* indices, gpu::Lines how, gpu::Order order) {                                \
+    sort_short<U>(x, {values, indices}, how, order);                                                           \
+  }                                                                                                            \
+  KERNEL(256, sort_block_##suffix)                                                                             \
+  (const U* x, U* values, int64_t* indices, gpu::Lines how, gpu::Order order) {                                \
+    sort_block<U>(x, {values, indices}, how, order);                                                           \
+  }                                                                                                            \
+  KERNEL(256, sort_count_##suffix)                                                                             \
+  (const U* x, uint32_t* counts, gpu::Lines how, gpu::Order order, uint32_t shift) {                           \
+    sort_count(x, counts, how, order, shift);                                                                  \
+  }                                                                                                            \
+  KERNEL(256, sort_move_##suffix)                                                                              \
+  (const U* x, const uint32_t* index, U* next, uint32_t* next_index, int64_t* indices, const uint32_t* counts, \
+   const uint32_t* totals, gpu::Lines how, gpu::Order order, uint32_t shift) {                                 \
+    sort_move(x, index, next, next_index, indices, counts, totals, how, order, shift);                         \
   }
 GPU_UNSIGNED(SORT)
 

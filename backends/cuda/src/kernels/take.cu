@@ -24,9 +24,9 @@ __device__ __forceinline__ void take(const T* x, const int64_t* indices, T* out,
 }  // namespace
 #endif
 
-#define TAKE(suffix, T)                                                                              \
-  KERNEL(256, take_##suffix)                                                                         \
-  (const T* x, const int64_t* indices, T* out, gpu::Slices how, gpu::Fault* fault) {                 \
-    take(x, indices, out, how, fault);                                                               \
+#define TAKE(suffix, T)                                                              \
+  KERNEL(256, take_##suffix)                                                         \
+  (const T* x, const int64_t* indices, T* out, gpu::Slices how, gpu::Fault* fault) { \
+    take(x, indices, out, how, fault);                                               \
   }
 GPU_SIZES(TAKE)

@@ -18,10 +18,10 @@ __device__ __forceinline__ void take_along_axis(const T* x, const int64_t* indic
 }  // namespace
 #endif
 
-#define TAKE_ALONG_AXIS(suffix, T)                                                                   \
-  KERNEL(256, take_along_axis_##suffix)                                                              \
-  (const T* x, const int64_t* indices, T* out, gpu::Slices how, int64_t stride, gpu::Walk from,      \
-   gpu::Fault* fault) {                                                                              \
-    take_along_axis(x, indices, out, how, stride, from, fault);                                      \
+#define TAKE_ALONG_AXIS(suffix, T)                                                              \
+  KERNEL(256, take_along_axis_##suffix)                                                         \
+  (const T* x, const int64_t* indices, T* out, gpu::Slices how, int64_t stride, gpu::Walk from, \
+   gpu::Fault* fault) {                                                                         \
+    take_along_axis(x, indices, out, how, stride, from, fault);                                 \
   }
 GPU_SIZES(TAKE_ALONG_AXIS)

@@ -1,5 +1,5 @@
-// Copies whose operands have neighbours on different axes: through tiles in shared memory, so that both are read and
-// written in rows.
+// Copies whose operands have neighbours on different axes: through tiles in shared memory, so that both are read
+// and written in rows.
 #include "kernels/common/lines.cuh"
 #include "kernels/common/transpose.hpp"
 
@@ -18,10 +18,10 @@ __device__ __forceinline__ void transpose(const T* x, T* out, const gpu::Transpo
     const uint64_t first[] = {(t - rest * how.along[0].value) * edge, (rest - other * how.along[1].value) * edge};
     const T* const from = x + place.at[0] + int64_t(first[0]) + int64_t(first[1]) * how.from;
     T* const to = out + place.at[1] + int64_t(first[1]) + int64_t(first[0]) * how.to;
-    const auto part = [&](int axis) { 
+    const auto part = [&](int axis) {
       const uint64_t left = how.size[axis] - first[axis];
       return uint32_t(left < edge ? left : edge);
-     };
+    };
     const uint32_t n[] = {part(0), part(1)};
     for (uint32_t i = down; i < n[1]; i += rows)
       for (uint32_t j = across; j < n[0]; j += gpu::warp_size) tile[i][j] = from[int64_t(i) * how.from + j];

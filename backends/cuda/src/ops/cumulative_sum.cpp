@@ -26,7 +26,8 @@ Plan plan(const dvt_call* c) {
   // A thread alone for each line: only where there are many, or they are short.
   if (p.how.count >= enough_columns || p.how.size < shortest) p.columns = prefer_columns(p.how);
   if (p.columns) return p;
-  const uint64_t parts = std::min({p.how.size / shortest, enough_blocks / std::max<uint64_t>(p.how.count, 1), most_parts});
+  const uint64_t parts =
+      std::min({p.how.size / shortest, enough_blocks / std::max<uint64_t>(p.how.count, 1), most_parts});
   if (parts > 1) cut(p.how, parts);
   return p;
 }

@@ -1,5 +1,5 @@
-// max_pool2d, avg_pool2d and their forms with one spatial axis. Not by cuDNN, which pools no integers and no strides
-// of all kinds.
+// max_pool2d, avg_pool2d and their forms with one spatial axis. Not by cuDNN, which pools no integers and no
+// strides of all kinds.
 #include <algorithm>
 #include <array>
 #include <string>

@@ -30,7 +30,9 @@ dvt_status run(dvt_device* d, const dvt_call* c, const Kernels& k) {
 template <OpName op>
 void add(dvt::KernelTable& table) {
   for (const DLDataType type : floats) {
-    const auto find = [&](const char* which) { return find_kernel(std::string(op.stem()) + which + type_name(type)); };
+    const auto find = [&](const char* which) {
+      return find_kernel(std::string(op.stem()) + which + type_name(type));
+    };
     kernels<op>[type_index(type)] = {find("_held_"), find("_lines_"), find("_columns_")};
     dvt::Row row(op.text, [](dvt_device* d, const dvt_call* c) {
       return run(d, c, kernels<op>[type_index(c->in[0]->dtype)]);

@@ -53,7 +53,8 @@ struct Plan {
     constexpr uint64_t enough_blocks = 1024;
     Lines how = plan_lines(x, 1u << axis, from, to);
     const uint64_t tile = uint64_t(sort_tile(int(bytes))), tiles = (how.size + tile - 1) / tile;
-    const uint64_t parts = std::clamp<uint64_t>(enough_blocks / std::max<uint64_t>(how.count, 1), 1, std::max<uint64_t>(tiles, 1));
+    const uint64_t parts =
+        std::clamp<uint64_t>(enough_blocks / std::max<uint64_t>(how.count, 1), 1, std::max<uint64_t>(tiles, 1));
     cut(how, parts, tile);
     how.threads = sort_threads, how.pieces = how.count * how.parts.value;
     return how;
@@ -94,11 +95,11 @@ dvt_status sort_parts(dvt_device* d, const dvt_call* c, const Plan& p, const Ker
     void* const to = last ? values : buffer;
     void* const to_indices = last || !indices ? nullptr : buffer + w.elements;
     if (dvt_status s = launch(d, c, k.count, grid, from, counts, how, order, shift)) return s;
-    if (dvt_status s = launch(d, c, starts, grid_of_blocks(how.count * digits, sort_threads), counts, totals, how.count,
-                              how.parts.value))
+    if (dvt_status s = launch(d, c, starts, grid_of_blocks(how.count * digits, sort_threads), counts, totals,
+                              how.count, how.parts.value))
       return s;
-    if (dvt_status s = launch(d, c, k.move, grid, from, from_indices, to, to_indices, last ? indices : nullptr, counts,
-                              totals, how, order, shift))
+    if (dvt_status s = launch(d, c, k.move, grid, from, from_indices, to, to_indices, last ? indices : nullptr,
+                              counts, totals, how, order, shift))
       return s;
     from = to, from_indices = to_indices;
   }
@@ -119,8 +120,8 @@ dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
     return launch(d, c, k.of_block, grid_of_blocks(how.count, sort_threads), x, values, indices, how, order);
   how.threads = uint32_t(std::bit_ceil(how.size));
   const uint64_t at_once = block_size / how.threads;
-  return launch(d, c, k.of_warp, grid_of_blocks((how.count + at_once - 1) / at_once, block_size), x, values, indices,
-                how, order);
+  return launch(d, c, k.of_warp, grid_of_blocks((how.count + at_once - 1) / at_once, block_size), x, values,
+                indices, how, order);
 }
 dvt_status sort_values(dvt_device* d, const dvt_call* c) { return sort(d, c, dvt::data<void>(c->out[0]), nullptr); }
 dvt_status sort_indices(dvt_device* d, const dvt_call* c) {

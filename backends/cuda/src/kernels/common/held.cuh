@@ -42,7 +42,8 @@ class Held {
   }
   // Writes f(x, a, b), with what the line has at the same place of a and b, or their defaults without them.
   template <class F>
-  __device__ __forceinline__ void store(T* to, F f, const T* a, const T* b, float a_missing, float b_missing) const {
+  __device__ __forceinline__ void store(T* to, F f, const T* a, const T* b, float a_missing,
+                                        float b_missing) const {
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       const uint32_t i = first_ + k * step_;

@@ -14,7 +14,8 @@ __device__ inline void raise_index(Fault* fault, uint64_t call, int64_t index, i
 }
 
 // A negative index counts from the end. False, and the fault raised, where there is no such slice.
-__device__ __forceinline__ bool find_index(int64_t& index, Fault* fault, uint64_t call, int64_t axis, int64_t size) {
+__device__ __forceinline__ bool find_index(int64_t& index, Fault* fault, uint64_t call, int64_t axis,
+                                           int64_t size) {
   const int64_t given = index;
   if (index < 0) index += size;
   if (index >= 0 && index < size) return true;
