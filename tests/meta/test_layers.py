@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ("core", "entry_points", "backends", "cmake", "tests", "examples", "benchmarks")
 CODE = {".py", ".c", ".h", ".cpp", ".hpp", ".inc", ".cmake", ".txt", ".toml", ".pyi"}
 SKIPPED = {"build", "__pycache__", "generated"}
-CXX = {".c", ".h", ".cpp", ".hpp", ".inc"}
+CXX = {".c", ".h", ".cpp", ".hpp", ".inc", ".cu", ".cuh"}
 
 # As words, beside the names of the folders of backends/.
 DEVICES = {"cuda", "rocm", "hip", "xpu", "sycl", "metal", "mps", "neon", "avx512"}

@@ -103,6 +103,7 @@ def plans(driver) -> Callable[[str], dict[str, Plan | str]]:
         ended = run(
             *(PROGRAMS / "cudnn_plans", str(device["deviceVer"] // 10), json.dumps(device)),
             input="\n".join(graphs),
+            timeout=600,
             DOVETAIL_CUDA_LIBS=str(NVIDIA),
             LD_LIBRARY_PATH=str(driver),
         )

@@ -21,9 +21,12 @@ rng = np.random.default_rng(0)
 log = os.environ["FAKE_CUBLASLT_LOG"]
 
 def draw(*shape, dtype=dv.float32):
-    return dv.astype(dv.asarray(rng.integers(-4, 5, shape).astype(np.float32)), dtype)
+    values = rng.integers(-4, 5, (2, *shape)).astype(np.float32)
+    if dtype.kind == "complex floating":
+        return dv.asarray((values[0] + 1j * values[1]).astype(dtype.name))
+    return dv.astype(dv.asarray(values[0]), dtype)
 def numbers(x):
-    return x.numpy() if x.dtype.kind == "c" else dv.astype(x, dv.float64).numpy()
+    return x.numpy() if x.dtype.kind == "complex floating" else dv.astype(x, dv.float64).numpy()
 def expect(got, expected, *lines):
     np.testing.assert_array_equal(numbers(got), expected)
     told = open(log).read().splitlines()
@@ -82,6 +85,8 @@ for dtype in dv.float16, dv.bfloat16, dv.float32:
     expected = numbers(x) @ numbers(w).T
     expect(nn.linear(x, w), expected, "12 5 8 batch=1 nt")
     expect(nn.linear(x, w, b), expected + numbers(b), "12 5 8 batch=1 nt bias")
+x, w, b = draw(6, 8), draw(5, 8), draw(9)[1:6]  # a bias that is not aligned is copied
+expect(nn.linear(x, w, b), numbers(x) @ numbers(w).T + numbers(b), "6 5 8 batch=1 nt bias")
 x, w, b = (draw(*shape, dtype=dv.float64) for shape in ((6, 8), (5, 8), (5,)))
 expect(nn.linear(x, w, b), numbers(x) @ numbers(w).T + numbers(b))  # not in float64
 """)
@@ -91,7 +96,8 @@ def test_what_it_cannot_take_is_copied_where_that_pays(program):
     program("""
 wide = draw(40, 90)[:, ::2]
 product(wide, draw(45, 33), "40 33 45 batch=1 nn")
-product(wide, draw(66, 45).T[:, ::2], "40 33 45 batch=1 nn")
+product(wide, draw(45, 66)[:, ::2], "40 33 45 batch=1 nn")
+product(wide, draw(66, 45).T[:, ::2], "40 33 45 batch=1 nt")  # its columns are lines
 product(dv.broadcast_to(draw(1, 45), (40, 45)), draw(45, 33), "40 33 45 batch=1 nn")
 product(draw(3, 40, 90)[..., ::2], draw(3, 45, 33), "40 33 45 batch=3 nn")
 product(draw(4, 18)[:, ::2], draw(9, 3))  # too small: our own kernel takes it as it lies

@@ -51,8 +51,11 @@ Mark::~Mark() {
   queues.events[timing].push_back(event);
 }
 
+// Positions count work: the device may have done all of it, and not yet have come to an event behind it.
+bool Mark::is_past() const { return !event || (!timing && stream.has_passed(position)); }
+
 void Mark::synchronize() const {
-  if (!event || stream.has_passed(position)) return;
+  if (is_past()) return;
   const Unlocked waiting;
   // Each fault is told once, instead of the end of the wait: then the wait goes on.
   for (int faults = 0; faults < 64 && stream.device.state == DeviceState::usable; ++faults) {
@@ -63,7 +66,7 @@ void Mark::synchronize() const {
 }
 
 bool Mark::passed() const {
-  if (!event || stream.has_passed(position)) return true;
+  if (is_past()) return true;
   if (stream.device.state != DeviceState::usable) return true;  // nothing runs any more
   for (int faults = 0; faults < 64; ++faults) {
     uint32_t done = 0;

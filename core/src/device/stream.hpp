@@ -23,6 +23,9 @@ class Mark {
   const uint64_t position;  // Stream::position() when it was made
   const bool timing;
   const uint64_t host_ns;  // when it was made, on the host's clock
+
+ private:
+  bool is_past() const;  // without asking the device
 };
 using MarkPtr = std::shared_ptr<const Mark>;
 

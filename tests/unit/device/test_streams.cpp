@@ -282,6 +282,13 @@ TEST(events) {
   const uint64_t ns = Event::elapsed_ns(from, to);
   CHECK(ns >= 5'000'000 && ns < 5'000'000'000);
   CHECK_THROWS(Error, "expected two timing events", Event::elapsed_ns(event, to));
+  queue().hold(1);
+  Event alone(s.device, true);  // there is no work in front of it that is not done
+  alone.record(s.a);
+  CHECK(!alone.query());
+  queue().hold(0);
+  alone.synchronize();
+  CHECK(Event::elapsed_ns(to, alone) < 5'000'000'000);
 
   Event host_from(minimal(), true), host_to(minimal(), true);
   host_from.record(*minimal().default_stream);

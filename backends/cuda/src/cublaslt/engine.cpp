@@ -134,6 +134,8 @@ void* Engine::handle() {
 Engine::Algorithm Engine::algorithm(const Product& p, uint64_t most_workspace) {
   return algorithms_.get({p, most_workspace}, [&] {
     Description d(p);
+    // A choice may depend on the address: one that is aligned as the bias will be stands for it.
+    if (p.has_bias) d.set_bias(reinterpret_cast<const void*>(uintptr_t{1} << bias_align_log2));
     Preference preference(most_workspace, p.alignment);
     cublasLtMatmulHeuristicResult_t best = {};
     int found = 0;

@@ -26,6 +26,7 @@ struct Product {
   int64_t alignment;    // bytes of which the operands' addresses are multiples
 };
 inline constexpr int64_t most_alignment = 256;  // of which algorithms make use
+inline constexpr int bias_align_log2 = 4;       // what the bias always has
 
 struct Addresses {
   const void *a, *b, *bias;

@@ -8,14 +8,13 @@
 
 namespace gpu::cublaslt {
 // Those that end in _internal are behind inline functions of its header, without the suffix.
-#define GPU_CUBLASLT_FUNCTIONS(X)                                                                        \
-  X(cublasLtCreate)                                                                                      \
-  X(cublasLtDestroy)                                                                                     \
-  X(cublasLtGetStatusString)                                                                             \
-  X(cublasLtMatmul)                                                                                      \
+// clang-format off
+#define GPU_CUBLASLT_FUNCTIONS(X) \
+  X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtGetStatusString) X(cublasLtMatmul) \
   X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulDescInit_internal) X(cublasLtMatmulDescSetAttribute) \
-      X(cublasLtMatmulPreferenceInit_internal) X(cublasLtMatmulPreferenceSetAttribute)                   \
-          X(cublasLtMatrixLayoutInit_internal) X(cublasLtMatrixLayoutSetAttribute)
+  X(cublasLtMatmulPreferenceInit_internal) X(cublasLtMatmulPreferenceSetAttribute) \
+  X(cublasLtMatrixLayoutInit_internal) X(cublasLtMatrixLayoutSetAttribute)
+// clang-format on
 
 struct Functions {
   GPU_CUBLASLT_FUNCTIONS(GPU_LIBRARY_MEMBER)

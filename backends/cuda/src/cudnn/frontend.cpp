@@ -4,7 +4,6 @@
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -36,7 +35,8 @@ class Plan {
   }
 
   Tensor input(int operand, const Operand& o) {
-    return keep(operand, graph->tensor(Tensor_attributes().set_dim(listed(o.size)).set_stride(listed(o.stride))));
+    return graph->tensor(
+        Tensor_attributes().set_uid(uid(operand)).set_dim(listed(o.size)).set_stride(listed(o.stride)));
   }
   Tensor input(int operand, const Operand& o, fe::DataType_t type) {
     Tensor t = input(operand, o);
@@ -48,19 +48,12 @@ class Plan {
     return input(operand, {{n, 1, 1, 1}, {1, 1, 1, 1}}, type);
   }
   void output(int operand, const Tensor& t, const Operand& o) {
-    keep(operand, t)->set_output(true).set_dim(listed(o.size)).set_stride(listed(o.stride));
+    t->set_uid(uid(operand)).set_output(true).set_dim(listed(o.size)).set_stride(listed(o.stride));
   }
 
   const std::shared_ptr<fe::graph::Graph> graph;
-  std::vector<int> operands;  // in the order of their numbers
+  std::vector<int> operands;  // whose addresses the plan wants, in this order
   std::string name;
-
- private:
-  Tensor keep(int operand, Tensor t) {
-    operands.insert(std::lower_bound(operands.begin(), operands.end(), operand), operand);
-    t->set_uid(uid(operand));
-    return t;
-  }
 };
 
 namespace {
@@ -169,6 +162,15 @@ void describe_device(fe::graph::Graph& graph, const std::string& description) {
   graph.set_device_properties(device);
 }
 
+std::vector<int> wanted_operands(const fe::graph::Graph& graph) {
+  std::vector<int> operands;
+  for (const int64_t id : graph.get_variant_pack_uids_sorted()) {
+    if (id < uid(0) || id > uid(Pointers::most - 1)) throw std::runtime_error("the plan wants an unknown operand");
+    operands.push_back(int(id - uid(0)));
+  }
+  return operands;
+}
+
 // The first engine that the heuristics name and that can be built. `restrict` leaves some of them out.
 template <class Restrict>
 void choose(Plan& p, const Target& target, Restrict restrict) {
@@ -182,6 +184,7 @@ void choose(Plan& p, const Target& target, Restrict restrict) {
   expect(graph.check_support());
   expect(graph.build_plans());
   expect(graph.get_plan_name(p.name));
+  p.operands = wanted_operands(graph);
 }
 
 template <class Add, class Restrict>

@@ -7,8 +7,10 @@
 #include "driver/libraries.hpp"
 
 namespace gpu::cudnn {
+// clang-format off
 #define GPU_CUDNN_FUNCTIONS(X) \
   X(cudnnCreate) X(cudnnDestroy) X(cudnnGetErrorString) X(cudnnGetVersion) X(cudnnSetStream)
+// clang-format on
 
 struct Functions {
   GPU_CUDNN_FUNCTIONS(GPU_LIBRARY_MEMBER)

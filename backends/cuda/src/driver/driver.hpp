@@ -8,28 +8,20 @@
 
 namespace gpu {
 // By the names of cuda.h, whose macros choose the version of each: cuMemAlloc is cuMemAlloc_v2.
-#define GPU_DRIVER_FUNCTIONS(X)                                                                                   \
-  X(cuCtxEnablePeerAccess)                                                                                        \
-  X(cuCtxGetCurrent)                                                                                              \
-  X(cuCtxGetStreamPriorityRange)                                                                                  \
-  X(cuCtxPopCurrent)                                                                                              \
-  X(cuCtxPushCurrent) X(cuDeviceCanAccessPeer) X(cuDeviceGet) X(cuDeviceGetAttribute) X(cuDeviceGetCount)         \
-      X(cuDeviceGetDefaultMemPool) X(cuDeviceGetName) X(cuDeviceGetPCIBusId) X(cuDeviceGetUuid)                   \
-          X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxRetain) X(cuDeviceTotalMem) \
-              X(cuDriverGetVersion) X(cuEventCreate) X(cuEventDestroy) X(cuEventElapsedTime) X(cuEventQuery)      \
-                  X(cuEventRecord) X(cuEventSynchronize) X(cuGetErrorName) X(cuGetErrorString) X(cuGraphDestroy)  \
-                      X(cuGraphExecDestroy) X(cuGraphInstantiate) X(cuGraphLaunch) X(cuInit)                      \
-                          X(cuKernelGetParamInfo) X(cuKernelSetAttribute) X(cuLaunchHostFunc) X(cuLaunchKernel)   \
-                              X(cuLibraryGetKernel) X(cuLibraryLoadData) X(cuMemAlloc) X(cuMemAllocAsync)         \
-                                  X(cuMemAllocManaged) X(cuMemFree) X(cuMemFreeAsync) X(cuMemFreeHost)            \
-                                      X(cuMemGetInfo) X(cuMemHostAlloc) X(cuMemPoolSetAccess)                     \
-                                          X(cuMemPoolSetAttribute) X(cuMemPoolTrimTo) X(cuMemcpyAsync)            \
-                                              X(cuMemcpyPeerAsync) X(cuMemsetD8Async) X(cuPointerGetAttribute)    \
-                                                  X(cuStreamBeginCapture) X(cuStreamCreateWithPriority)           \
-                                                      X(cuStreamDestroy) X(cuStreamEndCapture)                    \
-                                                          X(cuStreamGetCaptureInfo) X(cuStreamIsCapturing)        \
-                                                              X(cuStreamQuery) X(cuStreamSynchronize)             \
-                                                                  X(cuStreamWaitEvent)
+// clang-format off
+#define GPU_DRIVER_FUNCTIONS(X) \
+  X(cuCtxGetCurrent) X(cuCtxGetStreamPriorityRange) X(cuCtxPopCurrent) X(cuCtxPushCurrent) \
+  X(cuDeviceCanAccessPeer) X(cuDeviceGet) X(cuDeviceGetAttribute) X(cuDeviceGetCount) X(cuDeviceGetName) \
+  X(cuDeviceGetPCIBusId) X(cuDeviceGetUuid) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRetain) \
+  X(cuDeviceTotalMem) X(cuDriverGetVersion) X(cuEventCreate) X(cuEventDestroy) X(cuEventElapsedTime) \
+  X(cuEventQuery) X(cuEventRecord) X(cuEventSynchronize) X(cuGetErrorName) X(cuGetErrorString) \
+  X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuGraphInstantiate) X(cuGraphLaunch) X(cuInit) \
+  X(cuKernelGetParamInfo) X(cuKernelSetAttribute) X(cuLaunchHostFunc) X(cuLaunchKernel) X(cuLibraryGetKernel) \
+  X(cuLibraryLoadData) X(cuMemAlloc) X(cuMemAllocAsync) X(cuMemAllocManaged) X(cuMemFree) X(cuMemFreeAsync) \
+  X(cuMemFreeHost) X(cuMemGetInfo) X(cuMemHostAlloc) X(cuMemcpyAsync) X(cuPointerGetAttribute) \
+  X(cuStreamBeginCapture) X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamEndCapture) \
+  X(cuStreamGetCaptureInfo) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuTensorMapEncodeTiled)
+// clang-format on
 
 struct Driver {
 #define GPU_MEMBER(f) decltype(&::f) f = nullptr;

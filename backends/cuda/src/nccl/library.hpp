@@ -7,12 +7,12 @@
 #include "driver/libraries.hpp"
 
 namespace gpu::nccl {
-#define GPU_NCCL_FUNCTIONS(X)                                                                                    \
-  X(ncclAllGather)                                                                                               \
-  X(ncclAllReduce)                                                                                               \
-  X(ncclBroadcast) X(ncclCommAbort) X(ncclCommDestroy) X(ncclCommGetAsyncError) X(ncclCommInitRank)              \
-      X(ncclGetErrorString) X(ncclGetLastError) X(ncclGetUniqueId) X(ncclGroupEnd) X(ncclGroupStart) X(ncclRecv) \
-          X(ncclReduceScatter) X(ncclSend)
+// clang-format off
+#define GPU_NCCL_FUNCTIONS(X) \
+  X(ncclAllGather) X(ncclAllReduce) X(ncclBroadcast) X(ncclCommAbort) X(ncclCommDestroy) \
+  X(ncclCommGetAsyncError) X(ncclCommInitRank) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGetUniqueId) \
+  X(ncclGroupEnd) X(ncclGroupStart) X(ncclRecv) X(ncclReduceScatter) X(ncclSend)
+// clang-format on
 
 struct Functions {
   GPU_NCCL_FUNCTIONS(GPU_LIBRARY_MEMBER)

@@ -258,13 +258,14 @@ dvt_status query_own(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
 
 template <Of product>
 void add_rows_of(dvt::KernelTable& table, const char* op, DLDataType type, bool has_bias) {
-  const auto add = [&](dvt::Row row) {
+  const auto add = [&](dvt::Row row, unsigned bias_align_log2 = 0) {
     row.in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED);
-    if (has_bias) row.in(type, DVT_O_OPTIONAL);
+    if (has_bias) row.in(type, DVT_O_OPTIONAL, bias_align_log2);
     table.add(row.out(type));
   };
   if (!cublaslt::serves(type)) return add(dvt::Row(op, run<product>).deterministic());
-  add(dvt::Row(op, run_by_library<product>).engine("cublaslt").query(query_library<product>));
+  add(dvt::Row(op, run_by_library<product>).engine("cublaslt").query(query_library<product>),
+      cublaslt::bias_align_log2);
   add(dvt::Row(op, run<product>).query(query_own<product>).deterministic());
 }
 

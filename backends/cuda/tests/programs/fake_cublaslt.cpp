@@ -203,6 +203,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   const Product p{as<Operation>(operation), as<Layout>(left), as<Layout>(right), as<Layout>(out), a, b, c};
   const auto addresses = uintptr_t(a) | uintptr_t(b) | uintptr_t(c);
   if (!p.fits() || !workspace || workspace_bytes < wanted_workspace || addresses % algorithm->data[0] ||
+      uintptr_t(p.operation.bias) % 16 ||
       (p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS) != bool(p.operation.bias))
     return CUBLAS_STATUS_INVALID_VALUE;
   p.log();

@@ -23,7 +23,7 @@ constexpr uint32_t first_lanes(uint32_t n) { return n >= 32 ? ~0u : (1u << n) - 
 }  // namespace
 
 void Multiprocessor::Free::operator()(std::byte* p) const {
-  ::operator delete(p, std::align_val_t{shared_alignment});
+  ::operator delete[](p, std::align_val_t{shared_alignment});
 }
 
 Multiprocessor& Multiprocessor::of_this_thread() {
@@ -162,6 +162,11 @@ void Multiprocessor::wait(const char* in, const std::source_location& where) {
   Thread* const next = take_ready(waiting.rank);
   if (!next) stop(deadlock());
   if (next != &waiting) resume(*waiting.fiber, *next);
+}
+
+void Multiprocessor::let_others_run(const char* in, const std::source_location& where) {
+  ready_.insert(current_thread->rank);
+  wait(in, where);
 }
 
 // Threads that wait for this one no longer do.

@@ -96,6 +96,7 @@ class Multiprocessor {
   // What kernels call. fail() leaves the kernel for good.
   void block_barrier(const std::source_location&);
   void warp_operation(const Deposit&);
+  void let_others_run(const char* in, const std::source_location&);  // for what waits until memory says something
   std::byte* dynamic_shared() { return shared_.get(); }
   [[noreturn]] void fail(const Thread&, KernelError what);
   [[noreturn]] void fail(const Thread& thread, std::string what) {

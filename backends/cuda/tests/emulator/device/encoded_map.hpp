@@ -1,0 +1,13 @@
+// What this library's cuTensorMapEncodeTiled makes of a tensor, and copies of its tiles read.
+#pragma once
+#include <cstdint>
+
+namespace emulator {
+struct EncodedMap {
+  uint64_t address;
+  uint64_t strides[4];  // in bytes, of the axes from the second on
+  uint32_t sizes[5], box[5];
+  uint32_t rank, element_bytes;
+};
+static_assert(sizeof(EncodedMap) <= 128);
+}  // namespace emulator

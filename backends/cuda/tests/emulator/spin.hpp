@@ -1,0 +1,16 @@
+// Waiting for other threads of the block in instructions that are no barriers of CUDA's.
+#pragma once
+#include <source_location>
+
+namespace emulator {
+// Lets other threads run until ready() says yes; a kernel in which it never does is ended.
+template <class Ready>
+void spin(const char* in, Ready ready, std::source_location where = std::source_location::current()) {
+  constexpr int patience = 100000;
+  for (int turns = 0; !ready(); ++turns) {
+    Multiprocessor& on = Multiprocessor::of_this_thread();
+    if (turns == patience) on.fail(*current_thread, std::string(in) + " waits for ever");
+    on.let_others_run(in, where);
+  }
+}
+}  // namespace emulator
