@@ -11,7 +11,8 @@
 namespace emulator {
 namespace {
 std::mutex mutex;  // of all contexts
-thread_local std::vector<CUcontext> current;
+// Never destroyed: a process that ends still frees memory when the objects of its threads are gone.
+thread_local std::vector<CUcontext>& current = *new std::vector<CUcontext>;
 
 CUctx_st& context_of(CUdevice device) {
   static auto& all = *new std::vector<CUctx_st>(size_t(count_devices()));
