@@ -46,10 +46,6 @@ dvt_status finish(dvt_device* d, const dvt_call* c) {
   return guarded(d, [&] { return wait_for(d->own_stream); });
 }
 
-bool is_captured(dvt_device* d, const dvt_call* c) {
-  return capture_of(stream_of(d, c->stream).handle).has_value();
-}
-
 Fault* fault_slot(dvt_device* d, const dvt_call* c) {
   Fault* slot = nullptr;
   (void)guarded(d, [&] {

@@ -46,9 +46,6 @@ dvt_status launch(dvt_device* d, const dvt_call* c, KernelId kernel, const Grid&
 // The end of a call: without a stream it waits until the work is done, and tells what went wrong.
 dvt_status finish(dvt_device*, const dvt_call*);
 
-// Does the call become part of a graph?
-bool is_captured(dvt_device*, const dvt_call*);
-
 // Where a kernel of this call writes that its data is wrong: an argument of it, beside c->correlation_id.
 // nullptr where there is no memory for it.
 Fault* fault_slot(dvt_device*, const dvt_call*);
