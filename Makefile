@@ -212,8 +212,7 @@ test-cuda: $(CUDA)/.installed $(CUDA)/.example build/cuda-emulator/.built build/
 emulator_sources := $(shell find backends/cuda/tests/emulator backends/cuda/src/kernels -type f 2> /dev/null)
 build/cuda-emulator/.built: $(emulator_sources) | $(CUDA)/.tools
 	@echo "-- a driver that runs CUDA kernels on the host"
-	@{ $(CUDA)/bin/cmake -S backends/cuda/tests/emulator -B $(@D) \
-      -DCUDA_INCLUDE=$(abspath $(CUDA))/lib/python$(TAG)/site-packages/nvidia/cu13/include \
+	@{ $(CUDA)/bin/cmake -S backends/cuda/tests/emulator -B $(@D) -DPython_EXECUTABLE=$(abspath $(CUDA)/bin/python) \
 	    && $(CUDA)/bin/cmake --build $(@D); } > $(@D).log 2>&1 || { tail -n 200 $(@D).log; exit 1; }
 	@touch $@
 

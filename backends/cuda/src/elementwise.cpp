@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "kernels/common/layout.hpp"
+#include "kernels/common/pack.hpp"
 
 namespace gpu {
 namespace {
-constexpr int64_t pack_bytes = 16;     // kernels/common/types.cuh
 constexpr uint32_t shortest_row = 16;  // with fewer neighbours most of what a warp reads at once is not wanted
 
 Divisor divisor(uint32_t size) {

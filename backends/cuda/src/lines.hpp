@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "kernels/common/axes.hpp"
+#include "kernels/common/pack.hpp"
 #include "launch.hpp"
 
 namespace gpu {
@@ -22,8 +23,6 @@ Lines plan_rows(uint64_t rows, uint64_t size);
 
 // Is a column of threads for each line better than a row? Then the last kept axis is the one of neighbouring lines.
 bool prefer_columns(Lines&);
-
-inline constexpr uint32_t pack_bytes = 16;  // of the widest access that GPUs have
 
 // Cuts lines into so many parts, or fewer, of a multiple of `whole` elements: no pack lies in two of them.
 void cut(Lines&, uint64_t parts, uint64_t whole = pack_bytes);

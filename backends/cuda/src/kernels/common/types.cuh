@@ -1,6 +1,7 @@
 // Element types: 16-bit floats, which are computed with in float32, and lists of types for macros.
 #pragma once
 #include "kernels/common/kernel.cuh"
+#include "kernels/common/pack.hpp"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
@@ -58,7 +59,6 @@ template <class T, int n>
 struct alignas(sizeof(T) * n) Pack {
   T at[n];
 };
-inline constexpr int pack_bytes = 16;  // of the widest access that GPUs have
 }  // namespace gpu
 #endif
 
