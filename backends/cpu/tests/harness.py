@@ -108,6 +108,7 @@ class Session:
         self.failure: tuple[int, str] | None = None
         self.packed: Packed | None = None  # of the last run(pack=...)
         self.threads = threads
+        self.logged: list[str] = []
         self.keep: list[object] = []  # callbacks live as long as the library
         env = {**(env or {}), **({"DOVETAIL_CPU_CAPABILITY": level} if level else {})}
         saved = {k: os.environ.get(k) for k in ("DOVETAIL_CPU_CAPABILITY", "DOVETAIL_CPU_KERNELS")}
@@ -145,7 +146,7 @@ class Session:
 
         callbacks = (
             FAIL(fail),
-            LOG(lambda *_: None),
+            LOG(lambda _self, _level, message: self.logged.append(message.decode())),
             NUM_THREADS(lambda _: self.threads),
             PARALLEL_FOR(parallel_for),
             TRACE(lambda *_: None),

@@ -1,5 +1,7 @@
 """oneDNN and OpenBLAS: opened when needed, without threads of their own, alive in a forked child."""
 
+import platform
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -110,4 +112,39 @@ def test_a_child_forked_while_others_build_primitives_computes(level):
             thread.join()
         for child in children:
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """)  # fmt: skip
+
+
+# An OpenBLAS that writes no product.
+WRONG_OPENBLAS = """
+const char* scipy_openblas_get_corename(void) { return "wrong"; }
+void scipy_cblas_sgemm(void) {}
+void scipy_cblas_dgemm(void) {}
+void scipy_cblas_cgemm(void) {}
+void scipy_cblas_zgemm(void) {}
+"""
+
+
+def is_for_this_processor(compiler: str) -> bool:
+    machine = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True, check=True).stdout
+    return machine.startswith(platform.machine())
+
+
+@pytest.mark.parametrize("level", levels())
+def test_a_library_that_multiplies_wrongly_is_not_used(level, tmp_path):
+    compiler = shutil.which("cc")
+    if not compiler or not is_for_this_processor(compiler):
+        pytest.skip("no C compiler for this processor")
+    name = "libdovetail_openblas.so.0"
+    (tmp_path / "wrong.c").write_text(WRONG_OPENBLAS)
+    command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", tmp_path / name, tmp_path / "wrong.c"]
+    subprocess.run(command, check=True)
+    run(level, f"""
+        import ctypes
+        wrong = ctypes.CDLL({str(tmp_path / name)!r})  # what is asked for by this name from here on
+        for dtype in (np.dtype("f4"), np.dtype("f8"), np.dtype("c16"), harness.bfloat16):
+            product(dtype)
+        expected = ["OpenBLAS multiplies wrongly on this processor, which it takes for wrong: "
+                    "dovetail-cpu's own kernels do it, more slowly"]
+        assert cpu.logged == (expected if b"OpenBLAS" in cpu.table.build_info else []), cpu.logged
     """)  # fmt: skip
