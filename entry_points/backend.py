@@ -125,6 +125,7 @@ def did_you_mean(word: str, known: list[str]) -> str:
     """Reads `, did you mean 'cpu'?` or, where nothing is near, `; known: acme, cpu`."""
     from difflib import get_close_matches
 
-    if near := get_close_matches(word, known, n=1, cutoff=0.5):
-        return f", did you mean {near[0]!r}?"
+    lower = {name.lower(): name for name in known}
+    if near := get_close_matches(word.lower(), lower, n=1, cutoff=0.5):
+        return f", did you mean {lower[near[0]]!r}?"
     return f"; known: {', '.join(sorted(known))}" if known else ""

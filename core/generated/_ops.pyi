@@ -5,7 +5,7 @@ from dovetail._core import Array, Device, DType
 
 ArrayLike = Array | complex
 
-__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'astype', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'diff', 'divide', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'eye', 'flip', 'floor', 'floor_divide', 'full', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'linspace', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'pad', 'permute_dims', 'positive', 'pow', 'prod', 'reciprocal', 'remainder', 'repeat', 'reshape', 'roll', 'round', 'rsqrt', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
+__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'astype', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'eye', 'flip', 'floor', 'floor_divide', 'full', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'linspace', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'pad', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'repeat', 'reshape', 'roll', 'round', 'rsqrt', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
 
 def abs(x: ArrayLike, /) -> Array:
     """The absolute value; the least integer is its own."""
@@ -109,6 +109,11 @@ def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DType | 
 
 def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DType | str | None = None, include_initial: bool = False) -> Array:
     """The sums of the first 1, 2, ... elements along axis, after a 0 with include_initial."""
+
+def dequantize(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike | None = None, *, axis: int | None = None) -> Array:
+    """(x - zero_point) * scale, in the dtype of scale: what quantize made int8 or uint8 of.
+
+    scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0."""
 
 def diff(x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | None = None, append: ArrayLike | None = None) -> Array:
     """The differences of neighbours along axis, n times over; prepend and append are joined to x first."""
@@ -266,6 +271,12 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def prod(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: DType | str | None = None, keepdims: bool = False) -> Array:
     """The product over axis, or of all; 1 of nothing."""
+
+def quantize(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike | None = None, *, axis: int | None = None, dtype: DType | str) -> Array:
+    """round(x / scale) + zero_point as int8 or uint8: halves to even, and the nearest where it is beyond these.
+
+    scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0. NaN gives
+    zero_point, and so does 0 / 0."""
 
 def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x, correctly rounded."""

@@ -7,7 +7,7 @@ from dovetail._attention import sdpa_engines as sdpa_engines
 
 ArrayLike = Array | complex
 
-__all__ = ['sdpa_engine', 'sdpa_engines', 'avg_pool1d', 'avg_pool2d', 'batch_norm', 'conv1d', 'conv2d', 'cross_entropy', 'elu', 'embedding', 'gelu', 'hardsigmoid', 'hardswish', 'layer_norm', 'leaky_relu', 'linear', 'log_softmax', 'logsigmoid', 'max_pool1d', 'max_pool2d', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'scaled_dot_product_attention', 'scaled_dot_product_attention_with_logsumexp', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus']
+__all__ = ['sdpa_engine', 'sdpa_engines', 'avg_pool1d', 'avg_pool2d', 'batch_norm', 'conv1d', 'conv2d', 'cross_entropy', 'elu', 'embedding', 'gelu', 'hardsigmoid', 'hardswish', 'layer_norm', 'leaky_relu', 'linear', 'linear_with_activation', 'log_softmax', 'logsigmoid', 'max_pool1d', 'max_pool2d', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'rotary_embedding', 'scaled_dot_product_attention', 'scaled_dot_product_attention_varlen', 'scaled_dot_product_attention_with_logsumexp', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus']
 
 def avg_pool1d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, *, count_include_pad: bool = True) -> Array:
     """The mean of each window of x (N, C, L); count_include_pad=False divides by what is not padding."""
@@ -53,6 +53,11 @@ def leaky_relu(x: ArrayLike, negative_slope: float = 0.01) -> Array:
 def linear(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Array:
     """x @ weight.T + bias, of a weight (out, in)."""
 
+def linear_with_activation(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, activation: str) -> Array:
+    """linear(x, weight, bias), then "relu", "gelu" or "gelu_tanh", which is gelu's form with a tanh.
+
+    gelu_tanh of -inf is -0, or NaN where a library computes x * (1 + tanh(...)) / 2."""
+
 def log_softmax(x: ArrayLike, axis: int = -1) -> Array:
     """log(softmax(x)), without overflow or underflow; accurate to the largest result."""
 
@@ -86,11 +91,26 @@ def rms_norm(x: ArrayLike, normalized_shape: int | Sequence[int], weight: ArrayL
 
     eps is that of the dtype by default."""
 
+def rotary_embedding(x: ArrayLike, cos: ArrayLike, sin: ArrayLike, *, interleaved: bool = False) -> Array:
+    """Pairs of elements of x (..., sequence, size) rotated by angles of which cos and sin (sequence, pairs) tell.
+
+    A pair (a, b) becomes (a cos - b sin, b cos + a sin): element i and i + pairs or, interleaved, 2 i and 2 i + 1.
+    What lies behind the last pair stays as it is. cos and sin broadcast to (..., sequence, pairs); of tables by
+    position, take(cos, positions, axis=0) gives those of other positions than 0, 1, 2."""
+
 def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, attn_mask: ArrayLike | None = None, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Array:
     """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.
 
     attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
     after the row's own number. With enable_gqa fewer heads of key and value serve neighbouring heads of query."""
+
+def scaled_dot_product_attention_varlen(query: ArrayLike, key: ArrayLike, value: ArrayLike, cu_seq_q: ArrayLike, cu_seq_k: ArrayLike, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Array:
+    """scaled_dot_product_attention of each of several sequences, packed one behind the other.
+
+    query, key and value are (tokens, heads, size). cu_seq_q and cu_seq_k, int32 or int64 and of equal length, say
+    where in query, and in key and value, each sequence begins and, last, where the last one ends. They ascend; a
+    token before the first or behind the last offset belongs to no sequence and gives 0, as does one whose sequence
+    has no keys. is_causal counts from the beginning of each sequence."""
 
 def scaled_dot_product_attention_with_logsumexp(query: ArrayLike, key: ArrayLike, value: ArrayLike, attn_mask: ArrayLike | None = None, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, dropout_p: float = 0.0, dropout_key: ArrayLike | None = None) -> tuple[Array, Array]:
     """scaled_dot_product_attention, with dropout; and log(sum(exp(scores))) of each row, of at least float32.

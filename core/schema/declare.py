@@ -139,6 +139,7 @@ DEFAULT_DTYPES = {
     "index": dt.REAL,
     "given": dt.NOT_COMPLEX,
     "bits": (dt.uint32,),
+    "quantize": dt.FLOATS,
 }
 
 registry: dict[str, Op] = {}

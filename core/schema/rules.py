@@ -45,6 +45,10 @@ SHAPE = {
     "layer_norm": "the shape of x",
     "batch_norm": "the shape of x, channels on axis 1",
     "attention": "`(..., L, E) (..., S, E) (..., S, Ev) -> (..., L, Ev)`, and of a second result `(..., L)`",
+    "attention_varlen": "`(L, H, E) (S, H, E) (S, H, Ev) -> (L, H, Ev)`",
+    "rotary_embedding": "the shape of x",
+    "quantize": "the shape of x",
+    "dequantize": "the shape of x",
     "conv": "`(N, C, n...)` and `(O, C / groups, k...)` give `(N, O, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
     "pool": "`(N, C, n...)` gives `(N, C, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
     "one_hot": "x's, and a last axis of `num_classes`",
@@ -66,4 +70,5 @@ DTYPE = {
     "index": "int64 unless `dtype` says otherwise",
     "given": "`dtype`, else what the scalar attributes say (int64, float32, ...)",
     "bits": "uint32",
+    "quantize": "`dtype`; the operands are promoted as for float",
 }

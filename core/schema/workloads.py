@@ -144,6 +144,25 @@ def _rows(*, vectors: int = 0, result: DType | None = None, **kwargs: Any) -> Ma
     return make
 
 
+def _rotary_embedding(m: Maker) -> Workload:
+    heads, width = 8, 128
+    length = max(1, m.size // (heads * width))
+    x, cos, sin = m.array(1, heads, length, width), m.array(length, width // 2), m.array(length, width // 2)
+    return Workload(_label(*x.shape), (x, cos, sin), _nbytes(x, cos, sin), x.nbytes, 3.0 * x.size)
+
+
+def _quantize(m: Maker) -> Workload:
+    n, row = m.rows()
+    x, scale = m.array(n, row), m.array(row)
+    return Workload(_label(n, row), (x, scale), _nbytes(x, scale), x.size, 0.0, {"axis": 1, "dtype": dt.int8})
+
+
+def _dequantize(m: Maker) -> Workload:
+    n, row = m.rows()
+    x, scale = m.array(n, row, dtype=dt.int8), m.array(row)
+    return Workload(_label(n, row), (x, scale), _nbytes(x, scale), m.bytes(n, row), 0.0, {"axis": 1})
+
+
 # ---- products ---------------------------------------------------------------------------------------------------
 
 
@@ -267,6 +286,9 @@ WORKLOADS: dict[str, dict[str, Make]] = {
     "log_softmax": {"": _rows()},
     "layer_norm": {"": _rows(vectors=2)},
     "rms_norm": {"": _rows(vectors=1)},
+    "rotary_embedding": {"": _rotary_embedding},
+    "quantize": {"": _quantize},
+    "dequantize": {"": _dequantize},
     "matmul": {"square": _square_product, "skinny": _skinny_product, "vector": _vector_product,
                "batched": _batched_product},
     "linear": {"": _linear},

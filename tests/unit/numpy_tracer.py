@@ -69,7 +69,7 @@ def joined(arrays, scalars):
 def dtypes_of(op, p, given):
     """(compute, result) by the dtype rule; p is what the value operands join to."""
     rule, asked = op.spec.dtype, next((given[a.name] for a in op.attributes if a.kind == "dtype"), None)
-    if rule == "float":
+    if rule in ("float", "quantize"):
         p = p if p.kind == "f" else dt.float32
     if rule in ("compare", "predicate"):
         return p, dt.bool_
@@ -79,6 +79,8 @@ def dtypes_of(op, p, given):
         return p, asked or dt.int64
     if rule == "bits":
         return p, dt.uint32
+    if rule == "quantize":
+        return p, asked
     if rule == "given":
         scalars = [given[a.name] for a in op.attributes if a.kind == "scalar" and given[a.name] is not None]
         return p, asked or (joined([], scalars) if scalars else dt.float32)
@@ -111,6 +113,9 @@ def _ints(v, n=1):
     return v * n if len(v) == 1 else v
 
 
+ONE_AXIS = "arg_reduce scan along_axis take take_along_axis scatter diff repeat quantize dequantize".split()
+
+
 def normalise(op, g):
     rule = op.spec.shape
     for p in op.attributes:
@@ -120,7 +125,7 @@ def normalise(op, g):
     n = x.ndim if hasattr(x, "ndim") else 0
     if rule in ("reduce", "flip"):
         g["axis"] = _axes(g["axis"], n)
-    elif rule in ("arg_reduce", "scan", "along_axis", "take", "take_along_axis", "scatter", "diff", "repeat"):
+    elif rule in ONE_AXIS:
         if g["axis"] is None and rule in ("scan", "take"):
             g["axis"] = 0
         g["axis"] = None if g["axis"] is None else _axis(g["axis"], n)

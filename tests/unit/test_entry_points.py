@@ -272,6 +272,8 @@ def test_unknown_name(world):
     world.wheel("acme")
     with pytest.raises(ValueError, match="no backend 'acne' is installed, did you mean 'acme'"):
         world.registry().require("acne")
+    with pytest.raises(ValueError, match="no backend 'ACME' is installed, did you mean 'acme'"):
+        world.registry().require("ACME")
     with pytest.raises(ValueError, match="no backend 'q' is installed; known: acme"):
         world.registry().load_backend("q")
 

@@ -41,6 +41,21 @@ def test_ten_lines_make_a_device():
         dt.add(*[dt.asarray([1.0], dtype=dt.float64, device=device)] * 2)
 
 
+def test_a_kernel_of_one_dtype_of_a_raw_operand_is_told():
+    class Acme(PythonDevice):
+        name = "raw_operand"
+
+        @kernel("dequantize", "int8,float32,int64->float32")
+        def dequantize(self, x, scale, zero_point, out, *, axis):
+            out.numpy()[...] = (x.numpy() - zero_point.numpy()) * scale.numpy()
+
+    (device,) = dt.load_backend(Acme)
+    told = dt._core.support(device.name, "dequantize")
+    assert told["f32"] == ("native", False) and told["f64"] == ("body", False)
+    x = dt.asarray([-3, 100], dtype=dt.int8, device=device)
+    assert dt.dequantize(x, 0.5, 4).tolist() == [-3.5, 48.0]
+
+
 def test_it_says_what_it_is():
     members = {
         "version": "1.5", "kind": "npu", "product": "Acme Ten", "arch": "a10", "memory": 1 << 20, "add": add,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ContextDecorator
 
 from dovetail import _core
@@ -15,12 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["sdpa_engine", "sdpa_engines"]
 
-OPS = ("scaled_dot_product_attention", "scaled_dot_product_attention_with_logsumexp")
+OPS = (
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention_with_logsumexp",
+    "scaled_dot_product_attention_varlen",
+)
 
 
 class sdpa_engine(ContextDecorator):
     """Within it, only these engines serve scaled_dot_product_attention: `with dovetail.nn.sdpa_engine("flash"):`.
-    The same holds for scaled_dot_product_attention_with_logsumexp.
+    The same holds for scaled_dot_product_attention_with_logsumexp and scaled_dot_product_attention_varlen.
 
     engines: a name, or several in the order of preference: the first that takes a call serves it. A device names
         its engines in its kernel table (`dovetail ops -k attention`), as "cudnn" or "flash"; "own" are kernels
@@ -35,7 +40,7 @@ class sdpa_engine(ContextDecorator):
     """
 
     def __init__(self, engines: str | Sequence[str]) -> None:
-        names = [engines] if isinstance(engines, str) else list(engines)
+        names = [engines] if isinstance(engines, str) else list(engines) if isinstance(engines, Iterable) else []
         if not names or not all(isinstance(name, str) for name in names):
             raise TypeError(f"[sdpa_engine] expected an engine's name or several, got {engines!r}")
         self.engines = tuple(names)

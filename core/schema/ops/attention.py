@@ -1,4 +1,4 @@
-"""Attention: the op of inference, and the one that a backward pass and dropout need."""
+"""Attention: the op of inference, the one that a backward pass and dropout need, and one of packed sequences."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from .. import dtypes as dt
 from ..declare import Raw, Tensor, op
 from ..lazy_numpy import np
-from ..samples import Sample, draw, given, mask, sample
+from ..samples import Draw, Sample, draw, given, mask, sample
 from ._float import INF
-from .primitives import add, astype, dot_slack, exp, iota, less, log, matmul, multiply, sum_, where
+from .primitives import add, astype, dot_slack, equal, exp, iota, less, log, matmul, max_, multiply, sum_, where
 from .random import CARRY, KEY, philox_words, uniform
 from .reduction import finite_max
-from .views import expand_dims, matrix_transpose, reshape, squeeze
+from .views import expand_dims, matrix_transpose, permute_dims, reshape, squeeze
 
 
 def _scores(query, key, attn_mask, is_causal, scale):
@@ -210,3 +210,90 @@ def scaled_dot_product_attention_with_logsumexp(
         weights = where(less(drawn, dropout_p), 0.0, rescaled)
     logsumexp = log(total) if m is None else log(total) + m
     return _head_product(weights, value), squeeze(logsumexp, (logsumexp.ndim - 1,))
+
+
+def _by_sequence(attention, query, key, value, cu_seq_q, cu_seq_k, is_causal, scale, enable_gqa):
+    """`attention` of each sequence as if it were alone; 0 where no sequence is."""
+    out = np.zeros((*query.shape[:2], value.shape[2]), query.dtype)
+    for i in range(len(cu_seq_q) - 1):
+        rows, keys = slice(*cu_seq_q[i : i + 2]), slice(*cu_seq_k[i : i + 2])
+        alone = (np.swapaxes(x, 0, 1) for x in (query[rows], key[keys], value[keys]))
+        out[rows] = np.swapaxes(attention(*alone, None, is_causal, scale, enable_gqa), 0, 1)
+    return out
+
+
+def _varlen_samples() -> Iterator[Sample]:
+    def packed(queries: int, keys: int, heads: int = 4, key_heads: int = 4, size: int = 16) -> tuple:
+        return draw(queries, heads, size), draw(keys, key_heads, size), draw(keys, key_heads, size)
+
+    def offsets(*at: int, dtype: dt.DType = dt.int32) -> Draw:
+        return given(at, dtype=dtype)
+
+    ends = offsets(0, 4, 9, 17), offsets(0, 6, 8, 19)
+    yield sample("sequences", *packed(17, 19), *ends)
+    yield sample("causal", *packed(17, 17), ends[0], ends[0], is_causal=True)
+    yield sample("causal_wide", *packed(17, 19), *ends, is_causal=True)
+    yield sample("long_offsets", *packed(17, 19), *(offsets(*e.values, dtype=dt.int64) for e in ends))
+    yield sample("one", *packed(9, 11), offsets(0, 9), offsets(0, 11))
+    yield sample("without_queries", *packed(9, 11), offsets(0, 0, 4, 4, 9, 9), offsets(0, 2, 5, 6, 10, 11))
+    yield sample("without_keys", *packed(9, 11), offsets(0, 2, 5, 9), offsets(0, 0, 11, 11))
+    yield sample("outside", *packed(9, 11), offsets(1, 5, 7), offsets(2, 6, 9))
+    yield sample("no_sequence", *packed(9, 11), offsets(0), offsets(0))
+    yield sample("empty", *packed(0, 0), offsets(0, 0), offsets(0, 0))
+    yield sample("scale", *packed(17, 19), *ends, scale=0.5)
+    yield sample("grouped", *packed(17, 19, 6, 2, 8), *ends, is_causal=True, enable_gqa=True)
+    yield sample("mismatch", *packed(17, 19), offsets(0, 17), ends[1], error=ValueError)
+    yield sample("offsets_of_floats", *packed(17, 19), draw(4), draw(4), error=TypeError)
+    yield sample(
+        "matrices", draw(9, 16), draw(11, 16), draw(11, 16), offsets(0, 9), offsets(0, 11), error=ValueError
+    )
+
+
+def _places(offsets: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each row: how many sequences begin up to it, whether it lies in one, and its number there."""
+    row = reshape(iota(size, dt.int64), (-1, 1))
+    begins = ~less(row, offsets)
+    sequence = sum_(astype(begins, dt.int64), axis=(1,))
+    inside = (sequence > 0) & less(sequence, offsets.shape[0])
+    first = max_(where(begins, offsets, 0), axis=(1,))
+    return sequence, inside, row[:, 0] - first
+
+
+@op(
+    shape="attention_varlen",
+    dtype="float",
+    tol=6,
+    reference=lambda *args, **attributes: _by_sequence(_attention, *args, **attributes),
+    scale=lambda *args, **attributes: _by_sequence(_attention_scale, *args, **attributes),
+    samples=_varlen_samples,
+    space="nn",
+)
+def scaled_dot_product_attention_varlen(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cu_seq_q: Raw,
+    cu_seq_k: Raw,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """scaled_dot_product_attention of each of several sequences, packed one behind the other.
+
+    query, key and value are (tokens, heads, size). cu_seq_q and cu_seq_k, int32 or int64 and of equal length, say
+    where in query, and in key and value, each sequence begins and, last, where the last one ends. They ascend; a
+    token before the first or behind the last offset belongs to no sequence and gives 0, as does one whose sequence
+    has no keys. is_causal counts from the beginning of each sequence.
+    """
+    ends_q, ends_k = (astype(x, dt.int64) for x in (cu_seq_q, cu_seq_k))
+    (sequence_q, inside, at_q), (sequence_k, _, at_k) = (
+        _places(ends_q, query.shape[0]),
+        _places(ends_k, key.shape[0]),
+    )
+    sees = equal(expand_dims(sequence_q, axis=1), sequence_k) & expand_dims(inside, axis=1)
+    if is_causal:
+        sees = sees & ~less(expand_dims(at_q, axis=1), at_k)
+    q, k, v = (permute_dims(x, (1, 0, 2)) for x in (query, key, value))
+    out = scaled_dot_product_attention(q, k, v, sees, scale=scale, enable_gqa=enable_gqa)
+    return permute_dims(out, (1, 0, 2))

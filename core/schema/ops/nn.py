@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from .. import dtypes as dt
@@ -9,6 +10,7 @@ from ..declare import Index, Ints, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, given, indices, sample
 from ._float import INF
+from .activation import gelu, relu
 from .logic import not_equal
 from .movement import take_along_axis
 from .primitives import add, astype, dot_scale, exp, log, matmul, multiply, sqrt, sum_, take, where
@@ -55,6 +57,48 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias, of a weight (out, in)."""
     y = matmul(x, matrix_transpose(weight))
     return y if bias is None else add(y, bias)
+
+
+ACTIVATIONS = {"relu": (relu, ()), "gelu": (gelu, ("none",)), "gelu_tanh": (gelu, ("tanh",))}
+
+
+def _linear_with_activation(x, weight, bias, activation):
+    op, form = ACTIVATIONS[activation]
+    return op.reference(_linear(x, weight, bias), *form)
+
+
+def _linear_with_activation_samples() -> Iterator[Sample]:
+    for name in ACTIVATIONS:
+        yield sample(name, draw(5, 33), draw(7, 33), activation=name)
+        yield sample(f"{name}_bias", draw(2, 3, 16), draw(8, 16), draw(8), activation=name)
+        yield sample(f"{name}_any", given([INF, math.nan], 2, 1), draw(24, 1, low=1), activation=name)
+    yield sample("relu_below", given([-INF], 1, 1), draw(24, 1, low=1), activation="relu")
+    yield sample("vector", draw(16), draw(8, 16), draw(8), activation="gelu_tanh")
+    yield sample("no_rows", draw(0, 16), draw(8, 16), activation="gelu_tanh")
+    yield sample("unknown", draw(5, 4), draw(7, 4), activation="tanh", error=ValueError)
+    yield sample("bias_mismatch", draw(5, 4), draw(7, 4), draw(4), activation="relu", error=ValueError)
+
+
+@op(
+    shape="linear",
+    dtype="float",
+    half="native",  # as linear and the activation one after the other: their kernels for halves are faster
+    tol=10,  # 2 of linear, 8 of gelu: no activation makes errors of its operand larger by much
+    reference=_linear_with_activation,
+    scale=lambda x, weight, bias, activation, like: _linear_scale(x, weight, bias, like),
+    samples=_linear_with_activation_samples,
+    **NN,
+)
+def linear_with_activation(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str) -> Tensor:
+    """linear(x, weight, bias), then "relu", "gelu" or "gelu_tanh", which is gelu's form with a tanh.
+
+    gelu_tanh of -inf is -0, or NaN where a library computes x * (1 + tanh(...)) / 2.
+    """
+    if activation not in ACTIVATIONS:
+        known = ", ".join(map(repr, ACTIVATIONS))
+        raise ValueError(f"[linear_with_activation] activation: expected one of {known}, got {activation!r}")
+    op, form = ACTIVATIONS[activation]
+    return op(linear(x, weight, bias), *form)
 
 
 def _embedding_samples() -> Iterator[Sample]:

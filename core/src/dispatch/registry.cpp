@@ -284,16 +284,20 @@ Plan::Mode mode_without_rows(const Op& op, const Device& device, const Plan& pla
   return elsewhere ? Plan::host_fallback : mode;
 }
 
-std::optional<Support> support(const Op& op, const Device& device, DType t) {
-  Tensor operand, mask, index, key;
+static std::optional<Support> better(const std::optional<Support>& a, const std::optional<Support>& b) {
+  return a && (!b || a->mode <= b->mode) ? a : b;
+}
+
+static std::optional<Support> support_with(const Op& op, const Device& device, DType t, DType of_raw) {
+  Tensor operand, mask, index, raw;
   operand.set_type(t, nullptr), mask.set_type(DType::b8, nullptr), index.set_type(DType::i64, nullptr);
-  key.set_type(DType::u32, nullptr);  // of the random ops
+  raw.set_type(of_raw, nullptr);
   const Tensor* in[kMaxInputs] = {};
   int n_in = 0, first_value = -1;
   for (const ParamSpec& p : op.spec.params) {
     if (!is_operand(p.kind)) continue;
     if (p.kind == ParamKind::value && first_value < 0) first_value = n_in;
-    const Tensor* of_kind[] = {&operand, &mask, &index, &key};
+    const Tensor* of_kind[] = {&operand, &mask, &index, &raw};
     in[n_in++] = p.optional ? nullptr : of_kind[int(p.kind)];
   }
   Attrs attrs = default_attrs(op);
@@ -318,8 +322,13 @@ std::optional<Support> support(const Op& op, const Device& device, DType t) {
   if (first_value < 0) return with(t);
   if (!required(op, op.dtype_attr)) return with(DType::none);
   std::optional<Support> best;  // one of the results that may be asked for
-  for (int result = 0; result < kDTypes; ++result)
-    if (const auto found = with(DType(result)); found && (!best || found->mode < best->mode)) best = found;
+  for (int result = 0; result < kDTypes; ++result) best = better(best, with(DType(result)));
+  return best;
+}
+
+std::optional<Support> support(const Op& op, const Device& device, DType t) {
+  std::optional<Support> best;  // one of the dtypes that raw operands may have
+  for (int raw = 0; raw < kDTypes; ++raw) best = better(best, support_with(op, device, t, DType(raw)));
   return best;
 }
 

@@ -1,5 +1,8 @@
-// The rule of scaled_dot_product_attention: query (..., heads, L, E), key (..., kv heads, S, E), value (..., S,
-// Ev); and of its form that drops weights out and gives a second output, (..., L).
+// The rules of scaled_dot_product_attention: query (..., heads, L, E), key (..., kv heads, S, E), value (..., S,
+// Ev); of its form that drops weights out and gives a second output, (..., L); and of the one of packed sequences:
+// query (L, heads, E), key (S, kv heads, E), value (S, kv heads, Ev).
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "rules/rules.hpp"
@@ -7,7 +10,14 @@
 
 namespace dovetail::rules {
 namespace {
-enum { query, key, value, mask, dropout_key };
+enum { query, key, value, mask, dropout_key, cu_seq_q = 3, cu_seq_k };
+constexpr char groups_cure[] = "enable_gqa=True lets key heads serve several query heads";
+
+void check_groups(const Invocation& inv, int64_t heads, int64_t key_heads) {
+  if (key_heads == 0 ? heads != 0 : heads % key_heads != 0)
+    inv.fail(std::to_string(heads) + " query heads and " + std::to_string(key_heads) +
+             " key heads: expected a multiple of the key heads");
+}
 
 // The axes before the last two agree; with enable_gqa each key head may serve several query heads.
 void check_batch(const Invocation& inv) {
@@ -20,16 +30,12 @@ void check_batch(const Invocation& inv) {
   for (int i = 0; i <= heads; ++i) {
     if (q.size(i) == batch.at[i] && v.size(i) == k.size(i)) continue;
     std::string cure = q.size(i) == k.size(i) ? ""
-                       : i == heads           ? "; enable_gqa=True lets key heads serve several query heads"
+                       : i == heads           ? std::string("; ") + groups_cure
                                               : "; broadcast_to makes them equal";
     inv.fail("shapes " + to_string(q.shape()) + ", " + to_string(k.shape()) + " and " + to_string(v.shape()) +
              " of query, key and value do not match: expected equal sizes on axis " + std::to_string(i) + cure);
   }
-  if (!grouped) return;
-  const int64_t n = q.size(heads), m = k.size(heads);
-  if (m == 0 ? n != 0 : n % m != 0)
-    inv.fail(std::to_string(n) + " query heads and " + std::to_string(m) +
-             " key heads: expected a multiple of the key heads");
+  if (grouped) check_groups(inv, q.size(heads), k.size(heads));
 }
 
 void check_mask(const Invocation& inv, std::span<const int64_t> scores) {
@@ -55,6 +61,36 @@ void check_dropout(const Invocation& inv) {
   const int64_t words[] = {4};
   expect_shape(inv, dropout_key, words, "a key's");
 }
+
+void check_head_sizes(const Invocation& inv, int64_t size, int64_t key_size) {
+  if (size != key_size)
+    inv.fail("query's head size " + std::to_string(size) + " and key's " + std::to_string(key_size) +
+             " differ: expected the last axes to be equal");
+}
+
+void check_values(const Invocation& inv, int64_t keys, int64_t values, const char* axes) {
+  if (keys != values)
+    inv.fail(std::to_string(keys) + " keys and " + std::to_string(values) + " values: expected their " + axes +
+             " axes to be equal");
+}
+
+void set_scale(Invocation& inv, int64_t size) {
+  if (const int a = attr(inv, "scale"); !inv.attrs.given(a))
+    set_f64(inv, a, size ? 1 / std::sqrt(double(size)) : 1.0);
+}
+
+void check_offsets(const Invocation& inv) {
+  for (const int i : {int{cu_seq_q}, int{cu_seq_k}}) {
+    if (const DType t = inv.operand(i).dtype; t != DType::i32 && t != DType::i64)
+      inv.fail(ErrorKind::type, operand_name(inv, i) + " is " + info(t).name +
+                                    ": expected int32 or int64, where sequences begin and the last one ends");
+    expect_rank(inv, i, 1, 1);
+  }
+  const int64_t n = inv.operand(cu_seq_q).size(0), m = inv.operand(cu_seq_k).size(0);
+  if (n != m || !n)
+    inv.fail("cu_seq_q of " + std::to_string(n) + " offsets and cu_seq_k of " + std::to_string(m) +
+             ": expected as many, one more than there are sequences");
+}
 }  // namespace
 
 void shape_attention(Invocation& inv) {
@@ -65,24 +101,39 @@ void shape_attention(Invocation& inv) {
   expect_rank(inv, value, rank, rank);
   check_batch(inv);
   const int64_t head = q.size(rank - 1), n_keys = k.size(rank - 2);
-  if (head != k.size(rank - 1))
-    inv.fail("query's head size " + std::to_string(head) + " and key's " + std::to_string(k.size(rank - 1)) +
-             " differ: expected the last axes to be equal");
-  if (n_keys != v.size(rank - 2))
-    inv.fail(std::to_string(n_keys) + " keys and " + std::to_string(v.size(rank - 2)) +
-             " values: expected their second last axes to be equal");
+  check_head_sizes(inv, head, k.size(rank - 1));
+  check_values(inv, n_keys, v.size(rank - 2), "second last");
   Shape shape(q.shape());
   if (inv.has(mask)) {
     shape.at[rank - 1] = n_keys;
     check_mask(inv, shape);
   }
   check_dropout(inv);
-  if (const int a = attr(inv, "scale"); !inv.attrs.given(a))
-    set_f64(inv, a, head ? 1 / std::sqrt(double(head)) : 1.0);
+  set_scale(inv, head);
   shape.at[rank - 1] = v.size(rank - 1);
   const uint64_t rows = head ? q.numel / uint64_t(head) : 0;
   inv.output(0, shape);
   if (inv.op.spec.n_out > 1) inv.output(1, q.shape().first(rank - 1));
   inv.work = rows * uint64_t(n_keys) * uint64_t(head + v.size(rank - 1));
+}
+
+void shape_attention_varlen(Invocation& inv) {
+  for (const int i : {int{query}, int{key}, int{value}}) expect_rank(inv, i, 3, 3);
+  const Tensor &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
+  if (flag(inv, "enable_gqa")) check_groups(inv, q.size(1), k.size(1));
+  else if (q.size(1) != k.size(1))
+    inv.fail(std::to_string(q.size(1)) + " query heads and " + std::to_string(k.size(1)) +
+             " key heads: expected as many; " + groups_cure);
+  if (k.size(1) != v.size(1))
+    inv.fail(std::to_string(k.size(1)) + " key heads and " + std::to_string(v.size(1)) +
+             " value heads: expected as many");
+  check_head_sizes(inv, q.size(2), k.size(2));
+  check_values(inv, k.size(0), v.size(0), "first");
+  check_offsets(inv);
+  set_scale(inv, q.size(2));
+  inv.output(0, std::array{q.size(0), q.size(1), v.size(2)});
+  const int64_t sequences = std::max<int64_t>(inv.operand(cu_seq_q).size(0) - 1, 1);
+  inv.work = uint64_t(q.size(0) * q.size(1)) * uint64_t(k.size(0)) * uint64_t(q.size(2) + v.size(2)) /
+             uint64_t(sequences);  // of sequences of equal length
 }
 }  // namespace dovetail::rules

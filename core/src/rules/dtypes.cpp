@@ -101,6 +101,15 @@ void dtype_index(DTypeQuery& q) { decide(q, common_or_none(q), q.given != DType:
 void dtype_given(DTypeQuery& q) { decide(q, common_or_none(q), q.given != DType::none ? q.given : kDefaultFloat); }
 void dtype_bits(DTypeQuery& q) { decide(q, common_or_none(q), DType::u32); }
 
+void dtype_quantize(DTypeQuery& q) {
+  const DType t = floating(common(q));
+  if (is_complex(t)) wrong_dtype(q, t, "a real float");
+  if (q.given != DType::i8 && q.given != DType::u8)
+    q.fail(std::string("dtype ") + (q.given == DType::none ? "None" : info(q.given).name) +
+           ": expected int8 or uint8; astype converts to others");
+  decide(q, t, q.given);
+}
+
 // ---- around them --------------------------------------------------------------------------------
 
 DType given_dtype(const Invocation& inv) {

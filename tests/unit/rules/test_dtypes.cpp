@@ -105,6 +105,11 @@ TEST(rules_over_several_operands) {
   CHECK_EQ(decided("accum", {DType::i8}, DType::f64), "f64 -> f64");
   CHECK_EQ(decided("given", {DType::i8}, DType::f16), "i8 -> f16");
   CHECK_EQ(decided("index", {DType::f32}, DType::i32), "f32 -> i32");
+  CHECK_EQ(decided("quantize", {DType::f16, DType::f32}, DType::i8), "f32 f32 -> i8");
+  CHECK_EQ(decided("quantize", {DType::i32, DType::b8}, DType::u8), "f32 f32 -> u8");
+  CHECK_EQ(decided("quantize", {DType::f32}, DType::i16), "");
+  CHECK_EQ(decided("quantize", {DType::f32}), "");
+  CHECK_EQ(decided("quantize", {DType::c64}, DType::i8), "");
 }
 
 TEST(a_second_output_of_floats) {

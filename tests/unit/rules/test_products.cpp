@@ -148,6 +148,40 @@ TEST(attention_with_logsumexp) {
   CHECK_FAILS(SdpaWithLogsumexp(0.5, Ints{2}), value, "dropout_key of shape (2,)");
 }
 
+struct SdpaVarlen : Call {
+  SdpaVarlen(const Ints& q, const Ints& k, const Ints& v, const Ints& offsets_q, const Ints& offsets_k,
+             bool gqa = false, DType type = DType::i32)
+      : Call("scaled_dot_product_attention_varlen", "attention_varlen", "float") {
+    x("query", q).x("key", k).x("value", v);
+    x("cu_seq_q", offsets_q, DType::i64, ParamKind::raw).x("cu_seq_k", offsets_k, type, ParamKind::raw);
+    flag("is_causal", false).none("scale", ParamKind::f64).flag("enable_gqa", gqa);
+  }
+};
+
+TEST(attention_varlen) {
+  SdpaVarlen plain({50, 4, 16}, {70, 4, 16}, {70, 4, 8}, {6}, {6});
+  CHECK_SHAPE(plain, "(50, 4, 8)");
+  CHECK_EQ(plain.real("scale"), 0.25);
+  CHECK_EQ(plain.work, 50u * 4 * 70 * (16 + 8) / 5);
+  CHECK_SHAPE(SdpaVarlen({5, 4, 16}, {7, 2, 16}, {7, 2, 8}, {1}, {1}, true), "(5, 4, 8)");
+  CHECK_SHAPE(SdpaVarlen({0, 0, 0}, {0, 0, 0}, {0, 0, 8}, {2}, {2}, true, DType::i64), "(0, 0, 8)");
+  CHECK_FAILS(SdpaVarlen({5, 16}, {7, 16}, {7, 8}, {2}, {2}), value,
+              "query of shape (5, 16) has 2 axes: expected 3");
+  CHECK_FAILS(SdpaVarlen({5, 4, 16}, {7, 2, 16}, {7, 2, 8}, {2}, {2}), value,
+              "4 query heads and 2 key heads: expected as many; enable_gqa=True");
+  CHECK_FAILS(SdpaVarlen({5, 4, 16}, {7, 3, 16}, {7, 3, 8}, {2}, {2}, true), value, "expected a multiple");
+  CHECK_FAILS(SdpaVarlen({5, 4, 16}, {7, 4, 16}, {7, 2, 8}, {2}, {2}), value, "4 key heads and 2 value heads");
+  CHECK_FAILS(SdpaVarlen({5, 4, 16}, {7, 4, 8}, {7, 4, 8}, {2}, {2}), value, "query's head size 16 and key's 8");
+  CHECK_FAILS(SdpaVarlen({5, 4, 16}, {7, 4, 16}, {6, 4, 8}, {2}, {2}), value,
+              "7 keys and 6 values: expected their first axes");
+  CHECK_FAILS(SdpaVarlen({5, 4, 16}, {7, 4, 16}, {7, 4, 8}, {2}, {3}), value,
+              "cu_seq_q of 2 offsets and cu_seq_k of 3: expected as many, one more than there are sequences");
+  CHECK_FAILS(SdpaVarlen({5, 4, 16}, {7, 4, 16}, {7, 4, 8}, {0}, {0}), value, "cu_seq_q of 0 offsets");
+  CHECK_FAILS(SdpaVarlen({5, 4, 16}, {7, 4, 16}, {7, 4, 8}, {2}, {1, 2}), value, "cu_seq_k of shape (1, 2)");
+  CHECK_FAILS(SdpaVarlen({5, 4, 16}, {7, 4, 16}, {7, 4, 8}, {2}, {2}, false, DType::u32), type,
+              "cu_seq_k is uint32: expected int32 or int64");
+}
+
 TEST(norms) {
   Call norm("layer_norm", "layer_norm", "float");
   norm.x("x", {2, 3, 4}).ints("normalized_shape", {3, 4}).x("weight", {3, 4}).absent("bias").f64("eps", 1e-5);
@@ -183,6 +217,54 @@ TEST(norms) {
   CHECK_FAILS(Call("batch_norm", "batch_norm").x("x", {2, 3}).x("mean", {2}).f64("eps", 1), value,
               "mean of shape (2,) does not fit: expected shape (3,), one value for each channel");
   CHECK_FAILS(Call("batch_norm", "batch_norm").x("x", {2}).f64("eps", 1), value, "expected at least 2");
+}
+
+struct Rotary : Call {
+  Rotary(const Ints& values, const Ints& cos, const Ints& sin)
+      : Call("rotary_embedding", "rotary_embedding", "float") {
+    x("x", values).x("cos", cos).x("sin", sin).flag("interleaved", false);
+  }
+};
+
+TEST(rotary_embedding) {
+  CHECK_SHAPE(Rotary({2, 3, 5, 8}, {5, 4}, {5, 4}), "(2, 3, 5, 8)");
+  CHECK_SHAPE(Rotary({2, 3, 5, 9}, {2, 1, 5, 4}, {2, 1, 5, 4}), "(2, 3, 5, 9)");
+  CHECK_SHAPE(Rotary({8}, {1}, {1}), "(8,)");
+  CHECK_SHAPE(Rotary({0, 5, 8}, {5, 4}, {5, 4}), "(0, 5, 8)");
+  CHECK_FAILS(Rotary({5, 8}, {5, 8}, {5, 8}), value, "has 8 angles: expected 1 to 4, one for each pair");
+  CHECK_FAILS(Rotary({5, 8}, {5, 0}, {5, 0}), value, "has 0 angles: expected 1 to 4");
+  CHECK_FAILS(Rotary({5, 8}, {4, 4}, {4, 4}), value, "cos of shape (4, 4) does not broadcast to (5, 4)");
+  CHECK_FAILS(Rotary({5, 8}, {2, 5, 4}, {2, 5, 4}), value, "cos of shape (2, 5, 4) has 3 axes: expected 1 to 2");
+  CHECK_FAILS(Rotary({5, 8}, {5, 4}, {5, 2}), value, "sin of shape (5, 2) does not fit: expected shape (5, 4)");
+  CHECK_FAILS(Rotary({}, {4}, {4}), value, "x of shape () has 0 axes: expected at least 1");
+}
+
+struct Quantize : Call {
+  Quantize(const Ints& values, const Ints& scale) : Call("quantize", "quantize", "float") {
+    x("x", values).x("scale", scale);
+  }
+};
+
+TEST(quantize) {
+  constexpr ParamKind whole = ParamKind::i64;
+  CHECK_SHAPE(Quantize({2, 3}, {}).none("axis", whole), "(2, 3)");
+  CHECK_SHAPE(Quantize({2, 3}, {1}).index("zero_point", {}).none("axis", whole), "(2, 3)");
+  CHECK_SHAPE(Quantize({2, 3}, {3}).index("zero_point", {3}).i64("axis", -1), "(2, 3)");
+  CHECK_SHAPE(Quantize({2, 3}, {2}).index("zero_point", {1}).i64("axis", 0), "(2, 3)");
+  CHECK_FAILS(Quantize({2, 3}, {3}).none("axis", whole), value, "expected one value for all of x; axis= names");
+  CHECK_FAILS(Quantize({2, 3}, {1, 1}).none("axis", whole), value, "expected one value for all of x; axis= names");
+  CHECK_FAILS(Quantize({2, 3}, {}).i64("axis", 1), value, "scale of shape () does not fit: expected shape (3,)");
+  CHECK_FAILS(Quantize({2, 3}, {2}).i64("axis", 1), value, "one value for each index of x's axis 1");
+  CHECK_FAILS(Quantize({2, 3}, {3}).i64("axis", 2), axis, "axis 2 is out of range");
+  CHECK_FAILS(Quantize({2, 3}, {3}).index("zero_point", {2}).i64("axis", 1), value, "zero_point of shape (2,)");
+  CHECK_FAILS(Quantize({2, 3}, {}).index("zero_point", {3}).none("axis", whole), value, "that of scale, or one");
+
+  for (const DType t : {DType::i8, DType::u8, DType::i32, DType::f32}) {
+    Call c("dequantize", "dequantize", "float");
+    c.x("x", {2}, t, ParamKind::raw).x("scale", {}).none("axis", whole);
+    if (t == DType::i8 || t == DType::u8) CHECK_SHAPE(c, "(2,)");
+    else CHECK_FAILS(c, type, "expected int8 or uint8, as quantize gives them");
+  }
 }
 
 TEST(cross_entropy) {

@@ -33,11 +33,14 @@ AXES = {
     ("batch_norm", "running_mean"): (1, 1),
     ("cross_entropy", "x"): (1, MOST_AXES),
     ("attention", "query"): (2, MOST_AXES),
+    ("attention_varlen", "query"): (3, 3),
+    ("rotary_embedding", "x"): (1, MOST_AXES),
     ("concat", "arrays"): (1, MOST_AXES),
 }
 # Of a value operand, by dtype rule: dtypes that it refuses.
 REFUSED = {"numeric": dt.bool_, "integer": dt.float32, "bit": dt.float32, "same_real": dt.bool_}
-ONE_FOR_ALL = ("promote", "numeric", "compare", "integer", "bit", "float")  # rules that look for a common dtype
+# Rules that look for a common dtype.
+ONE_FOR_ALL = ("promote", "numeric", "compare", "integer", "bit", "float", "quantize")
 
 
 class _Legal:

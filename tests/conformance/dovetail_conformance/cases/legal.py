@@ -29,6 +29,7 @@ ATTRIBUTES: dict[str, tuple] = {
     "alpha": (1.0, 0.5),
     "beta": (1.0, 2.0, 0.5),
     "approximate": ("none", "tanh"),
+    "activation": ("relu", "gelu", "gelu_tanh"),
     "keepdims": (False, True),
     "descending": (False, True),
     "include_initial": (False, True),
@@ -164,7 +165,7 @@ class Drawing:
 
 def partners_of(op: Op, d: DType) -> list[DType]:
     """The dtypes that become `d` beside an operand of it, as the op's dtype rule goes."""
-    if op.spec.dtype not in ("promote", "numeric", "float", "compare", "integer", "bit"):
+    if op.spec.dtype not in ("promote", "numeric", "float", "compare", "integer", "bit", "quantize"):
         return []
     found = []
     for other in dt.NOT_COMPLEX:

@@ -311,3 +311,21 @@ def scatter(m: Drawing) -> dict[str, Any]:
 def embedding(m: Drawing) -> dict[str, Any]:
     rows = m.pick(SIZES[:12])
     return {"x": m.indices(m.shape(0, 2), rows), "weight": m.operand((rows, m.pick(SIZES[:16])))}
+
+
+@legal("quantize", "dequantize")
+def quantize(m: Drawing) -> dict[str, Any]:
+    """All values at once, or those along one axis."""
+    shape, quantized = m.shape(), m.pick((dt.int8, dt.uint8))
+    given: dict[str, Any]
+    if m.op.name == "quantize":
+        given = {"x": m.operand(shape), "dtype": quantized}
+    else:
+        given = {"x": Operand(shape, quantized, ANY, m.integer(0, 255), m.layout(shape))}
+    axis = m.axis(len(shape)) if shape and m.pick((True, False)) else None
+    n = () if axis is None else (shape[axis],)
+    given |= {"scale": m.operand(n), "axis": axis}
+    if m.pick((False, True)):
+        of_zero = m.pick((n, ()))
+        given["zero_point"] = Operand(of_zero, dt.int64, "uniform", m.integer(0, 255), m.layout(of_zero), -9, 200)
+    return given

@@ -67,7 +67,10 @@ def matmul(m: Drawing) -> dict[str, Any]:
 def linear(m: Drawing) -> dict[str, Any]:
     inner, outer = m.pick(DEPTH), m.pick(SIDE)
     bias = m.operand((outer,)) if m.pick((False, True)) else None
-    return {"x": m.operand((*m.shape(0, 1), inner)), "weight": m.operand((outer, inner)), "bias": bias}
+    given = {"x": m.operand((*m.shape(0, 1), inner)), "weight": m.operand((outer, inner)), "bias": bias}
+    if "activation" in m.names:  # of -inf gelu_tanh may be NaN
+        given = {name: a and _finite(a) for name, a in given.items()}
+    return given
 
 
 @legal("vecdot")
@@ -98,14 +101,21 @@ def _finite(a: Operand) -> Operand:
     return a._replace(values="uniform") if a.values in ("nan", "inf") else a
 
 
+def _keys(m: Drawing, query: Operand, shape: tuple[int, ...]) -> Operand:
+    """A query that underflows when it is scaled becomes NaN beside an infinite key."""
+    key = m.operand(shape)
+    return _finite(key) if query.values == "zeros" else key
+
+
 @legal("attention")
 def attention(m: Drawing) -> dict[str, Any]:
     queries, keys, size, out = (m.pick(SIDE[:12]) for _ in range(4))
     heads = m.pick(((), (1,), (2, 4), (3, 1)))
     grouped = len(heads) == 2 and heads[1] == 4 and m.pick((False, True))
     of_keys = (heads[0], 2) if grouped else heads
-    given: dict[str, Any] = {"query": m.operand((*heads, queries, size))}
-    given |= {"key": m.operand((*of_keys, keys, size)), "value": _finite(m.operand((*of_keys, keys, out)))}
+    query = m.operand((*heads, queries, size))
+    given: dict[str, Any] = {"query": query, "key": _keys(m, query, (*of_keys, keys, size))}
+    given["value"] = _finite(m.operand((*of_keys, keys, out)))
     mask = m.pick(("none", "bool", "float"))
     scores = m.part_of((*heads, queries, keys))
     if mask != "none":
@@ -116,6 +126,33 @@ def attention(m: Drawing) -> dict[str, Any]:
         given["dropout_p"] = m.pick((0.5, 0.25, 1.0))
         given["dropout_key"] = Operand((4,), dt.uint32, ANY, m.integer(0, 255))
     return given | ({"enable_gqa": True} if grouped else {})
+
+
+@legal("attention_varlen")
+def attention_varlen(m: Drawing) -> dict[str, Any]:
+    """Sequences from anywhere to anywhere, one behind the other, some of them empty."""
+    queries, keys, size, out = (m.pick(SIDE[:12]) for _ in range(4))
+    heads, key_heads = m.pick(((1, 1), (3, 3), (4, 2)))
+    sequences, of_offsets = m.integer(0, 4), m.pick((dt.int32, dt.int64))
+
+    def offsets(tokens: int) -> Operand:
+        at = sorted(m.integer(0, tokens) for _ in range(sequences + 1))
+        return Operand((len(at),), of_offsets, layout=m.layout((len(at),)), given=tuple(at))
+
+    query = m.operand((queries, heads, size))
+    given: dict[str, Any] = {"query": query, "key": _keys(m, query, (keys, key_heads, size))}
+    given |= {"value": _finite(m.operand((keys, key_heads, out)))}
+    given |= {"cu_seq_q": offsets(queries), "cu_seq_k": offsets(keys)}
+    return given | ({"enable_gqa": True} if heads != key_heads else {})
+
+
+@legal("rotary_embedding")
+def rotary_embedding(m: Drawing) -> dict[str, Any]:
+    pairs, rest = m.pick((1, 2, 3, 4, 8, 16, 32, 33, 64)), m.pick((0, 0, 1, 7, 16))
+    lead = m.shape(0, 3)
+    angles = (*m.part_of(lead), pairs)
+    given: dict[str, Any] = {"x": m.operand((*lead, 2 * pairs + rest))}
+    return given | {"cos": m.operand(angles), "sin": m.operand(angles), "interleaved": m.pick((False, True))}
 
 
 # ---- layers ------------------------------------------------------------------------------------------------------

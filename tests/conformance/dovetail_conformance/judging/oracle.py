@@ -18,8 +18,9 @@ from dovetail.schema.dtypes import DType
 # Of two zeros these may return either; sums may begin with one.
 EITHER_ZERO = frozenset({
     "maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "relu", "relu6",
-    "sum", "mean", "avg_pool1d", "avg_pool2d", "matmul", "linear", "vecdot", "conv1d", "conv2d",
-    "scaled_dot_product_attention", "scaled_dot_product_attention_with_logsumexp", "layer_norm",
+    "sum", "mean", "avg_pool1d", "avg_pool2d", "matmul", "linear", "linear_with_activation", "vecdot", "conv1d",
+    "conv2d", "scaled_dot_product_attention", "scaled_dot_product_attention_varlen",
+    "scaled_dot_product_attention_with_logsumexp", "layer_norm",
 })  # fmt: skip
 
 # What complex products and quotients err by, in units in the last place of their magnitude: Higham, Accuracy and

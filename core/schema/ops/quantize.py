@@ -1,0 +1,149 @@
+"""Quantisation: floats as integers of 8 bits, times a scale, from a zero point on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import dtypes as dt
+from ..declare import DType, Index, Raw, Tensor, op
+from ..lazy_numpy import np
+from ..samples import Draw, Sample, draw, given, sample
+from ._float import INF, NAN
+from .arithmetic import clip, round_
+from .logic import isnan
+from .primitives import add, astype, multiply, subtract, where
+from .views import reshape
+
+
+def _along(v, x, axis):
+    """One value for all, or one for each index of an axis of x."""
+    return (
+        np.reshape(v, ()) if axis is None or np.size(v) == 1 else np.reshape(v, (-1, *(1,) * (x.ndim - 1 - axis)))
+    )
+
+
+def _quantize(x, scale, zero_point, axis, dtype, like):
+    """The quotient is rounded to the dtype that the op computes in: at halves that decides."""
+    axis = axis if axis is None else axis % x.ndim
+    t = np.float64 if like is dt.float64 else np.float32
+    q = np.rint(x.astype(t) / _along(np.asarray(scale).astype(t), x, axis))
+    q = np.where(np.isnan(q), t(0), q)
+    q = q if zero_point is None else q + _along(np.asarray(zero_point), x, axis).astype(t)
+    return np.clip(q, dtype.min, dtype.max).astype(dtype.numpy)
+
+
+def _dequantize(x, scale, zero_point, axis):
+    axis = axis if axis is None else axis % x.ndim
+    d = x.astype(np.float64)
+    d = d if zero_point is None else d - _along(np.asarray(zero_point), x, axis)
+    return d * _along(np.asarray(scale), x, axis)
+
+
+def _zero_points(*shape: int) -> Draw:
+    return Draw(shape, 0, 127, dt.int64)
+
+
+def _quantize_samples() -> Iterator[Sample]:
+    scales = {"low": 0.01, "high": 0.1}
+    for q in (dt.int8, dt.uint8):
+        b = q.brief
+        yield sample(f"tensor_{b}", draw(5, 33), draw(low=0.02, high=0.04), dtype=q)
+        yield sample(f"zero_point_{b}", draw(5, 33), draw(**scales), _zero_points(), dtype=q)
+        for axis, n in enumerate((3, 17, 5)):
+            parameters = draw(n, **scales), _zero_points(n)
+            yield sample(f"axis{axis}_{b}", draw(3, 17, 5), *parameters, axis=axis, dtype=q)
+        yield sample(f"channels_{b}", draw(4, 3, 32), draw(3, **scales), axis=-2, dtype=q)
+        ends = [-INF, INF, NAN, -1e4, 1e4, -128.5, -129, 127.5, 128, 255.5, 256, -0.5, -1, 0, -0.0]
+        yield sample(f"ends_{b}", given(ends), 1.0, dtype=q)
+        yield sample(f"ends_zero_point_{b}", given(ends), 1.0, 100, dtype=q)
+        halves = [n + 0.5 for n in range(-9, 9)]
+        yield sample(f"halves_{b}", given(halves), 1.0, 8, dtype=q)
+        yield sample(f"halves_of_scale_{b}", given([h / 4 for h in halves]), 0.25, 8, dtype=q)
+        yield sample(f"any_{b}", draw(4000, low=None), draw(4000, low=None), axis=0, dtype=q)
+    plain = draw(2, 3, 4), draw(3, **scales)
+    yield sample("one_zero_point", *plain, 128, axis=1, dtype=dt.uint8)
+    yield sample("small_zero_points", *plain, draw(3, low=-9, high=9, dtype=dt.int8), axis=1, dtype=dt.int8)
+    yield sample("one_scale", draw(7), draw(1, **scales), dtype=dt.int8)
+    yield sample("scalar", draw(), draw(**scales), dtype=dt.int8)
+    yield sample("zero_scale", given([0.0, 1.0, -1.0]), given([0.0], 1), dtype=dt.int8)
+    yield sample("empty", draw(0, 3), draw(3, **scales), axis=1, dtype=dt.int8)
+    yield sample("scales_without_axis", *plain, dtype=dt.int8, error=ValueError)
+    yield sample("scale_mismatch", *plain, axis=2, dtype=dt.int8, error=ValueError)
+    yield sample("one_scale_for_axis", draw(2, 3), draw(**scales), axis=1, dtype=dt.int8, error=ValueError)
+    yield sample("zero_point_mismatch", *plain, _zero_points(2), axis=1, dtype=dt.int8, error=ValueError)
+    yield sample("bad_axis", *plain, axis=3, dtype=dt.int8, error=ValueError)
+    yield sample("wide", draw(3), draw(**scales), dtype=dt.int16, error=TypeError)
+    yield sample("float_zero_point", draw(3), draw(**scales), draw(), dtype=dt.int8, error=TypeError)
+
+
+def _dequantize_samples() -> Iterator[Sample]:
+    scales = {"low": 0.01, "high": 0.1}
+    for q in (dt.int8, dt.uint8):
+
+        def whole(*shape: int, q: DType = q) -> Draw:
+            return draw(*shape, low=None, dtype=q)
+
+        b = q.brief
+        yield sample(f"tensor_{b}", given(range(int(q.min), int(q.max) + 1), dtype=q), draw(**scales))
+        yield sample(f"zero_point_{b}", whole(5, 33), draw(**scales), _zero_points())
+        for axis, n in enumerate((3, 17, 5)):
+            yield sample(f"axis{axis}_{b}", whole(3, 17, 5), draw(n, **scales), _zero_points(n), axis=axis)
+        yield sample(f"channels_{b}", whole(4, 3, 32), draw(3, **scales), axis=-2)
+    plain = draw(2, 3, 4, low=None, dtype=dt.int8), draw(3, **scales)
+    yield sample("one_zero_point", *plain, -128, axis=1)
+    yield sample("special_scales", draw(4000, low=None, dtype=dt.int8), draw(4000, low=None), axis=0)
+    yield sample("scalar", draw(dtype=dt.uint8), draw(**scales))
+    yield sample("empty", draw(0, 3, dtype=dt.int8), draw(3, **scales), axis=1)
+    yield sample("scales_without_axis", *plain, error=ValueError)
+    yield sample("scale_mismatch", *plain, axis=2, error=ValueError)
+    yield sample("zero_point_mismatch", *plain, _zero_points(2), axis=1, error=ValueError)
+    yield sample("floats", draw(3), draw(**scales), error=TypeError)
+
+
+def _spread(v: Tensor, x: Tensor, axis: int | None) -> Tensor:
+    if v.ndim == 0:
+        return v
+    return reshape(v, ()) if v.shape[0] == 1 else reshape(v, (-1, *(1,) * (x.ndim - 1 - axis)))
+
+
+@op(
+    shape="quantize",
+    dtype="quantize",
+    tier="extended",
+    reference=_quantize,
+    samples=_quantize_samples,
+    dtypes=dt.FLOATS,
+)
+def quantize(
+    x: Tensor, scale: Tensor, zero_point: Index | None = None, *, axis: int | None = None, dtype: DType
+) -> Tensor:
+    """round(x / scale) + zero_point as int8 or uint8: halves to even, and the nearest where it is beyond these.
+
+    scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0. NaN gives
+    zero_point, and so does 0 / 0.
+    """
+    q = round_(x / _spread(scale, x, axis))
+    q = where(isnan(q), 0.0, q)
+    if zero_point is not None:
+        q = add(q, astype(_spread(zero_point, x, axis), q.dtype))
+    return astype(clip(q, dtype.min, dtype.max), dtype)
+
+
+@op(
+    shape="dequantize",
+    dtype="float",
+    tier="extended",
+    tol=1,
+    reference=_dequantize,
+    samples=_dequantize_samples,
+    dtypes=dt.FLOATS,
+)
+def dequantize(x: Raw, scale: Tensor, zero_point: Index | None = None, *, axis: int | None = None) -> Tensor:
+    """(x - zero_point) * scale, in the dtype of scale: what quantize made int8 or uint8 of.
+
+    scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0.
+    """
+    d = astype(x, scale.dtype)
+    if zero_point is not None:
+        d = subtract(d, astype(_spread(zero_point, x, axis), scale.dtype))
+    return multiply(d, _spread(scale, x, axis))
