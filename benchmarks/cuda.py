@@ -17,6 +17,7 @@ import cuda_timing
 HERE = Path(__file__).parent
 PARTS = {  # name: program, what is set for its process
     "memory": ("cuda_memory.py", {}),
+    "allocation": ("cuda_allocation.py", {}),
     "gemm": ("cuda_gemm.py", {"DOVETAIL_CUDA_ALLOW_TF32": "0"}),
     "tf32": ("cuda_gemm.py", {"DOVETAIL_CUDA_ALLOW_TF32": "1"}),
     "attention": ("cuda_attention.py", {}),

@@ -44,6 +44,14 @@ def flat_cases(n: int) -> Iterator[Case]:
     yield Case("astype f32 to bf16", lambda x: dt.astype(x, dt.bfloat16), lambda t, x: x.to(t.bfloat16), (x,))
     yield Case("sort f32, one axis", dt.sort, lambda t, x: t.sort(x).values, (x,), aim=OF_TORCH)
     yield Case("random.uniform f32", lambda: dt.random.uniform((n,)), lambda t: t.rand(n, device="cuda"))
+    yield Case(
+        "quantize f32 to i8",
+        lambda x: dt.quantize(x, 0.05, dtype=dt.int8),
+        lambda t, x: t.quantize_per_tensor(x, 0.05, 0, t.qint8),
+        (x,),
+    )
+    q = dt.quantize(x, 0.05, dtype=dt.int8)
+    yield Case("dequantize i8 to f32", lambda q: dt.dequantize(q, 0.05), lambda t, q: q * 0.05, (q,))
     x, y = normal((2 * n,), dt.bfloat16), normal((2 * n,), dt.bfloat16)
     yield Case("add bf16", dt.add, lambda t, x, y: x + y, (x, y))
     yield Case("gelu bf16", nn.gelu, lambda t, x: t.nn.functional.gelu(x), (x,))
@@ -88,6 +96,16 @@ def embedding_case(words: int, width: int, tokens: int) -> Case:
     )
 
 
+def rotary_case(tokens: int, heads: int, width: int) -> Case:
+    def by_torch(t: Any, x: Any, cos: Any, sin: Any) -> Any:
+        a, b = x.chunk(2, -1)
+        return t.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+    cos, sin = (normal((tokens, width // 2), dt.bfloat16) for _ in range(2))
+    x = normal((1, heads, tokens, width), dt.bfloat16)
+    return Case("rotary_embedding bf16", nn.rotary_embedding, by_torch, (x, cos, sin))
+
+
 def copy_bandwidth(bench: Bench) -> float:
     """Bytes in a second, those read and those written."""
     own, n = Table(types.SimpleNamespace(api=dt, device=bench.device)), bench.choose(1 << 30, 1 << 16)
@@ -128,6 +146,7 @@ def main() -> None:
         measure(bench, case, bandwidth)
     words, width, tokens = (64, 32, 16) if bench.tiny else (1 << 17, 1 << 12, 1 << 16)
     measure(bench, embedding_case(words, width, tokens), bandwidth)
+    measure(bench, rotary_case(tokens, *((2, 16) if bench.tiny else (32, 128))), bandwidth)
 
 
 if __name__ == "__main__":

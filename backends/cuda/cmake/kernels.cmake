@@ -3,18 +3,25 @@ set(GPU_KERNEL_OPTIONS
     -std=c++20 -O3 --fatbin
     --expt-relaxed-constexpr
     -fmad=false # a product and a sum are one rounding only where it says fma
-    -Werror all-warnings -Xptxas -warn-spills
+    -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage
     -Xfatbin -compress-all --compress-mode=size
-    -ccbin "${CMAKE_CXX_COMPILER}" "-I${CMAKE_CURRENT_SOURCE_DIR}/src")
+    -ccbin "${CMAKE_CXX_COMPILER}" "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "-I${dovetail_INCLUDE_DIR}")
 # Machine code for Ampere, which Ada runs too, and Hopper; PTX, which drivers compile, for all that comes later.
 set(GPU_ARCHITECTURES -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90])
 # Of a file *_sm90a.cu: instructions that Hopper has alone.
 set(GPU_ARCHITECTURES_sm90a -gencode arch=compute_90a,code=sm_90a)
+# Large families that models seldom use: for Ampere, too, the driver compiles them when one is first launched.
+set(GPU_ARCHITECTURES_rare -gencode arch=compute_80,code=compute_80 -gencode arch=compute_90,code=sm_90)
+set(GPU_RARE_FAMILIES elementwise_hyperbolic elementwise_power elementwise_trigonometry)
+
+# Families that nothing launches yet: compiled as the others, for what the compiler says of them, and not embedded.
+set(GPU_UNUSED_FAMILIES attention_backward_sm80)
 
 # dovetail_cuda_kernels(<target> <file>...): compiles the families and links them into the target, with a table of all
 # of their names (src/modules.hpp).
 function(dovetail_cuda_kernels target)
-  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.cuh src/kernels/common/*.hpp)
+  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.cuh src/kernels/common/*.hpp
+       "${dovetail_INCLUDE_DIR}/dovetail/layout.hpp")
   set(declarations "")
   set(entries "")
   foreach(source IN LISTS ARGN)
@@ -23,19 +30,25 @@ function(dovetail_cuda_kernels target)
     set(architectures ${GPU_ARCHITECTURES})
     if(family MATCHES "_sm90a$")
       set(architectures ${GPU_ARCHITECTURES_sm90a})
+    elseif(family IN_LIST GPU_RARE_FAMILIES)
+      set(architectures ${GPU_ARCHITECTURES_rare})
     endif()
     add_custom_command(
       OUTPUT "${out}.cpp" "${out}.fatbin"
       COMMAND ${CMAKE_COMMAND} -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/kernels"
       # The names that the source declares, macros expanded: the preprocessor alone finds them in a moment.
       COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -E -P -x c++ -DGPU_LIST_KERNELS
-              "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "${source}" -o "${out}.names"
+              "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "-I${dovetail_INCLUDE_DIR}" "${source}" -o "${out}.names"
       COMMAND "${GPU_NVCC}" ${GPU_KERNEL_OPTIONS} ${architectures} "${source}" -o "${out}.fatbin"
       COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed.py" ${family} "${out}.names"
               "${out}.fatbin" "${out}.cpp"
       DEPENDS "${source}" ${common} "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed.py"
       COMMENT "Compiling the kernels of ${family}"
       VERBATIM)
+    if(family IN_LIST GPU_UNUSED_FAMILIES)
+      target_sources(${target} PRIVATE "${out}.fatbin")
+      continue()
+    endif()
     set_source_files_properties("${out}.cpp" PROPERTIES OBJECT_DEPENDS "${out}.fatbin")
     target_sources(${target} PRIVATE "${out}.cpp")
     string(APPEND declarations "extern const Family ${family};\n")

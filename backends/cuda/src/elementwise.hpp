@@ -41,11 +41,13 @@ dvt_status run_by_type(dvt_device* d, const dvt_call* c) {
 inline constexpr unsigned any_operand = DVT_O_STRIDED | DVT_O_HOST_SCALAR;
 
 // Rows of an op whose inputs are all of one type, for each of `types`; of the same type or of `result`'s is its
-// output.
+// output. They use the kernels of kernel_type(type).
 template <OpName op>
-void add_elementwise(dvt::KernelTable& table, int inputs, const Types& types, const DLDataType* result = nullptr) {
+void add_elementwise(dvt::KernelTable& table, int inputs, const Types& types, const DLDataType* result = nullptr,
+                     DLDataType (*kernel_type)(DLDataType) = without_bool) {
   for (const DLDataType type : types) {
-    kernels_by_type<op>[type_index(type)] = find_elementwise(std::string(op.stem()) + "_" + type_name(type));
+    const std::string name = std::string(op.stem()) + "_" + type_name(kernel_type(type));
+    kernels_by_type<op>[type_index(type)] = find_elementwise(name);
     const DLDataType out = result ? *result : type;
     dvt::Row row(op.text, run_by_type<op>);
     for (int i = 0; i < inputs; ++i) row.in(type, any_operand | (dvt::same(out, type) ? DVT_O_ALIAS : 0));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -32,7 +33,7 @@ Kernels& kernels() {
     auto* k = new Kernels;
     for (const Family* family : all_families()) {
       k->families.push_back(std::make_unique<LoadedFamily>(family));
-      for (const char* name : family->kernels)
+      for (const char* name = family->kernels; *name; name += std::strlen(name) + 1)
         k->sorted.push_back(std::make_unique<Entry>(name, k->families.back().get()));
     }
     std::ranges::sort(k->sorted, {}, [](const auto& e) { return e->name; });

@@ -46,12 +46,12 @@ dvt_status run_reduction(dvt_device* d, const dvt_call* c, const ReductionKernel
   void* const partial = how.parts.value > 1 ? c->workspace : nullptr;
   void* const out = dvt::data<void>(c->out[0]);
   if (dvt_status s = launch(d, c, columns ? kernels.columns : kernels.lines, grid, dvt::data<void>(c->in[0]),
-                            partial, out, how))
+                            partial, out, how, kernels.variant))
     return s;
   if (how.parts.value == 1) return DVT_OK;
   const uint64_t lines_of_block = block_size / 32;  // by a warp each
   return launch(d, c, kernels.parts, grid_of_blocks((how.count + lines_of_block - 1) / lines_of_block, block_size),
-                partial, out, how);
+                partial, out, how, kernels.variant);
 }
 
 dvt_status query_reduction(const dvt_call* c, dvt_answer* answer, const ReductionKernels& kernels) {

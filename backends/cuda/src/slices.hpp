@@ -7,16 +7,20 @@
 #include "lines.hpp"
 
 namespace gpu {
-// Of a call whose input 0 is indexed along the axis of attribute 0 by the vector, or tensor, of input 1.
-inline Slices plan_slices(const dvt_call* c, uint64_t elements) {
-  const DLTensor* x = c->in[0];
+// Of x, which is indexed along an axis by all of `indices`.
+inline Slices plan_slices(const dvt_call* c, const DLTensor* x, const DLTensor* indices, int64_t along,
+                          uint64_t elements) {
   Slices how{};
-  how.n = elements, how.count = divide_by(uint64_t(dvt::size(c->in[1])));
-  how.axis = dvt::Attrs(c).i64(0), how.size = x->shape[how.axis], how.call = c->correlation_id;
+  how.n = elements, how.count = divide_by(uint64_t(dvt::size(indices)));
+  how.axis = along, how.size = x->shape[along], how.call = c->correlation_id;
   uint64_t inner = 1;
   for (int64_t axis = how.axis + 1; axis < x->ndim; ++axis) inner *= uint64_t(x->shape[axis]);
   how.inner = divide_by(inner);
   return how;
+}
+// Of a call of x, indices and axis.
+inline Slices plan_slices(const dvt_call* c, uint64_t elements) {
+  return plan_slices(c, c->in[0], c->in[1], dvt::Attrs(c).i64(0), elements);
 }
 
 // Slices that lie side by side in all operands are moved in the widest elements that their size and the addresses

@@ -2,19 +2,16 @@
 // unless DOVETAIL_CUDA_UNVERIFIED=1.
 #pragma once
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <string_view>
+
+#include "flags.hpp"
 
 namespace gpu {
 // Files of src/ops. None so far: nothing of this backend has run on a GPU.
 inline constexpr std::string_view verified_families[] = {""};
 
-inline bool unverified_allowed() {
-  const char* text = std::getenv("DOVETAIL_CUDA_UNVERIFIED");
-  return text && *text && std::strcmp(text, "0");
-}
+inline bool unverified_allowed() { return is_set("DOVETAIL_CUDA_UNVERIFIED"); }
 inline bool is_verified(std::string_view family) {
   return std::ranges::find(verified_families, family) != std::end(verified_families);
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterator
-from ctypes import c_float, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import c_double, c_float, c_int64, c_uint32, c_uint64, c_void_p
 from typing import NamedTuple
 
 import ml_dtypes
@@ -30,18 +31,20 @@ class Strides(ctypes.Structure):
     _fields_ = [(name, c_int64) for name in ("batch", "head", "row")]
 
 
+class Drop(ctypes.Structure):
+    _fields_ = [("key", c_void_p), ("below", c_uint32), ("kept_scale", c_double)]
+
+
 class Flash(ctypes.Structure):
     _fields_ = [
         *((name, c_void_p) for name in ("q", "k", "v", "out", "lse", "q_begin", "k_begin")),
-        *(
-            (name, c_uint32)
-            for name in ("queries", "keys", "heads", "heads_per_key", "size", "value_size", "blocks")
-        ),
+        *((name, c_uint32) for name in ("sequences", "wide_begins", "queries", "keys", "heads", "heads_per_key")),
+        *((name, c_uint32) for name in ("size", "value_size", "blocks")),
         ("causal", c_uint32),
         ("scale", c_float),
         *((name, Strides) for name in ("q_strides", "k_strides", "v_strides", "out_strides")),
         *(("mask", c_void_p), ("mask_kind", c_uint32), ("mask_strides", Strides), ("mask_column", c_int64)),
-        *(("key", c_void_p), ("drop_below", c_uint32), ("kept_scale", c_float)),
+        ("dropout", Drop),
     ]
 
 
@@ -71,7 +74,7 @@ class Backward(ctypes.Structure):
     ]
 
 
-BACKWARD_THREADS, BACKWARD_BLOCK = 128, 64
+BACKWARD_THREADS, BACKWARD_BLOCK, BACKWARD_SCORES = 128, 64, 32
 
 
 class Maps(ctypes.Structure):
@@ -89,12 +92,11 @@ def hopper_shared_bytes(size: int) -> int:
 
 
 class Sequences(NamedTuple):
-    """Where sequences begin that lie behind each other and the last one ends; the longest ones' lengths."""
+    """Where sequences begin that lie behind each other, and the last one ends."""
 
     queries: list[int]
     keys: list[int]
-    most_queries: int
-    most_keys: int
+    dtype: type = np.int32
 
 
 class Dropout(NamedTuple):
@@ -102,7 +104,7 @@ class Dropout(NamedTuple):
     probability: float
 
     def below(self) -> int:
-        return int(self.probability * 2**32)
+        return math.ceil(self.probability * 2**24)
 
 
 class Given(NamedTuple):
@@ -125,6 +127,11 @@ class Given(NamedTuple):
         return max(self.q.shape[-1], self.v.shape[-1])
 
 
+def forward_kernel(g: Given, shape: Shape) -> str:
+    special = "general_" if g.general or g.dropout or g.mask is not None else ""
+    return f"flash_{special}{type_of(g.q)}_{shape.size}"
+
+
 class Launcher:
     def __init__(self) -> None:
         self.device = Device()
@@ -145,15 +152,15 @@ class Launcher:
         batches, heads, queries = g.q.shape[:3]
         p.keys = g.k.shape[2]
         if s:
-            batches, queries, p.keys = len(s.queries) - 1, s.most_queries, s.most_keys
-            p.q_begin, p.k_begin = (self.device.put(np.array(x, np.int32)).value for x in (s.queries, s.keys))
+            p.sequences, p.wide_begins = len(s.queries) - 1, s.dtype is np.int64
+            p.q_begin, p.k_begin = (self.device.put(np.array(x, s.dtype)).value for x in (s.queries, s.keys))
         out = np.full((*g.q.shape[:3], g.v.shape[3]), np.nan, g.q.dtype)
         lse = np.full((batches, heads, queries), np.nan, np.float32)
         at = {}
         for name, x in {"q": g.q, "k": g.k, "v": g.v, "out": out}.items():
             at[name], strides = self.strided(x)
             setattr(p, name, at[name].value)
-            setattr(p, f"{name}_strides", Strides(0 if s else strides[0], *strides[1:3]))
+            setattr(p, f"{name}_strides", Strides(*strides[:3]))
         at["lse"] = self.device.put(lse)
         p.lse, p.queries, p.heads, p.heads_per_key = at["lse"].value, queries, heads, heads // g.k.shape[1]
         p.size, p.value_size, p.causal, p.scale = g.q.shape[3], g.v.shape[3], g.causal, g.factor()
@@ -162,15 +169,15 @@ class Launcher:
             strides = [n // g.mask.itemsize for n in np.broadcast_to(g.mask, (*lse.shape, p.keys)).strides]
             p.mask, p.mask_kind, p.mask_column = address.value, MASKS[g.mask.dtype.name], strides[3]
             p.mask_strides = Strides(*strides[:3])
+        p.dropout.kept_scale = 1
         if g.dropout:
-            p.key, p.drop_below = self.device.put(np.array(g.dropout.key, np.uint32)).value, g.dropout.below()
-            p.kept_scale = 1 / (1 - g.dropout.probability)
+            p.dropout.key = self.device.put(np.array(g.dropout.key, np.uint32)).value
+            p.dropout.below, p.dropout.kept_scale = g.dropout.below(), 1 / (1 - g.dropout.probability)
         return p, at["out"], at["lse"]
 
     def results(self, p: Flash, out: c_uint64, lse: c_uint64, g: Given) -> tuple[np.ndarray, np.ndarray]:
-        batches = len(g.sequences.queries) - 1 if g.sequences else g.q.shape[0]
         got = self.device.get(out, (*g.q.shape[:3], g.v.shape[3]), g.q.dtype)
-        return got.astype(np.float64), self.device.get(lse, (batches, p.heads, p.queries), np.float32)
+        return got.astype(np.float64), self.device.get(lse, g.q.shape[:3], np.float32)
 
     def launch(self, name: str, argument, blocks: int, threads: int, shared: int) -> None:
         self.device.driver.cuKernelSetAttribute(SHARED_BYTES, shared, self.device.kernel(name), 0)
@@ -182,10 +189,10 @@ class Launcher:
         shape = next(s for s in SHAPES if s.size >= g.widest())
         p, out, lse = self.describe(g)
         p.blocks = -(-p.queries // shape.queries)
-        matrices = p.heads * (len(g.sequences.queries) - 1 if g.sequences else g.q.shape[0])
-        special = "general_" if g.general or g.dropout or g.mask is not None else ""
-        name = f"flash_{special}{type_of(g.q)}_{shape.size}"
-        self.launch(name, p, p.blocks * matrices, shape.threads, shape.shared_bytes())
+        if g.sequences:
+            p.blocks = p.queries // shape.queries + p.sequences + 2
+        matrices = p.heads * g.q.shape[0]
+        self.launch(forward_kernel(g, shape), p, p.blocks * matrices, shape.threads, shape.shared_bytes())
         return self.results(p, out, lse, g)
 
     def tensor_map(self, x: np.ndarray, address: int) -> ctypes.Array:
@@ -218,8 +225,7 @@ class Launcher:
         shape = next(s for s in SHAPES if s.size >= g.widest())
         matrices = g.q.shape[0] * b.p.heads
         b.p.blocks = -(-b.p.queries // shape.queries)
-        forward = f"flash_{type_}_{shape.size}"
-        self.launch(forward, b.p, b.p.blocks * matrices, shape.threads, shape.shared_bytes())
+        self.launch(forward_kernel(g, shape), b.p, b.p.blocks * matrices, shape.threads, shape.shared_bytes())
         b.delta = self.device.put(np.full(g.q.shape[:3], np.nan, np.float32)).value
         at = {}
         for name, x in {
@@ -229,7 +235,7 @@ class Launcher:
             at[name], strides = self.strided(x)
             setattr(b, name, at[name].value)
             setattr(b, f"{name}_strides", Strides(*strides[:3]))
-        shared = 4 * BACKWARD_BLOCK * size * 2
+        shared = 4 * BACKWARD_BLOCK * size * 2 + (0 if g.mask is None else BACKWARD_SCORES * BACKWARD_THREADS * 4)
         b.p.blocks = -(-b.p.queries // BACKWARD_BLOCK)
         self.launch(f"flash_deltas_{type_}", b, b.p.blocks * matrices, BACKWARD_THREADS, 0)
         self.launch(f"flash_query_gradients_{type_}_{size}", b, b.p.blocks * matrices, BACKWARD_THREADS, shared)
@@ -246,12 +252,19 @@ def type_of(x: np.ndarray) -> str:
 # ---- the oracle ------------------------------------------------------------------------------------------------
 
 
-def reference(g: Given, batch: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Results, their logarithms and what errors are measured by; dropout as if it were this batch of the launch."""
-    q, k, v = (x.astype(np.float64) for x in g[:3])
-    k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
+class Weights(NamedTuple):
+    """softmax of the scores, what dropout multiplies it by, and the logarithms of what it divides by."""
+
+    softmax: np.ndarray
+    kept: np.ndarray
+    lse: np.ndarray
+
+
+def weights_of(
+    g: Given, q: np.ndarray, k: np.ndarray, row: int = 0, key: int = 0, of: Given | None = None
+) -> Weights:
+    """Of as many heads of keys as of queries; dropout as if they lay there in `of`."""
     s = q @ k.swapaxes(-1, -2) * g.factor()
-    terms = np.abs(q) @ np.abs(k).swapaxes(-1, -2) * abs(g.factor())
     queries, keys = s.shape[-2:]
     if g.causal:
         s = np.where(np.tri(queries, keys, 0 if g.causal == TOP_LEFT else keys - queries, dtype=bool), s, -np.inf)
@@ -261,18 +274,28 @@ def reference(g: Given, batch: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndar
     m = np.where(np.isinf(m), 0, m)
     e = np.exp(s - m)
     total = e.sum(-1, keepdims=True)
-    lse = (np.log(total) + m)[..., 0]
-    w = e / np.where(total == 0, 1, total)
+    kept = np.ones_like(s)
     if g.dropout:
-        n = g.sequences
-        most_queries, most_keys = (n.most_queries, n.most_keys) if n else (queries, keys)
-        heads, at = q.shape[1], np.arange
-        matrix = (batch + at(q.shape[0])[:, None, None, None]) * heads + at(heads)[:, None, None]
-        element = (matrix * most_queries + at(queries)[:, None]) * most_keys + at(keys)
+        all_queries, all_keys = (of or g).q.shape[2], (of or g).k.shape[2]
+        matrix = np.arange(q.shape[0] * q.shape[1]).reshape(*q.shape[:2], 1, 1)
+        element = (matrix * all_queries + row + np.arange(queries)[:, None]) * all_keys + key + np.arange(keys)
         words = philox_words(g.dropout.key, int(element.max(initial=0)) + 1)[element]
-        w = np.where(words < g.dropout.below(), 0, w) / (1 - g.dropout.probability)
-    largest = np.max(terms, initial=1, where=np.isfinite(terms)) / 2
-    return w @ v, lse, w @ np.abs(v) * max(1, largest)
+        kept = np.where(words >> 8 < g.dropout.below(), 0, 1 / (1 - g.dropout.probability))
+    return Weights(e / np.where(total == 0, 1, total), kept, (np.log(total) + m)[..., 0])
+
+
+def largest_half(g: Given, q: np.ndarray, k: np.ndarray) -> float:
+    """By which an error of a score weighs: half the largest sum of the magnitudes of its terms."""
+    terms = np.abs(q) @ np.abs(k).swapaxes(-1, -2) * abs(g.factor())
+    return max(1, np.max(terms, initial=1, where=np.isfinite(terms)) / 2)
+
+
+def reference(g: Given, *place) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Results, their logarithms and what errors are measured by."""
+    q, k, v = (x.astype(np.float64) for x in g[:3])
+    k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
+    w = weights_of(g, q, k, *place)
+    return w.softmax * w.kept @ v, w.lse, w.softmax * w.kept @ np.abs(v) * largest_half(g, q, k)
 
 
 def reference_gradients(g: Given, d_out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -280,27 +303,21 @@ def reference_gradients(g: Given, d_out: np.ndarray) -> list[tuple[np.ndarray, n
     groups = g.q.shape[1] // g.k.shape[1]
     q, d_out = g.q.astype(np.float64), d_out.astype(np.float64)
     k, v = (np.repeat(x.astype(np.float64), groups, 1) for x in (g.k, g.v))
-    s = q @ k.swapaxes(-1, -2) * g.factor()
-    if g.causal:
-        offset = 0 if g.causal == TOP_LEFT else s.shape[-1] - s.shape[-2]
-        s = np.where(np.tri(*s.shape[-2:], offset, dtype=bool), s, -np.inf)
-    m = np.max(s, -1, keepdims=True)
-    e = np.exp(s - np.where(np.isinf(m), 0, m))
-    total = e.sum(-1, keepdims=True)
-    w = e / np.where(total == 0, 1, total)
-    slope, delta = d_out @ v.swapaxes(-1, -2), ((w @ v) * d_out).sum(-1, keepdims=True)
-    sizes = np.abs(d_out) @ np.abs(v).swapaxes(-1, -2) + ((w @ np.abs(v)) * np.abs(d_out)).sum(-1, keepdims=True)
-    terms = max(1, (np.abs(q) @ np.abs(k).swapaxes(-1, -2)).max() * g.factor() / 2)
+    w, kept, _ = weights_of(g, q, k)
+    t = (0, 1, 3, 2)
+    counted, delta = w * kept, ((w * kept @ v) * d_out).sum(-1, keepdims=True)
+    slope, size = d_out @ v.transpose(t) * kept, np.abs(d_out) @ np.abs(v).transpose(t) * kept
+    sizes = size + ((counted @ np.abs(v)) * np.abs(d_out)).sum(-1, keepdims=True)
+    terms = largest_half(g, q, k)
 
     def by_head(x: np.ndarray) -> np.ndarray:
         return x.reshape(*g.k.shape[:2], groups, *x.shape[2:]).sum(2)
 
     d_s, size = w * (slope - delta) * g.factor(), w * sizes * g.factor() * terms
-    t = (0, 1, 3, 2)
     return [
         (d_s @ k, size @ np.abs(k)),
         (by_head(d_s.transpose(t) @ q), by_head(size.transpose(t) @ np.abs(q))),
-        (by_head(w.transpose(t) @ d_out), by_head(w.transpose(t) @ np.abs(d_out)) * terms),
+        (by_head(counted.transpose(t) @ d_out), by_head(counted.transpose(t) @ np.abs(d_out)) * terms),
     ]
 
 
@@ -381,42 +398,66 @@ def check_hopper(dtype: str, size: int) -> None:
 
 
 def check_sequences(dtype: str) -> None:
-    """Of several lengths, one behind the other: each as if it were alone."""
-    launcher, lengths = Launcher(), ([5, 0, 200, 33], [7, 3, 160, 33])
-    begins = [np.cumsum([0, *n]).tolist() for n in lengths]
+    """Of several lengths, one behind the other: each as if it were alone; nothing where no sequence is."""
+    launcher, lengths = Launcher(), ([5, 0, 200, 33, 128, 4], [7, 3, 160, 33, 0, 130])
+    begins = [np.cumsum([before, *n]).tolist() for before, n in zip((3, 2), lengths)]
     q, k, v = (
-        draw(begins[i][-1], heads, 64, dtype=DTYPES[dtype]).transpose(1, 0, 2)[None]
-        for i, heads in ((0, 4), (1, 2), (1, 2))
+        draw(begins[i][-1] + behind, heads, 64, dtype=DTYPES[dtype]).transpose(1, 0, 2)[None]
+        for i, heads, behind in ((0, 4, 131), (1, 2, 1), (1, 2, 1))
     )
-    sequences = Sequences(*begins, max(lengths[0]), max(lengths[1]))
     for causal in (0, TOP_LEFT, BOTTOM_RIGHT):
-        for dropout in (None, Dropout([9, 8, 7, 6], 0.25)):
-            g = Given(q, k, v, causal, dropout=dropout, sequences=sequences)
+        for dropout, kind in ((None, np.int32), (Dropout([9, 8, 7, 6], 0.25), np.int64)):
+            g = Given(q, k, v, causal, dropout=dropout, sequences=Sequences(*begins, kind))
             got, lse = launcher.run(g)
-            for b, n in enumerate(lengths[0]):
+            of_none = [*range(3), *range(begins[0][-1], q.shape[2])]
+            assert not got[:, :, of_none].any() and np.isneginf(lse[:, :, of_none]).all()
+            for b in range(len(lengths[0])):
                 rows, keys = slice(*begins[0][b : b + 2]), slice(*begins[1][b : b + 2])
                 alone = g._replace(q=q[:, :, rows], k=k[:, :, keys], v=v[:, :, keys])
                 with np.errstate(all="ignore"):
-                    compare(
-                        alone, got[:, :, rows], lse[b : b + 1, :, :n], reference(alone, b), f"sequence {b} {g[3:]}"
-                    )
+                    expected = reference(alone, rows.start, keys.start, g)
+                    compare(alone, got[:, :, rows], lse[:, :, rows], expected, f"sequence {b} {g[3:]}")
+
+
+def check_offsets_that_make_no_sense(dtype: str) -> None:
+    """No key beside the operand is seen: it would count, and its value is infinite."""
+    launcher, kind = Launcher(), DTYPES[dtype]
+    q, shown = draw(1, 2, 140, 64, dtype=kind), draw(1, 2, 140, 64, dtype=kind)
+    k, v = np.zeros((1, 2, 400, 64), kind), np.full((1, 2, 400, 64), np.inf, kind)
+    k[:, :, 130:270], v[:, :, 130:270] = shown, shown
+    k, v = k[:, :, 130:270], v[:, :, 130:270]
+    for begins in ([0, 140, 20, 20, 300], [-(2**31), 2**31 - 1, 0, 7, -1], [1000, -1000, 2**31 - 1, 3, 1]):
+        for other in (begins, begins[::-1], [-50, 30, 60, 90, 180]):
+            for sequences in (Sequences(begins, other), Sequences(other, begins, np.int64)):
+                got, _ = launcher.run(Given(q, k, v, sequences=sequences))
+                assert not np.isinf(got).any(), sequences
+
+
+def gradient_cases(dtype: np.dtype, size: int) -> Iterator[tuple[str, Given]]:
+    for queries, keys in ((130, 150), (150, 70), (1, 64)):
+        q = draw(2, 4, queries, size, dtype=dtype)
+        k, v = (draw(2, 2, keys, columns, dtype=dtype) for columns in (size, 48))
+        for causal in (0, TOP_LEFT, BOTTOM_RIGHT):
+            yield f"causal {causal}", Given(q, k, v, causal)
+    g = Given(draw(2, 4, 70, size, dtype=dtype), *(draw(2, 2, 90, columns, dtype=dtype) for columns in (size, 48)))
+    drop = Dropout([1, 2, 0xFFFFFFF0, 3], 0.3)
+    yield "dropout", g._replace(dropout=drop)
+    hides = rng.random((2, 4, 70, 90)) < 0.3
+    hides[:, :, 5] = False
+    yield "mask and dropout", g._replace(mask=hides, dropout=drop, causal=TOP_LEFT)
+    yield "mask of keys", g._replace(mask=rng.random((2, 1, 1, 90)) < 0.5)
+    for kind in (np.float16, ml_dtypes.bfloat16, np.float32):
+        added = draw(2, 1, 70, 90, dtype=np.dtype(kind))
+        added[:, :, 5], added[..., 60:] = -np.inf, -np.inf
+        yield f"added {np.dtype(kind)}", g._replace(mask=added)
 
 
 def check_gradients(dtype: str, size: int) -> None:
-    launcher, kind = Launcher(), DTYPES[dtype]
-    for queries, keys in ((130, 150), (150, 70), (1, 64)):
-        q, k, v = (
-            draw(2, 4, queries, size, dtype=kind),
-            draw(2, 2, keys, size, dtype=kind),
-            draw(2, 2, keys, 48, dtype=kind),
-        )
-        d_out = draw(2, 4, queries, 48, dtype=kind)
-        for causal in (0, TOP_LEFT, BOTTOM_RIGHT):
-            g = Given(q, k, v, causal)
-            for name, got, (want, scale) in zip(
-                "qkv", launcher.run_backward(g, d_out), reference_gradients(g, d_out)
-            ):
-                error = np.abs(got - want) / (scale * {"f16": 2.0**-10, "bf16": 2.0**-7}[dtype] + 1e-6)
-                assert np.all(error < TOLERANCE), (
-                    f"d_{name}, causal {causal}, {queries} x {keys}: {error.max()} ulp"
-                )
+    launcher = Launcher()
+    for what, g in gradient_cases(DTYPES[dtype], size):
+        d_out = draw(*g.q.shape[:3], g.v.shape[3], dtype=DTYPES[dtype])
+        with np.errstate(all="ignore"):
+            expected = reference_gradients(g, d_out)
+        for name, got, (want, scale) in zip("qkv", launcher.run_backward(g, d_out), expected):
+            error = np.abs(got - want) / (scale * {"f16": 2.0**-10, "bf16": 2.0**-7}[dtype] + 1e-6)
+            assert np.all(error < TOLERANCE), f"d_{name}, {what}, {g.q.shape} x {g.k.shape}: {error.max()} ulp"

@@ -39,6 +39,10 @@ def test_sequences_of_several_lengths(dtype):
     kernels(f"check_sequences({dtype!r})")
 
 
+def test_offsets_that_make_no_sense():
+    kernels("check_offsets_that_make_no_sense('bf16')")
+
+
 @timings
 @pytest.mark.parametrize("size", HOPPER_SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -78,4 +82,117 @@ for size in (8, 64, 80, 128, 200, 21):
 for dtype in ("float32", "float64"):
     q, k, v = (draw(2, 4, *shape, dtype=dtype) for shape in ((70, 21), (90, 21), (90, 70)))
     both(q, k, v, is_causal=True)
+""")
+
+
+def test_logarithms_of_what_is_divided_by(program):
+    """Those of the CPU, by each engine; also where there are no values, no keys, or infinite scores."""
+    program("""
+from dovetail import nn
+rng = np.random.default_rng(2)
+def lse_of(q, k, v, *mask, device="cuda", **attributes):
+    operands = [dv.asarray(x, device=device) for x in (q, k, v, *mask)]
+    return [x.numpy() for x in nn.scaled_dot_product_attention_with_logsumexp(*operands, **attributes)]
+def draw(*shape, dtype="float16"):
+    return rng.uniform(-1, 1, shape).astype(dtype)
+for dtype, size in (
+    *(("float16", size) for size in (64, 128, 200, 21)), ("float32", 64), ("float64", 21)
+):
+    q, k, v = draw(2, 4, 33, size, dtype=dtype), *(draw(2, 2, 50, size, dtype=dtype) for _ in range(2))
+    for how in ({}, {"is_causal": True}, {"scale": -0.5}):
+        for mask in ((), (rng.random((33, 50)) < 0.3,)):
+            (out, lse), (want, want_lse) = (
+                lse_of(q, k, v, *mask, device=d, enable_gqa=True, **how) for d in ("cuda", "cpu")
+            )
+            assert lse.dtype == want_lse.dtype and lse.shape == (2, 4, 33)
+            np.testing.assert_allclose(lse, want_lse, rtol=0, atol=1e-5 if dtype != "float64" else 1e-14)
+            np.testing.assert_allclose(out.astype("f8"), want.astype("f8"), rtol=0, atol=0.01)
+    out, lse = lse_of(q, k, v[..., :0], enable_gqa=True)
+    np.testing.assert_allclose(lse, lse_of(q, k, v, enable_gqa=True)[1], rtol=0, atol=1e-5)
+    out, lse = lse_of(q, k[:, :, :0], v[:, :, :0], enable_gqa=True)
+    assert not out.any() and np.isneginf(lse).all()
+    k[..., 0] = 0
+    k[:, :, 7, 0], q[..., 0] = np.inf, 1  # a score that is infinite
+    out, lse = lse_of(q, k, v, enable_gqa=True)
+    assert np.isposinf(lse).all() and np.isnan(out).all()
+""")
+
+
+def test_dropout_takes_what_it_takes_on_the_cpu(program):
+    """The very same weights, by each engine that drops: of uniform weights on values that are the unit matrix."""
+    program("""
+from dovetail import nn
+from dovetail.schema.ops.random import philox_words
+rng = np.random.default_rng(3)
+key = np.array([7, 9, 0xFFFFFF00, 3], np.uint32)
+keys = 72
+def kept(dtype, p, size, device, **attributes):
+    q, k = np.zeros((2, 6, 33, size), dtype), np.zeros((2, 2, keys, size), dtype)
+    v = np.broadcast_to(np.eye(keys, dtype=dtype), (2, 2, keys, keys))
+    q, k, v, drawn = (dv.asarray(x, device=device) for x in (q, k, v, key))
+    out, lse = nn.scaled_dot_product_attention_with_logsumexp(
+        q, k, v, enable_gqa=True, dropout_p=p, dropout_key=drawn, **attributes)
+    return out.numpy(), lse.numpy()
+n = 2 * 6 * 33 * keys
+drawn = philox_words(key, n).reshape(2, 6, 33, keys) >> 8
+one = int(np.sort(drawn.ravel())[n // 3])  # a probability beside which one weight is drawn
+near = [(one + step) * 2.0**-24 for step in (0, 0.25, 0.5, 0.75, 1)] + [one * 2.0**-24 + 2.0**-60]
+for dtype, size in (("float16", 64), ("float16", 21), ("float32", 64), ("float64", 8)):
+    for p in (0.3, 1e-30, 1.0, *(near if size != 21 else ())):
+        for causal in (False, True):
+            (out, lse), (want, want_lse) = (kept(dtype, p, size, d, is_causal=causal) for d in ("cuda", "cpu"))
+            assert np.array_equal(out != 0, want != 0), (dtype, p)
+            seen = np.tri(33, keys, dtype=bool) if causal else True
+            assert np.array_equal(out != 0, (drawn * 2.0**-24 >= np.float32(p)) & seen), (dtype, p)
+            np.testing.assert_allclose(out.astype("f8"), want.astype("f8"), rtol=1e-3)
+            np.testing.assert_allclose(lse, want_lse, rtol=1e-6)
+""")
+
+
+def test_what_cudnn_leaves_to_others(program):
+    """Dropout, as its random numbers are its own, and masks."""
+    program("""
+import pytest
+from dovetail import nn
+q = dv.ones((1, 2, 8, 16), dtype="float16")
+key = dv.asarray(np.zeros(4, np.uint32))
+def call(**attributes):
+    return nn.scaled_dot_product_attention_with_logsumexp(q, q, q, **attributes)
+with nn.sdpa_engine("cudnn"), pytest.raises(NotImplementedError, match="others than dropout_key's"):
+    call(dropout_p=0.5, dropout_key=key)
+for dtype, reason in (("bool", "False would not hide NaN"), ("float32", "-inf everywhere")):
+    with nn.sdpa_engine("cudnn"), pytest.raises(NotImplementedError, match=reason):
+        nn.scaled_dot_product_attention(q, q, q, dv.ones((8, 8), dtype=dtype))
+for engine in ("flash", "own", "math"):
+    with nn.sdpa_engine(engine):
+        out, lse = call(dropout_p=0.5, dropout_key=key)
+        np.testing.assert_allclose(lse.numpy(), 4 + np.log(8), rtol=1e-6)
+        assert abs(out.numpy() - 1).max() > 0.1
+""")
+
+
+def test_packed_sequences(program):
+    """By the kernels of FlashAttention as on the CPU: dense operands, and the parts of one projection."""
+    program("""
+from dovetail import nn
+rng = np.random.default_rng(4)
+def both(q, k, v, *begins, **attributes):
+    results = []
+    for device in ("cuda", "cpu"):
+        operands = [dv.asarray(x, device=device) for x in (q, k, v, *begins)]
+        if device == "cuda":
+            with nn.sdpa_engine("flash"):
+                y = nn.scaled_dot_product_attention_varlen(*operands, **attributes)
+        else:
+            y = nn.scaled_dot_product_attention_varlen(*operands, **attributes)
+        results.append(y.numpy().astype("f8"))
+    np.testing.assert_allclose(*results, rtol=0, atol=0.01)
+begins = [np.cumsum([0, *n]).astype(np.int32) for n in ((40, 0, 150, 1), (7, 30, 130, 0))]
+for size in (8, 64, 200):
+    shapes = (191, 6, size), (167, 2, size), (167, 2, size)
+    q, k, v = (rng.uniform(-1, 1, shape).astype("float16") for shape in shapes)
+    both(q, k, v, *begins, enable_gqa=True)
+    both(q, k, v, *(x.astype(np.int64) for x in begins), enable_gqa=True, is_causal=True, scale=-0.5)
+    projection = rng.uniform(-1, 1, (191, 3, 4, size)).astype("float16")
+    both(*(projection[:, i] for i in range(3)), begins[0], begins[0], is_causal=True)
 """)

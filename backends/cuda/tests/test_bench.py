@@ -9,8 +9,8 @@ import pytest
 from cuda_programs import EMULATED, NO_DRIVER, has_gpu, python, run
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-PARTS = ("memory", "gemm", "tf32", "attention", "launch", "replay")
-PROGRAMS = ("cuda.py", "cuda_memory.py", "cuda_gemm.py", "cuda_attention.py", "cuda_launch.py", "cuda_replay.py")
+PARTS = ("memory", "allocation", "gemm", "tf32", "attention", "launch", "replay")
+PROGRAMS = ("cuda.py", *(f"cuda_{part}.py" for part in PARTS if part != "tf32"))
 
 
 def program(name: str, *args: str, **options):

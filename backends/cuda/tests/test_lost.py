@@ -83,3 +83,23 @@ error = error_of(lambda: dv.sort(x))
 assert isinstance(error, RuntimeError) and "CUDA_ERROR_NO_BINARY_FOR_GPU" in str(error), error
 assert dv.sort(-x).tolist() == [-3, -2, -1]
 """)
+
+
+def test_a_failed_copy_keeps_nothing():
+    """Not the pinned memory that it passed through, whichever of its calls fails."""
+    program("""
+import psutil
+x = np.ones(1 << 14, "float32")
+def tries(times):
+    for _ in range(times):
+        error = error_of(lambda: dv.asarray(x, device="cuda"))
+        assert isinstance(error, MemoryError), error
+for call in "cuMemcpyAsync", "cuEventRecord":
+    fail(f"{call}=2@1-600")
+    tries(100)
+    before = psutil.Process().memory_info().rss
+    tries(500)  # of 256 KiB each
+    assert psutil.Process().memory_info().rss - before < 20 << 20
+    fail("")
+np.testing.assert_array_equal(dv.asarray(x, device="cuda").numpy(), x)
+""")

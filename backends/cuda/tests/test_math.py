@@ -93,9 +93,7 @@ def everywhere(dtype: type, n: int) -> np.ndarray:
     strided = np.arange(n, dtype=np.uint64) * (count // n) + rng.integers(count // n)
     strided = strided.astype(unsigned).view(dtype)
     special = np.array([*SPECIAL, *(-x for x in SPECIAL)], dtype)
-    edges = neighbours(
-        np.array([0.41421356, 0.5, 0.70710678, 0.75, 0.785398, 1, 1.41421356, 2.4142135, 20, 1e9], dtype), 200
-    )
+    edges = neighbours(np.array(EDGES, dtype), 200)
     turns = neighbours((np.arange(1, 20_000) * (np.pi / 2)).astype(dtype), 1)
     usual = [rng.uniform(-w, w, n // 4).astype(dtype) for w in (1e-3, 1, 4, 30, 110, 750, 1e5)]
     return np.concatenate([strided, special, edges, -edges, turns, *usual])

@@ -92,6 +92,56 @@ expect(nn.linear(x, w, b), numbers(x) @ numbers(w).T + numbers(b))  # not in flo
 """)
 
 
+ACTIVATIONS = """
+from math import erf, pi, sqrt, tanh
+
+FORMS = {
+    "relu": lambda y: np.maximum(y, 0),
+    "gelu": np.vectorize(lambda y: y / 2 * (1 + erf(y / sqrt(2)))),
+    "gelu_tanh": np.vectorize(lambda y: y / 2 * (1 + tanh(sqrt(2 / pi) * (y + 0.044715 * y**3)))),
+}
+def activated(x, w, b, activation, *lines):
+    got = nn.linear_with_activation(x, w, b, activation=activation)
+    y = numbers(x) @ numbers(w).T + (0 if b is None else numbers(b))
+    near = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "float64": 1e-14}[x.dtype.name]
+    np.testing.assert_allclose(numbers(got), FORMS[activation](y), rtol=near, atol=near)
+    told = open(log).read().splitlines()
+    assert told == list(lines), told
+    open(log, "w").close()
+"""
+
+
+def test_activations(program):
+    program(
+        ACTIVATIONS
+        + """
+for dtype in dv.float16, dv.bfloat16, dv.float32:
+    x, w, b = (draw(*shape, dtype=dtype) / 4 for shape in ((2, 6, 8), (5, 8), (5,)))
+    activated(x, w, b, "relu", "12 5 8 batch=1 nt bias relu")
+    activated(x, w, None, "relu", "12 5 8 batch=1 nt relu")
+    fused = " gelu" if dtype is not dv.float32 else ""  # the tanh may not be exact enough for float32
+    activated(x, w, b, "gelu_tanh", "12 5 8 batch=1 nt bias" + fused)
+    activated(x, w, None, "gelu_tanh", "12 5 8 batch=1 nt" + fused)
+    activated(x, w, b, "gelu", "12 5 8 batch=1 nt bias")
+    activated(x[0, 0], w, b, "relu", "1 5 8 batch=1 nt bias relu")
+    activated(x[:, ::2], w[1:3], b[1:3], "relu", "6 2 8 batch=1 nt bias relu")
+    activated(x, (draw(8, 5, dtype=dtype) / 4).T, b, "relu", "12 5 8 batch=1 nn bias")  # not copied
+x, w, b = (draw(*shape, dtype=dv.float64) for shape in ((6, 8), (5, 8), (5,)))
+activated(x, w, b, "relu")
+activated(draw(3, 0), draw(4, 0), None, "relu")
+"""
+    )
+
+
+def test_tf32_of_activations(program):
+    code = ACTIVATIONS + 'activated(draw(6, 8), draw(5, 8), None, "relu", "6 5 8 batch=1 nt relu tf32")'
+    program(code, DOVETAIL_CUDA_ALLOW_TF32="1")
+
+
+def test_activations_without_the_library(program, tmp_path):
+    program(ACTIVATIONS + 'activated(draw(6, 8), draw(5, 8), draw(5), "relu")', DOVETAIL_CUDA_LIBS=str(tmp_path))
+
+
 def test_what_it_cannot_take_is_copied_where_that_pays(program):
     program("""
 wide = draw(40, 90)[:, ::2]

@@ -1,16 +1,31 @@
 #include "attention/call.hpp"
 
+#include <cmath>
+
 namespace gpu::attention {
 Call::Call(const dvt_call* c)
-    : q(c->in[0]), k(c->in[1]), v(c->in[2]), mask(dvt::has_in(c, 3) ? c->in[3] : nullptr), out(c->out[0]) {
+    : q(c->in[0]),
+      k(c->in[1]),
+      v(c->in[2]),
+      mask(dvt::has_in(c, 3) ? c->in[3] : nullptr),
+      dropout_key(dvt::has_in(c, 4) ? c->in[4] : nullptr),
+      out(c->out[0]),
+      lse(c->n_out > 1 ? c->out[1] : nullptr) {
   const dvt::Attrs a(c);
   const int rank = q->ndim;
-  causal = a.boolean(0), scale = a.f64(1, 1);
+  causal = a.boolean(0), scale = a.f64(1, 1), dropout_p = a.f64(3);
   queries = q->shape[rank - 2], size = q->shape[rank - 1];
   keys = k->shape[rank - 2], value_size = v->shape[rank - 1];
   heads = rank > 2 ? q->shape[rank - 3] : 1, key_heads = rank > 2 ? k->shape[rank - 3] : 1;
   batches = 1;
   for (int axis = 0; axis < rank - 3; ++axis) batches *= q->shape[axis];
+}
+
+// A float32 is drawn for each weight, and compared with the probability as one.
+Dropout Call::dropout() const {
+  if (dropout_p == 0) return {};
+  const auto below = uint32_t(std::ceil(std::ldexp(float(dropout_p), 24)));
+  return {dvt::data<uint32_t>(dropout_key), below, dropout_p == 1 ? 1 : 1 / (1 - dropout_p)};
 }
 
 std::optional<Strides> strides_of(const DLTensor* t, const Call& call) {
@@ -30,6 +45,17 @@ std::optional<Strides> strides_of(const DLTensor* t, const Call& call) {
   return s;
 }
 
+dvt::Row row_of(Op op, DLDataType type, dvt::Row::Run run, unsigned align_log2) {
+  const bool has_lse = op == Op::with_logsumexp;
+  dvt::Row row(has_lse ? "dvt.scaled_dot_product_attention_with_logsumexp" : "dvt.scaled_dot_product_attention",
+               run);
+  for (int i = 0; i < 3; ++i) row.in(type, DVT_O_STRIDED, align_log2);
+  row.in(dvt::any(0), DVT_O_STRIDED | DVT_O_OPTIONAL);
+  if (!has_lse) return row.out(type, 0, align_log2);
+  row.in(dvt::u32, DVT_O_OPTIONAL);
+  return row.out(type, 0, align_log2).out(type.bits == 64 ? dvt::f64 : dvt::f32, 0, align_log2);
+}
+
 uint64_t unaligned(const Call& call) {
   const auto is_aligned = [&](const DLTensor* t) {
     const int64_t chunk = 128 / t->dtype.bits, columns = t->shape[t->ndim - 1];
@@ -39,13 +65,6 @@ uint64_t unaligned(const Call& call) {
   };
   return uint64_t{!is_aligned(call.q)} << Operand::q | uint64_t{!is_aligned(call.k)} << Operand::k |
          uint64_t{!is_aligned(call.v)} << Operand::v;
-}
-
-dvt::Row row_of_aligned(DLDataType type, dvt::Row::Run run) {
-  constexpr unsigned aligned = 4;  // to 16 bytes
-  dvt::Row row("dvt.scaled_dot_product_attention", run);
-  row.in(type, DVT_O_STRIDED, aligned).in(type, DVT_O_STRIDED, aligned).in(type, DVT_O_STRIDED, aligned);
-  return row.in(dvt::any(0), DVT_O_STRIDED | DVT_O_OPTIONAL).out(type, 0, aligned);
 }
 
 std::optional<MaskKind> mask_kind(const DLTensor* mask) {

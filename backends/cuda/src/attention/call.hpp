@@ -1,22 +1,25 @@
-// A call of scaled_dot_product_attention as its engines see it: operands (batch, heads, rows, columns).
+// A call of scaled_dot_product_attention, or of its form with_logsumexp, as engines see it: operands (batch, heads,
+// rows, columns).
 #pragma once
 #include <optional>
 
-#include "dovetail/backend.hpp"
+#include "attention/engines.hpp"
 #include "kernels/common/flash.hpp"
 
 namespace gpu::attention {
-enum Operand { q, k, v, mask };  // inputs by number
+enum Operand { q, k, v, mask, dropout_key };  // inputs by number
 
 struct Call {
   explicit Call(const dvt_call*);
 
-  const DLTensor *q, *k, *v, *mask, *out;  // mask: or nullptr
+  const DLTensor *q, *k, *v, *mask, *dropout_key, *out, *lse;  // mask, dropout_key, lse: or nullptr
   bool causal;
-  double scale;
+  double scale, dropout_p;
   int64_t batches, heads, key_heads, queries, keys, size, value_size;
 
   int64_t heads_per_key() const { return key_heads ? heads / key_heads : 1; }
+  void* lse_data() const { return lse ? dvt::data<void>(lse) : nullptr; }
+  Dropout dropout() const;
 };
 
 // In elements; 0 along axes of one element.
@@ -26,11 +29,14 @@ struct Strides {
 // Nothing where the axes before the heads are not one in memory. They are q's: t may have fewer.
 std::optional<Strides> strides_of(const DLTensor* t, const Call&);
 
+// A row of the table for one of the two ops, without its query; operands are aligned to 1 << align_log2 bytes.
+dvt::Row row_of(Op, DLDataType, dvt::Row::Run, unsigned align_log2 = 0);
+
 // Engines that read 16 bytes at once want rows that begin at multiples of them: the operands q, k and v whose do
-// not, bit by bit; and a row of the table without its query.
+// not, bit by bit.
+inline constexpr unsigned align_16 = 4;
 inline constexpr char unaligned_reason[] = "rows are not dense, or no multiples of 16 bytes apart";
 uint64_t unaligned(const Call&);
-dvt::Row row_of_aligned(DLDataType, dvt::Row::Run);
 
 // The mask's type as kernels know it; nothing where they do not.
 std::optional<MaskKind> mask_kind(const DLTensor* mask);

@@ -1,5 +1,4 @@
 #include "attention/call.hpp"
-#include "attention/engines.hpp"
 #include "cudnn/attention.hpp"
 #include "device/device.hpp"
 
@@ -16,7 +15,8 @@ std::optional<cudnn::AttentionGraph> graph_of(const Call& call) {
              o = strides_of(call.out, call);
   if (!q || !k || !v || !o) return {};
   cudnn::AttentionGraph g = {};
-  g.flags = call.causal ? uint64_t{cudnn::AttentionGraph::causal} : 0;
+  if (call.causal) g.flags |= cudnn::AttentionGraph::causal;
+  if (call.lse) g.flags |= cudnn::AttentionGraph::log_sum_exp;
   g.type = call.q->dtype, g.scale = call.scale;
   g.q = operand(call.q, *q, call.batches, call.heads), g.o = operand(call.out, *o, call.batches, call.heads);
   g.k = operand(call.k, *k, call.batches, call.key_heads), g.v = operand(call.v, *v, call.batches, call.key_heads);
@@ -24,7 +24,8 @@ std::optional<cudnn::AttentionGraph> graph_of(const Call& call) {
 }
 
 dvt_status run(dvt_device* d, const dvt_call* c) {
-  const auto graph = graph_of(Call(c));
+  const Call call(c);
+  const auto graph = graph_of(call);
   const cudnn::PlanRef plan = graph ? cudnn::plan(d, *graph) : nullptr;
   if (!plan) return DVT_FAIL(DVT_INTERNAL, "cuDNN has no engine for an attention that it had one for");
   cudnn::Pointers at = {};
@@ -32,15 +33,23 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   at.set(cudnn::attention_k, dvt::data<const void>(c->in[Operand::k]));
   at.set(cudnn::attention_v, dvt::data<const void>(c->in[Operand::v]));
   at.set(cudnn::attention_o, dvt::data<const void>(c->out[0]));
+  at.set(cudnn::attention_log_sum_exp, call.lse_data());
   return cudnn::run(d, c, *plan, at, c->workspace);
 }
 
-// Masks are left to our own kernels: what cuDNN gives for a row that is masked everywhere is not said to be 0.
+// Its graph has plans for masks (tests/test_cudnn_plans.py), but it adds them to the scores, where NaN stays NaN,
+// and its manual does not say what it gives for a row of nothing but -inf.
 dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
   const Call call(c);
   if (d->capability < 90) return refuse(answer, "cuDNN is the fastest from Hopper on only");
-  if (call.mask) return refuse(answer, "cuDNN is not asked to mask");
+  if (call.dropout_p > 0) return refuse(answer, "its random numbers are others than dropout_key's");
+  if (call.mask && dvt::same(call.mask->dtype, dvt::boolean))
+    return refuse(answer, "it adds masks to the scores: False would not hide NaN");
+  if (call.mask) return refuse(answer, "it does not say that a row whose mask is -inf everywhere gives 0");
   if (!call.keys || !call.size || !call.value_size) return refuse(answer, "an operand is empty");
+  if (const char* why = cudnn::unavailable()) return refuse(answer, why);
+  const int64_t chunk = 128 / call.q->dtype.bits;
+  if (call.size % chunk || call.value_size % chunk) return refuse(answer, "head sizes are not multiples of 8");
   if (const uint64_t operands = unaligned(call)) return refuse(answer, unaligned_reason, operands);
   const auto graph = graph_of(call);
   const cudnn::PlanRef plan = graph ? cudnn::plan(d, *graph) : nullptr;
@@ -48,7 +57,7 @@ dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
 }
 }  // namespace
 
-void add_cudnn(dvt::KernelTable& table, DLDataType type) {
-  if (type.bits == 16) table.add(row_of_aligned(type, run).engine("cudnn").query(query));
+void add_cudnn(dvt::KernelTable& table, Op op, DLDataType type) {
+  if (type.bits == 16) table.add(row_of(op, type, run, align_16).engine("cudnn").query(query));
 }
 }  // namespace gpu::attention

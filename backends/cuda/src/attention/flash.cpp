@@ -3,8 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "attention/call.hpp"
-#include "attention/engines.hpp"
+#include "attention/flash.hpp"
 #include "device/errors.hpp"
 #include "dtypes.hpp"
 #include "launch.hpp"
@@ -12,7 +11,7 @@
 namespace gpu::attention {
 namespace {
 struct Kernels {
-  KernelId plain, general;  // general: with a mask, or a scale that may turn the order of scores
+  KernelId plain, general;
 };
 using KernelsBySize = std::array<Kernels, std::size(flash_shapes)>;
 constinit std::array<KernelsBySize, type_count> kernels{};
@@ -20,17 +19,18 @@ constinit std::array<std::array<KernelId, 2>, type_count> hopper_kernels{};  // 
 
 constexpr uint32_t chunk = 8;  // elements that are read at once: 16 bytes
 
+// Of a head: of packed sequences as many as their lengths may ask for.
+int64_t blocks_of(const FlashShape& shape, int64_t queries, int64_t sequences) {
+  return sequences < 0 ? (queries + shape.queries() - 1) / shape.queries()
+                       : int64_t{packed_blocks(uint32_t(queries), uint32_t(sequences), uint32_t(shape.queries()))};
+}
+
 dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
   const Call call(c);
-  const int64_t widest = std::max(call.size, call.value_size);
-  if (widest > most_flash_size || call.size % chunk || call.value_size % chunk)
-    return refuse(answer, "head sizes are not multiples of 8 up to 256");
-  const FlashShape shape = flash_shape(int(widest));
-  const int64_t blocks = (call.queries + shape.queries() - 1) / shape.queries();
-  constexpr int64_t most = (int64_t{1} << 31) - 1;
-  if (call.queries > most - shape.queries() || call.keys > most - call.queries - shape.keys ||
-      blocks * call.heads > most / std::max<int64_t>(call.batches, 1))
-    return refuse(answer, "there are more queries, keys or heads than 31 bits count");
+  if (const char* reason = flash_refusal(call.size, call.value_size)) return refuse(answer, reason);
+  const FlashShape shape = shape_of(call.size, call.value_size);
+  if (const char* reason = flash_refusal(shape, call.queries, call.keys, -1, call.heads * call.batches))
+    return refuse(answer, reason);
   const auto kind = mask_kind(call.mask);
   if (!kind || *kind == mask_f64) return refuse(answer, "the mask is neither bool, float16, bfloat16 nor float32");
   if (call.mask && !strides_of(call.mask, call)) return refuse(answer, "the mask's axes of batches are not one");
@@ -44,14 +44,14 @@ FlashStrides flash_strides(const DLTensor* t, const Call& call) {
   return {s.batch, s.head, s.row};
 }
 
-Flash describe(const Call& call, const FlashShape& shape) {
+Flash describe(const Call& call) {
   Flash p{};
   p.q = dvt::data<void>(call.q), p.k = dvt::data<void>(call.k), p.v = dvt::data<void>(call.v);
   p.out = dvt::data<void>(call.out);
+  p.lse = static_cast<float*>(call.lse_data()), p.dropout = call.dropout();
   p.queries = uint32_t(call.queries), p.keys = uint32_t(call.keys);
   p.heads = uint32_t(call.heads), p.heads_per_key = uint32_t(call.heads_per_key());
   p.size = uint32_t(call.size), p.value_size = uint32_t(call.value_size);
-  p.blocks = uint32_t((call.queries + shape.queries() - 1) / shape.queries());
   p.causal = call.causal ? causal_top_left : causal_none, p.scale = float(call.scale);
   p.q_strides = flash_strides(call.q, call), p.k_strides = flash_strides(call.k, call);
   p.v_strides = flash_strides(call.v, call), p.out_strides = flash_strides(call.out, call);
@@ -104,20 +104,39 @@ dvt_status run_hopper(dvt_device* d, const dvt_call* c, const Call& call, Flash 
 
 dvt_status run(dvt_device* d, const dvt_call* c) {
   const Call call(c);
-  const int widest = int(std::max(call.size, call.value_size));
-  const FlashShape shape = flash_shape(widest);
-  const Flash p = describe(call, shape);
-  const bool general = call.mask || !(p.scale > 0 && std::isfinite(p.scale));
-  if (!general && has_hopper_kernel(d, call, p)) return run_hopper(d, c, call, p);
-  const Kernels& of_size = kernels[type_index(call.q->dtype)][size_t(flash_shape_number(widest))];
-  const Grid grid{{uint32_t(p.blocks * call.heads * call.batches)},
-                  {uint32_t(shape.threads())},
-                  uint32_t(shape.shared_bytes())};
-  return launch(d, c, general ? of_size.general : of_size.plain, grid, p);
+  const Flash p = describe(call);
+  if (!is_general(p) && has_hopper_kernel(d, call, p)) return run_hopper(d, c, call, p);
+  return launch_flash(d, c, call.q->dtype, p, call.heads * call.batches);
 }
 }  // namespace
 
-void add_flash(dvt::KernelTable& table, DLDataType type) {
+const char* flash_refusal(int64_t size, int64_t value_size) {
+  const bool fits = std::max(size, value_size) <= most_flash_size && size % chunk == 0 && value_size % chunk == 0;
+  return fits ? nullptr : "head sizes are not multiples of 8 up to 256";
+}
+
+const char* flash_refusal(const FlashShape& shape, int64_t queries, int64_t keys, int64_t sequences,
+                          int64_t matrices) {
+  constexpr int64_t most = (int64_t{1} << 31) - 1;
+  const bool fits = queries <= most - shape.queries() && keys <= most - queries - shape.keys && sequences < most &&
+                    blocks_of(shape, queries, sequences) <= most / std::max<int64_t>(matrices, 1);
+  return fits ? nullptr : "there are more queries, keys or heads than 31 bits count";
+}
+
+FlashShape shape_of(int64_t size, int64_t value_size) { return flash_shape(int(std::max(size, value_size))); }
+
+bool is_general(const Flash& p) { return p.mask || p.dropout.key || !(p.scale > 0 && std::isfinite(p.scale)); }
+
+dvt_status launch_flash(dvt_device* d, const dvt_call* c, DLDataType type, Flash p, int64_t matrices) {
+  const int widest = int(std::max(p.size, p.value_size));
+  const FlashShape shape = flash_shape(widest);
+  const Kernels& of_size = kernels[type_index(type)][size_t(flash_shape_number(widest))];
+  p.blocks = uint32_t(blocks_of(shape, p.queries, p.q_begin ? int64_t{p.sequences} : -1));
+  const Grid grid{{uint32_t(p.blocks * matrices)}, {uint32_t(shape.threads())}, uint32_t(shape.shared_bytes())};
+  return launch(d, c, is_general(p) ? of_size.general : of_size.plain, grid, p);
+}
+
+void add_flash(dvt::KernelTable& table, Op op, DLDataType type) {
   if (type.bits != 16) return;
   for (size_t i = 0; i < std::size(flash_shapes); ++i) {
     const std::string end = std::string(type_name(type)) + "_" + std::to_string(flash_shapes[i].size);
@@ -125,6 +144,6 @@ void add_flash(dvt::KernelTable& table, DLDataType type) {
   }
   const std::string hopper = std::string("flash_hopper_") + type_name(type);
   hopper_kernels[type_index(type)] = {find_kernel(hopper + "_64"), find_kernel(hopper + "_128")};
-  table.add(row_of_aligned(type, run).engine("flash").query(query).deterministic());
+  table.add(row_of(op, type, run, align_16).engine("flash").query(query).deterministic());
 }
 }  // namespace gpu::attention

@@ -1,8 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <string>
 
 #include "attention/call.hpp"
-#include "attention/engines.hpp"
 #include "dtypes.hpp"
 #include "kernels/common/attention.hpp"
 #include "launch.hpp"
@@ -34,12 +34,13 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   p.causal = call.causal, p.scale = call.scale, p.mask_kind = *mask_kind(call.mask);
   p.q = all_strides(call.q), p.k = all_strides(call.k), p.v = all_strides(call.v);
   if (call.mask) p.mask = all_strides(call.mask);
+  p.lse = call.lse_data(), p.dropout = call.dropout();
   p.axes = uint32_t(call.out->ndim - 2);
   for (uint32_t i = 0; i < p.axes; ++i) p.batch[i] = uint32_t(call.out->shape[p.axes - 1 - i]);
 
   Grid grid = grid_of_blocks(p.blocks * uint64_t(call.heads * call.batches), block_size);
   grid.shared_bytes = uint32_t(attention_shared_bytes(bytes));
-  grid.blocks.y = uint32_t((p.value_size + block - 1) / block);
+  grid.blocks.y = std::max(1u, uint32_t((p.value_size + block - 1) / block));  // of no values there are logarithms
   return launch(d, c, kernels[type_index(call.out->dtype)], grid, dvt::data<void>(call.q), dvt::data<void>(call.k),
                 dvt::data<void>(call.v), call.mask ? dvt::data<void>(call.mask) : nullptr,
                 dvt::data<void>(call.out), p);
@@ -51,15 +52,8 @@ dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
 }
 }  // namespace
 
-void add_plain(dvt::KernelTable& table, DLDataType type) {
+void add_plain(dvt::KernelTable& table, Op op, DLDataType type) {
   kernels[type_index(type)] = find_kernel(std::string("attention_") + type_name(type));
-  table.add(dvt::Row("dvt.scaled_dot_product_attention", run)
-                .in(type, DVT_O_STRIDED)
-                .in(type, DVT_O_STRIDED)
-                .in(type, DVT_O_STRIDED)
-                .in(dvt::any(0), DVT_O_STRIDED | DVT_O_OPTIONAL)
-                .out(type)
-                .query(query)
-                .deterministic());
+  table.add(row_of(op, type, run).query(query).deterministic());
 }
 }  // namespace gpu::attention

@@ -33,6 +33,14 @@ Types types_of(const Product& p) {
   return is_double ? Types{CUDA_R_64F, CUDA_R_64F, compute} : Types{CUDA_R_32F, CUDA_R_32F, compute};
 }
 
+cublasLtEpilogue_t epilogue_of(const Product& p) {
+  switch (p.activation) {
+    case Activation::relu: return p.has_bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case Activation::gelu_tanh: return p.has_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    default: return p.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  }
+}
+
 class Layout {
  public:
   // As cuBLASLt counts: columns of elements that are neighbours.
@@ -63,7 +71,7 @@ class Description {
     LT_CALL(cublasLtMatmulDescInit_internal, &operation_, sizeof operation_, types_.compute, types_.scale);
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.b.columns ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, p.a.columns ? CUBLAS_OP_T : CUBLAS_OP_N);
-    if (p.has_bias) set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
   }
   void set_bias(const void* bias) { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
   cublasLtMatmulDesc_t operation() { return &operation_; }
@@ -115,6 +123,12 @@ uint64_t most_workspace(int capability) { return uint64_t{capability >= 90 ? 32u
 bool is_available() {
   static const bool available = is_emulated() ? works_with_emulator() : is_usable(missing());
   return available;
+}
+
+const char* unavailable() {
+  if (is_available()) return nullptr;
+  return is_emulated() ? "cuBLASLt does not run on the emulated driver"
+                       : "cuBLASLt is missing or cannot be used: pip install -U 'dovetail-cuda[cu13]'";
 }
 
 Engine::~Engine() {

@@ -14,13 +14,17 @@ struct Matrix {
   int64_t step;     // elements from one matrix of the batch to the next; 0: all of them have this one
 };
 
-// c = a b + bias: (m, k) by (k, n), for each of a batch. c is row-major without gaps, the bias has n elements. The
-// key of a cache, so it begins with `= {}`.
+// What is done with the sums before they are rounded. gelu_tanh is cuBLASLt's GELU: the form with a tanh.
+enum class Activation : uint16_t { none, relu, gelu_tanh };
+
+// c = activation(a b + bias): (m, k) by (k, n), for each of a batch. c is row-major without gaps, the bias has n
+// elements. The key of a cache, so it begins with `= {}`.
 struct Product {
   int64_t m, n, k, batch;
   Matrix a, b;
   DLDataType type;
-  uint32_t has_bias;
+  uint16_t has_bias;
+  Activation activation;
   int64_t c_step;
   int64_t allows_tf32;  // of float32: may it be computed with 10 bits of mantissa?
   int64_t alignment;    // bytes of which the operands' addresses are multiples
@@ -33,9 +37,14 @@ struct Addresses {
   void* c;
 };
 
+// Not of int8: its products are int32, or int8 that saturates, where the schema's wrap in their operands' type.
 inline bool serves(DLDataType t) { return t.code == DVT_FLOAT || t.code == DVT_BFLOAT || t.code == DVT_COMPLEX; }
+// Its epilogues are for what tensor cores give.
+inline bool adds_bias(DLDataType t) { return t.code != DVT_COMPLEX && t.bits < 64; }
 // Is the library there, and a GPU that it can use?
 bool is_available();
+// Why no call can be served; nullptr where some can.
+const char* unavailable();
 
 class Engine {
  public:

@@ -18,6 +18,12 @@ bool is_available() {
 }
 }  // namespace
 
+const char* unavailable() {
+  if (is_available()) return nullptr;
+  return is_emulated() ? "cuDNN does not run on the emulated driver"
+                       : "cuDNN is missing or cannot be used: pip install -U 'dovetail-cuda[cu13]'";
+}
+
 // One of the engine's handles while it is in use.
 class Engine::Handle {
  public:

@@ -8,6 +8,9 @@
 #include "recent.hpp"
 
 namespace gpu::cudnn {
+// Why no call can be served; nullptr where some can.
+const char* unavailable();
+
 class Engine {
  public:
   Engine() = default;

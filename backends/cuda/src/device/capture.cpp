@@ -38,11 +38,13 @@ dvt_status begin(dvt_stream* s) {
 
 struct Ended {
   CUgraph graph = nullptr;
-  std::shared_ptr<Faults> faults;
+  Recording recording;
 
   explicit Ended(dvt_stream& s) {
-    if (const auto id = capture_of(s.handle)) faults = s.device.recordings.end(*id);
-    GPU_CALL(cuStreamEndCapture(s.handle, &graph));
+    if (const auto id = capture_of(s.handle)) recording = s.device.recordings.end(*id);
+    const CUresult result = driver().cuStreamEndCapture(s.handle, &graph);
+    for (const auto& action : recording.at_end) action();
+    check(result, "cuStreamEndCapture");
   }
   ~Ended() {
     if (graph) driver().cuGraphDestroy(graph);
@@ -57,7 +59,7 @@ dvt_status end(dvt_stream* s, dvt_graph** out) {
       return DVT_FAIL(DVT_INVALID, "no capture has begun on this stream: expected begin before end");
     const Ended ended(*s);
     if (!out) return DVT_OK;
-    auto graph = std::make_unique<dvt_graph>(s->device, nullptr, ended.faults);
+    auto graph = std::make_unique<dvt_graph>(s->device, nullptr, ended.recording.faults);
     GPU_CALL(cuGraphInstantiate(&graph->exec, ended.graph, 0));
     *out = graph.release();
     return DVT_OK;

@@ -1,4 +1,4 @@
-// Copies of compact tensors between devices and the host: with unified addressing an address tells where it is.
+// Copies of compact tensors between devices and the host.
 #include <cstring>
 
 #include "device/capture.hpp"
@@ -7,11 +7,11 @@
 
 namespace gpu {
 namespace {
-CUdeviceptr address_of(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
+bool is_on_host(const DLTensor* t) { return t->device.device_type == 1 /* kDLCPU */; }
 
 // Memory of the host that the driver does not know: it may be written, or gone, as soon as the call is over.
 bool is_pageable(const DLTensor* t) {
-  if (t->device.device_type != 1 /* kDLCPU */) return false;
+  if (!is_on_host(t)) return false;
   CUmemorytype type;
   const CUresult result =
       driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address_of(dvt::data<char>(t)));
@@ -24,8 +24,28 @@ void copy_staged(dvt_device* d, CUstream stream, CUdeviceptr to, const void* fro
   d->deferred.sweep();
   void* const buffer = d->staging.take();
   std::memcpy(buffer, from, bytes);
-  GPU_CALL(cuMemcpyAsync(to, address_of(buffer), bytes, stream));
-  d->deferred.after(stream, [d, buffer] { d->staging.give_back(buffer); });
+  const auto give_back = [d, buffer] { d->staging.give_back(buffer); };
+  try {
+    GPU_CALL(cuMemcpyAsync(to, address_of(buffer), bytes, stream));
+    d->deferred.after(stream, give_back);
+  } catch (const Error&) {
+    driver().cuStreamSynchronize(stream);  // it may be read until then
+    give_back();
+    throw;
+  }
+}
+
+// With unified addressing an address tells where it is. Not for copies between the pools of two devices: without
+// access to each other's these need the contexts.
+void enqueue(dvt_device* d, const DLTensor* dst, const DLTensor* src, size_t bytes, CUstream stream) {
+  const CUdeviceptr to = address_of(dvt::data<char>(dst)), from = address_of(dvt::data<char>(src));
+  const auto context_of = [&](const DLTensor* t) {
+    const bool is_own = t->device.device_id == int32_t(d->index);
+    return is_own ? d->context.handle() : d->peers.context_of(device_at(t->device.device_id), d->own_stream.handle);
+  };
+  if (is_on_host(dst) || is_on_host(src) || dst->device.device_id == src->device.device_id)
+    GPU_CALL(cuMemcpyAsync(to, from, bytes, stream));
+  else GPU_CALL(cuMemcpyPeerAsync(to, context_of(dst), from, context_of(src), bytes, stream));
 }
 }  // namespace
 
@@ -34,15 +54,14 @@ dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_str
     const size_t bytes = dvt::bytes(src);
     if (!bytes) return DVT_OK;
     dvt_stream& stream = stream_of(d, s);
-    char *const to = dvt::data<char>(dst), *const from = dvt::data<char>(src);
     const bool from_pageable = is_pageable(src), to_pageable = is_pageable(dst);
     if (from_pageable || to_pageable)
       if (dvt_status status = refuse_in_capture(stream, "a copy of pageable memory")) return status;
     if (s && from_pageable && bytes <= Staging::buffer_bytes) {
-      copy_staged(d, stream.handle, address_of(to), from, bytes);
+      copy_staged(d, stream.handle, address_of(dvt::data<char>(dst)), dvt::data<char>(src), bytes);
       return DVT_OK;
     }
-    GPU_CALL(cuMemcpyAsync(address_of(to), address_of(from), bytes, stream.handle));
+    enqueue(d, dst, src, bytes, stream.handle);
     if (!s) return wait_for(stream);
     if (from_pageable || to_pageable) GPU_CALL(cuStreamSynchronize(stream.handle));
     return DVT_OK;

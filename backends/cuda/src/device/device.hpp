@@ -10,6 +10,7 @@
 #include "device/deferred.hpp"
 #include "device/event.hpp"
 #include "device/faults.hpp"
+#include "device/peers.hpp"
 #include "device/recordings.hpp"
 #include "device/staging.hpp"
 #include "dovetail/backend.hpp"
@@ -41,6 +42,7 @@ struct dvt_device {
   std::atomic<bool> lost = false;
   gpu::Deferred deferred;
   gpu::Staging staging;
+  gpu::Peers peers{context};
   gpu::Recordings recordings;
   gpu::cublaslt::Engine cublaslt;
   gpu::cudnn::Engine cudnn;
@@ -62,6 +64,7 @@ struct dvt_event {
 namespace gpu {
 inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) { return s ? *s : d->own_stream; }
 int attribute(CUdevice, CUdevice_attribute);
+CUdevice device_at(uint32_t index);
 // Waits for all that is queued. What went wrong with it, once, told to the host.
 dvt_status wait_for(dvt_stream&);
 }  // namespace gpu

@@ -47,6 +47,8 @@ const Found& found() {
   return once;
 }
 }  // namespace
+
+CUdevice device_at(uint32_t index) { return found().usable.at(index); }
 }  // namespace gpu
 
 dvt_device::dvt_device(uint32_t i, std::unique_ptr<const gpu::Context> c)
@@ -135,7 +137,7 @@ dvt_status device_open(uint32_t index, dvt_device** out) {
   if (dvt_status s = device_count(&n)) return s;
   if (index >= n) return DVT_FAIL(DVT_INVALID, "there are %u devices, got index %u", n, index);
   try {
-    auto context = std::make_unique<const Context>(found().usable[index]);
+    auto context = std::make_unique<const Context>(device_at(index));
     const Current current(*context);
     *out = new dvt_device(index, std::move(context));
     return DVT_OK;

@@ -1,17 +1,20 @@
 // Raw memory: the host owns the caching pool.
+#include "device/capture.hpp"
 #include "device/errors.hpp"
 #include "device/functions.hpp"
 
 namespace gpu {
 namespace {
 void* from(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-CUdeviceptr address_of(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
 
 // In the order of a stream, so that the device need not stop; the device's own stream is done when this returns.
+// It serves streams that record, too: there memory would be a node of the graph, and there in its runs alone.
 CUresult allocate_on_device(dvt_device& d, uint64_t size, dvt_stream* s, CUdeviceptr* out) {
   if (!d.has_pools) return driver().cuMemAlloc(out, size);
-  if (CUresult result = driver().cuMemAllocAsync(out, size, stream_of(&d, s).handle)) return result;
-  return s ? CUDA_SUCCESS : driver().cuStreamSynchronize(d.own_stream.handle);
+  const bool in_order = s && !capture_of(s->handle);
+  if (CUresult result = driver().cuMemAllocAsync(out, size, in_order ? s->handle : d.own_stream.handle))
+    return result;
+  return in_order ? CUDA_SUCCESS : driver().cuStreamSynchronize(d.own_stream.handle);
 }
 
 CUresult allocate(dvt_device& d, uint64_t size, uint32_t kind, dvt_stream* s, void** out) {
@@ -61,7 +64,9 @@ dvt_status alloc(dvt_device* d, uint64_t size, uint32_t kind, dvt_stream* s, voi
 
 void dealloc(dvt_device* d, void* data, uint32_t kind, dvt_stream* s) {
   (void)guarded(d, [&] {  // a lost device has lost its memory
-    if (!s) release(*d, data, kind);
+    const auto capture = s ? capture_of(s->handle) : std::nullopt;
+    if (capture && d->recordings.at_end(*capture, [=] { dealloc(d, data, kind, s); })) return DVT_OK;
+    if (!s || capture) release(*d, data, kind);
     else if (kind == DVT_MEM_DEVICE && d->has_pools) GPU_CALL(cuMemFreeAsync(address_of(data), s->handle));
     else d->deferred.after(s->handle, [d, data, kind] { release(*d, data, kind); });
     d->deferred.sweep();

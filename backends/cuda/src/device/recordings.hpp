@@ -1,33 +1,48 @@
-// Captures that are under way on a device: where the kernels of each write their faults, by CUDA's number of it.
+// Captures that are under way on a device, by CUDA's number of each.
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "device/faults.hpp"
 #include "driver/driver.hpp"
 
 namespace gpu {
+struct Recording {
+  std::shared_ptr<Faults> faults = std::make_shared<Faults>();  // where its kernels write theirs
+  std::vector<std::function<void()>> at_end;
+};
+
 class Recordings {
  public:
   void begin(cuuint64_t id) {
     const std::lock_guard guard(mutex_);
-    faults_[id] = std::make_shared<Faults>();
+    recordings_[id] = {};
   }
-  std::shared_ptr<Faults> end(cuuint64_t id) {
+  // Without faults: of a capture that somebody else began.
+  Recording end(cuuint64_t id) {
     const std::lock_guard guard(mutex_);
-    const auto node = faults_.extract(id);
-    return node ? node.mapped() : nullptr;
+    auto node = recordings_.extract(id);
+    return node ? std::move(node.mapped()) : Recording{nullptr, {}};
   }
   // nullptr: of a capture that somebody else began
   std::shared_ptr<Faults> find(cuuint64_t id) {
     const std::lock_guard guard(mutex_);
-    const auto it = faults_.find(id);
-    return it == faults_.end() ? nullptr : it->second;
+    const auto it = recordings_.find(id);
+    return it == recordings_.end() ? nullptr : it->second.faults;
+  }
+  // What cannot be done on a stream that records. False: of a capture that somebody else began
+  bool at_end(cuuint64_t id, std::function<void()> action) {
+    const std::lock_guard guard(mutex_);
+    const auto it = recordings_.find(id);
+    if (it != recordings_.end()) it->second.at_end.push_back(std::move(action));
+    return it != recordings_.end();
   }
 
  private:
   std::mutex mutex_;
-  std::unordered_map<cuuint64_t, std::shared_ptr<Faults>> faults_;
+  std::unordered_map<cuuint64_t, Recording> recordings_;
 };
 }  // namespace gpu

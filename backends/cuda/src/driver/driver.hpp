@@ -11,16 +11,18 @@ namespace gpu {
 // clang-format off
 #define GPU_DRIVER_FUNCTIONS(X) \
   X(cuCtxGetCurrent) X(cuCtxGetStreamPriorityRange) X(cuCtxPopCurrent) X(cuCtxPushCurrent) \
-  X(cuDeviceCanAccessPeer) X(cuDeviceGet) X(cuDeviceGetAttribute) X(cuDeviceGetCount) X(cuDeviceGetName) \
-  X(cuDeviceGetPCIBusId) X(cuDeviceGetUuid) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRetain) \
-  X(cuDeviceTotalMem) X(cuDriverGetVersion) X(cuEventCreate) X(cuEventDestroy) X(cuEventElapsedTime) \
-  X(cuEventQuery) X(cuEventRecord) X(cuEventSynchronize) X(cuGetErrorName) X(cuGetErrorString) \
-  X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuGraphInstantiate) X(cuGraphLaunch) X(cuInit) \
-  X(cuKernelGetParamInfo) X(cuKernelSetAttribute) X(cuLaunchHostFunc) X(cuLaunchKernel) X(cuLibraryGetKernel) \
-  X(cuLibraryLoadData) X(cuMemAlloc) X(cuMemAllocAsync) X(cuMemAllocManaged) X(cuMemFree) X(cuMemFreeAsync) \
-  X(cuMemFreeHost) X(cuMemGetInfo) X(cuMemHostAlloc) X(cuMemcpyAsync) X(cuPointerGetAttribute) \
-  X(cuStreamBeginCapture) X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamEndCapture) \
-  X(cuStreamGetCaptureInfo) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuTensorMapEncodeTiled)
+  X(cuDeviceCanAccessPeer) X(cuDeviceGet) X(cuDeviceGetAttribute) X(cuDeviceGetCount) \
+  X(cuDeviceGetMemPool) X(cuDeviceGetName) X(cuDeviceGetPCIBusId) X(cuDeviceGetUuid) \
+  X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRetain) X(cuDeviceTotalMem) X(cuDriverGetVersion) \
+  X(cuEventCreate) X(cuEventDestroy) X(cuEventElapsedTime) X(cuEventQuery) X(cuEventRecord) \
+  X(cuEventSynchronize) X(cuGetErrorName) X(cuGetErrorString) X(cuGraphDestroy) X(cuGraphExecDestroy) \
+  X(cuGraphInstantiate) X(cuGraphLaunch) X(cuInit) X(cuKernelGetParamInfo) X(cuKernelSetAttribute) \
+  X(cuLaunchHostFunc) X(cuLaunchKernel) X(cuLibraryGetKernel) X(cuLibraryLoadData) X(cuMemAlloc) \
+  X(cuMemAllocAsync) X(cuMemAllocFromPoolAsync) X(cuMemAllocManaged) X(cuMemFree) X(cuMemFreeAsync) \
+  X(cuMemFreeHost) X(cuMemGetInfo) X(cuMemHostAlloc) X(cuMemPoolSetAccess) X(cuMemcpyAsync) \
+  X(cuMemcpyPeerAsync) X(cuPointerGetAttribute) X(cuStreamBeginCapture) X(cuStreamCreateWithPriority) \
+  X(cuStreamDestroy) X(cuStreamEndCapture) X(cuStreamGetCaptureInfo) X(cuStreamSynchronize) \
+  X(cuStreamWaitEvent) X(cuTensorMapEncodeTiled)
 // clang-format on
 
 struct Driver {
@@ -57,4 +59,6 @@ inline void check(CUresult result, const char* call) {
 }
 // Calls a function of the driver's, and throws Error where it fails.
 #define GPU_CALL(call) ::gpu::check(::gpu::driver().call, #call)
+// Host and device share one range of addresses.
+inline CUdeviceptr address_of(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
 }  // namespace gpu

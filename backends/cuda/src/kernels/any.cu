@@ -1,25 +1,24 @@
-// any, all: of what is not 0. Integers by their size.
+// any, all: of what is not 0. Elements by their size; of a float the sign does not count.
 #include "kernels/common/reduction.cuh"
 
 namespace {
-template <class T, bool every>
-struct Truth {
+template <class T>
+struct Found {  // any: one that is not 0; all, flipped: one that is
   using Input = T;
   using Output = bool;
   using Value = bool;
-  static __device__ __forceinline__ bool nothing() { return every; }
-  static __device__ __forceinline__ void add(bool& value, T x, uint64_t) {
-    value = join(value, gpu::Compute<T>(x) != gpu::Compute<T>(0));
+  static __device__ __forceinline__ bool nothing() { return false; }
+  static __device__ __forceinline__ void add(bool& value, T x, uint64_t, const gpu::Variant& variant) {
+    value |= ((x & T(variant.counts)) != 0) != bool(variant.flip);
   }
-  static __device__ __forceinline__ bool join(bool a, bool b) { return every ? a && b : a || b; }
-  static __device__ __forceinline__ bool result(bool value, const gpu::Lines&) { return value; }
+  static __device__ __forceinline__ bool join(bool a, bool b) { return a || b; }
+  static __device__ __forceinline__ bool result(bool value, const gpu::Lines&, const gpu::Variant& variant) {
+    return value != bool(variant.flip);
+  }
 };
 }  // namespace
 
-#define TRUTH(suffix, T)                   \
-  using Any_##suffix = Truth<T, false>;    \
-  using All_##suffix = Truth<T, true>;     \
-  GPU_REDUCTION(any, suffix, Any_##suffix) \
-  GPU_REDUCTION(all, suffix, All_##suffix)
-GPU_UNSIGNED(TRUTH)
-GPU_FLOATS(TRUTH)
+#define FOUND(suffix, T)           \
+  using Found_##suffix = Found<T>; \
+  GPU_REDUCTION(any, suffix, Found_##suffix)
+GPU_UNSIGNED(FOUND)

@@ -1,4 +1,5 @@
-// argmax, argmin: where a line has its first extremum, or its first NaN.
+// argmax: where a line has its first greatest element, or its first NaN; of flipped elements argmin. Integers have
+// no sign here: the host flips it.
 #include "kernels/common/reduction.cuh"
 
 namespace {
@@ -7,31 +8,32 @@ struct Found {
   T value;
   uint64_t index;
 };
-template <class T, bool most>
+template <class T>
 struct Where {
   using Input = T;
   using Output = int64_t;
-  using Value = Found<gpu::Compute<T>>;
-  static __device__ __forceinline__ Value nothing() { return {0, ~uint64_t(0)}; }
-  static __device__ __forceinline__ void add(Value& value, T x, uint64_t i) {
-    value = join(value, {gpu::Compute<T>(x), i});
+  using Number = gpu::Compute<T>;
+  using Value = Found<Number>;
+  static constexpr uint64_t nowhere = ~uint64_t(0);
+  static __device__ __forceinline__ Value nothing() { return {0, nowhere}; }
+  static __device__ __forceinline__ bool exceeds(Number a, Number b) { return a > b || (a != a && b == b); }
+  static __device__ __forceinline__ void add(Value& value, T x, uint64_t i, const gpu::Variant& variant) {
+    const Number number(gpu::flipped(x, variant));
+    if (value.index == nowhere || exceeds(number, value.value)) value = {number, i};
   }
   static __device__ __forceinline__ Value join(const Value& a, const Value& b) {
-    if (a.index == ~uint64_t(0)) return b;
-    if (b.index == ~uint64_t(0)) return a;
-    const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
-    if (a.value == b.value || (a_is_nan && b_is_nan)) return a.index < b.index ? a : b;
-    return b_is_nan || (!a_is_nan && (most ? b.value > a.value : b.value < a.value)) ? b : a;
+    if (a.index == nowhere || b.index == nowhere) return a.index == nowhere ? b : a;
+    const bool takes_b = exceeds(b.value, a.value) || (b.index < a.index && !exceeds(a.value, b.value));
+    return takes_b ? b : a;
   }
-  static __device__ __forceinline__ int64_t result(const Value& value, const gpu::Lines&) {
+  static __device__ __forceinline__ int64_t result(const Value& value, const gpu::Lines&, const gpu::Variant&) {
     return int64_t(value.index);
   }
 };
 }  // namespace
 
-#define ARG(suffix, T)                           \
-  using Argmax_##suffix = Where<T, true>;        \
-  using Argmin_##suffix = Where<T, false>;       \
-  GPU_REDUCTION(argmax, suffix, Argmax_##suffix) \
-  GPU_REDUCTION(argmin, suffix, Argmin_##suffix)
-GPU_NUMBERS(ARG)
+#define WHERE(suffix, T)           \
+  using Where_##suffix = Where<T>; \
+  GPU_REDUCTION(argmax, suffix, Where_##suffix)
+GPU_UNSIGNED(WHERE)
+GPU_FLOATS(WHERE)

@@ -1,4 +1,5 @@
-// Conversions between all types. A kernel's name is astype_<from>_<to>.
+// Conversions between all types. A kernel's name is astype_<from>_<to>. Signed integers are written as unsigned
+// ones, and read so where they lose bits.
 #include "kernels/common/convert.cuh"
 #include "kernels/common/elementwise.cuh"
 
@@ -12,13 +13,7 @@ struct Convert {
 #define TO(from, From, to, To)                     \
   using Convert_##from##_##to = Convert<To, From>; \
   GPU_UNARY(astype_##from##_##to, Convert_##from##_##to, To, From)
-#define TO_ALL(from, From)        \
-  TO(from, From, bool, bool)      \
-  TO(from, From, i8, int8_t)      \
-  TO(from, From, i16, int16_t)    \
-  TO(from, From, i32, int32_t)    \
-  TO(from, From, i64, int64_t)    \
-  TO(from, From, u8, uint8_t)     \
+#define TO_NUMBERS(from, From)    \
   TO(from, From, u16, uint16_t)   \
   TO(from, From, u32, uint32_t)   \
   TO(from, From, u64, uint64_t)   \
@@ -26,4 +21,10 @@ struct Convert {
   TO(from, From, bf16, gpu::bf16) \
   TO(from, From, f32, float)      \
   TO(from, From, f64, double)
-GPU_ALL(TO_ALL)
+#define TO_ALL(from, From)    \
+  TO(from, From, bool, bool)  \
+  TO(from, From, u8, uint8_t) \
+  TO_NUMBERS(from, From)
+GPU_SIGNED(TO_NUMBERS)
+GPU_UNSIGNED(TO_ALL)
+GPU_FLOATS(TO_ALL)

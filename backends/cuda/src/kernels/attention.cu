@@ -1,8 +1,7 @@
 // Attention of any type, strides and sizes: a block takes some queries of one matrix and walks over blocks of keys
 // with a running maximum and sum of each query (Dao et al., FlashAttention, 2022). Neighbouring threads own
 // neighbouring keys, and then columns of values.
-#include "kernels/common/attention.hpp"
-
+#include "kernels/common/dropout.cuh"
 #include "kernels/common/math.cuh"
 #include "kernels/common/tile.cuh"
 
@@ -29,10 +28,10 @@ __device__ __forceinline__ C across(C x, Combine combine) {
   return x;
 }
 
-// What exponents are taken relative to: the maximum, or 0 where no key has been seen.
+// What exponents are taken relative to: the maximum, or 0 where no key has been seen, or an infinite score.
 template <class C>
 __device__ __forceinline__ C origin(C top) {
-  return top == -math::infinity<C> ? C(0) : top;
+  return top == -math::infinity<C> || top == math::infinity<C> ? C(0) : top;
 }
 
 // Where a matrix begins in each operand.
@@ -104,7 +103,10 @@ __device__ __forceinline__ void attend(const T* q, const T* k, const T* v, const
 #pragma unroll
       for (int j = 0; j < each; ++j) {
         const C weight = math::exp(score[i][j] - origin(most));
-        result[i][j] *= factor, sum[i] += weight, weights[j].at[tx][ty + side * i] = weight;
+        result[i][j] *= factor, sum[i] += weight;
+        const uint64_t at = (matrix * p.queries + row) * p.keys + key + uint64_t(tx + side * j);
+        const bool drops = p.dropout.key && is_dropped(p.dropout, at);
+        weights[j].at[tx][ty + side * i] = drops ? C(0) : weight;
       }
     }
     for (int j = 0; j < each; ++j) {
@@ -119,12 +121,18 @@ __device__ __forceinline__ void attend(const T* q, const T* k, const T* v, const
   for (int i = 0; i < each; ++i) {
     const C total = across(sum[i], [](C a, C b) { return a + b; });
     const uint64_t row = first + uint64_t(ty + side * i);
+    C divisor = total;
+    if (p.dropout.key && total != total && drops_all(p.dropout, (matrix * p.queries + row) * p.keys, p.keys))
+      divisor = math::infinity<C>;
 #pragma unroll
     for (int j = 0; j < each; ++j) {
       const uint64_t column = value + uint64_t(tx + side * j);
       if (row < p.queries && column < p.value_size)  // a query that sees no key: 0
-        out[(matrix * p.queries + row) * p.value_size + column] = T(total == 0 ? C(0) : result[i][j] / total);
+        out[(matrix * p.queries + row) * p.value_size + column] =
+            T(total == 0 ? C(0) : result[i][j] / divisor * C(p.dropout.kept_scale));
     }
+    if (p.lse && blockIdx.y == 0 && tx == 0 && row < p.queries)
+      static_cast<C*>(p.lse)[matrix * p.queries + row] = origin(top[i]) + math::log(total);
   }
 }
 }  // namespace

@@ -33,10 +33,57 @@ struct Query {
     const float found = place.of_queries(b.p, b.p.lse)[query];
     lse = found == least ? -least : found * log2_e, delta = place.of_queries(b.p, b.delta)[query];
   }
-  // Score and gradient of a weight become the weight and the score's gradient.
-  __device__ __forceinline__ void differentiate(float& score, float& slope, float scale, bool is_seen) const {
-    score = is_seen ? exp2_approximate(fmaf(score, scale, -lse)) : 0.0f;
-    slope = is_seen ? score * (slope - delta) : 0.0f;
+  // Score and gradient of a weight as it counts become that weight and the score's gradient. `kept` is what dropout
+  // multiplies the weight by.
+  __device__ __forceinline__ void differentiate(float& score, float& slope, float scale, float mask, bool is_seen,
+                                                float kept) const {
+    is_seen = is_seen && mask != least;
+    const float weight = is_seen ? exp2_approximate(fmaf(score, scale, mask - lse)) : 0.0f;
+    slope = is_seen ? weight * (fmaf(slope, kept, -delta)) : 0.0f;
+    score = weight * kept;
+  }
+};
+
+// The mask of a lane's scores, and which of them dropout takes, found in a loop: unrolled as products are, it would
+// be most of the kernel. What is added to scores waits in shared memory, where each thread has places of its own.
+struct Exceptions {
+  const Flash& p;
+  float* added;
+  uint32_t dropped = 0;
+
+  __device__ __forceinline__ Exceptions(const Flash& p_, void* memory)
+      : p(p_), added(static_cast<float*>(memory) + threadIdx.x) {}
+
+  // Of `count` scores, where at(i) is the query and the key of number i.
+  template <int count, class At>
+  __device__ __forceinline__ void find(const Place& place, At at) {
+    static_assert(count <= flash_backward_scores);
+    dropped = 0;
+    if (!p.mask && !p.dropout.key) return;
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const Corner c = at(i);
+      const bool is_there = c.query < place.queries && c.key < place.keys;
+      if (p.mask) added[i * threads] = is_there ? mask_of(place, c) : 0.0f;
+      if (p.dropout.key) dropped |= uint32_t{is_dropped(p, place, c.query, c.key)} << i;
+    }
+  }
+  __device__ __forceinline__ float mask(int i) const { return p.mask ? added[i * threads] : 0.0f; }
+  __device__ __forceinline__ float kept(int i) const {
+    return dropped >> i & 1 ? 0.0f : float(p.dropout.kept_scale);
+  }
+
+ private:
+  // As an exponent of 2.
+  __device__ __forceinline__ float mask_of(const Place& place, const Corner& c) const {
+    const FlashStrides& s = p.mask_strides;
+    const int64_t at = place.batch * s.batch + place.head * s.head + c.query * s.row + c.key * p.mask_column;
+    switch (p.mask_kind) {
+      case mask_bool: return static_cast<const uint8_t*>(p.mask)[at] ? 0.0f : least;
+      case mask_f16: return float(static_cast<const half*>(p.mask)[at]) * log2_e;
+      case mask_bf16: return float(static_cast<const bf16*>(p.mask)[at]) * log2_e;
+      default: return static_cast<const float*>(p.mask)[at] * log2_e;
+    }
   }
 };
 
@@ -65,6 +112,7 @@ __device__ __forceinline__ void query_gradients(const FlashBackward& b) {
   if (place.first >= place.queries) return;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32, row = place.first + warp * own + lane / 4;
   const Query queries[2] = {Query(b, place, row), Query(b, place, row + 8)};
+  Exceptions exceptions(p, memory + flash_backward_tile_bytes(size) / sizeof(uint4));
   const T* d_out = place.rows(static_cast<const T*>(b.d_out), b.d_out_strides, place.head, place.q_row);
   fill<threads>(tiles.q, place.q<T>(p), p.q_strides.row, place.first, place.queries, int(p.size));
   fill<threads>(tiles.d_out, d_out, b.d_out_strides.row, place.first, place.queries, int(p.value_size));
@@ -77,6 +125,8 @@ __device__ __forceinline__ void query_gradients(const FlashBackward& b) {
     copy_async_commit();
     copy_async_wait<0>();
     __syncthreads();
+    exceptions.find<block / 2>(
+        place, [=](int i) { return Corner{row + i / 2 % 2 * 8, key + i / 4 * 8 + lane % 4 * 2 + i % 2}; });
     FragmentC score[1][block / 8] = {}, slope[1][block / 8] = {};
     add_products<T>(score, tiles.q, warp * own, tiles.k, lane);
     add_products<T>(slope, tiles.d_out, warp * own, tiles.v, lane);
@@ -86,7 +136,8 @@ __device__ __forceinline__ void query_gradients(const FlashBackward& b) {
       for (int i = 0; i < 4; ++i) {
         const int column = key + n * 8 + lane % 4 * 2 + i % 2;
         queries[i / 2].differentiate(score[0][n].x[i], slope[0][n].x[i], p.scale * log2_e,
-                                     column < place.seen(row + i / 2 * 8));
+                                     exceptions.mask(4 * n + i), column < place.seen(row + i / 2 * 8),
+                                     exceptions.kept(4 * n + i));
       }
     add_weighted<T>(d_q, slope, tiles.k, lane);
   }
@@ -111,6 +162,7 @@ __device__ __forceinline__ void key_gradients(const FlashBackward& b) {
   fill<threads>(tiles.v, place.v<T>(p), p.v_strides.row, place.first, place.keys, int(p.value_size));
   const int seeing = place.first - place.ahead + 1, begin = seeing > 0 ? seeing / many * many : 0;
   typename Block::Result d_k = {}, d_v = {};
+  Exceptions exceptions(p, memory + flash_backward_tile_bytes(size) / sizeof(uint4));
   for (uint32_t i = 0; i < p.heads_per_key; ++i, ++place.head) {
     for (int query = begin; query < place.queries; query += many) {
       __syncthreads();  // nobody reads the queries before any more
@@ -123,6 +175,8 @@ __device__ __forceinline__ void key_gradients(const FlashBackward& b) {
       __syncthreads();
       const int thread = opaque(int(threadIdx.x)), warp = thread / 32, lane = thread % 32;
       const int row = place.first + warp * own + lane / 4;
+      exceptions.find<many / 2>(
+          place, [=](int i) { return Corner{query + i / 4 * 8 + lane % 4 * 2 + i % 2, row + i / 2 % 2 * 8}; });
       FragmentC score[1][many / 8] = {}, slope[1][many / 8] = {};
       add_products<T>(score, tiles.k, warp * own, tiles.q, lane);
       add_products<T>(slope, tiles.v, warp * own, tiles.d_out, lane);
@@ -135,7 +189,8 @@ __device__ __forceinline__ void key_gradients(const FlashBackward& b) {
 #pragma unroll
           for (int r = 0; r < 2; ++r)
             of.differentiate(score[0][n].x[2 * r + j], slope[0][n].x[2 * r + j], p.scale * log2_e,
-                             row + r * 8 < place.seen(column));
+                             exceptions.mask(4 * n + 2 * r + j), row + r * 8 < place.seen(column),
+                             exceptions.kept(4 * n + 2 * r + j));
         }
       add_weighted<T>(d_v, score, tiles.d_out, lane);
       add_weighted<T>(d_k, slope, tiles.q, lane);

@@ -53,7 +53,7 @@ __device__ __forceinline__ void forward(const Flash& p) {
     softmax.add(score, scale, factor);
     multiply_rows(result, factor);
     if constexpr (general)
-      if (p.key) drop(score, p, place, corner);
+      if (p.dropout.key) drop(score, p, place, corner);
     add_weighted<T>(result, score, v_tile, opaque(lane));
   }
   copy_async_wait<0>();  // where no query sees a key, the queries are still on their way, and results go there
@@ -61,17 +61,22 @@ __device__ __forceinline__ void forward(const Flash& p) {
   softmax.finish();
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const Place here(p, opaque(int(blockIdx.x)), S::queries);
-  store<T>(p, here, q_tile, result, softmax, general && p.key ? p.kept_scale : 1.0f, warp * S::own, lane);
   if (p.lse) store_lse(p, here, softmax, scale, here.first + warp * S::own, lane);
+  if constexpr (general)
+    if (p.dropout.key) forget_dropped(softmax, p, here, here.first + warp * S::own + lane / 4);
+  store<T>(p, here, q_tile, result, softmax, general ? float(p.dropout.kept_scale) : 1.0f, warp * S::own, lane);
 }
 }  // namespace
 
-#define FLASH(type, T, size)                                                      \
-  KERNEL((flash_shape(size).threads()), flash_##type##_##size)(Flash p) {         \
-    forward<T, Shape<flash_shape(size)>, false>(p);                               \
-  }                                                                               \
-  KERNEL((flash_shape(size).threads()), flash_general_##type##_##size)(Flash p) { \
-    forward<T, Shape<flash_shape(size)>, true>(p);                                \
+// Two blocks of four warps fill a multiprocessor's registers, or one of eight: for a third one the compiler would
+// rather spill than take what random numbers need.
+#define GENERAL_BOUNDS(size) flash_shape(size).threads(), 256 / flash_shape(size).threads()
+#define FLASH(type, T, size)                                              \
+  KERNEL((flash_shape(size).threads()), flash_##type##_##size)(Flash p) { \
+    forward<T, Shape<flash_shape(size)>, false>(p);                       \
+  }                                                                       \
+  KERNEL(GENERAL_BOUNDS(size), flash_general_##type##_##size)(Flash p) {  \
+    forward<T, Shape<flash_shape(size)>, true>(p);                        \
   }
 #define FLASHES(type, T) \
   FLASH(type, T, 32)     \

@@ -1,5 +1,6 @@
 // cumulative_sum, cumulative_prod along one axis: operand 0 is x, operand 1 the result. A line that is cut into
-// parts takes three kernels: what each part comes to, what is before each part, and the parts themselves.
+// parts takes three kernels: what each part comes to, which those of sum and prod find, what is before each part,
+// and the parts themselves.
 #include "kernels/common/lines.cuh"
 #include "kernels/common/sum.cuh"
 
@@ -118,17 +119,6 @@ __device__ __forceinline__ void scan_columns(const typename R::Element* x, typen
                         });
   });
 }
-template <class R>
-__device__ __forceinline__ void scan_totals(const typename R::Element* x, typename R::Value* partial,
-                                            const Lines& how) {
-  gpu::for_each_line(how, [&](const Row& team, uint64_t line, const Place& place, const Part& part) {
-    auto value = R::nothing();
-    gpu::for_each_value(team, how, part, x + place.at[0],
-                        [&](uint64_t, typename R::Element element) { value = append<R>(value, element); });
-    value = team.template join<R>(value);
-    if (team.lane == 0 && part.exists) partial[line * how.parts.value + part.index] = value;
-  });
-}
 // By a warp for each line.
 template <class R>
 __device__ __forceinline__ void scan_parts(typename R::Value* partial, const Lines& how) {
@@ -155,9 +145,6 @@ __device__ __forceinline__ void scan_parts(typename R::Value* partial, const Lin
   }                                                                                            \
   KERNEL(256, name##_columns_##suffix)(const T* x, T* out, gpu::Lines how, uint32_t initial) { \
     scan_columns<R>(x, out, how, initial);                                                     \
-  }                                                                                            \
-  KERNEL(256, name##_totals_##suffix)(const T* x, R::Value* partial, gpu::Lines how) {         \
-    scan_totals<R>(x, partial, how);                                                           \
   }                                                                                            \
   KERNEL(256, name##_parts_##suffix)(R::Value * partial, gpu::Lines how) { scan_parts<R>(partial, how); }
 

@@ -15,27 +15,27 @@ struct LeakyRelu {
     return x < 0 ? x * slope : x;
   }
 };
-struct Elu {
+struct Elu : gpu::Long {
   template <class T>
   __device__ T operator()(T x, T alpha) const {
     return x > 0 ? x : gpu::math::expm1(x) * alpha;
   }
 };
-struct Selu {
+struct Selu : gpu::Long {
   template <class T>
   __device__ T operator()(T x) const {
     constexpr T alpha = T(1.6732632423543772), scale = T(1.0507009873554805);
     return x > 0 ? x * scale : gpu::math::expm1(x) * (alpha * scale);
   }
 };
-struct Softplus {  // right at any size; x * beta may overflow
+struct Softplus : gpu::Long {  // right at any size; x * beta may overflow
   template <class T>
   __device__ T operator()(T x, T beta) const {
     const T bound = (beta > 0) == (x > 0) ? x : T(0);
     return gpu::math::log1p(gpu::math::exp(-gpu::math::abs(x * beta))) / beta + bound;
   }
 };
-struct Logsigmoid {
+struct Logsigmoid : gpu::Long {
   template <class T>
   __device__ T operator()(T x) const {
     return -Softplus()(-x, T(1));
@@ -54,7 +54,7 @@ struct Hardswish {  // 0 from -3 downwards
     return (x < -3 ? T(-3) : x) * Hardsigmoid()(x);
   }
 };
-struct Sigmoid {
+struct Sigmoid : gpu::Long {
   template <class T>
   __device__ T operator()(T x) const {
     const T e = gpu::math::exp(-gpu::math::abs(x));
@@ -67,13 +67,13 @@ __device__ T above_vanished(T x) {
   const T vanished = sizeof(T) == 8 ? T(-1600) : T(-250);
   return x < vanished ? vanished : x;
 }
-struct Silu {
+struct Silu : gpu::Long {
   template <class T>
   __device__ T operator()(T x) const {
     return gpu::math::gate(above_vanished(x), x);
   }
 };
-struct Mish {  // x tanh(softplus(x)); exp(-|x|) comes as two halves, as in gate
+struct Mish : gpu::Long {  // x tanh(softplus(x)); exp(-|x|) comes as two halves, as in gate
   template <class T>
   __device__ T operator()(T x) const {
     x = above_vanished(x);
@@ -81,13 +81,13 @@ struct Mish {  // x tanh(softplus(x)); exp(-|x|) comes as two halves, as in gate
     return x < 0 ? x * half * half * (e + 2) / (e * (e + 2) + 2) : x * (large / (large + 2 * e * e));
   }
 };
-struct Gelu {
+struct Gelu : gpu::Long {
   template <class T>
   __device__ T operator()(T x) const {
     return gpu::math::normal_gate(x);
   }
 };
-struct GeluTanh {  // x (1 + tanh(z / 2)) / 2 = x sigmoid(z)
+struct GeluTanh : gpu::Long {  // x (1 + tanh(z / 2)) / 2 = x sigmoid(z)
   template <class T>
   __device__ T operator()(T x) const {
     x = x < -25 ? T(-25) : x;

@@ -1,4 +1,5 @@
-// Sums, differences, products, quotients of floats; the larger or smaller of two, and what lies between two.
+// Sums, differences, products, quotients of floats; the larger or smaller of two, and what lies between two. Those
+// of unsigned integers serve signed ones where the bits are the same.
 #include "kernels/common/elementwise.cuh"
 
 namespace {
@@ -54,7 +55,8 @@ struct Clip {
   GPU_BINARY(add_##suffix, Add, T, T, T)           \
   GPU_BINARY(subtract_##suffix, Subtract, T, T, T) \
   GPU_BINARY(multiply_##suffix, Multiply, T, T, T)
-GPU_NUMBERS(ARITHMETIC)
+GPU_UNSIGNED(ARITHMETIC)
+GPU_FLOATS(ARITHMETIC)
 
 #define DIVISION(suffix, T) GPU_BINARY(divide_##suffix, Divide, T, T, T)
 GPU_FLOATS(DIVISION)
@@ -62,7 +64,7 @@ GPU_FLOATS(DIVISION)
 #define EXTREMA(suffix, T)                       \
   GPU_BINARY(maximum_##suffix, Maximum, T, T, T) \
   GPU_BINARY(minimum_##suffix, Minimum, T, T, T)
-GPU_ALL(EXTREMA)
+GPU_NUMBERS(EXTREMA)
 
 #define CLIP(suffix, T) GPU_TERNARY(clip_##suffix, Clip, T, T, T, T)
 GPU_NUMBERS(CLIP)

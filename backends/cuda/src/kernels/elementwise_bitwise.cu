@@ -1,4 +1,4 @@
-// Bits, on bool logic, and shifts.
+// Bits, on bool logic, and shifts. Where the sign does not matter, by size.
 #include "kernels/common/elementwise.cuh"
 
 namespace {
@@ -39,10 +39,10 @@ struct ShiftRight {
   GPU_BINARY(bitwise_and_##suffix, And, T, T, T) \
   GPU_BINARY(bitwise_or_##suffix, Or, T, T, T)   \
   GPU_BINARY(bitwise_xor_##suffix, Xor, T, T, T)
-LOGIC(bool, bool)
-GPU_INTEGERS(LOGIC)
+GPU_UNSIGNED(LOGIC)
 
-#define SHIFTS(suffix, T)                                     \
-  GPU_BINARY(bitwise_left_shift_##suffix, ShiftLeft, T, T, T) \
-  GPU_BINARY(bitwise_right_shift_##suffix, ShiftRight, T, T, T)
-GPU_INTEGERS(SHIFTS)
+#define SHIFT_LEFT(suffix, T) GPU_BINARY(bitwise_left_shift_##suffix, ShiftLeft, T, T, T)
+GPU_UNSIGNED(SHIFT_LEFT)
+
+#define SHIFT_RIGHT(suffix, T) GPU_BINARY(bitwise_right_shift_##suffix, ShiftRight, T, T, T)
+GPU_INTEGERS(SHIFT_RIGHT)

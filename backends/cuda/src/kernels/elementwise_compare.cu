@@ -1,4 +1,5 @@
-// Comparisons: false where either is NaN, but for not_equal; and which kind of number a float is.
+// Comparisons, of which others are negations or exchange the operands: false where either is NaN, but for
+// not_equal; and which kind of number a float is.
 #include "kernels/common/elementwise.cuh"
 #include "kernels/common/math.cuh"
 
@@ -27,12 +28,6 @@ struct LessEqual {
     return a <= b;
   }
 };
-struct GreaterEqual {
-  template <class T>
-  __device__ bool operator()(T a, T b) const {
-    return a >= b;
-  }
-};
 struct IsInf {
   template <class T>
   __device__ bool operator()(T x) const {
@@ -47,13 +42,16 @@ struct IsFinite {
 };
 }  // namespace
 
-#define COMPARISONS(suffix, T)                           \
-  GPU_BINARY(equal_##suffix, Equal, bool, T, T)          \
-  GPU_BINARY(not_equal_##suffix, NotEqual, bool, T, T)   \
-  GPU_BINARY(less_##suffix, Less, bool, T, T)            \
-  GPU_BINARY(less_equal_##suffix, LessEqual, bool, T, T) \
-  GPU_BINARY(greater_equal_##suffix, GreaterEqual, bool, T, T)
-GPU_ALL(COMPARISONS)
+#define EQUALITY(suffix, T)                     \
+  GPU_BINARY(equal_##suffix, Equal, bool, T, T) \
+  GPU_BINARY(not_equal_##suffix, NotEqual, bool, T, T)
+GPU_UNSIGNED(EQUALITY)
+GPU_FLOATS(EQUALITY)
+
+#define ORDER(suffix, T)                      \
+  GPU_BINARY(less_##suffix, Less, bool, T, T) \
+  GPU_BINARY(less_equal_##suffix, LessEqual, bool, T, T)
+GPU_NUMBERS(ORDER)
 
 #define KINDS(suffix, T)                    \
   GPU_UNARY(isinf_##suffix, IsInf, bool, T) \

@@ -4,15 +4,15 @@
 #include "kernels/common/special.cuh"
 
 namespace {
-GPU_FUNCTION(Exp, gpu::math::exp);
-GPU_FUNCTION(Expm1, gpu::math::expm1);
-GPU_FUNCTION(Log, gpu::math::log);
-GPU_FUNCTION(Log1p, gpu::math::log1p);
-GPU_FUNCTION(Tanh, gpu::math::tanh);
-GPU_FUNCTION(Erf, gpu::math::erf);
-GPU_FUNCTION(Erfc, gpu::math::erfc);
-GPU_FUNCTION(Sqrt, gpu::math::sqrt);
-GPU_FUNCTION(Rsqrt, gpu::math::rsqrt);
+GPU_LONG_FUNCTION(Exp, gpu::math::exp);
+GPU_LONG_FUNCTION(Expm1, gpu::math::expm1);
+GPU_LONG_FUNCTION(Log, gpu::math::log);
+GPU_LONG_FUNCTION(Log1p, gpu::math::log1p);
+GPU_LONG_FUNCTION(Tanh, gpu::math::tanh);
+GPU_LONG_FUNCTION(Erf, gpu::math::erf);
+GPU_LONG_FUNCTION(Erfc, gpu::math::erfc);
+GPU_LONG_FUNCTION(Sqrt, gpu::math::sqrt);
+GPU_LONG_FUNCTION(Rsqrt, gpu::math::rsqrt);
 }  // namespace
 
 #define EXPONENTIAL(suffix, T)           \

@@ -3,11 +3,11 @@
 #include "kernels/common/hyperbolic.cuh"
 
 namespace {
-GPU_FUNCTION(Sinh, gpu::math::sinh);
-GPU_FUNCTION(Cosh, gpu::math::cosh);
-GPU_FUNCTION(Asinh, gpu::math::asinh);
-GPU_FUNCTION(Acosh, gpu::math::acosh);
-GPU_FUNCTION(Atanh, gpu::math::atanh);
+GPU_LONG_FUNCTION(Sinh, gpu::math::sinh);
+GPU_LONG_FUNCTION(Cosh, gpu::math::cosh);
+GPU_LONG_FUNCTION(Asinh, gpu::math::asinh);
+GPU_LONG_FUNCTION(Acosh, gpu::math::acosh);
+GPU_LONG_FUNCTION(Atanh, gpu::math::atanh);
 }  // namespace
 
 #define HYPERBOLIC(suffix, T)            \

@@ -1,4 +1,5 @@
-// Logic of numbers, which are true unless they are 0; that of bool is bitwise.
+// Logic of numbers, which are true unless they are 0; that of bool is bitwise. Integers by
+// their size.
 #include "kernels/common/elementwise.cuh"
 
 namespace {
@@ -33,4 +34,5 @@ struct LogicalNot {
   GPU_BINARY(logical_or_##suffix, LogicalOr, bool, T, T)   \
   GPU_BINARY(logical_xor_##suffix, LogicalXor, bool, T, T) \
   GPU_UNARY(logical_not_##suffix, LogicalNot, bool, T)
-GPU_NUMBERS(LOGICAL)
+GPU_UNSIGNED(LOGICAL)
+GPU_FLOATS(LOGICAL)

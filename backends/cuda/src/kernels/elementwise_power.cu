@@ -12,18 +12,18 @@ __device__ T integer_power(T x, T y) {
     if (n & 1) result *= base;
   return T(result);
 }
-struct Pow {
+struct Pow : gpu::Long {
   template <class T>
   __device__ T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) return integer_power(x, y);
     else return gpu::math::pow(x, y);
   }
 };
-GPU_FUNCTION(Exp2, gpu::math::exp2);
-GPU_FUNCTION(Log2, gpu::math::log2);
-GPU_FUNCTION(Log10, gpu::math::log10);
-GPU_FUNCTION(Hypot, gpu::math::hypot);
-GPU_FUNCTION(Logaddexp, gpu::math::logaddexp);
+GPU_LONG_FUNCTION(Exp2, gpu::math::exp2);
+GPU_LONG_FUNCTION(Log2, gpu::math::log2);
+GPU_LONG_FUNCTION(Log10, gpu::math::log10);
+GPU_LONG_FUNCTION(Hypot, gpu::math::hypot);
+GPU_LONG_FUNCTION(Logaddexp, gpu::math::logaddexp);
 }  // namespace
 
 #define POWER(suffix, T) GPU_BINARY(pow_##suffix, Pow, T, T, T)

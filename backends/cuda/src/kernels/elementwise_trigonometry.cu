@@ -3,13 +3,13 @@
 #include "kernels/common/trigonometry.cuh"
 
 namespace {
-GPU_FUNCTION(Sin, gpu::math::sin);
-GPU_FUNCTION(Cos, gpu::math::cos);
-GPU_FUNCTION(Tan, gpu::math::tan);
-GPU_FUNCTION(Asin, gpu::math::asin);
-GPU_FUNCTION(Acos, gpu::math::acos);
-GPU_FUNCTION(Atan, gpu::math::atan);
-GPU_FUNCTION(Atan2, gpu::math::atan2);
+GPU_LONG_FUNCTION(Sin, gpu::math::sin);
+GPU_LONG_FUNCTION(Cos, gpu::math::cos);
+GPU_LONG_FUNCTION(Tan, gpu::math::tan);
+GPU_LONG_FUNCTION(Asin, gpu::math::asin);
+GPU_LONG_FUNCTION(Acos, gpu::math::acos);
+GPU_LONG_FUNCTION(Atan, gpu::math::atan);
+GPU_LONG_FUNCTION(Atan2, gpu::math::atan2);
 }  // namespace
 
 #define TRIGONOMETRY(suffix, T)        \

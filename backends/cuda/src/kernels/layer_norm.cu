@@ -1,5 +1,5 @@
 // layer_norm, rms_norm over the last axes: the mean, then the mean square of what is left. A row that fits into
-// registers is read once.
+// registers, in whole packs, is read once.
 #include "kernels/common/held.cuh"
 #include "kernels/common/sum.cuh"
 
@@ -18,12 +18,12 @@ __device__ __forceinline__ Compute<T> scale_of(Compute<T> squares, uint64_t n, C
   return 1 / sqrt(squares / Compute<T>(n) + eps);
 }
 
-template <class T, bool centred, bool packed>
+template <class T, bool centred>
 __device__ __forceinline__ void normalize_held(const T* x, T* out, const gpu::Lines& how, const Parameters<T>& p) {
   using C = Compute<T>;
   using Sum = gpu::Sum<T>;
   gpu::for_each_line(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& row) {
-    gpu::Held<T, packed> held(team, row, x + place.at[0]);
+    gpu::Held<T> held(team, row, x + place.at[0], true, 0);
     T* const to = out + place.at[1];
     if constexpr (centred) {
       auto sum = Sum::nothing();
@@ -70,26 +70,24 @@ __device__ __forceinline__ void normalize(const T* x, T* out, const gpu::Lines& 
 }  // namespace
 #endif
 
-#define LAYER_NORM(suffix, T)                                                                                  \
-  KERNEL(512, layer_norm_held_##suffix)                                                                        \
-  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps, uint32_t packed) { \
-    if (packed) normalize_held<T, true, true>(x, out, how, {weight, bias, eps});                               \
-    else normalize_held<T, true, false>(x, out, how, {weight, bias, eps});                                     \
-  }                                                                                                            \
-  KERNEL(512, layer_norm_lines_##suffix)                                                                       \
-  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps) {                  \
-    normalize<T, true>(x, out, how, {weight, bias, eps});                                                      \
+#define LAYER_NORM(suffix, T)                                                                 \
+  KERNEL(512, layer_norm_held_##suffix)                                                       \
+  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
+    normalize_held<T, true>(x, out, how, {weight, bias, eps});                                \
+  }                                                                                           \
+  KERNEL(512, layer_norm_lines_##suffix)                                                      \
+  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
+    normalize<T, true>(x, out, how, {weight, bias, eps});                                     \
   }
 GPU_FLOATS(LAYER_NORM)
 
-#define RMS_NORM(suffix, T)                                                                     \
-  KERNEL(512, rms_norm_held_##suffix)                                                           \
-  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps, uint32_t packed) { \
-    if (packed) normalize_held<T, false, true>(x, out, how, {weight, nullptr, eps});            \
-    else normalize_held<T, false, false>(x, out, how, {weight, nullptr, eps});                  \
-  }                                                                                             \
-  KERNEL(512, rms_norm_lines_##suffix)                                                          \
-  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps) {                  \
-    normalize<T, false>(x, out, how, {weight, nullptr, eps});                                   \
+#define RMS_NORM(suffix, T)                                                    \
+  KERNEL(512, rms_norm_held_##suffix)                                          \
+  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
+    normalize_held<T, false>(x, out, how, {weight, nullptr, eps});             \
+  }                                                                            \
+  KERNEL(512, rms_norm_lines_##suffix)                                         \
+  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
+    normalize<T, false>(x, out, how, {weight, nullptr, eps});                  \
   }
 GPU_FLOATS(RMS_NORM)

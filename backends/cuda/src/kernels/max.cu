@@ -1,29 +1,28 @@
-// max, min: NaN wins.
+// max; of flipped elements min. NaN wins. Integers have no sign here: the host flips it.
 #include "kernels/common/reduction.cuh"
 
 namespace {
-template <class T, bool most>
-struct Extremum {
+template <class T>
+struct Greatest {
   using Input = T;
   using Output = T;
   using Value = gpu::Compute<T>;
   static __device__ __forceinline__ Value nothing() {
-    if constexpr (std::is_floating_point_v<Value>) return most ? -__builtin_inff() : __builtin_inff();
-    else if constexpr (std::is_same_v<T, bool>) return !most;
-    else if constexpr (std::is_unsigned_v<T>) return most ? T(0) : T(~T(0));
-    else return T((uint64_t(1) << (8 * sizeof(T) - 1)) - (most ? 0 : 1));
+    if constexpr (std::is_floating_point_v<Value>) return -__builtin_inff();
+    else return 0;
   }
-  static __device__ __forceinline__ void add(Value& value, T x, uint64_t) { value = join(value, Value(x)); }
-  static __device__ __forceinline__ Value join(Value a, Value b) {
-    return (most ? b > a : b < a) || b != b ? b : a;
+  static __device__ __forceinline__ void add(Value& value, T x, uint64_t, const gpu::Variant& variant) {
+    value = join(value, Value(gpu::flipped(x, variant)));
   }
-  static __device__ __forceinline__ T result(Value value, const gpu::Lines&) { return T(value); }
+  static __device__ __forceinline__ Value join(Value a, Value b) { return b > a || b != b ? b : a; }
+  static __device__ __forceinline__ T result(Value value, const gpu::Lines&, const gpu::Variant& variant) {
+    return gpu::flipped(T(value), variant);
+  }
 };
 }  // namespace
 
-#define EXTREMA(suffix, T)                 \
-  using Max_##suffix = Extremum<T, true>;  \
-  using Min_##suffix = Extremum<T, false>; \
-  GPU_REDUCTION(max, suffix, Max_##suffix) \
-  GPU_REDUCTION(min, suffix, Min_##suffix)
-GPU_ALL(EXTREMA)
+#define GREATEST(suffix, T)              \
+  using Greatest_##suffix = Greatest<T>; \
+  GPU_REDUCTION(max, suffix, Greatest_##suffix)
+GPU_UNSIGNED(GREATEST)
+GPU_FLOATS(GREATEST)

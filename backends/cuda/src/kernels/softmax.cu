@@ -11,8 +11,13 @@ using gpu::Compute;
 
 __device__ __forceinline__ float exp(float x) { return gpu::math::exp(x); }
 __device__ __forceinline__ float log(float x) { return gpu::math::log(x); }
-// Not inlined: their constants would take the registers.
-__device__ __attribute__((noinline)) double exp(double x) { return gpu::math::exp(x); }
+// Where the greatest element so far gives way, which is seldom: not in line.
+template <class C>
+__device__ __attribute__((noinline)) C exp_of(C x) {
+  return gpu::math::exp(x);
+}
+// Never in line: their constants would take the registers.
+__device__ __forceinline__ double exp(double x) { return exp_of(x); }
 __device__ __attribute__((noinline)) double log(double x) { return gpu::math::log(x); }
 
 // What elements are compared to is finite: infinities then come out right, as NaN where they are the largest.
@@ -37,12 +42,12 @@ struct Exponentials {
   static __device__ __forceinline__ Exponentials nothing() { return {-most<C>, gpu::Sum<T>::nothing()}; }
   __device__ __forceinline__ void add(C x) {
     const C limited = x > most<C> ? most<C> : x;
-    if (limited > top) sum.scale(exp(top - limited)), top = limited;
+    if (limited > top) sum.scale(exp_of(top - limited)), top = limited;
     sum.add(exp(x - top));
   }
   static __device__ __forceinline__ Exponentials join(Exponentials a, Exponentials b) {
     const C top = a.top > b.top ? a.top : b.top;
-    a.sum.scale(exp(a.top - top)), b.sum.scale(exp(b.top - top));
+    a.sum.scale(exp_of(a.top - top)), b.sum.scale(exp_of(b.top - top));
     return {top, gpu::Sum<T>::join(a.sum, b.sum)};
   }
 };
@@ -79,11 +84,12 @@ __device__ __forceinline__ void softmax(const Team& team, const gpu::Place& plac
   });
 }
 
-template <class T, bool logarithm, bool packed>
-__device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Lines& how) {
+template <class T, bool logarithm>
+__device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Lines& how, bool packed) {
   using C = Compute<T>;
   gpu::for_each_line(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& line) {
-    gpu::Held<T, packed> held(team, line, x + place.at[0]);
+    constexpr C missing = -gpu::math::infinity<C>;  // of which exp is 0
+    gpu::Held<T> held(team, line, x + place.at[0], packed, missing);
     C top = Greatest<C>::nothing();
     held.for_each([&](C element) { top = Greatest<C>::join(top, element); });
     top = team.template join<Greatest<C>>(top);
@@ -105,8 +111,7 @@ __device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Line
 
 #define SOFTMAX(name, logarithm, suffix, T)                                                          \
   KERNEL(512, name##_held_##suffix)(const T* x, T* out, gpu::Lines how, uint32_t packed) {           \
-    if (packed) softmax_held<T, logarithm, true>(x, out, how);                                       \
-    else softmax_held<T, logarithm, false>(x, out, how);                                             \
+    softmax_held<T, logarithm>(x, out, how, packed);                                                 \
   }                                                                                                  \
   KERNEL(512, name##_lines_##suffix)(const T* x, T* out, gpu::Lines how) {                           \
     gpu::for_each_line(how, [&](const auto& team, uint64_t, const auto& place, const auto& line) {   \

@@ -58,7 +58,8 @@ dvt_status query_library(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
     DVT_PUT(answer, dvt_answer, workspace, cudnn::workspace(*plan));
     return DVT_OK;
   }
-  DVT_PUT(answer, dvt_answer, reason, "cuDNN has no engine for these sizes");
+  const char* const unavailable = cudnn::unavailable();
+  DVT_PUT(answer, dvt_answer, reason, unavailable ? unavailable : "cuDNN has no engine for these sizes");
   return DVT_UNSUPPORTED;
 }
 
@@ -82,7 +83,7 @@ void GPU_ROWS(dvt::KernelTable& table) {
     // Wrapping sums of products have the same bits in signed and unsigned types.
     const DLDataType as = type.code == DVT_INT ? unsigned_of(type) : type;
     kernels[type_index(type)] = find_kernel(std::string("convolution_") + type_name(as));
-    const bool by_library = type.code == DVT_FLOAT || type.code == DVT_BFLOAT;
+    const bool by_library = is_float(type);
     for (const char* op : {"dvt.conv2d", "dvt.conv1d"}) {
       // cuDNN's engines count on addresses that are multiples of 16 bytes, and few of them take gaps in images.
       if (by_library) {

@@ -4,6 +4,7 @@
 
 #include "dtypes.hpp"
 #include "elementwise.hpp"
+#include "kernels/common/reduction.hpp"
 #include "lines.hpp"
 
 namespace gpu {
@@ -32,6 +33,13 @@ Plan plan(const dvt_call* c) {
   return p;
 }
 
+// As reductions see it, whose results lie one behind the other.
+Lines numbered(Lines how) {
+  int64_t step = 1;
+  for (uint32_t a = how.kept; a-- > 0; step *= int64_t(how.axis[a].size.value)) how.axis[a].stride[1] = step;
+  return how;
+}
+
 dvt_status run(dvt_device* d, const dvt_call* c, const Kernels& k) {
   auto [how, columns] = plan(c);
   const void* const x = dvt::data<void>(c->in[0]);
@@ -41,7 +49,8 @@ dvt_status run(dvt_device* d, const dvt_call* c, const Kernels& k) {
   const Grid grid = grid_of_lines(how, pack_bytes / bytes_of(c->in[0]->dtype));
   void* const partial = how.parts.value > 1 ? c->workspace : nullptr;
   if (partial) {
-    if (dvt_status s = launch(d, c, k.totals, grid, x, partial, how)) return s;
+    void* const nowhere = nullptr;
+    if (dvt_status s = launch(d, c, k.totals, grid, x, partial, nowhere, numbered(how), Variant{})) return s;
     if (dvt_status s = launch(d, c, k.parts, grid_of(how.count * 32), partial, how)) return s;
   }
   return launch(d, c, k.lines, grid, x, partial, out, how, initial);
@@ -58,7 +67,9 @@ void add(dvt::KernelTable& table, DLDataType type, DLDataType kernel_type, uint3
   const auto find = [&](const char* which) {
     return find_kernel(std::string(op.stem()) + which + type_name(kernel_type));
   };
-  kernels<op>[type_index(type)] = {find("_lines_"), find("_columns_"), find("_totals_"), find("_parts_"),
+  const std::string reduction(op.stem().substr(op.stem().find('_') + 1));
+  kernels<op>[type_index(type)] = {find("_lines_"), find("_columns_"),
+                                   find_kernel(reduction + "_lines_" + type_name(kernel_type)), find("_parts_"),
                                    value_bytes};
   dvt::Row row(op.text, [](dvt_device* d, const dvt_call* c) {
     return run(d, c, kernels<op>[type_index(c->in[0]->dtype)]);

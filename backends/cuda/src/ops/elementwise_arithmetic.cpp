@@ -23,9 +23,9 @@ void add_clip(dvt::KernelTable& table, DLDataType type) {
 }  // namespace
 
 void GPU_ROWS(dvt::KernelTable& table) {
-  add_elementwise<"dvt.add">(table, 2, integers + floats);
-  add_elementwise<"dvt.subtract">(table, 2, integers + floats);
-  add_elementwise<"dvt.multiply">(table, 2, integers + floats);
+  add_elementwise<"dvt.add">(table, 2, integers + floats, nullptr, without_sign);
+  add_elementwise<"dvt.subtract">(table, 2, integers + floats, nullptr, without_sign);
+  add_elementwise<"dvt.multiply">(table, 2, integers + floats, nullptr, without_sign);
   add_elementwise<"dvt.divide">(table, 2, floats);
   add_elementwise<"dvt.maximum">(table, 2, boolean + integers + floats);
   add_elementwise<"dvt.minimum">(table, 2, boolean + integers + floats);

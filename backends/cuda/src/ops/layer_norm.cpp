@@ -26,15 +26,14 @@ dvt_status run_with(dvt_device* d, const dvt_call* c, bool centred) {
   const void *from = dvt::data<void>(x), *weight = optional(c, 1), *bias = centred ? optional(c, 2) : nullptr;
   void* const out = dvt::data<void>(c->out[0]);
   const Kernels& k = (centred ? layer_norms : rms_norms)[type_index(x->dtype)];
-  if (!is_holdable(how, bytes)) {
+  if (!is_holdable(how, bytes) || !is_packed(how, bytes, {from, weight, bias, out})) {
     const Grid grid = grid_of_lines(how, pack_bytes / bytes, most_holders);
     return centred ? launch(d, c, k.lines, grid, from, weight, bias, out, how, eps)
                    : launch(d, c, k.lines, grid, from, weight, out, how, eps);
   }
-  const uint32_t packed = is_packed(how, bytes, {from, weight, bias, out});
   const Grid grid = grid_of_holders(how, bytes);
-  return centred ? launch(d, c, k.held, grid, from, weight, bias, out, how, eps, packed)
-                 : launch(d, c, k.held, grid, from, weight, out, how, eps, packed);
+  return centred ? launch(d, c, k.held, grid, from, weight, bias, out, how, eps)
+                 : launch(d, c, k.held, grid, from, weight, out, how, eps);
 }
 template <bool centred>
 dvt_status run(dvt_device* d, const dvt_call* c) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "device/errors.hpp"
+#include "dovetail/product.hpp"
 #include "dtypes.hpp"
 #include "kernels/common/product.hpp"
 #include "launch.hpp"
@@ -14,65 +15,6 @@
 namespace gpu {
 namespace {
 constinit std::array<KernelId, type_count> kernels{};
-
-// ---- what is multiplied ----------------------------------------------------------------------
-
-// One axis of the batch, merged with the one before it where the strides allow it.
-void add_axis(Product& p, int64_t size, int64_t a_stride, int64_t b_stride) {
-  if (size == 1) return;
-  p.matrices *= uint64_t(size);
-  if (p.axes) {
-    const uint32_t last = p.axes - 1;
-    if (p.a_batch[last] == size * a_stride && p.b_batch[last] == size * b_stride) {
-      p.batch[last] *= size, p.a_batch[last] = a_stride, p.b_batch[last] = b_stride;
-      return;
-    }
-  }
-  p.batch[p.axes] = size, p.a_batch[p.axes] = a_stride, p.b_batch[p.axes] = b_stride;
-  ++p.axes;
-}
-
-// A batch that shares b is more rows of a.
-void fold_batch_into_rows(Product& p) {
-  if (p.axes != 1 || p.b_batch[0] || (p.m > 1 && p.a_batch[0] != int64_t(p.m) * p.a_row)) return;
-  if (p.m == 1) p.a_row = p.a_batch[0];
-  p.m *= uint64_t(p.batch[0]);
-  p.axes = 0, p.matrices = 1;
-}
-
-Product product_of_matmul(const dvt_call* c) {
-  const DLTensor &x = *c->in[0], &y = *c->in[1];
-  const bool row = x.ndim == 1, column = y.ndim == 1;  // vectors
-  const int xa = x.ndim, ya = y.ndim;
-  Product p{};
-  p.matrices = 1;
-  p.m = row ? 1 : uint64_t(x.shape[xa - 2]), p.k = uint64_t(x.shape[xa - 1]);
-  p.n = column ? 1 : uint64_t(y.shape[ya - 1]);
-  p.a_row = row ? 0 : x.strides[xa - 2], p.a_column = x.strides[xa - 1];
-  p.b_row = y.strides[column ? 0 : ya - 2], p.b_column = column ? 0 : y.strides[ya - 1];
-  const int x_batch = row ? 0 : xa - 2, y_batch = column ? 0 : ya - 2, batch = std::max(x_batch, y_batch);
-  for (int i = 0; i < batch; ++i) {
-    const int xi = i - (batch - x_batch), yi = i - (batch - y_batch);
-    const int64_t xs = xi < 0 ? 1 : x.shape[xi], ys = yi < 0 ? 1 : y.shape[yi];
-    add_axis(p, xs == 1 ? ys : xs, xs == 1 ? 0 : x.strides[xi], ys == 1 ? 0 : y.strides[yi]);
-  }
-  fold_batch_into_rows(p);
-  return p;
-}
-
-// linear(x, weight[out, in], bias[out]): x's leading axes are rows where their strides allow it, else batches.
-Product product_of_linear(const dvt_call* c) {
-  const DLTensor &x = *c->in[0], &w = *c->in[1];
-  const int last = x.ndim - 1;
-  Product p{};
-  p.matrices = 1;
-  p.m = last ? uint64_t(x.shape[last - 1]) : 1, p.k = uint64_t(x.shape[last]), p.n = uint64_t(w.shape[0]);
-  p.a_row = last ? x.strides[last - 1] : 0, p.a_column = x.strides[last];
-  p.b_row = w.strides[1], p.b_column = w.strides[0];
-  for (int i = 0; i + 1 < last; ++i) add_axis(p, x.shape[i], x.strides[i], 0);
-  fold_batch_into_rows(p);
-  return p;
-}
 
 using Of = Product (*)(const dvt_call*);
 
@@ -109,8 +51,7 @@ std::optional<Calls> as_calls(const dvt_call* c, const Product& p) {
     each.batch = p.batch[last], each.a.step = p.a_batch[last], each.b.step = p.b_batch[last];
   }
   each.has_bias = dvt::has_in(c, 2);
-  // Its epilogues are for what tensor cores give.
-  if (each.has_bias && (type.code == DVT_COMPLEX || type.bits == 64)) return std::nullopt;
+  if (each.has_bias && !cublaslt::adds_bias(type)) return std::nullopt;
   each.allows_tf32 = dvt::same(type, dvt::f32) && allows_tf32();
   each.alignment = cublaslt::most_alignment;
   calls.count = p.matrices / uint64_t(each.batch);
@@ -241,6 +182,7 @@ dvt_status query_library(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
       DVT_PUT(answer, dvt_answer, workspace, *bytes);
       return DVT_OK;
     }
+    if (const char* why = cublaslt::unavailable()) return refuse(answer, why);
     return refuse(answer, "cuBLASLt has no algorithm for these sizes and strides",
                   copies_worth_while<product>(d, c));
   });
@@ -279,8 +221,8 @@ std::string suffix(DLDataType type) {
 void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : integers + floats + Types{dvt::c64, dvt::c128}) {
     kernels[type_index(type)] = find_kernel("matmul_" + suffix(type));
-    add_rows_of<product_of_matmul>(table, "dvt.matmul", type, false);
-    add_rows_of<product_of_linear>(table, "dvt.linear", type, true);
+    add_rows_of<dvt::product_of_matmul>(table, "dvt.matmul", type, false);
+    add_rows_of<dvt::product_of_linear>(table, "dvt.linear", type, true);
   }
 }
 }  // namespace gpu

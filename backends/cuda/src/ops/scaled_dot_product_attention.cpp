@@ -3,10 +3,12 @@
 
 namespace gpu {
 void GPU_ROWS(dvt::KernelTable& table) {
-  for (const DLDataType type : floats) {
-    attention::add_cudnn(table, type);
-    attention::add_flash(table, type);
-    attention::add_plain(table, type);
-  }
+  for (const auto op : {attention::Op::plain, attention::Op::with_logsumexp})
+    for (const DLDataType type : floats) {
+      attention::add_cudnn(table, op, type);
+      attention::add_flash(table, op, type);
+      attention::add_plain(table, op, type);
+    }
+  for (const DLDataType type : floats) attention::add_varlen(table, type);
 }
 }  // namespace gpu

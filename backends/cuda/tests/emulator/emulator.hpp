@@ -43,7 +43,8 @@ using dim3 = emulator::Extent;
 inline constexpr int warpSize = 32;
 
 // As src/kernels/common/kernel.cuh describes them.
-#define KERNEL(threads, name)                         \
-  static constexpr unsigned name##_threads = threads; \
+#define KERNEL(threads, name)                                  \
+  static constexpr int name##_bounds[] = {threads};            \
+  static constexpr unsigned name##_threads = name##_bounds[0]; \
   extern "C" void name
 #define DYNAMIC_SHARED(T, name) T* const name = ::emulator::dynamic_shared<T>()

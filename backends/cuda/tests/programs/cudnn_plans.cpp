@@ -54,7 +54,10 @@ Planned plan_attention(const Target& target, const Words& w) {
   const bool row_major = w.has("row_major");
   g.q = g.o = heads(batch, n, rows, size, row_major);
   g.k = g.v = heads(batch, kv, columns, size, row_major);
-  if (w.has("bias")) g.bias = {{1, n, rows, columns}, {n * rows * columns, rows * columns, columns, 1}};
+  if (w.has("bias")) {
+    const int64_t each = w.number("bias_heads", n), lines = w.number("bias_rows", rows);
+    g.bias = {{1, each, lines, columns}, {each * lines * columns, lines * columns, columns, 1}};
+  }
   const std::pair<const char*, uint64_t> flags[] = {
       {"causal", AttentionGraph::causal},     {"log_sum_exp", AttentionGraph::log_sum_exp},
       {"lengths", AttentionGraph::lengths},   {"ragged", AttentionGraph::ragged},

@@ -5,6 +5,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <numbers>
 
 namespace {
 struct Layout {
@@ -53,6 +55,19 @@ struct bfloat {
   }
 };
 
+// Of a number, as the manual names them: GELU is the form with a tanh.
+bool has(cublasLtEpilogue_t epilogue, cublasLtEpilogue_t part) { return (epilogue & part) == part; }
+double activated(double x, cublasLtEpilogue_t epilogue) {
+  if (has(epilogue, CUBLASLT_EPILOGUE_RELU)) return x < 0 ? 0 : x;
+  if (has(epilogue, CUBLASLT_EPILOGUE_GELU))
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+  return x;
+}
+template <class T>
+std::complex<T> activated(std::complex<T> x, cublasLtEpilogue_t) {
+  return x;
+}
+
 struct Product {
   Operation operation;
   Layout left, right, out;
@@ -60,6 +75,10 @@ struct Product {
   void* c;
 
   int64_t k() const { return operation.left == CUBLAS_OP_N ? left.columns : left.rows; }
+  bool has_epilogue() const {
+    const bool is_narrow = out.type == CUDA_R_16F || out.type == CUDA_R_16BF || out.type == CUDA_R_32F;
+    return operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT || is_narrow;
+  }
   bool fits() const {
     const auto rows = [](const Layout& l, cublasOperation_t op) { return op == CUBLAS_OP_N ? l.rows : l.columns; };
     const auto columns = [](const Layout& l, cublasOperation_t op) {
@@ -84,7 +103,7 @@ struct Product {
           Wide sum = operation.bias ? Wide(static_cast<const T*>(operation.bias)[i]) : Wide(0);
           for (int64_t q = 0; q < k(); ++q)
             sum += at(a, left, operation.left, batch, i, q) * at(b, right, operation.right, batch, q, j);
-          static_cast<T*>(c)[batch * out.step + j * out.ld + i] = T(sum);
+          static_cast<T*>(c)[batch * out.step + j * out.ld + i] = T(activated(sum, operation.epilogue));
         }
   }
   void run() const {
@@ -102,9 +121,11 @@ struct Product {
     std::FILE* const file = path ? std::fopen(path, "a") : nullptr;
     if (!file) return;
     const auto letter = [](cublasOperation_t op) { return op == CUBLAS_OP_N ? 'n' : 't'; };
-    std::fprintf(file, "%lld %lld %lld batch=%d %c%c%s%s\n", (long long)out.columns, (long long)out.rows,
+    std::fprintf(file, "%lld %lld %lld batch=%d %c%c%s%s%s%s\n", (long long)out.columns, (long long)out.rows,
                  (long long)k(), out.batch, letter(operation.right), letter(operation.left),
-                 operation.bias ? " bias" : "", operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? " tf32" : "");
+                 operation.bias ? " bias" : "", has(operation.epilogue, CUBLASLT_EPILOGUE_RELU) ? " relu" : "",
+                 has(operation.epilogue, CUBLASLT_EPILOGUE_GELU) ? " gelu" : "",
+                 operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? " tf32" : "");
     std::fclose(file);
   }
 };
@@ -188,7 +209,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const Product p{as<Operation>(operation), as<Layout>(left), as<Layout>(right), as<Layout>(out), {}, {}, {}};
   const auto& wants = as<Preference>(preference);
   if (!p.fits()) return CUBLAS_STATUS_INVALID_VALUE;
-  *found = wants.alignment >= 4 && wants.workspace >= wanted_workspace;
+  *found = p.has_epilogue() && wants.alignment >= 4 && wants.workspace >= wanted_workspace;
   if (!*found) return CUBLAS_STATUS_NOT_SUPPORTED;
   result->algo.data[0] = wants.alignment;
   result->workspaceSize = wanted_workspace, result->state = CUBLAS_STATUS_SUCCESS;
@@ -204,7 +225,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   const auto addresses = uintptr_t(a) | uintptr_t(b) | uintptr_t(c);
   if (!p.fits() || !workspace || workspace_bytes < wanted_workspace || addresses % algorithm->data[0] ||
       uintptr_t(p.operation.bias) % 16 ||
-      (p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS) != bool(p.operation.bias))
+      has(p.operation.epilogue, CUBLASLT_EPILOGUE_BIAS) != bool(p.operation.bias))
     return CUBLAS_STATUS_INVALID_VALUE;
   p.log();
   return enqueue(stream, p) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

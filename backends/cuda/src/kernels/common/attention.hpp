@@ -14,6 +14,14 @@ constexpr int attention_shared_bytes(int bytes) {
   return (2 + block / 16) * 16 * (block + 1) * bytes;
 }
 
+// Which weights become 0: those at whose number in (batch, heads, queries, keys) uniform(key, ..., float32) is less
+// than a probability.
+struct Dropout {
+  const uint32_t* key = nullptr;  // of random_bits; nullptr: none
+  uint32_t below = 0;             // 24 bits: the probability times 2^24, rounded up
+  double kept_scale = 1;          // of the others
+};
+
 // Strides of an operand (..., rows, columns) in elements, of the batch's axes the innermost first; 0: broadcast.
 struct AttentionStrides {
   int64_t row, column, batch[most_attention_axes];
@@ -27,5 +35,7 @@ struct Attention {
   double scale;
   uint32_t batch[most_attention_axes];
   AttentionStrides q, k, v, mask;
+  void* lse;  // nullptr, or the logarithm of each query's sum of exponentials, in the type computed with
+  Dropout dropout;
 };
 }  // namespace gpu

@@ -46,10 +46,23 @@ struct Input {
   }
 };
 
+// F of one element. What is long is called for float64, beside whose arithmetic a call is short: in line it would
+// be there once for each element of a pack.
+struct Long {};  // what such functions derive from
+template <class F, class... T>
+__device__ __attribute__((noinline)) auto call(T... x) {
+  return F()(x...);
+}
+template <class F, class... T>
+__device__ __forceinline__ auto apply(T... x) {
+  if constexpr (std::is_base_of_v<Long, F> && (std::is_same_v<T, double> || ...)) return call<F>(x...);
+  else return F()(x...);
+}
+
 template <class F, int n, class Out, class... In>
 __device__ __forceinline__ void apply_packs(uint64_t packs, Out* out, const Input<In>&... in) {
   for_each_item(packs, [&](uint64_t i) {
-    const auto one = [&](int j, const Pack<In, n>&... x) { return Out(F()(Compute<In>(x.at[j])...)); };
+    const auto one = [&](int j, const Pack<In, n>&... x) { return Out(apply<F>(Compute<In>(x.at[j])...)); };
     const auto all = [&](const Pack<In, n>&... x) {
       Pack<Out, n> y;
 #pragma unroll
@@ -76,7 +89,8 @@ __device__ __forceinline__ void apply_row_of_neighbours(uint64_t columns, Out* o
       reinterpret_cast<uintptr_t>(out) % sizeof(Pack<Out, n>) == 0 && (in.template is_aligned<n>() && ...);
   const uint64_t packs = aligned ? columns / n : 0, packed = packs * n;
   if (packs) apply_packs<F, n>(packs, out, in...);
-  for_each_item(columns - packed, [&](uint64_t i) { out[packed + i] = Out(F()(in.at(int64_t(packed + i))...)); });
+  for_each_item(columns - packed,
+                [&](uint64_t i) { out[packed + i] = Out(apply<F>(in.at(int64_t(packed + i))...)); });
 }
 
 template <class F, class Out, class... In, int... k>
@@ -114,7 +128,7 @@ __device__ __forceinline__ void apply_strided(const Layout<sizeof...(In)>& how, 
     const auto each = [&](const Input<In>&... x) {
       for (uint64_t column = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; column < how.columns;
            column += uint64_t(gridDim.x) * blockDim.x)
-        to[int64_t(column) * how.step[last]] = Out(F()(x.at(int64_t(column) * x.step)...));
+        to[int64_t(column) * how.step[last]] = Out(apply<F>(x.at(int64_t(column) * x.step)...));
     };
     each(Input<In>(k, in, how, offsets.at[k])...);
   }
@@ -145,11 +159,12 @@ __device__ __forceinline__ void apply_strided(const Layout<sizeof...(In)>& how, 
     gpu::apply_strided<F>(how, std::integer_sequence<int, 0, 1, 2>(), out, a, b, c);              \
   }
 
-// A function of floats as kernels take it.
-#define GPU_FUNCTION(Name, function)           \
-  struct Name {                                \
+// A function of floats as kernels take it, and a long one.
+#define GPU_FUNCTION(Name, function, ...)      \
+  struct Name __VA_ARGS__ {                    \
     template <class... T>                      \
     __device__ auto operator()(T... x) const { \
       return function(x...);                   \
     }                                          \
   }
+#define GPU_LONG_FUNCTION(Name, function) GPU_FUNCTION(Name, function, : gpu::Long)

@@ -35,14 +35,22 @@ struct FlashStrides {
   int64_t batch, head, row;
 };
 
+// Blocks that so many sequences may take of so many rows, whatever their lengths: the rows before the first one and
+// behind the last are two more. A block of sequence i has a number from its first row / block + i on.
+constexpr uint32_t packed_blocks(uint32_t rows, uint32_t sequences, uint32_t block) {
+  return rows / block + sequences + 2;
+}
+
 struct Flash {
   const void *q, *k, *v;
   void* out;
   float* lse;  // nullptr, or the logarithm of each query's sum of exponentials, (batch, heads, queries)
 
-  // nullptr, or where the sequence of each batch begins and, one further, ends: rows of q and out, and of k and v.
-  const int32_t *q_begin, *k_begin;
-  uint32_t queries, keys;  // of the longest sequence
+  // nullptr; or of one batch that is sequences of several lengths, one behind the other: where each begins and the
+  // last one ends, in rows of q and out, and of k and v. int32, or int64 where they are wide.
+  const void *q_begin, *k_begin;
+  uint32_t sequences, wide_begins;
+  uint32_t queries, keys;  // of all sequences
   uint32_t heads, heads_per_key;
   uint32_t size, value_size;  // of a head: multiples of 8
   uint32_t blocks;            // of queries in a head: the grid is as many times all heads
@@ -50,19 +58,16 @@ struct Flash {
   float scale;
   FlashStrides q_strides, k_strides, v_strides, out_strides;
 
-  // What only the general kernels look at.
+  // What only the general kernels look at, and those of gradients. Sequences have no mask.
   const void* mask;
   MaskKind mask_kind;
   FlashStrides mask_strides;
   int64_t mask_column;
-  const uint32_t*
-      key;  // nullptr, or of random_bits: which of the elements (batch, heads, queries, keys) are dropped
-  uint32_t drop_below;  // words less than this
-  float kept_scale;     // 1 / the probability to be kept
+  Dropout dropout;
 };
 
-// Gradients, from the results and logarithms of `p` and the gradients of the results. Blocks of 64 queries or keys:
-// the grid is p.blocks, of the rows of q or of k, times all heads of them.
+// Gradients, from the results and logarithms of `p`, which has no sequences, and the gradients of the results.
+// Blocks of 64 queries or keys: the grid is p.blocks, of the rows of q or of k, times all heads of them.
 struct FlashBackward {
   Flash p;
   const void* d_out;
@@ -71,7 +76,11 @@ struct FlashBackward {
   FlashStrides d_out_strides, d_q_strides, d_k_strides, d_v_strides;
 };
 inline constexpr int flash_backward_block = 64, flash_backward_threads = 128;
-constexpr int flash_backward_shared_bytes(int size) { return 4 * flash_backward_block * size * 2; }
+inline constexpr int flash_backward_scores = 32;  // of a thread at once
+constexpr int flash_backward_tile_bytes(int size) { return 4 * flash_backward_block * size * 2; }
+constexpr int flash_backward_shared_bytes(int size, bool has_mask) {
+  return flash_backward_tile_bytes(size) + (has_mask ? flash_backward_scores * flash_backward_threads * 4 : 0);
+}
 
 // The kernels for Hopper, for heads of up to `size` elements, 64 or 128: one warp group brings keys and values,
 // each of two takes 64 queries.

@@ -1,8 +1,8 @@
 // Which scores count: those of keys that are there and that causality shows, with a mask added, and without those
 // that dropout takes. Scores lie in fragments of mma's results (FragmentC), in tiles of 16 queries by n x 8 keys.
 #pragma once
+#include "kernels/common/dropout.cuh"
 #include "kernels/common/flash_tile.cuh"
-#include "kernels/common/philox.cuh"
 
 namespace gpu {
 inline constexpr float log2_e = 1.44269504f;
@@ -69,16 +69,35 @@ __device__ __forceinline__ void add_mask(FragmentC (&score)[tiles][n_keys], cons
     }
 }
 
-// Is a probability dropped, by the number of its element in (batch, heads, queries, keys)?
-__device__ __forceinline__ bool is_dropped(const Flash& p, const Place& place, int query, int key) {
+// The number of a probability's element in (batch, heads, queries, keys), and whether it is dropped.
+__device__ __forceinline__ uint64_t element_of(const Flash& p, const Place& place, int query, int key) {
   const uint64_t matrix = uint64_t(place.batch) * p.heads + uint32_t(place.head);
-  return random_word(p.key, (matrix * p.queries + uint32_t(query)) * p.keys + uint32_t(key)) < p.drop_below;
+  const uint64_t row = matrix * p.queries + uint32_t(place.q_row + query);
+  return row * p.keys + uint32_t(place.k_row + key);
+}
+__device__ __forceinline__ bool is_dropped(const Flash& p, const Place& place, int query, int key) {
+  return is_dropped(p.dropout, element_of(p, place, query, key));
 }
 template <int tiles, int n_keys>
 __device__ __forceinline__ void drop(FragmentC (&weight)[tiles][n_keys], const Flash& p, const Place& place,
                                      const Corner& corner) {
-  for_each_score(weight, corner, [&](float& x, int query, int key) {
-    if (is_dropped(p, place, query, key)) x = 0;
-  });
+#pragma unroll
+  for (int m = 0; m < tiles; ++m)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      uint32_t dropped = 0;
+#pragma unroll 1  // all at once, random numbers are most of the kernel, and take the registers
+      for (int n = 0; n < n_keys; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int query = corner.query + m * 16 + r * 8, key = corner.key + n * 8 + i;
+          dropped |= uint32_t(is_dropped(p, place, query, key)) << (2 * n + i);
+        }
+#pragma unroll
+      for (int n = 0; n < n_keys; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          if (dropped >> (2 * n + i) & 1) weight[m][n].x[2 * r + i] = 0;
+    }
 }
 }  // namespace gpu

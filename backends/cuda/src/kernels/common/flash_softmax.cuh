@@ -17,8 +17,8 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-// What exponents are taken relative to: the maximum, or 0 where no key has been seen.
-__device__ __forceinline__ float origin(float top) { return top == least ? 0.0f : top; }
+// What exponents are taken relative to: the maximum, or 0 where no key has been seen, or an infinite score.
+__device__ __forceinline__ float origin(float top) { return fabsf(top) == -least ? 0.0f : top; }
 
 // Of `tiles` x 2 queries. `scale` makes exponents of 2 of scores; it is greater than 0.
 template <int tiles>
@@ -68,6 +68,23 @@ struct Softmax {
     return sum[m][r] == 0 ? least : (origin(top[m][r]) * scale + log2_approximate(sum[m][r])) * ln_2;
   }
 };
+
+// A sum that is NaN makes results NaN, but not those of a query all of whose weights are dropped.
+template <int tiles>
+__device__ __forceinline__ void forget_dropped(Softmax<tiles>& softmax, const Flash& p, const Place& place,
+                                               int query) {
+  uint32_t strange = 0;
+#pragma unroll
+  for (int i = 0; i < 2 * tiles; ++i)
+    strange |= uint32_t{softmax.sum[i / 2][i % 2] != softmax.sum[i / 2][i % 2]} << i;
+#pragma unroll 1
+  for (int i = 0; i < 2 * tiles; ++i)
+    if (strange >> i & 1 && !drops_all(p.dropout, element_of(p, place, query + i * 8, 0), uint32_t(place.keys)))
+      strange &= ~(1u << i);
+#pragma unroll
+  for (int i = 0; i < 2 * tiles; ++i)
+    if (strange >> i & 1) softmax.sum[i / 2][i % 2] = -least;
+}
 
 template <int tiles, int n>
 __device__ __forceinline__ void multiply_rows(FragmentC (&result)[tiles][n], const float (&factor)[tiles][2]) {

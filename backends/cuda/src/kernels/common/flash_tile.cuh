@@ -87,6 +87,16 @@ __device__ __forceinline__ void add_weighted(FragmentC (&result)[tiles][n],
   }
 }
 
+// Where one of p.sequences begins, of so many rows; number 0 is what lies before the first one, p.sequences + 1
+// what lies behind the last. Whatever offsets are given, rows are: they are data that nobody has checked.
+__device__ __forceinline__ int begin_of(const Flash& p, const void* begins, uint32_t rows, uint32_t number) {
+  if (number == 0) return 0;
+  if (number > p.sequences + 1) return int(rows);
+  const int64_t at = p.wide_begins ? static_cast<const int64_t*>(begins)[number - 1]
+                                   : static_cast<const int32_t*>(begins)[number - 1];
+  return int(at < 0 ? 0 : at < rows ? at : rows);
+}
+
 // The head of a batch and the block of queries that this thread block takes. The blocks of a head are neighbours,
 // so that they find its keys in the L2 cache, those that see the most first.
 struct Place {
@@ -94,18 +104,17 @@ struct Place {
   int first;                                     // query
   int ahead;                                     // a query sees the keys before its own number + ahead
 
-  __device__ __forceinline__ Place(const Flash& p, int number, int block) : Place(p, number, block, p.heads) {
-    if (p.causal != causal_none) first = (int(p.blocks) - 1) * block - first;
+  __device__ __forceinline__ Place(const Flash& p, int number, int block)
+      : Place(p, number, block, p.heads, p.causal != causal_none) {
+    if (p.q_begin) enter_sequence(p, uint32_t(first) / block, block);
   }
-  // The block's place among those of so many heads, in their order.
-  __device__ __forceinline__ Place(const Flash& p, int number, int block, uint32_t heads) {
-    const uint32_t matrix = uint32_t(number) / p.blocks, turn = uint32_t(number) - matrix * p.blocks;
+  // The block's place among those of so many heads, in their order or from the last one on.
+  __device__ __forceinline__ Place(const Flash& p, int number, int block, uint32_t heads, bool backwards = false) {
+    const uint32_t matrix = uint32_t(number) / p.blocks, at = uint32_t(number) - matrix * p.blocks;
     batch = int(matrix / heads), head = int(matrix - uint32_t(batch) * heads);
-    first = int(turn) * block;
-    q_row = p.q_begin ? p.q_begin[batch] : 0, k_row = p.k_begin ? p.k_begin[batch] : 0;
-    queries = p.q_begin ? p.q_begin[batch + 1] - q_row : int(p.queries);
-    keys = p.k_begin ? p.k_begin[batch + 1] - k_row : int(p.keys);
-    ahead = p.causal == causal_none ? keys : p.causal == causal_top_left ? 1 : 1 + keys - queries;
+    first = int(backwards ? p.blocks - 1 - at : at) * block;
+    q_row = 0, k_row = 0, queries = int(p.queries), keys = int(p.keys);
+    look_ahead(p);
   }
   // How many keys a query sees: none where it is not positive.
   __device__ __forceinline__ int seen(int query) const { return query + ahead < keys ? query + ahead : keys; }
@@ -131,7 +140,28 @@ struct Place {
   }
   // The first of numbers that queries have, (batch, heads, queries).
   __device__ __forceinline__ float* of_queries(const Flash& p, float* numbers) const {
-    return numbers + (int64_t(batch) * p.heads + head) * p.queries;
+    return numbers + ((int64_t(batch) * p.heads + head) * p.queries + q_row);
+  }
+
+ private:
+  __device__ __forceinline__ void look_ahead(const Flash& p) {
+    ahead = p.causal == causal_none ? keys : p.causal == causal_top_left ? 1 : 1 + keys - queries;
+  }
+  // The last sequence whose blocks begin up to this one.
+  __device__ __forceinline__ void enter_sequence(const Flash& p, uint32_t turn, int block) {
+    uint32_t number = 0;
+    for (uint32_t end = p.sequences + 1; number < end;) {
+      const uint32_t middle = (number + end + 1) / 2;
+      if (uint32_t(begin_of(p, p.q_begin, p.queries, middle)) / block + middle <= turn) number = middle;
+      else end = middle - 1;
+    }
+    const auto length = [](int begin, int end) { return end > begin ? end - begin : 0; };
+    q_row = begin_of(p, p.q_begin, p.queries, number), k_row = begin_of(p, p.k_begin, p.keys, number);
+    first = int(turn - (uint32_t(q_row) / block + number)) * block;
+    queries = length(q_row, begin_of(p, p.q_begin, p.queries, number + 1));
+    const bool is_one = number != 0 && number <= p.sequences;
+    keys = is_one ? length(k_row, begin_of(p, p.k_begin, p.keys, number + 1)) : 0;
+    look_ahead(p);
   }
 };
 }  // namespace gpu

@@ -6,23 +6,19 @@
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
 // What one thread has of it: packs that lie a row of threads apart. `packed`: both operands are, of every line
-// (is_packed of lines.hpp).
-template <class T, bool packed>
+// (is_packed of lines.hpp); else a pack may have elements behind the line's end, which are `missing`.
+template <class T>
 class Held {
  public:
   static constexpr int n = pack_length<T>, packs = held_packs(sizeof(T));
 
-  __device__ __forceinline__ Held(const Row& team, const Part& line, const T* from)
-      : first_(team.lane * n), step_(team.width * n), size_(uint32_t(line.end)) {
-#pragma unroll
-    for (int k = 0; k < packs; ++k) {
-      const Pack<T, n> pack = load_pack<n>(from, first_ + k * step_, size_, packed);
-#pragma unroll
-      for (int j = 0; j < n; ++j) x_[k][j] = Compute<T>(pack.at[j]);
-    }
+  __device__ __forceinline__ Held(const Row& team, const Part& line, const T* from, bool packed, Compute<T> missing)
+      : first_(team.lane * n), step_(team.width * n), size_(uint32_t(line.end)), packed_(packed) {
+    if (packed) read<true>(from, missing);
+    else read<false>(from, missing);
   }
 
-  // body(x) for the elements that the line has; it may change them.
+  // body(x) for the elements that the line has, and perhaps missing ones; it may change them.
   template <class Body>
   __device__ __forceinline__ void for_each(Body body) {
 #pragma unroll
@@ -30,8 +26,7 @@ class Held {
       const uint32_t i = first_ + k * step_;
       if (i >= size_) break;
 #pragma unroll
-      for (int j = 0; j < n; ++j)
-        if (packed || i + j < size_) body(x_[k][j]);
+      for (int j = 0; j < n; ++j) body(x_[k][j]);
     }
   }
 
@@ -44,19 +39,36 @@ class Held {
   template <class F>
   __device__ __forceinline__ void store(T* to, F f, const T* a, const T* b, float a_missing,
                                         float b_missing) const {
+    if (packed_) write<true>(to, f, a, b, a_missing, b_missing);
+    else write<false>(to, f, a, b, a_missing, b_missing);
+  }
+
+ private:
+  // Whether it is packed is known where memory is read and written: there it costs registers.
+  template <bool packed>
+  __device__ __forceinline__ void read(const T* from, Compute<T> missing) {
+#pragma unroll
+    for (int k = 0; k < packs; ++k) {
+      const Pack<T, n> pack = load_pack<n>(from, first_ + k * step_, size_, packed, T(missing));
+#pragma unroll
+      for (int j = 0; j < n; ++j) x_[k][j] = Compute<T>(pack.at[j]);
+    }
+  }
+  template <bool packed, class F>
+  __device__ __forceinline__ void write(T* to, F f, const T* a, const T* b, float a_missing,
+                                        float b_missing) const {
 #pragma unroll
     for (int k = 0; k < packs; ++k) {
       const uint32_t i = first_ + k * step_;
       if (i >= size_) break;
-      const Pack<T, n> with_a = beside(a, i, a_missing), with_b = beside(b, i, b_missing);
+      const Pack<T, n> with_a = beside<packed>(a, i, a_missing), with_b = beside<packed>(b, i, b_missing);
       Pack<T, n> pack;
 #pragma unroll
       for (int j = 0; j < n; ++j) pack.at[j] = T(f(x_[k][j], Compute<T>(with_a.at[j]), Compute<T>(with_b.at[j])));
       store_pack<n>(to, pack, i, size_, packed);
     }
   }
-
- private:
+  template <bool packed>
   __device__ __forceinline__ Pack<T, n> beside(const T* from, uint32_t i, float missing) const {
     if (from) return load_pack<n>(from, i, size_, packed);
     Pack<T, n> pack;
@@ -67,6 +79,7 @@ class Held {
 
   Compute<T> x_[packs][n];
   uint32_t first_, step_, size_;
+  bool packed_;
 };
 }  // namespace gpu
 #endif

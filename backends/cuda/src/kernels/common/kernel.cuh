@@ -2,7 +2,8 @@
 // C++ compiler for the emulator, which runs the same kernels on the host (tests/emulator).
 //
 // KERNEL(threads, name)(parameters) { ... } is a kernel that is launched with blocks of at most so many threads;
-// its name is unique among all families. Parameters are pointers, numbers and plain structs.
+// its name is unique among all families. Parameters are pointers, numbers and plain structs. `threads` may be a
+// macro of two numbers: the second is of the blocks that registers of a multiprocessor are to suffice for.
 //
 // Results are the same bits on every GPU and in the emulator: arithmetic is +, -, *, /, square roots, fma and
 // conversions, which IEEE 754 fixes, and neither compiler contracts them. Functions of CUDA's library are not used.

@@ -64,13 +64,14 @@ __device__ __forceinline__ void for_each_column(const Lines& how, Body body) {
   }
 }
 
-// Elements i to i + n of those before `end`, at once where `aligned`; of missing ones any value.
+// Elements i to i + n of those before `end`, at once where `aligned`, and `missing` ones.
 template <int n, class T>
-__device__ __forceinline__ Pack<T, n> load_pack(const T* from, uint64_t i, uint64_t end, bool aligned) {
+__device__ __forceinline__ Pack<T, n> load_pack(const T* from, uint64_t i, uint64_t end, bool aligned,
+                                                T missing = T()) {
   if (aligned && i + n <= end) return *reinterpret_cast<const Pack<T, n>*>(from + i);
   Pack<T, n> pack;
 #pragma unroll
-  for (int j = 0; j < n; ++j) pack.at[j] = i + j < end ? from[i + j] : T();
+  for (int j = 0; j < n; ++j) pack.at[j] = i + j < end ? from[i + j] : missing;
   return pack;
 }
 template <int n, class T>

@@ -1,47 +1,57 @@
 // Reductions of lines to one result each. An operation R has
-//   Input, Output       element types in memory
-//   Value               what terms are joined to: a plain struct or number
-//   nothing()           of no terms
-//   add(value, x, i)    with the line's element i, which the line has in its order
+//   Input, Output                element types in memory
+//   Value                        what terms are joined to: a plain struct or number
+//   nothing()                    of no terms
+//   add(value, x, i, variant)    with the line's element i; each thread has those before before
 //   join(a, b)
-//   result(value, how)  what is stored
+//   result(value, how, variant)  what is stored
 #pragma once
 #include "kernels/common/lines.cuh"
+#include "kernels/common/reduction.hpp"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
+template <class T>
+__device__ __forceinline__ T flipped(T x, const Variant& variant) {
+  if constexpr (is_half<T>) return x.bits = uint16_t(x.bits ^ variant.flip), x;
+  else if constexpr (std::is_same_v<T, float>)
+    return bit_cast<float>(bit_cast<uint32_t>(x) ^ uint32_t(variant.flip));
+  else if constexpr (std::is_same_v<T, double>) return bit_cast<double>(bit_cast<uint64_t>(x) ^ variant.flip);
+  else return T(x ^ variant.flip);
+}
+
 // One part of a line. What it comes to goes to `out` or, of several parts, to `partial`.
 template <class R, class Team>
 __device__ __forceinline__ void reduce(const Team& team, const Place& place, const Part& part,
                                        const typename R::Input* x, typename R::Value* partial,
-                                       typename R::Output* out, const Lines& how) {
+                                       typename R::Output* out, const Lines& how, const Variant& variant) {
   auto value = R::nothing();
   for_each_value(team, how, part, x + place.at[0],
-                 [&](uint64_t i, typename R::Input element) { R::add(value, element, i); });
+                 [&](uint64_t i, typename R::Input element) { R::add(value, element, i, variant); });
   value = team.template join<R>(value);
   if (team.lane != 0 || !part.exists) return;
   if (how.parts.value > 1) partial[uint64_t(place.at[1]) * how.parts.value + part.index] = value;
-  else out[place.at[1]] = R::result(value, how);
+  else out[place.at[1]] = R::result(value, how, variant);
 }
 template <class R>
 __device__ __forceinline__ void reduce_lines(const typename R::Input* x, typename R::Value* partial,
-                                             typename R::Output* out, const Lines& how) {
+                                             typename R::Output* out, const Lines& how, const Variant& variant) {
   for_each_line(how, [&](const Row& team, uint64_t, const Place& place, const Part& part) {
-    reduce<R>(team, place, part, x, partial, out, how);
+    reduce<R>(team, place, part, x, partial, out, how, variant);
   });
 }
 template <class R>
 __device__ __forceinline__ void reduce_columns(const typename R::Input* x, typename R::Value* partial,
-                                               typename R::Output* out, const Lines& how) {
+                                               typename R::Output* out, const Lines& how, const Variant& variant) {
   for_each_column(how, [&](const Column& team, uint64_t, const Place& place, const Part& part) {
-    reduce<R>(team, place, part, x, partial, out, how);
+    reduce<R>(team, place, part, x, partial, out, how, variant);
   });
 }
 
 // The parts of each line joined, by a warp.
 template <class R>
 __device__ __forceinline__ void reduce_parts(const typename R::Value* partial, typename R::Output* out,
-                                             const Lines& how) {
+                                             const Lines& how, const Variant& variant) {
   const Row warp(warp_size);
   const uint64_t warps = blockDim.x / warp_size;
   for (uint64_t line = blockIdx.x * warps + threadIdx.x / warp_size; line < how.count; line += gridDim.x * warps) {
@@ -49,22 +59,23 @@ __device__ __forceinline__ void reduce_parts(const typename R::Value* partial, t
     for (uint64_t p = warp.lane; p < how.parts.value; p += warp_size)
       value = R::join(value, partial[line * how.parts.value + p]);
     value = warp.template join<R>(value);
-    if (warp.lane == 0) out[line] = R::result(value, how);
+    if (warp.lane == 0) out[line] = R::result(value, how, variant);
   }
 }
 }  // namespace gpu
 #endif
 
 // Kernels <name>_lines_<suffix>, _columns_ and _parts_ of operation R.
-#define GPU_REDUCTION(name, suffix, R)                                                          \
-  KERNEL(256, name##_lines_##suffix)                                                            \
-  (const R::Input* x, R::Value* partial, R::Output* out, gpu::Lines how) {                      \
-    gpu::reduce_lines<R>(x, partial, out, how);                                                 \
-  }                                                                                             \
-  KERNEL(256, name##_columns_##suffix)                                                          \
-  (const R::Input* x, R::Value* partial, R::Output* out, gpu::Lines how) {                      \
-    gpu::reduce_columns<R>(x, partial, out, how);                                               \
-  }                                                                                             \
-  KERNEL(256, name##_parts_##suffix)(const R::Value* partial, R::Output* out, gpu::Lines how) { \
-    gpu::reduce_parts<R>(partial, out, how);                                                    \
+#define GPU_REDUCTION(name, suffix, R)                                                           \
+  KERNEL(256, name##_lines_##suffix)                                                             \
+  (const R::Input* x, R::Value* partial, R::Output* out, gpu::Lines how, gpu::Variant variant) { \
+    gpu::reduce_lines<R>(x, partial, out, how, variant);                                         \
+  }                                                                                              \
+  KERNEL(256, name##_columns_##suffix)                                                           \
+  (const R::Input* x, R::Value* partial, R::Output* out, gpu::Lines how, gpu::Variant variant) { \
+    gpu::reduce_columns<R>(x, partial, out, how, variant);                                       \
+  }                                                                                              \
+  KERNEL(256, name##_parts_##suffix)                                                             \
+  (const R::Value* partial, R::Output* out, gpu::Lines how, gpu::Variant variant) {              \
+    gpu::reduce_parts<R>(partial, out, how, variant);                                            \
   }

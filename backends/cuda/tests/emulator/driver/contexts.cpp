@@ -131,7 +131,7 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return answer("cuDeviceCanAccessPeer", Needs::driver, [&] {
     check_device(device);
     check_device(peer);
-    place_for(can) = device != peer;
+    place_for(can) = are_peers(device, peer);
   });
 }
 

@@ -37,6 +37,20 @@ uint64_t number_of(const char* variable, uint64_t otherwise) {
   return number;
 }
 
+enum class PeerAccess { works, none, lossy };
+PeerAccess find_peer_access() {
+  constexpr const char* variable = "DOVETAIL_CUDA_EMULATED_PEERS";
+  const char* text = std::getenv(variable);
+  if (!text) return PeerAccess::works;
+  if (!std::strcmp(text, "none")) return PeerAccess::none;
+  if (!std::strcmp(text, "lossy")) return PeerAccess::lossy;
+  wrong(variable, text, "none or lossy");
+}
+PeerAccess peer_access() {
+  static const PeerAccess one = find_peer_access();
+  return one;
+}
+
 const Model& find_model() {
   constexpr const char* variable = "DOVETAIL_CUDA_EMULATED_CAPABILITY";
   const char* text = std::getenv(variable);
@@ -115,6 +129,9 @@ void check_device(CUdevice device) {
   if (device < 0 || device >= count_devices())
     refuse(CUDA_ERROR_INVALID_DEVICE, "there is no device " + std::to_string(device));
 }
+
+bool are_peers(CUdevice one, CUdevice other) { return one != other && peer_access() != PeerAccess::none; }
+bool loses_direct_copies() { return peer_access() == PeerAccess::lossy; }
 }  // namespace emulator
 
 // ---- functions of cuda.h

@@ -1,6 +1,7 @@
 // The GPUs that are imitated, as the environment asks: DOVETAIL_CUDA_EMULATED_DEVICES=n of
 // DOVETAIL_CUDA_EMULATED_CAPABILITY=9.0 (8.0, 8.9, 9.0, 10.0 or 12.0) with DOVETAIL_CUDA_EMULATED_MEMORY=bytes
-// each.
+// each. DOVETAIL_CUDA_EMULATED_PEERS=none: they cannot reach each other's memory; lossy: they say so, but what is
+// copied directly does not arrive.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,4 +27,6 @@ const Model& model();
 size_t memory_of_device();
 int count_devices();
 void check_device(CUdevice);  // throws Refusal
+bool are_peers(CUdevice, CUdevice);
+bool loses_direct_copies();
 }  // namespace emulator

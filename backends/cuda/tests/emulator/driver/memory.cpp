@@ -20,6 +20,8 @@ constexpr int poison = 0xff, untouched = 0xa5;
 constexpr size_t pages(size_t bytes) { return (bytes + page - 1) / page * page; }
 void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
+bool counts(Memory::Kind kind) { return kind == Memory::Kind::device || kind == Memory::Kind::pooled; }
+
 // At least one page behind an allocation is never mapped.
 constexpr size_t mapped(size_t bytes) { return pages(bytes) + page; }
 }  // namespace
@@ -58,7 +60,7 @@ uintptr_t Memory::allocate(Kind kind, int device, size_t size) {
   const std::lock_guard guard(mutex_);
   size_t& used = used_[size_t(device)];
   const size_t total = memory_of_device();
-  if (kind == Kind::device && (size > total || pages(size) > total - used))
+  if (counts(kind) && (size > total || pages(size) > total - used))
     refuse(CUDA_ERROR_OUT_OF_MEMORY, "wanted " + std::to_string(size) + " bytes, " + std::to_string(used) + " of " +
                                          std::to_string(total) + " are used");
   if (size > range_) refuse(CUDA_ERROR_OUT_OF_MEMORY, "wanted " + std::to_string(size) + " bytes");
@@ -68,7 +70,7 @@ uintptr_t Memory::allocate(Kind kind, int device, size_t size) {
   std::memset(pointer(at), poison, std::min(size, most_poisoned));
   std::memset(pointer(at + size), untouched, pages(size) - size);
   all_.emplace(at, Allocation{kind, device, size});
-  if (kind == Kind::device) used += pages(size);
+  if (counts(kind)) used += pages(size);
   return at;
 }
 
@@ -96,7 +98,7 @@ void Memory::free(Iterator it) {
   // Fresh pages in place of the old, which nobody may touch.
   mmap(pointer(address), pages(allocation.size), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
        -1, 0);
-  if (allocation.kind == Kind::device) used_[size_t(allocation.device)] -= pages(allocation.size);
+  if (counts(allocation.kind)) used_[size_t(allocation.device)] -= pages(allocation.size);
   all_.erase(it);
 }
 

@@ -16,7 +16,7 @@
 namespace emulator {
 class Memory {
  public:
-  enum class Kind { device, managed, pinned };
+  enum class Kind { device, pooled, managed, pinned };
   struct Allocation {
     Kind kind;
     int device;

@@ -4,6 +4,7 @@
 #include "driver/capture.hpp"
 #include "driver/devices.hpp"
 #include "driver/memory.hpp"
+#include "driver/pools.hpp"
 
 using namespace emulator;
 
@@ -20,19 +21,21 @@ void free_when_idle(CUdeviceptr address, bool pinned) {
   memory().free(address);
 }
 
-// With the stream and the addresses known to be right.
-void copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle) {
-  const Stream stream = find_stream(handle);
+void copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, const Stream& stream) {
   memory().check(to, bytes);
   memory().check(from, bytes);
   const std::lock_guard guard(streams_mutex());
   submit(*stream, [=] { std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
 }
 
-CUdevice device_of(CUmemoryPool pool) {
-  const auto device = CUdevice(reinterpret_cast<uintptr_t>(pool)) - 1;
-  check_device(device);
-  return device;
+Memory::Allocation allocation_of(CUdeviceptr address) {
+  return memory().find(address).value_or(Memory::Allocation{});
+}
+
+// Has the device of the stream access to all that it is to copy directly?
+bool reaches(const Stream& stream, CUdeviceptr address) {
+  const Memory::Allocation a = allocation_of(address);
+  return a.kind != Kind::pooled || reaches_pool(stream->life->device, a.device);
 }
 }  // namespace
 
@@ -82,70 +85,25 @@ CUresult cuMemFreeHost(void* address) {
   });
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream handle) {
-  return answer("cuMemAllocAsync", Needs::context, [&] {
+// NVIDIA's driver does not find out by itself how to copy between pools that do not reach each other.
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle) {
+  return answer("cuMemcpyAsync", Needs::context, [&] {
     const Stream stream = find_stream(handle);
-    const std::lock_guard guard(streams_mutex());
-    if (stream->capturing) refuse(CUDA_ERROR_NOT_SUPPORTED, "allocations of graphs are not emulated");
-    place_for(out) = memory().allocate(Kind::device, stream->life->device, bytes);
+    if (bytes && !(reaches(stream, to) && reaches(stream, from)))
+      refuse(CUDA_ERROR_INVALID_VALUE, "memory of another device's pool, to which this one has no access");
+    copy(to, from, bytes, stream);
   });
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-  return answer("cuMemFreeAsync", Needs::context, [&] {
-    const Stream stream = find_stream(handle);
-    const std::lock_guard guard(streams_mutex());
-    if (stream->capturing) refuse(CUDA_ERROR_NOT_SUPPORTED, "allocations of graphs are not emulated");
-    memory().release(address, false);
-    submit(*stream, [=] { memory().free(address); });
-  });
-}
-
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device) {
-  return answer("cuDeviceGetDefaultMemPool", Needs::driver, [&] {
-    check_device(device);
-    place_for(out) = reinterpret_cast<CUmemoryPool>(uintptr_t(device) + 1);
-  });
-}
-
-// Freed memory is given back at once: there is nothing to keep or to trim.
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  return answer("cuMemPoolSetAttribute", Needs::driver, [&] {
-    device_of(pool);
-    if (!value) refuse(CUDA_ERROR_INVALID_VALUE, "the value is null");
-    if (attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
-      refuse(CUDA_ERROR_INVALID_VALUE, "an attribute of pools that is not emulated");
-  });
-}
-
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t) {
-  return answer("cuMemPoolTrimTo", Needs::driver, [&] { device_of(pool); });
-}
-
-CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
-  return answer("cuMemPoolSetAccess", Needs::driver, [&] {
-    device_of(pool);
-    for (size_t i = 0; i < count; ++i) {
-      if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) refuse(CUDA_ERROR_INVALID_VALUE, "not a device");
-      check_device(map[i].location.id);
-      if (map[i].location.id == device_of(pool) && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-        refuse(CUDA_ERROR_INVALID_VALUE, "a device always reaches its own pool");
-    }
-  });
-}
-
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return answer("cuMemcpyAsync", Needs::context, [&] { copy(to, from, bytes, stream); });
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                           size_t bytes, CUstream stream) {
+                           size_t bytes, CUstream handle) {
   return answer("cuMemcpyPeerAsync", Needs::context, [&] {
-    const auto of = [](CUdeviceptr address) { return memory().find(address).value_or(Memory::Allocation{}); };
-    if (bytes &&
-        (of(to).device != place_for(to_context).device || of(from).device != place_for(from_context).device))
+    const Stream stream = find_stream(handle);
+    const Memory::Allocation target = allocation_of(to), source = allocation_of(from);
+    if (bytes && (target.device != place_for(to_context).device || source.device != place_for(from_context).device))
       refuse(CUDA_ERROR_INVALID_VALUE, "an address that is not of its context");
-    copy(to, from, bytes, stream);
+    const bool is_direct = target.device != source.device && reaches(stream, to) && reaches(stream, from);
+    copy(to, from, is_direct && loses_direct_copies() ? 0 : bytes, stream);
   });
 }
 
