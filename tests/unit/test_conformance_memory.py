@@ -167,3 +167,15 @@ def test_what_is_kept_once_is_no_leak(target, monkeypatch):
         assert case.run(target, 0).status is Status.PASS
     finally:
         kept.clear()
+
+
+def test_calls_that_the_host_keeps_are_no_leak(target, monkeypatch):
+    """DOVETAIL_POISON_CALLS=1 keeps the last thousand of them."""
+    case = all_cases()["scaled_dot_product_attention[f32,steady]"]
+    monkeypatch.setattr(steady, "MOST_CALLS", 48)
+    before = _core.poison_calls(True)
+    try:
+        assert case.run(target, 0).status is Status.PASS
+        assert _core.poison_calls()
+    finally:
+        _core.poison_calls(before)

@@ -194,6 +194,16 @@ void make_memory(py::module_& m) {
       py::arg("on") = py::none(),
       "Whether arrays lie between guards, as DOVETAIL_GUARD_MEMORY=1 has it; with `on`, switches it.");
   m.def(
+      "poison_calls",
+      [](std::optional<bool> on) {
+        const bool before = watches(watch_calls);
+        if (on) poison_calls(*on);
+        return before;
+      },
+      py::arg("on") = py::none(),
+      "Whether calls are overwritten when their kernel returns, as DOVETAIL_POISON_CALLS=1 has it; with `on`, "
+      "switches it.");
+  m.def(
       "memory_overruns",
       [](const py::object& device) {
         py::list found;

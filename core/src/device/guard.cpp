@@ -151,6 +151,10 @@ void note_writer(const Storage& s, const Op& op, int output) {
   guard->op.store(&op, std::memory_order_release);
 }
 
+void poison_calls(bool on) {
+  if (on != watches(watch_calls)) watched ^= watch_calls;
+}
+
 void guard_memory(bool on) {
   if (on == watches(watch_memory)) return;
   watched ^= watch_memory;

@@ -14,6 +14,7 @@ struct Storage;
 enum Watch : uint8_t { watch_calls = 1, watch_memory = 2 };
 extern std::atomic<uint8_t> watched;  // bits of Watch
 inline bool watches(Watch what) { return watched.load(std::memory_order_relaxed) & what; }
+void poison_calls(bool on);
 
 // Guarded memory: what is handed out for an array lies between two zones with a pattern of its own, and is itself
 // full of junk, so that what a kernel writes beside its outputs shows, and what it does not write too. The zones

@@ -230,6 +230,7 @@ _core = SimpleNamespace(
     num_threads=lambda: _threads[0],
     set_num_threads=lambda n: _threads.__setitem__(0, n),
     guard_memory=lambda on=False: on,
+    poison_calls=lambda on=False: on,
     memory_overruns=lambda device: [],
     backends=lambda: [{"name": "fake", "version": "1.2"}],
 )

@@ -71,12 +71,13 @@ class SteadyCase(Case):
             call(1)
         except NotImplementedError as error:
             return self.refused(target, error)
-        calls = _calls_of_a_batch(target, call)
-        measured = {"calls": (BATCHES + 1) * calls}
-        for _ in range(3):
-            leaks = _growth(target, call, calls)
-            if not leaks:
-                return Outcome(Status.PASS, measured=measured)
+        with target.nothing_kept():
+            calls = _calls_of_a_batch(target, call)
+            measured = {"calls": (BATCHES + 1) * calls}
+            for _ in range(3):
+                leaks = _growth(target, call, calls)
+                if not leaks:
+                    return Outcome(Status.PASS, measured=measured)
         told = ", ".join(f"{n} {NAMES[what]}" for what, n in leaks.items())
         return Outcome(Status.FAIL, f"at least {told} are left behind by every {calls} calls", measured)
 

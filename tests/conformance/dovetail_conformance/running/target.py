@@ -77,6 +77,16 @@ class Target:
         """Whether arrays made from now on lie between zones that show what is written beside them."""
         self.api._core.guard_memory(on and self.guards)
 
+    @contextmanager
+    def nothing_kept(self) -> Iterator[None]:
+        """Within it the host keeps no copies of the calls that kernels got, as DOVETAIL_POISON_CALLS=1 has it."""
+        core = self.api._core
+        before = core.poison_calls(False)
+        try:
+            yield
+        finally:
+            core.poison_calls(before)
+
     def overruns(self) -> list[tuple[str, str]]:
         """The ops that wrote beside their outputs since the last call, and what each did."""
         return self.api._core.memory_overruns(self.device)
