@@ -48,8 +48,7 @@ namespace dvt {
 DVT_HIDDEN inline const dvt_host* host = nullptr;
 
 inline namespace DVT_CODE_NAMESPACE {
-// ---- errors
-// ---------------------------------------------------------------------------------------------------------
+// ---- errors -----------------------------------------------------------------------------------------------------
 
 // Messages read "[op] what is wrong: expected ..., got ...; cure". Both return the status, so that a kernel says
 //   return DVT_FAIL(DVT_INDEX, "[take] index %lld is out of range: the axis has %lld elements", i, n);
@@ -80,8 +79,7 @@ inline dvt_status accept(const dvt_host* h) {
   return DVT_OK;
 }
 
-// ---- data types
-// -------------------------------------------------------------------------------------------------------
+// ---- data types -------------------------------------------------------------------------------------------------
 
 inline constexpr DLDataType boolean{DVT_BOOL, 8, 1}, i8{DVT_INT, 8, 1}, i16{DVT_INT, 16, 1}, i32{DVT_INT, 32, 1},
     i64{DVT_INT, 64, 1}, u8{DVT_UINT, 8, 1}, u16{DVT_UINT, 16, 1}, u32{DVT_UINT, 32, 1}, u64{DVT_UINT, 64, 1},
@@ -107,8 +105,7 @@ constexpr DLDataType dtype_of() {
   else return {uint8_t(std::is_signed_v<U> ? DVT_INT : DVT_UINT), uint8_t(8 * sizeof(U)), 1};
 }
 
-// ---- kernel rows
-// ------------------------------------------------------------------------------------------------------
+// ---- kernel rows ------------------------------------------------------------------------------------------------
 
 // A row of the kernel table under construction. Operands come in the op's order, inputs before outputs; `flags` are
 // DVT_O_*. What is not said stays at abi.h's default.
@@ -165,8 +162,7 @@ class KernelTable {
   std::vector<const dvt_kernel*> pointers_;
 };
 
-// ---- operands
-// ---------------------------------------------------------------------------------------------------------
+// ---- operands ---------------------------------------------------------------------------------------------------
 
 template <class T>
 T* data(const DLTensor* t) {
@@ -205,8 +201,7 @@ struct View {
   }
 };
 
-// ---- attributes
-// -------------------------------------------------------------------------------------------------------
+// ---- attributes -------------------------------------------------------------------------------------------------
 
 struct Ints {
   const int64_t* data;
@@ -250,8 +245,7 @@ class Attrs {
   const dvt_call* call_;
 };
 
-// ---- parallel loops
-// ---------------------------------------------------------------------------------------------------
+// ---- parallel loops ---------------------------------------------------------------------------------------------
 
 // body(begin, end, worker) over [0, n) on the host's pool, in pieces of at least `grain`; inline where that is one
 // piece. Only inside run and pack.
@@ -270,8 +264,7 @@ void parallel_for(uint64_t n, uint64_t grain, F&& body) {
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 
-// ---- queues
-// -----------------------------------------------------------------------------------------------------------
+// ---- queues -----------------------------------------------------------------------------------------------------
 
 // A copy of a call that outlives it: tensors, shapes, strides, attributes and the values of host scalars, in one
 // allocation. Device memory is only named, as the protocol promises it to stay. A DVT_A_PROGRAM attribute is not
@@ -371,8 +364,7 @@ dvt_status enqueue(const dvt_call* c, Submit&& submit, Body body, uint64_t host_
   return DVT_OK;
 }
 
-// ---- owners
-// -----------------------------------------------------------------------------------------------------------
+// ---- owners -----------------------------------------------------------------------------------------------------
 
 // A stream or an event of a backend's own table, destroyed with its owner. Test with bool: creation may fail.
 class Stream {

@@ -8,8 +8,7 @@ namespace dovetail::bindings {
 PyTypeObject* array_type;
 
 namespace {
-// ---- operators
-// -----------------------------------------------------------------------------------------------------
+// ---- operators --------------------------------------------------------------------------------------------------
 enum Operator {
   op_add,
   op_subtract,
@@ -101,8 +100,7 @@ PyObject* compare(PyObject* a, PyObject* b, int how) {
   return apply(by_code[how], operands, 2, nullptr);
 }
 
-// ---- one element as a Python number
-// -----------------------------------------------------------------------------------
+// ---- one element as a Python number -----------------------------------------------------------------------------
 PyObject* item(PyObject* self, PyObject*) {
   const Tensor& t = tensor_of(self);
   if (t.numel != 1)
@@ -175,8 +173,7 @@ PyObject* as_index(PyObject* self) {
                       info(tensor_of(self).dtype).name);
 }
 
-// ---- attributes
-// -------------------------------------------------------------------------------------------------------
+// ---- attributes -------------------------------------------------------------------------------------------------
 PyObject* int_tuple(std::span<const int64_t> values) {
   PyObject* tuple = PyTuple_New(Py_ssize_t(values.size()));
   for (size_t i = 0; tuple && i < values.size(); ++i)

@@ -24,8 +24,7 @@ std::string to_string(DLDevice d) {
 }
 [[noreturn]] void refuse(const std::string& why) { throw py::buffer_error("[dlpack] " + why); }
 
-// ---- out
-// -------------------------------------------------------------------------------------------------------------
+// ---- out --------------------------------------------------------------------------------------------------------
 struct Exported {
   Tensor held;                    // either a share of the array's buffer
   std::unique_ptr<char[]> bytes;  // or a copy on the host
@@ -108,8 +107,7 @@ py::object export_array(const Tensor& array, const py::object& stream,
   return to_capsule(std::move(e), wanted, dlpack::kIsCopied, versioned);
 }
 
-// ---- in
-// --------------------------------------------------------------------------------------------------------------
+// ---- in ---------------------------------------------------------------------------------------------------------
 // What a capsule holds, whichever kind it is.
 struct Imported {
   PyObject* capsule;

@@ -8,8 +8,7 @@
 #include "text.hpp"
 
 namespace dovetail::bindings {
-// ---- copies
-// ----------------------------------------------------------------------------------------------------------
+// ---- copies -----------------------------------------------------------------------------------------------------
 Tensor empty_tensor(DType dtype, std::span<const int64_t> shape, Device& device) {
   Tensor t;
   t.set_type(dtype, &device);
@@ -78,8 +77,7 @@ std::vector<int64_t> to_shape(const py::object& shape, const char* op) {
   return sizes;
 }
 
-// ---- the buffer protocol
-// ---------------------------------------------------------------------------------------------
+// ---- the buffer protocol ----------------------------------------------------------------------------------------
 namespace {
 struct Export {
   Tensor held;  // shares the buffer, so that the array's next in-place write goes elsewhere
@@ -147,8 +145,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 
 void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Export*>(view->internal); }
 
-// ---- values replaced
-// -------------------------------------------------------------------------------------------------
+// ---- values replaced --------------------------------------------------------------------------------------------
 namespace {
 void assign(const py::object& self, const Tensor& value) {
   if (!is_array(self.ptr())) throw Error(ErrorKind::type, "[assign] expected an array");

@@ -39,8 +39,7 @@ inline int times_seen(const std::string& row) {
   return int(std::count_if(seen.begin(), seen.end(), [&](auto& line) { return line.starts_with(row + ":"); }));
 }
 
-// ---- elements
-// ------------------------------------------------------------------------------------------------------
+// ---- elements ---------------------------------------------------------------------------------------------------
 
 inline char* address(const DLTensor& t, int64_t i) {  // counted row by row
   int64_t offset = 0;
@@ -92,8 +91,7 @@ inline std::string show(const Doubles& values) {
   return text.str();
 }
 
-// ---- rows
-// ----------------------------------------------------------------------------------------------------------
+// ---- rows -------------------------------------------------------------------------------------------------------
 
 constexpr uint8_t kPlain = DVT_O_STRIDED | DVT_O_HOST_SCALAR | DVT_O_ALIAS;
 inline dvt_operand takes(DType t, int flags = DVT_O_STRIDED, int align_log2 = 0) {
@@ -154,8 +152,7 @@ inline std::vector<Row> operator+(std::vector<Row> a, const std::vector<Row>& b)
   return a;
 }
 
-// ---- the rules of abi.h
-// --------------------------------------------------------------------------------------------
+// ---- the rules of abi.h -----------------------------------------------------------------------------------------
 
 inline std::mutex memory_mutex;
 inline std::map<const char*, uint64_t> memory;  // what the plugins' alloc gave
@@ -241,8 +238,7 @@ inline std::string describe(const dvt_kernel& row, const dvt_call& c) {
   return text;
 }
 
-// ---- C functions for the rows
-// --------------------------------------------------------------------------------------
+// ---- C functions for the rows -----------------------------------------------------------------------------------
 
 constexpr size_t kMostRows = 256;
 struct Made {
@@ -283,8 +279,7 @@ inline dvt_kernel* make_row(const Row& row) {
   return &m.kernel;
 }
 
-// ---- the backend
-// ---------------------------------------------------------------------------------------------------
+// ---- the backend ------------------------------------------------------------------------------------------------
 
 struct Options {
   uint32_t kind = DVT_KIND_OTHER, caps = DVT_CAP_HOST_MAPPED, devices = 1;
@@ -338,8 +333,7 @@ inline Plugin& plugin(const char* name, const std::vector<Row>& rows, Options op
   return *new Plugin(name, rows, options);
 }
 
-// ---- arrays and calls
-// ----------------------------------------------------------------------------------------------
+// ---- arrays and calls -------------------------------------------------------------------------------------------
 
 inline Tensor array(Device& device, const Ints& shape, Doubles values = {}, DType dtype = DType::f32) {
   Tensor t;

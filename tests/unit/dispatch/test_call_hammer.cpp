@@ -24,8 +24,7 @@ void expect(bool ok, const std::string& what) {
   if (++wrong <= 20) std::fprintf(stderr, "wrong: %s\n", what.c_str());
 }
 
-// ---- arrays that are one value everywhere
-// -----------------------------------------------------------------------------
+// ---- arrays that are one value everywhere -----------------------------------------------------------------------
 
 struct Entry {
   Tensor t;
@@ -100,8 +99,7 @@ struct Shared {
 };
 const std::vector<Ints> kShapes{{24}, {2, 12}, {4, 6}, {2, 3, 4}, {16, 24}, {}};
 
-// ---- bodies
-// -----------------------------------------------------------------------------------------------------------
+// ---- bodies -----------------------------------------------------------------------------------------------------
 
 // x1 + x2 + 1, over intermediate values, a view and a region.
 std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
@@ -169,8 +167,7 @@ void add_swap(Device& device, const Entry& a, const Entry& b) {
   call_swap(*s, a, b);
 }
 
-// ---- steps
-// ------------------------------------------------------------------------------------------------------------
+// ---- steps ------------------------------------------------------------------------------------------------------
 
 struct Worker {
   Shared& shared;

@@ -151,8 +151,7 @@ TEST(what_is_run_on_the_host) {
   fallback_report(true);
 }
 
-// ---- through float32
-// -------------------------------------------------------------------------------------------------
+// ---- through float32 --------------------------------------------------------------------------------------------
 
 TEST(halves_on_a_device_with_float32) {
   host();
@@ -203,8 +202,7 @@ TEST(variadic_ops_through_float32) {
                Call(o, std::vector<const Tensor*>(12, &x)).run());
 }
 
-// ---- to_device
-// -------------------------------------------------------------------------------------------------------
+// ---- to_device --------------------------------------------------------------------------------------------------
 
 TEST(from_device_to_device) {
   Device &mapped = lacking(), &also = host(), &far = plugin("far", basic_rows(), {.caps = 0}).device(),

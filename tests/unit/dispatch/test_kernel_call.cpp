@@ -138,8 +138,7 @@ TEST(other_ops_see_true_shapes) {
   CHECK_EQ(seen.back(), "sum: f32()/() -> f32()/()");
 }
 
-// ---- scalars
-// -------------------------------------------------------------------------------------------------------
+// ---- scalars ----------------------------------------------------------------------------------------------------
 
 TEST(host_scalars) {
   const Tensor x = iota({2, 3}), t = permute(x, {1, 0}), nought = iota({}), two = number(2);
@@ -198,8 +197,7 @@ TEST(scalars_are_cast_with_one_rounding) {
   CHECK(wide[0] == 0 && wide[1] == 2);
 }
 
-// ---- what a row does not take
-// ----------------------------------------------------------------------------------------
+// ---- what a row does not take -----------------------------------------------------------------------------------
 
 TEST(rows_without_strides_get_copies) {
   const Tensor x = iota({2, 3}), t = permute(iota({3, 2}), {1, 0}), row = iota({3}), one = iota({1});
@@ -278,8 +276,7 @@ TEST(an_op_whose_rule_looks_at_one_operand) {
   CHECK_THROWS(Error, why, run("t.first", {&x, &bad}));
 }
 
-// ---- in place
-// ------------------------------------------------------------------------------------------------------
+// ---- in place ---------------------------------------------------------------------------------------------------
 
 namespace {
 bool stays(const std::string& op, Tensor& x, const std::vector<const Tensor*>& others) {
@@ -364,8 +361,7 @@ TEST(memory_of_others_is_not_written) {
   CHECK_EQ(theirs[0], 1.f);
 }
 
-// ---- regions
-// -------------------------------------------------------------------------------------------------------
+// ---- regions ----------------------------------------------------------------------------------------------------
 
 TEST(set_slice) {
   const auto set = [](Tensor& x, const Tensor& v, const Ints& start, const Ints& stop, const Ints& step) {
@@ -424,8 +420,7 @@ TEST(copies_into_regions_ask_the_row) {
   CHECK_EQ(seen.back(), "fast: f32(2)/(0) -> f32(2)/(2)");
 }
 
-// ---- nothing, and failure
-// ------------------------------------------------------------------------------------------
+// ---- nothing, and failure ---------------------------------------------------------------------------------------
 
 TEST(nothing_is_run_for_empty_outputs) {
   const Tensor empty = iota({0, 3}), row = iota({3}), one = number(1), k = array(device(), {0}, {}, i64);

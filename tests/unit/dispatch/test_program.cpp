@@ -131,8 +131,7 @@ TEST(programs_by_signature) {
   CHECK_EQ(traces(iota({1}), nullptr, {{"f", 1109.}}), 0);
 }
 
-// ---- memory
-// --------------------------------------------------------------------------------------------------------
+// ---- memory -----------------------------------------------------------------------------------------------------
 
 TEST(dying_values_lend_their_memory) {
   const Op& o = composite("b.chain", [](Tracing& t) -> std::vector<int> {
@@ -243,8 +242,7 @@ TEST(chains_of_set_slice_work_in_place) {
   CHECK_EQ(values(Call(onto_itself, {&x}).run()), "1 2 3 4 5 6");
 }
 
-// ---- constants and attributes
-// --------------------------------------------------------------------------------------
+// ---- constants and attributes -----------------------------------------------------------------------------------
 
 TEST(constants) {
   const Op& o = composite("b.constant", [](Tracing& t) -> std::vector<int> { return {t.number(3)}; }, 1);
@@ -320,8 +318,7 @@ TEST(copies_of_attributes) {
   CHECK_EQ(c.room(1), static_cast<int64_t*>(nullptr));
 }
 
-// ---- halves, many operands, nesting
-// --------------------------------------------------------------------------------
+// ---- halves, many operands, nesting -----------------------------------------------------------------------------
 
 TEST(halves_go_through_float32) {
   const Op& o = composite("b.half",
@@ -388,8 +385,7 @@ TEST(bodies_where_rows_refuse) {
   CHECK_EQ(values(Call(o, {&x}).run()), "0 1");
 }
 
-// ---- what goes wrong
-// -----------------------------------------------------------------------------------------------
+// ---- what goes wrong --------------------------------------------------------------------------------------------
 
 TEST(an_error_in_the_middle) {
   const Op& o = composite(

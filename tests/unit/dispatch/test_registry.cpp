@@ -204,8 +204,7 @@ TEST(optional_operands) {
   CHECK_THROWS(Error, "[t.optional] float32 is not supported on", Call(o, {&z, nullptr}).run());
 }
 
-// ---- query
-// ---------------------------------------------------------------------------------------------------------
+// ---- query ------------------------------------------------------------------------------------------------------
 
 namespace {
 struct Asked {  // what the next query answers
@@ -326,8 +325,7 @@ TEST(queries_see_what_run_would_get) {
   CHECK_EQ(asked_for, "f32(6)/(1), f32(6)/(1)");
 }
 
-// ---- versions
-// ------------------------------------------------------------------------------------------------------
+// ---- versions ---------------------------------------------------------------------------------------------------
 
 TEST(rows_older_than_the_op) {
   using K = ParamKind;
@@ -388,8 +386,7 @@ TEST(rows_that_no_device_can_serve) {
   CHECK_THROWS(Error, "wants an aligned operand", run("copy", {&y}));
 }
 
-// ---- operands and outputs beyond the usual
-// --------------------------------------------------------------------------
+// ---- operands and outputs beyond the usual ----------------------------------------------------------------------
 
 TEST(variadic_ops) {
   const auto join = [](const dvt_call& c) {

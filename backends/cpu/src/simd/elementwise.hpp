@@ -34,8 +34,7 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   return run_elementwise(spec, c);
 }
 
-// ---- loops from a functor: R operator()(T...) const, vectorised by the compiler
-// ----------------------------------
+// ---- loops from a functor: R operator()(T...) const, vectorised by the compiler ---------------------------------
 
 template <class Op, class R, class T>
 void unary_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
@@ -73,8 +72,7 @@ inline constexpr Elementwise binary_half{binary_loop<Op, R, float>,       2,    
                                          sizeof(R) == 4 ? 2 : sizeof(R),  true, half,
                                          sizeof(R) == 4 ? half : Half::no};
 
-// ---- rows
-// ----------------------------------------------------------------------------------------------------------
+// ---- rows -------------------------------------------------------------------------------------------------------
 
 // A row whose n_in inputs are all `in`. Inputs of the output's type may be its memory.
 inline void add_elementwise(Table& table, const char* op, dvt::Row::Run run, int n_in, DLDataType in,

@@ -34,8 +34,7 @@ struct Plan {
 Plan plan(const DLTensor* x, uint32_t axes, int parts = 1);
 uint32_t axis_mask(const dvt_call* c, uint32_t attribute);
 
-// ---- loops
-// -----------------------------------------------------------------------------------------------------------
+// ---- loops ------------------------------------------------------------------------------------------------------
 
 template <class T>
 struct Sum {

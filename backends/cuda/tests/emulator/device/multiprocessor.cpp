@@ -31,8 +31,7 @@ Multiprocessor& Multiprocessor::of_this_thread() {
   return one;
 }
 
-// ---- a launch
-// -----------------------------------------------------------------------------------------------------
+// ---- a launch ---------------------------------------------------------------------------------------------------
 
 std::optional<KernelError> Multiprocessor::run(const Launch& launch) {
   catch_signals_of_kernels();
@@ -93,8 +92,7 @@ void Multiprocessor::end_block() {
   fibers_.clear();
 }
 
-// ---- dynamic shared memory
-// ----------------------------------------------------------------------------------------
+// ---- dynamic shared memory --------------------------------------------------------------------------------------
 
 void Multiprocessor::allocate_shared() {
   if (shared_ && shared_size_ == launch_->dynamic_shared) return;
@@ -113,8 +111,7 @@ void Multiprocessor::check_shared() {
                                               " bytes of dynamic shared memory"};
 }
 
-// ---- fibers
-// -------------------------------------------------------------------------------------------------------
+// ---- fibers -----------------------------------------------------------------------------------------------------
 
 void Multiprocessor::fiber_main() {
   Multiprocessor& on = of_this_thread();
@@ -182,8 +179,7 @@ void Multiprocessor::exit_thread(Thread& ended) {
   if (at_barrier_ && at_barrier_ == alive_) release_barrier();
 }
 
-// ---- barriers of the block
-// ----------------------------------------------------------------------------------------
+// ---- barriers of the block --------------------------------------------------------------------------------------
 
 void Multiprocessor::block_barrier(const std::source_location& where) {
   Thread& arrived = *current_thread;

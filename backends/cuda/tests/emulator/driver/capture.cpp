@@ -115,8 +115,7 @@ void refuse_implicit_capture(Life& life) {
 }
 }  // namespace emulator
 
-// ---- functions of cuda.h
-// ------------------------------------------------------------------------------------------
+// ---- functions of cuda.h ----------------------------------------------------------------------------------------
 
 using namespace emulator;
 

@@ -62,8 +62,7 @@ void fail_device(int device, CUresult result, const std::string& why) {
 }
 }  // namespace emulator
 
-// ---- functions of cuda.h
-// ------------------------------------------------------------------------------------------
+// ---- functions of cuda.h ----------------------------------------------------------------------------------------
 
 using namespace emulator;
 

@@ -134,8 +134,7 @@ bool are_peers(CUdevice one, CUdevice other) { return one != other && peer_acces
 bool loses_direct_copies() { return peer_access() == PeerAccess::lossy; }
 }  // namespace emulator
 
-// ---- functions of cuda.h
-// ------------------------------------------------------------------------------------------
+// ---- functions of cuda.h ----------------------------------------------------------------------------------------
 
 using namespace emulator;
 

@@ -62,8 +62,7 @@ bool reaches_pool(CUdevice device, CUdevice owner) {
 }
 }  // namespace emulator
 
-// ---- functions of cuda.h
-// ------------------------------------------------------------------------------------------
+// ---- functions of cuda.h ----------------------------------------------------------------------------------------
 
 using namespace emulator;
 
