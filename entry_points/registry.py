@@ -153,10 +153,7 @@ class Registry:
 
     def why_none(self) -> str:
         settings = self._settings or Settings(self._environ)
-        told = [
-            f"{b.name} finds none of its kind on this machine" if b.status == "ready" else b.explain()
-            for b in self._backends
-        ]
+        told = [_without_device(b) if b.status == "ready" else b.explain() for b in self._backends]
         if told:
             return "no device can be used: " + ". ".join(told)
         if not settings.autoload:
@@ -237,6 +234,8 @@ class Registry:
         if settings and not settings.autoload and not self._metadata_read:
             why = f"{AUTOLOAD}={settings.autoload_text}, so none was discovered"
             return f"[loader] no backend {name!r}: {why}; dovetail.load_backend({name!r}) opens it"
+        if name == "gpu":
+            return "[loader] no backend 'gpu': 'cuda' of dovetail-cuda has NVIDIA's, 'xpu' of dovetail-xpu Intel's"
         known = [b.name for b in self._backends]
         if not known:
             return f"[loader] no backend {name!r}: none is installed; pip install dovetail-{name}"
@@ -326,6 +325,12 @@ class Registry:
         self._lock = threading.RLock()
         self._opening.clear()
         self._packs.after_fork()
+
+
+def _without_device(backend: Backend) -> str:
+    if backend.advice:
+        return f"{backend.name} has none: {backend.advice}"
+    return f"{backend.name} finds none of its kind on this machine"
 
 
 def _name_of(path: str) -> str:

@@ -1,12 +1,27 @@
-"""The environment variables that steer discovery."""
+"""The environment variables that steer discovery, and a word about each that the runtime reads."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
+# Those of a device are in its own README.
+VARIABLES = {
+    "DOVETAIL_DEVICE=NAME": "the default device",
+    "DOVETAIL_BACKENDS=NAME,...": "only these backends",
+    "DOVETAIL_KERNELS=NAME,...": "only these kernel packs; 0: none",
+    "DOVETAIL_BACKEND_PATH=FILE:..": "libraries of backends without a wheel",
+    "DOVETAIL_BACKEND_AUTOLOAD=0": "no backend but by dovetail.load_backend()",
+    "DOVETAIL_PROBE_TIMEOUT=N": "seconds that a new backend may take to open",
+    "DOVETAIL_NUM_THREADS=N": "threads on the host",
+    "DOVETAIL_PACKING=0": "kernels keep no operands in layouts of their own: less memory, slower",
+    "DOVETAIL_LOGS=dispatch,...": "log these parts of the runtime; or all",
+    "DOVETAIL_POISON_CALLS=1": "for authors of devices: a call is overwritten when its kernel has returned",
+    "DOVETAIL_GUARD_MEMORY=1": "for authors of devices: says which kernel writes beside its outputs",
+}
 AUTOLOAD, ONLY, PATHS = "DOVETAIL_BACKEND_AUTOLOAD", "DOVETAIL_BACKENDS", "DOVETAIL_BACKEND_PATH"
 KERNELS = "DOVETAIL_KERNELS"
+PREFIX = "DOVETAIL_"
 NONE = "0"  # in the place of names of kernel packs
 
 
@@ -20,6 +35,20 @@ class Settings:
         self.kernels_text = environ.get(KERNELS, "").strip()
         self.kernels = _names(self.kernels_text)
         self.paths = [path for path in environ.get(PATHS, "").split(os.pathsep) if path]
+        self._look_for_misspelt(environ)
+
+    def _look_for_misspelt(self, environ: Mapping[str, str]) -> None:
+        """A device may read variables of its own: only what is nearly one of ours is told."""
+        ours = {form.partition("=")[0] for form in VARIABLES}
+        strangers = sorted(name for name in environ if name.startswith(PREFIX) and name not in ours)
+        if not strangers:
+            return
+        from difflib import get_close_matches
+
+        words = [name.removeprefix(PREFIX) for name in ours]
+        for name in strangers:
+            for near in get_close_matches(name.removeprefix(PREFIX), words, n=1, cutoff=0.85):
+                self.problems.append(f"[loader] nothing reads {name}, did you mean {PREFIX}{near}?")
 
     def _switch(self, value: str) -> bool:
         word = value.strip().lower()

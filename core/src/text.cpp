@@ -1,6 +1,7 @@
 #include "text.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <numeric>
 #include <utility>
@@ -35,6 +36,11 @@ std::string to_string(std::span<const int64_t> shape) {
   std::string text = "(";
   for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
   return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+std::string to_string(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
 std::string human_bytes(uint64_t bytes) {

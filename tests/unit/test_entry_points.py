@@ -276,6 +276,18 @@ def test_unknown_name(world):
         world.registry().require("ACME")
     with pytest.raises(ValueError, match="no backend 'q' is installed; known: acme"):
         world.registry().load_backend("q")
+    world.wheel("cpu")
+    with pytest.raises(ValueError, match="no backend 'gpu': 'cuda' of dovetail-cuda has NVIDIA's"):
+        world.registry().require("gpu")
+
+
+def test_a_variable_that_is_misspelt(world):
+    world.environ |= {"DOVETAIL_BACKEND": "acme", "DOVETAIL_ACME_FAULT": "none", "DOVETAIL_DEVICE": "acme"}
+    with pytest.warns(
+        BackendWarning, match="nothing reads DOVETAIL_BACKEND, did you mean DOVETAIL_BACKENDS?"
+    ) as told:
+        world.registry().discover()
+    assert len(told) == 1
 
 
 def test_threads_open_once(world):
@@ -331,3 +343,7 @@ def test_why_there_is_no_device(world):
     registry = world.registry()
     registry.discover()
     assert registry.why_none() == "no device can be used: acme finds none of its kind on this machine"
+    world.absences["acme"] = "there is no driver"
+    registry = world.registry()
+    registry.discover()
+    assert registry.why_none() == "no device can be used: acme has none: there is no driver"

@@ -37,7 +37,7 @@ def test_a_body_serves_a_new_op(x):
     f = dt.register_op(op)
     np.testing.assert_allclose(f(x, scale=2.0).numpy(), op.expected(x.numpy(), scale=2.0), rtol=1e-6)
     assert f(dt.astype(x, dt.float16)).dtype == dt.float16
-    assert f.__doc__ == f"{op.name}(x, scale)\n\nscale * x / (1 + |x|)."
+    assert f.__doc__ == f"{op.name}(x, scale=1.0)\n\nscale * x / (1 + |x|)."
 
 
 def test_a_kernel_takes_over_from_the_body(x):
@@ -85,3 +85,10 @@ def test_an_op_without_kernel_and_body_says_so(x):
     f = dt.register_op(nothing)
     with pytest.raises(NotImplementedError, match=r"float32 is not supported on cpu:0: .* no body"):
         f(x)
+
+
+def test_help_has_the_whole_declaration():
+    form, summary, *more = dt.nn.scaled_dot_product_attention.__doc__.split("\n\n")
+    assert form.endswith("(query, key, value, attn_mask=None, *, is_causal=False, scale=None, enable_gqa=False)")
+    assert summary.startswith("softmax(query @ key.T") and "enable_gqa" in more[0]
+    assert dt.full.__doc__ == "full(shape, fill_value, *, dtype=None, device=None)\n\nfill_value everywhere."

@@ -216,6 +216,9 @@ def test_the_engines_of_a_call():
     assert sdpa_engines(*operands(2, 16), mask) == ["math"]
     assert sdpa_engines(*operands(), attn_mask=mask) == ["fused", "math"]
     assert sdpa_engines(*operands(device="cpu:0"), is_causal=True)[-1] == "math"
+    assert sdpa_engines(*operands(), op="scaled_dot_product_attention_with_logsumexp") == ["math"]
+    with pytest.raises(ValueError, match=r"op: expected .*_with_logsumexp or .*_varlen, got 'attention'"):
+        sdpa_engines(*operands(), op="attention")
     q, k, _ = operands()
     with pytest.raises(ValueError, match="second last axes to be equal"):
         sdpa_engines(q, k, operands(3, 4)[0])

@@ -20,7 +20,7 @@ INTEL = r"libsycl|libur_|libumf|libintelocl|libOpenCL|libsvml|libimf|libirng|lib
 
 def test_without_a_device_the_lists_say_so_and_nothing_else():
     listed = dovetail("devices")
-    assert "xpu: opened, but it finds no device of its kind on this machine" in listed.stdout
+    assert "xpu: opened, but it has no device" in listed.stdout
     assert "DOVETAIL_XPU_ALLOW_CPU=1" in listed.stdout and "driver" in listed.stdout
     assert not re.search(r"^xpu:0", listed.stdout, flags=re.MULTILINE) and listed.stderr == ""
     told = dovetail("env")

@@ -71,10 +71,14 @@ class sdpa_engine(ContextDecorator):
         return f"sdpa_engine({list(self.engines)!r})"
 
 
-def sdpa_engines(query: Array, key: Array, value: Array, *args: Any, **kwargs: Any) -> list[str]:
+def sdpa_engines(query: Array, key: Array, value: Array, *args: Any, op: str = OPS[0], **kwargs: Any) -> list[str]:
     """The engines that would serve this call of scaled_dot_product_attention, in the order of their turn.
 
+    op: the name of another op that sdpa_engine governs, for a call of that one.
+
     It takes what the op takes and computes nothing; the first engine is the one that serves the call where nothing
-    is chosen. Raises what the op raises for operands that do not fit.
+    is chosen. Raises what the op raises for operands that do not fit, and ValueError for an op without engines.
     """
-    return _core.serving_engines(_core.op_function(OPS[0]), query, key, value, *args, **kwargs)
+    if op not in OPS:
+        raise ValueError(f"[sdpa_engines] op: expected {', '.join(OPS[:-1])} or {OPS[-1]}, got {op!r}")
+    return _core.serving_engines(_core.op_function(op), query, key, value, *args, **kwargs)

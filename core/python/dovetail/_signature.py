@@ -1,8 +1,9 @@
-"""What inspect.signature(dovetail.add) and help() show: the declaration's parameters, without its annotations."""
+"""What inspect.signature(dovetail.add) and help() show: the declaration's parameters, without its annotations, and
+what it says of the op."""
 
 from __future__ import annotations
 
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, cleandoc
 
 from dovetail import schema
 
@@ -16,6 +17,12 @@ def signature(name: str) -> Signature:
     if not op.operands:
         parameters.append(Parameter("device", Parameter.KEYWORD_ONLY, default=None))
     return Signature(parameters)
+
+
+def doc(name: str, summary: str) -> str:
+    """The text of the op's declaration; of an op that was not declared in Python, the summary."""
+    op = schema.registry.get(name)
+    return cleandoc(op.__doc__) if op and op.__doc__ else summary
 
 
 def _parameter(p: schema.Param) -> Parameter:

@@ -12,8 +12,7 @@
 namespace dovetail::bindings {
 namespace py = pybind11;
 
-// ---- Array
-// -------------------------------------------------------------------------------------------------------
+// ---- Array ------------------------------------------------------------------------------------------------------
 struct PyArray {
   PyObject_HEAD PyObject* weakrefs;
   Tensor tensor;
@@ -25,8 +24,8 @@ PyObject* new_array();              // with an empty tensor
 PyObject* new_array(Tensor value);  // NULL with MemoryError
 void make_array_type(py::module_& m);
 
-// ---- calls
-// --------------------------------------------------------------------------------------------------------- Runs
+// ---- calls ------------------------------------------------------------------------------------------------------
+// Runs
 // `op` on Python objects, one per operand; NULL: not given. Returns a new reference: an Array, a tuple of them
 // where the op has several outputs, or `replaced` with its new value. NULL without an exception set: some operand
 // is neither array nor scalar, so that a tracer's turn comes next.
@@ -43,20 +42,18 @@ Tensor scalar_from(PyObject* number, DType dtype);
 bool is_number(PyObject* o);
 DType weak_dtype(PyObject* number, DType like);  // like none: the default of the number's kind
 
-// ---- op functions
-// ----------------------------------------------------------------------------------------------------
+// ---- op functions -----------------------------------------------------------------------------------------------
 void make_op_type(py::module_& m);
 py::object op_function(const Op& op);  // one per op, made at first use
 const Op* op_of(PyObject* function);   // nullptr if it is none
 
-// ---- attributes
-// -------------------------------------------------------------------------------------------------------- Converts
-// one Python value to the attribute `i`. What an attribute points to lives as long as `value` or `attrs`.
+// ---- attributes -------------------------------------------------------------------------------------------------
+// Converts one Python value to the attribute `i`. What an attribute points to lives as long as `value` or `attrs`.
 void set_attr(const Op& op, Attrs& attrs, int i, const ParamSpec& param, PyObject* value);
 py::object attr_value(const dvt_attr& a);  // the other way, for bodies
+py::object default_object(const AttrDefault& d);
 
-// ---- dtypes and devices
-// ---------------------------------------------------------------------------------------------
+// ---- dtypes and devices -----------------------------------------------------------------------------------------
 PyObject* dtype_object(DType t);  // borrowed
 DType to_dtype(PyObject* o);      // DType, its name, a NumPy dtype, bool, int, float, complex; throws Error(type)
 void make_dtypes(py::module_& m);
@@ -66,8 +63,7 @@ void make_devices(py::module_& m);
 void make_streams(py::module_& m);
 void make_memory(py::module_& m);
 
-// ---- the GIL
-// -----------------------------------------------------------------------------------------------------------
+// ---- the GIL ----------------------------------------------------------------------------------------------------
 void take_gil(PyThreadState* state);  // never returns once the interpreter ends
 
 class Released {  // the GIL, where it pays
@@ -82,8 +78,7 @@ class Released {  // the GIL, where it pays
   PyThreadState* state_;
 };
 
-// ---- text
-// ------------------------------------------------------------------------------------------------------------
+// ---- text -------------------------------------------------------------------------------------------------------
 // A str as UTF-8; lone surrogates, which have none, as escapes.
 std::string utf8(PyObject* text);
 // A value in a message: its repr, shortened, or its type's name where repr() fails.
@@ -91,14 +86,12 @@ std::string shown(PyObject* o);
 // What a plugin or the system wrote, as a str; what is not UTF-8 as escapes.
 py::str str_of(std::string_view text);
 
-// ---- classes of pybind11
-// ---------------------------------------------------------------------------------------------
+// ---- classes of pybind11 ----------------------------------------------------------------------------------------
 // __new__ alone gives an object of pybind11's without the C++ one behind it, which methods then read all the same.
 // So a class has no __init__, and its __new__ calls `make`; without one only the runtime makes instances.
 void make_with_new(py::handle type, py::object make = {});
 
-// ---- the rest
-// ------------------------------------------------------------------------------------------------------------
+// ---- the rest ---------------------------------------------------------------------------------------------------
 void make_registry(py::module_& m);
 void make_engines(py::module_& m);
 void make_tracing(py::module_& m);

@@ -79,7 +79,6 @@ void set_attr(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject* v
       a = {DVT_A_NONE, 0, {.raw = 0}};
       return;
     }
-    refuse(op, p, "a value", value);
   }
   switch (p.kind) {
     case ParamKind::i64: a = {DVT_A_I64, 1, {.i = integer(op, p, value)}}; break;
@@ -104,7 +103,10 @@ void set_attr(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject* v
       break;
     }
     case ParamKind::i64s: set_integers(op, attrs, i, p, value); break;
-    case ParamKind::dtype: a = {DVT_A_DTYPE, 1, {.dt = info(to_dtype(value)).dl}}; break;
+    case ParamKind::dtype:
+      if (value == Py_None) refuse(op, p, "a dtype", value);
+      a = {DVT_A_DTYPE, 1, {.dt = info(to_dtype(value)).dl}};
+      break;
     case ParamKind::scalar: set_scalar(op, attrs, i, p, value); break;
     default: refuse(op, p, "an attribute", value);
   }

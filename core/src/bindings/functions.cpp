@@ -22,7 +22,7 @@ struct Bound {
   PyObject* device = nullptr;
 };
 
-// What a call could have given: "softmax(x, axis)".
+// What a call could have given: "softmax(x, axis=-1)".
 std::string call_form(const PyOp& self) {
   const std::vector<ParamSpec>& params = self.op->spec.params;
   std::string text = self.op->spec.name + "(";
@@ -31,10 +31,13 @@ std::string call_form(const PyOp& self) {
     text += i ? ", " : "";
     if (int(i) == self.n_positional) text += "*, ";
     text += params[i].name;
+    if (params[i].optional) text += "=None";
+    else if (params[i].fallback.kind != AttrDefault::required)
+      text += "=" + utf8(py::repr(default_object(params[i].fallback)).ptr());
     operands |= is_operand(params[i].kind);
   }
   if (operands) return text + ")";
-  return text + (int(params.size()) == self.n_positional ? ", *, device)" : ", device)");
+  return text + (int(params.size()) == self.n_positional ? ", *, device=None)" : ", device=None)");
 }
 
 // The format takes the op's name, what is wrong, and the right call.
@@ -210,9 +213,16 @@ PyObject* repr(PyObject* self) {
 PyObject* get_name(PyObject* self, void*) {
   return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.name.c_str());
 }
+// The call's form goes first: help() shows no signature of an object that is no function.
 PyObject* get_doc(PyObject* self, void*) {
-  const PyOp& op = *reinterpret_cast<PyOp*>(self);  // help() shows no signature of an object that is no function
-  return PyUnicode_FromString((call_form(op) + "\n\n" + op.op->spec.doc).c_str());
+  try {
+    const PyOp& op = *reinterpret_cast<PyOp*>(self);
+    const py::str text(lazy("_signature", "doc")(op.op->spec.name, op.op->spec.doc));
+    return str_of(call_form(op) + "\n\n" + std::string(text)).release().ptr();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
 }
 
 // Found out when asked for: the schema has it, and importing inspect takes longer than importing dovetail.

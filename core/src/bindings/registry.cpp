@@ -42,18 +42,6 @@ AttrDefault default_from(const py::object& o) {
   else d.kind = AttrDefault::i64s, d.is = o.cast<std::vector<int64_t>>();
   return d;
 }
-py::object default_object(const AttrDefault& d) {
-  switch (d.kind) {
-    case AttrDefault::required: return py::ellipsis();
-    case AttrDefault::none: return py::none();
-    case AttrDefault::i64: return py::int_(d.i);
-    case AttrDefault::f64: return py::float_(d.f);
-    case AttrDefault::boolean: return py::bool_(d.i != 0);
-    case AttrDefault::str: return py::str(d.s);
-    default: return py::tuple(py::cast(d.is));
-  }
-}
-
 py::object register_from(const py::dict& d) {
   OpSpec spec;
   spec.name = d["name"].cast<std::string>();
@@ -144,6 +132,18 @@ void add_kernel_at(const std::string& device, uintptr_t address) {
   add_kernel(*d, reinterpret_cast<const dvt_kernel*>(address));
 }
 }  // namespace
+
+py::object default_object(const AttrDefault& d) {
+  switch (d.kind) {
+    case AttrDefault::required: return py::ellipsis();
+    case AttrDefault::none: return py::none();
+    case AttrDefault::i64: return py::int_(d.i);
+    case AttrDefault::f64: return py::float_(d.f);
+    case AttrDefault::boolean: return py::bool_(d.i != 0);
+    case AttrDefault::str: return py::str(d.s);
+    default: return py::tuple(py::cast(d.is));
+  }
+}
 
 void make_registry(py::module_& m) {
   m.def("register_op", register_from,

@@ -107,7 +107,7 @@ void Device::throw_unusable() const {
     case DeviceState::lost:
       throw Error(ErrorKind::device_lost, "[" + name +
                                               "] the device was lost, and what its memory held with it; "
-                                              "reset it, or start the process again");
+                                              "start the process again");
     case DeviceState::forked:
       throw Error(ErrorKind::runtime,
                   "[" + name +

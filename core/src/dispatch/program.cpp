@@ -114,8 +114,7 @@ void replay(const Program& p, const Tensor* const* in, Tensor* const* out, Devic
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[p.outputs[i]];
 }
 
-// ---- programs by signature
-// ---------------------------------------------------------------------------------------
+// ---- programs by signature --------------------------------------------------------------------------------------
 namespace {
 struct Cache {
   static constexpr size_t kMost = 1024;  // signatures of one op
@@ -209,7 +208,12 @@ void run_body(Invocation& inv) {
   Invocation traced = inv;
   traced.in = in.data();
   const auto program = program_for(traced, dtypes.data());
-  replay(*program, given.data(), inv.out, *inv.device);
+  try {
+    replay(*program, given.data(), inv.out, *inv.device);
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::not_implemented) throw;
+    throw Error(e.kind, "[" + inv.op.spec.name + "] its body: " + e.what());
+  }
   for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) {
     Tensor& out = *inv.out[i];
     if (!out.device) out = materialise(out, *inv.device);  // a constant

@@ -51,7 +51,7 @@ void check_dropout(const Invocation& inv) {
   const int a = find_attr(inv, "dropout_p");
   if (a < 0) return;
   const double p = inv.attrs.f64(a);
-  if (!(p >= 0 && p <= 1)) inv.fail("dropout_p: expected 0 to 1, got " + std::to_string(p));
+  if (!(p >= 0 && p <= 1)) inv.fail("dropout_p: expected 0 to 1, got " + to_string(p));
   if (p > 0 && !inv.has(dropout_key))
     inv.fail("dropout_p without dropout_key: expected the key of a draw, as dovetail.random.key() gives it");
   if (!inv.has(dropout_key)) return;

@@ -22,7 +22,8 @@ void shape_rotary_embedding(Invocation& inv) {
   if (!broadcasts_to(table.shape(), angles))
     inv.fail(described(inv, cos) + " does not broadcast to " + to_string(std::span<const int64_t>(angles)) +
              ", the pairs of " + described(inv, x) +
-             ": expected (..., sequence, pairs); expand_dims gives tables of a batch an axis for heads");
+             ": expected (..., sequence, pairs); of tables for more positions take the first of that axis, and "
+             "expand_dims gives tables of a batch an axis for heads");
   expect_shape(inv, sin, table.shape(), "that of cos");
   inv.work = inv.output(0, values.shape()).numel;
 }

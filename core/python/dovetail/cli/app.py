@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 import dovetail as dovetail_package
+from dovetail.entry_points.settings import VARIABLES
 
 PACKAGE = Path(str(dovetail_package.__file__)).parent
 GROUP = "dovetail.cli"
@@ -114,26 +115,14 @@ def _version() -> str:
     return f"dovetail {__version__}"
 
 
-# Every variable that the runtime reads; those of a device are in its own README.
-ENVIRONMENT = """\b
-Environment:
-  DOVETAIL_DEVICE=NAME          the default device
-  DOVETAIL_BACKENDS=NAME,...    only these backends
-  DOVETAIL_KERNELS=NAME,...     only these kernel packs; 0: none
-  DOVETAIL_BACKEND_PATH=FILE:.. libraries of backends without a wheel
-  DOVETAIL_BACKEND_AUTOLOAD=0   no backend but by dovetail.load_backend()
-  DOVETAIL_PROBE_TIMEOUT=N      seconds that a new backend may take to open
-  DOVETAIL_NUM_THREADS=N        threads on the host
-  DOVETAIL_PACKING=0            kernels keep no operands in layouts of their own: less memory, slower
-  DOVETAIL_LOGS=dispatch,...    log these parts of the runtime; or all
-  DOVETAIL_POISON_CALLS=1       for authors of devices: a call is overwritten when its kernel has returned
-  DOVETAIL_GUARD_MEMORY=1       for authors of devices: says which kernel writes beside its outputs
-"""
+def _environment() -> str:
+    width = max(map(len, VARIABLES))
+    return "\n".join(["\b", "Environment:", *(f"  {form:{width}}  {what}" for form, what in VARIABLES.items())])
 
 
 @click.group(
     cls=Commands,
-    epilog=ENVIRONMENT,
+    epilog=_environment(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @_flag("--version", _version, "Print the version.")

@@ -70,9 +70,9 @@ def print_trouble(backend: dict[str, Any], indent: str = "") -> None:
     """Why a backend that was found gives no device; nothing for one that does."""
     if backend["status"] == "ready":
         if not backend.get("devices", True):
-            click.echo(f"{indent}{backend['name']}: opened, but it finds no device of its kind on this machine")
-            if backend["advice"]:
-                click.echo(f"{indent}  {backend['advice']}")
+            why = backend["advice"] or "it finds none of its kind on this machine"
+            click.echo(f"{indent}{backend['name']}: opened, but it has no device")
+            click.echo(f"{indent}  {why}")
         return
     click.secho(f"{indent}{backend['name']}: {backend['status']}", bold=True)
     for label, key in (("from", "distribution"), ("origin",) * 2, ("library",) * 2, ("cause",) * 2, ("cure",) * 2):
