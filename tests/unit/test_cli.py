@@ -285,3 +285,11 @@ def test_the_variable_that_is_to_blame_is_named(variables, says):
     command_line = [sys.executable, "-m", "dovetail", "ops"]
     done = subprocess.run(command_line, capture_output=True, text=True, check=False, env=os.environ | variables)
     assert done.returncode == 3 and says in done.stderr, done.stderr
+
+
+def test_gpu_drivers_are_the_kernels_modules(tmp_path):
+    for module, version in (("nvidia", "580.95.05\n"), ("i915", None), ("ext4", "1.0\n")):
+        (tmp_path / "sys/module" / module).mkdir(parents=True)
+        if version:
+            (tmp_path / "sys/module" / module / "version").write_text(version)
+    assert machine.gpu_drivers(tmp_path) == {"nvidia": "580.95.05", "i915": "of the kernel"}

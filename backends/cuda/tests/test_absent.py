@@ -29,17 +29,23 @@ def expect_no_device(*words: str, **variables: str) -> None:
 
 
 def test_without_a_driver():
+    """A path of one's own that is wrong needs no other driver."""
     expect_no_device(
-        "there is no CUDA driver: /nowhere/libcuda.so.1: cannot open", "release 580 or newer", **NO_DRIVER
+        "there is no CUDA driver: /nowhere/libcuda.so.1: cannot open",
+        "; correct or unset DOVETAIL_CUDA_DRIVER",
+        **NO_DRIVER,
     )
 
 
 @pytest.mark.parametrize(
     ("failures", "words"),
     [
-        ("cuInit=100@1", "the CUDA driver finds no GPU"),
-        ("cuInit=34@1", "libcuda.so.1 is the stub that programs are linked with, not a driver"),
-        ("cuInit=999@1", "the CUDA driver does not start: "),
+        ("cuInit=100@1", "the CUDA driver finds no GPU; CUDA_VISIBLE_DEVICES must not hide it"),
+        (
+            "cuInit=34@1",
+            "libcuda.so.1 is the stub that programs are linked with, not a driver; take its folder out of",
+        ),
+        ("cuInit=999@1", " (999); see what nvidia-smi says"),
     ],
 )
 def test_a_driver_that_does_not_start_says_why(failures, words):
@@ -49,7 +55,7 @@ def test_a_driver_that_does_not_start_says_why(failures, words):
 def test_a_driver_that_is_too_old(tmp_path):
     """Of CUDA 12.4, then one that lacks a function."""
     expect_no_device(
-        "the CUDA driver is too old: it knows CUDA 12.4, expected 13.0 or newer",
+        "the CUDA driver is too old: it knows CUDA 12.4, expected 13.0 or newer; install NVIDIA's driver",
         **EMULATED,
         DOVETAIL_CUDA_EMULATED_VERSION="12040",
     )

@@ -110,21 +110,20 @@ bool reaches_another(const dvt_device& d) {
 }
 
 // No device of this kind here is no error: the words say why.
-dvt_status none(const char* why, const char* cure) { return DVT_FAIL(DVT_UNSUPPORTED, "%s; %s", why, cure); }
+dvt_status none(const std::string& why) { return DVT_FAIL(DVT_UNSUPPORTED, "%s", why.c_str()); }
 }  // namespace
 
 dvt_status device_count(uint32_t* n) {
   *n = 0;
-  if (const std::string& why = missing_driver(); !why.empty())
-    return none(why.c_str(), "install NVIDIA's driver, release 580 or newer; in a container, pass the GPUs to it");
+  if (const std::string& why = missing_driver(); !why.empty()) return none(why);
   try {
     const auto& [usable, too_old] = found();
     if (usable.empty())
-      return none((too_old + " is too old: expected compute capability 8.0 (Ampere) or newer").c_str(),
-                  "use another GPU");
+      return none(too_old + " is too old: expected compute capability 8.0 (Ampere) or newer; use another GPU");
     if (!is_anything_verified())
-      return none("no kernel of this release has run on a GPU yet, so none is used",
-                  "to try them all the same, set DOVETAIL_CUDA_UNVERIFIED=1");
+      return none(
+          "no kernel of this release has run on a GPU yet, so none is used; to try them all the same, set "
+          "DOVETAIL_CUDA_UNVERIFIED=1");
     *n = uint32_t(usable.size());
     return DVT_OK;
   } catch (...) {

@@ -29,6 +29,12 @@ CUresult allocate(dvt_device& d, uint64_t size, uint32_t kind, dvt_stream* s, vo
   return result;
 }
 
+const char* allocator_of(const dvt_device& d, uint32_t kind) {
+  if (kind == DVT_MEM_PINNED) return "cuMemHostAlloc";
+  if (kind == DVT_MEM_SHARED) return "cuMemAllocManaged";
+  return d.has_pools ? "cuMemAllocAsync" : "cuMemAlloc";
+}
+
 void release(dvt_device& d, void* data, uint32_t kind) {
   if (kind == DVT_MEM_PINNED) GPU_CALL(cuMemFreeHost(data));
   else if (kind == DVT_MEM_DEVICE && d.has_pools) GPU_CALL(cuMemFreeAsync(address_of(data), d.own_stream.handle));
@@ -57,7 +63,7 @@ dvt_status alloc(dvt_device* d, uint64_t size, uint32_t kind, dvt_stream* s, voi
       result = allocate(*d, size, kind, s, out);
     }
     if (result == CUDA_ERROR_OUT_OF_MEMORY) return DVT_OOM;
-    check(result, "cuMemAlloc");
+    check(result, allocator_of(*d, kind));
     return DVT_OK;
   });
 }

@@ -17,38 +17,51 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+constexpr char install_it[] = "install NVIDIA's driver, release 580 or newer; in a container, pass the GPUs to it";
+
+std::string not_found(const char* chosen) {
+  const std::string why = std::string("there is no CUDA driver: ") + dlerror() + "; ";
+  return why + (chosen ? std::string("correct or unset ") + driver_variable : install_it);
+}
+
 // After cuInit, which says what is wrong with a driver that is there. Device functions of CUDA's runtime would not.
 std::string start(const Driver& d) {
   int version = 0;
   if (d.cuDriverGetVersion(&version) != CUDA_SUCCESS || version < oldest_driver)
     return "the CUDA driver is too old: it knows CUDA " + version_text(version) + ", expected " +
-           version_text(oldest_driver) + " or newer (release 580 on Linux)";
+           version_text(oldest_driver) + " or newer; " + install_it;
   const CUresult result = d.cuInit(0);
   const char* text = nullptr;
   switch (result) {
     case CUDA_SUCCESS: return "";
-    case CUDA_ERROR_NO_DEVICE: return "the CUDA driver finds no GPU";
-    case CUDA_ERROR_STUB_LIBRARY: return "libcuda.so.1 is the stub that programs are linked with, not a driver";
+    case CUDA_ERROR_NO_DEVICE:
+      return "the CUDA driver finds no GPU; CUDA_VISIBLE_DEVICES must not hide it; in a container, pass it on";
+    case CUDA_ERROR_STUB_LIBRARY:
+      return "libcuda.so.1 is the stub that programs are linked with, not a driver; take its folder out of "
+             "LD_LIBRARY_PATH";
     default:
       if (d.cuGetErrorString(result, &text) != CUDA_SUCCESS) text = "an error it has no words for";
-      return std::string("the CUDA driver does not start: ") + text + " (" + std::to_string(int(result)) + ")";
+      return std::string("the CUDA driver does not start: ") + text + " (" + std::to_string(int(result)) +
+             "); see what nvidia-smi says, and after an update of the driver start the machine again";
   }
 }
 
 Opened open() {
   Opened o;
   const char* chosen = std::getenv(driver_variable);
-  const char* const path = chosen && *chosen ? chosen : "libcuda.so.1";
-  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // never closed: a driver keeps threads
+  if (chosen && !*chosen) chosen = nullptr;
+  // Never closed: a driver keeps threads.
+  void* const library = dlopen(chosen ? chosen : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    o.missing = std::string("there is no CUDA driver: ") + dlerror();
+    o.missing = not_found(chosen);
     return o;
   }
 #define GPU_NAME_AS_EXPANDED(f) #f
 #define GPU_NAME(f) GPU_NAME_AS_EXPANDED(f)
 #define GPU_FIND(f)                                                                 \
   o.driver.f = reinterpret_cast<decltype(o.driver.f)>(dlsym(library, GPU_NAME(f))); \
-  if (!o.driver.f && o.missing.empty()) o.missing = "the CUDA driver is too old: it has no " GPU_NAME(f);
+  if (!o.driver.f && o.missing.empty())                                             \
+    o.missing = "the CUDA driver is too old: it has no " GPU_NAME(f) "; " + std::string(install_it);
   GPU_DRIVER_FUNCTIONS(GPU_FIND)
 #undef GPU_FIND
   o.emulated = dlsym(library, emulation_marker) != nullptr;

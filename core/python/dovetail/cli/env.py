@@ -16,6 +16,7 @@ from dovetail.cli.output import heading, human_bytes, json_option, print_json
 _PREFIXES = ("DOVETAIL_", "OMP_", "OPENBLAS_", "MKL_", "DNNL_", "ONEDNN_", "ONEAPI_", "LD_", "PYTHON", "MALLOC_")
 _SUFFIXES = ("_VISIBLE_DEVICES", "_SELECTOR")
 _PACKAGES = ("numpy", "ml-dtypes", "importlib-metadata", "click", "rich")
+_VENDORS = ("dovetail", "nvidia-", "intel-", "dpcpp-")  # whose packages bring what devices run on
 
 
 @click.command("env", short_help="Everything that a bug report should say.")
@@ -69,7 +70,7 @@ def _packages() -> dict[str, str]:
     found = {}
     for dist in importlib_metadata.distributions():
         name = (dist.name or "").lower().replace("_", "-")
-        if name in _PACKAGES or name.startswith("dovetail"):
+        if name in _PACKAGES or name.startswith(_VENDORS):
             found.setdefault(name, dist.version)
     return dict(sorted(found.items()))
 
@@ -96,6 +97,7 @@ def _print(data: dict[str, Any]) -> None:
     _line("os", system["os"])
     _line("kernel", f"{system['kernel']} {system['machine']}, {system['libc']}")
     _line("memory", human_bytes(system["memory"]))
+    _line("gpu drivers", ", ".join(f"{name} {version}" for name, version in system["gpu_drivers"].items()))
     heading("cpu")
     quota = f", limited to {cpu['quota']:g}" if cpu["quota"] else ""
     _line("model", cpu["model"])

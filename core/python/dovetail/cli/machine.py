@@ -21,6 +21,8 @@ _NOTABLE = (
     "asimd asimdhp asimddp asimdfhm fphp bf16 i8mm sve sve2 svebf16 svei8mm sme sme2"
 ).split()
 
+_GPU_MODULES = ("nvidia", "xe", "i915", "amdgpu")
+
 
 def _read(path: str) -> str:
     try:
@@ -78,4 +80,15 @@ def system() -> dict[str, Any]:
         "machine": platform.machine(),
         "libc": " ".join(platform.libc_ver()).strip(),
         "memory": memory,
+        "gpu_drivers": gpu_drivers(),
     }
+
+
+def gpu_drivers(root: Path = Path("/")) -> dict[str, str]:
+    """The modules of the kernel that drive GPUs and the version of each, as far as they say one."""
+    found = {}
+    for name in _GPU_MODULES:
+        module = root / "sys/module" / name
+        if module.is_dir():
+            found[name] = _read(str(module / "version")).strip() or "of the kernel"
+    return found
