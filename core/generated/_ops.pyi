@@ -5,7 +5,7 @@ from dovetail._core import Array, Device, DType
 
 ArrayLike = Array | complex
 
-__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'astype', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'eye', 'flip', 'floor', 'floor_divide', 'full', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'linspace', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'pad', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'repeat', 'reshape', 'roll', 'round', 'rsqrt', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
+__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'astype', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'eye', 'flip', 'floor', 'floor_divide', 'full', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'linspace', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'pad', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'repeat', 'reshape', 'roll', 'round', 'rsqrt', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
 
 def abs(x: ArrayLike, /) -> Array:
     """The absolute value; the least integer is its own."""
@@ -355,6 +355,12 @@ def tanh(x: ArrayLike, /) -> Array:
 
 def tile(x: ArrayLike, repetitions: int | Sequence[int], /) -> Array:
     """x repetitions times along each axis, the last ones where they are fewer."""
+
+def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = 'largest') -> tuple[Array, Array]:
+    """The k largest (or mode="smallest") elements of x along axis, in order, and their indices: (values, indices).
+
+    As sort has them: NaN comes last in either mode, equal elements keep their order. Raises ValueError where x has
+    fewer than k elements along axis."""
 
 def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
     """x with zeros above its k-th diagonal."""

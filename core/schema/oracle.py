@@ -68,5 +68,10 @@ def expected(op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None = N
 
 
 def scale(op: Op, args: tuple, kwargs: dict[str, Any], like: DType | None = None, wide: Any = np.float64) -> Any:
-    """The magnitude whose ulp count, where it is more than the result's; 0 where the op has none."""
-    return 0.0 if op.scale is None else call(op.scale, op, args, kwargs, like, wide)
+    """The magnitude whose ulp count, where it is more than the result's; 0 where the op has none.
+
+    A tuple as that of expected(), where the op has several results.
+    """
+    if op.scale is None:
+        return 0.0 if op.spec.n_out == 1 else (0.0,) * op.spec.n_out
+    return call(op.scale, op, args, kwargs, like, wide)

@@ -14,6 +14,7 @@ SHAPE = {
     "arg_reduce": "x's without `axis`, or with 1 there where `keepdims`; no axis: all of x",
     "scan": "x's; one more along `axis` with `include_initial`",
     "along_axis": "the shape of x",
+    "top_k": "x's, `k` along `axis`",
     "flip": "the shape of x",
     "roll": "the shape of x",
     "matrix": "the shape of x, which has two axes at least",
@@ -58,6 +59,7 @@ SHAPE = {
 DTYPE = {
     "same": "that of x",
     "same_real": "that of x, not complex",
+    "same_and_index": "that of x, and int64 of the indices",
     "promote": "the operands', promoted",
     "numeric": "the operands', promoted; not bool",
     "float": "the operands', promoted; integers and bool give float32",

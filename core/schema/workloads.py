@@ -144,6 +144,13 @@ def _rows(*, vectors: int = 0, result: DType | None = None, **kwargs: Any) -> Ma
     return make
 
 
+def _top_k(m: Maker) -> Workload:
+    """Candidates for the next token of a text."""
+    n, row = m.rows()
+    x, k = m.array(n, row), min(50, row)
+    return Workload(_label(n, row), (x, k), _nbytes(x), n * k * (m.dtype.itemsize + 8.0))
+
+
 def _rotary_embedding(m: Maker) -> Workload:
     heads, width = 8, 128
     length = max(1, m.size // (heads * width))
@@ -282,6 +289,7 @@ WORKLOADS: dict[str, dict[str, Make]] = {
     "cumulative_prod": {"": _rows(axis=1)},
     "sort": {"": _rows()},
     "argsort": {"": _rows(result=dt.int64)},
+    "top_k": {"": _top_k},
     "softmax": {"": _rows()},
     "log_softmax": {"": _rows()},
     "layer_norm": {"": _rows(vectors=2)},

@@ -113,7 +113,7 @@ def _ints(v, n=1):
     return v * n if len(v) == 1 else v
 
 
-ONE_AXIS = "arg_reduce scan along_axis take take_along_axis scatter diff repeat quantize dequantize".split()
+ONE_AXIS = "arg_reduce scan along_axis top_k take take_along_axis scatter diff repeat quantize dequantize".split()
 
 
 def normalise(op, g):
@@ -296,6 +296,7 @@ class Machine:
             first = Traced(self, first.v.astype(result.numpy))
         assert first.dtype is result, f"[{op.name}] gives {first.dtype}: expected {result}"
         wide = dt.float32 if result in dt.HALVES else result
+        wide = dt.int64 if op.spec.dtype == "same_and_index" else wide
         assert all(o.dtype is wide for o in further), f"[{op.name}] gives {further}: expected {wide}"
         return (first, *further) if further else first
 

@@ -139,6 +139,11 @@ BAD = {
         NotImplementedError,
         r"complex64.*; NumPy has complex",
     ),
+    "to complex": (
+        lambda x: dt.astype(x, "complex64"),
+        NotImplementedError,
+        r"^\[astype\] float32 to complex64 is not supported on cpu:0.*; NumPy has",
+    ),
     "complex body": (
         lambda x: dt.mean(dt.zeros(2, dtype="complex64")),
         NotImplementedError,

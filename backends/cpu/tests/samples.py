@@ -88,6 +88,8 @@ def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
         yield Sample([x], (), [None, False])
     elif op in ("sort", "argsort"):
         yield Sample([x], (5, 70), [1, False, True])
+    elif op == "top_k":
+        yield Sample([x], (5, 9), [9, 1, "largest"])
     elif op in ("softmax", "log_softmax"):
         yield Sample([x], (5, 70), [1])
     elif op == "layer_norm":
@@ -159,10 +161,14 @@ def run_row(session: Session, row: Kernel) -> list[np.ndarray]:
     operands = [row.operands[i] for i in range(row.n_in + row.n_out)]
     types = [dtype_of(o) for o in operands]
     results = []
-    for s in samples(op, types[: row.n_in], types[row.n_in]):
+    outs = types[row.n_in :]
+    for s in samples(op, types[: row.n_in], outs[0]):
         if any(a is None and not operands[i].flags & OPTIONAL for i, a in enumerate(s.ins)):
             continue
-        results.append(session.run(op, *s.ins, out=types[row.n_in], shape=s.shape, attrs=s.attrs, row=row))
+        shape = s.shape if len(outs) == 1 else [s.shape] * len(outs)
+        out = outs[0] if len(outs) == 1 else outs
+        made = session.run(op, *s.ins, out=out, shape=shape, attrs=s.attrs, row=row)
+        results += made if len(outs) > 1 else [made]
     return results
 
 

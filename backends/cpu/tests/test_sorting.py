@@ -36,3 +36,28 @@ def test_sort(cpu, dtype, descending):
             assert (index == want).all()
             values = cpu.run("sort", x, out=dtype, attrs=[axis, descending, True])
             assert values.tobytes() == np.take_along_axis(x, want, axis).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, BOOL], ids=lambda d: d.name)
+@pytest.mark.parametrize("mode", ["largest", "smallest"])
+def test_top_k(cpu, dtype, mode):
+    """Of lines that are sorted by insertion, by their bytes, and not whole; with the best at the end, too."""
+    cases = [
+        ((3, 17), 1, 5),
+        ((17, 3), 0, 17),
+        ((2, 900), 1, 14),
+        ((2, 900, 3), 1, 13),
+        ((2, 900), 1, 15),
+        ((1, 99), 1, 1),
+    ]
+    for shape, axis, k in cases:
+        whole = draw(shape, dtype)
+        if k == 14:
+            whole = np.sort(whole, axis)
+        for x in (whole, np.asfortranarray(whole)):
+            want = np.take(order(x, axis, mode == "largest"), range(k), axis)
+            values, index = cpu.run(
+                "top_k", x, out=[dtype, np.dtype("i8")], shape=[want.shape] * 2, attrs=[k, axis, mode]
+            )
+            assert (index == want).all()
+            assert values.tobytes() == np.take_along_axis(x, want, axis).tobytes()

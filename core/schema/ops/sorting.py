@@ -1,18 +1,18 @@
-"""Sorting: a bitonic network on integers that are in the order of the values."""
+"""Sorting and the best k: a bitonic network on integers that are in the order of the values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from .. import dtypes as dt
-from ..declare import Tensor, op
+from ..declare import Tensor, Unsupported, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, given, sample
 from ._float import bits, magnitude_bits
 from .logic import bitwise_invert
 from .movement import concat, take_along_axis
 from .primitives import ANY, astype, full, iota, where
-from .views import broadcast_to, moveaxis, reshape, set_slice
+from .views import broadcast_to, moveaxis, reshape, set_slice, slice_
 
 
 def _argsort(x, axis, descending, stable):
@@ -37,6 +37,8 @@ def _sort_samples() -> Iterator[Sample]:
 
 def _order_key(x: Tensor, descending: bool) -> Tensor:
     """Integers in the order of x: zeros are one, NaN is last."""
+    if x.dtype.kind == "c":
+        raise Unsupported(f"{x.dtype} has no order: sort its abs, or its real part in x.numpy()")
     if x.dtype.kind != "f":
         key = astype(x, dt.uint8) if x.dtype.kind == "b" else x
         return bitwise_invert(key) if descending else key
@@ -92,3 +94,46 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """x sorted along axis; NaN comes last, equal elements (zeros of both signs) keep their order."""
     return take_along_axis(x, argsort(x, axis=axis, descending=descending, stable=stable), axis=axis)
+
+
+def _top_k(x, k, axis, mode):
+    index = np.take(_argsort(x, axis, mode == "largest", True), range(k), axis)
+    return np.take_along_axis(x, index, axis), index
+
+
+def _top_k_samples() -> Iterator[Sample]:
+    for n, k in ((1, 1), (17, 3), (100, 100), (1000, 5)):
+        yield sample(f"{k}_of_{n}", draw(3, n), k)
+    yield sample("smallest", draw(3, 33), 4, mode="smallest")
+    yield sample("axis0", draw(20, 3), 2, axis=0)
+    yield sample("ties", draw(4, 40, low=0, high=3, dtype=dt.int32), 9)
+    yield sample("any_value", draw(2, 100, low=None), 60)
+    yield sample("any_value_smallest", draw(2, 100, low=None), 60, mode="smallest")
+    yield sample("zeros", given([0.0, -0.0, 1.0, -0.0, 0.0, float("nan"), -1.0]), 5, only=dt.FLOATS)
+    yield sample("nan_last", given([float("nan"), 1.0, float("nan")]), 2, only=dt.FLOATS)
+    yield sample("none", draw(3, 5), 0)
+    yield sample("too_many", draw(3), 4, error=ValueError)
+    yield sample("negative", draw(3), -1, error=ValueError)
+    yield sample("bad_mode", draw(3), 1, mode="median", error=ValueError)
+
+
+@op(
+    shape="top_k",
+    dtype="same_and_index",
+    tier="extended",
+    n_out=2,
+    dtypes=ANY,
+    samples=_top_k_samples,
+    reference=_top_k,
+)
+def top_k(x: Tensor, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[Tensor, Tensor]:
+    """The k largest (or mode="smallest") elements of x along axis, in order, and their indices: (values, indices).
+
+    As sort has them: NaN comes last in either mode, equal elements keep their order. Raises ValueError where x has
+    fewer than k elements along axis.
+    """
+    order = argsort(x, axis=axis, descending=mode == "largest")
+    indices = slice_(
+        order, start=(0,) * x.ndim, stop=(*x.shape[:axis], k, *x.shape[axis + 1 :]), step=(1,) * x.ndim
+    )
+    return take_along_axis(x, indices, axis=axis), indices

@@ -215,10 +215,11 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
 }
 
 [[noreturn]] void unsupported(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
-  std::string why = "[" + op.spec.name + "] " + dtype_list(plan, given, op.n_in) + " is not supported on " +
-                    device.name + ": the device has no kernel for it and the op no body";
-  if (std::any_of(plan.compute, plan.compute + op.n_in, [](DType t) { return t != DType::none && is_complex(t); }))
-    why += "; NumPy has complex arithmetic: x.numpy()";
+  std::string what = dtype_list(plan, given, op.n_in);
+  if (op.n_in && plan.result[0] != plan.compute[0]) what += std::string(" to ") + info(plan.result[0]).name;
+  std::string why = "[" + op.spec.name + "] " + what + " is not supported on " + device.name +
+                    ": the device has no kernel for it and the op no body";
+  if (what.find("complex") != std::string::npos) why += "; NumPy has complex arithmetic: x.numpy()";
   else if (device.props.kind != DVT_KIND_CPU)
     why += "; dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype";
   throw Error(ErrorKind::not_implemented, why);

@@ -1,4 +1,4 @@
-// Rules of ops that work along axes and keep or nearly keep the shape: along_axis, scan, flip, roll, matrix, diff.
+// Rules of ops that work along axes and keep or nearly keep the shape, flip and roll among them.
 #include <algorithm>
 
 #include "rules/rules.hpp"
@@ -8,6 +8,22 @@ namespace dovetail::rules {
 void shape_along_axis(Invocation& inv) {
   single_axis(inv);
   inv.work = inv.output(0, inv.operand(0).shape()).numel;
+}
+
+void shape_top_k(Invocation& inv) {
+  const Tensor& x = inv.operand(0);
+  const int axis = single_axis(inv);
+  Shape shape(x.shape());
+  shape.at[axis] = integer(inv, attr(inv, "k"), 0);
+  if (shape.at[axis] > x.size(axis))
+    inv.fail("k: expected 0 to " + std::to_string(x.size(axis)) + ", the elements of " + described(inv, 0) +
+             " along axis " + std::to_string(axis) + ", got " + std::to_string(shape.at[axis]));
+  const std::string_view mode = inv.attrs.str(attr(inv, "mode"));
+  if (mode != "largest" && mode != "smallest")
+    inv.fail("mode '" + std::string(mode) + "': expected 'largest' or 'smallest'");
+  inv.output(0, shape);
+  inv.output(1, shape);
+  inv.work = x.numel;
 }
 
 void shape_scan(Invocation& inv) {

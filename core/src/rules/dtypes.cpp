@@ -52,6 +52,11 @@ void dtype_same_real(DTypeQuery& q) {
   if (t == DType::b8 || is_complex(t)) wrong_dtype(q, t, "an integer or a real float");
 }
 
+void dtype_same_and_index(DTypeQuery& q) {
+  dtype_same(q);
+  std::fill(q.result + 1, q.result + q.op.spec.n_out, DType::i64);
+}
+
 void dtype_promote(DTypeQuery& q) {
   const DType t = common(q);
   decide(q, t, t);

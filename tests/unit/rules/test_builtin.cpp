@@ -15,6 +15,7 @@ const std::map<std::string, std::vector<const char*>> attributes = {
     {"reduce", {"axis", "keepdims"}},
     {"arg_reduce", {"axis", "keepdims"}},
     {"along_axis", {"axis"}},
+    {"top_k", {"k", "axis", "mode"}},
     {"scan", {"axis", "include_initial"}},
     {"flip", {"axis"}},
     {"roll", {"shift", "axis"}},

@@ -95,6 +95,22 @@ TEST(scan) {
   CHECK_FAILS(Call("s", "scan").x("x", {}).i64("axis", 0), axis, "expected no axis");
 }
 
+TEST(top_k) {
+  struct Best : Call {
+    explicit Best(int64_t k, const char* mode = "largest") : Call("top_k", "top_k", "same_and_index") {
+      op.spec.n_out = 2;
+      x("x", {2, 3}, DType::f16).i64("k", k).i64("axis", -1).str("mode", mode);
+    }
+  };
+  Best two(2);
+  CHECK_SHAPE(two, "(2, 2)");
+  CHECK_EQ(to_string(two.outs[1].shape()), "(2, 2)");
+  CHECK_EQ(two.value("axis"), 1);
+  CHECK_FAILS(Best(4), value, "k: expected 0 to 3, the elements of x of shape (2, 3) along axis 1, got 4");
+  CHECK_FAILS(Best(-1), value, "k");
+  CHECK_FAILS(Best(1, "median"), value, "mode 'median': expected 'largest' or 'smallest'");
+}
+
 TEST(along_axis_flip_roll_matrix) {
   Call softmax("softmax", "along_axis", "float");
   softmax.x("x", {2, 3}).i64("axis", -1);

@@ -1,5 +1,6 @@
-// sort, argsort along one axis: stable, NaN last, zeros of both signs equal. Elements become unsigned keys in the
-// wanted order; short lines are sorted by insertion, long ones by their bytes, lowest first.
+// sort, argsort, top_k along one axis: stable, NaN last, zeros of both signs equal. Elements become unsigned keys
+// in the wanted order; short lines are sorted by insertion, long ones by their bytes, lowest first.
+#include <algorithm>
 #include <atomic>
 
 #include "scratch.hpp"
@@ -65,67 +66,108 @@ Item<U>* radix_sort(Item<U>* items, Item<U>* room, int64_t n) {
   return items;
 }
 
-template <size_t bytes>
-dvt_status sort_lines(const dvt_call* c, Kind kind, bool indices) {
+template <class U>
+bool comes_first(const Item<U>& a, const Item<U>& b) {
+  return a.key != b.key ? a.key < b.key : a.index < b.index;
+}
+
+// Brings the first k items to the beginning, in order. What comes before the last of those known so far is set
+// aside, until there is no room: then the best of them are taken, and the others forgotten. Linear in any order of
+// the items.
+template <class U>
+void select_first(Item<U>* items, int64_t n, int64_t k) {
+  const int64_t room = std::min(n, std::max(4 * k, int64_t{256}));
+  const auto keep_best = [&](int64_t end) {
+    std::nth_element(items, items + (k - 1), items + end, comes_first<U>);
+    return items[k - 1];
+  };
+  Item<U> last = keep_best(room);
+  int64_t end = k;
+  for (int64_t i = room; i < n; ++i) {
+    if (items[i].key >= last.key) continue;  // of equals the first counts
+    items[end++] = items[i];
+    if (end == room) last = keep_best(end), end = k;
+  }
+  keep_best(end);
+  std::sort(items, items + k, comes_first<U>);
+}
+
+// The first k items, in order, at the beginning of what is returned: `items` or `room`.
+template <class U>
+Item<U>* sort_first(Item<U>* items, Item<U>* room, int64_t n, int64_t k) {
+  if (n <= 48) insertion_sort(items, n);
+  else if (k <= n / 64) select_first(items, n, k);
+  else return radix_sort(items, room, n);
+  return items;
+}
+
+// What a call asks for: of each line along `axis` the first `count`.
+struct Wanted {
+  int64_t axis, count;
+  bool descending;
+  const DLTensor *values, *indices;  // nullptr: not wanted
+};
+
+template <size_t bytes, Kind kind>
+dvt_status sort_lines(const DLTensor* x, const Wanted& wanted) {
   using U = Unsigned<bytes>;
-  const dvt::Attrs a(c);
-  const Lines lines(c->in[0], a.i64(0));
+  const Lines lines(x, wanted.axis);
   if (uint64_t(lines.size) > 0xffffffffu)
     return DVT_FAIL(DVT_INVALID, "[sort] the axis is too long: expected at most %u elements, got %lld", 0xffffffffu,
                     static_cast<long long>(lines.size));
-  const bool descending = a.boolean(1);
-  const U infinity = c->in[0]->dtype.code == DVT_BFLOAT ? U(0x7f80)
-                     : bytes == 2                       ? U(0x7c00)
-                     : bytes == 4                       ? U(0x7f800000)
-                                                        : U(uint64_t{0x7ff} << 52);
-  const U* const x = dvt::data<const U>(c->in[0]);
-  void* const out = c->out[0]->data;
+  const U infinity = x->dtype.code == DVT_BFLOAT ? U(0x7f80)
+                     : bytes == 2                ? U(0x7c00)
+                     : bytes == 4                ? U(0x7f800000)
+                                                 : U(uint64_t{0x7ff} << 52);
+  const int64_t n = lines.size, count = wanted.count, step = lines.inner;
   std::atomic<bool> complete{true};
-  dvt::parallel_for(
-      uint64_t(lines.count()), uint64_t(2048 / lines.size + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-        const int64_t n = lines.size;
-        Item<U>* const items = static_cast<Item<U>*>(scratch(Scratch::kernel, size_t(2 * n) * sizeof(Item<U>)));
-        if (!items) {
-          complete.store(false, std::memory_order_relaxed);
-          return;
-        }
-        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-          const int64_t o = at / lines.inner, i = at % lines.inner, out_at = o * n * lines.inner + i;
-          const U* const line = x + lines.offset(o, i);
-          for (int64_t k = 0; k < n; ++k) {
-            U bits = line[k * lines.stride];
-            make_key(kind, infinity, descending, bits);
-            items[k] = {bits, uint32_t(k)};
-          }
-          Item<U>* sorted = items;
-          if (n <= 48) insertion_sort(items, n);
-          else sorted = radix_sort(items, items + n, n);
-          if (indices) {
-            int64_t* const to = static_cast<int64_t*>(out) + out_at;
-            for (int64_t k = 0; k < n; ++k) to[k * lines.inner] = sorted[k].index;
-          } else {
-            U* const to = static_cast<U*>(out) + out_at;
-            for (int64_t k = 0; k < n; ++k) to[k * lines.inner] = line[int64_t(sorted[k].index) * lines.stride];
-          }
-        }
-      });
+  const auto sort_one = [&](int64_t at, Item<U>* items) {
+    const int64_t o = at / step, i = at % step, out_at = o * count * step + i;
+    const U* const line = dvt::data<const U>(x) + lines.offset(o, i);
+    for (int64_t k = 0; k < n; ++k) {
+      U bits = line[k * lines.stride];
+      make_key(kind, infinity, wanted.descending, bits);
+      items[k] = {bits, uint32_t(k)};
+    }
+    const Item<U>* const sorted = sort_first(items, items + n, n, count);
+    if (wanted.indices) {
+      int64_t* const to = dvt::data<int64_t>(wanted.indices) + out_at;
+      for (int64_t k = 0; k < count; ++k) to[k * step] = sorted[k].index;
+    }
+    if (wanted.values) {
+      U* const to = dvt::data<U>(wanted.values) + out_at;
+      for (int64_t k = 0; k < count; ++k) to[k * step] = line[int64_t(sorted[k].index) * lines.stride];
+    }
+  };
+  dvt::parallel_for(uint64_t(lines.count()), uint64_t(2048 / n + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+    auto* const items = static_cast<Item<U>*>(scratch(Scratch::kernel, size_t(2 * n) * sizeof(Item<U>)));
+    if (!items) return complete.store(false, std::memory_order_relaxed);
+    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) sort_one(at, items);
+  });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
 template <size_t bytes, Kind kind, bool indices>
 dvt_status run(dvt_device*, const dvt_call* c) {
-  return sort_lines<bytes>(c, kind, indices);
+  const dvt::Attrs a(c);
+  const int64_t axis = a.i64(0);
+  const DLTensor* const out = c->out[0];
+  return sort_lines<bytes, kind>(
+      c->in[0], {axis, out->shape[axis], a.boolean(1), indices ? nullptr : out, indices ? out : nullptr});
+}
+
+template <size_t bytes, Kind kind>
+dvt_status run_top_k(dvt_device*, const dvt_call* c) {
+  const dvt::Attrs a(c);
+  return sort_lines<bytes, kind>(c->in[0], {a.i64(1), a.i64(0), a.is(2, "largest"), c->out[0], c->out[1]});
 }
 
 template <size_t bytes, Kind kind>
 void add(Table& table, DLDataType type) {
-  table.add(
-      dvt::Row("dvt.sort", run<bytes, kind, false>).in(type, DVT_O_STRIDED).out(type).deterministic().kernel());
-  table.add(dvt::Row("dvt.argsort", run<bytes, kind, true>)
-                .in(type, DVT_O_STRIDED)
-                .out(dvt::i64)
-                .deterministic()
-                .kernel());
+  const auto add = [&](dvt::Row row) { table.add(row.deterministic().kernel()); };
+  add(dvt::Row("dvt.sort", run<bytes, kind, false>).in(type, DVT_O_STRIDED).out(type));
+  add(dvt::Row("dvt.argsort", run<bytes, kind, true>).in(type, DVT_O_STRIDED).out(dvt::i64));
+  add(dvt::Row("dvt.top_k", run_top_k<bytes, kind>).in(type, DVT_O_STRIDED).out(type).out(dvt::i64));
 }
 }  // namespace
 

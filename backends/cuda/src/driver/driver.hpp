@@ -35,7 +35,7 @@ inline constexpr int oldest_driver = 13000;                        // as cuDrive
 inline constexpr int oldest_capability = 80;                       // what kernels are compiled for: Ampere
 inline constexpr char driver_variable[] = "DOVETAIL_CUDA_DRIVER";  // another libcuda's path, for tests
 
-// Why there is no driver that could be used, and what helps: "" where there is one, which then has been initialised.
+// Why there is no driver that could be used, and what helps; "" where there is one, which has been initialised.
 const std::string& missing_driver();
 // Throws std::logic_error where missing_driver() has something to say.
 const Driver& driver();

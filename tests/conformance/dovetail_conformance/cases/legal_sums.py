@@ -34,6 +34,14 @@ def along_axis(m: Drawing) -> dict[str, Any]:
     return {"x": x, "axis": m.axis(len(x.shape))}
 
 
+@legal("top_k")
+def top_k(m: Drawing) -> dict[str, Any]:
+    """From nothing to all."""
+    given = along_axis(m)
+    n = given["x"].shape[given["axis"]]
+    return given | {"k": m.integer(0, n), "mode": m.pick(("largest", "smallest"))}
+
+
 @legal("diff")
 def diff(m: Drawing) -> dict[str, Any]:
     x = m.operand(m.shape(1))

@@ -52,11 +52,18 @@ def answers(op: Op, args: tuple, kwargs: dict[str, Any]) -> list[Answer]:
         scale = schema_oracle.scale(op, args, kwargs)
     if op.spec.n_out == 1:
         values, scale = (values,), (scale,)
-    dtypes = [d] + [dt.float32 if d in dt.HALVES else d] * (op.spec.n_out - 1)
+    dtypes = [d] + [_further(op, d)] * (op.spec.n_out - 1)
     return [
         Answer(np.asarray(v), t, tolerance(op, t), s, op.name not in EITHER_ZERO)
         for v, t, s in zip(values, dtypes, scale, strict=True)
     ]
+
+
+def _further(op: Op, d: DType) -> DType:
+    """The dtype of results beside a first one of `d`."""
+    if op.spec.dtype == "same_and_index":
+        return dt.int64
+    return dt.float32 if d in dt.HALVES else d
 
 
 def _wider(d: DType) -> Any:
