@@ -105,9 +105,10 @@ void Device::make_unusable(DeviceState why) {
 void Device::throw_unusable() const {
   switch (state) {
     case DeviceState::lost:
-      throw Error(ErrorKind::device_lost, "[" + name +
-                                              "] the device was lost, and what its memory held with it; "
-                                              "start the process again");
+      throw Error(ErrorKind::device_lost,
+                  "[" + name + "] the device was lost, and what its memory held with it; " +
+                      (DVT_HAS(backend->table, dvt_backend, device_reset) ? "reset() it, or " : "") +
+                      "start the process again");
     case DeviceState::forked:
       throw Error(ErrorKind::runtime,
                   "[" + name +

@@ -237,7 +237,8 @@ TEST(a_lost_device_says_so_until_reset) {
   CHECK_THROWS(Error, "[add] the device was lost, as the test wished",
                run(add_op(), *device.default_stream, {&x, &x}, out));
   for (int i = 0; i < 2; ++i) {
-    CHECK_THROWS(Error, "[queue:0] the device was lost", add(x, x));
+    CHECK_THROWS(Error, "[queue:0] the device was lost, and what its memory held with it; reset() it, or start",
+                 add(x, x));
     CHECK_THROWS(Error, "[queue:0] the device was lost", Vector(device, 100));
     CHECK_THROWS(Error, "[queue:0] the device was lost", device.synchronize());
     CHECK_THROWS(Error, "[queue:0] the device was lost", read(x));
