@@ -25,8 +25,7 @@ PyObject* new_array(Tensor value);  // NULL with MemoryError
 void make_array_type(py::module_& m);
 
 // ---- calls ------------------------------------------------------------------------------------------------------
-// Runs
-// `op` on Python objects, one per operand; NULL: not given. Returns a new reference: an Array, a tuple of them
+// Runs `op` on Python objects, one per operand; NULL: not given. Returns a new reference: an Array, a tuple of them
 // where the op has several outputs, or `replaced` with its new value. NULL without an exception set: some operand
 // is neither array nor scalar, so that a tracer's turn comes next.
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced);

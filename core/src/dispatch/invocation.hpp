@@ -85,8 +85,7 @@ struct Invocation {
 void call(const Op&, Device*, const Tensor* const* in, int n_in, Attrs&, Tensor* out);
 
 // ---- bodies -----------------------------------------------------------------------------------------------------
-// A
-// composite's graph: traced once by the front end with integer shapes, replayed here without it.
+// A composite's graph: traced once by the front end with integer shapes, replayed here without it.
 struct Program;
 // Set by the front end: runs the body of inv.op on tracers shaped like inv.in (of these dtypes) with inv.attrs.
 using BodyTracer = std::shared_ptr<const Program> (*)(const Invocation& inv, const DType* dtypes);
