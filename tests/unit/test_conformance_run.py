@@ -196,7 +196,8 @@ def test_command_is_the_same_for_the_same_seed():
     ("args", "told"),
     [
         (("--case", "ad[f32,vectors]"), "did you mean 'add[f32,vectors]'"),
-        (("-k", "nothing_like_it"), "matches no case"),
+        (("-k", "nothing_like_it"), "matches no case of L2: see --list"),
+        (("-k", "dvt.add["), "matches no case of L2: did you mean 'add'?"),
         (("--level", "L1", "-k", "nextafter[f32"), "add --level L2"),
         (("-k", "add and"), "a word is missing"),
         (("--level", "L7"), "L7"),

@@ -87,5 +87,12 @@ def _matching(expression: str, pool: list[Case], level: str) -> list[Case]:
         return matching
     beyond = sorted(c.level for c in all_cases().values() if chosen(c.id))
     option = "--performance" if beyond[-1:] == [PERFORMANCE] else f"--level {beyond[-1] if beyond else ''}"
-    hint = f"; {len(beyond)} cases above it do: add {option}" if beyond else ": see --list"
+    hint = f"; {len(beyond)} cases above it do: add {option}" if beyond else _nearest(expression)
     raise UsageError(f"-k {expression!r} matches no case of {level}{hint}")
+
+
+def _nearest(expression: str) -> str:
+    """An op that may have been meant; kernel tables have their names behind "dvt."."""
+    word = expression.removeprefix("dvt.").partition("[")[0]
+    near = get_close_matches(word, {c.op for c in all_cases().values()}, 1, 0.7)
+    return f": did you mean {near[0]!r}?" if near else ": see --list"
