@@ -216,7 +216,8 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
 
 [[noreturn]] void unsupported(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
   std::string what = dtype_list(plan, given, op.n_in);
-  if (op.n_in && plan.result[0] != plan.compute[0]) what += std::string(" to ") + info(plan.result[0]).name;
+  if (op.n_in && op.dtype_attr >= 0 && plan.result[0] != plan.compute[0])
+    what += std::string(" to ") + info(plan.result[0]).name;
   std::string why = "[" + op.spec.name + "] " + what + " is not supported on " + device.name +
                     ": the device has no kernel for it and the op no body";
   if (what.find("complex") != std::string::npos) why += "; NumPy has complex arithmetic: x.numpy()";
