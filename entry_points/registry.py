@@ -29,6 +29,8 @@ from .settings import AUTOLOAD, ONLY, PATHS, Settings
 # (name, or "" to take the plugin's own; library; folders to search) -> name. Raises RuntimeError("cause; cure").
 Opener = Callable[[str, str, list[str]], str]
 
+KINDS = ("gpu", "npu")  # which nobody means to be misspelt names
+
 
 def open_in_core(name: str, library: str, search: list[str]) -> str:
     from dovetail import _core
@@ -234,9 +236,10 @@ class Registry:
         if settings and not settings.autoload and not self._metadata_read:
             why = f"{AUTOLOAD}={settings.autoload_text}, so none was discovered"
             return f"[loader] no backend {name!r}: {why}; dovetail.load_backend({name!r}) opens it"
-        if name == "gpu":
-            return "[loader] no backend 'gpu': 'cuda' of dovetail-cuda has NVIDIA's, 'xpu' of dovetail-xpu Intel's"
         known = [b.name for b in self._backends]
+        if name in KINDS:
+            told = f"known: {', '.join(sorted(known))}" if known else "none is installed"
+            return f"[loader] no backend {name!r}: a kind of device, where a backend's name is expected; {told}"
         if not known:
             return f"[loader] no backend {name!r}: none is installed; pip install dovetail-{name}"
         return f"[loader] no backend {name!r} is installed{did_you_mean(name, known)}"
