@@ -277,7 +277,7 @@ def test_unknown_name(world):
     with pytest.raises(ValueError, match="no backend 'q' is installed; known: acme"):
         world.registry().load_backend("q")
     world.wheel("cpu")
-    with pytest.raises(ValueError, match="no backend 'gpu': a kind of device, where .*; known: acme, cpu"):
+    with pytest.raises(ValueError, match=r"no backend 'gpu': a kind of device, where .*; known: acme, cpu"):
         world.registry().require("gpu")
 
 
