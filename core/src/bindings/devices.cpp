@@ -173,6 +173,18 @@ void make_devices(py::module_& m) {
   m.def("set_logs", set_logs);
 }
 
+// A function that gives what is watched now, and changes it where it is told to.
+static void make_switch(py::module_& m, const char* name, Watch what, void (*watch)(bool), const char* doc) {
+  m.def(
+      name,
+      [what, watch](std::optional<bool> on) {
+        const bool before = watches(what);
+        if (on) watch(*on);
+        return before;
+      },
+      py::arg("on") = py::none(), doc);
+}
+
 void make_memory(py::module_& m) {
   m.def("memory_stats", [](const py::object& device) {
     const MemoryStats s = memory_stats(to_device(device.ptr()));
@@ -184,23 +196,10 @@ void make_memory(py::module_& m) {
   m.def("set_memory_limit",
         [](const py::object& device, uint64_t bytes) { set_memory_limit(to_device(device.ptr()), bytes); });
   m.def("empty_cache", [](const py::object& device) { empty_cache(to_device(device.ptr())); });
-  m.def(
-      "guard_memory",
-      [](std::optional<bool> on) {
-        const bool before = watches(watch_memory);
-        if (on) guard_memory(*on);
-        return before;
-      },
-      py::arg("on") = py::none(),
-      "Whether arrays lie between guards, as DOVETAIL_GUARD_MEMORY=1 has it; with `on`, switches it.");
-  m.def(
-      "poison_calls",
-      [](std::optional<bool> on) {
-        const bool before = watches(watch_calls);
-        if (on) poison_calls(*on);
-        return before;
-      },
-      py::arg("on") = py::none(),
+  make_switch(m, "guard_memory", watch_memory, guard_memory,
+              "Whether arrays lie between guards, as DOVETAIL_GUARD_MEMORY=1 has it; with `on`, switches it.");
+  make_switch(
+      m, "poison_calls", watch_calls, poison_calls,
       "Whether calls are overwritten when their kernel returns, as DOVETAIL_POISON_CALLS=1 has it; with `on`, "
       "switches it.");
   m.def(
