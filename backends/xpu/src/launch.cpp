@@ -78,8 +78,9 @@ dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& ra
 }
 
 dvt_status finish(dvt_device* d, const dvt_call* c) {
-  if (c->stream) return DVT_OK;
-  return wait_for(d->own_stream);
+  if (!c->stream) return wait_for(d->own_stream);
+  c->stream->limit_backlog();
+  return DVT_OK;
 }
 
 bool is_captured(dvt_device* d, const dvt_call* c) { return stream_of(d, c->stream).capture != nullptr; }

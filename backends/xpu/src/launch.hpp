@@ -52,7 +52,8 @@ dvt_status launch(dvt_device* d, const dvt_call* c, KernelId kernel, const Range
   return launch(d, c, kernel, range, std::span<const Argument>(list));
 }
 
-// The end of a call: without a stream it waits until the work is done, and tells what went wrong.
+// The end of a call: without a stream it waits until the work is done, and tells what went wrong. With one it may
+// wait, on the CPU device, for older calls.
 dvt_status finish(dvt_device*, const dvt_call*);
 
 // Does the call become part of a graph?

@@ -48,6 +48,8 @@ struct dvt_stream {
     renew();
     faults.forget_error();
   }
+  // After a call: waits where too many are queued on the CPU device.
+  void limit_backlog();
 
   dvt_device& device;
   const int32_t priority;
@@ -60,6 +62,9 @@ struct dvt_stream {
 
  private:
   sycl::queue new_queue();
+
+  uint32_t calls_ = 0;               // on the CPU device
+  std::optional<sycl::event> mark_;  // where the queue stood some calls ago
 };
 
 struct dvt_device {
@@ -68,7 +73,7 @@ struct dvt_device {
   const uint32_t index;
   const sycl::device device;
   const sycl::context context;
-  const bool has_fp64;
+  const bool has_fp64, is_cpu;
   std::atomic<bool> lost = false;
   xpu::LoadedKernels kernels;
   xpu::Deferred deferred;

@@ -14,6 +14,7 @@ dvt_device::dvt_device(uint32_t i, const sycl::device& dev)
       device(dev),
       context(dev.get_platform().khr_get_default_context()),  // that of everybody else: memory can be shared
       has_fp64(dev.has(sycl::aspect::fp64)),
+      is_cpu(dev.is_cpu()),
       memory(context, dev),
       staging(context),
       own_stream(*this, 0) {}

@@ -50,7 +50,21 @@ void dvt_stream::renew() {
   onednn.emplace();            // it holds the queue
   queue = new_queue();
   ++renewed;
+  mark_.reset();
   faults.restart(queue);
+}
+
+// oneDNN's work there is functions of the host, and SYCL walks, by recursion, through all that waits behind such a
+// one for every command that it queues: four milliseconds each where two thousand do.
+void dvt_stream::limit_backlog() {
+  constexpr uint32_t calls_between_marks = 256;
+  if (!device.is_cpu || capture || ++calls_ % calls_between_marks) return;
+  try {
+    if (mark_) mark_->wait();
+    mark_ = queue.ext_oneapi_submit_barrier();
+  } catch (const sycl::exception&) {
+    mark_.reset();  // what has failed is told by the next wait
+  }
 }
 
 namespace xpu {

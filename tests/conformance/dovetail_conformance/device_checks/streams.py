@@ -114,16 +114,20 @@ def long_work(t, x, rounds):
 
 
 def rounds_of(t, x):
-    """How many of them leave BUSY seconds of work when the calls return; 1 where calls themselves wait."""
-    rounds, left, took = 1, 0.0, 0.0
-    while left < BUSY and took < 4 * BUSY:
+    """How many of them leave BUSY seconds of work when the calls return, or as much as the device has queued at
+    once; 1 where calls themselves wait."""
+    t.numpy(heavy(t, x))  # the first is slower
+    rounds, best, most, took = 1, 1, 0.0, 0.0
+    while most < BUSY and took < 4 * BUSY and rounds < 8 * best:
         rounds *= 2
         begin = time.perf_counter()
         y = long_work(t, x, rounds)
         called = time.perf_counter()
         t.numpy(y[:1, :1])
         left, took = time.perf_counter() - called, time.perf_counter() - begin
-    return rounds if left > BUSY / 10 else 1
+        if left > 1.5 * most:
+            best, most = rounds, left
+    return best if most > BUSY / 10 else 1
 
 
 @check
