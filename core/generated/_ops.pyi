@@ -48,7 +48,8 @@ def asinh(x: ArrayLike, /) -> Array:
 def astype(x: ArrayLike, dtype: DType | str, /) -> Array:
     """x converted to dtype: floats lose their fraction on the way to integers, and are True where not 0.
 
-    An integer too large for a smaller type wraps; a float that an integer type cannot hold gives any value."""
+    An integer too large for a smaller type wraps; a float that an integer type cannot hold gives any value. What is
+    too large for float8_e4m3fn, which has no infinity, is NaN."""
 
 def atan(x: ArrayLike, /) -> Array:
     """The inverse tangent; -pi/2 and pi/2 at infinities."""

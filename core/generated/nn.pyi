@@ -7,7 +7,7 @@ from dovetail._attention import sdpa_engines as sdpa_engines
 
 ArrayLike = Array | complex
 
-__all__ = ['sdpa_engine', 'sdpa_engines', 'avg_pool1d', 'avg_pool2d', 'batch_norm', 'conv1d', 'conv2d', 'cross_entropy', 'elu', 'embedding', 'gelu', 'hardsigmoid', 'hardswish', 'layer_norm', 'leaky_relu', 'linear', 'linear_with_activation', 'log_softmax', 'logsigmoid', 'max_pool1d', 'max_pool2d', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'rotary_embedding', 'scaled_dot_product_attention', 'scaled_dot_product_attention_varlen', 'scaled_dot_product_attention_with_logsumexp', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus']
+__all__ = ['sdpa_engine', 'sdpa_engines', 'avg_pool1d', 'avg_pool2d', 'batch_norm', 'conv1d', 'conv2d', 'cross_entropy', 'elu', 'embedding', 'gelu', 'hardsigmoid', 'hardswish', 'layer_norm', 'leaky_relu', 'linear', 'linear_with_activation', 'log_softmax', 'logsigmoid', 'max_pool1d', 'max_pool2d', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'rotary_embedding', 'scaled_dot_product_attention', 'scaled_dot_product_attention_varlen', 'scaled_dot_product_attention_with_logsumexp', 'scaled_linear', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus']
 
 def avg_pool1d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, *, count_include_pad: bool = True) -> Array:
     """The mean of each window of x (N, C, L); count_include_pad=False divides by what is not padding."""
@@ -119,6 +119,12 @@ def scaled_dot_product_attention_with_logsumexp(query: ArrayLike, key: ArrayLike
     everywhere, and of the scores as they are before dropout. Dropout sets weights to 0 with probability dropout_p
     and divides the others by 1 - dropout_p: those where uniform(dropout_key, shape of the scores, float32) is below
     dropout_p. dropout_key is what dovetail.random.key() gives."""
+
+def scaled_linear(x: ArrayLike, weight: ArrayLike, x_scale: ArrayLike, weight_scale: ArrayLike, bias: ArrayLike | None = None, *, dtype: DType | str | None = None) -> Array:
+    """x @ weight.T * x_scale * weight_scale + bias, of an x and a weight (out, in) in int8 or a float of 8 bits.
+
+    x_scale is one value or one for each row of x, weight_scale one or one for each row of weight. Sums are made in
+    float32, for a dtype of float64 in that, and rounded once to dtype, a float: float32 unless it is given."""
 
 def selu(x: ArrayLike) -> Array:
     """elu with the alpha and the scale that keep mean 0 and variance 1."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _is_float(a: Any) -> bool:
-    return isinstance(a, np.ndarray) and (a.dtype.kind == "f" or a.dtype.name == "bfloat16")
+    return isinstance(a, np.ndarray) and (a.dtype.kind == "f" or dt.of(a) in dt.FOREIGN)
 
 
 def computing(op: Op, given: dict[str, Any]) -> DType | None:
@@ -26,8 +26,9 @@ def computing(op: Op, given: dict[str, Any]) -> DType | None:
         arrays += [x for x in (a if isinstance(a, (list, tuple)) else [a]) if isinstance(x, np.ndarray)]
     floats = [dt.of(a) for a in arrays if _is_float(a)]
     if floats:
-        widest = max(floats, key=lambda d: d.itemsize)
-        return dt.float32 if {*dt.HALVES} <= {*floats} and widest.itemsize == 2 else widest
+        size = max(d.itemsize for d in floats)
+        widest = {d for d in floats if d.itemsize == size}
+        return widest.pop() if len(widest) == 1 else dt.float32
     if op.spec.dtype == "float":
         return dt.float32
     return dt.of(arrays[0]) if arrays else None

@@ -42,6 +42,7 @@ SHAPE = {
     "outer": "`(n, m)` of two vectors",
     "matmul": "`(..., n, k) @ (..., k, m) -> (..., n, m)`; a vector loses its axis again",
     "linear": "x's, the last axis replaced by the weight's first",
+    "scaled_linear": "as linear",
     "embedding": "that of x, then the weight's second axis",
     "layer_norm": "the shape of x",
     "batch_norm": "the shape of x, channels on axis 1",

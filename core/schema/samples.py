@@ -86,7 +86,7 @@ def special_values(d: DType) -> np.ndarray:
 
     v = np.array(SPECIAL + (SPECIAL_64 if d is dt.float64 else ()), np.float64)
     with np.errstate(all="ignore"):
-        if d in dt.HALVES:  # its own smallest and largest, and where adding 1 is lost
+        if d in dt.NARROW:  # its own smallest and largest, and where adding 1 is lost
             v = np.concatenate([v, [d.tiny, d.tiny * d.eps, d.max, 2.0**d.mant - 0.5, 2.0 ** (d.mant + 1) + 2]])
         return np.unique(np.concatenate([v, -v]).astype(d.numpy).view(f"u{d.itemsize}")).view(d.numpy)
 

@@ -206,6 +206,15 @@ def _linear(m: Maker) -> Workload:
     return Workload(_label(n, n, n), (x, w, bias), _nbytes(x, w, bias), x.nbytes, 2.0 * n**3)
 
 
+def _scaled_linear(dtype: DType) -> Make:
+    def make(m: Maker) -> Workload:
+        n = m.square()
+        x, w, scale = m.array(n, n, dtype=dtype), m.array(n, n, dtype=dtype), m.array(n)
+        return Workload(_label(n, n, n), (x, w, 1.0, scale), _nbytes(x, w, scale), m.bytes(n, n), 2.0 * n**3)
+
+    return make
+
+
 def _attention(m: Maker) -> Workload:
     heads, width = 8, 64
     length = max(16, m.size // (heads * width))
@@ -300,6 +309,7 @@ WORKLOADS: dict[str, dict[str, Make]] = {
     "matmul": {"square": _square_product, "skinny": _skinny_product, "vector": _vector_product,
                "batched": _batched_product},
     "linear": {"": _linear},
+    "scaled_linear": {"int8": _scaled_linear(dt.int8), "float8": _scaled_linear(dt.float8_e4m3fn)},
     "scaled_dot_product_attention": {"": _attention},
     "conv2d": {"": _conv2d},
     "conv1d": {"": _conv1d},

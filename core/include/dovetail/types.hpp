@@ -3,6 +3,7 @@
 #ifndef DOVETAIL_TYPES_HPP
 #define DOVETAIL_TYPES_HPP
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -52,7 +53,8 @@ constexpr size_t type_index(DLDataType t) {
 }
 inline const char* type_name(DLDataType t) { return type_names[type_index(t)]; }
 
-constexpr bool is_float(DLDataType t) { return t.code == DVT_FLOAT || t.code == DVT_BFLOAT; }
+constexpr bool is_float8(DLDataType t) { return t.code == DVT_F8_E4M3FN || t.code == DVT_F8_E5M2; }
+constexpr bool is_float(DLDataType t) { return t.code == DVT_FLOAT || t.code == DVT_BFLOAT || is_float8(t); }
 inline uint32_t bytes_of(DLDataType type) { return type.bits / 8; }
 // Of the type in which a kernel computes that widens 16-bit floats to 32.
 inline uint32_t computed_bytes(DLDataType type) {
@@ -71,6 +73,32 @@ inline uint16_t bf16_bits(double x) {
   return uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
+// float8_e4m3fn and float8_e5m2, known by the bits of the significand that they store: 3 and 2.
+template <int stored>
+inline constexpr int float8_bias = stored == 3 ? 7 : 15;
+
+// Its bits, rounded once, to nearest even. What is too large becomes infinity, which float8_e4m3fn has not: NaN.
+template <int stored>
+inline uint8_t float8_bits(double x) {
+  constexpr unsigned beyond = stored == 3 ? 0x7F : 0x7C, nan = 0x7F;
+  const unsigned sign = std::signbit(x) ? 0x80 : 0;
+  const double magnitude = std::fabs(x);
+  if (!(magnitude < 0x1p16)) return uint8_t(sign | (x != x ? nan : beyond));
+  const bool normal = magnitude >= std::ldexp(1, 1 - float8_bias<stored>);
+  const int place = normal ? std::ilogb(magnitude) + float8_bias<stored> : 1;
+  const double units = std::nearbyint(std::ldexp(magnitude, float8_bias<stored> + stored - place));
+  return uint8_t(sign | std::min((unsigned(place - 1) << stored) + unsigned(units), beyond));
+}
+template <int stored>
+inline double float8_value(uint8_t bits) {
+  const int place = bits >> stored & (0x7F >> stored), fraction = bits & ((1 << stored) - 1);
+  double magnitude = place ? std::ldexp((1 << stored) + fraction, place - float8_bias<stored> - stored)
+                           : std::ldexp(fraction, 1 - float8_bias<stored> - stored);
+  if (stored == 3 ? (bits & 0x7F) == 0x7F : (bits & 0x7F) > 0x7C) magnitude = NAN;
+  else if (stored == 2 && (bits & 0x7F) == 0x7C) magnitude = INFINITY;
+  return bits & 0x80 ? -magnitude : magnitude;
+}
+
 // An attribute that is a real number, as an element of a type.
 inline Scalar scalar_of(const Attrs& attrs, uint32_t i, DLDataType type) {
   Scalar scalar{};
@@ -78,6 +106,8 @@ inline Scalar scalar_of(const Attrs& attrs, uint32_t i, DLDataType type) {
   switch (type.code) {
     case DVT_BOOL: put(uint8_t(attrs.scalar<double>(i) != 0)); break;
     case DVT_BFLOAT: put(bf16_bits(attrs.scalar<double>(i))); break;
+    case DVT_F8_E4M3FN: put(float8_bits<3>(attrs.scalar<double>(i))); break;
+    case DVT_F8_E5M2: put(float8_bits<2>(attrs.scalar<double>(i))); break;
     case DVT_FLOAT:
       if (type.bits == 16) put(float16(attrs.scalar<double>(i)));
       else if (type.bits == 32) put(attrs.scalar<float>(i));

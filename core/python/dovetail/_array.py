@@ -10,6 +10,7 @@ from operator import index
 
 from dovetail import _core
 from dovetail._core import Array
+from dovetail._dtypes import FOREIGN, numpy_dtype
 from dovetail._errors import AxisError
 
 _op = _core.op_function
@@ -248,10 +249,8 @@ def to_numpy(x):
     """A NumPy array of x's elements: a read-only view where the host can read the device's memory, else a copy."""
     import numpy as np
 
-    if x.dtype == "bfloat16":
-        from ml_dtypes import bfloat16
-
-        return to_numpy(_op("bitcast")(x, "uint16")).view(bfloat16)
+    if x.dtype.name in FOREIGN:
+        return to_numpy(_op("bitcast")(x, f"uint{8 * x.dtype.itemsize}")).view(numpy_dtype(x.dtype))
     with suppress(BufferError):  # memory of the device
         return np.asarray(memoryview(x))
     out = np.empty(x.shape, x.dtype.name)
@@ -264,7 +263,7 @@ def numpy(self):
     """A NumPy array with the same elements, to read and to write: a copy.
 
     numpy.asarray(x) avoids the copy where the host can read the device's memory; what it gives is read-only.
-    bfloat16 is that of ml_dtypes.
+    bfloat16 and the floats of 8 bits are those of ml_dtypes.
     """
     out = to_numpy(self)
     return out if out.flags.writeable else out.copy()
@@ -280,19 +279,6 @@ def __array__(self, dtype=None, copy=None):
         return out.astype(dtype)
     return out.copy() if copy and not out.flags.writeable else out
 
-
-def numpy_dtype(of):
-    """The NumPy dtype of that name; bfloat16 is that of ml_dtypes."""
-    import numpy as np
-
-    if of == "bfloat16":
-        from ml_dtypes import bfloat16
-
-        return np.dtype(bfloat16)
-    return np.dtype(of.name)
-
-
-_core.DType.__numpy_dtype__ = property(numpy_dtype)  # what NumPy 2.4 and later make a dtype of
 
 for _name, _value in _METHODS:
     setattr(Array, _name, _value)

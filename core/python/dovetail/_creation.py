@@ -8,6 +8,7 @@ from typing import Any
 from dovetail import _core
 from dovetail._array import expect_array
 from dovetail._core import Array, Device, DType
+from dovetail._dtypes import FOREIGN, numpy_dtype
 
 __all__ = ["asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"]
 
@@ -110,9 +111,9 @@ def _from_numpy(x: Any, dtype: Any, device: Any, kind: type | None = None) -> Ar
 
     x = np.asarray(x)
     if not _names:  # found once, as NumPy makes a dtype's name anew each time
-        _names.update({_numpy_dtype(name): name for name in _core.dtypes})
+        _names.update({numpy_dtype(name): name for name in _core.dtypes})
     own = _names.get(x.dtype)
-    if dtype is None and own is not None and own != "bfloat16" and x.flags.c_contiguous:
+    if dtype is None and own is not None and own not in FOREIGN and x.flags.c_contiguous:
         return _core.from_buffer(x, own, x.shape, device)
     if x.dtype.name not in _core.dtypes:
         what = f"{kind.__name__}, of which NumPy makes {x.dtype}" if kind else f"a NumPy array of {x.dtype}"
@@ -121,23 +122,13 @@ def _from_numpy(x: Any, dtype: Any, device: Any, kind: type | None = None) -> Ar
         if x.dtype.kind == "c" and name not in ("complex64", "complex128", "bool"):
             raise TypeError(f"[asarray] cannot store complex numbers as {name}: take .real first")
         with np.errstate(all="ignore"):
-            x = x.astype(_numpy_dtype(name))
+            x = x.astype(numpy_dtype(name))
     name = x.dtype.name
     if not x.dtype.isnative:
         x = x.astype(x.dtype.newbyteorder("="))
     shape = x.shape
     x = np.ascontiguousarray(x)  # makes a 0-d array 1-d
-    return _core.from_buffer(x.view(np.uint16) if name == "bfloat16" else x, name, shape, device)
-
-
-def _numpy_dtype(name: str) -> Any:
-    import numpy as np
-
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)
+    return _core.from_buffer(x.view(f"u{x.dtype.itemsize}") if name in FOREIGN else x, name, shape, device)
 
 
 # ---- DLPack ------------------------------------------------------------------------------------------------------

@@ -26,13 +26,9 @@ _KINDS = {
     _COMPLEX: (_COMPLEX,),
     "numeric": ("signed integer", "unsigned integer", _FLOAT, _COMPLEX),
 }
-# Bits of the mantissa that are stored, and the largest and the smallest exponent of a normal number.
-_FLOATS = {
-    "float16": (10, 15, -14),
-    "bfloat16": (7, 127, -126),
-    "float32": (23, 127, -126),
-    "float64": (52, 1023, -1022),
-}
+# Those that NumPy has from ml_dtypes.
+FOREIGN = frozenset({"float8_e4m3fn", "float8_e5m2", "bfloat16"})
+_BEYOND_THE_STANDARD = FOREIGN | {"float16"}
 
 
 class FInfo(NamedTuple):
@@ -59,6 +55,21 @@ def _dtype_of(x: Any) -> DType:
     return x.dtype if isinstance(x, Array) else _core.to_dtype(x)
 
 
+def numpy_dtype(of: DType | str) -> Any:
+    """The NumPy dtype of that name; those of 8 bits and bfloat16 are those of ml_dtypes."""
+    import numpy as np
+
+    name = str(of)
+    if name in FOREIGN:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+    return np.dtype(name)
+
+
+_core.DType.__numpy_dtype__ = property(numpy_dtype)  # what NumPy 2.4 and later make a dtype of
+
+
 def finfo(type: DType | Array | str, /) -> FInfo:
     """bits, eps, max, min, smallest_normal and dtype of a floating-point dtype, or of the parts of a complex one.
 
@@ -69,10 +80,10 @@ def finfo(type: DType | Array | str, /) -> FInfo:
         dtype = _core.to_dtype("float32" if dtype.itemsize == 8 else "float64")
     if dtype.kind != _FLOAT:
         raise ValueError(f"[finfo] expected a floating-point dtype, got {dtype}: see iinfo()")
-    mantissa, top, bottom = _FLOATS[dtype.name]
-    eps = 2.0**-mantissa
-    largest = (2 - eps) * 2.0**top
-    return FInfo(8 * dtype.itemsize, eps, largest, -largest, 2.0**bottom, dtype)
+    from dovetail.schema.dtypes import by_name
+
+    d = by_name[dtype.name]
+    return FInfo(d.bits, d.eps, d.max, d.min, d.tiny, dtype)
 
 
 def iinfo(type: DType | Array | str, /) -> IInfo:
@@ -108,8 +119,8 @@ def can_cast(from_: DType | Array, to: DType, /) -> bool:
 def result_type(*arrays_and_dtypes: Array | DType | complex) -> DType:
     """The dtype that all arguments promote to. Python numbers are weak: they only raise the kind.
 
-    int with float gives the float, float16 with bfloat16 float32. Raises TypeError where there is none, as for
-    uint64 with a signed integer.
+    int with float gives the float, two different floats of one size float32. Raises TypeError where there is none,
+    as for uint64 with a signed integer.
     """
     if not arrays_and_dtypes:
         raise ValueError("[result_type] expected at least one argument")
@@ -157,8 +168,8 @@ class _Info:
     def dtypes(
         self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The standard's dtypes of a kind by name, the same on every device. Beyond it are float16 and bfloat16."""
-        every = {name: t for name, t in _core.dtypes.items() if name not in ("float16", "bfloat16")}
+        """The standard's dtypes of a kind by name, the same on every device. Beyond it are short floats."""
+        every = {name: t for name, t in _core.dtypes.items() if name not in _BEYOND_THE_STANDARD}
         return {name: t for name, t in every.items() if kind is None or isdtype(t, kind)}
 
     def devices(self) -> tuple[Device, ...]:

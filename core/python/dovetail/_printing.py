@@ -7,6 +7,7 @@ from typing import Any
 from dovetail import _core
 from dovetail._array import to_numpy
 from dovetail._core import Array
+from dovetail._dtypes import FOREIGN
 
 # The dtypes that asarray gives to what is printed, so that they need no mention.
 _OBVIOUS = ("float32", "int64", "bool")
@@ -50,7 +51,7 @@ def _elements(x: Array, prefix: str, separator: str) -> str:
         x = _outline(x, options["edgeitems"])
         how["threshold"] = 0
     values = to_numpy(x)
-    if x.dtype == "bfloat16":  # NumPy does not print foreign dtypes well; eight bits are three digits
+    if x.dtype.name in FOREIGN:  # NumPy does not print them well; eight bits are three digits
         values = values.astype(np.float32)
         how["precision"] = min(4, options["precision"])
     return np.array2string(values, separator=separator, prefix=prefix, suffix=")" if prefix else "", **how)

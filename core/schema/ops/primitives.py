@@ -47,7 +47,8 @@ def _astype_samples() -> Iterator[Sample]:
 def astype(x: Tensor, dtype: DType, /) -> Tensor:
     """x converted to dtype: floats lose their fraction on the way to integers, and are True where not 0.
 
-    An integer too large for a smaller type wraps; a float that an integer type cannot hold gives any value.
+    An integer too large for a smaller type wraps; a float that an integer type cannot hold gives any value. What is
+    too large for float8_e4m3fn, which has no infinity, is NaN.
     """
 
 

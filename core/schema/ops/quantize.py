@@ -1,4 +1,4 @@
-"""Quantisation: floats as integers of 8 bits, times a scale, from a zero point on."""
+"""Quantisation: floats as integers or floats of 8 bits, times a scale, the integers from a zero point on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..samples import Draw, Sample, draw, given, sample
 from ._float import INF, NAN
 from .arithmetic import clip, round_
 from .logic import isnan
-from .primitives import add, astype, multiply, subtract, where
+from .nn import linear
+from .primitives import add, astype, dot_scale, multiply, subtract, where
 from .views import reshape
 
 
@@ -147,3 +148,80 @@ def dequantize(x: Raw, scale: Tensor, zero_point: Index | None = None, *, axis: 
     if zero_point is not None:
         d = subtract(d, astype(_spread(zero_point, x, axis), scale.dtype))
     return multiply(d, _spread(scale, x, axis))
+
+
+EIGHT_BITS = (dt.int8, *dt.FLOAT8)
+
+
+def _scaled_linear(x, weight, x_scale, weight_scale, bias, dtype):
+    y = np.matmul(x.astype(np.float64), weight.T.astype(np.float64))
+    y = y * (x_scale if np.size(x_scale) == 1 else np.expand_dims(x_scale, -1)) * weight_scale
+    return y if bias is None else y + bias
+
+
+def _scaled_linear_scale(x, weight, x_scale, weight_scale, bias, dtype, like):
+    sizes = (None if a is None else np.abs(np.asarray(a).astype(np.float64)) for a in (x, weight, x_scale, weight_scale, bias))
+    return dot_scale(_scaled_linear(*sizes, dtype), x.shape[-1], like)
+
+
+def _scaled_linear_samples() -> Iterator[Sample]:
+    scales = {"low": 0.01, "high": 0.1}
+
+    def eight(*shape: int, d: DType) -> Draw:
+        return draw(*shape, low=-100, high=100, dtype=d)
+
+    for d in EIGHT_BITS:
+        b, two = d.brief, (draw(**scales), draw(**scales))
+        yield sample(f"{b}", eight(5, 48, d=d), eight(16, 48, d=d), *two)
+        yield sample(f"{b}_odd", eight(7, 33, d=d), eight(5, 33, d=d), *two)
+        yield sample(f"{b}_to_bf16", eight(32, 64, d=d), eight(48, 64, d=d), *two, dtype=dt.bfloat16)
+        bias = draw(48, dtype=dt.bfloat16)
+        yield sample(f"{b}_bias", eight(2, 16, 64, d=d), eight(48, 64, d=d), *two, bias, dtype=dt.bfloat16)
+        yield sample(f"{b}_rows", eight(4, 48, d=d), eight(16, 48, d=d), draw(4, **scales), draw(16, **scales))
+    one, other = eight(4, 32, d=dt.float8_e5m2), eight(16, 32, d=dt.float8_e4m3fn)
+    yield sample("mixed", one, other, draw(1, **scales), draw(16, **scales), draw(16), dtype=dt.float16)
+    yield sample("narrow", one, other, 0.01, 0.01, dtype=dt.float8_e4m3fn)
+    x, w = eight(4, 32, d=dt.int8), eight(16, 32, d=dt.int8)
+    yield sample("vector", eight(32, d=dt.int8), w, draw(), draw(16), draw(16, dtype=dt.float64), dtype=dt.float64)
+    yield sample("batch", eight(2, 3, 32, d=dt.int8), w, draw(2, 3, **scales), 0.1)
+    yield sample("no_rows", eight(0, 32, d=dt.int8), w, 0.1, 0.1)
+    yield sample("mismatch", eight(4, 31, d=dt.int8), w, 0.1, 0.1, error=ValueError)
+    yield sample("x_scale_mismatch", x, w, draw(3, **scales), 0.1, error=ValueError)
+    yield sample("weight_scale_mismatch", x, w, 0.1, draw(4, **scales), error=ValueError)
+    yield sample("bias_mismatch", x, w, 0.1, 0.1, draw(4), error=ValueError)
+    yield sample("floats", draw(4, 32), w, 0.1, 0.1, error=TypeError)
+    yield sample("to_integers", x, w, 0.1, 0.1, dtype=dt.int8, error=TypeError)
+
+
+@op(
+    shape="scaled_linear",
+    dtype="given",
+    space="nn",
+    tol=2,
+    half="native",
+    reference=_scaled_linear,
+    scale=_scaled_linear_scale,
+    samples=_scaled_linear_samples,
+    dtypes=(dt.float32,),
+)
+def scaled_linear(
+    x: Raw,
+    weight: Raw,
+    x_scale: Tensor,
+    weight_scale: Tensor,
+    bias: Raw | None = None,
+    *,
+    dtype: DType | None = None,
+) -> Tensor:
+    """x @ weight.T * x_scale * weight_scale + bias, of an x and a weight (out, in) in int8 or a float of 8 bits.
+
+    x_scale is one value or one for each row of x, weight_scale one or one for each row of weight. Sums are made in
+    float32, for a dtype of float64 in that, and rounded once to dtype, a float: float32 unless it is given.
+    """
+    wide = dt.float64 if dtype is dt.float64 else dt.float32
+    y = linear(astype(x, wide), astype(weight, wide))
+    rows = x.shape[:-1]
+    y = y * (reshape(x_scale, (*rows, 1)) if rows and x_scale.shape == rows else x_scale) * weight_scale
+    if bias is not None:
+        y = add(y, astype(bias, y.dtype))
+    return astype(y, dtype or wide)

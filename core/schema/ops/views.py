@@ -181,7 +181,7 @@ def _bitcast_samples() -> Iterator[Sample]:
     view=True,
     half="native",
     private=True,
-    dtypes=dt.REAL,
+    dtypes=dt.REAL + dt.FLOAT8,
     samples=_bitcast_samples,
     reference=lambda x, dtype: x.view(dtype.numpy),
 )

@@ -84,13 +84,13 @@ struct Export {
   Py_ssize_t shape[DVT_MAX_NDIM], strides[DVT_MAX_NDIM];
 };
 
-// As struct and NumPy write it; bfloat16 has none. Of two types of 64 bits NumPy's int64 is long.
+// As struct and NumPy write it; bfloat16 and 8-bit floats have none. Of two types of 64 bits NumPy's int64 is long.
 const char* buffer_format(DType t) {
   constexpr bool wide = sizeof(long) == 8;
   static constexpr const char* i64 = wide ? "l" : "q";
   static constexpr const char* u64 = wide ? "L" : "Q";
-  static constexpr const char* formats[kDTypes] = {"?", "b", "h",     "i", i64, "B",  "H", "I",
-                                                   u64, "e", nullptr, "f", "d", "Zf", "Zd"};
+  static constexpr const char* formats[kDTypes] = {"?",     "b",     "h", "i",     i64, "B", "H",  "I", u64,
+                                                   nullptr, nullptr, "e", nullptr, "f", "d", "Zf", "Zd"};
   return formats[int(t)];
 }
 
@@ -98,7 +98,7 @@ const char* refusal(const Tensor& t, int flags) {
   if (!t.device->host_mapped) return "its memory is not the host's";
   if (flags & PyBUF_WRITABLE) return "buffers of arrays are read-only: numpy.array(x) makes a copy to write to";
   if ((flags & PyBUF_FORMAT) && !buffer_format(t.dtype))
-    return "the buffer protocol has no bfloat16: use x.numpy()";
+    return "the buffer protocol has no such dtype: use x.numpy()";
   const bool needs_c = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & (PyBUF_STRIDES & ~PyBUF_ND));
   if (needs_c && !t.dense) return "its elements are not next to each other: use x.copy()";
   return nullptr;

@@ -30,7 +30,7 @@ constexpr DType promote_any(DType a, DType b) {
   if (is_complex(a) && is_complex(b)) return DType::c128;
   if (is_complex(a)) return a == DType::c64 ? complex_of(b) : a;
   if (is_complex(b)) return b == DType::c64 ? complex_of(a) : b;
-  if (info(a).bytes == info(b).bytes) return DType::f32;  // float16 and bfloat16
+  if (info(a).bytes == info(b).bytes) return DType::f32;  // different ones
   return info(a).bytes < info(b).bytes ? b : a;
 }
 

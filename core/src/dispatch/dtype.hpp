@@ -6,8 +6,27 @@
 #include "dovetail/abi.h"
 
 namespace dovetail {
-// The order is that of dtype_table; a DType fits in four bits, none included.
-enum class DType : uint8_t { b8, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, c64, c128, none };
+// The order is that of dtype_table; a DType fits in five bits, none included.
+enum class DType : uint8_t {
+  b8,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f8e4m3fn,
+  f8e5m2,
+  f16,
+  bf16,
+  f32,
+  f64,
+  c64,
+  c128,
+  none
+};
 enum class DKind : uint8_t { boolean, signed_int, unsigned_int, floating, complex };
 
 struct DTypeInfo {
@@ -27,6 +46,8 @@ inline constexpr DTypeInfo dtype_table[] = {
     {"uint16", "u16", {DVT_UINT, 16, 1}, DKind::unsigned_int, 2},
     {"uint32", "u32", {DVT_UINT, 32, 1}, DKind::unsigned_int, 4},
     {"uint64", "u64", {DVT_UINT, 64, 1}, DKind::unsigned_int, 8},
+    {"float8_e4m3fn", "f8e4m3fn", {DVT_F8_E4M3FN, 8, 1}, DKind::floating, 1},
+    {"float8_e5m2", "f8e5m2", {DVT_F8_E5M2, 8, 1}, DKind::floating, 1},
     {"float16", "f16", {DVT_FLOAT, 16, 1}, DKind::floating, 2},
     {"bfloat16", "bf16", {DVT_BFLOAT, 16, 1}, DKind::floating, 2},
     {"float32", "f32", {DVT_FLOAT, 32, 1}, DKind::floating, 4},
@@ -40,7 +61,8 @@ inline constexpr DType kDefaultFloat = DType::f32, kDefaultInt = DType::i64;
 constexpr const DTypeInfo& info(DType t) { return dtype_table[int(t)]; }
 constexpr bool is_float(DType t) { return info(t).kind == DKind::floating; }
 constexpr bool is_complex(DType t) { return info(t).kind == DKind::complex; }
-constexpr bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
+// A float in which bodies do not compute: float32 stands in for it.
+constexpr bool is_narrow_float(DType t) { return is_float(t) && info(t).bytes < 4; }
 constexpr bool is_integer(DType t) {
   return info(t).kind == DKind::signed_int || info(t).kind == DKind::unsigned_int;
 }
@@ -53,6 +75,7 @@ constexpr std::optional<DType> dtype_of(DLDataType dl) {
   return std::nullopt;
 }
 // The array API's promotion table, and beyond it: a float with any integer or bool gives the float, bool with
-// anything gives the other, float16 with bfloat16 gives float32. uint64 with a signed integer has no result.
+// anything gives the other, two different floats of one size (float16 with bfloat16) give float32. uint64 with a
+// signed integer has no result.
 std::optional<DType> promote(DType a, DType b);
 }  // namespace dovetail

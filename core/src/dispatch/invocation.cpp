@@ -1,6 +1,7 @@
 #include "dispatch/invocation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "dispatch/execute.hpp"
@@ -95,18 +96,20 @@ namespace {
            ": expected one device; bring one over with .to_device()");
 }
 
-// Four bits per operand, none where it is not given, and four for the dtype attribute.
+// A place per operand, none where it is not given, and one for the dtype attribute.
 uint64_t dtype_key(const Invocation& inv) {
+  constexpr int bits = std::bit_width(unsigned(DType::none));
+  static_assert((kMaxInputs + 1) * bits <= 64);
   const Op& op = inv.op;
   uint64_t key = 0;
   if (op.variadic) [[unlikely]] {
     for (int i = 0; i + 1 < op.n_in && i < inv.n_in; ++i)
-      key = key << 4 | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
-    key = key << 4 | uint64_t(rules::promoted(inv));
+      key = key << bits | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
+    key = key << bits | uint64_t(rules::promoted(inv));
   } else {
-    for (int i = 0; i < inv.n_in; ++i) key = key << 4 | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
+    for (int i = 0; i < inv.n_in; ++i) key = key << bits | uint64_t(inv.in[i] ? inv.in[i]->dtype : DType::none);
   }
-  if (op.keyed_by_attrs) key = key << 4 | uint64_t(rules::given_dtype(inv));
+  if (op.keyed_by_attrs) key = key << bits | uint64_t(rules::given_dtype(inv));
   return key;
 }
 }  // namespace

@@ -187,7 +187,7 @@ std::shared_ptr<const Program> program_for(const Invocation& inv, const DType* d
 }
 
 DType working(DType t, const Op& op) {
-  return t != DType::none && is_half(t) && op.spec.flags & op_half_in_f32 ? DType::f32 : t;
+  return t != DType::none && is_narrow_float(t) && op.spec.flags & op_half_in_f32 ? DType::f32 : t;
 }
 }  // namespace
 
@@ -218,7 +218,7 @@ void run_body(Invocation& inv) {
     Tensor& out = *inv.out[i];
     if (!out.device) out = materialise(out, *inv.device);  // a constant
     if (out.dtype == inv.plan->result[i]) continue;
-    if (!is_half(inv.plan->result[i]))
+    if (!is_narrow_float(inv.plan->result[i]))
       inv.fail(ErrorKind::runtime, std::string("its body gives ") + info(out.dtype).name +
                                        ", its dtype rule says " + info(inv.plan->result[i]).name);
     out = cast(out, inv.plan->result[i], *inv.device);

@@ -230,9 +230,9 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
 Plan::Mode mode_of_body(const Op& op, const Plan& plan) {
   if (op.spec.name == "floor" && is_integer(plan.compute[0])) return Plan::identity;
   if (op.spec.flags & op_has_body) return Plan::body;
-  const bool half =
-      std::any_of(plan.compute, plan.compute + op.n_in, [](DType t) { return t != DType::none && is_half(t); }) ||
-      is_half(plan.result[0]);
+  const bool half = std::any_of(plan.compute, plan.compute + op.n_in,
+                                [](DType t) { return t != DType::none && is_narrow_float(t); }) ||
+                    is_narrow_float(plan.result[0]);
   return half && op.spec.flags & op_half_in_f32 ? Plan::via_f32 : Plan::kernel;
 }
 

@@ -4,6 +4,7 @@
 
 #include "dispatch/execute.hpp"
 #include "dovetail/backend.hpp"
+#include "dovetail/types.hpp"
 
 namespace dovetail {
 namespace {
@@ -38,6 +39,8 @@ long double real_value(const Tensor& t) {
     case DType::u16: return read<uint16_t>(t);
     case DType::u32: return read<uint32_t>(t);
     case DType::u64: return read<uint64_t>(t);
+    case DType::f8e4m3fn: return dvt::types::float8_value<3>(read<uint8_t>(t));
+    case DType::f8e5m2: return dvt::types::float8_value<2>(read<uint8_t>(t));
     case DType::f16: return float(read<dvt::float16>(t));
     case DType::bf16: return from_bf16(read<uint16_t>(t));
     case DType::f32:
@@ -69,6 +72,8 @@ void write_real(void* to, DType dtype, long double v) {
     case DType::u16: return put(wrap<uint16_t>(v));
     case DType::u32: return put(wrap<uint32_t>(v));
     case DType::u64: return put(wrap<uint64_t>(v));
+    case DType::f8e4m3fn: return put(dvt::types::float8_bits<3>(double(v)));
+    case DType::f8e5m2: return put(dvt::types::float8_bits<2>(double(v)));
     case DType::f16: return put(dvt::float16(double(v)));
     case DType::bf16: return put(to_bf16(v));
     case DType::f32:

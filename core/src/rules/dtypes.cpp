@@ -75,7 +75,7 @@ static DType floating(DType t) { return is_float(t) || is_complex(t) ? t : kDefa
 void dtype_float(DTypeQuery& q) {
   const DType t = floating(common(q));
   decide(q, t, t);
-  if (is_half(t)) std::fill(q.result + 1, q.result + q.op.spec.n_out, DType::f32);
+  if (is_narrow_float(t)) std::fill(q.result + 1, q.result + q.op.spec.n_out, DType::f32);
 }
 
 void dtype_integer(DTypeQuery& q) {

@@ -42,17 +42,39 @@ void shape_matmul(Invocation& inv) {
   inv.work = inv.output(0, shape).numel * uint64_t(inner);
 }
 
-void shape_linear(Invocation& inv) {
+// x @ weight.T and a bias, if there is one.
+static void product_of_linear(Invocation& inv, int bias) {
   const Tensor &x = inv.operand(0), &weight = inv.operand(1);
   expect_rank(inv, 0, 1);
   expect_rank(inv, 1, 2, 2);
   const int64_t features = x.size(x.rank() - 1);
   if (features != weight.size(1)) [[unlikely]]
     inner_differ(inv, 0, features, 1, "last (weight is (out, in))", weight.size(1));
-  if (inv.has(2)) expect_shape(inv, 2, weight.shape().first(1), "one value for each row of weight");
+  if (inv.has(bias)) expect_shape(inv, bias, weight.shape().first(1), "one value for each row of weight");
   Shape shape(x.shape());
   shape.at[x.rank() - 1] = weight.size(0);
   inv.work = inv.output(0, shape).numel * uint64_t(features);
+}
+
+void shape_linear(Invocation& inv) { product_of_linear(inv, 2); }
+
+static bool is_eight_bits(DType t) { return t == DType::i8 || (is_float(t) && info(t).bytes == 1); }
+
+void shape_scaled_linear(Invocation& inv) {
+  enum { x, weight, x_scale, weight_scale, bias };
+  for (const int i : {x, weight})
+    if (const DType t = inv.operand(i).dtype; !is_eight_bits(t))
+      inv.fail(ErrorKind::type, operand_name(inv, i) + " is " + info(t).name +
+                                    ": expected int8, float8_e4m3fn or float8_e5m2; linear() takes others");
+  if (const DType t = inv.plan->result[0]; !is_float(t))
+    inv.fail(ErrorKind::type, std::string("dtype ") + info(t).name + ": expected a real float");
+  product_of_linear(inv, bias);
+  const std::span<const int64_t> rows = inv.operand(x).shape();
+  if (!is_one_value(inv.operand(x_scale)))
+    expect_shape(inv, x_scale, rows.first(rows.size() - 1), "one value, or one for each row of x");
+  if (!is_one_value(inv.operand(weight_scale)))
+    expect_shape(inv, weight_scale, inv.operand(weight).shape().first(1),
+                 "one value, or one for each row of weight");
 }
 
 // The axis counts from the end of both operands.

@@ -13,21 +13,24 @@ DType by_brief(const std::string& brief) {
 
 // The promotion table written out; rows and columns in the order of DType. "-" has no result.
 const char* const expected_promotions[] = {
-    "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128",
-    "i8 i8 i16 i32 i64 i16 i32 i64 - f16 bf16 f32 f64 c64 c128",
-    "i16 i16 i16 i32 i64 i16 i32 i64 - f16 bf16 f32 f64 c64 c128",
-    "i32 i32 i32 i32 i64 i32 i32 i64 - f16 bf16 f32 f64 c64 c128",
-    "i64 i64 i64 i64 i64 i64 i64 i64 - f16 bf16 f32 f64 c64 c128",
-    "u8 i16 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128",
-    "u16 i32 i32 i32 i64 u16 u16 u32 u64 f16 bf16 f32 f64 c64 c128",
-    "u32 i64 i64 i64 i64 u32 u32 u32 u64 f16 bf16 f32 f64 c64 c128",
-    "u64 - - - - u64 u64 u64 u64 f16 bf16 f32 f64 c64 c128",
-    "f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f32 f32 f64 c64 c128",
-    "bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 f32 bf16 f32 f64 c64 c128",
-    "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f64 c64 c128",
-    "f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 c128 c128",
-    "c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c128 c64 c128",
-    "c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128",
+    "bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "i8 i8 i16 i32 i64 i16 i32 i64 - f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "i16 i16 i16 i32 i64 i16 i32 i64 - f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "i32 i32 i32 i32 i64 i32 i32 i64 - f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "i64 i64 i64 i64 i64 i64 i64 i64 - f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "u8 i16 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "u16 i32 i32 i32 i64 u16 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "u32 i64 i64 i64 i64 u32 u32 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "u64 - - - - u64 u64 u64 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "f8e4m3fn f8e4m3fn f8e4m3fn f8e4m3fn f8e4m3fn f8e4m3fn f8e4m3fn f8e4m3fn f8e4m3fn f8e4m3fn f32 f16 bf16 f32 "
+    "f64 c64 c128",
+    "f8e5m2 f8e5m2 f8e5m2 f8e5m2 f8e5m2 f8e5m2 f8e5m2 f8e5m2 f8e5m2 f32 f8e5m2 f16 bf16 f32 f64 c64 c128",
+    "f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f32 f32 f64 c64 c128",
+    "bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 f32 bf16 f32 f64 c64 c128",
+    "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f64 c64 c128",
+    "f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 c128 c128",
+    "c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c64 c128 c64 c128",
+    "c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128",
 };
 
 TEST(promotion_table) {

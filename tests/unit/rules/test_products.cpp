@@ -57,7 +57,7 @@ TEST(matmul_failures) {
   CHECK_FAILS(Call("matmul", "matmul").x("x1", {2, 3}).x("x2", {}), value, "x2 is 0-d");
 }
 
-TEST(linear_vecdot_outer) {
+TEST(linear_scaled_linear_vecdot_outer) {
   Call linear("linear", "linear");
   linear.x("x", {4, 5, 3}).x("weight", {7, 3}).x("bias", {7});
   CHECK_SHAPE(linear, "(4, 5, 7)");
@@ -68,6 +68,19 @@ TEST(linear_vecdot_outer) {
   CHECK_FAILS(Call("linear", "linear").x("x", {4, 3}).x("weight", {7, 3}).x("bias", {3}), value,
               "bias of shape (3,) does not fit: expected shape (7,)");
   CHECK_FAILS(Call("linear", "linear").x("x", {}).x("weight", {7, 3}), value, "x of shape () has 0 axes");
+
+  const auto scaled = [](Call&& c, const Ints& x_scale, const Ints& weight_scale, DType t = DType::f8e4m3fn) {
+    c.x("x", {4, 5, 3}, t, ParamKind::raw).x("weight", {7, 3}, DType::i8, ParamKind::raw);
+    return std::ref(c.x("x_scale", x_scale).x("weight_scale", weight_scale).absent("bias", ParamKind::raw));
+  };
+  const auto op = [] { return Call("scaled_linear", "scaled_linear", "given"); };
+  CHECK_SHAPE(scaled(op(), {}, {1}).get().dtype(DType::bf16), "(4, 5, 7)");
+  CHECK_SHAPE(scaled(op(), {4, 5}, {7}).get().dtype(DType::none), "(4, 5, 7)");
+  CHECK_FAILS(scaled(op(), {5}, {}).get().dtype(DType::none), value, "x_scale of shape (5,) does not fit");
+  CHECK_FAILS(scaled(op(), {}, {3}).get().dtype(DType::none), value, "expected shape (7,), one value, or one for");
+  CHECK_FAILS(scaled(op(), {}, {}, DType::f16).get().dtype(DType::none), type,
+              "x is float16: expected int8, float8");
+  CHECK_FAILS(scaled(op(), {}, {}).get().dtype(DType::i8), type, "dtype int8: expected a real float");
 
   Call dot("vecdot", "vecdot");
   dot.x("x1", {4, 1, 3}).x("x2", {5, 3}).i64("axis", -1);

@@ -1,16 +1,43 @@
 // astype: every pair of real types. Floats are truncated to integers; out of range they saturate, NaN gives 0.
-// Integers wrap. Halves are rounded once, whatever they come from.
+// Integers wrap. Halves and floats of 8 bits are rounded once, whatever they come from.
 #include <limits>
 #include <type_traits>
 
 #include "simd/elementwise.hpp"
+#include "simd/float8.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
+// To float for a shorter one: rounded to odd, so that the second rounding does not show.
+template <class From>
+struct ToOdd {
+  float operator()(From x) const {
+    if constexpr (sizeof(From) < 4 || std::is_same_v<From, float>) return float(x);
+    else if constexpr (sizeof(From) == 4 || std::is_floating_point_v<From>) return to_odd(double(x));
+    else return to_odd(sticky(x));
+  }
+  // x as a double of the same sign and exponent whose lowest bit tells that something was cut off.
+  static double sticky(From x) {
+    const uint64_t magnitude = x < 0 ? 0 - uint64_t(x) : uint64_t(x);
+    const uint64_t cut =
+        magnitude >> 53 ? (magnitude & ~uint64_t{0xfff}) | uint64_t{(magnitude & 0xfff) != 0} << 12 : magnitude;
+    return x < 0 ? -double(cut) : double(cut);
+  }
+};
+
+template <class T>
+constexpr int float8_bits = 0;  // that a float of 8 bits stores of its significand
+template <int stored>
+constexpr int float8_bits<float8<stored>> = stored;
+template <class T>
+constexpr bool is_float8 = float8_bits<T> != 0;
+
 template <class To, class From>
 struct Convert {
   To operator()(From x) const {
-    if constexpr (std::is_same_v<To, bool>) return x != 0;
+    if constexpr (is_float8<From>) return Convert<To, float>()(widen(x));
+    else if constexpr (is_float8<To>) return narrow_float8<float8_bits<To>>(ToOdd<From>()(x));
+    else if constexpr (std::is_same_v<To, bool>) return x != 0;
     else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) return truncate(x);
     else return To(x);
   }
@@ -29,23 +56,6 @@ struct Convert {
   }
 };
 
-// Integers to float for a half: rounded to odd, so that the second rounding does not show.
-template <class From>
-struct ToOdd {
-  float operator()(From x) const {
-    if constexpr (sizeof(From) < 4 || std::is_same_v<From, float>) return float(x);
-    else if constexpr (sizeof(From) == 4 || std::is_floating_point_v<From>) return to_odd(double(x));
-    else return to_odd(sticky(x));
-  }
-  // x as a double of the same sign and exponent whose lowest bit tells that something was cut off.
-  static double sticky(From x) {
-    const uint64_t magnitude = x < 0 ? 0 - uint64_t(x) : uint64_t(x);
-    const uint64_t cut =
-        magnitude >> 53 ? (magnitude & ~uint64_t{0xfff}) | uint64_t{(magnitude & 0xfff) != 0} << 12 : magnitude;
-    return x < 0 ? -double(cut) : double(cut);
-  }
-};
-
 template <class T>
 constexpr unsigned half_of = 0;  // the DLPack code of a half type
 template <>
@@ -61,6 +71,7 @@ constexpr Half half_kind = half_of<T> == DVT_FLOAT    ? Half::f16
 template <class T>
 constexpr DLDataType type_of() {
   if constexpr (is_half<T>) return {uint8_t(half_of<T>), 16, 1};
+  else if constexpr (is_float8<T>) return float8_bits<T> == 3 ? dvt::f8e4m3fn : dvt::f8e5m2;
   else return dvt::dtype_of<T>();
 }
 // What the loop sees: halves are float there; bools are bytes where they are read; integers that go to integers no
@@ -90,7 +101,7 @@ constexpr Elementwise make_spec() {
   using X = typename Source<From, To>::type;
   using Y = typename Target<From, To>::type;
   Elementwise e{nullptr, 1, {sizeof(From)}, sizeof(To), false, half_kind<From>, half_kind<To>};
-  if constexpr (is_half<To> && !is_half<From>) e.loop = unary_loop<ToOdd<X>, float, X>;
+  if constexpr (is_half<To> && !is_half<From> && !is_float8<From>) e.loop = unary_loop<ToOdd<X>, float, X>;
   else e.loop = unary_loop<Convert<Y, X>, Y, X>;
   return e;
 }
@@ -113,7 +124,7 @@ void add_all(Table& t) {
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
-  add_all<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, f16, bf16, float, double>(
-      t);
+  add_all<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, f8e4m3fn, f8e5m2, f16,
+          bf16, float, double>(t);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -1,6 +1,6 @@
 // full: one value everywhere. By byte size; the value is converted once.
 #include "kernel.hpp"
-#include "simd/half.hpp"
+#include "simd/float8.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -28,6 +28,8 @@ dvt_status pattern(const dvt_call* c, Pattern& p) {
     case DVT_BOOL: p.set(uint8_t(a.scalar<double>(1) != 0)); return DVT_OK;
     case DVT_INT:
     case DVT_UINT: p.set(as_integer(c)); return DVT_OK;  // little endian: the low bytes come first
+    case DVT_F8_E4M3FN: p.set(narrow_float8<3>(to_odd(a.scalar<double>(1)))); return DVT_OK;
+    case DVT_F8_E5M2: p.set(narrow_float8<2>(to_odd(a.scalar<double>(1)))); return DVT_OK;
     case DVT_BFLOAT: p.set(narrow<bf16>(to_odd(a.scalar<double>(1)))); return DVT_OK;
     case DVT_FLOAT:
       if (t.bits == 16) p.set(narrow<f16>(to_odd(a.scalar<double>(1))));

@@ -26,7 +26,7 @@ CHOICES = frozenset({"argmax", "argmin"})
 def _dtypes(op: Op) -> tuple[DType, ...]:
     if op.name in CHOICES:
         return dt.BOOL
-    return dt.COMPLEX if op.name in MOVES | ARITHMETIC else ()
+    return dt.COMPLEX * (op.name in MOVES | ARITHMETIC) + dt.FLOAT8 * (op.name in MOVES)
 
 
 def _fits(sample: Sample) -> bool:

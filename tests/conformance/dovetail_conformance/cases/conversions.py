@@ -33,12 +33,19 @@ def _values(source: DType, target: DType) -> np.ndarray:
         return listed[(np.trunc(wide) >= least) & (wide < beyond)]
 
 
-def _of_astype(source: DType) -> Iterator[Sample]:
-    for target in dt.NOT_COMPLEX:
-        draw = Listed((-1,), None, None, values=(lambda d, target=target: _values(d, target),))
-        yield Sample(f"special_to_{target.brief}", (draw, target), {})
-        if source.kind == target.kind == "f" and source.mant > target.mant:
-            yield Sample(f"ties_to_{target.brief}", (given(_near_ties(source, target)), target), {})
+def _of_astype(d: DType) -> Iterator[Sample]:
+    """To every dtype; what goes to a float of 8 bits, which few devices have, is that one's case."""
+    for target in dt.NOT_COMPLEX + dt.FLOAT8 * (d in dt.FLOAT8):
+        yield from _converted(d, target, f"to_{target.brief}")
+    for source in dt.NOT_COMPLEX if d in dt.FLOAT8 else ():
+        yield from _converted(source, d, f"from_{source.brief}")
+
+
+def _converted(source: DType, target: DType, way: str) -> Iterator[Sample]:
+    draw = Listed((-1,), None, None, source, values=(lambda d: _values(d, target),))
+    yield Sample(f"special_{way}", (draw, target), {})
+    if source.kind == target.kind == "f" and source.mant > target.mant:
+        yield Sample(f"ties_{way}", (given(_near_ties(source, target), dtype=source), target), {})
 
 
 def _near_ties(source: DType, target: DType) -> list[float]:
@@ -53,7 +60,7 @@ def _of_full(d: DType) -> Iterator[Sample]:
     limits: dict[str, Any] = {}
     if d.kind == "f":
         limits = {"largest": d.max, "smallest": d.tiny, "lowest": -d.max, "minus_zero": -0.0, "nan": math.nan}
-        if d in dt.HALVES:
+        if d in dt.NARROW:
             limits |= {f"tie{i}": x for i, x in enumerate(_near_ties(dt.float64, d))}
     elif d.kind in "iu":
         limits = {"largest": int(d.max), "lowest": int(d.min), "odd": int(d.max) // 2 + 2}
@@ -70,6 +77,6 @@ SAMPLES = {"astype": _of_astype, "full": _of_full, "iota": _of_iota}
 
 
 def cases(op: Op) -> Iterator[Case]:
-    for d in op.dtypes:
+    for d in op.dtypes + dt.FLOAT8 * (op.name in ("astype", "full")):
         for sample in SAMPLES[op.name](d) if op.name in SAMPLES and d.kind != "c" else ():
             yield sample_case(op, d, sample)

@@ -24,6 +24,8 @@ AXES = {
     ("matmul", "x2"): (1, MOST_AXES),
     ("linear", "x"): (1, MOST_AXES),
     ("linear", "weight"): (2, 2),
+    ("scaled_linear", "x"): (1, MOST_AXES),
+    ("scaled_linear", "weight"): (2, 2),
     ("embedding", "weight"): (2, 2),
     ("scatter", "indices"): (1, 1),
     ("diagonal", "x"): (2, MOST_AXES),

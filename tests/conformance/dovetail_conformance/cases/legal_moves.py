@@ -27,7 +27,7 @@ def same(m: Drawing) -> dict[str, Any]:
 
 def _converted(m: Drawing, x: Operand) -> dict[str, Any]:
     """To an integer type goes what it holds; all else converts."""
-    target = m.pick([m.dtype, *(t for t in dt.NOT_COMPLEX if t in m.device_dtypes)])
+    target = m.pick([m.dtype, *m.device_dtypes])
     if m.dtype.kind == "f" and target.kind in "iu":
         x = x._replace(low=0 if target.kind == "u" else -100, high=100, values=m.pick(KINDS[:2]))
     return {"x": x, "dtype": target}

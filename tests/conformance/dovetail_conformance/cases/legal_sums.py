@@ -81,6 +81,20 @@ def linear(m: Drawing) -> dict[str, Any]:
     return given
 
 
+@legal("scaled_linear")
+def scaled_linear(m: Drawing) -> dict[str, Any]:
+    rows, inner, outer = m.shape(0, 2), m.pick(DEPTH), m.pick(SIDE)
+    eight = [dt.int8, *(d for d in m.device_dtypes if d in dt.FLOAT8)]
+    given: dict[str, Any] = {}
+    for name, shape in (("x", (*rows, inner)), ("weight", (outer, inner))):
+        given[name] = m.operand(shape, low=-100, high=100)._replace(dtype=m.pick(eight), values="uniform")
+    for name, shape in (("x_scale", rows), ("weight_scale", (outer,))):
+        given[name] = m.operand(m.pick(((), (1,), shape)), low=0.01, high=0.1)._replace(values="uniform")
+    floats = [d for d in dt.FLOATS if d in m.device_dtypes]
+    bias = m.operand((outer,))._replace(dtype=m.pick(floats), values="uniform")
+    return given | {"bias": m.pick((None, bias)), "dtype": m.pick((None, *floats))}
+
+
 @legal("vecdot")
 def vecdot(m: Drawing) -> dict[str, Any]:
     n, axis = m.pick((0, *DEPTH)), -m.integer(1, 2)

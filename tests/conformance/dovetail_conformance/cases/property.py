@@ -58,7 +58,7 @@ class PropertyCase(Case):
     def run(self, target: Target, seed: int) -> Outcome:
         assert self.dtype
         op = registry[self.op]
-        available = [d for d in dt.NOT_COMPLEX if target.has_row("astype", d)]
+        available = [d for d in dt.NOT_COMPLEX + dt.FLOAT8 if target.has_row("astype", d)]
         partners = [d for d in partners_of(op, self.dtype) if d in available]
         return _Search(self, target, op, partners, available).run(generator(seed, self.id))
 

@@ -23,7 +23,7 @@ class Listed(Draw):
 
     def make(self, rng: np.random.Generator, dtype: DType) -> np.ndarray:
         assert self.values
-        listed: np.ndarray = self.values[0](dtype)
+        listed: np.ndarray = self.values[0](self.dtype or dtype)
         if self.low is not None and self.high is not None:
             wide = listed.astype(np.float64)
             listed = listed[np.isnan(wide) | ((wide >= self.low) & (wide <= self.high))]
@@ -70,6 +70,8 @@ def every_exponent(d: DType) -> np.ndarray:
 
 def special(d: DType) -> np.ndarray:
     """What there is to know about a function of one number, as far as a list can tell."""
+    if d.bits == 8:
+        return np.arange(256, dtype=np.uint8).view(d.numpy)
     magnitudes = np.concatenate([neighbours(thresholds(d), 2), every_exponent(d)])
     return np.concatenate([special_values(d), magnitudes, -magnitudes, np.array([math.nan], d.numpy)])
 

@@ -63,7 +63,7 @@ def _further(op: Op, d: DType) -> DType:
     """The dtype of results beside a first one of `d`."""
     if op.spec.dtype == "same_and_index":
         return dt.int64
-    return dt.float32 if d in dt.HALVES else d
+    return dt.float32 if d in dt.NARROW else d
 
 
 def _wider(d: DType) -> Any:
@@ -74,13 +74,13 @@ def _wider(d: DType) -> Any:
 def tolerance(op: Op, d: DType) -> float:
     """In ulp of the result; of a complex one, of its magnitude.
 
-    Halves that compute in float32 and round once err by hardly more than that rounding.
+    Narrow floats that compute in float32 and round once err by hardly more than that rounding.
     """
     tol = op.spec.tol
     if d.kind == "c" and tol:
         return max(tol, 1) * (COMPLEX_QUOTIENT if op.name == "divide" else COMPLEX_PRODUCT)
     elementwise = op.spec.shape in ("same", "broadcast")
-    return min(tol, 1.0) if d in dt.HALVES and elementwise and op.spec.half_in_f32 else tol
+    return min(tol, 1.0) if d in dt.NARROW and elementwise and op.spec.half_in_f32 else tol
 
 
 def result_dtype(op: Op, given: dict[str, Any]) -> DType:
@@ -138,7 +138,7 @@ def promote(a: DType, b: DType) -> DType:
     if a is b or a.kind == "b":
         return b
     if a.kind == b.kind:
-        if {a, b} == {*dt.HALVES}:
+        if a.itemsize == b.itemsize:
             return dt.float32
         return max(a, b, key=lambda d: d.itemsize)
     if b.kind == "u":  # with a signed one: the next size that holds both
