@@ -301,9 +301,9 @@ def test_draws():
 
 
 def test_dtypes():
-    assert len(dt.ALL) == 15 and dt.by_name["f32"] is dt.by_name["float32"] is dt.float32
-    for d in dt.FLOATS:
-        info = np.finfo(d.numpy) if d is not dt.bfloat16 else __import__("ml_dtypes").finfo(d.numpy)
+    assert len(dt.ALL) == 17 and dt.by_name["f32"] is dt.by_name["float32"] is dt.float32
+    for d in dt.FLOAT8 + dt.FLOATS:
+        info = np.finfo(d.numpy) if d not in dt.FOREIGN else __import__("ml_dtypes").finfo(d.numpy)
         got = (d.max, d.tiny, d.eps, d.mant)
         assert got == (float(info.max), float(info.smallest_normal), float(info.eps), info.nmant)
     for d in dt.INTEGERS:

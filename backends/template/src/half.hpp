@@ -1,10 +1,11 @@
-// The 16-bit floats. The device computes with neither: bodies run in float32, and astype gets there and back.
+// The floats of 16 and of 8 bits. The device computes with none: bodies run in float32, and astype gets there and
+// back.
 #pragma once
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
-#include "dovetail/backend.hpp"
+#include "dovetail/types.hpp"
 
 using f16 = dvt::float16;
 struct bf16 {
@@ -30,12 +31,32 @@ struct bf16 {
   }
 };
 
+// By the bits of the significand that it stores.
+template <int stored>
+struct float8 {
+  uint8_t bits;
+
+  float8() = default;
+  explicit float8(double x) : bits(dvt::types::float8_bits<stored>(x)) {}
+  explicit operator float() const {
+    const uint32_t b = dvt::float32_of<stored>(bits);
+    float f;
+    std::memcpy(&f, &b, 4);
+    return f;
+  }
+};
+using f8e4m3fn = float8<3>;
+using f8e5m2 = float8<2>;
+
 template <class T>
-constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16> || std::is_same_v<T, f8e4m3fn> ||
+                         std::is_same_v<T, f8e5m2>;
 template <class T>
 constexpr DLDataType type_of() {
   if constexpr (std::is_same_v<T, f16>) return dvt::f16;
   else if constexpr (std::is_same_v<T, bf16>) return dvt::bf16;
+  else if constexpr (std::is_same_v<T, f8e4m3fn>) return dvt::f8e4m3fn;
+  else if constexpr (std::is_same_v<T, f8e5m2>) return dvt::f8e5m2;
   else return dvt::dtype_of<T>();
 }
 

@@ -3,11 +3,11 @@
 #ifndef DOVETAIL_TYPES_HPP
 #define DOVETAIL_TYPES_HPP
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 
 #include "dovetail/backend.hpp"
+#include "dovetail/float8.hpp"
 #include "dovetail/layout.hpp"
 
 namespace dvt {
@@ -26,11 +26,13 @@ struct Types : std::vector<DLDataType> {
 DVT_HIDDEN inline const Types boolean{dvt::boolean};
 DVT_HIDDEN inline const Types integers{i8, i16, i32, i64, u8, u16, u32, u64};
 DVT_HIDDEN inline const Types floats{f16, bf16, f32, f64};
+DVT_HIDDEN inline const Types floats8{f8e4m3fn, f8e5m2};
 // For kernels that move elements and do not look at them.
 DVT_HIDDEN inline const Types sizes{any(8), any(16), any(32), any(64), any(128)};
 
-inline constexpr const char* type_names[] = {"bool", "i8",   "i16", "i32", "i64", "u8",  "u16", "u32", "u64",
-                                             "f16",  "bf16", "f32", "f64", "x8",  "x16", "x32", "x64", "x128"};
+inline constexpr const char* type_names[] = {"bool", "i8",  "i16", "i32",  "i64",      "u8",    "u16",
+                                             "u32",  "u64", "f16", "bf16", "f32",      "f64",   "x8",
+                                             "x16",  "x32", "x64", "x128", "f8e4m3fn", "f8e5m2"};
 inline constexpr size_t type_count = std::size(type_names);
 
 constexpr size_t log2_bytes(unsigned bits) {
@@ -48,6 +50,8 @@ constexpr size_t type_index(DLDataType t) {
     case DVT_UINT: return 5 + log2_bytes(t.bits);
     case DVT_BFLOAT: return 10;
     case DVT_FLOAT: return t.bits == 16 ? 9 : t.bits == 32 ? 11 : 12;
+    case DVT_F8_E4M3FN: return 18;
+    case DVT_F8_E5M2: return 19;
     default: return size_index(t);
   }
 }
@@ -63,40 +67,22 @@ inline uint32_t computed_bytes(DLDataType type) {
 // The unsigned integers of a type's size.
 inline DLDataType unsigned_of(DLDataType type) { return {DVT_UINT, type.bits, 1}; }
 
-// The bits of a bfloat16, rounded once, to nearest even.
-inline uint16_t bf16_bits(double x) {
+// The bits of a float32, an inexact one the neighbour with an odd last bit: what is rounded to fewer bits then is
+// right.
+inline uint32_t bits_to_odd(double x) {
   const auto f = float(x);
   uint32_t bits;
   std::memcpy(&bits, &f, sizeof bits);
-  if (f != f) return uint16_t(bits >> 16 | 0x40);
-  if (std::isfinite(f) && double(f) != x) bits = (bits - (std::fabs(double(f)) > std::fabs(x))) | 1;  // to odd
-  return uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+  return std::isfinite(f) && double(f) != x ? (bits - (std::fabs(double(f)) > std::fabs(x))) | 1 : bits;
 }
-
-// float8_e4m3fn and float8_e5m2, known by the bits of the significand that they store: 3 and 2.
-template <int stored>
-inline constexpr int float8_bias = stored == 3 ? 7 : 15;
-
-// Its bits, rounded once, to nearest even. What is too large becomes infinity, which float8_e4m3fn has not: NaN.
-template <int stored>
-inline uint8_t float8_bits(double x) {
-  constexpr unsigned beyond = stored == 3 ? 0x7F : 0x7C, nan = 0x7F;
-  const unsigned sign = std::signbit(x) ? 0x80 : 0;
-  const double magnitude = std::fabs(x);
-  if (!(magnitude < 0x1p16)) return uint8_t(sign | (x != x ? nan : beyond));
-  const bool normal = magnitude >= std::ldexp(1, 1 - float8_bias<stored>);
-  const int place = normal ? std::ilogb(magnitude) + float8_bias<stored> : 1;
-  const double units = std::nearbyint(std::ldexp(magnitude, float8_bias<stored> + stored - place));
-  return uint8_t(sign | std::min((unsigned(place - 1) << stored) + unsigned(units), beyond));
+// The bits of narrower floats, rounded once, to nearest even.
+inline uint16_t bf16_bits(double x) {
+  const uint32_t bits = bits_to_odd(x);
+  return uint16_t(x != x ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 template <int stored>
-inline double float8_value(uint8_t bits) {
-  const int place = bits >> stored & (0x7F >> stored), fraction = bits & ((1 << stored) - 1);
-  double magnitude = place ? std::ldexp((1 << stored) + fraction, place - float8_bias<stored> - stored)
-                           : std::ldexp(fraction, 1 - float8_bias<stored> - stored);
-  if (stored == 3 ? (bits & 0x7F) == 0x7F : (bits & 0x7F) > 0x7C) magnitude = NAN;
-  else if (stored == 2 && (bits & 0x7F) == 0x7C) magnitude = INFINITY;
-  return bits & 0x80 ? -magnitude : magnitude;
+uint8_t float8_bits(double x) {
+  return float8_of<stored>(bits_to_odd(x));
 }
 
 // An attribute that is a real number, as an element of a type.

@@ -160,7 +160,10 @@ def _scaled_linear(x, weight, x_scale, weight_scale, bias, dtype):
 
 
 def _scaled_linear_scale(x, weight, x_scale, weight_scale, bias, dtype, like):
-    sizes = (None if a is None else np.abs(np.asarray(a).astype(np.float64)) for a in (x, weight, x_scale, weight_scale, bias))
+    sizes = (
+        None if a is None else np.abs(np.asarray(a).astype(np.float64))
+        for a in (x, weight, x_scale, weight_scale, bias)
+    )
     return dot_scale(_scaled_linear(*sizes, dtype), x.shape[-1], like)
 
 

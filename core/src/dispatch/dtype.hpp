@@ -60,6 +60,7 @@ inline constexpr DType kDefaultFloat = DType::f32, kDefaultInt = DType::i64;
 
 constexpr const DTypeInfo& info(DType t) { return dtype_table[int(t)]; }
 constexpr bool is_float(DType t) { return info(t).kind == DKind::floating; }
+constexpr bool is_float8(DType t) { return t == DType::f8e4m3fn || t == DType::f8e5m2; }
 constexpr bool is_complex(DType t) { return info(t).kind == DKind::complex; }
 // A float in which bodies do not compute: float32 stands in for it.
 constexpr bool is_narrow_float(DType t) { return is_float(t) && info(t).bytes < 4; }

@@ -227,6 +227,10 @@ void run_body(Invocation& inv) {
 
 // A primitive that the device has in float32: operands up, result down.
 void run_via_f32(Invocation& inv) {
+  if (inv.op.spec.name == "astype") {
+    *inv.out[0] = cast(cast(*inv.in[0], DType::f32, *inv.device), inv.plan->result[0], *inv.device);
+    return;
+  }
   std::vector<Tensor> casts;
   casts.reserve(inv.n_in);
   std::vector<const Tensor*> in;

@@ -226,8 +226,17 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
   throw Error(ErrorKind::not_implemented, why);
 }
 
+// astype from or to a float of 8 bits: by way of float32 it is rounded once, as what float32 does not hold exactly
+// is too large for those, but for float64.
+bool converts_through_f32(const Op& op, const Plan& plan) {
+  const DType from = plan.compute[0], to = plan.result[0];
+  return op.spec.name == "astype" && from != DType::f32 && to != DType::f32 && !is_complex(from) &&
+         !is_complex(to) && (is_float8(to) ? from != DType::f64 : is_float8(from));
+}
+
 // How an op runs by itself where no row serves it; Plan::kernel: not at all.
 Plan::Mode mode_of_body(const Op& op, const Plan& plan) {
+  if (converts_through_f32(op, plan)) return Plan::via_f32;
   if (op.spec.name == "floor" && is_integer(plan.compute[0])) return Plan::identity;
   if (op.spec.flags & op_has_body) return Plan::body;
   const bool half = std::any_of(plan.compute, plan.compute + op.n_in,

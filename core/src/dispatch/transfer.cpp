@@ -39,8 +39,8 @@ long double real_value(const Tensor& t) {
     case DType::u16: return read<uint16_t>(t);
     case DType::u32: return read<uint32_t>(t);
     case DType::u64: return read<uint64_t>(t);
-    case DType::f8e4m3fn: return dvt::types::float8_value<3>(read<uint8_t>(t));
-    case DType::f8e5m2: return dvt::types::float8_value<2>(read<uint8_t>(t));
+    case DType::f8e4m3fn: return std::bit_cast<float>(dvt::float32_of<3>(read<uint8_t>(t)));
+    case DType::f8e5m2: return std::bit_cast<float>(dvt::float32_of<2>(read<uint8_t>(t)));
     case DType::f16: return float(read<dvt::float16>(t));
     case DType::bf16: return from_bf16(read<uint16_t>(t));
     case DType::f32:

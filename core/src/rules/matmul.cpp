@@ -58,7 +58,7 @@ static void product_of_linear(Invocation& inv, int bias) {
 
 void shape_linear(Invocation& inv) { product_of_linear(inv, 2); }
 
-static bool is_eight_bits(DType t) { return t == DType::i8 || (is_float(t) && info(t).bytes == 1); }
+static bool is_eight_bits(DType t) { return t == DType::i8 || is_float8(t); }
 
 void shape_scaled_linear(Invocation& inv) {
   enum { x, weight, x_scale, weight_scale, bias };

@@ -3,7 +3,7 @@
 #include "kernels.hpp"
 
 namespace {
-const auto all_types = Types<bool, f16, bf16>() + Floats() + Signed() + Unsigned();
+const auto all_types = Types<bool, f8e4m3fn, f8e5m2, f16, bf16>() + Floats() + Signed() + Unsigned();
 
 // From any strides to any: also into a part of another tensor.
 template <class To, class From>
