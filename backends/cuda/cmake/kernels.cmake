@@ -21,7 +21,7 @@ set(GPU_UNUSED_FAMILIES attention_backward_sm80)
 # of their names (src/modules.hpp).
 function(dovetail_cuda_kernels target)
   file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.cuh src/kernels/common/*.hpp
-       "${dovetail_INCLUDE_DIR}/dovetail/layout.hpp")
+       "${dovetail_INCLUDE_DIR}/dovetail/layout.hpp" "${dovetail_INCLUDE_DIR}/dovetail/float8.hpp")
   set(declarations "")
   set(entries "")
   foreach(source IN LISTS ARGN)

@@ -92,6 +92,77 @@ expect(nn.linear(x, w, b), numbers(x) @ numbers(w).T + numbers(b))  # not in flo
 """)
 
 
+SCALED = """
+E4, E5 = dv.float8_e4m3fn, dv.float8_e5m2
+HALVES, WIDE = (dv.float16, dv.bfloat16), dv.float32
+
+def scaled(x, w, x_scale, w_scale, bias, dtype, *lines):
+    got = nn.scaled_linear(x, w, x_scale, w_scale, bias, dtype=dtype)
+    scales = np.expand_dims(numbers(x_scale), -1) if x_scale.ndim else numbers(x_scale)
+    y = numbers(x) @ numbers(w).T * scales * numbers(w_scale) + (0 if bias is None else numbers(bias))
+    assert got.dtype == dtype
+    expect(got, numbers(dv.asarray(y.astype(np.float64)).astype(dtype)), *lines)
+powers = lambda *shape: dv.asarray(2.0 ** rng.integers(-3, 3, shape), dtype=WIDE)
+"""
+
+
+def test_floats_of_eight_bits(program):
+    program(
+        SCALED
+        + """
+for a, b in (E4, E4), (E4, E5), (E5, E4):
+    x, w, one = draw(2, 5, 48, dtype=a), draw(16, 48, dtype=b), powers()
+    for dtype in (*HALVES, WIDE):
+        scaled(x, w, one, powers(1), None, dtype, "10 16 48 batch=1 nt scaled")
+        bias = draw(16, dtype=dv.float16 if dtype is dv.float16 else dv.bfloat16)
+        scaled(x, w, one, one, bias, dtype, "10 16 48 batch=1 nt bias scaled")
+        scaled(x, w, powers(2, 5), powers(16), bias, dtype, "10 16 48 batch=1 nt bias scaled rows")
+scaled(x[0, 0], w, one, powers(16), None, WIDE, "1 16 48 batch=1 nt scaled rows")  # one row has one scale
+scaled(x[:, ::2], w, one, one, None, WIDE, "6 16 48 batch=1 nt scaled")  # rows of it are copied
+"""
+    )
+
+
+def test_integers_of_eight_bits(program):
+    program(
+        SCALED
+        + """
+for dtype in (*HALVES, WIDE):
+    x, w, one = draw(2, 5, 36, dtype=dv.int8), draw(20, 36, dtype=dv.int8), powers()
+    for bias in None, draw(20, dtype=dtype):
+        scaled(x, w, one, powers(1), bias, dtype, "10 20 36 batch=1 nt integers")
+        scaled(x, w, powers(2, 5), powers(20), bias, dtype, "10 20 36 batch=1 nt integers")
+    scaled(x, w, powers(2, 5), one, bias, dtype, "10 20 36 batch=1 nt integers")
+x, w = dv.full((300, 4096), 127, dtype=dv.int8), dv.full((8, 4096), -128, dtype=dv.int8)
+scaled(x, w, one, one, None, WIDE, "300 8 4096 batch=1 nt integers")  # sums beyond what a float32 counts to
+"""
+    )
+
+
+def test_floats_of_eight_bits_that_it_does_not_take(program):
+    program(
+        SCALED
+        + """
+x, w, one = draw(5, 48, dtype=E4), draw(16, 48, dtype=E4), powers()
+body = "5 16 48 batch=1 nt"  # in float32
+scaled(x, w, powers(5), one, None, WIDE, body)
+scaled(x, w, one, one, draw(16), WIDE, body)  # its bias would have to be bfloat16
+scaled(draw(5, 48, dtype=E5), draw(16, 48, dtype=E5), one, one, None, dv.bfloat16, body)
+scaled(x.astype("int8")[:, :47], w.astype("int8")[:, :47], one, one, None, WIDE, "5 16 47 batch=1 nt")
+scaled(x.astype("int8"), w, one, one, None, WIDE, body)
+scaled(x[:, :40], w[:, :40], one, one, None, WIDE, "5 16 40 batch=1 nt")
+scaled(x, w[:15], one, one, None, WIDE, "5 15 48 batch=1 nt")
+scaled(x, draw(48, 16, dtype=E4).T, one, one, None, WIDE, "5 16 48 batch=1 nn")
+scaled(draw(3, 0, dtype=E4), draw(16, 0, dtype=E4), one, one, None, WIDE)
+"""
+    )
+
+
+def test_floats_of_eight_bits_without_the_library(program, tmp_path):
+    code = SCALED + "scaled(draw(5, 48, dtype=E4), draw(16, 48, dtype=E4), powers(), powers(), None, WIDE)"
+    program(code, DOVETAIL_CUDA_LIBS=str(tmp_path))
+
+
 ACTIVATIONS = """
 from math import erf, pi, sqrt, tanh
 

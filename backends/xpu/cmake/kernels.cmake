@@ -11,7 +11,8 @@ set(XPU_KERNEL_OPTIONS -std=c++20 -O2 -ffp-contract=off "-I${CMAKE_CURRENT_SOURC
 # dovetail_xpu_kernels(<target> <file>...): compiles the families and links them into the target, with a table of all of
 # their names (src/modules.hpp).
 function(dovetail_xpu_kernels target)
-  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.hpp "${dovetail_INCLUDE_DIR}/dovetail/layout.hpp")
+  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.hpp "${dovetail_INCLUDE_DIR}/dovetail/layout.hpp"
+       "${dovetail_INCLUDE_DIR}/dovetail/float8.hpp")
   set(declarations "")
   set(entries "")
   foreach(source IN LISTS ARGN)

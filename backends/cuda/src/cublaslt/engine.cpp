@@ -2,8 +2,10 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "cublaslt/library.hpp"
+#include "dovetail/backend.hpp"
 #include "driver/driver.hpp"
 
 namespace gpu::cublaslt {
@@ -14,23 +16,27 @@ void expect(cublasStatus_t status, const char* call) {
 }
 #define LT_CALL(name, ...) expect(functions().name(__VA_ARGS__), #name)
 
-// In which numbers are stored, sums are kept, and factors are given.
-struct Types {
-  cudaDataType_t stored, scale;
-  cublasComputeType_t compute;
-};
-Types types_of(const Product& p) {
-  const bool is_double = p.type.bits == (p.type.code == DVT_COMPLEX ? 128 : 64);
-  const auto compute = is_double       ? CUBLAS_COMPUTE_64F
-                       : p.allows_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                       : CUBLAS_COMPUTE_32F;
-  if (p.type.code == DVT_COMPLEX) {
-    const auto type = is_double ? CUDA_C_64F : CUDA_C_32F;
-    return {type, type, compute};
+cudaDataType_t type_of(DLDataType t) {
+  switch (t.code) {
+    case DVT_INT: return t.bits == 8 ? CUDA_R_8I : CUDA_R_32I;
+    case DVT_COMPLEX: return t.bits == 128 ? CUDA_C_64F : CUDA_C_32F;
+    case DVT_BFLOAT: return CUDA_R_16BF;
+    case DVT_F8_E4M3FN: return CUDA_R_8F_E4M3;
+    case DVT_F8_E5M2: return CUDA_R_8F_E5M2;
+    default: return t.bits == 64 ? CUDA_R_64F : t.bits == 32 ? CUDA_R_32F : CUDA_R_16F;
   }
-  if (p.type.code == DVT_BFLOAT) return {CUDA_R_16BF, CUDA_R_32F, compute};
-  if (p.type.bits == 16) return {CUDA_R_16F, CUDA_R_32F, compute};
-  return is_double ? Types{CUDA_R_64F, CUDA_R_64F, compute} : Types{CUDA_R_32F, CUDA_R_32F, compute};
+}
+
+bool is_double(const Product& p) { return p.c_type.bits == (p.c_type.code == DVT_COMPLEX ? 128 : 64); }
+bool is_integer(const Product& p) { return p.c_type.code == DVT_INT; }
+// In which sums are kept.
+cublasComputeType_t compute_type(const Product& p) {
+  if (is_integer(p)) return CUBLAS_COMPUTE_32I;
+  return is_double(p) ? CUBLAS_COMPUTE_64F : p.allows_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+// In which alpha and beta are given.
+cudaDataType_t factor_type(const Product& p) {
+  return p.c_type.code == DVT_COMPLEX || is_double(p) || is_integer(p) ? type_of(p.c_type) : CUDA_R_32F;
 }
 
 cublasLtEpilogue_t epilogue_of(const Product& p) {
@@ -64,30 +70,36 @@ class Layout {
 class Description {
  public:
   explicit Description(const Product& p)
-      : types_(types_of(p)),
-        left(of(p, p.b, p.n, p.k)),
-        right(of(p, p.a, p.k, p.m)),
-        out(types_.stored, p.n, p.m, p.n, p.batch, p.c_step) {
-    LT_CALL(cublasLtMatmulDescInit_internal, &operation_, sizeof operation_, types_.compute, types_.scale);
+      : left(of(p, p.b, p.b_type, p.n, p.k)),
+        right(of(p, p.a, p.a_type, p.k, p.m)),
+        out(type_of(p.c_type), p.n, p.m, p.n, p.batch, p.c_step) {
+    LT_CALL(cublasLtMatmulDescInit_internal, &operation_, sizeof operation_, compute_type(p), factor_type(p));
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.b.columns ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, p.a.columns ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
+    if (p.has_bias && !dvt::same(p.bias_type, p.c_type))
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(p.bias_type));
+    if (p.scales != Scales::of_rows) return;
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
   }
   void set_bias(const void* bias) { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
+  void set_scales(const void* of_a, const void* of_b) {
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, of_b), set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, of_a);
+  }
   cublasLtMatmulDesc_t operation() { return &operation_; }
 
  private:
   // Rows and columns of the transposed matrix, which lies column by column if our rows are lines.
-  Layout of(const Product& p, const Matrix& m, int64_t rows, int64_t columns) const {
-    return m.columns ? Layout(types_.stored, columns, rows, m.line, p.batch, m.step)
-                     : Layout(types_.stored, rows, columns, m.line, p.batch, m.step);
+  static Layout of(const Product& p, const Matrix& m, DLDataType type, int64_t rows, int64_t columns) {
+    return m.columns ? Layout(type_of(type), columns, rows, m.line, p.batch, m.step)
+                     : Layout(type_of(type), rows, columns, m.line, p.batch, m.step);
   }
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     LT_CALL(cublasLtMatmulDescSetAttribute, &operation_, attribute, &value, sizeof value);
   }
 
-  const Types types_;
   cublasLtMatmulDescOpaque_t operation_;
 
  public:
@@ -148,8 +160,10 @@ void* Engine::handle() {
 Engine::Algorithm Engine::algorithm(const Product& p, uint64_t most_workspace) {
   return algorithms_.get({p, most_workspace}, [&] {
     Description d(p);
-    // A choice may depend on the address: one that is aligned as the bias will be stands for it.
-    if (p.has_bias) d.set_bias(reinterpret_cast<const void*>(uintptr_t{1} << bias_align_log2));
+    // A choice may depend on an address: one that is aligned as the bias and the scales will be stands for theirs.
+    const auto somewhere = reinterpret_cast<const void*>(uintptr_t{1} << bias_align_log2);
+    if (p.has_bias) d.set_bias(somewhere);
+    if (p.scales != Scales::none) d.set_scales(somewhere, somewhere);
     Preference preference(most_workspace, p.alignment);
     cublasLtMatmulHeuristicResult_t best = {};
     int found = 0;
@@ -175,11 +189,14 @@ bool Engine::run(const Product& p, const Addresses& at, void* workspace, uint64_
   if (!best.found) return false;
   Description d(p);
   if (p.has_bias) d.set_bias(at.bias);
+  if (p.scales != Scales::none) d.set_scales(at.a_scale, at.b_scale);
   static constexpr double one[2] = {1, 0}, zero[2] = {0, 0};
   static constexpr float one_f[2] = {1, 0}, zero_f[2] = {0, 0};
-  const bool is_double = types_of(p).compute == CUBLAS_COMPUTE_64F;
-  const void *alpha = is_double ? static_cast<const void*>(one) : one_f,
-             *beta = is_double ? static_cast<const void*>(zero) : zero_f;
+  static constexpr int32_t one_i = 1, zero_i = 0;
+  using Factors = std::pair<const void*, const void*>;
+  const auto [alpha, beta] = is_integer(p)  ? Factors(&one_i, &zero_i)
+                             : is_double(p) ? Factors(one, zero)
+                                            : Factors(one_f, zero_f);
   cublasLtMatmulAlgo_t algorithm;
   std::memcpy(&algorithm, best.opaque, sizeof algorithm);
   LT_CALL(cublasLtMatmul, static_cast<cublasLtHandle_t>(handle()), d.operation(), alpha, at.b, d.left, at.a,

@@ -17,17 +17,23 @@ struct Matrix {
 // What is done with the sums before they are rounded. gelu_tanh is cuBLASLt's GELU: the form with a tanh.
 enum class Activation : uint16_t { none, relu, gelu_tanh };
 
-// c = activation(a b + bias): (m, k) by (k, n), for each of a batch. c is row-major without gaps, the bias has n
-// elements. The key of a cache, so it begins with `= {}`.
+// Factors of the sums, in float32: one for each operand, or one for each row of a and each column of b.
+enum class Scales : uint32_t { none, of_operands, of_rows };
+
+// c = activation(a b scales + bias): (m, k) by (k, n), for each of a batch. c is row-major without gaps, the bias
+// has n elements. The key of a cache, so it begins with `= {}`.
 struct Product {
   int64_t m, n, k, batch;
   Matrix a, b;
-  DLDataType type;
+  DLDataType a_type, b_type, c_type, bias_type;
   uint16_t has_bias;
   Activation activation;
+  Scales scales;
   int64_t c_step;
   int64_t allows_tf32;  // of float32: may it be computed with 10 bits of mantissa?
   int64_t alignment;    // bytes of which the operands' addresses are multiples
+
+  void set_type(DLDataType all) { a_type = b_type = c_type = bias_type = all; }
 };
 inline constexpr int64_t most_alignment = 256;  // of which algorithms make use
 inline constexpr int bias_align_log2 = 4;       // what the bias always has
@@ -35,9 +41,11 @@ inline constexpr int bias_align_log2 = 4;       // what the bias always has
 struct Addresses {
   const void *a, *b, *bias;
   void* c;
+  const void *a_scale = nullptr, *b_scale = nullptr;
 };
 
-// Not of int8: its products are int32, or int8 that saturates, where the schema's wrap in their operands' type.
+// As matmul. Not of int8: its products are int32, or int8 that saturates, where the schema's wrap in their
+// operands' type.
 inline bool serves(DLDataType t) { return t.code == DVT_FLOAT || t.code == DVT_BFLOAT || t.code == DVT_COMPLEX; }
 // Its epilogues are for what tensor cores give.
 inline bool adds_bias(DLDataType t) { return t.code != DVT_COMPLEX && t.bits < 64; }

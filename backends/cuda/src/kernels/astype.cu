@@ -28,3 +28,13 @@ struct Convert {
 GPU_SIGNED(TO_NUMBERS)
 GPU_UNSIGNED(TO_ALL)
 GPU_FLOATS(TO_ALL)
+// The core gets to all other types by way of float32.
+#define FLOAT8(f8, F8)        \
+  TO(f8, F8, f16, gpu::half)  \
+  TO(f8, F8, bf16, gpu::bf16) \
+  TO(f8, F8, f32, float)      \
+  TO(f16, gpu::half, f8, F8)  \
+  TO(bf16, gpu::bf16, f8, F8) \
+  TO(f32, float, f8, F8)      \
+  TO(f64, double, f8, F8)
+GPU_FLOATS8(FLOAT8)

@@ -46,7 +46,7 @@ struct Multiply {
 // With an element.
 template <class R>
 __device__ __forceinline__ typename R::Value append(const typename R::Value& value, typename R::Element x) {
-  if constexpr (gpu::is_half<typename R::Element> && std::is_same_v<typename R::Value, float>)
+  if constexpr (gpu::is_narrow<typename R::Element> && std::is_same_v<typename R::Value, float>)
     return R::join(value, float(x));
   else return R::join(value, x);
 }

@@ -18,13 +18,19 @@ ElementwiseKernels find(DLDataType from, DLDataType to) {
 }  // namespace
 
 void GPU_ROWS(dvt::KernelTable& table) {
+  const auto add = [&](DLDataType from, DLDataType to) {
+    kernels[type_index(from)][type_index(to)] = find(from, to);
+    dvt::Row row("dvt.astype", run);
+    row.in(from, any_operand).out(to).deterministic();
+    table.add(row);
+  };
   const Types all = boolean + integers + floats;
   for (const DLDataType from : all)
-    for (const DLDataType to : all) {
-      kernels[type_index(from)][type_index(to)] = find(from, to);
-      dvt::Row row("dvt.astype", run);
-      row.in(from, any_operand).out(to).deterministic();
-      table.add(row);
+    for (const DLDataType to : all) add(from, to);
+  for (const DLDataType float8 : floats8)
+    for (const DLDataType other : floats) {
+      add(other, float8);
+      if (!dvt::same(other, dvt::f64)) add(float8, other);
     }
 }
 }  // namespace gpu

@@ -45,7 +45,7 @@ std::optional<Calls> as_calls(const dvt_call* c, const Product& p) {
   Calls calls = {};
   cublaslt::Product& each = calls.each;
   each.m = int64_t(p.m), each.n = int64_t(p.n), each.k = int64_t(p.k), each.batch = 1;
-  each.a = *a, each.b = *b, each.type = type, each.c_step = each.m * each.n;
+  each.a = *a, each.b = *b, each.c_step = each.m * each.n, each.set_type(type);
   if (p.axes) {
     const uint32_t last = p.axes - 1;
     each.batch = p.batch[last], each.a.step = p.a_batch[last], each.b.step = p.b_batch[last];

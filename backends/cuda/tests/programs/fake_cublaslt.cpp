@@ -14,6 +14,9 @@
 #include <memory>
 #include <new>
 #include <numbers>
+#include <type_traits>
+
+#include "dovetail/float8.hpp"
 
 namespace {
 struct Layout {
@@ -26,12 +29,16 @@ struct Operation {
   cublasOperation_t left, right;
   cublasLtEpilogue_t epilogue;
   const void* bias;
+  cudaDataType_t given_bias_type;
+  cublasLtMatmulMatrixScale_t left_mode, right_mode;
+  const float *left_scale, *right_scale;
 };
 struct Preference {
   uint64_t workspace;
   uint32_t alignment;
 };
 constexpr uint64_t wanted_workspace = 4096;
+constexpr auto unset = cudaDataType_t(-1);
 
 template <class T, class Opaque>
 T& as(Opaque* opaque) {
@@ -55,6 +62,29 @@ struct bfloat {
   }
 };
 
+bool is_float8(cudaDataType_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
+template <int stored>
+double of_float8(const void* data, int64_t i) {
+  const uint32_t bits = dvt::float32_of<stored>(static_cast<const uint8_t*>(data)[i]);
+  float x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+// A real number of a type; complex ones are read by their own.
+double number(cudaDataType_t type, const void* data, int64_t i) {
+  switch (type) {
+    case CUDA_R_8F_E4M3: return of_float8<3>(data, i);
+    case CUDA_R_8F_E5M2: return of_float8<2>(data, i);
+    case CUDA_R_8I: return static_cast<const int8_t*>(data)[i];
+    case CUDA_R_16F: return double(static_cast<const _Float16*>(data)[i]);
+    case CUDA_R_16BF: return double(static_cast<const bfloat*>(data)[i]);
+    case CUDA_R_32F: return static_cast<const float*>(data)[i];
+    default: return static_cast<const double*>(data)[i];
+  }
+}
+
 // Of a number, as the manual names them: GELU is the form with a tanh.
 bool has(cublasLtEpilogue_t epilogue, cublasLtEpilogue_t part) { return (epilogue & part) == part; }
 double activated(double x, cublasLtEpilogue_t epilogue) {
@@ -75,6 +105,25 @@ struct Product {
   void* c;
 
   int64_t k() const { return operation.left == CUBLAS_OP_N ? left.columns : left.rows; }
+  cudaDataType_t bias_type() const {
+    return operation.given_bias_type == unset ? out.type : operation.given_bias_type;
+  }
+  bool is_scaled() const { return is_float8(left.type) && is_float8(right.type); }
+  bool is_integer() const {
+    return left.type == CUDA_R_8I && right.type == CUDA_R_8I && out.type == CUDA_R_32I &&
+           operation.compute == CUBLAS_COMPUTE_32I;
+  }
+  // Of integers: "TN" alone, multiples of 4. Of floats of 8 bits: "TN" alone, multiples of 16, not two of e5m2, and
+  // its own types of a bias.
+  bool is_served() const {
+    const bool is_tn = operation.left == CUBLAS_OP_T && operation.right == CUBLAS_OP_N;
+    if (is_integer()) return is_tn && left.rows % 4 == 0 && out.rows % 4 == 0;
+    if (!is_scaled()) return true;
+    const auto of_bias = out.type == CUDA_R_16F ? CUDA_R_16F : CUDA_R_16BF;
+    const bool two_ranges = left.type == CUDA_R_8F_E5M2 && right.type == CUDA_R_8F_E5M2;
+    return is_tn && left.rows % 16 == 0 && out.rows % 16 == 0 && !two_ranges &&
+           operation.left_mode == operation.right_mode && (!operation.bias || bias_type() == of_bias);
+  }
   bool has_epilogue() const {
     const bool is_narrow = out.type == CUDA_R_16F || out.type == CUDA_R_16BF || out.type == CUDA_R_32F;
     return operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT || is_narrow;
@@ -85,29 +134,42 @@ struct Product {
       return op == CUBLAS_OP_N ? l.columns : l.rows;
     };
     for (const Layout* l : {&left, &right, &out})
-      if (l->ld < l->rows || l->batch != out.batch || l->type != out.type) return false;
+      if (l->ld < l->rows || l->batch != out.batch || !(l->type == out.type || is_scaled() || is_integer()))
+        return false;
+    if (is_scaled() != (operation.left_scale && operation.right_scale)) return false;
     return rows(left, operation.left) == out.rows && columns(right, operation.right) == out.columns &&
            columns(left, operation.left) == rows(right, operation.right);
   }
 
   template <class T, class Wide>
   void compute() const {
-    const auto at = [](const void* data, const Layout& l, cublasOperation_t op, int64_t batch, int64_t i,
-                       int64_t j) {
+    const auto read = [](cudaDataType_t type, const void* data, int64_t i) {
+      if constexpr (std::is_same_v<Wide, double>) return number(type, data, i);
+      else return (void)type, Wide(static_cast<const T*>(data)[i]);
+    };
+    const auto at = [&](const void* data, const Layout& l, cublasOperation_t op, int64_t batch, int64_t i,
+                        int64_t j) {
       if (op == CUBLAS_OP_T) std::swap(i, j);
-      return Wide(static_cast<const T*>(data)[batch * l.step + j * l.ld + i]);
+      return read(l.type, data, batch * l.step + j * l.ld + i);
+    };
+    const auto factor = [](const float* scale, cublasLtMatmulMatrixScale_t mode, int64_t i) {
+      return scale ? double(scale[mode == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ? i : 0]) : 1.0;
     };
     for (int64_t batch = 0; batch < out.batch; ++batch)
       for (int64_t j = 0; j < out.columns; ++j)
         for (int64_t i = 0; i < out.rows; ++i) {
-          Wide sum = operation.bias ? Wide(static_cast<const T*>(operation.bias)[i]) : Wide(0);
+          Wide sum = 0;
           for (int64_t q = 0; q < k(); ++q)
             sum += at(a, left, operation.left, batch, i, q) * at(b, right, operation.right, batch, q, j);
+          sum *= factor(operation.left_scale, operation.left_mode, i);
+          sum *= factor(operation.right_scale, operation.right_mode, j);
+          if (operation.bias) sum += read(bias_type(), operation.bias, i);
           static_cast<T*>(c)[batch * out.step + j * out.ld + i] = T(activated(sum, operation.epilogue));
         }
   }
   void run() const {
     switch (out.type) {
+      case CUDA_R_32I: return compute<int32_t, double>();
       case CUDA_R_16F: return compute<_Float16, double>();
       case CUDA_R_16BF: return compute<bfloat, double>();
       case CUDA_R_32F: return compute<float, double>();
@@ -116,16 +178,21 @@ struct Product {
       default: return compute<std::complex<double>, std::complex<double>>();
     }
   }
+  const char* scales() const {
+    if (is_integer()) return " integers";
+    if (!is_scaled()) return "";
+    return operation.left_mode == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ? " scaled rows" : " scaled";
+  }
   void log() const {
     const char* const path = std::getenv("FAKE_CUBLASLT_LOG");
     std::FILE* const file = path ? std::fopen(path, "a") : nullptr;
     if (!file) return;
     const auto letter = [](cublasOperation_t op) { return op == CUBLAS_OP_N ? 'n' : 't'; };
-    std::fprintf(file, "%lld %lld %lld batch=%d %c%c%s%s%s%s\n", (long long)out.columns, (long long)out.rows,
+    std::fprintf(file, "%lld %lld %lld batch=%d %c%c%s%s%s%s%s\n", (long long)out.columns, (long long)out.rows,
                  (long long)k(), out.batch, letter(operation.right), letter(operation.left),
                  operation.bias ? " bias" : "", has(operation.epilogue, CUBLASLT_EPILOGUE_RELU) ? " relu" : "",
                  has(operation.epilogue, CUBLASLT_EPILOGUE_GELU) ? " gelu" : "",
-                 operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? " tf32" : "");
+                 operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? " tf32" : "", scales());
     std::fclose(file);
   }
 };
@@ -172,7 +239,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t to, cubla
 
 cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t to, size_t, cublasComputeType_t compute,
                                                cudaDataType_t) {
-  new (to) Operation{compute, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr};
+  new (to) Operation{compute, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, {}, unset, {}, {}, {}, {}};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t to, cublasLtMatmulDescAttributes_t which,
@@ -183,6 +250,11 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t to, cublasLtM
     case CUBLASLT_MATMUL_DESC_TRANSB: std::memcpy(&o.right, value, size); break;
     case CUBLASLT_MATMUL_DESC_EPILOGUE: std::memcpy(&o.epilogue, value, size); break;
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER: std::memcpy(&o.bias, value, size); break;
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: std::memcpy(&o.given_bias_type, value, size); break;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: std::memcpy(&o.left_scale, value, size); break;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: std::memcpy(&o.right_scale, value, size); break;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE: std::memcpy(&o.left_mode, value, size); break;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE: std::memcpy(&o.right_mode, value, size); break;
     default: return CUBLAS_STATUS_INVALID_VALUE;
   }
   return CUBLAS_STATUS_SUCCESS;
@@ -209,7 +281,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const Product p{as<Operation>(operation), as<Layout>(left), as<Layout>(right), as<Layout>(out), {}, {}, {}};
   const auto& wants = as<Preference>(preference);
   if (!p.fits()) return CUBLAS_STATUS_INVALID_VALUE;
-  *found = p.has_epilogue() && wants.alignment >= 4 && wants.workspace >= wanted_workspace;
+  *found = p.has_epilogue() && p.is_served() && wants.alignment >= 4 && wants.workspace >= wanted_workspace;
   if (!*found) return CUBLAS_STATUS_NOT_SUPPORTED;
   result->algo.data[0] = wants.alignment;
   result->workspaceSize = wanted_workspace, result->state = CUBLAS_STATUS_SUCCESS;

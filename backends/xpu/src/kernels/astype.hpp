@@ -27,3 +27,13 @@ struct Convert {
   TO(from, From, f32, float)      \
   TO(from, From, f64, double)
 XPU_ALL(TO_ALL)
+// The core gets to all other types by way of float32.
+#define FLOAT8(f8, F8)        \
+  TO(f8, F8, f16, xpu::half)  \
+  TO(f8, F8, bf16, xpu::bf16) \
+  TO(f8, F8, f32, float)      \
+  TO(f16, xpu::half, f8, F8)  \
+  TO(bf16, xpu::bf16, f8, F8) \
+  TO(f32, float, f8, F8)      \
+  TO(f64, double, f8, F8)
+XPU_FLOATS8(FLOAT8)

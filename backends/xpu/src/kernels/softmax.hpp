@@ -24,7 +24,7 @@ void softmax(const Team& team, const xpu::Place& place, const xpu::Part& all, co
                         [&](uint64_t, const xpu::Place& at) { top = Greatest<C>::join(top, C(from[at.at[0]])); });
   top = team.template join<Greatest<C>>(top);
   if (!sycl::isfinite(top)) top = 0;
-  constexpr bool keeps = !logarithm && !xpu::is_half<T>;
+  constexpr bool keeps = !logarithm && !xpu::is_narrow<T>;
   auto sum = xpu::Sum<C>::nothing();
   xpu::for_each_element(team, how, all, [&](uint64_t, const xpu::Place& at) {
     const C e = xpu::math::exp(C(from[at.at[0]]) - top);

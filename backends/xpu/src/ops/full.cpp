@@ -20,7 +20,7 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
 void XPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : sizes)
     kernels[type_index(type)] = find_kernel(std::string("full_") + type_name(type));
-  for (const DLDataType type : boolean + integers + floats)
+  for (const DLDataType type : boolean + integers + floats8 + floats)
     table.add(dvt::Row("dvt.full", run).out(type).deterministic());
 }
 }  // namespace xpu

@@ -13,7 +13,7 @@
 namespace gpu {
 template <class T>
 __device__ __forceinline__ T flipped(T x, const Variant& variant) {
-  if constexpr (is_half<T>) return x.bits = uint16_t(x.bits ^ variant.flip), x;
+  if constexpr (is_narrow<T>) return x.bits = uint16_t(x.bits ^ variant.flip), x;
   else if constexpr (std::is_same_v<T, float>)
     return bit_cast<float>(bit_cast<uint32_t>(x) ^ uint32_t(variant.flip));
   else if constexpr (std::is_same_v<T, double>) return bit_cast<double>(bit_cast<uint64_t>(x) ^ variant.flip);

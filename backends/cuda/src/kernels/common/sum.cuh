@@ -39,6 +39,6 @@ struct PlainSum {
 };
 
 template <class T>
-using Sum = std::conditional_t<is_half<T>, PlainSum, CompensatedSum<Compute<T>>>;
+using Sum = std::conditional_t<is_narrow<T>, PlainSum, CompensatedSum<Compute<T>>>;
 }  // namespace gpu
 #endif

@@ -1,5 +1,6 @@
-// Element types: 16-bit floats, which are computed with in float32, and lists of types for macros.
+// Element types: floats of 16 and of 8 bits, which are computed with in float32, and lists of types for macros.
 #pragma once
+#include "dovetail/float8.hpp"
 #include "kernels/common/kernel.cuh"
 #include "kernels/common/pack.hpp"
 
@@ -38,14 +39,27 @@ struct bf16 {
   explicit __device__ operator float() const { return bit_cast<float>(uint32_t{bits} << 16); }
 };
 
+// By the bits of the significand that it stores. Not the conversions that GPUs have: those saturate.
+template <int stored>
+struct float8 {
+  uint8_t bits;
+
+  float8() = default;
+  explicit __device__ float8(float x) : bits(dvt::float8_of<stored>(bit_cast<uint32_t>(x))) {}
+  explicit __device__ operator float() const { return bit_cast<float>(dvt::float32_of<stored>(bits)); }
+};
+using f8e4m3fn = float8<3>;
+using f8e5m2 = float8<2>;
+
 struct alignas(16) bits128 {
   uint64_t half[2];
 };
 
 template <class T>
-inline constexpr bool is_half = std::is_same_v<T, half> || std::is_same_v<T, bf16>;
+inline constexpr bool is_narrow =
+    std::is_same_v<T, half> || std::is_same_v<T, bf16> || std::is_same_v<T, f8e4m3fn> || std::is_same_v<T, f8e5m2>;
 template <class T>
-using Compute = std::conditional_t<is_half<T>, float, T>;
+using Compute = std::conditional_t<is_narrow<T>, float, T>;
 
 // x < 0; nvcc warns where that can never be.
 template <class T>
@@ -69,5 +83,6 @@ struct alignas(sizeof(T) * n) Pack {
 #define GPU_FLOATS(X) X(f16, gpu::half) X(bf16, gpu::bf16) X(f32, float) X(f64, double)
 #define GPU_NUMBERS(X) GPU_INTEGERS(X) GPU_FLOATS(X)
 #define GPU_ALL(X) X(bool, bool) GPU_NUMBERS(X)
+#define GPU_FLOATS8(X) X(f8e4m3fn, gpu::f8e4m3fn) X(f8e5m2, gpu::f8e5m2)
 // For kernels that move elements and do not look at them.
 #define GPU_SIZES(X) X(x8, uint8_t) X(x16, uint16_t) X(x32, uint32_t) X(x64, uint64_t) X(x128, gpu::bits128)

@@ -26,10 +26,10 @@ float to_odd_float(T x) {
 template <class To, class From>
 To convert(From x) {
   if constexpr (std::is_same_v<To, From>) return x;
-  else if constexpr (is_half<From>) return convert<To>(float(x));
+  else if constexpr (is_narrow<From>) return convert<To>(float(x));
   else if constexpr (std::is_same_v<To, bool>) return x != From(0);
   else if constexpr (std::is_same_v<From, bool>) return To(x ? 1.0f : 0.0f);
-  else if constexpr (is_half<To>) {
+  else if constexpr (is_narrow<To>) {
     if constexpr (std::is_same_v<From, float>) return To(x);
     else return To(to_odd_float(x));
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {

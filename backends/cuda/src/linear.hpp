@@ -1,0 +1,22 @@
+// x @ weight.T in one product of cuBLASLt, with what it can do to the sums: linear_with_activation, scaled_linear.
+#pragma once
+#include <optional>
+
+#include "cublaslt/engine.hpp"
+#include "dovetail/backend.hpp"
+
+namespace gpu {
+// What the host gives every operand, so that an algorithm for some shapes serves all calls of them.
+inline constexpr unsigned linear_align_log2 = cublaslt::bias_align_log2;
+
+struct LinearProduct {
+  std::optional<cublaslt::Product> product;
+  const char* reason;  // why there is none
+};
+inline LinearProduct refused(const char* reason) { return {std::nullopt, reason}; }
+// Of a call (x, weight, ...). Types, and what is done to the sums, are the caller's to fill in.
+LinearProduct linear_product(const dvt_call*);
+
+dvt_status query_linear(dvt_device*, const LinearProduct&, dvt_answer*);
+dvt_status run_linear(dvt_device*, const dvt_call*, const LinearProduct&, const cublaslt::Addresses&);
+}  // namespace gpu
