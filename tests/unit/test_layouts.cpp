@@ -205,7 +205,7 @@ TEST(types_have_numbers_and_names) {
   using namespace dvt::types;
   std::set<size_t> numbers;
   std::set<std::string> names;
-  for (const DLDataType type : dvt::types::boolean + integers + floats + sizes)
+  for (const DLDataType type : dvt::types::boolean + integers + floats + floats8 + sizes)
     numbers.insert(type_index(type)), names.insert(type_name(type));
   CHECK(numbers.size() == type_count && names.size() == type_count && *numbers.rbegin() == type_count - 1);
   CHECK(type_name(dvt::bf16) == std::string("bf16") && size_index(dvt::f64) == type_index(dvt::any(64)));
@@ -224,6 +224,17 @@ TEST(an_attribute_becomes_an_element) {
   CHECK(bf16(1) == 0x3F80 && bf16(-2) == 0xC000 && bf16(INFINITY) == 0x7F80 && (bf16(NAN) & 0x7FFF) > 0x7F80);
   CHECK(bf16(1 + 0x1p-8) == 0x3F80 && bf16(1 + 3 * 0x1p-8) == 0x3F82);  // ties go to even
   CHECK(bf16(1 + 0x1p-8 + 0x1p-40) == 0x3F81);  // and what float32 would round to a tie is none
+  const auto f8 = [&](DLDataType type, double x) {
+    attr.v.f = x;
+    return uint8_t(dvt::types::scalar_of(dvt::Attrs(&call), 0, type).bits[0]);
+  };
+  CHECK(f8(dvt::f8e4m3fn, 1) == 0x38 && f8(dvt::f8e4m3fn, -448) == 0xFE && f8(dvt::f8e4m3fn, 464) == 0x7E);
+  CHECK(f8(dvt::f8e4m3fn, 464.0001) == 0x7F && f8(dvt::f8e4m3fn, -INFINITY) == 0xFF &&
+        f8(dvt::f8e4m3fn, NAN) > 0x7E);
+  CHECK(f8(dvt::f8e4m3fn, 0x1p-9) == 1 && f8(dvt::f8e4m3fn, 0x1p-10) == 0 && f8(dvt::f8e4m3fn, 0x1.8p-9) == 2);
+  CHECK(f8(dvt::f8e5m2, 1) == 0x3C && f8(dvt::f8e5m2, 61439) == 0x7B && f8(dvt::f8e5m2, 61440) == 0x7C);
+  CHECK(f8(dvt::f8e5m2, -0x1p-16) == 0x81 && f8(dvt::f8e5m2, -0.0) == 0x80 && f8(dvt::f8e5m2, 1e300) == 0x7C);
+  CHECK(f8(dvt::f8e5m2, 1.125) == 0x3C && f8(dvt::f8e5m2, 1.125 + 0x1p-40) == 0x3D);  // rounded once
   attr.kind = DVT_A_I64, attr.v.i = -1;
   CHECK(dvt::types::scalar_of(dvt::Attrs(&call), 0, dvt::i16).bits[0] == ~uint64_t{0});
 }

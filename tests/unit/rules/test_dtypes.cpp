@@ -61,24 +61,24 @@ std::string decided(const char* rule, std::vector<DType> in, DType given = DType
 
 TEST(rules_over_one_operand) {
   struct Row {
-    const char *rule, *results;  // for bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128; "-": TypeError
+    const char *rule, *results;  // in the order of DType; "-": TypeError
     bool computes_in_operand;    // or in the result
   };
   const Row rows[] = {
-      {"same", "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128", true},
-      {"same_real", "- i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 - -", true},
-      {"promote", "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128", true},
-      {"numeric", "- i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128", true},
-      {"float", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f16 bf16 f32 f64 c64 c128", false},
-      {"integer", "- i8 i16 i32 i64 u8 u16 u32 u64 - - - - - -", true},
-      {"bit", "bool i8 i16 i32 i64 u8 u16 u32 u64 - - - - - -", true},
-      {"logical", "bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool", false},
-      {"compare", "bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool", true},
-      {"predicate", "bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool", true},
-      {"accum", "i64 i64 i64 i64 i64 u64 u64 u64 u64 f16 bf16 f32 f64 c64 c128", false},
-      {"index", "i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64", true},
-      {"given", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32", true},
-      {"bits", "u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32", true},
+      {"same", "bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", true},
+      {"same_real", "- i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 - -", true},
+      {"promote", "bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", true},
+      {"numeric", "- i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", true},
+      {"float", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", false},
+      {"integer", "- i8 i16 i32 i64 u8 u16 u32 u64 - - - - - - - -", true},
+      {"bit", "bool i8 i16 i32 i64 u8 u16 u32 u64 - - - - - - - -", true},
+      {"logical", "bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool", false},
+      {"compare", "bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool", true},
+      {"predicate", "bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool bool", true},
+      {"accum", "i64 i64 i64 i64 i64 u64 u64 u64 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", false},
+      {"index", "i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64", true},
+      {"given", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32", true},
+      {"bits", "u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32", true},
   };
   for (const Row& r : rows) {
     std::istringstream results(r.results);

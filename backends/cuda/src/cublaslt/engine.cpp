@@ -170,7 +170,9 @@ Engine::Algorithm Engine::algorithm(const Product& p, uint64_t most_workspace) {
     const cublasStatus_t status =
         functions().cublasLtMatmulAlgoGetHeuristic(static_cast<cublasLtHandle_t>(handle()), d.operation(), d.left,
                                                    d.right, d.out, d.out, preference, 1, &best, &found);
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED) expect(status, "cublasLtMatmulAlgoGetHeuristic");
+    // Scales that it has not for these types, on this GPU, are an invalid value.
+    const bool lacks_scales = status == CUBLAS_STATUS_INVALID_VALUE && p.scales != Scales::none;
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && !lacks_scales) expect(status, "cublasLtMatmulAlgoGetHeuristic");
     Algorithm a = {};
     static_assert(sizeof a.opaque == sizeof best.algo);
     a.found = status == CUBLAS_STATUS_SUCCESS && found && best.state == CUBLAS_STATUS_SUCCESS;

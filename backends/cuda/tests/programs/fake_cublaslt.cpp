@@ -280,7 +280,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t* result, int* found) {
   const Product p{as<Operation>(operation), as<Layout>(left), as<Layout>(right), as<Layout>(out), {}, {}, {}};
   const auto& wants = as<Preference>(preference);
-  if (!p.fits()) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!p.fits() || (p.is_scaled() && std::getenv("FAKE_CUBLASLT_WITHOUT_FLOAT8")))
+    return CUBLAS_STATUS_INVALID_VALUE;
   *found = p.has_epilogue() && p.is_served() && wants.alignment >= 4 && wants.workspace >= wanted_workspace;
   if (!*found) return CUBLAS_STATUS_NOT_SUPPORTED;
   result->algo.data[0] = wants.alignment;
