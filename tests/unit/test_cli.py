@@ -62,7 +62,8 @@ def test_ops():
     assert ops["sqrt"]["dtypes"]["i32"] == ""  # computes in floats only
     assert "none" not in {row["dtypes"]["f32"] for row in ops.values()}
     assert ops["sum"]["dtypes"]["bool"] == "native"  # by the kernel for int64, which it computes in
-    assert {d for d, word in ops["ones"]["dtypes"].items() if word} == set(ops["add"]["dtypes"]) - {"c64", "c128"}
+    beyond = {"c64", "c128", "f8e4m3fn", "f8e5m2"}
+    assert {d for d, word in ops["ones"]["dtypes"].items() if word} == set(ops["add"]["dtypes"]) - beyond
     text = run("ops", "-k", "softmax")
     assert "nn.softmax" in text and "nn.log_softmax" in text and "matmul" not in text
     assert "no op's name contains 'zzz'" in run("ops", "-k", "zzz", code=2)
@@ -222,13 +223,16 @@ def test_marks_stay_whole_in_a_narrow_terminal(capsys, monkeypatch):
     dtypes = [d.brief for d in dovetail._core.dtypes.values()]
     names = ["nn.scaled_dot_product_attention", "bitwise_right_shift"]
     rows = [[name, *"N" * len(dtypes), ""] for name in names]
-    lines = table(capsys, monkeypatch, 80, ["op", *dtypes, "engines"], rows)
-    assert lines[0].split() == ["op", *dtypes]  # without the column that has nothing in it
+    spare = ["f8e4m3fn", "f8e5m2"]
+    lines = table(capsys, monkeypatch, 80, ["op", *dtypes, "engines"], rows, spare=spare)
+    assert lines[0].split() == ["op", *(d for d in dtypes if d not in spare)]  # nor a column with nothing in it
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("bitwise_right_shift") for line in lines)
-    assert "─ ─" not in lines[1] and len(lines) == 5  # the longest name takes two
-    wide = table(capsys, monkeypatch, 160, ["op", *dtypes, "engines"], rows)
-    assert any(names[0] in line for line in wide)
+    assert "─ ─" not in lines[1] and len(lines) == 6  # the longest name takes two
+    assert lines[-1] == "not shown, as the terminal is narrow: f8e4m3fn, f8e5m2"
+    wide = table(capsys, monkeypatch, 160, ["op", *dtypes, "engines"], rows, spare=spare)
+    assert any(names[0] in line for line in wide) and any("f8e5m2" in line for line in wide)
+    assert not any("not shown" in line for line in wide)
 
 
 def test_an_empty_column_is_left_out(capsys):

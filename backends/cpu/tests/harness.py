@@ -53,6 +53,7 @@ HERE = Path(__file__).resolve().parent
 LEVELS = ("default", "avx2", "avx512") if platform.machine() == "x86_64" else ("default", "neon_bf16")
 EMULATED = "QEMU_CPU" in os.environ  # everything takes 20 to 50 times as long: big cases have fewer numbers
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
+FLOAT8 = (np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))
 float16, float32, float64 = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
 FLOATS = (float16, bfloat16, float32, float64)
 SIGNED = tuple(np.dtype(f"i{n}") for n in (1, 2, 4, 8))
@@ -64,10 +65,11 @@ COMPLEX = (np.dtype("c8"), np.dtype("c16"))
 
 # ---- running a row -------------------------------------------------------------------------------------------
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+FOREIGN = {bfloat16: 4, FLOAT8[0]: 10, FLOAT8[1]: 12}
 
 
 def dl_dtype(dtype: np.dtype) -> DLDataType:
-    code = 4 if dtype == bfloat16 else CODES[dtype.kind]
+    code = FOREIGN[dtype] if dtype in FOREIGN else CODES[dtype.kind]
     return DLDataType(code, dtype.itemsize * 8, 1)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import harness
 import numpy as np
 from abi import ANY, OPTIONAL, Kernel
-from harness import BOOL, FLOATS, Session
+from harness import BOOL, FLOAT8, FLOATS, Session
 
 BY_BITS = {8: "u1", 16: "f2", 32: "f4", 64: "f8", 128: "c16"}
 NAMES = {0: "i", 1: "u", 2: "f", 5: "c"}
@@ -31,15 +31,15 @@ def dtype_of(operand: harness.Operand) -> np.dtype:
     t = operand.dtype
     if t.code == ANY:
         return np.dtype(BY_BITS[t.bits or 32])
-    if t.code == 4:
-        return harness.bfloat16
+    if foreign := [dtype for dtype, code in harness.FOREIGN.items() if code == t.code]:
+        return foreign[0]
     return BOOL if t.code == 6 else np.dtype(f"{NAMES[t.code]}{t.bits // 8}")
 
 
 def some(dtype: np.dtype, shape: tuple, seed: int = 0) -> np.ndarray:
     """Numbers that every op accepts: in (0, 1] or from 1 to 5."""
     rng = np.random.default_rng(seed)
-    x = rng.uniform(0.1, 1, shape) if dtype in FLOATS else rng.integers(1, 6, shape)
+    x = rng.uniform(0.1, 1, shape) if dtype in FLOATS + FLOAT8 else rng.integers(1, 6, shape)
     return x.astype(dtype)
 
 

@@ -49,8 +49,8 @@ using f8e4m3fn = float8<3>;
 using f8e5m2 = float8<2>;
 
 template <class T>
-constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16> || std::is_same_v<T, f8e4m3fn> ||
-                         std::is_same_v<T, f8e5m2>;
+constexpr bool is_half =
+    std::is_same_v<T, f16> || std::is_same_v<T, bf16> || std::is_same_v<T, f8e4m3fn> || std::is_same_v<T, f8e5m2>;
 template <class T>
 constexpr DLDataType type_of() {
   if constexpr (std::is_same_v<T, f16>) return dvt::f16;

@@ -10,11 +10,11 @@ from operator import index
 
 from dovetail import _core
 from dovetail._core import Array
-from dovetail._dtypes import FOREIGN, numpy_dtype
 from dovetail._errors import AxisError
 
 _op = _core.op_function
 _METHODS: list[tuple[str, object]] = []
+FOREIGN = frozenset({"float8_e4m3fn", "float8_e5m2", "bfloat16"})  # dtypes that NumPy has from ml_dtypes
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
@@ -278,6 +278,21 @@ def __array__(self, dtype=None, copy=None):
     if cast:
         return out.astype(dtype)
     return out.copy() if copy and not out.flags.writeable else out
+
+
+def numpy_dtype(of):
+    """The NumPy dtype of that name; those of 8 bits and bfloat16 are those of ml_dtypes."""
+    import numpy as np
+
+    name = str(of)
+    if name in FOREIGN:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+    return np.dtype(name)
+
+
+_core.DType.__numpy_dtype__ = property(numpy_dtype)  # what NumPy 2.4 and later make a dtype of
 
 
 for _name, _value in _METHODS:

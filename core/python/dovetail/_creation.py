@@ -6,9 +6,8 @@ import sys
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import expect_array
+from dovetail._array import FOREIGN, expect_array, numpy_dtype
 from dovetail._core import Array, Device, DType
-from dovetail._dtypes import FOREIGN, numpy_dtype
 
 __all__ = ["asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dovetail import _core
+from dovetail._array import FOREIGN
 from dovetail._core import Array, Device, DType
 
 __all__ = [
@@ -26,8 +27,6 @@ _KINDS = {
     _COMPLEX: (_COMPLEX,),
     "numeric": ("signed integer", "unsigned integer", _FLOAT, _COMPLEX),
 }
-# Those that NumPy has from ml_dtypes.
-FOREIGN = frozenset({"float8_e4m3fn", "float8_e5m2", "bfloat16"})
 _BEYOND_THE_STANDARD = FOREIGN | {"float16"}
 
 
@@ -53,21 +52,6 @@ class IInfo(NamedTuple):
 
 def _dtype_of(x: Any) -> DType:
     return x.dtype if isinstance(x, Array) else _core.to_dtype(x)
-
-
-def numpy_dtype(of: DType | str) -> Any:
-    """The NumPy dtype of that name; those of 8 bits and bfloat16 are those of ml_dtypes."""
-    import numpy as np
-
-    name = str(of)
-    if name in FOREIGN:
-        import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, name))
-    return np.dtype(name)
-
-
-_core.DType.__numpy_dtype__ = property(numpy_dtype)  # what NumPy 2.4 and later make a dtype of
 
 
 def finfo(type: DType | Array | str, /) -> FInfo:

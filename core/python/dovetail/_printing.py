@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import to_numpy
+from dovetail._array import FOREIGN, to_numpy
 from dovetail._core import Array
-from dovetail._dtypes import FOREIGN
 
 # The dtypes that asarray gives to what is printed, so that they need no mention.
 _OBVIOUS = ("float32", "int64", "bool")

@@ -106,6 +106,7 @@ def _print(device: str, rows: list[dict[str, Any]]) -> None:
             ]
             for row in rows
         ],
+        spare=[dtype for dtype in dtypes if dtype.startswith("f8")],
         style=lambda cell: _STYLES.get(cell, ""),
     )
     click.echo(LEGEND)

@@ -39,18 +39,23 @@ def is_terminal() -> bool:
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = (), style: Style | None = None
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    spare: Sequence[str] = (),
+    style: Style | None = None,
 ) -> None:
-    """`right`: columns that are aligned to the right. `style`: a rich style for a cell's text, or "".
+    """`right`: columns that are aligned to the right. `spare`: those that go first where a terminal has too little
+    room, which is said below. `style`: a rich style for a cell's text, or "".
 
     A column with nothing in it is left out.
     """
-    kept = [i for i in range(len(columns)) if i == 0 or any(row[i] for row in rows)]
-    columns, rows = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    columns, rows = _part([i == 0 or any(row[i] for row in rows) for i in range(len(columns))], columns, rows)
     if is_terminal():
-        _print_rich(columns, rows, right, style)
+        _print_rich(columns, rows, right, spare, style)
         return
-    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
+    widths = _widths(columns, rows)
     for row in [columns, *rows]:
         cells = [
             cell.rjust(width) if column in right else cell.ljust(width)
@@ -59,8 +64,20 @@ def print_table(
         click.echo("  ".join(cells).rstrip())
 
 
+def _part(kept: Sequence[bool], columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list, list]:
+    return list(itertools.compress(columns, kept)), [list(itertools.compress(row, kept)) for row in rows]
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
+
+
 def _print_rich(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str], style: Style | None
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str],
+    spare: Sequence[str],
+    style: Style | None,
 ) -> None:
     from rich import box
     from rich.console import Console
@@ -68,8 +85,13 @@ def _print_rich(
     from rich.text import Text
 
     console = Console()
-    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
-    narrow = sum(widths) + 3 * len(widths) > console.width
+
+    def is_narrow() -> bool:
+        return sum(_widths(columns, rows)) + 3 * len(columns) > console.width
+
+    left_out = [c for c in columns if c in spare] if is_narrow() else []
+    columns, rows = _part([c not in left_out for c in columns], columns, rows)
+    widths, narrow = _widths(columns, rows), is_narrow()
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=not narrow)
     table.padding = (0, 0) if narrow else (0, 1)
     for column, width in zip(columns, widths):
@@ -79,6 +101,8 @@ def _print_rich(
     for row in rows:
         table.add_row(*(Text(cell, style=style(cell) if style else "") for cell in row))
     console.print(table)
+    if left_out:
+        click.echo(f"not shown, as the terminal is narrow: {', '.join(left_out)}")
 
 
 @contextmanager
