@@ -41,6 +41,21 @@ uint64_t sum_in_parallel() {
       &sum);
   return sum;
 }
+
+// Before a fork that leaves a child the locks of a sanitizer's allocator: nobody holds one when queues are empty
+// and the pool's threads, which take their time to start on a busy machine, have all been there.
+void come_to_rest(Device& device) {
+  if (check::forks_beside_threads) return;
+  device.synchronize();
+  std::atomic<uint32_t> here{0};
+  parallel_for(
+      num_threads(), 1,
+      [](void* counter, uint64_t, uint64_t, uint32_t) {
+        auto& here = *static_cast<std::atomic<uint32_t>*>(counter);
+        for (++here; here < num_threads();) std::this_thread::yield();
+      },
+      &here);
+}
 }  // namespace
 
 TEST(a_device_that_survives_works_in_the_child) {
@@ -49,6 +64,7 @@ TEST(a_device_that_survives_works_in_the_child) {
   Vector x = filled(device, 1000, 1);
   Vector y = add(x, x);
   CHECK_EQ(sum_in_parallel(), 499500u);
+  come_to_rest(device);
   for (int round = 0; round < 3; ++round)
     CHECK_EQ(failures_in_child([&] {
                CHECK(is(y, 2));
@@ -57,6 +73,7 @@ TEST(a_device_that_survives_works_in_the_child) {
                CHECK_EQ(sum_in_parallel(), 499500u);
                std::thread([] { CHECK_EQ(sum_in_parallel(), 499500u); }).join();
                empty_cache(device);
+               come_to_rest(device);
                CHECK_EQ(failures_in_child([&] {
                           Vector w = add(z, z);
                           CHECK(is(w, 6));
@@ -98,6 +115,7 @@ TEST(forking_while_other_threads_are_at_work) {
 TEST(a_device_that_does_not_survive_says_so) {
   Device& device = queue().device;
   Vector x = filled(device, 100, 1), y = add(x, x);
+  come_to_rest(device);
   CHECK_EQ(failures_in_child([&] {
              const char* why = "[queue:0] cannot be used in a forked process";
              CHECK_THROWS(Error, why, add(x, x));
@@ -121,6 +139,7 @@ TEST(a_device_that_does_not_survive_says_so) {
 
 TEST(a_child_that_ends_orderly_leaves_the_parents_devices_alone) {
   Vector x = filled(queue().device, 100, 1);
+  come_to_rest(queue().device);
   std::fflush(nullptr);
   const pid_t child = fork();
   if (!child) {
