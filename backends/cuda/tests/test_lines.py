@@ -27,6 +27,41 @@ def lines(program):
     return lambda code: program(NUMPY + f"lengths = {LENGTHS}\n" + code)
 
 
+def test_the_first_of_lines(lines):
+    """Sorted whole, or brought together by a block; more than it holds, and bytes, are among all sorted."""
+    lines("""
+def first(x, k, mode="largest", axis=-1):
+    order = np.argsort(-x if mode == "largest" else x, axis=axis, kind="stable")
+    order = np.take(order, np.arange(k), axis)
+    values, indices = dv.top_k(on_device(x), k, axis=axis, mode=mode)
+    same(indices, order, x.dtype, x.shape, k, mode)
+    same(values, np.take_along_axis(x, order, axis), x.dtype, x.shape, k, mode)
+for n in [n for n in lengths if n > 1000]:
+    for mode in "largest", "smallest":
+        for k in 1, 50, min(n, 1536):
+            first(floats(3, n), k, mode)
+            first(ints(2, n), k, mode)  # many are equal: the first of them
+    first(floats(n, 3).T, 7)
+    first(floats(n, 3), 7, axis=0)
+    first(floats(2, n + 1)[:, 1:], 7)
+    first(floats(2, 3, n), 7)
+for dtype in np.float16, np.float64, np.int64, np.int16:
+    first(ints(3, 9001, dtype=dtype) if dtype != np.float16 else floats(3, 9001, dtype=dtype), 99)
+first(rng.permutation(20_000).astype(np.uint64) << np.uint64(40), 1536, "smallest")
+first(ints(2, 9001, dtype=np.int8), 99)
+first(floats(2, 9001), 3073)
+x = floats(2, 9001)
+x[:, 50:8950] = np.nan  # last, whichever way
+x[0, :9] = [0.0, -0.0, 0.0, np.inf, -np.inf, -0.0, 1e-45, -1e-45, 0.0]
+for mode in "largest", "smallest":
+    for k in 90, 101, 200:
+        values, indices = map(np.asarray, dv.top_k(on_device(x), k, mode=mode))
+        wanted = np.array([np.lexsort((np.arange(9001), -y if mode == "largest" else y)) for y in x])[:, :k]
+        same(indices, wanted, mode, k)
+        same(values, np.take_along_axis(x, wanted, 1), mode, k)
+""")
+
+
 def test_reductions(lines):
     """By lanes of a warp, a block, or in parts; packed or not; along any axis, or columns of threads."""
     lines("""

@@ -1,4 +1,5 @@
-// sort, argsort along one axis: operand 0 is x, operand 1 the result. Stable, NaN last, zeros of both signs equal.
+// sort, argsort, top_k along one axis: operand 0 is x, operand 1 the result. Stable, NaN last, zeros of both signs
+// equal.
 // Elements are moved as they are and compared by keys, unsigned integers in the wanted order. Lines of a warp's
 // size are sorted by a bitonic network (Batcher, 1968), those of a block's digit by digit in shared memory, longer
 // ones digit by digit too: all parts count their digits, then know where theirs begin, then move their elements.
@@ -31,7 +32,7 @@ __device__ __forceinline__ uint32_t digit_of(U element, const Order& order, uint
   return uint32_t(make_key(element, order) >> shift) % gpu::digits;
 }
 
-// Elements and where in x they come from; of both results one is wanted.
+// Elements and where they come from; one of both results is wanted, or both.
 template <class U>
 struct Results {
   U* values;
@@ -39,7 +40,7 @@ struct Results {
 
   __device__ __forceinline__ void put(int64_t at, U value, uint32_t index) const {
     if (indices) indices[at] = index;
-    else values[at] = value;
+    if (values) values[at] = value;
   }
 };
 
@@ -109,15 +110,17 @@ struct Tile {
   }
 };
 
+// The first of each line. `from` says where an element that is itself one of a choice comes from.
 template <class U>
-__device__ __forceinline__ void sort_block(const U* x, const Results<U>& out, const Lines& how,
-                                           const Order& order) {
+__device__ __forceinline__ void sort_block(const U* x, const uint32_t* from, const Results<U>& out,
+                                           const Lines& how, const Order& order, uint32_t first) {
   const gpu::Axis& axis = how.axis[how.kept];
   gpu::for_each_line(how, [&](const Row&, uint64_t, const Place& place, const Part& line) {
     Tile<U> tile(uint32_t(line.end));
     tile.for_each([&](int k, uint32_t e) {
       tile.element[k] = x[place.at[0] + int64_t(e) * axis.stride[0]], tile.index[k] = e;
     });
+#pragma unroll 1  // the body is long
     for (uint32_t shift = 0; shift < 8 * sizeof(U); shift += gpu::digit_bits) {
       tile.sort(order, shift);
       tile.for_each([&](int k, uint32_t e) {
@@ -126,8 +129,79 @@ __device__ __forceinline__ void sort_block(const U* x, const Results<U>& out, co
       __syncthreads();
     }
     tile.for_each([&](int k, uint32_t e) {
-      out.put(place.at[1] + int64_t(e) * axis.stride[1], tile.element[k], tile.index[k]);
+      if (e >= first) return;
+      const uint32_t index = tile.index[k];
+      out.put(place.at[1] + int64_t(e) * axis.stride[1], tile.element[k],
+              from ? from[place.at[0] + int64_t(index) * axis.stride[0]] : index);
     });
+  });
+}
+
+// The key of the last of the first `wanted` of a line: digit by digit, from the highest on (Alabi, Blanchard,
+// Gordon and Steinbach, 2012).
+template <class U>
+struct Last {
+  U key = 0;
+  uint32_t wanted;  // of the elements that have this key, as many are among the first
+
+  __device__ __forceinline__ Last(const Row& block, const Part& line, const U* from, int64_t stride,
+                                  const Order& order, uint32_t first)
+      : wanted(first) {
+    uint32_t* const count = gpu::shared_slots<uint32_t, gpu::digits>();
+    uint32_t* const found = gpu::shared_slots<uint32_t, 2>();
+    U known = 0;
+#pragma unroll 1
+    for (int shift = 8 * int(sizeof(U)) - gpu::digit_bits; shift >= 0; shift -= gpu::digit_bits) {
+      count[block.lane] = 0;
+      __syncthreads();
+      gpu::for_each_apart(block, line, from, stride, [&](uint64_t, U element) {
+        const U k = make_key(element, order);
+        if (U(k & known) == key) atomicAdd(&count[uint32_t(k >> shift) % gpu::digits], 1u);
+      });
+      __syncthreads();
+      const uint32_t mine = count[block.lane];
+      uint32_t all;
+      const uint32_t before = block.scan<gpu::Total>(mine, all);
+      if (before < wanted && wanted <= before + mine) found[0] = block.lane, found[1] = wanted - before;
+      __syncthreads();
+      key = U(key | U(U(found[0]) << shift)), known = U(known | U(U(gpu::digits - 1) << shift));
+      wanted = found[1];
+      __syncthreads();
+    }
+  }
+};
+
+// The first of each line, in the order of their places: line by line without gaps.
+template <class U>
+__device__ __forceinline__ void select_first(const U* x, U* values, uint32_t* indices, const Lines& how,
+                                             const Order& order, uint32_t first) {
+  constexpr uint32_t each = 16;  // elements of a thread: a scan of the block is not cheap
+  const int64_t stride = how.axis[how.kept].stride[0];
+  gpu::for_each_line(how, [&](const Row& block, uint64_t number, const Place& place, const Part& line) {
+    const U* const from = x + place.at[0];
+    const Last<U> last(block, line, from, stride, order, first);
+    uint64_t lesser = 0, equal = 0;  // so far
+    for (uint64_t start = 0; start < line.end; start += each * block.width) {
+      const uint64_t begin = start + block.lane * each, end = begin + each < line.end ? begin + each : line.end;
+      uint32_t mine = 0, all;  // lesser ones, and from bit 16 on equal ones
+#pragma unroll 4
+      for (uint64_t i = begin; i < end; ++i) {
+        const U key = make_key(from[int64_t(i) * stride], order);
+        mine += uint32_t(key < last.key) + (uint32_t(key == last.key) << 16);
+      }
+      const uint32_t before = block.scan<gpu::Total>(mine, all);
+      uint64_t lesser_before = lesser + (before & 0xFFFF), equal_before = equal + (before >> 16);
+#pragma unroll 1  // few have any
+      for (uint64_t i = begin; mine && i < end; ++i) {
+        const U element = from[int64_t(i) * stride], key = make_key(element, order);
+        const uint64_t taken = equal_before < last.wanted ? equal_before : last.wanted;
+        const uint64_t at = number * first + lesser_before + taken;
+        if (key < last.key || (key == last.key && equal_before < last.wanted))
+          values[at] = element, indices[at] = uint32_t(i);
+        lesser_before += key < last.key, equal_before += key == last.key;
+      }
+      lesser += all & 0xFFFF, equal += all >> 16;
+    }
   });
 }
 
@@ -210,8 +284,9 @@ __device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* 
     sort_short<U>(x, {values, indices}, how, order);                                                           \
   }                                                                                                            \
   KERNEL(256, sort_block_##suffix)                                                                             \
-  (const U* x, U* values, int64_t* indices, gpu::Lines how, gpu::Order order) {                                \
-    sort_block<U>(x, {values, indices}, how, order);                                                           \
+  (const U* x, const uint32_t* from, U* values, int64_t* indices, gpu::Lines how, gpu::Order order,            \
+   uint32_t first) {                                                                                           \
+    sort_block<U>(x, from, {values, indices}, how, order, first);                                              \
   }                                                                                                            \
   KERNEL(256, sort_count_##suffix)                                                                             \
   (const U* x, uint32_t* counts, gpu::Lines how, gpu::Order order, uint32_t shift) {                           \
@@ -223,6 +298,16 @@ __device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* 
     sort_move(x, index, next, next_index, indices, counts, totals, how, order, shift);                         \
   }
 GPU_UNSIGNED(SORT)
+
+// Of bytes all are sorted.
+#define SELECT(suffix, U)                                                                        \
+  KERNEL(256, sort_select_##suffix)                                                              \
+  (const U* x, U* values, uint32_t* indices, gpu::Lines how, gpu::Order order, uint32_t first) { \
+    select_first(x, values, indices, how, order, first);                                         \
+  }
+SELECT(u16, uint16_t)
+SELECT(u32, uint32_t)
+SELECT(u64, uint64_t)
 
 KERNEL(256, sort_starts)(uint32_t* counts, uint32_t* totals, uint64_t lines, uint64_t parts) {
   find_starts(counts, totals, lines, parts);

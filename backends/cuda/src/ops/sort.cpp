@@ -10,7 +10,7 @@
 namespace gpu {
 namespace {
 struct Kernels {
-  KernelId of_warp, of_block, count, move;
+  KernelId of_warp, of_block, count, move, select;
 };
 constinit std::array<Kernels, type_count> kernels{};
 constinit KernelId starts{};
@@ -29,25 +29,33 @@ Order order_of(DLDataType type, bool descending) {
   return order;
 }
 
-// How a call sorts. Between two passes lines lie one behind the other in the workspace.
+// Strides of lines along an axis that lie one behind the other, as in the workspace between two passes.
+struct Between {
+  int64_t strides[DVT_MAX_NDIM];
+
+  Between(const DLTensor* t, uint32_t axis) {
+    int64_t step = t->shape[axis];
+    for (int i = t->ndim; i-- > 0;) {
+      strides[i] = uint32_t(i) == axis ? 1 : step;
+      if (uint32_t(i) != axis) step *= t->shape[i];
+    }
+  }
+};
+
+// How a call sorts.
 struct Plan {
   const DLTensor *x, *out;
   uint32_t axis, bytes;
   Lines whole;
-  int64_t between[DVT_MAX_NDIM];
+  Between between;
 
   explicit Plan(const dvt_call* c)
       : x(c->in[0]),
         out(c->out[0]),
         axis(uint32_t(dvt::Attrs(c).i64(0))),
         bytes(bytes_of(x->dtype)),
-        whole(lines(x->strides, out->strides)) {
-    int64_t step = int64_t(whole.size);
-    for (int i = x->ndim; i-- > 0;) {
-      between[i] = uint32_t(i) == axis ? 1 : step;
-      if (uint32_t(i) != axis) step *= x->shape[i];
-    }
-  }
+        whole(lines(x->strides, out->strides)),
+        between(x, axis) {}
   // Whole lines, or parts for about as many blocks as a GPU holds.
   Lines lines(const int64_t* from, const int64_t* to) const {
     constexpr uint64_t enough_blocks = 1024;
@@ -89,7 +97,7 @@ dvt_status sort_parts(dvt_device* d, const dvt_call* c, const Plan& p, const Ker
   const void* from_indices = nullptr;
   for (uint32_t pass = 0; pass < p.passes(); ++pass) {
     const bool last = pass + 1 == p.passes();
-    const Lines how = p.lines(pass ? p.between : p.x->strides, last ? p.out->strides : p.between);
+    const Lines how = p.lines(pass ? p.between.strides : p.x->strides, last ? p.out->strides : p.between.strides);
     const uint32_t shift = pass * digit_bits;
     char* const buffer = base + pass % 2 * (w.elements + w.indices);
     void* const to = last ? values : buffer;
@@ -106,6 +114,19 @@ dvt_status sort_parts(dvt_device* d, const dvt_call* c, const Plan& p, const Ker
   return DVT_OK;
 }
 
+// Elements, where they come from if not from their places, and the results.
+struct Arrays {
+  const void *elements, *from;
+  void *values, *indices;
+};
+dvt_status sort_blocks(dvt_device* d, const dvt_call* c, const Arrays& at, Lines how, const Order& order,
+                       uint32_t first) {
+  how.threads = sort_threads, how.pieces = how.count;
+  return launch(d, c, kernels[type_index(unsigned_of(c->in[0]->dtype))].of_block,
+                grid_of_blocks(how.count, sort_threads), at.elements, at.from, at.values, at.indices, how, order,
+                first);
+}
+
 dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
   const Plan p(c);
   if (p.whole.size >> 32)
@@ -116,8 +137,7 @@ dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
   if (!p.fits_block()) return sort_parts(d, c, p, k, order, values, indices);
   Lines how = p.whole;
   const void* const x = dvt::data<void>(p.x);
-  if (how.size > warp_size)
-    return launch(d, c, k.of_block, grid_of_blocks(how.count, sort_threads), x, values, indices, how, order);
+  if (how.size > warp_size) return sort_blocks(d, c, {x, nullptr, values, indices}, how, order, uint32_t(how.size));
   how.threads = uint32_t(std::bit_ceil(how.size));
   const uint64_t at_once = block_size / how.threads;
   return launch(d, c, k.of_warp, grid_of_blocks((how.count + at_once - 1) / at_once, block_size), x, values,
@@ -127,6 +147,61 @@ dvt_status sort_values(dvt_device* d, const dvt_call* c) { return sort(d, c, dvt
 dvt_status sort_indices(dvt_device* d, const dvt_call* c) {
   return sort(d, c, nullptr, dvt::data<void>(c->out[0]));
 }
+
+// ---- top_k: attributes k, axis, mode ------------------------------------------------
+
+// Lines that a block holds are sorted whole; of others the first are brought together before.
+struct Choice {
+  const DLTensor *x, *values;
+  uint32_t k, axis, bytes;
+  Lines lines;
+
+  explicit Choice(const dvt_call* c)
+      : x(c->in[0]),
+        values(c->out[0]),
+        k(uint32_t(dvt::Attrs(c).i64(0))),
+        axis(uint32_t(dvt::Attrs(c).i64(1))),
+        bytes(bytes_of(x->dtype)),
+        lines(plan_lines(x, 1u << axis, x->strides, values->strides)) {
+    lines.threads = sort_threads, lines.pieces = lines.count;
+  }
+  bool fits_block() const { return lines.size <= uint64_t(sort_tile(int(bytes))); }
+  uint64_t bytes_of_elements() const {
+    return (lines.count * k * bytes + pack_bytes - 1) / pack_bytes * pack_bytes;
+  }
+  uint64_t workspace() const { return fits_block() ? 0 : bytes_of_elements() + lines.count * k * sizeof(uint32_t); }
+};
+
+dvt_status top_k(dvt_device* d, const dvt_call* c) {
+  const Choice p(c);
+  const Order order = order_of(p.x->dtype, dvt::Attrs(c).is(2, "largest"));
+  Arrays at = {dvt::data<void>(p.x), nullptr, dvt::data<void>(c->out[0]), dvt::data<void>(c->out[1])};
+  if (p.fits_block()) return sort_blocks(d, c, at, p.lines, order, p.k);
+  void* const elements = c->workspace;
+  void* const from = static_cast<char*>(c->workspace) + p.bytes_of_elements();
+  if (dvt_status s =
+          launch(d, c, kernels[type_index(unsigned_of(p.x->dtype))].select,
+                 grid_of_blocks(p.lines.count, sort_threads), at.elements, elements, from, p.lines, order, p.k))
+    return s;
+  at.elements = elements, at.from = from;
+  const Between between(p.values, p.axis);
+  return sort_blocks(d, c, at, plan_lines(p.values, 1u << p.axis, between.strides, p.values->strides), order, p.k);
+}
+
+dvt_status query_top_k(dvt_device*, const dvt_call* c, dvt_answer* answer) {
+  const Choice p(c);
+  const bool can_select = p.bytes > 1 && p.k <= uint32_t(sort_tile(int(p.bytes))) && !(p.lines.size >> 32);
+  if (p.fits_block() || can_select) {
+    DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
+    DVT_PUT(answer, dvt_answer, workspace, p.workspace());
+    return DVT_OK;
+  }
+  DVT_PUT(answer, dvt_answer, reason,
+          "all are sorted: a block of threads does not hold so many, or they are bytes");
+  return DVT_UNSUPPORTED;
+}
+
+// ---- rows ---------------------------------------------------------------------------
 
 template <bool wants_indices>
 dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
@@ -142,9 +217,11 @@ void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : boolean + integers + floats) {
     const DLDataType key = unsigned_of(type);
     const auto find = [&](const char* which) { return find_kernel(std::string("sort_") + which + type_name(key)); };
-    kernels[type_index(key)] = {find("short_"), find("block_"), find("count_"), find("move_")};
-    dvt::Row sort("dvt.sort", sort_values), argsort("dvt.argsort", sort_indices);
+    kernels[type_index(key)] = {find("short_"), find("block_"), find("count_"), find("move_"), {}};
+    if (key.bits > 8) kernels[type_index(key)].select = find("select_");
+    dvt::Row sort("dvt.sort", sort_values), argsort("dvt.argsort", sort_indices), first("dvt.top_k", top_k);
     table.add(sort.in(type, DVT_O_STRIDED).out(type).query(query<false>).deterministic());
+    table.add(first.in(type, DVT_O_STRIDED).out(type).out(dvt::i64).query(query_top_k).deterministic());
     table.add(argsort.in(type, DVT_O_STRIDED).out(dvt::i64).query(query<true>).deterministic());
   }
 }
