@@ -140,6 +140,7 @@ DEFAULT_DTYPES = {
     "given": dt.NOT_COMPLEX,
     "bits": (dt.uint32,),
     "quantize": dt.FLOATS,
+    "scaled": (dt.float32,),
 }
 
 registry: dict[str, Op] = {}

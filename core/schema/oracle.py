@@ -20,6 +20,8 @@ def _is_float(a: Any) -> bool:
 
 def computing(op: Op, given: dict[str, Any]) -> DType | None:
     """The dtype that the op computes in, for oracles: the widest floating operand's, else the first's."""
+    if op.spec.dtype == "scaled":
+        return dt.float64 if given["dtype"] is dt.float64 else dt.float32
     arrays = []
     for p in op.operands:
         a = given[p.name]

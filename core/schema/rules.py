@@ -74,4 +74,5 @@ DTYPE = {
     "given": "`dtype`, else what the scalar attributes say (int64, float32, ...)",
     "bits": "uint32",
     "quantize": "`dtype`; the operands are promoted as for float",
+    "scaled": "`dtype`, a real float, else float32",
 }

@@ -210,7 +210,8 @@ def _scaled_linear(dtype: DType) -> Make:
     def make(m: Maker) -> Workload:
         n = m.square()
         x, w, scale = m.array(n, n, dtype=dtype), m.array(n, n, dtype=dtype), m.array(n)
-        return Workload(_label(n, n, n), (x, w, 1.0, scale), _nbytes(x, w, scale), m.bytes(n, n), 2.0 * n**3)
+        label = f"{_label(n, n, n)} {dtype.brief}"
+        return Workload(label, (x, w, 1.0, scale), _nbytes(x, w, scale), m.bytes(n, n), 2.0 * n**3)
 
     return make
 

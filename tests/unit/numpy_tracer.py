@@ -81,6 +81,8 @@ def dtypes_of(op, p, given):
         return p, dt.uint32
     if rule == "quantize":
         return p, asked
+    if rule == "scaled":
+        return (dt.float64 if asked is dt.float64 else dt.float32), asked or dt.float32
     if rule == "given":
         scalars = [given[a.name] for a in op.attributes if a.kind == "scalar" and given[a.name] is not None]
         return p, asked or (joined([], scalars) if scalars else dt.float32)

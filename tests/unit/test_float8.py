@@ -77,12 +77,15 @@ def test_is_rounded_once(dtype, source, rng):
     ends = [0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, 1e300, 463.9, 464, 465, 61439, 61440, 61441]
     values = np.concatenate([numbers, ties, near, draws, ends])
     if source == "python":
+        values = values[np.abs(values) <= dt.finfo(dtype).max]  # what is too large is told
         got = dt.asarray(values.tolist(), dtype=dtype)
     else:
         with np.errstate(all="ignore"):
             values = values.astype(ml_dtypes.bfloat16 if source == "bfloat16" else source)
         got = dt.asarray(values).astype(dtype)
     same(got.numpy().astype(np.float64), rounded(values, dtype))
+    if source == "float64":  # NumPy's own way goes through float32
+        same(dt.asarray(values, dtype=dtype).numpy().astype(np.float64), rounded(values, dtype))
 
 
 @pytest.mark.parametrize("other", OTHERS)
@@ -99,6 +102,12 @@ def test_large_integers(dtype):
 
 
 def test_what_it_holds(dtype):
+    if dtype == "float8_e4m3fn":
+        x = dt.ones(2, dtype=dtype)
+        for made in (lambda: x < 1000, lambda: dt.maximum(x, -math.inf), lambda: dt.asarray([465.0], dtype=dtype)):
+            with pytest.raises(OverflowError, match="has no infinity: expected -448 to 448, or a wider dtype"):
+                made()
+        assert (x < 464).all() and np.isnan(dt.add(x, math.nan).numpy().astype(float)).all()
     got, want = dt.finfo(dtype), ml_dtypes.finfo(foreign(dtype))
     for name in ("bits", "eps", "max", "min", "smallest_normal"):
         assert float(getattr(got, name)) == float(getattr(want, name))
@@ -154,9 +163,9 @@ def test_scaled_linear(dtype, rng):
     np.testing.assert_allclose(half.numpy().astype(np.float64), want, rtol=2**-8, atol=1e-4)
     with pytest.raises(TypeError, match=r"x is float32: expected int8, float8_e4m3fn or float8_e5m2; linear\(\)"):
         nn.scaled_linear(dt.ones((2, 3)), operands[1], 1.0, 1.0)
-    with pytest.raises(ValueError, match=r"x_scale .* expected shape .2, 5., one value, or one for each row"):
+    with pytest.raises(ValueError, match=r"x_scale .* expected shape .2, 5., one value for each row of x, or one"):
         nn.scaled_linear(*operands[:2], dt.ones(5), 1.0)
-    with pytest.raises(TypeError, match="dtype int8: expected a real float"):
+    with pytest.raises(TypeError, match="dtype int8 is not supported: expected a real float"):
         nn.scaled_linear(*operands[:2], 1.0, 1.0, dtype="int8")
 
 
@@ -182,3 +191,24 @@ def test_float32_is_enough_for_a_device(dtype):
             wide.astype(dtype)
     finally:
         dt.fallback(before)
+
+
+def test_scales_count_each_for_itself(dtype):
+    one, two = dt.ones((1, 1), dtype=dtype), dt.full((1, 1), 2, dtype=dtype)
+    for scale in (dt.asarray(1.0, dtype="float16"), dt.asarray(1, dtype="int8"), dt.asarray(1.0, dtype=dtype), 1):
+        for other, want in ((1e-9, 2e-9), (1000, 2000), (dt.asarray(100_000), 200_000)):
+            assert nn.scaled_linear(one, two, other, scale).item() == np.float32(want)
+            assert nn.scaled_linear(one, two, scale, other).item() == np.float32(want)
+    exact = nn.scaled_linear(one, one, 0.1, 0.1, dtype="float64")
+    assert exact.item() == 0.1 * 0.1
+    kept = nn.scaled_linear(dt.ones((2, 3), dtype=dtype), one * dt.ones((4, 3), dtype=dtype), dt.ones((2, 1)), 1.0)
+    assert kept.tolist() == [[3.0] * 4] * 2
+    with pytest.raises(TypeError, match="is not supported: expected a real number"):
+        nn.scaled_linear(one, two, 1j, 1.0)
+    with pytest.raises(TypeError, match="bias is complex: expected real numbers"):
+        nn.scaled_linear(one, two, 1.0, 1.0, dt.asarray([1j]))
+
+
+def test_an_activation_sees_the_sums(dtype):
+    x, w = dt.full((1, 1), -400, dtype=dtype), dt.full((1, 1), 300, dtype=dtype)  # their product is out of range
+    assert nn.linear_with_activation(x, w, activation="relu").item() == 0

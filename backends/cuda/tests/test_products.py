@@ -135,6 +135,8 @@ for dtype in (*HALVES, WIDE):
     scaled(x, w, powers(2, 5), one, bias, dtype, "10 20 36 batch=1 nt integers")
 x, w = dv.full((300, 4096), 127, dtype=dv.int8), dv.full((8, 4096), -128, dtype=dv.int8)
 scaled(x, w, one, one, None, WIDE, "300 8 4096 batch=1 nt integers")  # sums beyond what a float32 counts to
+x = dv.full((4, 1 << 17), -128, dtype=dv.int8)
+scaled(x, x, one, one, None, WIDE, "4 4 131072 batch=1 nt")  # and beyond what an int32 does
 """
     )
 

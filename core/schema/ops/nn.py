@@ -98,6 +98,9 @@ def linear_with_activation(x: Tensor, weight: Tensor, bias: Tensor | None = None
         known = ", ".join(map(repr, ACTIVATIONS))
         raise ValueError(f"[linear_with_activation] activation: expected one of {known}, got {activation!r}")
     op, form = ACTIVATIONS[activation]
+    if x.dtype in dt.FLOAT8:  # there are no kernels for them
+        wide = (None if a is None else astype(a, dt.float32) for a in (x, weight, bias))
+        return astype(op(linear(*wide), *form), x.dtype)
     return op(linear(x, weight, bias), *form)
 
 

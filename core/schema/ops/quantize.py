@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from .. import dtypes as dt
@@ -155,7 +156,8 @@ EIGHT_BITS = (dt.int8, *dt.FLOAT8)
 
 def _scaled_linear(x, weight, x_scale, weight_scale, bias, dtype):
     y = np.matmul(x.astype(np.float64), weight.T.astype(np.float64))
-    y = y * (x_scale if np.size(x_scale) == 1 else np.expand_dims(x_scale, -1)) * weight_scale
+    y = y * np.reshape(x_scale, () if np.size(x_scale) == 1 else (*x.shape[:-1], 1))
+    y = y * np.reshape(weight_scale, () if np.size(weight_scale) == 1 else -1)
     return y if bias is None else y + bias
 
 
@@ -187,6 +189,10 @@ def _scaled_linear_samples() -> Iterator[Sample]:
     x, w = eight(4, 32, d=dt.int8), eight(16, 32, d=dt.int8)
     yield sample("vector", eight(32, d=dt.int8), w, draw(), draw(16), draw(16, dtype=dt.float64), dtype=dt.float64)
     yield sample("batch", eight(2, 3, 32, d=dt.int8), w, draw(2, 3, **scales), 0.1)
+    yield sample("kept_axes", eight(2, 3, 32, d=dt.int8), w, draw(2, 3, 1, **scales), draw(1, 1, **scales))
+    yield sample("scales_of_two_dtypes", x, w, 1e-9, draw(dtype=dt.float16))
+    yield sample("complex_scale", x, w, draw(dtype=dt.complex64), 0.1, error=TypeError)
+    yield sample("complex_bias", x, w, 0.1, 0.1, draw(16, dtype=dt.complex64), error=TypeError)
     yield sample("no_rows", eight(0, 32, d=dt.int8), w, 0.1, 0.1)
     yield sample("mismatch", eight(4, 31, d=dt.int8), w, 0.1, 0.1, error=ValueError)
     yield sample("x_scale_mismatch", x, w, draw(3, **scales), 0.1, error=ValueError)
@@ -196,16 +202,19 @@ def _scaled_linear_samples() -> Iterator[Sample]:
     yield sample("to_integers", x, w, 0.1, 0.1, dtype=dt.int8, error=TypeError)
 
 
+def _factor(scale: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return reshape(scale, () if math.prod(scale.shape) == 1 else shape)
+
+
 @op(
     shape="scaled_linear",
-    dtype="given",
+    dtype="scaled",
     space="nn",
     tol=2,
     half="native",
     reference=_scaled_linear,
     scale=_scaled_linear_scale,
     samples=_scaled_linear_samples,
-    dtypes=(dt.float32,),
 )
 def scaled_linear(
     x: Raw,
@@ -223,8 +232,7 @@ def scaled_linear(
     """
     wide = dt.float64 if dtype is dt.float64 else dt.float32
     y = linear(astype(x, wide), astype(weight, wide))
-    rows = x.shape[:-1]
-    y = y * (reshape(x_scale, (*rows, 1)) if rows and x_scale.shape == rows else x_scale) * weight_scale
+    y = y * _factor(x_scale, (*x.shape[:-1], 1)) * _factor(weight_scale, (-1,))
     if bias is not None:
         y = add(y, astype(bias, y.dtype))
     return astype(y, dtype or wide)

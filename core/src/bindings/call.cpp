@@ -1,4 +1,6 @@
 // From Python operands to a finished call: scalars, the GIL, errors.
+#include <cmath>
+
 #include "bindings/array.hpp"
 #include "bindings/engines.hpp"
 #include "bindings/python_device.hpp"
@@ -63,6 +65,7 @@ class Call {
     }
     if (!n_scalars) [[likely]]
       return true;
+    like = rules::dtype_of_numbers(op_, like);
     if (n_scalars > kMaxInputs)
       throw Error(ErrorKind::type, "[" + op_.spec.name + "] expected arrays, got Python numbers");
     for (int i = 0; i < n_; ++i) {
@@ -260,6 +263,12 @@ Tensor scalar_from(PyObject* o, DType dtype) {
   } else {
     const double value = PyFloat_AsDouble(o);
     if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
+    if (dtype == DType::f8e4m3fn && std::fabs(value) > 464) {  // it would be NaN, and no comparison true
+      PyErr_Format(
+          PyExc_OverflowError,
+          "%R does not fit in float8_e4m3fn, which has no infinity: expected -448 to 448, or a wider dtype", o);
+      throw py::error_already_set();
+    }
     if (dtype == DType::f32) {
       const float narrow = float(value);
       t = host_scalar(dtype, &narrow);

@@ -6,6 +6,7 @@
 #include "bindings/array.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/program.hpp"
+#include "rules/rules.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -48,6 +49,7 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
       const DType t = b.value(operands[i].cast<int>()).dtype;
       like = like == DType::none ? t : promote(like, t).value_or(like);
     }
+  like = rules::dtype_of_numbers(o, like);
   std::vector<int> in;
   for (size_t i = 0; i < operands.size(); ++i) {
     const py::handle x = operands[i];

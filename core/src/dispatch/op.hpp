@@ -51,7 +51,7 @@ struct ParamSpec {
 };
 
 enum OpFlags : uint32_t {
-  op_half_in_f32 = 1,  // a body, or a kernel that a device lacks, computes float16 and bfloat16 in float32
+  op_half_in_f32 = 1,  // a body, or a kernel that a device lacks, computes narrow floats in float32
   op_has_body = 2,
   op_must = 4,     // one of the primitives that every device has
   op_private = 8,  // for bodies; not in a public namespace
@@ -77,8 +77,8 @@ using DTypeRule = void (*)(DTypeQuery&);
 
 // What (op, device, operand dtypes) leads to. Made once, never changed, never freed.
 struct Plan {
-  // via_f32: a primitive on a device that has it in float32 only; set_slice: in the core, over dvt.copy
-  // identity: floor of integers
+  // via_f32: a primitive on a device that has it in float32 only, astype between 8-bit floats and others;
+  // set_slice: in the core, over dvt.copy identity: floor of integers
   enum Mode : uint8_t { kernel, view, set_slice, identity, body, via_f32, host_fallback };
   uint64_t key;
   Mode mode;

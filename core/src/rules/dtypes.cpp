@@ -106,6 +106,15 @@ void dtype_index(DTypeQuery& q) { decide(q, common_or_none(q), q.given != DType:
 void dtype_given(DTypeQuery& q) { decide(q, common_or_none(q), q.given != DType::none ? q.given : kDefaultFloat); }
 void dtype_bits(DTypeQuery& q) { decide(q, common_or_none(q), DType::u32); }
 
+// Each factor is converted by itself: what the other one is counts for nothing.
+void dtype_scaled(DTypeQuery& q) {
+  for (int i = 0; i < q.n_in; ++i)
+    if (q.in[i] != DType::none && is_complex(q.in[i])) wrong_dtype(q, q.in[i], "a real number");
+  const DType result = q.given == DType::none ? DType::f32 : q.given;
+  if (!is_float(result)) wrong_dtype(q, result, "a real float");
+  decide(q, result == DType::f64 ? DType::f64 : DType::f32, result);
+}
+
 void dtype_quantize(DTypeQuery& q) {
   const DType t = floating(common(q));
   if (is_complex(t)) wrong_dtype(q, t, "a real float");
@@ -149,6 +158,8 @@ DType weak_dtype(DType arrays, DType scalar) {
   }
   return scalar;
 }
+
+DType dtype_of_numbers(const Op& op, DType promoted) { return op.dtype == dtype_scaled ? DType::f64 : promoted; }
 
 static bool is_value(const Op& op, int i) {
   for (const ParamSpec& p : op.spec.params)

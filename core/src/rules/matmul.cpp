@@ -66,15 +66,19 @@ void shape_scaled_linear(Invocation& inv) {
     if (const DType t = inv.operand(i).dtype; !is_eight_bits(t))
       inv.fail(ErrorKind::type, operand_name(inv, i) + " is " + info(t).name +
                                     ": expected int8, float8_e4m3fn or float8_e5m2; linear() takes others");
-  if (const DType t = inv.plan->result[0]; !is_float(t))
-    inv.fail(ErrorKind::type, std::string("dtype ") + info(t).name + ": expected a real float");
+  if (inv.has(bias) && is_complex(inv.operand(bias).dtype))
+    inv.fail(ErrorKind::type, operand_name(inv, bias) + " is complex: expected real numbers");
   product_of_linear(inv, bias);
-  const std::span<const int64_t> rows = inv.operand(x).shape();
-  if (!is_one_value(inv.operand(x_scale)))
-    expect_shape(inv, x_scale, rows.first(rows.size() - 1), "one value, or one for each row of x");
-  if (!is_one_value(inv.operand(weight_scale)))
-    expect_shape(inv, weight_scale, inv.operand(weight).shape().first(1),
-                 "one value, or one for each row of weight");
+  const auto expect_factor = [&](int i, std::span<const int64_t> rows, const char* why) {
+    const Tensor& t = inv.operand(i);
+    const bool keeps_axis = t.rank() > 0 && t.size(t.rank() - 1) == 1;
+    if (t.numel == 1 || (keeps_axis && std::ranges::equal(t.shape().first(t.rank() - 1), rows))) return;
+    expect_shape(inv, i, rows, why);
+  };
+  const std::span<const int64_t> shape = inv.operand(x).shape();
+  expect_factor(x_scale, shape.first(shape.size() - 1), "one value for each row of x, or one for all");
+  expect_factor(weight_scale, inv.operand(weight).shape().first(1),
+                "one value for each row of weight, or one for all");
 }
 
 // The axis counts from the end of both operands.

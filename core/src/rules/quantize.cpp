@@ -5,6 +5,8 @@
 namespace dovetail::rules {
 namespace {
 enum { x, scale, zero_point };
+
+bool is_one_value(const Tensor& t) { return t.numel == 1 && t.rank() <= 1; }
 }  // namespace
 
 void shape_quantize(Invocation& inv) {

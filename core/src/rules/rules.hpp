@@ -41,6 +41,9 @@ DType promoted(const Invocation& inv);
 DType given_dtype(const Invocation& inv);
 // What a Python scalar of dtype bool, int64, float32 or complex64 becomes beside arrays that promote to `arrays`.
 DType weak_dtype(DType arrays, DType scalar);
+// The `arrays` of weak_dtype in a call of the op: what they promote to, or for factors that count each for itself
+// float64, which loses nothing.
+DType dtype_of_numbers(const Op&, DType promoted);
 
 // ---- for shape rules ----------------------------------------------------------------------------
 
@@ -86,8 +89,6 @@ int single_axis(Invocation&);
 uint32_t axes(Invocation&, int attr, int rank);
 void expect_rank(const Invocation&, int i, int least, int most = DVT_MAX_NDIM);
 void expect_shape(const Invocation&, int i, std::span<const int64_t> shape, std::string_view why);
-// What may stand for all.
-inline bool is_one_value(const Tensor& t) { return t.numel == 1 && t.rank() <= 1; }
 // False where two sizes differ and neither is 1. `out` has room for DVT_MAX_NDIM and may be a's memory.
 bool broadcast_shapes(std::span<const int64_t> a, std::span<const int64_t> b, int64_t* out, int* rank);
 bool broadcasts_to(std::span<const int64_t> from, std::span<const int64_t> to);

@@ -78,6 +78,7 @@ TEST(rules_over_one_operand) {
       {"accum", "i64 i64 i64 i64 i64 u64 u64 u64 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", false},
       {"index", "i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64", true},
       {"given", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32", true},
+      {"scaled", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 - -", false},
       {"bits", "u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32", true},
   };
   for (const Row& r : rows) {

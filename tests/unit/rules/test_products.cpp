@@ -73,14 +73,18 @@ TEST(linear_scaled_linear_vecdot_outer) {
     c.x("x", {4, 5, 3}, t, ParamKind::raw).x("weight", {7, 3}, DType::i8, ParamKind::raw);
     return std::ref(c.x("x_scale", x_scale).x("weight_scale", weight_scale).absent("bias", ParamKind::raw));
   };
-  const auto op = [] { return Call("scaled_linear", "scaled_linear", "given"); };
+  const auto op = [] { return Call("scaled_linear", "scaled_linear", "scaled"); };
   CHECK_SHAPE(scaled(op(), {}, {1}).get().dtype(DType::bf16), "(4, 5, 7)");
   CHECK_SHAPE(scaled(op(), {4, 5}, {7}).get().dtype(DType::none), "(4, 5, 7)");
   CHECK_FAILS(scaled(op(), {5}, {}).get().dtype(DType::none), value, "x_scale of shape (5,) does not fit");
-  CHECK_FAILS(scaled(op(), {}, {3}).get().dtype(DType::none), value, "expected shape (7,), one value, or one for");
+  CHECK_FAILS(scaled(op(), {}, {3}).get().dtype(DType::none), value,
+              "expected shape (7,), one value for each row of weight");
+  CHECK_SHAPE(scaled(op(), {4, 5, 1}, {1, 1}).get().dtype(DType::none), "(4, 5, 7)");
+  CHECK_FAILS(scaled(op(), {4, 1}, {}).get().dtype(DType::none), value, "expected shape (4, 5)");
   CHECK_FAILS(scaled(op(), {}, {}, DType::f16).get().dtype(DType::none), type,
               "x is float16: expected int8, float8");
-  CHECK_FAILS(scaled(op(), {}, {}).get().dtype(DType::i8), type, "dtype int8: expected a real float");
+  CHECK_FAILS(scaled(op(), {}, {}).get().dtype(DType::i8), type,
+              "dtype int8 is not supported: expected a real float");
 
   Call dot("vecdot", "vecdot");
   dot.x("x1", {4, 1, 3}).x("x2", {5, 3}).i64("axis", -1);

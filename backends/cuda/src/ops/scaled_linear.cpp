@@ -53,7 +53,9 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
 
 LinearProduct sums_of(const dvt_call* c) {
   LinearProduct made = linear_product(c);
-  if (made.product) made.product->set_type(dvt::i8), made.product->c_type = dvt::i32;
+  if (!made.product) return made;
+  if (made.product->k >= int64_t{1} << 17) return refused("sums of so many products may not fit in int32");
+  made.product->set_type(dvt::i8), made.product->c_type = dvt::i32;
   return made;
 }
 // Bytes of the workspace, before the library's.

@@ -110,3 +110,4 @@ def _print(device: str, rows: list[dict[str, Any]]) -> None:
         style=lambda cell: _STYLES.get(cell, ""),
     )
     click.echo(LEGEND)
+    click.echo("Blank: not declared for that dtype; it may run there by way of another.")

@@ -92,6 +92,8 @@ def result_dtype(op: Op, given: dict[str, Any]) -> DType:
         return dt.bool_
     if rule in ("index", "bits"):
         return dt.int64 if rule == "index" else dt.uint32
+    if rule == "scaled":
+        return dt.float32
     if rule == "given":
         return _of_scalars([given[p.name] for p in op.attributes if p.kind == "scalar"])
     operands = [given[p.name] for p in op.operands if p.kind == "value"]
