@@ -12,6 +12,7 @@ import pytest
 from cuda_programs import NVIDIA, run
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
+HEADERS = SOURCES.parents[2] / "core/include"
 TOOLS = NVIDIA / "cu13" / "bin"
 HOPPER = [f"flash_hopper_{dtype}_{size}" for dtype in ("f16", "bf16") for size in (64, 128)]
 
@@ -22,7 +23,7 @@ def hopper(tmp_path_factory) -> tuple[str, dict[str, str]]:
     cubin = tmp_path_factory.mktemp("sass") / "attention.cubin"
     compiled = run(
         *(TOOLS / "nvcc", "-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr", "-arch=sm_90a", "-cubin"),
-        *("-Xptxas", "-v", f"-I{SOURCES}", "-o", cubin, SOURCES / "kernels" / "attention_sm90a.cu"),
+        *("-Xptxas", "-v", f"-I{SOURCES}", f"-I{HEADERS}", "-o", cubin, SOURCES / "kernels/attention_sm90a.cu"),
         timeout=600,
     )
     functions = re.split(r"Function : (\w+)", run(TOOLS / "cuobjdump", "-sass", cubin).stdout)
