@@ -7,26 +7,11 @@
 
 namespace dovetail {
 // The order is that of dtype_table; a DType fits in five bits, none included.
+// clang-format off
 enum class DType : uint8_t {
-  b8,
-  i8,
-  i16,
-  i32,
-  i64,
-  u8,
-  u16,
-  u32,
-  u64,
-  f8e4m3fn,
-  f8e5m2,
-  f16,
-  bf16,
-  f32,
-  f64,
-  c64,
-  c128,
-  none
+  b8, i8, i16, i32, i64, u8, u16, u32, u64, f8e4m3fn, f8e5m2, f16, bf16, f32, f64, c64, c128, none
 };
+// clang-format on
 enum class DKind : uint8_t { boolean, signed_int, unsigned_int, floating, complex };
 
 struct DTypeInfo {

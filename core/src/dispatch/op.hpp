@@ -77,8 +77,9 @@ using DTypeRule = void (*)(DTypeQuery&);
 
 // What (op, device, operand dtypes) leads to. Made once, never changed, never freed.
 struct Plan {
-  // via_f32: a primitive on a device that has it in float32 only, astype between 8-bit floats and others;
-  // set_slice: in the core, over dvt.copy identity: floor of integers
+  // via_f32: a primitive on a device that has it in float32 only, astype between 8-bit floats and others
+  // set_slice: in the core, over dvt.copy
+  // identity: floor of integers
   enum Mode : uint8_t { kernel, view, set_slice, identity, body, via_f32, host_fallback };
   uint64_t key;
   Mode mode;
