@@ -18,5 +18,8 @@ inline LinearProduct refused(const char* reason) { return {std::nullopt, reason}
 LinearProduct linear_product(const dvt_call*);
 
 dvt_status query_linear(dvt_device*, const LinearProduct&, dvt_answer*);
+// Enqueues it, with what the library has of the call's workspace. Throws.
+dvt_status enqueue_linear(dvt_device*, const dvt_call*, const LinearProduct&, const cublaslt::Addresses&,
+                          void* workspace, uint64_t bytes);
 dvt_status run_linear(dvt_device*, const dvt_call*, const LinearProduct&, const cublaslt::Addresses&);
 }  // namespace gpu

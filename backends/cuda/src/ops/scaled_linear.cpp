@@ -73,12 +73,13 @@ dvt_status query_integers(dvt_device* d, const dvt_call* c, dvt_answer* answer) 
 
 dvt_status run_integers(dvt_device* d, const dvt_call* c) {
   return guarded(d, [&]() -> dvt_status {
-    const cublaslt::Product p = sums_of(c).product.value();
+    const LinearProduct product = sums_of(c);
+    const cublaslt::Product& p = product.product.value();
     auto* const sums = static_cast<std::byte*>(c->workspace);
     const uint64_t bytes = bytes_of_sums(p);
-    if (!d->cublaslt.run(p, {in(c, x), in(c, weight), nullptr, sums}, sums + bytes, c->workspace_size - bytes,
-                         stream_of(d, c->stream).handle))
-      return DVT_FAIL(DVT_INTERNAL, "cuBLASLt has lost the algorithm that it had for these sizes");
+    if (dvt_status s = enqueue_linear(d, c, product, {in(c, x), in(c, weight), nullptr, sums}, sums + bytes,
+                                      c->workspace_size - bytes))
+      return s;
     const ScaledSums how = {uint64_t(p.m),
                             uint64_t(p.n),
                             static_cast<const float*>(in(c, x_scale)),
