@@ -35,6 +35,16 @@ bool is_file(const std::string& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+bool is_writable_by_all(const std::string& path) {
+  struct stat status;
+  return !stat(path.c_str(), &status) && status.st_mode & S_IWOTH;
+}
+
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
@@ -42,26 +52,48 @@ std::string read_file(const std::string& path) {
   return content.str();
 }
 
+std::string read_own_file(const std::string& path) {
+  constexpr off_t most = 64 << 10;
+  // O_NONBLOCK: opening a FIFO would wait for a writer.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return {};
+  std::string content;
+  struct stat status;
+  if (!fstat(file, &status) && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+      !(status.st_mode & (S_IWGRP | S_IWOTH)) && status.st_size <= most) {
+    content.resize(size_t(status.st_size));
+    const ssize_t n = read(file, content.data(), content.size());
+    content.resize(n > 0 ? size_t(n) : 0);
+  }
+  close(file);
+  return content;
+}
+
 bool replace_file(const std::string& path, const std::string& content) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  const std::string draft = path + "." + std::to_string(process_id());
-  {
-    std::ofstream file(draft, std::ios::binary | std::ios::trunc);
-    file << content;
-    file.close();
-    if (!file) error = std::make_error_code(std::errc::io_error);
+  std::string draft = path + ".XXXXXX";
+  const int file = mkstemp(draft.data());  // a new file that only this user can read or write
+  if (file < 0) return false;
+  const bool written = write(file, content.data(), content.size()) == ssize_t(content.size());
+  if ((close(file) == 0) & written) {
+    std::filesystem::rename(draft, path, error);
+    if (!error) return true;
   }
-  if (!error) std::filesystem::rename(draft, path, error);
-  if (!error) return true;
   std::filesystem::remove(draft, error);
   return false;
 }
 
 std::string cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
+  // A program that runs with the rights of another user must not write where its caller points.
+#if defined(__GLIBC__)
+  const auto variable = secure_getenv;
+#else
+  const auto variable = [](const char* name) { return std::getenv(name); };
+#endif
+  const char* cache = variable("XDG_CACHE_HOME");
   if (cache && *cache == '/') return std::string(cache) + "/dovetail";
-  const char* home = std::getenv("HOME");
+  const char* home = variable("HOME");
   return home && *home == '/' ? std::string(home) + "/.cache/dovetail" : std::string();
 }
 

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dovetail::platform {
@@ -35,8 +37,14 @@ class MappedFile {  // a file's bytes, read-only
 };
 
 bool is_file(const std::string& path);
+bool is_folder(const std::string& path);
+// Every user of the machine may change it.
+bool is_writable_by_all(const std::string& path);
 std::string read_file(const std::string& path);  // empty where it cannot be read
-// Readers see the old content or the new one, never a part; folders are made. False where it cannot be written.
+// The content of a regular file of this user that no other user can write, of at most 64 KiB; else empty.
+std::string read_own_file(const std::string& path);
+// Readers see the old content or the new one, never a part. The folder is made; a link at `path` is replaced, not
+// followed. False where the file cannot be written.
 bool replace_file(const std::string& path, const std::string& content);
 // "$XDG_CACHE_HOME/dovetail" or "~/.cache/dovetail"; empty where there is neither.
 std::string cache_folder();
@@ -45,15 +53,30 @@ std::string boot_id();
 
 // ---- processes --------------------------------------------------------------------------------------------------
 
-struct Ended {              // how a child process ended
-  std::string start_error;  // set: it did not start
-  bool timed_out = false;   // it was killed
+struct Ended {                // how a child process ended
+  std::string start_error;    // set: it did not start
+  bool timed_out = false;     // it was killed
+  bool status_known = false;  // false: another part of this process took the status, or SIGCHLD is ignored
   int exit_code = 0;
-  int signal = 0;  // 0: it exited
-  std::string output, errors;
+  int signal = 0;              // 0: it exited
+  std::string output, errors;  // the last 64 KiB of each
 };
 Ended run_process(const std::vector<std::string>& command, std::chrono::milliseconds timeout);
+// Returns a file for the output of this program alone: what libraries print to stdout goes to stderr from now on.
+int take_stdout();
+void write_all(int file, std::string_view text);
 std::string signal_name(int signal);  // "SIGSEGV"
+// While one lives, a crash of this process writes the signal's name and then `text`, a line each, to a new file at
+// `path`. The handlers that were installed before still run. One at a time.
+class CrashNote {
+ public:
+  CrashNote(std::string path, const std::string& text);
+  ~CrashNote();
+  CrashNote(const CrashNote&) = delete;
+
+ private:
+  std::unique_ptr<char[]> stack_;
+};
 // A crash from now on leaves no core file.
 void no_core_files();
 // Ends the process at once: no destructor and no atexit handler runs.
@@ -63,9 +86,32 @@ uint32_t process_id();
 // Handlers around fork(), in the order of registration in the child and the parent, in reverse before.
 void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
 
+// ---- limits -----------------------------------------------------------------------------------------------------
+
+constexpr uint64_t kNoLimit = UINT64_MAX;
+struct GroupMemory {
+  uint64_t limit = kNoLimit;  // the smallest of the control group that this process is in and of those around it
+  uint64_t used = 0;          // by all processes of the group with that limit, without cache that it can drop
+};
+// Control groups of version 1 and 2. `root`: where /proc and /sys are, for tests.
+GroupMemory group_memory(const std::string& root = "");
+// The quota in whole CPUs, rounded up; UINT32_MAX where there is none.
+uint32_t group_cpus(const std::string& root = "");
+// Bytes of memory that this process may use: the machine's, or the smaller limit of its control groups.
+uint64_t host_memory();
+
+// What is left of the smallest limit; kNoLimit where there is none.
+uint64_t free_in_group();
+// Gives memory that was freed, and that the C library keeps for later, back to the system.
+void trim_heap();
+
 // ---- processors -------------------------------------------------------------------------------------------------
 
-uint32_t cpu_count();  // that this process may use: its affinity mask, and the quota of its control group
+// CPUs that this process may use: the smaller of its affinity mask and the quota of its control groups.
+uint32_t cpu_count();
+// How this thread rounds and whether it flushes subnormal numbers to zero; without the flags of past operations.
+uint64_t float_control();
+void set_float_control(uint64_t);
 // After it returned true, every other thread of the process has passed a full memory barrier since the call began.
 // False: this system cannot do that.
 bool barrier_on_all_threads();

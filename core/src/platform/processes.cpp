@@ -17,6 +17,9 @@ extern char** environ;
 
 namespace dovetail::platform {
 namespace {
+// Of each output of a child. A child that prints without end must not fill the memory of this process.
+constexpr size_t kMostKept = size_t{64} << 10;
+
 class Pipe {
  public:
   Pipe() {
@@ -36,12 +39,16 @@ class Pipe {
     if (ends_[which] >= 0) close(ends_[which]);
     ends_[which] = -1;
   }
-  // Takes what is there; closes the pipe at its end.
+  // Appends what can be read now and keeps the last kMostKept bytes; closes the pipe at its end.
   void drain(std::string& to) {
-    char bytes[4096];
+    char bytes[kMostKept / 2];
     const ssize_t n = read(reading(), bytes, sizeof bytes);
-    if (n > 0) to.append(bytes, size_t(n));
-    else if (n == 0 || (errno != EINTR && errno != EAGAIN)) close_end(0);
+    if (n > 0) {
+      to.append(bytes, size_t(n));
+      if (to.size() > kMostKept) to.erase(0, to.size() - kMostKept);
+    } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+      close_end(0);
+    }
   }
 
  private:
@@ -70,6 +77,17 @@ int start(const std::vector<std::string>& command, const Pipe& output, const Pip
   posix_spawn_file_actions_destroy(&actions);
   return error;
 }
+
+enum class Child { running, ended, reaped };
+
+// Reaps the child if it has ended. `reaped`: nobody can learn its status any more, because SIGCHLD is ignored or
+// another thread waited for all children; its process id may belong to another process by now.
+Child look_at(pid_t child, int& status, bool wait) {
+  pid_t found;
+  do found = waitpid(child, &status, wait ? 0 : WNOHANG);
+  while (found < 0 && errno == EINTR);
+  return found == child ? Child::ended : found == 0 ? Child::running : Child::reaped;
+}
 }  // namespace
 
 Ended run_process(const std::vector<std::string>& command, std::chrono::milliseconds timeout) {
@@ -86,28 +104,49 @@ Ended run_process(const std::vector<std::string>& command, std::chrono::millisec
   }
   output.close_end(1), errors.close_end(1);
 
-  // A grandchild may hold the pipes open for ever: so the child's end is looked for between short waits, too.
+  // A grandchild may hold the pipes open after the child has ended, hence the look at the child between short
+  // waits.
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   int status = 0;
-  bool gone = false;
-  while (!gone) {
-    const bool open = output.reading() >= 0 || errors.reading() >= 0;
+  Child state = Child::running;
+  const auto drain = [&](int milliseconds) {
     pollfd waiting[] = {{output.reading(), POLLIN, 0}, {errors.reading(), POLLIN, 0}};
-    poll(waiting, 2, open ? 20 : 1);
+    poll(waiting, 2, milliseconds);
     if (waiting[0].revents) output.drain(ended.output);
     if (waiting[1].revents) errors.drain(ended.errors);
-    if (!waiting[0].revents && !waiting[1].revents) gone = waitpid(child, &status, WNOHANG) == child;
-    if (!gone && std::chrono::steady_clock::now() >= deadline) {
+    return waiting[0].revents || waiting[1].revents;
+  };
+  while (state == Child::running) {
+    const bool open = output.reading() >= 0 || errors.reading() >= 0;
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    if (!drain(open ? 20 : 1) || late) state = look_at(child, status, false);
+    if (state == Child::running && late) {
       ended.timed_out = true;
       kill(child, SIGKILL);
-      while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-      }
-      gone = true;
+      state = look_at(child, status, true);
     }
   }
+  // What the child wrote just before its end. The bound is for a grandchild that writes without end.
+  for (int i = 0; i < 16 && drain(0);) ++i;
+  ended.status_known = state == Child::ended;
+  if (!ended.status_known) return ended;
   if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
   else ended.exit_code = WEXITSTATUS(status);
   return ended;
+}
+
+int take_stdout() {
+  const int own = fcntl(1, F_DUPFD_CLOEXEC, 3);
+  dup2(2, 1);
+  return own;
+}
+
+void write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(file, text.data(), text.size());
+    if (n > 0) text.remove_prefix(size_t(n));
+    else if (errno != EINTR) return;
+  }
 }
 
 std::string signal_name(int signal) {

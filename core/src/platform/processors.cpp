@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <thread>
 
 #include "platform/platform.hpp"
@@ -15,14 +14,6 @@
 namespace dovetail::platform {
 #if defined(__linux__)
 namespace {
-// The control group's CPU quota in whole CPUs, rounded up; 0 where there is none.
-uint32_t quota() {
-  long long limit, period;
-  const std::string cpu_max = read_file("/sys/fs/cgroup/cpu.max");
-  if (std::sscanf(cpu_max.c_str(), "%lld %lld", &limit, &period) != 2 || limit <= 0 || period <= 0) return 0;
-  return uint32_t(std::min((limit + period - 1) / period, 65536LL));
-}
-
 int membarrier(int command) { return int(syscall(SYS_membarrier, command, 0, 0)); }
 }  // namespace
 
@@ -37,17 +28,34 @@ uint32_t cpu_count() {
     CPU_FREE(mask);
     if (known) break;
   }
-  const uint32_t allowed = quota();
-  return std::max(allowed ? std::min(n, allowed) : n, 1u);
+  return std::max(std::min(n, group_cpus()), 1u);
 }
 
 bool barrier_on_all_threads() {
   if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return true;
-  // The first time, the kernel wants to be told beforehand.
+  // The kernel serves a process only after it has registered.
   return !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) && !membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 #else
 uint32_t cpu_count() { return std::max(std::thread::hardware_concurrency(), 1u); }
 bool barrier_on_all_threads() { return false; }
+#endif
+
+#if defined(__x86_64__)
+constexpr uint32_t kFlags = 0x3f;  // of past operations
+uint64_t float_control() { return __builtin_ia32_stmxcsr() & ~kFlags; }
+void set_float_control(uint64_t control) {
+  __builtin_ia32_ldmxcsr((__builtin_ia32_stmxcsr() & kFlags) | uint32_t(control));
+}
+#elif defined(__aarch64__)
+uint64_t float_control() {
+  uint64_t control;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  return control;
+}
+void set_float_control(uint64_t control) { asm volatile("msr fpcr, %0" : : "r"(control)); }
+#else
+uint64_t float_control() { return 0; }
+void set_float_control(uint64_t) {}
 #endif
 }  // namespace dovetail::platform

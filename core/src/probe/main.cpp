@@ -1,8 +1,8 @@
 // dovetail-probe LIBRARY [FOLDER...] [--pack-of BACKEND [FOLDER...]]: opens a device's plugin as the runtime would,
-// up to counting its devices, or a kernel pack up to reading its table, in a process that may crash. FOLDER: where
-// the libraries that it needs may lie; BACKEND: the library whose rows a pack is added to, which did not crash.
-// Whether it may be used is not decided here: the runtime asks the plugin again, and reads its table again, when
-// this program came to its end.
+// up to the properties of its first device, or a kernel pack up to its table, in a process that may crash. FOLDER:
+// a folder of libraries that LIBRARY needs. BACKEND: the library whose rows a pack is added to; it did not crash.
+// This program does not decide whether the plugin may be used: the runtime asks the plugin again, and reads its
+// table again, after this program came to its end.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -16,10 +16,9 @@
 namespace {
 using namespace dovetail;
 
-void enter(const char* stage) {
-  std::printf("%s%s\n", probe::kStage, stage);
-  std::fflush(stdout);
-}
+int stages = 1;  // the file of the stage lines
+
+void enter(const char* stage) { platform::write_all(stages, probe::kStage + std::string(stage) + "\n"); }
 [[noreturn]] void done() {
   enter(probe::kDone);
   platform::leave(0);  // destructors of a half-opened library prove nothing
@@ -64,7 +63,16 @@ void count_devices(void* library, const char* path) {
   if (!table) return;
   enter(probe::kCounting);
   uint32_t devices = 0;
-  table->device_count(&devices);
+  if (table->device_count(&devices) != DVT_OK || !devices) return;
+  enter(probe::kOpeningDevice);
+  dvt_device* device = nullptr;
+  if (table->device_open(0, &device) != DVT_OK) return;
+  enter(probe::kReadingProps);
+  dvt_props props{};
+  props.struct_size = sizeof props;
+  table->device_props(device, &props);
+  enter(probe::kClosingDevice);
+  table->device_close(device);
 }
 
 void read_pack(void* library, const char* path, const char* backend_path, const std::vector<std::string>& search) {
@@ -90,6 +98,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   platform::no_core_files();
+  stages = platform::take_stdout();  // else a library could print stages
   char** const pack_of = std::find(argv + 2, argv + argc, std::string(probe::kPackOf));
 
   enter(probe::kOpening);
