@@ -2,14 +2,18 @@
 #pragma once
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace dovetail {
 enum class ErrorKind { type, value, index, memory, not_implemented, device_lost, runtime, axis };
 
-// Messages read "[op] what is wrong: expected ..., got ..., and the cure where there is one".
+// what() reads "[op] what happened: got X, expected Y; cure". `cure`: what the user can do about it; "" where the
+// message says it or nothing helps. Python's exception has it as its attribute `cure`.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind(kind) {}
+  Error(ErrorKind kind, const std::string& message, std::string cure = {})
+      : std::runtime_error(cure.empty() ? message : message + "; " + cure), kind(kind), cure(std::move(cure)) {}
   const ErrorKind kind;
+  const std::string cure;
 };
 }  // namespace dovetail

@@ -19,7 +19,37 @@ size_t distance(const std::string& a, const std::string& b) {
   }
   return row.back();
 }
+
+// The bytes of the character that `text` begins with; 0 where it is not UTF-8.
+size_t character(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t size = byte(0) < 0x80 ? 1 : byte(0) < 0xc2 ? 0 : byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : 4;
+  if (!size || size > text.size() || byte(0) > 0xf4) return 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
+  const bool surrogate = byte(0) == 0xed && byte(1) >= 0xa0, too_large = byte(0) == 0xf4 && byte(1) >= 0x90;
+  return overlong || surrogate || too_large ? 0 : size;
+}
+
+bool is_control(std::string_view c) {  // of ASCII, or U+0080 to U+009F
+  const auto first = static_cast<unsigned char>(c[0]);
+  if (c.size() == 1) return (first < 0x20 && first != '\n' && first != '\t') || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(c[1]) < 0xa0;
+}
 }  // namespace
+
+std::string cleaned(std::string_view text, size_t most) {
+  std::string clean;
+  while (!text.empty()) {
+    const size_t size = character(text);
+    const std::string_view c = text.substr(0, std::max<size_t>(size, 1));
+    if (clean.size() + c.size() > most) return clean + "...";
+    clean += size && !is_control(c) ? c : "?";
+    text.remove_prefix(c.size());
+  }
+  return clean;
+}
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
   if (known.empty()) return "; none is known";

@@ -1,4 +1,6 @@
 /* Plugins that are wrong in one way each: FAULT names it, tests/abi/CMakeLists.txt builds all of them. */
+#define _GNU_SOURCE /* program_invocation_short_name */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,14 @@ static void crash(void) {
 
 #if defined(FAULT_constructor_crashes)
 __attribute__((constructor)) static void at_load(void) { crash(); }
+#elif defined(FAULT_flushes_subnormals) && defined(__x86_64__)
+__attribute__((constructor)) static void at_load(void) {
+  __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+}
+#elif defined(FAULT_flushes_subnormals) && defined(__aarch64__)
+__attribute__((constructor)) static void at_load(void) {
+  __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)1 << 24));
+}
 #elif defined(FAULT_constructor_exits)
 __attribute__((constructor)) static void at_load(void) { exit(3); }
 #endif
@@ -72,6 +82,12 @@ static dvt_status device_count(uint32_t* n) {
 static dvt_status device_open(uint32_t index, dvt_device** out) {
 #if defined(FAULT_open_fails)
   return FAIL(DVT_INTERNAL, "the firmware is missing");
+#elif defined(FAULT_open_fails_colourfully)
+  return FAIL(DVT_INTERNAL, "\033[31mred\033]0;title\a\x9b\xff \xc3\xa9t\xc3\xa9; retry");
+#elif defined(FAULT_open_crashes)
+  crash();
+#elif defined(FAULT_open_crashes_here)
+  if (strcmp(program_invocation_short_name, "dovetail-probe")) crash();
 #elif defined(FAULT_one_open_fails)
   if (index == 0) return FAIL(DVT_INTERNAL, "the first one is busy");
 #endif
@@ -82,6 +98,12 @@ static dvt_status device_open(uint32_t index, dvt_device** out) {
 static void device_close(dvt_device* d) { (void)d; }
 static dvt_status device_props(dvt_device* d, dvt_props* p) {
   (void)d;
+#if defined(FAULT_props_hang)
+  for (;;) {
+    volatile int busy = 1;
+    (void)busy;
+  }
+#endif
 #if defined(FAULT_unended_text)
   memset(p->name, '\n', sizeof p->name);
   memset(p->arch, 'a', sizeof p->arch);
@@ -134,6 +156,10 @@ static const dvt_kernel row = {
 #endif
 #if defined(FAULT_row_without_prefix)
     .op = "negative",
+#elif defined(FAULT_row_misspelt)
+    .op = "dvt.nn.softmax",
+#elif defined(FAULT_row_of_another)
+    .op = "acme.swirl",
 #elif defined(FAULT_row_long_name)
     .op = "dvt." LONG,
 #elif defined(FAULT_row_two_lines)

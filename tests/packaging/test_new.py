@@ -70,7 +70,7 @@ def test_devices_of_every_kind(site, repository):
     install(site, site.folder / "quick")
     (pack,) = site.devices()["packs"]
     assert "acme has streams, and these kernels run on the host" in pack["cause"]
-    assert pack["status"] == "quarantined" and "mend what it names" in pack["cure"]
+    assert pack["status"] == "quarantined" and "correct what it names" in pack["cure"]
 
 
 def test_a_kernel_pack(site):

@@ -170,10 +170,20 @@ std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands
   return serving_engines(c.invocation());
 }
 
-// Our own are looked up only where they are needed: an ending interpreter cannot import any more.
-static void set_own_error(const char* type, const char* what) {
+// The exception's type. Our own are looked up only where they are needed: an ending interpreter cannot import.
+static py::object type_of(ErrorKind kind) {
+  PyObject* const types[] = {PyExc_TypeError,           PyExc_ValueError, PyExc_IndexError,  PyExc_MemoryError,
+                             PyExc_NotImplementedError, nullptr,          PyExc_RuntimeError};
+  if (kind == ErrorKind::device_lost) return lazy("_errors", "DeviceLostError");
+  if (kind == ErrorKind::axis) return lazy("_errors", "AxisError");
+  return py::reinterpret_borrow<py::object>(types[int(kind)]);
+}
+
+static void raise(const Error& error) {
   try {
-    PyErr_SetObject(lazy("_errors", type).ptr(), str_of(what).ptr());
+    const py::object type = type_of(error.kind), exception = type(str_of(error.what()));
+    if (!error.cure.empty()) exception.attr("cure") = str_of(error.cure);
+    PyErr_SetObject(type.ptr(), exception.ptr());
   } catch (py::error_already_set& e) {  // the interpreter ends, and its modules are gone
     e.restore();
   }
@@ -185,11 +195,7 @@ void set_python_error() {
   } catch (py::error_already_set& e) {
     e.restore();
   } catch (const Error& e) {
-    PyObject* const types[] = {PyExc_TypeError,           PyExc_ValueError, PyExc_IndexError,  PyExc_MemoryError,
-                               PyExc_NotImplementedError, nullptr,          PyExc_RuntimeError};
-    if (e.kind == ErrorKind::device_lost) set_own_error("DeviceLostError", e.what());
-    else if (e.kind == ErrorKind::axis) set_own_error("AxisError", e.what());
-    else PyErr_SetObject(types[int(e.kind)], str_of(e.what()).ptr());
+    raise(e);
     chain_cause(e.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();

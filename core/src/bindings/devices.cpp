@@ -7,6 +7,7 @@
 #include "bindings/array.hpp"
 #include "device/guard.hpp"
 #include "device/services.hpp"
+#include "platform/platform.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -37,7 +38,7 @@ py::dict properties(const Device& d) {
   uint64_t free_bytes = 0, total = 0;
   if (DVT_HAS(d.backend->table, dvt_backend, mem_info) &&
       d.backend->table->mem_info(d.handle, &free_bytes, &total) == DVT_OK)
-    all["mem_free"] = free_bytes;
+    all["mem_free"] = d.host_mapped ? std::min(free_bytes, platform::free_in_group()) : free_bytes;
   return all;
 }
 
@@ -46,7 +47,7 @@ py::list pack_list(const Backend& b) {
   for (const KernelPack* p : packs(b))
     all.append(py::dict(py::arg("name") = p->name, py::arg("version") = p->version, py::arg("library") = p->library,
                         py::arg("build_info") = p->table->build_info ? p->table->build_info : "",
-                        py::arg("n_kernels") = p->table->n_kernels));
+                        py::arg("n_kernels") = p->table->n_kernels, py::arg("notes") = p->notes));
   return all;
 }
 
@@ -60,7 +61,8 @@ py::list backend_list() {
         py::arg("build_info") = str_of(b->table->build_info ? b->table->build_info : ""),
         py::arg("abi") = std::to_string(b->table->abi_major) + "." + std::to_string(b->table->abi_minor) +
                          " draft " + std::to_string(b->table->abi_draft),
-        py::arg("n_kernels") = b->table->n_kernels, py::arg("devices") = names, py::arg("packs") = pack_list(*b)));
+        py::arg("n_kernels") = b->table->n_kernels, py::arg("devices") = names, py::arg("packs") = pack_list(*b),
+        py::arg("notes") = b->notes));
   }
   return all;
 }
@@ -133,7 +135,7 @@ void make_devices(py::module_& m) {
         const Released others_run;
         return load_backend(name, library, search).name;
       },
-      "Opens a plugin in this process; RuntimeError with cause and cure.");
+      "Opens a plugin in this process; raises RuntimeError, whose attribute `cure` says what helps.");
   m.def(
       "absence",
       [](const std::string& name) {
@@ -153,7 +155,7 @@ void make_devices(py::module_& m) {
         }
         throw Error(ErrorKind::value, "there is no backend '" + backend + "'");
       },
-      "Opens a kernel pack for a backend; RuntimeError with cause and cure.");
+      "Opens a kernel pack for a backend; raises RuntimeError, whose attribute `cure` says what helps.");
   m.def(
       "device_table",
       [](const py::object& device) {

@@ -14,6 +14,7 @@
 #endif
 
 #include "platform/platform.hpp"
+#include "text.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -123,7 +124,8 @@ dvt_status fail_at_the_end(const dvt_host* host, const char* what) {
 
 void chain_cause(const char* message) {
   if (!cause.exception) return;
-  const std::string_view text(message), end(cause.message);
+  const std::string end_of_text = cleaned(cause.message);  // as host->fail has it
+  const std::string_view text(message), end(end_of_text);
   PyObject* exception = std::exchange(cause.exception, nullptr);
   if (text.size() < end.size() ||
       text.substr(text.size() - end.size()) != end) {  // it was for nothing: tried again

@@ -44,7 +44,8 @@ struct Device {
   Queues* queues = nullptr;
 
   bool has_streams() const;
-  Stream* new_stream(int priority);  // the default one where the device has no more to give
+  // A stream of the user. Once the device has as many as props.max_streams, several of the user's share one.
+  Stream* new_stream(int priority);
   void free_stream(Stream*);
   void synchronize();  // all streams; throws the first fault that was found
   void reset();        // after the device was lost; what its memory holds is undefined
@@ -71,6 +72,7 @@ void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTen
 struct KernelPack {
   std::string name, version, library;
   const dvt_kernel_pack* table = nullptr;
+  std::vector<std::string> notes;
 };
 
 struct Backend {
@@ -81,6 +83,7 @@ struct Backend {
   bool interpreted = false;
   std::vector<Device*> devices;
   std::string absence;                   // the plugin's words, where it has said why there is no device
+  std::vector<std::string> notes;        // what is wrong with a backend that works otherwise
   std::vector<const KernelPack*> packs;  // changes while the loader's lock is held
 };
 
@@ -88,8 +91,8 @@ struct Backend {
 
 // Opens the plugin at `library` (absolute path) in this process, shakes hands and opens its devices; a name of ""
 // takes the plugin's own. A library that this machine has not seen is first opened by `dovetail-probe` in a child
-// process. `search`: folders that are searched for the libraries it depends on. Throws Error(runtime) "cause;
-// cure"; the backend is then quarantined by the caller. Loading the same library under the same name again gives
+// process. `search`: folders that are searched for the libraries it depends on. Throws Error(runtime) with a cure;
+// the caller then quarantines the backend. Loading the same library under the same name again gives
 // the same.
 Backend& load_backend(const std::string& name, const std::string& library, const std::vector<std::string>& search);
 // The same for a table that is in this process already. `origin`: what it was made from, in place of a library.
@@ -99,9 +102,11 @@ Backend& attach_backend(const std::string& name, const dvt_backend* table, const
 const KernelPack& load_kernels(Backend& backend, const std::string& name, const std::string& library,
                                const std::vector<std::string>& search);
 std::vector<const KernelPack*> packs(const Backend&);
-// A table of host services for a plugin that does not come from load_backend.
+// A table of host services for a plugin that does not come from load_backend. `name`: for logs; "" takes the
+// library's file name.
 const dvt_host* new_host(const std::string& name, const std::string& library,
                          const std::vector<std::string>& search = {});
+void rename_host(const dvt_host*, const std::string& name);
 std::vector<Backend*> backends();
 std::vector<Device*> devices();
 Device* find_device(const std::string& name);  // "cpu" is "cpu:0"; nullptr if there is none

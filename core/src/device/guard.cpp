@@ -1,12 +1,11 @@
 #include "device/guard.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "device/device.hpp"
+#include "device/environment.hpp"
 #include "device/pool.hpp"
 #include "device/queues.hpp"
 #include "dispatch/op.hpp"
@@ -17,15 +16,10 @@ namespace {
 constexpr uint64_t kZone = 2048;  // bytes on either side, more in front where the device aligns by more
 constexpr std::byte kJunk{0xDB};  // neither 0 nor NaN in any type, and large in all of them
 constexpr uint64_t kMost = uint64_t{1} << 60;  // larger buffers are out of memory anyway
-
-bool asked_for(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text && *text && std::string_view(text) != "0";
-}
 }  // namespace
 
-std::atomic<uint8_t> watched{uint8_t((asked_for("DOVETAIL_POISON_CALLS") ? watch_calls : 0) |
-                                     (asked_for("DOVETAIL_GUARD_MEMORY") ? watch_memory : 0))};
+std::atomic<uint8_t> watched{uint8_t((environment_switch("DOVETAIL_POISON_CALLS", false) ? watch_calls : 0) |
+                                     (environment_switch("DOVETAIL_GUARD_MEMORY", false) ? watch_memory : 0))};
 
 // The zones around one buffer, which is `bytes` of `block` from `front` on.
 struct Guard {

@@ -15,9 +15,10 @@ namespace {
 constexpr uint64_t kMaxKernels = 1 << 20;  // more is memory that was never written
 constexpr uint64_t kMaxAlign = 1 << 30;
 
-[[noreturn]] void refuse(const std::string& cause,
-                         const std::string& cure = "this is an error in the plugin: tell its author") {
-  throw Error(ErrorKind::runtime, cause + "; " + cure);
+constexpr char kPluginError[] = "this is an error in the plugin: report it to its author";
+
+[[noreturn]] void refuse(const std::string& cause, const std::string& cure = kPluginError) {
+  throw Error(ErrorKind::runtime, cause, cure);
 }
 
 // A plugin's text in a message: short, and on one line.

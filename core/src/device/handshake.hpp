@@ -1,4 +1,4 @@
-// What is asked of a plugin's table before any of it is used. Each throws Error(runtime) "cause; cure".
+// What is asked of a plugin's table before any of it is used. Each throws Error(runtime) with a cure.
 #pragma once
 #include <string>
 

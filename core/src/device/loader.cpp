@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <set>
+#include <span>
+#include <system_error>
 
 #include "device/device.hpp"
 #include "device/fork.hpp"
@@ -14,6 +17,7 @@
 #include "device/services.hpp"
 #include "dispatch/op.hpp"
 #include "platform/platform.hpp"
+#include "text.hpp"
 
 namespace dovetail {
 namespace {
@@ -30,7 +34,11 @@ Registry& registry() {
 }
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& cure) {
-  throw Error(ErrorKind::runtime, cause + "; " + cure);
+  throw Error(ErrorKind::runtime, cause, cure);
+}
+std::string cause_of(const Error& error) {
+  const std::string text = error.what();
+  return error.cure.empty() ? text : text.substr(0, text.size() - error.cure.size() - 2);
 }
 std::string package_of(const std::string& name) { return name.empty() ? "the plugin" : "dovetail-" + name; }
 
@@ -77,6 +85,8 @@ Device* open_device(Backend& backend, uint32_t ordinal, int index) {
     check_props(device->props);
     device->dl = dl_device(device->props.dl_device_type, int32_t(ordinal));
     device->host_mapped = device->props.caps & DVT_CAP_HOST_MAPPED;
+    if (device->host_mapped && device->props.mem_total)
+      device->props.mem_total = std::min(device->props.mem_total, platform::host_memory());
     open_queues(*device);
   } catch (...) {
     table.device_close(handle);
@@ -100,35 +110,41 @@ void open_devices(Backend& backend) {
   check(status, "device_count");
   if (count > kMostClaimed)
     refuse("device_count: " + std::to_string(count) + " devices: expected at most " + std::to_string(kMostClaimed),
-           "this is an error in the plugin: tell its author");
-  std::vector<std::string> errors;
+           "this is an error in the plugin: report it to its author");
+  std::vector<Error> errors;
   const size_t before = devices().size();
   for (uint32_t i = 0; i < count; ++i) {
     const size_t index = before + backend.devices.size();
     if (index >= kMaxDevices) {
-      errors.push_back(backend.name + ":" + std::to_string(i) + " and those behind it: more than " +
-                       std::to_string(kMaxDevices) + " devices in this process; use fewer backends");
+      errors.emplace_back(ErrorKind::runtime,
+                          backend.name + ":" + std::to_string(i) + " and the devices after it: more than " +
+                              std::to_string(kMaxDevices) + " devices in this process",
+                          "use fewer backends: set DOVETAIL_BACKENDS");
       break;
     }
     try {
       backend.devices.push_back(open_device(backend, i, int(index)));
     } catch (const Error& error) {
-      errors.push_back(backend.name + ":" + std::to_string(i) + ": " + error.what());
+      const std::string cause = backend.name + ":" + std::to_string(i) + ": " + cause_of(error);
+      errors.emplace_back(ErrorKind::runtime, cause, error.cure);
     }
   }
-  if (backend.devices.empty() && !errors.empty()) throw Error(ErrorKind::runtime, errors[0]);
-  for (const std::string& error : errors) log(Log::loader, 1, "left out: " + error);
+  if (backend.devices.empty() && !errors.empty()) throw errors[0];
+  for (const Error& error : errors) log(Log::loader, 1, std::string("left out: ") + error.what());
 }
 
-// `open`: throws Error; whatever kind that has, a backend that cannot be loaded is a runtime error with a cure.
+// `open`: throws anything; a backend that cannot be loaded is a runtime error with a cure.
 template <class Open>
 void as_load_error(const std::string& name, Open open) {
   try {
     open();
   } catch (const Error& error) {
-    const std::string text = error.what();
-    if (text.find("; ") != std::string::npos) throw Error(ErrorKind::runtime, text);
-    refuse(text, "mend what it names, or reinstall " + package_of(name));
+    if (!error.cure.empty()) refuse(cause_of(error), error.cure);
+    refuse(error.what(), "correct what it names, or reinstall " + package_of(name));
+  } catch (const std::system_error& error) {  // thrown by a plugin in C++, most often by std::thread
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    refuse(std::string("it cannot start a thread: ") + error.what(),
+           "allow this user more processes: see ulimit -u and the pids limit of the container");
   }
 }
 
@@ -188,25 +204,64 @@ void* symbol(const std::string& name, const std::string& library, void* opened, 
 // Opens the library, asks its probe, and lets `enter(symbol)` have the table: of a backend or of a kernel pack.
 template <class Table, class Enter>
 const Table* shake_hands(const std::string& name, const std::string& library,
-                         const std::vector<std::string>& search, const Backend* pack_of, const char* entry,
+                         const std::vector<std::string>& search, const dvt_host* host, const char* entry,
                          Enter enter) {
-  try_in_child(name, library, search, pack_of);
   void* opened = open(name, library, search);
   const auto probe = reinterpret_cast<decltype(&dvt_probe_v1)>(symbol(name, library, opened, "dvt_probe_v1"));
   void* const function = symbol(name, library, opened, entry);
   char reason[1024] = {};
   if (probe(reason, sizeof reason) <= 0) {
     reason[sizeof reason - 1] = '\0';
-    refuse(std::string("it cannot be used on this machine: ") + (*reason ? reason : "its probe gives no reason"),
+    refuse(std::string("it cannot be used on this machine: ") +
+               (*reason ? cleaned(reason) : "its probe gives no reason"),
            "provide what it misses, or uninstall " + package_of(name));
   }
   const Table* table = nullptr;
-  if (const dvt_status status = enter(function, new_host(name, library, search), &table)) {
+  if (const dvt_status status = enter(function, host, &table)) {
     const Error error = make_error(status, entry, take_failure(status));
     refuse(error.what(), status == DVT_INVALID ? cure_for_versions(name)
-                                               : "mend what it names, or reinstall " + package_of(name));
+                                               : "correct what it names, or reinstall " + package_of(name));
   }
   return table;
+}
+
+// ---- what does not keep a backend from working ------------------------------------------------------------------
+
+// Restores how this thread rounds when it goes: libraries built with -ffast-math change that when they are opened,
+// for NumPy and every other library of the process, too.
+class FloatControlKept {
+ public:
+  ~FloatControlKept() { platform::set_float_control(before_); }
+  bool changed() const { return platform::float_control() != before_; }
+
+ private:
+  const uint64_t before_ = platform::float_control();
+};
+
+// Rows of ops that are not Dovetail's may wait for an op that is registered later.
+void note_unknown_ops(std::span<const dvt_kernel* const> rows, std::vector<std::string>& notes) {
+  static constexpr std::string_view prefix = "dvt.";
+  std::set<std::string> unknown;
+  for (const dvt_kernel* row : rows)
+    if (std::string_view(row->op).starts_with(prefix) && !find_op(row->op + prefix.size())) unknown.insert(row->op);
+  if (unknown.empty()) return;
+  std::vector<std::string> known;
+  for (const Op* op : all_ops()) known.push_back(op->kernel_name);
+  for (const std::string& name : unknown)
+    notes.push_back("its row \"" + name + "\" is never used: there is no such op" + did_you_mean(name, known));
+}
+
+std::vector<std::string> notes_on(const std::string& library, std::span<const dvt_kernel* const> rows,
+                                  const FloatControlKept& floats) {
+  std::vector<std::string> notes;
+  if (floats.changed())
+    notes.push_back(library +
+                    " changed how this process rounds or flushes subnormal numbers when it was opened, which was "
+                    "undone: expected a library that is linked without -ffast-math");
+  if (platform::is_writable_by_all(library))
+    notes.push_back("every user of this machine can change its library; chmod o-w '" + library + "'");
+  note_unknown_ops(rows, notes);
+  return notes;
 }
 
 void check_path(const std::string& name, const std::string& library) {
@@ -222,15 +277,20 @@ Backend& load_backend(const std::string& name, const std::string& library, const
   const std::lock_guard loading(registry().loading);
   check_path(name, library);
   if (Backend* there = loaded(name, library)) return *there;
+  const ProbedOpening opening(name, library, search, nullptr);
+  const FloatControlKept floats;
+  const dvt_host* const host = new_host(name, library, search);
   const auto* table =
-      shake_hands<dvt_backend>(name, library, search, nullptr, "dvt_backend_v1",
+      shake_hands<dvt_backend>(name, library, search, host, "dvt_backend_v1",
                                [](void* entry, const dvt_host* host, const dvt_backend** out) {
                                  return reinterpret_cast<decltype(&dvt_backend_v1)>(entry)(host, out);
                                });
   const std::string own_name = check_table(table, name);
+  rename_host(host, own_name);
   loaded(own_name, library);
   Backend& backend = add(own_name, library, table);
   backend.search = search;
+  backend.notes = notes_on(library, {table->kernels, table->n_kernels}, floats);
   if (logs(Log::loader)) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
     log(Log::loader, 2,
@@ -255,16 +315,21 @@ const KernelPack& load_kernels(Backend& backend, const std::string& name, const 
   const std::lock_guard loading(registry().loading);
   check_path(name, library);
   if (const KernelPack* there = loaded_pack(backend, name, library)) return *there;
+  const ProbedOpening opening(name, library, search, &backend);
+  const FloatControlKept floats;
+  const dvt_host* const host = new_host(name, library, search);
   const auto* table = shake_hands<dvt_kernel_pack>(
-      name, library, search, &backend, "dvt_kernels_v1",
+      name, library, search, host, "dvt_kernels_v1",
       [&](void* entry, const dvt_host* host, const dvt_kernel_pack** out) {
         return reinterpret_cast<decltype(&dvt_kernels_v1)>(entry)(host, backend.table, out);
       });
   const std::string own_name = check_pack(table, name);
+  rename_host(host, own_name);
   loaded_pack(backend, own_name, library);
   for (const Device* device : backend.devices)
     for (uint64_t i = 0; i < table->n_kernels; ++i) check_row(*table->kernels[i], *device);
-  auto* pack = new KernelPack{own_name, table->version ? table->version : "", library, table};
+  auto* pack = new KernelPack{own_name, table->version ? table->version : "", library, table,
+                              notes_on(library, {table->kernels, table->n_kernels}, floats)};
   for (Device* device : backend.devices) add_kernels(*device, {table->kernels, table->n_kernels});
   {
     const std::lock_guard guard(registry().mutex);

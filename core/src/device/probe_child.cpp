@@ -3,27 +3,26 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <sstream>
 
 #include "device/backend.hpp"
+#include "device/environment.hpp"
 #include "device/log.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"
 #include "probe/stages.hpp"
+#include "text.hpp"
 
 namespace dovetail {
 namespace {
-// A first start of a driver takes seconds; where 20 do not do, DOVETAIL_PROBE_TIMEOUT says how many.
+// The first start of a driver takes seconds; the user can allow it more.
 std::chrono::seconds timeout() {
-  const char* text = std::getenv("DOVETAIL_PROBE_TIMEOUT");
-  const int given = text ? std::atoi(text) : 0;
-  return std::chrono::seconds(given > 0 ? given : 20);
+  return std::chrono::seconds(environment_number("DOVETAIL_PROBE_TIMEOUT", 1, 24 * 3600, 20));
 }
 constexpr size_t kRemembered = 256;
 
-// Quick, and different files hardly ever collide; nobody defends against intent here.
+// Fast; different files hardly ever collide. It is no defence against a file that was made to collide.
 uint64_t hash_of(std::span<const std::byte> bytes) {
   uint64_t lanes[4] = {0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93};
   const auto mix = [&](int lane, uint64_t word) {
@@ -46,7 +45,7 @@ class Memory {
  public:
   Memory() : folder_(platform::cache_folder()), boot_(platform::boot_id()) {
     if (folder_.empty() || boot_.empty()) return;
-    std::istringstream lines(platform::read_file(path()));
+    std::istringstream lines(platform::read_own_file(path()));
     std::string line;
     if (std::getline(lines, line) && line == boot_)
       while (std::getline(lines, line)) known_.push_back(line);
@@ -75,11 +74,12 @@ std::string key_of(const std::string& library) {
   return text;
 }
 
-// The last lines of what it wrote to stderr, on one line.
-std::string last_words(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+// The end of what the child wrote to stderr, on one line.
+std::string last_lines(const std::string& errors) {
   constexpr size_t most = 400;
-  if (text.size() > most) text = "..." + text.substr(text.size() - most);
+  std::string text = errors.size() > most ? "..." + errors.substr(errors.size() - most) : errors;
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  text = cleaned(text);
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text.empty() ? "" : ", saying: " + text;
 }
@@ -93,16 +93,18 @@ std::string what_went_wrong(const platform::Ended& child) {
   if (stage == probe::kDone && !child.signal && !child.exit_code) return {};
   if (stage.empty() || stage == probe::kDone) stage = "at its end";
   if (child.timed_out) return "did not answer within " + std::to_string(timeout().count()) + " s " + stage;
+  if (!child.status_known) return "crashed or left the process " + stage;
   if (child.signal) return "crashed with " + platform::signal_name(child.signal) + " " + stage;
   return "left the process with exit code " + std::to_string(child.exit_code) + " " + stage;
 }
 }  // namespace
 
-void try_in_child(const std::string& name, const std::string& library, const std::vector<std::string>& search,
-                  const Backend* pack_of) {
-  // A backend without a file of its own cannot be opened a second time: of its packs the child sees less.
-  const bool with_backend = pack_of && platform::is_file(pack_of->library) && !pack_of->interpreted;
-  const std::string key = key_of(library) + (with_backend ? "+" + key_of(pack_of->library) : "");
+namespace {
+std::string package_of(const std::string& name) { return name.empty() ? "it" : "dovetail-" + name; }
+
+// Opens the library of this key in a child process, unless that went well since the machine started.
+void open_in_child(const std::string& key, const std::string& name, const std::string& library,
+                   const std::vector<std::string>& search, const Backend* with_backend) {
   Memory memory;
   if (memory.knows(key)) {
     if (logs(Log::loader)) log(Log::loader, 2, library + " was probed since the machine started");
@@ -111,8 +113,8 @@ void try_in_child(const std::string& name, const std::string& library, const std
   std::vector<std::string> command{platform::own_folder() + "/dovetail-probe", library};
   command.insert(command.end(), search.begin(), search.end());
   if (with_backend) {
-    command.insert(command.end(), {probe::kPackOf, pack_of->library});
-    command.insert(command.end(), pack_of->search.begin(), pack_of->search.end());
+    command.insert(command.end(), {probe::kPackOf, with_backend->library});
+    command.insert(command.end(), with_backend->search.begin(), with_backend->search.end());
   }
   const auto begin = std::chrono::steady_clock::now();
   const platform::Ended child = platform::run_process(command, timeout());
@@ -122,15 +124,35 @@ void try_in_child(const std::string& name, const std::string& library, const std
     return;
   }
   const std::string wrong = what_went_wrong(child);
-  if (!wrong.empty()) {
-    const std::string package = name.empty() ? "it" : "dovetail-" + name;
-    throw Error(ErrorKind::runtime, library + ", opened in a child process, " + wrong + last_words(child.errors) +
-                                        "; reinstall or update " + package);
-  }
+  if (!wrong.empty())
+    throw Error(ErrorKind::runtime, library + ", opened in a child process, " + wrong + last_lines(child.errors),
+                "reinstall or update " + package_of(name));
   if (logs(Log::loader)) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
     log(Log::loader, 2, library + " was probed in a child process in " + std::to_string(ms.count()) + " ms");
   }
   memory.add(key);
+}
+
+// Throws where an earlier process left a note at `path`.
+void check_note(const std::string& path, const std::string& name, const std::string& library) {
+  const std::string note = platform::read_own_file(path);
+  if (note.empty()) return;
+  const std::string signal = cleaned(note.substr(0, note.find('\n')), 32);
+  throw Error(ErrorKind::runtime,
+              library + " crashed an earlier process with " + signal + " while it was opened there",
+              "reinstall or update " + package_of(name) + ", or try it again after: rm '" + path + "'");
+}
+}  // namespace
+
+ProbedOpening::ProbedOpening(const std::string& name, const std::string& library,
+                             const std::vector<std::string>& search, const Backend* pack_of) {
+  // A backend without a file of its own cannot be opened a second time, so the child sees less of its packs.
+  const bool with_backend = pack_of && platform::is_file(pack_of->library) && !pack_of->interpreted;
+  const std::string key = key_of(library) + (with_backend ? "+" + key_of(pack_of->library) : "");
+  const std::string folder = platform::cache_folder(), note = folder + "/crashed-" + key;
+  if (!folder.empty()) check_note(note, name, library);
+  open_in_child(key, name, library, search, with_backend ? pack_of : nullptr);
+  if (!folder.empty()) note_.emplace(note, library);
 }
 }  // namespace dovetail

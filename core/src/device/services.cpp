@@ -1,40 +1,52 @@
 #include "device/services.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "device/log.hpp"
 #include "device/threads.hpp"
+#include "text.hpp"
 
 namespace dovetail {
 namespace {
 struct Host : dvt_host {
-  std::string name, path;
+  std::atomic<const std::string*> name;  // of the plugin in logs
+  std::string path;
   std::vector<std::string> search;
   std::vector<const char*> search_list;  // ends with nullptr
 };
-const std::string& name_of(const dvt_host* self) { return static_cast<const Host*>(self)->name; }
+const std::string& name_of(const dvt_host* self) { return *static_cast<const Host*>(self)->name.load(); }
 
 thread_local Failure failure;
 
+// A plugin's text in a line of the log.
+std::string on_one_line(const char* text) {
+  std::string line = cleaned(text ? text : "");
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
 dvt_status fail(const dvt_host* self, dvt_status code, uint64_t correlation_id, const char* file, int line,
                 const char* message) {
-  failure = {code, correlation_id, message ? message : ""};
+  failure = {code, correlation_id, message ? cleaned(message) : ""};
   if (logs(Log::plugin, 3))
     log(Log::plugin, 3,
-        name_of(self) + ": status " + std::to_string(code) + " at " + (file ? file : "?") + ":" +
-            std::to_string(line) + ": " + failure.message);
+        name_of(self) + ": status " + std::to_string(code) + " at " + (file ? on_one_line(file) : "?") + ":" +
+            std::to_string(line) + ": " + on_one_line(message));
   return code;
 }
 
 void log_message(const dvt_host* self, int level, const char* message) {
   // The protocol counts from debug up, the runtime's logs from warnings down.
   const int ours = level <= 0 ? 3 : level == 1 ? 2 : 1;
-  if (logs(Log::plugin, ours)) log(Log::plugin, ours, name_of(self) + ": " + (message ? message : ""));
+  if (logs(Log::plugin, ours)) log(Log::plugin, ours, name_of(self) + ": " + on_one_line(message));
 }
 
 uint32_t count_threads(const dvt_host*) { return num_threads(); }
@@ -49,7 +61,7 @@ void trace(const dvt_host* self, uint64_t correlation_id, const char* name, uint
   char text[128];
   std::snprintf(text, sizeof text, " call %llu: %.3f us", static_cast<unsigned long long>(correlation_id),
                 double(end - begin) / 1e3);
-  log(Log::trace, 2, name_of(self) + ": " + (name ? name : "?") + text);
+  log(Log::trace, 2, name_of(self) + ": " + (name ? on_one_line(name) : "?") + text);
 }
 
 const void* extension(const dvt_host* self, const char* group, uint32_t version) {
@@ -87,7 +99,8 @@ const dvt_host* new_host(const std::string& name, const std::string& library,
   static std::deque<Host>& hosts = *new std::deque<Host>;
   const std::lock_guard guard(mutex);
   Host* host = &hosts.emplace_back();
-  host->name = name, host->path = library, host->search = search;
+  host->name = new std::string(name.empty() ? std::filesystem::path(library).stem().string() : name);
+  host->path = library, host->search = search;
   for (const std::string& folder : host->search) host->search_list.push_back(folder.c_str());
   host->search_list.push_back(nullptr);
   host->struct_size = sizeof(dvt_host);
@@ -96,6 +109,11 @@ const dvt_host* new_host(const std::string& name, const std::string& library,
   host->fail = fail, host->log = log_message, host->num_threads = count_threads;
   host->parallel_for = run_parallel, host->trace = trace, host->extension = extension;
   return host;
+}
+
+void rename_host(const dvt_host* host, const std::string& name) {
+  // A thread of the plugin may be logging under the old name.
+  const_cast<Host*>(static_cast<const Host*>(host))->name = new std::string(name);
 }
 
 Failure take_failure(dvt_status status) {

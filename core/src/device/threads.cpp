@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -13,8 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "device/environment.hpp"
 #include "device/fork.hpp"
-#include "device/log.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"
 
@@ -155,15 +154,7 @@ ThreadPool& the_pool() {
 }
 
 uint32_t threads_wanted() {
-  const char* text = std::getenv("DOVETAIL_NUM_THREADS");
-  if (!text || !*text) return std::min(platform::cpu_count(), kMaxThreads);
-  char* end;
-  const unsigned long n = std::strtoul(text, &end, 10);
-  if (!*end && *text != '-' && n >= 1 && n <= kMaxThreads) return uint32_t(n);
-  log(Log::loader, 1,
-      std::string("DOVETAIL_NUM_THREADS is ignored: expected a number from 1 to ") + std::to_string(kMaxThreads) +
-          ", got '" + text + "'");
-  return std::min(platform::cpu_count(), kMaxThreads);
+  return environment_number("DOVETAIL_NUM_THREADS", 1, kMaxThreads, std::min(platform::cpu_count(), kMaxThreads));
 }
 
 // How many threads take part; 0: not yet known.

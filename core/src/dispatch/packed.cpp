@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
-#include <string_view>
 
+#include "device/environment.hpp"
 #include "device/guard.hpp"
 #include "device/services.hpp"
 #include "dispatch/execute.hpp"
 
 namespace dovetail {
-const bool packing = [] {
-  const char* text = std::getenv("DOVETAIL_PACKING");
-  return !text || std::string_view(text) != "0";
-}();
+const bool packing = environment_switch("DOVETAIL_PACKING", true);
 
 namespace {
 // What a row can look at, in words: two calls of the same words are the same to it.

@@ -153,9 +153,10 @@ std::vector<const dvt_kernel*> kernel_rows(const Device& device, const std::stri
 void check_row(const dvt_kernel& row, const Device& device) {
   const auto refuse = [&](const std::string& why) {
     const std::string name = row.op, prefix = "dvt.";
-    throw Error(ErrorKind::runtime, "[" + (name.rfind(prefix, 0) ? name : name.substr(prefix.size())) + "] " +
-                                        device.name + "'s kernel " + why +
-                                        "; this is an error in the plugin: tell its author");
+    throw Error(
+        ErrorKind::runtime,
+        "[" + (name.rfind(prefix, 0) ? name : name.substr(prefix.size())) + "] " + device.name + "'s kernel " + why,
+        "this is an error in the plugin: report it to its author");
   };
   for (uint32_t i = 0; i < row.n_in + row.n_out; ++i)
     if (const uint64_t bytes = uint64_t{1} << row.operands[i].align_log2; bytes > device.props.alloc_align)

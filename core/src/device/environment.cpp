@@ -1,0 +1,45 @@
+#include "device/environment.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string>
+
+#include "device/log.hpp"
+#include "text.hpp"
+
+namespace dovetail {
+namespace {
+void ignore(const char* name, const std::string& expected, const std::string& got) {
+  log(Log::loader, 1,
+      std::string(name) + " is ignored: expected " + expected + ", got '" + cleaned(got, 64) +
+          "'; correct it or unset " + name);
+}
+}  // namespace
+
+bool environment_switch(const char* name, bool otherwise) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return otherwise;
+  std::string value = text;
+  std::transform(value.begin(), value.end(), value.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  for (const char* yes : {"1", "on", "true", "yes"})
+    if (value == yes) return true;
+  for (const char* no : {"0", "off", "false", "no"})
+    if (value == no) return false;
+  ignore(name, "0 or 1", text);
+  return otherwise;
+}
+
+uint32_t environment_number(const char* name, uint32_t least, uint32_t most, uint32_t otherwise) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return otherwise;
+  const std::string value = text;
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error == std::errc() && end == value.data() + value.size() && number >= least && number <= most)
+    return number;
+  ignore(name, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), value);
+  return otherwise;
+}
+}  // namespace dovetail

@@ -1,0 +1,11 @@
+// Environment variables of the runtime. A value that none of these accepts is ignored with a warning that says what
+// was expected.
+#pragma once
+#include <cstdint>
+
+namespace dovetail {
+// "1", "on", "true", "yes" or "0", "off", "false", "no", in either case. `otherwise`: unset, empty or ignored.
+bool environment_switch(const char* name, bool otherwise);
+// A whole number from `least` to `most`.
+uint32_t environment_number(const char* name, uint32_t least, uint32_t most, uint32_t otherwise);
+}  // namespace dovetail
