@@ -56,16 +56,17 @@ void stamp(Storage& s) {
   if (size_class_of(bytes) >= kSizeClasses) throw Error(ErrorKind::memory, why + "no device has that much");
   const MemoryStats m = device.pool->stats();
   why += human_bytes(m.in_use) + " in use by arrays, " + human_bytes(m.cached) + " cached, ";
-  why += m.limit ? "limit " + human_bytes(m.limit) : std::string("and the device has no more");
+  why += m.limit ? "limit " + human_bytes(m.limit) : "and the device has no more";
+  const bool shared = device.host_mapped && !m.limit && device.props.mem_total;
+  if (shared) why += " (this process may use " + human_bytes(device.props.mem_total) + " of host memory)";
   why += m.limit ? "; free arrays or raise dovetail.memory.set_limit" : "; free arrays";
   throw Error(ErrorKind::memory, why);
 }
 }  // namespace
 
 Pool::Pool(Device& device) : device(device) {
-  // Host memory is everybody's, so that not too much of it may lie idle here.
-  const bool shared = device.host_mapped && !device.has_streams() && device.props.mem_total;
-  most_free_bytes_ = shared ? device.props.mem_total / 8 : UINT64_MAX;
+  shared_ = device.host_mapped && !device.has_streams() && device.props.mem_total;
+  most_free_bytes_ = shared_ ? device.props.mem_total / 8 : UINT64_MAX;
   pools[device.index] = this;
 }
 
@@ -212,13 +213,30 @@ Storage* Pool::take_any(Stream& stream, uint32_t size_class) {
   return s;
 }
 
+// With the mutex held. Linux promises more memory than there is and ends the process that uses it, so what is
+// reserved must fit into what the machine and the control group allow.
+bool Pool::may_reserve(uint64_t bytes) {
+  const uint64_t most = limit.load(std::memory_order_relaxed), after = reserved_ + bytes;
+  if (most && after > most) return false;
+  if (!shared_ || after <= checked_) return true;
+  if (after > platform::host_memory()) return false;
+  const platform::GroupMemory group = platform::group_memory();
+  if (group.limit == platform::kNoLimit) {
+    checked_ = platform::host_memory();
+    return true;
+  }
+  const uint64_t others = group.used - std::min(group.used, reserved_);
+  if (others > group.limit || after > group.limit - others) return false;
+  checked_ = after + group.limit / 64;
+  return true;
+}
+
 Storage* Pool::grow(Stream& stream, uint32_t size_class) {
   const uint64_t align = device.props.alloc_align;
   const uint64_t bytes = (class_bytes(size_class) + align - 1) & ~(align - 1);
   {
     const std::lock_guard guard(mutex_);
-    const uint64_t most = limit.load(std::memory_order_relaxed);
-    if (most && reserved_ + bytes > most) return nullptr;
+    if (!may_reserve(bytes)) return nullptr;
     reserved_ += bytes;
   }
   void* data = nullptr;
@@ -268,6 +286,7 @@ Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
       log(Log::memory, 2,
           device.name + ": out of memory, the cache " + (packs ? "and packed operands are" : "is") + " given back");
     pool.empty();
+    if (device.host_mapped) platform::trim_heap();
     for (Stream* queue : streams_of(device))
       queue->mark()->synchronize();  // what is given back in order is free now
     s = pool.grow(stream, size_class);

@@ -58,11 +58,14 @@ struct Pool {
   void give_back(Storage* list) noexcept;
   void renew(Storage& s, Stream& stream);
   int64_t in_use() const;
+  bool may_reserve(uint64_t bytes);
 
   std::mutex mutex_;  // short: nobody calls a plugin or waits for anything else while holding it
   Storage* free_[kSizeClasses] = {};
   uint64_t free_bytes_ = 0;   // in free_
+  bool shared_;               // the memory is the host's, which NumPy and other libraries use, too
   uint64_t most_free_bytes_;  // what is beyond goes back to the device
+  uint64_t checked_ = 0;      // reserved_ may grow so far before the control group is looked at again
   std::vector<Lane*> lanes_;
   int64_t ended_in_use_ = 0, ended_peak_ = 0;  // of lanes that are gone
   uint64_t reserved_ = 0, reserved_peak_ = 0, allocations_ = 0, frees_ = 0;
