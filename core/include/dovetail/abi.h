@@ -258,7 +258,12 @@ typedef struct {
   char name[64], arch[32], uuid[40], pci[20];
   uint32_t caps;
   int32_t dl_device_type, dl_device_id; /* what other libraries call it: kDLCPU 1, kDLCUDA 2, kDLExtDev 12 */
-  uint64_t mem_total, alloc_align;      /* alloc_align: a power of two >= 64 */
+  /* alloc_align: a power of two >= 64. mem_total of DVT_CAP_HOST_MAPPED memory is the machine's: the host lowers
+   * it to the limit of the process's control group. */
+  uint64_t mem_total, alloc_align;
+  /* max_streams: how many streams the device has at a time, the default one included; 0 = any number. The host
+   * calls create no more often than that. Where a program wants more streams, several of them share one of the
+   * device's: their work is then in order, and a wait between two of them is no call. */
   uint32_t max_streams, n_peaks;
   double peak_bytes_per_s; /* 0 = unknown: measure it */
   dvt_peak peaks[8];

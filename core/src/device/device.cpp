@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "device/fork.hpp"
 #include "device/pool.hpp"
@@ -53,36 +54,46 @@ void close_queues(Device& device) {
 
 bool Device::has_streams() const { return default_stream->handle; }
 
+// A stream that nobody uses, or where the device gives no more the one with the fewest users; nullptr: make one.
+// With the mutex held.
+static Stream* reuse(const Queues& queues, const Stream* default_stream, uint32_t most, int priority) {
+  const bool full = most && queues.all.size() + queues.coming >= most;
+  Stream* best = nullptr;
+  for (Stream* s : queues.all) {
+    if (s == default_stream || (!full && (s->users || s->priority != priority))) continue;
+    const auto rank = [&](const Stream& x) { return std::pair(x.users, x.priority != priority); };
+    if (!best || rank(*s) < rank(*best)) best = s;
+  }
+  return best || !full ? best : queues.all.front();
+}
+
 Stream* Device::new_stream(int priority) {
   check_usable();
   if (!has_streams()) return default_stream;
-  Stream* stream = nullptr;
   {
     const std::lock_guard guard(queues->mutex);
-    auto& spare = queues->spare;
-    auto found = std::find_if(spare.begin(), spare.end(), [&](Stream* s) { return s->priority == priority; });
-    const bool full = props.max_streams && queues->all.size() >= props.max_streams;
-    if (found == spare.end() && full) found = spare.begin();
-    if (found != spare.end()) stream = *found, spare.erase(found);
-    else if (full) return default_stream;
-  }
-  if (stream) {
-    stream->forget_fault();
-    return stream;
+    if (Stream* stream = reuse(*queues, default_stream, props.max_streams, priority)) {
+      const bool idle = !stream->users++;
+      if (idle && stream != default_stream) stream->forget_fault();
+      return stream;
+    }
+    ++queues->coming;
   }
   dvt_stream* handle = nullptr;
-  check(stream_functions(*this).create(this->handle, priority, &handle), "[stream]");
-  stream = new Stream(*this, handle, priority);
+  const dvt_status status = stream_functions(*this).create(this->handle, priority, &handle);
   const std::lock_guard guard(queues->mutex);
+  --queues->coming;
+  check(status, "[stream]");
+  auto* stream = new Stream(*this, handle, priority);
+  stream->users = 1;
   queues->all.push_back(stream);
   return stream;
 }
 
 void Device::free_stream(Stream* stream) {
-  if (!stream || stream == default_stream) return;
+  if (!stream) return;
   const std::lock_guard guard(queues->mutex);
-  auto& spare = queues->spare;
-  if (std::find(spare.begin(), spare.end(), stream) == spare.end()) spare.push_back(stream);
+  if (stream->users) --stream->users;
 }
 
 void Device::synchronize() {

@@ -9,7 +9,7 @@ namespace dovetail {
 struct Queues {
   std::mutex mutex;                   // short, as Pool's
   std::vector<Stream*> all;           // the default one first
-  std::vector<Stream*> spare;         // user streams that were given back
+  uint32_t coming = 0;                // streams that are being made and will be in `all`
   std::vector<dvt_event*> events[2];  // to record again: without timing, with it
 };
 std::vector<Stream*> streams_of(Device&);

@@ -41,6 +41,7 @@ class Stream {
   Device& device;
   dvt_stream* const handle;
   const int priority;
+  int users = 0;  // streams of the user that this one serves; guarded by Queues::mutex
 
   // Waits for all work, without the GIL; throws a fault that the device found meanwhile, naming the op.
   void synchronize();

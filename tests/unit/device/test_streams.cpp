@@ -1,6 +1,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "check.hpp"
@@ -170,11 +171,44 @@ TEST(user_streams_are_handed_out_again) {
   CHECK(b != c);
   std::vector<Stream*> more;
   for (int i = 0; i < 20; ++i) more.push_back(device.new_stream(0));
-  CHECK_EQ(more.back(), device.default_stream);  // this device has 12 at most
+  // This device has 12 at most, the default one included: the 22 share 11.
+  std::set<Stream*> different{b, c};
+  different.insert(more.begin(), more.end());
+  CHECK_EQ(different.size(), 11u);
+  CHECK(!different.contains(device.default_stream));
   for (Stream* s : more) device.free_stream(s);
   device.free_stream(b);
   device.free_stream(c);
   CHECK_EQ(minimal().new_stream(0), minimal().default_stream);
+}
+
+TEST(a_device_of_two_streams) {
+  static uint32_t made = 0;
+  static dvt_streams streams = *queue().device.backend->table->streams;
+  static const auto create = streams.create;
+  streams.create = [](dvt_device* d, int32_t priority, dvt_stream** out) {
+    return ++made > 2 ? dvt_status(DVT_INVALID) : create(d, priority, out);
+  };
+  static dvt_backend table = *queue().device.backend->table;
+  static const auto props = table.device_props;
+  table.name = "two_streams", table.streams = &streams;
+  table.device_props = [](dvt_device* d, dvt_props* p) {
+    const dvt_status status = props(d, p);
+    p->max_streams = 2;
+    return status;
+  };
+  Device& device = *attach_backend("two_streams", &table).devices.at(0);
+  std::vector<Stream*> all;
+  for (int i = 0; i < 4; ++i) all.push_back(device.new_stream(i % 2));
+  CHECK_EQ(made, 2u);
+  CHECK(all[0] != device.default_stream && all[0] == all[3]);
+  std::vector<Vector> sums;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Vector x = filled(device, 1000, float(i), *all[i]);
+    sums.push_back(add(x, i ? sums.back() : x, *all[i]));
+  }
+  CHECK(is(sums.back(), 0 + 0 + 1 + 2 + 3, *device.default_stream));
+  for (Stream* s : all) device.free_stream(s);
 }
 
 // ---- faults -----------------------------------------------------------------------------------------------------
