@@ -57,6 +57,33 @@ def test_a_kernel_takes_over_from_the_body(x):
     assert compute.calls == 2
 
 
+def test_a_row_of_version_1_serves_only_calls_without_newer_attributes(x):
+    @declare(name=(name := next(names)), shape="same", dtype="float", version=2, since={"turns": 2})
+    def turned(x: Tensor, turns: int = 1) -> Tensor:
+        """x + turns."""
+        return x + turns
+
+    f = dt.register_op(turned)
+    compute = lambda values: values + 1  # noqa: E731
+    dt._core.add_kernel("cpu:0", float32_kernel(name, 1, compute))
+    assert [p["since"] for p in dt._core.describe_op(name)["params"]] == [1, 2]
+    with dt.device("cpu:0"):
+        np.testing.assert_array_equal(f(x, turns=3).numpy(), x.numpy() + 3)
+        np.testing.assert_array_equal(f(x).numpy(), x.numpy() + 1)
+
+
+def test_a_decomposition_that_captures_an_array_is_refused(x):
+    scales = dt.ones((4, 6))
+
+    @declare(name=(name := next(names)), shape="same", dtype="float")
+    def scaled(x: Tensor) -> Tensor:
+        """x * scales."""
+        return x * scales
+
+    with pytest.raises(TypeError, match=rf"\[{name}\] its decomposition uses an array .* \(4, 6\), expected"):
+        dt.register_op(scaled)(x)
+
+
 def test_samples_of_a_new_op_are_those_of_any_elementwise_op():
     op = softsign(next(names))
     assert list(op.cases())

@@ -27,6 +27,7 @@ def register_op(op: Op) -> _core.Op:
             "optional": p.optional,
             "variadic": p.variadic,
             "keyword_only": p.keyword_only,
+            "since": p.since,
             "default": ... if p.default is REQUIRED else p.default,
         }
         for p in op.params

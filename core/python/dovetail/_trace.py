@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dovetail._core import Array
 from dovetail.schema import Unsupported, registry
 from dovetail.schema.dtypes import DType, by_name
 
@@ -70,8 +71,8 @@ _operators()
 class Graph:
     """Records calls in the runtime's builder."""
 
-    def __init__(self, builder: Any):
-        self.builder = builder
+    def __init__(self, builder: Any, name: str = ""):
+        self.builder, self.name = builder, name  # of the op
         self.calls: Counter[str] = Counter()
 
     def __dovetail_op__(self, op: Any, *args: Any, **kwargs: Any) -> Tracer | tuple[Tracer, ...]:
@@ -97,6 +98,11 @@ class Graph:
     def _operand(self, value: Any) -> Any:
         if isinstance(value, Tracer):
             return value._id
+        if isinstance(value, Array):
+            raise TypeError(
+                f"[{self.name}] its decomposition uses an array that it was not given: got an array of shape "
+                f"{value.shape}, expected the op's operands and Python numbers; make the array an operand of the op"
+            )
         return None if value is None else (value,)  # a Python number
 
     def index(self, x: Tracer, key: tuple) -> Tracer:
@@ -154,7 +160,7 @@ def run_body(
     name: str, builder: Any, operands: list[int | None], variadic: bool, attributes: dict[str, Any]
 ) -> list[int]:
     """Records the body of op `name`; returns its outputs' numbers. Attributes come as the shape rule left them."""
-    graph, op = Graph(builder), registry[name]
+    graph, op = Graph(builder, name), registry[name]
     values: list[Any] = [None if i is None else Tracer(graph, i) for i in operands]
     if variadic:
         fixed = len(op.operands) - 1

@@ -62,6 +62,7 @@ py::object register_from(const py::dict& d) {
                            .optional = p["optional"].cast<bool>(),
                            .variadic = p["variadic"].cast<bool>(),
                            .keyword_only = p["keyword_only"].cast<bool>(),
+                           .since = p["since"].cast<uint32_t>(),
                            .fallback = default_from(p["default"])});
   }
   return op_function(register_op(std::move(spec)));
