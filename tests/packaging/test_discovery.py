@@ -42,6 +42,13 @@ def test_import_looks_nothing_up(three):
     assert any("entry_points.txt" in str(name) for _, name in found)  # the watch sees discovery
 
 
+def test_a_library_path_does_not_replace_the_runtime(site):
+    """LD_LIBRARY_PATH goes before DT_RUNPATH, and after DT_RPATH."""
+    (site.folder / "libdovetail.so").write_bytes(b"no library")
+    ended = site.run("-c", "import dovetail; print(dovetail._core)", LD_LIBRARY_PATH=str(site.folder))
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_first_need_opens_all(three):
     names = json.loads(
         three.python("import dovetail, json; print(json.dumps([d.name for d in dovetail.devices()]))")
