@@ -1,4 +1,4 @@
-"""What is known of one backend or kernel pack, and how its failures are told."""
+"""What is known of one backend or kernel pack, and how its failures are reported."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 class BackendError(RuntimeError):
     """The backend cannot be used; the message has the full cause and the cure."""
+
+    cure = ""  # of them, what the user can do
 
 
 class BackendWarning(RuntimeWarning):
@@ -42,9 +44,11 @@ class Backend:
         self.cause = ""
         self.cure = ""
         self.advice = ""  # its own or its wheel's, where it finds no device
+        self.notes: list[str] = []  # what is wrong with it although it works
         self.seconds = 0.0  # that opening it took
         self.error: BaseException | None = None  # the exception behind `cause`, where there is one
         self.told = False  # the user was warned
+        self._notes_warned = 0  # of how many notes the user was warned
 
     def as_dict(self) -> dict[str, object]:
         fields = (
@@ -57,15 +61,19 @@ class Backend:
             "cause",
             "cure",
             "advice",
+            "notes",
             "seconds",
         )
         return {field: getattr(self, field) for field in fields}
 
     def leave_out(self, cause: str, cure: str = "") -> None:
-        self.status, self.cause, self.cure = "left out", cause, cure
+        self.status, self.cause, self.cure = "left out", cleaned(cause), cleaned(cure)
 
     def quarantine(self, cause: str, cure: str, error: BaseException | None = None) -> None:
-        self.status, self.cause, self.cure, self.error = "quarantined", cause, cure, error
+        self.status, self.cause, self.cure, self.error = "quarantined", cleaned(cause), cleaned(cure), error
+
+    def note(self, text: str) -> None:
+        self.notes.append(cleaned(text))
 
     def ready(self, name: str) -> None:
         self.name, self.status = name, "ready"
@@ -79,19 +87,24 @@ class Backend:
         except Failure as failure:
             self.quarantine(failure.cause, failure.cure, failure.__cause__)
         except RuntimeError as error:
-            cause, _, cure = str(error).rpartition("; ")
-            self.quarantine(cause or cure, cure if cause else "", error)
-        except (Exception, SystemExit) as error:
-            self.quarantine(f"opening it raised {type(error).__name__}: {error}", "", error)
+            cure = getattr(error, "cure", "")
+            self.quarantine(error_text(error, named=False).removesuffix(f"; {cure}"), cure, error)
+        except BaseException as error:
+            if ends_the_program(error):
+                raise
+            self.quarantine(f"opening it raised {error_text(error)}", "", error)
         else:
             self.ready(name or self.name)
 
     def untold(self) -> list[str]:
-        """The one warning that it gets where it is quarantined."""
-        if self.status != "quarantined" or self.told:
-            return []
-        self.told = True
-        return [f"{self.explain()}. Other devices are not affected; `dovetail devices` lists them all"]
+        """Warnings that the user has not had: one where it is quarantined, and one for each note."""
+        who = f"[loader] {self.what} {self.name!r}"
+        texts = [f"{who}: {note}" for note in self.notes[self._notes_warned :]]
+        self._notes_warned = len(self.notes)
+        if self.status == "quarantined" and not self.told:
+            self.told = True
+            texts.append(f"{self.explain()}. Other devices are not affected; `dovetail devices` lists them all")
+        return texts
 
     def explain(self) -> str:
         """One sentence: what is wrong, and what helps."""
@@ -117,15 +130,39 @@ class Pack(Backend):
         return super().as_dict() | {"device": self.device}
 
 
-def error_text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+def ends_the_program(error: BaseException) -> bool:
+    """KeyboardInterrupt must stop the program. Everything else that somebody's module raises while it is imported
+    concerns that module alone: a Rust panic, an outcome of pytest and sys.exit() are no Exception either."""
+    return isinstance(error, KeyboardInterrupt)
+
+
+def error_text(error: BaseException, *, named: bool = True) -> str:
+    """`ValueError: text`; an exception whose __str__ raises has no text."""
+    try:
+        text = str(error)
+    except Exception as failure:
+        text = f"<its __str__ raised {type(failure).__name__}>"
+    name = type(error).__name__
+    return (f"{name}: {text}" if text else name) if named else text
+
+
+def cleaned(text: str, most: int = 4096) -> str:
+    """A text of somebody else, fit for a terminal: without control characters, and not endless."""
+    shown = text if len(text) <= most else f"{text[:most]}..."
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in shown)
+
+
+def nearest(word: str, known: list[str], cutoff: float = 0.5) -> str:
+    """The known name that `word` may be a slip of; "" where none is near."""
+    from difflib import get_close_matches
+
+    lower = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), lower, n=1, cutoff=cutoff)
+    return lower[near[0]] if near else ""
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
     """Reads `, did you mean 'cpu'?` or, where nothing is near, `; known: acme, cpu`."""
-    from difflib import get_close_matches
-
-    lower = {name.lower(): name for name in known}
-    if near := get_close_matches(word.lower(), lower, n=1, cutoff=0.5):
-        return f", did you mean {lower[near[0]]!r}?"
+    if near := nearest(word, known):
+        return f", did you mean {near!r}?"
     return f"; known: {', '.join(sorted(known))}" if known else ""

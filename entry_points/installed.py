@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
-from .backend import Failure, did_you_mean, error_text
+from .backend import Failure, did_you_mean, ends_the_program, error_text
 from .python_device import is_device
 
 BACKENDS, KERNELS = GROUPS = ("dovetail.backends", "dovetail.kernels")
 
 
 class EntryPoint:
-    def __init__(self, name: str, value: str, distribution: str, group: str = BACKENDS) -> None:
+    def __init__(
+        self, name: str, value: str, distribution: str, group: str = BACKENDS, problem: Failure | None = None
+    ) -> None:
+        self.problem = problem  # why nobody can follow it
         self.name = name  # "acme"; of a kernel pack "cpu.acme_fast": the backend that it is for comes first
         self.group = group
         self.value = value  # "dovetail_acme:backend"
@@ -34,24 +37,56 @@ def entry_points() -> Iterator[EntryPoint]:
         try:
             # Most wheels have nothing to do with us: look before parsing.
             text = dist.read_text("entry_points.txt") or ""
-            groups = [group for group in GROUPS if f"[{group}]" in text]
-            if not groups:
-                continue
-            name = dist.name
-            label = f"{name} {dist.version}"
-        except (OSError, UnicodeError, KeyError):
+        except (OSError, UnicodeError) as error:
+            yield from _unreadable(dist, error)
             continue
+        groups = [group for group in GROUPS if f"[{group}]" in text]
+        if not groups:
+            continue
+        name, version, problem = _identity(dist)
         # What comes first on sys.path hides another copy of the same wheel.
         key = name.lower().replace("_", "-").replace(".", "-")
         if key in seen:
             continue
         seen.add(key)
+        label = f"{name} {version}".strip()
         try:
             points = [(p.name, p.value, group) for group in groups for p in dist.entry_points.select(group=group)]
         except Exception as error:
             points = [(key.removeprefix("dovetail-"), f"<{error}>", groups[0])]
-        for point, value, group in points:
-            yield EntryPoint(point, value, label, group)
+        for point, value, group in dict.fromkeys(points):
+            yield EntryPoint(point, value, label, group, problem)
+
+
+def _identity(dist: Any) -> tuple[str, str, Failure | None]:
+    """Its name and version; of a wheel without metadata what its folder is called, and what is wrong."""
+    try:
+        name, version = dist.metadata["Name"], dist.metadata["Version"]
+    except Exception:  # depends on the version of importlib_metadata
+        name = version = None
+    if name and version:
+        return name, version, None
+    folder = _folder(dist)
+    guess, _, version = folder.removesuffix(".dist-info").partition("-")
+    name = guess.replace("_", "-")
+    cure = f"reinstall it: pip install --force-reinstall {name}"
+    return name, version, Failure(f"{folder}/METADATA is missing or names no wheel and version", cure)
+
+
+def _unreadable(dist: Any, error: Exception) -> Iterator[EntryPoint]:
+    """A wheel of ours whose entry_points.txt nobody can read."""
+    folder = _folder(dist)
+    name = folder.partition("-")[0].replace("_", "-")
+    if not name.startswith("dovetail-"):
+        return
+    cure = f"reinstall it: pip install --force-reinstall {name}"
+    problem = Failure(f"{folder}/entry_points.txt cannot be read: {error_text(error)}", cure)
+    yield EntryPoint(name.removeprefix("dovetail-"), "", name, BACKENDS, problem)
+
+
+def _folder(dist: Any) -> str:
+    """What its folder of metadata is called: dovetail_acme-1.2.dist-info."""
+    return os.path.basename(os.path.normpath(str(getattr(dist, "_path", ""))))
 
 
 def claims(points: Iterable[EntryPoint], group: str) -> list[tuple[str, list[EntryPoint], str]]:
@@ -61,13 +96,19 @@ def claims(points: Iterable[EntryPoint], group: str) -> list[tuple[str, list[Ent
         if point.group == group:
             by_name.setdefault(point.name, []).append(point)
     return [
-        (name, found, " and ".join(sorted(point.distribution for point in found)))
+        (name, found, " and ".join(sorted({point.distribution for point in found})))
         for name, found in sorted(by_name.items())
     ]
 
 
 def locate_only(points: list[EntryPoint]) -> tuple[Any, list[str]]:
     """locate(), where one wheel claims the name. Raises Failure."""
+    if problem := next((point.problem for point in points if point.problem), None):
+        raise problem
+    owners = {point.package for point in points}
+    if len(owners) < len(points):
+        values = " and ".join(repr(point.value) for point in points)
+        raise Failure(f"its wheel declares it more than once: {values}", f"correct {points[0].distribution}")
     if len(points) > 1:
         packages = " or ".join(sorted(point.package for point in points))
         raise Failure(f"{len(points)} wheels claim its name", f"uninstall all but one: pip uninstall {packages}")
@@ -92,7 +133,9 @@ def locate(point: EntryPoint) -> tuple[Any, list[str]]:
             "class derived from dovetail.prototype.PythonDevice",
             correct,
         ) from None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if ends_the_program(error):
+            raise
         raise Failure(f"reading .library of {point.value!r} raised {error_text(error)}", correct) from error
     if not _is_path(library) or not os.path.isabs(library):
         raise Failure(f".library of {point.value!r}: expected an absolute path, got {library!r}", correct)
@@ -104,8 +147,16 @@ def locate(point: EntryPoint) -> tuple[Any, list[str]]:
 
 
 def advice(point: EntryPoint) -> str:
-    """What the entry point's object says to somebody whose machine has no device of the backend's kind."""
-    return str(getattr(_load(point), "advice", ""))
+    """The entry point's hint to a user whose machine has no device of the backend's kind. Raises Failure."""
+    found = _load(point)
+    try:
+        return str(getattr(found, "advice", ""))
+    except BaseException as error:
+        if ends_the_program(error):
+            raise
+        raise Failure(
+            f"reading .advice of {point.value!r} raised {error_text(error)}", f"correct {point.distribution}"
+        ) from error
 
 
 def import_ops(point: EntryPoint) -> None:
@@ -114,14 +165,18 @@ def import_ops(point: EntryPoint) -> None:
     try:
         ops = getattr(found, "ops", ())
         modules = [ops] if isinstance(ops, str) else list(ops)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if ends_the_program(error):
+            raise
         raise Failure(
             f"reading .ops of {point.value!r} raised {error_text(error)}: expected a module's name, or several"
         ) from error
     for module in modules:
         try:
             import_module(module)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if ends_the_program(error):
+                raise
             raise Failure(f"importing {module!r}, its ops, raised {error_text(error)}") from error
 
 
@@ -140,7 +195,8 @@ def _is_path(value: object) -> bool:
 
 
 def _load(point: EntryPoint) -> object:
-    module_name, _, attributes = (part.strip() for part in point.value.partition(":"))
+    reference = point.value.partition("[")[0]  # extras may follow: "dovetail_acme:backend [fast]"
+    module_name, _, attributes = (part.strip() for part in reference.partition(":"))
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise Failure(
             f"entry point {point.name} = {point.value!r} is malformed: expected 'module:object'",
@@ -148,7 +204,9 @@ def _load(point: EntryPoint) -> object:
         )
     try:
         found: object = import_module(module_name)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if ends_the_program(error):
+            raise
         raise Failure(
             f"importing {module_name!r} raised {error_text(error)}",
             f"update or reinstall it: pip install --upgrade --force-reinstall {point.package}",

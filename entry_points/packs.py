@@ -20,11 +20,19 @@ def open_in_core(backend: str, name: str, library: str, search: list[str]) -> st
     return _core.load_kernels(backend, name, library, search)
 
 
+def notes_in_core(backend: str, name: str) -> list[str]:
+    from dovetail import _core
+
+    packs = (pack for b in _core.backends() if b["name"] == backend for pack in b["packs"])
+    return next((pack["notes"] for pack in packs if pack["name"] == name), [])
+
+
 class Packs:
     """What is known of them. Not locked: the registry of backends, which owns it, is."""
 
-    def __init__(self, opener: PackOpener) -> None:
+    def __init__(self, opener: PackOpener, notes: Callable[[str, str], list[str]]) -> None:
         self._opener = opener
+        self._notes = notes
         self._packs: list[Pack] = []
         self._points: dict[Pack, list[EntryPoint]] = {}
         self._opening: set[Pack] = set()
@@ -118,6 +126,9 @@ class Packs:
         self._opening.add(pack)
         try:
             pack.settle(lambda: self._opener(pack.device, *self._locate(pack)))
+            if pack.status == "ready":
+                for note in self._notes(pack.device, pack.name):
+                    pack.note(note)
         finally:
             self._opening.discard(pack)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .backend import Failure, error_text
+from .backend import Failure, ends_the_program, error_text
 
 SUFFIX = ".py"
 
@@ -36,8 +36,10 @@ def in_file(path: str, name: str) -> Any:
     module = sys.modules[module_name] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         del sys.modules[module_name]
+        if ends_the_program(error):
+            raise
         raise Failure(f"running {path} raised {error_text(error)}", "correct the file") from error
     own = [c for c in vars(module).values() if is_device(c) and c.__module__ == module_name and c.name]
     if len(own) != 1:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .backend import Backend, BackendError, BackendWarning, Failure, Pack, did_you_mean
+from .backend import Backend, BackendError, BackendWarning, Failure, Pack, cleaned, did_you_mean, nearest
 from .installed import (
     BACKENDS,
     EntryPoint,
@@ -22,14 +23,16 @@ from .installed import (
     names_a_file,
 )
 from .packs import PackOpener, Packs
+from .packs import notes_in_core as pack_notes_in_core
 from .packs import open_in_core as open_pack_in_core
 from .python_device import SUFFIX, in_file, is_device, source
 from .settings import AUTOLOAD, ONLY, PATHS, Settings
 
-# (name, or "" to take the plugin's own; library; folders to search) -> name. Raises RuntimeError("cause; cure").
+# (name, or "" to take the plugin's own; library; folders to search) -> name. Raises RuntimeError, whose message
+# ends in "; " and its attribute `cure` where it has that.
 Opener = Callable[[str, str, list[str]], str]
 
-KINDS = ("gpu", "npu")  # which nobody means to be misspelt names
+KINDS = ("gpu", "npu")  # of devices: no misspelt names of backends
 
 
 def open_in_core(name: str, library: str, search: list[str]) -> str:
@@ -44,6 +47,12 @@ def absence_in_core(name: str) -> str:
     return _core.absence(name)
 
 
+def notes_in_core(name: str) -> list[str]:
+    from dovetail import _core
+
+    return next((b["notes"] for b in _core.backends() if b["name"] == name), [])
+
+
 class Registry:
     def __init__(
         self,
@@ -52,9 +61,12 @@ class Registry:
         environ: Mapping[str, str] = os.environ,
         pack_opener: PackOpener = open_pack_in_core,
         absence: Callable[[str], str] = absence_in_core,
+        notes: Callable[[str], list[str]] = notes_in_core,
+        pack_notes: Callable[[str, str], list[str]] = pack_notes_in_core,
     ) -> None:
         self._opener = opener
         self._absence = absence
+        self._notes = notes
         self._installed = installed
         self._environ = environ
         # Re-entrant, because the module behind an entry point may itself use dovetail while it is imported.
@@ -62,7 +74,7 @@ class Registry:
         self._settings: Settings | None = None
         self._backends: list[Backend] = []
         self._points: dict[Backend, list[EntryPoint]] = {}  # several: their wheels claim one name
-        self._packs = Packs(pack_opener)
+        self._packs = Packs(pack_opener, pack_notes)
         self._classes: dict[Backend, Any] = {}  # given to load_backend
         self._problems: list[str] = []  # of the environment variables
         self._metadata_read = False
@@ -97,6 +109,8 @@ class Registry:
                 self._open(backend)
             elif backend and backend.status == "ready":
                 self._packs.open_for(backend.name)
+            if backend and backend.status == "ready":
+                warnings += backend.untold()
         self._warn(warnings)
         if backend is None:
             raise ValueError(self._unknown(name))
@@ -110,6 +124,8 @@ class Registry:
             backend = self._by_class(what) if isinstance(what, type) else self._by_name_or_path(os.fspath(what))
             if backend and backend.status != "ready":
                 self._open(backend)
+            if backend and backend.status == "ready":
+                warnings += backend.untold()
         self._warn(warnings)
         if backend is None:
             raise ValueError(self._unknown(os.fspath(what)))
@@ -236,13 +252,18 @@ class Registry:
         if settings and not settings.autoload and not self._metadata_read:
             why = f"{AUTOLOAD}={settings.autoload_text}, so none was discovered"
             return f"[loader] no backend {name!r}: {why}; dovetail.load_backend({name!r}) opens it"
-        known = [b.name for b in self._backends]
+        known = sorted(b.name for b in self._backends)
+        installed = f"installed: {', '.join(known)}" if known else "none is installed"
         if name in KINDS:
-            told = f"known: {', '.join(sorted(known))}" if known else "none is installed"
-            return f"[loader] no backend {name!r}: a kind of device, where a backend's name is expected; {told}"
-        if not known:
-            return f"[loader] no backend {name!r}: none is installed; pip install dovetail-{name}"
-        return f"[loader] no backend {name!r} is installed{did_you_mean(name, known)}"
+            return (
+                f"[loader] no backend {name!r}, which is a kind of device: expected a backend's name; {installed}"
+            )
+        if near := nearest(name, known, cutoff=0.7):
+            return f"[loader] no backend {name!r} is installed, did you mean {near!r}?"
+        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+            return f"[loader] no backend {name!r}: expected lower-case letters, digits and _; {installed}"
+        package = f"dovetail-{name.replace('_', '-')}"
+        return f"[loader] no backend {name!r} is installed ({installed}); pip install {package}"
 
     # ---- opening -------------------------------------------------------------------------------------------------
 
@@ -281,7 +302,12 @@ class Registry:
         backend.settle(open_it)
         if backend.status == "ready":
             points = self._points.get(backend)
-            backend.advice = self._absence(backend.name) or (advice(points[0]) if points else "")
+            try:
+                backend.advice = cleaned(self._absence(backend.name) or (advice(points[0]) if points else ""))
+            except Failure as failure:  # its devices work: the hint is for a user who has none
+                backend.note(f"{failure.cause}; {failure.cure}")
+            for note in self._notes(backend.name):
+                backend.note(note)
             self._shadow(backend)
             self._packs.open_for(backend.name)
 
@@ -292,7 +318,8 @@ class Registry:
         if points := self._points.get(backend):
             return backend.name, *locate_only(points)
         if not os.path.isabs(backend.library):
-            raise Failure(f"{PATHS}: expected absolute paths, got {backend.library!r}", "give the full path")
+            full = os.path.abspath(backend.library)
+            raise Failure(f"{PATHS}: expected absolute paths, got {backend.library!r}", f"write {full}")
         check_file(backend.library, f"correct {backend.origin}")
         if backend.library.endswith(SUFFIX):
             return "", in_file(backend.library, backend.name), []
@@ -301,13 +328,16 @@ class Registry:
     def _shadow(self, ready: Backend) -> None:
         """A library given by path stands in for the wheel that has its name."""
         for other in self._backends:
-            if other is not ready and other.name == ready.name and other.status in ("found", "quarantined"):
+            covered = other.status == "found" or (other.status == "quarantined" and other.origin != PATHS)
+            if other is not ready and other.name == ready.name and covered:
                 other.leave_out(f"{ready.library} ({ready.origin}) has taken its name")
 
     def _ready(self, backend: Backend) -> Backend:
         if backend.status != "ready":
             backend.told = True
-            raise BackendError(backend.explain()) from backend.error
+            error = BackendError(backend.explain())
+            error.cure = backend.cure
+            raise error from backend.error
         return backend
 
     def _warn(self, messages: list[str]) -> None:

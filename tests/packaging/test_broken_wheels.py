@@ -115,6 +115,20 @@ def test_entry_points_file_that_cannot_be_parsed(site, plugin):
     check(site, "malformed", "correct dovetail-acme 1.0")
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "cause"),
+    [
+        ("METADATA", b"", "METADATA is missing or names no wheel"),
+        ("entry_points.txt", b"[dovetail.backends]\nacme = \xff\xfe", "entry_points.txt cannot be read: Unicode"),
+    ],
+)
+def test_metadata_that_is_broken(site, plugin, file, content, cause):
+    site.backend("acme", plugin("libacme.so"))
+    (found,) = site.packages.glob(f"dovetail_acme-*/{file}")
+    found.write_bytes(content)
+    check(site, cause, "pip install --force-reinstall dovetail-acme")
+
+
 def test_two_wheels_claim_one_name(site, plugin, wheel):
     library = plugin("libacme.so")
     site.backend("acme", library)

@@ -1,6 +1,7 @@
 """Discovery and quarantine, with an opener of our own in place of libdovetail."""
 
 import os
+import subprocess
 import sys
 import threading
 import types
@@ -21,6 +22,7 @@ class World:
         self.reads, self.opened = 0, []
         self.broken = {}
         self.absences = {}  # what plugins without a device say
+        self.notes = {}  # what is wrong with plugins that work
 
     def wheel(self, name, *, value=None, distribution=None, **attributes):
         module = f"wheel_{name}_{len(self.points)}"
@@ -46,12 +48,25 @@ class World:
         return list(self.points)
 
     def registry(self):
-        return Registry(self.open, self.installed, self.environ, absence=lambda name: self.absences.get(name, ""))
+        return Registry(
+            self.open,
+            self.installed,
+            self.environ,
+            absence=lambda name: self.absences.get(name, ""),
+            notes=lambda name: self.notes.get(name, []),
+        )
 
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     return World(tmp_path, monkeypatch)
+
+
+def failure(cause, cure):
+    """As libdovetail raises it."""
+    error = RuntimeError(f"{cause}; {cure}")
+    error.cure = cure
+    return error
 
 
 def by_name(registry):
@@ -111,7 +126,7 @@ def test_one_device_does_not_pay_for_the_others(world):
         (
             lambda w: (
                 w.wheel("bad"),
-                w.broken.update({"libdovetail_bad.so": RuntimeError("draft 2; rebuild it")}),
+                w.broken.update({"libdovetail_bad.so": failure("draft 2", "rebuild it")}),
             ),
             "draft 2",
             "rebuild it",
@@ -155,6 +170,97 @@ def test_an_import_that_exits_is_a_failure_too(world):
     registry = world.registry()
     with pytest.raises(BackendError, match="SystemExit: 3"):
         registry.require("bad")
+
+
+class Panic(BaseException):
+    """As Rust's modules raise, and pytest's outcomes: no Exception."""
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("error", [Panic("rust"), Mute(), GeneratorExit("odd")])
+def test_odd_exceptions_at_import_cost_one_backend(world, error):
+    class Module(types.ModuleType):
+        def __getattr__(self, name):
+            raise error
+
+    world.monkeypatch.setitem(sys.modules, "odd_module", Module("odd_module"))
+    world.wheel("bad", value="odd_module:backend")
+    world.wheel("good")
+    registry = world.registry()
+    with pytest.warns(BackendWarning, match=f"'bad' .* quarantined: .*{type(error).__name__}"):
+        registry.discover()
+    assert registry.require("good").status == "ready"
+
+
+def test_ctrl_c_at_import_stops_the_program_and_nothing_else(world):
+    world.wheel("acme")
+    world.broken["libdovetail_acme.so"] = KeyboardInterrupt()
+    registry = world.registry()
+    with pytest.raises(KeyboardInterrupt):
+        registry.discover()
+    world.broken.clear()
+    registry.discover()
+    assert by_name(registry)["acme"].status == "ready"
+
+
+def test_a_hint_that_raises_costs_nothing(world):
+    class Hint:
+        def __str__(self):
+            raise ZeroDivisionError("no hint")
+
+    world.wheel("acme", library=world.plugin("libacme.so"), advice=Hint())
+    world.wheel("good")
+    registry = world.registry()
+    with pytest.warns(BackendWarning, match=r"'acme': reading .advice of .* raised ZeroDivisionError: no hint"):
+        registry.discover()
+    assert {backend.status for backend in registry.backends()} == {"ready"}
+
+
+def test_a_cure_is_not_guessed_from_the_text(world):
+    world.wheel("bad")
+    world.broken["libdovetail_bad.so"] = RuntimeError("CUDA error 999; driver says: retry")
+    with pytest.raises(BackendError) as raised:
+        world.registry().require("bad")
+    assert raised.value.cure == "" and "999; driver says: retry" in str(raised.value)
+    world.broken["libdovetail_bad.so"] = failure("error 999; driver says: retry", "pip install it; restart")
+    with pytest.raises(BackendError) as raised:
+        world.registry().require("bad")
+    assert raised.value.cure == "pip install it; restart"
+
+
+def test_what_is_wrong_with_a_backend_that_works_is_one_warning(world):
+    world.wheel("acme")
+    world.notes["acme"] = ["its row \033[31m is odd"]
+    registry = world.registry()
+    with pytest.warns(BackendWarning, match=r"\[loader\] backend 'acme': its row \?\[31m is odd") as told:
+        registry.require("acme")
+        registry.discover()
+    assert len(told) == 1
+    assert by_name(registry)["acme"].as_dict()["notes"] == ["its row ?[31m is odd"]
+
+
+def test_texts_are_fit_for_a_terminal(world):
+    world.wheel("bad")
+    world.broken["libdovetail_bad.so"] = failure("\033]0;title\a \x9b red" + "x" * 5000, "")
+    with pytest.raises(BackendError) as raised:
+        world.registry().require("bad")
+    text = str(raised.value)
+    assert "?]0;title? ? red" in text and not any(c in text for c in "\033\a\x9b") and len(text) < 4300
+
+
+def test_an_entry_point_twice_and_with_extras(world):
+    world.wheel("acme", library=world.plugin("libacme.so"))
+    world.points[0].value += " [fast, small]"
+    assert world.registry().require("acme").status == "ready"
+    world.wheel("acme", library=world.plugin("libother.so"))
+    with pytest.raises(
+        BackendError, match=r"its wheel declares it more than once: .* and .*; correct dovetail-acme"
+    ):
+        world.registry().require("acme")
 
 
 def test_warnings_as_errors_leave_everything_settled(world):
@@ -231,7 +337,16 @@ def test_a_path_must_be_absolute_and_exist(world):
     with pytest.warns(BackendWarning) as told:
         world.registry().discover()
     texts = [str(warning.message) for warning in told]
-    assert "expected absolute paths, got 'libone.so'" in texts[0] and "does not exist" in texts[1]
+    assert f"got 'libone.so'; write {os.path.abspath('libone.so')}" in texts[0] and "does not exist" in texts[1]
+
+
+def test_a_wheel_does_not_hide_that_a_path_is_relative(world):
+    world.wheel("one")
+    world.environ["DOVETAIL_BACKEND_PATH"] = "libone.so"
+    registry = world.registry()
+    with pytest.warns(BackendWarning, match="expected absolute paths, got 'libone.so'"):
+        registry.discover()
+    assert [b.status for b in registry.backends()] == ["quarantined", "ready"]
 
 
 def test_a_library_by_path_stands_in_for_the_wheel(world):
@@ -257,7 +372,7 @@ def test_load_backend(world, tmp_path, monkeypatch):
 
 def test_load_backend_tries_again(world):
     world.wheel("acme")
-    world.broken["libdovetail_acme.so"] = RuntimeError("busy; wait")
+    world.broken["libdovetail_acme.so"] = failure("busy", "wait")
     registry = world.registry()
     with pytest.raises(BackendError, match="busy; wait"):
         registry.load_backend("acme")
@@ -267,18 +382,30 @@ def test_load_backend_tries_again(world):
 
 
 def test_unknown_name(world):
-    with pytest.raises(ValueError, match="none is installed; pip install dovetail-cpu"):
+    with pytest.raises(
+        ValueError, match=r"no backend 'cpu' is installed \(none is installed\); pip install dovetail-cpu"
+    ):
         world.registry().require("cpu")
     world.wheel("acme")
     with pytest.raises(ValueError, match="no backend 'acne' is installed, did you mean 'acme'"):
         world.registry().require("acne")
     with pytest.raises(ValueError, match="no backend 'ACME' is installed, did you mean 'acme'"):
         world.registry().require("ACME")
-    with pytest.raises(ValueError, match="no backend 'q' is installed; known: acme"):
-        world.registry().load_backend("q")
+    with pytest.raises(
+        ValueError, match=r"'big_chip' is installed \(installed: acme\); pip install dovetail-big-chip"
+    ):
+        world.registry().load_backend("big_chip")
+    with pytest.raises(
+        ValueError, match="no backend 'Q x': expected lower-case letters, digits and _; installed: acme"
+    ):
+        world.registry().load_backend("Q x")
     world.wheel("cpu")
-    with pytest.raises(ValueError, match=r"no backend 'gpu': a kind of device, where .*; known: acme, cpu"):
+    with pytest.raises(ValueError, match=r"no backend 'gpu', which is a kind of device: .*; installed: acme, cpu"):
         world.registry().require("gpu")
+    with pytest.raises(
+        ValueError, match=r"'cuda' is installed \(installed: acme, cpu\); pip install dovetail-cuda"
+    ):
+        world.registry().require("cuda")
 
 
 def test_a_variable_that_is_misspelt(world):
@@ -347,3 +474,17 @@ def test_why_there_is_no_device(world):
     registry = world.registry()
     registry.discover()
     assert registry.why_none() == "no device can be used: acme has none: there is no driver"
+
+
+def test_variables_of_the_runtime_report_what_they_expected(tmp_path):
+    switches = ("DOVETAIL_PACKING", "DOVETAIL_POISON_CALLS", "DOVETAIL_GUARD_MEMORY")
+    numbers = ("DOVETAIL_PROBE_TIMEOUT", "DOVETAIL_NUM_THREADS")
+    environ = os.environ | dict.fromkeys([*switches, *numbers], "may\033be") | {"XDG_CACHE_HOME": str(tmp_path)}
+    code = "import dovetail; dovetail.ones(3); dovetail._core.num_threads()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=120, check=True
+    )
+    for name in switches:
+        assert f"{name} is ignored: expected 0 or 1, got 'may?be'; correct it or unset {name}" in ended.stderr
+    for name in numbers:
+        assert f"{name} is ignored: expected a whole number from 1 to " in ended.stderr

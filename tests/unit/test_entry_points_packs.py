@@ -9,7 +9,7 @@ import pytest
 from dovetail.entry_points import BackendError, BackendWarning
 from dovetail.entry_points.installed import KERNELS, EntryPoint
 from dovetail.entry_points.registry import Registry
-from test_entry_points import World
+from test_entry_points import World, failure
 
 
 class PackWorld(World):
@@ -30,7 +30,8 @@ class PackWorld(World):
         return name or os.path.basename(library).removeprefix("lib").partition(".")[0]
 
     def registry(self):
-        return Registry(self.open, self.installed, self.environ, self.open_pack, lambda name: "")
+        no_notes = {"notes": lambda name: [], "pack_notes": lambda device, name: []}
+        return Registry(self.open, self.installed, self.environ, self.open_pack, lambda name: "", **no_notes)
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_a_library_for_a_backend_that_is_not_there(world):
 
 def test_a_library_that_fails_is_opened_once_and_not_warned_of(world):
     library = world.plugin("libfast.so")
-    world.broken["libfast.so"] = RuntimeError("busy; wait")
+    world.broken["libfast.so"] = failure("busy", "wait")
     registry = world.registry()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -57,6 +57,8 @@ def _print(
         if found["status"] != "ready":
             click.echo()
         print_trouble(found)
+        for note in found["notes"]:
+            click.echo(f"{found['name']}: {note}")
     for problem in problems:
         click.echo(problem)
 
