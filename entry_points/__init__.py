@@ -1,4 +1,4 @@
-"""Finds the backends and kernel packs that are installed, opens them on first need, and keeps why one fails.
+"""Finds the installed backends and kernel packs, opens them on first need, and records why one fails.
 
 Importing this reads no metadata and opens nothing.
 """
@@ -29,17 +29,17 @@ _registry = Registry(open_in_core)
 
 
 def discover(name: str | None = None) -> None:
-    """Opens every installed backend, or only the one called `name`. What fails is quarantined with a warning."""
+    """Opens every installed backend, or only the one called `name`; quarantines one that fails, with a warning."""
     _registry.discover(name)
 
 
 def require(name: str) -> Backend:
-    """Opens the backend; BackendError where it is quarantined, ValueError where nobody has it."""
+    """Opens the backend. Raises BackendError if it is quarantined, ValueError if it is not installed."""
     return _registry.require(name)
 
 
 def load_backend(what: str | PathLike[str] | type) -> Backend:
-    """Opens a backend by name, library, Python file or Python class, whatever the environment says.
+    """Opens a backend by name, library, Python file or Python class; ignores the environment variables.
 
     Tries a quarantined one again.
     """
@@ -47,38 +47,38 @@ def load_backend(what: str | PathLike[str] | type) -> Backend:
 
 
 def load_kernels(name_or_path: str, device: str | None = None) -> Pack:
-    """Opens a kernel pack by name or library, whatever the environment says, after the backend that it is for."""
+    """Opens a kernel pack by name or library, after its backend; ignores the environment variables."""
     return _registry.load_kernels(name_or_path, device)
 
 
 def import_ops() -> None:
     """Imports the modules that installed backends and kernel packs name in `.ops`: they register ops.
 
-    Opens nothing; what fails is a warning.
+    Opens nothing; a failure is a warning.
     """
     _registry.import_ops()
 
 
 def packs() -> tuple[Pack, ...]:
-    """The kernel packs that are known so far. Neither reads metadata nor opens anything."""
+    """The kernel packs found so far. Neither reads metadata nor opens anything."""
     return _registry.packs()
 
 
 def names() -> tuple[str, ...]:
-    """The backends that discovery finds, opened or not. Opens nothing."""
+    """The names of all backends that discovery finds, opened or not. Opens nothing."""
     return _registry.names()
 
 
 def backends() -> tuple[Backend, ...]:
-    """What is known so far. Neither reads metadata nor opens anything."""
+    """The backends found so far. Neither reads metadata nor opens anything."""
     return _registry.backends()
 
 
 def problems() -> tuple[str, ...]:
-    """What is wrong with the environment variables that steer discovery; each was also a warning."""
+    """Errors in the environment variables that control discovery; each was also a warning."""
     return _registry.problems()
 
 
 def why_none() -> str:
-    """Why discovery found no device, and what helps. For when it found none."""
+    """Why discovery found no device, and the cure. Call it when there is none."""
     return _registry.why_none()

@@ -1,4 +1,4 @@
-"""What is known of one backend or kernel pack, and how its failures are reported."""
+"""The state of one backend or kernel pack, and the messages about its failures."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Backend:
 
     - "found": known from metadata, not opened yet
     - "ready": opened; its devices are in dovetail.devices()
-    - "quarantined": `cause` says why it cannot be used and `cure` what helps
-    - "left out": installed, but the environment says not to use it; `cause` says which variable
+    - "quarantined": it cannot be used; `cause` is why, `cure` what helps
+    - "left out": installed, but an environment variable excludes it; `cause` names the variable
     """
 
     what = "backend"
@@ -43,11 +43,11 @@ class Backend:
         self.search: list[str] = []
         self.cause = ""
         self.cure = ""
-        self.advice = ""  # its own or its wheel's, where it finds no device
-        self.notes: list[str] = []  # what is wrong with it although it works
-        self.seconds = 0.0  # that opening it took
-        self.error: BaseException | None = None  # the exception behind `cause`, where there is one
-        self.told = False  # the user was warned
+        self.advice = ""  # a hint from the plugin or its wheel, for a machine without such a device
+        self.notes: list[str] = []  # problems that do not keep it from working
+        self.seconds = 0.0  # to open it
+        self.error: BaseException | None = None  # the exception that led to `cause`
+        self.warned = False  # the user was warned
         self._notes_warned = 0  # of how many notes the user was warned
 
     def as_dict(self) -> dict[str, object]:
@@ -96,13 +96,13 @@ class Backend:
         else:
             self.ready(name or self.name)
 
-    def untold(self) -> list[str]:
-        """Warnings that the user has not had: one where it is quarantined, and one for each note."""
+    def unreported(self) -> list[str]:
+        """Warnings not given yet: one where it is quarantined, and one for each note."""
         who = f"[loader] {self.what} {self.name!r}"
         texts = [f"{who}: {note}" for note in self.notes[self._notes_warned :]]
         self._notes_warned = len(self.notes)
-        if self.status == "quarantined" and not self.told:
-            self.told = True
+        if self.status == "quarantined" and not self.warned:
+            self.warned = True
             texts.append(f"{self.explain()}. Other devices are not affected; `dovetail devices` lists them all")
         return texts
 
@@ -131,8 +131,8 @@ class Pack(Backend):
 
 
 def ends_the_program(error: BaseException) -> bool:
-    """KeyboardInterrupt must stop the program. Everything else that somebody's module raises while it is imported
-    concerns that module alone: a Rust panic, an outcome of pytest and sys.exit() are no Exception either."""
+    """KeyboardInterrupt must stop the program. Any other exception of an imported module affects only that module:
+    Rust panics, outcomes of pytest and SystemExit are no subclasses of Exception either."""
     return isinstance(error, KeyboardInterrupt)
 
 
@@ -147,7 +147,7 @@ def error_text(error: BaseException, *, named: bool = True) -> str:
 
 
 def cleaned(text: str, most: int = 4096) -> str:
-    """A text of somebody else, fit for a terminal: without control characters, and not endless."""
+    """A third party's text, made safe for a terminal: no control characters, at most `most` characters."""
     shown = text if len(text) <= most else f"{text[:most]}..."
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in shown)
 

@@ -17,7 +17,7 @@ class EntryPoint:
     def __init__(
         self, name: str, value: str, distribution: str, group: str = BACKENDS, problem: Failure | None = None
     ) -> None:
-        self.problem = problem  # why nobody can follow it
+        self.problem = problem  # why it cannot be followed
         self.name = name  # "acme"; of a kernel pack "cpu.acme_fast": the backend that it is for comes first
         self.group = group
         self.value = value  # "dovetail_acme:backend"
@@ -29,13 +29,13 @@ class EntryPoint:
 
 
 def entry_points() -> Iterator[EntryPoint]:
-    """Those of our groups. A wheel whose metadata is broken hides no other one."""
+    """The entry points of our groups. Broken metadata of one wheel hides no other wheel."""
     import importlib_metadata
 
     seen = set()
     for dist in importlib_metadata.distributions():
         try:
-            # Most wheels have nothing to do with us: look before parsing.
+            # Few wheels belong to Dovetail: search the text before parsing it.
             text = dist.read_text("entry_points.txt") or ""
         except (OSError, UnicodeError) as error:
             yield from _unreadable(dist, error)
@@ -44,7 +44,7 @@ def entry_points() -> Iterator[EntryPoint]:
         if not groups:
             continue
         name, version, problem = _identity(dist)
-        # What comes first on sys.path hides another copy of the same wheel.
+        # The first copy of a wheel on sys.path hides the others.
         key = name.lower().replace("_", "-").replace(".", "-")
         if key in seen:
             continue
@@ -59,7 +59,7 @@ def entry_points() -> Iterator[EntryPoint]:
 
 
 def _identity(dist: Any) -> tuple[str, str, Failure | None]:
-    """Its name and version; of a wheel without metadata what its folder is called, and what is wrong."""
+    """The wheel's name and version. Without readable metadata both come from the folder's name, with a Failure."""
     try:
         name, version = dist.metadata["Name"], dist.metadata["Version"]
     except Exception:  # depends on the version of importlib_metadata
@@ -74,7 +74,7 @@ def _identity(dist: Any) -> tuple[str, str, Failure | None]:
 
 
 def _unreadable(dist: Any, error: Exception) -> Iterator[EntryPoint]:
-    """A wheel of ours whose entry_points.txt nobody can read."""
+    """The wheel of a backend whose entry_points.txt cannot be read."""
     folder = _folder(dist)
     name = folder.partition("-")[0].replace("_", "-")
     if not name.startswith("dovetail-"):
@@ -85,12 +85,12 @@ def _unreadable(dist: Any, error: Exception) -> Iterator[EntryPoint]:
 
 
 def _folder(dist: Any) -> str:
-    """What its folder of metadata is called: dovetail_acme-1.2.dist-info."""
+    """The name of its metadata folder: dovetail_acme-1.2.dist-info."""
     return os.path.basename(os.path.normpath(str(getattr(dist, "_path", ""))))
 
 
 def claims(points: Iterable[EntryPoint], group: str) -> list[tuple[str, list[EntryPoint], str]]:
-    """By name, in order: who claims it, and the wheels that do as text."""
+    """For each name, in order: the entry points that claim it, and their wheels as text."""
     by_name: dict[str, list[EntryPoint]] = {}
     for point in points:
         if point.group == group:
@@ -102,7 +102,7 @@ def claims(points: Iterable[EntryPoint], group: str) -> list[tuple[str, list[Ent
 
 
 def locate_only(points: list[EntryPoint]) -> tuple[Any, list[str]]:
-    """locate(), where one wheel claims the name. Raises Failure."""
+    """locate() of the only entry point. Raises Failure where there are several."""
     if problem := next((point.problem for point in points if point.problem), None):
         raise problem
     owners = {point.package for point in points}
@@ -181,7 +181,7 @@ def import_ops(point: EntryPoint) -> None:
 
 
 def names_a_file(text: str, *suffixes: str) -> bool:
-    """Is it a path rather than the name of what is installed? `suffixes`: beside those of libraries."""
+    """Whether the text is a path and not the name of a backend. `suffixes`: more than those of libraries."""
     return os.sep in text or text.endswith((".so", ".dylib", ".dll", *suffixes))
 
 

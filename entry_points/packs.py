@@ -1,4 +1,4 @@
-"""Kernel packs: wheels that add rows to the kernel table of somebody else's backend."""
+"""Kernel packs: wheels that add rows to the kernel table of another backend."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def notes_in_core(backend: str, name: str) -> list[str]:
 
 
 class Packs:
-    """What is known of them. Not locked: the registry of backends, which owns it, is."""
+    """The kernel packs found so far. The registry of backends owns it and locks for it."""
 
     def __init__(self, opener: PackOpener, notes: Callable[[str, str], list[str]]) -> None:
         self._opener = opener
@@ -58,7 +58,7 @@ class Packs:
             self._points[pack] = found
 
     def unknown(self, settings: Settings) -> list[str]:
-        """What is wrong with the names that the environment gives."""
+        """Messages about names in DOVETAIL_KERNELS that no installed kernel pack has."""
         known = [pack.name for pack in self._packs]
         return [
             f"[loader] {KERNELS}: no kernel pack {name!r} is installed{did_you_mean(name, known)}"
@@ -113,7 +113,7 @@ class Packs:
         if pack.status != "ready":
             self._open(pack)
         if pack.status != "ready":
-            pack.told = True
+            pack.warned = True
             raise BackendError(pack.explain()) from pack.error
         return pack
 
@@ -145,5 +145,5 @@ class Packs:
         check_file(pack.library, f"correct {pack.origin}")
         return "", pack.library, []
 
-    def untold(self) -> list[str]:
-        return [message for pack in self._packs for message in pack.untold()]
+    def unreported(self) -> list[str]:
+        return [message for pack in self._packs for message in pack.unreported()]

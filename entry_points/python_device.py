@@ -1,4 +1,4 @@
-"""Devices that are Python classes: in a wheel, in a file, or at hand. What makes a class one is the method
+"""Devices that are Python classes, from a wheel, a file or the caller. A class is a device if it has the method
 __dovetail_backend__, which opens it."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def is_device(found: object) -> bool:
 
 
 def source(device: Any) -> str:
-    """What stands in the place of a library's path."""
+    """The file of the class, which is reported where other devices have a library."""
     import inspect
 
     try:

@@ -1,4 +1,4 @@
-"""Discovery, once and on first need; opening; quarantine."""
+"""Discovers installed backends once, on first need, opens them, and quarantines those that fail."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ class Registry:
         with self._lock:
             warnings = self._read()
             for backend in list(self._backends):
-                # What a library given by path is called, only opening it tells.
+                # The name of a library given by path is known after it was opened.
                 if name is None or name == backend.name or backend.origin == PATHS:
-                    warnings += self._open_or_tell(backend)
+                    warnings += self._open_once(backend)
             self._complete = name is None and not self._opening
             if self._complete:
                 self._packs.leave_out_rest({b.name for b in self._backends})
@@ -103,14 +103,14 @@ class Registry:
         with self._lock:
             warnings = self._read()
             for backend in [b for b in self._backends if b.origin == PATHS and b.name != name]:
-                warnings += self._open_or_tell(backend)
+                warnings += self._open_once(backend)
             backend = self._find(name)
             if backend and backend.status == "found":
                 self._open(backend)
             elif backend and backend.status == "ready":
                 self._packs.open_for(backend.name)
             if backend and backend.status == "ready":
-                warnings += backend.untold()
+                warnings += backend.unreported()
         self._warn(warnings)
         if backend is None:
             raise ValueError(self._unknown(name))
@@ -125,7 +125,7 @@ class Registry:
             if backend and backend.status != "ready":
                 self._open(backend)
             if backend and backend.status == "ready":
-                warnings += backend.untold()
+                warnings += backend.unreported()
         self._warn(warnings)
         if backend is None:
             raise ValueError(self._unknown(os.fspath(what)))
@@ -171,9 +171,9 @@ class Registry:
 
     def why_none(self) -> str:
         settings = self._settings or Settings(self._environ)
-        told = [_without_device(b) if b.status == "ready" else b.explain() for b in self._backends]
-        if told:
-            return "no device can be used: " + ". ".join(told)
+        reasons = [_without_device(b) if b.status == "ready" else b.explain() for b in self._backends]
+        if reasons:
+            return "no device can be used: " + ". ".join(reasons)
         if not settings.autoload:
             return f"no device: {AUTOLOAD}={settings.autoload_text}; dovetail.load_backend() opens a backend"
         return "no device is installed: pip install dovetail-cpu"
@@ -181,7 +181,7 @@ class Registry:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def _read(self) -> list[str]:
-        """The environment and, unless it says not to, the metadata: once. Returns what to warn of."""
+        """Reads the environment and, with autoload, the metadata, once. Returns warnings."""
         if self._settings is not None:
             return []
         settings = Settings(self._environ)
@@ -244,7 +244,7 @@ class Registry:
 
     def _find(self, name: str) -> Backend | None:
         found = [b for b in self._backends if b.name == name]
-        # A library given by path goes before the wheel of the same name.
+        # A library given by path takes precedence over the wheel of the same name.
         return min(found, key=lambda b: (b.status != "ready", b in self._points), default=None)
 
     def _unknown(self, name: str) -> str:
@@ -267,13 +267,13 @@ class Registry:
 
     # ---- opening -------------------------------------------------------------------------------------------------
 
-    def _open_or_tell(self, backend: Backend) -> list[str]:
-        """Opens it if nobody has. Returns the one warning that a quarantined backend gets."""
+    def _open_once(self, backend: Backend) -> list[str]:
+        """Opens it unless it is open. Returns warnings not given yet."""
         if backend.status == "found" and backend not in self._opening:
             self._open(backend)
         elif backend.status == "ready":  # Ctrl-C may have come before all of its packs were open
             self._packs.open_for(backend.name)
-        return backend.untold()
+        return backend.unreported()
 
     def _open(self, backend: Backend) -> None:
         if backend in self._opening:
@@ -312,7 +312,7 @@ class Registry:
             self._packs.open_for(backend.name)
 
     def _locate(self, backend: Backend) -> tuple[str, Any, list[str]]:
-        """Its name, "" for what it calls itself; its library or Python class; the folders to search."""
+        """Its name ("": take the plugin's own), its library or Python class, and the folders to search."""
         if backend in self._classes:
             return "", self._classes[backend], []
         if points := self._points.get(backend):
@@ -326,7 +326,7 @@ class Registry:
         return "", backend.library, []
 
     def _shadow(self, ready: Backend) -> None:
-        """A library given by path stands in for the wheel that has its name."""
+        """A library given by path takes precedence over the wheel of the same name."""
         for other in self._backends:
             covered = other.status == "found" or (other.status == "quarantined" and other.origin != PATHS)
             if other is not ready and other.name == ready.name and covered:
@@ -334,15 +334,15 @@ class Registry:
 
     def _ready(self, backend: Backend) -> Backend:
         if backend.status != "ready":
-            backend.told = True
+            backend.warned = True
             error = BackendError(backend.explain())
             error.cure = backend.cure
             raise error from backend.error
         return backend
 
     def _warn(self, messages: list[str]) -> None:
-        """Called last: a filter may make an exception of a warning, and by then everything is settled."""
-        messages = [*messages, *self._packs.untold()]
+        """Called last, because a filter may turn a warning into an exception: the state is complete by then."""
+        messages = [*messages, *self._packs.unreported()]
         if not messages:
             return
         import warnings

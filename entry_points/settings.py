@@ -1,28 +1,28 @@
-"""The environment variables that steer discovery, and a word about each that the runtime reads."""
+"""The environment variables that control discovery, and a description of each one that the runtime reads."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
-# Those of a device are in its own README.
+# A device documents its own variables in its README.
 VARIABLES = {
     "DOVETAIL_DEVICE=NAME": "the default device",
     "DOVETAIL_BACKENDS=NAME,...": "only these backends",
     "DOVETAIL_KERNELS=NAME,...": "only these kernel packs; 0: none",
     "DOVETAIL_BACKEND_PATH=FILE:..": "libraries of backends without a wheel",
-    "DOVETAIL_BACKEND_AUTOLOAD=0": "no backend but by dovetail.load_backend()",
-    "DOVETAIL_PROBE_TIMEOUT=N": "seconds that a new backend may take to open",
+    "DOVETAIL_BACKEND_AUTOLOAD=0": "discover nothing; dovetail.load_backend() opens backends",
+    "DOVETAIL_PROBE_TIMEOUT=N": "seconds that a new backend may take to open (20)",
     "DOVETAIL_NUM_THREADS=N": "threads on the host",
-    "DOVETAIL_PACKING=0": "kernels keep no operands in layouts of their own: less memory, slower",
+    "DOVETAIL_PACKING=0": "kernels keep no packed copies of operands: less memory, slower",
     "DOVETAIL_LOGS=dispatch,...": "log these parts of the runtime; or all",
     "DOVETAIL_POISON_CALLS=1": "for authors of devices: a call is overwritten when its kernel has returned",
-    "DOVETAIL_GUARD_MEMORY=1": "for authors of devices: says which kernel writes beside its outputs",
+    "DOVETAIL_GUARD_MEMORY=1": "for authors of devices: reports which kernel writes outside its outputs",
 }
 AUTOLOAD, ONLY, PATHS = "DOVETAIL_BACKEND_AUTOLOAD", "DOVETAIL_BACKENDS", "DOVETAIL_BACKEND_PATH"
 KERNELS = "DOVETAIL_KERNELS"
 PREFIX = "DOVETAIL_"
-NONE = "0"  # in the place of names of kernel packs
+NONE = "0"  # as the value of DOVETAIL_KERNELS: no kernel packs
 
 
 class Settings:
@@ -38,23 +38,23 @@ class Settings:
         self._look_for_misspelt(environ)
 
     def _look_for_misspelt(self, environ: Mapping[str, str]) -> None:
-        """A device may read variables of its own: only what is nearly one of ours is told."""
+        """Warns of names that are nearly one of ours. Other names may be variables of a device."""
         ours = {form.partition("=")[0] for form in VARIABLES}
         strangers = sorted(name for name in environ if name.startswith(PREFIX) and name not in ours)
         if not strangers:
             return
         from difflib import get_close_matches
 
-        words = [name.removeprefix(PREFIX) for name in ours]
+        known = [name.removeprefix(PREFIX) for name in ours]
         for name in strangers:
-            for near in get_close_matches(name.removeprefix(PREFIX), words, n=1, cutoff=0.85):
+            for near in get_close_matches(name.removeprefix(PREFIX), known, n=1, cutoff=0.85):
                 self.problems.append(f"[loader] nothing reads {name}, did you mean {PREFIX}{near}?")
 
     def _switch(self, value: str) -> bool:
-        word = value.strip().lower()
-        if word not in ("", "0", "1", "off", "on", "false", "true", "no", "yes"):
+        text = value.strip().lower()
+        if text not in ("", "0", "1", "off", "on", "false", "true", "no", "yes"):
             self.problems.append(f"[loader] {AUTOLOAD}: expected 0 or 1, got {value!r}; backends are discovered")
-        return word not in ("0", "off", "false", "no")
+        return text not in ("0", "off", "false", "no")
 
     def includes(self, name: str) -> bool:
         return not self.only or name in self.only
