@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from typing import IO, Any
 
 from ..cases import Case
+from ..device_checks import OPS
 from ..levels.waivers import Waiver, Waivers
 from ..performance.ceilings import ceilings, share
 from ..reporting import baseline
@@ -87,6 +88,8 @@ class Session:
         backend = self.description["backend"]
         self.waivers = Waivers(self.listed, backend["name"], backend["version"], date.today())
         live.begin(self._headline(len(earlier)), lambda: self.pool.running())
+        if self.plan.level == "L0" and self.plan.whole:
+            live.say(f"L0 calls the ops {', '.join(OPS)}: the device needs kernels for these")
         self.journal.open(self.options.folder, self._run_record(None), self.description, earlier.values())
         for result in earlier.values():
             self._take(result, live)

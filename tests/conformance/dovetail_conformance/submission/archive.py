@@ -118,10 +118,10 @@ def _checked(member: tarfile.TarInfo, found: Mapping[str, bytes], size: int) -> 
         raise Refused(f"member {name!r} does not belong into it")
     if name in found:
         raise Refused(f"member {name!r} is there twice")
-    if member.size > MOST[name]:
-        raise Refused(f"member {name!r} is too large: {member.size:,} bytes, expected at most {MOST[name]:,}")
     if member.size > size:
         raise Refused(f"member {name!r} is truncated")
+    if member.size > MOST[name]:
+        raise Refused(f"member {name!r} is too large: {member.size:,} bytes, expected at most {MOST[name]:,}")
     return member
 
 
