@@ -3,6 +3,7 @@
 Importing this reads no metadata and opens nothing.
 """
 
+from collections.abc import Collection
 from os import PathLike
 
 from .backend import Backend, BackendError, BackendWarning, Pack
@@ -51,12 +52,13 @@ def load_kernels(name_or_path: str, device: str | None = None) -> Pack:
     return _registry.load_kernels(name_or_path, device)
 
 
-def import_ops() -> None:
+def import_ops(backend: str | None = None, packs: Collection[str] | None = None) -> None:
     """Imports the modules that installed backends and kernel packs name in `.ops`: they register ops.
 
-    Opens nothing; a failure is a warning.
+    With `backend`, only those of that backend and its packs; with `packs`, only these of its packs. Opens nothing; a
+    failure is a warning.
     """
-    _registry.import_ops()
+    _registry.import_ops(backend, packs)
 
 
 def packs() -> tuple[Pack, ...]:

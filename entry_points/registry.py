@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from .backend import Backend, BackendError, BackendWarning, Failure, Pack, cleaned, did_you_mean, nearest
@@ -141,10 +141,17 @@ class Registry:
         with self._lock:
             return self._packs.open(pack)
 
-    def import_ops(self) -> None:
+    def import_ops(self, backend: str | None = None, packs: Collection[str] | None = None) -> None:
         with self._lock:
             warnings = self._read()
-            owners = [*self._points.items(), *self._packs.points().items()]
+            owners = [
+                *((b, points) for b, points in self._points.items() if backend in (None, b.name)),
+                *(
+                    (p, points)
+                    for p, points in self._packs.points().items()
+                    if backend in (None, p.device) and (packs is None or p.name in packs)
+                ),
+            ]
         for owner, points in owners:
             for point in points if owner.status != "left out" else ():
                 try:

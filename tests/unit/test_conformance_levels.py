@@ -1,6 +1,8 @@
 import pytest
 from dovetail.schema import dtypes as dt
+from dovetail.schema.samples import Draw, Sample
 from dovetail_conformance.cases import Case
+from dovetail_conformance.cases.samples import SampleCase
 from dovetail_conformance.levels import standing as levels
 from dovetail_conformance.levels.must_pass import must_pass
 from dovetail_conformance.reporting import live
@@ -83,6 +85,34 @@ def test_l2_names_further_dtypes_that_are_there_in_full():
     text = levels.coverage("L2", {"add"}.__contains__, {"softmax"}, ["f16"], 1)
     assert text == "f32, i32, i64, bool, f16; 1 native, 1 body; 1 waived"
     assert levels.coverage("L1", {"add"}.__contains__, (), ["f16"], 1) == "f32, i32, i64, bool; 1 native, 0 body"
+
+
+def mixed(id, d, *others, level="L2"):
+    """A case whose call names further dtypes."""
+    sample = Sample("a", tuple(Draw((3,), dtype=other) for other in others), {})
+    return SampleCase(id, level, id.partition("[")[0], d, sample=sample)
+
+
+def test_a_call_that_names_a_missing_dtype_costs_no_level():
+    """L2 can be reached without float64, whatever the dtype that a case is listed under."""
+    cases = [*CASES[:3], mixed("scaled_linear[f32,a]", dt.float32, dt.int8, dt.float64)]
+    assert standing("pass", "pass", "pass", "unsupported", wanted="L2", cases=cases).level == "L2"
+    assert standing("pass", "pass", "pass", "fail", wanted="L2", cases=cases).level == "L1"
+    alone = [*CASES[:3], mixed("linear[f32,a]", dt.float32, dt.int64)]  # indices are everywhere
+    assert standing("pass", "pass", "pass", "unsupported", wanted="L2", cases=alone).level == "L1"
+    at_l1 = [*CASES[:2], mixed("add[f32,a]", dt.float32, dt.float64, level="L1")]
+    assert standing("pass", "pass", "unsupported", cases=at_l1).level == "L0"
+
+
+def test_a_dtype_is_there_in_full_whatever_its_calls_with_missing_ones_come_to():
+    both = mixed("cast[f16,b]", dt.float16, dt.float64)
+    cases = [mixed("add[f16,a]", dt.float16), mixed("add[f64,a]", dt.float64), both]
+    said = lambda *statuses: levels.further_dtypes(  # noqa: E731
+        cases, {c.id: Result(c.id, Status(s)) for c, s in zip(cases, statuses)}
+    )
+    assert said("pass", "pass", "pass") == ["f16", "f64"]
+    assert said("pass", "unsupported", "unsupported") == ["f16"]
+    assert said("pass", "pass", "unsupported") == []
 
 
 def test_failures_say_how_to_replay_them():

@@ -234,6 +234,17 @@ def test_command_interrupted(tmp_path):
     assert content["run"]["stopped_by"] == "Ctrl-C" and content["counts"]["not-run"] > 0
 
 
+def test_ctrl_c_again_and_again_still_gives_a_report(tmp_path):
+    process = command("-k", "multiply", "-n", "2", "--timeout", "50", "--report", str(tmp_path), fault="hang:multiply")
+    assert "seed 0" in process.stdout.readline()
+    for _ in range(40):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 130 and "stopped by Ctrl-C" in out and "Aborted" not in error, (out, error)
+    assert json.loads((tmp_path / "results.json").read_text())["run"]["stopped_by"] == "Ctrl-C"
+
+
 def test_results_to_standard_output():
     code, out, err = conform("-k", "add[f32,v", "--json", "-")
     assert code == 0, err

@@ -338,6 +338,35 @@ def test_what_cannot_be_resumed(here, workers):
             run(level="L0", resume=here / path)
 
 
+def test_a_run_with_nothing_left_to_run_says_so(here, workers, capsys):
+    first = run(here / "r", level="L0")
+    capsys.readouterr()
+    assert run(here / "r", level="L0", resume=here / "r")[0] == first[0] and not workers.asked
+    assert "nothing is left to run of" in capsys.readouterr().out
+
+
+def test_unsupported_cases_that_cost_a_level_are_listed_by_id(here, workers, capsys):
+    """At the end of a run, and where they are run alone: with the reason, the command, and an exit code."""
+    of_f64 = "scaled_linear[f32,vector]"  # names a dtype that a device need not have
+    workers.says = {"nextafter[f32,values]": "unsupported", of_f64: "unsupported", "erf[f16,values]": "unsupported"}
+    for options in ({"level": "L2", "no_report": True}, {"expression": "nextafter"}, {"cases": ("nextafter[f32,values]",)}):
+        assert run(**options)[0] == 1
+        said = capsys.readouterr().out
+        assert said.count("unsupported, and L2 asks for it: ") == 1
+        assert "unsupported, and L2 asks for it: nextafter[f32,values]: why" in said
+        assert "--case 'nextafter[f32,values]'" in said
+    assert run(cases=(of_f64,))[0] == 0
+    assert f"unsupported, which no level forbids: {of_f64}: why" in capsys.readouterr().out
+
+
+def test_what_costs_a_level_can_be_waived(here, workers):
+    (here / "w.toml").write_text('[[waiver]]\ncase = "nextafter[f32,values]"\nreason = "no row yet"\n')
+    workers.says = {"nextafter[f32,values]": "unsupported"}
+    code, content = run(here / "r", expression="nextafter[f32", waivers=here / "w.toml", level="L2")
+    waived = next(c for c in content["cases"] if c["id"] == "nextafter[f32,values]")
+    assert (code, waived["status"], waived["outcome"]) == (0, "waived", "unsupported")
+
+
 # ---- shards -----------------------------------------------------------------------------------------------------
 
 

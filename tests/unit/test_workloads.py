@@ -1,5 +1,8 @@
 """What `dovetail bench` and the suite measure: calls that run, and costs that are those of their arrays."""
 
+from itertools import chain, repeat
+from types import SimpleNamespace
+
 import dovetail
 import numpy as np
 import pytest
@@ -41,13 +44,24 @@ def test_large_operands_are_small_ones_over_again():
     assert (x > 0).all() and (x < 1).all() and m.array(0, 3).shape == (0, 3)
 
 
-def test_timing_takes_the_best_batch(monkeypatch):
+def clock(monkeypatch, costs):
+    """Time that passes only in calls, by `costs`."""
     now = [0.0]
-    costs = iter([0.5, 0.02, 0.03, 0.01, *[0.03] * 99])  # of the calls, the first of which warms up
 
     def call():
         now[0] += next(costs)
 
     monkeypatch.setattr(_timing.time, "perf_counter", lambda: now[0])
-    found = _timing.measure(call, dovetail.device("cpu"), 0.15)
-    assert found.seconds == pytest.approx(0.01) and found.spread == pytest.approx(2) and found.timer == "host"
+    return call
+
+
+def test_timing_reports_the_best_the_median_and_the_slow_batches(monkeypatch):
+    call = clock(monkeypatch, chain([0.5, 0.02, 0.03, 0.01, 0.01, 0.05], repeat(0.03)))  # the first warms up
+    found = _timing.measure(call, SimpleNamespace(synchronize=lambda: None), 0.2)
+    assert found == pytest.approx((0.01, 0.03, 0.05)) and found.spread == pytest.approx(2)
+
+
+def test_one_short_call_is_no_measurement(monkeypatch):
+    """A call that is only enqueued looks short: what counts is a batch of them, and the wait for it."""
+    call = clock(monkeypatch, chain([1.0, 1e-7], repeat(1e-3)))
+    assert _timing.measure(call, SimpleNamespace(synchronize=lambda: None), 0.2).best == pytest.approx(1e-3)

@@ -1,66 +1,55 @@
-"""How long a call takes on a device."""
+"""How long a call takes on a device, as its caller sees it."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from statistics import median
 from typing import Any, NamedTuple
 
-from dovetail._core import Device, Event
+from dovetail._core import Device
 
 _BATCHES = 10
-_TICK = 1e-9  # no clock tells less, and no time is 0
+_TICK = 1e-9  # no clock is finer, and no time is 0
+_GROWTH = 10  # of a batch that was too short, at most
 
 
 class Timing(NamedTuple):
-    seconds: float  # a call, of the best batch
-    spread: float  # by what share of it the median batch was slower
-    timer: str  # "event": the device's own clock; "host": its clock, around a wait for the device
+    """Seconds of one call: of the best batch, of the median one, and of the one that 90 % do not exceed."""
+
+    best: float
+    median: float
+    p90: float
+
+    @property
+    def spread(self) -> float:
+        """By what share of the best batch the median one was slower."""
+        return self.median / self.best - 1
 
 
 def measure(call: Callable[[], Any], device: Device, seconds: float) -> Timing:
-    """The best of about ten batches of calls that take so many seconds together; what they return is dropped."""
-    timer = "event" if _keeps_time(device) else "host"
-    batch = _on_device if timer == "event" else _on_host
-    first = batch(call, device, 1)  # also warms up
-    once = first if first > 10 * seconds else min(first, batch(call, device, 1))
-    count = max(1, int(seconds / _BATCHES / max(once, 1e-7)))
-    found, until = [once], time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        found.append(batch(call, device, count))
-    several = found[1:] or found  # of more than one call, if there was time
-    return Timing(min(found), max(median(several) / min(found) - 1, 0.0), timer)
+    """Times about ten batches of calls that take so many seconds together. What the calls return is dropped.
+
+    A batch is as many calls as take a tenth of the time, all queued, and one wait for the device: a single call
+    would be timed with the wait for it, or on a device with queues as the time that it takes to enqueue it.
+    """
+    _batch(call, device, 1)  # warms up
+    start, shortest = time.perf_counter(), seconds / _BATCHES
+    count, took = 1, _batch(call, device, 1)
+    while took < shortest:
+        count = math.ceil(count * min(_GROWTH, max(2.0, 1.2 * shortest / took)))
+        took = _batch(call, device, count)
+    found = [took / count]
+    while time.perf_counter() - start < seconds:
+        found.append(_batch(call, device, count) / count)
+    found.sort()
+    return Timing(found[0], median(found), found[math.ceil(0.9 * len(found)) - 1])
 
 
-def _keeps_time(device: Device) -> bool:
-    """Has it streams, and events that say when they passed?"""
-    if device.properties["synchronous"]:
-        return False
-    begin, end = Event(device, timing=True), Event(device, timing=True)
-    begin.record()
-    end.record()
-    end.synchronize()
-    try:
-        begin.elapsed_ns(end)
-    except NotImplementedError:
-        return False
-    return True
-
-
-def _on_host(call: Callable[[], Any], device: Device, count: int) -> float:
+def _batch(call: Callable[[], Any], device: Device, count: int) -> float:
     start = time.perf_counter()
     for _ in range(count):
         call()
     device.synchronize()
-    return max(time.perf_counter() - start, _TICK) / count
-
-
-def _on_device(call: Callable[[], Any], device: Device, count: int) -> float:
-    begin, end = Event(device, timing=True), Event(device, timing=True)
-    begin.record()
-    for _ in range(count):
-        call()
-    end.record()
-    end.synchronize()
-    return max(begin.elapsed_ns(end) * 1e-9, _TICK) / count
+    return max(time.perf_counter() - start, _TICK)

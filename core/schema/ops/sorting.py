@@ -40,7 +40,7 @@ def _order_key(x: Tensor, descending: bool) -> Tensor:
     if x.dtype.kind == "c":
         raise Unsupported(f"{x.dtype} has no order: sort its abs, or its real part in x.numpy()")
     if x.dtype.kind != "f":
-        key = astype(x, dt.uint8) if x.dtype.kind == "b" else x
+        key = astype(x, dt.int32) if x.dtype.kind == "b" else x  # L1 has no smaller integer
         return bitwise_invert(key) if descending else key
     b, most = bits(x + 0.0), magnitude_bits(x.dtype)
     key = where(b < 0, b ^ most, b)

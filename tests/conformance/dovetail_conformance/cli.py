@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .running.shard import Shard
 
 TIMEOUT, LONGEST_TIMEOUT = 60.0, 86400.0
+INTERRUPTED = 130
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -102,9 +103,13 @@ def conform(ctx: click.Context, **options: Any) -> None:
     from .running.options import UsageError
 
     try:
-        ctx.exit(_run(**options))
+        code = _run(**options)
     except UsageError as error:
         raise click.UsageError(str(error), ctx) from error
+    except KeyboardInterrupt:  # before the run began, or long after the first one
+        click.echo("stopped by Ctrl-C: no report was written", err=True)
+        code = INTERRUPTED
+    ctx.exit(code)
 
 
 def _run(reports: tuple[Path, ...], merge: bool, list_only: bool, **given: Any) -> int:

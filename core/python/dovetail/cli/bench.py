@@ -61,9 +61,10 @@ def command(
     seconds: float,
     as_json: bool,
 ) -> None:
-    """Measures ops one by one: the best of several batches, results dropped at once, operands warm.
+    """Measures ops one by one: batches of calls, each with one wait for the device, operands warm.
 
-    Without OP, those that matter most. Ctrl-C ends it with what was measured until then.
+    Prints the median batch, from which GB/s and GFLOP/s follow, the best one, and the one that 90 % of the batches
+    do not exceed. Without OP, the ops that matter most. Ctrl-C ends it with what was measured until then.
     """
     device = runtime.device(device_name)
     dtypes = [_dtype(name) for name in dtype_names]
@@ -118,7 +119,7 @@ def measure(device: Any, op: str, dtype: Any, size: int, seconds: float) -> dict
     from dovetail.schema.workloads import Maker, workloads
 
     make = next(iter(workloads(registry[op]).values()))
-    row = {"op": op, "dtype": dtype.brief, "shape": str(size), "seconds": None, "error": ""}
+    row = {"op": op, "dtype": dtype.brief, "shape": str(size), "seconds": None, "best": None, "p90": None, "error": ""}
     row |= {"gb_per_s": None, "gflop_per_s": None, "of_peak": None}
     function = _core.op_function(op)
     mode = dovetail.fallback("error")
@@ -126,15 +127,16 @@ def measure(device: Any, op: str, dtype: Any, size: int, seconds: float) -> dict
         work = make(Maker(size, dtype))
         row["shape"] = work.label
         args = [dovetail.asarray(arg, device=device) if isinstance(arg, np.ndarray) else arg for arg in work.args]
-        best = _timing.measure(lambda: function(*args, **work.kwargs), device, seconds).seconds
+        timing = _timing.measure(lambda: function(*args, **work.kwargs), device, seconds)
     except (TypeError, ValueError, RuntimeError, MemoryError) as error:
         return row | {"error": f"{type(error).__name__}: {error}"}
     finally:
         dovetail.fallback(mode)
-    row |= {"seconds": best, "gb_per_s": work.bytes / best * 1e-9}
+    usual = timing.median
+    row |= {"seconds": usual, "best": timing.best, "p90": timing.p90, "gb_per_s": work.bytes / usual * 1e-9}
     if work.flops:
-        row["gflop_per_s"] = work.flops / best * 1e-9
-    return row | {"of_peak": _of_peak(device.properties, dtype.brief, work, best)}
+        row["gflop_per_s"] = work.flops / usual * 1e-9
+    return row | {"of_peak": _of_peak(device.properties, dtype.brief, work, usual)}
 
 
 def _of_peak(properties: dict[str, Any], dtype: str, work: Any, seconds: float) -> float | None:
@@ -160,20 +162,22 @@ def _print(device: Any, rows: list[dict[str, Any]]) -> None:
         return f"{seconds * scale:.2f} {unit}"
 
     print_table(
-        ["op", "dtype", "shape", "time", "GB/s", "GFLOP/s", "of peak"],
+        ["op", "dtype", "shape", "median", "best", "90 %", "GB/s", "GFLOP/s", "of peak"],
         [
             [
                 row["op"],
                 row["dtype"],
                 row["shape"],
                 duration(row["seconds"]),
+                duration(row["best"]),
+                duration(row["p90"]),
                 number(row["gb_per_s"], 1),
                 number(row["gflop_per_s"], 1),
                 "" if row["of_peak"] is None else f"{row['of_peak']:.0%}",
             ]
             for row in rows
         ],
-        right=["time", "GB/s", "GFLOP/s", "of peak"],
+        right=["median", "best", "90 %", "GB/s", "GFLOP/s", "of peak"],
     )
     for message in dict.fromkeys(f"{row['op']} {row['dtype']}: {row['error']}" for row in rows if row["error"]):
         click.echo(message)

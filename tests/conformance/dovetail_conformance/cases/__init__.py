@@ -61,10 +61,20 @@ class Case:
         not one call, or its message tells it."""
         return ""
 
+    def others(self) -> frozenset[DType]:
+        """The dtypes that its call names besides the case's own: of operands, and as attributes."""
+        return frozenset()
+
+    def further(self) -> frozenset[DType]:
+        """The dtypes that its call names and that L1 does not ask for: a device need not have them."""
+        named = self.others() | ({self.dtype} if self.dtype else set())
+        return frozenset(d for d in named if d.brief not in must_pass.must_pass().dtypes)
+
     def refused(self, target: Target, error: NotImplementedError) -> Outcome:
-        """Of a call of the op that the device did not take: right where nothing says that it must."""
+        """The outcome of a call that raised `error`: unsupported where the device does not declare all its dtypes."""
         assert self.dtype
-        if self.level != "L1" and not target.has_row(self.op, self.dtype):
+        needed = self.further() or {self.dtype}
+        if self.level != "L1" and not all(target.has_row(self.op, d) for d in needed):
             return Outcome(Status.UNSUPPORTED, str(error))
         return Outcome(Status.FAIL, f"not supported: {error}")
 

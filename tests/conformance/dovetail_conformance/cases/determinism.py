@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from dovetail.schema import Op, registry
+from dovetail.schema import dtypes as dt
+from dovetail.schema.dtypes import DType
 from dovetail.schema.samples import Sample
 from dovetail.schema.workloads import Maker, workloads
 
@@ -20,7 +22,7 @@ from ..levels.must_pass import level_of
 from ..results import Status
 from ..running.target import Target
 from . import Case, Outcome
-from .inputs import draws, generator, lay_out
+from .inputs import EVERYWHERE, draws, generator, lay_out, named_in
 
 AGAIN, AT_ONCE, CALLERS = 2, 4, 2  # calls one after the other; side by side, and from so many threads
 THREADS = (1, 2, 3, 8)
@@ -49,6 +51,15 @@ class DeterminismCase(Case):
                 return Outcome(Status.FAIL, f"declared deterministic, but {name} {differs}")
         return Outcome(Status.PASS)
 
+    def others(self) -> frozenset[DType]:
+        assert self.dtype
+        op = registry[self.op]
+        if not workloads(op):
+            sample = self.largest()
+            return named_in(sample) if sample else frozenset()
+        calls = [make(Maker(1, self.dtype, np.random.default_rng(0))) for make in workloads(op).values()]
+        return frozenset(dt.of(a) for work in calls for a in work.args if isinstance(a, np.ndarray)) - EVERYWHERE
+
     def calls(self, rng: np.random.Generator) -> Iterator[Call]:
         """Large ones, where the op has any; else the largest of its samples."""
         assert self.dtype
@@ -60,10 +71,15 @@ class DeterminismCase(Case):
                 work = make(Maker(ELEMENTWISE if elementwise else REDUCING, self.dtype, rng))
             yield work.label, work.args, work.kwargs
         if not workloads(op):
-            fitting = [s for s in op.cases() if not s.error and (s.dtypes is None or self.dtype in s.dtypes)]
-            if fitting:
-                sample = max(fitting, key=_elements)
+            sample = self.largest()
+            if sample:
                 yield sample.id, *sample.make(rng, self.dtype)
+
+    def largest(self) -> Sample | None:
+        """The sample with most elements."""
+        samples = registry[self.op].cases()
+        fitting = [s for s in samples if not s.error and (s.dtypes is None or self.dtype in s.dtypes)]
+        return max(fitting, key=_elements, default=None)
 
 
 def cases(op: Op) -> Iterator[Case]:

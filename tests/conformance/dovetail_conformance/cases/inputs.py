@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 from dovetail.schema import Op
+from dovetail.schema import dtypes as dt
 from dovetail.schema.declare import REQUIRED
+from dovetail.schema.dtypes import DType
 from dovetail.schema.samples import Draw, Sample
 
 # How operands lie in memory, beside dense and row-major.
@@ -36,6 +38,16 @@ def draws(sample: Sample) -> Iterator[Draw]:
         for item in a if isinstance(a, list) else (a,):
             if isinstance(item, Draw):
                 yield item
+
+
+# Of indices and masks, which every device takes whatever it computes in.
+EVERYWHERE = frozenset({dt.int64, dt.bool_})
+
+
+def named_in(sample: Sample) -> frozenset[DType]:
+    """The dtypes that the call itself names: of operands that are not of the case's dtype, and attributes."""
+    operands = {d.dtype for d in draws(sample) if d.dtype} - EVERYWHERE
+    return frozenset(operands | {a for a in (*sample.args, *sample.kwargs.values()) if isinstance(a, DType)})
 
 
 def layouts(sample: Sample, shape_rule: str) -> tuple[str, ...]:

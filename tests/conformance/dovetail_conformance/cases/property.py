@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,15 @@ from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 from hypothesis.internal.conjecture import providers
 
+from ..levels.must_pass import must_pass
 from ..results import Status
 from ..running.target import Target
 from . import Case, Outcome
 from .call import must_answer, unless_scribbled
 from .choices import Choices, Seeded, Shrinkable, Simplest
-from .inputs import generator
+from .inputs import EVERYWHERE, generator
 from .legal import RULES, Drawing, partners_of
-from .operand import Call
+from .operand import Call, Operand
 
 EXAMPLES = 40
 SHARED = 8  # of them have operands in the same memory, where there are several
@@ -55,6 +56,16 @@ class Wrong(Exception):
 
 @dataclass(slots=True)
 class PropertyCase(Case):
+    call_names: frozenset[DType] | None = None  # of the one call that is judged
+
+    def others(self) -> frozenset[DType]:
+        """Of one call those that it names; of the case those that no call can do without."""
+        assert self.dtype
+        if self.call_names is not None:
+            return self.call_names
+        listed = [dt.by_name[brief] for brief in must_pass().dtypes]
+        return _named_in(Drawing(Simplest(), registry[self.op], self.dtype, (), listed).call())
+
     def run(self, target: Target, seed: int) -> Outcome:
         assert self.dtype
         op = registry[self.op]
@@ -63,15 +74,23 @@ class PropertyCase(Case):
         return _Search(self, target, op, partners, available).run(generator(seed, self.id))
 
 
+def _named_in(call: Call) -> frozenset[DType]:
+    """The dtypes of its operands and attributes."""
+    given = [x for a in call.given.values() for x in (a if isinstance(a, list) else [a])]
+    operands = {x.dtype for x in given if isinstance(x, Operand)} - EVERYWHERE
+    return frozenset(operands | {x for x in given if isinstance(x, DType)})
+
+
 class _Search:
     """The calls of one case, and what they came to."""
 
-    def __init__(self, case: Case, target: Target, op: Op, partners: list[DType], available: list[DType]):
+    def __init__(self, case: PropertyCase, target: Target, op: Op, partners: list[DType], available: list[DType]):
         assert case.dtype
         self.case, self.target, self.op, self.dtype = case, target, op, case.dtype
         self.partners, self.available = partners, available
         self.passed: dict[str, Any] = {}
         self.unsupported: Outcome | None = None
+        self.declined: Outcome | None = None  # a call that names a dtype which the device need not have
 
     def run(self, rng: np.random.Generator) -> Outcome:
         shared = SHARED if len(self.op.operands) > 1 else 0
@@ -81,12 +100,20 @@ class _Search:
                 outcome = self.judged(call)
                 if outcome.status is Status.PASS:
                     self.count(outcome.measured)
+                elif outcome.status is Status.UNSUPPORTED and self.one(call).further() - {self.dtype}:
+                    self.declined = outcome
                 elif outcome.status is Status.UNSUPPORTED:
                     self.unsupported = outcome
                 else:
                     told, outcome = self.shrunk(str(call), outcome, int(rng.integers(1 << 62)), sharing)
                     return outcome._replace(message=f"{outcome.message}; in {told}")
-        return self.unsupported or Outcome(Status.PASS, "", self.passed)
+        if self.unsupported:
+            return self.unsupported
+        return Outcome(Status.PASS, "", self.passed) if self.passed or not self.declined else self.declined
+
+    def one(self, call: Call) -> Case:
+        """The case of this call alone."""
+        return replace(self.case, call_names=_named_in(call))
 
     def draw(self, choices: Choices, sharing: bool) -> Call:
         return Drawing(choices, self.op, self.dtype, self.partners, self.available, sharing).call()
@@ -119,7 +146,7 @@ class _Search:
             there, placed = call.place(self.target)
             values = {p.name for p in self.op.operands if p.kind == "value"}
             host = {n: self.promoted(a) if n in values else a for n, a in call.host.items()}
-            outcome = must_answer(self.case, self.target, call.arguments(host), call.arguments(there))
+            outcome = must_answer(self.one(call), self.target, call.arguments(host), call.arguments(there))
             return unless_scribbled(outcome, self.target, placed)
         except Exception as error:
             return Outcome(Status.FAIL, f"{type(error).__name__}: {error}")

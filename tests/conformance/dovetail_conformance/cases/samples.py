@@ -15,7 +15,7 @@ from ..levels.must_pass import level_of
 from ..running.target import Target
 from . import Case, Outcome
 from .call import must_answer, must_raise, unless_scribbled
-from .inputs import generator, lay_out, layouts
+from .inputs import generator, lay_out, layouts, named_in
 from .told import told
 
 LAID_OUT = 3  # samples of an op and dtype that come in other layouts too; --quick takes the first
@@ -41,6 +41,9 @@ class SampleCase(Case):
         else:
             outcome = must_answer(self, target, (args, kwargs), on_device)
         return unless_scribbled(outcome, target, placed)
+
+    def others(self) -> frozenset[DType]:
+        return named_in(self.sample)
 
     def call(self, seed: int, index: Sequence[int] = ()) -> str:
         args, kwargs = self._arguments(seed)

@@ -16,13 +16,14 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 from dovetail.schema import Op
+from dovetail.schema.dtypes import DType
 from dovetail.schema.samples import Sample
 
 from ..levels.must_pass import level_of, must_pass
 from ..results import Status
 from ..running.target import Target
 from . import Case, Outcome
-from .inputs import draws, generator, lay_out
+from .inputs import draws, generator, lay_out, named_in
 
 BATCHES = 4
 BATCH_SECONDS = 0.015
@@ -80,6 +81,9 @@ class SteadyCase(Case):
                     return Outcome(Status.PASS, measured=measured)
         told = ", ".join(f"{n} {NAMES[what]}" for what, n in leaks.items())
         return Outcome(Status.FAIL, f"at least {told} are left behind by every {calls} calls", measured)
+
+    def others(self) -> frozenset[DType]:
+        return named_in(self.sample)
 
 
 def cases(op: Op) -> Iterator[Case]:

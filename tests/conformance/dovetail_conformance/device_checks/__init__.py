@@ -31,6 +31,10 @@ PARTS = (
 )
 
 
+# The ops that checks call on the device, in L1's float: L0 needs their kernels, and those of no other op.
+OPS = ("add", "copy", "matmul", "sum", "take")
+
+
 class Failed(Exception):
     pass
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import Declined, Failed, check, expect
 from .interchange import address
-from .table import BLOCK, HOST_FN, Table, Work, table
+from .table import BLOCK, HOST_FN, Table, Work, most_streams, table
 
 ROUNDS = 3  # a host that was held up for as long as the work takes saw nothing: it tries again
 PATIENCE = 20.0  # seconds for what must come, however busy the machine is
@@ -34,6 +34,7 @@ def rounds(body: Callable[[Any, Table, Work], None]) -> Callable[[Any, np.random
             for _ in range(ROUNDS):
                 work.again()
                 body(t, own, work)
+                own.release()
 
     return run
 
@@ -222,7 +223,7 @@ def memory_in_flight(t, own, work):
 @rounds
 def destroyed_with_work(t, own, work):
     """destroy: queued work still completes."""
-    stream = own.stream()
+    stream = own.create()
     work.enqueue(stream)
     own.destroy(stream)
     until(work.is_done, "the work of a stream that was destroyed did not come to its end")
@@ -325,7 +326,7 @@ def streams_of_threads(t, rng):
     """Threads with streams of their own do not meet."""
     with table(t, streams=True) as own:
         values = rng.integers(0, 256, (4, BLOCK), dtype=np.uint8)
-        streams = [own.stream() for _ in values]
+        streams = [own.stream() for _ in values[: min(len(values), most_streams(own.properties))]]
         blocks = [[own.alloc(BLOCK) for _ in range(3)] for _ in values]
         failures: list[str] = []
 
@@ -343,7 +344,7 @@ def streams_of_threads(t, rng):
             except Exception as error:
                 failures.append(f"in thread {i}: {error}")
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(values))]
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(streams))]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -115,6 +115,15 @@ def _capture_functions(backend: Structure) -> dict[str, Any]:
     return {f"capture_{name}": function for name, function in bound.items()}
 
 
+RESERVING = 4  # of so many streams, or more, the suite leaves one that the host never asks for
+
+
+def most_streams(properties: dict[str, Any]) -> float:
+    """How many streams of the device the host may have at once, its default one included."""
+    limit = properties["max_streams"]
+    return limit - (limit >= RESERVING) if limit else float("inf")
+
+
 class Refused(Exception):
     """A function of the device did not answer DVT_OK."""
 
@@ -128,6 +137,7 @@ class Table:
 
     def __init__(self, t: Any, device: Any = None):
         device = device or t.device
+        self._api, self._device = t.api, device
         address, self.handle = t.api._core.device_table(device)
         self._take_failure = t.api._core.take_failure
         backend = _Backend.from_address(address)
@@ -141,7 +151,8 @@ class Table:
         self.device = (self.properties["dl_device_type"], device.index)
         self.align = self.properties["alloc_align"]
         self._blocks: dict[int, int] = {}  # address -> kind
-        self._streams: list[int] = []
+        self._streams: dict[int, Any] = {}  # of the host, by handle
+        self._created: list[int] = []  # streams that the host does not know
         self._events: list[int] = []
         self._graphs: list[int] = []
 
@@ -228,13 +239,41 @@ class Table:
     # ---- streams and events -------------------------------------------------------------------------------------
 
     def stream(self) -> int:
+        """A stream that the check uses nowhere else, until release(). Declined where the device has no more.
+
+        The host creates it: together host and suite never have more than max_streams.
+        """
+        for make in (self._api.Stream, self._api._core.default_stream):
+            if make is self._api.Stream and len(self._streams) + 1 >= most_streams(self.properties):
+                continue
+            stream = make(self._device)
+            handle = self._api._core.stream_handle(stream)
+            if handle not in self._streams:
+                self._streams[handle] = stream
+                return handle
+        raise Declined(f"the device declares max_streams {self.properties['max_streams']}: the check needs more")
+
+    def create(self) -> int:
+        """A stream that is the check's to destroy. Declined where the host may have all that there can be."""
+        limit = self.properties["max_streams"]
+        if 0 < limit < RESERVING:
+            raise Declined(f"the device declares max_streams {limit}, and the host keeps its streams: none is left")
         stream = self._made("create", self.handle, 0)
-        self._streams.append(stream)
+        self._created.append(stream)
         return stream
 
     def destroy(self, stream: int) -> None:
-        self._streams.remove(stream)
+        self._created.remove(stream)
         self.call("destroy", stream)
+
+    def release(self) -> None:
+        """Waits for the streams that the check has used, and gives them back to the host."""
+        for stream in [*self._streams, *self._created]:
+            with suppress(Refused):  # what went wrong is known by now
+                self.call("sync", stream)
+        self._streams.clear()
+        for stream in list(self._created):
+            self.destroy(stream)
 
     def event(self, timing: bool = False) -> int:
         event = self._made("ev_create", self.handle, timing)
@@ -262,15 +301,14 @@ class Table:
     def close(self) -> None:
         for graph in self._graphs:
             self.call("capture_destroy", graph)
-        for stream in self._streams:
+        for stream in [*self._streams, *self._created]:
             with suppress(Refused):  # what went wrong is known by now
                 self.call("sync", stream)
         for event in self._events:
             self.call("ev_destroy", event)
         for block in list(self._blocks):
             self.dealloc(block)
-        for stream in list(self._streams):
-            self.destroy(stream)
+        self.release()
 
 
 @contextmanager

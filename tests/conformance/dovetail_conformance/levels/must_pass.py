@@ -94,9 +94,9 @@ def must_pass() -> MustPass:
 
 
 def level_of(op: str, d: DType, named: Iterable[DType] = ()) -> str:
-    """L1 where the list has it; everything else belongs to L2. A profile knows no call that names another dtype."""
+    """L1 where the list has the op in that dtype, and the call names no dtype that L1 does not ask for; else L2."""
     listed = must_pass()
-    beyond = listed.profile and any(other.brief not in listed.dtypes for other in named)
+    beyond = any(other.brief not in listed.dtypes for other in named)
     return "L1" if d.brief in listed.ops.get(op, ()) and not beyond else "L2"
 
 

@@ -1,8 +1,8 @@
 """Which level the results amount to, and how it is printed. Pure logic.
 
 L0 is the device itself, L1 the must-pass list, L2 every op: in L1's dtypes, and in every other one that the device
-declares. A level holds when every case of it and of those below was run and passed; a check of L0 and a dtype that
-L1 does not ask for may also be declared unsupported, and cases of L2 may be waived.
+declares. A level holds when every case of it and of those below was run and passed. A check of L0 may also be declared
+unsupported, and so may a case of L2 whose call names a dtype that L1 does not ask for; cases of L2 may be waived.
 """
 
 from __future__ import annotations
@@ -38,10 +38,16 @@ def holds(case: Case, result: Result | None) -> bool:
     if result is None:
         return False
     if result.status is Status.UNSUPPORTED:
-        return case.level == "L0" or (case.dtype is not None and case.dtype.brief not in must_pass().dtypes)
+        return case.level == "L0" or (case.level != "L1" and bool(case.further()))
     if result.status is Status.WAIVED:
         return case.level == "L2"
     return result.status is Status.PASS
+
+
+def costs(case: Case, result: Result) -> bool:
+    """Does the result keep the device from the level of the case?"""
+    counts = case.level in LEVELS and result.status is not Status.NOT_RUN
+    return counts and not holds(case, result)
 
 
 def standing(cases: Iterable[Case], results: Mapping[str, Result], wanted: str) -> Standing:
@@ -78,14 +84,23 @@ def coverage(level: str, has_kernel: Callable[[str], bool], bodies: Collection[s
 
 
 def further_dtypes(cases: Iterable[Case], results: Mapping[str, Result]) -> list[str]:
-    """Beyond those of L1 the dtypes that the device has in full: no case of theirs failed or was unsupported."""
-    complete: dict[str, bool] = {}
+    """The dtypes beyond those of L1 that the device has in full: each of their cases passed or is waived.
+
+    A case with several such dtypes counts against all of them, unless one of them is known to be incomplete.
+    """
+    seen: dict[str, None] = {}
+    missing: list[set[str]] = []  # the further dtypes of every case that did not pass
     for case in cases:
-        if case.level == "L2" and case.dtype and case.dtype.brief not in must_pass().dtypes:
-            result = results.get(case.id)
-            fine = result is not None and result.status in (Status.PASS, Status.WAIVED)
-            complete[case.dtype.brief] = complete.get(case.dtype.brief, True) and fine
-    return [dtype for dtype, fine in complete.items() if fine]
+        if case.level != "L2" or not case.dtype:
+            continue
+        if case.dtype.brief not in must_pass().dtypes:
+            seen[case.dtype.brief] = None
+        result = results.get(case.id)
+        if (result is None or result.status not in (Status.PASS, Status.WAIVED)) and (named := case.further()):
+            missing.append({d.brief for d in named})
+    incomplete = {brief for named in missing if len(named) == 1 for brief in named}
+    doubtful = [named for named in missing if not named & incomplete]
+    return [brief for brief in seen if brief not in incomplete.union(*doubtful)]
 
 
 def closing_line(at: Standing, covered: Callable[[str], str]) -> str:

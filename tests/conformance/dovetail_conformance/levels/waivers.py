@@ -28,6 +28,7 @@ from packaging.version import InvalidVersion, Version
 from ..cases import Case
 from ..ids import glob
 from ..results import Result, Status
+from .standing import costs
 
 
 class BadWaivers(ValueError):
@@ -75,8 +76,8 @@ class Waivers:
             yield from (w for w, matches in self._matches if w not in self._stale and matches(case.id))
 
     def apply(self, case: Case, result: Result) -> Result:
-        """The result, waived where it is bad and one of them is for its case."""
-        waiver = next(self._of(case), None) if result.bad else None
+        """The result, waived where it costs the level and one of them is for its case."""
+        waiver = next(self._of(case), None) if costs(case, result) else None
         if waiver is None:
             return result
         measured = {**result.measured, "waiver": waiver.reason, "outcome": result.status.value}
@@ -94,7 +95,7 @@ class Waivers:
             elif result.status is Status.PASS:
                 for w in self._of(case):
                     passed[w].append(case.id)
-            elif result.bad:
+            elif costs(case, result):
                 for w, matches in self._matches:
                     if matches(case.id):
                         refused[w].append(case.id)

@@ -40,8 +40,8 @@ class Conclusion:
 
     @property
     def exit_code(self) -> int:
-        run = [self.results[c.id] for c in self.plan.cases if c.level != levels.PERFORMANCE]
-        if any(r.bad or r.status is Status.NOT_RUN for r in run):
+        run = [(c, self.results[c.id]) for c in self.plan.cases if c.level != levels.PERFORMANCE]
+        if any(r.bad or r.status is Status.NOT_RUN or levels.costs(c, r) for c, r in run):
             return NOT_MET
         return MET if not self.plan.whole or self.standing.missed is None else NOT_MET
 
@@ -81,8 +81,22 @@ class Conclusion:
             where = [f"{u['op']} {u['dtype']}".rstrip() for u in undeclared]
             yield f"works undeclared: {_some(where, 5)}"
         yield from self._of_waivers()
+        yield from self._of_unsupported()
         counts = Counter(r.status for r in self.results.values())
         yield f"{counted(counts)} in {seconds:.1f} s"
+
+    def _of_unsupported(self) -> Iterator[str]:
+        """Every such case that costs a level, with its reason; of named cases also those that cost none."""
+        for case in self.plan.cases:
+            result = self.results[case.id]
+            if result.status is not Status.UNSUPPORTED:
+                continue
+            reason = result.message.partition("\n")[0]
+            if levels.costs(case, result):
+                yield f"unsupported, and {case.level} asks for it: {case.id}: {reason}"
+                yield f"         {self.options.replay.command(case.id)}"
+            elif self.options.cases:
+                yield f"unsupported, which no level forbids: {case.id}: {reason}"
 
     def _of_waivers(self) -> Iterator[str]:
         for waiver in self.waivers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import version
@@ -38,9 +39,14 @@ class Plan:
         }
 
 
-def plan(options: Options) -> Plan:
-    """Raises UsageError where there is nothing to run."""
-    import_ops()
+def plan(options: Options, packs: Collection[str] | None = None) -> Plan:
+    """Raises UsageError where there is nothing to run.
+
+    A level takes the ops of the schema and those that the device's own wheels bring: its backend and its kernel
+    packs, or these `packs` of it. What is installed for other devices changes no level.
+    """
+    backend = options.device.partition(":")[0] if options.device else None
+    import_ops(None if options.selection else backend, packs)
     try:
         choose_profile(options.profile)
     except ValueError as error:

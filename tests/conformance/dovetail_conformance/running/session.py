@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from typing import IO, Any
 
 from ..cases import Case
+from ..device_checks import OPS
 from ..levels.waivers import Waiver, Waivers
 from ..performance.ceilings import ceilings, share
 from ..reporting import baseline
@@ -17,6 +18,7 @@ from ..reporting.live import Live, headline
 from ..results import Result, Status
 from . import journal
 from .conclusion import Conclusion, several
+from .interrupts import one_interrupt
 from .options import STDOUT, Options, UsageError
 from .plan import plan, read_waivers
 from .pool import Config, DeviceUnavailable, Pool
@@ -55,6 +57,10 @@ class Session:
 
     def run(self) -> int:
         """Runs it and prints what it finds; the exit code."""
+        with one_interrupt():
+            return self._run_to_the_end()
+
+    def _run_to_the_end(self) -> int:
         stopped: BaseException | None = None
         out = sys.stderr if self.options.json_file == STDOUT else sys.stdout
         with Live(len(self.cases), self.options.replay, out) as live, Pool(self.config, live.say) as pool:
@@ -82,11 +88,16 @@ class Session:
         backend = self.description["backend"]
         self.waivers = Waivers(self.listed, backend["name"], backend["version"], date.today())
         live.begin(self._headline(len(earlier)), lambda: self.pool.running())
+        if self.plan.level == "L0" and self.plan.whole:
+            live.say(f"L0 calls the ops {', '.join(OPS)}: the device needs kernels for these")
         self.journal.open(self.options.folder, self._run_record(None), self.description, earlier.values())
         for result in earlier.values():
             self._take(result, live)
         timed = [c.id for c in self.plan.timed if c.id not in earlier]
-        self._ask(pool, [id for id in self.cases if id not in {*earlier, *timed}], live)
+        done = {*earlier, *timed}
+        if len(earlier) == len(self.cases):
+            live.say(f"nothing is left to run of {self.options.resume}: the report is written anew")
+        self._ask(pool, [id for id in self.cases if id not in done], live)
         if timed:
             pool.close()  # nothing runs beside what is measured
             with Pool(self.config._replace(workers=1, watched=False), live.say) as alone:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from .. import pytest_plugin
+from ..cases import Case
 from ..cli import TIMEOUT
+from ..levels.standing import costs
 from ..reporting.live import headline
 from ..results import Result, Status
 from .options import Options, UsageError
@@ -98,7 +100,7 @@ class File(pytest.File):
         for case in self.suite.cases:
             # With its nodeid as text, which pytest takes apart at the bracket: --lf compares them so.
             nodeid = f"{pytest_plugin.SUITE}::{case.id}"
-            yield Item.from_parent(self, name=case.id, nodeid=nodeid, suite=self.suite)
+            yield Item.from_parent(self, name=case.id, nodeid=nodeid, suite=self.suite, case=case)
 
 
 class DidNotPass(Exception):
@@ -107,9 +109,9 @@ class DidNotPass(Exception):
 
 
 class Item(pytest.Item):
-    def __init__(self, *, suite: Suite, **node: Any):
+    def __init__(self, *, suite: Suite, case: Case, **node: Any):
         super().__init__(**node)
-        self.suite = suite
+        self.suite, self.case = suite, case
 
     def runtest(self) -> None:
         try:
@@ -117,7 +119,7 @@ class Item(pytest.Item):
         except DeviceUnavailable as error:
             self.session.shouldfail = LOST
             pytest.fail(f"{LOST}: {error}", pytrace=False)
-        if result.bad:
+        if result.bad or costs(self.case, result):
             raise DidNotPass(result)
         if result.status is Status.UNSUPPORTED:
             pytest.skip(result.message)

@@ -20,8 +20,17 @@ LOG, RESULTS, STATEMENT, STATEMENT_TEXT, WHEELS = MEMBERS = (
     "statement.md",
     "wheels.json",
 )
-MOST_BYTES = 64 << 20  # of the file; a full run takes about 2 MB
-MOST_CONTENT = 256 << 20  # of what it unpacks to
+MOST_BYTES = 32 << 20  # of the file; a full run takes about 2 MB
+# Of each member: at least twice what an L2 run with many failures takes.
+MOST = {
+    LOG: 8 << 20,
+    RESULTS: 32 << 20,
+    STATEMENT: 1 << 20,
+    STATEMENT_TEXT: 1 << 20,
+    WHEELS: 4 << 20,
+    MANIFEST: 1 << 10,
+}
+MOST_CONTENT = sum(MOST.values()) + (1 << 16)  # of what it unpacks to, headers and all
 GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"  # no name, no time
 
 
@@ -111,6 +120,8 @@ def _checked(member: tarfile.TarInfo, found: Mapping[str, bytes], size: int) -> 
         raise Refused(f"member {name!r} is there twice")
     if member.size > size:
         raise Refused(f"member {name!r} is truncated")
+    if member.size > MOST[name]:
+        raise Refused(f"member {name!r} is too large: {member.size:,} bytes, expected at most {MOST[name]:,}")
     return member
 
 

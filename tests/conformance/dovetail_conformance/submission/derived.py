@@ -26,7 +26,7 @@ def options(document: dict[str, Any]) -> Options:
 def whole_run(document: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
     """What this suite asks of the level, and what `run` says of such a run. UsageError, for an unknown profile."""
     asked = options(document)
-    whole = plan(asked)
+    whole = plan(asked, [pack.rpartition(" ")[0] for pack in document["packs"]])
     return whole, asked.record() | whole.record()
 
 

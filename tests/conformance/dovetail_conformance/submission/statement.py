@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import tomli_w
@@ -64,6 +66,43 @@ def command(run: dict[str, Any], device: str) -> str:
 
 def as_toml(said: dict[str, Any]) -> bytes:
     return tomli_w.dumps(said).encode()
+
+
+_SUBMITTER = 'submitter = '  # as_toml writes it first
+_LONGEST_LINE = 12 * MOST_LETTERS + 100  # six bytes for an escaped letter, twice
+
+
+def submitter_of(text: bytes) -> str | None:
+    """The submitter that a statement names, or None. The text is a stranger's: only its first line is read."""
+    line, end, _ = text[:_LONGEST_LINE].partition(b"\n")
+    try:
+        # What as_toml writes of one printable line is a string of JSON too.
+        name = json.loads(line.decode().removeprefix(_SUBMITTER))
+    except (ValueError, RecursionError):
+        return None
+    return name if end and line.startswith(_SUBMITTER.encode()) and isinstance(name, str) and not bad_name(name) else None
+
+
+def difference(found: bytes, expected: bytes) -> str | None:
+    """The key or table of the first line that differs, or None where that line has neither."""
+    table, theirs, ours = None, found.splitlines(), expected.splitlines()
+    for i in range(max(len(theirs), len(ours))):
+        line = theirs[i] if i < len(theirs) else b""
+        right = ours[i] if i < len(ours) else b""
+        if line != right:
+            return table or _key(line) or (_key(right) if not line else None)
+        table = _table(right) or table
+    return None
+
+
+def _table(line: bytes) -> str | None:
+    name = re.fullmatch(rb"\[+([a-z_-]+)\]+", line)
+    return name[1].decode() if name else None
+
+
+def _key(line: bytes) -> str | None:
+    name = re.match(rb"([A-Za-z_-]{1,40}) = [^=]", line)
+    return name[1].decode() if name else _table(line)
 
 
 def as_text(said: dict[str, Any], document: dict[str, Any], wheels: list[Wheel]) -> bytes:

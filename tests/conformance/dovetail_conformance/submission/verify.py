@@ -6,9 +6,6 @@ Needs no device and no backend, and runs nothing that is in the package.
 from __future__ import annotations
 
 import hashlib
-import json
-import math
-import tomllib
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -22,11 +19,12 @@ from jsonschema import Draft202012Validator
 from ..reporting.document import schema
 from ..running.options import UsageError
 from ..running.plan import Plan
-from . import Refused, archive
+from . import Refused, archive, bounded
 from .contradictions import contradiction
 from .derived import derived, whole_run
 from .package import mtime, not_whole
-from .statement import as_text, as_toml, bad_name, statement
+from .description import unlikely
+from .statement import as_text, as_toml, difference, statement, submitter_of
 from .wheels import DEVELOPMENT, HOW, SUITE, WHEEL, Wheel, digest, installed_suite, parts
 
 
@@ -55,7 +53,7 @@ def verify(path: Path) -> Verified:
 
 
 def _document(text: bytes) -> dict[str, Any]:
-    document = _json(archive.RESULTS, text)
+    document = bounded.loads(archive.RESULTS, text)
     version_here = schema()["properties"]["schema_version"]["const"]
     found = document.get("schema_version") if isinstance(document, dict) else None
     if isinstance(found, int) and found != version_here:
@@ -65,24 +63,6 @@ def _document(text: bytes) -> dict[str, Any]:
         told = error.message if len(error.message) < 100 else f"{error.message[:100]}..."
         raise Refused(f"results.json is malformed at {error.json_path}: {told}")
     return document
-
-
-def _json(name: str, text: bytes) -> Any:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError(f"{Counter(key for key, _ in pairs).most_common(1)[0][0]!r} is there twice")
-        return found
-
-    def finite(number: str) -> float:
-        if not math.isfinite(value := float(number)):
-            raise ValueError(f"{number} is no number of JSON")
-        return value
-
-    try:
-        return json.loads(text.decode(), object_pairs_hook=once, parse_float=finite, parse_constant=finite)
-    except (ValueError, RecursionError) as error:
-        raise Refused(f"{name} cannot be read: {error}") from error
 
 
 def _cure(document: dict[str, Any]) -> str:
@@ -122,6 +102,8 @@ def _check_cases(document: dict[str, Any]) -> None:
         whole, right = whole_run(document)
     except UsageError as error:
         raise Refused(f"no run can be made so: {error}") from error
+    if why := unlikely(document):
+        raise Refused(f"results.json: {why}")
     if run["must_pass"] != right["must_pass"]:
         lists = (run["must_pass"], right["must_pass"])
         theirs, ours = (f"version {m['version']} ({m['sha256'][:12]})" for m in lists)
@@ -177,7 +159,7 @@ def _expect_derived(document: dict[str, Any], whole: Plan) -> None:
 def _wheels(text: bytes, document: dict[str, Any]) -> list[Wheel]:
     name = archive.WHEELS
     try:
-        listed = [Wheel(**entry) for entry in _json(name, text)["wheels"]]
+        listed = [Wheel(**entry) for entry in bounded.loads(name, text)["wheels"]]
         for wheel in listed:
             texts = [*wheel[:-1], *wheel.files, *wheel.files.values()]
             if not all(isinstance(t, str) and t.isprintable() for t in texts) or wheel.installed not in HOW:
@@ -201,19 +183,15 @@ def _wheels(text: bytes, document: dict[str, Any]) -> list[Wheel]:
 
 
 def _statement(members: dict[str, bytes], document: dict[str, Any], wheels: list[Wheel]) -> dict[str, Any]:
-    try:
-        found = tomllib.loads(members[archive.STATEMENT].decode())
-        submitter = found["submitter"]
-        if not isinstance(submitter, str) or bad_name(submitter):
-            raise ValueError(submitter)
-    except (ValueError, KeyError, RecursionError) as error:
-        raise Refused(f"{archive.STATEMENT} is malformed") from error
+    text = members[archive.STATEMENT]
+    submitter = submitter_of(text)
+    if submitter is None:
+        raise Refused(f"{archive.STATEMENT} is malformed: its first line does not name the submitter")
     right = statement(document, wheels, submitter)
-    for key in {**right, **found}:
-        if found.get(key) != right.get(key):
-            raise Refused(f"{archive.STATEMENT}: {key} is not what the results say")
-    if members[archive.STATEMENT] != as_toml(right):
-        raise Refused(f"{archive.STATEMENT} is not as the suite writes it")
+    if text != (expected := as_toml(right)):
+        key = difference(text, expected)
+        what = f": {key} is not what the results say" if key else " is not as the suite writes it"
+        raise Refused(f"{archive.STATEMENT}{what}")
     if members[archive.STATEMENT_TEXT] != as_text(right, document, wheels):
         raise Refused(f"{archive.STATEMENT_TEXT} does not say what {archive.STATEMENT} says")
     return right
@@ -226,9 +204,9 @@ def _check_log(text: bytes, document: dict[str, Any]) -> None:
         raise Refused(f"{archive.LOG} cannot be read: {error}") from error
     if document["level"]["text"] not in lines[-1:]:
         raise Refused(f"{archive.LOG} does not end with the level")
-    told = {*lines}
+    commands = {line.strip() for line in lines}
     for case in document["cases"]:
-        if "replay" in case and not any(line.strip() == case["replay"] for line in told):
+        if "replay" in case and case["replay"] not in commands:
             raise Refused(f"{archive.LOG} says nothing of {case['id']}, which did not pass")
 
 

@@ -1,0 +1,38 @@
+"""Ctrl-C ends a run once: pressed again while the workers are stopped and the report is written, it changes nothing."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PATIENCE = 20.0  # seconds after the first one; what still goes on then is ended by the next
+
+
+@contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Within it the first SIGINT raises KeyboardInterrupt, and those soon after it nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # which gets no signals
+        return
+    first: float | None = None
+
+    def interrupted(number: int, frame: Any) -> None:
+        nonlocal first
+        now = time.monotonic()
+        if first is None or now > first + PATIENCE:
+            first = now if first is None else first
+            raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:  # the one who started this process wants none
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
