@@ -91,7 +91,7 @@ build/stamps/$(1): $$(sources_of_$(1)) | $(5)/.tools
 stamps_of_$(5) += build/stamps/$(1)
 endef
 
-core_wheel := dovetail-[0-9]*cp$(subst .,,$(TAG))-*.whl
+core_wheel := dovetail_runtime-[0-9]*cp$(subst .,,$(TAG))-*.whl
 core_sources := pyproject.toml setup.py VERSION LICENSE README.md core entry_points examples/kernel_pack \
   cmake/templates.py backends/template examples/numpy_device.py \
   $(wildcard cmake/dovetail-build.cmake cmake/dovetail-config*)
@@ -116,6 +116,9 @@ $(CUDA)/.installed: wheels_in := $(our_wheels) dist/$(call wheel_of,cuda)
 $(CUDA)/.installed: $(stamps_of_$(CUDA))
 $(VENV)/.installed $(XPU)/.installed $(CUDA)/.installed: %/.installed: $(stamps_of_$(VENV)) | %/.tools
 	@echo "-- wheels into $*"
+	@# What dovetail-runtime was called before; both together are an error at import.
+	@if ls -d $*/lib/python*/site-packages/dovetail-*.dist-info > /dev/null 2>&1; then \
+	  $(call pip,$*) uninstall --yes dovetail; fi
 	@$(call pip,$*) install $(wheels_in)
 	@$(call pip,$*) install --no-deps --force-reinstall $(wheels_in)
 	@touch $@

@@ -73,6 +73,7 @@ test-wheels: wheels $(VENV)/.installed $(ARM)/.sysroot
 # ---- tests on emulated Arm processors: of the wheels to release, and of the CPU device with oneDNN ------------------------
 
 $(ARM)/.installed: $(ARM)/.tools $(RELEASE)/aarch64/.wheels build/stamps/dovetail-conformance
+	@rm -rf $(ARM)/site/dovetail-*.dist-info # what dovetail-runtime was called before
 	@$(arm_pip) --target $(ARM)/site $(addprefix dist/release/,$(core_wheel:*.whl=*aarch64.whl) dovetail_cpu-*aarch64.whl) \
 	  dist/dovetail_conformance-[0-9]*.whl
 	@touch $@

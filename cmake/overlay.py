@@ -71,6 +71,8 @@ def main() -> None:
             path = Path(folder, name)
             if path.is_symlink() and not path.exists():
                 path.unlink()
+    for info in at.glob("*.dist-info"):  # of a project or version that has another name by now
+        shutil.rmtree(info)
     for project in projects:
         if (project / "pyproject.toml").exists():
             overlay(project, at, version, copy if project.parent.name == "backends" else link)

@@ -47,9 +47,9 @@ TEMPLATES = {
         ("backends/template", "core/templates/project", "core/templates/device"),
         {
             "It is also the device to copy when you bring one of your own.": (
-                "It is where your device begins: your hardware replaces what is in bold below."
+                "It is where your device begins: your hardware replaces the files in bold below."
             ),
-            "pip install dovetail dovetail-sim": "pip install .",
+            "pip install dovetail-runtime dovetail-sim": "pip install .",
             "`CMakeLists.txt` and the folder": "`CMakeLists.txt`, `.github/workflows/test.yml` and the folder",
             "Simulated accelerator": "@{vendor}@, simulated",
             "sim": "@{name}@",
@@ -65,11 +65,12 @@ TEMPLATES = {
             ),
             "sim": "@{name}@",
         },
-        ("src/driver.cpp", "src/driver.hpp", "src/settings.cpp", "tests/"),
+        ("src/driver.cpp", "src/driver.hpp", "src/settings.cpp", "tests/simulator/"),
     ),
     "python": Template(
         (
             "examples/numpy_device.py -> python/dovetail_@{name}@/device.py",
+            "backends/template/tests/test_device.py -> tests/test_device.py",
             "core/templates/project",
             "core/templates/device",
             "core/templates/python",
@@ -103,12 +104,13 @@ def without_tree(cmake: str) -> str:
 
 
 def alone(pyproject: str) -> str:
-    """A version of its own, and the headers from the installed dovetail."""
+    """A version of its own, and the headers from the installed Dovetail: the release that it will run with."""
     text = VERSION_OF_REPOSITORY.sub("", pyproject).replace('dynamic = ["version"]', 'version = "0.0.1"')
-    if '"dovetail>=' not in text:
-        text = text.replace("requires = [", 'requires = ["dovetail>=0.1", ', 1)
-        text = text.replace("classifiers = [", 'dependencies = ["dovetail>=0.1"]\nclassifiers = [', 1)
-    return text
+    required = re.search(r'^dependencies = \[("dovetail-runtime[^"]+")', text, re.MULTILINE)[1]
+    build, rest = text.split("\n\n", 1)
+    if "scikit_build_core" in build and required not in build:
+        build = build.replace("requires = [", f"requires = [{required}, ", 1)
+    return f"{build}\n\n{rest}"
 
 
 def with_fields(text: str, names: dict[str, str]) -> str:

@@ -136,7 +136,9 @@ def silu(x: ArrayLike) -> Array:
     """x * sigmoid(x), also called swish; -0 at -inf."""
 
 def softmax(x: ArrayLike, axis: int = -1) -> Array:
-    """exp(x) / sum(exp(x)) along axis, without overflow; NaN where all is -inf. Accurate to the largest result."""
+    """exp(x) / sum(exp(x)) along axis, without overflow. Accurate to the largest result.
+
+    A row of -inf alone gives NaN. A row with inf gives NaN at each inf and 0 elsewhere."""
 
 def softplus(x: ArrayLike, beta: float = 1.0) -> Array:
     """log(1 + exp(beta * x)) / beta, right at any size: it needs no threshold."""

@@ -1,4 +1,5 @@
-"""What the named rules mean, in words. The rules themselves are C++ (core/src/rules)."""
+"""What the named rules mean, in words, and what they make of attributes. The rules themselves are C++
+(core/src/rules)."""
 
 from __future__ import annotations
 
@@ -75,4 +76,43 @@ DTYPE = {
     "bits": "uint32",
     "quantize": "`dtype`; the operands are promoted as for float",
     "scaled": "`dtype`, a real float, else float32",
+}
+
+_AXIS = {"axis": "counted from 0"}
+_ALL_AXES = {"axis": "counted from 0, ascending; every axis for None"}
+_WINDOW = dict.fromkeys(("stride", "padding", "dilation"), "one per spatial axis")
+
+# What a kernel finds in an attribute where the shape rule has replaced what the caller gave, by rule and attribute.
+# "none: ..." says that the attribute may reach the kernel without a value, and what that means.
+NORMALISED = {
+    "reduce": _ALL_AXES,
+    "arg_reduce": {"axis": "counted from 0; none: all of x"},
+    "scan": _AXIS,
+    "along_axis": _AXIS,
+    "top_k": _AXIS,
+    "flip": _ALL_AXES,
+    "roll": {"shift": "one per axis", "axis": "counted from 0, one per shift; none: x as one row"},
+    "diff": _AXIS,
+    "concat": {"axis": "counted from 0; none: the operands as one row each"},
+    "stack": {"axis": "counted from 0, in the result"},
+    "take": _AXIS,
+    "take_along_axis": _AXIS,
+    "scatter": _AXIS,
+    "repeat": {"axis": "counted from 0; none: x as one row"},
+    "tile": {"repetitions": "one per axis of the result"},
+    "pad": {"pad_width": "before and after, for each axis"},
+    "vecdot": {"axis": "counted from 0, in the broadcast shape"},
+    "arange": {"start": "0 where only stop was given", "stop": "start's value where only start was given"},
+    "eye": {"n_cols": "n_rows for None"},
+    "layer_norm": {"eps": "the epsilon of x's dtype for None"},
+    "attention": {"scale": "1 / sqrt(E) for None"},
+    "attention_varlen": {"scale": "1 / sqrt(E) for None"},
+    "quantize": {"axis": "counted from 0; none: one scale for all of x"},
+    "dequantize": {"axis": "counted from 0; none: one scale for all of x"},
+    "conv": _WINDOW,
+    "pool": {
+        "kernel_size": "one per spatial axis",
+        **_WINDOW,
+        "stride": "one per spatial axis; kernel_size for None",
+    },
 }

@@ -187,7 +187,7 @@ def built_wheel(pattern: str) -> Path:
 
 @pytest.fixture
 def core_wheel() -> Path:
-    return built_wheel(f"dovetail-{VERSION}-cp{sysconfig.get_config_var('py_version_nodot')}-*.whl")
+    return built_wheel(f"dovetail_runtime-{VERSION}-cp{sysconfig.get_config_var('py_version_nodot')}-*.whl")
 
 
 @pytest.fixture

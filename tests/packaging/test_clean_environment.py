@@ -64,7 +64,7 @@ def test_smoke(environment, core_wheel, cpu_wheel):
     code = "import dovetail as dv; print(dv.devices())\ntry: dv.device('cpu')\nexcept ValueError as e: print(e)"
     out = environment.run("python", "-c", code)
     assert out.startswith("[]") and "pip install" in out
-    environment.pip("uninstall", "--yes", "dovetail")
+    environment.pip("uninstall", "--yes", "dovetail-runtime")
     left = [str(path) for path in environment.folder.rglob("*dovetail*")]
     assert left == []
 

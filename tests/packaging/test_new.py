@@ -81,8 +81,9 @@ def test_a_kernel_pack(site):
     listed = site.devices()
     assert [(p["name"], p["status"]) for p in listed["packs"]] == [("acme_quick", "ready"), ("zeta", "ready")]
     assert "passed" in own_tests(site, site.folder / "acme-quick")
-    for name in ("acme_quick", "zeta"):
-        cases = f"({name} or hardswish) and f32"
+    # The README's own command, and for the second one a part of it.
+    command = re.search(r'-k "(.*)"', (site.folder / "acme-quick/README.md").read_text())[1]
+    for cases in (command, "(zeta or hardswish) and f32"):
         ended = site.run("-m", "dovetail", "conform", "--device", "cpu", "-k", cases)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert " + zeta 0.0.1 + acme_quick 0.0.1: " in ended.stdout
@@ -137,7 +138,12 @@ def test_a_project_knows_nothing_of_this_repository(site, kind):
     files = [path for path in project.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     texts = {path.relative_to(project): path.read_text() for path in files}
     assert not [path for path, text in texts.items() if re.search(r"\bsim\b|dovetail_sim|numpy --quick", text)]
+    # Its tests are about any device, but for a folder that goes with the simulated hardware.
+    ours = {path for path in texts if path.parts[0] == "tests" and path.parts[1] != "simulator"}
+    assert ours == {Path("tests/test_device.py")}
+    assert not re.search("DOVETAIL_ZETA|simul", texts[Path("tests/test_device.py")])
     readme = texts[Path("README.md")]
+    assert ("`tests/simulator/`" in readme) == (kind == "simulated") == (project / "tests/simulator").is_dir()
     listed = re.search(r"The name `zeta` stands in(.*)`python/dovetail_zeta`", readme, re.DOTALL)[1]
     named = {path.name for path, text in texts.items() if re.search(r"(?<![a-z])zeta(?![a-z])", text)}
     assert not [name for name in named - {"README.md", "__init__.py"} if name not in listed]

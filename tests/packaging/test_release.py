@@ -26,7 +26,7 @@ def released(pattern: str) -> Path:
 def wheels(architecture: str) -> list[Path]:
     """The core's and the CPU device's."""
     return [
-        released(f"dovetail-{VERSION}-{TAG}-*_{architecture}.whl"),
+        released(f"dovetail_runtime-{VERSION}-{TAG}-*_{architecture}.whl"),
         released(f"dovetail_cpu-{VERSION}-py3-none-*_{architecture}.whl"),
     ]
 

@@ -148,8 +148,8 @@ RESULT_EDITS = {
     "list": (lambda d: d["run"]["must_pass"].update(version=99), "must-pass list is version 99"),
     "list's hash": (lambda d: d["run"]["must_pass"].update(sha256="1" * 64), "must-pass list"),
     "cases' hash": (lambda d: d["run"].update(cases_sha256="1" * 64), "cases_sha256"),
-    "suite": (lambda d: d["run"].update(suite="9.9"), "pip install dovetail==.* dovetail-conformance==9.9"),
-    "core": (lambda d: d.update(dovetail="9.8"), "pip install dovetail==9.8"),
+    "suite": (lambda d: d["run"].update(suite="9.9"), "pip install dovetail-runtime==.* dovetail-conformance==9.9"),
+    "core": (lambda d: d.update(dovetail="9.8"), "pip install dovetail-runtime==9.8"),
     "future": (lambda d: d["run"].update(started="2999-01-01T00:00:00+00:00"), "future"),
     "no zone": (lambda d: d["run"].update(started="2026-01-01T00:00:00"), "with its zone"),
     "no date": (lambda d: d["run"].update(started="yesterday"), "with its zone"),
@@ -406,7 +406,7 @@ def test_what_is_not_from_a_wheel_is_said(tmp_path):
 def test_files_of_wheels_are_hashed_as_they_are():
     content = made()
     core, suite, backend = installed(content | {"backend": {"name": "cpu"}})
-    assert (core.name, core.version) == ("dovetail", dovetail.__version__)
+    assert (core.name, core.version) == ("dovetail-runtime", dovetail.__version__)
     assert (suite.name, suite.version) == (SUITE, version(SUITE))
     assert backend.part == "backend cpu"
     for wheel in (core, suite, backend):

@@ -1,8 +1,9 @@
 """Dovetail: one array API on any installed device.
 
-Importing it looks nothing up and opens nothing: the first need of a device does.
+Importing it reads no metadata and opens no library of a device: the first need of a device does.
 """
 
+__distribution__ = "dovetail-runtime"  # _core refuses to be imported below a dovetail/__init__.py without it
 try:
     from dovetail import _core
 except ImportError as error:
@@ -11,7 +12,8 @@ except ImportError as error:
 
         raise ImportError(
             f"dovetail is installed for another Python or processor: there is no _core{EXTENSION_SUFFIXES[0]} in "
-            f"{__path__[0]}; install it again with this Python: python -m pip install --force-reinstall dovetail",
+            f"{__path__[0]}; install it again with this Python: "
+            "python -m pip install --force-reinstall dovetail-runtime",
             name="dovetail._core",
         ) from None
     raise

@@ -167,7 +167,10 @@ def _axis_samples() -> Iterator[Sample]:
     **NN,
 )
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """exp(x) / sum(exp(x)) along axis, without overflow; NaN where all is -inf. Accurate to the largest result."""
+    """exp(x) / sum(exp(x)) along axis, without overflow. Accurate to the largest result.
+
+    A row of -inf alone gives NaN. A row with inf gives NaN at each inf and 0 elsewhere.
+    """
     e = exp(x - finite_max(x, (axis,))) if x.shape[axis] else x
     return e / sum_(e, axis=(axis,), keepdims=True)
 

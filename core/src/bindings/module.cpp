@@ -57,6 +57,7 @@ void make_with_new(py::handle type, py::object make) {
 
 PYBIND11_MODULE(_core_of_main, m) {
   using namespace dovetail::bindings;
+  check_installation();
   py::register_exception_translator(translate);
   dovetail::on_warning = warn;
   let_go_of_the_gil();

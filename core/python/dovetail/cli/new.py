@@ -99,7 +99,7 @@ def _copy(kind: str, at: Path, answers: dict[str, Any]) -> None:
         from copier import run_copy
     except ImportError:
         raise click.ClickException(
-            "`dovetail new` needs the package copier: pip install 'dovetail[new]' brings it"
+            "`dovetail new` needs the package copier: pip install 'dovetail-runtime[new]' brings it"
         ) from None
     run_copy(str(PACKAGE / "templates" / kind), at, data=answers, defaults=True, quiet=True)
 

@@ -12,21 +12,33 @@ from dovetail.cli.output import device_option, heading, json_option, print_json,
 
 # How an op runs on a device in one dtype. "": the schema does not declare it for that dtype.
 MARKS = {"native": "N", "body": "b", "f32": "f", "core": "c", "none": ".", "": ""}
-LEGEND = "N native kernel   b body   f computed in float32   c the core itself, as a view or by copies   . none"
+LEGEND = "N native kernel   b decomposition   f computed in float32   c core, by a view or copies   . none"
+READING = (
+    "x? may be NULL, x... is repeated; attributes by number, with the kind of dvt_attr (I64: DVT_A_I64;\n"
+    "NUMBER: BOOL, I64, U64, F64 or F64S) and, in parentheses, what the host makes of the caller's value.\n"
+    "Row names begin with dvt. whatever namespace the function is in."
+)
 _STYLES = {"N": "green", "b": "cyan", "f": "cyan", "c": "dim", ".": "red"}
 
 
-@click.command("ops", short_help="Op x dtype on a device: native, body or none.")
+@click.command("ops", short_help="How each op runs on a device, by dtype.")
 @device_option
 @click.option("-k", "expression", metavar="TEXT", default="", help="Only ops whose name contains TEXT.")
-@click.option("--private", is_flag=True, help="Also the ops that only bodies use.")
+@click.option("--private", is_flag=True, help="Also the ops that only decompositions use.")
 @click.option("--todo", "wants_todo", is_flag=True, help="The kernels worth writing next, the best first.")
+@click.option("--signatures", is_flag=True, help="How a kernel's row names each op, and what its call holds.")
 @json_option
-def command(device_name: str | None, expression: str, private: bool, wants_todo: bool, as_json: bool) -> None:
-    """Says for every op and dtype whether the device has a kernel of its own, runs the op's body, or neither.
+def command(
+    device_name: str | None, expression: str, private: bool, wants_todo: bool, signatures: bool, as_json: bool
+) -> None:
+    """Shows for every op and dtype whether the device has a kernel, runs the op's decomposition, or has neither.
 
-    With --todo: which kernels the device lacks, the one first that most public functions would gain from.
+    With --todo: the kernels that the device lacks, first the one that speeds up most public functions.
+    With --signatures: what `dvt::Row` and the kernel of each op need, on any device.
     """
+    if signatures:
+        _signatures(expression, private, as_json)
+        return
     device = runtime.device(device_name)
     runtime.import_ops()
     if wants_todo:
@@ -55,6 +67,27 @@ def _todo(device: Any, expression: str, as_json: bool) -> None:
         print_json({"device": device.name, "todo": found})
     else:
         show(device.name, found)
+
+
+def _signatures(expression: str, private: bool, as_json: bool) -> None:
+    from dovetail.schema import registry
+    from dovetail.schema.signature import signature
+
+    runtime.import_ops()
+    ops = [o for o in registry.values() if expression in o.name and (private or not o.spec.private)]
+    found = {f"{o.spec.space}.{o.name}".lstrip("."): signature(o) for o in sorted(ops, key=lambda o: o.name)}
+    if not found:
+        raise click.UsageError(f"no op's name contains {expression!r}")
+    if as_json:
+        print_json(
+            {"signatures": [{"op": name} | (s.as_dict() if s else {"row": None}) for name, s in found.items()]}
+        )
+        return
+    print_table(
+        ["op", "row(inputs) and attributes"],
+        [[name, str(s or "served by the core, which looks no row up")] for name, s in found.items()],
+    )
+    click.echo(READING)
 
 
 def support(device_name: str) -> list[dict[str, Any]]:
@@ -110,4 +143,4 @@ def _print(device: str, rows: list[dict[str, Any]]) -> None:
         style=lambda cell: _STYLES.get(cell, ""),
     )
     click.echo(LEGEND)
-    click.echo("Blank: not declared for that dtype; it may run there by way of another.")
+    click.echo("Blank: not declared for that dtype; a call may still run, computed in another.")

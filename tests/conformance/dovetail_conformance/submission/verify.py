@@ -68,7 +68,7 @@ def _document(text: bytes) -> dict[str, Any]:
 def _cure(document: dict[str, Any]) -> str:
     run = document.get("run")
     suite = run.get("suite") if isinstance(run, dict) else "?"
-    return f"pip install dovetail=={document.get('dovetail')} {SUITE}=={suite}"
+    return f"pip install dovetail-runtime=={document.get('dovetail')} {SUITE}=={suite}"
 
 
 def _check_run(document: dict[str, Any], time: int) -> None:

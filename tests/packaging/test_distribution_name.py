@@ -1,0 +1,89 @@
+"""The distribution is dovetail-runtime: on the public index `dovetail` is another project with such a package."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+CURE = "python -m pip uninstall --yes dovetail; python -m pip install --force-reinstall --no-deps dovetail-runtime"
+
+
+class Environment:
+    """An empty virtual environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "bin"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+
+    def pip(self, *args: str) -> None:
+        command = [sys.executable, "-m", "pip", "--python", str(self.bin / "python"), *args, "--quiet"]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+    def install(self, wheel: Path) -> None:
+        self.pip("install", "--no-index", "--no-deps", "--force-reinstall", str(wheel))
+
+    def error(self, *command: str) -> str:
+        ended = subprocess.run(
+            [str(self.bin / command[0]), *command[1:]], capture_output=True, text=True, timeout=60
+        )
+        assert bool(ended.returncode) == bool(ended.stderr), ended.stdout + ended.stderr
+        return ended.stderr
+
+
+@pytest.mark.parametrize("last", ["ours", "theirs"])
+def test_both_in_one_environment(last, tmp_path, core_wheel, wheel):
+    """Whichever came last, what is Dovetail's raises an error with a cure, and the cure helps."""
+    theirs = wheel("dovetail", {"dovetail/__init__.py": "build = 'theirs'\n"}, {}, version="1.0b2")
+    here = Environment(tmp_path / "venv")
+    for one in (theirs, core_wheel) if last == "ours" else (core_wheel, theirs):
+        here.install(one)
+    uses = [
+        ("python", "-c", "import dovetail.nn"),
+        ("python", "-c", "import dovetail._core"),
+        ("dovetail", "devices"),
+    ]
+    uses += [("python", "-c", "import dovetail")] * (last == "ours")
+    for use in uses:
+        error = here.error(*use)
+        assert "ImportError: another project, dovetail 1.0b2, is installed in " in error and CURE in error, error
+    here.pip("uninstall", "--yes", "dovetail")
+    error = here.error("python", "-c", "import dovetail.nn")
+    assert "dovetail/__init__.py" in error and "is missing or another project's" in error and CURE in error
+    here.install(core_wheel)
+    assert here.error("python", "-c", "import dovetail; dovetail.Device, dovetail.nn.relu") == ""
+
+
+def test_whoever_needs_the_runtime_says_which(repository):
+    """By its name on the index, this version of it and not the next minor one, whose device protocol may differ."""
+    version = Version(Path(repository, "VERSION").read_text())
+    following = Version(f"{version.major}.{version.minor + 1}.0.dev0")
+    projects = {path for path in repository.glob("*/*/pyproject.toml") if not path.match("*/build/*")}
+    assert {path.parent.name for path in projects} >= {"cpu", "template", "conformance", "kernel_pack"}
+    for path in projects:
+        data = tomllib.loads(path.read_text())
+        (needed,) = [text for text in data["project"].get("dependencies", ()) if "dovetail" in text]
+        requirement = Requirement(needed)
+        assert requirement.name == "dovetail-runtime" and version in requirement.specifier, path
+        assert not requirement.specifier.contains(following, prereleases=True), path
+        assert {text for text in data["build-system"]["requires"] if "dovetail" in text} <= {needed}, path
+    for path in repository.glob("core/templates/*/pyproject.toml"):
+        assert f'"{needed}"' in path.read_text(), path
+
+
+def test_nobody_is_sent_to_the_other_project(repository):
+    """No command, requirement or cure names the distribution `dovetail`, but to uninstall it."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True).stdout
+    wrong = re.compile(
+        r"""pip install (-\S+ )*["']?dovetail(\[|[ =<>"'`]|$)|["']dovetail(\[\w+\])?[=<>~]=""", re.MULTILINE
+    )
+    found = []
+    for name in filter(None, tracked.split("\0")):
+        path = repository / name
+        if path.is_file() and path.suffix not in (".svg", ".png"):
+            found += [f"{name}: {line}" for line in path.read_text().splitlines() if wrong.search(line)]
+    assert not [line for line in found if not line.startswith("tests/packaging/test_distribution_name.py")]
