@@ -63,6 +63,7 @@ void make_streams(py::module_& m);
 void make_memory(py::module_& m);
 
 // ---- the GIL ----------------------------------------------------------------------------------------------------
+bool holds_gil();                     // this thread
 void take_gil(PyThreadState* state);  // never returns once the interpreter ends
 
 class Released {  // the GIL, where it pays
