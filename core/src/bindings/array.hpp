@@ -31,6 +31,8 @@ void make_array_type(py::module_& m);
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced);
 // The engines that would serve such a call. Throws Error(type) where some operand is neither array nor scalar.
 std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs);
+// Why such a call does not run on the device of its operands alone; empty where it does.
+std::string missing_for_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device);
 bool is_optional(const Op& op, int operand);  // may be None
 // Sets the TypeError that belongs to an operand that is neither array nor number; returns NULL.
 PyObject* refuse_operand(const Op& op, PyObject* o);

@@ -167,7 +167,15 @@ std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands
   Tensor out[kMaxOutputs];
   for (uint32_t i = 0; i < op.spec.n_out; ++i) c.invocation().out[i] = &out[i];
   c.invocation().infer();
-  return serving_engines(c.invocation());
+  return ask(c.invocation());
+}
+
+std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs) {
+  return about_call(op, operands, n, attrs, nullptr, serving_engines);
+}
+
+std::string missing_for_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device) {
+  return about_call(op, operands, n, attrs, device, missing_kernel);
 }
 
 // Our own are looked up only where they are needed: an ending interpreter cannot import any more.
