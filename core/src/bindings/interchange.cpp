@@ -4,6 +4,8 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "dispatch/execute.hpp"
 #include "text.hpp"
 
@@ -17,6 +19,12 @@ Tensor empty_tensor(DType dtype, std::span<const int64_t> shape, Device& device)
   return t;
 }
 
+bool are_plain_bools(std::span<const uint8_t> bytes) {
+  uint8_t bits = 0;
+  for (const uint8_t b : bytes) bits |= b;
+  return bits <= 1;
+}
+
 Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Device& device) {
   Tensor t = empty_tensor(dtype, shape, device);
   if (t.numel == 0) return t;
@@ -24,6 +32,15 @@ Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Dev
   host.data = const_cast<void*>(data);
   host.device = {kHostMemory, 0};
   const Released others_run(t.bytes() > kManyBytes);
+  std::vector<uint8_t> plain;
+  if (dtype == DType::b8) {
+    const std::span bytes(static_cast<const uint8_t*>(data), t.numel);
+    if (!are_plain_bools(bytes)) {
+      plain.resize(bytes.size());
+      std::ranges::transform(bytes, plain.begin(), [](uint8_t b) { return uint8_t(b != 0); });
+      host.data = plain.data();
+    }
+  }
   copy_bytes(device, current_stream(device), t.view, host);
   return t;
 }
