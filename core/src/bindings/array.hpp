@@ -38,8 +38,9 @@ bool is_optional(const Op& op, int operand);  // may be None
 PyObject* refuse_operand(const Op& op, PyObject* o);
 // Sets the Python exception that belongs to the C++ one being handled.
 void set_python_error();
-// A Python number as a weak scalar of `dtype`. Throws Error(type), or py::error_already_set (OverflowError).
-Tensor scalar_from(PyObject* number, DType dtype);
+// A Python number as a weak scalar of `dtype`. Throws Error(type), or py::error_already_set (an OverflowError that
+// names `function`).
+Tensor scalar_from(PyObject* number, DType dtype, const char* function);
 bool is_number(PyObject* o);
 DType weak_dtype(PyObject* number, DType like);  // like none: the default of the number's kind
 
@@ -56,7 +57,8 @@ py::object default_object(const AttrDefault& d);
 
 // ---- dtypes and devices -----------------------------------------------------------------------------------------
 PyObject* dtype_object(DType t);  // borrowed
-DType to_dtype(PyObject* o);      // DType, its name, a NumPy dtype, bool, int, float, complex; throws Error(type)
+// Of a DType, its name, a NumPy dtype, bool, int, float or complex. Throws Error(type), with "[function]" in front.
+DType to_dtype(PyObject* o, const char* function = nullptr);
 void make_dtypes(py::module_& m);
 Device& to_device(PyObject* o);      // Device, name, None: the default; finds backends at first need
 PyObject* device_object(Device& d);  // borrowed

@@ -71,7 +71,8 @@ py::object wrap(Tensor t) {
 std::vector<int64_t> to_shape(const py::object& shape, const char* op) {
   std::vector<int64_t> sizes;
   auto add = [&](PyObject* o) {
-    if (PyBool_Check(o) || !PyIndex_Check(o))
+    const bool many = is_array(o) && tensor_of(o).rank();  // a sequence, but one that the device has
+    if (PyBool_Check(o) || !PyIndex_Check(o) || many)
       throw Error(ErrorKind::type, std::string("[") + op +
                                        "] shape: expected an integer or a sequence of integers, got " +
                                        shown(shape.ptr()));
@@ -278,7 +279,7 @@ py::object from_buffer(const py::object& buffer, const py::object& dtype, const 
   const Buffer from(buffer, PyBUF_SIMPLE);
   const std::vector<int64_t> sizes = to_shape(shape, "from_buffer");
   Tensor t;  // for its number of bytes
-  t.set_type(to_dtype(dtype.ptr()), &to_device(device.ptr()));
+  t.set_type(to_dtype(dtype.ptr(), "from_buffer"), &to_device(device.ptr()));
   t.set_shape(sizes);
   expect_bytes("from_buffer", t.bytes(), from.view.len);
   return wrap(upload(from.view.buf, t.dtype, sizes, *t.device));
@@ -304,7 +305,7 @@ void make_interchange(py::module_& m) {
       "empty",
       [](const py::object& shape, const py::object& dtype, const py::object& device) {
         try {
-          return wrap(empty_tensor(to_dtype(dtype.ptr()), to_shape(shape, "empty"), to_device(device.ptr())));
+          return wrap(empty_tensor(to_dtype(dtype.ptr(), "empty"), to_shape(shape, "empty"), to_device(device.ptr())));
         } catch (const Error& e) {
           throw e.what()[0] == '[' || e.kind == ErrorKind::type ? e
                                                                 : Error(e.kind, "[empty] " + std::string(e.what()));
