@@ -13,6 +13,7 @@ VARIABLES = {
     "DOVETAIL_BACKEND_PATH=FILE:..": "libraries of backends without a wheel",
     "DOVETAIL_BACKEND_AUTOLOAD=0": "discover nothing; dovetail.load_backend() opens backends",
     "DOVETAIL_PROBE_TIMEOUT=N": "seconds that a new backend may take to open (20)",
+    "DOVETAIL_EXIT_TIMEOUT=N": "seconds that the end of the process waits for the work of a device (10)",
     "DOVETAIL_NUM_THREADS=N": "threads on the host",
     "DOVETAIL_PACKING=0": "kernels keep no packed copies of operands: less memory, slower",
     "DOVETAIL_LOGS=dispatch,...": "log these parts of the runtime; or all",

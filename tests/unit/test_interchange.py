@@ -1,6 +1,7 @@
 """DLPack, the buffer protocol and NumPy's own ways."""
 
 import gc
+import pickle
 import threading
 import weakref
 
@@ -209,6 +210,49 @@ def test_copy_argument():
     with pytest.raises(BufferError, match="copy"):
         dt.from_dlpack(n[::-1], copy=False)
     assert dt.from_dlpack(n, copy=False).tolist() == [7] * 4
+
+
+ODD = np.frombuffer(bytes([0, 255, 0, 2, 1, 128]), np.bool_)  # NumPy takes every byte but 0 for True
+
+
+class Unpickled:
+    """An array's pickle, with other bytes."""
+
+    def __reduce__(self):
+        from dovetail._array import unpickled
+
+        return unpickled, ("bool", (6,), ODD.tobytes(), dt.default_device().name)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: dt.asarray(ODD),
+        lambda: dt.asarray(ODD.reshape(2, 3)[:, ::-1])[:, ::-1].reshape(6),
+        lambda: dt.from_dlpack(ODD),
+        lambda: dt.from_dlpack(ODD, copy=True),
+        lambda: dt.from_dlpack(np.repeat(ODD, 2)[::2]),
+        lambda: dt.from_dlpack(ODD[::-1])[::-1],
+        lambda: dt.from_dlpack(Old(ODD.copy())),
+        lambda: pickle.loads(pickle.dumps(Unpickled())),
+        lambda: _core.from_buffer(ODD.tobytes(), "bool", (6,), None),
+    ],
+)
+def test_bools_are_0_and_1_inside(make):
+    mask = make()
+    assert bytes(mask) == bytes([0, 1, 0, 1, 1, 1])
+    assert int(dt.sum(mask)) == 4 and dt.logical_not(mask).tolist() == [True, False, True, False, False, False]
+    assert dt.arange(6)[mask].tolist() == [1, 3, 4, 5] and mask.astype("float32").tolist() == [0, 1, 0, 1, 1, 1]
+
+
+def test_odd_bools_are_not_copied_in_silence():
+    for source in (ODD, np.repeat(ODD, 2)[::2]):
+        with pytest.raises(BufferError, match=r"\[dlpack\] bools whose bytes are not 0 or 1 .* copy=None or True"):
+            dt.from_dlpack(source, copy=False)
+    plain = np.array([True, False])
+    shared = dt.from_dlpack(plain, copy=False)
+    plain[1] = True
+    assert shared.tolist() == [True, True]
 
 
 def test_bad_input():

@@ -56,6 +56,62 @@ def test_a_kernel_of_one_dtype_of_a_raw_operand_is_told():
     assert dt.dequantize(x, 0.5, 4).tolist() == [-3.5, 48.0]
 
 
+def test_a_fused_float32_kernel_serves_narrow_floats_too():
+    """astype, the kernel, astype: not the decomposition, which takes many kernels that this device does not have."""
+    calls = []
+
+    class Acme(PythonDevice):
+        name = "fused"
+
+        @kernel("softmax", "float32")
+        def softmax(self, x, out, *, axis):
+            calls.append(x.dtype.name)
+            e = np.exp(x.numpy() - x.numpy().max(axis, keepdims=True))
+            out.numpy()[...] = e / e.sum(axis, keepdims=True)
+
+        @kernel("astype", "float32->float16 float16->float32 float32->bfloat16 bfloat16->float32")
+        def astype(self, x, out, *, dtype):
+            out.numpy()[...] = x.numpy()
+
+    (device,) = dt.load_backend(Acme)
+    values = np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4)
+    for dtype in ("float16", "bfloat16"):
+        x = dt.asarray(dt.asarray(values, dtype=dtype, device="cpu").numpy(), device=device)
+        wide = np.exp(x.numpy().astype(np.float32))
+        expected = wide / wide.sum(-1, keepdims=True)
+        got = dt.nn.softmax(x)
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got.numpy().astype(np.float32), expected, rtol=2**-8)
+        assert dt._core.support(device.name, "softmax")[x.dtype.brief] == ("f32", False)
+    assert calls == ["float32", "float32"]
+    with dt.nn.sdpa_engine("math"):  # concerns other ops
+        dt.nn.softmax(x)
+    assert len(calls) == 3
+
+
+def test_ops_shows_no_decomposition_that_cannot_run():
+    class Acme(PythonDevice):
+        name = "few_kernels"
+
+        @kernel("copy", "any32")
+        def copy(self, x, out):
+            out.numpy()[...] = x.numpy()
+
+        @kernel("multiply", "float32")
+        def multiply(self, x1, x2, out):
+            out.numpy()[...] = x1.numpy() * x2.numpy()
+
+    from dovetail.cli.ops import support
+
+    (device,) = dt.load_backend(Acme)
+    rows = {row["op"]: row["dtypes"] for row in support(device.name)}
+    assert rows["multiply"]["f32"] == "native" and rows["multiply"]["f64"] == "none"
+    assert rows["square"]["f32"] == "body" and rows["square"]["f64"] == "none" and rows["square"]["f16"] == "none"
+    assert rows["softmax"]["f32"] == "none" and rows["softmax"]["f64"] == "none"
+    x = dt.ones(3, dtype="float32", device=device) if rows["ones"]["f32"] != "none" else None
+    assert x is None or dt.square(x).tolist() == [1, 1, 1]
+
+
 def test_it_says_what_it_is():
     members = {
         "version": "1.5", "kind": "npu", "product": "Acme Ten", "arch": "a10", "memory": 1 << 20, "add": add,

@@ -106,6 +106,13 @@ def test_split():
     seeds = {x.state[0] for x in (g, a, b, c)}
     assert len(seeds) == 4
     assert [x.state for x in Generator(1).split(2)] == [a.state, b.state]
+    state = g.state
+    for n in (2**40, 2**20 + 1, -1):
+        with pytest.raises(ValueError, match=rf"\[random.split\] n: expected 0 to 2\^20 generators, got {n}; bits"):
+            g.split(n)
+    with pytest.raises(TypeError, match=r"\[random.split\] n: expected an integer, got 1.5"):
+        g.split(1.5)
+    assert g.state == state and g.split(0) == []
 
 
 def test_pickle_and_repr():

@@ -156,7 +156,7 @@ def sum(self, /, *, axis=None, dtype=None, keepdims=False):
 @_method
 def __iter__(self):
     if self.ndim == 0:
-        raise TypeError("iteration over an array without axes")
+        raise TypeError("[iter] an array without axes has no elements to iterate over: x.item() is its number")
     return (self[i] for i in range(self.shape[0]))
 
 

@@ -38,7 +38,7 @@ def device(name: str | Device | None = None) -> Device:
         entered = _entered.get()
         return entered[-1] if entered else default_device()
     if not isinstance(name, str):
-        raise TypeError(f"expected a device or its name, got {name!r}")
+        raise TypeError(f"[device] expected a device or its name, got {name!r}: dovetail.devices() lists them")
     found = _core.find_device(name)
     if found is None:
         from dovetail import entry_points

@@ -23,6 +23,10 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that all of these broadcast to. Raises ValueError where there is none."""
     result: list[int] = []
     for shape in shapes:
+        try:
+            shape = tuple(map(index, shape))
+        except TypeError:
+            raise TypeError(f"[broadcast_shapes] expected tuples of integers, got {shape!r}") from None
         result[:0] = [1] * (len(shape) - len(result))
         for i, n in enumerate(reversed(shape), 1):
             if n == 1 or n == result[-i]:
@@ -62,6 +66,7 @@ def astype(x: Array, dtype: DType | str, /, *, copy: bool = True, device: Device
 
 def conj(x: Array, /) -> Array:
     """The complex conjugate: of a real array, the array itself. Complex arithmetic is not supported yet."""
+    expect_array("conj", x)
     if x.dtype.kind == "complex floating":
         raise NotImplementedError("[conj] complex arrays are not supported yet: x.numpy() has a conj()")
     return _core.share(x)
@@ -69,11 +74,13 @@ def conj(x: Array, /) -> Array:
 
 def real(x: Array, /) -> Array:
     """The real part: of a real array, the array itself. Complex arithmetic is not supported yet."""
+    expect_array("real", x)
     return x.real
 
 
 def imag(x: Array, /) -> Array:
     """The imaginary part: of a real array, zeros. Complex arithmetic is not supported yet."""
+    expect_array("imag", x)
     return x.imag
 
 

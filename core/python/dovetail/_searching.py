@@ -17,6 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 _op = _core.op_function
+_MOST = 2**58  # elements of an array
 UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
 UniqueCounts = namedtuple("UniqueCounts", "values counts")
 UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
@@ -193,6 +194,16 @@ def _typed(x: Array | float, dtype: object, device: object) -> Array:
     return x if x.dtype == dtype else _op("astype")(x, dtype)
 
 
+def _total(counts: Array) -> int:
+    """The sum of integers of at least 0, which may be too large for any dtype."""
+    most = int(counts.max())
+    if most * counts.size <= _MOST:
+        return most * counts.size  # no smaller than the sum
+    wide = counts if counts.dtype == "uint64" else _op("astype")(counts, "int64")
+    high, low = _op("bitwise_right_shift")(wide, 32), _op("bitwise_and")(wide, 2**32 - 1)
+    return (int(_op("sum")(high)) << 32) + int(_op("sum")(low))
+
+
 def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
     """Each element (each slice along `axis`) as often as `repeats` says; axis None flattens first.
 
@@ -216,8 +227,10 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
         return _op("repeat")(x, int(repeats), axis=axis)
     if n == 0:
         return x
-    if int(repeats.min()) < 0:
-        raise ValueError("[repeat] repeats: expected numbers of at least 0")
+    if (least := int(repeats.min())) < 0:
+        raise ValueError(f"[repeat] repeats: expected numbers of at least 0, got {least}")
+    if (total := _total(repeats)) > _MOST:
+        raise ValueError(f"[repeat] repeats add up to {total}: expected at most 2^58 elements along axis {axis}")
     ends = _op("cumulative_sum")(repeats, dtype="int64")
     source = searchsorted(ends, _numbers(int(ends[-1]), x), side="right")
     return _op("take")(x, source, axis=axis)

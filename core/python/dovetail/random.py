@@ -11,6 +11,7 @@ import struct
 import threading
 from collections.abc import Sequence
 from math import prod
+from numbers import Integral, Real
 
 from dovetail import _core
 from dovetail._array import expect_axis
@@ -21,6 +22,7 @@ __all__ = ["Generator", "bits", "default_generator", "integers", "key", "normal"
 _op = _core.op_function
 _WORD, _LONG = 2**32 - 1, 2**64 - 1
 _SPLIT = 0x53504C54  # in the counter's third word, which draws leave 0
+_MOST_CHILDREN = 2**20
 Shape = int | Sequence[int]
 Where = Device | str | None
 
@@ -38,11 +40,23 @@ def _philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[i
 
 def _sizes(what: str, shape: Shape) -> tuple[int, ...]:
     sizes = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-    if any(isinstance(n, bool) or not hasattr(n, "__index__") for n in sizes):
+    if any(isinstance(n, bool) or not hasattr(n, "__index__") or getattr(n, "ndim", 0) for n in sizes):
         raise TypeError(f"[random.{what}] shape: expected an integer or a sequence of integers, got {shape!r}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"[random.{what}] shape: expected sizes of at least 0, got {shape!r}")
     return sizes
+
+
+def _numbers(what: str, kind: type, **given: object) -> list:
+    """Bounds or moments as Python numbers. Raises TypeError for what is neither a number nor an array of one."""
+    numbers = []
+    for name, value in given.items():
+        number = value.item() if getattr(value, "shape", None) == () else value
+        if isinstance(number, bool) or not isinstance(number, kind):
+            expected = "an integer" if kind is Integral else "a number"
+            raise TypeError(f"[random.{what}] {name}: expected {expected}, got {value!r}")
+        numbers.append(number)
+    return numbers
 
 
 def _count(n: int) -> int:
@@ -133,6 +147,7 @@ class Generator:
         device: Where = None,
     ) -> Array:
         """Even from low (included) to high (excluded, but for rounding). dtype: float32 by default."""
+        low, high = _numbers("uniform", Real, low=low, high=high)
         shape, found = _sizes("uniform", shape), _float_dtype("uniform", dtype)
         words = prod(shape) * (2 if found == "float64" else 1)
         x = _op("uniform")(self._key(words, device), shape, found)
@@ -150,6 +165,7 @@ class Generator:
         device: Where = None,
     ) -> Array:
         """Normally distributed. dtype: float32 by default. Raises ValueError for a negative standard deviation."""
+        mean, std = _numbers("normal", Real, mean=mean, std=std)
         shape, found = _sizes("normal", shape), _float_dtype("normal", dtype)
         if std < 0:
             raise ValueError(f"[random.normal] std: expected at least 0, got {std}")
@@ -174,6 +190,7 @@ class Generator:
         """
         if high is None:
             low, high = 0, low
+        low, high = _numbers("integers", Integral, low=low, high=high)
         shape, found = _sizes("integers", shape), _core.to_dtype("int64" if dtype is None else dtype)
         if "integer" not in found.kind:
             raise TypeError(f"[random.integers] dtype: expected an integer one, got {found}")
@@ -197,7 +214,15 @@ class Generator:
         return _op("take")(x, order, axis=axis) if isinstance(x, Array) else order
 
     def split(self, n: int) -> list[Generator]:
-        """n generators with seeds drawn from this one, for other threads or parts of a program."""
+        """n generators with seeds drawn from this one, for other threads or parts of a program.
+
+        Raises ValueError for more than 2^20: bits() draws seeds for more.
+        """
+        if isinstance(n, bool) or not hasattr(n, "__index__"):
+            raise TypeError(f"[random.split] n: expected an integer, got {n!r}")
+        n = n.__index__()
+        if not 0 <= n <= _MOST_CHILDREN:
+            raise ValueError(f"[random.split] n: expected 0 to 2^20 generators, got {n}; bits() draws seeds for more")
         seed, offset = self._advance(4 * n)
         children = []
         for i in range(offset, offset + n):

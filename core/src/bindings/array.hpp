@@ -31,13 +31,16 @@ void make_array_type(py::module_& m);
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced);
 // The engines that would serve such a call. Throws Error(type) where some operand is neither array nor scalar.
 std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs);
+// Why such a call does not run on the device of its operands alone; empty where it does.
+std::string missing_for_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device);
 bool is_optional(const Op& op, int operand);  // may be None
 // Sets the TypeError that belongs to an operand that is neither array nor number; returns NULL.
 PyObject* refuse_operand(const Op& op, PyObject* o);
 // Sets the Python exception that belongs to the C++ one being handled.
 void set_python_error();
-// A Python number as a weak scalar of `dtype`. Throws Error(type), or py::error_already_set (OverflowError).
-Tensor scalar_from(PyObject* number, DType dtype);
+// A Python number as a weak scalar of `dtype`. Throws Error(type), or py::error_already_set (an OverflowError that
+// names `function`).
+Tensor scalar_from(PyObject* number, DType dtype, const char* function);
 bool is_number(PyObject* o);
 DType weak_dtype(PyObject* number, DType like);  // like none: the default of the number's kind
 
@@ -54,7 +57,8 @@ py::object default_object(const AttrDefault& d);
 
 // ---- dtypes and devices -----------------------------------------------------------------------------------------
 PyObject* dtype_object(DType t);  // borrowed
-DType to_dtype(PyObject* o);      // DType, its name, a NumPy dtype, bool, int, float, complex; throws Error(type)
+// Of a DType, its name, a NumPy dtype, bool, int, float or complex. Throws Error(type), with "[function]" in front.
+DType to_dtype(PyObject* o, const char* function = nullptr);
 void make_dtypes(py::module_& m);
 Device& to_device(PyObject* o);      // Device, name, None: the default; finds backends at first need
 PyObject* device_object(Device& d);  // borrowed
@@ -63,6 +67,7 @@ void make_streams(py::module_& m);
 void make_memory(py::module_& m);
 
 // ---- the GIL ----------------------------------------------------------------------------------------------------
+bool holds_gil();                     // this thread
 void take_gil(PyThreadState* state);  // never returns once the interpreter ends
 
 class Released {  // the GIL, where it pays

@@ -149,7 +149,7 @@ PyObject* item(PyObject* self, PyObject*) {
 
 int truth(PyObject* self) {
   if (tensor_of(self).numel != 1) {
-    PyErr_Format(PyExc_ValueError, "the truth of an array of shape %s is ambiguous: use any() or all()",
+    PyErr_Format(PyExc_ValueError, "[bool] the truth of an array of shape %s is ambiguous: use any() or all()",
                  to_string(tensor_of(self).shape()).c_str());
     return -1;
   }
@@ -169,7 +169,7 @@ PyObject* as_number(PyObject* self) {
 
 PyObject* as_index(PyObject* self) {
   if (is_integer(tensor_of(self).dtype)) return item(self, nullptr);
-  return PyErr_Format(PyExc_TypeError, "only an integer array of one element can be an index, not %s",
+  return PyErr_Format(PyExc_TypeError, "[index] got an array of %s, expected an integer array of one element: int(x) makes a number",
                       info(tensor_of(self).dtype).name);
 }
 
@@ -192,7 +192,7 @@ PyObject* get_none(PyObject*, void*) { Py_RETURN_NONE; }
 
 Py_ssize_t length(PyObject* self) {
   if (tensor_of(self).rank()) return Py_ssize_t(tensor_of(self).size(0));
-  PyErr_SetString(PyExc_TypeError, "len() of an array without axes");
+  PyErr_SetString(PyExc_TypeError, "[len] an array without axes has no length: x.size is 1");
   return -1;
 }
 

@@ -72,7 +72,7 @@ class Call {
       PyObject* o = objects[i];
       if (!o || o == Py_None || is_array(o)) continue;
       const DType t = kind(i) == ParamKind::value ? weak_dtype(o, like) : weak_dtype(o, DType::none);
-      in[i] = new (&held(n_held_)) Tensor(scalar_from(o, t));
+      in[i] = new (&held(n_held_)) Tensor(scalar_from(o, t, op_.spec.name.c_str()));
       ++n_held_;
     }
     return true;
@@ -160,14 +160,24 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
   }
 }
 
-std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs) {
+// What `ask` answers about a call that was inferred; nothing runs.
+template <class Ask>
+static auto about_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, Ask ask) {
   refuse_reentry();
-  Call c(op, operands, n, attrs, nullptr, nullptr);
+  Call c(op, operands, n, attrs, device, nullptr);
   if (!c.gathered()) throw Error(ErrorKind::type, "[" + op.spec.name + "] expected dovetail arrays");
   Tensor out[kMaxOutputs];
   for (uint32_t i = 0; i < op.spec.n_out; ++i) c.invocation().out[i] = &out[i];
   c.invocation().infer();
-  return serving_engines(c.invocation());
+  return ask(c.invocation());
+}
+
+std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs) {
+  return about_call(op, operands, n, attrs, nullptr, serving_engines);
+}
+
+std::string missing_for_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device) {
+  return about_call(op, operands, n, attrs, device, missing_kernel);
 }
 
 // The exception's type. Our own are looked up only where they are needed: an ending interpreter cannot import.
@@ -207,8 +217,9 @@ void set_python_error() {
 // ---- scalars ----------------------------------------------------------------------------------------------------
 namespace {
 bool is_numpy_number(PyObject* o) {
-  const char* name = Py_TYPE(o)->tp_name;
-  return std::strncmp(name, "numpy.", 6) == 0 && std::strcmp(name, "numpy.ndarray") != 0 && PyNumber_Check(o);
+  const std::string_view name = Py_TYPE(o)->tp_name;
+  if (!name.starts_with("numpy.") || !PyNumber_Check(o)) return false;
+  return name != "numpy.ndarray" && name != "numpy.datetime64" && name != "numpy.timedelta64";
 }
 bool is_bool(PyObject* o) { return PyBool_Check(o) || std::strncmp(Py_TYPE(o)->tp_name, "numpy.bool", 10) == 0; }
 }  // namespace
@@ -225,7 +236,7 @@ DType weak_dtype(PyObject* o, DType like) {
   return like == DType::none ? own : rules::weak_dtype(like, own);
 }
 
-static Tensor integer_scalar(PyObject* o, DType dtype) {
+static Tensor integer_scalar(PyObject* o, DType dtype, const char* function) {
   const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(o));
   if (!number) throw py::error_already_set();
   int overflow = 0;
@@ -243,18 +254,18 @@ static Tensor integer_scalar(PyObject* o, DType dtype) {
   }
   if (!fits) {
     const uint64_t most = ~uint64_t{0} >> (64 - width + is_signed), least = is_signed ? most + 1 : 0;
-    PyErr_Format(PyExc_OverflowError, "%S does not fit in %s: expected %s%llu to %llu, or a wider dtype",
-                 number.ptr(), info(dtype).name, least ? "-" : "", static_cast<unsigned long long>(least),
+    PyErr_Format(PyExc_OverflowError, "[%s] %S does not fit in %s: expected %s%llu to %llu, or a wider dtype",
+                 function, number.ptr(), info(dtype).name, least ? "-" : "", static_cast<unsigned long long>(least),
                  static_cast<unsigned long long>(most));
     throw py::error_already_set();
   }
   return host_scalar(dtype, &bits);  // little-endian: the low bytes come first
 }
 
-Tensor scalar_from(PyObject* o, DType dtype) {
+Tensor scalar_from(PyObject* o, DType dtype, const char* function) {
   Tensor t;
   if (is_integer(dtype)) {
-    t = integer_scalar(o, dtype);
+    t = integer_scalar(o, dtype, function);
   } else if (dtype == DType::b8) {
     const int truth = PyObject_IsTrue(o);
     if (truth < 0) throw py::error_already_set();
@@ -272,7 +283,8 @@ Tensor scalar_from(PyObject* o, DType dtype) {
     if (dtype == DType::f8e4m3fn && std::fabs(value) > 464) {  // it would be NaN, and no comparison true
       PyErr_Format(
           PyExc_OverflowError,
-          "%R does not fit in float8_e4m3fn, which has no infinity: expected -448 to 448, or a wider dtype", o);
+          "[%s] %R does not fit in float8_e4m3fn, which has no infinity: expected -448 to 448, or a wider dtype",
+          function, o);
       throw py::error_already_set();
     }
     if (dtype == DType::f32) {

@@ -23,6 +23,9 @@ std::string to_string(DLDevice d) {
   return "(" + std::to_string(d.device_type) + ", " + std::to_string(d.device_id) + ")";
 }
 [[noreturn]] void refuse(const std::string& why) { throw py::buffer_error("[dlpack] " + why); }
+constexpr const char* kOddBools =
+    "bools whose bytes are not 0 or 1 take a copy: expected copy=None or True, or x.view(\"uint8\") != 0 at the "
+    "producer";
 
 // ---- out --------------------------------------------------------------------------------------------------------
 struct Exported {
@@ -188,6 +191,35 @@ void gather(const Tensor& t, int axis, const char* from, char*& to) {  // elemen
   for (int64_t i = 0; i < t.size(axis); ++i) gather(t, axis + 1, from + i * t.stride(axis) * item, to);
 }
 
+// Whether all bools of memory that `t` names are 0 or 1.
+bool are_plain_bools_at(const Tensor& t, const char* data) {
+  if (t.dense) return are_plain_bools({reinterpret_cast<const uint8_t*>(data), t.numel});
+  std::vector<char> bytes(t.numel);
+  char* next = bytes.data();
+  gather(t, 0, data, next);
+  return are_plain_bools({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
+// The same of memory that only the device can read; where they are not, a copy with those values.
+Tensor with_plain_bools(Tensor t, std::optional<bool> copy) {
+  static const Op &max = op("max"), &not_equal = op("not_equal");
+  Tensor bytes = t, largest, plain;
+  bytes.set_type(DType::u8, t.device);
+  const Tensor* in[] = {&bytes, nullptr};
+  Attrs attrs = default_attrs(max);
+  dovetail::call(max, t.device, in, 1, attrs, &largest);
+  uint8_t found = 0;
+  download(largest, &found);
+  if (found <= 1) return t;
+  if (copy == false) refuse(kOddBools);
+  const uint8_t zero = 0;
+  const Tensor none = host_scalar(DType::u8, &zero);
+  in[1] = &none;
+  Attrs no_attrs;
+  dovetail::call(not_equal, t.device, in, 2, no_attrs, &plain);
+  return plain;
+}
+
 // Brings the capsule's tensor to `target`: `home` is the device whose memory it is (None: plain memory of the
 // host).
 Tensor import_capsule(const py::object& capsule, const py::object& home, const py::object& target,
@@ -205,13 +237,14 @@ Tensor import_capsule(const py::object& capsule, const py::object& home, const p
     refuse("the tensor is on " + to_string(from.device) + ", which " + at->name + " cannot read");
   if (!at && !on_host(from.device))
     refuse("the tensor is on " + to_string(from.device) + ": expected memory of the host");
-  if (at == &to && fits && !copy.value_or(false) && t.numel) {
+  const bool takes_bools = t.dtype == DType::b8 && on_host(from.device) && fits && !are_plain_bools_at(t, data);
+  if (at == &to && fits && !takes_bools && !copy.value_or(false) && t.numel) {
     t.set_type(t.dtype, at);
     t.own(in.take(*at, data));
-    return t;
+    return t.dtype == DType::b8 && !on_host(from.device) ? with_plain_bools(std::move(t), copy) : t;
   }
   if (copy == false && t.numel)
-    refuse(fits ? "the tensor is not in memory of " + to.name + ": expected copy=None or True"
+    refuse(takes_bools ? kOddBools : fits ? "the tensor is not in memory of " + to.name + ": expected copy=None or True"
                 : "negative strides or unaligned elements take a copy: expected copy=None or True");
   const std::vector<int64_t> shape(t.shape().begin(), t.shape().end());
   if (on_host(from.device)) {
@@ -224,7 +257,8 @@ Tensor import_capsule(const py::object& capsule, const py::object& home, const p
   if (!fits) refuse("negative strides on " + at->name + ": expected strides of at least 0");
   t.set_type(t.dtype, at);
   t.own(in.take(*at, data));
-  return compact(t);  // the caller moves it on
+  t = compact(t);  // the caller moves it on
+  return t.dtype == DType::b8 ? with_plain_bools(std::move(t), copy) : t;
 }
 
 // The device of ours that other libraries know under this name.

@@ -38,11 +38,12 @@ std::optional<DType> convert(PyObject* o) {
 
 PyObject* dtype_object(DType t) { return objects[int(t)]; }
 
-DType to_dtype(PyObject* o) {
+DType to_dtype(PyObject* o, const char* function) {
   if (const std::optional<DType> t = convert(o)) return *t;
   std::string known;
   for (const DTypeInfo& d : dtype_table) known += (known.empty() ? "" : ", ") + std::string(d.name);
-  throw Error(ErrorKind::type, shown(o) + " is no dtype: expected one of " + known);
+  const std::string whose = function ? "[" + std::string(function) + "] " : "";
+  throw Error(ErrorKind::type, whose + shown(o) + " is no dtype: expected one of " + known);
 }
 
 void make_dtypes(py::module_& m) {
@@ -69,10 +70,11 @@ void make_dtypes(py::module_& m) {
   }
   m.attr("dtypes") = all;
   m.def("promote", [](const py::object& a, const py::object& b) -> py::object {
-    const auto t = promote(to_dtype(a.ptr()), to_dtype(b.ptr()));
+    const auto t = promote(to_dtype(a.ptr(), "result_type"), to_dtype(b.ptr(), "result_type"));
     return t ? py::reinterpret_borrow<py::object>(dtype_object(*t)) : py::none();
   });
-  m.def("to_dtype",
-        [](const py::object& o) { return py::reinterpret_borrow<py::object>(dtype_object(to_dtype(o.ptr()))); });
+  m.def("to_dtype", [](const py::object& o) {
+    return py::reinterpret_borrow<py::object>(dtype_object(to_dtype(o.ptr(), "dtype")));
+  });
 }
 }  // namespace dovetail::bindings

@@ -192,7 +192,9 @@ PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObje
   return out || PyErr_Occurred() ? out : divert(object, args, nargs, kwnames, given.operands, given.n);
 }
 
-std::vector<std::string> serving(const py::object& function, const py::args& args, const py::kwargs& kwargs) {
+// answer(op, arguments) for the arguments of a Python call.
+template <class Answer>
+auto bound(const py::object& function, const py::args& args, const py::kwargs& kwargs, Answer answer) {
   if (!op_of(function.ptr())) throw Error(ErrorKind::type, "expected an op, got " + shown(function.ptr()));
   const PyOp& self = *reinterpret_cast<PyOp*>(function.ptr());
   std::vector<PyObject*> given;
@@ -204,7 +206,19 @@ std::vector<std::string> serving(const py::object& function, const py::args& arg
   if (!bind(self, given.data(), int(args.size()), py::tuple(names).ptr(), bound) ||
       !arguments.take(*self.op, bound))
     throw py::error_already_set();
-  return engines_of_call(*self.op, arguments.operands, arguments.n, arguments.attrs);
+  return answer(*self.op, arguments);
+}
+
+std::vector<std::string> serving(const py::object& function, const py::args& args, const py::kwargs& kwargs) {
+  return bound(function, args, kwargs, [](const Op& op, Arguments& a) {
+    return engines_of_call(op, a.operands, a.n, a.attrs);
+  });
+}
+
+std::string missing(const py::object& function, const py::args& args, const py::kwargs& kwargs) {
+  return bound(function, args, kwargs, [](const Op& op, Arguments& a) {
+    return missing_for_call(op, a.operands, a.n, a.attrs, a.device);
+  });
 }
 
 PyObject* repr(PyObject* self) {
@@ -266,6 +280,9 @@ void make_op_type(py::module_& m) {
   if (!op_type) throw py::error_already_set();
   m.attr("Op") = py::handle(reinterpret_cast<PyObject*>(op_type));
   m.def("serving_engines", serving, "The engines that would serve this call of an op, in the order of their turn.");
+  m.def("missing_kernel", missing,
+        "Why this call of an op does not run on its device alone, naming the kernel that is missing; \"\" where it "
+        "does. Nothing runs.");
 }
 
 py::object op_function(const Op& op) {  // lives as long as the process

@@ -16,8 +16,8 @@ struct Region {
 enum class Parsed { ok, advanced, error };
 
 Parsed index_error(const Tensor& x, int axis, long long i) {
-  PyErr_Format(PyExc_IndexError, "index %lld is out of range for axis %d of size %lld: expected %lld to %lld", i,
-               axis, (long long)x.size(axis), -(long long)x.size(axis), (long long)x.size(axis) - 1);
+  PyErr_Format(PyExc_IndexError, "[index] index %lld is out of range for axis %d of size %lld: expected %lld to %lld",
+               i, axis, (long long)x.size(axis), -(long long)x.size(axis), (long long)x.size(axis) - 1);
   return Parsed::error;
 }
 
@@ -73,7 +73,7 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (items[i] == Py_Ellipsis) {
       if (ellipsis >= 0)
-        return PyErr_SetString(PyExc_IndexError, "an index can have only one Ellipsis ('...')"), Parsed::error;
+        return PyErr_SetString(PyExc_IndexError, "[index] an index can have only one Ellipsis ('...')"), Parsed::error;
       ellipsis = int(i);
     } else if (items[i] == Py_None) {
       ++added;
@@ -86,11 +86,11 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
     }
   }
   if (used > x.rank())
-    return PyErr_Format(PyExc_IndexError, "too many indices: the array has %d axes, but %d were indexed", x.rank(),
+    return PyErr_Format(PyExc_IndexError, "[index] too many indices: the array has %d axes, but %d were indexed", x.rank(),
                         used),
            Parsed::error;
   if (x.rank() + added > DVT_MAX_NDIM)
-    return PyErr_Format(PyExc_IndexError, "the result would have %d axes: expected at most %d", x.rank() + added,
+    return PyErr_Format(PyExc_IndexError, "[index] the result would have %d axes: expected at most %d", x.rank() + added,
                         DVT_MAX_NDIM),
            Parsed::error;
   r.view = x;
@@ -133,7 +133,7 @@ Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
     if (!storable(own, x.dtype))
       throw Error(ErrorKind::type, std::string("[setitem] cannot store a ") + Py_TYPE(v)->tp_name +
                                        " in an array of " + info(x.dtype).name + ": use .astype() on one of them");
-    return scalar_from(v, x.dtype);
+    return scalar_from(v, x.dtype, "setitem");
   }
   if (!is_array(v))
     keep = lazy("_creation", "asarray")(py::handle(v), py::arg("device") = py::handle(device_object(*x.device))),
@@ -213,7 +213,7 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
   if (!value) {
-    PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
+    PyErr_SetString(PyExc_TypeError, "[setitem] elements of an array cannot be deleted: select those to keep, x[mask]");
     return -1;
   }
   try {

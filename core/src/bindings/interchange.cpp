@@ -4,6 +4,8 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "dispatch/execute.hpp"
 #include "text.hpp"
 
@@ -17,6 +19,12 @@ Tensor empty_tensor(DType dtype, std::span<const int64_t> shape, Device& device)
   return t;
 }
 
+bool are_plain_bools(std::span<const uint8_t> bytes) {
+  uint8_t bits = 0;
+  for (const uint8_t b : bytes) bits |= b;
+  return bits <= 1;
+}
+
 Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Device& device) {
   Tensor t = empty_tensor(dtype, shape, device);
   if (t.numel == 0) return t;
@@ -24,6 +32,15 @@ Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Dev
   host.data = const_cast<void*>(data);
   host.device = {kHostMemory, 0};
   const Released others_run(t.bytes() > kManyBytes);
+  std::vector<uint8_t> plain;
+  if (dtype == DType::b8) {
+    const std::span bytes(static_cast<const uint8_t*>(data), t.numel);
+    if (!are_plain_bools(bytes)) {
+      plain.resize(bytes.size());
+      std::ranges::transform(bytes, plain.begin(), [](uint8_t b) { return uint8_t(b != 0); });
+      host.data = plain.data();
+    }
+  }
   copy_bytes(device, current_stream(device), t.view, host);
   return t;
 }
@@ -54,7 +71,8 @@ py::object wrap(Tensor t) {
 std::vector<int64_t> to_shape(const py::object& shape, const char* op) {
   std::vector<int64_t> sizes;
   auto add = [&](PyObject* o) {
-    if (PyBool_Check(o) || !PyIndex_Check(o))
+    const bool many = is_array(o) && tensor_of(o).rank();  // a sequence, but one that the device has
+    if (PyBool_Check(o) || !PyIndex_Check(o) || many)
       throw Error(ErrorKind::type, std::string("[") + op +
                                        "] shape: expected an integer or a sequence of integers, got " +
                                        shown(shape.ptr()));
@@ -261,7 +279,7 @@ py::object from_buffer(const py::object& buffer, const py::object& dtype, const 
   const Buffer from(buffer, PyBUF_SIMPLE);
   const std::vector<int64_t> sizes = to_shape(shape, "from_buffer");
   Tensor t;  // for its number of bytes
-  t.set_type(to_dtype(dtype.ptr()), &to_device(device.ptr()));
+  t.set_type(to_dtype(dtype.ptr(), "from_buffer"), &to_device(device.ptr()));
   t.set_shape(sizes);
   expect_bytes("from_buffer", t.bytes(), from.view.len);
   return wrap(upload(from.view.buf, t.dtype, sizes, *t.device));
@@ -287,7 +305,7 @@ void make_interchange(py::module_& m) {
       "empty",
       [](const py::object& shape, const py::object& dtype, const py::object& device) {
         try {
-          return wrap(empty_tensor(to_dtype(dtype.ptr()), to_shape(shape, "empty"), to_device(device.ptr())));
+          return wrap(empty_tensor(to_dtype(dtype.ptr(), "empty"), to_shape(shape, "empty"), to_device(device.ptr())));
         } catch (const Error& e) {
           throw e.what()[0] == '[' || e.kind == ErrorKind::type ? e
                                                                 : Error(e.kind, "[empty] " + std::string(e.what()));

@@ -30,11 +30,29 @@ PyObject* new_object(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 int no_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
-void let_go_of_the_gil() {
-  interpreter.unlock = []() -> void* { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; };
+void check_interrupt() {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals()) throw py::error_already_set();
+}
+
+void lend_the_gil() {
+  interpreter.unlock = []() -> void* { return holds_gil() ? PyEval_SaveThread() : nullptr; };
   interpreter.relock = [](void* state) { take_gil(static_cast<PyThreadState*>(state)); };
+  interpreter.check_interrupt = check_interrupt;
 }
 }  // namespace
+
+// Not PyGILState_Check(), which answers 1 to every thread once the process has had a subinterpreter.
+bool holds_gil() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyThreadState_GetUnchecked();
+#elif PY_VERSION_HEX >= 0x030C0000
+  return _PyThreadState_UncheckedGet();
+#else  // 3.11 returns the state of whichever thread holds the GIL
+  PyThreadState* own = PyGILState_GetThisThreadState();
+  return own && own == _PyThreadState_UncheckedGet();
+#endif
+}
 
 // Python up to 3.13 ends a daemon thread here, by an unwinding that aborts the process at the first
 // destructor; 3.14 lets it wait for the process to end. So does this one.
@@ -60,7 +78,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   check_installation();
   py::register_exception_translator(translate);
   dovetail::on_warning = warn;
-  let_go_of_the_gil();
+  lend_the_gil();
   m.attr("__version__") = DOVETAIL_VERSION;
   m.def("abi_version", [] { return py::make_tuple(DVT_ABI_MAJOR, DVT_ABI_MINOR, DVT_ABI_DRAFT); });
   make_dtypes(m);

@@ -86,7 +86,7 @@ struct Writer {
       const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
       if (!overflow) return put(value);
     }
-    const Tensor t = scalar_from(o, dtype);
+    const Tensor t = scalar_from(o, dtype, "asarray");
     std::memcpy(to, t.view.data, info(dtype).bytes);
     to += info(dtype).bytes;
   }
@@ -114,7 +114,7 @@ DType dtype_for(DKind found, const py::object& wanted) {
       default: return kDefaultFloat;
     }
   }
-  const DType dtype = to_dtype(wanted.ptr());
+  const DType dtype = to_dtype(wanted.ptr(), "asarray");
   if (found >= DKind::floating && found > info(dtype).kind && dtype != DType::b8)
     throw Error(ErrorKind::type, std::string("[asarray] cannot store ") + name_of(found) + " numbers as " +
                                      info(dtype).name + ": make the array first, then use .astype()");

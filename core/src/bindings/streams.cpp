@@ -97,8 +97,11 @@ void make_streams(py::module_& m) {
           "wait", [](Event& e, const py::object& stream) { e.wait(stream_or_current("wait", stream, e.device())); },
           py::arg("stream") = py::none(), "Work enqueued on the stream from now on runs after the event.")
       .def("__reduce__", refuse_pickle<Event>)
-      .def("synchronize", &Event::synchronize, "Waits for the event.")
-      .def("query", &Event::query, "Whether the event has passed; True if it was never recorded.")
+      .def(
+          "synchronize", [](Event& e) { e.synchronize(); }, "Waits for the event.")
+      .def(
+          "query", [](Event& e) { return e.query(); },
+          "Whether the event has passed; True if it was never recorded.")
       .def(
           "elapsed_ns",
           [](Event& from, const py::object& to) { return Event::elapsed_ns(from, to_event("elapsed_ns", to)); },

@@ -60,7 +60,8 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
     } else {  // (number,)
       const py::object number = x.cast<py::tuple>()[0];
       const bool value = o.operand_kinds[o.variadic ? 0 : i] == ParamKind::value;
-      in.push_back(b.constant(scalar_from(number.ptr(), weak_dtype(number.ptr(), value ? like : DType::none))));
+      const DType dtype = weak_dtype(number.ptr(), value ? like : DType::none);
+      in.push_back(b.constant(scalar_from(number.ptr(), dtype, name.c_str())));
     }
   }
   Attrs attrs;
@@ -100,7 +101,7 @@ void make_tracing(py::module_& m) {
       .def("describe", describe, "(shape, dtype name) of a value.")
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
       .def("constant", [](ProgramBuilder& b, const py::object& number, const py::object& dtype) {
-        return b.constant(scalar_from(number.ptr(), to_dtype(dtype.ptr())));
+        return b.constant(scalar_from(number.ptr(), to_dtype(dtype.ptr()), "constant"));
       });
   make_with_new(m.attr("ProgramBuilder"));
   body_tracer = trace;

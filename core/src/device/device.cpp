@@ -100,7 +100,7 @@ void Device::synchronize() {
   check_usable();
   const std::vector<Stream*> all = streams_of(*this);
   for (Stream* stream : all)
-    if (!stream->has_passed(stream->position())) stream->mark()->synchronize();
+    if (!stream->has_passed(stream->position())) stream->mark()->wait();
   pool->let_go_of_adopted();
   for (Stream* stream : all) stream->throw_fault();
 }

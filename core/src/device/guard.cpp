@@ -69,8 +69,8 @@ void Guard::read(Stream& stream, uint64_t begin, std::vector<std::byte>& to) con
   const DLTensor from = view(begin, size);
   DLTensor host = from;
   host.data = to.data(), host.device = dl_device(1 /* kDLCPU */, 0);
+  const Unlocked waiting;  // outlives the lock: the interpreter is not waited for with a lock held
   const auto order = stream.lock();
-  const Unlocked waiting;
   device.check(device.backend->table->copy(device.handle, &host, &from, stream.handle), "[copy]");
 }
 

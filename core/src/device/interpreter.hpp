@@ -8,20 +8,24 @@ namespace dovetail {
 struct Interpreter {
   void* (*unlock)() = [] { return static_cast<void*>(nullptr); };  // nullptr if this thread does not hold it
   void (*relock)(void*) = [](void*) {};
+  // Throws where the user has interrupted the program. Called in waits of the main thread, with or without the
+  // interpreter's lock; nullptr: nothing interrupts a wait.
+  void (*check_interrupt)() = nullptr;
 };
 extern Interpreter interpreter;
 
 class Unlocked {  // for a scope that may wait
  public:
-  Unlocked() : token_(interpreter.unlock()) {}
+  Unlocked() : relock_(interpreter.relock), token_(interpreter.unlock()) {}
   ~Unlocked() {
-    if (token_) interpreter.relock(token_);
+    if (token_) relock_(token_);
   }
   Unlocked(const Unlocked&) = delete;
   explicit operator bool() const { return token_; }  // the lock was held
 
  private:
-  void* token_;
+  void (*const relock_)(void*);  // the one of then: at the process's end `interpreter` loses its functions
+  void* const token_;
 };
 
 // What an interpreted backend is doing on this thread, as "kernel Acme.add"; nullptr: nothing. It must not come

@@ -6,6 +6,7 @@
 #include <new>
 #include <set>
 #include <span>
+#include <sstream>
 #include <system_error>
 
 #include "device/device.hpp"
@@ -362,10 +363,40 @@ Device* find_device(const std::string& name) {
 
 // ---- the end ----------------------------------------------------------------------------------------------------
 
+// Seconds that the process's exit waits for the queues of one device.
+static double exit_timeout() {
+  constexpr double usual = 10;
+  const char* text = std::getenv("DOVETAIL_EXIT_TIMEOUT");
+  if (!text || !*text) return usual;
+  char* end;
+  const double seconds = std::strtod(text, &end);
+  if (!*end && seconds >= 0 && seconds <= 1e6) return seconds;
+  log(Log::loader, 1,
+      std::string("DOVETAIL_EXIT_TIMEOUT is ignored: expected seconds, 0 to 1000000, got '") + text + "'");
+  return usual;
+}
+
+static bool drain(Device& device, double seconds) {
+  const auto limit = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(seconds));
+  const auto until = std::chrono::steady_clock::now() + limit;
+  const std::vector<Stream*> all = streams_of(device);
+  return std::all_of(all.begin(), all.end(), [&](Stream* stream) { return stream->drain(until); });
+}
+
 static void close_device(Device& device) noexcept {
   const DeviceState state = device.state;
   if (state == DeviceState::closed || state == DeviceState::forked) return;
   try {
+    const double seconds = exit_timeout();
+    if (state == DeviceState::usable && !drain(device, seconds)) {
+      std::ostringstream text;
+      text << device.name << ": its work has not ended " << seconds
+           << " s after the program; the process ends without closing the device. DOVETAIL_EXIT_TIMEOUT=SECONDS "
+              "waits longer";
+      log(Log::stream, 1, text.str());
+      return device.make_unusable(DeviceState::closed);  // nothing that the device still uses is given back
+    }
     if (state == DeviceState::usable && watches(watch_memory)) overruns(device);  // logs them
     if (state == DeviceState::usable) device.synchronize();
   } catch (const std::exception& e) {

@@ -288,7 +288,7 @@ Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
     pool.empty();
     if (device.host_mapped) platform::trim_heap();
     for (Stream* queue : streams_of(device))
-      queue->mark()->synchronize();  // what is given back in order is free now
+      queue->mark()->wait();  // what is given back in order is free now
     s = pool.grow(stream, size_class);
   }
   if (!s) out_of_memory(device, bytes);

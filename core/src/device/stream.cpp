@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <thread>
 
 #include "device/device.hpp"
 #include "device/pool.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
 #include "dispatch/op.hpp"
+#include "platform/platform.hpp"
 
 namespace dovetail {
+using namespace std::chrono_literals;
 thread_local constinit Stream* current_streams[kMaxDevices] = {};
 
 namespace {
@@ -65,21 +69,49 @@ void Mark::synchronize() const {
   }
 }
 
-bool Mark::passed() const {
-  if (is_past()) return true;
-  if (stream.device.state != DeviceState::usable) return true;  // nothing runs any more
+bool Mark::passed() const { return look() == Progress::passed; }
+
+Mark::Progress Mark::look() const {
+  if (is_past()) return Progress::passed;
+  if (stream.device.state != DeviceState::usable) return Progress::passed;  // nothing runs any more
   for (int faults = 0; faults < 64; ++faults) {
     uint32_t done = 0;
     const dvt_status status = stream_functions(stream.device).ev_query(event, &done);
     if (status == DVT_OK) {
       if (done) stream.set_passed(position);
-      return done;
+      return done ? Progress::passed : Progress::pending;
     }
     keep(stream, status);
-    if (status == DVT_DEVICE_LOST) return true;
+    if (status == DVT_DEVICE_LOST) return Progress::passed;
   }
-  return false;
+  return Progress::unknown;
 }
+
+// A device has no function that waits for a limited time. The first half millisecond is watched closely, as most
+// waits are short; later looks are a sixteenth of the time so far apart, and at most 2 ms.
+bool Mark::poll(Clock::time_point until, void (*check)()) const {
+  constexpr Clock::duration between = 100ms;
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point next = begin + between;
+  for (;;) {
+    const Progress progress = look();
+    if (progress != Progress::pending) return true;
+    const Clock::time_point now = Clock::now();
+    if (now >= until) return false;
+    if (check && now >= next) check(), next = Clock::now() + between;
+    if (now - begin < std::chrono::microseconds(500)) std::this_thread::yield();
+    else std::this_thread::sleep_for(std::clamp<Clock::duration>((now - begin) / 16, 50us, 2ms));
+  }
+}
+
+void Mark::wait() const {
+  if (is_past()) return;
+  if (!interpreter.check_interrupt || !platform::on_main_thread()) return synchronize();
+  const Unlocked waiting;
+  poll(Clock::time_point::max(), interpreter.check_interrupt);
+}
+
+bool Mark::wait_until(Clock::time_point until) const { return poll(until, nullptr); }
 
 MarkPtr Stream::mark(bool timing) {
   device.check_usable();
@@ -163,9 +195,22 @@ void Stream::wait_for(const Mark& mark) {
 
 void Stream::synchronize() {
   device.check_usable();
-  if (!has_passed(position())) mark()->synchronize();
+  if (!has_passed(position())) mark()->wait();
   device.pool->let_go_of_adopted();
   throw_fault();
+}
+
+bool Stream::drain(std::chrono::steady_clock::time_point until) {
+  if (!handle || has_passed(position())) return true;
+  for (;;) {
+    if (std::unique_lock order(mutex_, std::try_to_lock); order) {
+      const MarkPtr tail = mark_locked(false);
+      order.unlock();
+      return tail->wait_until(until);
+    }
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(1ms);
+  }
 }
 
 bool Stream::idle() { return has_passed(position()) || mark()->passed(); }
@@ -225,7 +270,7 @@ void Event::wait(Stream& stream) {
 void Event::synchronize() {
   device_.check_usable();
   if (const MarkPtr mark = recorded()) {
-    mark->synchronize();
+    mark->wait();
     mark->stream.throw_fault();
   }
 }
@@ -302,7 +347,7 @@ void host_access(Storage& s, bool write) {
       for (const StreamUses::Use& use : uses->at) before.push_back(use.stream);
   }
   for (Stream* stream : before)
-    if (!stream->has_passed(stream->position())) stream->mark()->synchronize();
+    if (!stream->has_passed(stream->position())) stream->mark()->wait();
   for (Stream* stream : before) stream->throw_fault();
   if (write) {
     const std::lock_guard guard(pool.mutex_);
@@ -315,15 +360,19 @@ void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTen
   constexpr int32_t host = 1;  // kDLCPU
   uint64_t bytes = uint64_t(src.dtype.bits / 8) * src.dtype.lanes;
   for (int i = 0; i < src.ndim; ++i) bytes *= uint64_t(src.shape[i]);
+  const bool to_host = stream.handle && dst.device.device_type == host;
+  // The copy writes to the caller's memory, so that its own end cannot be given up by an interrupt; that of the work
+  // before it can. Many devices wait for both inside copy(), with the stream's lock held.
+  if (to_host && !stream.has_passed(stream.position())) stream.mark()->wait();
   {
+    std::optional<Unlocked> waiting;  // outlives the lock: the interpreter is not waited for with a lock held
+    if (stream.handle || bytes >= uint64_t{1} << 20) waiting.emplace();
     const auto order = stream.lock();
-    const auto copy = [&] { return device.backend->table->copy(device.handle, &dst, &src, stream.handle); };
-    const auto copy_unlocked = [&] {
-      const Unlocked waiting;
-      return copy();
-    };
-    device.check(stream.handle || bytes >= uint64_t{1} << 20 ? copy_unlocked() : copy(), "[copy]");
+    device.check(device.backend->table->copy(device.handle, &dst, &src, stream.handle), "[copy]");
   }
-  if (stream.handle && dst.device.device_type == host) stream.synchronize();
+  if (!to_host) return;
+  if (!stream.has_passed(stream.position())) stream.mark()->synchronize();
+  device.pool->let_go_of_adopted();
+  stream.throw_fault();
 }
 }  // namespace dovetail

@@ -1,5 +1,6 @@
 // Queues of work, points in them to wait for, and the order in which buffers are used.
 #pragma once
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -14,9 +15,11 @@ class Mark {
   Mark(Stream& stream, dvt_event* event, uint64_t position, bool timing);
   ~Mark();  // the event is recorded again elsewhere
   Mark(const Mark&) = delete;
-  // Both keep a fault that the device found for Stream::throw_fault(). Waits without the GIL.
-  void synchronize() const;
+  // All keep a fault that the device found for Stream::throw_fault(), and wait without the GIL.
+  void synchronize() const;  // throws nothing
+  void wait() const;         // ends with an exception where the user interrupts the program (Ctrl-C)
   bool passed() const;
+  bool wait_until(std::chrono::steady_clock::time_point) const;  // false: it has not passed by then
 
   Stream& stream;
   dvt_event* const event;   // nullptr on a device without streams
@@ -25,7 +28,12 @@ class Mark {
   const uint64_t host_ns;  // when it was made, on the host's clock
 
  private:
+  using Clock = std::chrono::steady_clock;
+  enum class Progress { pending, passed, unknown /* the device answers with one fault after another */ };
   bool is_past() const;  // without asking the device
+  Progress look() const;
+  // Calls `check`, which may throw, every 100 ms. False: the event is still pending at `until`.
+  bool poll(Clock::time_point until, void (*check)()) const;
 };
 using MarkPtr = std::shared_ptr<const Mark>;
 
@@ -45,6 +53,8 @@ class Stream {
 
   // Waits for all work, without the GIL; throws a fault that the device found meanwhile, naming the op.
   void synchronize();
+  // The same in limited time, and without faults: false where work is left.
+  bool drain(std::chrono::steady_clock::time_point until);
   // Whether all work is done; does not wait.
   bool idle();
   // "Calls on one stream never overlap": held during run, copy and ev_*, taken after use() of the operands. Waits

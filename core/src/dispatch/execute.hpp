@@ -41,6 +41,9 @@ void run_set_slice(Invocation&);
 void run_body(Invocation&);
 void run_via_f32(Invocation&);
 void run_on_host(Invocation&);
+// Why the call, which was inferred, does not run on its device alone: the message of the kernel that is missing,
+// perhaps deep in a decomposition. Empty where it does. Runs nothing, but traces decompositions.
+std::string missing_kernel(const Invocation&);
 std::span<const OpSpec> builtin_ops();
 // "float32, int64": of the operands whose bit is set in `given`; without any, of the result.
 std::string dtype_list(const Plan&, uint64_t given, int n_in);

@@ -77,13 +77,14 @@ using DTypeRule = void (*)(DTypeQuery&);
 
 // What (op, device, operand dtypes) leads to. Made once, never changed, never freed.
 struct Plan {
-  // via_f32: a primitive on a device that has it in float32 only, astype between 8-bit floats and others
+  // via_f32: narrow floats on a device whose kernel takes float32 only, astype between 8-bit floats and others
   // set_slice: in the core, over dvt.copy
   // identity: floor of integers
   enum Mode : uint8_t { kernel, view, set_slice, identity, body, via_f32, host_fallback };
   uint64_t key;
   Mode mode;
   bool simple;                // one row of the op's version, without query and pack: the hot path
+  bool wide = false;          // operands are narrow floats, and a row of the device takes them as float32
   DType compute[kMaxInputs];  // operands of another dtype are cast first; a variadic operand's goes on to the end
   DType result[kMaxOutputs];
   std::vector<const dvt_kernel*> rows;  // in the order in which they are tried

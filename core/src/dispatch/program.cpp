@@ -252,4 +252,80 @@ void run_via_f32(Invocation& inv) {
     *inv.out[i] = wide[i].dtype == result ? std::move(wide[i]) : cast(wide[i], result, *inv.device);
   }
 }
+
+// ---- whether a decomposition can run ----------------------------------------------------------------------------
+namespace {
+std::string missing_for(const Op& op, std::span<const Tensor* const> in, const Attrs& given, Device& device) {
+  Attrs attrs = given;
+  Tensor out[kMaxOutputs];
+  Invocation inv{.op = op, .device = &device, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
+  for (uint32_t i = 0; i < op.spec.n_out; ++i) inv.out[i] = &out[i];
+  try {
+    inv.infer();
+    return missing_kernel(inv);
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::not_implemented) throw;
+    return e.what();
+  }
+}
+
+std::string missing_cast(const Tensor& t, DType to, Device& device) {
+  static const Op& astype = op("astype");
+  if (t.dtype == to || !t.device) return {};
+  Attrs attrs;
+  attrs.at[0] = {DVT_A_DTYPE, 1, {.dt = info(to).dl}};
+  const Tensor* in[] = {&t};
+  return missing_for(astype, in, attrs, device);
+}
+
+// A value without memory, as rules take it.
+Tensor on_device(const Tensor& like, DType dtype, Device& device) {
+  Tensor t;
+  t.set_type(dtype, &device);
+  t.set_shape(like.shape());
+  return t;
+}
+
+std::string missing_in(const Program& p, Device& device) {
+  std::vector<Tensor> values;
+  for (const Tensor& v : p.values) values.push_back(v.view.data ? v : on_device(v, v.dtype, device));
+  std::string missing;
+  for (const Program::Node& node : p.nodes) {
+    std::vector<const Tensor*> in;
+    for (int i : node.in) in.push_back(i < 0 ? nullptr : &values[size_t(i)]);
+    if (missing = missing_for(*node.op, in, node.attrs, device); !missing.empty()) break;
+  }
+  return missing;
+}
+}  // namespace
+
+std::string missing_kernel(const Invocation& inv) {
+  const Plan::Mode mode = inv.plan->mode;
+  uint64_t given = 0;
+  for (int i = 0; i < inv.n_in; ++i) given |= uint64_t{inv.has(i)} << i;
+  if (mode == Plan::host_fallback)
+    return "[" + inv.op.spec.name + "] no kernel for " + dtype_list(*inv.plan, given, inv.n_in);
+  if (mode != Plan::body && mode != Plan::via_f32) return {};
+  if (inv.op.spec.name == "astype") return missing_cast(*inv.in[0], DType::f32, *inv.device);
+  std::vector<Tensor> operands(size_t(inv.n_in));
+  std::vector<DType> dtypes(size_t(inv.n_in), DType::none);
+  std::vector<const Tensor*> in(size_t(inv.n_in), nullptr);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const Tensor* t = inv.in[i];
+    if (!t) continue;
+    dtypes[i] = working(inv.plan->compute_of(int(i)), inv.op);
+    if (const std::string missing = missing_cast(*t, dtypes[i], *inv.device); !missing.empty()) return missing;
+    operands[i] = on_device(*t, dtypes[i], *inv.device);
+    in[i] = &operands[i];
+  }
+  if (mode == Plan::body) {
+    Invocation traced = inv;
+    traced.in = in.data();
+    return missing_in(*program_for(traced, dtypes.data()), *inv.device);
+  }
+  Attrs attrs = inv.attrs;
+  if (inv.op.dtype_attr >= 0 && attrs.given(inv.op.dtype_attr))
+    attrs.at[inv.op.dtype_attr].v.dt = info(working(attrs.dtype(inv.op.dtype_attr), inv.op)).dl;
+  return missing_for(inv.op, in, attrs, *inv.device);
+}
 }  // namespace dovetail

@@ -239,7 +239,7 @@ bool converts_through_f32(const Op& op, const Plan& plan) {
 Plan::Mode mode_of_body(const Op& op, const Plan& plan) {
   if (converts_through_f32(op, plan)) return Plan::via_f32;
   if (op.spec.name == "floor" && is_integer(plan.compute[0])) return Plan::identity;
-  if (op.spec.flags & op_has_body) return Plan::body;
+  if (op.spec.flags & op_has_body) return plan.wide ? Plan::via_f32 : Plan::body;
   const bool half = std::any_of(plan.compute, plan.compute + op.n_in,
                                 [](DType t) { return t != DType::none && is_narrow_float(t); }) ||
                     is_narrow_float(plan.result[0]);
@@ -252,15 +252,32 @@ bool required(const Op& op, int attr) {
   return false;
 }
 
+bool has_wide_row(const Op& op, std::span<const dvt_kernel* const> rows, const Plan& plan, uint64_t given) {
+  if (!(op.spec.flags & op_half_in_f32)) return false;
+  Plan wide{};
+  std::copy_n(plan.compute, kMaxInputs, wide.compute);
+  std::copy_n(plan.result, op.spec.n_out, wide.result);
+  bool narrow = false;
+  const auto widen = [&](DType& t) {
+    if (t != DType::none && is_narrow_float(t)) t = DType::f32, narrow = true;
+  };
+  std::for_each(wide.compute, wide.compute + kMaxInputs, widen);
+  std::for_each(wide.result, wide.result + op.spec.n_out, widen);
+  return narrow && std::any_of(rows.begin(), rows.end(),
+                               [&](const dvt_kernel* row) { return serves(*row, op, wide, given); });
+}
+
 // Fills in the rows that serve the plan. Plan::kernel without any row: the op does not run on the device by itself.
 Plan::Mode mode_on(const Op& op, const Device& device, Plan& plan, uint64_t given) {
   if (op.spec.name == "set_slice") return Plan::set_slice;
   if (op.spec.flags & op_view) return Plan::view;
-  for (const dvt_kernel* row : kernel_rows(device, op.kernel_name)) {
+  const std::vector<const dvt_kernel*> rows = kernel_rows(device, op.kernel_name);
+  for (const dvt_kernel* row : rows) {
     if (!serves(*row, op, plan, given)) continue;
     check_row(*row, device);
     plan.rows.push_back(row);
   }
+  plan.wide = has_wide_row(op, rows, plan, given);
   return plan.rows.empty() ? mode_of_body(op, plan) : Plan::kernel;
 }
 

@@ -115,7 +115,37 @@ def support(device_name: str) -> list[dict[str, Any]]:
                 "dtypes": {d.brief: _cell(*answers.get(d.brief, ("", False)), d.name in meant) for d in dtypes},
             }
         )
+    if any(word == "none" for row in found for word in row["dtypes"].values()):
+        _check_decompositions(device_name, found)
     return found
+
+
+def _check_decompositions(device_name: str, rows: list[dict[str, Any]]) -> None:
+    """Marks decompositions that need a kernel which the device lacks: "none". They are traced, none of them runs."""
+    import dovetail
+    from dovetail.cli.todo import first_sample
+    from dovetail.schema import dtypes, registry
+
+    before = dovetail.fallback("error")
+    try:
+        with dovetail.device(device_name):
+            for row in rows:
+                for brief, word in row["dtypes"].items():
+                    if word not in ("body", "f32") or row["op"] not in registry:
+                        continue
+                    if (call := first_sample(registry[row["op"]], dtypes.by_name[brief])) and _is_missing(*call):
+                        row["dtypes"][brief] = "none"
+    finally:
+        dovetail.fallback(before)
+
+
+def _is_missing(op: str, args: list[Any], kwargs: dict[str, Any]) -> bool:
+    from dovetail import _core
+
+    try:
+        return bool(_core.missing_kernel(_core.op_function(op), *args, **kwargs))
+    except NotImplementedError:
+        return True
 
 
 def _cell(word: str, cast: bool, meant: bool) -> str:

@@ -45,28 +45,33 @@ def todo(device: Any, words: dict[str, str], public: set[str]) -> list[dict[str,
 
 def _bodies(device: Any, names: list[str]) -> dict[str, Counter[str]]:
     """What the bodies of ops call: each op's first float32 sample is run on the device, which traces them."""
-    import numpy as np
-
     import dovetail
     from dovetail import _trace
     from dovetail.schema import dtypes, registry
 
-    rng = np.random.default_rng(0)
     with _trace.observed() as bodies, warnings.catch_warnings(), dovetail.device(device):
         warnings.simplefilter("ignore")
         for name in names:
             op = registry.get(name)  # an op of C++ has no samples
-            cases = op.cases() if op else ()
-            samples = (s for s in cases if not s.error and dtypes.float32 in (s.dtypes or op.dtypes))
-            if (sample := next(samples, None)) is None:
+            if op is None or (call := first_sample(op, dtypes.float32)) is None:
                 continue
-            args, kwargs = sample.make(rng, dtypes.float32)
-            keywords = {k: _to_array(v) for k, v in kwargs.items()}
+            _, args, kwargs = call
             try:
-                dovetail._core.op_function(name)(*map(_to_array, args), **keywords)
+                dovetail._core.op_function(name)(*args, **kwargs)
             except NotImplementedError:  # a primitive that the device lacks; the body was traced all the same
                 continue
     return bodies
+
+
+def first_sample(op: Any, dtype: Any) -> tuple[str, list[Any], dict[str, Any]] | None:
+    """The op's name and the arguments of its first sample in this dtype, as arrays of the default device."""
+    import numpy as np
+
+    samples = (s for s in op.cases() if not s.error and dtype in (s.dtypes or op.dtypes))
+    if (sample := next(samples, None)) is None:
+        return None
+    args, kwargs = sample.make(np.random.default_rng(0), dtype)
+    return op.name, [*map(_to_array, args)], {k: _to_array(v) for k, v in kwargs.items()}
 
 
 def _to_array(value: Any) -> Any:
