@@ -98,7 +98,8 @@ core_sources := pyproject.toml setup.py VERSION LICENSE README.md core entry_poi
 $(eval $(call wheel,dovetail-$(TAG),.,$(core_sources),$(core_wheel),$(VENV)))
 # A folder's name need not be the backend's.
 wheel_of = $(shell sed -n 's/^name = "dovetail-\(.*\)"/dovetail_\1/p' backends/$(1)/pyproject.toml)-[0-9]*.whl
-backend_wheel = $(call wheel,dovetail-$(1),backends/$(1),backends/$(1) VERSION core/include \
+backend_wheel = $(call wheel,dovetail-$(1),backends/$(1),backends/$(1) \
+  $(if $(filter xpu cuda,$(1)),backends/gpu) VERSION core/include \
   $(wildcard cmake/dovetail-config*),$(call wheel_of,$(1)),$(2))
 $(foreach b,$(backends),$(eval $(call backend_wheel,$b,$(VENV))))
 $(eval $(call backend_wheel,xpu,$(XPU)))

@@ -1,5 +1,7 @@
 """The walls of the house: who may know what. Each check reads the sources as they lie there."""
 
+import difflib
+import itertools
 import re
 import tomllib
 from pathlib import Path
@@ -41,24 +43,72 @@ def nothing(found: list[str]) -> None:
 
 def test_the_core_names_no_backend():
     """Only the cure `pip install dovetail-cpu` may: somebody without any device has to be told something."""
-    backends = {path.name for path in (ROOT / "backends").iterdir() if path.is_dir()} - {"template"}
+    backends = {path.parent.name for path in (ROOT / "backends").glob("*/pyproject.toml")} - {"template"}
     words = "|".join(sorted((DEVICES | backends) - {"cpu"}))
     packages = "|".join(sorted(backends))
     pattern = rf"\b({words})\b|(?<!pip install )\b(lib)?dovetail[_-]({packages})\b"
     nothing([hit for path in files("core", "entry_points") for hit in lines(path, pattern, re.IGNORECASE)])
 
 
+# Headers that GPU backends share. A backend takes them by including this file in its CMakeLists.txt.
+SHARED = ROOT / "backends/gpu/host.cmake"
+
+
+def gpu_backends() -> list[Path]:
+    builds = (ROOT / "backends").glob("*/CMakeLists.txt")
+    return sorted(path.parent for path in builds if "../gpu/host.cmake" in path.read_text())
+
+
+def included(path: Path) -> list[tuple[str, str]]:
+    """Names of the headers that a file includes with quotation marks, each with its line."""
+    return [(re.search(r'"(.*)"', hit).group(1), hit) for hit in lines(path, r'^\s*#\s*include\s+"')]
+
+
+def is_public(name: str) -> bool:
+    return (ROOT / "core/include" / name).is_file()
+
+
 def test_a_backend_includes_only_the_public_headers():
+    """Its own besides and, if its build says so, those of backends/gpu."""
     found = []
     for path in files("backends", suffixes=CXX):
         backend = ROOT / Path(*path.relative_to(ROOT).parts[:2])
+        if backend == SHARED.parent:
+            continue
         own = {header.name for header in backend.rglob("*") if header.suffix in CXX}
-        for hit in lines(path, r'^\s*#\s*include\s+"'):
-            name = re.search(r'"(.*)"', hit).group(1)
-            public = (ROOT / "core/include" / name).is_file()
-            if not public and (".." in Path(name).parts or Path(name).name not in own):
+        shared = {f"gpu/{header.name}" for header in SHARED.parent.glob("*.hpp")} if backend in gpu_backends() else {}
+        for name, hit in included(path):
+            if not is_public(name) and name not in shared and (".." in name or Path(name).name not in own):
                 found.append(hit)
         found += lines(path, r"^\s*#\s*include\s+<dovetail/(?!abi\.h>|backend\.hpp>)")
+    nothing(found)
+
+
+def test_shared_headers_include_what_every_gpu_backend_has():
+    found = []
+    for path in files("backends/gpu", suffixes=CXX):
+        for name, hit in included(path):
+            homes = [SHARED.parents[1] / name, *(backend / "src" / name for backend in gpu_backends())]
+            everywhere = homes[0].is_file() if name.startswith("gpu/") else all(h.is_file() for h in homes[1:])
+            if not is_public(name) and not everywhere:
+                found.append(hit)
+    assert len(gpu_backends()) > 1
+    nothing(found)
+
+
+def test_gpu_backends_do_not_repeat_their_host_code():
+    """What two of them would write alike belongs in backends/gpu."""
+    most = 12  # lines, one after the other
+    found = []
+    for ours, theirs in itertools.combinations(gpu_backends(), 2):
+        for path in files(str((ours / "src").relative_to(ROOT)), suffixes={".cpp", ".hpp"}):
+            other = theirs / path.relative_to(ours)
+            if "kernels" in path.parts or not other.is_file():
+                continue
+            a, b = ([line.strip() for line in p.read_text().splitlines() if line.strip()] for p in (path, other))
+            run = difflib.SequenceMatcher(None, a, b, autojunk=False).find_longest_match()
+            if run.size > most:
+                found.append(f"{path.relative_to(ROOT)}: {run.size} lines from {a[run.a]!r} as in {theirs.name}")
     nothing(found)
 
 

@@ -67,26 +67,3 @@ const std::vector<const Family*>& all_families() {
 ")
   target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/families.cpp")
 endfunction()
-
-# dovetail_cuda_rows(<target> <file>...): each file of src/ops defines GPU_ROWS(table); those are called that are
-# verified.
-function(dovetail_cuda_rows target)
-  set(declarations "")
-  set(calls "")
-  foreach(source IN LISTS ARGN)
-    cmake_path(GET source STEM family)
-    set_source_files_properties("${source}" PROPERTIES COMPILE_DEFINITIONS GPU_ROWS=rows_${family})
-    string(APPEND declarations "void rows_${family}(dvt::KernelTable&);\n")
-    string(APPEND calls "  if (all || is_verified(\"${family}\")) rows_${family}(table);\n")
-  endforeach()
-  file(CONFIGURE OUTPUT rows.cpp CONTENT "// Generated from the names of the files in src/ops.
-#include \"rows.hpp\"
-#include \"verified.hpp\"
-namespace gpu {
-${declarations}void add_rows(dvt::KernelTable& table) {
-  const bool all = unverified_allowed();
-${calls}}
-}
-")
-  target_sources(${target} PRIVATE ${ARGN} "${CMAKE_CURRENT_BINARY_DIR}/rows.cpp")
-endfunction()

@@ -4,6 +4,8 @@
 
 #include "device/capture.hpp"
 #include "device/errors.hpp"
+#include "gpu/indexing_rows.hpp"
+#include "gpu/window_rows.hpp"
 
 namespace gpu {
 Grid grid_of(uint64_t n) {
@@ -25,6 +27,18 @@ Grid grid_of_blocks(uint64_t blocks, uint32_t threads) {
   constexpr uint64_t most_blocks = (uint64_t{1} << 31) - 1;
   return {{uint32_t(std::clamp<uint64_t>(blocks, 1, most_blocks))}, {threads}};
 }
+
+// A thread for each result, contiguous ones in a row side by side; short rows share a block.
+Grid grid_of_windows(const Windows& how) {
+  constexpr int64_t most = 65535;
+  Grid grid = grid_of_rows(uint64_t(how.h.out), uint64_t(how.w.out));
+  // Small planes would leave most of a block idle.
+  while (grid.threads.y > 1 && int64_t(grid.threads.y) / 2 >= how.h.out) grid.threads.y /= 2;
+  grid.blocks.z = uint32_t(std::clamp<int64_t>(how.images * how.channels, 1, most));
+  return grid;
+}
+
+Grid grid_of_scatter(const Slices& how) { return grid_of_rows(how.n / how.inner.value, how.inner.value); }
 
 dvt_status detail::launch(dvt_device* d, const dvt_call* c, KernelId id, const Grid& grid,
                           std::span<void*> arguments, std::span<const size_t> bytes) {

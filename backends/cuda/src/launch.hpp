@@ -43,7 +43,16 @@ dvt_status launch(dvt_device* d, const dvt_call* c, KernelId kernel, const Grid&
   return detail::launch(d, c, kernel, grid, addresses, bytes);
 }
 
-// The end of a call: without a stream it waits until the work is done, and tells what went wrong.
+// The answer to a query: every device has kernels for all data types.
+inline dvt_status query_type(dvt_device*, DLDataType, dvt_answer* answer) {
+  DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
+  return DVT_OK;
+}
+inline void require_type(dvt::Row&, DLDataType) {}  // for this type a row needs no query of its own
+
+inline constexpr bool short_lines_share_blocks = true;  // a line of few elements takes few threads (grid_of_lines)
+
+// The end of a call: without a stream it waits until the work is done, and reports what went wrong.
 dvt_status finish(dvt_device*, const dvt_call*);
 
 // Where a kernel of this call writes that its data is wrong: an argument of it, beside c->correlation_id.

@@ -1,26 +1,11 @@
 #include "lines.hpp"
 
-#include <algorithm>
 #include <bit>
 
 namespace gpu {
 namespace {
 constexpr uint64_t elements_of_thread = 4;    // of a column at least
 constexpr uint64_t enough_threads = 1 << 17;  // half of what a large GPU holds: more gain little
-
-// Appends to the list of axes that begins at `first`.
-void append(Axis* first, uint32_t& axes, uint64_t size, const int64_t (&stride)[2]) {
-  if (size == 1) return;
-  if (axes) {
-    Axis& before = first[axes - 1];
-    const auto n = int64_t(size);
-    if (before.stride[0] == stride[0] * n && before.stride[1] == stride[1] * n) {
-      before = {divide_by(before.size.value * size), {stride[0], stride[1]}};
-      return;
-    }
-  }
-  first[axes++] = {divide_by(size), {stride[0], stride[1]}};
-}
 
 // Columns side by side of a block: a warp of them, and no more than there are, while lines are long enough for
 // threads above one another.
@@ -48,52 +33,15 @@ LongDivisor divide_by(uint64_t n) {
   return {n, uint64_t(((Wide{1} << (63 + shift)) + by - 1) / by), shift};
 }
 
-Walk plan_walk(int axes, const int64_t* shape, const int64_t* first, const int64_t* second) {
-  Walk walk{};
-  for (int i = 0; i < axes; ++i) append(walk.axis, walk.axes, uint64_t(shape[i]), {first[i], second[i]});
-  return walk;
-}
-
-Lines plan_lines(const DLTensor* x, uint32_t along, const int64_t* first, const int64_t* second) {
-  Lines how{};
-  how.count = how.size = 1;
-  Axis single{divide_by(1), {1, 1}};  // of lines of one element
-  for (const bool wanted : {false, true}) {
-    Axis* const begin = how.axis + how.kept;
-    uint32_t& n = wanted ? how.along : how.kept;
-    for (int i = 0; i < x->ndim; ++i) {
-      if (bool(along >> i & 1) != wanted) continue;
-      (wanted ? how.size : how.count) *= uint64_t(x->shape[i]);
-      if (wanted) single.stride[0] = first[i], single.stride[1] = second[i];
-      append(begin, n, uint64_t(x->shape[i]), {first[i], second[i]});
-    }
-  }
-  if (!how.along) how.axis[how.kept] = single, how.along = 1;
-  how.parts = divide_by(1), how.part = how.size;
-  return how;
-}
+void make_whole(Lines& how) { how.parts = divide_by(1), how.part = how.size; }
 
 Lines plan_rows(uint64_t rows, uint64_t size) {
   Lines how{};
-  how.count = rows, how.size = how.part = size, how.parts = divide_by(1), how.kept = how.along = 1;
+  how.count = rows, how.size = size, how.kept = how.along = 1;
   how.axis[0] = {divide_by(rows), {int64_t(size), int64_t(size)}};
   how.axis[1] = {divide_by(size), {1, 1}};
+  make_whole(how);
   return how;
-}
-
-bool prefer_columns(Lines& how) {
-  constexpr uint64_t few = 16;
-  Axis *const begin = how.axis, *const end = begin + how.kept;
-  const auto neighbours = [](const Axis& a) { return a.stride[0] == 1 && a.size.value >= few; };
-  Axis* best = std::find_if(begin, end, neighbours);
-  if (best == end)
-    best = std::max_element(begin, end, [](const Axis& a, const Axis& b) { return a.size.value < b.size.value; });
-  if (best == end || best->size.value < few) return false;
-  const bool rows = end[how.along - 1].stride[0] == 1;
-  if (best->stride[0] != 1 && (rows || how.size > few)) return false;
-  if (rows && how.size > few) return false;
-  std::rotate(best, best + 1, end);
-  return true;
 }
 
 void cut(Lines& how, uint64_t parts, uint64_t whole) {

@@ -35,7 +35,7 @@ function(dovetail_xpu_kernels target)
   endforeach()
   file(CONFIGURE OUTPUT families.cpp CONTENT "// Generated from the names of the files in src/kernels.
 #include \"modules.hpp\"
-namespace xpu {
+namespace gpu {
 namespace families {
 ${declarations}}
 const std::vector<const Family*>& all_families() {
@@ -45,24 +45,4 @@ const std::vector<const Family*>& all_families() {
 }
 ")
   target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/families.cpp")
-endfunction()
-
-# dovetail_xpu_rows(<target> <file>...): each file of src/ops defines XPU_ROWS(table), and all of them are called.
-function(dovetail_xpu_rows target)
-  set(declarations "")
-  set(calls "")
-  foreach(source IN LISTS ARGN)
-    cmake_path(GET source STEM family)
-    set_source_files_properties("${source}" PROPERTIES COMPILE_DEFINITIONS XPU_ROWS=rows_${family})
-    string(APPEND declarations "void rows_${family}(dvt::KernelTable&);\n")
-    string(APPEND calls "  rows_${family}(table);\n")
-  endforeach()
-  file(CONFIGURE OUTPUT rows.cpp CONTENT "// Generated from the names of the files in src/ops.
-#include \"rows.hpp\"
-namespace xpu {
-${declarations}void add_rows(dvt::KernelTable& table) {
-${calls}}
-}
-")
-  target_sources(${target} PRIVATE ${ARGN} "${CMAKE_CURRENT_BINARY_DIR}/rows.cpp")
 endfunction()

@@ -3,15 +3,17 @@
 #include <algorithm>
 
 #include "device/errors.hpp"
+#include "gpu/indexing_rows.hpp"
+#include "gpu/window_rows.hpp"
 
-namespace xpu {
+namespace gpu {
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
 
 constexpr uint64_t most_groups = 1 << 16;
 constexpr uint64_t enough_items = 1 << 16;  // to keep a GPU busy
 
-dvt_status check(const Range& r, std::span<const Argument> arguments) {
+dvt_status check(const Grid& r, std::span<const Argument> arguments) {
   size_t items = 1, bytes = 0;
   for (int i = 0; i < r.dims; ++i) {
     items *= r.local[i];
@@ -28,14 +30,14 @@ dvt_status check(const Range& r, std::span<const Argument> arguments) {
 }
 
 template <int dims>
-sycl::nd_range<dims> nd_range(const Range& r) {
+sycl::nd_range<dims> nd_range(const Grid& r) {
   sycl::range<dims> global, local;
   for (int i = 0; i < dims; ++i) global[i] = r.global[i], local[i] = r.local[i];
   return {global, local};
 }
 
 template <int dims>
-void submit(const sycl::queue& queue, const sycl::kernel& kernel, const Range& r,
+void submit(const sycl::queue& queue, const sycl::kernel& kernel, const Grid& r,
             std::span<const Argument> arguments) {
   syclex::submit(queue, [&](sycl::handler& h) {
     int i = 0;
@@ -47,12 +49,12 @@ void submit(const sycl::queue& queue, const sycl::kernel& kernel, const Range& r
 }
 }  // namespace
 
-Range range_of(uint64_t n) {
+Grid grid_of(uint64_t n) {
   const uint64_t groups = std::min((n + group_size - 1) / group_size, most_groups);
   return {1, {groups * group_size}, {group_size}};
 }
 
-Range range_of(uint64_t rows, uint64_t columns) {
+Grid grid_of_rows(uint64_t rows, uint64_t columns) {
   size_t width = group_size;  // that leaves no more than an eighth of the items idle
   while ((columns + width - 1) / width * width - columns > columns / 8) width /= 2;
   const size_t height = group_size / width;
@@ -62,16 +64,16 @@ Range range_of(uint64_t rows, uint64_t columns) {
   return {2, {down * height, across * width}, {height, width}};
 }
 
-dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Range& range,
+dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Grid& grid,
                   std::span<const Argument> arguments) {
-  if (dvt_status s = check(range, arguments)) return s;
+  if (dvt_status s = check(grid, arguments)) return s;
   return enqueue(d, c->stream, [&](dvt_stream& stream) {
     sycl::queue& queue = stream.queue;
     const sycl::kernel& kernel = d->kernels.get(id, d->context, d->device);
-    switch (range.dims) {
-      case 1: submit<1>(queue, kernel, range, arguments); break;
-      case 2: submit<2>(queue, kernel, range, arguments); break;
-      default: submit<3>(queue, kernel, range, arguments); break;
+    switch (grid.dims) {
+      case 1: submit<1>(queue, kernel, grid, arguments); break;
+      case 2: submit<2>(queue, kernel, grid, arguments); break;
+      default: submit<3>(queue, kernel, grid, arguments); break;
     }
     return finish(d, c);
   });
@@ -95,10 +97,29 @@ Fault* fault_slot(dvt_device* d, const dvt_call* c) {
   }
 }
 
-dvt_status query_fp64(dvt_device* d, const dvt_call*, dvt_answer* answer) {
+dvt_status query_type(dvt_device* d, DLDataType type, dvt_answer* answer) {
   DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
-  if (d->has_fp64) return DVT_OK;
+  if (d->has_fp64 || !dvt::same(type, dvt::f64)) return DVT_OK;
   DVT_PUT(answer, dvt_answer, reason, "this GPU has no float64");
   return DVT_UNSUPPORTED;
 }
-}  // namespace xpu
+
+void require_type(dvt::Row& row, DLDataType type) {
+  if (!dvt::same(type, dvt::f64)) return;
+  row.query([](dvt_device* d, const dvt_call*, dvt_answer* answer) { return query_type(d, dvt::f64, answer); });
+}
+
+// An item for each result, contiguous ones in a row side by side; short rows share a group.
+Grid grid_of_windows(const Windows& how) {
+  constexpr size_t items = 64;
+  size_t width = 1;
+  while (width < items && int64_t(width) < how.w.out) width *= 2;
+  const size_t height = items / width;
+  const auto round = [](int64_t n, size_t to) { return (size_t(n) + to - 1) / to * to; };
+  return {3,
+          {size_t(how.images * how.channels), round(how.h.out, height), round(how.w.out, width)},
+          {1, height, width}};
+}
+
+Grid grid_of_scatter(const Slices& how) { return grid_of(how.n); }
+}  // namespace gpu

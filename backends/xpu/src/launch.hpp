@@ -10,9 +10,12 @@
 #include "kernels/common/fault.hpp"
 #include "modules.hpp"
 
-namespace xpu {
+namespace xpu {}  // namespace xpu
+namespace gpu {
+using namespace xpu;
+
 // The work items of a launch, and how many of them form a group.
-struct Range {
+struct Grid {
   int dims;
   size_t global[3], local[3];
 };
@@ -22,10 +25,10 @@ inline constexpr size_t group_size = 256;
 inline constexpr size_t most_argument_bytes = 1024;
 
 // One item for each of n elements, up to 16 million: kernels go on in steps of the whole range.
-Range range_of(uint64_t n);
-// For rows of columns, as many; an item has one to four columns: what it does for a row costs CPUs as much as some
-// columns. Neighbours in a row are neighbours in a group.
-Range range_of(uint64_t rows, uint64_t columns);
+Grid grid_of(uint64_t n);
+// The same for rows of columns. An item takes one to four columns, because its work for each row costs CPUs as much
+// as some columns. Contiguous elements of a row belong to contiguous items of a group.
+Grid grid_of_rows(uint64_t rows, uint64_t columns);
 
 // An argument of a kernel, by its bytes: a pointer to device memory or a plain struct.
 class Argument {
@@ -44,15 +47,15 @@ class Argument {
   bool is_pointer_;
 };
 
-dvt_status launch(dvt_device*, const dvt_call*, KernelId, const Range&, std::span<const Argument>);
+dvt_status launch(dvt_device*, const dvt_call*, KernelId, const Grid&, std::span<const Argument>);
 
 template <class... T>
-dvt_status launch(dvt_device* d, const dvt_call* c, KernelId kernel, const Range& range, const T&... arguments) {
+dvt_status launch(dvt_device* d, const dvt_call* c, KernelId kernel, const Grid& grid, const T&... arguments) {
   const Argument list[] = {Argument(arguments)...};
-  return launch(d, c, kernel, range, std::span<const Argument>(list));
+  return launch(d, c, kernel, grid, std::span<const Argument>(list));
 }
 
-// The end of a call: without a stream it waits until the work is done, and tells what went wrong. With one it may
+// The end of a call: without a stream it waits until the work is done, and reports what went wrong. With one it may
 // wait, on the CPU device, for older calls.
 dvt_status finish(dvt_device*, const dvt_call*);
 
@@ -63,6 +66,10 @@ bool is_captured(dvt_device*, const dvt_call*);
 // nullptr where there is no memory for it.
 Fault* fault_slot(dvt_device*, const dvt_call*);
 
-// The query of rows with float64, which not every GPU has.
-dvt_status query_fp64(dvt_device*, const dvt_call*, dvt_answer*);
-}  // namespace xpu
+// The answer to a query: not every GPU has float64.
+dvt_status query_type(dvt_device*, DLDataType, dvt_answer*);
+// Gives the row a query if not every device has this type.
+void require_type(dvt::Row&, DLDataType);
+
+inline constexpr bool short_lines_share_blocks = false;  // each line of a kernel by lines takes a group
+}  // namespace gpu

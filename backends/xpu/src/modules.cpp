@@ -5,7 +5,7 @@
 #include <string>
 #include <sycl/sycl.hpp>
 
-namespace xpu {
+namespace gpu {
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
 
@@ -60,4 +60,4 @@ const sycl::kernel& LoadedKernels::load(KernelId id, const sycl::context& contex
   at_[id].store(owned_.back().get(), std::memory_order_release);
   return *owned_.back();
 }
-}  // namespace xpu
+}  // namespace gpu

@@ -17,7 +17,7 @@ class device;
 }  // namespace _V1
 }  // namespace sycl
 
-namespace xpu {
+namespace gpu {
 struct KernelCode {
   const char* name;
   uint32_t offset, size;  // of its module in the family's code
@@ -54,4 +54,4 @@ class LoadedKernels {
   std::mutex loading_;
   std::vector<std::unique_ptr<const sycl::kernel>> owned_;
 };
-}  // namespace xpu
+}  // namespace gpu

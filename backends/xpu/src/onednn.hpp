@@ -10,7 +10,7 @@
 
 #include "dovetail/backend.hpp"
 
-namespace xpu::onednn {
+namespace gpu::onednn {
 inline constexpr int most_axes = 5;
 
 inline bool serves(DLDataType t) { return t.code == DVT_BFLOAT || (t.code == DVT_FLOAT && t.bits <= 32); }
@@ -101,4 +101,4 @@ dvt_status execute(dvt_device*, const dvt_call*, const Primitive&, const Argumen
 // is absent or takes them as they lie.
 dvt_status pack_size(const dvt_call*, const PrimitiveRef&, uint64_t* size, uint64_t* layout);
 dvt_status pack(dvt_device*, const dvt_call*, const PrimitiveRef&, const dvt_packed*);
-}  // namespace xpu::onednn
+}  // namespace gpu::onednn

@@ -1,4 +1,4 @@
-// xpu::launch with ranges and arguments of a test's choice, on a device that is lost: what it would enqueue ends
+// gpu::launch with ranges and arguments of a test's choice, on a device that is lost: what it would enqueue ends
 // there. limits DIMS GLOBAL... LOCAL... BYTES: the status, and what was told.
 #include <cstdio>
 #include <cstdlib>
@@ -23,14 +23,14 @@ int main(int, char** words) {
   auto* const device = static_cast<dvt_device*>(memory.get());
   device->lost = true;
 
-  xpu::Range range{std::atoi(*++words), {}, {}};
+  gpu::Grid range{std::atoi(*++words), {}, {}};
   for (int i = 0; i < range.dims; ++i) range.global[i] = std::strtoull(*++words, nullptr, 10);
   for (int i = 0; i < range.dims; ++i) range.local[i] = std::strtoull(*++words, nullptr, 10);
   struct Bytes {
     char bytes[8];
   } eight{};
-  const std::vector<xpu::Argument> arguments(std::strtoull(*++words, nullptr, 10) / sizeof eight,
-                                             xpu::Argument(eight));
+  const std::vector<gpu::Argument> arguments(std::strtoull(*++words, nullptr, 10) / sizeof eight,
+                                             gpu::Argument(eight));
   dvt_call call{};
-  std::printf("%d\n", xpu::launch(device, &call, 0, range, std::span<const xpu::Argument>(arguments)));
+  std::printf("%d\n", gpu::launch(device, &call, 0, range, std::span<const gpu::Argument>(arguments)));
 }

@@ -30,7 +30,8 @@ def built(program: Path, source: str) -> Path:
     """The program of that name in this folder. Of the backend it has one source: it calls nothing else."""
     prefix, here = Path(sys.prefix), Path(__file__).resolve().parent
     command = ["c++", "-std=c++20", "-O0", "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING", "-o", program]
-    command += ["-isystem", prefix / "include", f"-I{here.parent}/src", f"-I{here.parents[2]}/core/include"]
+    command += ["-isystem", prefix / "include", f"-I{here.parent}/src", f"-I{here.parents[1]}"]
+    command += [f"-I{here.parents[2]}/core/include"]
     command += [here / f"{program.name}.cpp", here.parent / "src" / source, prefix / "lib/libsycl.so"]
     command += ["-no-pie", "-Wl,--unresolved-symbols=ignore-all", f"-Wl,-rpath,{prefix}/lib"]
     run(*command)

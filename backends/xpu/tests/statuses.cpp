@@ -5,5 +5,5 @@
 
 int main(int n, char** messages) {
   for (int i = 1; i < n; ++i)
-    std::printf("%d\n", xpu::status_of(sycl::exception(sycl::make_error_code(sycl::errc::runtime), messages[i])));
+    std::printf("%d\n", gpu::status_of(sycl::exception(sycl::make_error_code(sycl::errc::runtime), messages[i])));
 }

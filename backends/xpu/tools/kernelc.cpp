@@ -116,7 +116,7 @@ void emit(const std::vector<std::string>& modules, std::set<std::string> declare
             "extern \"C\" __attribute__((visibility(\"hidden\"))) const std::byte " +
             symbol +
             "[];\n\n"
-            "namespace xpu::families {\nnamespace {\nconstexpr KernelCode kernels[] = {\n" +
+            "namespace gpu::families {\nnamespace {\nconstexpr KernelCode kernels[] = {\n" +
             table +
             "};\n}  // namespace\n"
             "extern const Family " +
@@ -125,7 +125,7 @@ void emit(const std::vector<std::string>& modules, std::set<std::string> declare
             "const Family " +
             family + "{\"" + family + "\", " + symbol +
             ", kernels};\n"
-            "}  // namespace xpu::families\n");
+            "}  // namespace gpu::families\n");
 }
 }  // namespace
 

@@ -5,7 +5,7 @@
 
 #include "attention/flash.hpp"
 #include "device/errors.hpp"
-#include "dtypes.hpp"
+#include "gpu/dtypes.hpp"
 #include "launch.hpp"
 
 namespace gpu::attention {

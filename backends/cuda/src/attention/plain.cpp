@@ -3,7 +3,7 @@
 #include <string>
 
 #include "attention/call.hpp"
-#include "dtypes.hpp"
+#include "gpu/by_type.hpp"
 #include "kernels/common/attention.hpp"
 #include "launch.hpp"
 
@@ -53,7 +53,7 @@ dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
 }  // namespace
 
 void add_plain(dvt::KernelTable& table, Op op, DLDataType type) {
-  kernels[type_index(type)] = find_kernel(std::string("attention_") + type_name(type));
+  kernels[type_index(type)] = find_kernel("attention", type);
   table.add(row_of(op, type, run).query(query).deterministic());
 }
 }  // namespace gpu::attention

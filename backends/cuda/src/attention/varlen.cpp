@@ -1,5 +1,5 @@
 #include "attention/flash.hpp"
-#include "dtypes.hpp"
+#include "gpu/dtypes.hpp"
 
 namespace gpu::attention {
 namespace {

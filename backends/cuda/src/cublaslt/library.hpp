@@ -17,11 +17,12 @@ namespace gpu::cublaslt {
 // clang-format on
 
 struct Functions {
-  GPU_CUBLASLT_FUNCTIONS(GPU_LIBRARY_MEMBER)
+  GPU_LIBRARY_TABLE(GPU_CUBLASLT_FUNCTIONS)
+  static Library open() { return Library(cublaslt_library); }
 };
 
-// Why it cannot be used, and what helps; empty where it can. Opens it when first asked.
-const std::string& missing();
-const Functions& functions();  // where nothing is missing
-bool works_with_emulator();
+// Why it cannot be used, and the cure; empty if it can. The first call opens it.
+inline const std::string& missing() { return OpenedLibrary<Functions>::get().missing; }
+inline const Functions& functions() { return OpenedLibrary<Functions>::get().functions; }  // if nothing is missing
+inline bool works_with_emulator() { return OpenedLibrary<Functions>::get().works_with_emulator; }
 }  // namespace gpu::cublaslt

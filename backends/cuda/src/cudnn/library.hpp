@@ -13,12 +13,12 @@ namespace gpu::cudnn {
 // clang-format on
 
 struct Functions {
-  GPU_CUDNN_FUNCTIONS(GPU_LIBRARY_MEMBER)
+  GPU_LIBRARY_TABLE(GPU_CUDNN_FUNCTIONS)
+  static Library open();
+  std::string check(const Library&) const;
 };
 
-inline constexpr size_t oldest_version = 91900;  // of which its plans are known to us
-
-// Why it cannot be used, and what helps; empty where it can. Opens it when first asked.
-const std::string& missing();
-const Functions& functions();  // where nothing is missing
+// Why it cannot be used, and the cure; empty if it can. The first call opens it.
+inline const std::string& missing() { return OpenedLibrary<Functions>::get().missing; }
+inline const Functions& functions() { return OpenedLibrary<Functions>::get().functions; }  // if nothing is missing
 }  // namespace gpu::cudnn

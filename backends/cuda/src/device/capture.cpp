@@ -1,7 +1,7 @@
 #include "device/capture.hpp"
 
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 
 struct dvt_graph {
   dvt_device& device;
@@ -19,10 +19,7 @@ std::optional<cuuint64_t> capture_of(CUstream stream) {
 
 dvt_status refuse_in_capture(const dvt_stream& s, const char* what) {
   if (!capture_of(s.handle)) return DVT_OK;
-  return DVT_FAIL(DVT_INVALID,
-                  "%s cannot be captured: expected kernels, copies without pageable memory, and events of the "
-                  "capture",
-                  what);
+  return report_uncapturable(what);
 }
 
 namespace {
@@ -55,8 +52,7 @@ struct Ended {
 
 dvt_status end(dvt_stream* s, dvt_graph** out) {
   return guarded(&s->device, [&]() -> dvt_status {
-    if (!capture_of(s->handle))
-      return DVT_FAIL(DVT_INVALID, "no capture has begun on this stream: expected begin before end");
+    if (!capture_of(s->handle)) return report_no_capture();
     const Ended ended(*s);
     if (!out) return DVT_OK;
     auto graph = std::make_unique<dvt_graph>(s->device, nullptr, ended.recording.faults);

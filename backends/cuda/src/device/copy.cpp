@@ -3,7 +3,7 @@
 
 #include "device/capture.hpp"
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 
 namespace gpu {
 namespace {
@@ -27,7 +27,7 @@ void copy_staged(dvt_device* d, CUstream stream, CUdeviceptr to, const void* fro
   const auto give_back = [d, buffer] { d->staging.give_back(buffer); };
   try {
     GPU_CALL(cuMemcpyAsync(to, address_of(buffer), bytes, stream));
-    d->deferred.after(stream, give_back);
+    d->deferred.after(end_of(stream), give_back);
   } catch (const Error&) {
     driver().cuStreamSynchronize(stream);  // it may be read until then
     give_back();
@@ -57,7 +57,7 @@ dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_str
     const bool from_pageable = is_pageable(src), to_pageable = is_pageable(dst);
     if (from_pageable || to_pageable)
       if (dvt_status status = refuse_in_capture(stream, "a copy of pageable memory")) return status;
-    if (s && from_pageable && bytes <= Staging::buffer_bytes) {
+    if (s && from_pageable && bytes <= d->staging.buffer_bytes) {
       copy_staged(d, stream.handle, address_of(dvt::data<char>(dst)), dvt::data<char>(src), bytes);
       return DVT_OK;
     }

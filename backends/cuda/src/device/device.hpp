@@ -7,13 +7,24 @@
 #include "cublaslt/engine.hpp"
 #include "cudnn/engine.hpp"
 #include "device/context.hpp"
-#include "device/deferred.hpp"
 #include "device/event.hpp"
 #include "device/faults.hpp"
 #include "device/peers.hpp"
 #include "device/recordings.hpp"
-#include "device/staging.hpp"
 #include "dovetail/backend.hpp"
+#include "gpu/deferred.hpp"
+#include "gpu/staging.hpp"
+
+namespace gpu {
+struct PinnedMemory {
+  void* allocate(size_t bytes) const {
+    void* buffer = nullptr;
+    GPU_CALL(cuMemHostAlloc(&buffer, bytes, CU_MEMHOSTALLOC_PORTABLE));
+    return buffer;
+  }
+  void release(void* buffer) const { driver().cuMemFreeHost(buffer); }
+};
+}  // namespace gpu
 
 // Work on a device in the order of the calls: a stream of the host, or the device's own for calls without one.
 struct dvt_stream {
@@ -40,8 +51,8 @@ struct dvt_device {
   const int multiprocessors;
   const bool has_pools;  // stream-ordered allocation
   std::atomic<bool> lost = false;
-  gpu::Deferred deferred;
-  gpu::Staging staging;
+  gpu::Deferred<gpu::Event> deferred;
+  gpu::Staging<gpu::PinnedMemory> staging;
   gpu::Peers peers{context};
   gpu::Recordings recordings;
   gpu::cublaslt::Engine cublaslt;
@@ -65,6 +76,6 @@ namespace gpu {
 inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) { return s ? *s : d->own_stream; }
 int attribute(CUdevice, CUdevice_attribute);
 CUdevice device_at(uint32_t index);
-// Waits for all that is queued. What went wrong with it, once, told to the host.
+// Waits for all that is queued, and reports once to the host what went wrong with it.
 dvt_status wait_for(dvt_stream&);
 }  // namespace gpu

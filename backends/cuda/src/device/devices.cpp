@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 #include "verified.hpp"
 
 namespace gpu {
@@ -134,7 +134,7 @@ dvt_status device_count(uint32_t* n) {
 dvt_status device_open(uint32_t index, dvt_device** out) {
   uint32_t n;
   if (dvt_status s = device_count(&n)) return s;
-  if (index >= n) return DVT_FAIL(DVT_INVALID, "there are %u devices, got index %u", n, index);
+  if (dvt_status s = check_index(index, n)) return s;
   try {
     auto context = std::make_unique<const Context>(device_at(index));
     const Current current(*context);

@@ -1,8 +1,5 @@
 #include "device/errors.hpp"
 
-#include <exception>
-#include <new>
-
 namespace gpu {
 // After those of the last group every call of the context fails: CUDA's manual calls them sticky.
 dvt_status status_of(CUresult result) {
@@ -44,10 +41,8 @@ dvt_status tell_exception(dvt_device* d) {
     const dvt_status status = status_of(error.result());
     if (status == DVT_DEVICE_LOST && d) d->lost = true;
     return DVT_FAIL(status, "%s", error.what());
-  } catch (const std::bad_alloc&) {
-    return DVT_FAIL(DVT_OOM, "the host is out of memory");
-  } catch (const std::exception& error) {
-    return DVT_FAIL(DVT_INTERNAL, "%s", error.what());
+  } catch (...) {
+    return report_standard_exception();
   }
 }
 }  // namespace gpu

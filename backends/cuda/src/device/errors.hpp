@@ -1,6 +1,7 @@
 // What the driver answers becomes a status of abi.h.
 #pragma once
 #include "device/device.hpp"
+#include "gpu/errors.hpp"
 
 namespace gpu {
 dvt_status status_of(CUresult);

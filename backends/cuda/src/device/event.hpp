@@ -20,8 +20,15 @@ class Event {
     if (result != CUDA_ERROR_NOT_READY) check(result, "cuEventQuery");
     return result == CUDA_SUCCESS;
   }
+  void wait() const { GPU_CALL(cuEventSynchronize(handle_)); }
 
  private:
   CUevent handle_ = nullptr;
 };
+// The place behind what is queued on the stream now.
+inline Event end_of(CUstream stream) {
+  Event event;
+  GPU_CALL(cuEventRecord(event.get(), stream));
+  return event;
+}
 }  // namespace gpu

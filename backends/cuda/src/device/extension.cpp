@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "device/capture.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 #include "nccl/collectives.hpp"
 
 namespace gpu {

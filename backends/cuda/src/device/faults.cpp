@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "driver/driver.hpp"
+#include "gpu/errors.hpp"
 
 namespace gpu {
 Faults::~Faults() {
@@ -26,8 +27,7 @@ dvt_status Faults::tell() {
   if (!slot_ || !std::atomic_ref(slot_->raised).load(std::memory_order_acquire)) return DVT_OK;
   const Fault fault = *slot_;
   std::atomic_ref(slot_->raised).store(0, std::memory_order_release);
-  return DVT_FAIL_LATE(DVT_INDEX, fault.call, "index %lld is out of range: axis %u has %lld elements",
-                       (long long)fault.index, fault.axis, (long long)fault.size);
+  return report_bad_index(fault.call, fault.index, fault.axis, fault.size);
 }
 
 void FaultList::watch(std::shared_ptr<Faults> faults) {

@@ -1,7 +1,7 @@
 // Raw memory: the host owns the caching pool.
 #include "device/capture.hpp"
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 
 namespace gpu {
 namespace {
@@ -74,7 +74,7 @@ void dealloc(dvt_device* d, void* data, uint32_t kind, dvt_stream* s) {
     if (capture && d->recordings.at_end(*capture, [=] { dealloc(d, data, kind, s); })) return DVT_OK;
     if (!s || capture) release(*d, data, kind);
     else if (kind == DVT_MEM_DEVICE && d->has_pools) GPU_CALL(cuMemFreeAsync(address_of(data), s->handle));
-    else d->deferred.after(s->handle, [d, data, kind] { release(*d, data, kind); });
+    else d->deferred.after(end_of(s->handle), [d, data, kind] { release(*d, data, kind); });
     d->deferred.sweep();
     return DVT_OK;
   });

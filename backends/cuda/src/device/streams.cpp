@@ -4,7 +4,7 @@
 
 #include "device/capture.hpp"
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 
 namespace {
 CUstream create(int32_t priority) {
@@ -28,7 +28,6 @@ dvt_status wait_for(dvt_stream& s) {
   return s.faults->tell();
 }
 
-namespace {
 dvt_status stream_create(dvt_device* d, int32_t priority, dvt_stream** out) {
   return guarded(d, [&] {
     *out = new dvt_stream(*d, priority);
@@ -41,7 +40,7 @@ void stream_destroy(dvt_stream* s) {
   dvt_device& device = s->device;
   const dvt_status status = guarded(&device, [&] {
     abandon_capture(*s);
-    device.deferred.after(s->handle, [s] { delete s; });
+    device.deferred.after(end_of(s->handle), [s] { delete s; });
     device.deferred.sweep();
     return DVT_OK;
   });
@@ -75,6 +74,7 @@ dvt_status event_record(dvt_event* e, dvt_stream* s) {
   });
 }
 
+namespace {
 struct Record {
   bool recorded, captured;
   std::shared_ptr<FaultList> faults;
@@ -84,11 +84,7 @@ Record newest(dvt_event* e) {
   return {e->recorded, e->captured, e->faults};
 }
 
-// An event that is part of a graph has no state of its own.
-dvt_status refuse_captured(const Record& record) {
-  if (!record.captured) return DVT_OK;
-  return DVT_FAIL(DVT_INVALID, "this event was recorded in a capture: expected a wait by a stream of that capture");
-}
+}  // namespace
 
 // What makes CUDA's capture invalid is refused before: a wait for an event from elsewhere, and for one of a capture
 // that has ended.
@@ -99,7 +95,7 @@ dvt_status event_wait(dvt_stream* s, dvt_event* e) {
     if (!record.captured)
       if (dvt_status status = refuse_in_capture(*s, "a wait for an event from elsewhere")) return status;
     const CUresult result = driver().cuStreamWaitEvent(s->handle, e->event.get(), 0);
-    if (result == CUDA_ERROR_INVALID_VALUE && record.captured) return refuse_captured(record);
+    if (result == CUDA_ERROR_INVALID_VALUE && record.captured) return refuse_captured(record.captured);
     check(result, "cuStreamWaitEvent");
     return DVT_OK;
   });
@@ -109,7 +105,7 @@ dvt_status event_sync(dvt_event* e) {
   return guarded(&e->device, [&]() -> dvt_status {
     const Record record = newest(e);
     if (!record.recorded) return DVT_OK;
-    if (dvt_status status = refuse_captured(record)) return status;
+    if (dvt_status status = refuse_captured(record.captured)) return status;
     GPU_CALL(cuEventSynchronize(e->event.get()));
     return record.faults->tell();
   });
@@ -120,7 +116,7 @@ dvt_status event_query(dvt_event* e, uint32_t* done) {
     const Record record = newest(e);
     *done = 1;
     if (!record.recorded) return DVT_OK;
-    if (dvt_status status = refuse_captured(record)) return status;
+    if (dvt_status status = refuse_captured(record.captured)) return status;
     *done = e->event.passed();
     return *done ? record.faults->tell() : DVT_OK;
   });
@@ -129,10 +125,9 @@ dvt_status event_query(dvt_event* e, uint32_t* done) {
 dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
   return guarded(&from->device, [&]() -> dvt_status {
     const Record first = newest(from), second = newest(to);
-    if (dvt_status status = refuse_captured(first)) return status;
-    if (dvt_status status = refuse_captured(second)) return status;
-    if (!from->timing || !to->timing || !first.recorded || !second.recorded)
-      return DVT_FAIL(DVT_INVALID, "no time between events: expected two recorded with timing");
+    if (dvt_status status = refuse_captured(first.captured)) return status;
+    if (dvt_status status = refuse_captured(second.captured)) return status;
+    if (!from->timing || !to->timing || !first.recorded || !second.recorded) return report_no_time();
     float milliseconds = 0;
     GPU_CALL(cuEventElapsedTime(&milliseconds, from->event.get(), to->event.get()));
     *ns = uint64_t(std::llround(std::max(milliseconds, 0.0f) * 1e6));
@@ -140,11 +135,13 @@ dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
   });
 }
 
+namespace {
 dvt_status stream_wrap(dvt_device* d, void* native, dvt_stream** out) {
   *out = new dvt_stream(*d, static_cast<CUstream>(native));
   return DVT_OK;
 }
 void* stream_native(dvt_stream* s) { return s->handle; }
+}  // namespace
 
 dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
   return guarded(&s->device, [&]() -> dvt_status {
@@ -153,23 +150,9 @@ dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
     return DVT_OK;
   });
 }
-}  // namespace
-
-const dvt_streams streams = {
-    .struct_size = sizeof streams,
-    .flags = DVT_S_CROSS_DEVICE,
-    .create = stream_create,
-    .destroy = stream_destroy,
-    .sync = stream_sync,
-    .ev_create = event_create,
-    .ev_destroy = event_destroy,
-    .ev_record = event_record,
-    .ev_wait = event_wait,
-    .ev_sync = event_sync,
-    .ev_query = event_query,
-    .ev_elapsed_ns = event_elapsed,
-    .wrap = stream_wrap,
-    .native = stream_native,
-    .host_fn = host_fn,
-};
+constinit const dvt_streams streams = [] {
+  dvt_streams s = stream_functions(DVT_S_CROSS_DEVICE);
+  s.wrap = stream_wrap, s.native = stream_native;
+  return s;
+}();
 }  // namespace gpu

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "driver/libraries.hpp"
+
 namespace gpu {
 // By the names of cuda.h, whose macros choose the version of each: cuMemAlloc is cuMemAlloc_v2.
 // clang-format off
@@ -39,8 +41,6 @@ inline constexpr char driver_variable[] = "DOVETAIL_CUDA_DRIVER";  // another li
 const std::string& missing_driver();
 // Throws std::logic_error where missing_driver() has something to say.
 const Driver& driver();
-// A symbol of drivers that do, and of libraries that work with them.
-inline constexpr char emulation_marker[] = "dovetail_cuda_emulator";
 // Does it run kernels on the host? The libraries of NVIDIA's cannot.
 bool is_emulated();
 

@@ -18,6 +18,8 @@ inline constexpr WheelLibrary nvrtc_library{"NVRTC", "libnvrtc.so.13", "cu13/lib
 inline constexpr WheelLibrary cudnn_library{"cuDNN", "libcudnn.so.9", "cudnn/lib", "cu13"};
 inline constexpr WheelLibrary nccl_library{"NCCL", "libnccl.so.2", "nccl/lib", "nccl"};
 
+// A symbol of emulated drivers, and of libraries that work with them.
+inline constexpr char emulation_marker[] = "dovetail_cuda_emulator";
 inline constexpr char libraries_variable[] = "DOVETAIL_CUDA_LIBS";  // folders, as in PATH
 
 // An opened one; it stays open, as libraries of NVIDIA's keep threads and state.
@@ -31,7 +33,7 @@ class Library {
 
   explicit operator bool() const { return missing_.empty(); }
   void* handle() const { return handle_; }
-  // Why it cannot be used, and what helps; empty where it can.
+  // Why it cannot be used, and the cure; empty if it can.
   const std::string& missing() const { return missing_; }
   std::string cure() const;
   bool has(const char* name) const;  // something of that name
@@ -50,10 +52,37 @@ class Library {
   std::string missing_;
 };
 
-// A library's functions, which a macro lists as GPU_X_FUNCTIONS(X): members of a table, and how they are found.
+// A library's functions, which a macro lists as GPU_X_FUNCTIONS(X): a table with a member for each.
 #define GPU_LIBRARY_MEMBER(f) decltype(&::f) f = nullptr;
-#define GPU_LIBRARY_FIND(f) library.find(#f, functions.f);
+#define GPU_LIBRARY_FIND(f) library.find(#f, f);
+#define GPU_LIBRARY_TABLE(FUNCTIONS) \
+  FUNCTIONS(GPU_LIBRARY_MEMBER)      \
+  void find(::gpu::Library& library) { FUNCTIONS(GPU_LIBRARY_FIND) }
 
-// Nothing is missing. What is, where kernels of our own do the work instead, the host is told as a warning.
+// A library with the table of its functions, opened when it is first needed. Table: find(Library&) and open(),
+// which returns the library; optionally check(Library&), which returns why a library that has all functions cannot
+// be used and is empty if it can.
+template <class Table>
+struct OpenedLibrary {
+  Table functions;
+  bool works_with_emulator;
+  std::string missing;  // why it cannot be used, and the cure; empty if it can
+
+  static const OpenedLibrary& get() {
+    static const OpenedLibrary& once = *new OpenedLibrary(Table::open());
+    return once;
+  }
+
+ private:
+  explicit OpenedLibrary(Library library) {
+    functions.find(library);
+    missing = library.missing();
+    works_with_emulator = library && library.has(emulation_marker);
+    if constexpr (requires { functions.check(library); })
+      if (library) missing = functions.check(library);
+  }
+};
+
+// Is nothing missing? If something is, it is logged as a warning: kernels of our own do the work instead.
 bool is_usable(const std::string& missing);
 }  // namespace gpu

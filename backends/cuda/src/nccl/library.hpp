@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "driver/libraries.hpp"
+#include "driver/driver.hpp"
 
 namespace gpu::nccl {
 // clang-format off
@@ -15,10 +15,14 @@ namespace gpu::nccl {
 // clang-format on
 
 struct Functions {
-  GPU_NCCL_FUNCTIONS(GPU_LIBRARY_MEMBER)
+  GPU_LIBRARY_TABLE(GPU_NCCL_FUNCTIONS)
+  static Library open() { return Library(nccl_library); }
+  std::string check(const Library& library) const {
+    return is_emulated() && !library.has(emulation_marker) ? "NCCL does not work with an emulated driver" : "";
+  }
 };
 
-// Why it cannot be used, and what helps; empty where it can. Opens it when first asked.
-const std::string& missing();
-const Functions& functions();  // where nothing is missing
+// Why it cannot be used, and the cure; empty if it can. The first call opens it.
+inline const std::string& missing() { return OpenedLibrary<Functions>::get().missing; }
+inline const Functions& functions() { return OpenedLibrary<Functions>::get().functions; }  // if nothing is missing
 }  // namespace gpu::nccl

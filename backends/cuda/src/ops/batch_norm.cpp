@@ -2,7 +2,7 @@
 #include <string>
 
 #include "channels.hpp"
-#include "dtypes.hpp"
+#include "gpu/by_type.hpp"
 
 namespace gpu {
 namespace {
@@ -26,7 +26,7 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
 
 void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : floats) {
-    kernels[type_index(type)] = find_kernel(std::string("batch_norm_") + type_name(type));
+    kernels[type_index(type)] = find_kernel("batch_norm", type);
     dvt::Row row("dvt.batch_norm", run);
     row.in(type).in(type).in(type).in(type, DVT_O_OPTIONAL).in(type, DVT_O_OPTIONAL);
     table.add(row.out(type).deterministic());

@@ -5,19 +5,14 @@
 
 #include "cudnn/convolution.hpp"
 #include "device/device.hpp"
-#include "dtypes.hpp"
+#include "gpu/by_type.hpp"
+#include "gpu/window_rows.hpp"
 #include "launch.hpp"
 #include "tf32.hpp"
-#include "windows.hpp"
 
 namespace gpu {
 namespace {
 constinit std::array<KernelId, type_count> kernels{};
-
-Windows windows(const dvt_call* c) {
-  const dvt::Attrs attrs(c);
-  return plan_windows(c, c->in[1]->shape + 2, attrs.i64s(0), attrs.i64s(1), attrs.i64s(2));
-}
 
 // ---- by cuDNN ----------------------------------------------------------------------
 
@@ -26,7 +21,7 @@ cudnn::Operand without_gaps(int64_t n, int64_t c, int64_t h, int64_t w) {
 }
 
 cudnn::ConvolutionGraph graph_of(const dvt_call* c) {
-  const Windows how = windows(c);
+  const Windows how = windows_of_convolution(c);
   const int64_t outputs = c->in[1]->shape[0], channels = c->in[1]->shape[1];
   cudnn::ConvolutionGraph g = {};
   g.type = c->in[0]->dtype, g.has_bias = dvt::has_in(c, 2);
@@ -67,7 +62,7 @@ dvt_status query_library(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
 
 dvt_status run(dvt_device* d, const dvt_call* c) {
   constexpr uint64_t tile = 32;  // kernels/conv2d.cu
-  const Windows how = windows(c);
+  const Windows how = windows_of_convolution(c);
   const auto groups = uint32_t(dvt::Attrs(c).i64(3, 1));
   const uint64_t outputs = uint64_t(c->in[1]->shape[0]) / groups, places = uint64_t(how.h.out * how.w.out);
   const Grid grid = grid_of_blocks(
@@ -82,7 +77,7 @@ void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : integers + floats) {
     // Wrapping sums of products have the same bits in signed and unsigned types.
     const DLDataType as = type.code == DVT_INT ? unsigned_of(type) : type;
-    kernels[type_index(type)] = find_kernel(std::string("convolution_") + type_name(as));
+    kernels[type_index(type)] = find_kernel("convolution", as);
     const bool by_library = is_float(type);
     for (const char* op : {"dvt.conv2d", "dvt.conv1d"}) {
       // cuDNN's engines count on addresses that are multiples of 16 bytes, and few of them take gaps in images.

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <optional>
 
-#include "elementwise.hpp"
+#include "gpu/elementwise.hpp"
 #include "kernels/common/transpose.hpp"
 #include "lines.hpp"
 
 namespace gpu {
 namespace {
-constinit KernelsByType kernels{};
+constinit std::array<ElementwiseKernels, type_count> kernels{};
 constinit std::array<KernelId, type_count> transposes{};
 
 // Where x and out have neighbours on two axes of more than a few elements. Operand 0 is x.
@@ -47,8 +47,8 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
 
 void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : sizes) {
-    kernels[size_index(type)] = find_elementwise(std::string("copy_") + type_name(type));
-    transposes[size_index(type)] = find_kernel(std::string("transpose_") + type_name(type));
+    kernels[size_index(type)] = find_elementwise("copy", type);
+    transposes[size_index(type)] = find_kernel("transpose", type);
     table.add(dvt::Row("dvt.copy", run).in(type, any_operand).out(type, DVT_O_STRIDED).deterministic());
   }
 }

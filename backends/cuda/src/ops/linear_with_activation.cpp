@@ -1,7 +1,7 @@
 // linear and an activation in one product of cuBLASLt. The op's body serves what its epilogues do not.
-#include "dtypes.hpp"
+#include "gpu/dtypes.hpp"
+#include "gpu/rows.hpp"
 #include "linear.hpp"
-#include "rows.hpp"
 #include "tf32.hpp"
 
 namespace gpu {

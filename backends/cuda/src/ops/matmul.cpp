@@ -7,7 +7,7 @@
 
 #include "device/errors.hpp"
 #include "dovetail/product.hpp"
-#include "dtypes.hpp"
+#include "gpu/dtypes.hpp"
 #include "kernels/common/product.hpp"
 #include "launch.hpp"
 #include "tf32.hpp"

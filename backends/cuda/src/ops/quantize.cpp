@@ -3,7 +3,7 @@
 #include <string>
 
 #include "channels.hpp"
-#include "dtypes.hpp"
+#include "gpu/by_type.hpp"
 #include "kernels/common/quantization.hpp"
 
 namespace gpu {
@@ -42,8 +42,8 @@ dvt_status dequantize(dvt_device* d, const dvt_call* c) {
 void GPU_ROWS(dvt::KernelTable& table) {
   constexpr unsigned value = DVT_O_HOST_SCALAR, optional = DVT_O_HOST_SCALAR | DVT_O_OPTIONAL;
   for (const DLDataType type : floats) {
-    quantizers[type_index(type)] = find_kernel(std::string("quantize_") + type_name(type));
-    dequantizers[type_index(type)] = find_kernel(std::string("dequantize_") + type_name(type));
+    quantizers[type_index(type)] = find_kernel("quantize", type);
+    dequantizers[type_index(type)] = find_kernel("dequantize", type);
     for (const DLDataType byte : {dvt::i8, dvt::u8}) {
       dvt::Row to("dvt.quantize", quantize), from("dvt.dequantize", dequantize);
       to.in(type).in(type, value).in(dvt::i64, optional).out(byte).deterministic();

@@ -1,7 +1,7 @@
 #include <array>
 #include <string>
 
-#include "dtypes.hpp"
+#include "gpu/by_type.hpp"
 #include "lines.hpp"
 
 namespace gpu {
@@ -30,7 +30,7 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
 
 void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : floats) {
-    kernels[type_index(type)] = find_kernel(std::string("rotary_embedding_") + type_name(type));
+    kernels[type_index(type)] = find_kernel("rotary_embedding", type);
     dvt::Row row("dvt.rotary_embedding", run);
     table.add(row.in(type, DVT_O_STRIDED).in(type).in(type).out(type).deterministic());
   }

@@ -1,5 +1,5 @@
 #include "attention/engines.hpp"
-#include "dtypes.hpp"
+#include "gpu/dtypes.hpp"
 
 namespace gpu {
 void GPU_ROWS(dvt::KernelTable& table) {

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "device/errors.hpp"
-#include "dtypes.hpp"
+#include "gpu/by_type.hpp"
+#include "gpu/rows.hpp"
 #include "kernels/common/scaled_sums.hpp"
 #include "launch.hpp"
 #include "linear.hpp"
-#include "rows.hpp"
 
 namespace gpu {
 namespace {
@@ -110,7 +110,7 @@ void GPU_ROWS(dvt::KernelTable& table) {
     const DLDataType of_bias = dvt::same(out, dvt::f16) ? dvt::f16 : dvt::bf16;  // as cuBLASLt wants it
     for (const auto& [left, right] : {std::pair{e4m3, e4m3}, std::pair{e4m3, e5m2}, std::pair{e5m2, e4m3}})
       add_row(table, dvt::Row("dvt.scaled_linear", run).query(query), {left, right, of_bias, out});
-    kernels[type_index(out)] = find_kernel(std::string("scale_sums_") + type_name(out));
+    kernels[type_index(out)] = find_kernel("scale_sums", out);
     add_row(table, dvt::Row("dvt.scaled_linear", run_integers).query(query_integers), {dvt::i8, dvt::i8, out, out});
   }
 }

@@ -1,7 +1,4 @@
-#include <array>
-#include <string>
-
-#include "elementwise.hpp"
+#include "gpu/normalization_rows.hpp"
 #include "held.hpp"
 
 namespace gpu {
@@ -9,8 +6,11 @@ namespace {
 struct Kernels {
   KernelId held, lines, columns;
 };
-template <OpName op>
-constinit std::array<Kernels, type_count> kernels{};
+Kernels find(std::string_view op, DLDataType type) {
+  const std::string name(op);
+  return {find_kernel(name + "_held", type), find_kernel(name + "_lines", type),
+          find_kernel(name + "_columns", type)};
+}
 
 dvt_status run(dvt_device* d, const dvt_call* c, const Kernels& k) {
   const DLTensor *x = c->in[0], *out = c->out[0];
@@ -26,24 +26,7 @@ dvt_status run(dvt_device* d, const dvt_call* c, const Kernels& k) {
   const uint64_t each = how.axis[how.kept].stride[0] == 1 ? pack_bytes / bytes : 1;
   return launch(d, c, k.lines, grid_of_lines(how, each, most_holders), from, to, how);
 }
-
-template <OpName op>
-void add(dvt::KernelTable& table) {
-  for (const DLDataType type : floats) {
-    const auto find = [&](const char* which) {
-      return find_kernel(std::string(op.stem()) + which + type_name(type));
-    };
-    kernels<op>[type_index(type)] = {find("_held_"), find("_lines_"), find("_columns_")};
-    dvt::Row row(op.text, [](dvt_device* d, const dvt_call* c) {
-      return run(d, c, kernels<op>[type_index(c->in[0]->dtype)]);
-    });
-    table.add(row.in(type, DVT_O_STRIDED).out(type).deterministic());
-  }
-}
 }  // namespace
 
-void GPU_ROWS(dvt::KernelTable& table) {
-  add<"dvt.softmax">(table);
-  add<"dvt.log_softmax">(table);
-}
+void GPU_ROWS(dvt::KernelTable& table) { add_softmax<Kernels, run>(table, find); }
 }  // namespace gpu

@@ -3,8 +3,7 @@
 #include <bit>
 #include <string>
 
-#include "dtypes.hpp"
-#include "kernels/common/order.hpp"
+#include "gpu/order.hpp"
 #include "lines.hpp"
 
 namespace gpu {
@@ -16,18 +15,6 @@ constinit std::array<Kernels, type_count> kernels{};
 constinit KernelId starts{};
 
 constexpr uint64_t warp_size = 32;
-
-Order order_of(DLDataType type, bool descending) {
-  Order order{Numbers::unsigned_integers, descending, 0};
-  if (type.code == DVT_INT) order.numbers = Numbers::signed_integers;
-  if (type.code != DVT_FLOAT && type.code != DVT_BFLOAT) return order;
-  order.numbers = Numbers::floats;
-  order.infinity = type.code == DVT_BFLOAT ? 0x7f80
-                   : type.bits == 16       ? 0x7c00
-                   : type.bits == 32       ? 0x7f800000
-                                           : uint64_t{0x7ff} << 52;
-  return order;
-}
 
 // Strides of lines along an axis that lie one behind the other, as in the workspace between two passes.
 struct Between {
@@ -129,9 +116,7 @@ dvt_status sort_blocks(dvt_device* d, const dvt_call* c, const Arrays& at, Lines
 
 dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
   const Plan p(c);
-  if (p.whole.size >> 32)
-    return DVT_FAIL(DVT_INVALID, "[sort] the axis is too long: expected less than 2^32 elements, got %llu",
-                    (unsigned long long)p.whole.size);
+  if (dvt_status s = check_sortable(p.whole.size)) return s;
   const Kernels& k = kernels[type_index(unsigned_of(p.x->dtype))];
   const Order order = order_of(p.x->dtype, dvt::Attrs(c).boolean(1));
   if (!p.fits_block()) return sort_parts(d, c, p, k, order, values, indices);
@@ -142,10 +127,6 @@ dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
   const uint64_t at_once = block_size / how.threads;
   return launch(d, c, k.of_warp, grid_of_blocks((how.count + at_once - 1) / at_once, block_size), x, values,
                 indices, how, order);
-}
-dvt_status sort_values(dvt_device* d, const dvt_call* c) { return sort(d, c, dvt::data<void>(c->out[0]), nullptr); }
-dvt_status sort_indices(dvt_device* d, const dvt_call* c) {
-  return sort(d, c, nullptr, dvt::data<void>(c->out[0]));
 }
 
 // ---- top_k: attributes k, axis, mode ------------------------------------------------
@@ -219,7 +200,8 @@ void GPU_ROWS(dvt::KernelTable& table) {
     const auto find = [&](const char* which) { return find_kernel(std::string("sort_") + which + type_name(key)); };
     kernels[type_index(key)] = {find("short_"), find("block_"), find("count_"), find("move_"), {}};
     if (key.bits > 8) kernels[type_index(key)].select = find("select_");
-    dvt::Row sort("dvt.sort", sort_values), argsort("dvt.argsort", sort_indices), first("dvt.top_k", top_k);
+    dvt::Row sort("dvt.sort", run_sort<gpu::sort>), argsort("dvt.argsort", run_argsort<gpu::sort>),
+        first("dvt.top_k", top_k);
     table.add(sort.in(type, DVT_O_STRIDED).out(type).query(query<false>).deterministic());
     table.add(first.in(type, DVT_O_STRIDED).out(type).out(dvt::i64).query(query_top_k).deterministic());
     table.add(argsort.in(type, DVT_O_STRIDED).out(dvt::i64).query(query<true>).deterministic());

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 #include "launch.hpp"
 
-namespace xpu {
+namespace gpu {
 Capture::Capture(dvt_stream& origin)
     : faults(std::make_shared<Faults>(origin.device.context, origin.device.device)),
       graph_(origin.device.context, origin.device.device),
@@ -23,10 +23,7 @@ void Capture::end() {
 
 dvt_status refuse_in_capture(const dvt_stream& s, const char* what) {
   if (!s.capture) return DVT_OK;
-  return DVT_FAIL(DVT_INVALID,
-                  "%s cannot be captured: expected kernels, copies without pageable memory, and events of the "
-                  "capture",
-                  what);
+  return report_uncapturable(what);
 }
 
 namespace {
@@ -46,8 +43,7 @@ dvt_status begin(dvt_stream* s) {
 dvt_status end(dvt_stream* s, dvt_graph** out) {
   return guarded(&s->device, [&]() -> dvt_status {
     const std::shared_ptr<Capture> capture = s->capture;
-    if (!capture || !capture->began_on(*s))
-      return DVT_FAIL(DVT_INVALID, "no capture has begun on this stream: expected begin before end");
+    if (!capture || !capture->began_on(*s)) return report_no_capture();
     capture->end();
     if (out) *out = new dvt_graph{s->device, capture->finalize(), capture->faults};
     return DVT_OK;
@@ -81,7 +77,7 @@ dvt_status replay(dvt_graph* g, dvt_stream* s) {
 void destroy(dvt_graph* g) {
   try {
     if (!g->newest) return delete g;
-    g->device.deferred.after(*g->newest, [g] { delete g; });
+    g->device.deferred.after({*g->newest}, [g] { delete g; });
     g->device.deferred.sweep();
   } catch (...) {
     (void)tell_exception(&g->device);
@@ -96,4 +92,4 @@ const void* extension(const char* name, uint32_t version) {
   if (std::strcmp(name, "dovetail.capture") || version != DVT_X_CAPTURE) return nullptr;
   return std::ranges::any_of(devices(), can_capture) ? &functions : nullptr;
 }
-}  // namespace xpu
+}  // namespace gpu

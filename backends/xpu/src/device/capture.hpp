@@ -9,7 +9,7 @@
 #include "device/faults.hpp"
 #include "dovetail/backend.hpp"
 
-namespace xpu {
+namespace gpu {
 namespace graphs = sycl::ext::oneapi::experimental;
 
 // From begin to end, shared by the streams that record into it: the one on which it began, and those that have
@@ -34,12 +34,12 @@ class Capture {
 
 // DVT_INVALID, told to the host, where the stream records.
 dvt_status refuse_in_capture(const dvt_stream&, const char* what);
-}  // namespace xpu
+}  // namespace gpu
 
 struct dvt_graph {
   dvt_device& device;
-  const xpu::graphs::command_graph<xpu::graphs::graph_state::executable> graph;
-  const std::shared_ptr<xpu::Faults> faults;
+  const gpu::graphs::command_graph<gpu::graphs::graph_state::executable> graph;
+  const std::shared_ptr<gpu::Faults> faults;
   std::mutex mutex{};
   std::optional<sycl::event> newest{};  // the end of the last replay: SYCL runs a graph once at a time
 };

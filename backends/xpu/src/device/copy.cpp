@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 
-namespace xpu {
+namespace gpu {
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
 
@@ -19,7 +19,7 @@ void copy_staged(dvt_device* d, sycl::queue& queue, void* to, const void* from, 
   d->deferred.sweep();
   void* const buffer = d->staging.take();
   std::memcpy(buffer, from, bytes);
-  d->deferred.after(queue.memcpy(to, buffer, bytes), [d, buffer] { d->staging.give_back(buffer); });
+  d->deferred.after({queue.memcpy(to, buffer, bytes)}, [d, buffer] { d->staging.give_back(buffer); });
 }
 }  // namespace
 
@@ -32,7 +32,7 @@ dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_str
     const bool from_pageable = is_pageable(src, d->context), to_pageable = is_pageable(dst, d->context);
     if (from_pageable || to_pageable)
       if (dvt_status status = refuse_in_capture(stream, "a copy of pageable memory")) return status;
-    if (s && from_pageable && bytes <= Staging::buffer_bytes) {
+    if (s && from_pageable && bytes <= d->staging.buffer_bytes) {
       copy_staged(d, queue, to, from, bytes);
     } else if (!s || from_pageable || to_pageable) {
       queue.memcpy(to, from, bytes).wait();
@@ -42,4 +42,4 @@ dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_str
     return DVT_OK;
   });
 }
-}  // namespace xpu
+}  // namespace gpu

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <sycl/sycl.hpp>
@@ -10,15 +11,33 @@
 #include <vector>
 
 #include "device/capture.hpp"
-#include "device/deferred.hpp"
 #include "device/faults.hpp"
 #include "device/memory.hpp"
-#include "device/staging.hpp"
 #include "dovetail/backend.hpp"
+#include "gpu/deferred.hpp"
+#include "gpu/staging.hpp"
 #include "modules.hpp"
 #include "onednn.hpp"
 
-namespace xpu {
+namespace gpu {
+// A place in a stream.
+struct Event {
+  sycl::event handle;
+
+  bool passed() const;
+  void wait() const;
+};
+
+struct PinnedMemory {
+  sycl::context context;
+
+  void* allocate(size_t bytes) const {  // throws std::bad_alloc
+    if (void* const buffer = sycl::malloc_host(bytes, context)) return buffer;
+    throw std::bad_alloc();
+  }
+  void release(void* buffer) const { sycl::free(buffer, context); }
+};
+
 // The streams of one device.
 class Streams {
  public:
@@ -31,7 +50,7 @@ class Streams {
   std::mutex mutex_;
   std::unordered_set<dvt_stream*> all_;
 };
-}  // namespace xpu
+}  // namespace gpu
 
 // Work on a device in the order of the calls: a stream of the host, or the device's own for calls without one.
 struct dvt_stream {
@@ -53,12 +72,12 @@ struct dvt_stream {
 
   dvt_device& device;
   const int32_t priority;
-  xpu::Faults faults;
+  gpu::Faults faults;
   sycl::queue queue;                  // in order
   std::atomic<uint32_t> renewed = 0;  // times
   std::atomic<bool> failed = false;
-  std::optional<xpu::onednn::Stream> onednn{std::in_place};
-  std::shared_ptr<xpu::Capture> capture;  // into which its work goes instead; nothing: none
+  std::optional<gpu::onednn::Stream> onednn{std::in_place};
+  std::shared_ptr<gpu::Capture> capture;  // into which its work goes instead; nothing: none
 
  private:
   sycl::queue new_queue();
@@ -75,12 +94,12 @@ struct dvt_device {
   const sycl::context context;
   const bool has_fp64, is_cpu;
   std::atomic<bool> lost = false;
-  xpu::LoadedKernels kernels;
-  xpu::Deferred deferred;
-  xpu::Memory memory;
-  xpu::Staging staging;
-  xpu::onednn::Engine onednn;
-  xpu::Streams streams;
+  gpu::LoadedKernels kernels;
+  gpu::Deferred<gpu::Event> deferred;
+  gpu::Memory memory;
+  gpu::Staging<gpu::PinnedMemory> staging;
+  gpu::onednn::Engine onednn;
+  gpu::Streams streams;
   dvt_stream own_stream;
 };
 
@@ -90,10 +109,10 @@ struct dvt_event {
   std::optional<sycl::event> record;        // nothing: never recorded
   dvt_stream* stream = nullptr;             // on which it was recorded last
   uint32_t renewed = 0;                     // the stream's, by then
-  std::shared_ptr<xpu::Capture> capture{};  // that the record is part of
+  std::shared_ptr<gpu::Capture> capture{};  // that the record is part of
 };
 
-namespace xpu {
+namespace gpu {
 const std::vector<sycl::device>& devices();
 
 inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) {
@@ -101,9 +120,11 @@ inline dvt_stream& stream_of(dvt_device* d, dvt_stream* s) {
   stream.mend();
   return stream;
 }
-// Waits for all that is queued. What went wrong with it, once, told to the host.
+// Waits for all that is queued, and reports once to the host what went wrong with it.
 dvt_status wait_for(dvt_stream&);
 // Passed as soon as what is queued now is done; at once on a lost device, which does nothing more.
-sycl::event end_of(dvt_stream&);
-bool passed(const sycl::event&);
-}  // namespace xpu
+Event end_of(dvt_stream&);
+
+// The function of abi.h.
+dvt_status device_reset(dvt_device*);
+}  // namespace gpu

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 
 dvt_device::dvt_device(uint32_t i, const sycl::device& dev)
     : index(i),
@@ -16,10 +16,10 @@ dvt_device::dvt_device(uint32_t i, const sycl::device& dev)
       has_fp64(dev.has(sycl::aspect::fp64)),
       is_cpu(dev.is_cpu()),
       memory(context, dev),
-      staging(context),
+      staging(gpu::PinnedMemory{context}),
       own_stream(*this, 0) {}
 
-namespace xpu {
+namespace gpu {
 namespace {
 constexpr char allow_cpu[] = "DOVETAIL_XPU_ALLOW_CPU";  // =1: SYCL's CPU device too, for tests; =0: not
 
@@ -140,7 +140,7 @@ dvt_status device_count(uint32_t* n) {
 dvt_status device_open(uint32_t index, dvt_device** out) {
   uint32_t n;
   if (dvt_status s = device_count(&n)) return s;
-  if (index >= n) return DVT_FAIL(DVT_INVALID, "there are %u devices, got index %u", n, index);
+  if (dvt_status s = check_index(index, n)) return s;
   try {
     *out = new dvt_device(index, devices()[index]);
     return DVT_OK;
@@ -180,4 +180,4 @@ dvt_status device_props(dvt_device* d, dvt_props* p) {
     return DVT_OK;
   });
 }
-}  // namespace xpu
+}  // namespace gpu

@@ -1,10 +1,8 @@
 #include "device/errors.hpp"
 
 #include <cstring>
-#include <exception>
-#include <new>
 
-namespace xpu {
+namespace gpu {
 // SYCL's own codes do not tell these apart: the message ends in the name of Unified Runtime's.
 dvt_status status_of(const sycl::exception& error) {
   const auto says = [text = error.what()](const char* name) { return std::strstr(text, name) != nullptr; };
@@ -28,10 +26,8 @@ dvt_status tell_exception(dvt_device* d) {
     }
     if (status == DVT_DEVICE_LOST && d) d->lost = true;
     return DVT_FAIL(status, "SYCL: %s", error.what());
-  } catch (const std::bad_alloc&) {
-    return DVT_FAIL(DVT_OOM, "the host is out of memory");
-  } catch (const std::exception& error) {
-    return DVT_FAIL(DVT_INTERNAL, "%s", error.what());
+  } catch (...) {
+    return report_standard_exception();
   }
 }
-}  // namespace xpu
+}  // namespace gpu

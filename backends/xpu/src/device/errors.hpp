@@ -1,8 +1,9 @@
 // What SYCL throws becomes a status of abi.h.
 #pragma once
 #include "device/device.hpp"
+#include "gpu/errors.hpp"
 
-namespace xpu {
+namespace gpu {
 dvt_status status_of(const sycl::exception&);
 // Of a command behind one that failed: SYCL tells the cause apart, and this perhaps long after it.
 bool is_consequence(const sycl::exception&);
@@ -38,4 +39,4 @@ dvt_status enqueue(dvt_device* d, dvt_stream* s, Body&& body) {
     }
   });
 }
-}  // namespace xpu
+}  // namespace gpu

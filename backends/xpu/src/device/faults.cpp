@@ -3,7 +3,9 @@
 #include <new>
 #include <utility>
 
-namespace xpu {
+#include "gpu/errors.hpp"
+
+namespace gpu {
 namespace {
 constexpr uint32_t rounds(uint8_t byte) { return byte * 0x01010101u; }
 }  // namespace
@@ -50,8 +52,7 @@ dvt_status Faults::tell(sycl::queue& queue) {
   const Fault fault = *on_host_;
   queue.memset(on_device_, 0, sizeof(Fault));  // for the next one
   queue.memset(&on_device_->round, ++round_, sizeof(Fault::round));
-  return DVT_FAIL_LATE(DVT_INDEX, fault.call, "index %lld is out of range: axis %lld has %lld elements",
-                       (long long)fault.index, (long long)fault.axis, (long long)fault.size);
+  return report_bad_index(fault.call, fault.index, fault.axis, fault.size);
 }
 
 void Faults::forget_error() {
@@ -66,4 +67,4 @@ void Faults::restart(sycl::queue& queue) {
   *on_host_ = {};
   queue.memset(on_device_, 0, sizeof(Fault));
 }
-}  // namespace xpu
+}  // namespace gpu

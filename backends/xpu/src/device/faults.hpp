@@ -10,7 +10,9 @@
 #include "dovetail/backend.hpp"
 #include "kernels/common/fault.hpp"
 
-namespace xpu {
+namespace gpu {
+using namespace xpu;  // of the kernels
+
 class Faults {
  public:
   Faults(const sycl::context&, const sycl::device&);
@@ -44,4 +46,4 @@ class Faults {
   dvt_status error_ = DVT_OK;
   std::string what_;
 };
-}  // namespace xpu
+}  // namespace gpu

@@ -1,9 +1,9 @@
 #include "device/memory.hpp"
 
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 
-namespace xpu {
+namespace gpu {
 Memory::Memory(const sycl::context& context, const sycl::device& device)
     : context_(context),
       device_(device),
@@ -74,4 +74,4 @@ void dealloc(dvt_device* d, void* data, uint32_t, dvt_stream* s) {
     (void)tell_exception(d);
   }
 }
-}  // namespace xpu
+}  // namespace gpu

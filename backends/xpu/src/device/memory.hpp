@@ -5,7 +5,7 @@
 #include <sycl/sycl.hpp>
 #include <unordered_map>
 
-namespace xpu {
+namespace gpu {
 class Memory {
  public:
   static constexpr uint64_t alignment = 256;
@@ -29,4 +29,4 @@ class Memory {
   uint64_t used_ = 0;                            // by this process
   std::unordered_map<void*, uint64_t> charged_;  // bytes that a block takes of the device
 };
-}  // namespace xpu
+}  // namespace gpu

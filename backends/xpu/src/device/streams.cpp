@@ -1,6 +1,6 @@
 // Streams are in-order queues; an event is where a queue stood when it was recorded.
 #include "device/errors.hpp"
-#include "device/functions.hpp"
+#include "gpu/functions.hpp"
 
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
@@ -20,8 +20,8 @@ void keep(dvt_stream& s, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const sycl::exception& e) {
-    if (xpu::is_consequence(e)) return;
-    const dvt_status status = xpu::status_of(e);
+    if (gpu::is_consequence(e)) return;
+    const dvt_status status = gpu::status_of(e);
     if (status == DVT_DEVICE_LOST) s.device.lost = true;
     s.faults.keep(status, e.what());
   } catch (const std::exception& e) {
@@ -67,7 +67,7 @@ void dvt_stream::limit_backlog() {
   }
 }
 
-namespace xpu {
+namespace gpu {
 void Streams::add(dvt_stream* s) {
   const std::lock_guard guard(mutex_);
   all_.insert(s);
@@ -88,9 +88,9 @@ void Streams::renew() {
   for (dvt_stream* s : all_) s->renew(), s->faults.forget_error();
 }
 
-bool passed(const sycl::event& event) {
+bool Event::passed() const {
   try {
-    return event.get_info<sycl::info::event::command_execution_status>() ==
+    return handle.get_info<sycl::info::event::command_execution_status>() ==
            sycl::info::event_command_status::complete;
   } catch (const sycl::exception& error) {
     if (!is_consequence(error)) throw;
@@ -98,9 +98,13 @@ bool passed(const sycl::event& event) {
   }
 }
 
-sycl::event end_of(dvt_stream& s) {
+void Event::wait() const {
+  if (!passed()) sycl::event(handle).wait();
+}
+
+Event end_of(dvt_stream& s) {
   if (!s.device.lost) try {
-      return s.queue.ext_oneapi_submit_barrier();
+      return {s.queue.ext_oneapi_submit_barrier()};
     } catch (...) {
       (void)tell_exception(&s.device);
       if (!s.device.lost) throw;
@@ -135,7 +139,6 @@ dvt_status wait_for(dvt_stream& s) {
   });
 }
 
-namespace {
 dvt_status stream_create(dvt_device* d, int32_t priority, dvt_stream** out) {
   return guarded(d, [&] {
     *out = new dvt_stream(*d, priority);
@@ -179,6 +182,7 @@ dvt_status event_record(dvt_event* e, dvt_stream* s) {
   });
 }
 
+namespace {
 struct Record {
   std::optional<sycl::event> event;  // nothing: done
   dvt_stream* stream;                // nullptr: never recorded
@@ -191,21 +195,17 @@ Record newest(dvt_event* e) {
   return {e->record, e->stream, e->capture};
 }
 
-// An event that is part of a graph has no state of its own.
-dvt_status refuse_captured(const Record& record) {
-  if (!record.capture) return DVT_OK;
-  return DVT_FAIL(DVT_INVALID, "this event was recorded in a capture: expected a wait by a stream of that capture");
-}
-
 // A stream that waits for an event of a capture becomes part of it.
 dvt_status enter_capture(dvt_stream* s, const Record& record) {
   if (s->capture == record.capture) return DVT_OK;
   if (s->capture) return refuse_in_capture(*s, "a wait for an event from elsewhere");
-  if (record.capture != record.stream->capture) return refuse_captured(record);  // it has ended
+  if (record.capture != record.stream->capture) return refuse_captured(record.capture != nullptr);  // it has ended
   s->capture = record.capture;
   s->capture->add(*s);
   return DVT_OK;
 }
+
+}  // namespace
 
 dvt_status event_wait(dvt_stream* s, dvt_event* e) {
   return enqueue(&s->device, s, [&](dvt_stream&) -> dvt_status {
@@ -225,7 +225,7 @@ dvt_status event_wait(dvt_stream* s, dvt_event* e) {
 dvt_status event_sync(dvt_event* e) {
   Record record = newest(e);
   if (!record.stream) return DVT_OK;
-  if (dvt_status status = refuse_captured(record)) return status;
+  if (dvt_status status = refuse_captured(record.capture != nullptr)) return status;
   return tell_after(*record.stream, [&] {
     if (record.event) record.event->wait();
   });
@@ -235,9 +235,9 @@ dvt_status event_query(dvt_event* e, uint32_t* done) {
   const Record record = newest(e);
   *done = 1;
   if (!record.stream) return DVT_OK;
-  if (dvt_status status = refuse_captured(record)) return status;
+  if (dvt_status status = refuse_captured(record.capture != nullptr)) return status;
   const dvt_status status = guarded(&record.stream->device, [&] {
-    *done = !record.event || passed(*record.event);
+    *done = !record.event || Event{*record.event}.passed();
     return DVT_OK;
   });
   return status || !*done ? status : tell_after(*record.stream, [] {});
@@ -245,10 +245,9 @@ dvt_status event_query(dvt_event* e, uint32_t* done) {
 
 dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
   const Record first = newest(from), second = newest(to);
-  if (dvt_status status = refuse_captured(first)) return status;
-  if (dvt_status status = refuse_captured(second)) return status;
-  if (!from->timing || !to->timing || !first.event || !second.event)
-    return DVT_FAIL(DVT_INVALID, "no time between events: expected two recorded with timing");
+  if (dvt_status status = refuse_captured(first.capture != nullptr)) return status;
+  if (dvt_status status = refuse_captured(second.capture != nullptr)) return status;
+  if (!from->timing || !to->timing || !first.event || !second.event) return report_no_time();
   return guarded(&first.stream->device, [&] {
     using end = sycl::info::event_profiling::command_end;
     const uint64_t a = first.event->get_profiling_info<end>(), b = second.event->get_profiling_info<end>();
@@ -264,23 +263,5 @@ dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
     return DVT_OK;
   });
 }
-}  // namespace
-
-const dvt_streams streams = {
-    .struct_size = sizeof streams,
-    .flags = 0,
-    .create = stream_create,
-    .destroy = stream_destroy,
-    .sync = stream_sync,
-    .ev_create = event_create,
-    .ev_destroy = event_destroy,
-    .ev_record = event_record,
-    .ev_wait = event_wait,
-    .ev_sync = event_sync,
-    .ev_query = event_query,
-    .ev_elapsed_ns = event_elapsed,
-    .wrap = nullptr,
-    .native = nullptr,
-    .host_fn = host_fn,
-};
-}  // namespace xpu
+constinit const dvt_streams streams = stream_functions(0);
+}  // namespace gpu

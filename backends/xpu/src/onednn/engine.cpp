@@ -4,7 +4,7 @@
 #include "device/device.hpp"
 #include "onednn/primitive.hpp"
 
-namespace xpu::onednn {
+namespace gpu::onednn {
 Engine::Engine() = default;
 Engine::~Engine() {
   places_.clear(), recent_.clear();
@@ -61,4 +61,4 @@ void* Stream::get(const Engine& engine, void* queue) {
   }
   return handle_;
 }
-}  // namespace xpu::onednn
+}  // namespace gpu::onednn

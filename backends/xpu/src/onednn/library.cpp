@@ -7,7 +7,7 @@
 
 #include "dovetail/backend.hpp"
 
-namespace xpu::onednn {
+namespace gpu::onednn {
 namespace {
 // oneDNN's wheel puts it beside SYCL's runtime. Local: its symbols serve nobody else.
 bool open(Library& library) {
@@ -33,4 +33,4 @@ const Library* dnnl() {
   static const bool usable = open(library);
   return usable ? &library : nullptr;
 }
-}  // namespace xpu::onednn
+}  // namespace gpu::onednn

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace xpu::onednn {
+namespace gpu::onednn {
 // clang-format off
 #define DOVETAIL_DNNL(X) \
   X(sycl_interop_engine_create) \
@@ -62,4 +62,4 @@ Owner make(Create create, const Arguments&... arguments) {
   typename Owner::pointer made = nullptr;
   return Owner(create(&made, arguments...) == dnnl_success ? made : nullptr);
 }
-}  // namespace xpu::onednn
+}  // namespace gpu::onednn

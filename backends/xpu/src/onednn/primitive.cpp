@@ -8,7 +8,7 @@
 #include "device/errors.hpp"
 #include "launch.hpp"
 
-namespace xpu::onednn {
+namespace gpu::onednn {
 namespace {
 constexpr size_t cache_line = 64;
 
@@ -251,4 +251,4 @@ dvt_status pack(dvt_device* d, const dvt_call* c, const PrimitiveRef& p, const d
     return finish(d, c);
   });
 }
-}  // namespace xpu::onednn
+}  // namespace gpu::onednn

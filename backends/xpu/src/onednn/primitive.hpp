@@ -5,7 +5,7 @@
 #include "onednn.hpp"
 #include "onednn/library.hpp"
 
-namespace xpu::onednn {
+namespace gpu::onednn {
 // What oneDNN computes with, and the scratch memory that it wants from the caller.
 struct Step {
   PrimitiveHandle primitive;
@@ -36,4 +36,4 @@ class Primitive {
 
 // nullptr where oneDNN has no more than a reference implementation.
 PrimitiveRef build(dnnl_engine_t, const Description&);
-}  // namespace xpu::onednn
+}  // namespace gpu::onednn

@@ -5,18 +5,14 @@
 #include <string>
 
 #include "device/device.hpp"
-#include "dtypes.hpp"
+#include "gpu/by_type.hpp"
+#include "gpu/window_rows.hpp"
 #include "launch.hpp"
-#include "windows.hpp"
 
-namespace xpu {
+namespace gpu {
 namespace {
 constinit std::array<KernelId, type_count> kernels{};
 
-Windows windows(const dvt_call* c) {
-  const dvt::Attrs attrs(c);
-  return plan_windows(c, c->in[1]->shape + 2, attrs.i64s(0), attrs.i64s(1), attrs.i64s(2));
-}
 int64_t groups_of(const dvt_call* c) { return dvt::Attrs(c).i64(3, 1); }
 
 onednn::Operand operand(DLDataType type, std::initializer_list<int64_t> sizes) {  // without gaps
@@ -48,7 +44,7 @@ std::optional<onednn::Description> describe(const dvt_call* c) {
   const DLDataType type = c->in[0]->dtype;
   if (!onednn::serves(type)) return std::nullopt;
   if (!dvt::size(c->in[0]) || !dvt::size(c->in[1])) return std::nullopt;
-  const Windows how = windows(c);
+  const Windows how = windows_of_convolution(c);
   const int64_t groups = groups_of(c), outputs = c->in[1]->shape[0], channels = c->in[1]->shape[1];
   onednn::Description d{};
   d.kind = onednn::Kind::convolution;
@@ -83,10 +79,10 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   if (onednn::takes(d, c, on))
     if (const onednn::PrimitiveRef found = primitive(d, c)) return onednn::execute(d, c, *found, on);
   constexpr size_t tile = 64, side = 16;  // kernels/conv2d.hpp
-  const Windows how = windows(c);
+  const Windows how = windows_of_convolution(c);
   const auto groups = uint32_t(groups_of(c));
   const uint64_t outputs = uint64_t(c->in[1]->shape[0]) / groups, places = uint64_t(how.h.out * how.w.out);
-  const Range range{
+  const Grid range{
       3,
       {size_t(how.images) * groups, (outputs + tile - 1) / tile * side, (places + tile - 1) / tile * side},
       {1, side, side}};
@@ -95,8 +91,7 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
 }
 
 dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
-  if (dvt::same(c->in[0]->dtype, dvt::f64)) return query_fp64(d, c, answer);
-  DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
+  if (const dvt_status s = query_type(d, c->in[0]->dtype, answer)) return s;
   if (const onednn::PrimitiveRef found = primitive(d, c))
     DVT_PUT(answer, dvt_answer, workspace, onednn::workspace(*found));
   return DVT_OK;
@@ -110,11 +105,11 @@ dvt_status pack(dvt_device* d, const dvt_call* c, uint32_t, const dvt_packed* to
 }
 }  // namespace
 
-void XPU_ROWS(dvt::KernelTable& table) {
+void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : integers + floats) {
     // Wrapping sums of products have the same bits in signed and unsigned types.
     const DLDataType as = type.code == DVT_INT ? unsigned_of(type) : type;
-    kernels[type_index(type)] = find_kernel(std::string("convolution_") + type_name(as));
+    kernels[type_index(type)] = find_kernel("convolution", as);
     const bool ours = !onednn::serves(type);
     for (const char* op : {"dvt.conv2d", "dvt.conv1d"}) {
       dvt::Row row(op, run);
@@ -128,4 +123,4 @@ void XPU_ROWS(dvt::KernelTable& table) {
     }
   }
 }
-}  // namespace xpu
+}  // namespace gpu

@@ -1,18 +1,16 @@
-#include "elementwise.hpp"
+#include "gpu/elementwise.hpp"
 
-namespace xpu {
+namespace gpu {
 namespace {
-constinit KernelsByType kernels{};
-
 dvt_status run(dvt_device* d, const dvt_call* c) {
-  return run_elementwise(d, c, kernels[size_index(c->out[0]->dtype)]);
+  return run_elementwise(d, c, kernels_by_type<"dvt.copy", ElementwiseKernels>[size_index(c->out[0]->dtype)]);
 }
 }  // namespace
 
-void XPU_ROWS(dvt::KernelTable& table) {
+void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : sizes) {
-    kernels[type_index(type)] = find_elementwise(std::string("copy_") + type_name(type));
+    elementwise_kernels<"dvt.copy">(type) = find_elementwise("copy", type);
     table.add(dvt::Row("dvt.copy", run).in(type, any_operand).out(type, DVT_O_STRIDED).deterministic());
   }
 }
-}  // namespace xpu
+}  // namespace gpu

@@ -5,11 +5,11 @@
 
 #include "device/device.hpp"
 #include "dovetail/product.hpp"
-#include "dtypes.hpp"
+#include "gpu/by_type.hpp"
 #include "kernels/common/product.hpp"
 #include "launch.hpp"
 
-namespace xpu {
+namespace gpu {
 namespace {
 constinit std::array<KernelId, type_count> kernels{};
 
@@ -71,15 +71,14 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   const auto [rows, columns] = tile_of_product(type.bits, type.code == DVT_FLOAT || type.code == DVT_BFLOAT);
   constexpr size_t side = 16;  // kernels/common/tile.hpp
   const Product p = product(c);
-  const Range range{
+  const Grid range{
       3, {p.matrices, (p.m + rows - 1) / rows * side, (p.n + columns - 1) / columns * side}, {1, side, side}};
   return launch(d, c, kernels[type_index(type)], range, on.in, on.weights, on.bias, on.out, p);
 }
 
 template <Product (*product)(const dvt_call*)>
 dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
-  if (c->in[0]->dtype.bits == 64 && c->in[0]->dtype.code == DVT_FLOAT) return query_fp64(d, c, answer);
-  DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
+  if (const dvt_status s = query_type(d, c->in[0]->dtype, answer)) return s;
   if (const onednn::PrimitiveRef found = primitive<product>(d, c))
     DVT_PUT(answer, dvt_answer, workspace, onednn::workspace(*found));
   return DVT_OK;
@@ -112,13 +111,13 @@ dvt::Row row(const char* op, DLDataType type) {
 }
 }  // namespace
 
-void XPU_ROWS(dvt::KernelTable& table) {
+void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : integers + floats) {
     // Wrapping sums of products have the same bits in signed and unsigned types.
     const DLDataType as = type.code == DVT_INT ? unsigned_of(type) : type;
-    kernels[type_index(type)] = find_kernel(std::string("matmul_") + type_name(as));
+    kernels[type_index(type)] = find_kernel("matmul", as);
     table.add(row<dvt::product_of_matmul>("dvt.matmul", type).out(type));
     table.add(row<dvt::product_of_linear>("dvt.linear", type).in(type, DVT_O_OPTIONAL).out(type));
   }
 }
-}  // namespace xpu
+}  // namespace gpu

@@ -2,11 +2,11 @@
 #include <array>
 #include <string>
 
-#include "dtypes.hpp"
+#include "gpu/dtypes.hpp"
 #include "kernels/common/attention.hpp"
 #include "launch.hpp"
 
-namespace xpu {
+namespace gpu {
 namespace {
 struct Kernels {
   KernelId narrow, wide;  // tiles of 32 and 64 columns
@@ -51,9 +51,9 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   constexpr size_t block = 64, side = 16;  // kernels/scaled_dot_product_attention.hpp
   const Kernels& by_width = kernels[type_index(q->dtype)];
   const size_t width = std::max(p.size, p.value_size) <= 32 ? 32 : 64;
-  const Range range{3,
-                    {matrices, (p.queries + block - 1) / block * side, (p.value_size + width - 1) / width * side},
-                    {1, side, side}};
+  const Grid range{3,
+                   {matrices, (p.queries + block - 1) / block * side, (p.value_size + width - 1) / width * side},
+                   {1, side, side}};
   return launch(d, c, width == 32 ? by_width.narrow : by_width.wide, range, dvt::data<void>(q), dvt::data<void>(k),
                 dvt::data<void>(v), mask ? dvt::data<void>(mask) : nullptr, dvt::data<void>(out), p);
 }
@@ -70,7 +70,7 @@ dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
 }
 }  // namespace
 
-void XPU_ROWS(dvt::KernelTable& table) {
+void GPU_ROWS(dvt::KernelTable& table) {
   for (const DLDataType type : {dvt::f16, dvt::bf16, dvt::f32}) {
     const std::string name = std::string("attention_") + type_name(type);
     kernels[type_index(type)] = {find_kernel(name + "_32"), find_kernel(name + "_64")};
@@ -84,4 +84,4 @@ void XPU_ROWS(dvt::KernelTable& table) {
                   .deterministic());
   }
 }
-}  // namespace xpu
+}  // namespace gpu
