@@ -1,6 +1,24 @@
+import ctypes
+import os
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="session")
+def functions(tmp_path_factory) -> ctypes.CDLL:
+    """math_functions.cpp, compiled from the public headers alone."""
+    built = tmp_path_factory.mktemp("functions") / "functions.so"
+    options = ["-std=c++17", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]
+    source = HERE / "math_functions.cpp"
+    compiler = os.environ.get("CXX", "c++")
+    command = [compiler, *options, f"-I{HERE.parents[1] / 'core/include'}", source, "-o", built]
+    subprocess.run(command, check=True, timeout=300)
+    return ctypes.CDLL(str(built))
 
 
 @pytest.fixture

@@ -24,13 +24,11 @@ def missing() -> str:
     return "" if Path(EMULATOR).is_file() else "DOVETAIL_CUDA_EMULATOR names no emulator: make test-cuda"
 
 
-NEEDS_NOTHING = {"test_math.py"}  # but a compiler
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if reason := missing():
         for item in items:
-            if Path(__file__).parent in item.path.parents and item.path.name not in NEEDS_NOTHING:
+            if Path(__file__).parent in item.path.parents:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 

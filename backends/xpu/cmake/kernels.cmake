@@ -11,8 +11,9 @@ set(XPU_KERNEL_OPTIONS -std=c++20 -O2 -ffp-contract=off "-I${CMAKE_CURRENT_SOURC
 # dovetail_xpu_kernels(<target> <file>...): compiles the families and links them into the target, with a table of all of
 # their names (src/modules.hpp).
 function(dovetail_xpu_kernels target)
-  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.hpp "${dovetail_INCLUDE_DIR}/dovetail/layout.hpp"
-       "${dovetail_INCLUDE_DIR}/dovetail/float8.hpp")
+  set(portable float* functors layout math* portable) # the core's headers that kernels include
+  list(TRANSFORM portable REPLACE "(.*)" "${dovetail_INCLUDE_DIR}/dovetail/\\1.hpp")
+  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.hpp ${portable})
   set(declarations "")
   set(entries "")
   foreach(source IN LISTS ARGN)

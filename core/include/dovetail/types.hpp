@@ -3,11 +3,10 @@
 #ifndef DOVETAIL_TYPES_HPP
 #define DOVETAIL_TYPES_HPP
 
-#include <cmath>
 #include <iterator>
 
 #include "dovetail/backend.hpp"
-#include "dovetail/float8.hpp"
+#include "dovetail/floats.hpp"
 #include "dovetail/layout.hpp"
 
 namespace dvt {
@@ -67,35 +66,17 @@ inline uint32_t computed_bytes(DLDataType type) {
 // The unsigned integers of a type's size.
 inline DLDataType unsigned_of(DLDataType type) { return {DVT_UINT, type.bits, 1}; }
 
-// The bits of a float32, an inexact one the neighbour with an odd last bit: what is rounded to fewer bits then is
-// right.
-inline uint32_t bits_to_odd(double x) {
-  const auto f = float(x);
-  uint32_t bits;
-  std::memcpy(&bits, &f, sizeof bits);
-  return std::isfinite(f) && double(f) != x ? (bits - (std::fabs(double(f)) > std::fabs(x))) | 1 : bits;
-}
-// The bits of narrower floats, rounded once, to nearest even.
-inline uint16_t bf16_bits(double x) {
-  const uint32_t bits = bits_to_odd(x);
-  return uint16_t(x != x ? bits >> 16 | 0x40 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-template <int stored>
-uint8_t float8_bits(double x) {
-  return float8_of<stored>(bits_to_odd(x));
-}
-
 // An attribute that is a real number, as an element of a type.
 inline Scalar scalar_of(const Attrs& attrs, uint32_t i, DLDataType type) {
   Scalar scalar{};
   const auto put = [&](auto value) { std::memcpy(&scalar, &value, sizeof value); };
   switch (type.code) {
     case DVT_BOOL: put(uint8_t(attrs.scalar<double>(i) != 0)); break;
-    case DVT_BFLOAT: put(bf16_bits(attrs.scalar<double>(i))); break;
-    case DVT_F8_E4M3FN: put(float8_bits<3>(attrs.scalar<double>(i))); break;
-    case DVT_F8_E5M2: put(float8_bits<2>(attrs.scalar<double>(i))); break;
+    case DVT_BFLOAT: put(bf16_of(odd_float32_of(attrs.scalar<double>(i)))); break;
+    case DVT_F8_E4M3FN: put(float8_of<3>(odd_float32_of(attrs.scalar<double>(i)))); break;
+    case DVT_F8_E5M2: put(float8_of<2>(odd_float32_of(attrs.scalar<double>(i)))); break;
     case DVT_FLOAT:
-      if (type.bits == 16) put(float16(attrs.scalar<double>(i)));
+      if (type.bits == 16) put(f16_of(odd_float32_of(attrs.scalar<double>(i))));
       else if (type.bits == 32) put(attrs.scalar<float>(i));
       else put(attrs.scalar<double>(i));
       break;

@@ -4,21 +4,11 @@
 
 #include "dispatch/execute.hpp"
 #include "dovetail/backend.hpp"
-#include "dovetail/types.hpp"
+#include "dovetail/floats.hpp"
 
 namespace dovetail {
 namespace {
 const Op& named(const char* name) { return op(name); }
-
-// Rounded once, to nearest even: the float on the way to bfloat16 keeps in its last bit that it is not exact.
-uint16_t to_bf16(long double v) {
-  const float f = float(v);
-  uint32_t b = std::bit_cast<uint32_t>(f);
-  if (std::isnan(f)) return uint16_t(b >> 16 | 0x40);
-  if (std::isfinite(f) && f != v) b = (b - (std::fabs(static_cast<long double>(f)) > std::fabs(v))) | 1;
-  return uint16_t((b + 0x7FFF + (b >> 16 & 1)) >> 16);
-}
-float from_bf16(uint16_t h) { return std::bit_cast<float>(uint32_t{h} << 16); }
 
 template <class T>
 T read(const Tensor& t) {
@@ -42,7 +32,7 @@ long double real_value(const Tensor& t) {
     case DType::f8e4m3fn: return std::bit_cast<float>(dvt::float32_of<3>(read<uint8_t>(t)));
     case DType::f8e5m2: return std::bit_cast<float>(dvt::float32_of<2>(read<uint8_t>(t)));
     case DType::f16: return float(read<dvt::float16>(t));
-    case DType::bf16: return from_bf16(read<uint16_t>(t));
+    case DType::bf16: return std::bit_cast<float>(dvt::float32_of_bf16(read<uint16_t>(t)));
     case DType::f32:
     case DType::c64: return read<float>(t);
     case DType::f64:
@@ -72,10 +62,10 @@ void write_real(void* to, DType dtype, long double v) {
     case DType::u16: return put(wrap<uint16_t>(v));
     case DType::u32: return put(wrap<uint32_t>(v));
     case DType::u64: return put(wrap<uint64_t>(v));
-    case DType::f8e4m3fn: return put(dvt::types::float8_bits<3>(double(v)));
-    case DType::f8e5m2: return put(dvt::types::float8_bits<2>(double(v)));
-    case DType::f16: return put(dvt::float16(double(v)));
-    case DType::bf16: return put(to_bf16(v));
+    case DType::f8e4m3fn: return put(dvt::float8_of<3>(dvt::odd_float32_of(v)));
+    case DType::f8e5m2: return put(dvt::float8_of<2>(dvt::odd_float32_of(v)));
+    case DType::f16: return put(dvt::f16_of(dvt::odd_float32_of(v)));
+    case DType::bf16: return put(dvt::bf16_of(dvt::odd_float32_of(v)));
     case DType::f32:
     case DType::c64: return put(float(v));
     case DType::f64:

@@ -1,6 +1,7 @@
 // matmul and linear: the product is cut into tiles, the tiles go to the host's pool, and each is done on one thread
 // by the engine that `one_product` chooses.
 #include "blas.hpp"
+#include "dovetail/product.hpp"
 #include "isa.hpp"
 #include "kernel.hpp"
 #include "onednn.hpp"
@@ -21,39 +22,27 @@ inline constexpr bool is_complex = std::is_same_v<T, c64> || std::is_same_v<T, c
 constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// c[..., m, n] = a[..., m, k] b[..., k, n] + bias[n], the batch axes broadcast (stride 0). c is dense.
+// dvt::Product with sizes that loops count down and compare with strides. c is dense.
 struct Batched {
-  int64_t m, n, k;
-  int64_t a_row, a_column, b_row, b_column;
-  int batch_axes = 0;
-  int64_t batch[DVT_MAX_NDIM], a_batch[DVT_MAX_NDIM], b_batch[DVT_MAX_NDIM];
-  int64_t matrices = 1;
+  int64_t m, n, k, a_row, a_column, b_row, b_column, matrices;
+  dvt::Product axes;  // of the batch
 
-  void add_axis(int64_t size, int64_t a_stride, int64_t b_stride) {
-    if (size == 1) return;
-    matrices *= size;
-    if (batch_axes) {  // one axis with the one before it?
-      const int last = batch_axes - 1;
-      if (a_batch[last] == size * a_stride && b_batch[last] == size * b_stride) {
-        batch[last] *= size, a_batch[last] = a_stride, b_batch[last] = b_stride;
-        return;
-      }
-    }
-    batch[batch_axes] = size, a_batch[batch_axes] = a_stride, b_batch[batch_axes] = b_stride;
-    ++batch_axes;
-  }
-  // A batch that shares b is more rows of a.
-  void fold_batch_into_rows() {
-    if (batch_axes != 1 || b_batch[0] || (m > 1 && a_batch[0] != m * a_row)) return;
-    if (m == 1) a_row = a_batch[0];
-    m *= batch[0];
-    batch_axes = 0, matrices = 1;
-  }
+  explicit Batched(const dvt::Product& p)
+      : m(int64_t(p.m)),
+        n(int64_t(p.n)),
+        k(int64_t(p.k)),
+        a_row(p.a_row || m > 1 ? p.a_row : k),  // BLAS requires a valid stride of a vector, too
+        a_column(p.a_column),
+        b_row(p.b_row),
+        b_column(p.b_column || n > 1 ? p.b_column : 1),
+        matrices(int64_t(p.matrices)),
+        axes(p) {}
+
   void offsets(int64_t matrix, int64_t& a, int64_t& b) const {
     a = b = 0;
-    for (int i = batch_axes; i-- > 0; matrix /= batch[i]) {
-      const int64_t at = matrix % batch[i];
-      a += at * a_batch[i], b += at * b_batch[i];
+    for (uint32_t i = axes.axes; i-- > 0; matrix /= axes.batch[i]) {
+      const int64_t at = matrix % axes.batch[i];
+      a += at * axes.a_batch[i], b += at * axes.b_batch[i];
     }
   }
 };
@@ -277,17 +266,17 @@ Cut cut(Batched p, const onednn::Panels& panels) {
   return c;
 }
 
-template <Batched (*product)(const dvt_call*), class T>
+template <dvt::Product (*product)(const dvt_call*), class T>
 dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size, uint64_t* layout) {
   onednn::Panels panels;
-  if (!find_panels<T>(product(call), panels)) return DVT_UNSUPPORTED;
+  if (!find_panels<T>(Batched(product(call)), panels)) return DVT_UNSUPPORTED;
   *size = panels.size, *layout = panels.layout;
   return DVT_OK;
 }
 
-template <Batched (*product)(const dvt_call*), class T>
+template <dvt::Product (*product)(const dvt_call*), class T>
 dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* to) {
-  const Batched p = product(call);
+  const Batched p(product(call));
   onednn::Panels panels;
   if (!find_panels<T>(p, panels)) return DVT_OOM;  // pack_size found them
   return for_each_piece(panels.count, 1, [&](int64_t i) {
@@ -300,42 +289,9 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
 
 // ---- calls
 
-Batched product_of_matmul(const dvt_call* call) {
-  const DLTensor &x = *call->in[0], &y = *call->in[1];
-  const bool row = x.ndim == 1, column = y.ndim == 1;  // vectors
-  const int xa = x.ndim, ya = y.ndim;
-  Batched p;
-  p.m = row ? 1 : x.shape[xa - 2], p.k = x.shape[xa - 1], p.n = column ? 1 : y.shape[ya - 1];
-  p.a_row = row ? p.k : x.strides[xa - 2], p.a_column = x.strides[xa - 1];
-  p.b_row = column ? y.strides[0] : y.strides[ya - 2], p.b_column = column ? 1 : y.strides[ya - 1];
-  const int x_batch = row ? 0 : xa - 2, y_batch = column ? 0 : ya - 2,
-            batch = x_batch > y_batch ? x_batch : y_batch;
-  for (int i = 0; i < batch; ++i) {
-    const int xi = i - (batch - x_batch), yi = i - (batch - y_batch);
-    const int64_t xs = xi < 0 ? 1 : x.shape[xi], ys = yi < 0 ? 1 : y.shape[yi];
-    p.add_axis(xs == 1 ? ys : xs, xs == 1 ? 0 : x.strides[xi], ys == 1 ? 0 : y.strides[yi]);
-  }
-  p.fold_batch_into_rows();
-  return p;
-}
-
-// linear(x, weight[out, in], bias[out]): x's leading axes are rows where their strides allow it, else batches.
-Batched product_of_linear(const dvt_call* call) {
-  const DLTensor &x = *call->in[0], &w = *call->in[1];
-  const int last = x.ndim - 1;
-  Batched p;
-  p.k = x.shape[last], p.n = w.shape[0];
-  p.m = last ? x.shape[last - 1] : 1;
-  p.a_row = last ? x.strides[last - 1] : p.k, p.a_column = x.strides[last];
-  p.b_row = w.strides[1], p.b_column = w.strides[0];
-  for (int i = 0; i + 1 < last; ++i) p.add_axis(x.shape[i], x.strides[i], 0);
-  p.fold_batch_into_rows();
-  return p;
-}
-
-template <Batched (*product)(const dvt_call*), class T>
+template <dvt::Product (*product)(const dvt_call*), class T>
 dvt_status run(dvt_device*, const dvt_call* call) {
-  const Batched p = product(call);
+  const Batched p(product(call));
   const T *const a = dvt::data<const T>(call->in[0]), *const b = dvt::data<const T>(call->in[1]);
   const T* const bias = dvt::has_in(call, 2) ? dvt::data<const T>(call->in[2]) : nullptr;
   T* const c = dvt::data<T>(call->out[0]);
@@ -372,7 +328,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
       });
 }
 
-template <Batched (*product)(const dvt_call*), class T>
+template <dvt::Product (*product)(const dvt_call*), class T>
 dvt::Row row(const char* op, DLDataType type) {
   dvt::Row made(op, run<product, T>);
   if (std::is_same_v<T, bf16> && may_multiply_bfloat16()) made.flags(DVT_K_FLUSHES_SUBNORMALS);
@@ -385,8 +341,8 @@ dvt::Row row(const char* op, DLDataType type) {
 
 template <class T>
 void add(Table& table, DLDataType type) {
-  table.add(row<product_of_matmul, T>("dvt.matmul", type).out(type).kernel());
-  table.add(row<product_of_linear, T>("dvt.linear", type).in(type, DVT_O_OPTIONAL).out(type).kernel());
+  table.add(row<dvt::product_of_matmul, T>("dvt.matmul", type).out(type).kernel());
+  table.add(row<dvt::product_of_linear, T>("dvt.linear", type).in(type, DVT_O_OPTIONAL).out(type).kernel());
 }
 }  // namespace
 

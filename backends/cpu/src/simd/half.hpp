@@ -1,7 +1,6 @@
 // float16 and bfloat16: storage types, exact widening, narrowing with one rounding to nearest even.
 #pragma once
-#include <cstring>
-
+#include "dovetail/floats.hpp"
 #include "kernel.hpp"
 #if defined(__F16C__)
 #include <immintrin.h>
@@ -17,27 +16,16 @@ struct bf16 {
   uint16_t bits;
 };
 
-template <class To, class From>
-DOVETAIL_CPU_INLINE To bit_cast(From from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof to);
-  return to;
-}
+using dvt::bit_cast;
 
-DOVETAIL_CPU_INLINE float widen(bf16 x) { return bit_cast<float>(uint32_t{x.bits} << 16); }
+DOVETAIL_CPU_INLINE float widen(bf16 x) { return bit_cast<float>(dvt::float32_of_bf16(x.bits)); }
 DOVETAIL_CPU_INLINE float widen(f16 x) {
 #if defined(__F16C__)
   return _cvtsh_ss(x.bits);
 #elif defined(__aarch64__)
   return float(bit_cast<__fp16>(x.bits));  // loops of it become FCVTL
 #else
-  const uint32_t magnitude = (x.bits & 0x7fffu) << 13, exponent = magnitude & (0x7c00u << 13);
-  const float normal = bit_cast<float>(magnitude + ((127 - 15) << 23));
-  const float subnormal = bit_cast<float>(magnitude + (113u << 23)) - bit_cast<float>(113u << 23);
-  const float special = bit_cast<float>(magnitude + ((255 - 31) << 23));
-  const float value = exponent == (0x7c00u << 13) ? special : exponent == 0 ? subnormal : normal;
-  return bit_cast<float>(bit_cast<uint32_t>(value) | (x.bits & 0x8000u) << 16);
+  return bit_cast<float>(dvt::float32_of_f16(x.bits));
 #endif
 }
 
@@ -48,9 +36,7 @@ DOVETAIL_CPU_INLINE bf16 narrow<bf16>(float x) {
 #if defined(__ARM_FEATURE_BF16_SCALAR_ARITHMETIC)
   return bit_cast<bf16>(vcvth_bf16_f32(x));
 #else
-  const uint32_t u = bit_cast<uint32_t>(x);
-  const uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16, nan = u >> 16 | 0x40;
-  return {uint16_t((u & 0x7fffffff) > 0x7f800000 ? nan : rounded)};
+  return {dvt::bf16_of(bit_cast<uint32_t>(x))};
 #endif
 }
 template <>
@@ -60,24 +46,12 @@ DOVETAIL_CPU_INLINE f16 narrow<f16>(float x) {
 #elif defined(__aarch64__)
   return bit_cast<f16>(__fp16(x));
 #else
-  const uint32_t u = bit_cast<uint32_t>(x), magnitude = u & 0x7fffffff;
-  const uint32_t special = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
-  constexpr uint32_t denormal = (127 - 15 + 23 - 10 + 1) << 23;
-  const uint32_t small = bit_cast<uint32_t>(bit_cast<float>(magnitude) + bit_cast<float>(denormal)) - denormal;
-  const uint32_t normal = (magnitude - ((127 - 15) << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-  const uint32_t h = magnitude >= (127u + 16) << 23 ? special : magnitude < 113u << 23 ? small : normal;
-  return {uint16_t(h | (u >> 16 & 0x8000))};
+  return {dvt::f16_of(bit_cast<uint32_t>(x))};
 #endif
 }
 
-// x rounded to float with the lowest bit set where the result is not exact: rounding that to a half is rounding x.
-DOVETAIL_CPU_INLINE float to_odd(double x) {
-  const float f = float(x);
-  uint32_t u = bit_cast<uint32_t>(f);
-  const double back = f, magnitude = x < 0 ? -x : x;
-  u -= (back < 0 ? -back : back) > magnitude;
-  return bit_cast<float>(u | (back < x || back > x));
-}
+// x rounded to float with the lowest bit set where that is inexact: rounding the result further is rounding x once.
+DOVETAIL_CPU_INLINE float to_odd(double x) { return bit_cast<float>(dvt::odd_float32_of(x)); }
 
 // Arrays.
 DOVETAIL_CPU_INLINE void widen(const bf16* in, float* out, int64_t n) {

@@ -1,12 +1,11 @@
 // Conversions between all types. A kernel's name is astype_<from>_<to>. Signed integers are written as unsigned
 // ones, and read so where they lose bits.
-#include "kernels/common/convert.cuh"
 #include "kernels/common/elementwise.cuh"
 
 namespace {
 template <class To, class From>
 struct Convert {
-  __device__ To operator()(gpu::Compute<From> x) const { return gpu::convert<To>(x); }
+  __device__ To operator()(gpu::Compute<From> x) const { return dvt::convert<To>(x); }
 };
 }  // namespace
 

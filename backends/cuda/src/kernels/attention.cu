@@ -2,7 +2,6 @@
 // with a running maximum and sum of each query (Dao et al., FlashAttention, 2022). Neighbouring threads own
 // neighbouring keys, and then columns of values.
 #include "kernels/common/dropout.cuh"
-#include "kernels/common/math.cuh"
 #include "kernels/common/tile.cuh"
 
 namespace {

@@ -1,6 +1,5 @@
 // Each channel with the mean and variance that are given, elementwise.
 #include "kernels/common/channels.cuh"
-#include "kernels/common/math.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace {

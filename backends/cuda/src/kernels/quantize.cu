@@ -1,6 +1,5 @@
 // Floats as integers of 8 bits and back: of both signs, which differ in their bounds, by one kernel.
 #include "kernels/common/channels.cuh"
-#include "kernels/common/math.cuh"
 #include "kernels/common/quantization.hpp"
 
 #if !defined(GPU_LIST_KERNELS)

@@ -2,7 +2,6 @@
 // registers is read once; any other twice, the sum being rescaled whenever a larger element comes (Milakov and
 // Gimelshein, 2018).
 #include "kernels/common/held.cuh"
-#include "kernels/common/math.cuh"
 #include "kernels/common/sum.cuh"
 
 #if !defined(GPU_LIST_KERNELS)

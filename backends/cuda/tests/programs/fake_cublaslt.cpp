@@ -16,7 +16,7 @@
 #include <numbers>
 #include <type_traits>
 
-#include "dovetail/float8.hpp"
+#include "dovetail/floats.hpp"
 
 namespace {
 struct Layout {
@@ -46,30 +46,16 @@ T& as(Opaque* opaque) {
   return *reinterpret_cast<T*>(opaque);
 }
 
-struct bfloat {
-  uint16_t bits;
-  explicit operator double() const {
-    const uint32_t wide = uint32_t(bits) << 16;
-    float x;
-    std::memcpy(&x, &wide, sizeof x);
-    return x;
-  }
-  explicit bfloat(double value) {
-    const auto x = float(value);
-    uint32_t wide;
-    std::memcpy(&wide, &x, sizeof x);
-    bits = uint16_t((wide + 0x7FFF + (wide >> 16 & 1)) >> 16);
-  }
+struct bfloat : dvt::bfloat16 {
+  explicit operator double() const { return float(*this); }
+  explicit bfloat(double value) : dvt::bfloat16(float(value)) {}
 };
 
 bool is_float8(cudaDataType_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
 
 template <int stored>
 double of_float8(const void* data, int64_t i) {
-  const uint32_t bits = dvt::float32_of<stored>(static_cast<const uint8_t*>(data)[i]);
-  float x;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
+  return float(static_cast<const dvt::float8<stored>*>(data)[i]);
 }
 
 // A real number of a type; complex ones are read by their own.

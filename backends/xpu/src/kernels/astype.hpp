@@ -1,11 +1,10 @@
 // Conversions between all types. A kernel's name is astype_<from>_<to>.
-#include "kernels/common/convert.hpp"
 #include "kernels/common/elementwise.hpp"
 
 namespace {
 template <class To, class From>
 struct Convert {
-  To operator()(xpu::Compute<From> x) const { return xpu::convert<To>(x); }
+  To operator()(xpu::Compute<From> x) const { return dvt::convert<To>(x); }
 };
 }  // namespace
 

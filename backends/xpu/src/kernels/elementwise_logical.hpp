@@ -1,36 +1,9 @@
 // Logic of numbers, which are true unless they are 0; that of bool is bitwise.
 #include "kernels/common/elementwise.hpp"
 
-namespace {
-struct LogicalAnd {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return (a != 0) & (b != 0);
-  }
-};
-struct LogicalOr {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return (a != 0) | (b != 0);
-  }
-};
-struct LogicalXor {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return (a != 0) != (b != 0);
-  }
-};
-struct LogicalNot {
-  template <class T>
-  bool operator()(T x) const {
-    return x == 0;
-  }
-};
-}  // namespace
-
-#define LOGICAL(suffix, T)                                 \
-  XPU_BINARY(logical_and_##suffix, LogicalAnd, bool, T, T) \
-  XPU_BINARY(logical_or_##suffix, LogicalOr, bool, T, T)   \
-  XPU_BINARY(logical_xor_##suffix, LogicalXor, bool, T, T) \
-  XPU_UNARY(logical_not_##suffix, LogicalNot, bool, T)
+#define LOGICAL(suffix, T)                                     \
+  XPU_BINARY(logical_and_##suffix, fn::LogicalAnd, bool, T, T) \
+  XPU_BINARY(logical_or_##suffix, fn::LogicalOr, bool, T, T)   \
+  XPU_BINARY(logical_xor_##suffix, fn::LogicalXor, bool, T, T) \
+  XPU_UNARY(logical_not_##suffix, fn::LogicalNot, bool, T)
 XPU_NUMBERS(LOGICAL)

@@ -2,14 +2,14 @@
 // query (Dao et al., FlashAttention, 2022): no more than a block of scores exists, in local memory.
 #include <utility>
 
+#include "dovetail/math.hpp"
 #include "kernels/common/attention.hpp"
-#include "kernels/common/math.hpp"
 #include "kernels/common/tile.hpp"
 
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
 constexpr int block = 64, each = block / xpu::side;
-constexpr float least = -xpu::math::infinity<float>;
+constexpr float least = -dvt::math::infinity<float>;
 
 // A score with its mask, which hides NaN too.
 inline float masked(float score, const void* mask, uint32_t kind, int64_t at) {
@@ -110,13 +110,13 @@ void attend(const T* q, const T* k, const T* v, const void* mask, T* out, const 
 #pragma unroll
       for (int y = 0; y < xpu::side; ++y) most = sycl::fmax(most, parts[y][query]);
       const float before = origin(top[j]), now = origin(most);
-      const float factor = top[j] == least ? 0.0f : xpu::math::exp(before - now);
+      const float factor = top[j] == least ? 0.0f : dvt::math::exp(before - now);
       top[j] = most, sum[j] *= factor;
 #pragma unroll
       for (int i = 0; i < rows; ++i) result[i][j] *= factor;
 #pragma unroll
       for (int i = 0; i < each; ++i) {
-        const float weight = xpu::math::exp(score[i][j] - now);
+        const float weight = dvt::math::exp(score[i][j] - now);
         sum[j] += weight, weights.at(query, ty * each + size_t(i)) = weight;
       }
     }

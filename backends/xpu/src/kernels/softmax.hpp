@@ -1,13 +1,13 @@
 // softmax, log_softmax along one axis: operand 0 is x, operand 1 the result.
+#include "dovetail/math.hpp"
 #include "kernels/common/lines.hpp"
-#include "kernels/common/math.hpp"
 #include "kernels/common/sum.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {
 template <class C>
 struct Greatest {  // NaN wins
-  static C nothing() { return -xpu::math::infinity<C>; }
+  static C nothing() { return -dvt::math::infinity<C>; }
   static C join(C a, C b) { return b > a || b != b ? b : a; }
 };
 
@@ -27,16 +27,16 @@ void softmax(const Team& team, const xpu::Place& place, const xpu::Part& all, co
   constexpr bool keeps = !logarithm && !xpu::is_narrow<T>;
   auto sum = xpu::Sum<C>::nothing();
   xpu::for_each_element(team, how, all, [&](uint64_t, const xpu::Place& at) {
-    const C e = xpu::math::exp(C(from[at.at[0]]) - top);
+    const C e = dvt::math::exp(C(from[at.at[0]]) - top);
     if constexpr (keeps) to[at.at[1]] = e;
     sum.add(e);
   });
   const C total = team.template join<xpu::Sum<C>>(sum).total();
-  const C log_total = logarithm ? xpu::math::log(total) : C(0);
+  const C log_total = logarithm ? dvt::math::log(total) : C(0);
   xpu::for_each_element(team, how, all, [&](uint64_t, const xpu::Place& at) {
     if constexpr (logarithm) to[at.at[1]] = T((C(from[at.at[0]]) - top) - log_total);
     else if constexpr (keeps) to[at.at[1]] /= total;
-    else to[at.at[1]] = T(xpu::math::exp(C(from[at.at[0]]) - top) / total);
+    else to[at.at[1]] = T(dvt::math::exp(C(from[at.at[0]]) - top) / total);
   });
 }
 template <class T, bool logarithm>

@@ -7,6 +7,10 @@
 #include "kernels/common/types.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
+#include "dovetail/functors.hpp"
+
+namespace fn = dvt::functors;
+
 namespace gpu {
 template <class T>
 __device__ __forceinline__ T value_of(const Scalar& scalar) {
@@ -46,16 +50,15 @@ struct Input {
   }
 };
 
-// F of one element. What is long is called for float64, beside whose arithmetic a call is short: in line it would
-// be there once for each element of a pack.
-struct Long {};  // what such functions derive from
+// F of one element. A long functor is called for float64, where a call costs little in comparison: inlined, its
+// code would be repeated for each element of a pack.
 template <class F, class... T>
 __device__ __attribute__((noinline)) auto call(T... x) {
   return F()(x...);
 }
 template <class F, class... T>
 __device__ __forceinline__ auto apply(T... x) {
-  if constexpr (std::is_base_of_v<Long, F> && (std::is_same_v<T, double> || ...)) return call<F>(x...);
+  if constexpr (std::is_base_of_v<fn::Long, F> && (std::is_same_v<T, double> || ...)) return call<F>(x...);
   else return F()(x...);
 }
 
@@ -158,13 +161,3 @@ __device__ __forceinline__ void apply_strided(const Layout<sizeof...(In)>& how, 
   KERNEL(256, name##_strided)(const A* a, const B* b, const C* c, Out* out, gpu::Layout<3> how) { \
     gpu::apply_strided<F>(how, std::integer_sequence<int, 0, 1, 2>(), out, a, b, c);              \
   }
-
-// A function of floats as kernels take it, and a long one.
-#define GPU_FUNCTION(Name, function, ...)      \
-  struct Name __VA_ARGS__ {                    \
-    template <class... T>                      \
-    __device__ auto operator()(T... x) const { \
-      return function(x...);                   \
-    }                                          \
-  }
-#define GPU_LONG_FUNCTION(Name, function) GPU_FUNCTION(Name, function, : gpu::Long)

@@ -23,14 +23,11 @@
 #endif
 
 #if !defined(GPU_LIST_KERNELS)
+#include "dovetail/math.hpp"
+
 namespace gpu {
-template <class To, class From>
-__device__ __forceinline__ To bit_cast(const From& from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  memcpy(&to, &from, sizeof to);
-  return to;
-}
+using dvt::bit_cast;
+namespace math = dvt::math;
 
 // body(i) for this thread's share of [0, n), whatever the grid.
 template <class Body>

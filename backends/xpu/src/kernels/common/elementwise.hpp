@@ -3,8 +3,11 @@
 #include <tuple>
 #include <utility>
 
+#include "dovetail/functors.hpp"
 #include "kernels/common/layout.hpp"
 #include "kernels/common/types.hpp"
+
+namespace fn = dvt::functors;
 
 namespace xpu {
 template <class T>

@@ -1,45 +1,19 @@
-// Element types: floats of 16 and of 8 bits, which are computed with in float32, and lists of types for macros.
+// Element types, and lists of them for macros.
 #pragma once
-#include <cstdint>
-#include <type_traits>
-
-#include "dovetail/float8.hpp"
+#include "dovetail/floats.hpp"
 #include "kernels/common/kernel.hpp"
 
 namespace xpu {
-using half = sycl::half;
+using dvt::Compute;
+using dvt::half;
+using dvt::is_narrow;
+using bf16 = dvt::bfloat16;
+using f8e4m3fn = dvt::float8_e4m3fn;
+using f8e5m2 = dvt::float8_e5m2;
 
-// By hand: sycl's own bfloat16 leaves an unresolved symbol in kernels (intel-sycl-rt 2026.2).
-struct bf16 {
-  uint16_t bits;
-
-  bf16() = default;
-  explicit bf16(float x) {  // to nearest, ties to even
-    const uint32_t b = sycl::bit_cast<uint32_t>(x);
-    bits = x != x ? uint16_t(b >> 16 | 0x40) : uint16_t((b + 0x7FFF + (b >> 16 & 1)) >> 16);
-  }
-  explicit operator float() const { return sycl::bit_cast<float>(uint32_t{bits} << 16); }
-};
-// By the bits of the significand that it stores.
-template <int stored>
-struct float8 {
-  uint8_t bits;
-
-  float8() = default;
-  explicit float8(float x) : bits(dvt::float8_of<stored>(sycl::bit_cast<uint32_t>(x))) {}
-  explicit operator float() const { return sycl::bit_cast<float>(dvt::float32_of<stored>(bits)); }
-};
-using f8e4m3fn = float8<3>;
-using f8e5m2 = float8<2>;
 struct bits128 {
   uint64_t half[2];
 };
-
-template <class T>
-inline constexpr bool is_narrow =
-    std::is_same_v<T, half> || std::is_same_v<T, bf16> || std::is_same_v<T, f8e4m3fn> || std::is_same_v<T, f8e5m2>;
-template <class T>
-using Compute = std::conditional_t<is_narrow<T>, float, T>;
 }  // namespace xpu
 
 // X(suffix, type) for each type of a list; the suffix ends a kernel's name.

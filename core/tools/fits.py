@@ -1,4 +1,4 @@
-"""fits.py [NAME...]: prints the polynomials of src/kernels/common/*.cuh. Needs mpmath.
+"""fits.py [NAME...]: prints the polynomials of dovetail/math*.hpp. Needs mpmath.
 
 Minimax fits by Remez's exchange in 100 digits, rounded to float32 or float64. What is minimised is the error of the
 function that the polynomial is a part of, relative to its value.

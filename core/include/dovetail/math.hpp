@@ -1,27 +1,47 @@
-// Elementary functions of float32 and float64 by the operations that IEEE 754 fixes: exp and log below 1 ulp, what
-// is made of them within the tolerances of the schema. The polynomials are those of tools/fits.py.
-#pragma once
+// dovetail/math.hpp - elementary functions of float32 and float64: exp and log below 1 ulp, the others within the
+// tolerances of the schema. math_power.hpp, math_trigonometry.hpp and math_special.hpp continue it.
+//
+// Results are the same bits on every device that follows IEEE 754 in +, -, *, /, sqrt, fma and conversions: nothing
+// else is used. No function for float computes in double, which many GPUs lack. The polynomials are minimax fits
+// (core/tools/fits.py).
+#ifndef DOVETAIL_MATH_HPP
+#define DOVETAIL_MATH_HPP
+
 #include <cmath>
 
-#include "kernels/common/kernel.cuh"
+#include "dovetail/portable.hpp"
 
-#if !defined(GPU_LIST_KERNELS)
-namespace gpu::math {
-// One name for both types: of the C library's own names, which are double's, a float would take the wrong one.
-#define GPU_OPERATION(name, function)                                         \
-  __device__ __forceinline__ float name(float x) { return ::function##f(x); } \
-  __device__ __forceinline__ double name(double x) { return ::function(x); }
-GPU_OPERATION(abs, fabs)
-GPU_OPERATION(sqrt, sqrt)
-GPU_OPERATION(floor, floor)
-GPU_OPERATION(ceil, ceil)
-GPU_OPERATION(trunc, trunc)
-GPU_OPERATION(round, rint)  // ties to even
-#undef GPU_OPERATION
-__device__ __forceinline__ float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
-__device__ __forceinline__ double fma(double x, double y, double z) { return ::fma(x, y, z); }
-__device__ __forceinline__ float copysign(float x, float y) { return ::copysignf(x, y); }
-__device__ __forceinline__ double copysign(double x, double y) { return ::copysign(x, y); }
+namespace dvt {
+inline namespace DVT_CODE_NAMESPACE {
+namespace math {
+// One name for both types: the C library's names without f are double's, and a float would be widened.
+#if defined(SYCL_LANGUAGE_VERSION)
+#define DVT_OPERATION(name, function)                      \
+  DVT_FN float name(float x) { return sycl::function(x); } \
+  DVT_FN double name(double x) { return sycl::function(x); }
+#else
+#define DVT_OPERATION(name, function)                     \
+  DVT_FN float name(float x) { return ::function##f(x); } \
+  DVT_FN double name(double x) { return ::function(x); }
+#endif
+DVT_OPERATION(abs, fabs)
+DVT_OPERATION(sqrt, sqrt)
+DVT_OPERATION(floor, floor)
+DVT_OPERATION(ceil, ceil)
+DVT_OPERATION(trunc, trunc)
+DVT_OPERATION(round, rint)  // ties to even
+#undef DVT_OPERATION
+#if defined(SYCL_LANGUAGE_VERSION)
+DVT_FN float fma(float x, float y, float z) { return sycl::fma(x, y, z); }
+DVT_FN double fma(double x, double y, double z) { return sycl::fma(x, y, z); }
+DVT_FN float copysign(float x, float y) { return sycl::copysign(x, y); }
+DVT_FN double copysign(double x, double y) { return sycl::copysign(x, y); }
+#else
+DVT_FN float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
+DVT_FN double fma(double x, double y, double z) { return ::fma(x, y, z); }
+DVT_FN float copysign(float x, float y) { return ::copysignf(x, y); }
+DVT_FN double copysign(double x, double y) { return ::copysign(x, y); }
+#endif
 
 template <class T>
 struct Format;
@@ -42,11 +62,11 @@ struct Format<double> {
 template <class T>
 using Bits = typename Format<T>::Bits;
 template <class T>
-__device__ __forceinline__ Bits<T> bits(T x) {
+DVT_FN Bits<T> bits(T x) {
   return bit_cast<Bits<T>>(x);
 }
 
-// One of two numbers, by the type.
+// The constant for float or the one for double.
 template <class T>
 constexpr T by_type(float single, double wide) {
   return sizeof(T) == 4 ? T(single) : T(wide);
@@ -66,74 +86,75 @@ template <class T>
 inline constexpr T ln2_high = by_type<T>(0x1.62e4p-1f, 0x1.62e42fefa38p-1);
 template <class T>
 inline constexpr T ln2_low = by_type<T>(0x1.7f7d1cp-20f, 0x1.ef35793c7673p-45);
-// Added to a smaller number it leaves the nearest whole one, ties to even, in the lowest bits.
+// The sum of this and a smaller number has the nearest integer, ties to even, in its lowest bits.
 template <class T>
 inline constexpr T rounder = by_type<T>(0x1.8p23f, 0x1.8p52);
 
 // c0 + c1 x + c2 x^2 + ...
 template <class T, class... C>
-__device__ __forceinline__ T polynomial(T x, T c0, C... rest) {
+DVT_FN T polynomial(T x, T c0, C... rest) {
   if constexpr (sizeof...(rest) == 0) return c0;
   else return fma(polynomial(x, rest...), x, c0);
 }
 
 template <class T>
-__device__ __forceinline__ T rsqrt(T x) {
+DVT_FN T rsqrt(T x) {
   return 1 / sqrt(x);
 }
 
-// x, but within [least, most]; NaN stays.
+// x limited to [least, most]; NaN stays.
 template <class T>
-__device__ __forceinline__ T bounded(T x, T least, T most) {
+DVT_FN T bounded(T x, T least, T most) {
   return x < least ? least : x > most ? most : x;
 }
 
-// high + low; low is what high has lost in rounding.
+// The unevaluated sum high + low, where low is the rounding error of high.
 template <class T>
 struct Sum {
   T high, low;
 };
-// |x| >= |y|, or x = 0.
+// x + y with its rounding error, for |x| >= |y| or x = 0.
 template <class T>
-__device__ __forceinline__ Sum<T> fast_sum(T x, T y) {
+DVT_FN Sum<T> fast_sum(T x, T y) {
   const T sum = x + y;
   return {sum, y - (sum - x)};
 }
+// x y with its rounding error.
 template <class T>
-__device__ __forceinline__ Sum<T> product(T x, T y) {
+DVT_FN Sum<T> product(T x, T y) {
   const T p = x * y;
   return {p, fma(x, y, -p)};
 }
 
 template <class T>
-__device__ __forceinline__ T power_of_two(int n) {
+DVT_FN T power_of_two(int n) {
   return bit_cast<T>(Bits<T>(n + Format<T>::bias) << Format<T>::digits);
 }
 // y 2^n, |n| below twice the largest exponent; rounded once where the result is subnormal.
 template <class T>
-__device__ __forceinline__ T scale(T y, int n) {
+DVT_FN T scale(T y, int n) {
   const int half = n >> 1;
   return y * power_of_two<T>(half) * power_of_two<T>(n - half);
 }
 
-// The whole number nearest to x y, below 2^21 (float64: 2^31).
+// The integer nearest to x y, for results below 2^21 (float64: 2^31).
 template <class T>
 struct Nearest {
   T n;
-  int count;  // the same
+  int count;  // n as an integer
 
-  __device__ __forceinline__ Nearest(T x, T y) {
+  DVT_FN Nearest(T x, T y) {
     const T sum = fma(x, y, rounder<T>);
     n = sum - rounder<T>;
     count = int(bits(sum) - bits(rounder<T>));
   }
 };
 
-// (exp(r) - 1 - r) / r^2 of |r| <= ln(2) / 2
-__device__ __forceinline__ float exp_fit(float r) {
+// (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2
+DVT_FN float exp_fit(float r) {
   return polynomial(r, 0.49999994f, 0.16666521f, 0.041668393f, 0.00836873f, 0.0013814474f);
 }
-__device__ __forceinline__ double exp_fit(double r) {
+DVT_FN double exp_fit(double r) {
   return polynomial(r, 0.5000000000000011, 0.16666666666666413, 0.04166666666652991, 0.008333333333494695,
                     0.0013888888943703992, 0.00019841269506231494, 2.4801493012995675e-05, 2.755758653239124e-06,
                     2.7630282034489765e-07, 2.5000060896741673e-08);
@@ -145,7 +166,7 @@ struct ExpArgument {
   Sum<T> r;
   int count;
 
-  __device__ __forceinline__ ExpArgument(T x, T low) {
+  DVT_FN ExpArgument(T x, T low) {
     const Nearest<T> whole(x, log2_e<T>);
     r = fast_sum(fma(whole.n, -ln2_high<T>, x), fma(whole.n, -ln2_low<T>, low));
     count = whole.count;
@@ -153,37 +174,37 @@ struct ExpArgument {
 };
 // exp(r) - 1 - r.high
 template <class T>
-__device__ __forceinline__ T exp_tail(const Sum<T>& r) {
+DVT_FN T exp_tail(const Sum<T>& r) {
   return fma(r.high * r.high, exp_fit(r.high), r.low);
 }
 // exp(r) 2^n
 template <class T>
-__device__ __forceinline__ T exp_scaled(const Sum<T>& r, int n) {
+DVT_FN T exp_scaled(const Sum<T>& r, int n) {
   const Sum<T> one = fast_sum(T(1), r.high);
   return scale(one.high + (one.low + exp_tail(r)), n);
 }
 
-// exp(x + low), where low is what x has lost in rounding.
+// exp(x + low), where low is the rounding error of x.
 template <class T>
-__device__ __forceinline__ T exp(T x, T low = 0) {
+DVT_FN T exp(T x, T low = 0) {
   const ExpArgument<T> a(bounded(x, by_type<T>(-104, -746), by_type<T>(89, 710)), low);
   return exp_scaled(a.r, a.count);
 }
 
 template <class T>
-__device__ __forceinline__ T expm1(T x) {
+DVT_FN T expm1(T x) {
   const ExpArgument<T> a(bounded(x, by_type<T>(-18, -38), by_type<T>(89, 710)), T(0));
   const T p = a.r.high + exp_tail(a.r), half = power_of_two<T>(a.count - 1);
   return copysign(a.count ? 2 * fma(half, p, half - T(0.5)) : p, x);
 }
 
-// x = m 2^e with m in [sqrt(1/2), sqrt(2)), of a finite x > 0.
+// x = m 2^e with m in [sqrt(1/2), sqrt(2)), for finite x > 0.
 template <class T>
 struct Split {
   T m;
   int e;
 
-  __device__ __forceinline__ explicit Split(T x) {
+  DVT_FN explicit Split(T x) {
     using Signed = typename Format<T>::Signed;
     constexpr int digits = Format<T>::digits;
     const bool small = x < smallest_normal<T>;
@@ -193,42 +214,44 @@ struct Split {
   }
 };
 
-// log(1 + f) - f of 1 + f in [sqrt(1/2), sqrt(2))
-__device__ __forceinline__ float log_tail(float f) {
+// log(1 + f) - f for 1 + f in [sqrt(1/2), sqrt(2))
+DVT_FN float log_tail(float f) {
   return f * f *
          fma(f,
              polynomial(f, 0.33333313f, -0.2500001f, 0.20002118f, -0.16668004f, 0.14219575f, -0.12405459f,
                         0.11887881f, -0.116763f, 0.06748024f),
              -0.5f);
 }
-__device__ __forceinline__ double log_tail(double f) {  // by 2 atanh(s)
+DVT_FN double log_tail(double f) {  // by 2 atanh(s)
   const double s = f / (2 + f), z = s * s, half_square = 0.5 * f * f;
   const double rest =
       z * polynomial(z, 0.6666666666666734, 0.39999999999416425, 0.28571428742012683, 0.22222198610477886,
                      0.18183562442231874, 0.15314097478318645, 0.14795492120273987);
   return s * (half_square + rest) - half_square;
 }
-// log(x) + low of a finite x > 0
+// log(x) + low for finite x > 0
 template <class T>
-__device__ __forceinline__ T log_positive(T x, T low = 0) {
+DVT_FN T log_positive(T x, T low = 0) {
   const Split<T> split(x);
   const T f = split.m - 1, e = T(split.e);
   const Sum<T> sum = fast_sum(e * ln2_high<T>, f);
   return sum.high + (sum.low + (fma(e, ln2_low<T>, log_tail(f)) + low));
 }
-// What a logarithm of x is, which is y where x is finite and above 0.
+// A logarithm of x with its special cases: y where x is finite and positive.
 template <class T>
-__device__ __forceinline__ T logarithm(T x, T y) {
+DVT_FN T logarithm(T x, T y) {
   return x > 0 ? (x < infinity<T> ? y : x) : x == 0 ? -infinity<T> : not_a_number<T>;
 }
 template <class T>
-__device__ __forceinline__ T log(T x) {
+DVT_FN T log(T x) {
   return logarithm(x, log_positive(x));
 }
 template <class T>
-__device__ __forceinline__ T log1p(T x) {
+DVT_FN T log1p(T x) {
   const T u = 1 + x, lost = x - (u - 1);
   return copysign(logarithm(u, log_positive(u, lost / u)), x);
 }
-}  // namespace gpu::math
-#endif
+}  // namespace math
+}  // namespace DVT_CODE_NAMESPACE
+}  // namespace dvt
+#endif  // DOVETAIL_MATH_HPP
