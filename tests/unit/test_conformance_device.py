@@ -5,7 +5,7 @@ import ctypes
 import dovetail
 import numpy as np
 import pytest
-from dovetail_conformance.device_checks import Failed, checks
+from dovetail_conformance.device_checks import Declined, Failed, checks
 from dovetail_conformance.device_checks.table import BLOCK, OOM, Refused, Table, Work, table
 from dovetail_conformance.running.target import Target, Unavailable
 
@@ -121,6 +121,31 @@ def test_what_a_check_made_goes_with_it(target):
             other.event()
             assert own.mem_info()[0] < before
         assert own.mem_info()[0] == before
+
+
+@pytest.mark.parametrize("check", ["events.wait_for_an_event", "events.destroyed_with_work"])
+def test_checks_use_the_streams_of_the_host(target, monkeypatch, check):
+    """Together they never have more than max_streams, as the suite creates one past the host at most."""
+    streams, call = [0], Table.call
+
+    def counted(own, function, *arguments):
+        call(own, function, *arguments)
+        streams.append(streams[-1] + {"create": 1, "destroy": -1}.get(function, 0))
+
+    monkeypatch.setattr(Table, "call", counted)
+    run(target, check)
+    assert max(streams) <= 1 and streams[-1] == 0
+
+
+def test_a_device_of_two_streams(target):
+    with table(target, streams=True) as own:
+        own.properties = own.properties | {"max_streams": 2}
+        for _ in range(2):
+            assert own.stream() != own.stream()
+            for more in (own.stream, own.create):
+                with pytest.raises(Declined, match="max_streams 2"):
+                    more()
+            own.release()
 
 
 def test_refusals_have_words(target):

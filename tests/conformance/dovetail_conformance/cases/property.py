@@ -70,7 +70,8 @@ class PropertyCase(Case):
         assert self.dtype
         op = registry[self.op]
         available = [d for d in dt.NOT_COMPLEX + dt.FLOAT8 if target.has_row("astype", d)]
-        partners = [d for d in partners_of(op, self.dtype) if d in available]
+        converts = self.dtype in available  # operands of mixed dtypes become its own
+        partners = [d for d in partners_of(op, self.dtype) if d in available] if converts else []
         return _Search(self, target, op, partners, available).run(generator(seed, self.id))
 
 

@@ -119,7 +119,7 @@ class Item(pytest.Item):
         except DeviceUnavailable as error:
             self.session.shouldfail = LOST
             pytest.fail(f"{LOST}: {error}", pytrace=False)
-        if result.bad or costs(self.case, result):
+        if result.bad or (result.status is Status.UNSUPPORTED and costs(self.case, result)):
             raise DidNotPass(result)
         if result.status is Status.UNSUPPORTED:
             pytest.skip(result.message)
