@@ -35,7 +35,7 @@ SOURCES = ROOT / "backends/cpu/src"
 ARGUED = Path(__file__).with_name("mutants_alive.toml")
 PATIENCE = 420.0  # seconds for the cases of one mutant; a hang is found by the suite itself
 
-# What is changed, and into what. Only between spaces or in calls: templates and pointers stay what they are.
+# Each change: the old text and the new one. Only between spaces or in calls: templates and pointers are kept.
 SWAPS = [
     (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" / ", " * "), (r" % ", " / "),
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
@@ -162,7 +162,7 @@ class Builder:
         return library
 
     def _object(self, command: list[str], file: str, lines: list[str], folder: Path) -> Path | None:
-        """What a compile command makes when one of its files has these lines instead."""
+        """The output of a compile command when one of its files has these lines instead."""
         overlay = folder / "src" / file
         overlay.parent.mkdir(parents=True)
         overlay.write_text("\n".join(lines) + "\n")

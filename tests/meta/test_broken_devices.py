@@ -86,9 +86,9 @@ def test_the_culprit_is_named(conform, fault):
 def test_what_works_undeclared_is_reported(conform, fault):
     code, results, said = conform(fault.name, "-n", "1", "-k", f"{fault.case} or {OTHERS}")
     assert (code, set(results["counts"])) == (0, {"pass"}), said
-    (told,) = results["undeclared"]
-    assert (f"{told['op']}[{told['dtype']},undeclared]", told["message"]) == (fault.case, fault.said)
-    assert f"works undeclared: {told['op']} {told['dtype']}" in said
+    (entry,) = results["undeclared"]
+    assert (f"{entry['op']}[{entry['dtype']},undeclared]", entry["message"]) == (fault.case, fault.said)
+    assert f"works undeclared: {entry['op']} {entry['dtype']}" in said
 
 
 def test_the_culprit_is_named_first_of_all(conform):

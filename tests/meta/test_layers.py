@@ -42,7 +42,7 @@ def nothing(found: list[str]) -> None:
 
 
 def test_the_core_names_no_backend():
-    """Only the cure `pip install dovetail-cpu` may: somebody without any device has to be told something."""
+    """Only the cure `pip install dovetail-cpu` may: without any device that cure must be printed."""
     backends = {path.parent.name for path in (ROOT / "backends").glob("*/pyproject.toml")} - {"template"}
     words = "|".join(sorted((DEVICES | backends) - {"cpu"}))
     packages = "|".join(sorted(backends))

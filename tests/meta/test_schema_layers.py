@@ -1,4 +1,4 @@
-"""What the schema may know: itself. Each check reads the sources as they lie there."""
+"""The schema imports nothing but itself. Each check reads the sources in place."""
 
 from __future__ import annotations
 

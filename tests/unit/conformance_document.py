@@ -98,8 +98,8 @@ def with_everything(ids: tuple[str, ...] = SMALL) -> dict[str, Any]:
     made["performance"] = {"ceilings": ceilings}
     made["cases"] += _performance(ceilings)
     made["counts"] = _counts(made["cases"])
-    told = "level L0 (the device itself); L1 not met: 34 of 322 cases did not pass"
-    made["level"] |= {"reached": "L0", "text": told}
+    text = "level L0 (the device itself); L1 not met: 34 of 322 cases did not pass"
+    made["level"] |= {"reached": "L0", "text": text}
     return made
 
 

@@ -1,5 +1,6 @@
-"""A device without float64 and float8, and with no other dtype than L1 needs: the NumPy device of the examples, with
-rows for these alone. It must reach L1 and L2."""
+"""A device in the dtypes that L1 needs, without float64 and float8: the NumPy device with fewer rows.
+
+It must reach L1 and L2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submission packages of runs that never were."""
+"""Submission packages of made-up runs."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ from dovetail_conformance.submission.wheels import SUITE, WHEEL, Wheel, digest, 
 
 
 def made(level="L0", statuses=None, waivers=(), groups=None):
-    """What a run of a device that never was found out, with `statuses` of some groups, or of `groups` alone."""
+    """The results of a made-up run, with `statuses` of some groups, or of `groups` alone."""
     options = Options(device="x:0", level=level, seed=RUN["seed"], no_report=True)
     whole = plan(options)
     if groups:
@@ -35,7 +35,7 @@ def made(level="L0", statuses=None, waivers=(), groups=None):
         run=RUN | options.record() | whole.record(),
         description=DESCRIPTION | {"dovetail": dovetail.__version__},
         replay=options.replay,
-        waivers=[w.told() | {"state": "unused", "cases": [], "passed": [], "refused": []} for w in waivers],
+        waivers=[w.as_dict() | {"state": "unused", "cases": [], "passed": [], "refused": []} for w in waivers],
         level={"reached": None, "asked": level, "profile": None, "text": ""},
     )
     return json.loads(json.dumps(derived.derived(content, whole)))
@@ -71,10 +71,10 @@ def checked(tmp_path, data):
     return verifier.verify(path)
 
 
-def refused(tmp_path, data, told):
+def refused(tmp_path, data, expected):
     with pytest.raises(Refused) as why:
         checked(tmp_path, data)
-    assert re.search(told, str(why.value)) and "\n" not in str(why.value), why.value
+    assert re.search(expected, str(why.value)) and "\n" not in str(why.value), why.value
 
 
 def compressed(tar):

@@ -1,4 +1,4 @@
-"""Documents of runs that never were."""
+"""Documents of made-up runs."""
 
 from dovetail.schema import dtypes as dt
 from dovetail_conformance.cases import Case

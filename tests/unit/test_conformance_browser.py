@@ -121,10 +121,10 @@ def press(browser, *keys):
 
 def test_a_cell_opens_by_mouse(browser):
     cell(browser, "exp", "f16").click()
-    told = panel(browser)
-    assert "exp f16" in told and "3 of 65 elements wrong" in told and "> 64 ulp" not in told
-    assert "dovetail conform --device acme:0 --case 'exp[f16,values]' --seed 7" in told
-    assert "Errors of all elements" in told and "exact" in told
+    shown = panel(browser)
+    assert "exp f16" in shown and "3 of 65 elements wrong" in shown and "> 64 ulp" not in shown
+    assert "dovetail conform --device acme:0 --case 'exp[f16,values]' --seed 7" in shown
+    assert "Errors of all elements" in shown and "exact" in shown
     browser.find_element(By.CSS_SELECTOR, "#panel .close").click()
     assert not browser.find_element(By.ID, "panel").is_displayed()
 

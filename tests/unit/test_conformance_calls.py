@@ -76,8 +76,8 @@ def test_a_fault_that_is_not_seen_again_is_told(monkeypatch):
     good, bad = Outcome(Status.PASS, "", {"tol": 0.0, "ulp": 0.0}), Outcome(Status.FAIL, "off once")
     outcomes = chain([good, good, bad], repeat(good))
     monkeypatch.setattr("dovetail_conformance.cases.property._Search.judged", lambda *_: next(outcomes))
-    told = cases_of("multiply")["multiply[f32,property]"].run(SimpleNamespace(has_row=lambda *_: True), 0)
-    assert told.status is Status.FAIL and told.message.startswith("off once; in multiply(x1=f32("), told
+    outcome = cases_of("multiply")["multiply[f32,property]"].run(SimpleNamespace(has_row=lambda *_: True), 0)
+    assert outcome.status is Status.FAIL and outcome.message.startswith("off once; in multiply(x1=f32("), outcome
 
 
 def test_what_a_kernel_packs_is_used_packed(monkeypatch):
@@ -215,8 +215,10 @@ def test_a_tighter_promise_is_held_to(monkeypatch):
 
 
 @pytest.mark.parametrize("op", ["multiply", "add"])  # the one without anything else to run, the other with
-@pytest.mark.parametrize(("fault", "told"), [("modest", True), ("modest_wrong", False), ("modest_crash", False)])
-def test_what_works_undeclared_is_told(monkeypatch, op, fault, told):
+@pytest.mark.parametrize(
+    ("fault", "reported"), [("modest", True), ("modest_wrong", False), ("modest_crash", False)]
+)
+def test_what_works_undeclared_is_reported(monkeypatch, op, fault, reported):
     monkeypatch.setenv("FAKE_FAULT", f"{fault}:{op}")
     result = results(f"{op}[f32,undeclared]")[f"{op}[f32,undeclared]"]
-    assert result.status is Status.PASS and ("undeclared" in result.measured) is told, result
+    assert result.status is Status.PASS and ("undeclared" in result.measured) is reported, result

@@ -14,7 +14,7 @@ from dovetail_conformance.judging.compare import compare
 from dovetail_conformance.levels.must_pass import must_pass, parse
 
 OPS = {"permute_dims": np.transpose, "broadcast_to": np.broadcast_to}
-# Of every list that was published: version -> hash. A change of the list needs a new version.
+# Every published list: version -> hash. A change of the list needs a new version.
 PUBLISHED = {1: "5791744e6db2179accbcb1104b068b20350b1b8945c55dff935feda6e40fb44d"}
 
 

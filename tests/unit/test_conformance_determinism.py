@@ -33,16 +33,16 @@ def test_a_steady_device_passes(ask):
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         ("unsteady", "when it was called again"),
         ("threads", "on 1 of the host"),
         ("together", "calls were under way"),
     ],
 )
-def test_a_device_that_strays_is_found(ask, fault, told):
+def test_a_device_that_strays_is_found(ask, fault, expected):
     status, message, _ = ask(fault, "multiply[f32,determinism]")
-    assert status is Status.FAIL and told in message and "1 of 65536 elements; at (65535,)" in message
+    assert status is Status.FAIL and expected in message and "1 of 65536 elements; at (65535,)" in message
 
 
 def test_what_is_not_declared_is_not_asked(ask):

@@ -42,7 +42,7 @@ class Breaks:
         return self.behaviour(lambda *a: self.right(own, function, *(a or arguments)), *arguments)
 
     def make_good(self):
-        """What a broken device keeps goes back."""
+        """Frees the memory that a broken device keeps."""
         for own, arguments in self.dropped:
             self.right(own, self.function, *arguments)
         for own in self.tables:
@@ -84,7 +84,7 @@ def twice(right, stream, function, context):
 
 
 @pytest.mark.parametrize(
-    ("function", "behaviour", "check", "told"),
+    ("function", "behaviour", "check", "expected"),
     [
         ("sync", nothing, "events.sync_of_a_stream", "before the stream's work was done"),
         ("ev_sync", nothing, "events.sync_of_an_event", "before the work in front of the event was done"),
@@ -100,13 +100,13 @@ def twice(right, stream, function, context):
         ("copy", nothing, "allocation.every_byte_is_kept", "changed"),
     ],
 )
-def test_a_broken_device_is_found(target, monkeypatch, function, behaviour, check, told):
+def test_a_broken_device_is_found(target, monkeypatch, function, behaviour, check, expected):
     run(target, check)
     breaks = Breaks(function, behaviour)
     monkeypatch.setattr(Table, "call", lambda *arguments: breaks(*arguments))
     monkeypatch.setattr(Table, "close", lambda own: breaks.tables.append(own))
     try:
-        with pytest.raises(Failed, match=told):
+        with pytest.raises(Failed, match=expected):
             run(target, check)
     finally:
         monkeypatch.undo()

@@ -24,7 +24,7 @@ def test_document_is_what_its_schema_says(valid):
 
 
 @pytest.mark.parametrize(
-    ("break_it", "told"),
+    ("break_it", "expected"),
     [
         (lambda d: d.pop("level"), "'level' is a required property"),
         (lambda d: d["cases"][0].update(status="skipped"), "'skipped' is not one of"),
@@ -33,10 +33,10 @@ def test_document_is_what_its_schema_says(valid):
         (lambda d: d.update(schema_version=1), "was expected"),
     ],
 )
-def test_schema_refuses(valid, break_it, told):
+def test_schema_refuses(valid, break_it, expected):
     content = made()
     break_it(content)
-    with pytest.raises(jsonschema.ValidationError, match=told):
+    with pytest.raises(jsonschema.ValidationError, match=expected):
         valid(content)
 
 

@@ -97,7 +97,7 @@ def test_what_failed_while_it_was_timed_is_a_failure_too():
 
 
 def test_the_culprit_stands_before_what_only_shows_it():
-    """As on the terminal: one wrong kernel makes more cases of bodies fail than of its own op."""
+    """The order is the terminal's: one wrong kernel makes more cases of bodies fail than of its own op."""
     document = documents.with_everything()
     for case in document["cases"]:
         wrong = case["id"].startswith(("device.memory", "matmul[f32,m=3", "softmax"))
@@ -176,12 +176,12 @@ def test_a_device_that_fails_everything_has_a_page_too():
     document["level"] |= {"reached": None, "text": "no level"}
     text = html.render(document)
     assert len(text.encode()) < 1_500_000
-    told = Page(text).text
-    assert "No level reached; L2 was asked for" in told and "Also failing:" in told
+    shown = Page(text).text
+    assert "No level reached; L2 was asked for" in shown and "Also failing:" in shown
 
 
 @pytest.mark.parametrize(
-    ("run", "told"),
+    ("run", "expected"),
     [
         ({"complete": False, "stopped_by": "Ctrl-C"}, "The run is not complete: Ctrl-C. "),
         ({"expression": "matmul and not T"}, "Only a selection of cases was run (-k 'matmul and not T')"),
@@ -190,11 +190,11 @@ def test_a_device_that_fails_everything_has_a_page_too():
         ({"quick": True}, "claims nothing above L1"),
     ],
 )
-def test_a_part_of_a_run_says_so(run, told):
+def test_a_part_of_a_run_says_so(run, expected):
     document = documents.document(("add[",))
     document["run"] |= run
     (reservation,) = summary.reservations(document)
-    assert told in reservation
+    assert expected in reservation
 
 
 def test_level_of_a_part_or_a_profile_is_shown_with_it():

@@ -55,7 +55,7 @@ def test_elsewhere_it_is_sparse_and_plain():
 
 
 def test_terminal_shows_where_it_is():
-    told = text_of(run(Terminal()))
+    shown = text_of(run(Terminal()))
     for expected in (
         "50 %",
         "20/40",
@@ -63,8 +63,8 @@ def test_terminal_shows_where_it_is():
         HEADLINE,
         "matmul[f32,m=64,k=64,n=64,layout=NT]  softmax",
     ):
-        assert expected in told, told
-    assert REPLAY.command(FAILED.id) in told  # in one piece, to be copied
+        assert expected in shown, shown
+    assert REPLAY.command(FAILED.id) in shown  # in one piece, to be copied
 
 
 @pytest.mark.parametrize("width", [24, 44, 80, 120])

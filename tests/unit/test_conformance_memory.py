@@ -41,8 +41,8 @@ def test_the_op_that_wrote_last_is_named(guarded):
     assert _core.memory_overruns(CPU) == []
     poke(x, -1)
     del x, y
-    ((op, told),) = _core.memory_overruns(CPU)
-    assert (op, told) == ("", "a copy wrote 1 byte before the beginning of an array (20 B)")
+    ((op, message),) = _core.memory_overruns(CPU)
+    assert (op, message) == ("", "a copy wrote 1 byte before the beginning of an array (20 B)")
 
 
 def test_arrays_made_before_keep_what_they_have():
@@ -70,7 +70,7 @@ class Question(Case):
         return target.outcome
 
 
-def told(overruns, outcome):
+def judged(overruns, outcome):
     target = SimpleNamespace(
         outcome=outcome,
         fallbacks=list,
@@ -84,12 +84,12 @@ def told(overruns, outcome):
 
 def test_a_case_fails_with_what_its_op_wrote_beside_its_output():
     passed = Outcome(Status.PASS)
-    assert told([], passed) == (Status.PASS, "")
+    assert judged([], passed) == (Status.PASS, "")
     beside = "wrote 4 bytes past the end of its output 0 (20 B)"
-    assert told([("add", f"[add] {beside}")], passed) == (Status.FAIL, beside)
-    assert told([("mul", f"[mul] {beside}")], passed) == (Status.FAIL, f"[mul] {beside}")
+    assert judged([("add", f"[add] {beside}")], passed) == (Status.FAIL, beside)
+    assert judged([("mul", f"[mul] {beside}")], passed) == (Status.FAIL, f"[mul] {beside}")
     wrong = Outcome(Status.FAIL, "1 of 5 elements wrong")
-    assert told([("add", f"[add] {beside}")], wrong) == (Status.FAIL, f"{beside}; 1 of 5 elements wrong")
+    assert judged([("add", f"[add] {beside}")], wrong) == (Status.FAIL, f"{beside}; 1 of 5 elements wrong")
 
 
 def test_memory_is_guarded_but_where_it_is_looked_at():

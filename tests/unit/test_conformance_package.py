@@ -73,10 +73,10 @@ def test_the_command_says_what_it_shows(tmp_path, genuine):
     assert result.exit_code == 0, result.stderr
     first, *rest = result.stdout.splitlines()
     assert first.endswith("p.tgz holds: level L0 (the device itself)")
-    told = dict(line.split(maxsplit=1) for line in rest)
-    assert told["by"] == "Acme" and told["device"].startswith("x:0 (X), x 1.2") and len(told["package"]) == 64
+    lines = dict(line.split(maxsplit=1) for line in rest)
+    assert lines["by"] == "Acme" and lines["device"].startswith("x:0 (X), x 1.2") and len(lines["package"]) == 64
     shown = json.loads(CliRunner().invoke(verify, [str(tmp_path / "p.tgz"), "--json"]).stdout)
-    assert shown["statement"]["level"] == "L0" and shown["sha256"] == told["package"]
+    assert shown["statement"]["level"] == "L0" and shown["sha256"] == lines["package"]
 
 
 def test_the_command_refuses_in_one_line(tmp_path, genuine):
@@ -94,7 +94,7 @@ def test_a_strangers_text_does_not_steer_the_terminal(tmp_path):
     assert result.exit_code == 0 and "\x1b" not in result.stdout and "Good" in result.stdout
 
 
-# ---- what the content tells: somebody edits a member and makes the manifest anew --------------------------------
+# ---- what the content says: somebody edits a member and makes the manifest anew --------------------------------
 
 
 def edited(genuine, name, edit):
@@ -167,10 +167,16 @@ RESULT_EDITS = {
     "another architecture": (lambda d: d["device"]["properties"].update(arch="y"), "its properties name 'y'"),
     "memory as text": (lambda d: d["device"]["properties"].update(mem_total="all"), "malformed.*mem_total"),
     "negative memory": (lambda d: d["device"]["properties"].update(mem_total=-1), "malformed.*mem_total"),
-    "more free than all": (lambda d: d["device"]["properties"].update(mem_total=1, mem_free=2), "more than mem_total"),
+    "more free than all": (
+        lambda d: d["device"]["properties"].update(mem_total=1, mem_free=2),
+        "more than mem_total",
+    ),
     "odd alignment": (lambda d: d["device"]["properties"].update(alloc_align=96), "expected a power of two"),
     "an unknown capability": (lambda d: d["device"]["properties"].update(caps=["all"]), "malformed.*caps"),
-    "a peak of no dtype": (lambda d: d["device"]["properties"].update(peaks={"f33": 1.0}), "'f33', which is no dtype"),
+    "a peak of no dtype": (
+        lambda d: d["device"]["properties"].update(peaks={"f33": 1.0}),
+        "'f33', which is no dtype",
+    ),
     "a tree of properties": (lambda d: d["device"]["properties"].update(more={"a": [1]}), "malformed.*properties"),
     "a name of any length": (lambda d: d["device"]["properties"].update(name="x" * 300), "malformed.*name"),
     "a pack without a version": (lambda d: d["packs"].append("fast"), "expected a name and a version"),
@@ -180,14 +186,14 @@ RESULT_EDITS = {
 
 @pytest.mark.parametrize("what", RESULT_EDITS)
 def test_edited_results_with_the_manifest_made_anew(tmp_path, genuine, what):
-    edit, told = RESULT_EDITS[what]
+    edit, expected = RESULT_EDITS[what]
 
     def change(text):
         content = json.loads(text)
         edit(content)
         return json.dumps(content, indent=1).encode() + b"\n"
 
-    refused(tmp_path, edited(genuine, "results.json", change), told)
+    refused(tmp_path, edited(genuine, "results.json", change), expected)
 
 
 def test_a_level_that_is_not_reached(tmp_path, genuine):
@@ -200,7 +206,7 @@ def test_a_level_that_is_not_reached(tmp_path, genuine):
 
 TALKED_AWAY = {
     "passed": (lambda c: c.update(status="pass"), "message is that of a failure"),
-    "passed, told as such": (
+    "passed, without its message": (
         lambda c: (c.pop("message"), c.pop("replay"), c.update(status="pass")),
         "counts is not",
     ),
@@ -211,25 +217,25 @@ TALKED_AWAY = {
 
 @pytest.mark.parametrize("what", TALKED_AWAY)
 def test_a_failure_cannot_be_talked_away_in_one_place(tmp_path, what):
-    """The manifest, the statement and the log are made anew: counts and level still tell of it."""
+    """The manifest, the statement and the log are made anew: counts and level still show it."""
     content = made("L0", {"device.streams": Status.UNSUPPORTED})
     cases = [c for c in content["cases"] if c["id"].startswith("device.errors")]
     failed = made("L0", {"device.streams": Status.UNSUPPORTED, "device.errors": Status.FAIL})
     content["counts"] = failed["counts"]  # what the run really counted
-    edit, told = TALKED_AWAY[what]
+    edit, expected = TALKED_AWAY[what]
     for case, as_run in zip(
         cases, [c for c in failed["cases"] if c["id"].startswith("device.errors")], strict=True
     ):
         case.update(as_run)
         edit(case)
-    refused(tmp_path, assembled(content), told)
+    refused(tmp_path, assembled(content), expected)
 
 
 ADD = {"level": "L1", "status": "pass", "seconds": 0.1, "tol": 0.5, "ulp": 0.5, "errors": [5, 0, 1, *7 * [0]]}
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({}, None),
         ({"tol": 1000.0, "ulp": 900.0}, "allows 1000 ulp where the op's tolerance is"),
@@ -245,19 +251,19 @@ ADD = {"level": "L1", "status": "pass", "seconds": 0.1, "tol": 0.5, "ulp": 0.5, 
         ({"status": "fail", "message": "no", "wrong": 1, "ulp": None}, None),
     ],
 )
-def test_what_one_case_says_of_itself(change, told):
-    """Whoever makes all else anew as well must make it fit what the suite knows of the op."""
+def test_what_one_case_says_of_itself(change, expected):
+    """A forger who makes all else anew must also make it fit the declaration of the op."""
     case = all_cases()["add[f32,vectors]"]
     found = contradiction(case, {"id": case.id} | ADD | change, {"add": ["f32"]})
-    assert (found is None) if told is None else told in found
+    assert (found is None) if expected is None else expected in found
 
 
 def test_complex_answers_may_err_by_more():
     case = all_cases()["sum[c64,all]"]
-    told = {"id": case.id, "level": "L2", "status": "pass", "seconds": 0.1, "ulp": 3.0}
-    told |= {"tol": oracle.tolerance(registry["sum"], dt.complex64), "errors": [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]}
-    assert contradiction(case, told, {"sum": ["c64"]}) is None
-    assert "allows 60 ulp" in contradiction(case, told | {"tol": 60.0}, {"sum": ["c64"]})
+    entry = {"id": case.id, "level": "L2", "status": "pass", "seconds": 0.1, "ulp": 3.0}
+    entry |= {"tol": oracle.tolerance(registry["sum"], dt.complex64), "errors": [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]}
+    assert contradiction(case, entry, {"sum": ["c64"]}) is None
+    assert "allows 60 ulp" in contradiction(case, entry | {"tol": 60.0}, {"sum": ["c64"]})
 
 
 KNOWN = Waiver("nextafter[*", "rounds twice", "x", ">=1.2,<2", "https://x.example/1", date(2026, 6, 1))
@@ -311,7 +317,7 @@ def test_waivers_are_applied_again(waived, edit):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (b'{"a": 1, "a": 2}', "'a' is there twice"),
         (b'{"a": NaN}', "no number"),
@@ -323,8 +329,8 @@ def test_waivers_are_applied_again(waived, edit):
         (b"", "cannot be read"),
     ],
 )
-def test_results_that_are_no_results(tmp_path, genuine, text, told):
-    refused(tmp_path, edited(genuine, "results.json", lambda _: text), told)
+def test_results_that_are_no_results(tmp_path, genuine, text, expected):
+    refused(tmp_path, edited(genuine, "results.json", lambda _: text), expected)
 
 
 STATEMENT_EDITS = [
@@ -348,13 +354,13 @@ STATEMENT_EDITS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "old", "new", "told"), STATEMENT_EDITS)
-def test_edited_texts_with_the_manifest_made_anew(tmp_path, genuine, name, old, new, told):
+@pytest.mark.parametrize(("name", "old", "new", "expected"), STATEMENT_EDITS)
+def test_edited_texts_with_the_manifest_made_anew(tmp_path, genuine, name, old, new, expected):
     def change(text):
         assert old in text
         return text.replace(old, new, 1)
 
-    refused(tmp_path, edited(genuine, name, change), told)
+    refused(tmp_path, edited(genuine, name, change), expected)
 
 
 def test_log_must_tell_of_every_failure(tmp_path):
@@ -368,16 +374,16 @@ def test_the_archives_time_is_the_runs(tmp_path, genuine):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"version": "9.9"}, "other versions than those of the run"),
         ({"installed": WHEEL, "files": {}, "sha256": digest({})}, "has no files"),
     ],
 )
-def test_wheels_must_fit_the_run(tmp_path, change, told):
+def test_wheels_must_fit_the_run(tmp_path, change, expected):
     content = made()
     core, *rest = wheels(content)
-    refused(tmp_path, assembled(content, wheels=[core._replace(**change), *rest]), told)
+    refused(tmp_path, assembled(content, wheels=[core._replace(**change), *rest]), expected)
 
 
 def test_another_suite_of_the_same_version(tmp_path, monkeypatch):
@@ -443,7 +449,7 @@ def test_a_changed_wheel_is_seen(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "expected"),
     [
         (["--quick"], "leave --quick out"),
         (["-k", "add"], "leave -k out"),
@@ -452,9 +458,9 @@ def test_a_changed_wheel_is_seen(tmp_path, monkeypatch):
         (["--submitter", "a" * 999], "one line"),
     ],
 )
-def test_only_whole_runs_are_submitted(tmp_path, args, told):
+def test_only_whole_runs_are_submitted(tmp_path, args, expected):
     result = CliRunner().invoke(conform, ["--device", "fake", "--package", str(tmp_path / "p.tgz"), *args])
-    assert result.exit_code == 2 and told in result.stderr, result.output
+    assert result.exit_code == 2 and expected in result.stderr, result.output
     assert not list(tmp_path.iterdir())
 
 

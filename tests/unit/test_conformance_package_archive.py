@@ -106,7 +106,7 @@ def drop(name):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "expected"),
     [
         (hostile(put), None),
         (add("../../outside"), "leads out"),
@@ -131,12 +131,12 @@ def drop(name):
         (lambda g: gzip.compress(gzip.decompress(g), mtime=1), "another"),
     ],
 )
-def test_hostile_archives(tmp_path, genuine, make, told):
+def test_hostile_archives(tmp_path, genuine, make, expected):
     data = make(genuine)
-    if told is None:  # what the others are made with is right
+    if expected is None:  # what the others are made with is right
         checked(tmp_path, data)
     else:
-        refused(tmp_path, data, told)
+        refused(tmp_path, data, expected)
     assert [p.name for p in tmp_path.iterdir()] == ["p.tgz"]
 
 

@@ -73,5 +73,5 @@ def test_hostile_packages_are_refused_within_little_memory(tmp_path, genuine):
     assert done.returncode == 0, done.stderr
     _, *answers = done.stdout.splitlines()
     assert len(answers) == len(HOSTILE), done.stdout
-    for (name, (_, _, told)), answer in zip(HOSTILE.items(), answers):
-        assert told in answer, (name, answer)
+    for (name, (_, _, expected)), answer in zip(HOSTILE.items(), answers):
+        assert expected in answer, (name, answer)

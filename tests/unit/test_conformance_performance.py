@@ -10,7 +10,7 @@ from dovetail_conformance.levels.standing import PERFORMANCE
 from dovetail_conformance.performance.ceilings import PROBES, ceilings, is_probe, share
 from dovetail_conformance.performance.working_sets import MIB, working_set
 from dovetail_conformance.reporting import baseline, document
-from dovetail_conformance.reporting import performance as told
+from dovetail_conformance.reporting import performance as reported
 from dovetail_conformance.results import Result, Status
 from test_conformance_run import conform, fake_in_workers  # noqa: F401
 
@@ -37,8 +37,10 @@ def test_ceilings_are_the_best_of_the_run():
     assert found.memory["large"] == (100, 200.0, 100.0, 100.0)  # a sum read fastest, a product wrote fastest
     assert found.memory["small"] == (8, 400.0, 400.0, 800.0) and "medium" not in found.memory
     assert found.products == {"f32": 40_000.0, "f16": 90_000.0}
-    told = found.as_dict()
-    assert told["copy_gb_per_s"] == pytest.approx(100e-9) and told["gemm_gflop_per_s"]["f16"] == pytest.approx(9e-5)
+    figures = found.as_dict()
+    assert figures["copy_gb_per_s"] == pytest.approx(100e-9) and figures["gemm_gflop_per_s"][
+        "f16"
+    ] == pytest.approx(9e-5)
     assert ceilings({}).as_dict() == {"copy_gb_per_s": 0.0, "gemm_gflop_per_s": {}, "memory": {}}
 
 
@@ -150,7 +152,7 @@ def test_a_bad_baseline_is_told(tmp_path, text, says):
 def test_lines_of_the_terminal():
     found = ceilings(RUN)
     m = RUN["copy[f32,perf,large]"] | {"gb_per_s": 1e-7, "timer": "host"}
-    lines = list(told.lines(found.as_dict(), [
+    lines = list(reported.lines(found.as_dict(), [
         Result("copy[f32,perf,large]", Status.PASS, 1.0, "", m | share("copy[f32,perf,large]", m, found)),
         Result("sort[f32,perf,large]", Status.CRASH),
     ]))  # fmt: skip

@@ -63,7 +63,7 @@ def test_other_runs_do_not_notice_it(tmp_path):
 
 
 def test_its_own_folder_is_no_tests_of_others():
-    """As in this repository's own run, which walks over the package."""
+    """This repository's own run collects the package's folder too."""
     package = Path(sys.modules["dovetail_conformance"].__file__).parent
     code, out = run(package.parent, str(package), "-p", "no:cacheprovider", "--import-mode=importlib")
     assert (code, ended(out)) == (pytest.ExitCode.NO_TESTS_COLLECTED, {}), out
@@ -98,7 +98,7 @@ def test_selection(tmp_path, args, expected):
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "expected"),
     [
         ((), "--dovetail-device NAME"),
         ((*ON_FAKE, "--dovetail-level", "L2", "--dovetail-quick"), "--dovetail-quick claims nothing above L1"),
@@ -108,10 +108,10 @@ def test_selection(tmp_path, args, expected):
         (("--dovetail-device", "fak", "--dovetail-api", "fake_dovetail"), "did you mean 'fake:0'"),
     ],
 )
-def test_usage(tmp_path, args, told):
+def test_usage(tmp_path, args, expected):
     code, out = run(tmp_path, *SUITE, *args)
     line = [x for x in out.splitlines() if "error: " in x.lower()][-1]
-    assert code == pytest.ExitCode.USAGE_ERROR and told in line, out
+    assert code == pytest.ExitCode.USAGE_ERROR and expected in line, out
 
 
 # ---- how cases end ----------------------------------------------------------------------------------------------
@@ -127,17 +127,17 @@ def test_a_good_device_passes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         ("last", "fail: 1 of "),
         ("crash", "crash: signal SIGSEGV"),
         ("fallback", "fallback: multiply ran on another device"),
     ],
 )
-def test_what_is_not_right_fails_with_its_replay_command(tmp_path, fault, told):
+def test_what_is_not_right_fails_with_its_replay_command(tmp_path, fault, expected):
     code, out = run(tmp_path, "--pyargs", *SOME, *ON_FAKE, "--dovetail-timeout", "99", fault=f"{fault}:multiply")
     assert code == 1 and (ended(out)["failed"], ended(out)["passed"]) == (1, 1), out
-    assert told in out and "Traceback" not in out
+    assert expected in out and "Traceback" not in out
     assert "dovetail conform --device fake --case 'multiply[i32,values]' --seed 0 --timeout 99" in out
     assert "FAILED dovetail_conformance::multiply[i32,values]" in out
 

@@ -46,7 +46,7 @@ def test_a_good_device_passes(workers):
 
 
 @pytest.mark.parametrize(
-    ("fault", "status", "told"),
+    ("fault", "status", "expected"),
     [
         ("last", "fail", "elements wrong"),
         ("crash", "crash", "SIGSEGV"),
@@ -57,13 +57,13 @@ def test_a_good_device_passes(workers):
         ("dtype", "fail", "dtype float64"),
     ],
 )
-def test_a_fault_costs_the_cases_of_its_op_alone(monkeypatch, fault, status, told):
+def test_a_fault_costs_the_cases_of_its_op_alone(monkeypatch, fault, status, expected):
     monkeypatch.setenv("FAKE_FAULT", f"{fault}:multiply")
     results = statuses(workers=2)
     assert len(results) == len(IDS)
     for id, result in results.items():
         if id.startswith("multiply"):
-            assert result.status == status and told in result.message, result
+            assert result.status == status and expected in result.message, result
             assert result.message.splitlines()[-1].startswith("in multiply(x1="), result
         else:
             assert result.status is Status.PASS, result
@@ -106,10 +106,10 @@ def test_modules_of_the_folder_do_not_take_the_place_of_others(monkeypatch, tmp_
     assert {r.status for r in statuses().values()} == {Status.PASS}
 
 
-@pytest.mark.parametrize(("fault", "told"), [("absent", "did you mean 'fake:0'"), ("open", "SIGSEGV")])
-def test_a_device_that_cannot_be_used(monkeypatch, fault, told):
+@pytest.mark.parametrize(("fault", "expected"), [("absent", "did you mean 'fake:0'"), ("open", "SIGSEGV")])
+def test_a_device_that_cannot_be_used(monkeypatch, fault, expected):
     monkeypatch.setenv("FAKE_FAULT", fault + ":")
-    with pytest.raises(DeviceUnavailable, match=told):
+    with pytest.raises(DeviceUnavailable, match=expected):
         statuses()
 
 
@@ -193,7 +193,7 @@ def test_command_is_the_same_for_the_same_seed():
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "expected"),
     [
         (("--case", "ad[f32,vectors]"), "did you mean 'add[f32,vectors]'"),
         (("-k", "nothing_like_it"), "matches no case of L2: see --list"),
@@ -204,9 +204,9 @@ def test_command_is_the_same_for_the_same_seed():
         (("--seed", "-1"), "seed"),
     ],
 )
-def test_command_usage(args, told):
+def test_command_usage(args, expected):
     result = CliRunner().invoke(conform_command, ["--device", "fake", *args])
-    assert result.exit_code == 2 and told in result.stderr
+    assert result.exit_code == 2 and expected in result.stderr
 
 
 def test_command_lists_cases():
@@ -235,7 +235,9 @@ def test_command_interrupted(tmp_path):
 
 
 def test_ctrl_c_again_and_again_still_gives_a_report(tmp_path):
-    process = command("-k", "multiply", "-n", "2", "--timeout", "50", "--report", str(tmp_path), fault="hang:multiply")
+    process = command(
+        "-k", "multiply", "-n", "2", "--timeout", "50", "--report", str(tmp_path), fault="hang:multiply"
+    )
     assert "seed 0" in process.stdout.readline()
     for _ in range(40):
         process.send_signal(signal.SIGINT)
@@ -298,7 +300,7 @@ def test_a_reader_that_goes_away_ends_the_run(tmp_path):
     assert content["run"]["stopped_by"] == "the output was closed" and content["counts"]["not-run"]
 
 
-def test_a_full_disk_is_told_beside_the_results():
+def test_a_full_disk_is_reported_beside_the_results():
     code, out, _ = conform("-k", "add[f32,v", "--json", "/dev/full")
     assert code == 4 and "Error: /dev/full could not be written: No space left on device" in out
     assert "passed in" in out

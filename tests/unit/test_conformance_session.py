@@ -162,7 +162,7 @@ def test_a_disk_that_fills_during_the_run(here, workers, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "told", "by"),
+    ("how", "code", "expected", "by"),
     [
         (KeyboardInterrupt(), 130, "stopped by Ctrl-C", "Ctrl-C"),
         (
@@ -173,14 +173,14 @@ def test_a_disk_that_fills_during_the_run(here, workers, capsys, monkeypatch):
         ),
     ],
 )
-def test_a_run_that_is_stopped(here, workers, capsys, how, code, told, by):
+def test_a_run_that_is_stopped(here, workers, capsys, how, code, expected, by):
     workers.last, workers.how = 5, how
     assert run(level="L0")[0] == code
     content = read(here / "dovetail-report")
     assert content["counts"]["pass"] == 5 and content["counts"]["not-run"] == len(content["cases"]) - 5
     assert content["run"]["stopped_by"] == by and not content["run"]["complete"]
     said = capsys.readouterr().out
-    assert told in said and "--resume dovetail-report" in said and "no level; L0 not met" in said
+    assert expected in said and "--resume dovetail-report" in said and "no level; L0 not met" in said
 
 
 def test_a_device_that_never_comes_up(here, workers, capsys, monkeypatch):
@@ -282,7 +282,7 @@ def test_results_json_can_be_resumed_without_its_folder(here, workers):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"seed": 1}, "seed was 0 there and is 1 here: give --seed 0 again"),
         ({"timeout": 5.0}, "timeout was 60.0 there and is 5.0 here: give --timeout 60 again"),
@@ -293,30 +293,30 @@ def test_results_json_can_be_resumed_without_its_folder(here, workers):
         ({"profile": "inference"}, "profile was None there and is 'inference' here: leave --profile out"),
     ],
 )
-def test_another_run_is_not_resumed(here, workers, change, told):
+def test_another_run_is_not_resumed(here, workers, change, expected):
     workers.last = 4
     run(here / "r", level="L0")
     with pytest.raises(UsageError) as caught:
         run(here / "r", **{"level": "L0", "resume": here / "r"} | change)
-    assert told in str(caught.value) and workers.asked == workers.asked[:4]
+    assert expected in str(caught.value) and workers.asked == workers.asked[:4]
 
 
 @pytest.mark.parametrize(
-    ("part", "key", "value", "told"),
+    ("part", "key", "value", "expected"),
     [
         ("device", "arch", "other", "arch was '' there and is 'other' here"),
         ("backend", "version", "1.3", "backend was x 1.2 1.0 there and is x 1.3 1.0 here"),
         (None, "packs", ["p 1"], "packs was [] there and is ['p 1'] here"),
     ],
 )
-def test_another_device_is_not_resumed(here, workers, part, key, value, told):
+def test_another_device_is_not_resumed(here, workers, part, key, value, expected):
     workers.last = 4
     run(here / "r", level="L0")
     before = (here / "r" / "results.json").read_text()
     (workers.description[part] if part else workers.description)[key] = value
     with pytest.raises(UsageError) as caught:
         run(here / "r", level="L0", resume=here / "r")
-    assert told in str(caught.value) and "begin anew" in str(caught.value)
+    assert expected in str(caught.value) and "begin anew" in str(caught.value)
     assert (here / "r" / "results.json").read_text() == before and not workers.asked
 
 
@@ -333,8 +333,12 @@ def test_what_cannot_be_resumed(here, workers):
             run(level="L0", resume=here / path)
     with pytest.raises(UsageError, match=r"--baseline: .* is malformed"):
         run(level="L0", baseline=here / "short.json")
-    for path, told in (("none", "No such file"), ("f.json", "is not the results of a run"), (".", "No such file")):
-        with pytest.raises(UsageError, match=told):
+    for path, expected in (
+        ("none", "No such file"),
+        ("f.json", "is not the results of a run"),
+        (".", "No such file"),
+    ):
+        with pytest.raises(UsageError, match=expected):
             run(level="L0", resume=here / path)
 
 
@@ -349,7 +353,11 @@ def test_unsupported_cases_that_cost_a_level_are_listed_by_id(here, workers, cap
     """At the end of a run, and where they are run alone: with the reason, the command, and an exit code."""
     of_f64 = "scaled_linear[f32,vector]"  # names a dtype that a device need not have
     workers.says = {"nextafter[f32,values]": "unsupported", of_f64: "unsupported", "erf[f16,values]": "unsupported"}
-    for options in ({"level": "L2", "no_report": True}, {"expression": "nextafter"}, {"cases": ("nextafter[f32,values]",)}):
+    for options in (
+        {"level": "L2", "no_report": True},
+        {"expression": "nextafter"},
+        {"cases": ("nextafter[f32,values]",)},
+    ):
         assert run(**options)[0] == 1
         said = capsys.readouterr().out
         assert said.count("unsupported, and L2 asks for it: ") == 1
@@ -421,7 +429,7 @@ def test_what_cannot_be_merged(here, workers):
     for i, n, seed in ((1, 2, 0), (2, 2, 0), (2, 2, 1), (3, 3, 0)):
         run(here / f"{i}of{n}s{seed}", level="L0", shard=Shard(i, n), seed=seed)
     run(here / "whole", level="L0")
-    for names, told in {
+    for names, expected in {
         "": "name the folders",
         "1of2s0": "shard 2/2 is missing: run it with --shard 2/2",
         "1of2s0 1of2s0": "are both shard 1/2",
@@ -430,7 +438,7 @@ def test_what_cannot_be_merged(here, workers):
         "whole": "was not a shard",
         "none": "No such file",
     }.items():
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=expected):
             merge(Options(device=None), [here / name for name in names.split()])
     assert not (here / "dovetail-report").exists()
 
@@ -470,7 +478,7 @@ device = "y"
 """
 
 
-def test_waivers_of_the_folder_are_read_and_told(here, workers, capsys):
+def test_waivers_of_the_folder_are_read_and_reported(here, workers, capsys):
     (here / "waivers.toml").write_text(WAIVERS)
     workers.says = {"erf[f16,values]": "crash", "erf[bf16,odd]": "fail", "add[f32,values]": "fail"}
     code, content = run(here / "r", expression="erf or add[f32,values]")

@@ -1,4 +1,4 @@
-"""waivers.toml: what is read, what is refused, which cases are waived and what is told of it."""
+"""waivers.toml: what is read, what is refused, which cases are waived and what is reported of it."""
 
 from datetime import date
 
@@ -31,14 +31,18 @@ def read(tmp_path, text):
     return waivers.read(tmp_path / "w.toml", CASES)
 
 
-def told(*listed, version="1.2", backend="acme", **statuses):
-    """What a file of these waivers does to cases, by default all fail: the cases waived, and what is told."""
+def applied(*listed, version="1.2", backend="acme", **statuses):
+    """Applies a file of these waivers to cases, by default all fail: the cases waived, and what is reported."""
     of = Waivers(listed, backend, version, TODAY)
     results = {}
     for id, case in CASES.items():
         status = Status(statuses.get("of_" + id.partition("[")[0], "fail"))
         results[id] = of.apply(case, Result(id, status, 0.5, "why"))
-    return [id for id, r in results.items() if r.status is Status.WAIVED], of.told(CASES.values(), results), results
+    return (
+        [id for id, r in results.items() if r.status is Status.WAIVED],
+        of.report(CASES.values(), results),
+        results,
+    )
 
 
 # ---- the file ---------------------------------------------------------------------------------------------------
@@ -61,7 +65,7 @@ def test_a_whole_entry(tmp_path):
     assert found == Waiver(
         "erf[f16,*]", "8 bits", "acme*", ">=1.2,<1.4", "https://acme.example/12", date(2026, 12, 31)
     )
-    assert found.told()["expires"] == "2026-12-31"
+    assert found.as_dict()["expires"] == "2026-12-31"
 
 
 def test_a_day_may_be_a_text_and_no_file_may_be_empty(tmp_path):
@@ -113,7 +117,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 
 def test_failing_cases_are_waived_and_keep_what_they_were():
-    waived, (entry,), results = told(Waiver("erf[f16,*]", "8 bits"))
+    waived, (entry,), results = applied(Waiver("erf[f16,*]", "8 bits"))
     assert waived == entry["cases"] == ["erf[f16,a]", "erf[f16,b,layout=T]"]
     assert entry["state"] == "used" and not entry["passed"] and not entry["refused"]
     assert results["erf[f16,a]"].message == "why"
@@ -122,33 +126,33 @@ def test_failing_cases_are_waived_and_keep_what_they_were():
 
 @pytest.mark.parametrize("status", sorted(BAD))
 def test_whatever_is_bad_is_waived(status):
-    waived, _, results = told(Waiver("erf[bf16,a]", "r"), of_erf=status)
+    waived, _, results = applied(Waiver("erf[bf16,a]", "r"), of_erf=status)
     assert waived == ["erf[bf16,a]"] and results["erf[bf16,a]"].measured["outcome"] == status
 
 
 @pytest.mark.parametrize("status", ["unsupported", "not-run"])
 def test_what_was_not_tried_is_left_as_it_is(status):
-    waived, (entry,), _ = told(Waiver("erf[*", "r"), of_erf=status)
+    waived, (entry,), _ = applied(Waiver("erf[*", "r"), of_erf=status)
     assert not waived and entry["state"] == "unused"
 
 
 def test_an_unexpected_pass_is_told():
-    waived, (entry,), _ = told(Waiver("erf[bf16,*]", "r"), of_erf="pass")
+    waived, (entry,), _ = applied(Waiver("erf[bf16,*]", "r"), of_erf="pass")
     assert not waived and entry["state"] == "unexpected-pass" and entry["passed"] == ["erf[bf16,a]"]
-    _, (entry,), _ = told(Waiver("*16,a]", "r"), of_erf="pass")
+    _, (entry,), _ = applied(Waiver("*16,a]", "r"), of_erf="pass")
     assert entry["state"] == "used" and entry["cases"] == ["add[f16,a]"]
     assert entry["passed"] == ["erf[f16,a]", "erf[bf16,a]"]
 
 
 def test_l0_and_l1_are_never_waived():
-    waived, (entry,), _ = told(Waiver("*", "r"))
+    waived, (entry,), _ = applied(Waiver("*", "r"))
     assert waived == [id for id, case in CASES.items() if case.level == "L2"]
     assert entry["refused"] == ["device.memory[a]", "add[f32,a]"]
 
 
 @pytest.mark.parametrize(("expires", "works"), [(None, True), (date(2026, 6, 1), True), (date(2026, 5, 31), False)])
 def test_the_last_day_counts(expires, works):
-    waived, (entry,), _ = told(Waiver("erf[bf16,a]", "r", expires=expires))
+    waived, (entry,), _ = applied(Waiver("erf[bf16,a]", "r", expires=expires))
     assert bool(waived) is works and entry["state"] == ("used" if works else "expired")
     assert entry["refused"] == ([] if works else ["erf[bf16,a]"])
 
@@ -164,18 +168,18 @@ def test_the_last_day_counts(expires, works):
     ],
 )
 def test_versions_of_the_backend(versions, version, works):
-    waived, (entry,), _ = told(Waiver("erf[bf16,a]", "r", versions=versions), version=version)
+    waived, (entry,), _ = applied(Waiver("erf[bf16,a]", "r", versions=versions), version=version)
     assert bool(waived) is works and entry["state"] == ("used" if works else "other-version")
 
 
 def test_those_of_other_devices_are_none_of_its_business():
     mine, theirs = Waiver("erf[bf16,a]", "mine", device="ac*"), Waiver("erf[f16,a]", "theirs", device="other")
-    waived, entries, _ = told(mine, theirs)
+    waived, entries, _ = applied(mine, theirs)
     assert waived == ["erf[bf16,a]"] and [e["reason"] for e in entries] == ["mine"]
 
 
 def test_the_first_that_matches_waives():
-    _, entries, _ = told(Waiver("erf[bf16,*", "first"), Waiver("erf*", "second"))
+    _, entries, _ = applied(Waiver("erf[bf16,*", "first"), Waiver("erf*", "second"))
     assert [e["cases"] for e in entries] == [["erf[bf16,a]"], ["erf[f16,a]", "erf[f16,b,layout=T]"]]
 
 

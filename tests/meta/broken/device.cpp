@@ -138,12 +138,12 @@ void loses_errors(Device& d) {
   d.streams.ev_query = [](dvt_event* e, uint32_t* done) { return unless_index(good.streams.ev_query(e, done)); };
 }
 
-// A fault is to be told once.
+// A fault must be reported once.
 dvt_status tells_again(dvt_event* e) {
-  static std::atomic<bool> told{false};
+  static std::atomic<bool> reported{false};
   const dvt_status status = good.streams.ev_sync(e);
-  if (status == DVT_INDEX) told = true;
-  return status == DVT_OK && told ? DVT_FAIL(DVT_INDEX, "an index is out of range") : status;
+  if (status == DVT_INDEX) reported = true;
+  return status == DVT_OK && reported ? DVT_FAIL(DVT_INDEX, "an index is out of range") : status;
 }
 
 // ---- properties -------------------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def _decline(op: str) -> None:
 
 
 def _dense(a: np.ndarray) -> np.ndarray:
-    """What one reads who ignores strides."""
+    """The elements that a kernel reads which ignores strides."""
     whole = a
     while isinstance(whole.base, np.ndarray):
         whole = whole.base

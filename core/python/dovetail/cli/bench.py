@@ -119,7 +119,15 @@ def measure(device: Any, op: str, dtype: Any, size: int, seconds: float) -> dict
     from dovetail.schema.workloads import Maker, workloads
 
     make = next(iter(workloads(registry[op]).values()))
-    row = {"op": op, "dtype": dtype.brief, "shape": str(size), "seconds": None, "best": None, "p90": None, "error": ""}
+    row = {
+        "op": op,
+        "dtype": dtype.brief,
+        "shape": str(size),
+        "seconds": None,
+        "best": None,
+        "p90": None,
+        "error": "",
+    }
     row |= {"gb_per_s": None, "gflop_per_s": None, "of_peak": None}
     function = _core.op_function(op)
     mode = dovetail.fallback("error")

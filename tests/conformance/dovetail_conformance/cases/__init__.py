@@ -1,4 +1,4 @@
-"""What is tested. A case is one question to a device, answered in a worker process.
+"""The cases. A case is one question to a device, answered in a worker process.
 
 An id reads like `matmul[f32,m=64,k=64,n=1,layout=NT]` or `device.memory[odd_sizes]`. It never changes its meaning:
 seed and id give the inputs. Every module of FAMILIES makes cases of one kind: `cases(op)` gives those of an op.
@@ -21,7 +21,7 @@ from ..results import Status
 if TYPE_CHECKING:
     from ..running.target import Target
 
-# In the order in which an op's cases run: what is cheap and tells most first.
+# In the order in which an op's cases run: what is cheap and finds most first.
 FAMILIES = (
     "samples", "beyond", "special", "conversions", "halves", "errors", "property", "undeclared", "random_numbers",
     "determinism", "steady", "performance",
@@ -29,7 +29,7 @@ FAMILIES = (
 
 
 class Outcome(NamedTuple):
-    """What a case found out."""
+    """The result of running a case."""
 
     status: Status
     message: str = ""
@@ -53,12 +53,12 @@ class Case:
         return self.id.partition("[")[0]
 
     def run(self, target: Target, seed: int) -> Outcome:
-        """Asks the device. An exception is a failure, told as it is."""
+        """Asks the device. An exception is a failure, reported as it is."""
         raise NotImplementedError
 
     def call(self, seed: int, index: Sequence[int] = ()) -> str:
-        """What it calls, as a person would type it, with the operands of the element at the index; "" where that is
-        not one call, or its message tells it."""
+        """Its call, as a person would type it, with the operands of the element at the index; "" where it
+        makes several calls, or its message has the call."""
         return ""
 
     def others(self) -> frozenset[DType]:
@@ -71,7 +71,7 @@ class Case:
         return frozenset(d for d in named if d.brief not in must_pass.must_pass().dtypes)
 
     def refused(self, target: Target, error: NotImplementedError) -> Outcome:
-        """The outcome of a call that raised `error`: unsupported where the device does not declare all its dtypes."""
+        """The outcome of a call that raised `error`: unsupported where one of its dtypes has no row."""
         assert self.dtype
         needed = self.further() or {self.dtype}
         if self.level != "L1" and not all(target.has_row(self.op, d) for d in needed):
@@ -86,7 +86,7 @@ def _of_op(op: Op) -> Iterator[Case]:
 
 @cache
 def cases_of(op: str) -> dict[str, Case]:
-    """Those of one op by their ids; of the device for ""."""
+    """The cases of one op by their ids; those of the device for ""."""
     from .device import cases as of_device
 
     found: dict[str, Case] = {}
@@ -110,7 +110,7 @@ def all_cases() -> dict[str, Case]:
 
 
 def choose_profile(profile: str | None) -> None:
-    """From now on the cases' levels are the profile's."""
+    """Sets the profile whose levels the cases have."""
     before = must_pass.must_pass()
     must_pass.choose(profile)
     if must_pass.must_pass() is not before:

@@ -38,8 +38,8 @@ def must_raise(
         return Outcome(Status.FAIL, f"was accepted, expected {expected.__name__}")
     three = target.numpy(target.function("add")(target.asarray(np.ones(3, target.float)), 0.0))
     if three.tolist() != [1, 1, 1]:
-        told = f"after the {expected.__name__} the device adds wrong: ones + 0 gave {three.tolist()}"
-        return Outcome(Status.FAIL, told)
+        message = f"after the {expected.__name__} the device adds wrong: ones + 0 gave {three.tolist()}"
+        return Outcome(Status.FAIL, message)
     return Outcome(Status.PASS)
 
 

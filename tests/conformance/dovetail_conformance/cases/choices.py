@@ -1,4 +1,4 @@
-"""Who chooses when a call is drawn: a seed, which is fast, or hypothesis, which can shrink what its choices led to.
+"""The source of choices when a call is drawn: a seed, which is fast, or hypothesis, which can shrink a call.
 
 The simplest is the first option, and the number nearest to 0.
 """

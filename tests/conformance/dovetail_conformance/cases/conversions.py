@@ -21,7 +21,7 @@ LONGEST = 70_001  # of iota: more than 16 bits count
 
 
 def _values(source: DType, target: DType) -> np.ndarray:
-    """What there is to know of a source, as far as the target gives it a meaning."""
+    """The values of a source worth trying, as far as the target gives them a meaning."""
     if source.kind != "f":
         return grid(source)
     listed = special(source)
@@ -49,7 +49,7 @@ def _converted(source: DType, target: DType, way: str) -> Iterator[Sample]:
 
 
 def _near_ties(source: DType, target: DType) -> list[float]:
-    """Halfway between neighbours of the target, and off it by little and by as little as the source can tell."""
+    """Halfway between adjacent numbers of the target, and off it by little: down to the source's last bit."""
     halfway = 1 + np.array([1, 3, 2 ** (target.mant + 1) - 1]) * 2.0 ** -(target.mant + 1)
     off = [step * 2.0**-bits for bits in (min(target.mant + 8, source.mant), source.mant) for step in (-1, 1)]
     near = (halfway[:, None] + [0, *off]).ravel()

@@ -39,7 +39,7 @@ AXES = {
     ("rotary_embedding", "x"): (1, MOST_AXES),
     ("concat", "arrays"): (1, MOST_AXES),
 }
-# Of a value operand, by dtype rule: dtypes that it refuses.
+# By dtype rule, a dtype that it refuses for a value operand.
 REFUSED = {"numeric": dt.bool_, "integer": dt.float32, "bit": dt.float32, "same_real": dt.bool_}
 # Rules that look for a common dtype.
 ONE_FOR_ALL = ("promote", "numeric", "compare", "integer", "bit", "float", "quantize")
@@ -134,7 +134,7 @@ def mistakes(op: Op) -> Iterator[Sample]:
 
 
 def _dtype(op: Op) -> DType:
-    """The core refuses what is wrong with a call before it looks at the device: one dtype tells."""
+    """The core refuses such calls before it looks at the device: one dtype is enough."""
     return next((d for d in (dt.float32, dt.int32) if d in op.dtypes), op.dtypes[0])
 
 

@@ -1,4 +1,4 @@
-"""What an op is called with: values from the schema's samples, and how they lie in the device's memory."""
+"""The arguments of a call: values from the schema's samples, and how they lie in the device's memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draws(sample: Sample) -> Iterator[Draw]:
                 yield item
 
 
-# Of indices and masks, which every device takes whatever it computes in.
+# The dtypes of indices and masks, which every device takes.
 EVERYWHERE = frozenset({dt.int64, dt.bool_})
 
 

@@ -66,7 +66,7 @@ class Drawing:
         return self.pick((False,) * 7 + (True,))
 
     def attributes(self) -> dict[str, Any]:
-        """Those that change nothing about the shapes."""
+        """The attributes that change nothing about the shapes."""
         return {n: self.pick(options) for n, options in ATTRIBUTES.items() if n in self.names}
 
     # ---- shapes -------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Drawing:
         return Operand(shape, dt.bool_, "uniform", self.integer(0, 255), self.layout(shape))
 
     def indices(self, shape: tuple[int, ...], size: int, *, low: int | None = None) -> Operand:
-        """Of an axis, negative ones too. Where it has no elements, none."""
+        """Indices of an axis, negative ones too; none where the axis has no elements."""
         shape = shape if size else (0, *shape)
         low = -size if low is None else low
         d = self.pick((dt.int64, dt.int32)) if "astype" in self.op.name else dt.int64

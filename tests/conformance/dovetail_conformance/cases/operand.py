@@ -15,7 +15,7 @@ from ..running.target import Target
 LAYOUTS = ("", "strided", "offset", "rows", "T", "F", "repeated")  # see inputs.place_as
 KINDS = ("whole", "uniform", "zeros", "nan", "inf")  # of values, the simplest first
 ANY = "any"  # one more, where whatever the dtype has makes sense
-TYPED = 8  # elements that are told one by one
+TYPED = 8  # elements that are printed one by one
 
 
 class Operand(NamedTuple):
@@ -54,8 +54,8 @@ class Operand(NamedTuple):
             a[rng.random(a.shape) < max(0.1, 1 / max(1, a.size))] = np.array(rng.choice(rare), d.numpy)
 
     def __str__(self) -> str:
-        told = f"{self.dtype.brief}{self.shape}".replace(",)", ")")
-        return f"{told} {self.layout}".rstrip() + f" {'given' if self.given else self.values}"
+        text = f"{self.dtype.brief}{self.shape}".replace(",)", ")")
+        return f"{text} {self.layout}".rstrip() + f" {'given' if self.given else self.values}"
 
 
 class Shared(NamedTuple):
@@ -116,20 +116,20 @@ class Call:
         return there, placed
 
     def arguments(self, by_name: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        """As the op takes them."""
+        """The arguments in the order that the op takes."""
         args = [by_name[p.name] for p in self.op.params if not p.keyword_only and p.name in by_name]
         return tuple(args), {
             p.name: by_name[p.name] for p in self.op.params if p.keyword_only and p.name in by_name
         }
 
     def __str__(self) -> str:
-        def told(a: Any, host: Any) -> str:
+        def shown(a: Any, host: Any) -> str:
             if isinstance(a, list):
-                return f"[{', '.join(map(told, a, host))}]"
+                return f"[{', '.join(map(shown, a, host))}]"
             if isinstance(a, Operand) and host.size <= TYPED:
                 return f"{a} {host.tolist()}"
             return str(a) if isinstance(a, (Operand, Shared)) else repr(a)
 
         return (
-            f"{self.op.name}({', '.join(f'{name}={told(a, self.host[name])}' for name, a in self.given.items())})"
+            f"{self.op.name}({', '.join(f'{name}={shown(a, self.host[name])}' for name, a in self.given.items())})"
         )

@@ -20,7 +20,7 @@ from ..running.target import Target
 from . import Case, Outcome
 
 SECONDS = 0.06  # of measuring, without making the operands
-UNIT = 1 << 14  # elements: a call of this size tells how many bytes one takes
+UNIT = 1 << 14  # elements: a call of this size shows how many bytes one takes
 PRODUCTS = {"small": 1 << 16, "medium": 1 << 20}  # elements of products: their time grows faster than their memory
 FURTHER = (dt.float16, dt.bfloat16, dt.float64, dt.int8, dt.int32, dt.int64)
 

@@ -51,7 +51,7 @@ if hasattr(providers, "_get_local_constants"):
 
 
 class Wrong(Exception):
-    """What hypothesis looks for."""
+    """Ends hypothesis' search: a call is wrong."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class PropertyCase(Case):
     call_names: frozenset[DType] | None = None  # of the one call that is judged
 
     def others(self) -> frozenset[DType]:
-        """Of one call those that it names; of the case those that no call can do without."""
+        """The dtypes that the judged call names; for the whole case those that every call names."""
         assert self.dtype
         if self.call_names is not None:
             return self.call_names
@@ -106,8 +106,8 @@ class _Search:
                 elif outcome.status is Status.UNSUPPORTED:
                     self.unsupported = outcome
                 else:
-                    told, outcome = self.shrunk(str(call), outcome, int(rng.integers(1 << 62)), sharing)
-                    return outcome._replace(message=f"{outcome.message}; in {told}")
+                    shown, outcome = self.shrunk(str(call), outcome, int(rng.integers(1 << 62)), sharing)
+                    return outcome._replace(message=f"{outcome.message}; in {shown}")
         if self.unsupported:
             return self.unsupported
         return Outcome(Status.PASS, "", self.passed) if self.passed or not self.declined else self.declined
@@ -119,9 +119,9 @@ class _Search:
     def draw(self, choices: Choices, sharing: bool) -> Call:
         return Drawing(choices, self.op, self.dtype, self.partners, self.available, sharing).call()
 
-    def shrunk(self, told: str, outcome: Outcome, number: int, sharing: bool) -> tuple[str, Outcome]:
+    def shrunk(self, shown: str, outcome: Outcome, number: int, sharing: bool) -> tuple[str, Outcome]:
         """The simplest wrong call found in a few seconds, with which hypothesis ends; else the given one."""
-        wrong = told, outcome
+        wrong = shown, outcome
         deadline = time.monotonic() + SHRINKING
 
         @seed(number)
@@ -129,20 +129,20 @@ class _Search:
         @given(_calls(self, sharing))
         def search(call: Call) -> None:
             nonlocal wrong
-            told = str(call)
-            if time.monotonic() > deadline and told != wrong[0]:
+            shown = str(call)
+            if time.monotonic() > deadline and shown != wrong[0]:
                 return  # no more shrinking; the simplest so far is tried once more
             outcome = self.judged(call)
             if outcome.status not in (Status.PASS, Status.UNSUPPORTED):
-                wrong = told, outcome
-                raise Wrong(told)
+                wrong = shown, outcome
+                raise Wrong(shown)
 
         with suppress(Wrong, HypothesisException):  # the latter where a call is wrong at some times only
             search()
         return wrong
 
     def judged(self, call: Call) -> Outcome:
-        self.target.tell(str(call))
+        self.target.announce(str(call))
         try:
             there, placed = call.place(self.target)
             values = {p.name for p in self.op.operands if p.kind == "value"}
@@ -153,7 +153,7 @@ class _Search:
             return Outcome(Status.FAIL, f"{type(error).__name__}: {error}")
 
     def promoted(self, a: Any) -> Any:
-        """What the op sees of operands of mixed dtypes."""
+        """Operands of mixed dtypes, converted as the op converts them."""
         if isinstance(a, list):
             return [self.promoted(x) for x in a]
         if isinstance(a, np.ndarray) and dt.of(a) in self.partners:

@@ -15,8 +15,8 @@ from ..levels.must_pass import level_of
 from ..running.target import Target
 from . import Case, Outcome
 from .call import must_answer, must_raise, unless_scribbled
+from .described import described
 from .inputs import generator, lay_out, layouts, named_in
-from .told import told
 
 LAID_OUT = 3  # samples of an op and dtype that come in other layouts too; --quick takes the first
 
@@ -28,7 +28,7 @@ class SampleCase(Case):
 
     def run(self, target: Target, seed: int) -> Outcome:
         args, kwargs = self._arguments(seed)
-        target.tell(told(registry[self.op], args, kwargs, self.layout))
+        target.announce(described(registry[self.op], args, kwargs, self.layout))
         placed: list[tuple[Any, np.ndarray]] = []
 
         def place(a: np.ndarray, how: str) -> Any:
@@ -47,7 +47,7 @@ class SampleCase(Case):
 
     def call(self, seed: int, index: Sequence[int] = ()) -> str:
         args, kwargs = self._arguments(seed)
-        return told(registry[self.op], args, kwargs, self.layout, index)
+        return described(registry[self.op], args, kwargs, self.layout, index)
 
     def _arguments(self, seed: int) -> tuple[tuple, dict[str, Any]]:
         assert self.dtype

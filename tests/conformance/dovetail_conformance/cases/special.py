@@ -19,7 +19,7 @@ from .samples import sample_case
 
 
 class Listed(Draw):
-    """What `values[0]` lists for a dtype, within low and high; the shape has a -1 for their number."""
+    """The values that `values[0]` lists for a dtype, within low and high; the shape has a -1 for their number."""
 
     def make(self, rng: np.random.Generator, dtype: DType) -> np.ndarray:
         assert self.values
@@ -69,7 +69,7 @@ def every_exponent(d: DType) -> np.ndarray:
 
 
 def special(d: DType) -> np.ndarray:
-    """What there is to know about a function of one number, as far as a list can tell."""
+    """Numbers at which a function of one operand may go wrong, as far as they can be listed."""
     if d.bits == 8:
         return np.arange(256, dtype=np.uint8).view(d.numpy)
     magnitudes = np.concatenate([neighbours(thresholds(d), 2), every_exponent(d)])

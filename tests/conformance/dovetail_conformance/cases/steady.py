@@ -32,7 +32,7 @@ ELEMENTS = 1 << 14  # samples of about this size are preferred: what stays of th
 
 
 class Use(NamedTuple):
-    """What is in use, in bytes or pieces; None where nobody says."""
+    """Resources in use, in bytes or pieces; None where the number is not known."""
 
     arrays: int
     device: int | None
@@ -79,8 +79,8 @@ class SteadyCase(Case):
                 leaks = _growth(target, call, calls)
                 if not leaks:
                     return Outcome(Status.PASS, measured=measured)
-        told = ", ".join(f"{n} {NAMES[what]}" for what, n in leaks.items())
-        return Outcome(Status.FAIL, f"at least {told} are left behind by every {calls} calls", measured)
+        grown = ", ".join(f"{n} {NAMES[what]}" for what, n in leaks.items())
+        return Outcome(Status.FAIL, f"at least {grown} are left behind by every {calls} calls", measured)
 
     def others(self) -> frozenset[DType]:
         return named_in(self.sample)
@@ -133,7 +133,7 @@ def _use(target: Target, process: psutil.Process) -> Use:
 
 
 def _growth(target: Target, call: Callable[[int], None], calls: int) -> dict[str, int]:
-    """What every batch added; nothing where one of them did not."""
+    """The growth that every batch added; empty where one of them added none."""
     process = psutil.Process()
     call(calls)
     gc.collect()

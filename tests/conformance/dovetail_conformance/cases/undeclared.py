@@ -1,4 +1,4 @@
-"""What a device declines though it can do it: no failure, but worth telling its author.
+"""Calls that a device declines although it can serve them: no failure, but its author should know.
 
 A kernel's `query` may decline a call; then the op's body runs, slower. Here the row is made to run such calls all
 the same, in a process of its own, since nothing is promised about what they do. Where all of them come out right,
@@ -39,8 +39,8 @@ class UndeclaredCase(Case):
         declined = [s.id for s in self.samples() if self.declines(target, s, seed)]
         if not declined or self.right_anyway(target, declined, seed) != len(declined):
             return Outcome(Status.PASS)
-        told = f"{declined[0]} and {len(declined) - 1} more" if len(declined) > 1 else declined[0]
-        works = f"its kernel declines calls ({told}) that it computes right when it is run all the same"
+        named = f"{declined[0]} and {len(declined) - 1} more" if len(declined) > 1 else declined[0]
+        works = f"its kernel declines calls ({named}) that it computes right when it is run all the same"
         return Outcome(Status.PASS, "", {"undeclared": works})
 
     def samples(self) -> Iterator[Sample]:

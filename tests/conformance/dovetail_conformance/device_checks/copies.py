@@ -111,7 +111,7 @@ def into_views(t, rng):
 
 @check
 def values_stay(t, rng):
-    """What is done to a copy, a view or the host's array never changes another array."""
+    """A change of a copy, a view or the host's array never changes another array."""
     host = rng.standard_normal((5, 6)).astype(np.float32)
     original = host.copy()
     x = t.asarray(host)

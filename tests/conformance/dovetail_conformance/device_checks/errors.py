@@ -1,4 +1,4 @@
-"""What is wrong is refused with a Python exception that says so, and the device goes on."""
+"""A wrong call raises a Python exception that says why, and the device goes on."""
 
 from __future__ import annotations
 

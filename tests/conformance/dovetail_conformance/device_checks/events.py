@@ -79,7 +79,7 @@ def query_of_an_event(t, own, work):
 @check
 @rounds
 def wait_for_an_event(t, own, work):
-    """What stands behind ev_wait on one stream sees what stands in front of the event on another."""
+    """Work behind ev_wait on one stream sees the work in front of the event on another."""
     one, two, event, out = own.stream(), own.stream(), own.event(), own.alloc(BLOCK)
     work.enqueue(one)
     own.call("ev_record", event, one)
@@ -206,7 +206,7 @@ def host_memory_is_free_again(t, own, work):
 @check
 @rounds
 def memory_in_flight(t, own, work):
-    """What is given back behind a stream's work is not handed out to another stream before that work is done."""
+    """Memory that is freed behind a stream's work is not handed out to another stream before that work is done."""
     one, two = own.stream(), own.stream()
     block = own.block(work.after)
     work.busy(one)

@@ -1,4 +1,4 @@
-"""What goes wrong on the device, perhaps later: told once, with the op's name, to whoever waits for that stream."""
+"""Faults found on the device, perhaps later: the next wait for that stream raises each once, with the op's name."""
 
 from __future__ import annotations
 
@@ -48,39 +48,39 @@ def told_once(t, rng):
                 f"{name}: the error does not name the op, or not why: {error}",
             )
             again = fault_of(lambda: (stream.synchronize(), t.synchronize()))  # noqa: B023
-            expect(not again, f"an index out of range was told by {name}, and then a second time: {again}")
+            expect(not again, f"an index out of range was raised by {name}, and then a second time: {again}")
             works(t)
 
 
 @check
 def several_of_one_stream(t, rng):
-    """Three calls go wrong before anybody waits: that is told at once, and is over then."""
+    """Three calls go wrong before anybody waits: the first wait raises that, and the next one nothing."""
     errors = [fault_of(lambda: bad_take(t, rng)) for _ in range(3)]
     errors.append(fault_of(t.synchronize))
     expect(any(errors), "three indices out of range were not found by waiting for the device")
     again = fault_of(t.synchronize)
-    expect(not again, f"faults were told, and one more at the next wait: {again}")
+    expect(not again, f"faults were raised, and one more at the next wait: {again}")
     works(t)
 
 
 @check
 def nobody_waits(t, rng):
-    """The result is dropped, other calls follow: they are right, and the next wait tells."""
+    """The result is dropped, other calls follow: they are right, and the next wait raises the fault."""
     add = t.function("add")
     x = t.asarray(np.arange(5, dtype=t.float))
-    told = fault_of(lambda: bad_take(t, rng))
+    raised = fault_of(lambda: bad_take(t, rng))
     y = x
     for _ in range(50):
         y = add(y, 1.0)
     found = fault_of(t.synchronize)
-    expect(told or found, "an index out of range whose result was dropped was never told")
+    expect(raised or found, "an index out of range whose result was dropped was never raised")
     expect(t.numpy(y).tolist() == [50, 51, 52, 53, 54], "calls behind one that went wrong gave other values")
-    expect(not fault_of(t.synchronize), "a fault was told twice")
+    expect(not fault_of(t.synchronize), "a fault was raised twice")
 
 
 @check
 def only_on_its_stream(t, rng):
-    """Who waits for another stream is told nothing."""
+    """A wait for another stream raises nothing."""
     one, two = t.api.Stream(t.device), t.api.Stream(t.device)
     if one.is_default:
         raise Declined("the device declares that it has no streams")
@@ -89,12 +89,12 @@ def only_on_its_stream(t, rng):
     add = t.function("add")
     x = t.asarray(np.arange(5, dtype=t.float))
     with one:
-        told = fault_of(lambda: bad_take(t, rng))
+        raised = fault_of(lambda: bad_take(t, rng))
     with two:
         y = add(x, x)
         error = fault_of(lambda: (two.synchronize(), t.numpy(y)))
-        expect(not error, f"waiting for one stream told the fault of another: {error}")
-    expect(told or fault_of(one.synchronize), "an index out of range was not found by waiting for its stream")
+        expect(not error, f"waiting for one stream raised the fault of another: {error}")
+    expect(raised or fault_of(one.synchronize), "an index out of range was not found by waiting for its stream")
     works(t)
 
 
@@ -107,7 +107,7 @@ try:
     x = dt.asarray([1.0, 2.0, 3.0], device=sys.argv[1])
 except (ValueError, RuntimeError):
     sys.exit(77)
-def told(work):
+def error_of(work):
     try:
         work()
     except dt.DeviceLostError as error:
@@ -119,12 +119,12 @@ def lose():
     for _ in range(20):
         (x + 1.0).numpy()
 upload = lambda: dt.asarray([1.0], device=sys.argv[1])
-said = [told(lose), told(lambda: x + 1.0), told(upload), told(x.device.synchronize)]
+said = [error_of(lose), error_of(lambda: x + 1.0), error_of(upload), error_of(x.device.synchronize)]
 def reset():
     x.device.reset()
     y = dt.asarray([1.0, 2.0], device=sys.argv[1])
     assert (y + y).numpy().tolist() == [2.0, 4.0], "1 + 1 is wrong after a reset"
-said.append(told(reset))
+said.append(error_of(reset))
 print(json.dumps(said))
 """
 
@@ -150,10 +150,10 @@ def lost(t, rng):
     first, *later, after = json.loads(run.stdout.splitlines()[-1])
     if not first:
         raise Declined(f"the device does not lose itself on demand ({variable}=lost:5 changes nothing)")
-    for what, told in zip(("the kernel", "a call", "an upload", "a wait"), (first, *later)):
+    for what, error in zip(("the kernel", "a call", "an upload", "a wait"), (first, *later)):
         expect(
-            told and not told.startswith("!"),
-            f"a lost device: {what} gave {told or 'no error'}, expected DeviceLostError",
+            error and not error.startswith("!"),
+            f"a lost device: {what} gave {error or 'no error'}, expected DeviceLostError",
         )
-        expect(len(told.split()) >= 3, f"a lost device: {what} raised without saying why: {told!r}")
+        expect(len(error.split()) >= 3, f"a lost device: {what} raised without saying why: {error!r}")
     expect(not after, f"a device that was lost and reset does not work: {after}")

@@ -62,7 +62,7 @@ def properties_sane(t, rng):
 def properties_repeat(t, rng):
     changing = {"mem_free"}
     first, second = ({k: v for k, v in t.device.properties.items() if k not in changing} for _ in range(2))
-    # As text: a rate that is NaN is properties_sane's affair.
+    # Compared as text: properties_sane looks at rates that are NaN.
     expect(str(first) == str(second), f"properties differ from one call to the next: {first} and {second}")
 
 
@@ -70,7 +70,7 @@ def properties_repeat(t, rng):
 def float_mode_is_kept(t, rng):
     """Loaded and used, it leaves the host's arithmetic as it was: the oracle computes in this thread too."""
     works(t)
-    expect(not (told := float_mode.unusual()), f"since it was loaded, on the host {told}")
+    expect(not (mode := float_mode.unusual()), f"since it was loaded, on the host {mode}")
 
 
 _ASK = """
@@ -83,7 +83,7 @@ print(json.dumps({d.name: {k: v for k, v in d.properties.items() if k != "mem_fr
 
 @check
 def found_again(t, rng):
-    """Who asks twice, here or in a second process, is told the same."""
+    """A second call, here or in a second process, gives the same answers."""
     with table(t) as own:
         counts = [own.count(), own.count()]
         mine = [d for d in t.api.devices() if d.backend == t.device.backend]
@@ -140,6 +140,6 @@ def kernel_table(t, rng):
 
 @check
 def must_have_primitives(t, rng):
-    """What has neither body nor core behind it needs a kernel."""
+    """An op without a decomposition, and not served by the core, needs a kernel."""
     missing = [op.name for op in registry.values() if op.tier == "must" and not t.has_row(op.name)]
     expect(not missing, f"no kernel for must-have primitives: {', '.join(missing)}")

@@ -133,7 +133,7 @@ def rounds_of(t, x):
 
 @check
 def waiting(t, rng):
-    """Whoever waited for a stream, an event or the device finds the result, from a stream that does not wait."""
+    """After a wait for a stream, an event or the device the result is there, also for other streams."""
     (one,) = streams(t, 1)
     event, add = t.api.Event(t.device), t.function("add")
     host, x = start(t, rng)

@@ -36,7 +36,7 @@ _STATUS = dict(
     )
 )
 HOST = (1, 0)  # as a DLPack device
-BLOCK = 1 << 16  # bytes whose values tell whether work was done
+BLOCK = 1 << 16  # bytes whose values show whether work was done
 LONG = 0.2  # seconds of work that stand between a call and its effect
 
 _status, _handle = c_int32, c_void_p
@@ -97,7 +97,7 @@ _Streams, _Capture = (
 
 
 def _bound(table: Structure, functions: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
-    """Those that the table has, by name."""
+    """The functions that the table has, by name."""
     found = {}
     for name, (result, *arguments) in functions.items():
         field = getattr(type(table), name)
@@ -107,7 +107,7 @@ def _bound(table: Structure, functions: dict[str, tuple[Any, ...]]) -> dict[str,
 
 
 def _capture_functions(backend: Structure) -> dict[str, Any]:
-    """Those of the extension group, as capture_begin and so on; none where the device has no such group."""
+    """The functions of the extension group, as capture_begin and so on; none where the device has no such group."""
     if backend.struct_size <= _Backend.extension.offset or not backend.extension:
         return {}
     group = _EXTENSION(backend.extension)(*_CAPTURE)
@@ -226,7 +226,7 @@ class Table:
         return block
 
     def read(self, block: int, size: int = BLOCK, stream: int | None = None) -> np.ndarray:
-        """What is in a block now: on `stream` behind what it does, else whatever is still going on."""
+        """The content of a block: on `stream` after its queued work, without one whatever is still going on."""
         values = np.zeros(size, np.uint8)
         self.copy(values, block, size, stream)
         return values

@@ -1,1 +1,1 @@
-"""What is right: the oracle, and how far an answer may be from it. No device here."""
+"""The expected answers: the oracle, and how far an answer may be from it. No device here."""

@@ -15,7 +15,7 @@ from dovetail.schema import dtypes as dt
 from dovetail.schema import oracle as schema_oracle
 from dovetail.schema.dtypes import DType
 
-# Of two zeros these may return either; sums may begin with one.
+# Ops that may return either of two zeros; sums may begin with one.
 EITHER_ZERO = frozenset({
     "maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "relu", "relu6",
     "sum", "mean", "avg_pool1d", "avg_pool2d", "matmul", "linear", "linear_with_activation", "vecdot", "conv1d",
@@ -23,7 +23,7 @@ EITHER_ZERO = frozenset({
     "scaled_dot_product_attention_with_logsumexp", "layer_norm",
 })  # fmt: skip
 
-# What complex products and quotients err by, in units in the last place of their magnitude: Higham, Accuracy and
+# The error of complex products and quotients, in units in the last place of their magnitude: Higham, Accuracy and
 # Stability of Numerical Algorithms, Lemma 3.5.
 COMPLEX_PRODUCT, COMPLEX_QUOTIENT = 2 * math.sqrt(2), 4 * math.sqrt(2)
 
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 def answers(op: Op, args: tuple, kwargs: dict[str, Any]) -> list[Answer]:
-    """What the op must return for these NumPy arguments."""
+    """The answers that the op must return for these NumPy arguments."""
     d = result_dtype(op, op.bind(*args, **kwargs))
     wide = _wider(d)
     try:
@@ -133,7 +133,7 @@ def promoted(operands: list[Any]) -> DType:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """Of two dtypes, as the array API has it; mixed kinds take the float."""
+    """The common dtype of two, as the array API defines it; mixed kinds take the float."""
     order = "biufc"
     if order.index(a.kind) > order.index(b.kind):
         a, b = b, a

@@ -38,7 +38,7 @@ def philox4x32(counters: np.ndarray, key: tuple[int, int], rounds: int = ROUNDS)
 
 
 class Key(NamedTuple):
-    """What a draw is made from."""
+    """The seed and offset of a draw."""
 
     seed: int  # 64 bits: Philox's key
     offset: int = 0  # 64 bits, the lower half of the first block's counter; the upper half is 0

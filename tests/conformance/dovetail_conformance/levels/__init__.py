@@ -1,1 +1,1 @@
-"""What a level demands, and which one the results amount to. Pure logic over data/."""
+"""The demands of each level, and the level that results amount to. Pure logic over data/."""

@@ -34,7 +34,7 @@ class MustPass(NamedTuple):
         return next(by_name[d] for d in self.dtypes if by_name[d].kind == "f")
 
     def hash(self) -> str:
-        """Of the list's meaning: comments, order and spacing of the file have no part in it."""
+        """The hash of the list's meaning: comments, order and spacing of the file have no part in it."""
         lines = [f"version {self.version}", *(f"{op}: {' '.join(sorted(d))}" for op, d in sorted(self.ops.items()))]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -79,7 +79,7 @@ _chosen: str | None = None  # by choose(), for this process
 
 
 def choose(profile: str | None) -> None:
-    """From now on levels are the profile's. ValueError where there is none of that name."""
+    """Sets the profile. ValueError where there is none of that name."""
     global _chosen
     if profile is not None and profile not in profiles():
         near = get_close_matches(profile, profiles(), 1, 0.5)

@@ -1,8 +1,9 @@
-"""Which level the results amount to, and how it is printed. Pure logic.
+"""The level that the results amount to, and how it is printed. Pure logic.
 
 L0 is the device itself, L1 the must-pass list, L2 every op: in L1's dtypes, and in every other one that the device
-declares. A level holds when every case of it and of those below was run and passed. A check of L0 may also be declared
-unsupported, and so may a case of L2 whose call names a dtype that L1 does not ask for; cases of L2 may be waived.
+declares. A level holds when every case of it and of those below was run and passed. A check of L0 may also be
+declared unsupported, and so may a case of L2 whose call names a dtype that L1 does not ask for; cases of L2 may be
+waived.
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ def coverage(level: str, has_kernel: Callable[[str], bool], bodies: Collection[s
     body = sum(op in bodies and not has_kernel(op) for op in ops)
     dtypes = [*must_pass().dtypes, *(further if level == "L2" else ())]
     profile = f"profile {must_pass().profile}: " if must_pass().profile else ""
-    told = f"{profile}{', '.join(dtypes)}; {native} native, {body} body"
-    return f"{told}; {waived} waived" if level == "L2" and waived else told
+    text = f"{profile}{', '.join(dtypes)}; {native} native, {body} body"
+    return f"{text}; {waived} waived" if level == "L2" and waived else text
 
 
 def further_dtypes(cases: Iterable[Case], results: Mapping[str, Result]) -> list[str]:

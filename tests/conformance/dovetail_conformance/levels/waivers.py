@@ -1,4 +1,4 @@
-"""Waivers: what is known to be wrong on a device and does not stand in the way of L2. L0 and L1 have none.
+"""Waivers: failures of a device that are known and do not stand in the way of L2. L0 and L1 have none.
 
     [[waiver]]
     case = "erf[f16,*]"           # a pattern of case ids: * and ? as in a shell, brackets for themselves
@@ -53,12 +53,12 @@ class Waiver(NamedTuple):
         except InvalidVersion:
             return False
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         return self._asdict() | {"expires": self.expires.isoformat() if self.expires else None}
 
 
 class Waivers:
-    """Those of a file that concern a backend. They change what became of a case, and remember it."""
+    """The waivers of a file for one backend. They change the results of cases, and remember which."""
 
     def __init__(self, waivers: Iterable[Waiver], backend: str, version: str, today: date):
         self.listed = [w for w in waivers if w.is_for(backend)]
@@ -83,7 +83,7 @@ class Waivers:
         measured = {**result.measured, "waiver": waiver.reason, "outcome": result.status.value}
         return result._replace(status=Status.WAIVED, measured=measured)
 
-    def told(self, cases: Iterable[Case], results: Mapping[str, Result]) -> list[dict[str, Any]]:
+    def report(self, cases: Iterable[Case], results: Mapping[str, Result]) -> list[dict[str, Any]]:
         """For results.json, after the run: each waiver, and what it was good for."""
         waived: dict[Waiver, list[str]] = {w: [] for w in self.listed}
         passed: dict[Waiver, list[str]] = {w: [] for w in self.listed}
@@ -100,7 +100,7 @@ class Waivers:
                     if matches(case.id):
                         refused[w].append(case.id)
         return [
-            w.told()
+            w.as_dict()
             | {"state": self._state(w, waived[w], passed[w])}
             | {"cases": waived[w], "passed": passed[w], "refused": refused[w]}
             for w in self.listed

@@ -1,4 +1,4 @@
-"""What the device can do at best, from cases of the same run, and what share of it the others reach. Pure logic.
+"""The device's ceilings, from cases of the same run, and the share of them that others reach. Pure logic.
 
 Memory has a ceiling each way, for each size of working set: the best rates at which any call read and wrote. A
 copy alone is none, as what only reads goes beyond it; but copies, sums of two arrays, sums and maxima of all

@@ -10,7 +10,7 @@ KIB, MIB = 1 << 10, 1 << 20
 SIZES = ("small", "medium", "large")
 SMALL, MEDIUM = 256 * KIB, 8 * MIB  # in a cache near the cores, and in the last one
 LEAST, MOST = 64 * MIB, 1024 * MIB  # of what no cache holds
-UNKNOWN_CACHE = 64 * MIB  # the device protocol does not tell; most accelerators have less
+UNKNOWN_CACHE = 64 * MIB  # the device protocol has no field for it; most accelerators have less
 
 
 def working_set(size: str, kind: str, properties: Mapping[str, Any]) -> int:
@@ -22,7 +22,7 @@ def working_set(size: str, kind: str, properties: Mapping[str, Any]) -> int:
 
 
 def _host_cache() -> int:
-    """The third level's, as Linux tells it."""
+    """The third level's, as Linux reports it."""
     try:
         text = Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text("ascii")
         return int(text.strip().removesuffix("K")) * KIB

@@ -1,1 +1,1 @@
-"""What a run tells: on the terminal while it goes on, and in files."""
+"""The output of a run: on the terminal while it goes on, and in files."""

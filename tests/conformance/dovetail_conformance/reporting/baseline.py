@@ -1,4 +1,4 @@
-"""What changed since an earlier run of the suite: which cases became slower or faster, which ended otherwise.
+"""Changes since an earlier run of the suite: which cases became slower or faster, which ended otherwise.
 
 Pure: two documents go in, a Difference comes out, which the terminal prints and the page shows.
 """
@@ -44,7 +44,7 @@ class Difference(NamedTuple):
     device: str  # of the baseline
     backend: str
     started: str
-    same_device: bool  # else times tell of two machines
+    same_device: bool  # else the times are of two machines
     timed: int  # cases whose times could be compared
     slower: tuple[Timing, ...]  # the most first
     faster: tuple[Timing, ...]
@@ -62,7 +62,7 @@ class Difference(NamedTuple):
         """For the terminal."""
         yield f"since the baseline of {self.started} ({self.device}, {self.backend}):"
         if not self.same_device:
-            yield "  it is of another device: times tell nothing of a change"
+            yield "  it is of another device: times cannot show a change"
         for what, changes in (("slower", self.slower), ("faster", self.faster)):
             for c in changes[:SHOWN]:
                 yield f"  {what}: {c.id} {c.before_s * 1e6:.4g} -> {c.now_s * 1e6:.4g} us, {c.ratio - 1:+.0%}"

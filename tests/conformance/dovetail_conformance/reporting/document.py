@@ -1,4 +1,4 @@
-"""results.json: everything that a run found out, and all that the other files of a report are made from.
+"""results.json: all results of a run, and all that the other files of a report are made from.
 
 data/results.schema.json describes it. A change that a reader of the file must know of raises SCHEMA_VERSION.
 """
@@ -17,7 +17,7 @@ from ..results import Result, Status
 from .live import Replay
 
 SCHEMA, SCHEMA_VERSION = "dovetail-conformance-results", 2
-# What a worker says of the device.
+# The keys of a worker's description of the device.
 DESCRIPTION = ("device", "backend", "packs", "native", "kernels", "dovetail", "python", "numpy")
 
 
@@ -43,20 +43,20 @@ def document(found: Iterable[tuple[Case, Result]], *, run: dict[str, Any], descr
 
 
 def _case(case: Case, result: Result, replay: Replay) -> dict[str, Any]:
-    told = {"id": case.id, "level": case.level, "status": result.status.value, "seconds": round(result.seconds, 6)}
-    told |= result.measured
+    entry = {"id": case.id, "level": case.level, "status": result.status.value, "seconds": round(result.seconds, 6)}
+    entry |= result.measured
     if result.message:
-        told["message"] = result.message
+        entry["message"] = result.message
     if result.bad:
-        told["replay"] = replay.command(case.id)
-    return told
+        entry["replay"] = replay.command(case.id)
+    return entry
 
 
 _NOT_MEASURED = ("id", "level", "status", "seconds", "message", "replay", "waiver", "outcome")
 
 
 def results(content: dict[str, Any]) -> dict[str, Result]:
-    """What a document tells of its cases, by id; waived ones as they were before."""
+    """The results in a document, by id; waived ones as they were before."""
     found = {}
     for case in content["cases"]:
         measured = {k: v for k, v in case.items() if k not in _NOT_MEASURED}
@@ -66,12 +66,12 @@ def results(content: dict[str, Any]) -> dict[str, Result]:
 
 
 def _undeclared(listed: list[tuple[Case, Result]]) -> list[dict[str, str]]:
-    """What works although the device does not declare it: cases tell of it with `undeclared` among the measured."""
-    told: dict[tuple[str, str], str] = {}
+    """Calls that work although the device does not declare them, from what cases measured as `undeclared`."""
+    found: dict[tuple[str, str], str] = {}
     for case, result in listed:
         if message := result.measured.get("undeclared"):
-            told.setdefault((case.group, case.dtype.brief if case.dtype else ""), message)
-    return [{"op": op, "dtype": dtype, "message": message} for (op, dtype), message in told.items()]
+            found.setdefault((case.group, case.dtype.brief if case.dtype else ""), message)
+    return [{"op": op, "dtype": dtype, "message": message} for (op, dtype), message in found.items()]
 
 
 def schema() -> dict[str, Any]:

@@ -83,14 +83,14 @@ def packed(document: Json, found: dict[str, dict[str, Cell]]) -> str:
 def _columns(cell: Cell) -> dict[str, Any]:
     """A cell's cases column by column, which packs better than row by row."""
     cases = cell.cases
-    told = ("message", "replay", "got", "expected", "index", "waiver")
+    shown = ("message", "replay", "got", "expected", "index", "waiver")
     return {
         "names": [summary.parts(case["id"])[2] for case in cases],
         "status": "".join(LETTERS[case["status"]] for case in cases),
         "ulp": [case.get("ulp") for case in cases],
         "tol": [case.get("tol") for case in cases],
         "ms": [float(f"{1000 * case.get('seconds', 0):.2g}") for case in cases],
-        "more": {i: {k: case[k] for k in told if case.get(k) not in (None, "")}
+        "more": {i: {k: case[k] for k in shown if case.get(k) not in (None, "")}
                  for i, case in enumerate(cases) if case.get("message") or case.get("replay")},
         "errors": cell.histogram(),
     }  # fmt: skip

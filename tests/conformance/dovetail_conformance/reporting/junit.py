@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 from xml.etree import ElementTree as xml
 
-# Of the statuses that do not pass: what they are to JUnit.
+# The JUnit element of each status that does not pass.
 ELEMENTS = {
     "fail": "failure",
     "fallback": "failure",
@@ -43,10 +43,10 @@ def _suite(root: xml.Element, group: str, cases: list[dict[str, Any]], content: 
 def _why(test: xml.Element, case: dict[str, Any]) -> None:
     status, message = case["status"], _legal(case.get("message", ""))
     first = message.partition("\n")[0]
-    told = f"{status}: {first}" if first else status
+    text = f"{status}: {first}" if first else status
     if status == "waived":
-        told = f"waived ({_legal(case['waiver'])}): {first}"
-    element = xml.SubElement(test, ELEMENTS[status], type=status, message=told)
+        text = f"waived ({_legal(case['waiver'])}): {first}"
+    element = xml.SubElement(test, ELEMENTS[status], type=status, message=text)
     if "replay" in case:
         element.text = f"{message}\n{_legal(case['replay'])}"
 
@@ -61,5 +61,5 @@ def _count(element: xml.Element, cases: list[dict[str, Any]]) -> None:
 
 
 def _legal(text: str) -> str:
-    """What a process says as it dies may hold bytes that XML has no room for."""
+    """The text without characters that XML does not allow: a dying process may print any bytes."""
     return _NOT_XML.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""What a run says on the terminal: how far it is, and what failed."""
+"""The output of a run on the terminal: its progress, and what failed."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def headline(description: dict[str, Any]) -> str:
 
 
 def failure(result: Result, replay: Replay) -> list[str]:
-    """The lines that tell of a case that did not pass."""
-    told = [f"{result.status.upper():8} {result.id}"]
-    told += [f"         {line}" for line in result.message.splitlines()]
-    return [*told, f"         {replay.command(result.id)}"]
+    """The lines about a case that did not pass."""
+    lines = [f"{result.status.upper():8} {result.id}"]
+    lines += [f"         {line}" for line in result.message.splitlines()]
+    return [*lines, f"         {replay.command(result.id)}"]
 
 
 def by_group(results: Iterable[Result], kernels: Iterable[str] = ()) -> list[tuple[str, int]]:
@@ -115,7 +115,7 @@ class Live:
                 self.say(self._headline)
 
     def begin(self, headline: str, running: Callable[[], Iterable[str]]) -> None:
-        """What is run on which device, and a function that says which cases run at the moment."""
+        """The headline of the run, and a function that returns the cases that run at the moment."""
         self._headline, self._running = headline, running
         if not self._region:
             self.say(headline)
@@ -143,7 +143,7 @@ class Live:
         from rich.text import Text
 
         counts = [(f"{self.counts[s]:,} {WORDS[s]}", COLOURS.get(s, "")) for s in Status if self.counts[s]]
-        tallies = Text("  ").join(Text(*told) for told in counts)
+        tallies = Text("  ").join(Text(*count) for count in counts)
         now = Text("  ").join(Text(case) for case in self._running() if case)
         now.truncate(max(1, self.console.width - 6), overflow="ellipsis")  # the terminal's ^C goes there
         lines = [Text(self._headline or "opening the device", style="bold"), self._bar(), tallies, now]
@@ -158,15 +158,15 @@ class Live:
         from rich.table import Table
 
         task, done = self._progress.tasks[0], self.counts.total()
-        told = [f"{100 * done // max(1, self.total)} %", f"{done:,}/{self.total:,}"]
+        figures = [f"{100 * done // max(1, self.total)} %", f"{done:,}/{self.total:,}"]
         if task.speed and self.console.width >= 60:
-            told.append(f"{task.speed:,.0f}/s")
+            figures.append(f"{task.speed:,.0f}/s")
         if task.time_remaining is not None:
             minutes, seconds = divmod(int(task.time_remaining), 60)
-            told.append(f"{minutes}:{seconds:02d} left")
+            figures.append(f"{minutes}:{seconds:02d} left")
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
         table.add_column(ratio=1)
-        for _ in told:
+        for _ in figures:
             table.add_column(justify="right", no_wrap=True)
-        table.add_row(ProgressBar(self.total, done, style="bright_black", complete_style="cyan"), *told)
+        table.add_row(ProgressBar(self.total, done, style="bright_black", complete_style="cyan"), *figures)
         return table

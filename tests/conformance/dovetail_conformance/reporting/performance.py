@@ -1,4 +1,4 @@
-"""What was measured, as lines of a table for the terminal."""
+"""The measured times, as lines of a table for the terminal."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def lines(ceilings: dict[str, Any], timed: Iterable[Result]) -> Iterator[str]:
     rows = [("case", "time", "GB/s", "GFLOP/s", "of ceiling", ""), *rows]
     widths = [max(len(row[i]) for row in rows) for i in range(6)]
     for name, *figures, bound in rows:
-        told = "  ".join(figure.rjust(width) for figure, width in zip(figures, widths[1:]))
-        yield f"{name:{widths[0]}}  {told}  {bound}".rstrip()
+        text = "  ".join(figure.rjust(width) for figure, width in zip(figures, widths[1:]))
+        yield f"{name:{widths[0]}}  {text}  {bound}".rstrip()
 
 
 def _row(result: Result) -> tuple[str, ...]:

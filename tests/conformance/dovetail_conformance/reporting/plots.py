@@ -35,7 +35,7 @@ STYLE = {
 
 
 def _look(dtypes: list[str]) -> dict[str, tuple[str, str]]:
-    """A marker and a colour for each dtype: told apart without the colour too."""
+    """A marker and a colour for each dtype: they differ without the colour too."""
     ordered = sorted(dtypes, key=lambda d: (DTYPES.index(d) if d in DTYPES else len(DTYPES), d))
     return {d: (MARKERS[i % len(MARKERS)], SERIES[i % len(SERIES)]) for i, d in enumerate(ordered)}
 

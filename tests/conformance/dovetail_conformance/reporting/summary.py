@@ -1,4 +1,4 @@
-"""What the report says, drawn from the document of a run (and nothing else): no HTML here.
+"""The content of the report, drawn from the document of a run (and nothing else): no HTML here.
 
 Everything that documents of older versions lack counts as empty.
 """
@@ -19,11 +19,11 @@ from .live import counted, culprits_first
 Json = dict[str, Any]
 PERFORMANCE = "P"  # the level of cases that measure and judge nothing
 DTYPES = [d.brief for d in ALL]
-FAILED_CASES, FAILED_GROUPS = 5, 40  # told at the top; the cells have them all
+FAILED_CASES, FAILED_GROUPS = 5, 40  # listed at the top; the cells have them all
 
 
 class State(NamedTuple):
-    """What a cell of the matrix says, by its letter and by its colour."""
+    """The state of a cell of the matrix, shown by its letter and its colour."""
 
     name: str
     sign: str
@@ -149,23 +149,23 @@ def selected(run: Json) -> bool:
 
 
 def reservations(document: Json) -> list[str]:
-    """What this run cannot say: the reader is told before anything else."""
+    """The limits of this run: the report begins with them."""
     run, counts = document["run"], document["counts"]
-    told = []
+    lines = []
     if not run.get("complete", True):
         ran, total = len(document["cases"]) - counts.get(Status.NOT_RUN, 0), len(document["cases"])
-        told.append(f"The run is not complete: {run.get('stopped_by')}. {ran:,} of {total:,} cases were run.")
+        lines.append(f"The run is not complete: {run.get('stopped_by')}. {ran:,} of {total:,} cases were run.")
     if run.get("expression") or run.get("cases"):
         ids = plural(len(run.get("cases") or ()), "case")
         asked = f"-k {shlex.quote(run['expression'])}" if run.get("expression") else ids
-        told.append(f"Only a selection of cases was run ({asked}): no level is claimed.")
+        lines.append(f"Only a selection of cases was run ({asked}): no level is claimed.")
     if run.get("shard"):
-        told.append(f"This is shard {run['shard']} of a run: no level is claimed for it alone.")
+        lines.append(f"This is shard {run['shard']} of a run: no level is claimed for it alone.")
     if run.get("quick"):
-        told.append("A quick run has fewer cases of each op, and claims nothing above L1.")
+        lines.append("A quick run has fewer cases of each op, and claims nothing above L1.")
     if profile := document["level"].get("profile"):
-        told.append(f"The profile {profile} restricts the dtypes: the level is that profile's, not the full one.")
-    return told
+        lines.append(f"The profile {profile} restricts the dtypes: the level is that profile's, not the full one.")
+    return lines
 
 
 def ladder(document: Json) -> list[Json]:
@@ -184,7 +184,7 @@ def ladder(document: Json) -> list[Json]:
 
 
 def facts(document: Json) -> dict[str, dict[str, Any]]:
-    """What was tested, and where: headings with names and values."""
+    """The device and the system: headings with names and values."""
     device, backend, run = document["device"], document.get("backend", {}), document["run"]
     properties = device.get("properties", {})
     about_device = {"device": device["name"], "kind": device.get("kind"), "architecture": device.get("arch")}
@@ -273,8 +273,8 @@ def failures(document: Json, found: dict[str, dict[str, Cell]]) -> Json:
     for name, total in culprits_first({name: len(bad) for name, bad in by_group.items()}, kernels):
         bad = by_group[name]
         dtypes = {d: n for d, cell in found.get(name, {}).items() if d and (n := _count(cell.cases, BAD))}
-        told = list({case.get("message"): case for case in reversed(bad)}.values())[::-1][:FAILED_CASES]
-        groups.append({"name": name, "total": total, "dtypes": dtypes, "cases": told})
+        examples = list({case.get("message"): case for case in reversed(bad)}.values())[::-1][:FAILED_CASES]
+        groups.append({"name": name, "total": total, "dtypes": dtypes, "cases": examples})
     total = sum(group["total"] for group in groups)
     return {"total": total, "groups": groups[:FAILED_GROUPS], "more": groups[FAILED_GROUPS:]}
 
@@ -285,8 +285,8 @@ def fallbacks(found: dict[str, dict[str, Cell]]) -> list[Json]:
     for op, by_dtype in found.items():
         for dtype, cell in by_dtype.items():
             if cases := [case for case in cell.cases if case["status"] == Status.FALLBACK]:
-                told = cases[0].get("message", "")
-                moved.append({"op": op, "dtype": dtype, "total": len(cases), "message": told})
+                message = cases[0].get("message", "")
+                moved.append({"op": op, "dtype": dtype, "total": len(cases), "message": message})
     return moved
 
 
@@ -298,7 +298,7 @@ def _count(cases: Iterable[Json], statuses: Iterable[str]) -> int:
 
 
 def performance(document: Json) -> Json | None:
-    """What was measured, with the ceilings of the same run."""
+    """The measured times, with the ceilings of the same run."""
     rows = []
     for case in document["cases"]:
         if case.get("level") == PERFORMANCE:

@@ -1,4 +1,4 @@
-"""What the results of a run amount to: the level, the exit code and the last lines on the terminal."""
+"""The conclusion of a run: the level, the exit code and the last lines on the terminal."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Conclusion:
     # ---- the last lines -----------------------------------------------------------------------------------------
 
     def lines(self, seconds: float, undeclared: list[dict[str, str]]) -> Iterator[str]:
-        """Those between the failures and the level."""
+        """The lines between the failures and the level."""
         kernels = [op for op in registry if op in self.description.get("native", ())]
         if groups := by_group(self.results.values(), kernels):
             yield f"not right: {_some([f'{name} ({n})' for name, n in groups], 20)}"
@@ -86,7 +86,7 @@ class Conclusion:
         yield f"{counted(counts)} in {seconds:.1f} s"
 
     def _of_unsupported(self) -> Iterator[str]:
-        """Every such case that costs a level, with its reason; of named cases also those that cost none."""
+        """Every unsupported case that costs a level, with its reason; where cases were named, also the others."""
         for case in self.plan.cases:
             result = self.results[case.id]
             if result.status is not Status.UNSUPPORTED:

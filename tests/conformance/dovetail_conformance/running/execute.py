@@ -1,4 +1,4 @@
-"""Runs one case on a device. What can kill the process does it here, in a worker."""
+"""Runs one case on a device, in a worker: a crash ends that process alone."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def execute(case: Case, target: Target, seed: int) -> Result:
     except Exception as error:
         outcome = Outcome(Status.FAIL, _told(error))
     if (left := float_mode.unusual()) != usual:
-        told = f"left the host's thread in another floating-point mode: {left or 'the default one'}"
-        outcome = outcome._replace(status=Status.FAIL, message="; ".join(filter(None, [told, outcome.message])))
+        text = f"left the host's thread in another floating-point mode: {left or 'the default one'}"
+        outcome = outcome._replace(status=Status.FAIL, message="; ".join(filter(None, [text, outcome.message])))
     if moved := target.fallbacks():
         outcome = outcome._replace(status=Status.FALLBACK, message=f"{moved[0]['op']} ran on another device")
     seconds = time.perf_counter() - begin
@@ -35,12 +35,12 @@ def execute(case: Case, target: Target, seed: int) -> Result:
 
 
 def _unless_overrun(outcome: Outcome, case: Case, overruns: list[tuple[str, str]]) -> Outcome:
-    """What was written beside an output comes first: it may be why the rest is wrong."""
+    """A write next to an output is reported first: it may be why the rest is wrong."""
     if not overruns:
         return outcome
-    op, told = overruns[0]
-    told = told.removeprefix(f"[{case.op}] ") if op == case.op else told
-    return outcome._replace(status=Status.FAIL, message="; ".join(filter(None, [told, outcome.message])))
+    op, text = overruns[0]
+    text = text.removeprefix(f"[{case.op}] ") if op == case.op else text
+    return outcome._replace(status=Status.FAIL, message="; ".join(filter(None, [text, outcome.message])))
 
 
 def _told(error: Exception) -> str:

@@ -12,7 +12,7 @@ SMALLEST, TINY, EPS = 5e-324, sys.float_info.min, sys.float_info.epsilon
 
 
 def unusual() -> str:
-    """What IEEE 754 does not have so by default; "" where all is as it should be."""
+    """How this thread's arithmetic differs from IEEE 754's default; "" where it does not."""
     one = SMALLEST / SMALLEST if SMALLEST > 0 else TINY / TINY  # not known when this is compiled
     found = []
     if TINY * one / 2 == 0:

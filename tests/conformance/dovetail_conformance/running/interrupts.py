@@ -1,4 +1,4 @@
-"""Ctrl-C ends a run once: pressed again while the workers are stopped and the report is written, it changes nothing."""
+"""Ctrl-C ends a run once. While the workers are stopped and the report is written, it is ignored."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-PATIENCE = 20.0  # seconds after the first one; what still goes on then is ended by the next
+PATIENCE = 20.0  # seconds after the first one; the next one after them raises again
 
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Within it the first SIGINT raises KeyboardInterrupt, and those soon after it nothing."""
+    """Within it the first SIGINT raises KeyboardInterrupt, and later ones are ignored for PATIENCE seconds."""
     if threading.current_thread() is not threading.main_thread():
         yield  # which gets no signals
         return

@@ -70,7 +70,7 @@ class Journal:
         return self._try(begin)
 
     def add(self, result: Result, seconds: float) -> str | None:
-        """What went wrong, the first time; `seconds`: how long the run has been going on."""
+        """The error, the first time; `seconds`: how long the run has been going on."""
         return self._try(lambda: self._line(_entry(result, seconds))) if self._file else None
 
     def _line(self, content: dict[str, Any]) -> None:
@@ -142,9 +142,9 @@ def _from_journal(head: dict[str, Any], rest: str) -> Earlier:
         raise KeyError(min(lacking))
     seconds = head["run"]["seconds"]
     for line in rest.split("\n")[:-1]:  # what comes after the last line's end was cut off
-        told = json.loads(line)
-        seconds = told.pop("at")
-        found[told["id"]] = Result(**told | {"status": Status(told["status"])})
+        entry = json.loads(line)
+        seconds = entry.pop("at")
+        found[entry["id"]] = Result(**entry | {"status": Status(entry["status"])})
     run = head["run"] | {"seconds": seconds, "complete": False}  # or there would be a results.json
     return Earlier(run, head["description"], found)
 

@@ -22,7 +22,7 @@ from .shard import Shard
 
 
 def merge(options: Options, paths: Sequence[Path]) -> int:
-    """Tells what the shards amount to, as a run of all cases does; the exit code. `options` say where to write."""
+    """Reports on the shards as a run of all cases does; the exit code. `options` say where to write."""
     parts = [journal.read(path) for path in paths]
     _expect_all_shards(paths, parts)
     options = _as_asked(options, parts[0])
@@ -42,7 +42,7 @@ def merge(options: Options, paths: Sequence[Path]) -> int:
         for case in whole.cases:
             results[case.id] = waivers.apply(case, found.get(case.id, Result(case.id, Status.NOT_RUN)))
             live.show(results[case.id])
-    conclusion = Conclusion(options, whole, results, description, waivers.told(whole.cases, results))
+    conclusion = Conclusion(options, whole, results, description, waivers.report(whole.cases, results))
     return publish(conclusion, expected | _run_record(parts), live)
 
 
@@ -61,8 +61,8 @@ def _expect_all_shards(paths: Sequence[Path], parts: list[Earlier]) -> None:
         shards[shard] = path
     counts = {shard.of for shard in shards}
     if len(counts) > 1:
-        told = " and ".join(f"/{n}" for n in sorted(counts))
-        raise UsageError(f"--merge: shards of {told} do not make one run: name those of one --shard I/N")
+        numbers = " and ".join(f"/{n}" for n in sorted(counts))
+        raise UsageError(f"--merge: shards of {numbers} do not make one run: name those of one --shard I/N")
     n = counts.pop()
     if missing := [str(Shard(i, n)) for i in range(1, n + 1) if Shard(i, n) not in shards]:
         raise UsageError(f"--merge: shard {', '.join(missing)} is missing: run it with --shard {missing[0]}")

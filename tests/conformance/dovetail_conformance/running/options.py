@@ -1,4 +1,4 @@
-"""What the command line asks for, checked as far as it can be without the cases and the device."""
+"""The options of the command line, checked as far as they can be without the cases and the device."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Options:
         if self.package:
             self._check_package(self.package)
         elif self.submitter:
-            raise UsageError("--submitter is told in a package: name its file with --package, or leave it out")
+            raise UsageError("--submitter stands in a package: name its file with --package, or leave it out")
 
     def _check_package(self, file: Path) -> None:
         if option := not_whole(self.record()):

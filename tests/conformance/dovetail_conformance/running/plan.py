@@ -69,7 +69,7 @@ def plan(options: Options, packs: Collection[str] | None = None) -> Plan:
 
 
 def read_waivers(options: Options) -> list[Waiver]:
-    """Those of the file, which must be for cases that there are."""
+    """The waivers of the file, which must be for existing cases."""
     try:
         return read(options.waiver_file, all_cases()) if options.waiver_file else []
     except BadWaivers as error:

@@ -53,7 +53,7 @@ class Worker:
             start_new_session=True,  # Ctrl-C reaches the runner alone
         )
         self.case: str | None = None
-        self.call = ""  # the last one that it told
+        self.call = ""  # the last one that it announced
         self.started = time.monotonic()
         self.deadline = self.started + START_SECONDS
         self.ready = self.timed_out = False
@@ -127,7 +127,7 @@ def _environment(config: Config) -> dict[str, str]:
 class Pool:
     """The workers of a run. `description` is what the first one says about the device.
 
-    `note` is told what the user should know of the workers.
+    `note` gets what the user should know of the workers.
     """
 
     def __init__(self, config: Config, note: Callable[[str], None] = lambda _: None):

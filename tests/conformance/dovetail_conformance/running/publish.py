@@ -1,4 +1,4 @@
-"""The end of a run: its results are written, then told."""
+"""The end of a run: its results are written, then printed."""
 
 from __future__ import annotations
 

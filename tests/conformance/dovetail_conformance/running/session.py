@@ -30,7 +30,7 @@ def processors() -> int:
 
 
 class Session:
-    """What is to be run, and what has become of it. Raises UsageError."""
+    """The cases of a run and their results. Raises UsageError."""
 
     def __init__(self, options: Options):
         self.options = options
@@ -75,9 +75,9 @@ class Session:
                 self.journal.close()
         for id in self.cases:
             self.results.setdefault(id, Result(id, Status.NOT_RUN))
-        told = self.waivers.told(self.plan.cases, self.results)
+        waivers = self.waivers.report(self.plan.cases, self.results)
         performance = self._measure()
-        conclusion = Conclusion(self.options, self.plan, self.results, self.description, told, performance,
+        conclusion = Conclusion(self.options, self.plan, self.results, self.description, waivers, performance,
                                 self.baseline)  # fmt: skip
         return publish(conclusion, self._run_record(stopped), live, stopped, self.journal)
 
@@ -127,7 +127,7 @@ class Session:
         live.show(self.results[result.id])
 
     def _taken_over(self) -> dict[str, Result]:
-        """What --resume need not run again; UsageError where it was another device."""
+        """The results that --resume takes over; UsageError where it was another device."""
         if not self.earlier:
             return {}
         journal.expect_same_device(f"--resume {self.options.resume}", self.earlier.description, self.description)
@@ -164,7 +164,7 @@ class Session:
 
 
 def _discard(out: IO[str]) -> None:
-    """Nobody reads it any more: what is still said goes nowhere."""
+    """The reader of the output is gone: the rest goes to the null device."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, out.fileno())
     os.close(null)

@@ -40,11 +40,13 @@ class Target:
         self.guards: bool = self.api._core.guard_memory()  # does the environment ask for it?
         self.made: dict[Any, Any] = {}  # what checks keep
         self._found: dict[tuple[str, DType | None], list[dict[str, Any]]] = {}  # by op and dtype
-        self.tell: Callable[[str], None] = lambda call: None  # what is about to be called, in case it is the last
+        self.announce: Callable[[str], None] = lambda call: (
+            None
+        )  # what is about to be called, in case it is the last
 
     @property
     def float(self) -> type:
-        """What checks of the device compute in: float32, or what the profile has instead."""
+        """The dtype in which checks of the device compute: float32, or the profile's float."""
         return must_pass().float.numpy.type
 
     # ---- arrays -------------------------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ class Target:
         except self.api.DeviceLostError:
             return True
         except Exception:
-            return False  # an error that was still to be told
+            return False  # an error that was still to be raised
         return False
 
     # ---- ops ----------------------------------------------------------------------------------------------------
@@ -107,13 +109,13 @@ class Target:
         return self.api._core.op_function(op)
 
     def call(self, op: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The op's result. One without arrays is told where to make it."""
+        """The op's result. An op without arrays gets the device as an argument."""
         if not registry[op].operands:
             kwargs = kwargs | {"device": self.device}
         return self.function(op)(*args, **kwargs)
 
     def fallbacks(self) -> list[dict[str, Any]]:
-        """What other devices did for this one since the last call."""
+        """The calls that other devices served for this one since the last call."""
         return self.api.fallback_report(reset=True)
 
     # ---- what the device declares -------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ class Target:
         return self.api._core.declined_calls(op)
 
     def serve_declined(self) -> None:
-        """From now on the first kernel that declines a call runs it where no other serves it."""
+        """Makes the first kernel that declines a call run it where no other serves it."""
         self.api._core.serve_declined(True)
 
     def is_deterministic(self, op: str, d: DType) -> bool:
@@ -192,8 +194,8 @@ class Target:
         }
 
 
-def _finite(told: Any) -> Any:
-    """With text where a device tells a number that JSON has not: the checks say that it is wrong."""
-    if isinstance(told, dict):
-        return {name: _finite(value) for name, value in told.items()}
-    return told if not isinstance(told, float) or math.isfinite(told) else str(told)
+def _finite(value: Any) -> Any:
+    """With text for numbers that JSON has not: the checks report those as wrong."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return value if not isinstance(value, float) or math.isfinite(value) else str(value)

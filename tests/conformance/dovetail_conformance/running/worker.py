@@ -3,7 +3,7 @@
     python -m dovetail_conformance.running.worker '{"device": "cpu", "seed": 0, "timeout": 60}'
 
 Its first line says what the device is, or why there is none; before an answer may come what it is about to call, so
-that a crash can be told by its call. What plugins print goes to standard error.
+that a crash report has its call. What plugins print goes to standard error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
     choose_profile(config.get("profile"))
     try:
         target = Target(config["device"], config.get("api", "dovetail"))
-        target.tell = lambda call: say({"calling": call})
+        target.announce = lambda call: say({"calling": call})
         say({"ready": target.describe()})
     except Unavailable as why:
         return say({"unavailable": str(why)})

@@ -1,7 +1,7 @@
 """The submission package: one file that shows a device's level to somebody else, and what checks it.
 
-`archive` is its outer form, `wheels` and `statement` are what it says beside results.json, `package` makes it,
-`verify` takes nothing in it on trust that can be worked out again.
+`archive` is its outer form, `wheels` and `statement` are its other members next to results.json, `package` makes
+it, `verify` computes again all that can be computed.
 """
 
 

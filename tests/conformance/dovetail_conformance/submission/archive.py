@@ -21,7 +21,7 @@ LOG, RESULTS, STATEMENT, STATEMENT_TEXT, WHEELS = MEMBERS = (
     "wheels.json",
 )
 MOST_BYTES = 32 << 20  # of the file; a full run takes about 2 MB
-# Of each member: at least twice what an L2 run with many failures takes.
+# Bytes of each member: at least twice the size after an L2 run with many failures.
 MOST = {
     LOG: 8 << 20,
     RESULTS: 32 << 20,
@@ -30,7 +30,7 @@ MOST = {
     WHEELS: 4 << 20,
     MANIFEST: 1 << 10,
 }
-MOST_CONTENT = sum(MOST.values()) + (1 << 16)  # of what it unpacks to, headers and all
+MOST_CONTENT = sum(MOST.values()) + (1 << 16)  # unpacked, headers included
 GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"  # no name, no time
 
 
@@ -43,7 +43,7 @@ def pack(members: Mapping[str, bytes], mtime: int) -> bytes:
 
 
 def manifest(members: Mapping[str, bytes]) -> bytes:
-    """As sha256sum writes and reads it."""
+    """The manifest, in the form that sha256sum writes and reads."""
     return "".join(f"{hashlib.sha256(members[n]).hexdigest()}  {n}\n" for n in sorted(members)).encode()
 
 

@@ -1,4 +1,4 @@
-"""JSON from a stranger, read within bounds: counting its punctuation first is cheap, building its objects is not."""
+"""Reads JSON from a stranger within bounds: it counts the punctuation before it builds any object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one case says, against itself and against what the suite knows of its op."""
+"""Compares one case of results.json with itself and with the declaration of its op."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ def _tolerance(op: str, d: DType) -> float:
     return max(registry[op].spec.tol, oracle.tolerance(registry[op], d))
 
 
-def contradiction(case: Case, told: dict[str, Any], kernels: dict[str, list[str]]) -> str | None:
-    """Of a case of results.json; None where there is none."""
-    status = Status(told["status"])
+def contradiction(case: Case, entry: dict[str, Any], kernels: dict[str, list[str]]) -> str | None:
+    """The first contradiction in a case of results.json; None where there is none."""
+    status = Status(entry["status"])
     if status is Status.NOT_RUN:
         return "was not run"
-    tol, ulp = told.get("tol"), told.get("ulp")
+    tol, ulp = entry.get("tol"), entry.get("ulp")
     if case.op and case.dtype and tol is not None and tol > (allowed := _tolerance(case.op, case.dtype)):
         return f"allows {tol:g} ulp where the op's tolerance is {allowed:g}"
     if status is Status.PASS:
-        return _of_pass(told, tol, ulp)
-    if not told.get("message"):
+        return _of_pass(entry, tol, ulp)
+    if not entry.get("message"):
         return f"is {status} without saying why"
     if status is Status.UNSUPPORTED and case.dtype and case.dtype.brief in kernels.get(case.op, ()):
         return "is unsupported, but the device declares a kernel for it"
-    if status in BAD and ulp is not None and tol is not None and ulp <= tol and told.get("wrong") == 0:
+    if status in BAD and ulp is not None and tol is not None and ulp <= tol and entry.get("wrong") == 0:
         return f"is {status}, but nothing in it is wrong"
     return None
 
 
-def _of_pass(told: dict[str, Any], tol: float | None, ulp: float | None) -> str | None:
-    if told.get("message", NOT_DECLARED) != NOT_DECLARED:
-        return f"passed, but its message is that of a failure: {told['message'].splitlines()[0]!r}"
-    if given := [key for key in OF_FAILURES if key in told]:
+def _of_pass(entry: dict[str, Any], tol: float | None, ulp: float | None) -> str | None:
+    if entry.get("message", NOT_DECLARED) != NOT_DECLARED:
+        return f"passed, but its message is that of a failure: {entry['message'].splitlines()[0]!r}"
+    if given := [key for key in OF_FAILURES if key in entry]:
         return f"passed, but has {given[0]!r} of a failure"
-    if told.get("wrong"):
-        return f"passed with {told['wrong']} wrong elements"
+    if entry.get("wrong"):
+        return f"passed with {entry['wrong']} wrong elements"
     if (tol is None) != (ulp is None):
         return "passed without saying how exactly"
     if tol is None or ulp is None:
         return None
     if ulp > tol + ROUNDING:
         return f"passed with an error of {ulp:g} ulp where {tol:g} are allowed"
-    return _of_errors(told["errors"], ulp) if "errors" in told else None
+    return _of_errors(entry["errors"], ulp) if "errors" in entry else None
 
 
 def _of_errors(errors: list[int], ulp: float) -> str | None:

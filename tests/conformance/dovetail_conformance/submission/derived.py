@@ -1,4 +1,4 @@
-"""What of results.json follows from the rest of it: made again, as the run made it."""
+"""The parts of results.json that follow from the rest of it: made again, as the run made them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..running.publish import document_of
 
 
 def options(document: dict[str, Any]) -> Options:
-    """Those of a run of the whole level, that results.json says it was. UsageError."""
+    """The options of the run of a whole level that results.json names. UsageError."""
     run, name = document["run"], document["device"]["name"]
     same = {key: run[key] for key in ("level", "profile", "seed", "timeout", "performance")}
     brief, full = (Options(device=device, no_report=True, **same) for device in (name.partition(":")[0], name))
@@ -24,7 +24,7 @@ def options(document: dict[str, Any]) -> Options:
 
 
 def whole_run(document: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
-    """What this suite asks of the level, and what `run` says of such a run. UsageError, for an unknown profile."""
+    """The plan of the level in this suite, and the record of such a run. UsageError, for an unknown profile."""
     asked = options(document)
     whole = plan(asked, [pack.rpartition(" ")[0] for pack in document["packs"]])
     return whole, asked.record() | whole.record()
@@ -37,15 +37,15 @@ def derived(document: dict[str, Any], whole: Plan) -> dict[str, Any]:
     before = results(document)
     found = {case.id: waivers.apply(case, before[case.id]) for case in whole.cases}
     description = {key: document[key] for key in DESCRIPTION}
-    told = waivers.told(whole.cases, found)
-    conclusion = Conclusion(options(document), whole, found, description, told)
+    report = waivers.report(whole.cases, found)
+    conclusion = Conclusion(options(document), whole, found, description, report)
     kept = {key: document[key] for key in ("performance", "baseline") if key in document}  # needs the other run
     return document_of(conclusion, document["run"]) | kept
 
 
-def _waiver(told: dict[str, Any]) -> Waiver:
-    fields = {key: told[key] for key in Waiver._fields}
-    return Waiver(**fields | {"expires": date.fromisoformat(told["expires"]) if told["expires"] else None})
+def _waiver(entry: dict[str, Any]) -> Waiver:
+    fields = {key: entry[key] for key in Waiver._fields}
+    return Waiver(**fields | {"expires": date.fromisoformat(entry["expires"]) if entry["expires"] else None})
 
 
 def _day(document: dict[str, Any]) -> date:

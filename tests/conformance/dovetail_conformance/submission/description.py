@@ -1,4 +1,4 @@
-"""Is what results.json says of the device possible? Its JSON Schema has checked types and sizes."""
+"""Checks the description of the device in results.json. The JSON Schema has checked types and sizes before."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .wheels import Wheel, installed
 
 
 def not_whole(run: Mapping[str, Any]) -> str | None:
-    """What makes a run, by its options, less than a submission takes."""
+    """The option that makes a run less than a submission takes; None where there is none."""
     given = {"--quick": run["quick"], "-k": run["expression"], "--case": run["cases"], "--shard": run["shard"]}
     return next((option for option, value in given.items() if value), None)
 

@@ -1,4 +1,4 @@
-"""What `dovetail verify` says."""
+"""The output of `dovetail verify`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _lines(path: Path, verified: Verified) -> Iterator[str]:
     yield f"must pass  version {suite['must_pass_version']}, {suite['must_pass_sha256']}"
     yield f"cases      {suite['cases_sha256']}"
     for wheel in verified.wheels:
-        yield f"wheel      {wheel.told}, {HOW[wheel.installed]}{f': {wheel.sha256}' if wheel.files else ''}"
+        yield f"wheel      {wheel.label}, {HOW[wheel.installed]}{f': {wheel.sha256}' if wheel.files else ''}"
     yield f"package    {verified.sha256}"
     for note in verified.notes:
         yield f"note       {note}"

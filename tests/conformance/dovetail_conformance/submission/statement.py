@@ -1,4 +1,4 @@
-"""The statement: who says what of which device. Made from results.json, but for who it is that says it."""
+"""The statement: the claim, the device and the submitter. All but the submitter follows from results.json."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_LETTERS = 200
 
 
 def bad_name(submitter: str) -> str | None:
-    """Why it cannot stand in the statement."""
+    """Why the statement cannot have this name; None where it can."""
     if len(submitter) > MOST_LETTERS or not submitter.isprintable():
         return f"expected one line of at most {MOST_LETTERS} printable characters"
     return None
@@ -57,7 +57,7 @@ def statement(document: dict[str, Any], wheels: list[Wheel], submitter: str) -> 
 
 
 def command(run: dict[str, Any], device: str) -> str:
-    """What makes the same run: no path of the machine that it was made on."""
+    """The command that makes the same run: without paths of the machine that made this one."""
     said = f"dovetail conform --device {device} --level {run['level']} --seed {run['seed']}"
     if run["profile"]:
         said += f" --profile {run['profile']}"
@@ -68,7 +68,7 @@ def as_toml(said: dict[str, Any]) -> bytes:
     return tomli_w.dumps(said).encode()
 
 
-_SUBMITTER = 'submitter = '  # as_toml writes it first
+_SUBMITTER = "submitter = "  # as_toml writes it first
 _LONGEST_LINE = 12 * MOST_LETTERS + 100  # six bytes for an escaped letter, twice
 
 
@@ -76,11 +76,15 @@ def submitter_of(text: bytes) -> str | None:
     """The submitter that a statement names, or None. The text is a stranger's: only its first line is read."""
     line, end, _ = text[:_LONGEST_LINE].partition(b"\n")
     try:
-        # What as_toml writes of one printable line is a string of JSON too.
+        # For one printable line as_toml writes a string that JSON reads too.
         name = json.loads(line.decode().removeprefix(_SUBMITTER))
     except (ValueError, RecursionError):
         return None
-    return name if end and line.startswith(_SUBMITTER.encode()) and isinstance(name, str) and not bad_name(name) else None
+    return (
+        name
+        if end and line.startswith(_SUBMITTER.encode()) and isinstance(name, str) and not bad_name(name)
+        else None
+    )
 
 
 def difference(found: bytes, expected: bytes) -> str | None:
@@ -121,7 +125,7 @@ def as_text(said: dict[str, Any], document: dict[str, Any], wheels: list[Wheel])
         f"- {versions['platform']}, {versions['machine']}",
         f"- must-pass list {said['suite']['must_pass_version']}, SHA-256 {said['suite']['must_pass_sha256']}",
         *(
-            f"- {w.told}: {HOW[w.installed]}{f'; SHA-256 of its files {w.sha256}' if w.files else ''}"
+            f"- {w.label}: {HOW[w.installed]}{f'; SHA-256 of its files {w.sha256}' if w.files else ''}"
             for w in wheels
         ),
         *(f"- waived: {w['case']} ({len(w['cases'])} cases): {w['reason']}" for w in said["waivers"]),

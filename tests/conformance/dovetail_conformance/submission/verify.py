@@ -1,4 +1,4 @@
-"""Does a package hold? Everything in it that can be worked out again is, from this suite and the cases' statuses.
+"""Checks a package: computes all of it again that follows from this suite and the cases' statuses.
 
 Needs no device and no backend, and runs nothing that is in the package.
 """
@@ -22,8 +22,8 @@ from ..running.plan import Plan
 from . import Refused, archive, bounded
 from .contradictions import contradiction
 from .derived import derived, whole_run
-from .package import mtime, not_whole
 from .description import unlikely
+from .package import mtime, not_whole
 from .statement import as_text, as_toml, difference, statement, submitter_of
 from .wheels import DEVELOPMENT, HOW, SUITE, WHEEL, Wheel, digest, installed_suite, parts
 
@@ -33,7 +33,7 @@ class Verified(NamedTuple):
     document: dict[str, Any]
     statement: dict[str, Any]
     wheels: list[Wheel]
-    notes: list[str]  # what does not break it, but should be known
+    notes: list[str]  # facts that do not break it, but that its reader should know
 
 
 def verify(path: Path) -> Verified:
@@ -60,8 +60,8 @@ def _document(text: bytes) -> dict[str, Any]:
         raise Refused(f"results.json has schema version {found}, here is {version_here}: {_cure(document)}")
     error = next(Draft202012Validator(schema()).iter_errors(document), None)
     if error:
-        told = error.message if len(error.message) < 100 else f"{error.message[:100]}..."
-        raise Refused(f"results.json is malformed at {error.json_path}: {told}")
+        message = error.message if len(error.message) < 100 else f"{error.message[:100]}..."
+        raise Refused(f"results.json is malformed at {error.json_path}: {message}")
     return document
 
 
@@ -96,7 +96,7 @@ def _check_run(document: dict[str, Any], time: int) -> None:
 
 
 def _check_cases(document: dict[str, Any]) -> None:
-    """Those that the level asked for demands, each in agreement with itself and the sum of them with all else."""
+    """The cases are those of the level, each agrees with itself, and all else follows from them."""
     run = document["run"]
     try:
         whole, right = whole_run(document)
@@ -112,8 +112,8 @@ def _check_cases(document: dict[str, Any]) -> None:
     for key in right:
         if run[key] != right[key]:
             raise Refused(f"results.json: {key} is not that of a run of {run['level']}")
-    for case, told in zip(whole.cases, document["cases"]):
-        if found := contradiction(case, told, document["kernels"]):
+    for case, entry in zip(whole.cases, document["cases"]):
+        if found := contradiction(case, entry, document["kernels"]):
             raise Refused(f"case {case.id} {found}")
     try:
         _expect_derived(document, whole)
@@ -211,7 +211,7 @@ def _check_log(text: bytes, document: dict[str, Any]) -> None:
 
 
 def _notes(document: dict[str, Any], wheels: list[Wheel]) -> list[str]:
-    notes = [f"{w.told}: {HOW[w.installed]}" for w in wheels if w.installed != WHEEL]
+    notes = [f"{w.label}: {HOW[w.installed]}" for w in wheels if w.installed != WHEEL]
     here = installed_suite()
     if here.installed == DEVELOPMENT:
         notes.append(f"the {SUITE} that checks this is {HOW[DEVELOPMENT]}")

@@ -1,4 +1,4 @@
-"""What was installed: the files of each wheel that took part in a run, by their SHA-256."""
+"""The installed software: the files of each wheel that took part in a run, by their SHA-256."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Wheel(NamedTuple):
     files: dict[str, str]  # path in the wheel -> SHA-256 of the file as it is
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """`dovetail-acme 1.2 (backend acme)`"""
         named = f"{self.name} {self.version}".strip()
         return f"{named} ({self.part})" if named and self.name != self.part else named or self.part
 
 
 def parts(document: dict[str, Any]) -> list[str]:
-    """What a run was made of, by its results.json."""
+    """The software that took part in a run, by its results.json."""
     packs = [f"kernel pack {pack.rpartition(' ')[0]}" for pack in document["packs"]]
     return ["dovetail", SUITE, f"backend {document['backend']['name']}", *packs]
 
@@ -51,7 +51,7 @@ def installed(document: dict[str, Any]) -> list[Wheel]:
     name = document["backend"]["name"]
     brought = {p.name: p for p in entry_points.packs() if p.device == name}
     known = [b for b in entry_points.backends() if b.status != "left out"]
-    # As discovery has it: a library given by its path goes before the wheel of the same name.
+    # In the order of discovery: a library given by its path goes before the wheel of the same name.
     mine = sorted((b for b in known if b.name == name), key=lambda b: bool(b.distribution))
     by_path = [b for b in known if not b.distribution]
     return [

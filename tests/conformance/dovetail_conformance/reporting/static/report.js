@@ -67,12 +67,12 @@ async function open(op, dtype, from) {
 
 function heading(op, dtype) {
   const cell = $(`tr[data-op="${CSS.escape(op)}"] button[data-dtype="${CSS.escape(dtype)}"]`);
-  const told = cell?.getAttribute("aria-label").replace(/^[^:]*: /, "") ?? "";
+  const text = cell?.getAttribute("aria-label").replace(/^[^:]*: /, "") ?? "";
   const sign = cell && make("span", { class: cell.className, "aria-hidden": "true" }, cell.textContent);
   const title = make("h2", { id: "panel-title" }, `${op} `, make("span", { class: "muted" }, dtype));
   const close = make("button", { type: "button", class: "close" }, "Close");
   close.addEventListener("click", () => panel.close());
-  return make("header", {}, sign, make("div", {}, title, make("p", { class: "muted" }, told)), close);
+  return make("header", {}, sign, make("div", {}, title, make("p", { class: "muted" }, text)), close);
 }
 
 function contents(data, op, dtype) {
@@ -92,15 +92,15 @@ function caseRows(data, row) {
   const word = data.statuses[row.status];
   const sign = make("span", { class: `sign ${tone(row.status)}`, title: word, role: "img", "aria-label": word }, data.signs[row.status]);
   const replay = row.replay ?? data.replay.replace(data.case, () => quoted(row.id));
-  const told = [row.message, row.waiver && `waiver: ${row.waiver}`].filter(Boolean).join("\n");
+  const text = [row.message, row.waiver && `waiver: ${row.waiver}`].filter(Boolean).join("\n");
   const main = make("tr", {}, make("td", {}, sign), make("td", { class: "name" }, row.name),
     ...[row.ulp === null && row.tol !== null && "fctb".includes(row.status) ? "wrong" : number(row.ulp), number(row.tol), row.used === null ? "" : `${Math.round(100 * row.used)} %`, number(row.ms, 2)]
       .map((text) => make("td", { class: "num" }, text)),
     make("td", {}, row.replay ? undefined : make("button", { type: "button", class: "copy", "data-copy": replay, "aria-label": `Copy the command that runs ${row.id}` }, "Copy")));
-  if (!told && !row.replay) return [main];
+  if (!text && !row.replay) return [main];
   const command = row.replay && make("div", { class: "command" }, make("code", {}, replay),
     make("button", { type: "button", class: "copy", "data-copy": "", "aria-label": "Copy the command" }, "Copy"));
-  return [main, make("tr", { class: "told" }, make("td"), make("td", { colspan: "6" }, told && make("pre", {}, told), command))];
+  return [main, make("tr", { class: "detail" }, make("td"), make("td", { colspan: "6" }, text && make("pre", {}, text), command))];
 }
 
 const tone = (letter) => ({ p: "pass", f: "fail", c: "fail", t: "fail", b: "fail", w: "waived" })[letter] ?? "";
@@ -118,9 +118,9 @@ function histogram(errors, edges) {
     svg.setAttribute("aria-hidden", "true");
     svg.append(bar);
     const share = total ? (100 * n) / total : 0;
-    const told = n ? `${n.toLocaleString("en")} · ${share < 0.1 ? "< 0.1" : share.toFixed(1)} %` : "0";
+    const text = n ? `${n.toLocaleString("en")} · ${share < 0.1 ? "< 0.1" : share.toFixed(1)} %` : "0";
     const last = i === edges.length ? "last" : "";
-    list.append(make("dt", {}, name), make("dd", { class: last }, svg), make("dd", {}, told));
+    list.append(make("dt", {}, name), make("dd", { class: last }, svg), make("dd", {}, text));
   });
   return list;
 }

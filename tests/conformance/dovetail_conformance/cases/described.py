@@ -12,7 +12,7 @@ from dovetail.schema import dtypes as dt
 from .operand import TYPED
 
 
-def told(op: Op, args: tuple, kwargs: dict[str, Any], layout: str = "", index: Sequence[int] = ()) -> str:
+def described(op: Op, args: tuple, kwargs: dict[str, Any], layout: str = "", index: Sequence[int] = ()) -> str:
     """`sum(x=f32(5, 129), axis=-1), layout strided`, and `, there of -0.0 and nan` where that can be said."""
     named = dict(zip((p.name for p in op.params), args)) | kwargs
     call = f"{op.name}({', '.join(f'{name}={_argument(a)}' for name, a in named.items())})"
@@ -31,7 +31,7 @@ def _argument(a: Any) -> str:
 
 
 def _elements(op: Op, arrays: list[np.ndarray], index: Sequence[int]) -> list[str]:
-    """What an elementwise op makes the element at the index of; none where the call shows all numbers."""
+    """The operands of the element at the index, for an elementwise op; none where the call shows all numbers."""
     if not index or op.spec.shape not in ("same", "broadcast") or all(a.size <= TYPED for a in arrays):
         return []
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
