@@ -22,7 +22,7 @@ def execute(case: Case, target: Target, seed: int) -> Result:
         target.synchronize()
         outcome = _unless_overrun(outcome, case, target.overruns())
     except Exception as error:
-        outcome = Outcome(Status.FAIL, _told(error))
+        outcome = Outcome(Status.FAIL, _described(error))
     if (left := float_mode.unusual()) != usual:
         text = f"left the host's thread in another floating-point mode: {left or 'the default one'}"
         outcome = outcome._replace(status=Status.FAIL, message="; ".join(filter(None, [text, outcome.message])))
@@ -43,7 +43,7 @@ def _unless_overrun(outcome: Outcome, case: Case, overruns: list[tuple[str, str]
     return outcome._replace(status=Status.FAIL, message="; ".join(filter(None, [text, outcome.message])))
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     """The exception, and where in the suite it came up."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})"
