@@ -55,7 +55,7 @@ def installed(document: dict[str, Any]) -> list[Wheel]:
     mine = sorted((b for b in known if b.name == name), key=lambda b: bool(b.distribution))
     by_path = [b for b in known if not b.distribution]
     return [
-        _of_distribution("dovetail", "dovetail", "dovetail"),
+        _of_distribution("dovetail", "dovetail-runtime", "dovetail"),
         installed_suite(),
         _brought(backend, (mine or by_path or [None])[0]),
         *(_brought(pack, brought.get(pack.removeprefix("kernel pack "))) for pack in packs),
