@@ -55,8 +55,8 @@ def load_kernels(name_or_path: str, device: str | None = None) -> Pack:
 def import_ops(backend: str | None = None, packs: Collection[str] | None = None) -> None:
     """Imports the modules that installed backends and kernel packs name in `.ops`: they register ops.
 
-    With `backend`, only those of that backend and its packs; with `packs`, only these of its packs. Opens nothing; a
-    failure is a warning.
+    With `backend`, only those of that backend and its packs; with `packs`, only these of its packs. Opens nothing;
+    a failure is a warning.
     """
     _registry.import_ops(backend, packs)
 
