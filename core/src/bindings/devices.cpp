@@ -4,7 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "bindings/array.hpp"
+#include "bindings/python_device.hpp"
 #include "device/guard.hpp"
 #include "device/services.hpp"
 #include "platform/platform.hpp"
@@ -81,7 +81,7 @@ Device& to_device(PyObject* o) {
   if (PyUnicode_Check(o))
     if (Device* d = find_device(utf8(o))) return *d;
   const py::object found =
-      lazy("_devices", "device")(py::handle(o));  // looks for backends; raises where there is none
+      call_lazy("_devices", "device", py::handle(o));  // looks for backends; raises where there is none
   return *py::cast<PyDevice&>(found).device;
 }
 
@@ -107,8 +107,8 @@ void make_devices(py::module_& m) {
       .def("__repr__", [](const PyDevice& d) { return "dovetail.device('" + d.device->name + "')"; })
       .def("__str__", [](const PyDevice& d) { return d.device->name; })
       .def("__hash__", [](const PyDevice& d) { return py::hash(py::str(d.device->name)); })
-      .def("__enter__", [](const py::object& self) { return lazy("_devices", "enter")(self); })
-      .def("__exit__", [](const py::object& self, const py::args&) { lazy("_devices", "leave")(self); })
+      .def("__enter__", [](const py::object& self) { return call_lazy("_devices", "enter", self); })
+      .def("__exit__", [](const py::object& self, const py::args&) { call_lazy("_devices", "leave", self); })
       .def("__eq__", [](const PyDevice& d, const py::object& o) {
         if (py::isinstance<PyDevice>(o)) return o.cast<PyDevice&>().device == d.device;
         return py::isinstance<py::str>(o) && find_device(utf8(o.ptr())) == d.device;

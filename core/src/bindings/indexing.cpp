@@ -1,8 +1,8 @@
-// x[key] and x[key] = v. Keys of ints, forward slices, None and one Ellipsis make views here; everything else
-// (arrays, lists, backward slices) goes to dovetail._indexing.
+// x[key] and x[key] = v. This file makes views for keys of ints, forward slices, None and one Ellipsis;
+// dovetail._indexing handles all others (arrays, lists, backward slices).
 #include <algorithm>
 
-#include "bindings/array.hpp"
+#include "bindings/python_device.hpp"
 #include "dispatch/execute.hpp"
 #include "text.hpp"
 
@@ -202,7 +202,8 @@ PyObject* get_item(PyObject* self, PyObject* key) {
     Region r;
     switch (parse(tensor_of(self), key, r)) {
       case Parsed::ok: return new_array(std::move(r.view));
-      case Parsed::advanced: return lazy("_indexing", "getitem")(py::handle(self), py::handle(key)).release().ptr();
+      case Parsed::advanced:
+        return call_lazy("_indexing", "getitem", py::handle(self), py::handle(key)).release().ptr();
       default: return nullptr;
     }
   } catch (...) {
@@ -221,7 +222,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     switch (parse(tensor_of(self), key, r)) {
       case Parsed::ok: return assign(self, r, value), 0;
       case Parsed::advanced:
-        return lazy("_indexing", "setitem")(py::handle(self), py::handle(key), py::handle(value)), 0;
+        return call_lazy("_indexing", "setitem", py::handle(self), py::handle(key), py::handle(value)), 0;
       default: return -1;
     }
   } catch (...) {

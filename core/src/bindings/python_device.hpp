@@ -48,14 +48,26 @@ class Inside {
   PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
 };
 
-// PyObject_Vectorcall within Inside; a new reference. Where the interpreter ends meanwhile, the thread never
-// returns: CPython would unwind its stack, and all on the way would let go of objects without the GIL.
+// PyObject_Vectorcall within Inside; returns a new reference. If the interpreter ends meanwhile, the thread stops
+// here for good: CPython would unwind its stack, and destructors would release objects without the GIL.
 PyObject* call_python(PyObject* callable, PyObject* const* args, size_t n, PyObject* names = nullptr);
 
-// Tells the host of the Python exception that is set, and keeps it as the cause of what the host will raise.
+// As lazy(module, name)(objects...), for Python functions that threads call all the time: at the interpreter's end
+// they stop there, too.
+template <class... Objects>
+py::object call_lazy(const char* module, const char* name, const Objects&... objects) {
+  const py::object function = lazy(module, name);
+  PyObject* const args[] = {objects.ptr()...};
+  PyObject* result = call_python(function.ptr(), args, sizeof...(objects));
+  if (!result) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(result);
+}
+
+// Reports the Python exception that is set to the host, and keeps it as the cause of the exception that the host
+// raises for the status.
 dvt_status fail_with_exception(const dvt_host* host, const char* what);
 dvt_status fail_at_the_end(const dvt_host* host, const char* what);
-// Makes the kept exception the cause of the one that is set, if that was made from it.
+// Makes the kept exception the cause of the one that is set, if the message shows that they belong together.
 void chain_cause(const char* message);
 
 // Operands as dovetail.prototype.View objects, for the length of one call.

@@ -1,5 +1,5 @@
 // Streams and events.
-#include "bindings/array.hpp"
+#include "bindings/python_device.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -20,7 +20,7 @@ class PyStream {
 
 py::object current(const py::object& device) {
   Device& d = to_device(device.ptr());
-  return lazy("_streams", "current")(py::reinterpret_borrow<py::object>(device_object(d)));
+  return call_lazy("_streams", "current", py::handle(device_object(d)));
 }
 
 template <class T>
@@ -77,8 +77,8 @@ void make_streams(py::module_& m) {
           },
           py::arg("event") = py::none())
       .def("__reduce__", refuse_pickle<PyStream>)
-      .def("__enter__", [](const py::object& self) { return lazy("_streams", "enter")(self); })
-      .def("__exit__", [](const py::object& self, const py::args&) { lazy("_streams", "leave")(self); })
+      .def("__enter__", [](const py::object& self) { return call_lazy("_streams", "enter", self); })
+      .def("__exit__", [](const py::object& self, const py::args&) { call_lazy("_streams", "leave", self); })
       .def("__repr__", [](const PyStream& s) {
         return "<dovetail.Stream of " + s.get().device.name +
                (&s.get() == s.get().device.default_stream ? ", the default one>" : ">");
