@@ -3,7 +3,7 @@
 
 namespace dovetail::bindings {
 namespace {
-// A queue of its own until it is let go, or a device's default one.
+// A queue of its own until the object dies, or a device's default one.
 class PyStream {
  public:
   PyStream(Device& device, int priority) : stream_(device.new_stream(priority)) {}
@@ -85,7 +85,7 @@ void make_streams(py::module_& m) {
       });
   m.def(
       "stream_handle", [](const PyStream& s) { return reinterpret_cast<uintptr_t>(s.get().handle); },
-      "Address of a stream's dvt_stream: the conformance suite calls the device's functions on it itself.");
+      "Address of a stream's dvt_stream, for the conformance suite, which calls the device's functions directly.");
   py::class_<Event>(m, "Event", "A point in a stream: to wait for, and with timing=True to measure from.",
                     py::is_final())
       .def(
