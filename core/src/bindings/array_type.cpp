@@ -1,5 +1,5 @@
-// The Array type: operators, conversions and the attributes that must be quick. Methods written in Python are added
-// to the type by dovetail._array.
+// The Array type: operators, conversions and the attributes that must be fast. dovetail._array adds the methods
+// that are written in Python.
 #include "bindings/interchange.hpp"
 #include "dispatch/execute.hpp"
 #include "text.hpp"
@@ -60,8 +60,9 @@ constexpr const char* operator_names[n_operators] = {"add",
                                                      "greater_equal"};
 const Op* operators[n_operators];
 
-// What looks like an array and is none. NumPy has left the operator to us by then (__array_ufunc__ is None), and
-// what Python would say next misleads: that concatenation is not implemented, or that x == array is False.
+// Sequences and NumPy arrays, for which the operator raises instead of returning NotImplemented. NumPy does not
+// handle the operator (__array_ufunc__ is None), and Python's own answer misleads: an error about concatenation, or
+// x == array being False.
 bool looks_like_array(Operator which, PyObject* o) {
   if (PyList_Check(o) || PyTuple_Check(o)) return which != op_multiply;  // [0] * n repeats a list
   return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0;
@@ -74,7 +75,7 @@ PyObject* apply(Operator which, PyObject* const* operands, int n, PyObject* repl
     return out;
   for (int i = 0; i < n; ++i)
     if (looks_like_array(which, operands[i])) return refuse_operand(*operators[which], operands[i]);
-  Py_RETURN_NOTIMPLEMENTED;  // a tracer's own, reflected operator is next
+  Py_RETURN_NOTIMPLEMENTED;  // Python then tries the reflected operator, as of a tracer
 }
 template <Operator which>
 PyObject* binary(PyObject* a, PyObject* b) {
@@ -169,7 +170,8 @@ PyObject* as_number(PyObject* self) {
 
 PyObject* as_index(PyObject* self) {
   if (is_integer(tensor_of(self).dtype)) return item(self, nullptr);
-  return PyErr_Format(PyExc_TypeError, "[index] got an array of %s, expected an integer array of one element: int(x) makes a number",
+  return PyErr_Format(PyExc_TypeError,
+                      "[index] got an array of %s, expected an integer array of one element: int(x) makes a number",
                       info(tensor_of(self).dtype).name);
 }
 
@@ -213,7 +215,7 @@ PyGetSetDef getters[] = {{"shape", get_shape, nullptr, "Sizes of the axes.", nul
                          {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
                          {"dtype", get_dtype, nullptr, "Data type.", nullptr},
                          {"device", get_device, nullptr, "The device that holds the elements.", nullptr},
-                         // NumPy then leaves `ndarray + Array` to us instead of looping over the elements.
+                         // With None, NumPy leaves `ndarray + Array` to Array instead of looping over elements.
                          {"__array_ufunc__", get_none, nullptr, nullptr, nullptr},
                          {}};
 PyMethodDef methods[] = {{"item", item, METH_NOARGS, "The only element as a Python number. Waits for the device."},
@@ -277,7 +279,7 @@ PyType_Slot slots[] = {{Py_tp_dealloc, slot(dealloc)},
                        {Py_tp_doc, const_cast<char*>("An array on a device: a value that nothing else changes. "
                                                      "dovetail.asarray() and the ops make them.")},
                        {}};
-// No GC, as arrays hold no Python objects; no subclasses, so that identity of types is the whole check.
+// Arrays hold no Python objects, so the type needs no GC. It has no subclasses, so is_array() compares types only.
 PyType_Spec spec{"dovetail.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT, slots};
 }  // namespace
 
