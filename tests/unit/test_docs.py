@@ -1,4 +1,4 @@
-"""The guides as files: excerpts are as the sources are, links lead somewhere, and no build is needed to read them."""
+"""The guides as files: excerpts are as the sources are, links lead somewhere, no build is needed to read them."""
 
 import re
 import subprocess
