@@ -1,7 +1,7 @@
 """python docs/excerpts.py [--check]: keeps the excerpts of sources in the guides as the sources are.
 
-An excerpt is a code block below a line "From `path`:" (the whole file or a part of it). It is taken again from the
-line that it begins with to the one that it ends with. --check writes nothing, and fails where one differs.
+An excerpt is a code block below a line "All of `path`:" or "From `path`:". In the latter case it is taken again from
+the line that it begins with to the one that it ends with. --check writes nothing, and fails where one differs.
 """
 
 import argparse
@@ -10,12 +10,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXCERPT = re.compile(r"^From `(?P<path>[^`\n]+)`:\n\n```\w+\n(?P<code>.*?\n)```$", re.MULTILINE | re.DOTALL)
+EXCERPT = re.compile(
+    r"^(?P<how>All of|From) `(?P<path>[^`\n]+)`:\n\n```\w+\n(?P<code>.*?\n)```$", re.MULTILINE | re.DOTALL
+)
 
 
-def current(path: str, code: str) -> str:
+def current(path: str, code: str, *, whole: bool) -> str:
     """What the excerpt would be now. ValueError where the source lacks the line that it begins or ends with."""
-    lines, old = (ROOT / path).read_text().splitlines(), code.splitlines()
+    text = (ROOT / path).read_text()
+    if whole:
+        return text
+    lines, old = text.splitlines(), code.splitlines()
     if old[0] not in lines:
         raise ValueError(f"{path} has no line {old[0]!r}, with which the excerpt begins")
     begin = lines.index(old[0])
@@ -29,7 +34,8 @@ def current(path: str, code: str) -> str:
 
 def refreshed(text: str) -> str:
     def again(found: re.Match) -> str:
-        return found[0].replace(found["code"], current(found["path"], found["code"]))
+        now = current(found["path"], found["code"], whole=found["how"] == "All of")
+        return found[0].replace(found["code"], now)
 
     return EXCERPT.sub(again, text)
 

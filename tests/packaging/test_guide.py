@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 BLOCK = re.compile(r"^(`{3,}|:{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)^\1\n", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"^(?!From ).*`([^`\n]+)`:\n\n\Z", re.MULTILINE)
+FILE = re.compile(r"^(?!From |All of ).*`([^`\n]+)`:\n\n\Z", re.MULTILINE)
 MARK = "@@ guide @@"
 
 

@@ -35,5 +35,6 @@ def test_a_stale_excerpt_is_found_and_refreshed(tmp_path, monkeypatch):
     (tmp_path / "a.cpp").write_text("void f() {\n  new();\n}\nvoid g() {\n}\n")
     page = "From `a.cpp`:\n\n```cpp\nvoid f() {\n  old();\n}\n```\n"
     assert excerpts.refreshed(page) == page.replace("old", "new")
+    assert excerpts.refreshed(page.replace("From", "All of")).count("void") == 2
     with pytest.raises(ValueError, match="no line 'void h'"):
         excerpts.refreshed(page.replace("void f() {", "void h"))
