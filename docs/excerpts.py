@@ -1,7 +1,7 @@
 """python docs/excerpts.py [--check]: keeps the excerpts of sources in the guides as the sources are.
 
-An excerpt is a code block below a line "All of `path`:" or "From `path`:". In the latter case it is taken again from
-the line that it begins with to the one that it ends with. --check writes nothing, and fails where one differs.
+An excerpt is a code block below a line "All of `path`:" or "From `path`:". The latter is taken again from the line
+that it begins with to the one that it ends with. --check writes nothing, and fails where one differs.
 """
 
 import argparse
