@@ -1,5 +1,6 @@
 """The distribution is dovetail-runtime: on the public index `dovetail` is another project with such a package."""
 
+import os
 import re
 import subprocess
 import sys
@@ -28,9 +29,9 @@ class Environment:
         self.pip("install", "--no-index", "--no-deps", "--force-reinstall", str(wheel))
 
     def error(self, *command: str) -> str:
-        ended = subprocess.run(
-            [str(self.bin / command[0]), *command[1:]], capture_output=True, text=True, timeout=60
-        )
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("DOVETAIL_", "PYTHON"))}
+        full = [str(self.bin / command[0]), *command[1:]]
+        ended = subprocess.run(full, capture_output=True, text=True, timeout=60, env=clean)
         assert bool(ended.returncode) == bool(ended.stderr), ended.stdout + ended.stderr
         return ended.stderr
 

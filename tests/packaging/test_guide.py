@@ -1,7 +1,7 @@
 """docs/first_device.md, verbatim, in an empty environment: files are written, commands run in one shell.
 
 A ```console block has commands, each behind "$ ", and below each what it prints: "..." in a line stands for any
-text, a line of it alone for any lines. A code block with a caption is a file.
+text, a line of it alone for any lines. A code block below a line that ends with `a path`: is that file.
 """
 
 import os
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 BLOCK = re.compile(r"^(`{3,}|:{3,})(?P<info>[^\n`]*)\n(?P<body>.*?)^\1\n", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^(?!From |All of ).*`([^`\n]+)`:\n\n\Z", re.MULTILINE)
 MARK = "@@ guide @@"
 
 
@@ -25,8 +26,8 @@ def steps(text: str) -> list[tuple[str, str, str]]:
             for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
                 command, _, output = part.partition("\n")
                 found.append(("run", command, output))
-        elif info.startswith("{code-block}") and (caption := re.match(r":caption: (\S+)\n+", body)):
-            found.append(("file", caption[1], body[caption.end() :]))
+        elif above := FILE.search(text[: block.start()]):
+            found.append(("file", above[1], body))
     return found
 
 

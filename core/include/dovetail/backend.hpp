@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "dovetail/abi.h"
+#include "dovetail/float16.hpp"
 
 #ifndef DVT_CODE_NAMESPACE
 #define DVT_CODE_NAMESPACE common
@@ -90,12 +91,6 @@ constexpr DLDataType any(unsigned bits) { return {DVT_ANY, uint8_t(bits), 1}; }
 constexpr bool same(DLDataType a, DLDataType b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
-// The C++ type of f16. Before 13, g++ has _Float16 for aarch64 in C only; __fp16 is stored and rounds as it does.
-#if defined(__aarch64__) && !defined(__clang__) && __GNUC__ < 13
-using float16 = __fp16;
-#else
-using float16 = _Float16;
-#endif
 // The data type that holds a C++ arithmetic type.
 template <class T>
 constexpr DLDataType dtype_of() {

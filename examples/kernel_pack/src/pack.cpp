@@ -1,4 +1,4 @@
-// What the runtime asks of the library: may it be used here, and which rows does it bring.
+// The two functions that the runtime calls: whether the library may be used here, and which rows it has.
 #include "dovetail/backend.hpp"
 
 // Each file of kernels/ adds its rows to the table.

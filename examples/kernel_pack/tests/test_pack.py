@@ -1,4 +1,4 @@
-"""What only this pack can say of itself; `dovetail conform` tests the rest: the README says how."""
+"""Tests of this pack alone; `dovetail conform` tests the rest: the README has the command."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ def test_its_rows_are_in_the_table():
     assert rows["acme_fast.squareplus"]["dtypes"]["f32"] == "native"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])  # by the kernel, by the body
+@pytest.mark.parametrize("dtype", ["float32", "float64"])  # by the kernel, by the decomposition
 def test_squareplus(dtype):
     x = np.linspace(-50, 50, 1001).astype(dtype)
     want = (x.astype("float64") + np.sqrt(x.astype("float64") ** 2 + 4)) / 2
@@ -28,7 +28,7 @@ def test_squareplus(dtype):
 
 def test_hardswish():
     x = np.array([-np.inf, -1e30, -3.5, -3, -1, -0.0, 0, 1, 3, 1e30, np.inf, np.nan], "float32")
-    with np.errstate(invalid="ignore"):  # -inf * 0, which is not looked at
+    with np.errstate(invalid="ignore"):  # -inf * 0, which np.where does not take
         want = np.where(x <= -3, -0.0, x * np.clip(np.float64(x) / 6 + 0.5, 0, 1)).astype("float32")
     got = dovetail.nn.hardswish(dovetail.asarray(x, device=DEVICE)).numpy()
     np.testing.assert_allclose(got, want, rtol=5e-7)

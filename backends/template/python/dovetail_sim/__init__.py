@@ -1,4 +1,4 @@
-"""The entry point of the backend: says where its library is, and needs nothing else to be installed."""
+"""The entry point of the backend: the path of its library. It imports nothing that may not be installed."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,7 +7,7 @@ __all__ = ["backend"]
 
 
 class Backend(NamedTuple):
-    """What the loader of dovetail asks an entry point for."""
+    """The attributes that Dovetail's loader reads."""
 
     library: str
     """The plugin's file."""

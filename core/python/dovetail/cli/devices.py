@@ -1,4 +1,4 @@
-"""dovetail devices: what is there, and why something is not."""
+"""dovetail devices: the devices, and the backends that cannot be used."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dovetail.cli import runtime
 from dovetail.cli.output import UNAVAILABLE, human_bytes, json_option, print_json, print_table
 
 
-@click.command("devices", short_help="What is there, and why something is not.")
+@click.command("devices", short_help="The devices, and why a backend has none.")
 @json_option
 def command(as_json: bool) -> None:
-    """Lists the devices of every installed backend, and the backends that cannot be used with cause and cure."""
+    """Lists the devices of every installed backend, then the backends that cannot be used, with cause and cure."""
     from dovetail import entry_points
 
     backends = runtime.backends()
@@ -64,12 +64,12 @@ def _print(
 
 
 def _version(backend: dict[str, Any]) -> str:
-    """Its own, and those of the kernel packs that were added to it."""
+    """The backend's version, then those of its kernel packs: "0.1.0 + fast 0.0.1"."""
     return " + ".join([backend.get("version", "?"), *(f"{p['name']} {p['version']}" for p in backend["packs"])])
 
 
 def print_trouble(backend: dict[str, Any], indent: str = "") -> None:
-    """Why a backend that was found gives no device; nothing for one that does."""
+    """Prints why a backend gives no device. Prints nothing for one that does."""
     if backend["status"] == "ready":
         if not backend.get("devices", True):
             why = backend["advice"] or "it finds none of its kind on this machine"

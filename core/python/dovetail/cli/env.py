@@ -1,4 +1,4 @@
-"""dovetail env: everything that a bug report should say."""
+"""dovetail env: versions, machine and settings, for a bug report."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dovetail.cli.output import heading, human_bytes, json_option, print_json
 _PREFIXES = ("DOVETAIL_", "OMP_", "OPENBLAS_", "MKL_", "DNNL_", "ONEDNN_", "ONEAPI_", "LD_", "PYTHON", "MALLOC_")
 _SUFFIXES = ("_VISIBLE_DEVICES", "_SELECTOR")
 _PACKAGES = ("numpy", "ml-dtypes", "importlib-metadata", "click", "rich")
-_VENDORS = ("dovetail", "nvidia-", "intel-", "dpcpp-")  # whose packages bring what devices run on
+_VENDORS = ("dovetail", "nvidia-", "intel-", "dpcpp-")  # prefixes of the packages that devices need
 
 
-@click.command("env", short_help="Everything that a bug report should say.")
+@click.command("env", short_help="Versions, machine and settings, for a bug report.")
 @json_option
 def command(as_json: bool) -> None:
-    """Versions, the machine, every backend with its library and engines, and the variables that matter."""
+    """Prints versions, the machine, every backend with its library and engines, and the variables that matter."""
     data = collect()
     if as_json:
         print_json(data)
@@ -103,7 +103,7 @@ def _print(data: dict[str, Any]) -> None:
     _line("model", cpu["model"])
     _line("cpus", f"{cpu['usable']} usable of {cpu['logical']}{quota}")
     x86 = cpu["level"].startswith("x86-64")
-    _line("level", cpu["level"] if x86 else None)  # else no more than the architecture, which stands above
+    _line("level", cpu["level"] if x86 else None)  # elsewhere it is the architecture, which is printed above
     _line("features", " ".join(cpu["features"]))
     if x86:
         _line("amx", " ".join(cpu["amx"]) or "no")

@@ -1,4 +1,4 @@
-"""What this machine is, as far as the operating system tells."""
+"""This machine, as the operating system describes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dovetail new: a project for a device or a kernel pack that builds, is discovered and passes."""
+"""dovetail new: a project for a device or a kernel pack, which builds, is discovered and passes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from dovetail.cli.app import PACKAGE
 
 KINDS = {
-    "simulated": "queues and memory of its own, on worker threads: what most accelerators are like",
+    "simulated": "queues and memory of its own, as most accelerators have, simulated by worker threads",
     "host-memory": "kernels that run on the host and are done when they return",
     "python": "a prototype in Python, kernel by kernel",
 }
@@ -38,7 +38,7 @@ def command(
     output: Path,
     defaults: bool,
 ) -> None:
-    """Writes ./NAME: sources, tests, a workflow for CI and a README that says how to go on.
+    """Writes ./NAME: sources, tests, a workflow for CI and a README with the next steps.
 
     \b
     dovetail new acme && pip install ./acme && dovetail conform --device acme --quick
@@ -49,7 +49,7 @@ def command(
     if (pack_name is None) != (device is None):
         raise click.UsageError("--pack and --for go together: --pack acme-fast --for cpu")
     if pack_name and kind:
-        raise click.UsageError("--kind is of devices: a pack has none")
+        raise click.UsageError("--kind is for devices: leave it out with --pack")
     given = pack_name or name or ""
     module = _module(given)
     if device and _module(device) == module:
@@ -72,7 +72,7 @@ def command(
 
 
 def _module(name: str) -> str:
-    """The name as Python and the device protocol want it; a usage error that says what is wrong with it."""
+    """The name as a Python module's. Raises a usage error where the device protocol or Python would refuse it."""
     module = name.replace("-", "_")
     if not re.fullmatch("[a-z][a-z0-9_]{0,40}", module) or keyword.iskeyword(module):
         raise click.UsageError(f"{name!r} cannot be a name: expected lower-case letters, digits and -, as 'acme'")
@@ -80,7 +80,7 @@ def _module(name: str) -> str:
 
 
 def _no_wheel_of_that_name(module: str) -> None:
-    """Two wheels of one name replace each other: a new device must not end another's, or dovetail-conformance."""
+    """Refuses a name whose wheel is installed: pip would replace that device, or dovetail-conformance."""
     from importlib.metadata import PackageNotFoundError, version
 
     wheel = f"dovetail-{module.replace('_', '-')}"
@@ -114,4 +114,4 @@ def _say_how_to_go_on(at: Path, module: str, device: str | None) -> None:
     else:
         click.echo(f"  dovetail conform --device {module} --quick")
         click.echo(f"  dovetail ops --device {module} --todo")
-    click.echo(f"\n{at / 'README.md'} says how to go on.")
+    click.echo(f"\n{at / 'README.md'} has the next steps.")

@@ -1,4 +1,4 @@
-"""dovetail ops: op x dtype, as the core's planner and the schema say."""
+"""dovetail ops: how each op runs on a device, by dtype; what its kernels are called with."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dovetail.cli.output import device_option, heading, json_option, print_json,
 
 # How an op runs on a device in one dtype. "": the schema does not declare it for that dtype.
 MARKS = {"native": "N", "body": "b", "f32": "f", "core": "c", "none": ".", "": ""}
+WORDS = {"body": "by decomposition", "f32": "in float32", "core": "by the core", "none": "not at all"}
 LEGEND = "N native kernel   b decomposition   f computed in float32   c core, by a view or copies   . none"
 READING = (
     "x? may be NULL, x... is repeated; attributes by number, with the kind of dvt_attr (I64: DVT_A_I64;\n"
@@ -149,7 +150,7 @@ def _is_missing(op: str, args: list[Any], kwargs: dict[str, Any]) -> bool:
 
 
 def _cell(word: str, cast: bool, meant: bool) -> str:
-    """What the op does in a dtype that it is not declared for shows only where a kernel is made for it."""
+    """Shows a dtype that the op is not declared for only where a kernel of its own serves it."""
     return word if meant or (word == "native" and not cast) else ""
 
 
@@ -157,7 +158,7 @@ def _print(device: str, rows: list[dict[str, Any]]) -> None:
     dtypes = [dtype for dtype in rows[0]["dtypes"] if any(row["dtypes"][dtype] for row in rows)]
     # Each op counts once: in float32, or in the first dtype it is declared for.
     counts = Counter(next((row["dtypes"][d] for d in ("f32", *dtypes) if row["dtypes"][d]), "") for row in rows)
-    said = ", ".join(f"{counts[word]} {word}" for word in MARKS if word and counts[word])
+    said = ", ".join(f"{counts[word]} {WORDS.get(word, word)}" for word in MARKS if word and counts[word])
     heading(f"{device}: {len(rows)} ops: {said}")
     print_table(
         ["op", *dtypes, "engines"],

@@ -21,7 +21,7 @@ device_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-# Colours that cells may be given; on a terminal only.
+# The colour of a cell, on a terminal only.
 Style = Callable[[str], str]
 
 
@@ -46,8 +46,8 @@ def print_table(
     spare: Sequence[str] = (),
     style: Style | None = None,
 ) -> None:
-    """`right`: columns that are aligned to the right. `spare`: those that go first where a terminal has too little
-    room, which is said below. `style`: a rich style for a cell's text, or "".
+    """`right`: columns that are aligned to the right. `spare`: columns that a narrow terminal leaves out, and that
+    a line below the table then lists. `style`: a rich style for a cell's text, or "".
 
     A column with nothing in it is left out.
     """
@@ -95,7 +95,7 @@ def _print_rich(
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=not narrow)
     table.padding = (0, 0) if narrow else (0, 1)
     for column, width in zip(columns, widths):
-        # Where there is too little room short cells stay whole: a table of marks would be read letter by letter.
+        # Short cells stay whole on a narrow terminal: a table of marks would break into letters.
         side = "right" if column in right else "left"
         table.add_column(column, justify=side, overflow="fold", min_width=width if width < 8 else None)
     for row in rows:
@@ -107,7 +107,7 @@ def _print_rich(
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Gives a function that says what comes next; seen on a terminal only, and gone at the end."""
+    """Yields a function that shows the next step, on a terminal only; the line disappears at the end."""
     if not sys.stderr.isatty():
         yield lambda text: None
         return

@@ -1,4 +1,4 @@
-"""What the commands ask the runtime."""
+"""The runtime's answers for the commands."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dovetail.cli.output import UNAVAILABLE, fail
 
 
 def import_ops() -> None:
-    """The ops that installed wheels bring, for commands that go through all ops."""
+    """Registers the ops of installed wheels, for commands that list all ops."""
     from dovetail import entry_points
 
     entry_points.import_ops()
 
 
 def discover() -> None:
-    """Opens what is installed. The commands print what is wrong themselves, so nothing is warned of."""
+    """Opens what is installed, without warnings: the commands print what is wrong themselves."""
     from dovetail import entry_points
 
     with warnings.catch_warnings():
@@ -37,7 +37,7 @@ def device(name: str | None) -> Any:
 
 
 def backends() -> list[dict[str, Any]]:
-    """Every backend that was found: what discovery knows of it and, where it is open, what its table says."""
+    """Every backend that was found, with the content of its table where it is open."""
     from dovetail import _core, entry_points
 
     discover()
@@ -71,7 +71,7 @@ def devices() -> list[dict[str, Any]]:
 
 
 def engines(device_name: str) -> dict[str, int]:
-    """How many kernels each engine has; those of none are the backend's own."""
+    """The number of kernels of each engine; kernels without an engine count as "own"."""
     from dovetail import _core
 
     found: dict[str, int] = {}

@@ -13,11 +13,11 @@ from dovetail.cli.output import heading, print_table
 
 
 def todo(device: Any, words: dict[str, str], public: set[str]) -> list[dict[str, Any]]:
-    """What has no kernel in float32 on the device, the op first that most public functions would gain from.
+    """The ops without a kernel in float32 on the device, first the one that speeds up most public functions.
 
     `words`: how each op runs there ("native", "body", "core", "f32", "none", or "" where it has no float32).
-    Each dict has op, functions (the public ones whose work, directly or through bodies, its kernel would take over)
-    and launches (of kernels that one call of it is now; None where it does not run at all).
+    Each dict has op, functions (the public functions that call it, directly or through decompositions) and launches
+    (the kernels that one call of it launches now; None where it does not run at all).
     """
     uses = _bodies(device, [name for name, word in words.items() if word == "body"])
 
@@ -29,7 +29,7 @@ def todo(device: Any, words: dict[str, str], public: set[str]) -> list[dict[str,
 
     @cache
     def reached(op: str) -> frozenset[str]:
-        """Itself and all that its body leads to on this device."""
+        """The op and every op that its decomposition calls on this device."""
         return frozenset({op}).union(*map(reached, uses.get(op, ())))
 
     found = []
@@ -44,7 +44,7 @@ def todo(device: Any, words: dict[str, str], public: set[str]) -> list[dict[str,
 
 
 def _bodies(device: Any, names: list[str]) -> dict[str, Counter[str]]:
-    """What the bodies of ops call: each op's first float32 sample is run on the device, which traces them."""
+    """The ops that each op's decomposition calls: running its first float32 sample on the device traces it."""
     import dovetail
     from dovetail import _trace
     from dovetail.schema import dtypes, registry
@@ -58,7 +58,7 @@ def _bodies(device: Any, names: list[str]) -> dict[str, Counter[str]]:
             _, args, kwargs = call
             try:
                 dovetail._core.op_function(name)(*args, **kwargs)
-            except NotImplementedError:  # a primitive that the device lacks; the body was traced all the same
+            except NotImplementedError:  # the device lacks a primitive; the decomposition was traced before that
                 continue
     return bodies
 

@@ -1,4 +1,4 @@
-"""The entry point of the kernel pack: says where its library is. Its ops are in dovetail_acme_fast.ops."""
+"""The entry point of the kernel pack: the path of its library. Its ops are in dovetail_acme_fast.ops."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,7 +7,7 @@ __all__ = ["pack"]
 
 
 class Pack(NamedTuple):
-    """What the loader of dovetail asks an entry point for."""
+    """The attributes that Dovetail's loader reads."""
 
     library: str
     """The library's file."""
