@@ -246,8 +246,12 @@ def test_namespace():
 def test_real_and_imaginary_parts():
     x = dt.asarray([1.0, 2.0])
     assert x.real.tolist() == [1, 2] and x.imag.tolist() == [0, 0]
-    with pytest.raises(NotImplementedError, match="complex"):
-        _ = dt.asarray([1j]).real
+    for dtype in ("complex64", "complex128"):
+        host = np.array([[1 + 2j, 3 - 4j], [5j, -6]], dtype)
+        z = dt.asarray(host)
+        for ours, theirs in ((z.real, host.real), (z.imag, host.imag), (z[:, 1].imag, host[:, 1].imag)):
+            assert ours.tolist() == theirs.tolist() and ours.dtype == theirs.dtype.name
+            assert (ours * 2 + ours).tolist() == (theirs * 3).tolist()
 
 
 def test_to_device():

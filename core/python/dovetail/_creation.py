@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from operator import index
 from typing import Any
 
 from dovetail import _core
 from dovetail._array import FOREIGN, expect_array, numpy_dtype
 from dovetail._core import Array, Device, DType
 
-__all__ = ["asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"]
+__all__ = [
+    "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "ones_like",
+    "zeros_like",
+]  # fmt: skip
 
 _op = _core.op_function
 _HOST = (1, 0)  # DLPack's name for the host's memory
@@ -191,6 +195,62 @@ def _capsule(x: Any, *, copy: bool | None, **wanted: Any) -> Any:
         return x.__dlpack__(**wanted)
 
 
+# ---- from numbers ------------------------------------------------------------------------------------------------
+
+
+def full(
+    shape: int | tuple[int, ...],
+    fill_value: complex | Array,
+    *,
+    dtype: DType | str | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """fill_value everywhere: a number, or an array without axes, whose dtype and device are the default then."""
+    if not isinstance(fill_value, Array):
+        return _op("full")(shape, fill_value, dtype=dtype, device=device)
+    if fill_value.ndim:
+        raise TypeError(
+            f"[full] fill_value: got an array of shape {fill_value.shape}, expected a number or an array of shape "
+            "(); broadcast_to() repeats an array"
+        )
+    value = _as_array(fill_value, dtype, device, None)
+    return _op("copy")(_op("broadcast_to")(value, shape))
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DType | str | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """1 on the k-th diagonal, 0 elsewhere; float32 unless dtype says otherwise."""
+    k = max(-(2**62), min(2**62, index(k)))  # beyond the matrix every diagonal is as good
+    return _op("eye")(n_rows, n_cols, k=k, dtype=dtype, device=device)
+
+
+def linspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    dtype: DType | str | None = None,
+    device: Device | str | None = None,
+    endpoint: bool = True,
+) -> Array:
+    """num numbers from start to stop, evenly; the last one is stop itself, or the one before it.
+
+    Integer dtypes: rounded down, as NumPy's, from float64 numbers.
+    """
+    if dtype is None or "floating" in _core.to_dtype(dtype).kind:
+        return _op("linspace")(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
+    exact = _op("linspace")(start, stop, num, dtype="float64", device=device, endpoint=endpoint)
+    return _op("astype")(_op("floor")(exact), dtype)
+
+
 # ---- like others -------------------------------------------------------------------------------------------------
 
 
@@ -210,7 +270,7 @@ def empty_like(x: Array, /, *, dtype: DType | str | None = None, device: Device 
 def full_like(
     x: Array,
     /,
-    fill_value: complex,
+    fill_value: complex | Array,
     *,
     dtype: DType | str | None = None,
     device: Device | str | None = None,
@@ -218,7 +278,7 @@ def full_like(
     """As full, with shape, dtype and device of x where they are not given."""
     expect_array("full_like", x)
     device = x.device if device is None else device
-    return _op("full")(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
 def zeros_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
