@@ -93,9 +93,10 @@ def synchronize(name: str | Device | None = None) -> None:
 
 
 def fallback(mode: str | None = None) -> Any:
-    """What happens when a device has neither kernel nor body for an op: "error", "warn" (once per op) or "allow".
+    """Sets what happens when a device has neither a kernel nor a decomposition of an op for these dtypes.
 
-    Sets the mode and returns the one before; without an argument only returns it.
+    "error" raises NotImplementedError, "warn" runs the op on another device of the host and warns once per op,
+    "allow" does so silently. Returns the mode before; without an argument only returns it.
     """
     before = _core.fallback()
     if mode is not None:

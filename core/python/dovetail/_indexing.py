@@ -137,11 +137,18 @@ def _as_index(x: Array, item: Any) -> Array:
             item = item.astype("int64")
     if item.dtype != "bool" and "integer" not in item.dtype.kind:
         raise IndexError(_unfit(f"an array of {item.dtype}"))
+    if item.device != x.device and joins(item):
+        return _core.to_device(item, x.device)
     if item.device != x.device:
         raise ValueError(
             f"[index] an index on {item.device} for an array on {x.device}: bring it over with .to_device()"
         )
     return item
+
+
+def joins(x: Array) -> bool:
+    """Whether arrays of any device take this one as an operand: one without axes on a device of kind cpu."""
+    return x.ndim == 0 and x.device.kind == "cpu"
 
 
 def _unfit(got: str) -> str:
@@ -300,6 +307,8 @@ def _value(x: Array, value: Any) -> Array:
     number = isinstance(value, (bool, int, float, complex))
     if not isinstance(value, Array):
         value = asarray(value, device=x.device)
+    if value.device != x.device and joins(value):
+        value = _core.to_device(value, x.device)
     if value.device != x.device:
         raise ValueError(
             f"[setitem] a value on {value.device} for an array on {x.device}: bring it over with .to_device()"

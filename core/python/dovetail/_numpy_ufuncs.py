@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,7 @@ _REDUCTIONS = {
     "add": "sum", "bitwise_and": None, "logaddexp": "logsumexp", "logical_and": "all", "logical_or": "any",
     "maximum": "max", "minimum": "min", "multiply": "prod",
 }  # fmt: skip
+_PLAIN = {Array, bool, int, float, np.float32, np.float64}  # types of operands that ops take as they are
 _SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _AS_USUAL = {"order": ("K", "C"), "subok": (True, False), "casting": ("same_kind", "unsafe"), "signature": (None,)}
 _KINDS = {"bool": 0, "unsigned integer": 1, "signed integer": 2, "real floating": 3, "complex floating": 4}
@@ -102,6 +104,8 @@ _KINDS = {"bool": 0, "unsigned integer": 1, "signed integer": 2, "real floating"
 
 def ufunc(of: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """What Array.__array_ufunc__ returns: the result of dovetail's op, or NotImplemented for others to try."""
+    if method == "__call__" and not options and all(type(v) in _PLAIN for v in inputs):  # what most calls are
+        return _function_of(of, f"numpy.{of.__name__}")(*inputs)
     outputs = options.pop("out", ())
     if any(map(_is_foreign, (*inputs, *outputs))):
         return NotImplemented
@@ -121,6 +125,7 @@ def ufunc(of: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
     return stored(name, result, outputs, where)
 
 
+@cache
 def _function_of(of: Any, name: str) -> Any:
     """Dovetail's function for the ufunc. Raises TypeError where there is none."""
     short = of.__name__

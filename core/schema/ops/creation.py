@@ -126,7 +126,7 @@ def linspace(
     """num numbers from start to stop, evenly; the last one is stop itself, or the one before it."""
     d = dtype or dt.float32
     if d.kind != "f":
-        raise Unsupported(f"[linspace] dtype: expected a floating one, got {d.name}; cast the result")
+        raise Unsupported(f"dtype: got {d.name}, expected a floating one; astype the result")
     wide, gaps = _compute_dtype(d), num - 1 if endpoint else num
     x = iota(num, wide)
     if gaps > 0:

@@ -184,7 +184,8 @@ PyObject* as_number(PyObject* self) {
 
 PyObject* as_index(PyObject* self) {
   if (is_integer(tensor_of(self).dtype)) return item(self, nullptr);
-  return PyErr_Format(PyExc_TypeError, "[index] got an array of %s, expected an integer array of one element: int(x) makes a number",
+  return PyErr_Format(PyExc_TypeError,
+                      "[index] got an array of %s, expected an integer array of one element: int(x) makes a number",
                       info(tensor_of(self).dtype).name);
 }
 

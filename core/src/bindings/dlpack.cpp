@@ -242,8 +242,9 @@ Tensor import_capsule(const py::object& capsule, const py::object& home, const p
     return t.dtype == DType::b8 && !on_host(from.device) ? with_plain_bools(std::move(t), copy) : t;
   }
   if (copy == false && t.numel)
-    refuse(takes_bools ? kOddBools : fits ? "the tensor is not in memory of " + to.name + ": expected copy=None or True"
-                : "negative strides or unaligned elements take a copy: expected copy=None or True");
+    refuse(takes_bools ? kOddBools
+           : fits      ? "the tensor is not in memory of " + to.name + ": expected copy=None or True"
+                       : "negative strides or unaligned elements take a copy: expected copy=None or True");
   const std::vector<int64_t> shape(t.shape().begin(), t.shape().end());
   if (on_host(from.device)) {
     if (t.dense) return upload(data, t.dtype, shape, to);

@@ -347,7 +347,8 @@ void make_interchange(py::module_& m) {
       "empty",
       [](const py::object& shape, const py::object& dtype, const py::object& device) {
         try {
-          return wrap(empty_tensor(to_dtype(dtype.ptr(), "empty"), to_shape(shape, "empty"), to_device(device.ptr())));
+          return wrap(
+              empty_tensor(to_dtype(dtype.ptr(), "empty"), to_shape(shape, "empty"), to_device(device.ptr())));
         } catch (const Error& e) {
           throw e.what()[0] == '[' || e.kind == ErrorKind::type ? e
                                                                 : Error(e.kind, "[empty] " + std::string(e.what()));
