@@ -28,13 +28,13 @@ def any(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: b
 def arange(start: complex, /, stop: complex | None = None, step: complex = 1, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
     """start, start + step, ... before stop; arange(stop) counts from 0.
 
-    int64 or float32 unless dtype says otherwise."""
+    dtype is int64 by default, float32 where an argument is a float."""
 
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Where along axis, or in all of x, the largest element is first; the first NaN where there is one."""
+    """The first position of the largest element along axis, or in all of x; the first NaN where there is one."""
 
 def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Where along axis, or in all of x, the smallest element is first; the first NaN where there is one."""
+    """The first position of the smallest element along axis, or in all of x; the first NaN where there is one."""
 
 def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The indices that sort x along axis; NaN comes last, equal elements keep their order (in both directions)."""
@@ -196,7 +196,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; accurate to the larger of the result and the operands."""
 
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Both are true (not 0)."""
+    """x1 and x2 are both true (not 0)."""
 
 def logical_not(x: ArrayLike, /) -> Array:
     """x is 0 or False."""
@@ -249,7 +249,7 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 != x2; NaN differs from everything."""
 
 def ones(shape: int | Sequence[int], *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """1 everywhere; float32 unless dtype says otherwise."""
+    """1 everywhere; dtype is float32 by default."""
 
 def permute_dims(x: ArrayLike, /, axes: int | Sequence[int]) -> Array:
     """x with axis i being its axis axes[i]."""
@@ -281,7 +281,7 @@ def repeat(x: ArrayLike, repeats: int, /, *, axis: int | None = None) -> Array:
     """Every element repeats times in a row, along axis or of the flattened x."""
 
 def reshape(x: ArrayLike, /, shape: int | Sequence[int]) -> Array:
-    """The elements of x in row-major order, in another shape; copies where strides cannot say it."""
+    """The elements of x in row-major order, in another shape; copied where strides cannot express it."""
 
 def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Array:
     """x moved shift places along axis, what leaves at one end coming in at the other.
@@ -377,4 +377,4 @@ def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 where condition holds, else x2; what is not chosen has no influence."""
 
 def zeros(shape: int | Sequence[int], *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """0 everywhere; float32 unless dtype says otherwise."""
+    """0 everywhere; dtype is float32 by default."""

@@ -20,7 +20,7 @@ GENERATED = HERE.parent / "generated"
 
 
 def _load() -> Any:
-    """The schema that lies beside this file, installed or not."""
+    """The schema next to this file, installed or not."""
     if __package__:
         return sys.modules[__package__]
     spec = importlib.util.spec_from_file_location("dovetail_schema", HERE / "__init__.py")
@@ -34,7 +34,7 @@ schema = _load()
 rules = importlib.import_module(f"{schema.__name__}.rules")
 signature = importlib.import_module(f"{schema.__name__}.signature").signature
 REQUIRED = importlib.import_module(f"{schema.__name__}.declare").REQUIRED
-# What a namespace has from elsewhere, by module; dovetail/<space>.py says so too.
+# Names that a namespace imports from other modules, as dovetail/<space>.py does.
 SHARED = {
     "linalg": {"dovetail": ("matmul", "matrix_transpose", "tensordot", "vecdot")},
     "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines")},
@@ -130,7 +130,7 @@ def _typed(p: Any) -> str:
 
 
 def _parameters(o: Any, spell: Any) -> str:
-    """As in the declaration, with its / and *."""
+    """The parameters as in the declaration, with its / and *."""
     out, slashed, starred = [], False, False
     for i, p in enumerate(o.params):
         if not p.positional_only and not slashed and i and o.params[i - 1].positional_only:

@@ -7,7 +7,7 @@ __distribution__ = "dovetail-runtime"  # _core refuses to be imported below a do
 try:
     from dovetail import _core
 except ImportError as error:
-    if error.name == "dovetail":  # Python found no file; of one that does not load it says why
+    if error.name == "dovetail":  # Python found no file; for one that does not load the message has the cause
         from importlib.machinery import EXTENSION_SUFFIXES
 
         raise ImportError(

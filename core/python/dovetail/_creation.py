@@ -1,4 +1,4 @@
-"""Arrays from other things: numbers, lists, NumPy, DLPack, buffers. zeros, full, arange and the like are ops."""
+"""Arrays from numbers, lists, NumPy arrays, DLPack and buffers. zeros, arange and the like are ops."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def asarray(
     if hasattr(type(obj), "__dlpack__"):
         return _as_array(from_dlpack(obj, device=device, copy=True), dtype, None, None)
     if hasattr(type(obj), "__dovetail_op__"):
-        raise TypeError("[asarray] a body of an op works on its operands: it cannot make arrays")
+        raise TypeError(
+            "[asarray] a decomposition works on its operands: got a tracer, expected no conversion; the schema's "
+            "full() makes constants"
+        )
     return _from_other(obj, dtype, device)
 
 
@@ -83,7 +86,7 @@ def _refuse_move(copy: bool | None, what: str) -> None:
 
 
 def _from_list(obj: list | tuple, dtype: Any, device: Any) -> Array:
-    """Of lists that hold more than numbers: arrays are stacked, all else is NumPy's."""
+    """An array of lists that hold more than numbers: Arrays are stacked, NumPy converts everything else."""
     if _has_arrays(obj):
         parts = [asarray(part, device=device) for part in obj]
         return _as_array(_op("stack")(parts), dtype, None, None)
@@ -105,7 +108,7 @@ def _from_other(obj: Any, dtype: Any, device: Any) -> Array:
         return asarray(list(obj), dtype=dtype, device=device)
     try:
         return _from_numpy(np.asarray(obj), dtype, device, type(obj))
-    except ValueError as why:  # NumPy says so of ragged lists
+    except ValueError as why:  # raised by NumPy for ragged lists
         raise ValueError(f"[asarray] {why}") from None
 
 
@@ -135,8 +138,7 @@ def _from_numpy(x: Any, dtype: Any, device: Any, kind: type | None = None) -> Ar
 
 
 def _to_odd(x: Any) -> Any:
-    """As float32, an inexact number the neighbour with an odd last bit: ml_dtypes goes on from float32, and what is
-    rounded again is right then."""
+    """x as float32, rounded to odd: ml_dtypes rounds on from float32, and the second rounding is then right."""
     import numpy as np
 
     near = x.astype(np.float32)
@@ -167,7 +169,7 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
     home = _core.dlpack_home(kind, number, target)
     if device is None and home is not None:
         target = home
-    if home is None and kind not in (1, 3, 11):  # memory that nobody here can read: its owner brings it to the host
+    if home is None and kind not in (1, 3, 11):  # no device here can read it: its owner copies it to the host
         capsule = _capsule(x, dl_device=_HOST, copy=copy)
     else:
         capsule = _capsule(x, stream=None if home is None else _core.native_stream(home), copy=copy)
@@ -179,7 +181,7 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
 
 
 def _capsule(x: Any, *, copy: bool | None, **wanted: Any) -> Any:
-    """From producers of every age: what one does not know is left out, unless it matters."""
+    """The capsule of a producer of any DLPack version: arguments that it does not accept are left out."""
     wanted = {name: value for name, value in wanted.items() if value is not None}
     if copy is False:
         wanted["copy"] = False
@@ -226,7 +228,7 @@ def eye(
     dtype: DType | str | None = None,
     device: Device | str | None = None,
 ) -> Array:
-    """1 on the k-th diagonal, 0 elsewhere; float32 unless dtype says otherwise."""
+    """1 on the k-th diagonal, 0 elsewhere; dtype is float32 by default."""
     k = max(-(2**62), min(2**62, index(k)))  # beyond the matrix every diagonal is as good
     return _op("eye")(n_rows, n_cols, k=k, dtype=dtype, device=device)
 
@@ -262,7 +264,7 @@ def empty(
 
 
 def empty_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """As empty, with shape, dtype and device of x where they are not given."""
+    """empty() with the shape, dtype and device of x where they are not given."""
     expect_array("empty_like", x)
     return _core.empty(x.shape, x.dtype if dtype is None else dtype, x.device if device is None else device)
 
@@ -275,17 +277,17 @@ def full_like(
     dtype: DType | str | None = None,
     device: Device | str | None = None,
 ) -> Array:
-    """As full, with shape, dtype and device of x where they are not given."""
+    """full() with the shape, dtype and device of x where they are not given."""
     expect_array("full_like", x)
     device = x.device if device is None else device
     return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
 def zeros_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """As zeros, with shape, dtype and device of x where they are not given."""
+    """zeros() with the shape, dtype and device of x where they are not given."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """As ones, with shape, dtype and device of x where they are not given."""
+    """ones() with the shape, dtype and device of x where they are not given."""
     return full_like(x, 1, dtype=dtype, device=device)

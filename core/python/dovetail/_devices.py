@@ -53,7 +53,7 @@ def device(name: str | Device | None = None) -> Device:
 
 
 def default_device() -> Device:
-    """Where new arrays go: set_default_device, DOVETAIL_DEVICE, the first device of kind "cpu", the first one."""
+    """The device of new arrays: from set_default_device(), DOVETAIL_DEVICE, the first of kind "cpu", the first."""
     global _default
     if _default is None:
         wanted = os.environ.get("DOVETAIL_DEVICE")
@@ -88,7 +88,7 @@ def leave(d: Device) -> None:
 
 
 def synchronize(name: str | Device | None = None) -> None:
-    """Waits for all work on a device; raises what it found wrong, naming the op."""
+    """Waits for all work on a device; raises the faults that it reports, naming the op."""
     device(name).synchronize()
 
 
@@ -107,5 +107,5 @@ def fallback(mode: str | None = None) -> Any:
 
 
 def fallback_report(*, reset: bool = False) -> list[dict[str, Any]]:
-    """What ran on another device so far: a dict of op, device and calls for each."""
+    """The calls that ran on another device so far: a dict of op, device and calls for each."""
     return _core.fallback_report(reset)

@@ -93,7 +93,7 @@ class Selection:
 
 
 def _expanded(x: Array, key: tuple) -> list[Any]:
-    """The key with one item per axis of x, beside None: no Ellipsis; lists and masks are index arrays."""
+    """The key with one item per axis of x, and None as it was: no Ellipsis; lists and masks are index arrays."""
     items: list[Any] = []
     ellipsis = None
     used = 0
@@ -251,7 +251,7 @@ def _masked(x: Array, mask: Array) -> Array:
 
 
 def _moved(y: Array, at: int, to: int, n: int) -> Array:
-    """`n` neighbouring axes that begin at `at` moved so that they begin at `to`."""
+    """Moves `n` contiguous axes that begin at `at` so that they begin at `to`."""
     if at == to or n == 0:
         return y
     block = list(range(at, at + n))
@@ -260,7 +260,7 @@ def _moved(y: Array, at: int, to: int, n: int) -> Array:
 
 
 def _explain(arrays: list[Array], sizes: list[int], axes: list[int]) -> None:
-    """Says which index is out of range; the kernel knows neither the axis nor what was written."""
+    """Raises IndexError with the index that is out of range; the kernel's error has neither axis nor index."""
     for index, size, axis in zip(arrays, sizes, axes):
         values = to_numpy(index)
         if not values.size:
@@ -301,7 +301,7 @@ def setitem(x: Array, key: Any, value: Any) -> None:
 
 
 def _value(x: Array, value: Any) -> Array:
-    """As an array of x's dtype on x's device. A wider kind than x's is refused, as NumPy's same_kind rule does."""
+    """The value in x's dtype on x's device. Raises TypeError for a wider kind, by NumPy's same_kind."""
     from dovetail._creation import asarray
 
     number = isinstance(value, (bool, int, float, complex))

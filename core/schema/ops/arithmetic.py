@@ -1,4 +1,4 @@
-"""Arithmetic that is made of the primitives: signs, rounding, neighbours, lengths."""
+"""Arithmetic made of the primitives: signs, rounding, adjacent numbers, lengths."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ASIN_64 = (
 
 
 def _too_large(x, like):
-    """Where the double of x overflows."""
+    """True where the double of x overflows."""
     return np.abs(x) > (dt.float64 if like is dt.float64 else dt.float32).max / 2
 
 
