@@ -195,7 +195,8 @@ def test_python_numbers_functions():
 
 def test_tobytes():
     x = dt.asarray([[1, 2], [3, 4]], dtype="int16")
-    assert x.T.tobytes() == b"\1\0\3\0\2\0\4\0" and x.dtype.byteorder == "=" and dt.bool.byteorder == "|"
+    assert x.T.tobytes() == bytes(x.T) == b"\1\0\3\0\2\0\4\0"
+    assert x.dtype.byteorder == "=" and dt.bool.byteorder == "|"
 
 
 def test_safetensors():

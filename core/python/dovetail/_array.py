@@ -131,6 +131,9 @@ def tobytes(self):
     return _core.to_bytes(self)
 
 
+_METHODS.append(("__bytes__", tobytes))
+
+
 # ---- reductions, as NumPy's methods take them: x.sum(0); the functions of the same names are documented ----------
 
 
