@@ -57,7 +57,7 @@ def test_a_kernel_of_one_dtype_of_a_raw_operand_is_told():
 
 
 def test_a_fused_float32_kernel_serves_narrow_floats_too():
-    """astype, the kernel, astype: not the decomposition, which takes many kernels that this device does not have."""
+    """By astype, the kernel, astype; the decomposition needs many kernels that this device does not have."""
     calls = []
 
     class Acme(PythonDevice):

@@ -222,7 +222,9 @@ class Generator:
             raise TypeError(f"[random.split] n: expected an integer, got {n!r}")
         n = n.__index__()
         if not 0 <= n <= _MOST_CHILDREN:
-            raise ValueError(f"[random.split] n: expected 0 to 2^20 generators, got {n}; bits() draws seeds for more")
+            raise ValueError(
+                f"[random.split] n: expected 0 to 2^20 generators, got {n}; bits() draws seeds for more"
+            )
         seed, offset = self._advance(4 * n)
         children = []
         for i in range(offset, offset + n):

@@ -1,6 +1,6 @@
-// The Python Array and what the files of bindings/ share. The Array, its operators and the op functions are written
-// against the CPython C API, because a call through pybind11 costs as much as all of NumPy's a + b; all else is
-// pybind11.
+// The Python Array and the declarations that the files of bindings/ share. The Array, its operators and the op
+// functions use the CPython C API, because a call through pybind11 costs as much as all of NumPy's a + b.
+// Everything else uses pybind11.
 #pragma once
 #include <pybind11/pybind11.h>
 #include <structmember.h>
@@ -25,18 +25,19 @@ PyObject* new_array(Tensor value);  // NULL with MemoryError
 void make_array_type(py::module_& m);
 
 // ---- calls ------------------------------------------------------------------------------------------------------
-// Runs `op` on Python objects, one per operand; NULL: not given. Returns a new reference: an Array, a tuple of them
-// where the op has several outputs, or `replaced` with its new value. NULL without an exception set: some operand
-// is neither array nor scalar, so that a tracer's turn comes next.
+// Runs `op` on Python objects, one per operand; NULL stands for an operand that is not given. Returns a new
+// reference: an Array, a tuple of Arrays where the op has several outputs, or `replaced` with its new value.
+// Returns NULL without an exception where an operand is neither array nor scalar: the caller then tries the
+// operand's __dovetail_op__.
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced);
-// The engines that would serve such a call. Throws Error(type) where some operand is neither array nor scalar.
+// The engines that can serve such a call. Throws Error(type) where an operand is neither array nor scalar.
 std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs);
 // Why such a call does not run on the device of its operands alone; empty where it does.
 std::string missing_for_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device);
 bool is_optional(const Op& op, int operand);  // may be None
-// Sets the TypeError that belongs to an operand that is neither array nor number; returns NULL.
+// Sets a TypeError for an operand that is neither array nor number; returns NULL.
 PyObject* refuse_operand(const Op& op, PyObject* o);
-// Sets the Python exception that belongs to the C++ one being handled.
+// Sets the Python exception that corresponds to the C++ exception being handled.
 void set_python_error();
 // A Python number as a weak scalar of `dtype`. Throws Error(type), or py::error_already_set (an OverflowError that
 // names `function`).
@@ -47,12 +48,12 @@ DType weak_dtype(PyObject* number, DType like);  // like none: the default of th
 // ---- op functions -----------------------------------------------------------------------------------------------
 void make_op_type(py::module_& m);
 py::object op_function(const Op& op);  // one per op, made at first use
-const Op* op_of(PyObject* function);   // nullptr if it is none
+const Op* op_of(PyObject* function);   // nullptr if it is not an op function
 
 // ---- attributes -------------------------------------------------------------------------------------------------
 // Converts one Python value to the attribute `i`. What an attribute points to lives as long as `value` or `attrs`.
 void set_attr(const Op& op, Attrs& attrs, int i, const ParamSpec& param, PyObject* value);
-py::object attr_value(const dvt_attr& a);  // the other way, for bodies
+py::object attr_value(const dvt_attr& a);  // the other way, for decompositions
 py::object default_object(const AttrDefault& d);
 
 // ---- dtypes and devices -----------------------------------------------------------------------------------------
@@ -70,29 +71,29 @@ void make_memory(py::module_& m);
 bool holds_gil();                     // this thread
 void take_gil(PyThreadState* state);  // never returns once the interpreter ends
 
-class Released {  // the GIL, where it pays
+class GilRelease {  // releases the GIL for a scope, if the work in it is long enough
  public:
-  explicit Released(bool pays = true) : state_(pays ? PyEval_SaveThread() : nullptr) {}
-  ~Released() {
+  explicit GilRelease(bool pays = true) : state_(pays ? PyEval_SaveThread() : nullptr) {}
+  ~GilRelease() {
     if (state_) take_gil(state_);
   }
-  Released(const Released&) = delete;
+  GilRelease(const GilRelease&) = delete;
 
  private:
   PyThreadState* state_;
 };
 
 // ---- text -------------------------------------------------------------------------------------------------------
-// A str as UTF-8; lone surrogates, which have none, as escapes.
+// A str as UTF-8; lone surrogates, which UTF-8 cannot encode, become escapes.
 std::string utf8(PyObject* text);
-// A value in a message: its repr, shortened, or its type's name where repr() fails.
+// A value as messages show it: its repr, shortened, or its type's name where repr() fails.
 std::string shown(PyObject* o);
-// What a plugin or the system wrote, as a str; what is not UTF-8 as escapes.
+// Text of a plugin or the system as a str; bytes that are not UTF-8 become escapes.
 py::str str_of(std::string_view text);
 
 // ---- classes of pybind11 ----------------------------------------------------------------------------------------
-// __new__ alone gives an object of pybind11's without the C++ one behind it, which methods then read all the same.
-// So a class has no __init__, and its __new__ calls `make`; without one only the runtime makes instances.
+// pybind11's __new__ returns an object without the C++ object that its methods read; only __init__ makes that. So a
+// class here has no __init__: its __new__ calls `make`. Without `make`, only the runtime makes instances.
 void make_with_new(py::handle type, py::object make = {});
 
 // ---- the rest ---------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-// The Array type: operators, conversions and the attributes that must be quick. Methods written in Python are added
-// to the type by dovetail._array.
+// The Array type: operators, conversions and the attributes that must be fast. dovetail._array adds the methods
+// that are written in Python.
 #include "bindings/interchange.hpp"
 #include "dispatch/execute.hpp"
 #include "text.hpp"
@@ -89,7 +89,7 @@ PyObject* apply(Operator which, PyObject* const* operands, int n, PyObject* repl
     if (is_numpy_array(operands[i]) && is_array(operands[1 - i])) return apply_to_numpy(which, operands, replaced);
     if (looks_like_array(which, operands[i])) return refuse_operand(*operators[which], operands[i]);
   }
-  Py_RETURN_NOTIMPLEMENTED;  // a tracer's own, reflected operator is next
+  Py_RETURN_NOTIMPLEMENTED;  // Python then tries the reflected operator, as of a tracer
 }
 template <Operator which>
 PyObject* binary(PyObject* a, PyObject* b) {
@@ -288,7 +288,7 @@ PyType_Slot slots[] = {{Py_tp_dealloc, slot(dealloc)},
                        {Py_tp_doc, const_cast<char*>("An array on a device: a value that nothing else changes. "
                                                      "dovetail.asarray() and the ops make them.")},
                        {}};
-// No GC, as arrays hold no Python objects; no subclasses, so that identity of types is the whole check.
+// Arrays hold no Python objects, so the type needs no GC. It has no subclasses, so is_array() compares types only.
 PyType_Spec spec{"dovetail.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT, slots};
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Attributes of a call: from Python values to dvt_attr and, for bodies, back.
+// Converts attributes of a call from Python values to dvt_attr and, for decompositions, back.
 #include "bindings/array.hpp"
 
 namespace dovetail::bindings {
@@ -26,7 +26,7 @@ void set_integers(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObjec
     return attrs.set_ints(i, {&one, 1});
   }
   if (!PySequence_Check(value)) refuse(op, p, "an integer or a sequence of integers", value);
-  // A tuple, as an element's __index__ may change a list.
+  // A tuple, because an element's __index__ may change a list.
   const py::object list = py::reinterpret_steal<py::object>(PySequence_Tuple(value));
   if (!list) throw py::error_already_set();
   const Py_ssize_t n = PyTuple_GET_SIZE(list.ptr());
@@ -38,7 +38,7 @@ void set_integers(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObjec
   attrs.at[i] = {DVT_A_I64S, uint32_t(n), {.is = to}};
 }
 
-// A Python number of any kind; complex numbers take two doubles in the integers' room.
+// A Python number of any kind; complex numbers take two doubles of the space for integers.
 void set_scalar(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject* value) {
   dvt_attr& a = attrs.at[i];
   if (!is_number(value)) refuse(op, p, "a number", value);

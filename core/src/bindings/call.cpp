@@ -1,4 +1,4 @@
-// From Python operands to a finished call: scalars, the GIL, errors.
+// Runs an op on Python operands: scalars, the GIL, errors.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@
 
 namespace dovetail::bindings {
 namespace {
-// Work above this takes long enough for the GIL to be let go (about 50 us on one core).
+// More work than this takes long enough to release the GIL (about 50 us on one core).
 constexpr uint64_t kHeavy = 100'000;
 
 class Call {
@@ -38,20 +38,21 @@ class Call {
   void run() {
     inv_.infer();
     check_values(inv_);
-    // A chosen engine may be the body, whose tracing lets others run.
+    // A chosen engine may be the decomposition, whose tracing runs Python code.
     const bool brief = inv_.device->synchronous && inv_.plan->mode == Plan::kernel && !engine_choice;
     if (brief && inv_.work <= kHeavy) [[likely]]
       return inv_.run();
     hold();
     if (inv_.work <= kHeavy) return inv_.run();
-    const Released others_run;
+    const GilRelease others_run;
     inv_.run();
   }
 
  private:
   Tensor& held(int i) { return reinterpret_cast<Tensor*>(held_)[i]; }
 
-  // Arrays as they are, Python scalars as host scalars of the arrays' dtype. False: some object is neither.
+  // Takes arrays as they are and Python scalars as host scalars of the arrays' dtype. Returns false where an object
+  // is neither.
   bool gather(PyObject* const* objects, const Tensor** in) {
     int n_scalars = 0;
     DType like = DType::none;
@@ -105,7 +106,7 @@ class Call {
     }
   }
 
-  // Before others may run: operands may then be replaced, their values may not.
+  // Copies the operands before other threads may run: those may replace an array's value during the call.
   void hold() {
     if (n_ > kMaxInputs) {
       many_held_.reserve(many_.size());
@@ -221,7 +222,7 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
   }
 }
 
-// What `ask` answers about a call that was inferred; nothing runs.
+// Infers a call without running it and returns ask(call).
 template <class Ask>
 static auto about_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, Ask ask) {
   refuse_reentry();
@@ -241,7 +242,7 @@ std::string missing_for_call(const Op& op, PyObject* const* operands, int n, Att
   return about_call(op, operands, n, attrs, device, missing_kernel);
 }
 
-// The exception's type. Our own are looked up only where they are needed: an ending interpreter cannot import.
+// The exception's type. The package's own are looked up only when raised: an ending interpreter cannot import.
 static py::object type_of(ErrorKind kind) {
   PyObject* const types[] = {PyExc_TypeError,           PyExc_ValueError, PyExc_IndexError,  PyExc_MemoryError,
                              PyExc_NotImplementedError, nullptr,          PyExc_RuntimeError};

@@ -4,7 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "bindings/array.hpp"
+#include "bindings/python_device.hpp"
 #include "device/guard.hpp"
 #include "device/services.hpp"
 #include "platform/platform.hpp"
@@ -81,7 +81,7 @@ Device& to_device(PyObject* o) {
   if (PyUnicode_Check(o))
     if (Device* d = find_device(utf8(o))) return *d;
   const py::object found =
-      lazy("_devices", "device")(py::handle(o));  // looks for backends; raises where there is none
+      call_lazy("_devices", "device", py::handle(o));  // looks for backends; raises where there is none
   return *py::cast<PyDevice&>(found).device;
 }
 
@@ -99,7 +99,7 @@ void make_devices(py::module_& m) {
           "Waits for all work on the device; raises a fault that it found.")
       .def(
           "reset", [](const PyDevice& d) { d.device->reset(); },
-          "Brings a lost device back; what its memory held is gone.")
+          "Brings a lost device back; the content of its memory is gone.")
       .def("__reduce__",
            [](const PyDevice& d) {
              return py::make_tuple(lazy("_devices", "device"), py::make_tuple(d.device->name));
@@ -107,8 +107,8 @@ void make_devices(py::module_& m) {
       .def("__repr__", [](const PyDevice& d) { return "dovetail.device('" + d.device->name + "')"; })
       .def("__str__", [](const PyDevice& d) { return d.device->name; })
       .def("__hash__", [](const PyDevice& d) { return py::hash(py::str(d.device->name)); })
-      .def("__enter__", [](const py::object& self) { return lazy("_devices", "enter")(self); })
-      .def("__exit__", [](const py::object& self, const py::args&) { lazy("_devices", "leave")(self); })
+      .def("__enter__", [](const py::object& self) { return call_lazy("_devices", "enter", self); })
+      .def("__exit__", [](const py::object& self, const py::args&) { call_lazy("_devices", "leave", self); })
       .def("__eq__", [](const PyDevice& d, const py::object& o) {
         if (py::isinstance<PyDevice>(o)) return o.cast<PyDevice&>().device == d.device;
         return py::isinstance<py::str>(o) && find_device(utf8(o.ptr())) == d.device;
@@ -132,7 +132,7 @@ void make_devices(py::module_& m) {
   m.def(
       "load_backend",
       [](const std::string& name, const std::string& library, const std::vector<std::string>& search) {
-        const Released others_run;
+        const GilRelease others_run;
         return load_backend(name, library, search).name;
       },
       "Opens a plugin in this process; raises RuntimeError, whose attribute `cure` says what helps.");
@@ -143,14 +143,14 @@ void make_devices(py::module_& m) {
           if (b->name == name) return str_of(b->absence);
         throw py::key_error(name);
       },
-      "Why this backend has no device, in its own words; \"\" where it has one, or says nothing.");
+      "The backend's own reason for having no device; \"\" where it has one or gives no reason.");
   m.def(
       "load_kernels",
       [](const std::string& backend, const std::string& name, const std::string& library,
          const std::vector<std::string>& search) {
         for (Backend* b : backends()) {
           if (b->name != backend) continue;
-          const Released others_run;
+          const GilRelease others_run;
           return load_kernels(*b, name, library, search).name;
         }
         throw Error(ErrorKind::value, "there is no backend '" + backend + "'");
@@ -169,13 +169,13 @@ void make_devices(py::module_& m) {
         const Failure f = take_failure(status);
         return py::make_tuple(f.correlation_id, str_of(f.message));
       },
-      "The correlation id and the words with which a plugin answered this status on this thread.");
+      "The correlation id and the message that a plugin reported with this status on this thread.");
   m.def("num_threads", num_threads);
   m.def("set_num_threads", set_num_threads);
   m.def("set_logs", set_logs);
 }
 
-// A function that gives what is watched now, and changes it where it is told to.
+// Adds a function that returns whether `what` is watched, and switches it if it gets an argument.
 static void make_switch(py::module_& m, const char* name, Watch what, void (*watch)(bool), const char* doc) {
   m.def(
       name,
@@ -212,6 +212,7 @@ void make_memory(py::module_& m) {
           found.append(py::make_tuple(str_of(o.op), str_of(to_string(o))));
         return found;
       },
-      "What guards found since the last call: of each buffer, the op that wrote it last, and what happened.");
+      "The writes out of bounds found since the last call: for each buffer, the op that wrote it last, and a "
+      "description.");
 }
 }  // namespace dovetail::bindings

@@ -1,5 +1,5 @@
-// DLPack in both directions. What is exported stays shared until its consumer lets go, and is marked read-only,
-// because a value never changes; what is imported keeps its producer's memory, and is never written to.
+// DLPack in both directions. Exported memory stays shared until its consumer deletes it, and is marked read-only,
+// because a value never changes. Imported memory stays the producer's; the runtime never writes to it.
 #include "bindings/dlpack.hpp"
 
 #include <pybind11/stl.h>
@@ -36,7 +36,7 @@ struct Exported {
 };
 
 template <class M>
-void let_exported_go(M* m) {
+void delete_exported(M* m) {
   delete static_cast<Exported*>(m->context);
 }  // needs no GIL
 
@@ -56,8 +56,8 @@ py::object to_capsule(std::unique_ptr<Exported> e, DLDevice device, uint64_t fla
   DLTensor view = e->held.view;
   if (e->bytes) view.data = e->bytes.get();
   view.device = device;
-  e->managed = {view, e.get(), let_exported_go<Managed>};
-  e->versioned = {{dlpack::kMajor, dlpack::kMinor}, e.get(), let_exported_go<ManagedVersioned>, flags, view};
+  e->managed = {view, e.get(), delete_exported<Managed>};
+  e->versioned = {{dlpack::kMajor, dlpack::kMinor}, e.get(), delete_exported<ManagedVersioned>, flags, view};
   py::object capsule =
       versioned ? capsule_of(e->versioned, "dltensor_versioned") : capsule_of(e->managed, "dltensor");
   e.release();
@@ -91,7 +91,7 @@ py::object export_array(const Tensor& array, const py::object& stream,
   auto e = std::make_unique<Exported>();
   if (can_share && !copy.value_or(!versioned)) {
     e->held = array;
-    never_pack(*e->held.storage);  // there are consumers that write all the same
+    never_pack(*e->held.storage);  // some consumers ignore the flag and write
     if (stream.is_none() || stream.cast<long long>() != -1) host_access(*e->held.storage, false);
     return to_capsule(std::move(e), wanted, dlpack::kReadOnly, versioned);
   }
@@ -109,7 +109,7 @@ py::object export_array(const Tensor& array, const py::object& stream,
 }
 
 // ---- in ---------------------------------------------------------------------------------------------------------
-// What a capsule holds, whichever kind it is.
+// The content of a capsule of either kind.
 struct Imported {
   PyObject* capsule;
   const char* name;
@@ -139,7 +139,7 @@ struct Imported {
   }
   bool is(const char* wanted) const { return std::strcmp(name, wanted) == 0; }
 
-  // From now on the tensor is ours to delete.
+  // From here on the runtime owns the tensor and must delete it.
   template <class M>
   static void delete_managed(Storage* s) {
     auto* m = static_cast<M*>(s->owner);
@@ -154,7 +154,8 @@ struct Imported {
   }
 };
 
-// The tensor's layout, checked; data and storage are not set. False where no Tensor can have its strides.
+// Checks the tensor's layout and reads it into `t`, without data and storage. Returns false where no Tensor can
+// have its strides.
 bool read_layout(const DLTensor& from, Tensor& t) {
   if (from.ndim < 0 || from.ndim > DVT_MAX_NDIM)
     refuse("a tensor of " + std::to_string(from.ndim) + " axes: expected at most " + std::to_string(DVT_MAX_NDIM));
@@ -218,8 +219,8 @@ Tensor with_plain_bools(Tensor t, std::optional<bool> copy) {
   return plain;
 }
 
-// Brings the capsule's tensor to `target`: `home` is the device whose memory it is (None: plain memory of the
-// host).
+// Brings the capsule's tensor to `target`. `home` is the device that owns its memory; None: plain memory of the
+// host.
 Tensor import_capsule(const py::object& capsule, const py::object& home, const py::object& target,
                       std::optional<bool> copy) {
   Imported in(capsule.ptr());
@@ -260,7 +261,7 @@ Tensor import_capsule(const py::object& capsule, const py::object& home, const p
   return t.dtype == DType::b8 ? with_plain_bools(std::move(t), copy) : t;
 }
 
-// The device of ours that other libraries know under this name.
+// The device that other libraries know under this DLPack name.
 py::object home_of(int32_t type, int32_t id, const py::object& preferred) {
   const auto is = [&](const Device& d) {
     return d.props.dl_device_type == type && (type == kHostMemory || d.props.dl_device_id == id) &&
@@ -293,7 +294,7 @@ void make_dlpack(py::module_& m) {
           export_array, py::name("__dlpack__"), py::is_method(type), py::kw_only(), py::arg("stream") = py::none(),
           py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(), py::arg("copy") = py::none(),
           "A DLPack capsule for another library. It shares the elements, marked read-only, until that "
-          "library lets go; for one that does not know DLPack 1.0 they are copied, unless copy=False."));
+          "library deletes it; a consumer that does not know DLPack 1.0 gets a copy, unless copy=False."));
   py::setattr(type, "__dlpack_device__",
               py::cpp_function(
                   [](const Tensor& x) {

@@ -1,4 +1,4 @@
-// DLPack's structs of memory that changes hands; those of a tensor are in abi.h. https://dmlc.github.io/dlpack
+// DLPack's structs that pass ownership of memory; the struct of a tensor is in abi.h. https://dmlc.github.io/dlpack
 #pragma once
 #include "dovetail/abi.h"
 

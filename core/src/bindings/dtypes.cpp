@@ -28,7 +28,7 @@ std::optional<DType> convert(PyObject* o) {
   if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::c64;
   py::object name = py::reinterpret_borrow<py::object>(o);
   if (!PyUnicode_Check(
-          o)) {  // np.dtype has a name; the scalar types np.float32, ml_dtypes.bfloat16 are named so themselves
+          o)) {  // an np.dtype has a name; scalar types (np.float32, ml_dtypes.bfloat16) have it as __name__
     name = py::getattr(o, PyType_Check(o) ? "__name__" : "name", py::none());
     if (!PyUnicode_Check(name.ptr())) return std::nullopt;
   }
@@ -59,7 +59,8 @@ void make_dtypes(py::module_& m) {
       .def("__repr__", [](const PyDType& d) { return std::string("dovetail.") + info(d.value).name; })
       .def("__str__", [](const PyDType& d) { return info(d.value).name; })
       .def("__hash__", [](const PyDType& d) { return py::hash(py::str(info(d.value).name)); })
-      .def("__reduce__", [](const PyDType& d) { return info(d.value).name; })  // of the package: one per process
+      .def("__reduce__",
+           [](const PyDType& d) { return info(d.value).name; })  // a name in the package: one object per process
       .def("__eq__", [](const PyDType& d, const py::object& o) {
         const auto other = convert(o.ptr());
         return other && *other == d.value;

@@ -6,7 +6,8 @@ namespace dovetail::bindings {
 bool engines_chosen = false;
 
 namespace {
-// A context variable: threads and asyncio's tasks have their own. Of its tuple of choices the last one counts.
+// A context variable, so that threads and asyncio's tasks have their own. Its value is a tuple of choices, of which
+// the last one applies.
 PyObject* choices;
 
 EngineChoice choose(const std::vector<std::string>& ops, const std::vector<std::string>& engines) {

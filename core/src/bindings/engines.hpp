@@ -1,12 +1,12 @@
-// The engines that Python code has chosen, brought to the calls that it makes.
+// Applies the engines that Python code has chosen to the calls that it makes.
 #pragma once
 #include "bindings/array.hpp"
 #include "dispatch/engines.hpp"
 
 namespace dovetail::bindings {
-extern bool engines_chosen;  // ever, in this process
+extern bool engines_chosen;  // whether this process has ever made a choice
 
-// While it lives, engine_choice is what the current context says.
+// Sets engine_choice to the choice of the current context, for a scope.
 class ContextEngines {
  public:
   ContextEngines() {
@@ -22,7 +22,7 @@ class ContextEngines {
  private:
   void enter();
   void leave();
-  PyObject* held_ = nullptr;  // what owns the choice: the context may end before the call does
+  PyObject* held_ = nullptr;  // owns the choice: the context may end before the call does
   const EngineChoice* before_;
 };
 }  // namespace dovetail::bindings

@@ -16,13 +16,13 @@ struct PyOp {
 };
 PyTypeObject* op_type;
 
-// What one call gives: an object per parameter, borrowed, and the device of an op that may have no operands.
+// The arguments of one call: a borrowed object per parameter, and the device of an op that may have no operands.
 struct Bound {
   PyObject* at[kMaxParams] = {};
   PyObject* device = nullptr;
 };
 
-// What a call could have given: "softmax(x, axis=-1)".
+// The signature for messages: "softmax(x, axis=-1)".
 std::string call_form(const PyOp& self) {
   const std::vector<ParamSpec>& params = self.op->spec.params;
   std::string text = self.op->spec.name + "(";
@@ -40,7 +40,7 @@ std::string call_form(const PyOp& self) {
   return text + (int(params.size()) == self.n_positional ? ", *, device=None)" : ", device=None)");
 }
 
-// The format takes the op's name, what is wrong, and the right call.
+// The format takes the op's name, the wrong name, and the signature.
 [[gnu::cold]] bool refuse(const PyOp& self, const char* format, PyObject* what) {
   PyErr_Format(PyExc_TypeError, format, self.op->spec.name.c_str(), what, call_form(self).c_str());
   return false;
@@ -93,7 +93,7 @@ PyObject* refuse_operand(const Op& op, PyObject* o) {
 }
 
 namespace {
-// An operand that is no array may take the call over: tracers, symbolic values, other libraries' arrays.
+// Passes the call to an operand that defines __dovetail_op__: tracers, symbolic values, other libraries' arrays.
 PyObject* divert(PyObject* self, PyObject* const* args, int nargs, PyObject* kwnames, PyObject* const* operands,
                  int n) {
   static PyObject* const hook = PyUnicode_InternFromString("__dovetail_op__");
@@ -122,7 +122,7 @@ bool spread(const Op& op, PyObject* sequence, std::vector<PyObject*>& operands, 
                  Py_TYPE(sequence)->tp_name);
     return false;
   }
-  // A tuple, as other Python code may change a list before the call is done.
+  // A tuple, because other Python code may change a list before the call is done.
   keep = py::reinterpret_steal<py::object>(PySequence_Tuple(sequence));
   if (!keep) return false;
   PyObject** items = reinterpret_cast<PyTupleObject*>(keep.ptr())->ob_item;
@@ -132,7 +132,7 @@ bool spread(const Op& op, PyObject* sequence, std::vector<PyObject*>& operands, 
   return !operands.empty();
 }
 
-// What converts a dtype does not know for whom.
+// Sets the exception being handled, with the op's name in front where the message has none.
 void set_error_of(const Op& op) {
   try {
     try {
@@ -146,7 +146,7 @@ void set_error_of(const Op& op) {
   }
 }
 
-// Bound arguments as the runtime takes them.
+// Bound arguments in the form that the runtime takes.
 struct Arguments {
   Attrs attrs;
   PyObject* few[kMaxInputs];
@@ -156,7 +156,7 @@ struct Arguments {
   py::object keep;
   PyObject* const* operands = few;
 
-  // False with an exception set.
+  // Returns false with an exception set.
   bool take(const Op& op, const Bound& bound) try {
     int attr = 0;
     for (size_t i = 0; i < op.spec.params.size(); ++i) {
@@ -210,15 +210,13 @@ auto bound(const py::object& function, const py::args& args, const py::kwargs& k
 }
 
 std::vector<std::string> serving(const py::object& function, const py::args& args, const py::kwargs& kwargs) {
-  return bound(function, args, kwargs, [](const Op& op, Arguments& a) {
-    return engines_of_call(op, a.operands, a.n, a.attrs);
-  });
+  return bound(function, args, kwargs,
+               [](const Op& op, Arguments& a) { return engines_of_call(op, a.operands, a.n, a.attrs); });
 }
 
 std::string missing(const py::object& function, const py::args& args, const py::kwargs& kwargs) {
-  return bound(function, args, kwargs, [](const Op& op, Arguments& a) {
-    return missing_for_call(op, a.operands, a.n, a.attrs, a.device);
-  });
+  return bound(function, args, kwargs,
+               [](const Op& op, Arguments& a) { return missing_for_call(op, a.operands, a.n, a.attrs, a.device); });
 }
 
 PyObject* repr(PyObject* self) {
@@ -227,7 +225,7 @@ PyObject* repr(PyObject* self) {
 PyObject* get_name(PyObject* self, void*) {
   return PyUnicode_FromString(reinterpret_cast<PyOp*>(self)->op->spec.name.c_str());
 }
-// The call's form goes first: help() shows no signature of an object that is no function.
+// The signature goes first, because help() shows none for an object that is not a function.
 PyObject* get_doc(PyObject* self, void*) {
   try {
     const PyOp& op = *reinterpret_cast<PyOp*>(self);
@@ -239,7 +237,7 @@ PyObject* get_doc(PyObject* self, void*) {
   }
 }
 
-// Found out when asked for: the schema has it, and importing inspect takes longer than importing dovetail.
+// Made at first use from the schema, because importing inspect takes longer than importing dovetail.
 PyObject* get_signature(PyObject* self, void*) {
   PyObject* module = PyImport_ImportModule("dovetail._signature");
   if (!module) return nullptr;
@@ -279,7 +277,8 @@ void make_op_type(py::module_& m) {
   op_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(m.ptr(), &spec, nullptr));
   if (!op_type) throw py::error_already_set();
   m.attr("Op") = py::handle(reinterpret_cast<PyObject*>(op_type));
-  m.def("serving_engines", serving, "The engines that would serve this call of an op, in the order of their turn.");
+  m.def("serving_engines", serving,
+        "The engines that can serve this call of an op, in the order in which they are tried.");
   m.def("missing_kernel", missing,
         "Why this call of an op does not run on its device alone, naming the kernel that is missing; \"\" where it "
         "does. Nothing runs.");

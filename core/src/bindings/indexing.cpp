@@ -1,8 +1,8 @@
-// x[key] and x[key] = v. Keys of ints, forward slices, None and one Ellipsis make views here; everything else
-// (arrays, lists, backward slices) goes to dovetail._indexing.
+// x[key] and x[key] = v. This file makes views for keys of ints, forward slices, None and one Ellipsis;
+// dovetail._indexing handles all others (arrays, lists, backward slices).
 #include <algorithm>
 
-#include "bindings/array.hpp"
+#include "bindings/python_device.hpp"
 #include "dispatch/execute.hpp"
 #include "text.hpp"
 
@@ -11,13 +11,14 @@ namespace {
 struct Region {
   Tensor view;                                                          // shares x's buffer
   int64_t start[DVT_MAX_NDIM], stop[DVT_MAX_NDIM], step[DVT_MAX_NDIM];  // over x's axes
-  int out_axis[DVT_MAX_NDIM];  // the result's axis of each of x's; -1 where an int took it away
+  int out_axis[DVT_MAX_NDIM];  // the result's axis for each of x's; -1 where an int removed it
 };
 enum class Parsed { ok, advanced, error };
 
 Parsed index_error(const Tensor& x, int axis, long long i) {
-  PyErr_Format(PyExc_IndexError, "[index] index %lld is out of range for axis %d of size %lld: expected %lld to %lld",
-               i, axis, (long long)x.size(axis), -(long long)x.size(axis), (long long)x.size(axis) - 1);
+  PyErr_Format(PyExc_IndexError,
+               "[index] index %lld is out of range for axis %d of size %lld: expected %lld to %lld", i, axis,
+               (long long)x.size(axis), -(long long)x.size(axis), (long long)x.size(axis) - 1);
   return Parsed::error;
 }
 
@@ -27,7 +28,7 @@ bool is_index(PyObject* o) {
   return is_plain_int(o) || (PyIndex_Check(o) && !is_array(o) && !PySequence_Check(o) && !PyBool_Check(o));
 }
 
-// An int (in start) or a slice of a key, before it meets an axis.
+// An int (in start) or a slice of a key, not yet applied to an axis.
 struct Picked {
   Py_ssize_t start, stop, step;
 };
@@ -69,11 +70,12 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
   Py_ssize_t n = 1;
   if (PyTuple_Check(key)) items = reinterpret_cast<PyTupleObject*>(key)->ob_item, n = PyTuple_GET_SIZE(key);
   int used = 0, added = 0, ellipsis = -1;
-  Picked picked[DVT_MAX_NDIM];  // first of all, as __index__ may do anything, even replace x's value
+  Picked picked[DVT_MAX_NDIM];  // read before x's shape: __index__ may run any code and replace x's value
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (items[i] == Py_Ellipsis) {
       if (ellipsis >= 0)
-        return PyErr_SetString(PyExc_IndexError, "[index] an index can have only one Ellipsis ('...')"), Parsed::error;
+        return PyErr_SetString(PyExc_IndexError, "[index] an index can have only one Ellipsis ('...')"),
+               Parsed::error;
       ellipsis = int(i);
     } else if (items[i] == Py_None) {
       ++added;
@@ -86,12 +88,12 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
     }
   }
   if (used > x.rank())
-    return PyErr_Format(PyExc_IndexError, "[index] too many indices: the array has %d axes, but %d were indexed", x.rank(),
-                        used),
+    return PyErr_Format(PyExc_IndexError, "[index] too many indices: the array has %d axes, but %d were indexed",
+                        x.rank(), used),
            Parsed::error;
   if (x.rank() + added > DVT_MAX_NDIM)
-    return PyErr_Format(PyExc_IndexError, "[index] the result would have %d axes: expected at most %d", x.rank() + added,
-                        DVT_MAX_NDIM),
+    return PyErr_Format(PyExc_IndexError, "[index] the result would have %d axes: expected at most %d",
+                        x.rank() + added, DVT_MAX_NDIM),
            Parsed::error;
   r.view = x;
   int axis = 0, out = 0, next = 0;
@@ -121,7 +123,7 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
   return Parsed::ok;
 }
 
-// May a value of dtype `from` be stored into an array of `to`? Within a kind, or to a wider one.
+// Whether a value of dtype `from` may be stored into an array of `to`: within a kind, or to a wider one.
 bool storable(DType from, DType to) {
   const DKind f = info(from).kind, t = info(to).kind;
   return f <= t || (f == DKind::unsigned_int && t == DKind::signed_int) || (is_integer(from) && is_integer(to));
@@ -150,7 +152,7 @@ Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
   return t.dtype == x.dtype ? t : cast(t, x.dtype, *x.device);
 }
 
-// `v`, which broadcasts to the result x[key] would have, seen over x's own axes.
+// `v`, which broadcasts to the shape of x[key], as a view over x's own axes.
 Tensor over_axes(const Tensor& v, const Tensor& x, const Region& r) {
   const int rank = r.view.rank();
   Tensor trimmed = v;  // without leading axes of size 1 that the selection lacks, as in NumPy
@@ -183,7 +185,7 @@ void assign(PyObject* self, Region& r, PyObject* value) {
   Tensor v = value_for(value, x, keep);
   if (v.device) v = over_axes(v, x, r);
   if (r.view.numel == 0) return;
-  r.view = Tensor();  // its share of the buffer
+  r.view = Tensor();  // releases its share of the buffer
   Attrs attrs;
   const auto n = size_t(x.rank());
   attrs.set_ints(0, {r.start, n}), attrs.set_ints(1, {r.stop, n}), attrs.set_ints(2, {r.step, n});
@@ -204,7 +206,8 @@ PyObject* get_item(PyObject* self, PyObject* key) {
     Region r;
     switch (parse(tensor_of(self), key, r)) {
       case Parsed::ok: return new_array(std::move(r.view));
-      case Parsed::advanced: return lazy("_indexing", "getitem")(py::handle(self), py::handle(key)).release().ptr();
+      case Parsed::advanced:
+        return call_lazy("_indexing", "getitem", py::handle(self), py::handle(key)).release().ptr();
       default: return nullptr;
     }
   } catch (...) {
@@ -215,7 +218,8 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
   if (!value) {
-    PyErr_SetString(PyExc_TypeError, "[setitem] elements of an array cannot be deleted: select those to keep, x[mask]");
+    PyErr_SetString(PyExc_TypeError,
+                    "[setitem] elements of an array cannot be deleted: select those to keep, x[mask]");
     return -1;
   }
   try {
@@ -223,7 +227,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     switch (parse(tensor_of(self), key, r)) {
       case Parsed::ok: return assign(self, r, value), 0;
       case Parsed::advanced:
-        return lazy("_indexing", "setitem")(py::handle(self), py::handle(key), py::handle(value)), 0;
+        return call_lazy("_indexing", "setitem", py::handle(self), py::handle(key), py::handle(value)), 0;
       default: return -1;
     }
   } catch (...) {

@@ -1,5 +1,5 @@
-// Arrays from and to the host's memory: copies, the buffer protocol, and the few ways in which Python code replaces
-// an array's value.
+// Copies arrays from and to the host's memory, implements the buffer protocol, and lets Python code replace an
+// array's value.
 #include "bindings/interchange.hpp"
 
 #include <pybind11/stl.h>
@@ -31,7 +31,7 @@ Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Dev
   DLTensor host = t.view;
   host.data = const_cast<void*>(data);
   host.device = {kHostMemory, 0};
-  const Released others_run(t.bytes() > kManyBytes);
+  const GilRelease others_run(t.bytes() > kManyBytes);
   std::vector<uint8_t> plain;
   if (dtype == DType::b8) {
     const std::span bytes(static_cast<const uint8_t*>(data), t.numel);
@@ -47,7 +47,7 @@ Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Dev
 
 void download(const Tensor& t, void* to) {
   if (t.numel == 0) return;
-  const Released others_run(t.bytes() > kManyBytes);
+  const GilRelease others_run(t.bytes() > kManyBytes);
   const Tensor from = t.dense ? t : compact(t);
   if (from.device->host_mapped) {
     host_access(*from.storage, false);
@@ -71,7 +71,7 @@ py::object wrap(Tensor t) {
 std::vector<int64_t> to_shape(const py::object& shape, const char* op) {
   std::vector<int64_t> sizes;
   auto add = [&](PyObject* o) {
-    const bool many = is_array(o) && tensor_of(o).rank();  // a sequence, but one that the device has
+    const bool many = is_array(o) && tensor_of(o).rank();  // a sequence whose elements are on a device
     if (PyBool_Check(o) || !PyIndex_Check(o) || many)
       throw Error(ErrorKind::type, std::string("[") + op +
                                        "] shape: expected an integer or a sequence of integers, got " +
@@ -103,7 +103,8 @@ struct Export {
   Py_ssize_t shape[DVT_MAX_NDIM], strides[DVT_MAX_NDIM];
 };
 
-// As struct and NumPy write it; bfloat16 and 8-bit floats have none. Of two types of 64 bits NumPy's int64 is long.
+// The format codes of struct and NumPy; bfloat16 and 8-bit floats have none. NumPy's int64 is long where that has
+// 64 bits.
 const char* buffer_format(DType t) {
   constexpr bool wide = sizeof(long) == 8;
   static constexpr const char* i64 = wide ? "l" : "q";
@@ -205,8 +206,8 @@ void assign(const py::object& self, const Tensor& value) {
   x = value;
 }
 
-// x[indices] = updates along one axis, or with `axis` none over x's elements in row-major order. In x's own memory
-// where nobody else sees it.
+// x[indices] = updates along one axis, or without `axis` over x's elements in row-major order. Writes to x's own
+// memory where no other array shares it.
 void put(const py::object& self, const Tensor& indices, const Tensor& updates, std::optional<int64_t> axis) {
   static const Op& scatter = op("scatter");
   const Storage* before = tensor_of(self.ptr()).storage;
@@ -230,14 +231,14 @@ void put(const py::object& self, const Tensor& indices, const Tensor& updates, s
   {
     const Tensor held[] = {indices, updates};
     in[1] = &held[0], in[2] = &held[1];
-    const Released others_run(inv.work * info(x.dtype).bytes > kManyBytes);
+    const GilRelease others_run(inv.work * info(x.dtype).bytes > kManyBytes);
     inv.run();
   }
   result.set_shape(shape);
   assign(self, result);
 }
 
-// x = op(operands...), in x's memory where the op and its other holders allow.
+// x = op(operands...), in x's memory where the op allows it and no other array shares the memory.
 void replace(const py::object& self, const py::object& function, const py::args& operands) {
   const Op* op = op_of(function.ptr());
   if (!op || !is_array(self.ptr())) throw Error(ErrorKind::type, "[replace] expected an array and an op");
@@ -261,8 +262,8 @@ Tensor complex_part(const Tensor& x, bool imaginary) {
   return t;
 }
 
-// Positions of the true elements of a mask in memory of the host, one array per axis: counted, then filled. None
-// where the memory is the device's.
+// Positions of the true elements of a mask that the host can read, one array per axis: counts, then fills. Returns
+// None where only the device can read the mask.
 py::object nonzero(const Tensor& given) {
   if (!given.device->host_mapped || given.dtype != DType::b8 || given.rank() == 0) return py::none();
   const Tensor held = given;  // a wait may let other threads run
@@ -270,15 +271,15 @@ py::object nonzero(const Tensor& given) {
   const int rank = mask.rank();
   std::vector<Tensor> found;
   {
-    const Released others_run(mask.numel > kManyBytes);
+    const GilRelease others_run(mask.numel > kManyBytes);
     host_access(*mask.storage, false);
     const auto* at = static_cast<const uint8_t*>(mask.view.data);
     int64_t count = 0;
     for (uint64_t i = 0; i < mask.numel; ++i) count += at[i] != 0;
-    const int64_t room = count + 1;  // a false element is written behind the end, and then over
+    const int64_t capacity = count + 1;  // a false element's position is written too, and overwritten by the next
     std::vector<int64_t*> to;
     for (int axis = 0; axis < rank; ++axis) {
-      Tensor& t = found.emplace_back(empty_tensor(DType::i64, {&room, 1}, *mask.device));
+      Tensor& t = found.emplace_back(empty_tensor(DType::i64, {&capacity, 1}, *mask.device));
       host_access(*t.storage, true);
       to.push_back(static_cast<int64_t*>(t.view.data));
     }
@@ -300,7 +301,7 @@ py::object nonzero(const Tensor& given) {
   return result;
 }
 
-class Buffer {  // of a Python object, for the length of a scope
+class Buffer {  // a Python object's buffer, for a scope
  public:
   Buffer(const py::object& o, int flags) {
     if (PyObject_GetBuffer(o.ptr(), &view, flags) < 0) throw py::error_already_set();
@@ -320,7 +321,7 @@ py::object from_buffer(const py::object& buffer, const py::object& dtype, const 
                        const py::object& device) {
   const Buffer from(buffer, PyBUF_SIMPLE);
   const std::vector<int64_t> sizes = to_shape(shape, "from_buffer");
-  Tensor t;  // for its number of bytes
+  Tensor t;  // to compute the number of bytes
   t.set_type(to_dtype(dtype.ptr(), "from_buffer"), &to_device(device.ptr()));
   t.set_shape(sizes);
   expect_bytes("from_buffer", t.bytes(), from.view.len);
@@ -354,7 +355,7 @@ void make_interchange(py::module_& m) {
                                                                 : Error(e.kind, "[empty] " + std::string(e.what()));
         }
       },
-      "An array whose elements are whatever the memory holds.");
+      "An array with uninitialised elements.");
   m.def("from_buffer", from_buffer, "A copy of row-major host memory: (buffer, dtype, shape, device).");
   elements_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&elements_spec));
   if (!elements_type) throw py::error_already_set();
@@ -369,7 +370,7 @@ void make_interchange(py::module_& m) {
   m.def("to_device", [](const Tensor& x, const py::object& device) {
     Device& d = to_device(device.ptr());
     const Tensor held = x;
-    const Released others_run(held.device != &d && held.bytes() > kManyBytes);
+    const GilRelease others_run(held.device != &d && held.bytes() > kManyBytes);
     Tensor moved = dovetail::to_device(held, d);
     return moved;
   });

@@ -1,13 +1,13 @@
-// What the files about memory of others share: from and to the host, DLPack, nested lists.
+// Shared by the files that bring memory in and out: host memory, DLPack, nested lists.
 #pragma once
 #include "bindings/array.hpp"
 
 namespace dovetail::bindings {
 constexpr int kHostMemory = 1;            // DLPack's kDLCPU
-constexpr uint64_t kManyBytes = 1 << 16;  // moving more takes long enough for the GIL to be let go
+constexpr uint64_t kManyBytes = 1 << 16;  // copying more takes long enough to release the GIL
 
 Tensor empty_tensor(DType dtype, std::span<const int64_t> shape, Device& device);
-// Other libraries take every byte but 0 for True; kernels expect 0 and 1, and so do results of arithmetic on them.
+// Other libraries treat every byte except 0 as True; kernels expect 0 or 1, because they compute with the bytes.
 bool are_plain_bools(std::span<const uint8_t> bytes);
 Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape,
               Device& device);             // row-major host memory; bools become 0 and 1

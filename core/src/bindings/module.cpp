@@ -4,7 +4,7 @@
 #include "bindings/array.hpp"
 
 #ifndef DOVETAIL_VERSION
-#error "DOVETAIL_VERSION comes from the build"
+#error "DOVETAIL_VERSION is not defined: the build must set it"
 #endif
 
 namespace dovetail::bindings {
@@ -54,8 +54,8 @@ bool holds_gil() {
 #endif
 }
 
-// Python up to 3.13 ends a daemon thread here, by an unwinding that aborts the process at the first
-// destructor; 3.14 lets it wait for the process to end. So does this one.
+// Python up to 3.13 ends a daemon thread here by unwinding its stack, which aborts the process at the first
+// destructor. Python 3.14 stops the thread for good instead, and so does this function.
 void take_gil(PyThreadState* state) {
   try {
     PyEval_RestoreThread(state);
@@ -94,7 +94,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   make_interchange(m);
 }
 
-// pybind11 has a check of its own, which Python 3.11 never comes to: it waits forever for its own lock.
+// pybind11 has a check of its own, but on Python 3.11 it first waits forever for its own lock.
 extern "C" PYBIND11_EXPORT PyObject* PyInit__core() {
   if (PyInterpreterState_Get() == PyInterpreterState_Main()) return PyInit__core_of_main();
   PyErr_SetString(PyExc_ImportError,

@@ -33,7 +33,7 @@ bool ending() {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-// f() where it may wait for the GIL: a thread that would get it from an ending interpreter stays where it is.
+// Calls f(), which may wait for the GIL. Where the interpreter ends meanwhile, the thread stops here for good.
 template <class F>
 auto or_stay(F f) {
 #ifdef __GLIBCXX__
@@ -47,15 +47,15 @@ auto or_stay(F f) {
 #endif
 }
 
-// The exception behind a status that was given to the host on this thread. Never let go of when a thread ends: the
-// interpreter may be gone by then.
+// The exception behind a status that this thread reported to the host. It is not released when the thread ends,
+// because the interpreter may be gone by then.
 struct Cause {
   PyObject* exception = nullptr;
   std::string message;
 };
 thread_local Cause cause;
 
-// The status of an exception, and whether its text alone says what it is.
+// The status of an exception, and whether its text needs no class name in front.
 std::pair<dvt_status, bool> status_of(PyObject* exception) {
   static PyObject* const lost = py::object(lazy("_errors", "DeviceLostError")).release().ptr();
   const auto is = [&](PyObject* type) { return PyErr_GivenExceptionMatches(exception, type) != 0; };
@@ -128,7 +128,7 @@ void chain_cause(const char* message) {
   const std::string_view text(message), end(end_of_text);
   PyObject* exception = std::exchange(cause.exception, nullptr);
   if (text.size() < end.size() ||
-      text.substr(text.size() - end.size()) != end) {  // it was for nothing: tried again
+      text.substr(text.size() - end.size()) != end) {  // another error than the one this exception caused
     Py_DECREF(exception);
   } else if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception)) {  // Ctrl-C stays what it is
     PyErr_Clear();
@@ -144,7 +144,7 @@ void chain_cause(const char* message) {
 // ---- memory -----------------------------------------------------------------------------------------------------
 
 namespace {
-// Memory of the host as Python devices have it unless they say otherwise.
+// Host memory, the default memory of Python devices.
 class HostMemory {
  public:
   explicit HostMemory(uint64_t size)
@@ -164,8 +164,8 @@ class HostMemory {
   void* data_;
 };
 
-// Somebody else's, for the length of a call: whoever still has it then holds a reference, an array or a memoryview
-// of it as much as a View.
+// Memory of the caller that Python code may use during one call. A View, an array or a memoryview of it holds a
+// reference, so that the count shows whether some code still uses it after the call.
 struct LentMemory {
   void* data;
   uint64_t size;
@@ -182,8 +182,8 @@ void forget(Buffer& b) {
   Py_CLEAR(b.object);
 }
 
-// Where the host takes the object to lie. NULL with an exception set where it is not what a device's alloc() must
-// return.
+// The address of the object for the host. Returns NULL with an exception set where a device's alloc() must not
+// return such an object.
 void* place(const PythonDevice& d, Buffer& b) {
   if (d.mapped) {
     if (PyObject_GetBuffer(b.object, &b.view, PyBUF_WRITABLE) < 0) return nullptr;
@@ -211,7 +211,7 @@ dvt_status alloc(dvt_device* handle, uint64_t size, uint32_t mem, dvt_stream*, v
   const Inside python(what.c_str());
   if (!python) return fail_at_the_end(d.host, what.c_str());
   if (d.props.mem_total && d.used + size > d.props.mem_total) return DVT_OOM;
-  d.used += size;  // before others may run
+  d.used += size;  // before other threads may run
   Buffer b{nullptr, size, false, nullptr, {}};
   {
     const py::int_ bytes(size);
@@ -238,7 +238,7 @@ void dealloc(dvt_device* handle, void* at, uint32_t, dvt_stream*) {
   PythonDevice& d = PythonDevice::of(handle);
   const std::string what = d.what + ".free";
   const Inside python(what.c_str());
-  if (!python) return;  // the process's end gives it back
+  if (!python) return;  // the process's end frees it
   const auto found = d.buffers.find(reinterpret_cast<uintptr_t>(at));
   if (found == d.buffers.end()) return;
   Buffer b = found->second;
@@ -260,7 +260,7 @@ uint64_t bytes_of(const DLTensor& t) {
 
 dvt_status copy(dvt_device* handle, const DLTensor* dst, const DLTensor* src, dvt_stream*) {
   PythonDevice& d = PythonDevice::of(handle);
-  if (!d.copy) {  // both are the host's
+  if (!d.copy) {  // both are in memory of the host
     std::memmove(dst->data, src->data, bytes_of(*src));
     return DVT_OK;
   }
@@ -289,13 +289,13 @@ dvt_status copy(dvt_device* handle, const DLTensor* dst, const DLTensor* src, dv
 struct PythonBackend {
   std::string name, version, build;
   std::vector<const dvt_kernel*> rows;
-  std::vector<std::unique_ptr<PythonDevice>> devices;  // nullptr: it did not come up
+  std::vector<std::unique_ptr<PythonDevice>> devices;  // nullptr: its __init__ failed
   std::vector<std::string> errors;
   const dvt_host* host = nullptr;
   dvt_backend table{};
 };
 
-// A table's first functions are not told whose they are, so that every backend has its own.
+// device_count and device_open get no handle of their backend, so every backend has functions of its own.
 constexpr size_t kBackends = kMaxDevices;
 PythonBackend* all_backends[kBackends];
 
@@ -363,7 +363,7 @@ std::unique_ptr<PythonDevice> make_device(const py::dict& from, const dvt_host* 
   return d;
 }
 
-// devices: a description each, or why there is none.
+// devices: a description of each, or the error of one that failed to open.
 std::string attach(const std::string& registered, const std::string& name, const std::string& version,
                    const std::string& origin, const py::list& kernels, const py::list& devices) {
   const auto free = std::find(std::begin(all_backends), std::end(all_backends), nullptr);
@@ -390,7 +390,7 @@ std::string attach(const std::string& registered, const std::string& name, const
   *free = b;
   set_own_functions(t, size_t(free - all_backends), std::make_index_sequence<kBackends>());
   try {
-    py::gil_scoped_release others_run;
+    const GilRelease others_run;
     return attach_backend(registered, &t, origin, true).name;
   } catch (...) {
     *free = nullptr;
@@ -398,14 +398,14 @@ std::string attach(const std::string& registered, const std::string& name, const
   }
 }
 
-// What wants to be closed is closed while there still is an interpreter.
+// Closes the devices that define close() while the interpreter still exists.
 void close_all() {
   const std::vector<Backend*> open = backends();
   for (const Backend* b : open) {
     const auto is_ours = [&](const PythonBackend* p) { return p && &p->table == b->table; };
     if (std::none_of(std::begin(all_backends), std::end(all_backends), is_ours)) continue;
     if (b->devices.empty() || !PythonDevice::of(b->devices[0]->handle).close) continue;
-    py::gil_scoped_release others_run;
+    const GilRelease others_run;
     close_backend(*b);
   }
 }

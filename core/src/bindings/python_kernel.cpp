@@ -1,4 +1,4 @@
-// Kernel rows whose run is a Python function.
+// Kernel rows that run a Python function.
 #include <pybind11/stl.h>
 
 #include <array>
@@ -15,12 +15,12 @@ struct Kernel {
   const Op* op;
   const dvt_host* host;
   PyObject *function, *query;   // query may be nullptr
-  PyObject* names;              // of the attributes, as keywords
-  std::vector<int> attributes;  // which of the call's
+  PyObject* names;              // the attributes' names, as keywords
+  std::vector<int> attributes;  // their positions in the call
   std::string what;             // "kernel Acme.add"
 };
 
-// The function of a row is not told which row it is called for, so that every kernel has one of its own.
+// A row's function does not get the row, so every kernel has a function of its own.
 constexpr size_t kSlots = 1024;
 std::array<const Kernel*, kSlots> kernels;
 size_t n_kernels = 0;  // guarded by the GIL
@@ -67,7 +67,7 @@ dvt_status run(const Kernel& k, dvt_device* handle, const dvt_call* c) {
   return fail_with_exception(k.host, k.what.c_str());
 }
 
-// True: it serves the call; a string says why not.
+// The Python function returns True where the kernel serves the call, or a string with the reason why not.
 dvt_status query(const Kernel& k, dvt_device* handle, const dvt_call* c, dvt_answer* answer) {
   const std::string what = "query of " + k.what;
   const Inside python(what.c_str());
@@ -111,7 +111,7 @@ struct Row {
   std::vector<dvt_operand> operands;
 };
 
-// A DType, or bits of any one: 0 for all.
+// From a DType, or from a number of bits that stands for every dtype of that size; 0: every dtype.
 DLDataType row_dtype(const py::object& o) {
   return PyLong_Check(o.ptr()) ? DLDataType{DVT_ANY, o.cast<uint8_t>(), 1} : info(to_dtype(o.ptr())).dl;
 }

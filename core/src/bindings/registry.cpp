@@ -1,4 +1,4 @@
-// What Python may ask the registry and add to it.
+// The registry's functions for Python: ops, kernel rows, fallback.
 #include <pybind11/stl.h>
 
 #include "bindings/array.hpp"
@@ -29,8 +29,7 @@ const char* name_of(ParamKind kind) {
   return "?";
 }
 
-// A default as dovetail.schema hands it over: the class of Python value decides; ... (Ellipsis) means there is
-// none.
+// A default from dovetail.schema: the class of the Python value decides its kind; Ellipsis means no default.
 AttrDefault default_from(const py::object& o) {
   AttrDefault d;
   if (o.is(py::ellipsis())) return d;
@@ -112,8 +111,8 @@ py::list rows_of(const std::string& name) {
   return rows;
 }
 
-// By dtype, how the op runs on the device: "native", "body", "f32" (in float32), "core" or "none"; and whether it
-// casts first. A dtype that its rule refuses is absent.
+// For each dtype, how the op runs on the device: "native", "body", "f32" (in float32), "core" or "none"; and
+// whether it casts first. A dtype that the op's rule refuses is absent.
 py::dict support_of(const std::string& device, const std::string& name) {
   static constexpr const char* words[] = {"native", "core", "core", "core",
                                           "body",   "f32",  "none"};  // by Plan::Mode
@@ -126,7 +125,7 @@ py::dict support_of(const std::string& device, const std::string& name) {
   return found;
 }
 
-// A kernel row for one device at run time, from the address of a dvt_kernel that lives as long as the process.
+// Adds a kernel row to one device, from the address of a dvt_kernel that lives as long as the process.
 void add_kernel_at(const std::string& device, uintptr_t address) {
   Device* d = find_device(device);
   if (!d) throw Error(ErrorKind::value, "there is no device '" + device + "'");

@@ -8,7 +8,7 @@
 namespace dovetail::bindings {
 namespace {
 bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
-bool is_plain_number(PyObject* o) {  // NumPy's scalars bring a dtype of their own
+bool is_plain_number(PyObject* o) {  // not a NumPy scalar, which has a dtype of its own
   return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || PyComplex_CheckExact(o) ||
          ((PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o)) &&
           std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) != 0);
@@ -20,7 +20,7 @@ DKind kind_of(PyObject* o) {
                             : DKind::complex;
 }
 
-// What a nested list is made of. One that holds other things than numbers and lists is `foreign`.
+// The shape and kind of a nested list. It is `foreign` if it holds anything but numbers and lists.
 struct Nested {
   std::vector<int64_t> shape;
   DKind kind = DKind::boolean;  // the widest
@@ -93,7 +93,7 @@ struct Writer {
   void all(PyObject* o) {
     if (!is_list(o)) return number(o);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-      // A number's own __float__ may take it, or the list that it is in, out of the lists around.
+      // A number's own __float__ may remove it, or the list that holds it, from the enclosing lists.
       const auto item = py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(o, i));
       all(item.ptr());
     }
@@ -121,7 +121,7 @@ DType dtype_for(DKind found, const py::object& wanted) {
   return dtype;
 }
 
-// None where the numbers are no plain ones.
+// Returns None where an element is not a plain number.
 py::object from_numbers(const py::object& o, const py::object& dtype, const py::object& device) {
   const Nested nested(o.ptr());
   if (nested.foreign) return py::none();

@@ -1,9 +1,9 @@
 // Streams and events.
-#include "bindings/array.hpp"
+#include "bindings/python_device.hpp"
 
 namespace dovetail::bindings {
 namespace {
-// A queue of its own until it is let go, or a device's default one.
+// A queue of its own until the object dies, or a device's default one.
 class PyStream {
  public:
   PyStream(Device& device, int priority) : stream_(device.new_stream(priority)) {}
@@ -20,7 +20,7 @@ class PyStream {
 
 py::object current(const py::object& device) {
   Device& d = to_device(device.ptr());
-  return lazy("_streams", "current")(py::reinterpret_borrow<py::object>(device_object(d)));
+  return call_lazy("_streams", "current", py::handle(device_object(d)));
 }
 
 template <class T>
@@ -77,15 +77,15 @@ void make_streams(py::module_& m) {
           },
           py::arg("event") = py::none())
       .def("__reduce__", refuse_pickle<PyStream>)
-      .def("__enter__", [](const py::object& self) { return lazy("_streams", "enter")(self); })
-      .def("__exit__", [](const py::object& self, const py::args&) { lazy("_streams", "leave")(self); })
+      .def("__enter__", [](const py::object& self) { return call_lazy("_streams", "enter", self); })
+      .def("__exit__", [](const py::object& self, const py::args&) { call_lazy("_streams", "leave", self); })
       .def("__repr__", [](const PyStream& s) {
         return "<dovetail.Stream of " + s.get().device.name +
                (&s.get() == s.get().device.default_stream ? ", the default one>" : ">");
       });
   m.def(
       "stream_handle", [](const PyStream& s) { return reinterpret_cast<uintptr_t>(s.get().handle); },
-      "Address of a stream's dvt_stream: the conformance suite calls the device's functions on it itself.");
+      "Address of a stream's dvt_stream, for the conformance suite, which calls the device's functions directly.");
   py::class_<Event>(m, "Event", "A point in a stream: to wait for, and with timing=True to measure from.",
                     py::is_final())
       .def(

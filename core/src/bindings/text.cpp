@@ -1,4 +1,4 @@
-// Text between Python and the runtime: neither side's is always well-formed UTF-8.
+// Converts text between Python and the runtime. On either side it may not be well-formed UTF-8.
 #include "bindings/array.hpp"
 
 namespace dovetail::bindings {
@@ -15,7 +15,7 @@ std::string utf8(PyObject* text) {
 std::string shown(PyObject* o) {
   constexpr size_t most = 200;
   const auto repr = py::reinterpret_steal<py::object>(PyObject_Repr(o));
-  if (!repr) {  // of an integer of too many digits, or of a class whose __repr__ is at fault
+  if (!repr) {  // an integer with too many digits, or a class whose __repr__ raises
     PyErr_Clear();
     return std::string("a value of ") + Py_TYPE(o)->tp_name;
   }

@@ -377,8 +377,8 @@ static double exit_timeout() {
 }
 
 static bool drain(Device& device, double seconds) {
-  const auto limit = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(seconds));
+  const auto limit =
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
   const auto until = std::chrono::steady_clock::now() + limit;
   const std::vector<Stream*> all = streams_of(device);
   return std::all_of(all.begin(), all.end(), [&](Stream* stream) { return stream->drain(until); });

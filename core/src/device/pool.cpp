@@ -287,8 +287,7 @@ Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
           device.name + ": out of memory, the cache " + (packs ? "and packed operands are" : "is") + " given back");
     pool.empty();
     if (device.host_mapped) platform::trim_heap();
-    for (Stream* queue : streams_of(device))
-      queue->mark()->wait();  // what is given back in order is free now
+    for (Stream* queue : streams_of(device)) queue->mark()->wait();  // what is given back in order is free now
     s = pool.grow(stream, size_class);
   }
   if (!s) out_of_memory(device, bytes);

@@ -361,8 +361,8 @@ void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTen
   uint64_t bytes = uint64_t(src.dtype.bits / 8) * src.dtype.lanes;
   for (int i = 0; i < src.ndim; ++i) bytes *= uint64_t(src.shape[i]);
   const bool to_host = stream.handle && dst.device.device_type == host;
-  // The copy writes to the caller's memory, so that its own end cannot be given up by an interrupt; that of the work
-  // before it can. Many devices wait for both inside copy(), with the stream's lock held.
+  // The copy writes to the caller's memory, so that its own end cannot be given up by an interrupt; that of the
+  // work before it can. Many devices wait for both inside copy(), with the stream's lock held.
   if (to_host && !stream.has_passed(stream.position())) stream.mark()->wait();
   {
     std::optional<Unlocked> waiting;  // outlives the lock: the interpreter is not waited for with a lock held

@@ -1,4 +1,4 @@
-// Rules of ops that work along axes and keep or nearly keep the shape, flip and roll among them.
+// Rules of ops that work along axes and keep the shape or nearly so, such as flip and roll.
 #include <algorithm>
 
 #include "rules/rules.hpp"

@@ -1,5 +1,5 @@
 // The rules of scaled_dot_product_attention: query (..., heads, L, E), key (..., kv heads, S, E), value (..., S,
-// Ev); of its form that drops weights out and gives a second output, (..., L); and of the one of packed sequences:
+// Ev); of its form with dropout and a second output, (..., L); and of its form for packed sequences:
 // query (L, heads, E), key (S, kv heads, E), value (S, kv heads, Ev).
 #include <algorithm>
 #include <array>
@@ -46,7 +46,7 @@ void check_mask(const Invocation& inv, std::span<const int64_t> scores) {
   if (!broadcasts_to(m.shape(), scores))
     inv.fail(described(inv, mask) + " does not broadcast to the scores of shape " + to_string(scores));
 }
-// Of ops that have it.
+// Only some ops of this family have the attribute.
 void check_dropout(const Invocation& inv) {
   const int a = find_attr(inv, "dropout_p");
   if (a < 0) return;
@@ -134,6 +134,6 @@ void shape_attention_varlen(Invocation& inv) {
   inv.output(0, std::array{q.size(0), q.size(1), v.size(2)});
   const int64_t sequences = std::max<int64_t>(inv.operand(cu_seq_q).size(0) - 1, 1);
   inv.work = uint64_t(q.size(0) * q.size(1)) * uint64_t(k.size(0)) * uint64_t(q.size(2) + v.size(2)) /
-             uint64_t(sequences);  // of sequences of equal length
+             uint64_t(sequences);  // assumes sequences of equal length
 }
 }  // namespace dovetail::rules

@@ -1,4 +1,4 @@
-// What shape rules share: attributes by name, axes, broadcasting, and the texts of their failures.
+// Functions that shape rules share: attributes by name, axes, broadcasting, and error messages.
 #include <algorithm>
 
 #include "rules/rules.hpp"
@@ -56,7 +56,7 @@ int64_t integer(const Invocation& inv, int attr, int64_t least) {
 bool flag(const Invocation& inv, std::string_view name) {
   const auto& params = inv.op.spec.params;
   if (!params.empty() && params.back().name == name)
-    return inv.attrs.boolean(inv.op.n_attr - 1);  // mostly the last
+    return inv.attrs.boolean(inv.op.n_attr - 1);  // usually the last attribute
   const int i = find_attr(inv, name);
   return i >= 0 && inv.attrs.boolean(i);
 }
@@ -74,7 +74,7 @@ std::span<int64_t> ints(Invocation& inv, int attr) {
                std::to_string(2 * DVT_MAX_NDIM));
     attrs.set_ints(attr, attrs.i64s(attr));
   }
-  return {const_cast<int64_t*>(a.v.is), a.count};  // of attrs.ints, which is not const
+  return {const_cast<int64_t*>(a.v.is), a.count};  // it points into attrs.ints, which is not const
 }
 
 std::span<int64_t> ints(Invocation& inv, int attr, int n, int64_t least) {

@@ -39,7 +39,7 @@ void shape_arange(Invocation& inv) {
   if (step.kind == DVT_A_NONE) step = {DVT_A_I64, 1, {.i = 1}};
   const double from = real(inv, start, "start"), to = real(inv, stop, "stop"), by = real(inv, step, "step");
   if (by == 0) inv.fail("step: expected a number other than 0");
-  constexpr double limit = 9e18;  // below 2^63; the tensor refuses less than that
+  constexpr double limit = 9e18;  // below 2^63; Tensor::set_shape has a smaller limit
   double n;
   if (is_int(start) && is_int(stop) && is_int(step)) {
     const __int128 d = exact(stop) - exact(start), s = exact(step);

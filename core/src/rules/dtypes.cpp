@@ -1,4 +1,4 @@
-// The dtype rules, and what the core does around them: masks, indices, raw operands, Python scalars.
+// The dtype rules, and the treatment of masks, indices, raw operands and Python scalars, which no rule changes.
 #include <algorithm>
 
 #include "rules/rules.hpp"
@@ -62,7 +62,7 @@ void dtype_promote(DTypeQuery& q) {
   decide(q, t, t);
 }
 
-// No operator turns into a logical one because of its operands' dtype: True + True is neither 2 nor True by right.
+// Arithmetic on bool is refused, because True + True could mean 2 or True.
 void dtype_numeric(DTypeQuery& q) {
   dtype_promote(q);
   if (q.result[0] == DType::b8)
@@ -71,7 +71,7 @@ void dtype_numeric(DTypeQuery& q) {
 
 static DType floating(DType t) { return is_float(t) || is_complex(t) ? t : kDefaultFloat; }
 
-// Further outputs are what sums of the first are made of: a logsumexp in a half's few digits would be of no use.
+// Further outputs stay float32 for fp16 and bf16: a logsumexp in their few digits would be useless.
 void dtype_float(DTypeQuery& q) {
   const DType t = floating(common(q));
   decide(q, t, t);
@@ -106,7 +106,7 @@ void dtype_index(DTypeQuery& q) { decide(q, common_or_none(q), q.given != DType:
 void dtype_given(DTypeQuery& q) { decide(q, common_or_none(q), q.given != DType::none ? q.given : kDefaultFloat); }
 void dtype_bits(DTypeQuery& q) { decide(q, common_or_none(q), DType::u32); }
 
-// Each factor is converted by itself: what the other one is counts for nothing.
+// Each factor is converted independently of the other's dtype.
 void dtype_scaled(DTypeQuery& q) {
   for (int i = 0; i < q.n_in; ++i)
     if (q.in[i] != DType::none && is_complex(q.in[i])) wrong_dtype(q, q.in[i], "a real number");

@@ -5,7 +5,7 @@
 namespace dovetail::rules {
 void shape_same(Invocation& inv) { inv.work = inv.output(0, inv.operand(0).shape()).numel; }
 
-// In a set of shapes that do not broadcast, two do not.
+// If several shapes do not broadcast together, some two of them do not.
 [[gnu::cold, noreturn]] static void no_broadcast(const Invocation& inv) {
   int64_t merged[DVT_MAX_NDIM];
   int rank;

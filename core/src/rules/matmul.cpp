@@ -42,7 +42,7 @@ void shape_matmul(Invocation& inv) {
   inv.work = inv.output(0, shape).numel * uint64_t(inner);
 }
 
-// x @ weight.T and a bias, if there is one.
+// x @ weight.T, plus the bias if one is given.
 static void product_of_linear(Invocation& inv, int bias) {
   const Tensor &x = inv.operand(0), &weight = inv.operand(1);
   expect_rank(inv, 0, 1);

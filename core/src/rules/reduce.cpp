@@ -2,7 +2,8 @@
 #include "rules/rules.hpp"
 
 namespace dovetail::rules {
-// max of nothing has no value. Accumulations (sum, prod), float statistics (mean: NaN), counts and predicates do.
+// The maximum of no elements has no value. Sums and products, float statistics (mean: NaN), counts and predicates
+// have one.
 [[gnu::cold, noreturn]] static void nothing_to_reduce(const Invocation& inv) {
   inv.fail("of no elements: " + described(inv, 0) + " is empty along the reduced axes, and there is no identity");
 }

@@ -1,4 +1,4 @@
-// Rules of ops that enlarge: repeat, tile, pad.
+// Rules of ops that enlarge an array: repeat, tile, pad.
 #include "rules/rules.hpp"
 #include "text.hpp"
 

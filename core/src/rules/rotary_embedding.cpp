@@ -1,4 +1,4 @@
-// The rule of rotary_embedding: x (..., size), and of each pair of its elements the cosine and sine of an angle.
+// The rule of rotary_embedding: x (..., size), and the cosine and sine of an angle for each pair of its elements.
 #include "rules/rules.hpp"
 #include "text.hpp"
 

@@ -1,7 +1,6 @@
-// The named rules. A shape rule is a function of this folder, listed in rules.inc: it checks what it needs, says
-// what it expected and got, normalises the attributes in place (twice is as good as once), fills the outputs'
-// shapes and estimates the work. A dtype rule decides in what dtype an op computes. Attributes are found by their
-// names.
+// The named rules. A shape rule is a function of this folder, listed in rules.inc: it checks operands and
+// attributes, normalises the attributes in place (idempotently), sets the outputs' shapes and estimates the work. A
+// dtype rule decides in which dtype an op computes. Rules find attributes by name.
 #pragma once
 #include <string_view>
 
@@ -21,33 +20,33 @@ struct NamedDTypeRule {
 const NamedShapeRule& shape_rule(const std::string& name);
 const NamedDTypeRule& dtype_rule(const std::string& name);
 
-// An op that is metadata only (op_view). To be called after its shape rule: gives output 0 the operand's data, a
-// share of its buffer and the view's strides. Returns false, having done nothing, where the view needs a compact
-// operand on the device first: reshape of some strided ones, any host scalar.
+// The view function of an op that only changes metadata (op_view). Call it after the shape rule: it gives output 0
+// the operand's data, a share of its buffer and the view's strides. It returns false and does nothing where the
+// view needs a compact operand on the device first: reshape of some strided operands, and any host scalar.
 using View = bool (*)(Invocation&);
 View view(const std::string& op);  // throws Error(value) where the core has no such view
 
 // ---- dtypes -------------------------------------------------------------------------------------
 
-// Fills a dtype per operand (those of a variadic operand up to kMaxInputs) and per output: the op's rule decides
-// over the value operands; masks must be bool, indices integers, raw operands stay. Returns a bit per parameter
-// given.
+// Sets a dtype per operand (for a variadic operand up to kMaxInputs) and per output. The op's rule decides the
+// dtype of the value operands; masks must be bool, indices integers, and raw operands keep their dtype. Returns a
+// mask of the operands that are given.
 uint64_t infer_dtypes(const Invocation& inv, DType* compute, DType* result);
 // The dtype that all value operands promote to. Throws TypeError where there is none, ValueError where a variadic
 // operand is an empty sequence.
 DType promoted(const Invocation& inv);
-// The dtype attribute; where it is not given, what the scalar attributes of a creation op make of it (full: 1 gives
-// int64, 1.0 float32); none where neither decides. Plans depend on it.
+// The dtype attribute; where it is not given, the dtype that follows from a creation op's scalar attributes (full:
+// 1 gives int64, 1.0 float32); none where neither decides. Plans depend on it.
 DType given_dtype(const Invocation& inv);
-// What a Python scalar of dtype bool, int64, float32 or complex64 becomes beside arrays that promote to `arrays`.
+// The dtype of a Python scalar (bool, int64, float32 or complex64) in a call whose arrays promote to `arrays`.
 DType weak_dtype(DType arrays, DType scalar);
-// The `arrays` of weak_dtype in a call of the op: what they promote to, or for factors that count each for itself
-// float64, which loses nothing.
+// The `arrays` argument of weak_dtype in a call of the op: the dtype that they promote to, or float64, which loses
+// nothing, for factors that are converted independently.
 DType dtype_of_numbers(const Op&, DType promoted);
 
 // ---- for shape rules ----------------------------------------------------------------------------
 
-// A shape in the making. Rules keep it below twice the legal rank; Invocation::output has the last word.
+// A shape under construction. Rules keep it below twice the legal rank; Invocation::output checks it.
 struct Shape {
   int64_t at[2 * DVT_MAX_NDIM];
   int rank = 0;
@@ -66,7 +65,8 @@ struct Shape {
   operator std::span<const int64_t>() const { return {at, size_t(rank)}; }
 };
 
-// The position of an attribute; -1, or a failure that blames the op's declaration.
+// The position of an attribute. find_attr returns -1 where there is none, attr fails and names the op's
+// declaration.
 int find_attr(const Invocation&, std::string_view name);
 int attr(const Invocation&, std::string_view name);
 // An attribute that must be one int, at least `least`.
@@ -74,14 +74,14 @@ int64_t integer(const Invocation&, int attr, int64_t least = INT64_MIN);
 bool flag(const Invocation&, std::string_view name);  // false where the op has no such attribute
 // The ints of an attribute that must be an int or ints, in memory of this call that the rule may write to.
 std::span<int64_t> ints(Invocation&, int attr);
-// The same, brought to n values: one stands for all.
+// The same with exactly n values: a single one is repeated.
 std::span<int64_t> ints(Invocation&, int attr, int n, int64_t least);
 void set_i64(Invocation&, int attr, int64_t);
 void set_f64(Invocation&, int attr, double);
 
 std::string operand_name(const Invocation&, int i);  // "x1", "arrays[2]"
 std::string described(const Invocation&, int i);     // "x1 of shape (2, 3)"
-// A non-negative axis of something of `rank` axes that the failure describes by operand i.
+// Makes an axis non-negative. A failure names operand i, which has or yields `rank` axes.
 int axis(const Invocation&, int64_t value, int rank, int i = 0);
 // The attribute `axis` of a single-axis op, normalised against operand 0.
 int single_axis(Invocation&);
@@ -89,7 +89,7 @@ int single_axis(Invocation&);
 uint32_t axes(Invocation&, int attr, int rank);
 void expect_rank(const Invocation&, int i, int least, int most = DVT_MAX_NDIM);
 void expect_shape(const Invocation&, int i, std::span<const int64_t> shape, std::string_view why);
-// False where two sizes differ and neither is 1. `out` has room for DVT_MAX_NDIM and may be a's memory.
+// Returns false where two sizes differ and neither is 1. `out` has DVT_MAX_NDIM elements and may be a's memory.
 bool broadcast_shapes(std::span<const int64_t> a, std::span<const int64_t> b, int64_t* out, int* rank);
 bool broadcasts_to(std::span<const int64_t> from, std::span<const int64_t> to);
 }  // namespace dovetail::rules

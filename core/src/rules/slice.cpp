@@ -28,7 +28,7 @@ static Region region(Invocation& inv) {
       inv.fail("step " + std::to_string(r.step[i]) + " on axis " + std::to_string(i) + ": expected at least 1");
     const int64_t length = r.stop[i] - r.start[i];
     r.shape.push(length ? (length - 1) / r.step[i] + 1 : 0);
-    r.step[i] = std::min(r.step[i], std::max(length, int64_t{1}));  // so that strides times steps fit
+    r.step[i] = std::min(r.step[i], std::max(length, int64_t{1}));  // so that strides times steps do not overflow
   }
   return r;
 }

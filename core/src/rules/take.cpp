@@ -3,7 +3,7 @@
 #include "text.hpp"
 
 namespace dovetail::rules {
-// Every index into nothing is bad: said here, where it is known at once.
+// Every index into an empty axis is out of range: the rule reports it before a kernel runs.
 static void expect_something(const Invocation& inv, int i, int axis, const Tensor& indices) {
   if (inv.operand(i).size(axis) == 0 && indices.numel != 0) [[unlikely]]
     inv.fail(ErrorKind::index, "indices into axis " + std::to_string(axis) + " of size 0: " + described(inv, i) +

@@ -1,4 +1,4 @@
-// Views that rearrange axes, each as a shape rule and the strides that go with it: reshape, permute_dims,
+// Views that rearrange axes, each with its shape rule and its strides: reshape, permute_dims,
 // expand_dims, squeeze, broadcast_to, moveaxis, matrix_transpose, bitcast.
 #include "rules/views.hpp"
 
@@ -39,12 +39,12 @@ void shape_reshape(Invocation& inv) {
   inv.work = out.numel;
 }
 
-// Strides for `out` over the elements of x, which is not compact: runs of x's axes that are compact among
-// themselves are matched with runs of out's axes of the same number of elements. False, with out as it was, where a
-// run would have to be split.
+// Strides for `out` over the elements of x, which is not compact: the function matches runs of contiguous axes of x
+// with runs of out's axes that have as many elements. Returns false and leaves `out` alone where a run would have
+// to be split.
 static bool restride(const Tensor& x, Tensor& out) {
   int64_t strides[DVT_MAX_NDIM];
-  std::ranges::copy(out.strides(), strides);  // axes of size 1 that are left over keep those of a compact array
+  std::ranges::copy(out.strides(), strides);  // axes of size 1 that remain keep the strides of a compact array
   int from = x.rank() - 1, to = out.rank() - 1;
   while (from >= 0) {
     if (x.size(from) == 1) {
@@ -54,7 +54,7 @@ static bool restride(const Tensor& x, Tensor& out) {
     const int64_t innermost = x.stride(from);
     int64_t run = x.size(from);
     int top = from - 1;
-    for (; top >= 0; --top) {  // as far out as the axes follow each other without a gap
+    for (; top >= 0; --top) {  // as far out as the axes are contiguous
       if (x.size(top) == 1) continue;
       if (x.stride(top) != innermost * run) break;
       run *= x.size(top);

@@ -1,9 +1,9 @@
-// What the views share.
+// Shared by the views.
 #pragma once
 #include "rules/rules.hpp"
 
 namespace dovetail::rules {
-// Can output 0 share operand 0's buffer at all? A host scalar's value lies in the operand itself.
+// Whether output 0 can share operand 0's buffer: a host scalar has none, as its value lies in the Tensor itself.
 inline bool can_share(const Invocation& inv) { return inv.operand(0).device || !inv.operand(0).view.data; }
 
 // Gives output 0, whose strides are set, the operand's buffer from `offset` elements on.

@@ -4,7 +4,7 @@
 
 namespace dovetail::rules {
 namespace {
-constexpr int64_t kLargest = INT32_MAX;  // of a window's attributes, so that their products stay within 63 bits
+constexpr int64_t kLargest = INT32_MAX;  // limits a window's attributes, so that their products stay within 63 bits
 
 int spatial_axes(const Invocation& inv) {
   const std::string& name = inv.op.spec.name;
@@ -23,7 +23,7 @@ std::span<int64_t> window(Invocation& inv, const char* name, int n, int64_t leas
   return values;
 }
 
-// The number of places for a window of `size` taps, `dilation` apart.
+// The number of positions of a window of `size` taps, `dilation` apart.
 int64_t places(const Invocation& inv, int axis, int64_t size, int64_t stride, int64_t padding, int64_t dilation) {
   const int64_t n = inv.operand(0).size(axis), reach = dilation * (size - 1) + 1;
   if (n + 2 * padding < reach)

@@ -121,7 +121,7 @@ def support(device_name: str) -> list[dict[str, Any]]:
 
 
 def _check_decompositions(device_name: str, rows: list[dict[str, Any]]) -> None:
-    """Marks decompositions that need a kernel which the device lacks: "none". They are traced, none of them runs."""
+    """Marks decompositions that need a kernel which the device lacks as "none". Traces them, runs none."""
     import dovetail
     from dovetail.cli.todo import first_sample
     from dovetail.schema import dtypes, registry
