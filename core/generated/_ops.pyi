@@ -5,7 +5,7 @@ from dovetail._core import Array, Device, DType
 
 ArrayLike = Array | complex
 
-__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'astype', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'eye', 'flip', 'floor', 'floor_divide', 'full', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'linspace', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'pad', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'repeat', 'reshape', 'roll', 'round', 'rsqrt', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
+__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'astype', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'flip', 'floor', 'floor_divide', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'repeat', 'reshape', 'roll', 'round', 'rsqrt', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
 
 def abs(x: ArrayLike, /) -> Array:
     """The absolute value; the least integer is its own."""
@@ -28,13 +28,13 @@ def any(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: b
 def arange(start: complex, /, stop: complex | None = None, step: complex = 1, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
     """start, start + step, ... before stop; arange(stop) counts from 0.
 
-    int64 or float32 unless dtype says otherwise."""
+    dtype is int64 by default, float32 where an argument is a float."""
 
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Where along axis, or in all of x, the largest element is first; the first NaN where there is one."""
+    """The first position of the largest element along axis, or in all of x; the first NaN where there is one."""
 
 def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Where along axis, or in all of x, the smallest element is first; the first NaN where there is one."""
+    """The first position of the smallest element along axis, or in all of x; the first NaN where there is one."""
 
 def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The indices that sort x along axis; NaN comes last, equal elements keep their order (in both directions)."""
@@ -97,7 +97,9 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The magnitude of x1 with the sign of x2."""
 
 def cos(x: ArrayLike, /) -> Array:
-    """The cosine; from half the dtype's largest number on accurate to 1, not to the result."""
+    """The cosine.
+
+    From half the dtype's largest number on (1.7e38 in float32) the tolerance is in units of the last place of 1."""
 
 def cosh(x: ArrayLike, /) -> Array:
     """The hyperbolic cosine."""
@@ -117,7 +119,9 @@ def dequantize(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike | None = No
     scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0."""
 
 def diff(x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | None = None, append: ArrayLike | None = None) -> Array:
-    """The differences of neighbours along axis, n times over; prepend and append are joined to x first."""
+    """The differences between successive elements along axis, n times over; x itself where n is 0.
+
+    prepend and append are joined to x before the first difference. Of bool: whether successive elements differ."""
 
 def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 / x2, correctly rounded."""
@@ -143,9 +147,6 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Array:
 def expm1(x: ArrayLike, /) -> Array:
     """exp(x) - 1, accurate near 0, keeping -0."""
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """1 on the k-th diagonal, 0 elsewhere; float32 unless dtype says otherwise."""
-
 def flip(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Array:
     """x backwards along axis, or along every axis."""
 
@@ -154,9 +155,6 @@ def floor(x: ArrayLike, /) -> Array:
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """floor(x1 / x2); of floats the floor of the rounded quotient, of integers exact, and 0 where x2 is 0."""
-
-def full(shape: int | Sequence[int], fill_value: complex, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """fill_value everywhere."""
 
 def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 > x2; False where either is NaN."""
@@ -182,9 +180,6 @@ def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 <= x2; False where either is NaN."""
 
-def linspace(start: float, stop: float, /, num: int, *, dtype: DType | str | None = None, endpoint: bool = True, device: Device | str | None = None) -> Array:
-    """num numbers from start to stop, evenly; the last one is stop itself, or the one before it."""
-
 def log(x: ArrayLike, /) -> Array:
     """The natural logarithm, below 1 ulp; log(1) = 0, -inf at zeros, NaN below."""
 
@@ -201,7 +196,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; accurate to the larger of the result and the operands."""
 
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Both are true (not 0)."""
+    """x1 and x2 are both true (not 0)."""
 
 def logical_not(x: ArrayLike, /) -> Array:
     """x is 0 or False."""
@@ -254,12 +249,7 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 != x2; NaN differs from everything."""
 
 def ones(shape: int | Sequence[int], *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """1 everywhere; float32 unless dtype says otherwise."""
-
-def pad(x: ArrayLike, pad_width: int | Sequence[int], *, constant_values: complex = 0) -> Array:
-    """x with constant_values around it.
-
-    pad_width: one number for every side, (before, after) for every axis, or a pair for each axis in one flat row."""
+    """1 everywhere; dtype is float32 by default."""
 
 def permute_dims(x: ArrayLike, /, axes: int | Sequence[int]) -> Array:
     """x with axis i being its axis axes[i]."""
@@ -268,7 +258,9 @@ def positive(x: ArrayLike, /) -> Array:
     """+x."""
 
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power of x2; special cases as in C99. Integers wrap; their exponents are not negative."""
+    """x1 to the power of x2; special cases as in C99. Integers wrap; a negative exponent of one is a ValueError.
+
+    The runtime looks at the exponents of signed integers first, and waits for the device where they are an array."""
 
 def prod(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: DType | str | None = None, keepdims: bool = False) -> Array:
     """The product over axis, or of all; 1 of nothing."""
@@ -289,7 +281,7 @@ def repeat(x: ArrayLike, repeats: int, /, *, axis: int | None = None) -> Array:
     """Every element repeats times in a row, along axis or of the flattened x."""
 
 def reshape(x: ArrayLike, /, shape: int | Sequence[int]) -> Array:
-    """The elements of x in row-major order, in another shape; copies where strides cannot say it."""
+    """The elements of x in row-major order, in another shape; copied where strides cannot express it."""
 
 def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Array:
     """x moved shift places along axis, what leaves at one end coming in at the other.
@@ -321,7 +313,7 @@ def sqrt(x: ArrayLike, /) -> Array:
     """The square root, correctly rounded; NaN below 0, -0 at -0."""
 
 def square(x: ArrayLike, /) -> Array:
-    """x * x; integers wrap."""
+    """x * x; integers wrap, bool is its own square."""
 
 def squeeze(x: ArrayLike, /, axis: int | Sequence[int]) -> Array:
     """x without the axes axis, which have size 1."""
@@ -349,7 +341,10 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: int = -1) -> A
     The other axes of x and indices broadcast. An index outside of [-n, n) is an IndexError."""
 
 def tan(x: ArrayLike, /) -> Array:
-    """The tangent, keeping -0; accurate where cos is."""
+    """The tangent, keeping -0.
+
+    From half the dtype's largest number on (1.7e38 in float32) the tolerance is in units of the last place of
+    1 + tan(x)**2."""
 
 def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent; -1 and 1 at infinities."""
@@ -382,4 +377,4 @@ def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 where condition holds, else x2; what is not chosen has no influence."""
 
 def zeros(shape: int | Sequence[int], *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """0 everywhere; float32 unless dtype says otherwise."""
+    """0 everywhere; dtype is float32 by default."""

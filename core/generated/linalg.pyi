@@ -15,7 +15,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonal of the last two axes, offset columns to the right of the main one."""
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1[i] * x2[j] of two vectors."""
+    """x1[i] * x2[j] of two vectors; x1[i] & x2[j] of bool."""
 
 def vector_norm(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2.0) -> Array:
     """The norm sum(abs(x)**ord)**(1/ord) over axis.

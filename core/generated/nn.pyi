@@ -78,7 +78,7 @@ def mish(x: ArrayLike) -> Array:
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: DType | str | None = None) -> Array:
     """1 at place x of a new last axis, 0 elsewhere.
 
-    An x outside of it gives zeros. int64 unless dtype says otherwise."""
+    An x outside of it gives zeros. dtype is int64 by default."""
 
 def relu(x: ArrayLike) -> Array:
     """max(x, 0); NaN stays."""
@@ -92,7 +92,7 @@ def rms_norm(x: ArrayLike, normalized_shape: int | Sequence[int], weight: ArrayL
     eps is that of the dtype by default."""
 
 def rotary_embedding(x: ArrayLike, cos: ArrayLike, sin: ArrayLike, *, interleaved: bool = False) -> Array:
-    """Pairs of elements of x (..., sequence, size) rotated by angles of which cos and sin (sequence, pairs) tell.
+    """Pairs of elements of x (..., sequence, size) rotated by angles given by their cos and sin (sequence, pairs).
 
     A pair (a, b) becomes (a cos - b sin, b cos + a sin): element i and i + pairs or, interleaved, 2 i and 2 i + 1.
     What lies behind the last pair stays as it is. cos and sin broadcast to (..., sequence, pairs); of tables by

@@ -1,4 +1,4 @@
-"""The operator schema: every op's signature, rules, body, oracle, tolerance and samples. Needs no compiled code."""
+"""The operator schema: every op's signature, rules, decomposition, oracle, tolerance, samples; pure Python."""
 
 from __future__ import annotations
 

@@ -6,14 +6,14 @@
         m = maximum(x1, x2)
         ...
 
-The parameters' annotations say what they are. Operands: `Tensor` takes part in the dtype rule, `Mask` is bool,
+The parameters' annotations define their kinds. Operands: `Tensor` takes part in the dtype rule, `Mask` is bool,
 `Index` is cast to int64, `Raw` is left alone; `| None` makes one optional, `Sequence[Tensor]` repeats the last one.
 All else is an attribute: int, float, bool, str, Ints (an int or several), DType, Scalar (any Python number).
 
-A function with more than a docstring is a body: ordinary Python over other ops, run once per shape and dtype on
-tracers, which have .shape .dtype .ndim, the operators and basic indexing. It may look at those and at attributes
-(as the shape rule has normalised them), never at values. An op without a body needs a kernel on every device,
-unless the core itself serves it.
+A function with more than a docstring is a decomposition: ordinary Python over other ops, run once per shape and
+dtype on tracers, which have .shape .dtype .ndim, the operators and basic indexing. It may look at those and at
+attributes (as the shape rule has normalised them), never at values. An op without one needs a kernel on every
+device, unless the core itself serves it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .dtypes import DType
 
 
 class Unsupported(NotImplementedError):
-    """Raised by a body that cannot serve these dtypes: the op needs a kernel there."""
+    """Raised by a decomposition that cannot serve these dtypes: the op needs a kernel there."""
 
 
 class Tensor:
-    """Annotation of a value operand; in a body, what tracers look like."""
+    """Annotation of a value operand; in a decomposition, the interface of tracers."""
 
     shape: tuple[int, ...]
     ndim: int
@@ -105,7 +105,7 @@ class Param(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What the core knows of an op: struct OpSpec."""
+    """The core's description of an op: struct OpSpec."""
 
     name: str
     version: int
@@ -123,7 +123,7 @@ class Spec(NamedTuple):
     doc: str  # one line
 
 
-# The dtypes that an op makes sense for, unless it says otherwise: the case's dtype, that of its value operands.
+# The dtypes of an op's cases, by its dtype rule, unless `dtypes` is given: the dtype of the value operands.
 DEFAULT_DTYPES = {
     "float": dt.FLOATS,
     "promote": dt.REAL,
@@ -148,7 +148,7 @@ _local = threading.local()
 
 
 def _docstring_only():
-    """Has the code that a function without a body compiles to."""
+    """Has the code of a function that is only a docstring."""
 
 
 class Op:
@@ -211,7 +211,7 @@ class Op:
         return {p.name: given[p.name] for p in self.params}
 
     def trace(self, recorder: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Runs the body. Ops that it calls without a tracer among the arguments (full, iota) go to the recorder."""
+        """Runs the decomposition. Calls without a tracer among the arguments (full, iota) go to the recorder."""
         if self.body is None:
             raise Unsupported(f"[{self.name}] has no body: it needs a kernel")
         with recording(recorder):
@@ -334,13 +334,13 @@ def op(
     samples        makes the conformance samples (see samples.py); an elementwise op has some anyway, within
                    `domain`: one (low, high) per operand, () or None for any value at all
     dtypes         of the case, where the dtype rule allows too many
-    tier           "must": every device has a kernel; "extended": worth one though a body serves
+    tier           "must": every device has a kernel; "extended": worth one though a decomposition serves
     space          the public namespace below dovetail: "", "nn", "linalg", "random"
-    private        for bodies: in no public namespace
+    private        for decompositions: in no public namespace
     view, core     served by the core: as metadata, or over copies
     half           "float32": float16 and bfloat16 compute in float32 and round once, where there is no kernel for
                    them; "native": the body runs on them as they are
-    version        grows when an attribute is added, with a default; since says which version brought which
+    version        grows when an attribute is added, with a default; since names the version of each
     """
 
     def declare(fn: Callable) -> Op:
@@ -385,7 +385,7 @@ def _check(name: str, fn: Callable, doc: str, has_body: bool, *, tier: str | Non
     if name in registry:
         raise ValueError(f"[{name}] is declared twice: in {registry[name].__module__} and in {fn.__module__}")
     if not doc and __debug__:
-        raise ValueError(f"[{name}] needs a docstring: its first line says what it computes")
+        raise ValueError(f"[{name}] needs a docstring: expected its first line to describe the result")
     if tier not in (None, "must", "extended"):
         raise ValueError(f"[{name}] tier: expected 'must', 'extended' or None, got {tier!r}")
     if half not in ("float32", "native"):

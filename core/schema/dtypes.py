@@ -1,4 +1,4 @@
-"""The data types that bodies, samples and the generator speak of."""
+"""The data types in decompositions, samples and the generator."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ UNSIGNED = (uint8, uint16, uint32, uint64)
 INTEGERS = SIGNED + UNSIGNED
 FLOAT8 = (float8_e4m3fn, float8_e5m2)
 HALVES = (float16, bfloat16)
-NARROW = FLOAT8 + HALVES  # in which bodies do not compute: float32 stands in for them
+NARROW = FLOAT8 + HALVES  # decompositions compute in float32 instead
 FLOATS = (*HALVES, float32, float64)
 REAL = INTEGERS + FLOATS  # those of 8 bits are stored and moved: what an op computes on has more digits
 COMPLEX = (complex64, complex128)
@@ -81,7 +81,7 @@ ALL = BOOL + INTEGERS + FLOAT8 + FLOATS + COMPLEX
 
 FOREIGN = (*FLOAT8, bfloat16)  # NumPy has none of its own
 
-# What a complex number is made of.
+# The dtype of a complex number's parts.
 PART = {complex64: float32, complex128: float64}
 
 by_name: dict[str, DType] = {d.name: d for d in ALL} | {d.brief: d for d in ALL}

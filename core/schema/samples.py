@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .declare import Op
 
-# Where elementary functions turn, overflow or vanish; each with both signs.
+# Numbers where elementary functions turn, overflow or vanish; each with both signs.
 SPECIAL = (
     0, 1, 0.5, 1.5, 2, 2.5, 3, 20, 88.7, 104, 200, 1e-45, 1e-40, 1.1754944e-38, 1e30, 3.4028235e38, 8388607.5,
     16777217, 2147483648, math.inf,

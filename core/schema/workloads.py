@@ -23,7 +23,7 @@ class Workload(NamedTuple):
     args: tuple  # NumPy arrays become arrays of the device
     read: float  # bytes: every operand once
     written: float
-    flops: float = 0.0  # 0 where counting says nothing
+    flops: float = 0.0  # 0 where a count means nothing
     kwargs: dict[str, Any] = {}  # noqa: RUF012  never changed
 
     @property
@@ -59,7 +59,7 @@ class Maker:
         return max(1, math.isqrt(self.size))
 
     def bytes(self, *shape: int) -> float:
-        """Of a result in the workload's dtype."""
+        """The bytes of a result in the workload's dtype."""
         return float(math.prod(shape) * self.dtype.itemsize)
 
 
@@ -333,7 +333,7 @@ def _needed(op: Op) -> list:
 
 
 def workloads(op: Op) -> dict[str, Make]:
-    """Those of an op by name; none where nobody said. Elementwise ops need no word."""
+    """The workloads of an op by name; none where none are declared. Elementwise ops have one anyway."""
     if op.name in WORKLOADS:
         return WORKLOADS[op.name]
     kinds = {p.kind for p in _needed(op)}

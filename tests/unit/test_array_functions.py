@@ -131,9 +131,8 @@ def test_parts_of_real_arrays():
     x = dt.asarray([1.0, -2.0])
     assert dt.real(x).tolist() == dt.conj(x).tolist() == [1.0, -2.0] and dt.imag(x).tolist() == [0.0, 0.0]
     assert dt.imag(x).dtype == x.dtype
-    for part in (dt.real, dt.imag, dt.conj):
-        with pytest.raises(NotImplementedError, match=f"{part.__name__}.*complex arrays are not supported yet"):
-            part(dt.asarray([1j]))
+    with pytest.raises(NotImplementedError, match=r"\[conj\] complex arithmetic is not supported yet"):
+        dt.conj(dt.asarray([1j]))
 
 
 def test_vecdot_of_complex_arrays_is_refused():
@@ -193,6 +192,7 @@ def test_inspection():
     assert (
         "float64" in info.dtypes() and "bfloat16" not in info.dtypes() and set(info.dtypes(kind="bool")) == {"bool"}
     )
+    assert not info.dtypes(kind="complex floating"), "no device computes with complex numbers"
     assert info.capabilities()["boolean indexing"] and dt.__array_api_version__ == "2025.12"
 
 

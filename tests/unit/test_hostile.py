@@ -125,10 +125,10 @@ def test_an_error_of_the_callers_own_comes_through():
 # ---- what looks like an array ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("other", [np.ones(2, np.float32), [1.0, 2.0], (1.0, 2.0)], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize("other", [[1.0, 2.0], (1.0, 2.0)], ids=lambda o: type(o).__name__)
 def test_operators_with_what_looks_like_an_array(other):
     x = dt.ones(2)
-    kind = "numpy.ndarray" if isinstance(other, np.ndarray) else type(other).__name__
+    kind = type(other).__name__
     named = rf"\[{{}}\] expected dovetail arrays or Python numbers, got {kind}: dovetail.asarray\(\) makes an array"
     for op, function in {
         "add": lambda a, b: a + b,

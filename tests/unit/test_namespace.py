@@ -76,7 +76,7 @@ def test_ops_have_signatures():
     assert str(inspect.signature(dt.add)) == "(x1, x2, /)"
     assert str(inspect.signature(dt.clip)) == "(x, /, min=None, max=None)"
     assert str(inspect.signature(dt.sum)) == "(x, /, *, axis=None, dtype=None, keepdims=False)"
-    assert str(inspect.signature(dt.full)) == "(shape, fill_value, *, dtype=None, device=None)"
+    assert str(inspect.signature(dt.zeros)) == "(shape, *, dtype=None, device=None)"
     assert str(inspect.signature(dt.concat)) == "(arrays, /, *, axis=0)"
     assert str(inspect.signature(dt.expand_dims)) == "(x, /, axis=0)"
 

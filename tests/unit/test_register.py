@@ -118,4 +118,4 @@ def test_help_has_the_whole_declaration():
     form, summary, *more = dt.nn.scaled_dot_product_attention.__doc__.split("\n\n")
     assert form.endswith("(query, key, value, attn_mask=None, *, is_causal=False, scale=None, enable_gqa=False)")
     assert summary.startswith("softmax(query @ key.T") and "enable_gqa" in more[0]
-    assert dt.full.__doc__ == "full(shape, fill_value, *, dtype=None, device=None)\n\nfill_value everywhere."
+    assert dt.negative.__doc__.startswith("negative(x)\n\n-x; ")

@@ -399,7 +399,10 @@ def test_stubs_have_the_signatures_of_the_declarations():
     for name, space in (("_ops.pyi", ""), ("nn.pyi", "nn"), ("linalg.pyi", "linalg")):
         tree = ast.parse((FOLDER.parent / "generated" / name).read_text())
         functions = {f.name: f for f in tree.body if isinstance(f, ast.FunctionDef)}
-        public = {o.name: o for o in BUILTIN if o.spec.space == space and not o.spec.private}
+        written = __import__(f"{schema.__name__}.generate", fromlist=["generate"]).WRITTEN.get(space, ())
+        public = {
+            o.name: o for o in BUILTIN if o.spec.space == space and not o.spec.private and o.name not in written
+        }
         assert functions.keys() == public.keys()
         for o in public.values():
             args = functions[o.name].args

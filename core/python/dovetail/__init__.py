@@ -7,7 +7,7 @@ __distribution__ = "dovetail-runtime"  # _core refuses to be imported below a do
 try:
     from dovetail import _core
 except ImportError as error:
-    if error.name == "dovetail":  # Python found no file; of one that does not load it says why
+    if error.name == "dovetail":  # Python found no file; for one that does not load the message has the cause
         from importlib.machinery import EXTENSION_SUFFIXES
 
         raise ImportError(
@@ -88,7 +88,18 @@ def load_kernels(name_or_path: str, *, device: str | None = None) -> None:
 # Found at first use, so that importing dovetail stays quick: submodules, and functions by the module that has them.
 _SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "prototype", "random", "schema")
 _WRITTEN = {
-    "_creation": ("asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"),
+    "_creation": (
+        "asarray",
+        "empty",
+        "empty_like",
+        "eye",
+        "from_dlpack",
+        "full",
+        "full_like",
+        "linspace",
+        "ones_like",
+        "zeros_like",
+    ),
     "_dtypes": ("__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"),
     "_functions": (
         "astype",
@@ -97,6 +108,7 @@ _WRITTEN = {
         "conj",
         "imag",
         "meshgrid",
+        "pad",
         "real",
         "reshape",
         "tensordot",

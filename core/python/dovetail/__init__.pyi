@@ -43,10 +43,19 @@ from dovetail._creation import (
     empty_like as empty_like,
 )
 from dovetail._creation import (
+    eye as eye,
+)
+from dovetail._creation import (
     from_dlpack as from_dlpack,
 )
 from dovetail._creation import (
+    full as full,
+)
+from dovetail._creation import (
     full_like as full_like,
+)
+from dovetail._creation import (
+    linspace as linspace,
 )
 from dovetail._creation import (
     ones_like as ones_like,
@@ -110,6 +119,9 @@ from dovetail._functions import (
 )
 from dovetail._functions import (
     meshgrid as meshgrid,
+)
+from dovetail._functions import (
+    pad as pad,
 )
 from dovetail._functions import (
     real as real,

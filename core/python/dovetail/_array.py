@@ -103,23 +103,20 @@ def mT(self):
 
 @_property
 def real(self):
-    """The real part: of a real array, the array itself. Complex arithmetic is not supported yet."""
-    _no_complex(self, "real")
-    return _core.share(self)
+    """The real part, as a view: of a real array, the array itself."""
+    return _core.part(self, imaginary=False) if _is_complex(self) else _core.share(self)
 
 
 @_property
 def imag(self):
-    """The imaginary part: of a real array, zeros. Complex arithmetic is not supported yet."""
-    _no_complex(self, "imag")
+    """The imaginary part, as a view: of a real array, zeros."""
+    if _is_complex(self):
+        return _core.part(self, imaginary=True)
     return _op("zeros")(self.shape, dtype=self.dtype, device=self.device)
 
 
-def _no_complex(x, what):
-    if x.dtype.kind == "complex floating":
-        raise NotImplementedError(
-            f"[{what}] complex arrays are not supported yet: x.numpy().{what} does it on the host"
-        )
+def _is_complex(x):
+    return x.dtype.kind == "complex floating"
 
 
 @_method
@@ -128,11 +125,20 @@ def copy(self):
     return _op("copy")(self)
 
 
-# ---- reductions that everybody uses; the functions of the same names say more ------------------------------------
+@_method
+def tobytes(self):
+    """The elements in row-major order, as bytes."""
+    return _core.to_bytes(self)
+
+
+_METHODS.append(("__bytes__", tobytes))
+
+
+# ---- reductions, as NumPy's methods take them: x.sum(0); the functions of the same names are documented ----------
 
 
 def _reduction(name):
-    def method(self, /, *, axis=None, keepdims=False):
+    def method(self, /, axis=None, *, keepdims=False):
         return _op(name)(self, axis=axis, keepdims=keepdims)
 
     method.__name__ = method.__qualname__ = name
@@ -140,14 +146,34 @@ def _reduction(name):
     return _method(method)
 
 
-for _name in ("max", "min", "mean", "any", "all"):
+for _name in ("max", "min", "mean", "any", "all", "argmax", "argmin"):
     _reduction(_name)
 
 
-@_method
-def sum(self, /, *, axis=None, dtype=None, keepdims=False):
-    """dovetail.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)."""
-    return _op("sum")(self, axis=axis, dtype=dtype, keepdims=keepdims)
+def _accumulating(name):
+    def method(self, /, axis=None, dtype=None, *, keepdims=False):
+        return _op(name)(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"dovetail.{name}(x, axis=axis, dtype=dtype, keepdims=keepdims)."
+    return _method(method)
+
+
+for _name in ("sum", "prod"):
+    _accumulating(_name)
+
+
+def _spread(name):
+    def method(self, /, axis=None, *, correction=0.0, keepdims=False):
+        return _op(name)(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"dovetail.{name}(x, axis=axis, correction=correction, keepdims=keepdims)."
+    return _method(method)
+
+
+for _name in ("std", "var"):
+    _spread(_name)
 
 
 # ---- Python ------------------------------------------------------------------------------------------------------
@@ -163,6 +189,27 @@ def __iter__(self):
 @_method
 def __contains__(self, value):
     return bool(_op("any")(_op("equal")(self, value)))
+
+
+@_method
+def __round__(self, ndigits=None):
+    """round(x): without digits the nearest integers as int64, of an array without axes a Python int; with digits
+    an array of x's dtype."""
+    from dovetail._functions import rounded
+
+    if ndigits is not None:
+        return rounded(self, ndigits)
+    return round(self.item()) if self.ndim == 0 else _op("astype")(_op("round")(self), "int64")
+
+
+@_method
+def __divmod__(self, other):
+    return self // other, self % other
+
+
+@_method
+def __rdivmod__(self, other):
+    return other // self, other % self
 
 
 @_method
@@ -251,8 +298,14 @@ def to_numpy(x):
 
     if x.dtype.name in FOREIGN:
         return to_numpy(_op("bitcast")(x, f"uint{8 * x.dtype.itemsize}")).view(numpy_dtype(x.dtype))
-    with suppress(BufferError):  # memory of the device
-        return np.asarray(memoryview(x))
+    with suppress(BufferError):  # memory that the host cannot read
+        return np.asarray(_core.elements(x))
+    return _copied(x)
+
+
+def _copied(x):
+    import numpy as np
+
     out = np.empty(x.shape, x.dtype.name)
     _core.read_into(x, out)
     return out
@@ -260,24 +313,48 @@ def to_numpy(x):
 
 @_method
 def numpy(self):
-    """A NumPy array with the same elements, to read and to write: a copy.
+    """A NumPy array with the same elements, to read and to write: a copy, as numpy.asarray(x) is.
 
-    numpy.asarray(x) avoids the copy where the host can read the device's memory; what it gives is read-only.
+    numpy.asarray(x, copy=False) is a read-only view where the host can read the device's memory.
     bfloat16 and the floats of 8 bits are those of ml_dtypes.
     """
-    out = to_numpy(self)
-    return out if out.flags.writeable else out.copy()
+    if self.dtype.name in FOREIGN:
+        out = to_numpy(self)
+        return out if out.flags.writeable else out.copy()
+    return _copied(self)
 
 
 @_method
 def __array__(self, dtype=None, copy=None):
+    """numpy.asarray(x): a copy, to read and to write; writes to it never change x.
+
+    copy=False: a read-only view; raises ValueError where the host cannot read the device's memory.
+    """
+    if copy is not False:
+        return numpy(self) if dtype is None or self.dtype == dtype else to_numpy(self).astype(dtype)
     out = to_numpy(self)
-    cast = dtype is not None and out.dtype != dtype
-    if copy is False and (cast or out.flags.writeable):  # writeable: a copy already
-        raise ValueError(f"an array of {self.dtype} on {self.device} takes a copy here: expected copy=None or True")
-    if cast:
-        return out.astype(dtype)
-    return out.copy() if copy and not out.flags.writeable else out
+    if out.flags.writeable or (dtype is not None and out.dtype != dtype):  # writeable: a copy already
+        raise ValueError(
+            f"[__array__] an array of {self.dtype} on {self.device} takes a copy here: got copy=False, expected "
+            "copy=None or True"
+        )
+    return out
+
+
+@_method
+def __array_ufunc__(self, ufunc, method, *inputs, **options):
+    """numpy.sin(x) and the like run on x's device and return an Array."""
+    from dovetail import _numpy
+
+    return _numpy.ufunc(ufunc, method, inputs, options)
+
+
+@_method
+def __array_function__(self, function, types, args, kwargs):
+    """numpy.sum(x) and the like run on x's device and return an Array; functions without a counterpart raise."""
+    from dovetail import _numpy
+
+    return _numpy.function(function, types, args, kwargs)
 
 
 def numpy_dtype(of):
@@ -297,5 +374,4 @@ _core.DType.__numpy_dtype__ = property(numpy_dtype)  # what NumPy 2.4 and later 
 
 for _name, _value in _METHODS:
     setattr(Array, _name, _value)
-Array.__array_ufunc__ = None  # so that ndarray + Array is left to us; NumPy looks at the type
 Array.__module__ = _core.DType.__module__ = "dovetail"

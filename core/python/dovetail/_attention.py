@@ -29,14 +29,14 @@ class sdpa_engine(ContextDecorator):
 
     engines: a name, or several in the order of preference: the first that takes a call serves it. A device names
         its engines in its kernel table (`dovetail ops -k attention`), as "cudnn" or "flash"; "own" are kernels
-        without a name, and "math" is the op's body, which every device has.
+        without a name, and "math" is the op's decomposition, which every device has.
 
-    A call that none of them takes raises NotImplementedError, with what each has against it: no other takes their
-    place. Entering raises ValueError for a name that no device knows.
+    A call that none of them takes raises NotImplementedError, with the reason of each; no other engine
+    takes their place. Entering raises ValueError for a name that no device's kernel table has.
 
     It also decorates functions. It holds for this thread's and task's calls, as a context variable does, also for
-    those inside the bodies of other ops; an inner one replaces an outer one until it ends. Without any, the table
-    of the device decides.
+    those inside the decompositions of other ops; an inner one replaces an outer one until it ends. Without any,
+    the table of the device decides.
     """
 
     def __init__(self, engines: str | Sequence[str]) -> None:
@@ -46,7 +46,7 @@ class sdpa_engine(ContextDecorator):
         self.engines = tuple(names)
 
     def __enter__(self) -> Self:
-        devices()  # whatever is installed says which engines there are
+        devices()  # opens the backends, whose kernel tables name the engines
         try:
             choice = _core.EngineChoice(OPS, self.engines)
         except ValueError as error:

@@ -1,15 +1,19 @@
-"""Arrays from other things: numbers, lists, NumPy, DLPack, buffers. zeros, full, arange and the like are ops."""
+"""Arrays from numbers, lists, NumPy arrays, DLPack and buffers. zeros, arange and the like are ops."""
 
 from __future__ import annotations
 
 import sys
+from operator import index
 from typing import Any
 
 from dovetail import _core
 from dovetail._array import FOREIGN, expect_array, numpy_dtype
 from dovetail._core import Array, Device, DType
 
-__all__ = ["asarray", "empty", "empty_like", "from_dlpack", "full_like", "ones_like", "zeros_like"]
+__all__ = [
+    "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "ones_like",
+    "zeros_like",
+]  # fmt: skip
 
 _op = _core.op_function
 _HOST = (1, 0)  # DLPack's name for the host's memory
@@ -49,7 +53,10 @@ def asarray(
     if hasattr(type(obj), "__dlpack__"):
         return _as_array(from_dlpack(obj, device=device, copy=True), dtype, None, None)
     if hasattr(type(obj), "__dovetail_op__"):
-        raise TypeError("[asarray] a body of an op works on its operands: it cannot make arrays")
+        raise TypeError(
+            "[asarray] a decomposition works on its operands: got a tracer, expected no conversion; the schema's "
+            "full() makes constants"
+        )
     return _from_other(obj, dtype, device)
 
 
@@ -79,7 +86,7 @@ def _refuse_move(copy: bool | None, what: str) -> None:
 
 
 def _from_list(obj: list | tuple, dtype: Any, device: Any) -> Array:
-    """Of lists that hold more than numbers: arrays are stacked, all else is NumPy's."""
+    """An array of lists that hold more than numbers: Arrays are stacked, NumPy converts everything else."""
     if _has_arrays(obj):
         parts = [asarray(part, device=device) for part in obj]
         return _as_array(_op("stack")(parts), dtype, None, None)
@@ -101,7 +108,7 @@ def _from_other(obj: Any, dtype: Any, device: Any) -> Array:
         return asarray(list(obj), dtype=dtype, device=device)
     try:
         return _from_numpy(np.asarray(obj), dtype, device, type(obj))
-    except ValueError as why:  # NumPy says so of ragged lists
+    except ValueError as why:  # raised by NumPy for ragged lists
         raise ValueError(f"[asarray] {why}") from None
 
 
@@ -131,8 +138,7 @@ def _from_numpy(x: Any, dtype: Any, device: Any, kind: type | None = None) -> Ar
 
 
 def _to_odd(x: Any) -> Any:
-    """As float32, an inexact number the neighbour with an odd last bit: ml_dtypes goes on from float32, and what is
-    rounded again is right then."""
+    """x as float32, rounded to odd: ml_dtypes rounds on from float32, and the second rounding is then right."""
     import numpy as np
 
     near = x.astype(np.float32)
@@ -163,7 +169,7 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
     home = _core.dlpack_home(kind, number, target)
     if device is None and home is not None:
         target = home
-    if home is None and kind not in (1, 3, 11):  # memory that nobody here can read: its owner brings it to the host
+    if home is None and kind not in (1, 3, 11):  # no device here can read it: its owner copies it to the host
         capsule = _capsule(x, dl_device=_HOST, copy=copy)
     else:
         capsule = _capsule(x, stream=None if home is None else _core.native_stream(home), copy=copy)
@@ -175,7 +181,7 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
 
 
 def _capsule(x: Any, *, copy: bool | None, **wanted: Any) -> Any:
-    """From producers of every age: what one does not know is left out, unless it matters."""
+    """The capsule of a producer of any DLPack version: arguments that it does not accept are left out."""
     wanted = {name: value for name, value in wanted.items() if value is not None}
     if copy is False:
         wanted["copy"] = False
@@ -191,6 +197,62 @@ def _capsule(x: Any, *, copy: bool | None, **wanted: Any) -> Any:
         return x.__dlpack__(**wanted)
 
 
+# ---- from numbers ------------------------------------------------------------------------------------------------
+
+
+def full(
+    shape: int | tuple[int, ...],
+    fill_value: complex | Array,
+    *,
+    dtype: DType | str | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """fill_value everywhere: a number, or an array without axes, whose dtype and device are the default then."""
+    if not isinstance(fill_value, Array):
+        return _op("full")(shape, fill_value, dtype=dtype, device=device)
+    if fill_value.ndim:
+        raise TypeError(
+            f"[full] fill_value: got an array of shape {fill_value.shape}, expected a number or an array of shape "
+            "(); broadcast_to() repeats an array"
+        )
+    value = _as_array(fill_value, dtype, device, None)
+    return _op("copy")(_op("broadcast_to")(value, shape))
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DType | str | None = None,
+    device: Device | str | None = None,
+) -> Array:
+    """1 on the k-th diagonal, 0 elsewhere; dtype is float32 by default."""
+    k = max(-(2**62), min(2**62, index(k)))  # beyond the matrix every diagonal is as good
+    return _op("eye")(n_rows, n_cols, k=k, dtype=dtype, device=device)
+
+
+def linspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    dtype: DType | str | None = None,
+    device: Device | str | None = None,
+    endpoint: bool = True,
+) -> Array:
+    """num numbers from start to stop, evenly; the last one is stop itself, or the one before it.
+
+    Integer dtypes: rounded down, as NumPy's, from float64 numbers.
+    """
+    if dtype is None or "floating" in _core.to_dtype(dtype).kind:
+        return _op("linspace")(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
+    exact = _op("linspace")(start, stop, num, dtype="float64", device=device, endpoint=endpoint)
+    return _op("astype")(_op("floor")(exact), dtype)
+
+
 # ---- like others -------------------------------------------------------------------------------------------------
 
 
@@ -202,7 +264,7 @@ def empty(
 
 
 def empty_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """As empty, with shape, dtype and device of x where they are not given."""
+    """empty() with the shape, dtype and device of x where they are not given."""
     expect_array("empty_like", x)
     return _core.empty(x.shape, x.dtype if dtype is None else dtype, x.device if device is None else device)
 
@@ -210,22 +272,22 @@ def empty_like(x: Array, /, *, dtype: DType | str | None = None, device: Device 
 def full_like(
     x: Array,
     /,
-    fill_value: complex,
+    fill_value: complex | Array,
     *,
     dtype: DType | str | None = None,
     device: Device | str | None = None,
 ) -> Array:
-    """As full, with shape, dtype and device of x where they are not given."""
+    """full() with the shape, dtype and device of x where they are not given."""
     expect_array("full_like", x)
     device = x.device if device is None else device
-    return _op("full")(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
 def zeros_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """As zeros, with shape, dtype and device of x where they are not given."""
+    """zeros() with the shape, dtype and device of x where they are not given."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
-    """As ones, with shape, dtype and device of x where they are not given."""
+    """ones() with the shape, dtype and device of x where they are not given."""
     return full_like(x, 1, dtype=dtype, device=device)

@@ -53,7 +53,7 @@ def device(name: str | Device | None = None) -> Device:
 
 
 def default_device() -> Device:
-    """Where new arrays go: set_default_device, DOVETAIL_DEVICE, the first device of kind "cpu", the first one."""
+    """The device of new arrays: from set_default_device(), DOVETAIL_DEVICE, the first of kind "cpu", the first."""
     global _default
     if _default is None:
         wanted = os.environ.get("DOVETAIL_DEVICE")
@@ -88,14 +88,15 @@ def leave(d: Device) -> None:
 
 
 def synchronize(name: str | Device | None = None) -> None:
-    """Waits for all work on a device; raises what it found wrong, naming the op."""
+    """Waits for all work on a device; raises the faults that it reports, naming the op."""
     device(name).synchronize()
 
 
 def fallback(mode: str | None = None) -> Any:
-    """What happens when a device has neither kernel nor body for an op: "error", "warn" (once per op) or "allow".
+    """Sets what happens when a device has neither a kernel nor a decomposition of an op for these dtypes.
 
-    Sets the mode and returns the one before; without an argument only returns it.
+    "error" raises NotImplementedError, "warn" runs the op on another device of the host and warns once per op,
+    "allow" does so silently. Returns the mode before; without an argument only returns it.
     """
     before = _core.fallback()
     if mode is not None:
@@ -106,5 +107,5 @@ def fallback(mode: str | None = None) -> Any:
 
 
 def fallback_report(*, reset: bool = False) -> list[dict[str, Any]]:
-    """What ran on another device so far: a dict of op, device and calls for each."""
+    """The calls that ran on another device so far: a dict of op, device and calls for each."""
     return _core.fallback_report(reset)

@@ -1,4 +1,4 @@
-"""What can be said of dtypes without data, and the array API's inspection."""
+"""Promotion, limits and kinds of dtypes, and the array API's inspection."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _KINDS = {
     _COMPLEX: (_COMPLEX,),
     "numeric": ("signed integer", "unsigned integer", _FLOAT, _COMPLEX),
 }
-_BEYOND_THE_STANDARD = FOREIGN | {"float16"}
+_NOT_LISTED = FOREIGN | {"float16", "complex64", "complex128"}  # beyond the standard, or without arithmetic
 
 
 class FInfo(NamedTuple):
-    """What a floating-point dtype holds; of a complex one, its parts."""
+    """The limits of a floating-point dtype; for a complex one, of its parts."""
 
     bits: int
     eps: float
@@ -42,7 +42,7 @@ class FInfo(NamedTuple):
 
 
 class IInfo(NamedTuple):
-    """What an integer dtype holds."""
+    """The limits of an integer dtype."""
 
     bits: int
     max: int
@@ -82,7 +82,7 @@ def iinfo(type: DType | Array | str, /) -> IInfo:
 
 
 def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
-    """Whether a dtype is another one, or of a kind: "bool", "signed integer", "unsigned integer", "integral",
+    """True if a dtype is another one, or of a kind: "bool", "signed integer", "unsigned integer", "integral",
     "real floating", "complex floating", "numeric"; or any of a tuple. Raises ValueError for an unknown kind."""
     dtype = _core.to_dtype(dtype)
     if isinstance(kind, tuple):
@@ -95,7 +95,7 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
 
 
 def can_cast(from_: DType | Array, to: DType, /) -> bool:
-    """Whether promotion with `to` gives `to`: then values of the first fit into it."""
+    """True if promotion with `to` gives `to`: then values of the first fit into it."""
     target = _core.to_dtype(to)
     return _core.promote(_dtype_of(from_), target) == target
 
@@ -132,14 +132,14 @@ def _with_number(dtype: DType | None, number: complex) -> DType:
 
 
 class _Info:
-    """What __array_namespace_info__() returns."""
+    """The result of __array_namespace_info__()."""
 
     def capabilities(self) -> dict[str, Any]:
         """Boolean masks and results of data-dependent shape are there; arrays have at most 16 axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 16}
 
     def default_device(self) -> Device:
-        """Where new arrays go."""
+        """The device of new arrays."""
         from dovetail import _devices
 
         return _devices.device(None)
@@ -152,8 +152,11 @@ class _Info:
     def dtypes(
         self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The standard's dtypes of a kind by name, the same on every device. Beyond it are short floats."""
-        every = {name: t for name, t in _core.dtypes.items() if name not in _BEYOND_THE_STANDARD}
+        """The standard's dtypes of a kind by name, the same on every device.
+
+        Complex dtypes are left out: their arrays can be stored and moved, but no device computes with them.
+        """
+        every = {name: t for name, t in _core.dtypes.items() if name not in _NOT_LISTED}
         return {name: t for name, t in every.items() if kind is None or isdtype(t, kind)}
 
     def devices(self) -> tuple[Device, ...]:

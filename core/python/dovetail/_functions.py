@@ -12,8 +12,8 @@ from dovetail._core import Array, Device, DType
 from dovetail._errors import AxisError
 
 __all__ = [
-    "astype", "broadcast_arrays", "broadcast_shapes", "conj", "imag", "meshgrid", "real", "reshape", "tensordot",
-    "unstack",
+    "astype", "broadcast_arrays", "broadcast_shapes", "conj", "imag", "meshgrid", "pad", "real", "reshape",
+    "tensordot", "unstack",
 ]  # fmt: skip
 
 _op = _core.op_function
@@ -68,20 +68,58 @@ def conj(x: Array, /) -> Array:
     """The complex conjugate: of a real array, the array itself. Complex arithmetic is not supported yet."""
     expect_array("conj", x)
     if x.dtype.kind == "complex floating":
-        raise NotImplementedError("[conj] complex arrays are not supported yet: x.numpy() has a conj()")
+        raise NotImplementedError(
+            "[conj] complex arithmetic is not supported yet: got a complex array, expected a real one; "
+            "x.numpy().conj() runs on the host"
+        )
     return _core.share(x)
 
 
 def real(x: Array, /) -> Array:
-    """The real part: of a real array, the array itself. Complex arithmetic is not supported yet."""
+    """The real part, as a view: of a real array, the array itself."""
     expect_array("real", x)
     return x.real
 
 
 def imag(x: Array, /) -> Array:
-    """The imaginary part: of a real array, zeros. Complex arithmetic is not supported yet."""
+    """The imaginary part, as a view: of a real array, zeros."""
     expect_array("imag", x)
     return x.imag
+
+
+def rounded(x: Array, decimals: int) -> Array:
+    """x rounded to so many decimals, half to even; negative ones round before the point."""
+    if not decimals or ("integer" in x.dtype.kind and decimals > 0):
+        return _op("round")(x)
+    if "floating" not in x.dtype.kind:
+        raise TypeError(f"[round] digits: got {decimals} for an array of {x.dtype}, expected 0 or more; astype it")
+    scale = 10.0 ** abs(decimals)
+    return _op("round")(x * scale) / scale if decimals > 0 else _op("round")(x / scale) * scale
+
+
+def pad(
+    x: Array,
+    pad_width: int | Sequence[int] | Sequence[Sequence[int]],
+    mode: str = "constant",
+    *,
+    constant_values: complex = 0,
+) -> Array:
+    """x with constant_values around it.
+
+    pad_width: one number for every side, (before, after) for every axis, a pair for each axis as NumPy has them,
+    ((1, 2), (0, 1)), or the same in one flat row. mode: only "constant".
+    """
+    if mode != "constant":
+        raise NotImplementedError(f"[pad] mode: got {mode!r}, expected 'constant'")
+    if isinstance(pad_width, (list, tuple)) and any(isinstance(pair, (list, tuple)) for pair in pad_width):
+        pairs = [tuple(p) if isinstance(p, (list, tuple)) else (p,) for p in pad_width]
+        if len(pairs) not in (1, x.ndim) or any(len(p) not in (1, 2) for p in pairs):
+            raise ValueError(f"[pad] pad_width: got {pad_width!r}, expected a pair for each of {x.ndim} axes")
+        pairs = [p * 2 if len(p) == 1 else p for p in pairs] * (x.ndim if len(pairs) == 1 else 1)
+        pad_width = tuple(n for pair in pairs for n in pair)
+    elif hasattr(pad_width, "tolist") and getattr(pad_width, "ndim", 0):
+        return pad(x, pad_width.tolist(), mode, constant_values=constant_values)
+    return _op("pad")(x, pad_width, constant_values=constant_values)
 
 
 def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Array:

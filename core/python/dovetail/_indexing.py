@@ -93,7 +93,7 @@ class Selection:
 
 
 def _expanded(x: Array, key: tuple) -> list[Any]:
-    """The key with one item per axis of x, beside None: no Ellipsis; lists and masks are index arrays."""
+    """The key with one item per axis of x, and None as it was: no Ellipsis; lists and masks are index arrays."""
     items: list[Any] = []
     ellipsis = None
     used = 0
@@ -137,11 +137,18 @@ def _as_index(x: Array, item: Any) -> Array:
             item = item.astype("int64")
     if item.dtype != "bool" and "integer" not in item.dtype.kind:
         raise IndexError(_unfit(f"an array of {item.dtype}"))
+    if item.device != x.device and joins(item):
+        return _core.to_device(item, x.device)
     if item.device != x.device:
         raise ValueError(
             f"[index] an index on {item.device} for an array on {x.device}: bring it over with .to_device()"
         )
     return item
+
+
+def joins(x: Array) -> bool:
+    """Whether arrays of any device take this one as an operand: one without axes on a device of kind cpu."""
+    return x.ndim == 0 and x.device.kind == "cpu"
 
 
 def _unfit(got: str) -> str:
@@ -244,7 +251,7 @@ def _masked(x: Array, mask: Array) -> Array:
 
 
 def _moved(y: Array, at: int, to: int, n: int) -> Array:
-    """`n` neighbouring axes that begin at `at` moved so that they begin at `to`."""
+    """Moves `n` contiguous axes that begin at `at` so that they begin at `to`."""
     if at == to or n == 0:
         return y
     block = list(range(at, at + n))
@@ -253,7 +260,7 @@ def _moved(y: Array, at: int, to: int, n: int) -> Array:
 
 
 def _explain(arrays: list[Array], sizes: list[int], axes: list[int]) -> None:
-    """Says which index is out of range; the kernel knows neither the axis nor what was written."""
+    """Raises IndexError with the index that is out of range; the kernel's error has neither axis nor index."""
     for index, size, axis in zip(arrays, sizes, axes):
         values = to_numpy(index)
         if not values.size:
@@ -294,12 +301,14 @@ def setitem(x: Array, key: Any, value: Any) -> None:
 
 
 def _value(x: Array, value: Any) -> Array:
-    """As an array of x's dtype on x's device. A wider kind than x's is refused, as NumPy's same_kind rule does."""
+    """The value in x's dtype on x's device. Raises TypeError for a wider kind, by NumPy's same_kind."""
     from dovetail._creation import asarray
 
     number = isinstance(value, (bool, int, float, complex))
     if not isinstance(value, Array):
         value = asarray(value, device=x.device)
+    if value.device != x.device and joins(value):
+        value = _core.to_device(value, x.device)
     if value.device != x.device:
         raise ValueError(
             f"[setitem] a value on {value.device} for an array on {x.device}: bring it over with .to_device()"

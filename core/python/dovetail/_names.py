@@ -1,4 +1,4 @@
-"""Where the functions are that people look for in the main namespace, under the names of NumPy and torch."""
+"""Dovetail's names of functions that people look for under NumPy's and torch's names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RENAMED["arctan2"] = "atan2"
 
 
 def hint(name: str) -> str:
-    """Reads `: it is dovetail.concat`, or nothing where nobody knows. Python itself asks about misspelt names."""
+    """ ": it is dovetail.concat", or "" for an unknown name. Python itself corrects misspelt names."""
     if name in RENAMED:
         return f": it is dovetail.{RENAMED[name]}"
     for space in ("nn", "linalg", "random"):

@@ -57,7 +57,7 @@ def _elements(x: Array, prefix: str, separator: str) -> str:
 
 
 def _outline(x: Array, edge: int) -> Array:
-    """What an abridged print shows, and one more along each abridged axis: the rest need not come to the host."""
+    """The elements of an abridged print, and one more along each axis: only these are copied to the host."""
     for axis, n in enumerate(x.shape):
         if n > 2 * edge + 1:
             lead = (slice(None),) * axis

@@ -205,7 +205,7 @@ def _total(counts: Array) -> int:
 
 
 def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
-    """Each element (each slice along `axis`) as often as `repeats` says; axis None flattens first.
+    """Each element (each slice along `axis`) as often as `repeats` gives; axis None flattens first.
 
     repeats: a number, or a 1-D array of integers with one for each element (slice), or one for all. Waits for the
     device where it is an array. Raises ValueError for negative counts and for a length that fits not.

@@ -1,5 +1,5 @@
-"""What inspect.signature(dovetail.add) and help() show: the declaration's parameters, without its annotations, and
-what it says of the op."""
+"""The text of inspect.signature(dovetail.add) and help(): the declaration's parameters, without annotations, and
+its docstring."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ def stats(device: str | Device | None = None) -> dict[str, int]:
 
 
 def set_limit(bytes: int | None, device: str | Device | None = None) -> None:
-    """The most that the pool takes from the device; None: no limit. Beyond it MemoryError says what is held."""
+    """Sets the most bytes that the pool takes from the device; None: no limit. Beyond it MemoryError is raised,
+    with the bytes in use."""
     if bytes is not None and (not isinstance(bytes, int) or isinstance(bytes, bool) or not 0 < bytes < 2**64):
         raise ValueError(f"[memory.set_limit] expected 1 to 2^64 - 1 bytes or None, got {bytes!r}")
     _core.set_memory_limit(device, bytes or 0)

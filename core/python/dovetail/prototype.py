@@ -141,8 +141,8 @@ class Kernel:
     def query(self, asks: Callable[..., bool | str]) -> Self:
         """Decorates a function that is asked before a call, with the kernel's arguments, whether it would serve it.
 
-        It returns True, or a string that says why not, one of a few: then the op's body runs. The views may have no
-        buffer yet, and the answer must depend on shapes, strides and attributes alone.
+        It returns True, or a string with the reason, one of a few: then the op's decomposition runs. The views may
+        have no buffer yet, and the answer must depend on shapes, strides and attributes alone.
         """
         self.asks = asks
         return self
@@ -232,8 +232,8 @@ class PythonDevice:
     def copy_bytes(self, dst: View, src: View) -> None:
         """Copies between the device and the host, or within the device: of one shape and dtype, without gaps.
 
-        A view's on_host says which side it is; the host's memory is lent for this call and must not be kept. The
-        default is for mapped memory.
+        A view's on_host is True on the host's side; the host's memory is lent for this call and must not be kept.
+        The default is for mapped memory.
         """
         dst.bytes()[:] = src.bytes()
 

@@ -1,6 +1,6 @@
 """The ops, by topic. Importing this declares them all."""
 
-from . import primitives  # isort: skip  first: bodies end in them
+from . import primitives  # isort: skip  first: decompositions end in them
 from . import (
     activation,
     arithmetic,

@@ -1,4 +1,4 @@
-"""What bodies of floating-point functions share: bits, exponents, polynomials, products without rounding."""
+"""Parts of floating-point decompositions: bits, exponents, polynomials, products without rounding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LN2, LOG2E = math.log(2), 1 / math.log(2)
 def twin(d: DType) -> DType:
     """The integers that hold a float's bits."""
     if d not in dt.TWIN:
-        raise Unsupported(f"no body for {d.name}: expected a floating dtype; the op needs a kernel there")
+        raise Unsupported(f"no decomposition for {d.name}: expected a floating dtype; the op needs a kernel there")
     return dt.TWIN[d]
 
 
@@ -54,7 +54,7 @@ def with_sign(x: Tensor, y: Tensor) -> Tensor:
 
 
 def const(value: float, like: Tensor) -> Tensor:
-    """A scalar array, where plain Python numbers alone would not say the dtype."""
+    """A scalar array, where plain Python numbers alone would not have the dtype."""
     return full((), value, dtype=like.dtype)
 
 

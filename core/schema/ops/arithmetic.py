@@ -1,11 +1,24 @@
-"""Arithmetic that is made of the primitives: signs, rounding, neighbours, lengths."""
+"""Arithmetic made of the primitives: signs, rounding, adjacent numbers, lengths."""
 
 from __future__ import annotations
 
 from .. import dtypes as dt
-from ..declare import Tensor, Unsupported, op
+from ..declare import Tensor, op
 from ..lazy_numpy import np
-from ._float import INF, NAN, bits, const, flipped, from_bits, ldexp, magnitude, sign_bit, twin, with_sign
+from ._float import (
+    INF,
+    NAN,
+    bits,
+    const,
+    exponent_bias,
+    flipped,
+    from_bits,
+    ldexp,
+    magnitude,
+    sign_bit,
+    twin,
+    with_sign,
+)
 from .logic import as_number, isinf, logical_not
 from .primitives import (
     ROUNDED,
@@ -53,10 +66,10 @@ def sign(x: Tensor, /) -> Tensor:
     return where(x == x, s, x) if x.dtype.kind == "f" else s
 
 
-@op(shape="same", dtype="numeric", tol=ROUNDED, reference=np.square)
+@op(shape="same", dtype="promote", tol=ROUNDED, reference=np.square)
 def square(x: Tensor, /) -> Tensor:
-    """x * x; integers wrap."""
-    return multiply(x, x)
+    """x * x; integers wrap, bool is its own square."""
+    return copy(x) if x.dtype.kind == "b" else multiply(x, x)
 
 
 @op(shape="same", dtype="float", tol=ROUNDED, reference=np.reciprocal)
@@ -202,10 +215,40 @@ def _remainder(x1, x2, like):
 
 
 def _unpacked(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Significand as int64 and biased exponent of abs(x), float32."""
-    b = bits(magnitude(x))
-    e, f = b >> 23, b & 0x7FFFFF
-    return astype(where(e == 0, f, f | 0x800000), dt.int64), maximum(e, 1)
+    """Significand as int64 and biased exponent of abs(x)."""
+    d, b = x.dtype, bits(magnitude(x))
+    e, f = b >> d.mant, b & ((1 << d.mant) - 1)
+    m = where(e == 0, f, f | (1 << d.mant))
+    return m if d is dt.float64 else astype(m, dt.int64), maximum(e, 1)
+
+
+def _modulo(x: Tensor, m: Tensor) -> Tensor:
+    return x - quotient(x, m) * m
+
+
+def _product_modulo(a: Tensor, b: Tensor, m: Tensor) -> Tensor:
+    """a * b modulo m of int64 below 2**53, by digits of 9 bits: no sum reaches 2**63."""
+    r = _modulo((a >> 45) * b, m)
+    for k in range(36, -1, -9):
+        r = _modulo((r << 9) + ((a >> k) & 511) * b, m)
+    return r
+
+
+def _shifted_modulo(x: Tensor, n: Tensor, m: Tensor) -> Tensor:
+    """x * 2**n modulo m of int64 below 2**53, for n below 2**12: the powers of 2 by squaring."""
+    power = _modulo(const(1, n) << (n >> 8), m)
+    for k in range(7, -1, -1):
+        power = _product_modulo(power, power, m)
+        power = _modulo(power << ((n >> k) & 1), m)
+    return _product_modulo(_modulo(x, m), power, m)
+
+
+def _long_division(r: Tensor, gap: Tensor, m: Tensor) -> Tensor:
+    """r * 2**gap modulo m of significands of float32, 39 bits a step: the gap is at most 277."""
+    for _ in range(8):
+        step = minimum(gap, 39)
+        r, gap = _modulo(r << astype(step, dt.int64), m), gap - step
+    return r
 
 
 @op(shape="broadcast", dtype="numeric", tier="extended", tol=ROUNDED, reference=_remainder)
@@ -213,15 +256,11 @@ def remainder(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Python's x1 % x2: what floor division leaves, with the sign of x2; exact. Integers: 0 where x2 is 0."""
     if x1.dtype.kind != "f":
         return where(x2 == 0, 0, x1 - integer_floor_divide(x1, x2) * x2)
-    if x1.dtype is not dt.float32:
-        raise Unsupported("float64 spans 2098 bits, too many for a body: the op needs a kernel there")
+    d, bias = x1.dtype, exponent_bias(x1.dtype)
+    twin(d)
     (r, e1), (m2, e2) = _unpacked(x1), _unpacked(x2)
-    gap = maximum(e1 - e2, 0)
-    for _ in range(8):  # long division, 39 bits a step: the gap is at most 277
-        step = minimum(gap, 39)
-        r = r << astype(step, dt.int64)
-        r, gap = r - quotient(r, m2) * m2, gap - step
-    r = with_sign(where(e1 < e2, magnitude(x1), ldexp(astype(r, dt.float32), e2 - 150)), x1)
+    r = (_shifted_modulo if d is dt.float64 else _long_division)(r, maximum(e1 - e2, 0), m2)
+    r = with_sign(where(e1 < e2, magnitude(x1), ldexp(astype(r, d), e2 - (bias + d.mant))), x1)
     r = where(r == 0.0, with_sign(r, x2), where((r < 0.0) ^ (x2 < 0.0), add(r, x2), r))
     legal = (magnitude(x1) < INF) & (x2 == x2) & logical_not(x2 == 0.0)
     return where(legal, r, NAN)

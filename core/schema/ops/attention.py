@@ -250,7 +250,7 @@ def _varlen_samples() -> Iterator[Sample]:
 
 
 def _places(offsets: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row: how many sequences begin up to it, whether it lies in one, and its number there."""
+    """For each row: how many sequences begin up to it, whether it lies in one, and its number there."""
     row = reshape(iota(size, dt.int64), (-1, 1))
     begins = ~less(row, offsets)
     sequence = sum_(astype(begins, dt.int64), axis=(1,))

@@ -26,13 +26,13 @@ CREATION = {"dtype": "given", "half": "native"}
 
 @op(shape="from_shape", samples=_shape_samples, reference=lambda shape, dtype: np.zeros(shape), **CREATION)
 def zeros(shape: Ints, *, dtype: DType | None = None) -> Tensor:
-    """0 everywhere; float32 unless dtype says otherwise."""
+    """0 everywhere; dtype is float32 by default."""
     return full(shape, 0, dtype=dtype or dt.float32)
 
 
 @op(shape="from_shape", samples=_shape_samples, reference=lambda shape, dtype: np.ones(shape), **CREATION)
 def ones(shape: Ints, *, dtype: DType | None = None) -> Tensor:
-    """1 everywhere; float32 unless dtype says otherwise."""
+    """1 everywhere; dtype is float32 by default."""
     return full(shape, 1, dtype=dtype or dt.float32)
 
 
@@ -56,12 +56,12 @@ def _arange_samples() -> Iterator[Sample]:
 
 
 def default_dtype(*scalars: Scalar | None) -> DType:
-    """What Python numbers alone make."""
+    """The dtype of Python numbers without arrays."""
     return dt.float32 if any(isinstance(s, float) for s in scalars) else dt.int64
 
 
 def _compute_dtype(d: DType) -> DType:
-    """Where a range of d is computed, before one rounding."""
+    """The dtype in which a range of d is computed, before one rounding."""
     if d.kind == "f":
         return dt.float64 if d is dt.float64 else dt.float32
     return dt.uint64 if d is dt.uint64 else dt.int64
@@ -80,7 +80,7 @@ def _compute_dtype(d: DType) -> DType:
 def arange(start: Scalar, /, stop: Scalar | None = None, step: Scalar = 1, *, dtype: DType | None = None) -> Tensor:
     """start, start + step, ... before stop; arange(stop) counts from 0.
 
-    int64 or float32 unless dtype says otherwise.
+    dtype is int64 by default, float32 where an argument is a float.
     """
     if stop is None:
         start, stop = 0, start
@@ -126,7 +126,7 @@ def linspace(
     """num numbers from start to stop, evenly; the last one is stop itself, or the one before it."""
     d = dtype or dt.float32
     if d.kind != "f":
-        raise Unsupported(f"[linspace] dtype: expected a floating one, got {d.name}; cast the result")
+        raise Unsupported(f"dtype: got {d.name}, expected a floating one; astype the result")
     wide, gaps = _compute_dtype(d), num - 1 if endpoint else num
     x = iota(num, wide)
     if gaps > 0:
@@ -157,7 +157,7 @@ def _eye_samples() -> Iterator[Sample]:
     **CREATION,
 )
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType | None = None) -> Tensor:
-    """1 on the k-th diagonal, 0 elsewhere; float32 unless dtype says otherwise."""
+    """1 on the k-th diagonal, 0 elsewhere; dtype is float32 by default."""
     row = reshape(iota(n_rows, dt.int64), (n_rows, 1))
     column = iota(n_rows if n_cols is None else n_cols, dt.int64)
     return astype(equal(row if k == 0 else add(row, k), column), dtype or dt.float32)
@@ -182,6 +182,6 @@ def _one_hot_samples() -> Iterator[Sample]:
 def one_hot(x: Index, num_classes: int, *, dtype: DType | None = None) -> Tensor:
     """1 at place x of a new last axis, 0 elsewhere.
 
-    An x outside of it gives zeros. int64 unless dtype says otherwise.
+    An x outside of it gives zeros. dtype is int64 by default.
     """
     return astype(equal(expand_dims(x, axis=x.ndim), iota(num_classes, dt.int64)), dtype or dt.int64)

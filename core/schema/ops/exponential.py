@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from .. import dtypes as dt
 from ..declare import Tensor, Unsupported, op
 from ..lazy_numpy import np
-from ..samples import Sample, draw, sample
+from ..samples import Sample, draw, given, sample
 from ._float import (
     INF,
     LN2,
@@ -194,6 +194,7 @@ def _pow_samples() -> Iterator[Sample]:
     yield sample("values", draw(4000, low=None), draw(4000, low=None), only=dt.FLOATS)
     yield sample("row_column", draw(5, 1, low=1, high=3), draw(1, 7, low=0, high=4))
     yield sample("python_scalar", draw(3, 4), 2)
+    yield sample("negative_power", draw(3), given([2, 0, -1]), only=dt.SIGNED, error=ValueError)
     yield sample("mismatch", draw(2, 3), draw(4), error=ValueError)
 
 
@@ -207,7 +208,10 @@ def _pow_samples() -> Iterator[Sample]:
     domain=((-12, 12), (0, 6)),
 )
 def pow_(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """x1 to the power of x2; special cases as in C99. Integers wrap; their exponents are not negative."""
+    """x1 to the power of x2; special cases as in C99. Integers wrap; a negative exponent of one is a ValueError.
+
+    The runtime looks at the exponents of signed integers first, and waits for the device where they are an array.
+    """
     if x1.dtype.kind in "iu":
         return integer_pow(x1, x2)
     if x1.dtype.kind != "f":

@@ -9,7 +9,20 @@ from ..declare import Ints, Tensor, Unsupported, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from ._float import INF, magnitude
-from .primitives import ROUNDED, as_axes, astype, dot_scale, full, matmul, max_, multiply, sqrt, sum_, where
+from .primitives import (
+    ROUNDED,
+    as_axes,
+    astype,
+    bitwise_and,
+    dot_scale,
+    full,
+    matmul,
+    max_,
+    multiply,
+    sqrt,
+    sum_,
+    where,
+)
 from .reduction import count, count_nonzero, min_, reduced_shape
 from .views import expand_dims, moveaxis, reshape
 
@@ -52,15 +65,16 @@ def _outer_samples() -> Iterator[Sample]:
 
 @op(
     shape="outer",
-    dtype="numeric",
+    dtype="promote",
     space="linalg",
     tol=ROUNDED,
     samples=_outer_samples,
     reference=lambda x1, x2: np.multiply.outer(x1, x2),
 )
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """x1[i] * x2[j] of two vectors."""
-    return multiply(expand_dims(x1, axis=1), x2)
+    """x1[i] * x2[j] of two vectors; x1[i] & x2[j] of bool."""
+    x1 = expand_dims(x1, axis=1)
+    return bitwise_and(x1, x2) if x1.dtype.kind == "b" else multiply(x1, x2)
 
 
 def _vector_norm(x, axis, keepdims, ord):

@@ -34,7 +34,7 @@ def greater_equal(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 @op(shape="broadcast", dtype="logical", reference=np.logical_and)
 def logical_and(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Both are true (not 0)."""
+    """x1 and x2 are both true (not 0)."""
     return bitwise_and(x1, x2)
 
 

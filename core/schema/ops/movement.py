@@ -9,7 +9,7 @@ from .. import dtypes as dt
 from ..declare import Index, Ints, Scalar, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, given, indices, sample
-from .logic import less_equal
+from .logic import less_equal, not_equal
 from .primitives import ANY, as_axes, copy, full, iota, subtract, take, where
 from .views import broadcast_to, expand_dims, moveaxis, reshape, set_slice
 
@@ -284,6 +284,8 @@ def take_along_axis(x: Tensor, indices: Index, /, *, axis: int = -1) -> Tensor:
 
 def _diff(x, prepend, append, axis, n):
     axis %= x.ndim
+    if n == 0:
+        return x
     parts = [prepend, x, append]
     one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     parts = [np.broadcast_to(p, one) if np.ndim(p) == 0 else p for p in parts if p is not None]
@@ -297,11 +299,12 @@ def _diff_samples() -> Iterator[Sample]:
     yield sample("ends", draw(4, 5), prepend=draw(4, 1), append=draw(4, 2))
     yield sample("too_often", draw(3), n=4)
     yield sample("zero_times", draw(3), n=0)
+    yield sample("zero_times_with_ends", draw(3), n=0, prepend=draw(2), append=draw(1))
 
 
 @op(
     shape="diff",
-    dtype="numeric",
+    dtype="promote",
     tol=1,
     samples=_diff_samples,
     reference=_diff,
@@ -310,11 +313,17 @@ def _diff_samples() -> Iterator[Sample]:
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """The differences of neighbours along axis, n times over; prepend and append are joined to x first."""
+    """The differences between successive elements along axis, n times over; x itself where n is 0.
+
+    prepend and append are joined to x before the first difference. Of bool: whether successive elements differ.
+    """
+    if n == 0:
+        return copy(x)
     one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     parts = [broadcast_to(p, one) if p.ndim == 0 else p for p in (prepend, x, append) if p is not None]
     out = concat(parts, axis=axis) if len(parts) > 1 else x
     head = (slice(None),) * axis
     for _ in range(min(n, out.shape[axis])):
-        out = subtract(out[(*head, slice(1, None))], out[(*head, slice(0, out.shape[axis] - 1))])
+        later, earlier = out[(*head, slice(1, None))], out[(*head, slice(0, out.shape[axis] - 1))]
+        out = not_equal(later, earlier) if out.dtype.kind == "b" else subtract(later, earlier)
     return copy(x) if out is x else out

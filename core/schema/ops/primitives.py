@@ -1,4 +1,4 @@
-"""The primitives that every device has: what bodies end in."""
+"""The primitives that every device has, in which decompositions end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANY = dt.NOT_COMPLEX
 
 
 def as_axes(axis: Ints | None) -> tuple[int, ...] | int | None:
-    """An axis attribute as NumPy's functions want it."""
+    """An axis attribute as NumPy's functions take it."""
     return axis if axis is None or isinstance(axis, int) else tuple(axis)
 
 
@@ -290,7 +290,7 @@ def sin(x: Tensor, /) -> Tensor:
 
 
 def accumulated(x, dtype):
-    """What a sum of x adds up: small integers widened as the accum rule says."""
+    """x as its sum adds it up: small integers widened by the accum rule."""
     if dtype is None:
         return x if x.dtype.kind in "fc" else x.astype(np.uint64 if x.dtype.kind == "u" else np.int64)
     if dtype.kind == "f":
@@ -373,7 +373,7 @@ def _matmul_samples() -> Iterator[Sample]:
 def dot_slack(terms: int) -> float:
     """What the rounding errors of a sum of products, added up in any order, come to beyond those of a short one.
 
-    They walk at random: with tol=2 this is five standard deviations, a fraction of the bound of terms / 2.
+    They add up as a random walk: with tol=2 this is five standard deviations, a fraction of the bound of terms / 2.
     """
     return max(1.0, math.sqrt(terms) / 2)
 

@@ -131,7 +131,7 @@ def _var(x, axis, correction, keepdims):
 
 
 def _mean_error(x, axis, keepdims, like):
-    """What rounding may do to the mean, which is subtracted: of equal elements nothing else is left."""
+    """The rounding error of the mean, which is subtracted: for equal elements it is all that remains."""
     eps = (dt.float32 if like.itemsize == 2 else like).eps  # halves compute in float32
     return eps, 2 * eps * np.max(np.abs(x), axis=as_axes(axis), keepdims=keepdims, initial=0)
 
@@ -289,7 +289,7 @@ def _first_hit(x: Tensor, best: Callable[..., Tensor], axis: int | None, keepdim
     reference=lambda x, axis, keepdims: np.argmax(x, axis, keepdims=keepdims),
 )
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where along axis, or in all of x, the largest element is first; the first NaN where there is one."""
+    """The first position of the largest element along axis, or in all of x; the first NaN where there is one."""
     return _first_hit(x, max_, axis, keepdims)
 
 
@@ -301,7 +301,7 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     reference=lambda x, axis, keepdims: np.argmin(x, axis, keepdims=keepdims),
 )
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where along axis, or in all of x, the smallest element is first; the first NaN where there is one."""
+    """The first position of the smallest element along axis, or in all of x; the first NaN where there is one."""
     return _first_hit(x, min_, axis, keepdims)
 
 

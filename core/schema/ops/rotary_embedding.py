@@ -12,7 +12,7 @@ from .views import expand_dims, reshape
 
 
 def _rotated(x, cos, sin, interleaved, join):
-    """Both elements of each pair, as join(of the first one's terms, of the second one's)."""
+    """The elements of each pair, as join(terms of the first one, terms of the second one)."""
     n = 2 * cos.shape[-1]
     first, second = (slice(0, n, 2), slice(1, n, 2)) if interleaved else (slice(0, n // 2), slice(n // 2, n))
     a, b = x[..., first], x[..., second]
@@ -63,7 +63,7 @@ def _rotary_embedding_samples() -> Iterator[Sample]:
     space="nn",
 )
 def rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False) -> Tensor:
-    """Pairs of elements of x (..., sequence, size) rotated by angles of which cos and sin (sequence, pairs) tell.
+    """Pairs of elements of x (..., sequence, size) rotated by angles given by their cos and sin (sequence, pairs).
 
     A pair (a, b) becomes (a cos - b sin, b cos + a sin): element i and i + pairs or, interleaved, 2 i and 2 i + 1.
     What lies behind the last pair stays as it is. cos and sin broadcast to (..., sequence, pairs); of tables by

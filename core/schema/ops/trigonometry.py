@@ -27,7 +27,7 @@ ASIN_64 = (
 
 
 def _too_large(x, like):
-    """Where the double of x overflows."""
+    """True where the double of x overflows."""
     return np.abs(x) > (dt.float64 if like is dt.float64 else dt.float32).max / 2
 
 
@@ -40,7 +40,10 @@ def _too_large(x, like):
     scale=lambda x, like: _too_large(x, like) * 1.0,
 )
 def cos(x: Tensor, /) -> Tensor:
-    """The cosine; from half the dtype's largest number on accurate to 1, not to the result."""
+    """The cosine.
+
+    From half the dtype's largest number on (1.7e38 in float32) the tolerance is in units of the last place of 1.
+    """
     big = x.dtype.max / 2 < magnitude(x)
     y = where(big, x * 0.5, x)
     c = sin(y * 2.0) / (sin(y) * 2.0)
@@ -55,7 +58,11 @@ def cos(x: Tensor, /) -> Tensor:
     scale=lambda x, like: _too_large(x, like) * (1 + np.tan(x) ** 2),
 )
 def tan(x: Tensor, /) -> Tensor:
-    """The tangent, keeping -0; accurate where cos is."""
+    """The tangent, keeping -0.
+
+    From half the dtype's largest number on (1.7e38 in float32) the tolerance is in units of the last place of
+    1 + tan(x)**2.
+    """
     return where(x == 0.0, x, sin(x) / cos(x))
 
 

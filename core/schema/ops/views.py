@@ -1,4 +1,4 @@
-"""The views that the core serves: metadata only, over the same memory where strides can say it."""
+"""The views that the core serves: metadata only, over the same memory where strides can express them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _reshape_samples() -> Iterator[Sample]:
     reference=lambda x, shape: np.reshape(x, shape),
 )
 def reshape(x: Tensor, /, shape: Ints) -> Tensor:
-    """The elements of x in row-major order, in another shape; copies where strides cannot say it."""
+    """The elements of x in row-major order, in another shape; copied where strides cannot express it."""
 
 
 def _permute_samples() -> Iterator[Sample]:

@@ -60,12 +60,24 @@ constexpr const char* operator_names[n_operators] = {"add",
                                                      "greater_equal"};
 const Op* operators[n_operators];
 
-// Sequences and NumPy arrays, for which the operator raises instead of returning NotImplemented. NumPy does not
-// handle the operator (__array_ufunc__ is None), and Python's own answer misleads: an error about concatenation, or
-// x == array being False.
+bool is_numpy_array(PyObject* o) { return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0; }
+
+// Python's own message would mislead: that concatenation is not implemented, or that x == [1] is False.
 bool looks_like_array(Operator which, PyObject* o) {
-  if (PyList_Check(o) || PyTuple_Check(o)) return which != op_multiply;  // [0] * n repeats a list
-  return std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0;
+  return (PyList_Check(o) || PyTuple_Check(o)) && which != op_multiply;  // [0] * n repeats a list
+}
+
+// With a NumPy array as the other operand, which becomes an Array on this one's device.
+PyObject* apply_to_numpy(Operator which, PyObject* const* operands, PyObject* replaced) {
+  try {
+    const py::tuple made = lazy("_numpy", "operands")(py::handle(operands[0]), py::handle(operands[1]));
+    PyObject* const arrays[] = {PyTuple_GET_ITEM(made.ptr(), 0), PyTuple_GET_ITEM(made.ptr(), 1)};
+    Attrs attrs;
+    return call(*operators[which], arrays, 2, attrs, nullptr, replaced);
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
 }
 
 PyObject* apply(Operator which, PyObject* const* operands, int n, PyObject* replaced) {
@@ -73,8 +85,10 @@ PyObject* apply(Operator which, PyObject* const* operands, int n, PyObject* repl
   PyObject* out = call(*operators[which], operands, n, attrs, nullptr, replaced);
   if (out || PyErr_Occurred()) [[likely]]
     return out;
-  for (int i = 0; i < n; ++i)
+  for (int i = 0; i < n; ++i) {
+    if (is_numpy_array(operands[i]) && is_array(operands[1 - i])) return apply_to_numpy(which, operands, replaced);
     if (looks_like_array(which, operands[i])) return refuse_operand(*operators[which], operands[i]);
+  }
   Py_RETURN_NOTIMPLEMENTED;  // Python then tries the reflected operator, as of a tracer
 }
 template <Operator which>
@@ -190,7 +204,6 @@ PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromUnsignedLongLong
 PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLong(info(tensor_of(self).dtype).bytes); }
 PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(tensor_of(self).dtype)); }
 PyObject* get_device(PyObject* self, void*) { return Py_NewRef(device_object(*tensor_of(self).device)); }
-PyObject* get_none(PyObject*, void*) { Py_RETURN_NONE; }
 
 Py_ssize_t length(PyObject* self) {
   if (tensor_of(self).rank()) return Py_ssize_t(tensor_of(self).size(0));
@@ -215,8 +228,6 @@ PyGetSetDef getters[] = {{"shape", get_shape, nullptr, "Sizes of the axes.", nul
                          {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
                          {"dtype", get_dtype, nullptr, "Data type.", nullptr},
                          {"device", get_device, nullptr, "The device that holds the elements.", nullptr},
-                         // With None, NumPy leaves `ndarray + Array` to Array instead of looping over elements.
-                         {"__array_ufunc__", get_none, nullptr, nullptr, nullptr},
                          {}};
 PyMethodDef methods[] = {{"item", item, METH_NOARGS, "The only element as a Python number. Waits for the device."},
                          {}};
@@ -273,8 +284,6 @@ PyType_Slot slots[] = {{Py_tp_dealloc, slot(dealloc)},
                        {Py_mp_length, slot(length)},
                        {Py_mp_subscript, slot(get_item)},
                        {Py_mp_ass_subscript, slot(set_item)},
-                       {Py_bf_getbuffer, slot(get_buffer)},
-                       {Py_bf_releasebuffer, slot(release_buffer)},
                        {Py_tp_new, slot(make_new)},
                        {Py_tp_doc, const_cast<char*>("An array on a device: a value that nothing else changes. "
                                                      "dovetail.asarray() and the ops make them.")},

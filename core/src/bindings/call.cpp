@@ -1,11 +1,14 @@
 // Runs an op on Python operands: scalars, the GIL, errors.
+#include <algorithm>
 #include <cmath>
 
 #include "bindings/array.hpp"
 #include "bindings/engines.hpp"
 #include "bindings/python_device.hpp"
+#include "dispatch/checks.hpp"
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
+#include "text.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -19,16 +22,22 @@ class Call {
     if (n > kMaxInputs) [[unlikely]]
       many_.resize(n), inv_.in = many_.data();
     gathered_ = gather(operands, n > kMaxInputs ? many_.data() : few_);
+    if (mixed_devices_ && n <= kMaxInputs) [[unlikely]]
+      join_scalars();
     if (replaced) inv_.replaced = &tensor_of(replaced);
   }
   ~Call() {
     while (n_held_) held(--n_held_).~Tensor();
   }
   bool gathered() const { return gathered_; }
+  bool all_bool() const {
+    return std::all_of(inv_.in, inv_.in + n_, [](const Tensor* t) { return t && t->dtype == DType::b8; });
+  }
   Invocation& invocation() { return inv_; }
 
   void run() {
     inv_.infer();
+    check_values(inv_);
     // A chosen engine may be the decomposition, whose tracing runs Python code.
     const bool brief = inv_.device->synchronous && inv_.plan->mode == Plan::kernel && !engine_choice;
     if (brief && inv_.work <= kHeavy) [[likely]]
@@ -56,6 +65,8 @@ class Call {
       }
       if (is_array(objects[i])) [[likely]] {
         in[i] = &tensor_of(objects[i]);
+        mixed_devices_ |= home_ && home_ != in[i]->device;
+        home_ = in[i]->device;
         if (kind(i) == ParamKind::value)
           like = like == DType::none ? in[i]->dtype : promote(like, in[i]->dtype).value_or(like);
       } else if (is_number(objects[i])) {
@@ -77,6 +88,22 @@ class Call {
       ++n_held_;
     }
     return true;
+  }
+
+  // An array without axes on a device of kind cpu joins arrays of another device: its value is read.
+  void join_scalars() {
+    const auto joins = [](const Tensor* t) {
+      return t && t->rank() == 0 && t->device && t->device->props.kind == DVT_KIND_CPU;
+    };
+    const auto other = std::find_if(few_, few_ + n_, [&](const Tensor* t) { return t && t->device && !joins(t); });
+    if (other == few_ + n_) return;
+    for (int i = 0; i < n_; ++i) {
+      if (!joins(few_[i]) || few_[i]->device == (*other)->device) continue;
+      const Tensor array = *few_[i];
+      host_access(*array.storage, false);
+      few_[i] = new (&held(n_held_)) Tensor(host_scalar(array.dtype, array.view.data));
+      ++n_held_;
+    }
   }
 
   // Copies the operands before other threads may run: those may replace an array's value during the call.
@@ -101,6 +128,8 @@ class Call {
   const Op& op_;
   const int n_;
   bool gathered_;
+  bool mixed_devices_ = false;
+  Device* home_ = nullptr;  // of the first array
   Invocation inv_;
   const Tensor* few_[kMaxInputs];
   std::vector<const Tensor*> many_;
@@ -109,14 +138,37 @@ class Call {
   alignas(Tensor) std::byte held_[2 * kMaxInputs * sizeof(Tensor)];
 };
 
+// By NumPy's rule same_kind a value is cast in place to a dtype of the same or a greater breadth.
+int breadth(DType t) {
+  switch (info(t).kind) {
+    case DKind::boolean: return 0;
+    case DKind::unsigned_int: return 1;
+    case DKind::signed_int: return 2;
+    case DKind::floating: return 3;
+    default: return 4;
+  }
+}
+
 PyObject* run_in_place(Call& call, PyObject* replaced) {
   Tensor result;
   call.invocation().out[0] = &result;
   call.run();
   Tensor& target = tensor_of(replaced);
-  if (result.dtype != target.dtype || !result.same_shape(target))
-    call.invocation().fail(result.dtype != target.dtype ? ErrorKind::type : ErrorKind::value,
-                           "an in-place operation keeps dtype and shape: the result would not; write x = x + y");
+  if (result.device != target.device)
+    call.invocation().fail("an in-place operation keeps the device: got a result on " + result.device->name +
+                           ", expected one on " + target.device->name + "; write x = x + y");
+  if (!result.same_shape(target))
+    call.invocation().fail(ErrorKind::value, "an in-place operation keeps the shape: got a result of " +
+                                                 to_string(result.shape()) + ", expected " +
+                                                 to_string(target.shape()) + "; write x = x + y");
+  if (result.dtype != target.dtype) {
+    if (breadth(result.dtype) > breadth(target.dtype))
+      call.invocation().fail(ErrorKind::type,
+                             std::string("an in-place operation keeps the dtype: got a result of ") +
+                                 info(result.dtype).name + ", expected one that " + info(target.dtype).name +
+                                 " can hold; write x = x + y");
+    result = cast(result, target.dtype, *call.invocation().device);
+  }
   target = std::move(result);
   return Py_NewRef(replaced);
 }
@@ -132,6 +184,13 @@ PyObject* run_tuple(Call& call, uint32_t n_out) {
 }
 }  // namespace
 
+// The op that stands for this one where all operands are bool: as in NumPy, True + True is True.
+static const Op* logical_op(const Op& o) {
+  static const Op &add = op("add"), &multiply = op("multiply"), &either = op("bitwise_or"),
+                  &both = op("bitwise_and");
+  return &o == &add ? &either : &o == &multiply ? &both : nullptr;
+}
+
 bool is_optional(const Op& op, int operand) {
   if (op.variadic) return false;
   for (const ParamSpec& p : op.spec.params)
@@ -146,6 +205,8 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
     const ContextEngines engines;
     Call c(op, operands, n, attrs, device, replaced);
     if (!c.gathered()) return nullptr;
+    if (const Op* logical = logical_op(op); logical && c.all_bool()) [[unlikely]]
+      return call(*logical, operands, n, attrs, device, replaced);
     if (replaced) [[unlikely]]
       return run_in_place(c, replaced);
     if (op.spec.n_out > 1) [[unlikely]]

@@ -87,11 +87,9 @@ py::object export_array(const Tensor& array, const py::object& stream,
   const bool can_share = here || array.device->host_mapped;
   if (copy == false && !can_share)
     refuse("bringing the array to the host takes a copy: expected copy=None or True");
-  // Before DLPack 1.0 there is no flag for read-only memory.
-  if (copy == false && !versioned)
-    refuse("sharing takes a consumer of DLPack 1.0: expected max_version=(1, 0) or later");
+  // A capsule before DLPack 1.0 cannot mark the memory read-only: it shares only where the caller insists.
   auto e = std::make_unique<Exported>();
-  if (can_share && versioned && !copy.value_or(false)) {
+  if (can_share && !copy.value_or(!versioned)) {
     e->held = array;
     never_pack(*e->held.storage);  // some consumers ignore the flag and write
     if (stream.is_none() || stream.cast<long long>() != -1) host_access(*e->held.storage, false);
@@ -292,11 +290,11 @@ void make_dlpack(py::module_& m) {
   const py::handle type(reinterpret_cast<PyObject*>(array_type));
   py::setattr(
       type, "__dlpack__",
-      py::cpp_function(export_array, py::name("__dlpack__"), py::is_method(type), py::kw_only(),
-                       py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
-                       py::arg("dl_device") = py::none(), py::arg("copy") = py::none(),
-                       "A DLPack capsule for another library. It shares the elements, marked read-only, until that "
-                       "library deletes it; a consumer that does not know DLPack 1.0 gets a copy."));
+      py::cpp_function(
+          export_array, py::name("__dlpack__"), py::is_method(type), py::kw_only(), py::arg("stream") = py::none(),
+          py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(), py::arg("copy") = py::none(),
+          "A DLPack capsule for another library. It shares the elements, marked read-only, until that "
+          "library deletes it; a consumer that does not know DLPack 1.0 gets a copy, unless copy=False."));
   py::setattr(type, "__dlpack_device__",
               py::cpp_function(
                   [](const Tensor& x) {

@@ -52,6 +52,9 @@ void make_dtypes(py::module_& m) {
       .def_property_readonly("brief", [](const PyDType& d) { return info(d.value).brief; })
       .def_property_readonly(
           "itemsize", [](const PyDType& d) { return int(info(d.value).bytes); }, "Bytes of one element.")
+      .def_property_readonly(
+          "byteorder", [](const PyDType& d) { return info(d.value).bytes == 1 ? "|" : "="; },
+          "As NumPy's: '=' for the host's order, '|' for single bytes.")
       .def_property_readonly("kind", [](const PyDType& d) { return kind_name(info(d.value).kind); })
       .def("__repr__", [](const PyDType& d) { return std::string("dovetail.") + info(d.value).name; })
       .def("__str__", [](const PyDType& d) { return info(d.value).name; })

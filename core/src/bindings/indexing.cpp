@@ -140,7 +140,9 @@ Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
   if (!is_array(v))
     keep = lazy("_creation", "asarray")(py::handle(v), py::arg("device") = py::handle(device_object(*x.device))),
     v = keep.ptr();
-  const Tensor t = tensor_of(v);  // a wait may let other threads run
+  Tensor t = tensor_of(v);  // a wait may let other threads run
+  if (t.device != x.device && t.rank() == 0 && t.device->props.kind == DVT_KIND_CPU)
+    t = dovetail::to_device(t, *x.device);
   if (t.device != x.device)
     throw Error(ErrorKind::value, "[setitem] arrays on " + x.device->name + " and " + t.device->name +
                                       ": bring one over with .to_device()");

@@ -96,6 +96,7 @@ std::vector<int64_t> to_shape(const py::object& shape, const char* op) {
 }
 
 // ---- the buffer protocol ----------------------------------------------------------------------------------------
+// Array itself has no buffers: numpy.asarray() would take a read-only one, where it expects memory to write to.
 namespace {
 struct Export {
   Tensor held;  // shares the buffer, so that the array's next in-place write goes elsewhere
@@ -119,14 +120,19 @@ const char* refusal(const Tensor& t, int flags) {
   if ((flags & PyBUF_FORMAT) && !buffer_format(t.dtype))
     return "the buffer protocol has no such dtype: use x.numpy()";
   const bool needs_c = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !(flags & (PyBUF_STRIDES & ~PyBUF_ND));
-  if (needs_c && !t.dense) return "its elements are not next to each other: use x.copy()";
+  if (needs_c && !t.dense) return "its elements are not contiguous: use x.copy()";
   return nullptr;
 }
-}  // namespace
+
+// The elements of an Array, read-only, through the buffer protocol.
+struct PyElements {
+  PyObject_HEAD PyObject* array;
+};
+PyTypeObject* elements_type;
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
-  const Tensor& t = tensor_of(self);
+  const Tensor& t = tensor_of(reinterpret_cast<PyElements*>(self)->array);
   if (const char* why = refusal(t, flags)) {
     PyErr_Format(PyExc_BufferError, "no buffer of an array of %s on %s: %s", info(t.dtype).name,
                  t.device->name.c_str(), why);
@@ -163,6 +169,32 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 }
 
 void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Export*>(view->internal); }
+
+void dealloc_elements(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_DECREF(reinterpret_cast<PyElements*>(self)->array);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyType_Slot elements_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(dealloc_elements)},
+                                {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                                {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                                {}};
+PyType_Spec elements_spec{"dovetail.Elements", sizeof(PyElements), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, elements_slots};
+
+py::object elements(const py::object& x) {
+  if (!is_array(x.ptr())) throw Error(ErrorKind::type, "[elements] expected an array, got " + shown(x.ptr()));
+  auto* made = PyObject_New(PyElements, elements_type);
+  if (!made) throw py::error_already_set();
+  made->array = Py_NewRef(x.ptr());
+  const auto owner = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(made));
+  PyObject* view = PyMemoryView_FromObject(owner.ptr());
+  if (!view) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(view);
+}
+}  // namespace
 
 // ---- values replaced --------------------------------------------------------------------------------------------
 namespace {
@@ -218,6 +250,16 @@ void replace(const py::object& self, const py::object& function, const py::args&
     throw Error(ErrorKind::type, "[" + op->spec.name + "] expected arrays or Python numbers");
   if (!result) throw py::error_already_set();
   Py_DECREF(result);
+}
+
+// A complex number is two floats in memory, the real part first.
+Tensor complex_part(const Tensor& x, bool imaginary) {
+  Tensor t = x;
+  t.set_type(x.dtype == DType::c64 ? DType::f32 : DType::f64, x.device);
+  for (int i = 0; i < t.rank(); ++i) t.stride(i) *= 2;
+  if (imaginary && t.numel) t.view.data = static_cast<char*>(t.view.data) + info(t.dtype).bytes;
+  t.update_dense();
+  return t;
 }
 
 // Positions of the true elements of a mask that the host can read, one array per axis: counts, then fills. Returns
@@ -315,6 +357,13 @@ void make_interchange(py::module_& m) {
       },
       "An array with uninitialised elements.");
   m.def("from_buffer", from_buffer, "A copy of row-major host memory: (buffer, dtype, shape, device).");
+  elements_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&elements_spec));
+  if (!elements_type) throw py::error_already_set();
+  m.def("elements", elements,
+        "A read-only memoryview of the elements, without a copy; BufferError where the host "
+        "cannot read them.");
+  m.def("part", complex_part, py::arg("x"), py::arg("imaginary"),
+        "The real or the imaginary parts of a complex array, as a view.");
   m.def("read_into", read_into,
         "Copies all elements, row-major, into a writable buffer of the same number of bytes.");
   m.def("to_bytes", to_bytes);

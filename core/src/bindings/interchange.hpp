@@ -15,8 +15,6 @@ void download(const Tensor& t, void* to);  // the other way
 std::vector<int64_t> to_shape(const py::object& shape, const char* op);
 py::object wrap(Tensor t);
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags);  // the buffer protocol's two functions
-void release_buffer(PyObject* self, Py_buffer* view);
 void make_dlpack(py::module_& m);
 void make_sequences(py::module_& m);
 }  // namespace dovetail::bindings

@@ -207,11 +207,14 @@ void run_body(Invocation& inv) {
   }
   Invocation traced = inv;
   traced.in = in.data();
-  const auto program = program_for(traced, dtypes.data());
+  std::shared_ptr<const Program> program;
   try {
+    program = program_for(traced, dtypes.data());
     replay(*program, given.data(), inv.out, *inv.device);
   } catch (const Error& e) {
     if (e.kind != ErrorKind::not_implemented) throw;
+    if (fallback() != Fallback::error && host_device(*inv.device)) return run_on_host(inv);
+    if (!program) throw;
     throw Error(e.kind, "[" + inv.op.spec.name + "] its body: " + e.what());
   }
   for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) {

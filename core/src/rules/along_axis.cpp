@@ -79,6 +79,7 @@ void shape_diff(Invocation& inv) {
     expect_shape(inv, i, expected, "x's but along the axis");
     shape.at[axis] += extra.size(axis);
   }
+  if (n == 0) shape = Shape(x.shape());  // nothing is joined to x then
   shape.at[axis] -= std::min(n, shape.at[axis]);
   inv.work = inv.output(0, shape).numel;
 }
