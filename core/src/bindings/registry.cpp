@@ -62,8 +62,8 @@ py::object register_from(const py::dict& d) {
                            .optional = p["optional"].cast<bool>(),
                            .variadic = p["variadic"].cast<bool>(),
                            .keyword_only = p["keyword_only"].cast<bool>(),
-                           .since = p["since"].cast<uint32_t>(),
-                           .fallback = default_from(p["default"])});
+                           .fallback = default_from(p["default"]),
+                           .since = p["since"].cast<uint32_t>()});
   }
   return op_function(register_op(std::move(spec)));
 }
