@@ -53,6 +53,7 @@ struct Pool {
   void open_lanes(bool all);
   void spill(Lane& lane);
   void shelve(Storage* s);
+  Storage* take_surplus();
   Storage* unlink(uint32_t size_class, const Stream& stream, bool only_ready);
   void account(Lane* lane, int64_t bytes);
   void give_back(Storage* list) noexcept;
