@@ -212,7 +212,7 @@ TEST(plugins_that_are_not_whole) {
 
 TEST(tables_of_absurd_values) {
   REFUSES("rows_nowhere", "while its table was read", "reinstall or update dovetail-rows_nowhere");
-  REFUSES("rows_absurd", "its table says 18446744073709551615 kernels: expected at most 1048576", kAuthor);
+  REFUSES("rows_absurd", "its table declares 18446744073709551615 kernels: expected at most 1048576", kAuthor);
   REFUSES("rows_missing", "row 1 of its kernel table: it is missing", kAuthor);
   REFUSES("row_without_version", "op_version: expected 1 or more", kAuthor);
   REFUSES("row_without_name", "row 0 of its kernel table: op: expected a name", kAuthor);

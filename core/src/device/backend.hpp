@@ -20,7 +20,7 @@ constexpr DLDevice dl_device(int type, int id) { return {static_cast<decltype(DL
 
 enum class DeviceState : uint8_t {
   usable,
-  lost,    // the plugin said DVT_DEVICE_LOST: until reset()
+  lost,    // the plugin returned DVT_DEVICE_LOST: until reset()
   forked,  // this process is a fork, and the backend's driver does not survive that
   closed,  // the process is ending
 };
@@ -34,9 +34,9 @@ struct Device {
   dvt_props props{};
   DLDevice dl{};             // what kernels see: {props.dl_device_type, ordinal}
   bool host_mapped = false;  // the host may read and write `data`
-  // No streams: work is done when run returns, and nothing needs Stream::lock() or lets the interpreter's lock go.
-  // A device that is not usable any more says no here, so that the next call meets Stream::lock(), which throws; so
-  // does one of an interpreted backend.
+  // No streams: work is done when run returns, without Stream::lock() and without releasing the interpreter's lock.
+  // False for a device that became unusable, so that the next call takes Stream::lock(), which throws, and for a
+  // device of an interpreted backend.
   std::atomic<bool> synchronous{true};
   std::atomic<DeviceState> state{DeviceState::usable};
   Stream* default_stream = nullptr;
@@ -49,14 +49,14 @@ struct Device {
   void free_stream(Stream*);
   void synchronize();  // all streams; throws the first fault that was found
   void reset();        // after the device was lost; what its memory holds is undefined
-  // Throws what an unusable device throws at every call.
+  // Throws the error of a device that cannot be used, where it cannot.
   void check_usable() const {
     if (state.load(std::memory_order_relaxed) != DeviceState::usable) [[unlikely]]
       throw_unusable();
   }
   [[noreturn]] void throw_unusable() const;
   void make_unusable(DeviceState);
-  // As throw_status; a lost device is remembered to be so.
+  // As throw_status; also marks a lost device as lost.
   [[noreturn]] void fail(dvt_status status, const std::string& what);
   void check(dvt_status status, const char* what) {
     if (status != DVT_OK) [[unlikely]]
@@ -79,11 +79,11 @@ struct Backend {
   std::string name, version, library;
   std::vector<std::string> search;  // folders of what the library needs
   const dvt_backend* table = nullptr;
-  // Its functions run in the embedding language: any of them may let the interpreter's lock go.
+  // Its functions run in the embedding language: any of them may release the interpreter's lock.
   bool interpreted = false;
   std::vector<Device*> devices;
-  std::string absence;                   // the plugin's words, where it has said why there is no device
-  std::vector<std::string> notes;        // what is wrong with a backend that works otherwise
+  std::string absence;                   // the plugin's reason for having no device
+  std::vector<std::string> notes;        // problems that do not keep it from working
   std::vector<const KernelPack*> packs;  // changes while the loader's lock is held
 };
 
@@ -110,12 +110,12 @@ void rename_host(const dvt_host*, const std::string& name);
 std::vector<Backend*> backends();
 std::vector<Device*> devices();
 Device* find_device(const std::string& name);  // "cpu" is "cpu:0"; nullptr if there is none
-// Drains all queues and closes all devices; the process's exit does it, and nothing can be run afterwards.
+// Drains all queues and closes all devices. Runs when the process exits; nothing can run afterwards.
 void shutdown() noexcept;
 void close_backend(const Backend&) noexcept;  // the same for the devices of one
 
-// Turns a plugin's status into an Error, with the message it gave to host->fail on this thread. `what` says who
-// asked:
+// Throws the Error of a plugin's status, with the message that it gave to host->fail on this thread. `what` names
+// the caller:
 // "[take]". Where the device is known, Device::fail is better.
 [[noreturn]] void throw_status(dvt_status status, const std::string& what);
 inline void check(dvt_status status, const char* what) {

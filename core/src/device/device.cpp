@@ -54,7 +54,7 @@ void close_queues(Device& device) {
 
 bool Device::has_streams() const { return default_stream->handle; }
 
-// A stream that nobody uses, or where the device gives no more the one with the fewest users; nullptr: make one.
+// A stream without users or, if the device has no more, the one with the fewest users; nullptr: make a new one.
 // With the mutex held.
 static Stream* reuse(const Queues& queues, const Stream* default_stream, uint32_t most, int priority) {
   const bool full = most && queues.all.size() + queues.coming >= most;
@@ -117,7 +117,7 @@ void Device::throw_unusable() const {
   switch (state) {
     case DeviceState::lost:
       throw Error(ErrorKind::device_lost,
-                  "[" + name + "] the device was lost, and what its memory held with it; " +
+                  "[" + name + "] the device was lost, and the contents of its memory; " +
                       (DVT_HAS(backend->table, dvt_backend, device_reset) ? "reset() it, or " : "") +
                       "start the process again");
     case DeviceState::forked:

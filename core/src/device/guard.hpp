@@ -1,4 +1,4 @@
-// What is watched for those who write devices: DOVETAIL_POISON_CALLS and DOVETAIL_GUARD_MEMORY.
+// Checks for authors of devices: DOVETAIL_POISON_CALLS and DOVETAIL_GUARD_MEMORY.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -16,10 +16,10 @@ extern std::atomic<uint8_t> watched;  // bits of Watch
 inline bool watches(Watch what) { return watched.load(std::memory_order_relaxed) & what; }
 void poison_calls(bool on);
 
-// Guarded memory: what is handed out for an array lies between two zones with a pattern of its own, and is itself
-// full of junk, so that what a kernel writes beside its outputs shows, and what it does not write too. The zones
-// are read back, through the device's copy, when the buffer is released and the queues are through with it, and
-// when somebody asks. Buffers handed out before keep what they have.
+// Guarded memory: an array's buffer lies between two zones of a pattern and is filled with junk. Writes outside the
+// buffer change the pattern; elements that a kernel should write and does not write keep the junk. The zones are
+// read back, through the device's copy, when the buffer is released and no queue uses it, and by overruns().
+// Buffers that were allocated before stay unguarded.
 void guard_memory(bool on);
 Storage* allocate_guarded(Device&, Stream&, uint64_t bytes);
 // `op` is about to write the buffer as its `output`, as a packed operand, or use it as its workspace.

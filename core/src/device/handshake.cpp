@@ -21,7 +21,7 @@ constexpr char kPluginError[] = "this is an error in the plugin: report it to it
   throw Error(ErrorKind::runtime, cause, cure);
 }
 
-// A plugin's text in a message: short, and on one line.
+// A plugin's text, shortened to one line for a message.
 std::string quoted(const char* text) {
   std::string shown(text, strnlen(text, 64));
   if (text[shown.size()]) shown += "...";
@@ -89,7 +89,7 @@ void check_members(const dvt_backend& table) {
     refuse("its streams lack a function: expected all from create to ev_query");
 }
 
-// What is wrong with a row; empty where nothing is.
+// The error in a row; empty if there is none.
 std::string fault_of(const dvt_kernel& row) {
   if (row.struct_size < offsetof(dvt_kernel, query)) return "its struct_size ends before run";
   if (!row.op || !is_word(row.op) || !std::strchr(row.op, '.'))
@@ -125,10 +125,10 @@ std::string fault_of(const dvt_kernel& row) {
 template <class Table>
 void check_rows(const Table& table) {
   if (table.n_kernels > kMaxKernels)
-    refuse("its table says " + std::to_string(table.n_kernels) + " kernels: expected at most " +
+    refuse("its table declares " + std::to_string(table.n_kernels) + " kernels: expected at most " +
            std::to_string(kMaxKernels));
   if (table.n_kernels && !table.kernels)
-    refuse("its table says " + std::to_string(table.n_kernels) + " kernels and has none");
+    refuse("its table declares " + std::to_string(table.n_kernels) + " kernels and has none");
   for (uint64_t i = 0; i < table.n_kernels; ++i) {
     const dvt_kernel* row = table.kernels[i];
     const std::string fault = row ? fault_of(*row) : "it is missing";
@@ -139,7 +139,7 @@ void check_rows(const Table& table) {
   }
 }
 
-// What the tables of backends and kernel packs begin with. `required`: where what they must have ends.
+// Checks the common beginning of backends' and kernel packs' tables. `required`: the size of the required part.
 template <class Table>
 void check_opening(const Table* table, const std::string& name, const char* entry, size_t required) {
   if (!table) refuse(std::string(entry) + " gives no table");

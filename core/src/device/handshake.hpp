@@ -1,4 +1,4 @@
-// What is asked of a plugin's table before any of it is used. Each throws Error(runtime) with a cure.
+// Checks of a plugin's table before any of it is used. Each throws Error(runtime) with a cure.
 #pragma once
 #include <string>
 
@@ -9,6 +9,6 @@ namespace dovetail {
 std::string check_table(const dvt_backend* table, const std::string& name);
 std::string check_pack(const dvt_kernel_pack* pack, const std::string& name);
 void check_props(dvt_props& props);
-// The end of a message about a plugin and a runtime that do not speak the same protocol.
+// The cure where plugin and runtime were built for different versions of the protocol.
 std::string cure_for_versions(const std::string& name);
 }  // namespace dovetail

@@ -1,4 +1,4 @@
-// From a library's path to devices that can be used.
+// Opens plugins and their devices.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -43,7 +43,7 @@ std::string cause_of(const Error& error) {
 }
 std::string package_of(const std::string& name) { return name.empty() ? "the plugin" : "dovetail-" + name; }
 
-// The backend of this name that is there already; throws if it came from elsewhere.
+// The loaded backend of this name, or nullptr; throws if it came from another library.
 Backend* loaded(const std::string& name, const std::string& library) {
   for (Backend* b : backends()) {
     const bool same_library = !library.empty() && b->library == library;
@@ -57,7 +57,7 @@ Backend* loaded(const std::string& name, const std::string& library) {
   return nullptr;
 }
 
-// As loaded(), of the backend's kernel packs.
+// The same for the backend's kernel packs.
 const KernelPack* loaded_pack(const Backend& backend, const std::string& name, const std::string& library) {
   for (const KernelPack* pack : packs(backend)) {
     const bool same_library = pack->library == library;
@@ -100,7 +100,7 @@ Device* open_device(Backend& backend, uint32_t ordinal, int index) {
 
 constexpr uint32_t kMostClaimed = 1024;  // more is memory that was never written
 
-// Devices that do not open are left out as long as one does.
+// Leaves out devices that fail to open, as long as one opens.
 void open_devices(Backend& backend) {
   uint32_t count = 0;
   const dvt_status status = backend.table->device_count(&count);
@@ -177,7 +177,7 @@ void* open(const std::string& name, const std::string& library, const std::vecto
   void* opened = platform::open_library(library, search, error);
   if (opened) return opened;
   const bool missing = error.find("cannot open shared object file") != std::string::npos;
-  if (missing && error.starts_with(library + ":"))  // glibc says so of a file that is there
+  if (missing && error.starts_with(library + ":"))  // glibc's message for a library of another machine, too
     refuse("it cannot be opened: " + library + " is built for another kind of processor",
            "reinstall " + package_of(name) + " with the pip of this Python");
   refuse("it cannot be opened: " + error, missing ? "install the library that it needs, or name its folder among "
@@ -400,7 +400,7 @@ static void close_device(Device& device) noexcept {
     if (state == DeviceState::usable && watches(watch_memory)) overruns(device);  // logs them
     if (state == DeviceState::usable) device.synchronize();
   } catch (const std::exception& e) {
-    log(Log::stream, 1, device.name + ": nobody waited for this fault: " + e.what());
+    log(Log::stream, 1, device.name + ": a fault that no call had waited for: " + e.what());
   }
   device.pool->empty();
   device.make_unusable(DeviceState::closed);
@@ -413,7 +413,7 @@ void close_backend(const Backend& backend) noexcept {
 }
 
 void shutdown() noexcept {
-  interpreter = Interpreter{};  // it is gone by now
+  interpreter = Interpreter{};  // it has ended
   for (Device* device : devices()) close_device(*device);
 }
 

@@ -105,6 +105,18 @@ void Pool::shelve(Storage* s) {
   free_bytes_ += s->capacity;
 }
 
+// A list of what is cached beyond the limit, the largest blocks first.
+Storage* Pool::take_surplus() {
+  Storage* list = nullptr;
+  for (int i = kSizeClasses; i-- > 0 && free_bytes_ > most_free_bytes_;)
+    while (free_[i] && free_bytes_ > most_free_bytes_) {
+      Storage* s = free_[i];
+      free_[i] = s->next, free_bytes_ -= s->capacity;
+      s->next = list, list = s;
+    }
+  return list;
+}
+
 void Pool::account(Lane* lane, int64_t bytes) {
   if (lane) return lane->account(bytes);
   ended_in_use_ += bytes;
@@ -145,12 +157,17 @@ void Pool::close_lanes() {
 }
 
 void Pool::thread_ends(Lane* lane) {
-  const std::lock_guard guard(mutex_);
-  spill(*lane);
-  ended_in_use_ += lane->in_use.load(std::memory_order_relaxed);
-  ended_peak_ += lane->peak.load(std::memory_order_relaxed);
-  std::erase(lanes_, lane);
-  delete lane;
+  Storage* surplus = nullptr;
+  {
+    const std::lock_guard guard(mutex_);
+    spill(*lane);
+    ended_in_use_ += lane->in_use.load(std::memory_order_relaxed);
+    ended_peak_ += lane->peak.load(std::memory_order_relaxed);
+    std::erase(lanes_, lane);
+    delete lane;
+    surplus = take_surplus();
+  }
+  if (surplus) give_back(surplus);
 }
 
 // ---- taking and returning ---------------------------------------------------------------------------------------
@@ -225,9 +242,10 @@ bool Pool::may_reserve(uint64_t bytes) {
     checked_ = platform::host_memory();
     return true;
   }
-  const uint64_t others = group.used - std::min(group.used, reserved_);
-  if (others > group.limit || after > group.limit - others) return false;
-  checked_ = after + group.limit / 64;
+  const uint64_t spare = group.limit / 64;  // for page tables and memory that others take before the next look
+  const uint64_t taken = group.used - std::min(group.used, reserved_) + spare;
+  if (taken > group.limit || after > group.limit - taken) return false;
+  checked_ = after + (group.limit - taken - after) / 2;  // looks more often the less there is
   return true;
 }
 
@@ -317,11 +335,10 @@ void Pool::put_back(Storage* s) {
     if (lane && !s->uses.load(std::memory_order_relaxed) &&
         lane->stream.load(std::memory_order_relaxed) == s->stream) {
       if (lane->free_bytes >= kLaneBytes) spill(*lane);
-      if (lane->push(s)) return;
+      if (lane->push(s)) s = nullptr;
     }
-    account(lane, -int64_t(s->capacity));
-    if (free_bytes_ + s->capacity > most_free_bytes_) surplus = s, s->next = nullptr;
-    else shelve(s);
+    if (s) account(lane, -int64_t(s->capacity)), shelve(s);
+    surplus = take_surplus();
   }
   if (surplus) give_back(surplus);
 }

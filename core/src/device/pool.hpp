@@ -16,7 +16,7 @@ struct Guard;  // guard.cpp
 struct StreamUses {
   struct Use {
     Stream* stream;
-    uint64_t position;  // set when the buffer is released: the stream was through with it by then
+    uint64_t position;  // set when the buffer is released: the stream needs the buffer up to there
   };
   std::vector<Use> at;
 };
@@ -38,7 +38,7 @@ struct Pool {
   MemoryStats stats();
   void reset_peak();
   void rebind_lane(Stream& stream);  // of this thread
-  void close_lanes();                // until lanes_may_open() again
+  void close_lanes();                // until lanes_may_open()
   void thread_ends(Lane* lane);
   void before_fork();
   void after_fork(bool in_child);
@@ -53,6 +53,7 @@ struct Pool {
   void open_lanes(bool all);
   void spill(Lane& lane);
   void shelve(Storage* s);
+  Storage* take_surplus();
   Storage* unlink(uint32_t size_class, const Stream& stream, bool only_ready);
   void account(Lane* lane, int64_t bytes);
   void give_back(Storage* list) noexcept;
@@ -60,11 +61,11 @@ struct Pool {
   int64_t in_use() const;
   bool may_reserve(uint64_t bytes);
 
-  std::mutex mutex_;  // short: nobody calls a plugin or waits for anything else while holding it
+  std::mutex mutex_;  // held briefly, never while calling a plugin or waiting
   Storage* free_[kSizeClasses] = {};
   uint64_t free_bytes_ = 0;   // in free_
   bool shared_;               // the memory is the host's, which NumPy and other libraries use, too
-  uint64_t most_free_bytes_;  // what is beyond goes back to the device
+  uint64_t most_free_bytes_;  // more than this goes back to the device
   uint64_t checked_ = 0;      // reserved_ may grow so far before the control group is looked at again
   std::vector<Lane*> lanes_;
   int64_t ended_in_use_ = 0, ended_peak_ = 0;  // of lanes that are gone
@@ -73,7 +74,7 @@ struct Pool {
   std::atomic<bool> has_adopted_{false};
   bool lanes_reached_ = true;  // before_fork()
   std::vector<std::shared_ptr<Guard>> guards_;
-  std::vector<Overrun> overruns_;  // that nobody has asked for
+  std::vector<Overrun> overruns_;  // not returned by overruns() yet
   std::unordered_set<Packs*> packs_;
   uint64_t packed_ = 0;  // bytes
 

@@ -22,7 +22,7 @@ std::chrono::seconds timeout() {
 }
 constexpr size_t kRemembered = 256;
 
-// Fast; different files hardly ever collide. It is no defence against a file that was made to collide.
+// Fast; different files rarely collide. It is no defence against a file that was made to collide.
 uint64_t hash_of(std::span<const std::byte> bytes) {
   uint64_t lanes[4] = {0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93};
   const auto mix = [&](int lane, uint64_t word) {
@@ -30,9 +30,9 @@ uint64_t hash_of(std::span<const std::byte> bytes) {
     lanes[lane] ^= lanes[lane] >> 29;
   };
   size_t at = 0;
-  for (uint64_t words[4]; at + sizeof words <= bytes.size(); at += sizeof words) {
-    std::memcpy(words, bytes.data() + at, sizeof words);
-    for (int lane = 0; lane < 4; ++lane) mix(lane, words[lane]);
+  for (uint64_t next[4]; at + sizeof next <= bytes.size(); at += sizeof next) {
+    std::memcpy(next, bytes.data() + at, sizeof next);
+    for (int lane = 0; lane < 4; ++lane) mix(lane, next[lane]);
   }
   for (; at < bytes.size(); ++at) mix(0, uint64_t(bytes[at]));
   mix(1, bytes.size());

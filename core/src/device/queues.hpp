@@ -1,4 +1,4 @@
-// What stream.cpp keeps per device.
+// The streams and spare events of a device.
 #pragma once
 #include <mutex>
 #include <vector>

@@ -1,4 +1,4 @@
-// The table of services that a plugin is given, and what it says through it.
+// The host's services for plugins, and the failures that plugins report through them.
 #pragma once
 #include <string>
 
@@ -10,8 +10,8 @@ struct Failure {  // the latest host->fail of this thread
   uint64_t correlation_id = 0;
   std::string message;
 };
-// Empty where the plugin kept silent about `status`. A failure is told once.
+// Empty where the plugin reported nothing with `status`. Each failure is returned once.
 Failure take_failure(dvt_status status);
-// "[take] index 7 is out of range"; `what` is left out where the plugin's message has such a start itself.
+// "[take] index 7 is out of range"; `what` is left out where the message begins with a bracket itself.
 Error make_error(dvt_status status, const std::string& what, const Failure& failure);
 }  // namespace dovetail

@@ -112,7 +112,7 @@ Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes);
 void release_slow(Storage* s) noexcept;
 void drop_packs(Storage& s) noexcept;
 
-// A free buffer becomes somebody's.
+// Marks a free buffer as used.
 inline void hand_out(Storage& s) {
   s.refs.store(1, std::memory_order_relaxed);
   s.given_to.store(0, std::memory_order_relaxed);
@@ -132,7 +132,7 @@ inline Storage* allocate(Device& device, int device_index, Stream& stream, uint6
 inline void retain(Storage* s) { s->refs.fetch_add(1, std::memory_order_relaxed); }
 
 inline void release(Storage* s) {
-  // The only holder needs no locked instruction: nobody else can raise the count.
+  // The only holder needs no locked instruction: no other thread can raise the count.
   if (s->refs.load(std::memory_order_acquire) != 1 && s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Lane* lane = lanes[s->device_index];
   const bool plain =
@@ -152,7 +152,7 @@ inline void value_changes(Storage& s) {
 void end_guard(Storage*);
 inline bool is_pooled(const Storage& s) { return !s.let_go || s.let_go == end_guard; }
 
-// Storage over memory that somebody else owns; let_go(storage) is called when the last reference is gone and the
+// Storage over memory of another owner; let_go(storage) is called when the last reference is gone and the
 // queues that used the memory are through with it. It may come from any thread that uses the device.
 Storage* adopt(Device& device, Stream& stream, void* data, void (*let_go)(Storage*), void* owner);
 

@@ -58,7 +58,7 @@ class ThreadPool {
   }
 
  private:
-  // gate_: a running number whose lowest bit says open, and below it how many workers are inside.
+  // gate_: a running number, then a bit that is set while it is open, then the number of workers inside.
   static constexpr uint32_t kOpen = 1u << 11, kInside = kOpen - 1;
   static_assert(kMaxThreads <= kInside);
 
@@ -110,7 +110,7 @@ class ThreadPool {
 
   std::atomic<bool> busy_{false};
   uint32_t workers_ = 0;
-  // The job; written by its caller while the gate is closed and nobody inside.
+  // The job; written by its caller while the gate is closed and no worker is inside.
   Piece fn_ = nullptr;
   void* ctx_ = nullptr;
   uint64_t n_ = 0, pieces_ = 0;
@@ -159,8 +159,8 @@ uint32_t threads_wanted() {
 
 // How many threads take part; 0: not yet known.
 std::atomic<uint32_t> limit{0};
-// What num_threads() told this thread last: a kernel may have made that many scratch areas, so that its loops must
-// not use more threads even if another thread raises the number in between.
+// The latest result of num_threads() on this thread: a kernel may have made that many scratch areas, so its loops
+// must not use more threads even if another thread raises the number in between.
 thread_local constinit uint32_t promised = 0;
 
 uint32_t current_limit() {

@@ -1,4 +1,4 @@
-// What a crash of this process leaves for the next one.
+// A note that a crash of this process leaves for the next process.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ namespace {
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS};
 constexpr size_t kStack = size_t{64} << 10;  // of the handler, for a crash that has used up the thread's own
 
-// Of the one note there is. A handler can reach only what has static storage.
+// The state of the only CrashNote. A signal handler can reach only static storage.
 struct {
   std::string path, text;
   struct sigaction before[std::size(kSignals)];

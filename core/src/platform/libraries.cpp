@@ -1,4 +1,4 @@
-// Shared libraries, and which others they need.
+// Opens shared libraries together with the libraries that they need.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -79,13 +79,13 @@ void* open_one(const std::string& path, std::string& error) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = dlerror();
-    error = why ? why : "the system's loader gives no reason";
+    error = why ? why : "the system's loader gave no reason";
   }
   return library;
 }
 
-// The loader takes a library that is loaded already for a needed one of the same name: so those of the search
-// folders go first, each after what it needs itself.
+// The loader accepts a loaded library for a needed one of the same name. So this opens those of the search folders
+// first, each after the libraries that it needs itself.
 void open_needed(const std::string& path, const std::vector<std::string>& search, std::set<std::string>& visited,
                  std::string& problems) {
   for (const std::string& name : needed_libraries(path))

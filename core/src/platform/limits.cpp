@@ -91,7 +91,7 @@ std::vector<std::string> folders(const std::string& root, const std::string& con
 
 void lower(uint64_t& limit, uint64_t to) { limit = std::min(limit, to); }
 
-// Of the group with the smallest limit: bytes that it uses and cannot simply drop.
+// Bytes that the group uses, without file cache that the kernel can drop.
 uint64_t used_in(const std::string& folder, bool version_2) {
   const uint64_t usage = number(read_file(folder + (version_2 ? "/memory.current" : "/memory.usage_in_bytes")));
   const std::string stat = read_file(folder + "/memory.stat");

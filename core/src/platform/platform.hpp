@@ -1,5 +1,5 @@
-// What the runtime asks of the operating system. The files of this folder are the only ones that may look at which
-// one it is; `dovetail-probe` is built from them too, so they use nothing else of the runtime.
+// The operating system, for the rest of the runtime. Only files of this folder may depend on which system it is.
+// `dovetail-probe` is built from them, too, so they use no other part of the runtime.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -15,10 +15,11 @@ namespace dovetail::platform {
 // ---- libraries --------------------------------------------------------------------------------------------------
 
 // Opens a library with its own symbols resolved at once and hidden from others. The libraries that it depends on
-// and that lie in `search` are opened from there first. nullptr: `error` says why. Nothing is ever closed.
+// and that lie in `search` are opened from there first. Returns nullptr and sets `error` on failure. Nothing is
+// closed.
 void* open_library(const std::string& path, const std::vector<std::string>& search, std::string& error);
 void* find_symbol(void* library, const char* name);
-// The folder of the library or executable that this code is in; empty where the system does not tell.
+// The folder of the library or executable that this code is in; empty where the system has no such call.
 std::string own_folder();
 
 // ---- files ------------------------------------------------------------------------------------------------------
@@ -48,7 +49,7 @@ std::string read_own_file(const std::string& path);
 bool replace_file(const std::string& path, const std::string& content);
 // "$XDG_CACHE_HOME/dovetail" or "~/.cache/dovetail"; empty where there is neither.
 std::string cache_folder();
-// Changes whenever the machine starts; empty where the system does not tell.
+// Changes whenever the machine starts; empty where the system has no such id.
 std::string boot_id();
 
 // ---- processes --------------------------------------------------------------------------------------------------
@@ -113,14 +114,14 @@ uint32_t cpu_count();
 // How this thread rounds and whether it flushes subnormal numbers to zero; without the flags of past operations.
 uint64_t float_control();
 void set_float_control(uint64_t);
-// After it returned true, every other thread of the process has passed a full memory barrier since the call began.
-// False: this system cannot do that.
+// Returns true after every other thread of the process has passed a full memory barrier since the call began; false
+// where the system cannot do that.
 bool barrier_on_all_threads();
-// Addresses that nothing lies at: whoever reads or writes there crashes. They start on a page; nullptr: there are
+// Reserves addresses without memory: reading or writing there crashes. They start on a page; nullptr: there are
 // none.
 void* reserve_addresses(uint64_t size);
 void release_addresses(void* at, uint64_t size);
-inline void relax() {  // in a loop that waits for another thread
+inline void relax() {  // for a loop that waits for another thread
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)

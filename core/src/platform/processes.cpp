@@ -20,7 +20,7 @@ extern char** environ;
 
 namespace dovetail::platform {
 namespace {
-// Of each output of a child. A child that prints without end must not fill the memory of this process.
+// Bytes kept of each output. A child that prints without end must not fill the memory of this process.
 constexpr size_t kMostKept = size_t{64} << 10;
 
 class Pipe {
@@ -59,15 +59,15 @@ class Pipe {
 };
 
 int start(const std::vector<std::string>& command, const Pipe& output, const Pipe& errors, pid_t& child) {
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  std::vector<char*> arguments;
+  for (const std::string& text : command) arguments.push_back(const_cast<char*>(text.c_str()));
+  arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output.writing(), 1);
   posix_spawn_file_actions_adddup2(&actions, errors.writing(), 2);
-  // The caller's blocked signals and handlers are none of the child's business.
+  // The child starts with no blocked signal and with default handlers.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, all;
@@ -75,7 +75,7 @@ int start(const std::vector<std::string>& command, const Pipe& output, const Pip
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error = posix_spawn(&child, words[0], &actions, &attributes, words.data(), environ);
+  const int error = posix_spawn(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return error;
@@ -83,7 +83,7 @@ int start(const std::vector<std::string>& command, const Pipe& output, const Pip
 
 enum class Child { running, ended, reaped };
 
-// Reaps the child if it has ended. `reaped`: nobody can learn its status any more, because SIGCHLD is ignored or
+// Reaps the child if it has ended. `reaped`: its status cannot be known any more, because SIGCHLD is ignored or
 // another thread waited for all children; its process id may belong to another process by now.
 Child look_at(pid_t child, int& status, bool wait) {
   pid_t found;
@@ -129,7 +129,7 @@ Ended run_process(const std::vector<std::string>& command, std::chrono::millisec
       state = look_at(child, status, true);
     }
   }
-  // What the child wrote just before its end. The bound is for a grandchild that writes without end.
+  // Read what the child wrote just before its end. The bound stops a grandchild that writes without end.
   for (int i = 0; i < 16 && drain(0);) ++i;
   ended.status_known = state == Child::ended;
   if (!ended.status_known) return ended;

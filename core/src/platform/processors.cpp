@@ -20,9 +20,9 @@ int membarrier(int command) { return int(syscall(SYS_membarrier, command, 0, 0))
 uint32_t cpu_count() {
   uint32_t n = std::thread::hardware_concurrency();
   // The kernel refuses a mask that is smaller than its own.
-  for (int room = 1024; room <= 1 << 20; room *= 4) {
-    cpu_set_t* mask = CPU_ALLOC(room);
-    const size_t size = CPU_ALLOC_SIZE(room);
+  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
+    cpu_set_t* mask = CPU_ALLOC(cpus);
+    const size_t size = CPU_ALLOC_SIZE(cpus);
     const bool known = mask && !sched_getaffinity(0, size, mask);
     if (known) n = uint32_t(CPU_COUNT_S(size, mask));
     CPU_FREE(mask);

@@ -3,9 +3,11 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "check.hpp"
 #include "device/plugins.hpp"
+#include "platform/platform.hpp"
 
 using namespace plugins;
 
@@ -186,6 +188,30 @@ TEST(a_limit_is_kept) {
   set_memory_limit(device, 1 << 20);  // what is cached goes at once
   CHECK_EQ(memory_stats(device).cached, 0u);
   set_memory_limit(device, 0);
+}
+
+TEST(the_cache_of_host_memory_is_bounded) {
+  static dvt_backend table = *minimal().backend->table;
+  static const auto props = table.device_props;
+  constexpr uint64_t total = uint64_t{1} << 30, block = uint64_t{8} << 20;
+  table.name = "one_gibibyte";
+  table.device_props = [](dvt_device* d, dvt_props* p) {
+    const dvt_status status = props(d, p);
+    p->mem_total = total;
+    return status;
+  };
+  Device& device = *attach_backend("one_gibibyte", &table).devices.at(0);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Storage*> all;
+    for (int i = 0; i < 60; ++i) all.push_back(take(device, block));
+    CHECK(memory_stats(device).in_use >= 60 * block);
+    for (Storage* s : all) release(s);
+    const MemoryStats now = memory_stats(device);
+    CHECK_EQ(now.in_use, 0u);
+    CHECK(now.cached > 0 && now.cached <= total / 8 + kLaneBytes + block);
+  }
+  CHECK_THROWS(Error, "(this process may use 1.0 GiB of host memory); free arrays",
+               take(device, platform::host_memory() + block));
 }
 
 TEST(sizes_beyond_any_device) {

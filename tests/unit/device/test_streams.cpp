@@ -271,7 +271,7 @@ TEST(a_lost_device_says_so_until_reset) {
   CHECK_THROWS(Error, "[add] the device was lost, as the test wished",
                run(add_op(), *device.default_stream, {&x, &x}, out));
   for (int i = 0; i < 2; ++i) {
-    CHECK_THROWS(Error, "[queue:0] the device was lost, and what its memory held with it; reset() it, or start",
+    CHECK_THROWS(Error, "[queue:0] the device was lost, and the contents of its memory; reset() it, or start",
                  add(x, x));
     CHECK_THROWS(Error, "[queue:0] the device was lost", Vector(device, 100));
     CHECK_THROWS(Error, "[queue:0] the device was lost", device.synchronize());
