@@ -11,5 +11,10 @@ std::optional<cuuint64_t> capture_of(CUstream);
 dvt_status refuse_in_capture(const dvt_stream&, const char* what);
 // Ends the capture that the stream records into, if any. Nobody wants it.
 void abandon_capture(dvt_stream&);
+
+// The groups of functions beyond the core of abi.h.
 extern const dvt_capture captures;
+namespace nccl {
+extern const dvt_collectives collectives;
+}
 }  // namespace gpu

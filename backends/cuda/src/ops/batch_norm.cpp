@@ -1,7 +1,7 @@
 #include <array>
 #include <string>
 
-#include "channels.hpp"
+#include "lines.hpp"
 #include "gpu/by_type.hpp"
 
 namespace gpu {

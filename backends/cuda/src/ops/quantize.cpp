@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string>
 
-#include "channels.hpp"
+#include "lines.hpp"
 #include "gpu/by_type.hpp"
 #include "kernels/common/quantization.hpp"
 

@@ -74,7 +74,7 @@ void average(const T* x, T* out, const xpu::Windows& how, bool with_padding) {
   }
 XPU_NUMBERS(MAX_POOL)
 #define AVG_POOL(suffix, T)                                                               \
-  KERNEL(3, avg_pool_##suffix)(const T* x, T* out, xpu::Windows how, bool with_padding) { \
+  KERNEL(3, avg_pool_##suffix)(const T* x, T* out, xpu::Windows how, uint32_t with_padding) { \
     average(x, out, how, with_padding);                                                   \
   }
 XPU_FLOATS(AVG_POOL)
