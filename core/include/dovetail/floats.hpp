@@ -1,5 +1,5 @@
 // dovetail/floats.hpp - floats of 16 and 8 bits as element types, and the conversions between any two element
-// types. C++17, header-only, for hosts, CUDA and SYCL (portable.hpp).
+// types. C++17, header-only, for hosts and kernels (portable.hpp).
 //
 // Every conversion rounds once, to nearest, ties to even. NaN stays NaN: where it becomes narrower it keeps its
 // sign and becomes quiet, and float16 and bfloat16 keep the upper bits of its payload, as NumPy, x86 and Arm do.
@@ -80,9 +80,7 @@ struct bfloat16 {
   DVT_FN explicit operator float() const { return bit_cast<float>(float32_of_bf16(bits)); }
 };
 
-#if defined(SYCL_LANGUAGE_VERSION)
-using half = sycl::half;
-#else
+#if !defined(SYCL_LANGUAGE_VERSION)
 struct half {
   uint16_t bits;
 

@@ -1,5 +1,5 @@
 // One value everywhere; of any type.
-#include "kernels/common/elementwise.cuh"
+#include "kernels/common/elementwise.hpp"
 
 #define FULL(suffix, T)                                                \
   KERNEL(256, full_##suffix)(T * out, uint64_t n, gpu::Scalar value) { \

@@ -17,7 +17,7 @@ struct Truth {
 #define TRUTH(suffix, T)                   \
   using Any_##suffix = Truth<T, false>;    \
   using All_##suffix = Truth<T, true>;     \
-  XPU_REDUCTION(any, suffix, Any_##suffix) \
-  XPU_REDUCTION(all, suffix, All_##suffix)
-XPU_UNSIGNED(TRUTH)
-XPU_FLOATS(TRUTH)
+  GPU_REDUCTION(any, suffix, Any_##suffix) \
+  GPU_REDUCTION(all, suffix, All_##suffix)
+GPU_UNSIGNED(TRUTH)
+GPU_FLOATS(TRUTH)

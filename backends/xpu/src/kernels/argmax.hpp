@@ -28,6 +28,6 @@ struct Where {
 #define ARG(suffix, T)                           \
   using Argmax_##suffix = Where<T, true>;        \
   using Argmin_##suffix = Where<T, false>;       \
-  XPU_REDUCTION(argmax, suffix, Argmax_##suffix) \
-  XPU_REDUCTION(argmin, suffix, Argmin_##suffix)
-XPU_NUMBERS(ARG)
+  GPU_REDUCTION(argmax, suffix, Argmax_##suffix) \
+  GPU_REDUCTION(argmin, suffix, Argmin_##suffix)
+GPU_NUMBERS(ARG)

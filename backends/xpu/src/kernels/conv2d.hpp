@@ -83,5 +83,5 @@ void convolve(const T* x, const T* weight, const T* bias, T* out, const xpu::Win
   (const T* x, const T* weight, const T* bias, T* out, xpu::Windows how, uint32_t groups, uint64_t outputs) { \
     convolve(x, weight, bias, out, how, groups, outputs);                                                     \
   }
-XPU_UNSIGNED(CONVOLUTION)
-XPU_FLOATS(CONVOLUTION)
+GPU_UNSIGNED(CONVOLUTION)
+GPU_FLOATS(CONVOLUTION)

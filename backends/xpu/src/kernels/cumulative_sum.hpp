@@ -130,11 +130,11 @@ void scan_parts(typename R::Value* partial, const xpu::Lines& how) {
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-XPU_FLOATS(SCAN_FLOATS)
+GPU_FLOATS(SCAN_FLOATS)
 
 #define SCAN_INTEGERS(suffix, T)                \
   using Add_##suffix = AddIntegers<T>;          \
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-XPU_UNSIGNED(SCAN_INTEGERS)
+GPU_UNSIGNED(SCAN_INTEGERS)

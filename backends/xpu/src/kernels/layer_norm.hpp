@@ -43,4 +43,4 @@ void normalize(const T* x, const T* weight, const T* bias, T* out, uint64_t rows
                                xpu::Compute<T> eps) {                                                           \
     normalize<T, false>(x, weight, nullptr, out, rows, n, eps);                                                 \
   }
-XPU_FLOATS(NORM)
+GPU_FLOATS(NORM)

@@ -22,6 +22,6 @@ struct Extremum {
 #define EXTREMA(suffix, T)                 \
   using Max_##suffix = Extremum<T, true>;  \
   using Min_##suffix = Extremum<T, false>; \
-  XPU_REDUCTION(max, suffix, Max_##suffix) \
-  XPU_REDUCTION(min, suffix, Min_##suffix)
-XPU_ALL(EXTREMA)
+  GPU_REDUCTION(max, suffix, Max_##suffix) \
+  GPU_REDUCTION(min, suffix, Min_##suffix)
+GPU_ALL(EXTREMA)

@@ -72,9 +72,9 @@ void average(const T* x, T* out, const xpu::Windows& how, bool with_padding) {
   KERNEL(3, max_pool_##suffix)(const T* x, T* out, xpu::Windows how) {                 \
     pool<Largest<T>>(x, out, how, [](auto value, int64_t, int64_t) { return value; }); \
   }
-XPU_NUMBERS(MAX_POOL)
+GPU_NUMBERS(MAX_POOL)
 #define AVG_POOL(suffix, T)                                                               \
   KERNEL(3, avg_pool_##suffix)(const T* x, T* out, xpu::Windows how, bool with_padding) { \
     average(x, out, how, with_padding);                                                   \
   }
-XPU_FLOATS(AVG_POOL)
+GPU_FLOATS(AVG_POOL)

@@ -64,4 +64,4 @@ void softmax_columns(const T* x, T* out, const xpu::Lines& how) {
   KERNEL(1, log_softmax_columns_##suffix)(const T* x, T* out, xpu::Lines how) {                                   \
     softmax_columns<T, true>(x, out, how);                                                                        \
   }
-XPU_FLOATS(SOFTMAX)
+GPU_FLOATS(SOFTMAX)

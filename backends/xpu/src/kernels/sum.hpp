@@ -45,14 +45,14 @@ struct Multiply {
   using Add_##suffix = Add<T>;               \
   using Mean_##suffix = Add<T, true>;        \
   using Multiply_##suffix = Multiply<T>;     \
-  XPU_REDUCTION(sum, suffix, Add_##suffix)   \
-  XPU_REDUCTION(mean, suffix, Mean_##suffix) \
-  XPU_REDUCTION(prod, suffix, Multiply_##suffix)
-XPU_FLOATS(SUM)
+  GPU_REDUCTION(sum, suffix, Add_##suffix)   \
+  GPU_REDUCTION(mean, suffix, Mean_##suffix) \
+  GPU_REDUCTION(prod, suffix, Multiply_##suffix)
+GPU_FLOATS(SUM)
 
 #define SUM_INTEGERS(suffix, T)            \
   using Add_##suffix = AddIntegers<T>;     \
   using Multiply_##suffix = Multiply<T>;   \
-  XPU_REDUCTION(sum, suffix, Add_##suffix) \
-  XPU_REDUCTION(prod, suffix, Multiply_##suffix)
-XPU_UNSIGNED(SUM_INTEGERS)
+  GPU_REDUCTION(sum, suffix, Add_##suffix) \
+  GPU_REDUCTION(prod, suffix, Multiply_##suffix)
+GPU_UNSIGNED(SUM_INTEGERS)

@@ -93,15 +93,15 @@ void apply_strided(const Layout<sizeof...(In)>& how, Out* out, const In*... in) 
 }  // namespace xpu
 
 // Kernels name, of one row whose elements are neighbours in every operand, and name_strided.
-#define XPU_UNARY(name, F, Out, A)                                                                \
+#define GPU_UNARY(name, F, Out, A)                                                                \
   KERNEL(2, name)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply_dense<F>(how, out, a); } \
   KERNEL(2, name##_strided)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply_strided<F>(how, out, a); }
-#define XPU_BINARY(name, F, Out, A, B)                                                                           \
+#define GPU_BINARY(name, F, Out, A, B)                                                                           \
   KERNEL(2, name)(const A* a, const B* b, Out* out, xpu::Layout<2> how) { xpu::apply_dense<F>(how, out, a, b); } \
   KERNEL(2, name##_strided)(const A* a, const B* b, Out* out, xpu::Layout<2> how) {                              \
     xpu::apply_strided<F>(how, out, a, b);                                                                       \
   }
-#define XPU_TERNARY(name, F, Out, A, B, C)                                                      \
+#define GPU_TERNARY(name, F, Out, A, B, C)                                                      \
   KERNEL(2, name)(const A* a, const B* b, const C* c, Out* out, xpu::Layout<3> how) {           \
     xpu::apply_dense<F>(how, out, a, b, c);                                                     \
   }                                                                                             \

@@ -51,7 +51,7 @@ void reduce_parts(const typename R::Value* partial, typename R::Output* out, con
 }  // namespace xpu
 
 // Kernels <name>_lines_<suffix>, _columns_ and _parts_ of operation R.
-#define XPU_REDUCTION(name, suffix, R)                                                        \
+#define GPU_REDUCTION(name, suffix, R)                                                        \
   KERNEL(1, name##_lines_##suffix)                                                            \
   (const R::Input* x, R::Value* partial, R::Output* out, xpu::Lines how) {                    \
     xpu::reduce_lines<R>(x, partial, out, how);                                               \

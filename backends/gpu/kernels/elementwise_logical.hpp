@@ -1,6 +1,5 @@
-// Logic of numbers, which are true unless they are 0; that of bool is bitwise. Integers by
-// their size.
-#include "kernels/common/elementwise.cuh"
+// Logic of numbers, which are true unless they are 0; logic of bool is bitwise. Integers by size.
+#include "kernels/common/elementwise.hpp"
 
 #define LOGICAL(suffix, T)                                     \
   GPU_BINARY(logical_and_##suffix, fn::LogicalAnd, bool, T, T) \

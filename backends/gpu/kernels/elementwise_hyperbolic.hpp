@@ -1,5 +1,5 @@
 // Hyperbolic functions and their inverses.
-#include "kernels/common/elementwise.cuh"
+#include "kernels/common/elementwise.hpp"
 
 #define HYPERBOLIC(suffix, T)                \
   GPU_UNARY(sinh_##suffix, fn::Sinh, T, T)   \

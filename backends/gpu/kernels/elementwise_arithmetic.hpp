@@ -1,6 +1,6 @@
-// Sums, differences, products, quotients of floats; the larger or smaller of two, and what lies between two. Those
-// of unsigned integers serve signed ones where the bits are the same.
-#include "kernels/common/elementwise.cuh"
+// Sums, differences, products, quotients of floats, extrema, clipping. The kernels of unsigned integers serve
+// signed ones where the bits of the results are the same.
+#include "kernels/common/elementwise.hpp"
 
 #define ARITHMETIC(suffix, T)                          \
   GPU_BINARY(add_##suffix, fn::Add, T, T, T)           \

@@ -1,5 +1,5 @@
-// Signs: of numbers, and what is left without them.
-#include "kernels/common/elementwise.cuh"
+// Signs, absolute values of integers, copysign.
+#include "kernels/common/elementwise.hpp"
 
 #define SIGN(suffix, T) GPU_UNARY(sign_##suffix, fn::Sign, T, T)
 GPU_NUMBERS(SIGN)

@@ -1,5 +1,5 @@
-// Quotients of integers; floor division with its remainder.
-#include "kernels/common/elementwise.cuh"
+// Quotients of integers, floor division and its remainder.
+#include "kernels/common/elementwise.hpp"
 
 #define QUOTIENT(suffix, T) GPU_BINARY(quotient_##suffix, fn::Quotient, T, T, T)
 GPU_INTEGERS(QUOTIENT)

@@ -1,5 +1,5 @@
-// Activation functions. What some take beside x comes as a second input.
-#include "kernels/common/elementwise.cuh"
+// Activation functions. A parameter of the function is the second input.
+#include "kernels/common/elementwise.hpp"
 
 #define ACTIVATION(suffix, T)                                           \
   GPU_UNARY(relu_##suffix, fn::Relu, T, T)                              \

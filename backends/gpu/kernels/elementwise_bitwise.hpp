@@ -1,5 +1,5 @@
-// Bits, on bool logic, and shifts. Where the sign does not matter, by size.
-#include "kernels/common/elementwise.cuh"
+// Bitwise operations, which are logic for bool, and shifts; by size where the sign does not matter.
+#include "kernels/common/elementwise.hpp"
 
 #define LOGIC(suffix, T)                                    \
   GPU_BINARY(bitwise_and_##suffix, fn::BitwiseAnd, T, T, T) \

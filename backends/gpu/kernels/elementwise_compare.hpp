@@ -1,6 +1,6 @@
-// Comparisons, of which others are negations or exchange the operands: false where either is NaN, but for
-// not_equal; and which kind of number a float is.
-#include "kernels/common/elementwise.cuh"
+// Comparisons, false where either operand is NaN except for not_equal, and the kind of a float. The other
+// comparisons exchange the operands.
+#include "kernels/common/elementwise.hpp"
 
 #define EQUALITY(suffix, T)                         \
   GPU_BINARY(equal_##suffix, fn::Equal, bool, T, T) \

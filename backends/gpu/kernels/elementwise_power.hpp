@@ -1,5 +1,5 @@
-// Powers; exponentials and logarithms to other bases than e; lengths.
-#include "kernels/common/elementwise.cuh"
+// Powers, exponentials and logarithms to other bases than e, lengths.
+#include "kernels/common/elementwise.hpp"
 
 #define POWER(suffix, T) GPU_BINARY(pow_##suffix, fn::Pow, T, T, T)
 GPU_NUMBERS(POWER)

@@ -1,5 +1,5 @@
-// Rounding to integers; neighbours of floats.
-#include "kernels/common/elementwise.cuh"
+// Rounding to integers, and the next float.
+#include "kernels/common/elementwise.hpp"
 
 #define ROUNDING(suffix, T) GPU_UNARY(floor_##suffix, fn::Floor, T, T)
 GPU_NUMBERS(ROUNDING)

@@ -1,5 +1,5 @@
-// Exponentials, logarithms and roots; the error function.
-#include "kernels/common/elementwise.cuh"
+// Exponentials, logarithms, roots and the error function.
+#include "kernels/common/elementwise.hpp"
 
 #define EXPONENTIAL(suffix, T)               \
   GPU_UNARY(exp_##suffix, fn::Exp, T, T)     \

@@ -1,5 +1,5 @@
 // Trigonometric functions and their inverses.
-#include "kernels/common/elementwise.cuh"
+#include "kernels/common/elementwise.hpp"
 
 #define TRIGONOMETRY(suffix, T)            \
   GPU_UNARY(sin_##suffix, fn::Sin, T, T)   \
