@@ -17,9 +17,9 @@
   TO(from, From, bool, bool)  \
   TO(from, From, u8, uint8_t) \
   TO_NUMBERS(from, From)
-GPU_SIGNED(TO_NUMBERS)
-GPU_UNSIGNED(TO_ALL)
-GPU_FLOATS(TO_ALL)
+DVT_SIGNED(TO_NUMBERS)
+DVT_UNSIGNED(TO_ALL)
+DVT_FLOATS(TO_ALL)
 // The core converts 8-bit floats to all other types by way of float32.
 #define FLOAT8(f8, F8)            \
   TO(f8, F8, f16, dvt::half)      \
@@ -29,4 +29,4 @@ GPU_FLOATS(TO_ALL)
   TO(bf16, dvt::bfloat16, f8, F8) \
   TO(f32, float, f8, F8)          \
   TO(f64, double, f8, F8)
-GPU_FLOATS8(FLOAT8)
+DVT_FLOATS8(FLOAT8)

@@ -2,4 +2,4 @@
 #include "kernels/common/elementwise.hpp"
 
 #define COPY(suffix, T) GPU_UNARY(copy_##suffix, fn::Identity, T, T)
-GPU_SIZES(COPY)
+DVT_SIZES(COPY)

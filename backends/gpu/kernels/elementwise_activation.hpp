@@ -15,4 +15,4 @@
   GPU_UNARY(mish_##suffix, fn::Mish, T, T)                              \
   GPU_UNARY(gelu_##suffix, fn::Gelu, T, T)                              \
   GPU_UNARY(gelu_tanh_##suffix, fn::GeluTanh, T, T)
-GPU_FLOATS(ACTIVATION)
+DVT_FLOATS(ACTIVATION)

@@ -11,4 +11,4 @@
   GPU_UNARY(erfc_##suffix, fn::Erfc, T, T)   \
   GPU_UNARY(sqrt_##suffix, fn::Sqrt, T, T)   \
   GPU_UNARY(rsqrt_##suffix, fn::Rsqrt, T, T)
-GPU_FLOATS(EXPONENTIAL)
+DVT_FLOATS(EXPONENTIAL)

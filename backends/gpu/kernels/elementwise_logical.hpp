@@ -6,5 +6,5 @@
   GPU_BINARY(logical_or_##suffix, fn::LogicalOr, bool, T, T)   \
   GPU_BINARY(logical_xor_##suffix, fn::LogicalXor, bool, T, T) \
   GPU_UNARY(logical_not_##suffix, fn::LogicalNot, bool, T)
-GPU_UNSIGNED(LOGICAL)
-GPU_FLOATS(LOGICAL)
+DVT_UNSIGNED(LOGICAL)
+DVT_FLOATS(LOGICAL)

@@ -9,4 +9,4 @@
   GPU_UNARY(acos_##suffix, fn::Acos, T, T) \
   GPU_UNARY(atan_##suffix, fn::Atan, T, T) \
   GPU_BINARY(atan2_##suffix, fn::Atan2, T, T, T)
-GPU_FLOATS(TRIGONOMETRY)
+DVT_FLOATS(TRIGONOMETRY)

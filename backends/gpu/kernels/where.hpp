@@ -2,4 +2,4 @@
 #include "kernels/common/elementwise.hpp"
 
 #define WHERE(suffix, T) GPU_TERNARY(where_##suffix, fn::Where, T, bool, T, T)
-GPU_SIZES(WHERE)
+DVT_SIZES(WHERE)

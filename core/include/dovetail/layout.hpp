@@ -56,5 +56,21 @@ struct Product {
   uint32_t axes;
   int64_t batch[most_batch_axes], a_batch[most_batch_axes], b_batch[most_batch_axes];
 };
+
+// Windows that slide over images, for convolution and pooling. One spatial axis; without a second one, that has a
+// size and a window of 1.
+struct WindowAxis {
+  int64_t in, stride, out;  // sizes of the input and of the output, the input's stride
+  int64_t size, step, padding, dilation;
+
+  constexpr int64_t place(int64_t o, int64_t tap) const { return o * step - padding + tap * dilation; }
+  constexpr bool holds(int64_t place) const { return uint64_t(place) < uint64_t(in); }
+};
+// The output has no gaps.
+struct Windows {
+  int64_t images, channels;
+  int64_t image_stride, channel_stride;
+  WindowAxis h, w;
+};
 }  // namespace dvt
 #endif  // DOVETAIL_LAYOUT_HPP

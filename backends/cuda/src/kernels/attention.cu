@@ -141,4 +141,4 @@ __device__ __forceinline__ void attend(const T* q, const T* k, const T* v, const
                                   gpu::Attention p) {                                           \
     attend(q, k, v, mask, out, p);                                                              \
   }
-GPU_FLOATS(ATTENTION)
+DVT_FLOATS(ATTENTION)

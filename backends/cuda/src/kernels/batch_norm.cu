@@ -34,4 +34,4 @@ struct Normals {
           return T((gpu::Compute<T>(element) - by.mean) * by.scale * by.weight + by.bias);                  \
         });                                                                                                 \
   }
-GPU_FLOATS(BATCH_NORM)
+DVT_FLOATS(BATCH_NORM)

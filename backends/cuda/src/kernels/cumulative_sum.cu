@@ -153,11 +153,11 @@ __device__ __forceinline__ void scan_parts(typename R::Value* partial, const Lin
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-GPU_FLOATS(SCAN_FLOATS)
+DVT_FLOATS(SCAN_FLOATS)
 
 #define SCAN_INTEGERS(suffix, T)                \
   using Add_##suffix = AddIntegers<T>;          \
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-GPU_UNSIGNED(SCAN_INTEGERS)
+DVT_UNSIGNED(SCAN_INTEGERS)

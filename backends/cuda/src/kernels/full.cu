@@ -6,4 +6,4 @@
     const T x = gpu::value_of<T>(value);                               \
     gpu::for_each_item(n, [=](uint64_t i) { out[i] = x; });            \
   }
-GPU_SIZES(FULL)
+DVT_SIZES(FULL)

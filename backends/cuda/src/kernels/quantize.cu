@@ -56,4 +56,4 @@ __device__ __forceinline__ T dequantize(uint8_t x, const Scale<T>& scale, int32_
         x, out, channels, Scales<T>{scale, zero_point, how},                                                  \
         [sign = how.sign](uint8_t element, const Scale<T>& by) { return dequantize<T>(element, by, sign); }); \
   }
-GPU_FLOATS(QUANTIZE)
+DVT_FLOATS(QUANTIZE)

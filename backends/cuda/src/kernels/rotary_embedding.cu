@@ -70,4 +70,4 @@ __device__ __forceinline__ void rotate_lines(const T* x, const T* cos, const T* 
     else if (interleaved) rotate_lines<1, true>(x, cos, sin, out, how, pairs);                           \
     else rotate_lines<1, false>(x, cos, sin, out, how, pairs);                                           \
   }
-GPU_FLOATS(ROTARY_EMBEDDING)
+DVT_FLOATS(ROTARY_EMBEDDING)

@@ -32,4 +32,4 @@ __device__ __forceinline__ void scatter(const T* updates, const int64_t* indices
    gpu::Fault* fault) {                                                                                  \
     scatter(updates, indices, out, how, from, value, fault);                                             \
   }
-GPU_SIZES(SCATTER)
+DVT_SIZES(SCATTER)

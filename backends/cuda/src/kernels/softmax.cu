@@ -125,4 +125,4 @@ __device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Line
 #define SOFTMAXES(suffix, T)         \
   SOFTMAX(softmax, false, suffix, T) \
   SOFTMAX(log_softmax, true, suffix, T)
-GPU_FLOATS(SOFTMAXES)
+DVT_FLOATS(SOFTMAXES)

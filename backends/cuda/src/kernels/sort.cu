@@ -297,7 +297,7 @@ __device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* 
    const uint32_t* totals, gpu::Lines how, gpu::Order order, uint32_t shift) {                                 \
     sort_move(x, index, next, next_index, indices, counts, totals, how, order, shift);                         \
   }
-GPU_UNSIGNED(SORT)
+DVT_UNSIGNED(SORT)
 
 // Of bytes all are sorted.
 #define SELECT(suffix, U)                                                                        \

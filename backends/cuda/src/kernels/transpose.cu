@@ -36,4 +36,4 @@ __device__ __forceinline__ void transpose(const T* x, T* out, const gpu::Transpo
 
 #define TRANSPOSE(suffix, T) \
   KERNEL(256, transpose_##suffix)(const T* x, T* out, gpu::Transpose how) { transpose(x, out, how); }
-GPU_SIZES(TRANSPOSE)
+DVT_SIZES(TRANSPOSE)

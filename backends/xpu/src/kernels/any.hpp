@@ -19,5 +19,5 @@ struct Truth {
   using All_##suffix = Truth<T, true>;     \
   GPU_REDUCTION(any, suffix, Any_##suffix) \
   GPU_REDUCTION(all, suffix, All_##suffix)
-GPU_UNSIGNED(TRUTH)
-GPU_FLOATS(TRUTH)
+DVT_UNSIGNED(TRUTH)
+DVT_FLOATS(TRUTH)

@@ -30,4 +30,4 @@ struct Where {
   using Argmin_##suffix = Where<T, false>;       \
   GPU_REDUCTION(argmax, suffix, Argmax_##suffix) \
   GPU_REDUCTION(argmin, suffix, Argmin_##suffix)
-GPU_NUMBERS(ARG)
+DVT_NUMBERS(ARG)

@@ -1,7 +1,7 @@
 // Convolutions as products of matrices: a group's weights (outputs, taps) times the windows of x (taps, places).
 // For what oneDNN has no implementation for.
+#include "dovetail/layout.hpp"
 #include "kernels/common/tile.hpp"
-#include "kernels/common/window.hpp"
 
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
@@ -11,7 +11,7 @@ constexpr int block = 64, depth = xpu::side, each = block / xpu::side;
 struct Corners {
   int64_t y[each], x[each];
 
-  Corners(const xpu::Windows& how, uint64_t first, size_t tx) {
+  Corners(const dvt::Windows& how, uint64_t first, size_t tx) {
 #pragma unroll
     for (int j = 0; j < each; ++j) {
       const auto place = int64_t(first + tx + size_t(xpu::side * j)), i = place / how.w.out;
@@ -23,7 +23,7 @@ struct Corners {
 
 // Tap number `tap` (channel, row, column of the weight) of the windows, 0 beyond the image.
 template <class C, class T>
-void fill_windows(C (&to)[depth][block], const T* image, const xpu::Windows& how, const Corners& at, uint64_t tap,
+void fill_windows(C (&to)[depth][block], const T* image, const dvt::Windows& how, const Corners& at, uint64_t tap,
                   uint64_t taps, size_t ty, size_t tx) {
   const auto line = int64_t(tap) / how.w.size, channel = line / how.h.size;
   const int64_t down = (line - channel * how.h.size) * how.h.dilation,
@@ -41,7 +41,7 @@ void fill_windows(C (&to)[depth][block], const T* image, const xpu::Windows& how
 
 // The range: groups of all images, blocks of a group's outputs, blocks of places.
 template <class T>
-void convolve(const T* x, const T* weight, const T* bias, T* out, const xpu::Windows& how, uint32_t groups,
+void convolve(const T* x, const T* weight, const T* bias, T* out, const dvt::Windows& how, uint32_t groups,
               uint64_t outputs) {
   using C = xpu::Sum<T>;
   static syclex::work_group_static<C[block][depth]> a_memory;
@@ -80,8 +80,8 @@ void convolve(const T* x, const T* weight, const T* bias, T* out, const xpu::Win
 
 #define CONVOLUTION(suffix, T)                                                                                \
   KERNEL(3, convolution_##suffix)                                                                             \
-  (const T* x, const T* weight, const T* bias, T* out, xpu::Windows how, uint32_t groups, uint64_t outputs) { \
+  (const T* x, const T* weight, const T* bias, T* out, dvt::Windows how, uint32_t groups, uint64_t outputs) { \
     convolve(x, weight, bias, out, how, groups, outputs);                                                     \
   }
-GPU_UNSIGNED(CONVOLUTION)
-GPU_FLOATS(CONVOLUTION)
+DVT_UNSIGNED(CONVOLUTION)
+DVT_FLOATS(CONVOLUTION)

@@ -1,14 +1,13 @@
 // cumulative_sum, cumulative_prod along one axis: operand 0 is x, operand 1 the result. A line that is cut into
 // parts takes three kernels: what each part comes to, what is before each part, and the parts themselves.
 #include "kernels/common/lines.hpp"
-#include "kernels/common/sum.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {
 template <class T>
 struct AddFloats {
   using Element = T;
-  using Value = xpu::Sum<xpu::Compute<T>>;
+  using Value = dvt::CompensatedSum<xpu::Compute<T>>;
   static Value nothing() { return Value::nothing(); }
   static Value of(T x) { return {xpu::Compute<T>(x), 0}; }
   static Value join(const Value& a, const Value& b) { return Value::join(a, b); }
@@ -130,11 +129,11 @@ void scan_parts(typename R::Value* partial, const xpu::Lines& how) {
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-GPU_FLOATS(SCAN_FLOATS)
+DVT_FLOATS(SCAN_FLOATS)
 
 #define SCAN_INTEGERS(suffix, T)                \
   using Add_##suffix = AddIntegers<T>;          \
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-GPU_UNSIGNED(SCAN_INTEGERS)
+DVT_UNSIGNED(SCAN_INTEGERS)

@@ -6,4 +6,4 @@
     const T x = xpu::value_of<T>(value);                             \
     xpu::for_each_item(n, [=](size_t i) { out[i] = x; });            \
   }
-GPU_SIZES(FULL)
+DVT_SIZES(FULL)

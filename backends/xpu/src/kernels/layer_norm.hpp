@@ -1,13 +1,12 @@
 // layer_norm, rms_norm over the last axes, in two passes: the mean, then the mean square of what is left.
 #include "kernels/common/lines.hpp"
-#include "kernels/common/sum.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {
 template <class T, bool centred>
 void normalize(const T* x, const T* weight, const T* bias, T* out, uint64_t rows, uint64_t n, xpu::Compute<T> eps) {
   using C = xpu::Compute<T>;
-  using Sum = xpu::Sum<C>;
+  using Sum = dvt::CompensatedSum<C>;
   const xpu::Group group;
   for (uint64_t row = group.item.get_group(0); row < rows; row += group.item.get_group_range(0)) {
     const T* const from = x + row * n;
@@ -43,4 +42,4 @@ void normalize(const T* x, const T* weight, const T* bias, T* out, uint64_t rows
                                xpu::Compute<T> eps) {                                                           \
     normalize<T, false>(x, weight, nullptr, out, rows, n, eps);                                                 \
   }
-GPU_FLOATS(NORM)
+DVT_FLOATS(NORM)

@@ -52,5 +52,5 @@ void matmul(const T* a, const T* b, const T* bias, T* c, const xpu::Product& p) 
   KERNEL(3, matmul_##suffix)(const T* a, const T* b, const T* bias, T* c, xpu::Product p) { \
     matmul(a, b, bias, c, p);                                                               \
   }
-GPU_UNSIGNED(MATMUL)
-GPU_FLOATS(MATMUL)
+DVT_UNSIGNED(MATMUL)
+DVT_FLOATS(MATMUL)

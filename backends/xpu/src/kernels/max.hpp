@@ -24,4 +24,4 @@ struct Extremum {
   using Min_##suffix = Extremum<T, false>; \
   GPU_REDUCTION(max, suffix, Max_##suffix) \
   GPU_REDUCTION(min, suffix, Min_##suffix)
-GPU_ALL(EXTREMA)
+DVT_ALL(EXTREMA)

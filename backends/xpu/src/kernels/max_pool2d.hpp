@@ -1,6 +1,6 @@
 // max_pool2d, avg_pool2d: an item for each result. Padding never wins a maximum; NaN does.
+#include "dovetail/layout.hpp"
 #include "kernels/common/types.hpp"
-#include "kernels/common/window.hpp"
 
 namespace {
 template <class T>
@@ -22,7 +22,7 @@ struct Total {
 
 // Element `at` of a line. That neighbours read neighbours must be plain to see, or the CPU device gathers.
 template <class R, class T, bool dense>
-auto join_line(const T* line, const xpu::WindowAxis& w, int64_t j) {
+auto join_line(const T* line, const dvt::WindowAxis& w, int64_t j) {
   auto value = R::nothing();
   for (int64_t b = 0; b < w.size; ++b) {
     const int64_t at = dense ? j + (b * w.dilation - w.padding) : w.place(j, b);
@@ -34,7 +34,7 @@ auto join_line(const T* line, const xpu::WindowAxis& w, int64_t j) {
 // This item's result, finished by done(value, its row, its column). The range: channels of all images, rows,
 // columns.
 template <class R, class T, class F>
-void pool(const T* x, T* out, const xpu::Windows& how, F done) {
+void pool(const T* x, T* out, const dvt::Windows& how, F done) {
   const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<3>();
   const auto plane = int64_t(item.get_group(0)), i = int64_t(item.get_global_id(1)),
              j = int64_t(item.get_global_id(2)), image = plane / how.channels;
@@ -53,14 +53,14 @@ void pool(const T* x, T* out, const xpu::Windows& how, F done) {
 }
 
 template <class C>
-C places(const xpu::WindowAxis& axis, int64_t o) {  // of its window that are no padding
+C places(const dvt::WindowAxis& axis, int64_t o) {  // of its window that are no padding
   int64_t n = 0;
   for (int64_t tap = 0; tap < axis.size; ++tap) n += axis.holds(axis.place(o, tap));
   return C(n);
 }
 
 template <class T>
-void average(const T* x, T* out, const xpu::Windows& how, bool with_padding) {
+void average(const T* x, T* out, const dvt::Windows& how, bool with_padding) {
   using C = xpu::Compute<T>;
   pool<Total<T>>(x, out, how, [&](C total, int64_t i, int64_t j) {
     return total / (with_padding ? C(how.h.size * how.w.size) : places<C>(how.h, i) * places<C>(how.w, j));
@@ -69,12 +69,12 @@ void average(const T* x, T* out, const xpu::Windows& how, bool with_padding) {
 }  // namespace
 
 #define MAX_POOL(suffix, T)                                                            \
-  KERNEL(3, max_pool_##suffix)(const T* x, T* out, xpu::Windows how) {                 \
+  KERNEL(3, max_pool_##suffix)(const T* x, T* out, dvt::Windows how) {                 \
     pool<Largest<T>>(x, out, how, [](auto value, int64_t, int64_t) { return value; }); \
   }
-GPU_NUMBERS(MAX_POOL)
+DVT_NUMBERS(MAX_POOL)
 #define AVG_POOL(suffix, T)                                                               \
-  KERNEL(3, avg_pool_##suffix)(const T* x, T* out, xpu::Windows how, bool with_padding) { \
+  KERNEL(3, avg_pool_##suffix)(const T* x, T* out, dvt::Windows how, bool with_padding) { \
     average(x, out, how, with_padding);                                                   \
   }
-GPU_FLOATS(AVG_POOL)
+DVT_FLOATS(AVG_POOL)

@@ -23,4 +23,4 @@ void scatter(const T* updates, const int64_t* indices, T* out, const xpu::Slices
                               xpu::Scalar value, xpu::Fault* fault) {                                            \
     scatter(updates, indices, out, how, from, value, fault);                                                     \
   }
-GPU_SIZES(SCATTER)
+DVT_SIZES(SCATTER)

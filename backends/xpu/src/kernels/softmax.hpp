@@ -1,7 +1,6 @@
 // softmax, log_softmax along one axis: operand 0 is x, operand 1 the result.
 #include "dovetail/math.hpp"
 #include "kernels/common/lines.hpp"
-#include "kernels/common/sum.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {
@@ -25,13 +24,13 @@ void softmax(const Team& team, const xpu::Place& place, const xpu::Part& all, co
   top = team.template join<Greatest<C>>(top);
   if (!sycl::isfinite(top)) top = 0;
   constexpr bool keeps = !logarithm && !xpu::is_narrow<T>;
-  auto sum = xpu::Sum<C>::nothing();
+  auto sum = dvt::CompensatedSum<C>::nothing();
   xpu::for_each_element(team, how, all, [&](uint64_t, const xpu::Place& at) {
     const C e = dvt::math::exp(C(from[at.at[0]]) - top);
     if constexpr (keeps) to[at.at[1]] = e;
     sum.add(e);
   });
-  const C total = team.template join<xpu::Sum<C>>(sum).total();
+  const C total = team.template join<dvt::CompensatedSum<C>>(sum).total();
   const C log_total = logarithm ? dvt::math::log(total) : C(0);
   xpu::for_each_element(team, how, all, [&](uint64_t, const xpu::Place& at) {
     if constexpr (logarithm) to[at.at[1]] = T((C(from[at.at[0]]) - top) - log_total);
@@ -64,4 +63,4 @@ void softmax_columns(const T* x, T* out, const xpu::Lines& how) {
   KERNEL(1, log_softmax_columns_##suffix)(const T* x, T* out, xpu::Lines how) {                                   \
     softmax_columns<T, true>(x, out, how);                                                                        \
   }
-GPU_FLOATS(SOFTMAX)
+DVT_FLOATS(SOFTMAX)

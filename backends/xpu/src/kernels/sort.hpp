@@ -118,4 +118,4 @@ void sort_put(const U* x, U* values, int64_t* indices, const uint32_t* index, co
   KERNEL(1, sort_put_##suffix)(const U* x, U* values, int64_t* indices, const uint32_t* index, xpu::Lines how) { \
     sort_put(x, values, indices, index, how);                                                                    \
   }
-GPU_UNSIGNED(SORT)
+DVT_UNSIGNED(SORT)

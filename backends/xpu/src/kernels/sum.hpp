@@ -1,13 +1,13 @@
 // sum, mean, prod. Halves add up in float32; integers wrap, so signed types use the kernels of unsigned ones.
 #include "kernels/common/reduction.hpp"
-#include "kernels/common/sum.hpp"
+#include "kernels/common/types.hpp"
 
 namespace {
 template <class T, bool mean = false>
 struct Add {
   using Input = T;
   using Output = T;
-  using Value = xpu::Sum<xpu::Compute<T>>;
+  using Value = dvt::CompensatedSum<xpu::Compute<T>>;
   static Value nothing() { return Value::nothing(); }
   static void add(Value& value, T x, uint64_t) { value.add(xpu::Compute<T>(x)); }
   static Value join(const Value& a, const Value& b) { return Value::join(a, b); }
@@ -48,11 +48,11 @@ struct Multiply {
   GPU_REDUCTION(sum, suffix, Add_##suffix)   \
   GPU_REDUCTION(mean, suffix, Mean_##suffix) \
   GPU_REDUCTION(prod, suffix, Multiply_##suffix)
-GPU_FLOATS(SUM)
+DVT_FLOATS(SUM)
 
 #define SUM_INTEGERS(suffix, T)            \
   using Add_##suffix = AddIntegers<T>;     \
   using Multiply_##suffix = Multiply<T>;   \
   GPU_REDUCTION(sum, suffix, Add_##suffix) \
   GPU_REDUCTION(prod, suffix, Multiply_##suffix)
-GPU_UNSIGNED(SUM_INTEGERS)
+DVT_UNSIGNED(SUM_INTEGERS)

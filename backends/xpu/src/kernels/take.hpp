@@ -25,4 +25,4 @@ void take(const T* x, const int64_t* indices, T* out, const xpu::Slices& how, xp
   KERNEL(2, take_##suffix)(const T* x, const int64_t* indices, T* out, xpu::Slices how, xpu::Fault* fault) { \
     take(x, indices, out, how, fault);                                                                       \
   }
-GPU_SIZES(TAKE)
+DVT_SIZES(TAKE)

@@ -23,4 +23,4 @@ void take_along_axis(const T* x, const int64_t* indices, T* out, const xpu::Slic
                                       xpu::Walk from, xpu::Fault* fault) {                                         \
     take_along_axis(x, indices, out, how, stride, from, fault);                                                    \
   }
-GPU_SIZES(TAKE_ALONG_AXIS)
+DVT_SIZES(TAKE_ALONG_AXIS)
