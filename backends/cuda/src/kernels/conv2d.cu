@@ -8,7 +8,7 @@ using namespace gpu;
 
 constexpr int block = 32, each = block / side;
 
-// Where the windows of a thread's columns of the tile begin in the input.
+// The first element of the windows of a thread's columns of the tile.
 struct Corners {
   int64_t y[each], x[each];
 

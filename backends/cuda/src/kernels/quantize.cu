@@ -11,7 +11,7 @@ struct Scale {
   Compute<T> step, zero_point;
 };
 
-// Those of the channels; nullptr: what came with the call.
+// The scales of the channels; nullptr: those of the call.
 template <class T>
 struct Scales {
   const T* scale;

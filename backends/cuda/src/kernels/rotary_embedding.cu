@@ -1,4 +1,4 @@
-// Pairs of a row's elements turned by angles. A thread takes pairs whose cosines are neighbours.
+// Rotates pairs of a row's elements. A thread takes pairs whose cosines are contiguous.
 #include "kernels/common/lines.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
@@ -16,7 +16,7 @@ __device__ __forceinline__ void write(T* to, uint64_t i, const Pack<T, n>& pack)
   *reinterpret_cast<Pack<T, n>*>(to + i) = pack;
 }
 
-// What a row is turned by; its elements lie `stride` apart.
+// The cosines or sines of a row, `stride` elements apart.
 template <class T>
 struct Rotation {
   const T *cos, *sin;

@@ -1,4 +1,4 @@
-// Copies whose operands have neighbours on different axes: through tiles in shared memory, so that both are read
+// Copies whose operands are contiguous along different axes: through tiles in shared memory, so that both are read
 // and written in rows.
 #include "kernels/common/lines.cuh"
 #include "kernels/common/transpose.hpp"

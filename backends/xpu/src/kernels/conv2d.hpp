@@ -7,7 +7,7 @@ namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
 constexpr int block = 64, depth = xpu::side, each = block / xpu::side;
 
-// Where the windows of an item's columns of the tile begin in the input.
+// The first element of the windows of an item's columns of the tile.
 struct Corners {
   int64_t y[each], x[each];
 

@@ -1,5 +1,5 @@
 // cumulative_sum, cumulative_prod along one axis: operand 0 is x, operand 1 the result. A line that is cut into
-// parts takes three kernels: what each part comes to, what is before each part, and the parts themselves.
+// parts takes three kernels: the total of each part, the totals before each part, and the parts themselves.
 #include "kernels/common/lines.hpp"
 #include "kernels/common/types.hpp"
 
@@ -38,7 +38,7 @@ struct Multiply {
   static T initial() { return T(Value(1)); }
 };
 
-// A part of a line, of which `before` is what comes first. Each item takes some neighbouring elements at a time.
+// A part of a line, after a total of `before`. Each item takes some contiguous elements at a time.
 template <class R, class Team>
 void scan(const Team& team, const xpu::Part& part, typename R::Value before, const typename R::Element* from,
           int64_t stride, typename R::Element* to, int64_t to_stride) {

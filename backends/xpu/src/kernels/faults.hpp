@@ -1,4 +1,4 @@
-// What the kernels of a graph have found, handed to the stream that replays it.
+// Passes the fault of a graph's kernels to the stream that replays it.
 #include "kernels/common/fault.hpp"
 #include "kernels/common/kernel.hpp"
 

@@ -20,7 +20,7 @@ struct Total {
   static C join(C a, C b) { return a + b; }
 };
 
-// Element `at` of a line. That neighbours read neighbours must be plain to see, or the CPU device gathers.
+// Joins a window along a line. `dense` shows the CPU device's compiler that reads are contiguous; else it gathers.
 template <class R, class T, bool dense>
 auto join_line(const T* line, const dvt::WindowAxis& w, int64_t j) {
   auto value = R::nothing();

@@ -21,11 +21,11 @@ inline float masked(float score, const void* mask, uint32_t kind, int64_t at) {
   }
 }
 
-// What exponents are taken relative to: the maximum, or 0 where it is infinite.
+// The number that exponents are relative to: the maximum, or 0 where it is infinite.
 inline float origin(float top) { return top - top == 0 ? top : 0.0f; }
 
-// Where a matrix begins in each operand. Every index is a constant: an argument that is indexed otherwise is copied
-// for each work item.
+// The first element of a matrix in each operand. Every index is a constant: an argument that is indexed otherwise
+// is copied for each work item.
 struct Begin {
   int64_t q = 0, k = 0, v = 0, mask = 0;
 

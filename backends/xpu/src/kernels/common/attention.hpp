@@ -12,7 +12,7 @@ struct AttentionStrides {
 };
 struct Attention {
   uint64_t queries, keys, size, value_size;
-  uint32_t heads_per_key;  // neighbouring heads of q that share one of k and v
+  uint32_t heads_per_key;  // consecutive heads of q that share one of k and v
   uint32_t causal, mask_kind, axes;
   float scale;
   uint32_t batch[most_attention_axes];

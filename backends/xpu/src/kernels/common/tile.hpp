@@ -1,5 +1,5 @@
 // Products of matrices by groups of 16 x 16 work items: tiles of both operands in local memory, a few results in
-// the registers of each item. Neighbouring items (tx) own neighbouring columns, and items of one ty share their
+// the registers of each item. Consecutive items (tx) own consecutive columns, and items of one ty share their
 // rows, so that the CPU device's compiler finds vectors in it as well.
 #pragma once
 #include "kernels/common/types.hpp"
