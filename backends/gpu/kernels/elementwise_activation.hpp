@@ -3,10 +3,10 @@
 
 #define ACTIVATION(suffix, T)                                           \
   GPU_UNARY(relu_##suffix, fn::Relu, T, T)                              \
-  GPU_BINARY(leaky_relu_##suffix, fn::LeakyRelu, T, T, gpu::Compute<T>) \
-  GPU_BINARY(elu_##suffix, fn::Elu, T, T, gpu::Compute<T>)              \
+  GPU_BINARY(leaky_relu_##suffix, fn::LeakyRelu, T, T, dvt::Compute<T>) \
+  GPU_BINARY(elu_##suffix, fn::Elu, T, T, dvt::Compute<T>)              \
   GPU_UNARY(selu_##suffix, fn::Selu, T, T)                              \
-  GPU_BINARY(softplus_##suffix, fn::Softplus, T, T, gpu::Compute<T>)    \
+  GPU_BINARY(softplus_##suffix, fn::Softplus, T, T, dvt::Compute<T>)    \
   GPU_UNARY(logsigmoid_##suffix, fn::Logsigmoid, T, T)                  \
   GPU_UNARY(hardsigmoid_##suffix, fn::Hardsigmoid, T, T)                \
   GPU_UNARY(hardswish_##suffix, fn::Hardswish, T, T)                    \
