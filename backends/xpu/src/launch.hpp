@@ -10,9 +10,8 @@
 #include "kernels/common/fault.hpp"
 #include "modules.hpp"
 
-namespace xpu {}  // namespace xpu
 namespace gpu {
-using namespace xpu;
+using namespace gpu;
 
 // The work items of a launch, and how many of them form a group.
 struct Grid {

@@ -59,7 +59,7 @@ dvt_status run_reduction(dvt_device* d, const dvt_call* c, const ReductionKernel
 KernelId find_totals(std::string_view op, DLDataType type) {
   return find_kernel(std::string(op) + "_totals", type);
 }
-// A sum of floats grows in twice the bits (kernels/common/sum.hpp).
+// A sum of floats grows in twice the bits (dvt::CompensatedSum).
 uint32_t total_bytes(DLDataType type, bool is_sum) {
   return is_sum && is_float(type) ? 2 * computed_bytes(type) : computed_bytes(type);
 }

@@ -11,7 +11,7 @@
 #include "kernels/common/fault.hpp"
 
 namespace gpu {
-using namespace xpu;  // of the kernels
+using namespace gpu;  // of the kernels
 
 class Faults {
  public:
