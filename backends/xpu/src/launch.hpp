@@ -11,8 +11,6 @@
 #include "modules.hpp"
 
 namespace gpu {
-using namespace gpu;
-
 // The work items of a launch, and how many of them form a group.
 struct Grid {
   int dims;

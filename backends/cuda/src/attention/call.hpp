@@ -55,7 +55,8 @@ dvt_status accept(dvt_answer*, uint64_t workspace = 0);
 
 // ---- FlashAttention's kernels on mma.sync ------------------------------------------------
 
-// For queries: why they cannot serve heads of these sizes, or so many rows in so many matrices; nullptr if they can.
+// For queries: why they cannot serve heads of these sizes, or so many rows in so many matrices; nullptr if they
+// can.
 const char* flash_refusal(int64_t size, int64_t value_size);
 const char* flash_refusal(const FlashShape&, int64_t queries, int64_t keys, int64_t sequences, int64_t matrices);
 

@@ -73,8 +73,8 @@ void average(const T* x, T* out, const dvt::Windows& how, bool with_padding) {
     pool<Largest<T>>(x, out, how, [](auto value, int64_t, int64_t) { return value; }); \
   }
 DVT_NUMBERS(MAX_POOL)
-#define AVG_POOL(suffix, T)                                                               \
+#define AVG_POOL(suffix, T)                                                                   \
   KERNEL(3, avg_pool_##suffix)(const T* x, T* out, dvt::Windows how, uint32_t with_padding) { \
-    average(x, out, how, with_padding);                                                   \
+    average(x, out, how, with_padding);                                                       \
   }
 DVT_FLOATS(AVG_POOL)

@@ -23,8 +23,7 @@ PrimitiveRef Engine::find(const dvt_device& d, const Description& description) {
     const std::lock_guard guard(mutex_);
     if (!start(d)) return nullptr;
   }
-  return primitives_.get(description,
-                         [&] { return build(static_cast<dnnl_engine_t>(handle_), description); });
+  return primitives_.get(description, [&] { return build(static_cast<dnnl_engine_t>(handle_), description); });
 }
 
 Stream::~Stream() {
