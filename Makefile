@@ -213,7 +213,7 @@ test-cuda: $(CUDA)/.installed $(CUDA)/.example build/cuda-emulator/.built build/
 	  DOVETAIL_CUDA_PROGRAMS=$(abspath build/cuda-programs) \
 	  $(CUDA)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) backends/cuda/tests
 
-emulator_sources := $(shell find backends/cuda/tests/emulator backends/cuda/src/kernels -type f 2> /dev/null)
+emulator_sources := $(shell find backends/cuda/tests/emulator backends/cuda/src/kernels backends/gpu/kernels core/include -type f 2> /dev/null)
 build/cuda-emulator/.built: $(emulator_sources) | $(CUDA)/.tools
 	@echo "-- a driver that runs CUDA kernels on the host"
 	@{ $(CUDA)/bin/cmake -S backends/cuda/tests/emulator -B $(@D) -DPython_EXECUTABLE=$(abspath $(CUDA)/bin/python) \

@@ -85,7 +85,7 @@ double of_sycl(const char* path) {
   auto bundle = syclex::build(source, {device});
   const sycl::kernel kernel = bundle.ext_oneapi_get_kernel("__sycl_kernel_floor_f32");
   float *in = sycl::malloc_device<float>(64, queue), *out = sycl::malloc_device<float>(64, queue);
-  xpu::Layout<1> how{};
+  gpu::Layout<1> how{};
   how.rows = how.columns = 1;
   const auto enqueue = [&] {
     syclex::submit(queue, [&](sycl::handler& h) {

@@ -1,10 +1,13 @@
 // Windows over images, and the rows of pooling: max_pool2d, avg_pool2d and their forms with one spatial axis. Not
 // by oneDNN or cuDNN, which pool neither integers nor every stride.
 #pragma once
+#include "dovetail/layout.hpp"
 #include "gpu/by_type.hpp"
-#include "kernels/common/window.hpp"
 
 namespace gpu {
+using dvt::WindowAxis;
+using dvt::Windows;
+
 // A work item for each result of a pooling. A backend defines it.
 Grid grid_of_windows(const Windows&);
 

@@ -55,10 +55,10 @@ dvt_status run(char* const (&data)[3], const dvt::Layout<2>& how) {
       const auto read = [&](int k) {
         int32_t value;
         if (!data[k]) return std::memcpy(&value, &how.value[k], sizeof value), value;
-        const int64_t along = how.moves >> k & 1 ? how.neighbours ? column : int64_t(column) * how.step[k] : 0;
+        const int64_t along = how.varies >> k & 1 ? how.contiguous ? column : int64_t(column) * how.step[k] : 0;
         return reinterpret_cast<const int32_t*>(data[k])[at[k] + along];
       };
-      const int64_t along = how.neighbours ? column : int64_t(column) * how.step[2];
+      const int64_t along = how.contiguous ? column : int64_t(column) * how.step[2];
       reinterpret_cast<int32_t*>(data[2])[at[2] + along] = read(0) + 2 * read(1);
     }
   }

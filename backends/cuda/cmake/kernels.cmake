@@ -1,4 +1,5 @@
-# From src/kernels/*.cu to kernels in the plugin: each file is a family, compiled to a fat binary and embedded.
+# From src/kernels/*.cu and backends/gpu/kernels/*.hpp to kernels in the plugin: each file is a family, compiled to a fat
+# binary and embedded.
 set(GPU_KERNEL_OPTIONS
     -std=c++20 -O3 --fatbin
     --expt-relaxed-constexpr
@@ -40,7 +41,7 @@ function(dovetail_cuda_kernels target)
       # The names that the source declares, macros expanded: the preprocessor alone finds them in a moment.
       COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -E -P -x c++ -DGPU_LIST_KERNELS
               "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "-I${dovetail_INCLUDE_DIR}" "${source}" -o "${out}.names"
-      COMMAND "${GPU_NVCC}" ${GPU_KERNEL_OPTIONS} ${architectures} "${source}" -o "${out}.fatbin"
+      COMMAND "${GPU_NVCC}" ${GPU_KERNEL_OPTIONS} ${architectures} -x cu "${source}" -o "${out}.fatbin"
       COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed.py" ${family} "${out}.names"
               "${out}.fatbin" "${out}.cpp"
       DEPENDS "${source}" ${common} "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed.py"

@@ -3,6 +3,8 @@
 #include <initializer_list>
 
 #include "gpu/plan.hpp"
+#include "kernels/common/channels.hpp"
+#include "kernels/common/held.hpp"
 #include "kernels/common/pack.hpp"
 
 namespace gpu {
@@ -22,4 +24,32 @@ Grid grid_of_lines(Lines&, uint64_t each, uint32_t most = block_size, uint32_t p
 Grid grid_of_columns(Lines&, uint32_t most = block_size);
 // The blocks that grid_of_columns would have for uncut lines.
 uint64_t blocks_of_columns(const Lines&);
+
+// ---- compact lines in the registers of their threads (kernels/common/held.cuh) -----------
+
+inline bool is_holdable(const Lines& how, uint32_t bytes) {
+  const Axis& axis = how.axis[how.kept];
+  const uint64_t most = uint64_t{most_holders} * held_packs(int(bytes)) * (pack_bytes / bytes);
+  return how.along == 1 && axis.stride[0] == 1 && axis.stride[1] == 1 && how.size <= most;
+}
+// Their threads, as few as can hold them where there are many lines.
+inline Grid grid_of_holders(Lines& how, uint32_t bytes) {
+  return grid_of_lines(how, pack_bytes / bytes, most_holders, uint32_t(held_packs(int(bytes))));
+}
+
+// ---- channels (kernels/common/channels.cuh) ---------------------------------------------
+
+// The channels along an axis of x; without one (-1) all is one channel.
+inline Channels plan_channels(const DLTensor* x, int64_t axis) {
+  const auto n = uint64_t(dvt::size(x));
+  if (axis < 0) return {n, divide_by(n), divide_by(1)};
+  uint64_t inner = 1;
+  for (int64_t i = axis + 1; i < x->ndim; ++i) inner *= uint64_t(x->shape[i]);
+  return {n, divide_by(inner), divide_by(uint64_t(x->shape[axis]))};
+}
+// Of kernels whose threads take 16 bytes of the wider type at once.
+inline Grid grid_of_channels(const Channels& how, uint32_t bytes) {
+  const uint64_t packed = pack_bytes / bytes;
+  return grid_of((how.n + packed - 1) / packed);
+}
 }  // namespace gpu

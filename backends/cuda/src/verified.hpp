@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "flags.hpp"
+#include "settings.hpp"
 
 namespace gpu {
 // Files of src/kernels. None so far: nothing of this backend has run on a GPU.

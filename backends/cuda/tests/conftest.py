@@ -24,7 +24,6 @@ def missing() -> str:
     return "" if Path(EMULATOR).is_file() else "DOVETAIL_CUDA_EMULATOR names no emulator: make test-cuda"
 
 
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if reason := missing():
         for item in items:

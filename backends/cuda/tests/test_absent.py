@@ -19,11 +19,11 @@ def expect_no_device(*words: str, **variables: str) -> None:
     """Both lists show the words, nothing is a warning, and another device serves."""
     listed = dovetail("devices", **variables)
     assert "cuda: opened, but it has no device" in listed.stdout
-    told = dovetail("env", **variables)
-    assert re.search(r"^ +cuda \S+: no device found$", told.stdout, flags=re.MULTILINE)
+    output = dovetail("env", **variables)
+    assert re.search(r"^ +cuda \S+: no device found$", output.stdout, flags=re.MULTILINE)
     for word in words:
-        assert word in listed.stdout and word in told.stdout, (word, listed.stdout, told.stdout)
-    assert (listed.stderr, told.stderr) == ("", "")
+        assert word in listed.stdout and word in output.stdout, (word, listed.stdout, output.stdout)
+    assert (listed.stderr, output.stderr) == ("", "")
     ended = run(sys.executable, "-c", "import dovetail as dv; print((dv.asarray([1.0]) + 1.0).device)", **variables)
     assert (ended.stdout, ended.stderr) == ("cpu:0\n", "")
 
@@ -77,8 +77,8 @@ def test_kernels_that_never_ran_on_a_gpu_are_not_used():
 def test_asking_for_the_absent_device_is_an_error():
     ended = run(sys.executable, "-c", "import dovetail as dv; dv.device('cuda:0')", check=False, **NO_DRIVER)
     assert ended.returncode == 1
-    said = ended.stderr.splitlines()[-1]
-    assert said.startswith(
+    output = ended.stderr.splitlines()[-1]
+    assert output.startswith(
         "ValueError: there is no device 'cuda:0': backend 'cuda' has none; there is no CUDA driver"
     )
 

@@ -1,4 +1,4 @@
-"""The emulator runs kernels as a GPU would: right ones are right in every order, wrong ones are told."""
+"""The emulator runs correct kernels in every order of threads, and reports races and bad accesses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The emulator's tensor cores against NumPy in float64: what proves attention has a proof of its own.
 
 Fragments and matrices in shared memory lie here as the PTX ISA draws them ("Matrix Fragments for mma.m16n8k16",
-"Register Fragments and Shared Memory Matrix Layouts" of wgmma, "ldmatrix"), told a third time: neither the kernels'
+"Register Fragments and Shared Memory Matrix Layouts" of wgmma, "ldmatrix"), written a third time: neither the kernels'
 nor the emulator's words for them are used.
 """
 

@@ -1,4 +1,4 @@
-"""Where NVIDIA's libraries are looked for, in which order, and what the user is told of one that is missing."""
+"""Where NVIDIA's libraries are looked for, in which order, and the message if one is missing."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ def test_folders_are_as_wheels_have_them_or_flat(program, tmp_path):
 
 
 def test_a_missing_library_is_told_with_its_places_and_cure(program, tmp_path):
-    told = found(program, DOVETAIL_CUDA_LIBS="/one:/two")
+    message = found(program, DOVETAIL_CUDA_LIBS="/one:/two")
     beside = tmp_path / "site" / "nvidia"
-    assert told == (
+    assert message == (
         f"there is no cuBLASLt: {SONAME} is neither in /one, /two, {beside} nor where the system looks for "
         f"libraries; {CURE}"
     )
 
 
 def test_the_host_is_warned_where_our_own_kernels_do_the_work(program, tmp_path):
-    told = found(program, tmp_path / "entry")
-    assert told.startswith("level 2: there is no cuBLASLt: ") and str(tmp_path / "entry") in told
-    assert told.endswith(f"{CURE}; until then slower kernels of dovetail-cuda's own do its work")
+    message = found(program, tmp_path / "entry")
+    assert message.startswith("level 2: there is no cuBLASLt: ") and str(tmp_path / "entry") in message
+    assert message.endswith(f"{CURE}; until then slower kernels of dovetail-cuda's own do its work")
 
 
 def test_a_file_that_is_no_library_is_not_passed_over(program, tmp_path):
@@ -85,8 +85,8 @@ def test_a_file_that_is_no_library_is_not_passed_over(program, tmp_path):
     broken = tmp_path / SONAME
     broken.write_bytes(b"no library")
     library(tmp_path / "site/nvidia/cu13/lib")
-    told = found(program, DOVETAIL_CUDA_LIBS=str(tmp_path))
-    assert told.startswith(f"cuBLASLt cannot be opened: {broken}: ") and told.endswith(CURE)
+    message = found(program, DOVETAIL_CUDA_LIBS=str(tmp_path))
+    assert message.startswith(f"cuBLASLt cannot be opened: {broken}: ") and message.endswith(CURE)
 
 
 def test_a_library_that_lacks_a_function_is_too_old(program, tmp_path):

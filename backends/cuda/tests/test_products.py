@@ -1,4 +1,4 @@
-"""Products by cuBLASLt: what it is told of row-major matrices, and what is left to our own kernels.
+"""Products by cuBLASLt: how row-major matrices are described to it, and which calls our own kernels serve.
 
 A fake cuBLASLt for the emulated driver computes what its manual says, and writes each product down: rows, columns,
 terms, and how the rows of both operands lie.
@@ -29,8 +29,8 @@ def numbers(x):
     return x.numpy() if x.dtype.kind == "complex floating" else dv.astype(x, dv.float64).numpy()
 def expect(got, expected, *lines):
     np.testing.assert_array_equal(numbers(got), expected)
-    told = open(log).read().splitlines()
-    assert told == list(lines), told
+    calls = open(log).read().splitlines()
+    assert calls == list(lines), calls
     open(log, "w").close()
 def product(x, y, *lines):
     expect(x @ y, numbers(x) @ numbers(y), *lines)
@@ -179,8 +179,8 @@ def activated(x, w, b, activation, *lines):
     y = numbers(x) @ numbers(w).T + (0 if b is None else numbers(b))
     near = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "float64": 1e-14}[x.dtype.name]
     np.testing.assert_allclose(numbers(got), FORMS[activation](y), rtol=near, atol=near)
-    told = open(log).read().splitlines()
-    assert told == list(lines), told
+    calls = open(log).read().splitlines()
+    assert calls == list(lines), calls
     open(log, "w").close()
 """
 

@@ -1,4 +1,4 @@
-// What the environment says about the accelerator and its faults.
+// The environment variables of the accelerator and its faults.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-# From src/kernels/*.hpp to kernels in the plugin: each file is a family, compiled to SPIR-V at build time.
+# From src/kernels/*.hpp and backends/gpu/kernels/*.hpp to kernels in the plugin: each file is a family, compiled to SPIR-V
+# at build time.
 add_executable(xpu_kernelc tools/kernelc.cpp tools/spirv.cpp)
 target_compile_features(xpu_kernelc PRIVATE cxx_std_20)
 target_compile_options(xpu_kernelc PRIVATE -Wall -Wextra)

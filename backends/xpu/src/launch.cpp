@@ -92,7 +92,7 @@ Fault* fault_slot(dvt_device* d, const dvt_call* c) {
     dvt_stream& stream = stream_of(d, c->stream);
     return stream.capture ? stream.capture->faults->slot() : stream.faults.slot();
   } catch (...) {
-    (void)tell_exception(d);
+    (void)report_exception(d);
     return nullptr;
   }
 }

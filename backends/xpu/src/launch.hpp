@@ -10,10 +10,7 @@
 #include "kernels/common/fault.hpp"
 #include "modules.hpp"
 
-namespace xpu {}  // namespace xpu
 namespace gpu {
-using namespace xpu;
-
 // The work items of a launch, and how many of them form a group.
 struct Grid {
   int dims;

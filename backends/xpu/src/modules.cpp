@@ -26,7 +26,7 @@ const std::vector<Entry>& entries() {
 }
 
 // Quotients and square roots of float32 as IEEE rounds them: without it Intel's compiler for GPUs takes the 2.5 ulp
-// that OpenCL allows, and SPIR-V alone cannot tell it otherwise. Of GPUs a kernel that would spill registers, as
+// that OpenCL allows, and SPIR-V alone cannot ask for more. On GPUs a kernel that would spill registers, as
 // attention does on Data Center GPUs, gets twice as many, for half as many threads.
 const char* options(const sycl::device& device) {
   return device.get_backend() == sycl::backend::ext_oneapi_level_zero

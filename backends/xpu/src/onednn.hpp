@@ -3,12 +3,11 @@
 // seen.
 #pragma once
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 
 #include "dovetail/backend.hpp"
+#include "gpu/lru_cache.hpp"
 
 namespace gpu::onednn {
 inline constexpr int most_axes = 5;
@@ -62,21 +61,12 @@ class Engine {
   void* handle() const { return handle_; }  // dnnl_engine_t
 
  private:
-  using Recent = std::list<std::pair<Description, PrimitiveRef>>;
-  struct Hash {
-    size_t operator()(const Description&) const;
-  };
-  struct Equal {
-    bool operator()(const Description&, const Description&) const;
-  };
-
   bool start(const dvt_device&);
 
   std::mutex mutex_;
   bool started_ = false;
   void* handle_ = nullptr;
-  Recent recent_;  // the newest first
-  std::unordered_map<Description, Recent::iterator, Hash, Equal> places_;
+  LruCache<Description, PrimitiveRef> primitives_;
 };
 
 // A queue as oneDNN's stream, made when first needed. Calls on one stream never overlap.

@@ -23,8 +23,8 @@ def test_without_a_device_the_lists_say_so_and_nothing_else():
     assert "xpu: opened, but it has no device" in listed.stdout
     assert "DOVETAIL_XPU_ALLOW_CPU=1" in listed.stdout and "driver" in listed.stdout
     assert not re.search(r"^xpu:0", listed.stdout, flags=re.MULTILINE) and listed.stderr == ""
-    told = dovetail("env")
-    assert re.search(r"^ +xpu \S+: no device found$", told.stdout, flags=re.MULTILINE) and told.stderr == ""
+    output = dovetail("env")
+    assert re.search(r"^ +xpu \S+: no device found$", output.stdout, flags=re.MULTILINE) and output.stderr == ""
 
 
 def test_without_a_device_another_one_serves():
@@ -35,8 +35,10 @@ def test_without_a_device_another_one_serves():
 def test_asking_for_the_absent_device_is_an_error():
     ended = run(sys.executable, "-c", "import dovetail as dv; dv.device('xpu:0')", check=False)
     assert ended.returncode == 1
-    said = ended.stderr.splitlines()[-1]
-    assert said.startswith("ValueError: there is no device 'xpu:0': backend 'xpu' has none; expected an Intel GPU")
+    output = ended.stderr.splitlines()[-1]
+    assert output.startswith(
+        "ValueError: there is no device 'xpu:0': backend 'xpu' has none; expected an Intel GPU"
+    )
 
 
 def test_the_cpu_device_is_there_when_it_is_allowed():
@@ -121,8 +123,8 @@ def test_with_its_runtime_it_works_there_too(world):
 def test_a_missing_runtime_is_quarantined_with_its_cure(world):
     backend = world.backend()
     assert (backend["status"], backend["devices"]) == ("quarantined", [])
-    told = f"{backend['cause']} {backend['cure']}"
-    assert "no libsycl.so.9 in " in told and "but it is not installed" in told and CURE in told
+    output = f"{backend['cause']} {backend['cure']}"
+    assert "no libsycl.so.9 in " in output and "but it is not installed" in output and CURE in output
 
 
 def test_a_runtime_of_the_wrong_version_is_quarantined_with_its_cure(world):
@@ -130,8 +132,8 @@ def test_a_runtime_of_the_wrong_version_is_quarantined_with_its_cure(world):
     world.metadata("2025.0.0")
     backend = world.backend()
     assert (backend["status"], backend["devices"]) == ("quarantined", [])
-    told = f"{backend['cause']} {backend['cure']}"
-    assert "no libsycl.so.9 in " in told and "but version 2025.0.0 is installed" in told and CURE in told
+    output = f"{backend['cause']} {backend['cure']}"
+    assert "no libsycl.so.9 in " in output and "but version 2025.0.0 is installed" in output and CURE in output
 
 
 def test_a_runtime_with_a_hole_is_quarantined(world):

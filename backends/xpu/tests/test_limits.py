@@ -16,7 +16,7 @@ def limits(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("global_size", "local_size", "argument_bytes", "told"),
+    ("global_size", "local_size", "argument_bytes", "message"),
     [
         ([256], [256], 1024, None),
         ([8, 16, 64], [2, 4, 32], 8, None),
@@ -29,7 +29,7 @@ def limits(tmp_path_factory) -> Path:
         ([16], [16], 1032, "1032 bytes of arguments"),
     ],
 )
-def test_a_launch_within_the_limits_alone_is_enqueued(limits, global_size, local_size, argument_bytes, told):
-    said, status = run(limits, len(global_size), *global_size, *local_size, argument_bytes).stdout.splitlines()
-    assert int(status) == (INTERNAL if told else LOST)
-    assert (told or "lost") in said
+def test_a_launch_within_the_limits_alone_is_enqueued(limits, global_size, local_size, argument_bytes, message):
+    text, status = run(limits, len(global_size), *global_size, *local_size, argument_bytes).stdout.splitlines()
+    assert int(status) == (INTERNAL if message else LOST)
+    assert (message or "lost") in text

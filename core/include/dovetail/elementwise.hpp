@@ -72,7 +72,7 @@ class ElementwisePart {
   }
 
  private:
-  // With fewer neighbours most of what is read at once is not wanted, and a vector is not filled.
+  // In shorter rows most of a cache line is not needed, and a vector is not filled.
   static constexpr int64_t shortest_row = 16;
 
   void append(Axis next) {
@@ -94,10 +94,10 @@ class ElementwisePart {
       how.rows *= uint32_t(outer.size), how.size[i] = divisor(uint32_t(outer.size));
       std::copy_n(outer.stride, inputs + 1, how.stride[i]);
     }
-    how.neighbours = row.size == 1 || row.stride[inputs] == 1;
+    how.contiguous = row.size == 1 || row.stride[inputs] == 1;
     for (int k = 0; k < inputs; ++k) {
-      how.moves |= uint32_t(row.size > 1 && row.stride[k]) << k;
-      how.neighbours &= row.size == 1 || row.stride[k] == 0 || row.stride[k] == 1;
+      how.varies |= uint32_t(row.size > 1 && row.stride[k]) << k;
+      how.contiguous &= row.size == 1 || row.stride[k] == 0 || row.stride[k] == 1;
     }
     std::copy_n(row.stride, inputs + 1, how.step);
     std::copy_n(value_, inputs, how.value);

@@ -11,14 +11,14 @@
 
 namespace dvt {
 inline namespace DVT_CODE_NAMESPACE {
-// The two are known by the bits of the significand that they store: 3 and 2.
+// The parameter `stored` is the number of stored significand bits: 3 or 2.
 template <int stored>
 inline constexpr uint32_t float8_bias = stored == 3 ? 7 : 15;
-// The first magnitude that is no number: the one has no infinity, but a NaN in its place.
+// The first magnitude that is not finite: e4m3fn has no infinity, but a NaN in its place.
 template <int stored>
 inline constexpr uint32_t float8_beyond = stored == 3 ? 0x7F : 0x7C;
 
-// To nearest, halves to even. What is too large becomes infinity, or NaN where there is none.
+// Rounds to nearest, ties to even. Too large numbers become infinity, or NaN where there is none.
 template <int stored>
 constexpr uint8_t float8_of(uint32_t float32) {
   constexpr uint32_t cut = 23 - stored, rebias = 127 - float8_bias<stored>, beyond = float8_beyond<stored>;

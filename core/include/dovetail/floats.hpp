@@ -1,5 +1,5 @@
 // dovetail/floats.hpp - floats of 16 and 8 bits as element types, and the conversions between any two element
-// types. C++17, header-only, for hosts, CUDA and SYCL (portable.hpp).
+// types. C++17, header-only, for hosts and kernels (portable.hpp).
 //
 // Every conversion rounds once, to nearest, ties to even. NaN stays NaN: where it becomes narrower it keeps its
 // sign and becomes quiet, and float16 and bfloat16 keep the upper bits of its payload, as NumPy, x86 and Arm do.
@@ -80,9 +80,7 @@ struct bfloat16 {
   DVT_FN explicit operator float() const { return bit_cast<float>(float32_of_bf16(bits)); }
 };
 
-#if defined(SYCL_LANGUAGE_VERSION)
-using half = sycl::half;
-#else
+#if !defined(SYCL_LANGUAGE_VERSION)
 struct half {
   uint16_t bits;
 
@@ -127,6 +125,34 @@ DVT_FN bool is_negative(T x) {
   else return x < 0;
 }
 
+// An element that is copied and not looked at.
+struct alignas(16) bits128 {
+  uint64_t half[2];
+};
+
+// ---- sums and conversions
+
+// A sum that adds up its own rounding errors. `lost` becomes NaN after infinities. It begins with -0, which changes
+// no number, not even -0.
+template <class T>
+struct CompensatedSum {
+  T value, lost;
+
+  static DVT_FN CompensatedSum nothing() { return {-T(0), T(0)}; }
+  DVT_FN void add(T x) {
+    const T sum = value + x, part = sum - value;
+    lost += (value - (sum - part)) + (x - part);
+    value = sum;
+  }
+  DVT_FN void scale(T factor) { value *= factor, lost *= factor; }
+  static DVT_FN CompensatedSum join(CompensatedSum a, const CompensatedSum& b) {
+    a.add(b.value);
+    a.lost += b.lost;
+    return a;
+  }
+  DVT_FN T total() const { return lost == lost && lost != 0 ? value + lost : value; }
+};
+
 // x as a narrow float.
 template <class To>
 DVT_FN To narrowed(float x) {
@@ -157,4 +183,15 @@ DVT_FN To convert(From x) {
 }
 }  // namespace DVT_CODE_NAMESPACE
 }  // namespace dvt
+
+// X(suffix, type) for each type of a list; suffixes are the words of types.hpp.
+#define DVT_SIGNED(X) X(i8, int8_t) X(i16, int16_t) X(i32, int32_t) X(i64, int64_t)
+#define DVT_UNSIGNED(X) X(u8, uint8_t) X(u16, uint16_t) X(u32, uint32_t) X(u64, uint64_t)
+#define DVT_INTEGERS(X) DVT_SIGNED(X) DVT_UNSIGNED(X)
+#define DVT_FLOATS(X) X(f16, dvt::half) X(bf16, dvt::bfloat16) X(f32, float) X(f64, double)
+#define DVT_NUMBERS(X) DVT_INTEGERS(X) DVT_FLOATS(X)
+#define DVT_ALL(X) X(bool, bool) DVT_NUMBERS(X)
+#define DVT_FLOATS8(X) X(f8e4m3fn, dvt::float8_e4m3fn) X(f8e5m2, dvt::float8_e5m2)
+// For kernels that copy elements and do not look at them.
+#define DVT_SIZES(X) X(x8, uint8_t) X(x16, uint16_t) X(x32, uint32_t) X(x64, uint64_t) X(x128, dvt::bits128)
 #endif  // DOVETAIL_FLOATS_HPP

@@ -1,6 +1,6 @@
 // dovetail/functors.hpp - the elementwise operations as function objects over elements: integers, bool, float and
-// double. float16 and others are widened first (Compute in floats.hpp). C++17, header-only, for hosts, CUDA and
-// SYCL (portable.hpp).
+// double. float16 and others are widened first (Compute in floats.hpp). C++17, header-only, for hosts and
+// kernels (portable.hpp).
 #ifndef DOVETAIL_FUNCTORS_HPP
 #define DOVETAIL_FUNCTORS_HPP
 
@@ -121,6 +121,20 @@ DVT_BINARY(LogicalAnd, bool, (a != 0) & (b != 0));
 DVT_BINARY(LogicalOr, bool, (a != 0) | (b != 0));
 DVT_BINARY(LogicalXor, bool, (a != 0) != (b != 0));
 DVT_UNARY(LogicalNot, bool, x == 0);
+
+// ---- selection and conversion
+
+DVT_UNARY(Identity, T, x);
+struct Where {
+  template <class T>
+  DVT_FN T operator()(bool condition, T a, T b) const {
+    return condition ? a : b;
+  }
+};
+template <class To, class From>
+struct Convert {
+  DVT_FN To operator()(Compute<From> x) const { return convert<To>(x); }
+};
 
 // ---- signs and rounding
 

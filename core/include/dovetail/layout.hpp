@@ -34,16 +34,16 @@ constexpr Divisor divisor(uint32_t size) {
 template <int inputs>
 struct Layout {
   uint32_t rows, columns;
-  uint32_t moves;       // bit i: input i moves along a row; else a row has one value of it
+  uint32_t varies;      // bit i: input i varies along a row; else a row has one value of it
   uint32_t axes;        // of the rows; axis 0 is the innermost
-  uint32_t neighbours;  // 1: a row's elements lie side by side in the output and in every input that moves
+  uint32_t contiguous;  // 1: a row's elements are contiguous in the output and in every input that varies
   Divisor size[max_axes - 1];
   int64_t stride[max_axes - 1][inputs + 1];
   int64_t step[inputs + 1];  // along a row
   Scalar value[inputs];      // of inputs without memory
 
-  // One row of neighbours: an array.
-  constexpr bool is_dense() const { return neighbours && rows == 1; }
+  // One contiguous row: an array.
+  constexpr bool is_dense() const { return contiguous && rows == 1; }
 };
 
 inline constexpr int most_batch_axes = 14;
@@ -55,6 +55,22 @@ struct Product {
   uint64_t matrices;
   uint32_t axes;
   int64_t batch[most_batch_axes], a_batch[most_batch_axes], b_batch[most_batch_axes];
+};
+
+// Windows that slide over images, for convolution and pooling. One spatial axis; without a second one, that has a
+// size and a window of 1.
+struct WindowAxis {
+  int64_t in, stride, out;  // sizes of the input and of the output, the input's stride
+  int64_t size, step, padding, dilation;
+
+  constexpr int64_t place(int64_t o, int64_t tap) const { return o * step - padding + tap * dilation; }
+  constexpr bool holds(int64_t place) const { return uint64_t(place) < uint64_t(in); }
+};
+// The output has no gaps.
+struct Windows {
+  int64_t images, channels;
+  int64_t image_stride, channel_stride;
+  WindowAxis h, w;
 };
 }  // namespace dvt
 #endif  // DOVETAIL_LAYOUT_HPP

@@ -7,42 +7,11 @@
 #ifndef DOVETAIL_MATH_HPP
 #define DOVETAIL_MATH_HPP
 
-#include <cmath>
-
 #include "dovetail/portable.hpp"
 
 namespace dvt {
 inline namespace DVT_CODE_NAMESPACE {
 namespace math {
-// One name for both types: the C library's names without f are double's, and a float would be widened.
-#if defined(SYCL_LANGUAGE_VERSION)
-#define DVT_OPERATION(name, function)                      \
-  DVT_FN float name(float x) { return sycl::function(x); } \
-  DVT_FN double name(double x) { return sycl::function(x); }
-#else
-#define DVT_OPERATION(name, function)                     \
-  DVT_FN float name(float x) { return ::function##f(x); } \
-  DVT_FN double name(double x) { return ::function(x); }
-#endif
-DVT_OPERATION(abs, fabs)
-DVT_OPERATION(sqrt, sqrt)
-DVT_OPERATION(floor, floor)
-DVT_OPERATION(ceil, ceil)
-DVT_OPERATION(trunc, trunc)
-DVT_OPERATION(round, rint)  // ties to even
-#undef DVT_OPERATION
-#if defined(SYCL_LANGUAGE_VERSION)
-DVT_FN float fma(float x, float y, float z) { return sycl::fma(x, y, z); }
-DVT_FN double fma(double x, double y, double z) { return sycl::fma(x, y, z); }
-DVT_FN float copysign(float x, float y) { return sycl::copysign(x, y); }
-DVT_FN double copysign(double x, double y) { return sycl::copysign(x, y); }
-#else
-DVT_FN float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
-DVT_FN double fma(double x, double y, double z) { return ::fma(x, y, z); }
-DVT_FN float copysign(float x, float y) { return ::copysignf(x, y); }
-DVT_FN double copysign(double x, double y) { return ::copysign(x, y); }
-#endif
-
 template <class T>
 struct Format;
 template <>

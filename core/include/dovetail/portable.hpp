@@ -7,6 +7,7 @@
 #ifndef DOVETAIL_PORTABLE_HPP
 #define DOVETAIL_PORTABLE_HPP
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -70,6 +71,38 @@ DVT_FN int leading_zeros(uint64_t a) {
   return a ? __builtin_clzll(a) : 64;
 #endif
 }
+
+#if defined(SYCL_LANGUAGE_VERSION)
+using half = sycl::half;  // its conversions are instructions
+#endif
+
+// The operations that IEEE 754 fixes.
+namespace math {
+// Each has one name for both types: the C library's names without f are double's and would widen a float.
+#if defined(SYCL_LANGUAGE_VERSION)
+#define DVT_SINGLE(function) sycl::function
+#define DVT_DOUBLE(function) sycl::function
+#else
+#define DVT_SINGLE(function) ::function##f
+#define DVT_DOUBLE(function) ::function
+#endif
+#define DVT_OPERATION(name, function)                            \
+  DVT_FN float name(float x) { return DVT_SINGLE(function)(x); } \
+  DVT_FN double name(double x) { return DVT_DOUBLE(function)(x); }
+DVT_OPERATION(abs, fabs)
+DVT_OPERATION(sqrt, sqrt)
+DVT_OPERATION(floor, floor)
+DVT_OPERATION(ceil, ceil)
+DVT_OPERATION(trunc, trunc)
+DVT_OPERATION(round, rint)  // ties to even
+DVT_FN float fma(float x, float y, float z) { return DVT_SINGLE(fma)(x, y, z); }
+DVT_FN double fma(double x, double y, double z) { return DVT_DOUBLE(fma)(x, y, z); }
+DVT_FN float copysign(float x, float y) { return DVT_SINGLE(copysign)(x, y); }
+DVT_FN double copysign(double x, double y) { return DVT_DOUBLE(copysign)(x, y); }
+#undef DVT_OPERATION
+#undef DVT_SINGLE
+#undef DVT_DOUBLE
+}  // namespace math
 }  // namespace DVT_CODE_NAMESPACE
 }  // namespace dvt
 #endif  // DOVETAIL_PORTABLE_HPP

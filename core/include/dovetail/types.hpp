@@ -59,7 +59,7 @@ inline const char* type_name(DLDataType t) { return type_names[type_index(t)]; }
 constexpr bool is_float8(DLDataType t) { return t.code == DVT_F8_E4M3FN || t.code == DVT_F8_E5M2; }
 constexpr bool is_float(DLDataType t) { return t.code == DVT_FLOAT || t.code == DVT_BFLOAT || is_float8(t); }
 inline uint32_t bytes_of(DLDataType type) { return type.bits / 8; }
-// Of the type in which a kernel computes that widens 16-bit floats to 32.
+// The size of the type that kernels compute with: narrow floats are widened to float32.
 inline uint32_t computed_bytes(DLDataType type) {
   return is_float(type) ? (type.bits == 64 ? 8 : 4) : bytes_of(type);
 }

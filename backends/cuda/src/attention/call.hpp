@@ -3,10 +3,18 @@
 #pragma once
 #include <optional>
 
-#include "attention/engines.hpp"
+#include "dovetail/backend.hpp"
 #include "kernels/common/flash.hpp"
 
 namespace gpu::attention {
+// Each engine adds its row for an op and a type, if it serves that. The best comes first.
+enum class Op { plain, with_logsumexp };
+
+void add_cudnn(dvt::KernelTable&, Op, DLDataType);  // on Hopper and newer
+void add_flash(dvt::KernelTable&, Op, DLDataType);  // the kernels of FlashAttention
+void add_plain(dvt::KernelTable&, Op, DLDataType);  // one that takes all
+void add_varlen(dvt::KernelTable&, DLDataType);     // of packed sequences, by the kernels of FlashAttention
+
 enum Operand { q, k, v, mask, dropout_key };  // inputs by number
 
 struct Call {
@@ -44,4 +52,17 @@ std::optional<MaskKind> mask_kind(const DLTensor* mask);
 // For queries: a call that would be served with some operands copied to be row-major, bit by bit, or not at all.
 dvt_status refuse(dvt_answer*, const char* reason, uint64_t need_compact = 0);
 dvt_status accept(dvt_answer*, uint64_t workspace = 0);
+
+// ---- FlashAttention's kernels on mma.sync ------------------------------------------------
+
+// For queries: why they cannot serve heads of these sizes, or so many rows in so many matrices; nullptr if they
+// can.
+const char* flash_refusal(int64_t size, int64_t value_size);
+const char* flash_refusal(const FlashShape&, int64_t queries, int64_t keys, int64_t sequences, int64_t matrices);
+
+FlashShape shape_of(int64_t size, int64_t value_size);
+// With a mask, dropout, or a scale that may turn the order of scores: the general kernels' calls.
+bool is_general(const Flash&);
+// Launches them over so many heads of all batches.
+dvt_status launch_flash(dvt_device*, const dvt_call*, DLDataType, Flash, int64_t matrices);
 }  // namespace gpu::attention

@@ -1,5 +1,5 @@
 #include "attention/call.hpp"
-#include "cudnn/attention.hpp"
+#include "cudnn/graphs.hpp"
 #include "device/device.hpp"
 
 namespace gpu::attention {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "attention/flash.hpp"
+#include "attention/call.hpp"
 #include "device/errors.hpp"
 #include "gpu/dtypes.hpp"
 #include "launch.hpp"

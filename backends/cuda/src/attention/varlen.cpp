@@ -1,4 +1,4 @@
-#include "attention/flash.hpp"
+#include "attention/call.hpp"
 #include "gpu/dtypes.hpp"
 
 namespace gpu::attention {

@@ -66,7 +66,7 @@ class Layout {
   cublasLtMatrixLayoutOpaque_t opaque_;
 };
 
-// Its matrices are column-major, so it is told of the transposed product: c^T = b^T a^T.
+// Its matrices are column-major, so it computes the transposed product: c^T = b^T a^T.
 class Description {
  public:
   explicit Description(const Product& p)

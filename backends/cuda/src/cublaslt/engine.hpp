@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "dovetail/abi.h"
-#include "recent.hpp"
+#include "gpu/lru_cache.hpp"
 
 namespace gpu::cublaslt {
 // A matrix as it lies in memory: lines of elements that are neighbours.
@@ -82,6 +82,6 @@ class Engine {
 
   std::mutex mutex_;
   void* handle_ = nullptr;  // cublasLtHandle_t
-  Recent<Key, Algorithm> algorithms_;
+  LruCache<Key, Algorithm> algorithms_;
 };
 }  // namespace gpu::cublaslt

@@ -3,9 +3,8 @@
 #include <mutex>
 #include <vector>
 
-#include "cudnn/attention.hpp"
-#include "cudnn/convolution.hpp"
-#include "recent.hpp"
+#include "cudnn/graphs.hpp"
+#include "gpu/lru_cache.hpp"
 
 namespace gpu::cudnn {
 // Why no call can be served; nullptr where some can.
@@ -28,7 +27,7 @@ class Engine {
 
   std::mutex mutex_;
   std::vector<void*> idle_;  // cudnnHandle_t: one works for one thread at a time
-  Recent<AttentionGraph, PlanRef> attention_;
-  Recent<ConvolutionGraph, PlanRef> convolution_;
+  LruCache<AttentionGraph, PlanRef> attention_;
+  LruCache<ConvolutionGraph, PlanRef> convolution_;
 };
 }  // namespace gpu::cudnn

@@ -1,7 +1,6 @@
 // From graphs to execution plans: the border to cuDNN's C++ front end, which takes half a minute to compile.
 #pragma once
-#include "cudnn/attention.hpp"
-#include "cudnn/convolution.hpp"
+#include "cudnn/graphs.hpp"
 
 namespace gpu::cudnn {
 // For which device plans are made: one that is there, by its cuDNN handle, or one that is described.

@@ -1,5 +1,7 @@
 #include "device/capture.hpp"
 
+#include <cstring>
+
 #include "device/errors.hpp"
 #include "gpu/functions.hpp"
 
@@ -88,5 +90,11 @@ const dvt_capture captures = {
 
 void abandon_capture(dvt_stream& s) {
   if (capture_of(s.handle)) const Ended ended(s);
+}
+
+const void* extension(const char* name, uint32_t version) {
+  if (!std::strcmp(name, "dovetail.capture") && version == DVT_X_CAPTURE) return &captures;
+  if (!std::strcmp(name, "dovetail.collectives") && version == DVT_X_COLLECTIVES) return &nccl::collectives;
+  return nullptr;
 }
 }  // namespace gpu

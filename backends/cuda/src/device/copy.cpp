@@ -9,7 +9,7 @@ namespace gpu {
 namespace {
 bool is_on_host(const DLTensor* t) { return t->device.device_type == 1 /* kDLCPU */; }
 
-// Memory of the host that the driver does not know: it may be written, or gone, as soon as the call is over.
+// Is it host memory that the driver does not know? It may be written or freed as soon as the call is over.
 bool is_pageable(const DLTensor* t) {
   if (!is_on_host(t)) return false;
   CUmemorytype type;
@@ -35,7 +35,7 @@ void copy_staged(dvt_device* d, CUstream stream, CUdeviceptr to, const void* fro
   }
 }
 
-// With unified addressing an address tells where it is. Not for copies between the pools of two devices: without
+// With unified addressing the driver knows where an address is. Copies between the pools of two devices: without
 // access to each other's these need the contexts.
 void enqueue(dvt_device* d, const DLTensor* dst, const DLTensor* src, size_t bytes, CUstream stream) {
   const CUdeviceptr to = address_of(dvt::data<char>(dst)), from = address_of(dvt::data<char>(src));

@@ -127,7 +127,7 @@ dvt_status device_count(uint32_t* n) {
     *n = uint32_t(usable.size());
     return DVT_OK;
   } catch (...) {
-    return tell_exception(nullptr);
+    return report_exception(nullptr);
   }
 }
 
@@ -141,7 +141,7 @@ dvt_status device_open(uint32_t index, dvt_device** out) {
     *out = new dvt_device(index, std::move(context));
     return DVT_OK;
   } catch (...) {
-    return tell_exception(nullptr);
+    return report_exception(nullptr);
   }
 }
 

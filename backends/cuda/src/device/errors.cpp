@@ -34,7 +34,7 @@ dvt_status status_of(CUresult result) {
   }
 }
 
-dvt_status tell_exception(dvt_device* d) {
+dvt_status report_exception(dvt_device* d) {
   try {
     throw;
   } catch (const Error& error) {

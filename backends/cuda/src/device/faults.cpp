@@ -22,7 +22,7 @@ Fault* Faults::slot() {
   return slot_;
 }
 
-dvt_status Faults::tell() {
+dvt_status Faults::report() {
   const std::lock_guard guard(mutex_);
   if (!slot_ || !std::atomic_ref(slot_->raised).load(std::memory_order_acquire)) return DVT_OK;
   const Fault fault = *slot_;
@@ -36,12 +36,12 @@ void FaultList::watch(std::shared_ptr<Faults> faults) {
   watched_.push_back(std::move(faults));
 }
 
-dvt_status FaultList::tell() {
-  if (dvt_status s = own_.tell()) return s;
+dvt_status FaultList::report() {
+  if (dvt_status s = own_.report()) return s;
   const std::lock_guard guard(mutex_);
   for (const auto& known : watched_)
     if (const auto faults = known.lock())
-      if (dvt_status s = faults->tell()) return s;
+      if (dvt_status s = faults->report()) return s;
   return DVT_OK;
 }
 }  // namespace gpu

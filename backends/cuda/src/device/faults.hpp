@@ -1,5 +1,5 @@
-// What kernels find wrong with their data, on one stream or in one graph: they write it into host memory, where it
-// is read after a wait.
+// Faults in the data of kernels, such as a bad index, on one stream or in one graph. Kernels write them into host
+// memory, which is read after a wait.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -16,22 +16,22 @@ class Faults {
   Faults(const Faults&) = delete;
   Faults& operator=(const Faults&) = delete;
 
-  // Where kernels may write a fault: the device's address.
+  // The device's address where kernels may write a fault.
   Fault* slot();
-  // What was found and not told yet: once, through host->fail. To be called after a wait.
-  dvt_status tell();
+  // Reports the fault that was found since the last report, if any. To be called after a wait.
+  dvt_status report();
 
  private:
   std::mutex mutex_;
   Fault* slot_ = nullptr;  // allocated when first needed
 };
 
-// Those of a stream, and of the graphs that have run on it.
+// The faults of a stream and of the graphs that have run on it.
 class FaultList {
  public:
   Fault* slot() { return own_.slot(); }
   void watch(std::shared_ptr<Faults>);
-  dvt_status tell();
+  dvt_status report();
 
  private:
   Faults own_;

@@ -25,7 +25,7 @@ dvt_stream::~dvt_stream() {
 namespace gpu {
 dvt_status wait_for(dvt_stream& s) {
   GPU_CALL(cuStreamSynchronize(s.handle));
-  return s.faults->tell();
+  return s.faults->report();
 }
 
 dvt_status stream_create(dvt_device* d, int32_t priority, dvt_stream** out) {
@@ -107,7 +107,7 @@ dvt_status event_sync(dvt_event* e) {
     if (!record.recorded) return DVT_OK;
     if (dvt_status status = refuse_captured(record.captured)) return status;
     GPU_CALL(cuEventSynchronize(e->event.get()));
-    return record.faults->tell();
+    return record.faults->report();
   });
 }
 
@@ -118,7 +118,7 @@ dvt_status event_query(dvt_event* e, uint32_t* done) {
     if (!record.recorded) return DVT_OK;
     if (dvt_status status = refuse_captured(record.captured)) return status;
     *done = e->event.passed();
-    return *done ? record.faults->tell() : DVT_OK;
+    return *done ? record.faults->report() : DVT_OK;
   });
 }
 

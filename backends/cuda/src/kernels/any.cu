@@ -21,4 +21,4 @@ struct Found {  // any: one that is not 0; all, flipped: one that is
 #define FOUND(suffix, T)           \
   using Found_##suffix = Found<T>; \
   GPU_REDUCTION(any, suffix, Found_##suffix)
-GPU_UNSIGNED(FOUND)
+DVT_UNSIGNED(FOUND)

@@ -35,5 +35,5 @@ struct Where {
 #define WHERE(suffix, T)           \
   using Where_##suffix = Where<T>; \
   GPU_REDUCTION(argmax, suffix, Where_##suffix)
-GPU_UNSIGNED(WHERE)
-GPU_FLOATS(WHERE)
+DVT_UNSIGNED(WHERE)
+DVT_FLOATS(WHERE)

@@ -1,6 +1,6 @@
 // Attention of any type, strides and sizes: a block takes some queries of one matrix and walks over blocks of keys
 // with a running maximum and sum of each query (Dao et al., FlashAttention, 2022). Neighbouring threads own
-// neighbouring keys, and then columns of values.
+// adjacent keys, and then columns of values.
 #include "kernels/common/dropout.cuh"
 #include "kernels/common/tile.cuh"
 
@@ -20,20 +20,20 @@ __device__ __forceinline__ C masked(C score, const void* mask, MaskKind kind, in
   }
 }
 
-// Over the threads that share queries: neighbours.
+// Joins the adjacent threads that share queries.
 template <class C, class Combine>
 __device__ __forceinline__ C across(C x, Combine combine) {
   for (int step = side / 2; step; step /= 2) x = combine(x, __shfl_xor_sync(~0u, x, step));
   return x;
 }
 
-// What exponents are taken relative to: the maximum, or 0 where no key has been seen, or an infinite score.
+// The number that exponents are relative to: the maximum, or 0 where no key has been seen, or an infinite score.
 template <class C>
 __device__ __forceinline__ C origin(C top) {
   return top == -math::infinity<C> || top == math::infinity<C> ? C(0) : top;
 }
 
-// Where a matrix begins in each operand.
+// The first element of a matrix in each operand.
 struct Begin {
   int64_t q = 0, k = 0, v = 0, mask = 0;
 
@@ -141,4 +141,4 @@ __device__ __forceinline__ void attend(const T* q, const T* k, const T* v, const
                                   gpu::Attention p) {                                           \
     attend(q, k, v, mask, out, p);                                                              \
   }
-GPU_FLOATS(ATTENTION)
+DVT_FLOATS(ATTENTION)

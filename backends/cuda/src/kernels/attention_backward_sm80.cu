@@ -7,7 +7,7 @@ namespace {
 using namespace gpu;
 constexpr int block = flash_backward_block, threads = flash_backward_threads, own = 16;  // own: rows of a warp
 
-// Of so many queries and a block of keys.
+// The scores of so many queries and a block of keys.
 template <int size, int queries>
 struct Tiles {
   using Queries = SwizzledTile<queries, size>;
@@ -24,7 +24,7 @@ struct Tiles {
         v{k.base + Keys::bytes} {}
 };
 
-// What a query brings: nothing where there is none, or where it saw no key.
+// The sums of a query: nothing where there is none, or where it saw no key.
 struct Query {
   float lse, delta;
 
@@ -54,7 +54,7 @@ struct Exceptions {
   __device__ __forceinline__ Exceptions(const Flash& p_, void* memory)
       : p(p_), added(static_cast<float*>(memory) + threadIdx.x) {}
 
-  // Of `count` scores, where at(i) is the query and the key of number i.
+  // For `count` scores, where at(i) is the query and the key of number i.
   template <int count, class At>
   __device__ __forceinline__ void find(const Place& place, At at) {
     static_assert(count <= flash_backward_scores);
@@ -74,7 +74,7 @@ struct Exceptions {
   }
 
  private:
-  // As an exponent of 2.
+  // An exponent of 2.
   __device__ __forceinline__ float mask_of(const Place& place, const Corner& c) const {
     const FlashStrides& s = p.mask_strides;
     const int64_t at = place.batch * s.batch + place.head * s.head + c.query * s.row + c.key * p.mask_column;
@@ -119,7 +119,7 @@ __device__ __forceinline__ void query_gradients(const FlashBackward& b) {
   const int last = (place.first + block < place.queries ? place.first + block : place.queries) - 1;
   typename Block::Result d_q = {};
   for (int key = 0; key < place.seen(last); key += block) {
-    __syncthreads();  // nobody reads the keys before any more
+    __syncthreads();  // the keys before have been read
     fill<threads>(tiles.k, place.k<T>(p), p.k_strides.row, key, place.keys, int(p.size));
     fill<threads>(tiles.v, place.v<T>(p), p.v_strides.row, key, place.keys, int(p.value_size));
     copy_async_commit();
@@ -165,7 +165,7 @@ __device__ __forceinline__ void key_gradients(const FlashBackward& b) {
   Exceptions exceptions(p, memory + flash_backward_tile_bytes(size) / sizeof(uint4));
   for (uint32_t i = 0; i < p.heads_per_key; ++i, ++place.head) {
     for (int query = begin; query < place.queries; query += many) {
-      __syncthreads();  // nobody reads the queries before any more
+      __syncthreads();  // the queries before have been read
       fill<threads>(tiles.q, place.q<T>(p), p.q_strides.row, query, place.queries, int(p.size));
       fill<threads>(tiles.d_out,
                     place.rows(static_cast<const T*>(b.d_out), b.d_out_strides, place.head, place.q_row),

@@ -36,7 +36,7 @@ __device__ __forceinline__ void forward(const Flash& p) {
   Softmax<S::tiles> softmax;
   for (int key = 0; key < end; key += S::keys) {
     copy_async_wait<0>();
-    __syncthreads();  // the keys are here, and nobody reads the values before
+    __syncthreads();  // the keys are here, and the values before have been read
     fill<S::threads>(v_tile, v, p.v_strides.row, key, place.keys, int(p.value_size));
     copy_async_commit();
     const int thread = opaque(int(threadIdx.x)), warp = thread / 32, lane = thread % 32;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void forward(const Flash& p) {
     if constexpr (general) add_mask(score, p, place, corner);
     if (key >= whole) hide(score, place, corner);
     copy_async_wait<0>();
-    __syncthreads();  // the values are here, and nobody reads the keys any more
+    __syncthreads();  // the values are here, and the keys have been read
     if (key + S::keys < end) fill<S::threads>(k_tile, k, p.k_strides.row, key + S::keys, place.keys, int(p.size));
     copy_async_commit();
     float factor[S::tiles][2];

@@ -183,7 +183,7 @@ __device__ __forceinline__ void consume(const Flash& p, const H& h, const Place&
   if (group == 0) await_turn(group);  // what the second group gave last
   wgmma_wait<0>(result);
   softmax.finish();
-  named_barrier_sync(3 + group, 128);  // nobody multiplies the queries any more: results go there
+  named_barrier_sync(3 + group, 128);  // the queries have been multiplied, and results go there
   store<T>(p, place, h.q(), result, softmax, 1.0f, own, lane);
   if (p.lse) store_lse(p, place, softmax, scale, place.first + own, lane);
 }

@@ -10,7 +10,7 @@ struct Normal {
   Compute<T> mean, scale, weight, bias;
 };
 
-// Those of the channels; without a weight or bias 1 and -0, which leave everything as it is.
+// The parameters of the channels; a missing weight is 1 and a missing bias -0, which change nothing.
 template <class T>
 struct Normals {
   const T *mean, *variance, *weight, *bias;
@@ -34,4 +34,4 @@ struct Normals {
           return T((gpu::Compute<T>(element) - by.mean) * by.scale * by.weight + by.bias);                  \
         });                                                                                                 \
   }
-GPU_FLOATS(BATCH_NORM)
+DVT_FLOATS(BATCH_NORM)

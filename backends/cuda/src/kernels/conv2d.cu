@@ -1,18 +1,18 @@
 // Convolutions as products of matrices: a group's weights (outputs, taps) times the windows of x (taps, places).
 // For what cuDNN has no engine for.
+#include "dovetail/layout.hpp"
 #include "kernels/common/tile.cuh"
-#include "kernels/common/window.hpp"
 
 namespace {
 using namespace gpu;
 
 constexpr int block = 32, each = block / side;
 
-// Where the windows of a thread's columns of the tile begin in the input.
+// The first element of the windows of a thread's columns of the tile.
 struct Corners {
   int64_t y[each], x[each];
 
-  __device__ Corners(const Windows& how, uint64_t first, int tx) {
+  __device__ Corners(const dvt::Windows& how, uint64_t first, int tx) {
 #pragma unroll
     for (int j = 0; j < each; ++j) {
       const auto place = int64_t(first) + tx + side * j, i = place / how.w.out;
@@ -24,7 +24,7 @@ struct Corners {
 
 // Tap number `tap` (channel, row, column of the weight) of the windows, 0 beyond the image.
 template <class C, class T>
-__device__ void fill_windows(Tile<C, block>& to, const T* image, const Windows& how, const Corners& at,
+__device__ void fill_windows(Tile<C, block>& to, const T* image, const dvt::Windows& how, const Corners& at,
                              uint64_t tap, uint64_t taps, int ty, int tx) {
   const auto line = int64_t(tap) / how.w.size, channel = line / how.h.size;
   const int64_t down = (line - channel * how.h.size) * how.h.dilation,
@@ -41,8 +41,8 @@ __device__ void fill_windows(Tile<C, block>& to, const T* image, const Windows& 
 // A block of threads for each group of each image, block of its outputs, and block of places, which are the
 // innermost.
 template <class T>
-__device__ void convolve(const T* x, const T* weight, const T* bias, T* out, const Windows& how, uint32_t groups,
-                         uint64_t outputs) {
+__device__ void convolve(const T* x, const T* weight, const T* bias, T* out, const dvt::Windows& how,
+                         uint32_t groups, uint64_t outputs) {
   using C = Sum<T>;
   __shared__ Tile<C, block> a_tile, b_tile;
   const int ty = int(threadIdx.x) / side, tx = int(threadIdx.x) % side;
@@ -76,8 +76,8 @@ __device__ void convolve(const T* x, const T* weight, const T* bias, T* out, con
 
 #define CONVOLUTION(suffix, T)                                                                                \
   KERNEL(256, convolution_##suffix)                                                                           \
-  (const T* x, const T* weight, const T* bias, T* out, gpu::Windows how, uint32_t groups, uint64_t outputs) { \
+  (const T* x, const T* weight, const T* bias, T* out, dvt::Windows how, uint32_t groups, uint64_t outputs) { \
     convolve(x, weight, bias, out, how, groups, outputs);                                                     \
   }
-GPU_UNSIGNED(CONVOLUTION)
-GPU_FLOATS(CONVOLUTION)
+DVT_UNSIGNED(CONVOLUTION)
+DVT_FLOATS(CONVOLUTION)

@@ -1,6 +1,6 @@
 // cumulative_sum, cumulative_prod along one axis: operand 0 is x, operand 1 the result. A line that is cut into
-// parts takes three kernels: what each part comes to, which those of sum and prod find, what is before each part,
-// and the parts themselves.
+// parts takes three kernels: the total of each part (the kernels of sum and prod), the totals
+// before each part, and the parts themselves.
 #include "kernels/common/lines.cuh"
 #include "kernels/common/sum.cuh"
 
@@ -51,7 +51,7 @@ __device__ __forceinline__ typename R::Value append(const typename R::Value& val
   else return R::join(value, x);
 }
 
-// Where the results of a line begin: behind an initial one, which the line's first thread writes.
+// The start of a line's results: after an initial one, if any, which the line's first thread writes.
 template <class R>
 __device__ __forceinline__ typename R::Element* results_at(typename R::Element* to, int64_t stride,
                                                            const Part& part, uint32_t lane, uint32_t initial) {
@@ -60,7 +60,7 @@ __device__ __forceinline__ typename R::Element* results_at(typename R::Element* 
   return to + stride;
 }
 
-// Each thread takes a pack of neighbouring elements at a time. All of a warp go through as many steps.
+// Each thread takes a pack of contiguous elements at a time. All threads of a warp take the same number of steps.
 template <class R>
 __device__ __forceinline__ void scan_part(const Row& team, const Part& part, uint64_t length,
                                           typename R::Value before, const typename R::Element* from, int64_t stride,
@@ -153,11 +153,11 @@ __device__ __forceinline__ void scan_parts(typename R::Value* partial, const Lin
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-GPU_FLOATS(SCAN_FLOATS)
+DVT_FLOATS(SCAN_FLOATS)
 
 #define SCAN_INTEGERS(suffix, T)                \
   using Add_##suffix = AddIntegers<T>;          \
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-GPU_UNSIGNED(SCAN_INTEGERS)
+DVT_UNSIGNED(SCAN_INTEGERS)

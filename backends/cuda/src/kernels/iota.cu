@@ -5,4 +5,4 @@
   KERNEL(256, iota_##suffix)(T * out, uint64_t n) {                                    \
     gpu::for_each_item(n, [=](uint64_t i) { out[i] = dvt::convert<T>(uint64_t(i)); }); \
   }
-GPU_NUMBERS(IOTA)
+DVT_NUMBERS(IOTA)

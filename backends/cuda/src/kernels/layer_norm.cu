@@ -79,7 +79,7 @@ __device__ __forceinline__ void normalize(const T* x, T* out, const gpu::Lines& 
   (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
     normalize<T, true>(x, out, how, {weight, bias, eps});                                     \
   }
-GPU_FLOATS(LAYER_NORM)
+DVT_FLOATS(LAYER_NORM)
 
 #define RMS_NORM(suffix, T)                                                    \
   KERNEL(512, rms_norm_held_##suffix)                                          \
@@ -90,4 +90,4 @@ GPU_FLOATS(LAYER_NORM)
   (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
     normalize<T, false>(x, out, how, {weight, nullptr, eps});                  \
   }
-GPU_FLOATS(RMS_NORM)
+DVT_FLOATS(RMS_NORM)

@@ -54,6 +54,6 @@ __device__ void matmul(const T* a, const T* b, const T* bias, T* c, const Produc
 #define MATMUL(suffix, T)      \
   KERNEL(256, matmul_##suffix) \
   (const T* a, const T* b, const T* bias, T* c, gpu::Product p) { matmul(a, b, bias, c, p); }
-GPU_UNSIGNED(MATMUL)
-GPU_FLOATS(MATMUL)
+DVT_UNSIGNED(MATMUL)
+DVT_FLOATS(MATMUL)
 GPU_COMPLEX(MATMUL)

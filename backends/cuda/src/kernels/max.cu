@@ -24,5 +24,5 @@ struct Greatest {
 #define GREATEST(suffix, T)              \
   using Greatest_##suffix = Greatest<T>; \
   GPU_REDUCTION(max, suffix, Greatest_##suffix)
-GPU_UNSIGNED(GREATEST)
-GPU_FLOATS(GREATEST)
+DVT_UNSIGNED(GREATEST)
+DVT_FLOATS(GREATEST)

@@ -1,6 +1,6 @@
 // max_pool2d, avg_pool2d: a thread for each result. Padding never wins a maximum; NaN does.
+#include "dovetail/layout.hpp"
 #include "kernels/common/types.cuh"
-#include "kernels/common/window.hpp"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace {
@@ -22,7 +22,7 @@ struct Total {
 };
 
 template <class R, class T>
-__device__ __forceinline__ gpu::Compute<T> join_window(const T* plane, const gpu::Windows& how, int64_t i,
+__device__ __forceinline__ gpu::Compute<T> join_window(const T* plane, const dvt::Windows& how, int64_t i,
                                                        int64_t j) {
   auto value = R::nothing();
   for (int64_t a = 0; a < how.h.size; ++a) {
@@ -41,7 +41,7 @@ __device__ __forceinline__ gpu::Compute<T> join_window(const T* plane, const gpu
 // Results finished by done(value, row, column). Threads along x take columns, along y rows, blocks along z channels
 // of all images.
 template <class R, class T, class F>
-__device__ __forceinline__ void pool(const T* x, T* out, const gpu::Windows& how, F done) {
+__device__ __forceinline__ void pool(const T* x, T* out, const dvt::Windows& how, F done) {
   const int64_t planes = how.images * how.channels;
   const int64_t i_step = int64_t(gridDim.y) * blockDim.y, j_step = int64_t(gridDim.x) * blockDim.x;
   int64_t image = 0, channel = blockIdx.z;
@@ -55,14 +55,14 @@ __device__ __forceinline__ void pool(const T* x, T* out, const gpu::Windows& how
 }
 
 template <class C>
-__device__ __forceinline__ C places(const gpu::WindowAxis& axis, int64_t o) {  // of its window that are no padding
+__device__ __forceinline__ C places(const dvt::WindowAxis& axis, int64_t o) {  // of its window that are no padding
   int64_t n = 0;
   for (int64_t tap = 0; tap < axis.size; ++tap) n += axis.holds(axis.place(o, tap));
   return C(n);
 }
 
 template <class T>
-__device__ __forceinline__ void average(const T* x, T* out, const gpu::Windows& how, bool with_padding) {
+__device__ __forceinline__ void average(const T* x, T* out, const dvt::Windows& how, bool with_padding) {
   using C = gpu::Compute<T>;
   pool<Total<T>>(x, out, how, [&](C total, int64_t i, int64_t j) {
     return total / (with_padding ? C(how.h.size * how.w.size) : places<C>(how.h, i) * places<C>(how.w, j));
@@ -72,12 +72,12 @@ __device__ __forceinline__ void average(const T* x, T* out, const gpu::Windows& 
 #endif
 
 #define MAX_POOL(suffix, T)                                                                       \
-  KERNEL(256, max_pool_##suffix)(const T* x, T* out, gpu::Windows how) {                          \
+  KERNEL(256, max_pool_##suffix)(const T* x, T* out, dvt::Windows how) {                          \
     pool<Largest<T>>(x, out, how, [](gpu::Compute<T> value, int64_t, int64_t) { return value; }); \
   }
-GPU_NUMBERS(MAX_POOL)
+DVT_NUMBERS(MAX_POOL)
 #define AVG_POOL(suffix, T)                                                                     \
-  KERNEL(256, avg_pool_##suffix)(const T* x, T* out, gpu::Windows how, uint32_t with_padding) { \
+  KERNEL(256, avg_pool_##suffix)(const T* x, T* out, dvt::Windows how, uint32_t with_padding) { \
     average(x, out, how, with_padding);                                                         \
   }
-GPU_FLOATS(AVG_POOL)
+DVT_FLOATS(AVG_POOL)

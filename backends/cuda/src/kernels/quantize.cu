@@ -11,7 +11,7 @@ struct Scale {
   Compute<T> step, zero_point;
 };
 
-// Those of the channels; nullptr: what came with the call.
+// The scales of the channels; nullptr: those of the call.
 template <class T>
 struct Scales {
   const T* scale;
@@ -56,4 +56,4 @@ __device__ __forceinline__ T dequantize(uint8_t x, const Scale<T>& scale, int32_
         x, out, channels, Scales<T>{scale, zero_point, how},                                                  \
         [sign = how.sign](uint8_t element, const Scale<T>& by) { return dequantize<T>(element, by, sign); }); \
   }
-GPU_FLOATS(QUANTIZE)
+DVT_FLOATS(QUANTIZE)

@@ -1,4 +1,4 @@
-// Pairs of a row's elements turned by angles. A thread takes pairs whose cosines are neighbours.
+// Rotates pairs of a row's elements. A thread takes pairs whose cosines are contiguous.
 #include "kernels/common/lines.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
@@ -16,7 +16,7 @@ __device__ __forceinline__ void write(T* to, uint64_t i, const Pack<T, n>& pack)
   *reinterpret_cast<Pack<T, n>*>(to + i) = pack;
 }
 
-// What a row is turned by; its elements lie `stride` apart.
+// The cosines or sines of a row, `stride` elements apart.
 template <class T>
 struct Rotation {
   const T *cos, *sin;
@@ -70,4 +70,4 @@ __device__ __forceinline__ void rotate_lines(const T* x, const T* cos, const T* 
     else if (interleaved) rotate_lines<1, true>(x, cos, sin, out, how, pairs);                           \
     else rotate_lines<1, false>(x, cos, sin, out, how, pairs);                                           \
   }
-GPU_FLOATS(ROTARY_EMBEDDING)
+DVT_FLOATS(ROTARY_EMBEDDING)

@@ -1,6 +1,6 @@
 // Slices along one axis that indices name, overwritten with updates. Threads along x take elements of a slice,
 // those along y slices.
-#include "kernels/common/elementwise.cuh"
+#include "kernels/common/elementwise.hpp"
 #include "kernels/common/lines.cuh"
 #include "kernels/common/raise.cuh"
 #include "kernels/common/slices.hpp"
@@ -32,4 +32,4 @@ __device__ __forceinline__ void scatter(const T* updates, const int64_t* indices
    gpu::Fault* fault) {                                                                                  \
     scatter(updates, indices, out, how, from, value, fault);                                             \
   }
-GPU_SIZES(SCATTER)
+DVT_SIZES(SCATTER)

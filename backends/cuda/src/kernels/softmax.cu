@@ -10,16 +10,16 @@ using gpu::Compute;
 
 __device__ __forceinline__ float exp(float x) { return gpu::math::exp(x); }
 __device__ __forceinline__ float log(float x) { return gpu::math::log(x); }
-// Where the greatest element so far gives way, which is seldom: not in line.
+// Called when the greatest element so far changes, which is rare: not inlined.
 template <class C>
 __device__ __attribute__((noinline)) C exp_of(C x) {
   return gpu::math::exp(x);
 }
-// Never in line: their constants would take the registers.
+// Never inlined: their constants would take the registers.
 __device__ __forceinline__ double exp(double x) { return exp_of(x); }
 __device__ __attribute__((noinline)) double log(double x) { return gpu::math::log(x); }
 
-// What elements are compared to is finite: infinities then come out right, as NaN where they are the largest.
+// Elements are compared to finite numbers: infinities then give the right results, NaN where they are the largest.
 template <class C>
 inline constexpr C most = C(3.4028234663852886e38);
 template <>
@@ -125,4 +125,4 @@ __device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Line
 #define SOFTMAXES(suffix, T)         \
   SOFTMAX(softmax, false, suffix, T) \
   SOFTMAX(log_softmax, true, suffix, T)
-GPU_FLOATS(SOFTMAXES)
+DVT_FLOATS(SOFTMAXES)

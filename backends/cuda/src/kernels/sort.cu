@@ -225,7 +225,7 @@ __device__ __forceinline__ void sort_count(const U* x, uint32_t* counts, const L
   });
 }
 
-// What is before each part of a digit, and what it has in all: totals[line][digit]. By a block for each digit.
+// Counts the elements before each part of a digit, and all of them in totals[line][digit]. A block for each digit.
 __device__ __forceinline__ void find_starts(uint32_t* counts, uint32_t* totals, uint64_t lines, uint64_t parts) {
   const Row block(gpu::sort_threads);
   for (uint64_t l = blockIdx.x; l < lines * gpu::digits; l += gridDim.x) {
@@ -297,9 +297,9 @@ __device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* 
    const uint32_t* totals, gpu::Lines how, gpu::Order order, uint32_t shift) {                                 \
     sort_move(x, index, next, next_index, indices, counts, totals, how, order, shift);                         \
   }
-GPU_UNSIGNED(SORT)
+DVT_UNSIGNED(SORT)
 
-// Of bytes all are sorted.
+// uint8: the whole line is sorted.
 #define SELECT(suffix, U)                                                                        \
   KERNEL(256, sort_select_##suffix)                                                              \
   (const U* x, U* values, uint32_t* indices, gpu::Lines how, gpu::Order order, uint32_t first) { \

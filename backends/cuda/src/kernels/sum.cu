@@ -54,11 +54,11 @@ struct Multiply {
   using Multiply_##suffix = Multiply<T>;   \
   GPU_REDUCTION(sum, suffix, Add_##suffix) \
   GPU_REDUCTION(prod, suffix, Multiply_##suffix)
-GPU_FLOATS(SUM)
+DVT_FLOATS(SUM)
 
 #define SUM_INTEGERS(suffix, T)            \
   using Add_##suffix = AddIntegers<T>;     \
   using Multiply_##suffix = Multiply<T>;   \
   GPU_REDUCTION(sum, suffix, Add_##suffix) \
   GPU_REDUCTION(prod, suffix, Multiply_##suffix)
-GPU_UNSIGNED(SUM_INTEGERS)
+DVT_UNSIGNED(SUM_INTEGERS)

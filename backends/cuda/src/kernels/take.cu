@@ -29,4 +29,4 @@ __device__ __forceinline__ void take(const T* x, const int64_t* indices, T* out,
   (const T* x, const int64_t* indices, T* out, gpu::Slices how, gpu::Fault* fault) { \
     take(x, indices, out, how, fault);                                               \
   }
-GPU_SIZES(TAKE)
+DVT_SIZES(TAKE)

@@ -24,4 +24,4 @@ __device__ __forceinline__ void take_along_axis(const T* x, const int64_t* indic
    gpu::Fault* fault) {                                                                         \
     take_along_axis(x, indices, out, how, stride, from, fault);                                 \
   }
-GPU_SIZES(TAKE_ALONG_AXIS)
+DVT_SIZES(TAKE_ALONG_AXIS)

@@ -1,4 +1,4 @@
-// Copies whose operands have neighbours on different axes: through tiles in shared memory, so that both are read
+// Copies whose operands are contiguous along different axes: through tiles in shared memory, so that both are read
 // and written in rows.
 #include "kernels/common/lines.cuh"
 #include "kernels/common/transpose.hpp"
@@ -36,4 +36,4 @@ __device__ __forceinline__ void transpose(const T* x, T* out, const gpu::Transpo
 
 #define TRANSPOSE(suffix, T) \
   KERNEL(256, transpose_##suffix)(const T* x, T* out, gpu::Transpose how) { transpose(x, out, how); }
-GPU_SIZES(TRANSPOSE)
+DVT_SIZES(TRANSPOSE)

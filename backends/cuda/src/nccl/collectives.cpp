@@ -1,4 +1,5 @@
-#include "nccl/collectives.hpp"
+// The group "dovetail.collectives" of abi.h, by NCCL.
+#include "device/capture.hpp"
 
 #include <cstring>
 #include <memory>
@@ -21,7 +22,7 @@ namespace {
 enum Kind : uint32_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all };
 constexpr ncclRedOp_t reductions[] = {ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
 
-dvt_status tell(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
+dvt_status report(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
   if (result == ncclSuccess) return DVT_OK;
   const dvt_status status =
       result == ncclInvalidArgument || result == ncclInvalidUsage ? DVT_INVALID : DVT_INTERNAL;
@@ -29,7 +30,7 @@ dvt_status tell(ncclResult_t result, const char* call, ncclComm_t comm = nullptr
   return DVT_FAIL(status, "NCCL: %s: %s%s%s", call, functions().ncclGetErrorString(result),
                   more && *more ? ": " : "", more ? more : "");
 }
-#define NCCL_CALL(name, ...) tell(functions().name(__VA_ARGS__), #name)
+#define NCCL_CALL(name, ...) report(functions().name(__VA_ARGS__), #name)
 
 dvt_status tell_missing() {
   return missing().empty() ? DVT_OK : DVT_FAIL(DVT_UNSUPPORTED, "%s", missing().c_str());
@@ -110,7 +111,7 @@ dvt_status async_error(dvt_comm* comm) {
   return guarded(&comm->device, [&]() -> dvt_status {
     ncclResult_t found = ncclSuccess;
     if (dvt_status s = NCCL_CALL(ncclCommGetAsyncError, comm->handle, &found)) return s;
-    return found == ncclInProgress ? DVT_OK : tell(found, "an earlier call", comm->handle);
+    return found == ncclInProgress ? DVT_OK : report(found, "an earlier call", comm->handle);
   });
 }
 

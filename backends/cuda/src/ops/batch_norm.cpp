@@ -1,8 +1,8 @@
 #include <array>
 #include <string>
 
-#include "channels.hpp"
 #include "gpu/by_type.hpp"
+#include "lines.hpp"
 
 namespace gpu {
 namespace {

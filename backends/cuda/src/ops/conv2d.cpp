@@ -3,12 +3,12 @@
 #include <array>
 #include <string>
 
-#include "cudnn/convolution.hpp"
+#include "cudnn/graphs.hpp"
 #include "device/device.hpp"
 #include "gpu/by_type.hpp"
 #include "gpu/window_rows.hpp"
 #include "launch.hpp"
-#include "tf32.hpp"
+#include "settings.hpp"
 
 namespace gpu {
 namespace {

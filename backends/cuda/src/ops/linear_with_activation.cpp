@@ -2,7 +2,7 @@
 #include "gpu/dtypes.hpp"
 #include "gpu/rows.hpp"
 #include "linear.hpp"
-#include "tf32.hpp"
+#include "settings.hpp"
 
 namespace gpu {
 namespace {

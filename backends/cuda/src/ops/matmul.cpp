@@ -10,7 +10,7 @@
 #include "gpu/dtypes.hpp"
 #include "kernels/common/product.hpp"
 #include "launch.hpp"
-#include "tf32.hpp"
+#include "settings.hpp"
 
 namespace gpu {
 namespace {

@@ -2,9 +2,9 @@
 #include <cstring>
 #include <string>
 
-#include "channels.hpp"
 #include "gpu/by_type.hpp"
 #include "kernels/common/quantization.hpp"
+#include "lines.hpp"
 
 namespace gpu {
 namespace {

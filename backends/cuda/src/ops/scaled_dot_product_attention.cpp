@@ -1,4 +1,4 @@
-#include "attention/engines.hpp"
+#include "attention/call.hpp"
 #include "gpu/dtypes.hpp"
 
 namespace gpu {

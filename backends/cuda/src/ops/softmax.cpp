@@ -1,5 +1,5 @@
 #include "gpu/normalization_rows.hpp"
-#include "held.hpp"
+#include "lines.hpp"
 
 namespace gpu {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace gpu {
 namespace emulated {
-// A matrix descriptor, read as the PTX ISA tells: canonical layouts of the 128-byte swizzle.
+// A matrix descriptor, as the PTX ISA documents it: canonical layouts of the 128-byte swizzle.
 struct Descriptor {
   uint64_t bits;
 

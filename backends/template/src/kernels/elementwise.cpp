@@ -46,13 +46,6 @@ template <class F, class List>
 void add_comparison(dvt::KernelTable& table, const char* op, List types) {
   for_each_type(types, [&](auto t) { add<F, bool, decltype(t), decltype(t)>(table, op); });
 }
-
-struct Where {
-  template <class T>
-  T operator()(bool condition, T a, T b) const {
-    return condition ? a : b;
-  }
-};
 }  // namespace
 
 void add_elementwise(dvt::KernelTable& table) {
@@ -81,7 +74,7 @@ void add_elementwise(dvt::KernelTable& table) {
   add_unary<fn::Sin>(table, "dvt.sin", Floats());
   for_each_type(Sizes(), [&](auto t) {
     using T = decltype(t);
-    dvt::Row row("dvt.where", run<elementwise<Where, T, bool, T, T>>);
+    dvt::Row row("dvt.where", run<elementwise<fn::Where, T, bool, T, T>>);
     row.in(dvt::boolean, anything & ~DVT_O_ALIAS).in(any_of_size<T>(), anything).in(any_of_size<T>(), anything);
     table.add(row.out(any_of_size<T>()).deterministic());
   });

@@ -80,7 +80,7 @@ void destroy(dvt_graph* g) {
     g->device.deferred.after({*g->newest}, [g] { delete g; });
     g->device.deferred.sweep();
   } catch (...) {
-    (void)tell_exception(&g->device);
+    (void)report_exception(&g->device);
   }
 }
 

@@ -32,7 +32,7 @@ class Capture {
   std::vector<dvt_stream*> streams_;
 };
 
-// DVT_INVALID, told to the host, where the stream records.
+// Reports DVT_INVALID if the stream records.
 dvt_status refuse_in_capture(const dvt_stream&, const char* what);
 }  // namespace gpu
 

@@ -61,7 +61,7 @@ struct dvt_stream {
 
   // A new queue, with nothing queued. SYCL refuses whatever is queued behind work that has failed.
   void renew();
-  // The same where that was told: what SYCL said of the work behind it is no news.
+  // Renews the queue after an error was reported, and ignores the errors that it caused.
   void mend() {
     if (!failed.load(std::memory_order_relaxed) || !failed.exchange(false)) return;
     renew();

@@ -71,7 +71,7 @@ const char* architecture(const sycl::device& d) {
   }
 }
 
-// Multiplications and additions in float32 by the vector units, per second; 0 where the driver does not tell.
+// Multiplications and additions in float32 by the vector units, per second; 0 if the driver does not report it.
 double peak_flops(const sycl::device& d) {
   namespace intel = sycl::ext::intel::info::device;
   const double hz = 1e6 * d.get_info<sycl::info::device::max_clock_frequency>();
@@ -82,7 +82,7 @@ double peak_flops(const sycl::device& d) {
   return hz * d.get_info<intel::gpu_eu_count>() * d.get_info<intel::gpu_eu_simd_width>() * 2;
 }
 
-// 0 where the driver does not tell.
+// 0 if the driver does not report it.
 double peak_bandwidth(const sycl::device& d) {
   namespace intel = sycl::ext::intel::info::device;
   if (!d.has(sycl::aspect::ext_intel_memory_clock_rate) || !d.has(sycl::aspect::ext_intel_memory_bus_width))
@@ -133,7 +133,7 @@ dvt_status device_count(uint32_t* n) {
     return DVT_OK;
   } catch (...) {
     *n = 0;
-    return tell_exception(nullptr);
+    return report_exception(nullptr);
   }
 }
 
@@ -145,7 +145,7 @@ dvt_status device_open(uint32_t index, dvt_device** out) {
     *out = new dvt_device(index, devices()[index]);
     return DVT_OK;
   } catch (...) {
-    return tell_exception(nullptr);
+    return report_exception(nullptr);
   }
 }
 
@@ -155,7 +155,7 @@ void device_close(dvt_device* d) {
     d->deferred.drain();
     delete d;
   } catch (...) {  // its memory went with it
-    (void)tell_exception(d);
+    (void)report_exception(d);
   }
 }
 
@@ -170,7 +170,7 @@ dvt_status device_reset(dvt_device* d) {
     d->lost = false;
     return DVT_OK;
   } catch (...) {
-    return tell_exception(d);
+    return report_exception(d);
   }
 }
 

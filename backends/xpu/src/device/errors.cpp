@@ -3,7 +3,7 @@
 #include <cstring>
 
 namespace gpu {
-// SYCL's own codes do not tell these apart: the message ends in the name of Unified Runtime's.
+// SYCL's own codes do not distinguish these: the message ends in the name of Unified Runtime's code.
 dvt_status status_of(const sycl::exception& error) {
   const auto says = [text = error.what()](const char* name) { return std::strstr(text, name) != nullptr; };
   if (says("DEVICE_LOST") || says("DEVICE_REQUIRES_RESET") || says("DEVICE_NOT_AVAILABLE")) return DVT_DEVICE_LOST;
@@ -15,14 +15,14 @@ dvt_status status_of(const sycl::exception& error) {
 
 bool is_consequence(const sycl::exception& error) { return std::strstr(error.what(), "Enqueue process failed"); }
 
-dvt_status tell_exception(dvt_device* d) {
+dvt_status report_exception(dvt_device* d) {
   try {
     throw;
   } catch (const sycl::exception& error) {
     dvt_status status = status_of(error);
     if (status == DVT_INTERNAL && d) {  // behind work that has failed every call does: the cause is elsewhere
       d->streams.gather_errors();
-      if (d->lost) return tell_lost();
+      if (d->lost) return report_lost();
     }
     if (status == DVT_DEVICE_LOST && d) d->lost = true;
     return DVT_FAIL(status, "SYCL: %s", error.what());

@@ -1,30 +1,31 @@
-// What SYCL throws becomes a status of abi.h.
+// Exceptions of SYCL as statuses of abi.h.
 #pragma once
 #include "device/device.hpp"
 #include "gpu/errors.hpp"
 
 namespace gpu {
 dvt_status status_of(const sycl::exception&);
-// Of a command behind one that failed: SYCL tells the cause apart, and this perhaps long after it.
+// Is it the error of a command behind one that failed? SYCL reports the cause separately, perhaps long before.
 bool is_consequence(const sycl::exception&);
-// The status of the exception that is being handled, told to the host. Marks the device as lost where it is.
-dvt_status tell_exception(dvt_device*);
+// Reports the exception that is being handled to the host, and marks the device as lost if it is. Returns its
+// status.
+dvt_status report_exception(dvt_device*);
 
-inline dvt_status tell_lost() { return DVT_FAIL(DVT_DEVICE_LOST, "the driver has lost the device"); }
+inline dvt_status report_lost() { return DVT_FAIL(DVT_DEVICE_LOST, "the driver has lost the device"); }
 
 // body(): a status. Not run where the device is lost.
 template <class Body>
 dvt_status guarded(dvt_device* d, Body&& body) {
-  if (d->lost.load(std::memory_order_relaxed)) return tell_lost();
+  if (d->lost.load(std::memory_order_relaxed)) return report_lost();
   try {
     return body();
   } catch (...) {
-    return tell_exception(d);
+    return report_exception(d);
   }
 }
 
-// body(the stream): a status, of work that is enqueued there. Where work in front of it has failed, which the next
-// wait tells, the stream goes on.
+// Returns body(stream), which enqueues work. If work in front of it has failed, the next wait reports that, and the
+// stream goes on.
 template <class Body>
 dvt_status enqueue(dvt_device* d, dvt_stream* s, Body&& body) {
   return guarded(d, [&]() -> dvt_status {

@@ -45,7 +45,7 @@ bool Faults::has_error() {
   return error_;
 }
 
-dvt_status Faults::tell(sycl::queue& queue) {
+dvt_status Faults::report(sycl::queue& queue) {
   const std::lock_guard guard(mutex_);
   if (error_) return DVT_FAIL_LATE(std::exchange(error_, DVT_OK), 0, "SYCL: %s", what_.c_str());
   if (!on_host_ || !on_host_->raised || on_host_->round != rounds(round_)) return DVT_OK;

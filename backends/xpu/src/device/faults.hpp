@@ -11,8 +11,6 @@
 #include "kernels/common/fault.hpp"
 
 namespace gpu {
-using namespace xpu;  // of the kernels
-
 class Faults {
  public:
   Faults(const sycl::context&, const sycl::device&);
@@ -28,8 +26,8 @@ class Faults {
   // An asynchronous error of SYCL's: the first one.
   void keep(dvt_status, const char* what);
   bool has_error();
-  // What went wrong and was not told yet: once, through host->fail. To be called after a wait.
-  dvt_status tell(sycl::queue&);
+  // Reports what went wrong since the last report. To be called after a wait.
+  dvt_status report(sycl::queue&);
   void forget_error();
   void restart(sycl::queue&);  // a new one: no kernel of the old one will raise any more
 

@@ -71,7 +71,7 @@ void dealloc(dvt_device* d, void* data, uint32_t, dvt_stream* s) {
     d->deferred.after(end_of(*s), [d, data] { d->memory.release(data); });
     if (!d->lost) d->deferred.sweep();
   } catch (...) {
-    (void)tell_exception(d);
+    (void)report_exception(d);
   }
 }
 }  // namespace gpu

@@ -63,7 +63,7 @@ void dvt_stream::limit_backlog() {
     if (mark_) mark_->wait();
     mark_ = queue.ext_oneapi_submit_barrier();
   } catch (const sycl::exception&) {
-    mark_.reset();  // what has failed is told by the next wait
+    mark_.reset();  // the next wait reports the failure
   }
 }
 
@@ -106,7 +106,7 @@ Event end_of(dvt_stream& s) {
   if (!s.device.lost) try {
       return {s.queue.ext_oneapi_submit_barrier()};
     } catch (...) {
-      (void)tell_exception(&s.device);
+      (void)report_exception(&s.device);
       if (!s.device.lost) throw;
     }
   return {};
@@ -115,7 +115,7 @@ Event end_of(dvt_stream& s) {
 namespace {
 // After wait(), or where that throws: what SYCL says of work behind some that has failed is not the cause.
 template <class Wait>
-dvt_status tell_after(dvt_stream& s, Wait&& wait) {
+dvt_status report_after(dvt_stream& s, Wait&& wait) {
   return guarded(&s.device, [&] {
     try {
       wait();
@@ -126,13 +126,13 @@ dvt_status tell_after(dvt_stream& s, Wait&& wait) {
       if (!s.faults.has_error() && !is_consequence(error)) throw;
     }
     if (s.faults.has_error()) s.failed = true;
-    return s.faults.tell(s.queue);
+    return s.faults.report(s.queue);
   });
 }
 }  // namespace
 
 dvt_status wait_for(dvt_stream& s) {
-  return tell_after(s, [&] {
+  return report_after(s, [&] {
     s.mend();
     s.faults.publish(s.queue);
     s.queue.wait();
@@ -154,7 +154,7 @@ void stream_destroy(dvt_stream* s) {
     device.deferred.after(end_of(*s), [s] { delete s; });
     device.deferred.sweep();
   } catch (...) {
-    (void)tell_exception(&device);
+    (void)report_exception(&device);
   }
 }
 
@@ -226,7 +226,7 @@ dvt_status event_sync(dvt_event* e) {
   Record record = newest(e);
   if (!record.stream) return DVT_OK;
   if (dvt_status status = refuse_captured(record.capture != nullptr)) return status;
-  return tell_after(*record.stream, [&] {
+  return report_after(*record.stream, [&] {
     if (record.event) record.event->wait();
   });
 }
@@ -240,7 +240,7 @@ dvt_status event_query(dvt_event* e, uint32_t* done) {
     *done = !record.event || Event{*record.event}.passed();
     return DVT_OK;
   });
-  return status || !*done ? status : tell_after(*record.stream, [] {});
+  return status || !*done ? status : report_after(*record.stream, [] {});
 }
 
 dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {

@@ -8,16 +8,16 @@ struct Truth {
   using Output = bool;
   using Value = bool;
   static bool nothing() { return every; }
-  static void add(bool& value, T x, uint64_t) { value = join(value, xpu::Compute<T>(x) != xpu::Compute<T>(0)); }
+  static void add(bool& value, T x, uint64_t) { value = join(value, gpu::Compute<T>(x) != gpu::Compute<T>(0)); }
   static bool join(bool a, bool b) { return every ? a && b : a || b; }
-  static bool result(bool value, const xpu::Lines&) { return value; }
+  static bool result(bool value, const gpu::Lines&) { return value; }
 };
 }  // namespace
 
 #define TRUTH(suffix, T)                   \
   using Any_##suffix = Truth<T, false>;    \
   using All_##suffix = Truth<T, true>;     \
-  XPU_REDUCTION(any, suffix, Any_##suffix) \
-  XPU_REDUCTION(all, suffix, All_##suffix)
-XPU_UNSIGNED(TRUTH)
-XPU_FLOATS(TRUTH)
+  GPU_REDUCTION(any, suffix, Any_##suffix) \
+  GPU_REDUCTION(all, suffix, All_##suffix)
+DVT_UNSIGNED(TRUTH)
+DVT_FLOATS(TRUTH)

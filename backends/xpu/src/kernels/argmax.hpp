@@ -11,9 +11,9 @@ template <class T, bool most>
 struct Where {
   using Input = T;
   using Output = int64_t;
-  using Value = Found<xpu::Compute<T>>;
+  using Value = Found<gpu::Compute<T>>;
   static Value nothing() { return {0, ~uint64_t(0)}; }
-  static void add(Value& value, T x, uint64_t i) { value = join(value, {xpu::Compute<T>(x), i}); }
+  static void add(Value& value, T x, uint64_t i) { value = join(value, {gpu::Compute<T>(x), i}); }
   static Value join(const Value& a, const Value& b) {
     if (a.index == ~uint64_t(0)) return b;
     if (b.index == ~uint64_t(0)) return a;
@@ -21,13 +21,13 @@ struct Where {
     if (a.value == b.value || (a_is_nan && b_is_nan)) return a.index < b.index ? a : b;
     return b_is_nan || (!a_is_nan && (most ? b.value > a.value : b.value < a.value)) ? b : a;
   }
-  static int64_t result(const Value& value, const xpu::Lines&) { return int64_t(value.index); }
+  static int64_t result(const Value& value, const gpu::Lines&) { return int64_t(value.index); }
 };
 }  // namespace
 
 #define ARG(suffix, T)                           \
   using Argmax_##suffix = Where<T, true>;        \
   using Argmin_##suffix = Where<T, false>;       \
-  XPU_REDUCTION(argmax, suffix, Argmax_##suffix) \
-  XPU_REDUCTION(argmin, suffix, Argmin_##suffix)
-XPU_NUMBERS(ARG)
+  GPU_REDUCTION(argmax, suffix, Argmax_##suffix) \
+  GPU_REDUCTION(argmin, suffix, Argmin_##suffix)
+DVT_NUMBERS(ARG)

@@ -1,20 +1,20 @@
 // Convolutions as products of matrices: a group's weights (outputs, taps) times the windows of x (taps, places).
 // For what oneDNN has no implementation for.
+#include "dovetail/layout.hpp"
 #include "kernels/common/tile.hpp"
-#include "kernels/common/window.hpp"
 
 namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
-constexpr int block = 64, depth = xpu::side, each = block / xpu::side;
+constexpr int block = 64, depth = gpu::side, each = block / gpu::side;
 
-// Where the windows of an item's columns of the tile begin in the input.
+// The first element of the windows of an item's columns of the tile.
 struct Corners {
   int64_t y[each], x[each];
 
-  Corners(const xpu::Windows& how, uint64_t first, size_t tx) {
+  Corners(const dvt::Windows& how, uint64_t first, size_t tx) {
 #pragma unroll
     for (int j = 0; j < each; ++j) {
-      const auto place = int64_t(first + tx + size_t(xpu::side * j)), i = place / how.w.out;
+      const auto place = int64_t(first + tx + size_t(gpu::side * j)), i = place / how.w.out;
       y[j] = i < how.h.out ? how.h.place(i, 0) : how.h.in + how.h.size * how.h.dilation;  // beyond: nowhere
       x[j] = how.w.place(place - i * how.w.out, 0);
     }
@@ -23,7 +23,7 @@ struct Corners {
 
 // Tap number `tap` (channel, row, column of the weight) of the windows, 0 beyond the image.
 template <class C, class T>
-void fill_windows(C (&to)[depth][block], const T* image, const xpu::Windows& how, const Corners& at, uint64_t tap,
+void fill_windows(C (&to)[depth][block], const T* image, const dvt::Windows& how, const Corners& at, uint64_t tap,
                   uint64_t taps, size_t ty, size_t tx) {
   const auto line = int64_t(tap) / how.w.size, channel = line / how.h.size;
   const int64_t down = (line - channel * how.h.size) * how.h.dilation,
@@ -33,21 +33,21 @@ void fill_windows(C (&to)[depth][block], const T* image, const xpu::Windows& how
   for (int j = 0; j < each; ++j) {
     const int64_t y = at.y[j] + down, x = at.x[j] + right;
     const bool inside = tap < taps && how.h.holds(y) && how.w.holds(x);
-    C& element = to[ty][tx + size_t(xpu::side * j)];
+    C& element = to[ty][tx + size_t(gpu::side * j)];
     element = C(0);
-    if (inside) element = C(xpu::Compute<T>(from[y * how.h.stride + x * how.w.stride]));
+    if (inside) element = C(gpu::Compute<T>(from[y * how.h.stride + x * how.w.stride]));
   }
 }
 
 // The range: groups of all images, blocks of a group's outputs, blocks of places.
 template <class T>
-void convolve(const T* x, const T* weight, const T* bias, T* out, const xpu::Windows& how, uint32_t groups,
+void convolve(const T* x, const T* weight, const T* bias, T* out, const dvt::Windows& how, uint32_t groups,
               uint64_t outputs) {
-  using C = xpu::Sum<T>;
+  using C = gpu::Sum<T>;
   static syclex::work_group_static<C[block][depth]> a_memory;
   static syclex::work_group_static<C[depth][block]> b_memory;
-  const xpu::ByLine<C, block, depth> a_tile{a_memory};
-  const xpu::ByElement<C, block, depth> b_tile{b_memory};
+  const gpu::ByLine<C, block, depth> a_tile{a_memory};
+  const gpu::ByElement<C, block, depth> b_tile{b_memory};
   const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<3>();
   const auto work_group = item.get_group();
   const size_t ty = item.get_local_id(1), tx = item.get_local_id(2);
@@ -56,23 +56,23 @@ void convolve(const T* x, const T* weight, const T* bias, T* out, const xpu::Win
   const auto channels = uint64_t(how.channels) / groups, places = uint64_t(how.h.out * how.w.out),
              taps = channels * uint64_t(how.h.size * how.w.size);
   x += int64_t(image) * how.image_stride + int64_t(group * channels) * how.channel_stride;
-  const xpu::Vectors<T> rows{weight + group * outputs * taps, outputs, taps, int64_t(taps), 1};
+  const gpu::Vectors<T> rows{weight + group * outputs * taps, outputs, taps, int64_t(taps), 1};
   const Corners corners(how, column, tx);
   C sums[each][each] = {};
   for (uint64_t k = 0; k < taps; k += depth) {
-    xpu::fill(a_tile, rows, row, k, ty, tx);
+    gpu::fill(a_tile, rows, row, k, ty, tx);
     fill_windows(b_tile.to, x, how, corners, k + ty, taps, ty, tx);
     sycl::group_barrier(work_group);
-    xpu::add_products(sums, a_tile, b_tile, ty, tx);
+    gpu::add_products(sums, a_tile, b_tile, ty, tx);
     sycl::group_barrier(work_group);
   }
 #pragma unroll
   for (int i = 0; i < each; ++i)
 #pragma unroll
     for (int j = 0; j < each; ++j) {
-      const uint64_t o = row + ty * each + size_t(i), place = column + tx + size_t(xpu::side * j);
+      const uint64_t o = row + ty * each + size_t(i), place = column + tx + size_t(gpu::side * j);
       if (o >= outputs || place >= places) continue;
-      const C sum = bias ? sums[i][j] + C(xpu::Compute<T>(bias[group * outputs + o])) : sums[i][j];
+      const C sum = bias ? sums[i][j] + C(gpu::Compute<T>(bias[group * outputs + o])) : sums[i][j];
       out[(all * outputs + o) * places + place] = T(sum);
     }
 }
@@ -80,8 +80,8 @@ void convolve(const T* x, const T* weight, const T* bias, T* out, const xpu::Win
 
 #define CONVOLUTION(suffix, T)                                                                                \
   KERNEL(3, convolution_##suffix)                                                                             \
-  (const T* x, const T* weight, const T* bias, T* out, xpu::Windows how, uint32_t groups, uint64_t outputs) { \
+  (const T* x, const T* weight, const T* bias, T* out, dvt::Windows how, uint32_t groups, uint64_t outputs) { \
     convolve(x, weight, bias, out, how, groups, outputs);                                                     \
   }
-XPU_UNSIGNED(CONVOLUTION)
-XPU_FLOATS(CONVOLUTION)
+DVT_UNSIGNED(CONVOLUTION)
+DVT_FLOATS(CONVOLUTION)

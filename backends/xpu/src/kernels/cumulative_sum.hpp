@@ -1,19 +1,18 @@
 // cumulative_sum, cumulative_prod along one axis: operand 0 is x, operand 1 the result. A line that is cut into
-// parts takes three kernels: what each part comes to, what is before each part, and the parts themselves.
+// parts takes three kernels: the total of each part, the totals before each part, and the parts themselves.
 #include "kernels/common/lines.hpp"
-#include "kernels/common/sum.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {
 template <class T>
 struct AddFloats {
   using Element = T;
-  using Value = xpu::Sum<xpu::Compute<T>>;
+  using Value = dvt::CompensatedSum<gpu::Compute<T>>;
   static Value nothing() { return Value::nothing(); }
-  static Value of(T x) { return {xpu::Compute<T>(x), 0}; }
+  static Value of(T x) { return {gpu::Compute<T>(x), 0}; }
   static Value join(const Value& a, const Value& b) { return Value::join(a, b); }
   static T result(const Value& value) { return T(value.total()); }
-  static T initial() { return T(xpu::Compute<T>(0)); }
+  static T initial() { return T(gpu::Compute<T>(0)); }
 };
 template <class T>
 struct AddIntegers {
@@ -28,7 +27,7 @@ struct AddIntegers {
 template <class T>
 struct Multiply {
   using Element = T;
-  using Value = xpu::Compute<T>;
+  using Value = gpu::Compute<T>;
   static Value nothing() { return 1; }
   static Value of(T x) { return Value(x); }
   static Value join(Value a, Value b) {
@@ -39,9 +38,9 @@ struct Multiply {
   static T initial() { return T(Value(1)); }
 };
 
-// A part of a line, of which `before` is what comes first. Each item takes some neighbouring elements at a time.
+// A part of a line, after a total of `before`. Each item takes some contiguous elements at a time.
 template <class R, class Team>
-void scan(const Team& team, const xpu::Part& part, typename R::Value before, const typename R::Element* from,
+void scan(const Team& team, const gpu::Part& part, typename R::Value before, const typename R::Element* from,
           int64_t stride, typename R::Element* to, int64_t to_stride) {
   using Value = typename R::Value;
   constexpr uint64_t each = 4;
@@ -59,10 +58,10 @@ void scan(const Team& team, const xpu::Part& part, typename R::Value before, con
   }
 }
 template <class R, class Team>
-void scan(const Team& team, uint64_t line, const xpu::Place& place, const xpu::Part& part,
+void scan(const Team& team, uint64_t line, const gpu::Place& place, const gpu::Part& part,
           const typename R::Element* x, const typename R::Value* partial, typename R::Element* out,
-          const xpu::Lines& how, uint32_t initial) {
-  const xpu::Axis& axis = how.axis[how.kept];
+          const gpu::Lines& how, uint32_t initial) {
+  const gpu::Axis& axis = how.axis[how.kept];
   typename R::Element* to = out + place.at[1];
   if (initial) {
     if (part.index == 0 && team.lane == 0) *to = R::initial();
@@ -74,25 +73,25 @@ void scan(const Team& team, uint64_t line, const xpu::Place& place, const xpu::P
 
 template <class R>
 void scan_lines(const typename R::Element* x, const typename R::Value* partial, typename R::Element* out,
-                const xpu::Lines& how, uint32_t initial) {
-  xpu::for_each_line(how,
-                     [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, const xpu::Part& part) {
+                const gpu::Lines& how, uint32_t initial) {
+  gpu::for_each_line(how,
+                     [&](const gpu::Group& group, uint64_t line, const gpu::Place& place, const gpu::Part& part) {
                        scan<R>(group, line, place, part, x, partial, out, how, initial);
                      });
 }
 template <class R>
-void scan_columns(const typename R::Element* x, typename R::Element* out, const xpu::Lines& how, uint32_t initial) {
-  xpu::for_each_column(how, [&](xpu::Alone item, uint64_t line, const xpu::Place& place, const xpu::Part& part) {
+void scan_columns(const typename R::Element* x, typename R::Element* out, const gpu::Lines& how, uint32_t initial) {
+  gpu::for_each_column(how, [&](gpu::Alone item, uint64_t line, const gpu::Place& place, const gpu::Part& part) {
     scan<R>(item, line, place, part, x, nullptr, out, how, initial);
   });
 }
 template <class R>
-void scan_totals(const typename R::Element* x, typename R::Value* partial, const xpu::Lines& how) {
-  xpu::for_each_line(how,
-                     [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, const xpu::Part& part) {
+void scan_totals(const typename R::Element* x, typename R::Value* partial, const gpu::Lines& how) {
+  gpu::for_each_line(how,
+                     [&](const gpu::Group& group, uint64_t line, const gpu::Place& place, const gpu::Part& part) {
                        auto value = R::nothing();
                        const typename R::Element* from = x + place.at[0];
-                       xpu::for_each_element(group, how, part, [&](uint64_t, const xpu::Place& at) {
+                       gpu::for_each_element(group, how, part, [&](uint64_t, const gpu::Place& at) {
                          value = R::join(value, R::of(from[at.at[0]]));
                        });
                        value = group.template join<R>(value);
@@ -100,8 +99,8 @@ void scan_totals(const typename R::Element* x, typename R::Value* partial, const
                      });
 }
 template <class R>
-void scan_parts(typename R::Value* partial, const xpu::Lines& how) {
-  xpu::for_each_item(how.count, [&](size_t line) {
+void scan_parts(typename R::Value* partial, const gpu::Lines& how) {
+  gpu::for_each_item(how.count, [&](size_t line) {
     auto before = R::nothing();
     for (uint64_t p = 0; p < how.parts; ++p) {
       auto& here = partial[line * how.parts + p];
@@ -114,27 +113,27 @@ void scan_parts(typename R::Value* partial, const xpu::Lines& how) {
 
 #define SCAN(name, suffix, R, T)                                                             \
   KERNEL(1, name##_lines_##suffix)                                                           \
-  (const T* x, const R::Value* partial, T* out, xpu::Lines how, uint32_t initial) {          \
+  (const T* x, const R::Value* partial, T* out, gpu::Lines how, uint32_t initial) {          \
     scan_lines<R>(x, partial, out, how, initial);                                            \
   }                                                                                          \
-  KERNEL(1, name##_columns_##suffix)(const T* x, T* out, xpu::Lines how, uint32_t initial) { \
+  KERNEL(1, name##_columns_##suffix)(const T* x, T* out, gpu::Lines how, uint32_t initial) { \
     scan_columns<R>(x, out, how, initial);                                                   \
   }                                                                                          \
-  KERNEL(1, name##_totals_##suffix)(const T* x, R::Value* partial, xpu::Lines how) {         \
+  KERNEL(1, name##_totals_##suffix)(const T* x, R::Value* partial, gpu::Lines how) {         \
     scan_totals<R>(x, partial, how);                                                         \
   }                                                                                          \
-  KERNEL(1, name##_parts_##suffix)(R::Value * partial, xpu::Lines how) { scan_parts<R>(partial, how); }
+  KERNEL(1, name##_parts_##suffix)(R::Value * partial, gpu::Lines how) { scan_parts<R>(partial, how); }
 
 #define SCAN_FLOATS(suffix, T)                  \
   using Add_##suffix = AddFloats<T>;            \
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-XPU_FLOATS(SCAN_FLOATS)
+DVT_FLOATS(SCAN_FLOATS)
 
 #define SCAN_INTEGERS(suffix, T)                \
   using Add_##suffix = AddIntegers<T>;          \
   using Multiply_##suffix = Multiply<T>;        \
   SCAN(cumulative_sum, suffix, Add_##suffix, T) \
   SCAN(cumulative_prod, suffix, Multiply_##suffix, T)
-XPU_UNSIGNED(SCAN_INTEGERS)
+DVT_UNSIGNED(SCAN_INTEGERS)

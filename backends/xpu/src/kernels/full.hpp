@@ -2,8 +2,8 @@
 #include "kernels/common/elementwise.hpp"
 
 #define FULL(suffix, T)                                              \
-  KERNEL(1, full_##suffix)(T * out, uint64_t n, xpu::Scalar value) { \
-    const T x = xpu::value_of<T>(value);                             \
-    xpu::for_each_item(n, [=](size_t i) { out[i] = x; });            \
+  KERNEL(1, full_##suffix)(T * out, uint64_t n, gpu::Scalar value) { \
+    const T x = gpu::value_of<T>(value);                             \
+    gpu::for_each_item(n, [=](size_t i) { out[i] = x; });            \
   }
-XPU_SIZES(FULL)
+DVT_SIZES(FULL)

@@ -3,6 +3,6 @@
 
 #define IOTA(suffix, T)                                                              \
   KERNEL(1, iota_##suffix)(T * out, uint64_t n) {                                    \
-    xpu::for_each_item(n, [=](size_t i) { out[i] = dvt::convert<T>(uint64_t(i)); }); \
+    gpu::for_each_item(n, [=](size_t i) { out[i] = dvt::convert<T>(uint64_t(i)); }); \
   }
-XPU_NUMBERS(IOTA)
+DVT_NUMBERS(IOTA)

@@ -6,7 +6,7 @@ template <class T, bool most>
 struct Extremum {
   using Input = T;
   using Output = T;
-  using Value = xpu::Compute<T>;
+  using Value = gpu::Compute<T>;
   static Value nothing() {
     if constexpr (std::is_floating_point_v<Value>) return most ? -__builtin_inff() : __builtin_inff();
     else if constexpr (std::is_same_v<T, bool>) return !most;
@@ -15,13 +15,13 @@ struct Extremum {
   }
   static void add(Value& value, T x, uint64_t) { value = join(value, Value(x)); }
   static Value join(Value a, Value b) { return (most ? b > a : b < a) || b != b ? b : a; }
-  static T result(Value value, const xpu::Lines&) { return T(value); }
+  static T result(Value value, const gpu::Lines&) { return T(value); }
 };
 }  // namespace
 
 #define EXTREMA(suffix, T)                 \
   using Max_##suffix = Extremum<T, true>;  \
   using Min_##suffix = Extremum<T, false>; \
-  XPU_REDUCTION(max, suffix, Max_##suffix) \
-  XPU_REDUCTION(min, suffix, Min_##suffix)
-XPU_ALL(EXTREMA)
+  GPU_REDUCTION(max, suffix, Max_##suffix) \
+  GPU_REDUCTION(min, suffix, Min_##suffix)
+DVT_ALL(EXTREMA)

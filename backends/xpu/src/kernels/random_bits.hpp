@@ -3,7 +3,7 @@
 
 KERNEL(1, random_bits)(const uint32_t* key, uint32_t* out, uint64_t n) {
   const uint64_t offset = uint64_t(key[3]) << 32 | key[2];
-  xpu::for_each_item((n + 3) / 4, [=](size_t i) {
+  gpu::for_each_item((n + 3) / 4, [=](size_t i) {
     const uint64_t counter = offset + i;
     uint32_t key0 = key[0], key1 = key[1], word[4] = {uint32_t(counter), uint32_t(counter >> 32), 0, 0};
     for (int round = 0; round < 10; ++round) {

@@ -1,7 +1,6 @@
 // softmax, log_softmax along one axis: operand 0 is x, operand 1 the result.
 #include "dovetail/math.hpp"
 #include "kernels/common/lines.hpp"
-#include "kernels/common/sum.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {
@@ -14,54 +13,54 @@ struct Greatest {  // NaN wins
 // Exponentials are kept in the result until their sum is known; those of halves would lose digits there, and are
 // computed twice.
 template <class T, bool logarithm, class Team>
-void softmax(const Team& team, const xpu::Place& place, const xpu::Part& all, const T* x, T* out,
-             const xpu::Lines& how) {
-  using C = xpu::Compute<T>;
+void softmax(const Team& team, const gpu::Place& place, const gpu::Part& all, const T* x, T* out,
+             const gpu::Lines& how) {
+  using C = gpu::Compute<T>;
   const T* from = x + place.at[0];
   T* to = out + place.at[1];
   C top = Greatest<C>::nothing();
-  xpu::for_each_element(team, how, all,
-                        [&](uint64_t, const xpu::Place& at) { top = Greatest<C>::join(top, C(from[at.at[0]])); });
+  gpu::for_each_element(team, how, all,
+                        [&](uint64_t, const gpu::Place& at) { top = Greatest<C>::join(top, C(from[at.at[0]])); });
   top = team.template join<Greatest<C>>(top);
   if (!sycl::isfinite(top)) top = 0;
-  constexpr bool keeps = !logarithm && !xpu::is_narrow<T>;
-  auto sum = xpu::Sum<C>::nothing();
-  xpu::for_each_element(team, how, all, [&](uint64_t, const xpu::Place& at) {
+  constexpr bool keeps = !logarithm && !gpu::is_narrow<T>;
+  auto sum = dvt::CompensatedSum<C>::nothing();
+  gpu::for_each_element(team, how, all, [&](uint64_t, const gpu::Place& at) {
     const C e = dvt::math::exp(C(from[at.at[0]]) - top);
     if constexpr (keeps) to[at.at[1]] = e;
     sum.add(e);
   });
-  const C total = team.template join<xpu::Sum<C>>(sum).total();
+  const C total = team.template join<dvt::CompensatedSum<C>>(sum).total();
   const C log_total = logarithm ? dvt::math::log(total) : C(0);
-  xpu::for_each_element(team, how, all, [&](uint64_t, const xpu::Place& at) {
+  gpu::for_each_element(team, how, all, [&](uint64_t, const gpu::Place& at) {
     if constexpr (logarithm) to[at.at[1]] = T((C(from[at.at[0]]) - top) - log_total);
     else if constexpr (keeps) to[at.at[1]] /= total;
     else to[at.at[1]] = T(dvt::math::exp(C(from[at.at[0]]) - top) / total);
   });
 }
 template <class T, bool logarithm>
-void softmax_lines(const T* x, T* out, const xpu::Lines& how) {
-  xpu::for_each_line(how, [&](const xpu::Group& group, uint64_t, const xpu::Place& place, const xpu::Part& all) {
+void softmax_lines(const T* x, T* out, const gpu::Lines& how) {
+  gpu::for_each_line(how, [&](const gpu::Group& group, uint64_t, const gpu::Place& place, const gpu::Part& all) {
     softmax<T, logarithm>(group, place, all, x, out, how);
   });
 }
 template <class T, bool logarithm>
-void softmax_columns(const T* x, T* out, const xpu::Lines& how) {
-  xpu::for_each_column(how, [&](xpu::Alone item, uint64_t, const xpu::Place& place, const xpu::Part& all) {
+void softmax_columns(const T* x, T* out, const gpu::Lines& how) {
+  gpu::for_each_column(how, [&](gpu::Alone item, uint64_t, const gpu::Place& place, const gpu::Part& all) {
     softmax<T, logarithm>(item, place, all, x, out, how);
   });
 }
 }  // namespace
 
 #define SOFTMAX(suffix, T)                                                                                        \
-  KERNEL(1, softmax_lines_##suffix)(const T* x, T* out, xpu::Lines how) { softmax_lines<T, false>(x, out, how); } \
-  KERNEL(1, softmax_columns_##suffix)(const T* x, T* out, xpu::Lines how) {                                       \
+  KERNEL(1, softmax_lines_##suffix)(const T* x, T* out, gpu::Lines how) { softmax_lines<T, false>(x, out, how); } \
+  KERNEL(1, softmax_columns_##suffix)(const T* x, T* out, gpu::Lines how) {                                       \
     softmax_columns<T, false>(x, out, how);                                                                       \
   }                                                                                                               \
-  KERNEL(1, log_softmax_lines_##suffix)(const T* x, T* out, xpu::Lines how) {                                     \
+  KERNEL(1, log_softmax_lines_##suffix)(const T* x, T* out, gpu::Lines how) {                                     \
     softmax_lines<T, true>(x, out, how);                                                                          \
   }                                                                                                               \
-  KERNEL(1, log_softmax_columns_##suffix)(const T* x, T* out, xpu::Lines how) {                                   \
+  KERNEL(1, log_softmax_columns_##suffix)(const T* x, T* out, gpu::Lines how) {                                   \
     softmax_columns<T, true>(x, out, how);                                                                        \
   }
-XPU_FLOATS(SOFTMAX)
+DVT_FLOATS(SOFTMAX)

@@ -7,13 +7,13 @@
 
 namespace {
 template <class U>
-U make_key(U bits, const xpu::Order& order) {
+U make_key(U bits, const gpu::Order& order) {
   constexpr U sign = U(U(1) << (8 * sizeof(U) - 1));
-  if (order.numbers == xpu::Numbers::floats) {
+  if (order.numbers == gpu::Numbers::floats) {
     const U magnitude = U(bits & U(~sign));
     if (magnitude > U(order.infinity)) return U(~U(0));  // no other float has this key, in either order
     bits = magnitude == 0 ? sign : bits & sign ? U(~bits) : U(bits | sign);
-  } else if (order.numbers == xpu::Numbers::signed_integers) {
+  } else if (order.numbers == gpu::Numbers::signed_integers) {
     bits = U(bits ^ sign);
   }
   return order.descending ? U(~bits) : bits;
@@ -23,7 +23,7 @@ U make_key(U bits, const xpu::Order& order) {
 // that is less, and from a second run also behind what is equal.
 template <class U>
 uint64_t merged_place(const U* keys, uint64_t n, uint64_t run, uint64_t e) {
-  const uint64_t r = xpu::quotient(e, run), first = r * run, pair = (r & ~uint64_t(1)) * run;
+  const uint64_t r = gpu::quotient(e, run), first = r * run, pair = (r & ~uint64_t(1)) * run;
   const bool second = r & 1;
   const U key = keys[e];
   const uint64_t begin = second ? pair : sycl::min(first + run, n);
@@ -38,7 +38,7 @@ uint64_t merged_place(const U* keys, uint64_t n, uint64_t run, uint64_t e) {
 
 // Element e of a sorted line, which element `index` of x comes to. Of both results one is wanted.
 template <class U>
-void put(const U* x, U* values, int64_t* indices, const xpu::Place& place, const xpu::Axis& axis, uint64_t e,
+void put(const U* x, U* values, int64_t* indices, const gpu::Place& place, const gpu::Axis& axis, uint64_t e,
          uint32_t index) {
   const int64_t to = place.at[1] + int64_t(e) * axis.stride[1];
   if (indices) indices[to] = index;
@@ -47,20 +47,20 @@ void put(const U* x, U* values, int64_t* indices, const xpu::Place& place, const
 
 template <class U>
 struct Tile {
-  U keys[2][xpu::sort_tile];
-  uint32_t index[2][xpu::sort_tile];
+  U keys[2][gpu::sort_tile];
+  uint32_t index[2][gpu::sort_tile];
 };
 
 template <class U>
-void sort_tiles(const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, const xpu::Lines& how,
-                const xpu::Order& order) {
+void sort_tiles(const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, const gpu::Lines& how,
+                const gpu::Order& order) {
   static sycl::ext::oneapi::experimental::work_group_static<Tile<U>> memory;
   Tile<U>& tile = memory;
-  const xpu::Axis& axis = how.axis[how.kept];
-  xpu::for_each_line(how,
-                     [&](const xpu::Group& group, uint64_t line, const xpu::Place& place, const xpu::Part& part) {
+  const gpu::Axis& axis = how.axis[how.kept];
+  gpu::for_each_line(how,
+                     [&](const gpu::Group& group, uint64_t line, const gpu::Place& place, const gpu::Part& part) {
                        const uint64_t n = part.end - part.begin;
-                       xpu::for_each_index(group, 0, n, [&](uint64_t e) {
+                       gpu::for_each_index(group, 0, n, [&](uint64_t e) {
                          const uint64_t i = part.begin + e;
                          tile.keys[0][e] = make_key(x[place.at[0] + int64_t(i) * axis.stride[0]], order);
                          tile.index[0][e] = uint32_t(i);
@@ -68,14 +68,14 @@ void sort_tiles(const U* x, U* values, int64_t* indices, U* keys, uint32_t* inde
                        group.barrier();
                        int now = 0;
                        for (uint64_t run = 1; run < n; run *= 2, now ^= 1) {
-                         xpu::for_each_index(group, 0, n, [&](uint64_t e) {
+                         gpu::for_each_index(group, 0, n, [&](uint64_t e) {
                            const uint64_t to = merged_place(tile.keys[now], n, run, e);
                            tile.keys[now ^ 1][to] = tile.keys[now][e];
                            tile.index[now ^ 1][to] = tile.index[now][e];
                          });
                          group.barrier();
                        }
-                       xpu::for_each_index(group, 0, n, [&](uint64_t e) {
+                       gpu::for_each_index(group, 0, n, [&](uint64_t e) {
                          const uint64_t at = line * how.size + part.begin + e;
                          if (how.parts == 1) put(x, values, indices, place, axis, e, tile.index[now][e]);
                          else keys[at] = tile.keys[now][e], index[at] = tile.index[now][e];
@@ -87,8 +87,8 @@ void sort_tiles(const U* x, U* values, int64_t* indices, U* keys, uint32_t* inde
 template <class U>
 void sort_merge(const U* keys, const uint32_t* index, U* merged_keys, uint32_t* merged_index, uint64_t lines,
                 uint64_t n, uint64_t run) {
-  xpu::for_each_item(lines * n, [&](size_t i) {
-    const uint64_t line = xpu::quotient(i, n), first = line * n;
+  gpu::for_each_item(lines * n, [&](size_t i) {
+    const uint64_t line = gpu::quotient(i, n), first = line * n;
     const uint64_t to = first + merged_place(keys + first, n, run, i - first);
     merged_keys[to] = keys[i];
     merged_index[to] = index[i];
@@ -96,10 +96,10 @@ void sort_merge(const U* keys, const uint32_t* index, U* merged_keys, uint32_t* 
 }
 
 template <class U>
-void sort_put(const U* x, U* values, int64_t* indices, const uint32_t* index, const xpu::Lines& how) {
-  xpu::for_each_item(how.count * how.size, [&](size_t i) {
-    const uint64_t line = xpu::quotient(i, how.size);
-    put(x, values, indices, xpu::locate(how.axis, 0, how.kept, line), how.axis[how.kept], i - line * how.size,
+void sort_put(const U* x, U* values, int64_t* indices, const uint32_t* index, const gpu::Lines& how) {
+  gpu::for_each_item(how.count * how.size, [&](size_t i) {
+    const uint64_t line = gpu::quotient(i, how.size);
+    put(x, values, indices, gpu::locate(how.axis, 0, how.kept, line), how.axis[how.kept], i - line * how.size,
         index[i]);
   });
 }
@@ -107,7 +107,7 @@ void sort_put(const U* x, U* values, int64_t* indices, const uint32_t* index, co
 
 #define SORT(suffix, U)                                                                                          \
   KERNEL(1, sort_tiles_##suffix)                                                                                 \
-  (const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, xpu::Lines how, xpu::Order order) {        \
+  (const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, gpu::Lines how, gpu::Order order) {        \
     sort_tiles(x, values, indices, keys, index, how, order);                                                     \
   }                                                                                                              \
   KERNEL(1, sort_merge_##suffix)                                                                                 \
@@ -115,7 +115,7 @@ void sort_put(const U* x, U* values, int64_t* indices, const uint32_t* index, co
    uint64_t run) {                                                                                               \
     sort_merge(keys, index, merged_keys, merged_index, lines, n, run);                                           \
   }                                                                                                              \
-  KERNEL(1, sort_put_##suffix)(const U* x, U* values, int64_t* indices, const uint32_t* index, xpu::Lines how) { \
+  KERNEL(1, sort_put_##suffix)(const U* x, U* values, int64_t* indices, const uint32_t* index, gpu::Lines how) { \
     sort_put(x, values, indices, index, how);                                                                    \
   }
-XPU_UNSIGNED(SORT)
+DVT_UNSIGNED(SORT)

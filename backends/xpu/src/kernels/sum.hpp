@@ -1,19 +1,19 @@
 // sum, mean, prod. Halves add up in float32; integers wrap, so signed types use the kernels of unsigned ones.
 #include "kernels/common/reduction.hpp"
-#include "kernels/common/sum.hpp"
+#include "kernels/common/types.hpp"
 
 namespace {
 template <class T, bool mean = false>
 struct Add {
   using Input = T;
   using Output = T;
-  using Value = xpu::Sum<xpu::Compute<T>>;
+  using Value = dvt::CompensatedSum<gpu::Compute<T>>;
   static Value nothing() { return Value::nothing(); }
-  static void add(Value& value, T x, uint64_t) { value.add(xpu::Compute<T>(x)); }
+  static void add(Value& value, T x, uint64_t) { value.add(gpu::Compute<T>(x)); }
   static Value join(const Value& a, const Value& b) { return Value::join(a, b); }
-  static T result(const Value& value, const xpu::Lines& how) {
+  static T result(const Value& value, const gpu::Lines& how) {
     const auto total = value.total() + 0;  // 0 of nothing
-    return T(mean ? total / xpu::Compute<T>(how.size) : total);
+    return T(mean ? total / gpu::Compute<T>(how.size) : total);
   }
 };
 template <class T>
@@ -24,20 +24,20 @@ struct AddIntegers {
   static T nothing() { return 0; }
   static void add(T& value, T x, uint64_t) { value = T(value + x); }
   static T join(T a, T b) { return T(a + b); }
-  static T result(T value, const xpu::Lines&) { return value; }
+  static T result(T value, const gpu::Lines&) { return value; }
 };
 template <class T>
 struct Multiply {
   using Input = T;
   using Output = T;
-  using Value = xpu::Compute<T>;
+  using Value = gpu::Compute<T>;
   static Value nothing() { return 1; }
   static void add(Value& value, T x, uint64_t) { value = join(value, Value(x)); }
   static Value join(Value a, Value b) {
     if constexpr (sizeof(Value) < 4) return Value(uint32_t(a) * b);
     else return a * b;
   }
-  static T result(Value value, const xpu::Lines&) { return T(value); }
+  static T result(Value value, const gpu::Lines&) { return T(value); }
 };
 }  // namespace
 
@@ -45,14 +45,14 @@ struct Multiply {
   using Add_##suffix = Add<T>;               \
   using Mean_##suffix = Add<T, true>;        \
   using Multiply_##suffix = Multiply<T>;     \
-  XPU_REDUCTION(sum, suffix, Add_##suffix)   \
-  XPU_REDUCTION(mean, suffix, Mean_##suffix) \
-  XPU_REDUCTION(prod, suffix, Multiply_##suffix)
-XPU_FLOATS(SUM)
+  GPU_REDUCTION(sum, suffix, Add_##suffix)   \
+  GPU_REDUCTION(mean, suffix, Mean_##suffix) \
+  GPU_REDUCTION(prod, suffix, Multiply_##suffix)
+DVT_FLOATS(SUM)
 
 #define SUM_INTEGERS(suffix, T)            \
   using Add_##suffix = AddIntegers<T>;     \
   using Multiply_##suffix = Multiply<T>;   \
-  XPU_REDUCTION(sum, suffix, Add_##suffix) \
-  XPU_REDUCTION(prod, suffix, Multiply_##suffix)
-XPU_UNSIGNED(SUM_INTEGERS)
+  GPU_REDUCTION(sum, suffix, Add_##suffix) \
+  GPU_REDUCTION(prod, suffix, Multiply_##suffix)
+DVT_UNSIGNED(SUM_INTEGERS)

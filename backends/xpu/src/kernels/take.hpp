@@ -6,14 +6,14 @@
 
 namespace {
 template <class T>
-void take(const T* x, const int64_t* indices, T* out, const xpu::Slices& how, xpu::Fault* fault) {
-  const uint64_t slices = xpu::quotient(how.n, how.inner);
+void take(const T* x, const int64_t* indices, T* out, const gpu::Slices& how, gpu::Fault* fault) {
+  const uint64_t slices = gpu::quotient(how.n, how.inner);
   const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<2>();
   const size_t slice_step = item.get_global_range(0), element_step = item.get_global_range(1);
   for (uint64_t slice = item.get_global_id(0); slice < slices; slice += slice_step) {
-    const uint64_t outer = xpu::quotient(slice, how.count);
+    const uint64_t outer = gpu::quotient(slice, how.count);
     int64_t index = indices[slice - outer * how.count];
-    if (!xpu::find_index(index, fault, how.call, how.axis, how.size)) continue;
+    if (!gpu::find_index(index, fault, how.call, how.axis, how.size)) continue;
     const T* const from = x + (outer * uint64_t(how.size) + uint64_t(index)) * how.inner;
     T* const to = out + slice * how.inner;
     for (size_t i = item.get_global_id(1); i < how.inner; i += element_step) to[i] = from[i];
@@ -22,7 +22,7 @@ void take(const T* x, const int64_t* indices, T* out, const xpu::Slices& how, xp
 }  // namespace
 
 #define TAKE(suffix, T)                                                                                      \
-  KERNEL(2, take_##suffix)(const T* x, const int64_t* indices, T* out, xpu::Slices how, xpu::Fault* fault) { \
+  KERNEL(2, take_##suffix)(const T* x, const int64_t* indices, T* out, gpu::Slices how, gpu::Fault* fault) { \
     take(x, indices, out, how, fault);                                                                       \
   }
-XPU_SIZES(TAKE)
+DVT_SIZES(TAKE)

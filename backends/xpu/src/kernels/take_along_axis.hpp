@@ -7,20 +7,20 @@
 namespace {
 // The walk is over the output: operand 0 is x, which does not move along the axis by itself, operand 1 the indices.
 template <class T>
-void take_along_axis(const T* x, const int64_t* indices, T* out, const xpu::Slices& how, int64_t stride,
-                     const xpu::Walk& from, xpu::Fault* fault) {
-  xpu::for_each_item(how.n, [&](size_t i) {
-    const xpu::Place place = xpu::locate(from.axis, 0, from.axes, i);
+void take_along_axis(const T* x, const int64_t* indices, T* out, const gpu::Slices& how, int64_t stride,
+                     const gpu::Walk& from, gpu::Fault* fault) {
+  gpu::for_each_item(how.n, [&](size_t i) {
+    const gpu::Place place = gpu::locate(from.axis, 0, from.axes, i);
     int64_t index = indices[place.at[1]];
-    if (!xpu::find_index(index, fault, how.call, how.axis, how.size)) return;
+    if (!gpu::find_index(index, fault, how.call, how.axis, how.size)) return;
     out[i] = x[place.at[0] + index * stride];
   });
 }
 }  // namespace
 
 #define TAKE_ALONG_AXIS(suffix, T)                                                                                 \
-  KERNEL(1, take_along_axis_##suffix)(const T* x, const int64_t* indices, T* out, xpu::Slices how, int64_t stride, \
-                                      xpu::Walk from, xpu::Fault* fault) {                                         \
+  KERNEL(1, take_along_axis_##suffix)(const T* x, const int64_t* indices, T* out, gpu::Slices how, int64_t stride, \
+                                      gpu::Walk from, gpu::Fault* fault) {                                         \
     take_along_axis(x, indices, out, how, stride, from, fault);                                                    \
   }
-XPU_SIZES(TAKE_ALONG_AXIS)
+DVT_SIZES(TAKE_ALONG_AXIS)

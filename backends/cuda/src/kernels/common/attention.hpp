@@ -29,7 +29,7 @@ struct AttentionStrides {
 struct Attention {
   uint64_t queries, keys, size, value_size;
   uint64_t blocks;  // of queries in a matrix: the grid is as many times all matrices, and blocks of value_size
-  uint32_t heads_per_key;  // neighbouring heads of q that share one of k and v
+  uint32_t heads_per_key;  // consecutive heads of q that share one of k and v
   uint32_t causal, axes;
   MaskKind mask_kind;
   double scale;

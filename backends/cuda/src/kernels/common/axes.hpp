@@ -1,4 +1,4 @@
-// Axes of two operands that are walked together. Shared with the host.
+// The axes of two operands that are iterated together. Shared with the host.
 #pragma once
 #include <cstdint>
 

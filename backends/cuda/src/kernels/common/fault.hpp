@@ -1,4 +1,4 @@
-// What a kernel finds wrong with its data, in host memory that the device maps. Shared with the host, which reads
+// An error that a kernel finds in its data, in host memory that the device maps. Shared with the host, which reads
 // it after a wait.
 #pragma once
 #include <cstdint>

@@ -58,7 +58,7 @@ struct Flash {
   float scale;
   FlashStrides q_strides, k_strides, v_strides, out_strides;
 
-  // What only the general kernels look at, and those of gradients. Sequences have no mask.
+  // For the general kernels and those of gradients only. Sequences have no mask.
   const void* mask;
   MaskKind mask_kind;
   FlashStrides mask_strides;

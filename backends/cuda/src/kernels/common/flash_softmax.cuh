@@ -1,6 +1,6 @@
 // Softmax of scores that come block by block (Milakov and Gimelshein, 2018), as FlashAttention-2 does it: a running
 // maximum and sum of each query, powers of two, one division at the end. In fragments of mma's results (FragmentC):
-// a lane holds two queries of a tile, g and g + 8, and for each pairs of neighbouring keys.
+// a lane holds two queries of a tile, g and g + 8, and for each pairs of adjacent keys.
 #pragma once
 #include "kernels/common/flash_mask.cuh"
 
@@ -17,10 +17,10 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-// What exponents are taken relative to: the maximum, or 0 where no key has been seen, or an infinite score.
+// The number that exponents are relative to: the maximum, or 0 where no key has been seen, or an infinite score.
 __device__ __forceinline__ float origin(float top) { return fabsf(top) == -least ? 0.0f : top; }
 
-// Of `tiles` x 2 queries. `scale` makes exponents of 2 of scores; it is greater than 0.
+// The softmax of `tiles` x 2 queries. `scale` > 0 makes exponents of 2 of scores.
 template <int tiles>
 struct Softmax {
   float top[tiles][2], sum[tiles][2];  // sum: of this lane's keys

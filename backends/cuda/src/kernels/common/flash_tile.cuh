@@ -1,4 +1,4 @@
-// What FlashAttention's kernels on mma.sync share: tiles in shared memory and where a block works.
+// Shared by FlashAttention's kernels on mma.sync: tiles in shared memory, and the part of the problem of a block.
 #pragma once
 #include "kernels/common/flash.hpp"
 #include "kernels/common/mma.cuh"
@@ -88,7 +88,7 @@ __device__ __forceinline__ void add_weighted(FragmentC (&result)[tiles][n],
 }
 
 // Where one of p.sequences begins, of so many rows; number 0 is what lies before the first one, p.sequences + 1
-// what lies behind the last. Whatever offsets are given, rows are: they are data that nobody has checked.
+// what lies behind the last. The result is a valid row whatever the offsets are: they are unchecked data.
 __device__ __forceinline__ int begin_of(const Flash& p, const void* begins, uint32_t rows, uint32_t number) {
   if (number == 0) return 0;
   if (number > p.sequences + 1) return int(rows);

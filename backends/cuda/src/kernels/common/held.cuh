@@ -5,7 +5,7 @@
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
-// What one thread has of it: packs that lie a row of threads apart. `packed`: both operands are, of every line
+// The packs of one thread, a row of threads apart. `packed`: both operands are, of every line
 // (is_packed of lines.hpp); else a pack may have elements behind the line's end, which are `missing`.
 template <class T>
 class Held {

@@ -1,4 +1,4 @@
-// What every family of kernels begins with. A family is one file of src/kernels: nvcc compiles it for GPUs, and a
+// Included by every family of kernels. A family is one file of src/kernels: nvcc compiles it for GPUs, and a
 // C++ compiler for the emulator, which runs the same kernels on the host (tests/emulator).
 //
 // KERNEL(threads, name)(parameters) { ... } is a kernel that is launched with blocks of at most so many threads;
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#if defined(GPU_LIST_KERNELS)  // the preprocessor alone tells the build which kernels there are
+#if defined(GPU_LIST_KERNELS)  // the build lists the kernels with the preprocessor
 #define KERNEL(threads, name) @kernel name
 #elif defined(GPU_EMULATED)
 #include "emulator.hpp"

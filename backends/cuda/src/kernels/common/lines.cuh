@@ -15,7 +15,7 @@ __device__ __forceinline__ uint64_t quotient(uint64_t i, const LongDivisor& by) 
   return __umul64hi(2 * i, by.factor) >> by.shift;
 }
 
-// Of element i in a row-major walk over the axes [begin, end).
+// The place of element i in row-major order over the axes [begin, end).
 __device__ __forceinline__ Place locate(const Axis* axis, uint32_t begin, uint32_t end, uint64_t i) {
   Place place;
   for (uint32_t a = end; a-- > begin;) {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void for_each_line(const Lines& how, Body body) {
     body(team, line, locate(how.axis, 0, how.kept, line), part_of(how, piece - line * how.parts.value, exists));
   }
 }
-// By a Column, neighbours on the last kept axis.
+// By a Column: consecutive lines along the last kept axis.
 template <class Body>
 __device__ __forceinline__ void for_each_column(const Lines& how, Body body) {
   const Column team(how.threads);

@@ -114,7 +114,7 @@ __device__ __forceinline__ uint4 load_shared(SharedAddress from) {
 namespace gpu {
 #endif
 
-// Two neighbouring results of mma as an operand of the next.
+// Two adjacent results of mma as an operand of the next.
 template <class T>
 __device__ __forceinline__ FragmentA operand(const FragmentC& left, const FragmentC& right) {
   return {{pack<T>(left.x[0], left.x[1]), pack<T>(left.x[2], left.x[3]), pack<T>(right.x[0], right.x[1]),

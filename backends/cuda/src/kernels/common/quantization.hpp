@@ -1,4 +1,4 @@
-// How quantize and dequantize are told their parameters. Shared with the host.
+// The parameters of quantize and dequantize. Shared with the host.
 #pragma once
 #include "kernels/common/layout.hpp"
 

@@ -5,8 +5,8 @@
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
-// An index is out of range: an IndexError at the next wait, before which the host does not look. Of several the
-// first one is told. Atomic for this GPU alone: a stream, or a graph, has a Fault of its own.
+// An index is out of range: an IndexError at the next wait, before which the host does not look. The first
+// of several is reported. Atomic within this GPU: each stream, or graph, has its own Fault.
 __device__ inline void raise_index(Fault* fault, uint64_t call, int64_t index, int64_t axis, int64_t size) {
   if (atomicCAS(&fault->raised, 0u, 1u) != 0) return;
   fault->call = call, fault->index = index, fault->axis = uint32_t(axis), fault->size = size;

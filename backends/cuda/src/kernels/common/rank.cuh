@@ -1,5 +1,5 @@
-// Where the items of a block go when they are sorted by one digit: stable ranks, by votes in warps (Merrill and
-// Grimshaw, 2011; Adinets and Merrill, 2022).
+// The places of the items of a block when they are sorted by one digit: stable ranks, by votes in warps (Merrill
+// and Grimshaw, 2011; Adinets and Merrill, 2022).
 #pragma once
 #include "kernels/common/order.hpp"
 #include "kernels/common/team.cuh"
@@ -19,7 +19,7 @@ __device__ __forceinline__ uint32_t item_of(uint32_t k, uint32_t items) {
   return (threadIdx.x / warp_size * items + k) * warp_size + threadIdx.x % warp_size;
 }
 
-// Of the digit whose number is this thread's, in the block.
+// The count of this thread's digit in the block.
 struct DigitOfThread {
   uint32_t start, count;
 };

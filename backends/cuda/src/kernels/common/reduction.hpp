@@ -1,4 +1,4 @@
-// What makes one kernel several reductions. Shared with the host.
+// The parameters by which one kernel serves several reductions. Shared with the host.
 #pragma once
 #include <cstdint>
 

@@ -19,12 +19,12 @@ __device__ __forceinline__ T exchange_words(const T& value, Exchange exchange) {
   return result;
 }
 
-// Of lane `from` of the group.
+// The value of lane `from` of the group.
 template <class T>
 __device__ __forceinline__ T shuffle(const T& value, uint32_t from, uint32_t width = warp_size) {
   return exchange_words(value, [=](uint32_t word) { return __shfl_sync(all_lanes, word, int(from), int(width)); });
 }
-// Of the lane `by` before this one, or after it; where there is none the lane's own.
+// The value of the lane `by` before this one, or after it; without such a lane its own.
 template <class T>
 __device__ __forceinline__ T shuffle_up(const T& value, uint32_t by, uint32_t width = warp_size) {
   return exchange_words(value, [=](uint32_t word) { return __shfl_up_sync(all_lanes, word, by, int(width)); });

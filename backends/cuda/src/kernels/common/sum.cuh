@@ -4,28 +4,9 @@
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
-// A sum that carries what rounding takes off it; infinities leave NaN behind there. Begins with -0, which changes
-// nothing, not even a -0.
-template <class T>
-struct CompensatedSum {
-  T value, lost;
+using dvt::CompensatedSum;
 
-  static __device__ __forceinline__ CompensatedSum nothing() { return {-T(0), T(0)}; }
-  __device__ __forceinline__ void add(T x) {
-    const T sum = value + x, part = sum - value;
-    lost += (value - (sum - part)) + (x - part);
-    value = sum;
-  }
-  __device__ __forceinline__ void scale(T factor) { value *= factor, lost *= factor; }
-  static __device__ __forceinline__ CompensatedSum join(CompensatedSum a, const CompensatedSum& b) {
-    a.add(b.value);
-    a.lost += b.lost;
-    return a;
-  }
-  __device__ __forceinline__ T total() const { return lost == lost && lost != 0 ? value + lost : value; }
-};
-
-// Of 16-bit floats: float32 has digits to spare for them.
+// For 16-bit floats: float32 has digits to spare for them.
 struct PlainSum {
   float value;
 

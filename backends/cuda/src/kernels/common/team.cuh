@@ -16,7 +16,8 @@ struct Row {
 
   __device__ __forceinline__ explicit Row(uint32_t threads) : lane(threadIdx.x & (threads - 1)), width(threads) {}
 
-  // The threads' values joined by R::join, in an order that depends on the width alone; told to every thread.
+  // The threads' values joined by R::join, in an order that depends on the width alone, and returned to every
+  // thread.
   template <class R, class Value>
   __device__ __forceinline__ Value join(Value value) const {
     const uint32_t near = width < warp_size ? width : warp_size;
@@ -71,7 +72,7 @@ struct Row {
   }
 };
 
-// Threads a row of lines apart, where neighbouring threads have neighbouring lines.
+// Threads a row of lines apart: consecutive threads have consecutive lines.
 struct Column {
   static constexpr int most_threads = 256;  // of a block
   uint32_t lane, width, columns;

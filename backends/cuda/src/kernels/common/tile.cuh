@@ -1,5 +1,5 @@
 // Products of matrices by blocks of 16 x 16 threads: tiles of both operands in shared memory, a square of results
-// in the registers of each thread. Neighbouring threads (tx) own neighbouring columns.
+// in the registers of each thread. Consecutive threads (tx) own consecutive columns.
 #pragma once
 #include "kernels/common/complex.cuh"
 
@@ -37,7 +37,7 @@ struct Vectors {
   int64_t line, step;      // strides
 };
 
-// A block of them, 0 beyond their ends, by element: threads of a warp read neighbouring lines. One more element in
+// A block of them, 0 beyond their ends, by element: threads of a warp read consecutive lines. One more element in
 // each row spreads what they write over the banks.
 template <class C, int lines>
 struct Tile {

@@ -1,9 +1,9 @@
-// A copy whose operands have neighbours on different axes. Shared with the host.
+// A copy whose operands are contiguous along different axes. Shared with the host.
 #pragma once
 #include "kernels/common/axes.hpp"
 
 namespace gpu {
-// Axis 0 has x's neighbours, axis 1 the output's: tiles of both at a time, for each place of the other axes.
+// x is contiguous along axis 0, the output along axis 1: tiles of both at a time, for each place of the other axes.
 struct Transpose {
   uint64_t tiles;
   LongDivisor along[2];  // of the tiles

@@ -1,6 +1,6 @@
 // Hopper's products of a warp group: wgmma.mma_async.m64nNk16. Four warps multiply 64 rows of A, from registers (a
 // warp's 16 rows as FragmentA) or shared memory, by B in shared memory; each warp's results are FragmentC[1][N /
-// 8]. They are asynchronous: between wgmma_begin and wgmma_wait nobody touches results, fragments of A or shared
+// 8]. They are asynchronous: between wgmma_begin and wgmma_wait no code may touch results, fragments of A or shared
 // memory.
 #pragma once
 #include "kernels/common/mma.cuh"

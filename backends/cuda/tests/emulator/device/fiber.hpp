@@ -1,5 +1,6 @@
 // Stacks between which an operating system's thread switches without a system call. On x86-64 a switch is a dozen
-// instructions; elsewhere it is swapcontext, as right but far slower. The address sanitizer is told of switches.
+// instructions; elsewhere it is swapcontext, as right but far slower. Switches are reported to the address
+// sanitizer.
 #pragma once
 #include <cstddef>
 #include <memory>

@@ -1,5 +1,5 @@
-// In which order the threads of a block run between two barriers: no right kernel can tell. Asked for by
-// DOVETAIL_CUDA_EMULATED_ORDER=forward|backward|shuffled:SEED.
+// In which order the threads of a block run between two barriers: a correct kernel gives the same result in every
+// order. Chosen by DOVETAIL_CUDA_EMULATED_ORDER=forward|backward|shuffled:SEED.
 #pragma once
 #include <array>
 #include <bit>

@@ -38,7 +38,7 @@ class WarpLanes {
 //       for (uint32_t lane = 0; lane < 32; ++lane) ... lanes.operand(lane).a[0] ... lanes.result(lane).d[0] = ...;
 //     }, where);
 //
-// `compute` captures nothing: what it needs comes with the operands. `where` is the place that messages tell, by
+// `compute` captures nothing: what it needs comes with the operands. `where` is the place that messages name, by
 // default the caller's own: a function in which kernels would not look passes its caller's on.
 // It is an error, that ends the kernel with a message, if lanes of one mask meet in different operations or with
 // different masks, or if one waits for a lane that waits elsewhere. Lanes that have returned are not waited for.

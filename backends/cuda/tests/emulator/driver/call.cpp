@@ -37,7 +37,7 @@ void admit(const char* function, Needs needs) {
     if (const CUresult result = require_life()->error) refuse(result, "the context has failed before");
 }
 
-CUresult tell(const char* function, const Refusal& refusal) noexcept {
+CUresult report(const char* function, const Refusal& refusal) noexcept {
   if (logs())
     std::fprintf(stderr, "emulated %s: error %d: %s\n", function, int(refusal.result), refusal.why.c_str());
   return refusal.result;

@@ -1,4 +1,4 @@
-// What all functions of the library have in common: they may be told to fail, need a driver that is initialised or
+// What all functions of the library have in common: they can be made to fail, need a driver that is initialised or
 // a current context, and answer with a CUresult.
 #pragma once
 #include <new>
@@ -19,7 +19,7 @@ enum class Needs { nothing, driver, context };
 
 // Throws Refusal where the call fails before it has begun. `function` is its name as programs write it.
 void admit(const char* function, Needs);
-CUresult tell(const char* function, const Refusal&) noexcept;
+CUresult report(const char* function, const Refusal&) noexcept;
 
 template <class Body>
 CUresult answer(const char* function, Needs needs, Body&& body) noexcept {
@@ -28,9 +28,9 @@ CUresult answer(const char* function, Needs needs, Body&& body) noexcept {
     body();
     return CUDA_SUCCESS;
   } catch (const Refusal& refusal) {
-    return tell(function, refusal);
+    return report(function, refusal);
   } catch (const std::bad_alloc&) {
-    return tell(function, {CUDA_ERROR_OUT_OF_MEMORY, "the host is out of memory"});
+    return report(function, {CUDA_ERROR_OUT_OF_MEMORY, "the host is out of memory"});
   }
 }
 

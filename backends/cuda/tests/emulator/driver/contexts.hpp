@@ -20,7 +20,7 @@ struct Life {
   CUstream default_stream = nullptr;
   std::set<int> peers;
 
-  // The first error stays. Its reason is always told: no function answers it.
+  // The first error stays. Its reason is always reported: no function returns it.
   void fail(CUresult result, const std::string& why);
 };
 

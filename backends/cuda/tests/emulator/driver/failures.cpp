@@ -82,7 +82,7 @@ bool Failures::ask(std::string_view text) {
 }
 }  // namespace emulator
 
-// For programs that ask while they run; and what tells this libcuda from NVIDIA's.
+// For programs that ask while they run; and a symbol that distinguishes this libcuda from NVIDIA's.
 extern "C" __attribute__((visibility("default"))) int dovetail_cuda_emulator(const char* failures) {
   return emulator::Failures::instance().ask(failures) ? 0 : -1;
 }

@@ -29,8 +29,8 @@ class Failures {
  public:
   static Failures& instance();
 
-  // Counts a call; what it answers, if it was told to. A lasting failure comes again only where no context keeps
-  // it.
+  // Counts a call; returns the failure that it was made to have, if any. A lasting failure comes again only where
+  // no context keeps it.
   std::optional<Failure> next(const char* function, bool kept_by_context);
   // Instead of what was asked for before; calls are counted from now on. False where it is not understood.
   bool ask(std::string_view text);

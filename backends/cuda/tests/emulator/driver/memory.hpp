@@ -34,7 +34,7 @@ class Memory {
 
   std::optional<Allocation> find(uintptr_t address);  // the one that it lies in
   size_t unused(int device);
-  // Throws Refusal unless all bytes are in one allocation, or in memory of the host's that nobody has told of.
+  // Throws Refusal unless all bytes are in one allocation, or in memory of the host's that was never registered.
   void check(uintptr_t address, size_t bytes);
   bool is_in_range(uintptr_t address) const { return address - base_ < range_; }
 

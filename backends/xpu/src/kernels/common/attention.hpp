@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace xpu {
+namespace gpu {
 inline constexpr int most_attention_axes = 14;
 enum MaskKind : uint32_t { mask_none, mask_bool, mask_f16, mask_bf16, mask_f32 };
 
@@ -12,10 +12,10 @@ struct AttentionStrides {
 };
 struct Attention {
   uint64_t queries, keys, size, value_size;
-  uint32_t heads_per_key;  // neighbouring heads of q that share one of k and v
+  uint32_t heads_per_key;  // consecutive heads of q that share one of k and v
   uint32_t causal, mask_kind, axes;
   float scale;
   uint32_t batch[most_attention_axes];
   AttentionStrides q, k, v, mask;
 };
-}  // namespace xpu
+}  // namespace gpu

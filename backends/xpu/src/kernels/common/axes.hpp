@@ -1,8 +1,8 @@
-// Axes of two operands that are walked together. Shared with the host.
+// The axes of two operands that are iterated together. Shared with the host.
 #pragma once
 #include <cstdint>
 
-namespace xpu {
+namespace gpu {
 inline constexpr int most_axes = 16;
 
 struct Axis {
@@ -24,4 +24,4 @@ struct Lines {
   uint32_t kept, along;
   Axis axis[most_axes];
 };
-}  // namespace xpu
+}  // namespace gpu

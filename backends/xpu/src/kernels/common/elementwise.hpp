@@ -1,4 +1,4 @@
-// out = f(x...) element by element: for each kernel one over a single row of neighbours, and one over any rows.
+// out = f(x...) element by element: one kernel over a single contiguous row, and one over any rows.
 #pragma once
 #include <tuple>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace fn = dvt::functors;
 
-namespace xpu {
+namespace gpu {
 template <class T>
 T value_of(const Scalar& scalar) {
   T value;
@@ -17,8 +17,8 @@ T value_of(const Scalar& scalar) {
   return value;
 }
 
-// Where a row begins in each operand. Every index is a constant: a kernel's argument that is indexed otherwise is
-// copied for each work item.
+// The first element of a row in each operand. Every index is a constant: a kernel's argument that is indexed
+// otherwise is copied for each work item.
 template <int inputs>
 struct Offsets {
   int64_t at[inputs + 1] = {};
@@ -41,40 +41,41 @@ struct Offsets {
   }
 };
 
-// Input k's row, read as f wants it. That of neighbours compilers for CPUs must see to make vectors.
-template <int k, bool neighbours, class T>
+// Input k's row, in the type that f computes with. `contiguous` is a constant: without it compilers for CPUs make
+// no vectors.
+template <int k, bool contiguous, class T>
 struct Input {
   const T* data;
   int64_t step;
-  bool moves;
+  bool varies;
   T value;
 
   template <int inputs>
   Input(const T* x, const Layout<inputs>& how, int64_t at)
       : data(x + at),
         step(how.step[k]),
-        moves(how.moves >> k & 1),
-        value(x && !moves ? *data : value_of<T>(how.value[k])) {}
+        varies(how.varies >> k & 1),
+        value(x && !varies ? *data : value_of<T>(how.value[k])) {}
   Compute<T> operator[](size_t column) const {
-    return Compute<T>(moves ? data[neighbours ? int64_t(column) : int64_t(column) * step] : value);
+    return Compute<T>(varies ? data[contiguous ? int64_t(column) : int64_t(column) * step] : value);
   }
 };
 
-template <class F, bool neighbours, class Out, class... In, int... k>
+template <class F, bool contiguous, class Out, class... In, int... k>
 [[gnu::always_inline]] inline void apply_row(const Layout<sizeof...(In)>& how,
                                              const int64_t (&at)[sizeof...(In) + 1], Out* out,
                                              std::integer_sequence<int, k...>, const In*... in) {
   constexpr int last = sizeof...(In);
   const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<2>();
-  const auto inputs = std::tuple(Input<k, neighbours, In>(in, how, at[k])...);
+  const auto inputs = std::tuple(Input<k, contiguous, In>(in, how, at[k])...);
   Out* const to = out + at[last];
-  const int64_t step = neighbours ? 1 : how.step[last];
+  const int64_t step = contiguous ? 1 : how.step[last];
   const size_t tile = item.get_group(1) * how.tile, end = sycl::min(tile + how.tile, size_t(how.columns));
   for (size_t column = tile + item.get_local_id(1); column < end; column += item.get_local_range(1))
     to[int64_t(column) * step] = Out(F()(std::get<k>(inputs)[column]...));
 }
 
-// One row of neighbours needs no offsets, which cost CPUs more than the rest.
+// One contiguous row needs no offsets, which cost CPUs more than the rest.
 template <class F, class Out, class... In>
 void apply_dense(const Layout<sizeof...(In)>& how, Out* out, const In*... in) {
   constexpr int64_t begin[sizeof...(In) + 1] = {};
@@ -86,25 +87,25 @@ void apply_strided(const Layout<sizeof...(In)>& how, Out* out, const In*... in) 
   const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<2>();
   for (size_t row = item.get_global_id(0); row < how.rows; row += item.get_global_range(0)) {
     const Offsets<sizeof...(In)> offsets(how, uint32_t(row));
-    if (how.neighbours) apply_row<F, true>(how, offsets.at, out, all, in...);
+    if (how.contiguous) apply_row<F, true>(how, offsets.at, out, all, in...);
     else apply_row<F, false>(how, offsets.at, out, all, in...);
   }
 }
-}  // namespace xpu
+}  // namespace gpu
 
-// Kernels name, of one row whose elements are neighbours in every operand, and name_strided.
-#define XPU_UNARY(name, F, Out, A)                                                                \
-  KERNEL(2, name)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply_dense<F>(how, out, a); } \
-  KERNEL(2, name##_strided)(const A* a, Out* out, xpu::Layout<1> how) { xpu::apply_strided<F>(how, out, a); }
-#define XPU_BINARY(name, F, Out, A, B)                                                                           \
-  KERNEL(2, name)(const A* a, const B* b, Out* out, xpu::Layout<2> how) { xpu::apply_dense<F>(how, out, a, b); } \
-  KERNEL(2, name##_strided)(const A* a, const B* b, Out* out, xpu::Layout<2> how) {                              \
-    xpu::apply_strided<F>(how, out, a, b);                                                                       \
+// Kernels `name`, over one row that is contiguous in every operand, and `name`_strided.
+#define GPU_UNARY(name, F, Out, A)                                                                \
+  KERNEL(2, name)(const A* a, Out* out, gpu::Layout<1> how) { gpu::apply_dense<F>(how, out, a); } \
+  KERNEL(2, name##_strided)(const A* a, Out* out, gpu::Layout<1> how) { gpu::apply_strided<F>(how, out, a); }
+#define GPU_BINARY(name, F, Out, A, B)                                                                           \
+  KERNEL(2, name)(const A* a, const B* b, Out* out, gpu::Layout<2> how) { gpu::apply_dense<F>(how, out, a, b); } \
+  KERNEL(2, name##_strided)(const A* a, const B* b, Out* out, gpu::Layout<2> how) {                              \
+    gpu::apply_strided<F>(how, out, a, b);                                                                       \
   }
-#define XPU_TERNARY(name, F, Out, A, B, C)                                                      \
-  KERNEL(2, name)(const A* a, const B* b, const C* c, Out* out, xpu::Layout<3> how) {           \
-    xpu::apply_dense<F>(how, out, a, b, c);                                                     \
+#define GPU_TERNARY(name, F, Out, A, B, C)                                                      \
+  KERNEL(2, name)(const A* a, const B* b, const C* c, Out* out, gpu::Layout<3> how) {           \
+    gpu::apply_dense<F>(how, out, a, b, c);                                                     \
   }                                                                                             \
-  KERNEL(2, name##_strided)(const A* a, const B* b, const C* c, Out* out, xpu::Layout<3> how) { \
-    xpu::apply_strided<F>(how, out, a, b, c);                                                   \
+  KERNEL(2, name##_strided)(const A* a, const B* b, const C* c, Out* out, gpu::Layout<3> how) { \
+    gpu::apply_strided<F>(how, out, a, b, c);                                                   \
   }

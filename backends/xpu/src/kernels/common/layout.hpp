@@ -2,7 +2,7 @@
 #pragma once
 #include "dovetail/layout.hpp"
 
-namespace xpu {
+namespace gpu {
 using dvt::Divisor;
 using dvt::max_axes;
 using dvt::Scalar;
@@ -11,4 +11,4 @@ template <int inputs>
 struct Layout : dvt::Layout<inputs> {
   uint32_t tile;  // columns of a group: they lie together, for the sake of caches
 };
-}  // namespace xpu
+}  // namespace gpu

@@ -1,9 +1,9 @@
-// Kernels over lines: by a work-group each, or by an item each where neighbouring lines lie side by side.
+// Kernels over lines: by a work-group each, or by an item each where the lines are contiguous with each other.
 #pragma once
 #include "kernels/common/axes.hpp"
 #include "kernels/common/kernel.hpp"
 
-namespace xpu {
+namespace gpu {
 struct Place {
   int64_t at[2] = {};  // in either operand
 };
@@ -11,7 +11,7 @@ struct Place {
 // GPUs divide 64 bits slowly.
 inline uint64_t quotient(uint64_t a, uint64_t b) { return (a | b) >> 32 ? a / b : uint32_t(a) / uint32_t(b); }
 
-// Of element i in a row-major walk over the axes [begin, end).
+// The place of element i in row-major order over the axes [begin, end).
 inline Place locate(const Axis* axis, uint32_t begin, uint32_t end, uint64_t i) {
   Place place;
   for (uint32_t a = end; a-- > begin;) {
@@ -23,7 +23,7 @@ inline Place locate(const Axis* axis, uint32_t begin, uint32_t end, uint64_t i) 
   return place;
 }
 
-// Who works on a line: the items of a group, 16 to 256 of them, a multiple of 16.
+// The items that work on a line: a group, 16 to 256 of them, a multiple of 16.
 class Group {
  public:
   sycl::nd_item<1> item = sycl::ext::oneapi::this_work_item::get_nd_item<1>();
@@ -31,14 +31,14 @@ class Group {
 
   void barrier() const { sycl::group_barrier(item.get_group()); }
 
-  // What is the same for all items anyhow. Compilers for CPUs do not see that of what a loop computed, and then
-  // read neighbours one by one.
+  // A value that is the same for all items. Compilers for CPUs do not see that after a loop, and would then read
+  // contiguous elements one by one.
   Place same(const Place& place) const {
     const auto group = item.get_group();
     return {{sycl::group_broadcast(group, place.at[0]), sycl::group_broadcast(group, place.at[1])}};
   }
 
-  // The items' values joined by R::join, in an order that depends on the width alone; told to every item.
+  // The items' values joined by R::join, in an order that depends on the width alone, and returned to every item.
   template <class R, class Value>
   Value join(Value value) const {
     auto& slots = memory<Value>();
@@ -123,7 +123,7 @@ void for_each_line(const Lines& how, Body body) {
     body(group, line, group.same(locate(how.axis, 0, how.kept, line)), part_of(group, how, g - line * how.parts));
   }
 }
-// By an item, neighbours on the last kept axis.
+// By an item: consecutive lines along the last kept axis.
 template <class Body>
 void for_each_column(const Lines& how, Body body) {
   const Group group;
@@ -138,7 +138,7 @@ void for_each_column(const Lines& how, Body body) {
     const Part part = part_of(group, how, g - b * how.parts);
     if (column >= columns.size) continue;
     const auto at = int64_t(column);
-    if (columns.stride[0] == 1 && columns.stride[1] == 1)  // compilers are to see neighbours
+    if (columns.stride[0] == 1 && columns.stride[1] == 1)  // shows compilers that reads are contiguous
       body(Alone(), line, Place{{first.at[0] + at, first.at[1] + at}}, part);
     else
       body(Alone(), line, Place{{first.at[0] + at * columns.stride[0], first.at[1] + at * columns.stride[1]}},
@@ -168,4 +168,4 @@ void for_each_element(const Team& team, const Lines& how, const Part& part, Body
     for_each_index(team, part.begin, part.end,
                    [&](uint64_t i) { body(i, Place{{int64_t(i) * axis.stride[0], int64_t(i) * axis.stride[1]}}); });
 }
-}  // namespace xpu
+}  // namespace gpu

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-namespace xpu {
+namespace gpu {
 enum class Numbers : uint32_t { unsigned_integers, signed_integers, floats };
 struct Order {
   Numbers numbers;
@@ -10,4 +10,4 @@ struct Order {
   uint64_t infinity;  // its bits, of floats
 };
 inline constexpr uint64_t sort_tile = 1024;  // elements that a work-group sorts at once
-}  // namespace xpu
+}  // namespace gpu

@@ -2,7 +2,7 @@
 #pragma once
 #include "dovetail/layout.hpp"
 
-namespace xpu {
+namespace gpu {
 using dvt::Product;
 
 // The part of c that a group computes: GPUs have registers for so many sums of an item, and the floats'
@@ -13,4 +13,4 @@ struct TileOfProduct {
 constexpr TileOfProduct tile_of_product(int bits, bool floating) {
   return {bits == 64 ? 32 : 64, bits == 64 || floating ? 32 : 64};
 }
-}  // namespace xpu
+}  // namespace gpu

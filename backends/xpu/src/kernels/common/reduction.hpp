@@ -9,7 +9,7 @@
 #include "kernels/common/lines.hpp"
 #include "kernels/common/types.hpp"
 
-namespace xpu {
+namespace gpu {
 // One part of a line. What it comes to goes to `out` or, of several parts, to `partial`.
 template <class R, class Team>
 void reduce(const Team& team, const Place& place, const Part& part, const typename R::Input* x,
@@ -48,18 +48,18 @@ void reduce_parts(const typename R::Value* partial, typename R::Output* out, con
     if (group.lane == 0) out[l] = R::result(value, how);
   }
 }
-}  // namespace xpu
+}  // namespace gpu
 
 // Kernels <name>_lines_<suffix>, _columns_ and _parts_ of operation R.
-#define XPU_REDUCTION(name, suffix, R)                                                        \
+#define GPU_REDUCTION(name, suffix, R)                                                        \
   KERNEL(1, name##_lines_##suffix)                                                            \
-  (const R::Input* x, R::Value* partial, R::Output* out, xpu::Lines how) {                    \
-    xpu::reduce_lines<R>(x, partial, out, how);                                               \
+  (const R::Input* x, R::Value* partial, R::Output* out, gpu::Lines how) {                    \
+    gpu::reduce_lines<R>(x, partial, out, how);                                               \
   }                                                                                           \
   KERNEL(1, name##_columns_##suffix)                                                          \
-  (const R::Input* x, R::Value* partial, R::Output* out, xpu::Lines how) {                    \
-    xpu::reduce_columns<R>(x, partial, out, how);                                             \
+  (const R::Input* x, R::Value* partial, R::Output* out, gpu::Lines how) {                    \
+    gpu::reduce_columns<R>(x, partial, out, how);                                             \
   }                                                                                           \
-  KERNEL(1, name##_parts_##suffix)(const R::Value* partial, R::Output* out, xpu::Lines how) { \
-    xpu::reduce_parts<R>(partial, out, how);                                                  \
+  KERNEL(1, name##_parts_##suffix)(const R::Value* partial, R::Output* out, gpu::Lines how) { \
+    gpu::reduce_parts<R>(partial, out, how);                                                  \
   }

@@ -2,11 +2,11 @@
 #pragma once
 #include <cstdint>
 
-namespace xpu {
+namespace gpu {
 struct Slices {
   uint64_t n;             // elements of the result
   uint64_t inner, count;  // elements behind the axis; indices
   int64_t size, axis;     // of the tensor that is indexed, and which axis of it
   uint64_t call;          // for a fault
 };
-}  // namespace xpu
+}  // namespace gpu

@@ -1,10 +1,10 @@
 // Products of matrices by groups of 16 x 16 work items: tiles of both operands in local memory, a few results in
-// the registers of each item. Neighbouring items (tx) own neighbouring columns, and items of one ty share their
+// the registers of each item. Consecutive items (tx) own consecutive columns, and items of one ty share their
 // rows, so that the CPU device's compiler finds vectors in it as well.
 #pragma once
 #include "kernels/common/types.hpp"
 
-namespace xpu {
+namespace gpu {
 inline constexpr int side = 16;
 
 // Sums of products: of 16-bit floats in float32; integers wrap whatever their sign.
@@ -82,4 +82,4 @@ void add_products(C (&sums)[rows][columns], const Left<C, height, depth>& a, con
       for (int j = 0; j < columns; ++j) sums[i][j] = multiply_add(x[i], y[j], sums[i][j]);
   }
 }
-}  // namespace xpu
+}  // namespace gpu

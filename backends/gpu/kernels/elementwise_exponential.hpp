@@ -1,5 +1,5 @@
-// Exponentials, logarithms and roots; the error function.
-#include "kernels/common/elementwise.cuh"
+// Exponentials, logarithms, roots and the error function.
+#include "kernels/common/elementwise.hpp"
 
 #define EXPONENTIAL(suffix, T)               \
   GPU_UNARY(exp_##suffix, fn::Exp, T, T)     \
@@ -11,4 +11,4 @@
   GPU_UNARY(erfc_##suffix, fn::Erfc, T, T)   \
   GPU_UNARY(sqrt_##suffix, fn::Sqrt, T, T)   \
   GPU_UNARY(rsqrt_##suffix, fn::Rsqrt, T, T)
-GPU_FLOATS(EXPONENTIAL)
+DVT_FLOATS(EXPONENTIAL)

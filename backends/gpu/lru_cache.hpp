@@ -1,4 +1,5 @@
-// What was made for the keys that were used last: algorithms, execution plans.
+// A cache of what takes long to make: algorithms, execution plans, primitives. It keeps the values whose keys were
+// used last.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -10,17 +11,22 @@
 #include <utility>
 
 namespace gpu {
-// Keys are plain data of 64-bit words, without gaps: they are compared and hashed by their bytes. From any thread.
+// Keys are plain data without padding, of a multiple of 8 bytes: they are compared and hashed by their bytes.
+// Thread-safe.
 template <class Key, class Value>
-class Recent {
+class LruCache {
   static_assert(std::is_trivially_copyable_v<Key> && sizeof(Key) % 8 == 0);
 
  public:
-  // make() where there is none yet. It takes long and holds up nobody: two threads may both do it.
+  // make() if there is none yet. It runs without the lock, so two threads may both run it.
   template <class Make>
   Value get(const Key& key, Make make) {
     if (std::optional<Value> found = find(key)) return *std::move(found);
     return keep(key, make());
+  }
+  void clear() {
+    const std::lock_guard guard(mutex_);
+    places_.clear(), newest_first_.clear();
   }
 
  private:

@@ -1,5 +1,5 @@
 // Trigonometric functions and their inverses.
-#include "kernels/common/elementwise.cuh"
+#include "kernels/common/elementwise.hpp"
 
 #define TRIGONOMETRY(suffix, T)            \
   GPU_UNARY(sin_##suffix, fn::Sin, T, T)   \
@@ -9,4 +9,4 @@
   GPU_UNARY(acos_##suffix, fn::Acos, T, T) \
   GPU_UNARY(atan_##suffix, fn::Atan, T, T) \
   GPU_BINARY(atan2_##suffix, fn::Atan2, T, T, T)
-GPU_FLOATS(TRIGONOMETRY)
+DVT_FLOATS(TRIGONOMETRY)

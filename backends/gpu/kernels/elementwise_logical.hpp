@@ -1,11 +1,10 @@
-// Logic of numbers, which are true unless they are 0; that of bool is bitwise. Integers by
-// their size.
-#include "kernels/common/elementwise.cuh"
+// Logic of numbers, which are true unless they are 0; logic of bool is bitwise. Integers by size.
+#include "kernels/common/elementwise.hpp"
 
 #define LOGICAL(suffix, T)                                     \
   GPU_BINARY(logical_and_##suffix, fn::LogicalAnd, bool, T, T) \
   GPU_BINARY(logical_or_##suffix, fn::LogicalOr, bool, T, T)   \
   GPU_BINARY(logical_xor_##suffix, fn::LogicalXor, bool, T, T) \
   GPU_UNARY(logical_not_##suffix, fn::LogicalNot, bool, T)
-GPU_UNSIGNED(LOGICAL)
-GPU_FLOATS(LOGICAL)
+DVT_UNSIGNED(LOGICAL)
+DVT_FLOATS(LOGICAL)

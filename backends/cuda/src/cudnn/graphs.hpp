@@ -1,4 +1,4 @@
-// Scaled dot-product attention by cuDNN: describe it, ask for its plan, run the plan.
+// Graphs that cuDNN makes execution plans for, and the plans. Attention, for example:
 //
 //   AttentionGraph g = {};  // a key of a cache: all of it counts
 //   g.type = dvt::bf16, g.q = ..., g.scale = ..., g.flags = AttentionGraph::causal;
@@ -8,9 +8,36 @@
 //
 // Operands must begin at multiples of 16 bytes, and their rows be multiples of 16 bytes apart.
 #pragma once
-#include "cudnn/plans.hpp"
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "dovetail/abi.h"
 
 namespace gpu::cudnn {
+// Of an operand, in elements. size[0] == 0: there is no such operand.
+struct Operand {
+  int64_t size[4], stride[4];
+};
+// The addresses of operands by their numbers; those that a graph has not are not looked at.
+struct Pointers {
+  static constexpr int most = 16;
+  void* at[most];
+
+  void set(int operand, const void* data) { at[operand] = const_cast<void*>(data); }
+};
+
+class Plan;
+using PlanRef = std::shared_ptr<const Plan>;
+
+size_t workspace(const Plan&);    // bytes that run() wants
+std::string engine(const Plan&);  // its name and the choices made for it
+// Enqueues it on the call's stream. Safe in captures and from several threads.
+dvt_status run(dvt_device*, const dvt_call*, const Plan&, const Pointers&, void* workspace);
+
+// ---- attention --------------------------------------------------------------------------
+
 // o = softmax(scale q k^T + bias) v, of (batch, heads, rows, columns) each; or its gradients.
 struct AttentionGraph {
   enum Flag : uint64_t {
@@ -50,4 +77,19 @@ enum AttentionOperand {
 // From the device's cache, or made now, which takes up to a second. nullptr where cuDNN is absent, as under the
 // emulator, or has no engine for it.
 PlanRef plan(dvt_device*, const AttentionGraph&);
+
+// ---- convolution (strictly, cross-correlation) ------------------------------------------
+
+// Images x (N, C, H, W), weights (O, C / groups, h, w), and a bias (O) where it is wanted. Groups follow from the
+// sizes.
+struct ConvolutionGraph {
+  DLDataType type;
+  uint32_t has_bias;
+  Operand x, weight, y;
+  int64_t padding[2], step[2], dilation[2];
+  int64_t allows_tf32;  // of float32: may it be computed with 10 bits of mantissa?
+};
+enum ConvolutionOperand { convolution_x, convolution_weight, convolution_bias, convolution_y };
+
+PlanRef plan(dvt_device*, const ConvolutionGraph&);
 }  // namespace gpu::cudnn

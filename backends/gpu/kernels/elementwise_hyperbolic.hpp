@@ -1,5 +1,5 @@
 // Hyperbolic functions and their inverses.
-#include "kernels/common/elementwise.cuh"
+#include "kernels/common/elementwise.hpp"
 
 #define HYPERBOLIC(suffix, T)                \
   GPU_UNARY(sinh_##suffix, fn::Sinh, T, T)   \
@@ -7,4 +7,4 @@
   GPU_UNARY(asinh_##suffix, fn::Asinh, T, T) \
   GPU_UNARY(acosh_##suffix, fn::Acosh, T, T) \
   GPU_UNARY(atanh_##suffix, fn::Atanh, T, T)
-GPU_FLOATS(HYPERBOLIC)
+DVT_FLOATS(HYPERBOLIC)

@@ -1,8 +1,8 @@
-// Powers; exponentials and logarithms to other bases than e; lengths.
-#include "kernels/common/elementwise.cuh"
+// Powers, exponentials and logarithms to other bases than e, lengths.
+#include "kernels/common/elementwise.hpp"
 
 #define POWER(suffix, T) GPU_BINARY(pow_##suffix, fn::Pow, T, T, T)
-GPU_NUMBERS(POWER)
+DVT_NUMBERS(POWER)
 
 #define POWER_FLOATS(suffix, T)                  \
   GPU_UNARY(exp2_##suffix, fn::Exp2, T, T)       \
@@ -10,4 +10,4 @@ GPU_NUMBERS(POWER)
   GPU_UNARY(log10_##suffix, fn::Log10, T, T)     \
   GPU_BINARY(hypot_##suffix, fn::Hypot, T, T, T) \
   GPU_BINARY(logaddexp_##suffix, fn::Logaddexp, T, T, T)
-GPU_FLOATS(POWER_FLOATS)
+DVT_FLOATS(POWER_FLOATS)

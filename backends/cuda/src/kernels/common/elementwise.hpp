@@ -1,5 +1,5 @@
-// out = f(x...) element by element: for each kernel one over a single row of neighbours, by 16 bytes at once, and
-// one over any rows.
+// out = f(x...) element by element: one kernel over a single contiguous row, 16 bytes at a time, and one over any
+// rows.
 #pragma once
 #include <utility>
 
@@ -24,29 +24,29 @@ template <class T>
 struct Input {
   const T* data;
   int64_t step;
-  bool moves;
+  bool varies;
   T value;
 
   template <int inputs>
   __device__ __forceinline__ Input(int k, const T* x, const Layout<inputs>& how, int64_t at)
       : data(x + at),
         step(how.step[k]),
-        moves(how.moves >> k & 1),
-        value(x && !moves ? *data : value_of<T>(how.value[k])) {}
+        varies(how.varies >> k & 1),
+        value(x && !varies ? *data : value_of<T>(how.value[k])) {}
   __device__ __forceinline__ Compute<T> at(int64_t offset) const {
-    return Compute<T>(moves ? data[offset] : value);
+    return Compute<T>(varies ? data[offset] : value);
   }
   template <int n>
   __device__ __forceinline__ Pack<T, n> pack(uint64_t i) const {
     Pack<T, n> p;
-    if (moves) return reinterpret_cast<const Pack<T, n>*>(data)[i];
+    if (varies) return reinterpret_cast<const Pack<T, n>*>(data)[i];
 #pragma unroll
     for (int j = 0; j < n; ++j) p.at[j] = value;
     return p;
   }
   template <int n>
   __device__ __forceinline__ bool is_aligned() const {
-    return !moves || reinterpret_cast<uintptr_t>(data) % sizeof(Pack<T, n>) == 0;
+    return !varies || reinterpret_cast<uintptr_t>(data) % sizeof(Pack<T, n>) == 0;
   }
 };
 
@@ -76,7 +76,7 @@ __device__ __forceinline__ void apply_packs(uint64_t packs, Out* out, const Inpu
   });
 }
 
-// Of the output and the inputs; of many types at once ptxas runs out of registers with the widest.
+// Elements in a pack of the output and the inputs. With many types the widest packs exceed the registers.
 template <class... T>
 constexpr int pack_size() {
   size_t widest = 1;
@@ -86,7 +86,7 @@ constexpr int pack_size() {
 }
 
 template <class F, class Out, class... In>
-__device__ __forceinline__ void apply_row_of_neighbours(uint64_t columns, Out* out, const Input<In>&... in) {
+__device__ __forceinline__ void apply_contiguous_row(uint64_t columns, Out* out, const Input<In>&... in) {
   constexpr int n = pack_size<Out, In...>();
   const bool aligned =
       reinterpret_cast<uintptr_t>(out) % sizeof(Pack<Out, n>) == 0 && (in.template is_aligned<n>() && ...);
@@ -99,11 +99,11 @@ __device__ __forceinline__ void apply_row_of_neighbours(uint64_t columns, Out* o
 template <class F, class Out, class... In, int... k>
 __device__ __forceinline__ void apply_dense(const Layout<sizeof...(In)>& how, std::integer_sequence<int, k...>,
                                             Out* out, const In*... in) {
-  apply_row_of_neighbours<F>(how.columns, out, Input<In>(k, in, how, 0)...);
+  apply_contiguous_row<F>(how.columns, out, Input<In>(k, in, how, 0)...);
 }
 
-// Where a row begins in each operand. Every index is a constant: a parameter that is indexed otherwise is copied
-// for each thread.
+// The first element of a row in each operand. Every index is a constant: a parameter that is indexed otherwise is
+// copied for each thread.
 template <int inputs>
 struct Offsets {
   int64_t at[inputs + 1] = {};
@@ -139,7 +139,7 @@ __device__ __forceinline__ void apply_strided(const Layout<sizeof...(In)>& how, 
 }  // namespace gpu
 #endif
 
-// Kernels name, of one row whose elements are neighbours in every operand, and name_strided.
+// Kernels `name`, over one row that is contiguous in every operand, and `name`_strided.
 #define GPU_UNARY(name, F, Out, A)                                        \
   KERNEL(256, name)(const A* a, Out* out, gpu::Layout<1> how) {           \
     gpu::apply_dense<F>(how, std::integer_sequence<int, 0>(), out, a);    \
