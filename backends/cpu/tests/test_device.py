@@ -14,7 +14,7 @@ from harness import KernelError
 
 @pytest.fixture(scope="module")
 def cpu() -> harness.Session:
-    return harness.session("default")
+    return harness.fresh()
 
 
 def test_probe_says_yes(cpu):
@@ -25,7 +25,7 @@ def test_probe_says_yes(cpu):
 
 
 def test_another_protocol_is_refused_with_the_cure():
-    s = harness.fresh("default")
+    s = harness.fresh()
     table = ct.POINTER(harness.BackendTable)()
     for field in ("abi_major", "abi_draft"):
         host = s._make_host(harness.library_path())
