@@ -70,10 +70,13 @@ $(VENV)/.tools $(XPU)/.tools $(CUDA)/.tools: %/.tools: cmake/requirements.py | %
 
 sources = find $(1) -type f ! -path '*/__pycache__/*' ! -path '*/build/*' ! -path '*.egg-info/*' ! -path '*/tests/*'
 
-# What an earlier build of the project $(1) left.
-leftovers = $(addprefix $(1)/build/,wheel lib.* temp.* bdist.*)
+# Removes what an earlier build of the project $(1) staged: a file that was renamed or removed must not reach the next wheel.
+# Objects stay, so that only what changed is compiled again, unless the build tools of $(2) were installed later.
+unstage = rm -rf $(foreach d,build build/wheel,$(addprefix $(1)/$d/,lib.* bdist.*)); \
+  find $(1)/build $(1)/build/wheel -maxdepth 1 -name 'temp.*' ! -newer $(2)/.tools -exec rm -rf {} + 2> /dev/null || true
 
-# $(1) stamp, $(2) project, $(3) what goes into it, $(4) the wheel, $(5) the environment that builds it
+# $(1) stamp, $(2) project, $(3) what goes into it, $(4) the wheel, $(5) the environment that builds it; and, by a variable of
+# its own, options_of_$(1) for CMake
 define wheel
 build/stamps/$(1).files: FORCE
 	@mkdir -p $$(@D)
@@ -83,9 +86,10 @@ build/stamps/$(1).files: FORCE
 sources_of_$(1) := build/stamps/$(1).files $$(shell $(call sources,$(3)) 2> /dev/null)
 build/stamps/$(1): $$(sources_of_$(1)) | $(5)/.tools
 	@echo "-- wheel of $(2)$(if $(filter backends/%,$(2)),: its kernels compile for minutes)"
-	@rm -rf $(call leftovers,$(2)) dist/$(4)
+	@$(call unstage,$(2),$(5))
+	@rm -rf dist/$(4)
 	@mkdir -p dist
-	@$(call pip,$(5)) wheel --no-deps --no-build-isolation --wheel-dir dist ./$(2) > $$@.log 2>&1 || { cat $$@.log; exit 1; }
+	@CMAKE_ARGS="$$$$CMAKE_ARGS $$(options_of_$(1))" $(call pip,$(5)) wheel --no-deps --no-build-isolation --wheel-dir dist ./$(2) > $$@.log 2>&1 || { cat $$@.log; exit 1; }
 	@touch $$@
 
 stamps_of_$(5) += build/stamps/$(1)
@@ -106,6 +110,15 @@ $(eval $(call backend_wheel,xpu,$(XPU)))
 $(eval $(call backend_wheel,cuda,$(CUDA)))
 $(foreach c,$(conformance),$(eval $(call \
   wheel,dovetail-conformance,$c,$c VERSION,dovetail_conformance-[0-9]*.whl,$(VENV))))
+
+# Which instruction set levels of the CPU device are compiled: for what only uses it, the best that this machine can run, and
+# for what tests it, all that this machine can run. Never fewer than before; the wheels to release have all that there are.
+levels := $(if $(filter test test-all test-python test-asan-python,$(MAKECMDGOALS)),runnable,native)
+build/stamps/cpu-levels: FORCE
+	@mkdir -p $(@D)
+	@grep -qsx runnable $@ || echo $(levels) | cmp -s - $@ || echo $(levels) > $@
+build/stamps/dovetail-cpu: build/stamps/cpu-levels
+options_of_dovetail-cpu = -DDOVETAIL_CPU_LEVELS=$$(cat build/stamps/cpu-levels)
 
 our_wheels := $(addprefix dist/,$(core_wheel) $(foreach b,$(backends),$(call wheel_of,$b)) \
   $(conformance:tests/%=dovetail_%-[0-9]*.whl))

@@ -30,11 +30,13 @@ python_headers_x86_64 = "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.
 python_headers_aarch64 = $(ARM)/sysroot/usr/include/python$(TAG)
 
 # A wheel of the project $$project: $(1) for which architecture, $(2) into which folder, $(3) more options of CMake, $(4) the
-# log. OpenBLAS's licence is found through PYTHONPATH.
+# log. It is compiled in $$project/build/cross-$(1), away from what is compiled for this machine alone: DIST_EXTRA_CONFIG names a file
+# of setuptools's. OpenBLAS's licence is found through PYTHONPATH.
 options_aarch64 = -DDOVETAIL_CPU_OPENBLAS_LIBRARY=$(abspath $(ARM)/openblas/scipy_openblas32/lib/libscipy_openblas.so)
 for_aarch64 = _PYTHON_HOST_PLATFORM=linux-aarch64 SETUPTOOLS_EXT_SUFFIX=.cpython-$(subst .,,$(TAG))-aarch64-linux-gnu.so \
   PYTHONPATH=$(abspath $(ARM)/openblas)
-cross_wheel = DOVETAIL_SYSROOT=$(abspath $(RELEASE)/$(1)/sysroot) CMAKE_TOOLCHAIN_FILE=$(abspath cmake/release/toolchain.cmake) \
+cross_wheel = DIST_EXTRA_CONFIG=$(abspath $(RELEASE)/$(1)/build.cfg) DOVETAIL_SYSROOT=$(abspath $(RELEASE)/$(1)/sysroot) \
+  CMAKE_TOOLCHAIN_FILE=$(abspath cmake/release/toolchain.cmake) \
   CMAKE_ARGS="$(options_$(1)) $(3)" $(for_$(1)) \
   $(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(2) ./$$project > $(4) 2>&1 || { cat $(4); exit 1; }
 
@@ -53,8 +55,9 @@ $(RELEASE)/%/.sysroot: $(wildcard cmake/release/*) cmake/aarch64/apt.sh | $(VENV
 
 $(RELEASE)/%/.wheels: $(RELEASE)/%/.sysroot $(sources_of_dovetail-$(TAG)) $(sources_of_dovetail-cpu)
 	@echo "-- $(PLATFORM) wheels for $*: the kernels compile for minutes"
-	@rm -rf $(@D)/dist
-	@for project in . backends/cpu; do rm -rf $(call leftovers,$$project); $(call cross_wheel,$*,$(@D)/dist,,$@.log); done
+	@printf '[build]\nbuild_base = build/cross-$*\n' > $(@D)/build.cfg
+	@rm -rf $(@D)/dist build/cross-$* backends/cpu/build/cross-$*
+	@for project in . backends/cpu; do $(call cross_wheel,$*,$(@D)/dist,,$@.log); done
 	@mkdir -p dist/release
 	@rm -f dist/release/$(core_wheel:*.whl=*$*.whl) dist/release/dovetail_cpu-*$*.whl
 	@# It grafts nothing and writes the oldest tag that is true.
@@ -80,7 +83,7 @@ $(ARM)/.installed: $(ARM)/.tools $(RELEASE)/aarch64/.wheels build/stamps/dovetai
 
 # Debian's newest oneDNN wants a newer C library than what is released may, so it is for tests only. In the tree that
 # made the wheel, where it is still there, only the files that know of oneDNN are compiled again.
-cpu_tree = backends/cpu/build/temp.linux-aarch64-cpython-$(subst .,,$(TAG))/_skbuild
+cpu_tree = backends/cpu/build/cross-aarch64/temp.linux-aarch64-cpython-$(subst .,,$(TAG))/_skbuild
 $(ARM)/.onednn: cmake/aarch64/onednn.sh cmake/aarch64/apt.sh $(ARM)/.installed
 	@echo "-- Debian's newest oneDNN for aarch64, and the CPU device with it"
 	@sh $< $(ARM)

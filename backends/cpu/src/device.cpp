@@ -83,7 +83,7 @@ dvt_status mem_info(dvt_device*, uint64_t* free_bytes, uint64_t* total) {
   return DVT_OK;
 }
 
-// "gcc 12.2.0; kernels avx2; processor avx512 vnni bf16; OpenBLAS 0.3.30; oneDNN 3.2.1"
+// "gcc 12.2.0; kernels avx2; processor avx512 vnni bf16; levels default avx2; OpenBLAS 0.3.30; oneDNN 3.2.1"
 std::string build_info() {
   const Features& f = features();
   std::string s;
@@ -94,6 +94,7 @@ std::string build_info() {
 #endif
   s += std::string("; kernels ") + name(level) + "; processor " + name(f.level);
   for (const char* const* extra = f.extras; *extra; ++extra) s += std::string(" ") + *extra;
+  s += "; levels " + built_levels(" ");
 #if defined(DOVETAIL_CPU_OPENBLAS_VERSION)
   s += "; OpenBLAS " DOVETAIL_CPU_OPENBLAS_VERSION;
 #endif

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as ct
 import platform
+import re
 
 import harness
 import numpy as np
@@ -14,7 +15,7 @@ from harness import KernelError
 
 @pytest.fixture(scope="module")
 def cpu() -> harness.Session:
-    return harness.session("default")
+    return harness.fresh()
 
 
 def test_probe_says_yes(cpu):
@@ -25,7 +26,7 @@ def test_probe_says_yes(cpu):
 
 
 def test_another_protocol_is_refused_with_the_cure():
-    s = harness.fresh("default")
+    s = harness.fresh()
     table = ct.POINTER(harness.BackendTable)()
     for field in ("abi_major", "abi_draft"):
         host = s._make_host(harness.library_path())
@@ -40,7 +41,14 @@ def test_properties(cpu):
     device = cpu.open()
     p = Props(struct_size=ct.sizeof(Props))
     cpu.check(cpu.table.device_props(device, ct.byref(p)))
-    assert p.name and p.arch == {"x86_64": b"x86-64-v2", "aarch64": b"armv8-a"}[platform.machine()]
+    level = re.search("kernels (\\w+);", cpu.table.build_info.decode())[1]
+    architectures = {
+        "default": b"x86-64-v2" if platform.machine() == "x86_64" else b"armv8-a",
+        "avx2": b"x86-64-v3 (avx2)",
+        "avx512": b"x86-64-v4 (avx512)",
+        "neon_bf16": b"armv8.2-a (neon_bf16)",
+    }
+    assert p.name and p.arch == architectures[level]
     assert (p.kind, p.caps, p.dl_device_type, p.dl_device_id) == (0, 1 | 4, 1, 0)
     assert p.alloc_align >= 64 and p.mem_total > 1 << 28 and p.n_peaks == 0
     free, total = ct.c_uint64(), ct.c_uint64()

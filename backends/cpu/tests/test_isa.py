@@ -36,6 +36,13 @@ def test_best_level_is_chosen():
     assert f"kernels {best};" in s.table.build_info.decode()
 
 
+def test_the_levels_that_are_built_are_reported():
+    info = harness.fresh().table.build_info.decode()
+    built = re.search("; levels ([^;]*)", info)[1].split()
+    assert built and built == [level for level in harness.LEVELS if level in built], info
+    assert all(level in built for level in harness.LEVELS if harness.available(level))
+
+
 def test_unknown_capability_is_explained():
     s = harness.fresh("sse9")
     known = ", ".join(harness.LEVELS[:-1]) + f" or {harness.LEVELS[-1]}"
@@ -126,7 +133,92 @@ def test_the_build_refuses_functions_that_levels_would_share(tmp_path, code, sha
     assert ("twice" in done.stderr) == shared
 
 
+# choose_level() on an invented processor: argument 1 is its level, the others are the levels that are built.
+CHOICE = """
+#include <cstdio>
+#include <cstring>
+#include "isa.hpp"
+namespace dovetail::cpu {
+Features processor;
+bool built[3];
+Features read_features() { return processor; }
+std::span<const LevelName> level_names() {
+  static constexpr LevelName names[] = {{"default", ""}, {"avx2", ""}, {"avx512", ""}};
+  return names;
+}
+bool is_built(Level level) { return built[int(level)]; }
+Level active_level() { return Level::none; }
+}
+using namespace dovetail::cpu;
+int main(int n, char** args) {
+  std::strcpy(processor.name, "Invented");
+  for (int i = 0; i < 3; ++i) {
+    if (!std::strcmp(level_names()[i].name, args[1])) processor.level = Level(i);
+    for (int k = 2; k < n; ++k) built[i] |= !std::strcmp(level_names()[i].name, args[k]);
+  }
+  char error[512] = "";
+  const Level level = choose_level(error, sizeof error);
+  std::puts(level == Level::none ? error : name(level));
+}
+"""
 x86_only = pytest.mark.skipif(platform.machine() != "x86_64", reason="make test-aarch64 emulates others")
+
+
+@x86_only
+def test_which_of_the_built_levels_is_chosen(tmp_path):
+    compiler = need("c++")
+    source, program = tmp_path / "choice.cpp", tmp_path / "choice"
+    source.write_text(CHOICE)
+    src = HERE.parent / "src"
+    subprocess.run([compiler, "-std=c++20", f"-I{src}", source, src / "isa.cpp", "-o", program], check=True)
+
+    def choose(processor: str, built: str, wish: str = "") -> str:
+        env = {**os.environ, "DOVETAIL_CPU_CAPABILITY": wish}
+        done = subprocess.run(
+            [program, processor, *built.split()], capture_output=True, text=True, check=True, env=env
+        )
+        return done.stdout.strip()
+
+    assert choose("avx512", "default avx2 avx512") == "avx512"
+    assert choose("avx512", "default avx2") == choose("avx2", "avx2 avx512") == "avx2"
+    assert choose("avx512", "default avx2 avx512", "default") == "default"
+    cure = "build all levels with `pip install --force-reinstall ./backends/cpu`"
+    assert choose("avx2", "avx2", "default") == (
+        '[cpu] DOVETAIL_CPU_CAPABILITY names a level that this build leaves out: got "default", expected avx2; '
+        f"unset it or {cure}"
+    )
+    assert 'this processor (Invented) has: expected at most "avx2"' in choose("avx2", "avx2 avx512", "avx512")
+    assert choose("avx2", "avx512") == (
+        "[cpu] this build has no kernels that this processor (Invented) can run: "
+        f'got avx512, expected at most "avx2"; {cure}'
+    )
+
+
+def configured(folder: Path, levels: str) -> subprocess.CompletedProcess[str]:
+    cmake = need("cmake")
+    options = [f"-DDOVETAIL_CPU_LEVELS={levels}", "-DDOVETAIL_CPU_ONEDNN=OFF", "-DDOVETAIL_CPU_OPENBLAS=OFF"]
+    return subprocess.run(
+        [cmake, "-S", HERE.parent, "-B", folder, *options], capture_output=True, text=True, timeout=300
+    )
+
+
+@x86_only
+@pytest.mark.skipif(bool(os.environ.get("DOVETAIL_SYSROOT")), reason="a cross build")
+def test_the_build_takes_the_levels_that_it_is_given(tmp_path):
+    best = [level for level in harness.LEVELS if "this processor" not in harness.absent(level)][-1]
+    runnable = harness.LEVELS[: harness.LEVELS.index(best) + 1]
+    for levels, chosen in {
+        "native": (best,),
+        "runnable": runnable,
+        "all": harness.LEVELS,
+        "avx2": ("avx2",),
+    }.items():
+        done = configured(tmp_path / "build", levels)
+        assert done.returncode == 0, done.stderr
+        assert f"dovetail-cpu: levels {', '.join(chosen)}\n" in done.stdout
+    refused = configured(tmp_path / "build", "sse9")
+    assert refused.returncode != 0
+    assert "DOVETAIL_CPU_LEVELS" in refused.stderr and '"sse9"' in refused.stderr
 
 
 def old_processor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -142,6 +234,7 @@ def old_processor(*arguments: str, **env: str) -> subprocess.CompletedProcess[st
 
 
 @x86_only
+@pytest.mark.skipif(bool(harness.absent("default")), reason=harness.absent("default"))
 def test_every_row_runs_on_a_processor_without_avx():
     env = {k: os.environ.get(k, "") for k in ("DOVETAIL_CPU_CAPABILITY", "DOVETAIL_CPU_KERNELS")}
     done = old_processor(str(HERE / "samples.py"), **dict.fromkeys(env, ""))

@@ -1,5 +1,5 @@
-"""dovetail-xpu beside libraries that bring a oneDNN, a SYCL or an OpenMP of their own: each calls its own, whoever
-came first."""
+"""dovetail-xpu and libraries that bring a oneDNN, a BLAS, a SYCL or an OpenMP of their own: each calls its own, in
+whichever order they are opened."""
 
 from __future__ import annotations
 
@@ -11,29 +11,33 @@ from pathlib import Path
 import pytest
 from programs import ON_CPU, python, run
 
-# Products in types for which either device takes oneDNN, compared with NumPy's.
+# Products in types for which a device calls a library, compared with NumPy's.
 USE = """
 import dovetail as dv, numpy as np
 rng = np.random.default_rng(0)
 x, y = rng.integers(-4, 5, (2, 64, 64)).astype(np.float32)
 
 def use(device):
-    for dtype in (dv.float32, dv.bfloat16):
-        a, b = (dv.asarray(v, dtype=dtype, device=device) for v in (x, y))
-        product = dv.matmul(a, b).astype(dv.float32).numpy()
-        np.testing.assert_allclose(product, x @ y, atol=0 if dtype == dv.float32 else 2)
+    for dtype in (dv.float32, dv.bfloat16) + (dv.complex64,) * (device == "cpu"):
+        if dtype == dv.complex64:
+            a, b = (dv.asarray(v.astype(np.complex64), device=device) for v in (x, y))
+            product = dv.matmul(a, b).numpy().real
+        else:
+            a, b = (dv.asarray(v, dtype=dtype, device=device) for v in (x, y))
+            product = dv.matmul(a, b).astype(dv.float32).numpy()
+        np.testing.assert_allclose(product, x @ y, atol=2 if dtype == dv.bfloat16 else 0)
 """
 
 
 @pytest.fixture
 def bindings(tmp_path):
-    """bindings(code): from which library to which one the linker has bound symbols of oneDNN's."""
+    """bindings(code): from which file to which one the linker has bound symbols of oneDNN and of BLAS."""
 
     def bindings(code: str) -> set[tuple[Path, Path]]:
-        # The linker's own word: that two copies are mapped does not say that each calls itself.
+        # From the linker's own log: that two copies are mapped does not prove that each calls itself.
         log = tmp_path / "log"
         run(sys.executable, "-c", code, LD_DEBUG="bindings", LD_DEBUG_OUTPUT=str(log), LD_BIND_NOW="1", **ON_CPU)
-        pattern = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: \w+ symbol `\w*dnnl")
+        pattern = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: \w+ symbol `\w*(?:dnnl|cblas)")
         return {
             (Path(one), Path(two))
             for file in tmp_path.glob("log.*")
@@ -43,18 +47,32 @@ def bindings(tmp_path):
     return bindings
 
 
+def opened_by_the_cpu_device() -> set[str]:
+    """What the products of USE open: below AVX-512 with bfloat16 products, the CPU device calls no oneDNN."""
+    environment = run(sys.executable, "-m", "dovetail", "env").stdout
+    (build,) = re.findall(r"gcc .*; kernels .*|clang .*; kernels .*", environment)
+    libraries = {"libdovetail_openblas.so.0"} if "OpenBLAS" in build else set()
+    if "kernels avx512;" in build and "avx512_bf16" in build and "oneDNN" in build:
+        libraries.add("libdovetail_dnnl.so.3")
+    return libraries
+
+
 @pytest.mark.parametrize("order", [("xpu", "cpu"), ("cpu", "xpu")], ids="-".join)
-def test_each_calls_its_own_onednn(bindings, order):
+def test_each_calls_its_own_libraries(bindings, order):
     import dovetail_cpu
     import dovetail_xpu
 
     cpu, xpu = (Path(module.__file__).resolve().parent for module in (dovetail_cpu, dovetail_xpu))
     found = bindings(USE + "".join(f"use({device!r})\n" for device in (*order, order[0])))
-    theirs = {(one, two) for one, two in found if cpu in one.resolve().parents}
-    assert {two.name for _, two in theirs} == {"libdovetail_dnnl.so.3"}
-    assert found - theirs, "dovetail-xpu opened no oneDNN"
-    for one, two in found - theirs:
+    of_cpu = {(one, two) for one, two in found if cpu in one.resolve().parents}
+    assert {two.name for _, two in of_cpu} == opened_by_the_cpu_device()
+    assert all(cpu in two.resolve().parents for _, two in of_cpu), of_cpu
+    of_xpu = {(one, two) for one, two in found - of_cpu if "dnnl" in one.name + two.name}
+    assert of_xpu, "dovetail-xpu opened no oneDNN"
+    for one, two in of_xpu:
         assert two.name.startswith("libdnnl.so") and two.resolve().parent == xpu.parents[2], (one, two)
+    # NumPy has an OpenBLAS too.
+    assert not [(one, two) for one, two in found - of_cpu if cpu in two.resolve().parents]
 
 
 @pytest.mark.parametrize("order", [("xpu", "cpu"), ("cpu", "xpu")], ids="-".join)

@@ -16,7 +16,7 @@ constexpr const char* components[kLogComponents] = {"loader", "dispatch", "trace
                                                     "stream", "fallback", "plugin"};
 constexpr const char* levels[] = {"", "warning", "info", "debug"};
 
-void apply(const std::string& item, uint8_t (&to)[kLogComponents]) {
+void apply_item(const std::string& item, uint8_t (&to)[kLogComponents]) {
   const bool debug = item[0] == '+', off = item[0] == '-';
   const std::string name = item.substr(debug || off);
   const uint8_t level = debug ? 3 : off ? 0 : 2;
@@ -48,7 +48,7 @@ void set_logs(const std::string& spec) {
     const size_t end = std::min(spec.find(',', at), spec.size());
     std::string item = spec.substr(at, end - at);
     item.erase(std::remove(item.begin(), item.end(), ' '), item.end());
-    if (!item.empty()) apply(item, to);
+    if (!item.empty()) apply_item(item, to);
     at = end + 1;
   }
   for (int i = 0; i < kLogComponents; ++i) log_levels[i].store(to[i], std::memory_order_relaxed);

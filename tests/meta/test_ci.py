@@ -1,0 +1,55 @@
+"""`.ci/run` with a stand-in for make: the legs, their times, and what is printed last."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LEGS = ["test", "test-xpu", "test-cuda", "test-aarch64", "test-wheels"]
+MAKE = """#!/bin/sh
+echo "begin $1"
+[ "$1" != "$FAILING" ] || { echo "make: *** [$1] Error 1"; exit 2; }
+echo "=== 5 passed in 1.00s ==="
+"""
+
+
+@pytest.fixture
+def ci(tmp_path):
+    """ci(FAILING=leg) runs it with every tool that it needs in place, so that it installs none."""
+    for tool in re.findall(r"^need ([\w.+-]+) ", (ROOT / ".ci/run").read_text(), re.MULTILINE):
+        (tmp_path / tool).write_text(MAKE if tool == "make" else "#!/bin/sh\n")
+        (tmp_path / tool).chmod(0o755)
+    (tmp_path / "python").symlink_to("/bin/true")
+
+    def ci(**variables: str) -> subprocess.CompletedProcess:
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "PYTHON": str(tmp_path / "python"), **variables}
+        return subprocess.run(["sh", ".ci/run"], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+    return ci
+
+
+def test_each_leg_is_timed_and_pytest_has_the_last_line(ci):
+    done = ci()
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    timed = [line.split(":")[0] for line in lines if re.search(r": \d+ min \d\d s, \d+ min \d\d s in all$", line)]
+    assert timed == [f"-- make {leg}" for leg in LEGS]
+    assert [line for line in lines if line.startswith("begin")] == [f"begin {leg}" for leg in LEGS]
+    assert lines[-1] == "=== 5 passed in 1.00s ==="
+
+
+@pytest.mark.parametrize("leg", ["test", "test-cuda", "test-wheels"])
+def test_a_leg_that_fails_ends_it(ci, leg):
+    done = ci(FAILING=leg)
+    assert done.returncode != 0
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("begin")] == [
+        f"begin {leg}" for leg in LEGS[: LEGS.index(leg) + 1]
+    ]
+    assert lines[-1] == f"make: *** [{leg}] Error 1"
