@@ -1,8 +1,8 @@
-"""The emulator's tensor cores against NumPy in float64: what proves attention has a proof of its own.
+"""The emulator's tensor cores against NumPy in float64, because the tests of attention rely on them.
 
-Fragments and matrices in shared memory lie here as the PTX ISA draws them ("Matrix Fragments for mma.m16n8k16",
-"Register Fragments and Shared Memory Matrix Layouts" of wgmma, "ldmatrix"), written a third time: neither the kernels'
-nor the emulator's words for them are used.
+How fragments and matrices lie in shared memory follows the PTX ISA ("Matrix Fragments for mma.m16n8k16", "Register
+Fragments and Shared Memory Matrix Layouts" of wgmma, "ldmatrix"). It is written here a third time, and shares
+no code with the kernels or the emulator.
 """
 
 from __future__ import annotations

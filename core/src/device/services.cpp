@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <forward_list>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -99,7 +100,7 @@ const dvt_host* new_host(const std::string& name, const std::string& library,
   static std::deque<Host>& hosts = *new std::deque<Host>;
   const std::lock_guard guard(mutex);
   Host* host = &hosts.emplace_back();
-  host->name = new std::string(name.empty() ? std::filesystem::path(library).stem().string() : name);
+  rename_host(host, name.empty() ? std::filesystem::path(library).stem().string() : name);
   host->path = library, host->search = search;
   for (const std::string& folder : host->search) host->search_list.push_back(folder.c_str());
   host->search_list.push_back(nullptr);
@@ -112,8 +113,11 @@ const dvt_host* new_host(const std::string& name, const std::string& library,
 }
 
 void rename_host(const dvt_host* host, const std::string& name) {
-  // A thread of the plugin may be logging under the old name.
-  const_cast<Host*>(static_cast<const Host*>(host))->name = new std::string(name);
+  // A thread of the plugin may be logging under the old name: names live as long as the host, which is for ever.
+  static std::mutex mutex;
+  static std::forward_list<std::string>& names = *new std::forward_list<std::string>;
+  const std::lock_guard guard(mutex);
+  const_cast<Host*>(static_cast<const Host*>(host))->name = &names.emplace_front(name);
 }
 
 Failure take_failure(dvt_status status) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <sstream>
 
 #include "platform/platform.hpp"
@@ -147,7 +148,9 @@ uint64_t free_in_group() {
 
 void trim_heap() {
 #if defined(__GLIBC__)
-  malloc_trim(0);
+  // Where the process has another allocator, this call initialises glibc's, which two threads must not do at once.
+  static std::mutex mutex;
+  if (const std::unique_lock lock(mutex, std::try_to_lock); lock) malloc_trim(0);
 #endif
 }
 }  // namespace dovetail::platform
