@@ -33,6 +33,7 @@ from .settings import AUTOLOAD, ONLY, PATHS, Settings
 Opener = Callable[[str, str, list[str]], str]
 
 KINDS = ("gpu", "npu")  # of devices: no misspelt names of backends
+PUBLISHED = ("cpu", "cuda", "xpu")  # on the public index: no misspelt names of one another
 
 
 def open_in_core(name: str, library: str, search: list[str]) -> str:
@@ -265,7 +266,7 @@ class Registry:
             return (
                 f"[loader] no backend {name!r}, which is a kind of device: expected a backend's name; {installed}"
             )
-        if near := nearest(name, known, cutoff=0.7):
+        if name not in PUBLISHED and (near := nearest(name, known, cutoff=0.6)):
             return f"[loader] no backend {name!r} is installed, did you mean {near!r}?"
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             return f"[loader] no backend {name!r}: expected lower-case letters, digits and _; {installed}"

@@ -25,6 +25,9 @@ def _answers(op: Op) -> Callable[..., None]:
         given = [
             [x.numpy() for x in o] if isinstance(o, list) else None if o is None else o.numpy() for o in inputs
         ]
+        if op.name == "copy":  # of bits: float64 would quieten a signalling NaN
+            out.numpy()[...] = given[0]
+            return
         for name, value in attributes.items():
             if type(value).__name__ == "DType":
                 attributes[name] = by_name[value.name]

@@ -202,4 +202,4 @@ def test_tobytes():
 def test_safetensors():
     numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
     x = dt.asarray(HOST)
-    assert np.array_equal(numpy.load(numpy.save({"a": x}))["a"], HOST)
+    assert np.array_equal(numpy.load(numpy.save({"a": np.asarray(x)}))["a"], HOST)

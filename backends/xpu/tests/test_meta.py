@@ -14,7 +14,7 @@ from programs import ON_CPU
 ASYNCHRONOUS = frozenset(
     """runs_at_once runs_on_any_queue stream_waits_for_no_event event_wait_blocks_the_host
     event_sync_returns_at_once event_is_always_done event_is_never_done stream_sync_returns_at_once
-    elapsed_in_microseconds copy_overtakes loses_errors tells_again""".split()
+    elapsed_in_microseconds copy_overtakes loses_errors reports_again""".split()
 )
 
 

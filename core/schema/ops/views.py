@@ -172,6 +172,7 @@ def _bitcast_samples() -> Iterator[Sample]:
     for d, twin in dt.TWIN.items():
         yield sample(f"{d.brief}_bits", draw(50, low=None), twin, only=(d,))
         yield sample(f"{d.brief}_value", draw(50), d, only=(twin,))
+    yield sample("same", draw(50, low=None), dt.int64, only=(dt.int64,))
     yield sample("sizes", draw(5), dt.int16, only=(dt.float32,), error=TypeError)
 
 

@@ -363,7 +363,10 @@ void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTen
   const bool to_host = stream.handle && dst.device.device_type == host;
   // The copy writes to the caller's memory, so that its own end cannot be given up by an interrupt; that of the
   // work before it can. Many devices wait for both inside copy(), with the stream's lock held.
-  if (to_host && !stream.has_passed(stream.position())) stream.mark()->wait();
+  if (to_host && !stream.has_passed(stream.position())) {
+    stream.mark()->wait();
+    stream.throw_fault();  // the copy from a device that was lost meanwhile fails without the cause
+  }
   {
     std::optional<Unlocked> waiting;  // outlives the lock: the interpreter is not waited for with a lock held
     if (stream.handle || bytes >= uint64_t{1} << 20) waiting.emplace();

@@ -7,6 +7,7 @@ could not be written, 130 Ctrl-C.
 from __future__ import annotations
 
 import math
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +110,8 @@ def conform(ctx: click.Context, **options: Any) -> None:
     except KeyboardInterrupt:  # before the run began, or long after the first one
         click.echo("stopped by Ctrl-C: no report was written", err=True)
         code = INTERRUPTED
+    if code == INTERRUPTED:  # a further one would end the process without this code
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctx.exit(code)
 
 

@@ -16,6 +16,11 @@ dvt_status launch_at_once(dvt_device* d, const dvt_call* c, Kernel kernel) {
   return good.launch(d, &now, kernel);
 }
 
+dvt_status launch_rounding_upward(dvt_device* d, const dvt_call* c, Kernel kernel) {
+  std::fesetround(FE_UPWARD);
+  return good.launch(d, c, kernel);
+}
+
 dvt_status launch_on_any_queue(dvt_device* d, const dvt_call* c, Kernel kernel) {
   static dvt_stream* queues[2];
   static std::atomic<unsigned> next{0};
@@ -139,11 +144,14 @@ void loses_errors(Device& d) {
 }
 
 // A fault must be reported once.
-dvt_status tells_again(dvt_event* e) {
+dvt_status again(dvt_status status) {
   static std::atomic<bool> reported{false};
-  const dvt_status status = good.streams.ev_sync(e);
   if (status == DVT_INDEX) reported = true;
   return status == DVT_OK && reported ? DVT_FAIL(DVT_INDEX, "an index is out of range") : status;
+}
+void reports_again(Device& d) {
+  d.streams.ev_sync = [](dvt_event* e) { return again(good.streams.ev_sync(e)); };
+  d.streams.ev_query = [](dvt_event* e, uint32_t* done) { return again(good.streams.ev_query(e, done)); };
 }
 
 // ---- properties -------------------------------------------------------------------------------------------------
@@ -187,8 +195,8 @@ Faults device_faults() {
       {"memory_leaks", [](Device& d) { d.backend.dealloc = dealloc_nothing; }},
       {"says_nothing", says_nothing},
       {"loses_errors", loses_errors},
-      {"tells_again", [](Device& d) { d.streams.ev_sync = tells_again; }},
-      {"rounds_upward", [](Device&) { std::fesetround(FE_UPWARD); }},
+      {"reports_again", reports_again},
+      {"rounds_upward", [](Device& d) { d.launch = launch_rounding_upward; }},
       {"no_name", [](Device& d) { d.backend.device_props = props_without_name; }},
       {"not_host_mapped", [](Device& d) { d.backend.device_props = props_host_mapped; }},
       {"more_free_than_total", [](Device& d) { d.backend.mem_info = more_free_than_there_is; }},

@@ -64,7 +64,7 @@ def _print(
 
 
 def _version(backend: dict[str, Any]) -> str:
-    """The backend's version, then those of its kernel packs: "0.1.0 + fast 0.0.1"."""
+    """The backend's version, then those of its kernel packs: "1.2.0 + fast 0.0.1"."""
     return " + ".join([backend.get("version", "?"), *(f"{p['name']} {p['version']}" for p in backend["packs"])])
 
 

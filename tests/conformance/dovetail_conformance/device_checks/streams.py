@@ -53,6 +53,12 @@ def chain(t, rng):
     expect(
         np.array_equal(t.numpy(x), expected), "a chain of calls on one stream gave a wrong result: they overtook"
     )
+    for _ in range(ROUNDS):  # the next array gets the memory of x, which kernels still read
+        host, x = start(t, rng, 128)
+        y = add(heavy(t, x), 1.0)
+        del x
+        start(t, rng, 128)
+        expect(np.array_equal(t.numpy(y), host + 1), "a copy from the host overtook the kernels before it")
 
 
 @check

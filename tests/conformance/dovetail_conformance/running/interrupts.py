@@ -14,7 +14,10 @@ PATIENCE = 20.0  # seconds after the first one; the next one after them raises a
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Within it the first SIGINT raises KeyboardInterrupt, and later ones are ignored for PATIENCE seconds."""
+    """Within it the first SIGINT raises KeyboardInterrupt, and later ones are ignored for PATIENCE seconds.
+
+    After an interrupt the handler stays: a person who holds Ctrl-C down sends more when the report is written.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # which gets no signals
         return
@@ -35,4 +38,5 @@ def one_interrupt() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if first is None:
+            signal.signal(signal.SIGINT, before)
