@@ -33,7 +33,6 @@ from .settings import AUTOLOAD, ONLY, PATHS, Settings
 Opener = Callable[[str, str, list[str]], str]
 
 KINDS = ("gpu", "npu")  # of devices: no misspelt names of backends
-PUBLISHED = ("cpu", "cuda", "xpu")  # on the public index: no misspelt names of one another
 
 
 def open_in_core(name: str, library: str, search: list[str]) -> str:
@@ -266,11 +265,14 @@ class Registry:
             return (
                 f"[loader] no backend {name!r}, which is a kind of device: expected a backend's name; {installed}"
             )
-        if name not in PUBLISHED and (near := nearest(name, known, cutoff=0.6)):
-            return f"[loader] no backend {name!r} is installed, did you mean {near!r}?"
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
-            return f"[loader] no backend {name!r}: expected lower-case letters, digits and _; {installed}"
+            near = did_you_mean(name, known)
+            return (
+                f"[loader] no backend {name!r}: expected lower-case letters, digits and _{near or f'; {installed}'}"
+            )
         package = f"dovetail-{name.replace('_', '-')}"
+        if near := nearest(name, known, cutoff=0.6):
+            return f"[loader] no backend {name!r} is installed; pip install {package}, or did you mean {near!r}?"
         return f"[loader] no backend {name!r} is installed ({installed}); pip install {package}"
 
     # ---- opening -------------------------------------------------------------------------------------------------
