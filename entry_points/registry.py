@@ -265,13 +265,12 @@ class Registry:
             return (
                 f"[loader] no backend {name!r}, which is a kind of device: expected a backend's name; {installed}"
             )
+        near = nearest(name, known, cutoff=0.6)
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
-            near = did_you_mean(name, known)
-            return (
-                f"[loader] no backend {name!r}: expected lower-case letters, digits and _{near or f'; {installed}'}"
-            )
+            cure = f", did you mean {near!r}?" if near else f"; {installed}"
+            return f"[loader] no backend {name!r}: expected lower-case letters, digits and _{cure}"
         package = f"dovetail-{name.replace('_', '-')}"
-        if near := nearest(name, known, cutoff=0.6):
+        if near:
             return f"[loader] no backend {name!r} is installed; pip install {package}, or did you mean {near!r}?"
         return f"[loader] no backend {name!r} is installed ({installed}); pip install {package}"
 
