@@ -48,7 +48,7 @@ assert own.is_done(event) and own.read(out, 64).all()
 
 def test_a_stream_given_up_while_blocked_comes_to_its_end(program):
     program("""
-stream = own.stream()
+stream = own.create()
 source, target = own.block(np.ones(64, np.uint8)), own.block(np.zeros(64, np.uint8))
 blocked = Blocked(stream)
 own.copy(target, source, 64, stream)

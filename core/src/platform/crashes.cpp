@@ -19,13 +19,15 @@ struct {
   std::string path, text;
   struct sigaction before[std::size(kSignals)];
   char names[std::size(kSignals)][16];
+  volatile sig_atomic_t open;  // a handler that the library installed may still call ours when the note is closed
 } note;
 
 // Calls only functions that are safe in a signal handler.
 void on_crash(int signal, siginfo_t* info, void*) {
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     if (kSignals[i] != signal) continue;
-    const int file = open(note.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int file =
+        !note.open ? -1 : open(note.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file >= 0) {
       write_all(file, note.names[i]);
       write_all(file, note.text);
@@ -59,9 +61,11 @@ CrashNote::CrashNote(std::string path, const std::string& text) {
     std::strncpy(note.names[i], signal_name(kSignals[i]).c_str(), sizeof note.names[i] - 1);
     sigaction(kSignals[i], &action, &note.before[i]);
   }
+  note.open = 1;
 }
 
 CrashNote::~CrashNote() {
+  note.open = 0;
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     struct sigaction now;
     // The library may have installed a handler of its own meanwhile.

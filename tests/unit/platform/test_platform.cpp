@@ -2,6 +2,7 @@
 #include "platform/platform.hpp"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -99,6 +100,28 @@ TEST(nothing_is_written_through_a_link) {
   CHECK(replace_file(link, "content"));
   CHECK_EQ(read_file(victim), "precious");
   CHECK_EQ(read_own_file(link), "content");
+}
+
+TEST(a_crash_after_the_note_was_closed_leaves_none) {
+  static struct sigaction ours;
+  const Folder folder;
+  const std::string path = folder.name() + "/note";
+  const pid_t process = fork();
+  if (!process) {
+    no_core_files();
+    {
+      const CrashNote note(path, "a library");
+      struct sigaction theirs{};  // of a library that passes crashes on
+      theirs.sa_flags = SA_SIGINFO;
+      theirs.sa_sigaction = [](int signal, siginfo_t* info, void* at) { ours.sa_sigaction(signal, info, at); };
+      sigaction(SIGABRT, &theirs, &ours);
+    }
+    std::abort();
+  }
+  int status = 0;
+  waitpid(process, &status, 0);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+  CHECK(!std::filesystem::exists(path));
 }
 
 // ---- limits -----------------------------------------------------------------------------------------------------

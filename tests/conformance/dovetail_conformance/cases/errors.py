@@ -41,6 +41,7 @@ AXES = {
 }
 # By dtype rule, a dtype that it refuses for a value operand.
 REFUSED = {"numeric": dt.bool_, "integer": dt.float32, "bit": dt.float32, "same_real": dt.bool_}
+LOGICAL_FOR_BOOL = ("add", "multiply")  # of two bools they are logical_or and logical_and, as in NumPy
 # Rules that look for a common dtype.
 ONE_FOR_ALL = ("promote", "numeric", "compare", "integer", "bit", "float", "quantize")
 
@@ -72,7 +73,7 @@ def _operand_mistakes(legal: _Legal, p: Param) -> Iterator[Sample]:
         yield legal.but(f"no_{p.name}", ValueError, **{p.name: []})
         a = a[0]
     wrong = {"mask": dt.int32, "index": dt.float32, "value": REFUSED.get(legal.op.spec.dtype)}.get(p.kind)
-    if wrong:
+    if wrong and not (wrong is dt.bool_ and legal.op.name in LOGICAL_FOR_BOOL):
         values = [q.name for q in legal.op.operands if q.kind == p.kind]
         spoiled = {n: legal.given[n]._replace(dtype=wrong) for n in values if isinstance(legal.given[n], Draw)}
         yield legal.but(f"dtype_{p.name}", TypeError, **spoiled)
