@@ -96,7 +96,7 @@ TEST(a_call_is_copied_before_run_returns) {
   call.operand(x[1], 64, f32, false), call.operand(bad, 2, i64, false), call.operand(x[2], 2, f32, true);
   CHECK_EQ(row(table, "dvt.take").run(device.handle, &call.call), DVT_OK);
   CHECK_EQ(s.sync(first), DVT_INDEX);
-  CHECK_EQ(s.sync(first), DVT_OK);  // told once
+  CHECK_EQ(s.sync(first), DVT_OK);  // reported once
   call.call.stream = nullptr;
   CHECK_EQ(row(table, "dvt.take").run(device.handle, &call.call), DVT_INDEX);
 

@@ -1,5 +1,5 @@
 /* A kernel pack for a backend on host memory: the op acme.double, and an engine for dvt.sqrt that answers -1, so
- * that it can be told from the backend's own, and refuses calls of more than 8 elements. Macros change it: NAME,
+ * that it differs from the backend's own, and refuses calls of more than 8 elements. Macros change it: NAME,
  * ANSWER (of sqrt), DRAFT, REFUSES (the backend), CRASH_IN_CONSTRUCTOR, CRASH_IN_ENTRY, BAD_ROW,
  * ROWS_NOWHERE, COPY (a row of dvt.copy for compact operands), ALIGN (of sqrt's operand, its logarithm). */
 #include <dovetail/abi.h>

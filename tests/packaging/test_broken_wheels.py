@@ -10,7 +10,7 @@ USE = """
 import json, warnings
 import dovetail as dv
 
-with warnings.catch_warnings(record=True) as told:
+with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     values = (dv.asarray([1.0, 2.0, 3.0], dtype=dv.float32, device="cpu") + 1.0).tolist()
     names = [d.name for d in dv.devices()]
@@ -21,7 +21,7 @@ try:
 except Exception as e:
     error = [type(e).__name__, str(e)]
 again = (dv.asarray([1.0, 2.0], device="cpu") * 2.0).tolist()
-print(json.dumps([values, names, [str(w.message) for w in told], error, again]))
+print(json.dumps([values, names, [str(w.message) for w in caught], error, again]))
 """
 
 REINSTALL = "reinstall or update dovetail-acme"
@@ -30,12 +30,12 @@ REBUILD = "install the dovetail-acme built for dovetail .*, or rebuild it"
 
 def check(site, cause, cure):
     """The CPU works beside the broken wheel, which is explained once, listed, and raises when it is asked for."""
-    values, names, told, error, again = json.loads(site.python(USE))
+    values, names, caught, error, again = json.loads(site.python(USE))
     assert (values, again) == ([2.0, 3.0, 4.0], [2.0, 4.0])
     assert "cpu:0" in names and not any(name.startswith("acme") for name in names)
-    assert len(told) == 1, told
+    assert len(caught) == 1, caught
     assert error[0] == "BackendError"
-    for text in (told[0], error[1]):
+    for text in (caught[0], error[1]):
         assert re.search(cause, text) and re.search(cure, text), text
 
     listed = site.devices()

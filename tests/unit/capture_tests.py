@@ -73,9 +73,9 @@ other = own.stream()
 for bad, on in ((7, handle), (7, handle), (1, handle), (9, other), (1, other), (8, handle)):
     put(indices, np.int64([bad, 2]))
     own.call("capture_replay", graph, on)
-    told = own.refused("sync", on)
-    assert bool(told) == (bad > 4), (bad, told)
-    assert not told or f"index {bad} is out of range" in told.words, told.words
+    fault = own.refused("sync", on)
+    assert bool(fault) == (bad > 4), (bad, fault)
+    assert not fault or f"index {bad} is out of range" in fault.words, fault.words
     own.call("sync", on)
 assert get(y, np.int64)[1] == 2
 """)

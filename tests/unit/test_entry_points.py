@@ -80,8 +80,8 @@ def test_a_plugin_says_itself_why_it_has_no_device(world):
     world.absences = {"acme": "there is no driver", "late": "the driver is too old"}
     registry = world.registry()
     registry.discover()
-    told = {name: backend.advice for name, backend in by_name(registry).items()}
-    assert told == {"acme": "there is no driver", "late": "the driver is too old", "silent": "install its driver"}
+    advice = {name: backend.advice for name, backend in by_name(registry).items()}
+    assert advice == {"acme": "there is no driver", "late": "the driver is too old", "silent": "install its driver"}
 
 
 def test_opens_everything_once(world):
@@ -138,9 +138,9 @@ def test_a_failure_is_kept_told_once_and_raised(world, make, cause, cure):
     make(world)
     world.wheel("good")
     registry = world.registry()
-    with pytest.warns(BackendWarning) as told:
+    with pytest.warns(BackendWarning) as caught:
         registry.discover()
-    assert len(told) == 1 and cause in str(told[0].message)
+    assert len(caught) == 1 and cause in str(caught[0].message)
     bad = by_name(registry)["bad"]
     assert bad.status == "quarantined" and cause in bad.cause and cure in bad.cure
     assert bad.as_dict()["cause"] == bad.cause
@@ -236,10 +236,10 @@ def test_what_is_wrong_with_a_backend_that_works_is_one_warning(world):
     world.wheel("acme")
     world.notes["acme"] = ["its row \033[31m is odd"]
     registry = world.registry()
-    with pytest.warns(BackendWarning, match=r"\[loader\] backend 'acme': its row \?\[31m is odd") as told:
+    with pytest.warns(BackendWarning, match=r"\[loader\] backend 'acme': its row \?\[31m is odd") as caught:
         registry.require("acme")
         registry.discover()
-    assert len(told) == 1
+    assert len(caught) == 1
     assert by_name(registry)["acme"].as_dict()["notes"] == ["its row ?[31m is odd"]
 
 
@@ -334,9 +334,9 @@ def test_libraries_by_path(world):
 
 def test_a_path_must_be_absolute_and_exist(world):
     world.environ["DOVETAIL_BACKEND_PATH"] = "libone.so:/nowhere/libtwo.so"
-    with pytest.warns(BackendWarning) as told:
+    with pytest.warns(BackendWarning) as caught:
         world.registry().discover()
-    texts = [str(warning.message) for warning in told]
+    texts = [str(warning.message) for warning in caught]
     assert f"got 'libone.so'; write {os.path.abspath('libone.so')}" in texts[0] and "does not exist" in texts[1]
 
 
@@ -412,9 +412,9 @@ def test_a_variable_that_is_misspelt(world):
     world.environ |= {"DOVETAIL_BACKEND": "acme", "DOVETAIL_ACME_FAULT": "none", "DOVETAIL_DEVICE": "acme"}
     with pytest.warns(
         BackendWarning, match="nothing reads DOVETAIL_BACKEND, did you mean DOVETAIL_BACKENDS?"
-    ) as told:
+    ) as caught:
         world.registry().discover()
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
 def test_threads_open_once(world):

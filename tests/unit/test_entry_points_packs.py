@@ -160,6 +160,6 @@ def test_ops_that_are_none(world, monkeypatch, ops, cause):
     world.pack("alpha", ops=ops)
     if isinstance(ops, Raises):
         monkeypatch.setattr(sys.modules["pack_acme_alpha"], "pack", ops)
-    with pytest.warns(BackendWarning, match="kernel pack 'alpha'") as told:
+    with pytest.warns(BackendWarning, match="kernel pack 'alpha'") as caught:
         world.registry().import_ops()
-    assert cause in str(told[0].message)
+    assert cause in str(caught[0].message)

@@ -77,7 +77,7 @@ def test_is_rounded_once(dtype, source, rng):
     ends = [0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, 1e300, 463.9, 464, 465, 61439, 61440, 61441]
     values = np.concatenate([numbers, ties, near, draws, ends])
     if source == "python":
-        values = values[np.abs(values) <= dt.finfo(dtype).max]  # what is too large is told
+        values = values[np.abs(values) <= dt.finfo(dtype).max]  # larger values raise
         got = dt.asarray(values.tolist(), dtype=dtype)
     else:
         with np.errstate(all="ignore"):

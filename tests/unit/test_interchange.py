@@ -106,7 +106,7 @@ def test_copies():
     n = np.from_dlpack(x, copy=True)
     n[:] = 0
     assert x.tolist() == [1, 2]
-    old = np.from_dlpack(Old(x))  # cannot be told that memory is read-only
+    old = np.from_dlpack(Old(x))  # has no way to mark memory as read-only
     assert old.tolist() == [1, 2] and not np.shares_memory(old, seen(x))
     capsule = x.__dlpack__(copy=False)  # as an old consumer that insists gets it
     assert '"dltensor"' in repr(capsule)

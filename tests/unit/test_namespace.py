@@ -88,7 +88,7 @@ def test_linalg_has_what_the_standard_has_in_both_namespaces():
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("concatenate", "it is dovetail.concat"),
         ("array", "it is dovetail.asarray"),
@@ -96,8 +96,8 @@ def test_linalg_has_what_the_standard_has_in_both_namespaces():
         ("normal", "it is dovetail.random.normal"),
     ],
 )
-def test_names_of_elsewhere_are_told(name, told):
-    with pytest.raises(AttributeError, match=told):
+def test_names_of_elsewhere_are_explained(name, message):
+    with pytest.raises(AttributeError, match=message):
         getattr(dt, name)
 
 

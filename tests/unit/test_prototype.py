@@ -50,8 +50,8 @@ def test_a_kernel_of_one_dtype_of_a_raw_operand_is_told():
             out.numpy()[...] = (x.numpy() - zero_point.numpy()) * scale.numpy()
 
     (device,) = dt.load_backend(Acme)
-    told = dt._core.support(device.name, "dequantize")
-    assert told["f32"] == ("native", False) and told["f64"] == ("body", False)
+    support = dt._core.support(device.name, "dequantize")
+    assert support["f32"] == ("native", False) and support["f64"] == ("body", False)
     x = dt.asarray([-3, 100], dtype=dt.int8, device=device)
     assert dt.dequantize(x, 0.5, 4).tolist() == [-3.5, 48.0]
 

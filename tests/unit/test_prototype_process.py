@@ -97,8 +97,8 @@ def test_a_broken_one_is_quarantined_with_its_cause(tmp_path, source, cause):
     listed = found(DOVETAIL_BACKEND_PATH=f"{bad}{os.pathsep}{good}")
     status = {b["name"]: (b["status"], b["cause"]) for b in listed["backends"]}
     assert [d["device"] for d in listed["devices"]] == ["good:0"]
-    (told,) = [why for status, why in status.values() if status == "quarantined"]
-    assert cause in told
+    (reason,) = [why for status, why in status.values() if status == "quarantined"]
+    assert cause in reason
 
 
 @pytest.mark.parametrize(("registered", "devices"), [("acme", ["acme:0"]), ("other", [])])

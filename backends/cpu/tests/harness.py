@@ -359,7 +359,7 @@ def library_path() -> Path:
 
 @cache
 def copies() -> Path:
-    """A folder for copies of the library; dlopen tells files apart, not names."""
+    """A folder for copies of the library; dlopen distinguishes files, not names."""
     folder = Path(tempfile.mkdtemp(prefix="dovetail-cpu-"))
     import atexit
 

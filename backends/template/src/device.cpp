@@ -32,17 +32,17 @@ dvt_device* devices[max_devices];
 
 // ---- errors -----------------------------------------------------------------------------------------------------
 
-dvt_status tell(const driver::Fault& fault) {
+dvt_status report(const driver::Fault& fault) {
   if (fault.error == driver::Error::none) return DVT_OK;
   const dvt_status status = fault.error == driver::Error::lost ? DVT_DEVICE_LOST : DVT_INDEX;
   return DVT_FAIL_LATE(status, fault.call, "%s", fault.text.c_str());
 }
-dvt_status check(dvt_device* d) { return d->chip.is_lost() ? tell(d->chip.loss()) : DVT_OK; }
+dvt_status check(dvt_device* d) { return d->chip.is_lost() ? report(d->chip.loss()) : DVT_OK; }
 
 driver::Queue& queue_of(dvt_device* d, dvt_stream* s) { return s ? s->queue : d->queue; }
 dvt_status finish(driver::Queue& queue) {
   queue.wait(queue.tail());
-  return tell(queue.take_fault());
+  return report(queue.take_fault());
 }
 
 // ---- devices ----------------------------------------------------------------------------------------------------
@@ -176,12 +176,12 @@ dvt_status event_wait(dvt_stream* s, dvt_event* e) {
 dvt_status event_sync(dvt_event* e) {
   if (!e->queue) return DVT_OK;
   e->queue->wait(e->place);
-  return tell(e->queue->take_fault());
+  return report(e->queue->take_fault());
 }
 
 dvt_status event_query(dvt_event* e, uint32_t* done) {
   *done = !e->queue || e->queue->passed(e->place);
-  return e->queue ? tell(e->queue->take_fault()) : DVT_OK;
+  return e->queue ? report(e->queue->take_fault()) : DVT_OK;
 }
 
 dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {

@@ -343,7 +343,7 @@ DVT_EXPORT int32_t dvt_probe_v1(char* reason, size_t reason_size);
 DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out);
 
 /* A kernel pack: rows for somebody else's backend, in a library of its own that exports dvt_probe_v1 and
- * dvt_kernels_v1. They go before the backend's own rows and get its handles: what those are, only `backend` tells
+ * dvt_kernels_v1. They go before the backend's own rows and get its handles: `backend` defines what those are
  * (streams->native, extension). A row that cannot serve a call says so through query, and the next one gets it. */
 typedef struct {
   uint32_t struct_size, abi_major, abi_minor, abi_draft;

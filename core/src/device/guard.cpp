@@ -29,7 +29,7 @@ struct Guard {
   const uint8_t salt;  // zones differ, so that a kernel which copies one into another does not go unseen
   std::atomic<const Op*> op{nullptr};
   std::atomic<int> output{0};
-  bool told = false;  // by Pool::mutex_
+  bool reported = false;  // by Pool::mutex_
 
   Guard(Device& device, Storage* block, uint64_t front, uint64_t bytes, uint8_t salt)
       : device(device), block(block), front(front), bytes(bytes), salt(salt) {}
@@ -97,7 +97,7 @@ void Guard::inspect() try {
   std::vector<Overrun> all = look();
   {
     const std::lock_guard guard(mutex(device));
-    if (std::exchange(told, told || !all.empty())) return;
+    if (std::exchange(reported, reported || !all.empty())) return;
     found(device).insert(found(device).end(), all.begin(), all.end());
   }
   for (const Overrun& o : all) log(Log::memory, 1, device.name + ": " + to_string(o));

@@ -52,7 +52,7 @@ Packs& Packs::of(Storage& s) {
   return *p;
 }
 
-// nullptr for a call that cannot be told from another by its hash, or not any more.
+// nullptr where another call has the same hash, or the call is no longer known.
 Packs::Kind* Packs::kind(const PackKey& key) {
   const auto found = kinds.find(key.hash);
   return found != kinds.end() && std::ranges::equal(found->second.words, key.words) ? &found->second : nullptr;

@@ -7,8 +7,8 @@
 #include "device/storage.hpp"
 
 namespace dovetail {
-// What a row can tell a call by. The first `own` words are the row and its view of the operand: all that packed
-// bytes depend on, but for their layout.
+// The properties that distinguish calls of a row. The first `own` words are the row and its view of the operand:
+// all that packed bytes depend on, but for their layout.
 struct PackKey {
   std::span<const uint64_t> words;
   size_t own;

@@ -61,7 +61,7 @@ bool Mark::is_past() const { return !event || (!timing && stream.has_passed(posi
 void Mark::synchronize() const {
   if (is_past()) return;
   const Unlocked waiting;
-  // Each fault is told once, instead of the end of the wait: then the wait goes on.
+  // ev_sync reports each fault once, in place of the end of the wait: then the wait goes on.
   for (int faults = 0; faults < 64 && stream.device.state == DeviceState::usable; ++faults) {
     const dvt_status status = stream_functions(stream.device).ev_sync(event);
     if (status == DVT_OK) return stream.set_passed(position);
@@ -226,7 +226,7 @@ void Stream::keep_fault(std::exception_ptr fault) {
   try {
     std::rethrow_exception(fault);
   } catch (const std::exception& e) {
-    log(Log::stream, 2, device.name + ": one more fault before the first was told: " + e.what());
+    log(Log::stream, 2, device.name + ": one more fault before the first was reported: " + e.what());
   }
 }
 

@@ -19,7 +19,7 @@ Storage* take(Device& device, uint64_t bytes, Stream& stream) {
 }
 Storage* take(Device& device, uint64_t bytes) { return take(device, bytes, current_stream(device)); }
 unsigned char* bytes_of(Storage* s) { return static_cast<unsigned char*>(s->data); }
-std::string told(Device& device) {
+std::string reported(Device& device) {
   std::string all;
   for (const Overrun& o : overruns(device)) all += to_string(o) + "\n";
   return all;
@@ -32,10 +32,10 @@ TEST(what_is_handed_out_is_junk_between_two_zones) {
     Storage* s = take(minimal(), size);
     CHECK_EQ(reinterpret_cast<uintptr_t>(s->data) % 64, 0u);
     for (uint64_t i = 0; i < size; i += 1 + size / 100) CHECK_EQ(int(bytes_of(s)[i]), 0xDB);
-    CHECK_EQ(told(minimal()), "");
+    CHECK_EQ(reported(minimal()), "");
     std::memset(s->data, 0, size);  // all of it, and not more
     release(s);
-    CHECK_EQ(told(minimal()), "");
+    CHECK_EQ(reported(minimal()), "");
     s = take(minimal(), size);  // the same memory again
     for (uint64_t i = 0; i < size; i += 1 + size / 100) CHECK_EQ(int(bytes_of(s)[i]), 0xDB);
     release(s);
@@ -56,10 +56,10 @@ TEST(each_byte_beside_is_found_once) {
         CHECK_EQ(found.at(0).behind, at > 0);
         CHECK_EQ(found.at(0).size, 100u);
       };
-      if (while_it_lives) is_found(), CHECK_EQ(told(minimal()), "");
+      if (while_it_lives) is_found(), CHECK_EQ(reported(minimal()), "");
       release(s);
       if (!while_it_lives) is_found();
-      CHECK_EQ(told(minimal()), "");
+      CHECK_EQ(reported(minimal()), "");
     }
   }
 }
@@ -71,19 +71,19 @@ TEST(the_last_writer_is_named) {
   note_writer(*s, take_op(), 1);
   bytes_of(s)[103] ^= 1;
   bytes_of(s)[-2] ^= 1;
-  CHECK_EQ(told(minimal()),
+  CHECK_EQ(reported(minimal()),
            "[take] wrote 2 bytes before the beginning of its output 1 (100 B)\n"
            "[take] wrote 4 bytes past the end of its output 1 (100 B)\n");
   note_writer(*s, add_op(), kWorkspace);
   release(s);
-  CHECK_EQ(told(minimal()), "");  // told already
+  CHECK_EQ(reported(minimal()), "");  // reported already
 }
 
 TEST(one_zone_copied_into_another_is_seen) {
   const Guarded guarded;
   Storage *a = take(minimal(), 64), *b = take(minimal(), 64);
   std::memcpy(bytes_of(b), bytes_of(a), 64 + 16);  // a copy that goes on too long
-  CHECK(told(minimal()).find("past the end") != std::string::npos);
+  CHECK(reported(minimal()).find("past the end") != std::string::npos);
   release(a);
   release(b);
 }
@@ -109,10 +109,10 @@ TEST(queues_go_on_until_somebody_asks) {
     delete out;  // waits for nothing, and its memory stays until the queue is through with it
     CHECK_EQ(memory_stats(q.device).in_use, in_use);
     q.hold(0);
-    CHECK_EQ(told(q.device), "a copy wrote 8 bytes past the end of an array (400 B)\n");
+    CHECK_EQ(reported(q.device), "a copy wrote 8 bytes past the end of an array (400 B)\n");
     CHECK(memory_stats(q.device).in_use < in_use);
   }
-  CHECK_EQ(told(q.device), "");
+  CHECK_EQ(reported(q.device), "");
   q.device.free_stream(&stream);
 }
 
@@ -126,7 +126,7 @@ TEST(a_lost_device_is_no_overrun) {
   }
   CHECK_THROWS(Error, "lost", overruns(q.device));
   q.device.reset();
-  CHECK_EQ(told(q.device), "");
+  CHECK_EQ(reported(q.device), "");
 }
 
 TEST(switched_on_and_off) {
@@ -144,7 +144,7 @@ TEST(switched_on_and_off) {
   bytes_of(plain)[5000] ^= 1;
   release(plain);
   release(guarded);  // keeps its zones
-  CHECK_EQ(told(device), "a copy wrote 1 byte past the end of an array (4.9 KiB)\n");
+  CHECK_EQ(reported(device), "a copy wrote 1 byte past the end of an array (4.9 KiB)\n");
   const uint64_t allocations = memory_stats(device).device_allocations;
   for (int i = 0; i < 10; ++i) release(take(device, 5000));
   CHECK_EQ(memory_stats(device).device_allocations, allocations);
@@ -164,7 +164,7 @@ TEST(memory_that_is_out_comes_back) {
   }
   CHECK_THROWS(Error, "cannot allocate", take(device, uint64_t{1} << 61));
   set_memory_limit(device, 0);
-  CHECK_EQ(told(device), "");
+  CHECK_EQ(reported(device), "");
 }
 
 TEST(buffers_of_many_threads) {
@@ -182,7 +182,7 @@ TEST(buffers_of_many_threads) {
     });
   std::thread asking([&] {
     while (!done)
-      for (Device* device : {&minimal(), &queue().device}) CHECK_EQ(told(*device), "");
+      for (Device* device : {&minimal(), &queue().device}) CHECK_EQ(reported(*device), "");
   });
   for (std::thread& t : threads) t.join();
   done = true;

@@ -105,14 +105,14 @@ TEST(an_exception_comes_out_of_the_call) {
 
 TEST(a_kernels_scratch_is_large_enough_whatever_others_set) {
   set_num_threads(2);
-  const uint32_t told = num_threads();
+  const uint32_t limit = num_threads();
   std::thread([] { set_num_threads(8); }).join();
   std::atomic<uint32_t> most{0};
   loop(64, 1, [&](uint64_t, uint64_t, uint32_t worker) {
     most = std::max(most.load(), worker);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
-  CHECK(most < told);
+  CHECK(most < limit);
   CHECK_EQ(num_threads(), 8u);
 }
 

@@ -1,5 +1,5 @@
 // DOVETAIL_POISON_CALLS: what a kernel keeps of its call is gone when it has returned. DOVETAIL_GUARD_MEMORY: what
-// it writes beside its outputs is told, with its name.
+// it writes beside its outputs is reported, with its name.
 #include "device/guard.hpp"
 #include "dispatch/recorder.hpp"
 
@@ -69,8 +69,8 @@ Device& sloppy() {
   static Device& d = plugin("sloppy", basic_rows() + std::vector<Row>{row}).device();
   return d;
 }
-// What is told of a product of six elements.
-std::string told(Beside how) {
+// The report on a product of six elements.
+std::string reported(Beside how) {
   beside = how;
   const Tensor x = array(sloppy(), {2, 3});
   CHECK_EQ(values(run("multiply", {&x, &x})), "0 1 4 9 16 25");
@@ -83,15 +83,15 @@ std::string told(Beside how) {
 TEST(who_writes_beside_its_output_is_named) {
   guard_memory(true);
   const uint64_t before = in_use(sloppy());
-  CHECK_EQ(told({}), "");
-  CHECK_EQ(told({.bytes = 4}), "[multiply] wrote 4 bytes past the end of its output 0 (24 B)\n");
-  CHECK_EQ(told({.bytes = -9}), "[multiply] wrote 9 bytes before the beginning of its output 0 (24 B)\n");
-  CHECK_EQ(told({.workspace = true, .bytes = 1}),
+  CHECK_EQ(reported({}), "");
+  CHECK_EQ(reported({.bytes = 4}), "[multiply] wrote 4 bytes past the end of its output 0 (24 B)\n");
+  CHECK_EQ(reported({.bytes = -9}), "[multiply] wrote 9 bytes before the beginning of its output 0 (24 B)\n");
+  CHECK_EQ(reported({.workspace = true, .bytes = 1}),
            "[multiply] wrote 1 byte past the end of its workspace (100 B)\n");
-  CHECK_EQ(told({}), "");
+  CHECK_EQ(reported({}), "");
   CHECK_EQ(in_use(sloppy()), before);
   guard_memory(false);
-  CHECK_EQ(told({}), "");
+  CHECK_EQ(reported({}), "");
 }
 
 TEST(guarded_memory_is_written_in_place) {

@@ -216,7 +216,7 @@ TEST(moveaxis) {
     c.x("x", {2, 3, 4, 5}).ints("source", from).ints("destination", to);
     c.shape();
     CHECK(view(c));
-    for (int i = 0; i < 4; ++i)  // sizes tell the axes apart
+    for (int i = 0; i < 4; ++i)  // the axes differ in size
       CHECK_EQ(c.outs[0].stride(i), c.operands[0].stride(int(c.outs[0].size(i) - 2)));
     return to_string(c.outs[0].shape());
   };

@@ -1,7 +1,7 @@
 /* What the bundled oneDNN and OpenBLAS find where they look for OpenMP and for the environment.
  *
  * The process has one thread pool, the host's, and these libraries are called from inside it, so each of them shall
- * see one thread. Their own pools are not merely told to stay small: an OpenMP runtime that was used before fork()
+ * see one thread. Limiting their own pools would not do: an OpenMP runtime that was used before fork()
  * hangs in the child, OpenBLAS starts its threads when it is opened, and both would follow variables that the user
  * meant for NumPy or PyTorch. The bundling step renames their references to the functions below (see
  * cmake/bundle.py), which no other library of the process can then answer. */

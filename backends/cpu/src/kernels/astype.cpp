@@ -16,7 +16,7 @@ struct ToOdd {
     else if constexpr (sizeof(From) == 4 || std::is_floating_point_v<From>) return to_odd(double(x));
     else return to_odd(sticky(x));
   }
-  // x as a double of the same sign and exponent whose lowest bit tells that something was cut off.
+  // x as a double of the same sign and exponent whose lowest bit is set where something was cut off.
   static double sticky(From x) {
     const uint64_t magnitude = x < 0 ? 0 - uint64_t(x) : uint64_t(x);
     const uint64_t cut =

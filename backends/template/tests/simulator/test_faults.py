@@ -67,7 +67,7 @@ def test_a_lost_peer_harms_nobody(python):
         """
 x = dt.ones((1 << 18,), device=second)
 y = x.to_device(first)
-def until_lost():  # told by a launch already, if the worker was fast enough
+def until_lost():  # a launch reports it already, if the worker was fast enough
     z = y
     for _ in range(10):
         z = z + 1

@@ -38,8 +38,8 @@ class Faults {
   std::atomic<bool> written_ = false;  // may have been
   Fault* on_device_ = nullptr;         // allocated when first needed
   Fault* on_host_ = nullptr;
-  // Told faults leave the device's memory in stream order, and copies of them may still be under way then: those
-  // are of an earlier round. The byte pattern of a memset.
+  // Reported faults leave the device's memory in stream order, and copies of them may still be under way then:
+  // those are of an earlier round. The byte pattern of a memset.
   uint8_t round_ = 0;
   dvt_status error_ = DVT_OK;
   std::string what_;

@@ -1,4 +1,4 @@
-// Hopper's bulk copies of tiles (TMA), and the barriers in shared memory that tell when they are done.
+// Hopper's bulk copies of tiles (TMA), and the barriers in shared memory that signal their end.
 #pragma once
 #include "kernels/common/shared_address.cuh"
 #include "kernels/common/tensor_map.hpp"

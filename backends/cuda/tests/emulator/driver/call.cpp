@@ -27,8 +27,8 @@ void refuse(CUresult result, std::string why) { throw Refusal{result, std::move(
 void admit(const char* function, Needs needs) {
   const auto life = needs == Needs::context ? current_life() : nullptr;
   if (const auto failure = Failures::instance().next(function, life != nullptr)) {
-    if (failure->lasting && life) life->fail(failure->result, std::string("told to by a failure of ") + function);
-    refuse(failure->result, "it was told to fail");
+    if (failure->lasting && life) life->fail(failure->result, std::string("made to by a failure of ") + function);
+    refuse(failure->result, "it was made to fail");
   }
   if (needs == Needs::nothing) return;
   if (in_host_function) refuse(CUDA_ERROR_NOT_PERMITTED, "host functions may not call the driver");
