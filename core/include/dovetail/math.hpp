@@ -113,9 +113,14 @@ struct Nearest {
   int count;  // n as an integer
 
   DVT_FN Nearest(T x, T y) {
+#if defined(SYCL_LANGUAGE_VERSION)  // instructions, which need fewer registers
+    n = round(x * y);
+    count = int(n);
+#else
     const T sum = fma(x, y, rounder<T>);
     n = sum - rounder<T>;
     count = int(bits(sum) - bits(rounder<T>));
+#endif
   }
 };
 
