@@ -46,7 +46,7 @@ TEMPLATES = {
     "simulated": Template(
         ("backends/template", "core/templates/project", "core/templates/device"),
         {
-            "It is also the device to copy when you bring one of your own.": (
+            "It is also the device to copy when you write your own.": (
                 "It is where your device begins: your hardware replaces the files in bold below."
             ),
             "pip install dovetail-runtime dovetail-sim": "pip install .",
