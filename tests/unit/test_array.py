@@ -1,4 +1,4 @@
-"""The Array: value semantics, conversions, methods, and what it says to bad input."""
+"""The Array: value semantics, conversions, methods, and its errors for bad input."""
 
 import copy
 import pickle
@@ -68,7 +68,7 @@ def test_in_place_keeps_memory_when_alone_and_leaves_it_when_not():
     x = dt.zeros(64)
     if not x.device.properties["host_mapped"]:
         pytest.skip("the device's memory is not the host's")
-    at = x.__array__(copy=False).ctypes.data  # the view is gone at the end of the statement
+    at = x.__array__(copy=False).ctypes.data  # the view is freed at the end of the statement
     x += 1
     x[3] = 5
     x[[1, 2]] = 6

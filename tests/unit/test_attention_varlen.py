@@ -1,4 +1,4 @@
-"""Attention of packed sequences: what a sequence gets is what it would get alone."""
+"""Attention of packed sequences: each sequence gets the same result as alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_rows_of_no_sequence_and_of_one_without_keys():
     ],
 )
 def test_offsets_that_make_no_sense(begins_q, begins_k):
-    """They read and write nothing that is not theirs: what the rows give is not said."""
+    """Padding rows are unspecified and must not touch other rows."""
     q, k, v = packed()
     assert sdpa_varlen(q, k, v, *offsets(begins_q, begins_k), enable_gqa=True).numpy().shape == (13, 6, 5)
 

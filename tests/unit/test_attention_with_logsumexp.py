@@ -1,4 +1,4 @@
-"""Attention with its logsumexp and with dropout: what its two results and its key are good for."""
+"""Attention with its logsumexp and with dropout: the uses of its two results and its key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_its_first_result_is_attention():
 
 
 def test_attention_over_parts_of_the_keys():
-    """What ring attention does: parts are weighted by what they have divided by."""
+    """As ring attention does: blocks are weighted by their softmax denominators."""
     q, k, v = operands(12)
     parts = [sdpa_lse(q, k[:, :, a:b], v[:, :, a:b]) for a, b in ((0, 5), (5, 12))]
     total = dt.logsumexp(dt.stack([lse for _, lse in parts]), axis=0)

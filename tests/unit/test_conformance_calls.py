@@ -68,7 +68,7 @@ def test_a_fault_is_found_and_shrunk(monkeypatch, fault):
     assert got["add[f32,property]"].status is Status.PASS
     wrong = got["multiply[f32,property]"]
     assert wrong.status is Status.FAIL and "; in multiply(x1=f32(" in wrong.message, wrong
-    if fault == "last":  # nothing simpler is wrong
+    if fault == "last":  # nothing simpler fails
         assert "in multiply(x1=f32() whole" in wrong.message, wrong
 
 
@@ -104,9 +104,9 @@ def test_a_case_tells_its_call_and_the_operands_of_the_wrong_element():
         return cases_of(id.partition("[")[0])[id].call(0, index)
 
     assert call("sum[f32,last,layout=strided]") == "sum(x=f32(5, 129), axis=-1), layout strided"
-    assert call("sum[f32,last]", 3) == "sum(x=f32(5, 129), axis=-1)"  # of no one element
+    assert call("sum[f32,last]", 3) == "sum(x=f32(5, 129), axis=-1)"  # concerns no single element
     assert call("maximum[f32,grid]", 0, 40).endswith(", x2=f32(1, 41)), there of 0.0 and nan")
-    assert call("concat[f32,property]") == ""  # its message has it
+    assert call("concat[f32,property]") == ""  # its message names it
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -214,7 +214,7 @@ def test_a_tighter_promise_is_held_to(monkeypatch):
     assert broken.status is Status.FAIL and broken.measured["tol"] == 0.25
 
 
-@pytest.mark.parametrize("op", ["multiply", "add"])  # the one without anything else to run, the other with
+@pytest.mark.parametrize("op", ["multiply", "add"])  # the one alone, the other with
 @pytest.mark.parametrize(
     ("fault", "reported"), [("modest", True), ("modest_wrong", False), ("modest_crash", False)]
 )

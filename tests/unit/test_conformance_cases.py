@@ -72,7 +72,7 @@ def test_inputs_depend_on_seed_and_case_alone():
     again, _ = case.sample.make(generator(7, case.id), case.dtype)
     other, _ = case.sample.make(generator(8, case.id), case.dtype)
     assert one[0].tobytes() == again[0].tobytes() != other[0].tobytes()
-    # The same on every machine and in every release: what is replayed is what failed.
+    # The same on every machine and in every release: a replay uses the inputs that failed.
     assert generator(0, "add[f32,vectors]").integers(0, 1 << 32, 3).tolist() == [3147780365, 1761543775, 1930295883]
 
 
@@ -222,7 +222,7 @@ def test_complex_answers_are_near_numpys(op, d):
 
 
 def test_the_oracle_answers_every_sample():
-    """One dtype of each op here; all of them agree with their own rounding."""
+    """One dtype of each op here; all of them are within their own rounding."""
     seen = set()
     for case in all_cases().values():
         if (

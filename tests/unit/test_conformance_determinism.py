@@ -1,4 +1,4 @@
-"""Cases of determinism on the fake device: what strays is found, what is not declared is not asked."""
+"""Determinism cases on the fake device: varying results are found, undeclared determinism is not tested."""
 
 from pathlib import Path
 

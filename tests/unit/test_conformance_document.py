@@ -1,4 +1,4 @@
-"""results.json: what it is made of, and the JSON Schema that is published for it."""
+"""results.json: its content, and its published JSON Schema."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""index.html: one file with everything in it, whatever the document says or lacks."""
+"""index.html: one self-contained file, whatever the document has or lacks."""
 
 import base64
 import gzip
@@ -17,7 +17,7 @@ FETCHING = {"src", "srcset", "action", "poster", "data", "background", "formacti
 
 
 class Page(HTMLParser):
-    """Reads a page strictly: elements are closed in order, ids are unique, what is referred to is there."""
+    """Read a page strictly: elements are closed in order, ids are unique, references resolve."""
 
     def __init__(self, text):
         super().__init__()
@@ -97,7 +97,7 @@ def test_what_failed_while_it_was_timed_is_a_failure_too():
 
 
 def test_the_culprit_stands_before_what_only_shows_it():
-    """The order is the terminal's: one wrong kernel makes more cases of bodies fail than of its own op."""
+    """The order is the terminal's: one wrong kernel fails more cases of decompositions than of its own op."""
     document = documents.with_everything()
     for case in document["cases"]:
         wrong = case["id"].startswith(("device.memory", "matmul[f32,m=3", "softmax"))

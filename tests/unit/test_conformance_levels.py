@@ -68,7 +68,7 @@ def test_coverage_counts_ops_of_the_list():
 
 def test_waivers_and_missing_dtypes_stand_in_the_way_of_l1_but_not_of_l2():
     assert standing("pass", "pass", "pass", "waived", wanted="L2").level == "L2"
-    assert standing("pass", "pass", "pass", "unsupported", wanted="L2").level == "L2"  # i8: L1 does not ask for it
+    assert standing("pass", "pass", "pass", "unsupported", wanted="L2").level == "L2"  # i8: not part of L1
     l1_dtype = [*CASES[:3], Case("erf[f32,a]", "L2", "erf", dt.float32)]
     assert standing("pass", "pass", "pass", "unsupported", wanted="L2", cases=l1_dtype)[:3] == ("L1", "L2", 1)
     assert standing("pass", "pass", "pass", "waived", wanted="L2", cases=l1_dtype).level == "L2"
@@ -94,7 +94,7 @@ def mixed(id, d, *others, level="L2"):
 
 
 def test_a_call_that_names_a_missing_dtype_costs_no_level():
-    """L2 can be reached without float64, whatever the dtype that a case is listed under."""
+    """L2 can be reached without float64, even by cases listed under another dtype."""
     cases = [*CASES[:3], mixed("scaled_linear[f32,a]", dt.float32, dt.int8, dt.float64)]
     assert standing("pass", "pass", "pass", "unsupported", wanted="L2", cases=cases).level == "L2"
     assert standing("pass", "pass", "pass", "fail", wanted="L2", cases=cases).level == "L1"

@@ -1,4 +1,4 @@
-"""Writes beside outputs, outputs that are never written, and what calls leave behind."""
+"""Writes outside outputs, outputs that are never written, and memory that calls leak."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ def guarded():
 
 
 def poke(array, offset):
-    """One byte of memory, counted from the array's beginning, gets another value."""
+    """Change one byte of memory, counted from the array's beginning."""
     at = ctypes.c_uint8.from_address(address(array) + offset)
     at.value ^= 0xFF
 
@@ -152,7 +152,7 @@ def test_what_is_left_behind_is_told(target, monkeypatch, leak, names):
 
 
 def test_what_is_kept_once_is_no_leak(target, monkeypatch):
-    """A cache that fills, and is full."""
+    """A cache that fills up once."""
     case = all_cases()["negative[f32,steady]"]
     call, rounds = target.call, []
 
@@ -170,7 +170,7 @@ def test_what_is_kept_once_is_no_leak(target, monkeypatch):
 
 
 def test_calls_that_the_host_keeps_are_no_leak(target, monkeypatch):
-    """DOVETAIL_POISON_CALLS=1 keeps the last thousand of them."""
+    """DOVETAIL_POISON_CALLS=1 keeps the last thousand calls."""
     case = all_cases()["scaled_dot_product_attention[f32,steady]"]
     monkeypatch.setattr(steady, "MOST_CALLS", 48)
     before = _core.poison_calls(True)

@@ -1,4 +1,4 @@
-"""Submission packages: a genuine one holds, and one with anything changed does not."""
+"""Submission packages: a genuine one is valid, and one with any change is not."""
 
 import base64
 import copy
@@ -94,7 +94,7 @@ def test_a_strangers_text_does_not_steer_the_terminal(tmp_path):
     assert result.exit_code == 0 and "\x1b" not in result.stdout and "Good" in result.stdout
 
 
-# ---- what the content says: somebody edits a member and makes the manifest anew --------------------------------
+# ---- content: somebody edits a member and renews the manifest -------------------------------------------------
 
 
 def edited(genuine, name, edit):
@@ -217,11 +217,11 @@ TALKED_AWAY = {
 
 @pytest.mark.parametrize("what", TALKED_AWAY)
 def test_a_failure_cannot_be_talked_away_in_one_place(tmp_path, what):
-    """The manifest, the statement and the log are made anew: counts and level still show it."""
+    """The manifest, the statement and the log are renewed: counts and level still show it."""
     content = made("L0", {"device.streams": Status.UNSUPPORTED})
     cases = [c for c in content["cases"] if c["id"].startswith("device.errors")]
     failed = made("L0", {"device.streams": Status.UNSUPPORTED, "device.errors": Status.FAIL})
-    content["counts"] = failed["counts"]  # what the run really counted
+    content["counts"] = failed["counts"]  # the run's real counts
     edit, expected = TALKED_AWAY[what]
     for case, as_run in zip(
         cases, [c for c in failed["cases"] if c["id"].startswith("device.errors")], strict=True
@@ -252,7 +252,7 @@ ADD = {"level": "L1", "status": "pass", "seconds": 0.1, "tol": 0.5, "ulp": 0.5, 
     ],
 )
 def test_what_one_case_says_of_itself(change, expected):
-    """A forger who makes all else anew must also make it fit the declaration of the op."""
+    """A forger who renews everything else must also match the op's declaration."""
     case = all_cases()["add[f32,vectors]"]
     found = contradiction(case, {"id": case.id} | ADD | change, {"add": ["f32"]})
     assert (found is None) if expected is None else expected in found
@@ -482,7 +482,7 @@ def test_the_command_makes_the_same_run():
 
 @pytest.mark.slow
 def test_a_real_run_makes_one_that_holds(tmp_path):
-    """Whatever the families of cases measure and say must stand in results.json, and agree with itself."""
+    """Everything that the families of cases measure and report must be in results.json, consistently."""
     file = tmp_path / "p.tgz"
     code = "from dovetail_conformance.cli import conform; conform(prog_name='dovetail conform')"
     command = [sys.executable, "-c", code, "--device", "cpu", "--level", "L1", "-n", "2", "--package", str(file)]

@@ -50,9 +50,9 @@ def test_shares_are_of_the_ceiling_that_binds():
     assert share("max[f32,perf,large]", measured(100, 1, 1.0), found) == {"percent": 50.0, "bound": "memory"}
     conv = measured(20, 10, 0.4, 8000)
     assert share("conv2d[f32,perf,medium]", conv, found) == {"percent": 50.0, "bound": "compute"}
-    # A product has nothing to do with what a call does that computes less than it moves.
+    # A product's ceiling does not apply to a call that is bound by memory.
     assert share("add[f16,perf,small]", measured(4, 4, 1.0, 8), found)["bound"] == "memory"
-    # The working set that is nearest.
+    # The nearest working set.
     assert share("exp[f32,perf,small]", measured(4, 4, 0.02), found)["percent"] == 50.0
     assert share("exp[f32,perf]", measured(4, 4, 0.02), ceilings({})) == {}
 
@@ -174,7 +174,7 @@ def test_command_measures_last_and_compares(tmp_path):
     assert content["cases"][-len(timed) :] == timed and "multiply[f32,perf,small]" in [c["id"] for c in timed]
     assert all(0 < c["percent"] <= 100.01 for c in timed if is_probe(c["id"]))
     assert content["performance"]["ceilings"]["copy_gb_per_s"] > 0 and "of ceiling" in out
-    for case in timed:  # ten times as fast as it was
+    for case in timed:  # ten times faster than it was
         if case["id"].startswith("multiply"):
             case["time_s"], case["spread"] = case["time_s"] / 10, 0.0
     first.write_text(json.dumps(content))

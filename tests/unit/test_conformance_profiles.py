@@ -1,4 +1,4 @@
-"""Profiles: L1 for devices of other dtypes, and one that has no others."""
+"""Profiles: L1 for devices of other dtypes."""
 
 import os
 import subprocess
@@ -87,7 +87,7 @@ def on_the_device(*args):
     environment = {
         "DOVETAIL_BACKEND_PATH": str(DEVICE),
         "DOVETAIL_BACKENDS": DEVICE.stem,
-        "OPENBLAS_NUM_THREADS": "1",  # the workers are enough
+        "OPENBLAS_NUM_THREADS": "1",  # the workers suffice
     }
     command = [sys.executable, "-m", "dovetail", "conform", "--device", "inference", "--quick", "-n", "2", *args]
     ended = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=600)

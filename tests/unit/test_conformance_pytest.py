@@ -1,4 +1,4 @@
-"""The pytest plugin, in processes of its own: what it loads, what it collects, how cases end."""
+"""The pytest plugin, in processes of its own: imports, collection, outcomes."""
 
 import json
 import os
@@ -18,7 +18,7 @@ PLUGIN = "dovetail_conformance.pytest_plugin"
 
 
 def run(folder, *args, fault="", plugins=()):
-    """pytest with this very suite's plugin, installed or not."""
+    """Run pytest with this suite's plugin, installed or not."""
     path = os.pathsep.join([str(FAKE), *sys.path])
     environment = os.environ | {
         "FAKE_FAULT": fault, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200",
@@ -35,11 +35,11 @@ def demanded(level, quick=False):
 
 
 def ended(out):
-    """The last line's counts."""
+    """The counts in the last line."""
     return {word: int(n) for n, word in re.findall(r"(\d+) (\w+)", out.splitlines()[-1].partition(" in ")[0])}
 
 
-# ---- runs that have nothing to do with the suite ----------------------------------------------------------------
+# ---- runs without the suite -----------------------------------------------------------------------------------
 
 
 def test_loading_the_plugin_loads_nothing_else():
@@ -155,7 +155,7 @@ def test_unsupported_is_skipped_with_its_reason(tmp_path):
 
 
 def test_waived_is_an_expected_failure(tmp_path):
-    """Nothing on the fake device is waived: the pool's answer is changed on its way."""
+    """Nothing on the fake device is waived: the test changes the pool's result on its way."""
     (tmp_path / "conftest.py").write_text(
         "from dovetail_conformance.results import Result, Status\n"
         "from dovetail_conformance.running.pool import Pool\n"
@@ -183,7 +183,7 @@ def test_a_lost_device_ends_the_run(tmp_path):
 
 
 def test_side_by_side(tmp_path):
-    """Each process of pytest-xdist has a worker of its own, and gets the answers to its own questions."""
+    """Each process of pytest-xdist has a worker of its own, and gets the results of its own cases."""
     code, out = run(
         tmp_path, *SUITE, *ON_FAKE, "-n", "2", "-k", "multiply and i32 and (values or vectors)",
         fault="last:multiply", plugins=["xdist.plugin"],

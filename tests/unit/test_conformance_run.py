@@ -114,7 +114,7 @@ def test_a_device_that_cannot_be_used(monkeypatch, fault, expected):
 
 
 def test_a_device_that_is_lost_costs_one_case(monkeypatch):
-    """Not all that come after: another process opens it again."""
+    """The cases after it run in a new process, which opens the device again."""
     monkeypatch.setenv("FAKE_FAULT", "lost:multiply")
     results = statuses(workers=1)
     bad = {id: r for id, r in results.items() if r.status is not Status.PASS}
@@ -259,7 +259,7 @@ def test_results_into_no_folder_are_refused_before_the_run(tmp_path):
     assert (code, out) == (2, "") and "there is no folder" in err
 
 
-# ---- runs that end before their end -----------------------------------------------------------------------------
+# ---- interrupted runs -----------------------------------------------------------------------------------------
 
 
 def test_nothing_is_lost_when_the_runner_is_killed(tmp_path):

@@ -1,4 +1,4 @@
-"""Runs from options to exit code and files, with scripted workers: resuming, shards, waivers, what goes wrong."""
+"""Runs from options to exit code and files, with scripted workers: resuming, shards, waivers, errors."""
 
 import errno
 import json
@@ -24,7 +24,7 @@ SELECTION = "(add or erf) and values"  # cases of L1 and L2
 
 
 class Workers:
-    """In the place of a Pool: every case has one result, which `says` may change; after `last` of them it stops."""
+    """Replaces a Pool: every case has one result, which `says` may change; after `last` of them it stops."""
 
     def __init__(self):
         self.description = json.loads(json.dumps(DESCRIPTION))
@@ -72,7 +72,7 @@ def here(tmp_path, monkeypatch):
 
 
 def run(folder=None, **options):
-    """The exit code, and what results.json says."""
+    """The exit code and the content of results.json."""
     code = Session(Options(**{"device": "x", "report": folder} | options)).run()
     return code, read(folder) if folder else None
 
@@ -144,7 +144,7 @@ def test_a_full_disk_costs_the_report_not_the_results(here, workers, capsys, mon
 
 
 def test_a_disk_that_fills_during_the_run(here, workers, capsys, monkeypatch):
-    """The journal ends, the run does not."""
+    """The journal ends, the run continues."""
     written = []
 
     def line(self, content):
@@ -224,7 +224,7 @@ def test_a_run_cut_anywhere_and_resumed_is_the_uninterrupted_one(reports, worker
     shutil.rmtree(reports / "cut", ignore_errors=True)
     code, whole = run(reports / "whole", **options)
     workers.last = cut
-    if killed:  # nothing of the runner's own end: the journal is all there is
+    if killed:  # the runner wrote nothing at its end: only the journal exists
         workers.how = SystemExit()
         with pytest.raises(SystemExit) if cut < len(ids) else pytest.raises(AssertionError):
             run(reports / "cut", **options)
@@ -350,8 +350,8 @@ def test_a_run_with_nothing_left_to_run_says_so(here, workers, capsys):
 
 
 def test_unsupported_cases_that_cost_a_level_are_listed_by_id(here, workers, capsys):
-    """At the end of a run, and where they are run alone: with the reason, the command, and an exit code."""
-    of_f64 = "scaled_linear[f32,vector]"  # names a dtype that a device need not have
+    """At the end of a run, and when they are run alone: with the reason, the command, and an exit code."""
+    of_f64 = "scaled_linear[f32,vector]"  # names a dtype that a device may lack
     workers.says = {"nextafter[f32,values]": "unsupported", of_f64: "unsupported", "erf[f16,values]": "unsupported"}
     for options in (
         {"level": "L2", "no_report": True},

@@ -1,4 +1,4 @@
-"""waivers.toml: what is read, what is refused, which cases are waived and what is reported of it."""
+"""waivers.toml: parsing, errors, waived cases and reports."""
 
 from datetime import date
 
@@ -32,7 +32,7 @@ def read(tmp_path, text):
 
 
 def applied(*listed, version="1.2", backend="acme", **statuses):
-    """Applies a file of these waivers to cases, by default all fail: the cases waived, and what is reported."""
+    """Apply a file of these waivers to cases, by default all failed: the waived cases and the report."""
     of = Waivers(listed, backend, version, TODAY)
     results = {}
     for id, case in CASES.items():

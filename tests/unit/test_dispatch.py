@@ -1,4 +1,5 @@
-"""Calls from Python down to the kernel: scalars, in-place forms, bodies, bad input, threads, fork, memory."""
+"""Calls from Python down to the kernel: scalars, in-place forms, decompositions, bad input, threads, fork,
+memory."""
 
 from __future__ import annotations
 

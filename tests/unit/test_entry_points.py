@@ -1,4 +1,4 @@
-"""Discovery and quarantine, with an opener of our own in place of libdovetail."""
+"""Discovery and quarantine, with a test double for libdovetail's opener."""
 
 import os
 import subprocess
@@ -14,15 +14,15 @@ from dovetail.entry_points.registry import Registry
 
 
 class World:
-    """Fake installed wheels, plugins and an environment; counts who was asked what."""
+    """Fake installed wheels, plugins and an environment; counts the calls of each."""
 
     def __init__(self, tmp_path, monkeypatch):
         self.folder, self.monkeypatch = tmp_path, monkeypatch
         self.points, self.environ = [], {}
         self.reads, self.opened = 0, []
         self.broken = {}
-        self.absences = {}  # what plugins without a device say
-        self.notes = {}  # what is wrong with plugins that work
+        self.absences = {}  # messages of plugins without a device
+        self.notes = {}  # errors of plugins that work
 
     def wheel(self, name, *, value=None, distribution=None, **attributes):
         module = f"wheel_{name}_{len(self.points)}"
@@ -173,7 +173,7 @@ def test_an_import_that_exits_is_a_failure_too(world):
 
 
 class Panic(BaseException):
-    """As Rust's modules raise, and pytest's outcomes: no Exception."""
+    """Rust's modules and pytest's outcomes raise it: a BaseException, not an Exception."""
 
 
 class Mute(Exception):
@@ -443,7 +443,7 @@ def test_a_module_that_uses_its_own_device(world):
     seen = []
 
     def open_again(name, library, search):
-        registry.discover()  # returns: everything but this one is open
+        registry.discover()  # returns: all others are open
         try:
             registry.require("acme")
         except BackendError as error:

@@ -1,4 +1,4 @@
-"""float8_e4m3fn and float8_e5m2: all their numbers, rounding on the way to them, computing by way of float32."""
+"""float8_e4m3fn and float8_e5m2: all their numbers, rounding to them, computing through float32."""
 
 import functools
 import math
@@ -33,11 +33,11 @@ def every(dtype: str) -> np.ndarray:
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """The nearest numbers by a search among all of them, in float64; of two the one with an even last bit."""
-    numbers = np.unique(np.abs(every(dtype).astype(np.float64)))  # sorts: NaN comes last, infinity before it
+    """The nearest numbers by a search among all of them, in float64; ties go to the even last bit."""
+    numbers = np.unique(np.abs(every(dtype).astype(np.float64)))  # sorted: NaN is last, infinity before it
     numbers = numbers[np.isfinite(numbers)]
     step = numbers[-1] - numbers[-2]
-    numbers = np.append(numbers, numbers[-1] + step)  # what it would be that is too large
+    numbers = np.append(numbers, numbers[-1] + step)  # the next value above the largest
     x = np.abs(values.astype(np.float64))
     at = np.clip(np.searchsorted(numbers, np.where(np.isnan(x), 0, x)), 1, len(numbers) - 1)
     low, high = numbers[at - 1], numbers[at]
@@ -84,7 +84,7 @@ def test_is_rounded_once(dtype, source, rng):
             values = values.astype(ml_dtypes.bfloat16 if source == "bfloat16" else source)
         got = dt.asarray(values).astype(dtype)
     same(got.numpy().astype(np.float64), rounded(values, dtype))
-    if source == "float64":  # NumPy's own way goes through float32
+    if source == "float64":  # NumPy's own conversion goes through float32
         same(dt.asarray(values, dtype=dtype).numpy().astype(np.float64), rounded(values, dtype))
 
 
@@ -180,7 +180,7 @@ def with_float32_alone() -> dt.Device:
 
 
 def test_float32_is_enough_for_a_device(dtype):
-    """By way of it astype gets from and to all other types, and so does every op."""
+    """Through it astype converts from and to all other types, and so does every op."""
     device, before = with_float32_alone(), dt.fallback("error")
     try:
         x = dt.asarray([1, 3, 25], dtype="int32", device=device).astype(dtype)

@@ -1,6 +1,5 @@
-"""What Python code may do to a call while the call reads its arguments, and what no call may take.
-
-Much of it ended the process before: run this file under the address sanitizer to see the rest.
+"""Python code that interferes with a call while the call reads its arguments, and arguments that no call may
+accept. Many of these crashed the process once: run this file under the address sanitizer to find the rest.
 """
 
 import copy
@@ -21,7 +20,7 @@ FAR = [10**6 + i for i in range(8)]
 
 
 class Meddler:
-    """An index that does something first."""
+    """An index that runs code first."""
 
     def __init__(self, value, deed):
         self.value, self.deed = value, deed
@@ -325,7 +324,7 @@ class DLTensor(ctypes.Structure):
 
 
 class Producer:
-    """Of a capsule made by hand."""
+    """Arguments of a capsule made by hand."""
 
     def __init__(self, name=b"dltensor", **wrong):
         self.numbers = (ctypes.c_float * 16)(*range(16))
@@ -430,7 +429,7 @@ def test_the_interpreter_ends_while_threads_compute():
                 print(float(dt.sum(self.x)), flush=True)
 
         last = AtTheEnd()
-        last.x, last.itself = x, last  # only the interpreter's own end lets go of it
+        last.x, last.itself = x, last  # a cycle: freed at the interpreter's end
 
         def work():
             while True:

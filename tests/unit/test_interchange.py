@@ -1,4 +1,4 @@
-"""DLPack, the buffer protocol and NumPy's own ways."""
+"""DLPack, the buffer protocol and NumPy's conversions."""
 
 import gc
 import pickle
@@ -50,7 +50,7 @@ def test_elements_refuse():
     with pytest.raises(TypeError):
         _core.elements(dt.zeros(2))[0] = 1
     with pytest.raises(TypeError, match="bytes-like"):
-        memoryview(dt.zeros(2))  # NumPy would take it for numpy.asarray(x), and it could only be read-only
+        memoryview(dt.zeros(2))  # NumPy would use it for numpy.asarray(x), and it could only be read-only
 
 
 def test_elements_outlive_the_array():
@@ -89,7 +89,7 @@ def test_exported_memory_is_shared_until_let_go():
     n = np.from_dlpack(x)
     x += 1
     assert n.tolist() == [1, 2] and x.tolist() == [2, 3]
-    at = np.from_dlpack(x).ctypes.data  # let go at once
+    at = np.from_dlpack(x).ctypes.data  # released at once
     x += 1
     assert np.from_dlpack(x).ctypes.data == at
 
@@ -106,7 +106,7 @@ def test_copies():
     n = np.from_dlpack(x, copy=True)
     n[:] = 0
     assert x.tolist() == [1, 2]
-    old = np.from_dlpack(Old(x))  # has no way to mark memory as read-only
+    old = np.from_dlpack(Old(x))  # cannot mark memory as read-only
     assert old.tolist() == [1, 2] and not np.shares_memory(old, seen(x))
     capsule = x.__dlpack__(copy=False)  # as an old consumer that insists gets it
     assert '"dltensor"' in repr(capsule)
@@ -209,11 +209,11 @@ def test_copy_argument():
     assert dt.from_dlpack(n, copy=False).tolist() == [7] * 4
 
 
-ODD = np.frombuffer(bytes([0, 255, 0, 2, 1, 128]), np.bool_)  # NumPy takes every byte but 0 for True
+ODD = np.frombuffer(bytes([0, 255, 0, 2, 1, 128]), np.bool_)  # NumPy reads every byte except 0 as True
 
 
 class Unpickled:
-    """An array's pickle, with other bytes."""
+    """An array's pickle with changed bytes."""
 
     def __reduce__(self):
         from dovetail._array import unpickled
@@ -310,7 +310,7 @@ def test_torch():
 
 @pytest.mark.parametrize("name", ["int64", "uint64"])
 def test_numpy_gets_its_own_64_bits(name):
-    """NumPy has two types of 64 bits; only one of them prints without its dtype."""
+    """NumPy has two 64-bit types; only one of them prints without its dtype."""
     x = dt.asarray([1], dtype=name)
     assert np.asarray(x).dtype.char == np.dtype(name).char
     assert x.numpy().dtype.char == np.dtype(name).char

@@ -1,4 +1,4 @@
-"""The namespace of the package: complete, quick to import, honest about where things live."""
+"""The namespace of the package: complete, quick to import, with true module names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import dovetail as dt
 import pytest
 
-# What takes long to load or belongs to a device; a plain import must need none of it.
+# Slow modules and those of a device; a plain import must load none of them.
 HEAVY = (
     "numpy",
     "inspect",

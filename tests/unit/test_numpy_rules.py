@@ -107,7 +107,7 @@ def test_float64_remainder_is_exact(device):
 
 
 def test_a_decomposition_that_refuses_a_dtype_falls_back(leave_the_schema_as_it_was):
-    """fallback() promises a native kernel, then the decomposition, then a device of the host."""
+    """fallback() promises a native kernel, then the decomposition, then a device on the host."""
     from dovetail import _core
     from dovetail.schema import Unsupported
     from dovetail.schema.declare import Tensor, op

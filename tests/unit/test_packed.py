@@ -1,4 +1,4 @@
-"""When what a kernel packed goes, as seen from Python."""
+"""The lifetime of packed operands, as seen from Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Add:
 
     def __init__(self):
         name = next(names)
-        array()  # the device is there
+        array()  # the device exists
 
         @declare(name=name, shape="broadcast", dtype="float", reference=np.add, tol=1)
         def body(x1: Tensor, x2: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ class Add:
         dt._core.add_kernel("cpu:0", float32_kernel(name, 2, compute, packs=1))
 
     def thrice(self, x, w) -> int:
-        """Called three times, how often does it pack w?"""
+        """How often three calls pack w."""
         before = self.compute.packed
         for _ in range(3):
             np.testing.assert_array_equal(self.call(x, w).numpy(), x.numpy() + w.numpy())
@@ -68,7 +68,7 @@ def test_it_goes_with_the_value():
         assert packed_bytes() == 0
         assert add.thrice(x, w) == 1 and packed_bytes() == 1024
     other = w[:3]
-    w += 1  # goes elsewhere, and takes nothing along
+    w += 1  # gets other memory, without the packed bytes
     assert packed_bytes() == 1024 and add.thrice(x, w) == 1
     assert packed_bytes() == 2048
     del other

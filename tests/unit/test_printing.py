@@ -1,4 +1,4 @@
-"""How arrays look."""
+"""How arrays print."""
 
 import dovetail as dt
 import numpy as np

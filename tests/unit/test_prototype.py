@@ -1,4 +1,4 @@
-"""Devices written in Python: what an author writes, and what a kernel sees."""
+"""Devices written in Python: the author's API, and the arguments of a kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def no_fallback():
     dt.fallback(before)
 
 
-# ---- what an author writes ---------------------------------------------------------------------------------------
+# ---- the author's API -----------------------------------------------------------------------------------------
 
 
 def test_ten_lines_make_a_device():
@@ -57,7 +57,7 @@ def test_a_kernel_of_one_dtype_of_a_raw_operand_is_told():
 
 
 def test_a_fused_float32_kernel_serves_narrow_floats_too():
-    """By astype, the kernel, astype; the decomposition needs many kernels that this device does not have."""
+    """By astype, the kernel, astype; the decomposition needs many kernels that this device lacks."""
     calls = []
 
     class Acme(PythonDevice):
@@ -238,11 +238,11 @@ def test_a_subclass_replaces_kernels():
     assert Doubled.add.op == "add" and callable(Doubled(0).add)
 
 
-# ---- what a kernel sees ------------------------------------------------------------------------------------------
+# ---- the arguments of a kernel --------------------------------------------------------------------------------
 
 
 class Seeing(Copies):
-    """Keeps the arguments of its last call."""
+    """Keep the arguments of its last call."""
 
     name = "seeing"
 

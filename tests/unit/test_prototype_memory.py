@@ -1,4 +1,4 @@
-"""Devices written in Python: memory of every kind, errors, and what a kernel must not do."""
+"""Devices written in Python: memory of every kind, errors, and forbidden actions of kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from python_devices import Copies, floats, opened
 
 
 class Handles(Copies):
-    """Memory that is known by objects: the host never reaches it."""
+    """Memory identified by objects: the host cannot access it."""
 
     name = "handles"
     mapped = False
@@ -74,7 +74,7 @@ def test_memory_may_be_objects():
 
 
 def test_memory_may_be_addresses():
-    """As a driver's alloc returns them: the host adds to them and never looks."""
+    """As a driver's alloc returns them: the host adds offsets and never dereferences them."""
     at, store = itertools.count(0x1000_0000_0000, 1 << 20), {}
 
     def alloc(self, size):

@@ -1,4 +1,4 @@
-"""quantize and dequantize: rounding, the ends, one scale or many, and what is refused."""
+"""quantize and dequantize: rounding, saturation, one scale or many, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_one_zero_point_for_many_scales():
 
 
 def test_a_quotient_is_rounded_once_before_it_is_a_whole_number():
-    """In float32, as IEEE has it: devices and NumPy agree to the bit, also where a product would not."""
+    """In float32, by IEEE: devices and NumPy agree to the bit, also where a product would differ."""
     x = RNG.normal(size=100_000).astype(np.float32)
     want = np.clip(np.rint(x / np.float32(0.013)), -128, 127).astype(np.int8)
     np.testing.assert_array_equal(dt.quantize(dt.asarray(x), 0.013, dtype="int8").numpy(), want)

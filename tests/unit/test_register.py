@@ -1,4 +1,4 @@
-"""An op that is registered while the process runs: body, kernel, oracle and samples, as a third party adds them."""
+"""An op that is registered at run time: decomposition, kernel, oracle and samples, as a third party adds them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_kernel_takes_over_from_the_body(x):
     assert compute.calls == 1
     np.testing.assert_allclose(f(x[:, ::2]).numpy(), op.expected(x.numpy()[:, ::2]), rtol=1e-6)
     assert compute.calls == 2
-    assert f(dt.astype(x, dt.float64)).dtype == dt.float64  # no row for it: the body
+    assert f(dt.astype(x, dt.float64)).dtype == dt.float64  # no row for it: the decomposition
     assert compute.calls == 2
 
 

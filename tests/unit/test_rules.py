@@ -1,4 +1,4 @@
-"""Rules as users meet them: views of views against NumPy, and what failures say."""
+"""Rules as users see them: views of views against NumPy, and error messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def step(rng: np.random.Generator, ours: Any, theirs: np.ndarray) -> tuple[Any, np.ndarray]:
-    """One random view of both."""
+    """One random view of both arrays."""
     rank = theirs.ndim
     kind = rng.integers(0, 6)
     if kind == 0:

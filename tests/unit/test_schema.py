@@ -1,4 +1,4 @@
-"""How ops are declared, whether those of the schema are sound, and what is generated from them."""
+"""How ops are declared, whether those of the schema are valid, and the generated files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ rotary_embedding quantize dequantize
 
 @pytest.fixture
 def op(monkeypatch):
-    """The decorator; what a test declares is forgotten after it."""
+    """The decorator; the test's declarations are removed afterwards."""
     monkeypatch.setattr(declare, "registry", dict(registry))
     return schema.op
 
@@ -270,7 +270,7 @@ def test_samples_are_sound(op):
     names = [s.id for s in cases]
     assert len(set(names)) == len(names), "two samples have one id"
     for s in cases:
-        given = op.bind(*s.args, **s.kwargs)  # each can be called as it stands
+        given = op.bind(*s.args, **s.kwargs)  # each can be called as it is
         assert s.error is None or issubclass(s.error, (ValueError, TypeError, IndexError))
         d = next(d for d in op.dtypes if s.dtypes is None or d in s.dtypes)
         first, again = (s.make(np.random.default_rng(5), d) for _ in range(2))
@@ -387,7 +387,7 @@ def test_a_stale_file_is_reported(tmp_path):
 
 
 def test_an_installed_generator_writes_nothing(tmp_path):
-    """`python -m dovetail.schema.generate` must not leave a folder in site-packages and say nothing."""
+    """`python -m dovetail.schema.generate` must not silently leave a folder in site-packages."""
     shutil.copytree(FOLDER, tmp_path / "package" / "schema")
     command = [sys.executable, "-B", tmp_path / "package" / "schema" / "generate.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Engines of attention, chosen with sdpa_engine, on a device that has two of them and the body."""
+"""Engines of attention, chosen with sdpa_engine, on a device that has two of them and the decomposition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dovetail.FallbackWarning")
 
 
 class Attending(Copies):
-    """Each engine gives its own number in place of attention; the body needs the cpu for all it calls."""
+    """Each engine returns its own number instead of attention; the decomposition needs the cpu for its ops."""
 
     name = "attending"
 
@@ -53,12 +53,12 @@ def device() -> dt.Device:
 
 
 def operands(*shape: int, dtype: str = "float32", device: str = "attending:0") -> list[dt.Array]:
-    """All of one number, which attention of them gives again, and no engine."""
+    """Operands of one number, which attention returns and no engine does."""
     return [dt.asarray(np.full(shape or (2, 4), 3.0), dtype=dtype, device=device) for _ in range(3)]
 
 
 def served(*shape: int, **options) -> float:
-    """What the call gave: 1 and 2 are the engines, 3 is attention."""
+    """What served the call: 1 and 2 are the engines, 3 is attention."""
     mask = options.pop("mask", None)
     out = np.asarray(sdpa(*operands(*shape, **options), mask).to_device("cpu").astype("float64"))
     assert (out == out.flat[0]).all()

@@ -1,4 +1,4 @@
-"""top_k: what sort puts first, with its index."""
+"""top_k: the first elements of sort, with their indices."""
 
 from __future__ import annotations
 
