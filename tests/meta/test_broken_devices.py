@@ -83,7 +83,7 @@ def test_the_culprit_is_named(conform, fault):
 
 
 @pytest.mark.parametrize("fault", [f for f in FAULTS if f.status == "pass"], ids=lambda f: f.name)
-def test_what_works_undeclared_is_reported(conform, fault):
+def test_undeclared_calls_that_work_are_reported(conform, fault):
     code, results, said = conform(fault.name, "-n", "1", "-k", f"{fault.case} or {OTHERS}")
     assert (code, set(results["counts"])) == (0, {"pass"}), said
     (entry,) = results["undeclared"]

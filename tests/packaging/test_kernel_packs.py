@@ -38,7 +38,7 @@ def test_several_packs(site, pack):
     assert {p["name"]: p["status"] for p in listed["packs"]} == {"alpha": "left out", "beta": "ready"}
 
 
-def test_side_by_side(site, plugin, pack):
+def test_several_devices_and_packs(site, plugin, pack):
     """Two devices and two packs of four wheels, at once."""
     for name in ("acme", "zeta"):
         site.backend(name, plugin(f"lib{name}.so", f'NAME="{name}"'))

@@ -63,7 +63,7 @@ for values in (first, -first):
 """)
 
 
-def test_a_fault_in_a_graph_is_told_by_each_stream_that_replays_it(captured):
+def test_a_fault_in_a_graph_is_raised_by_each_stream_that_replays_it(captured):
     """It is raised by each stream, although it is the fault of one call, and not where the indices are right."""
     captured("""
 x, indices = dv.arange(5), dv.asarray([1, 2])
@@ -80,7 +80,7 @@ assert get(y, np.int64)[1] == 2
 """)
 
 
-def test_replays_behind_a_blocked_queue_return(captured):
+def test_replays_on_a_blocked_queue_return(captured):
     captured("""
 source, target = own.block(np.arange(64, dtype=np.uint8)), own.block(np.zeros(64, np.uint8))
 queue = own.stream()

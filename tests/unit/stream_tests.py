@@ -4,7 +4,7 @@ prelude of device_programs.
 """
 
 
-def test_a_hundred_calls_behind_a_blocked_queue_return(program):
+def test_a_hundred_calls_on_a_blocked_queue_return(program):
     """Kernels, copies from the host, views, allocation and freeing."""
     program("""
 stream = dv.Stream(device)
@@ -45,7 +45,7 @@ assert own.is_done(event) and own.read(out, 64).all()
 """)
 
 
-def test_a_stream_given_up_while_blocked_comes_to_its_end(program):
+def test_a_stream_destroyed_while_blocked_finishes_its_work(program):
     program("""
 stream = own.create()
 source, target = own.block(np.ones(64, np.uint8)), own.block(np.zeros(64, np.uint8))
@@ -61,7 +61,7 @@ while not own.read(target, 64).all():
 """)
 
 
-def test_a_fault_is_told_by_the_next_wait_once(program):
+def test_a_fault_is_raised_once_by_the_next_wait(program):
     """The call itself has returned before the kernel runs, and later calls do not raise it."""
     program("""
 stream = dv.Stream(device)

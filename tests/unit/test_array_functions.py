@@ -95,7 +95,7 @@ def test_repeat():
 @pytest.mark.parametrize(
     "counts", [[2**63 - 1, 2**63 - 1, 4], [2**62] * 4, [2**62] * 2, [2**58, 1], [0, 2**58 + 1]]
 )
-def test_repeats_that_no_array_has_room_for(counts, dtype):
+def test_repeats_beyond_any_size(counts, dtype):
     x = dt.arange(len(counts))
     with pytest.raises(ValueError, match=rf"\[repeat\] repeats add up to {sum(counts)}: expected at most 2\^58"):
         dt.repeat(x, dt.asarray(counts, dtype=dtype))

@@ -107,7 +107,7 @@ def test_zeros_have_the_right_sign(op):
 
 @pytest.mark.parametrize("d", dt.HALVES, ids=lambda d: d.brief)
 @pytest.mark.parametrize("op", names(UNARY))
-def test_every_half(op, d):
+def test_every_float16(op, d):
     """Computed in float32 and rounded once: all 65536 inputs."""
     x = np.arange(2**16, dtype=np.uint16).view(d.numpy)
     with np.errstate(all="ignore"):
@@ -122,7 +122,7 @@ def test_every_half(op, d):
 
 @pytest.mark.parametrize("d", dt.HALVES, ids=lambda d: d.brief)
 @pytest.mark.parametrize("op", names(BINARY))
-def test_pairs_of_halves(op, d):
+def test_pairs_of_float16(op, d):
     check(op, tuple(grid(d)), {})
 
 
@@ -168,7 +168,7 @@ def first_call(op):
     raise AssertionError(f"[{op.name}] has no sample for {d}")
 
 
-def test_bodies_end_in_must_have_primitives_without_a_cycle():
+def test_decompositions_end_in_must_have_primitives_without_a_cycle():
     edges = set()
     for op in BODIES:
         machine = (
@@ -221,7 +221,7 @@ def test_softmax_layer_norm_and_attention_stay_small():
 # ---- particular promises -----------------------------------------------------------------------------------------
 
 
-def test_where_there_is_no_body():
+def test_ops_without_a_decomposition():
     """A decomposition that refuses a dtype names the expected ones."""
     with pytest.raises(schema.Unsupported, match="got int64, expected a floating one"):
         Machine().run(registry["linspace"], 0.0, 1.0, 5, dtype=dt.int64)
@@ -233,7 +233,7 @@ def test_launches_of_float64_remainder():
     assert sum(machine.launches.values()) <= 520, machine.launches
 
 
-def test_bodies_never_look_at_values():
+def test_decompositions_never_read_values():
     with pytest.raises(TypeError, match="value"):
         bool(Traced(Machine(), np.ones(3)))
 
@@ -308,7 +308,7 @@ def signless_ceil(x):
         ("ceil", signless_ceil, lambda: [unary_values(dt.float32)]),
     ],
 )
-def test_an_obvious_but_wrong_body_fails(monkeypatch, name, body, args):
+def test_an_obvious_but_wrong_decomposition_fails(monkeypatch, name, body, args):
     monkeypatch.setattr(registry[name], "body", body)
     with pytest.raises(AssertionError, match=rf"\[{name}\]"):
         check(registry[name], tuple(args()), {})

@@ -298,7 +298,7 @@ def test_help_survives_a_broken_command(monkeypatch):
         ({"DOVETAIL_BACKEND_AUTOLOAD": "0", "DOVETAIL_BACKEND_PATH": ""}, "no device: DOVETAIL_BACKEND_AUTOLOAD=0"),
     ],
 )
-def test_the_variable_that_is_to_blame_is_named(variables, says):
+def test_the_variable_at_fault_is_named(variables, says):
     command_line = [sys.executable, "-m", "dovetail", "ops"]
     done = subprocess.run(command_line, capture_output=True, text=True, check=False, env=os.environ | variables)
     assert done.returncode == 3 and says in done.stderr, done.stderr

@@ -94,7 +94,7 @@ def test_special_values_are_exact(got, expected):
     assert judged([expected], [expected], tol=0).ok
 
 
-def test_zeros_of_either_sign_where_the_op_says_so():
+def test_zeros_of_either_sign_where_the_op_allows_them():
     assert judged([0.0], [-0.0], signed_zeros=False).ok
     assert judged([0.0], [-0.0], scale=1.0).ok  # a sum that cancelled
 

@@ -113,7 +113,7 @@ def test_a_broken_device_is_found(target, monkeypatch, function, behaviour, chec
         breaks.make_good()
 
 
-def test_what_a_check_made_goes_with_it(target):
+def test_a_check_frees_what_it_created(target):
     with table(target) as own:
         before, _ = own.mem_info()
         with table(target, streams=True) as other:
@@ -148,7 +148,7 @@ def test_a_device_of_two_streams(target):
             own.release()
 
 
-def test_refusals_have_words(target):
+def test_refusals_have_messages(target):
     with table(target) as own:
         error = own.refused("device_open", 9999, ctypes.byref(ctypes.c_void_p()))
         assert str(error).startswith("device_open answered DVT_INVALID: there are ")

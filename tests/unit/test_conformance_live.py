@@ -40,7 +40,7 @@ def text_of(written):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written)
 
 
-def test_elsewhere_it_is_sparse_and_plain():
+def test_plain_lines_without_a_terminal():
     written = run(io.StringIO())
     assert "\x1b" not in written and "\r" not in written
     lines = written.splitlines()
@@ -54,7 +54,7 @@ def test_elsewhere_it_is_sparse_and_plain():
     assert lines[5:] == ["8 of 40 cases: 7 passed, 1 failed", "16 of 40 cases: 15 passed, 1 failed"]
 
 
-def test_terminal_shows_where_it_is():
+def test_terminal_shows_progress():
     shown = text_of(run(Terminal()))
     for expected in (
         "50 %",

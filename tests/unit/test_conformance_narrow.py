@@ -48,14 +48,14 @@ def test_no_dtype_beyond_its_own_costs_it_a_level(tmp_path):
     assert {"sort[bool,any_value]", "uniform[f32,continues]", "astype[f32,property]"} <= {*passed}
 
 
-def test_the_documents_list_the_dtypes_that_l1_needs_besides():
+def test_the_documents_list_the_further_dtypes_of_l1():
     text = (ROOT / "docs/first_device.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+` ?)+)\|$", text, re.MULTILINE)
     listed = {dtype: sorted(re.findall(r"\w+", ops)) for dtype, ops in rows}
     assert listed == {dtype: sorted(ops.split()) for dtype, ops in FURTHER.items()}
 
 
-def test_no_case_of_l1_names_a_dtype_that_a_device_need_not_have():
+def test_no_case_of_l1_names_an_optional_dtype():
     known = {*must_pass().dtypes, "u32"}  # the key of random ops is data: any device can store it
     named = {c.id: {d.brief for d in c.others()} for c in all_cases().values() if c.level == "L1"}
     assert not {id: dtypes - known for id, dtypes in named.items() if dtypes - known}

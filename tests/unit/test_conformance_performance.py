@@ -98,7 +98,7 @@ def run_of(times, statuses=(), device="x86", spread=0.0):
     }
 
 
-def test_what_became_slower_and_faster():
+def test_slower_and_faster_calls():
     before = run_of({"a[f32]": 1.0, "b[f32]": 1.0, "c[f32]": 1.0, "d[f32]": 1.0, "gone[f32]": 1.0})
     now = run_of({"a[f32]": 1.14, "b[f32]": 1.5, "c[f32]": 0.5, "d[f32]": 2.0, "new[f32]": 1.0})
     found = baseline.difference(before, now)
@@ -111,13 +111,13 @@ def test_what_became_slower_and_faster():
         "id": "b[f32]", "before_s": 1.0, "now_s": 1.5, "ratio": 1.5, "noise": 0.15}  # fmt: skip
 
 
-def test_what_lies_within_the_spread_is_no_change():
+def test_differences_within_the_spread_are_no_change():
     quiet, noisy = run_of({"a[f32]": 1.0}), run_of({"a[f32]": 1.5}, spread=0.6)
     assert baseline.difference(quiet, noisy).slower == () == baseline.difference(noisy, quiet).faster
     assert baseline.difference(quiet, run_of({"a[f32]": 1.7}, spread=0.6)).slower[0].noise == 0.6
 
 
-def test_what_cannot_be_compared_is_not():
+def test_incomparable_runs_are_not_compared():
     before, now = run_of({"a[f32]": 1.0}), run_of({"a[f32]": 9.0})
     now["cases"][0]["bytes"] = 16
     assert baseline.difference(before, now)[4:7] == (0, (), ())
@@ -140,7 +140,7 @@ def test_endings_that_changed():
         (json.dumps({"schema": document.SCHEMA, "schema_version": 1}), "has version 1 of the format"),
     ],
 )
-def test_a_bad_baseline_is_told(tmp_path, text, says):
+def test_a_bad_baseline_is_reported(tmp_path, text, says):
     (tmp_path / "results.json").write_text(text)
     for path in (tmp_path, tmp_path / "results.json"):
         with pytest.raises(baseline.BadBaseline, match=says):
@@ -186,7 +186,7 @@ def test_command_measures_last_and_compares(tmp_path):
     assert "since the baseline of" in out and changes["timed"] == len(timed)
 
 
-def test_a_failure_of_a_measured_case_misses_no_level():
+def test_a_failure_of_a_measured_case_costs_no_level():
     id = "multiply[f32,perf,small]"
     code, out, _ = conform("--performance", "-k", id, fault="crash:multiply")
     assert code == 0 and f"CRASH    {id}" in out

@@ -51,7 +51,7 @@ def test_loading_the_plugin_loads_nothing_else():
     assert json.loads(out) == ["dovetail_conformance", PLUGIN]
 
 
-def test_other_runs_do_not_notice_it(tmp_path):
+def test_other_runs_are_not_affected(tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import sys\ndef test_mine():\n"
         "    ours = [m for m in sys.modules if m.startswith(('dovetail', 'numpy'))]\n"
@@ -62,7 +62,7 @@ def test_other_runs_do_not_notice_it(tmp_path):
     assert "dovetail:" not in out
 
 
-def test_its_own_folder_is_no_tests_of_others():
+def test_its_own_folder_is_not_collected():
     """This repository's own run collects the package's folder too."""
     package = Path(sys.modules["dovetail_conformance"].__file__).parent
     code, out = run(package.parent, str(package), "-p", "no:cacheprovider", "--import-mode=importlib")
@@ -134,7 +134,7 @@ def test_a_good_device_passes(tmp_path):
         ("fallback", "fallback: multiply ran on another device"),
     ],
 )
-def test_what_is_not_right_fails_with_its_replay_command(tmp_path, fault, expected):
+def test_failures_print_their_replay_command(tmp_path, fault, expected):
     code, out = run(tmp_path, "--pyargs", *SOME, *ON_FAKE, "--dovetail-timeout", "99", fault=f"{fault}:multiply")
     assert code == 1 and (ended(out)["failed"], ended(out)["passed"]) == (1, 1), out
     assert expected in out and "Traceback" not in out
@@ -182,7 +182,7 @@ def test_a_lost_device_ends_the_run(tmp_path):
     assert code == 1 and ended(out)["failed"] == 1 and "the device was lost: it fell off" in out, out
 
 
-def test_side_by_side(tmp_path):
+def test_with_xdist(tmp_path):
     """Each process of pytest-xdist has a worker of its own, and gets the results of its own cases."""
     code, out = run(
         tmp_path, *SUITE, *ON_FAKE, "-n", "2", "-k", "multiply and i32 and (values or vectors)",

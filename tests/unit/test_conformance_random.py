@@ -25,7 +25,7 @@ WORD = 2**32 - 1
         ),
     ],
 )
-def test_philox_gives_the_authors_answers(counter, key, expected):
+def test_philox_matches_its_authors_vectors(counter, key, expected):
     """kat_vectors of Random123, which came with the paper."""
     assert philox.philox4x32(np.array([counter], np.uint32), key).tolist() == [list(expected)]
 

@@ -94,7 +94,7 @@ def test_a_child_of_a_crashed_device_does_not_keep_the_run_waiting(monkeypatch):
     assert time.monotonic() - begin < 30
 
 
-def test_what_a_device_writes_into_the_pipe_is_no_answer(monkeypatch):
+def test_bytes_that_a_device_writes_into_the_pipe_are_ignored(monkeypatch):
     monkeypatch.setenv("FAKE_FAULT", "chatter:multiply")
     monkeypatch.setenv("FAKE_ANSWERS", "3")
     assert {r.status for r in statuses(timeout=20.0).values()} == {Status.PASS}
@@ -300,7 +300,7 @@ def test_a_reader_that_goes_away_ends_the_run(tmp_path):
     assert content["run"]["stopped_by"] == "the output was closed" and content["counts"]["not-run"]
 
 
-def test_a_full_disk_is_reported_beside_the_results():
+def test_a_full_disk_is_reported_with_the_results():
     code, out, _ = conform("-k", "add[f32,v", "--json", "/dev/full")
     assert code == 4 and "Error: /dev/full could not be written: No space left on device" in out
     assert "passed in" in out

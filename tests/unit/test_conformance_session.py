@@ -117,7 +117,7 @@ def test_a_report_that_is_asked_for_is_always_written(here, workers):
     assert [c["id"] for c in content["cases"]] == ["add[f32,values]"] and content["level"]["reached"] is None
 
 
-def test_what_excludes_each_other(here, workers):
+def test_exclusive_options(here, workers):
     for options in ({"report": here, "no_report": True}, {"quick": True, "level": "L2"}):
         with pytest.raises(UsageError):
             run(**options)
@@ -253,7 +253,7 @@ def test_a_part_without_cases_is_refused(here, workers):
         run(here / "r", level="L0", shard=Shard(1, 1_000_000))
 
 
-def test_a_submitter_is_told_in_a_package(here):
+def test_a_submitter_needs_a_package(here):
     with pytest.raises(UsageError, match="--package"):
         Options(device="cpu", submitter="Acme")
 
@@ -320,7 +320,7 @@ def test_another_device_is_not_resumed(here, workers, part, key, value, expected
     assert (here / "r" / "results.json").read_text() == before and not workers.asked
 
 
-def test_what_cannot_be_resumed(here, workers):
+def test_runs_that_cannot_be_resumed(here, workers):
     (here / "f.json").write_text('{"schema": "other"}')
     (here / "bytes").write_bytes(b"\xff\xfe\0")
     head = {"schema": journal.SCHEMA, "run": {"seconds": 0}, "description": {}}
@@ -342,7 +342,7 @@ def test_what_cannot_be_resumed(here, workers):
             run(level="L0", resume=here / path)
 
 
-def test_a_run_with_nothing_left_to_run_says_so(here, workers, capsys):
+def test_resuming_a_complete_run(here, workers, capsys):
     first = run(here / "r", level="L0")
     capsys.readouterr()
     assert run(here / "r", level="L0", resume=here / "r")[0] == first[0] and not workers.asked
@@ -392,7 +392,7 @@ def test_shards_are_balanced_and_never_change():
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2", "1/2/3", ""])
-def test_shards_that_make_no_sense(text):
+def test_invalid_shards(text):
     with pytest.raises(ValueError, match="expected I/N"):
         Shard.parse(text)
 
@@ -413,7 +413,7 @@ def test_shards_together_are_the_whole(reports, workers, n, statuses):
     assert without_times(merged, "workers") == without_times(replays, "workers")
 
 
-def test_a_shard_claims_no_level_and_says_how_one_comes_about(here, workers, capsys):
+def test_a_shard_claims_no_level_and_names_the_merge_command(here, workers, capsys):
     for i in (1, 2):
         assert run(level="L0", shard=Shard(i, 2))[0] == 0
         assert "no level is claimed for shard" in capsys.readouterr().out.splitlines()[-1]
@@ -425,7 +425,7 @@ def test_a_shard_claims_no_level_and_says_how_one_comes_about(here, workers, cap
     assert read(here / "dovetail-report")["level"]["reached"] == "L0"
 
 
-def test_what_cannot_be_merged(here, workers):
+def test_shards_that_cannot_be_merged(here, workers):
     for i, n, seed in ((1, 2, 0), (2, 2, 0), (2, 2, 1), (3, 3, 0)):
         run(here / f"{i}of{n}s{seed}", level="L0", shard=Shard(i, n), seed=seed)
     run(here / "whole", level="L0")

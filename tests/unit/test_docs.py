@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
-def test_excerpts_are_as_the_sources_are():
+def test_excerpts_match_the_sources():
     ended = subprocess.run([sys.executable, ROOT / "docs/excerpts.py", "--check"], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
 

@@ -73,7 +73,7 @@ def by_name(registry):
     return {backend.name: backend for backend in registry.backends()}
 
 
-def test_a_plugin_says_itself_why_it_has_no_device(world):
+def test_a_plugins_reason_for_having_no_device_is_shown(world):
     world.wheel("acme")
     world.wheel("late", library=world.plugin("liblate.so"), search=[], advice="buy one")
     world.wheel("silent", library=world.plugin("libsilent.so"), search=[], advice="install its driver")
@@ -97,7 +97,7 @@ def test_opens_everything_once(world):
     assert {b.status for b in registry.backends()} == {"ready"}
 
 
-def test_one_device_does_not_pay_for_the_others(world):
+def test_opening_one_device_opens_no_other(world):
     world.wheel("acme")
     world.wheel("zeta")
     registry = world.registry()
@@ -134,7 +134,7 @@ def test_one_device_does_not_pay_for_the_others(world):
         (lambda w: (w.wheel("bad"), w.broken.update({"libdovetail_bad.so": KeyError("k")})), "KeyError: 'k'", ""),
     ],
 )
-def test_a_failure_is_kept_told_once_and_raised(world, make, cause, cure):
+def test_a_failure_is_warned_about_once_and_raised_on_use(world, make, cause, cure):
     make(world)
     world.wheel("good")
     registry = world.registry()
@@ -207,7 +207,7 @@ def test_ctrl_c_at_import_stops_the_program_and_nothing_else(world):
     assert by_name(registry)["acme"].status == "ready"
 
 
-def test_a_hint_that_raises_costs_nothing(world):
+def test_a_hint_that_raises_is_reported(world):
     class Hint:
         def __str__(self):
             raise ZeroDivisionError("no hint")
@@ -232,7 +232,7 @@ def test_a_cure_is_not_guessed_from_the_text(world):
     assert raised.value.cure == "pip install it; restart"
 
 
-def test_what_is_wrong_with_a_backend_that_works_is_one_warning(world):
+def test_errors_of_a_working_backend_are_one_warning(world):
     world.wheel("acme")
     world.notes["acme"] = ["its row \033[31m is odd"]
     registry = world.registry()

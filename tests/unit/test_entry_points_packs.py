@@ -156,7 +156,7 @@ class Raises:
     ],
     ids=["number", "numbers", "absent", "raises"],
 )
-def test_ops_that_are_none(world, monkeypatch, ops, cause):
+def test_invalid_ops_modules(world, monkeypatch, ops, cause):
     world.pack("alpha", ops=ops)
     if isinstance(ops, Raises):
         monkeypatch.setattr(sys.modules["pack_acme_alpha"], "pack", ops)

@@ -101,7 +101,7 @@ def test_large_integers(dtype):
     same(dt.asarray(values).astype(dtype).numpy().astype(np.float64), rounded(values, dtype))
 
 
-def test_what_it_holds(dtype):
+def test_the_values_that_it_has(dtype):
     if dtype == "float8_e4m3fn":
         x = dt.ones(2, dtype=dtype)
         for made in (lambda: x < 1000, lambda: dt.maximum(x, -math.inf), lambda: dt.asarray([465.0], dtype=dtype)):
@@ -137,7 +137,7 @@ def test_arithmetic_is_float32s_rounded_once(dtype, rng):
     assert few[1].item() == rounded(np.array(0.3), dtype)
 
 
-def test_moves_keep_the_bits(dtype):
+def test_copies_keep_the_bits(dtype):
     x = dt.asarray(every(dtype).reshape(16, 16))
     bits = np.arange(256, dtype=np.uint8).reshape(16, 16)
     moved = dt.concat([dt.flip(x.T, axis=0), dt.roll(x, 3, axis=1)], axis=1)
@@ -193,7 +193,7 @@ def test_float32_is_enough_for_a_device(dtype):
         dt.fallback(before)
 
 
-def test_scales_count_each_for_itself(dtype):
+def test_each_scale_applies_separately(dtype):
     one, two = dt.ones((1, 1), dtype=dtype), dt.full((1, 1), 2, dtype=dtype)
     for scale in (dt.asarray(1.0, dtype="float16"), dt.asarray(1, dtype="int8"), dt.asarray(1.0, dtype=dtype), 1):
         for other, want in ((1e-9, 2e-9), (1000, 2000), (dt.asarray(100_000), 200_000)):
@@ -209,6 +209,6 @@ def test_scales_count_each_for_itself(dtype):
         nn.scaled_linear(one, two, 1.0, 1.0, dt.asarray([1j]))
 
 
-def test_an_activation_sees_the_sums(dtype):
+def test_the_activation_is_applied_to_the_sums(dtype):
     x, w = dt.full((1, 1), -400, dtype=dtype), dt.full((1, 1), 300, dtype=dtype)  # their product is out of range
     assert nn.linear_with_activation(x, w, activation="relu").item() == 0

@@ -49,7 +49,7 @@ def test_a_list_that_an_index_empties(function):
 
 @pytest.mark.parametrize("n", [5, 40])
 @pytest.mark.parametrize("function", [dt.concat, dt.stack])
-def test_arrays_that_an_index_lets_go(function, n):
+def test_arrays_that_an_index_releases(function, n):
     arrays = [dt.ones(3) * i for i in range(n)]
     expected = function(list(arrays), axis=0).tolist()
     assert function(arrays, axis=Meddler(0, arrays.clear)).tolist() == expected
@@ -177,7 +177,7 @@ def test_none_is_no_operand():
 
 
 @pytest.mark.parametrize("name", ["\ud800", "cpu\0x", "\ud800cpu"])
-def test_names_that_are_no_text(name):
+def test_names_that_are_not_strings(name):
     for call in (lambda: dt.zeros(3, device=name), lambda: dt.device(name)):
         with pytest.raises(ValueError):
             call()
@@ -280,7 +280,7 @@ def test_streams_and_events_have_a_value_from_the_first():
             call()
 
 
-def test_a_tracer_that_outlives_its_body():
+def test_a_tracer_that_outlives_its_decomposition():
     from dovetail.schema import op, registry
     from dovetail.schema.declare import Tensor
 
@@ -302,7 +302,7 @@ def test_a_tracer_that_outlives_its_body():
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_pickles_of_what_there_is_one_of(protocol):
+def test_pickles_of_singletons(protocol):
     for one in (dt.default_device(), dt.float32, dt.bool, dt.bfloat16, dt.add, dt.nn.softmax, dt.linalg.outer):
         assert pickle.loads(pickle.dumps(one, protocol)) is one
         assert copy.copy(one) is one and copy.deepcopy([one])[0] is one
@@ -364,7 +364,7 @@ class Producer:
         ({"name": b"else"}, TypeError, "one named 'else'"),
     ],
 )
-def test_capsules_that_hold_nonsense(wrong, error, message, copy):
+def test_invalid_capsules(wrong, error, message, copy):
     if not dt.default_device().properties["host_mapped"]:
         pytest.skip("the default device's memory is not the host's")
     with pytest.raises(error, match=message):
@@ -403,7 +403,7 @@ def test_steps_beyond_any_size():
 
 
 @pytest.mark.parametrize("bytes", [0, -1, True, 1.5, "a", 2**64])
-def test_limits_that_are_none(bytes):
+def test_invalid_limits(bytes):
     with pytest.raises(ValueError, match=r"\[memory.set_limit\] expected 1 to 2\^64 - 1 bytes or None"):
         dt.memory.set_limit(bytes)
 

@@ -84,7 +84,7 @@ def test_numpy_from_dlpack(dtype):
         assert not y.size or np.shares_memory(n, seen(y))
 
 
-def test_exported_memory_is_shared_until_let_go():
+def test_exported_memory_is_shared_until_released():
     x = dt.asarray([1.0, 2.0])
     n = np.from_dlpack(x)
     x += 1
@@ -131,7 +131,7 @@ def test_arguments():
         x.__dlpack__(stream="s")
 
 
-def test_unused_capsules_let_go():
+def test_unused_capsules_are_released():
     x = dt.asarray([1.0, 2.0])
     at = seen(x).ctypes.data
     for version in (None, (1, 0)):
@@ -165,7 +165,7 @@ def test_imported_memory_is_shared_and_never_written():
     assert n.tolist() == [1, 0, 0, 0] and y.tolist() == [9, 9, 3, 3]
 
 
-def test_imported_memory_is_let_go():
+def test_imported_memory_is_released():
     n = np.zeros(4, dtype="float32")
     alive = weakref.ref(n)
     x = dt.from_dlpack(n)
@@ -178,7 +178,7 @@ def test_imported_memory_is_let_go():
     assert alive() is None
 
 
-def test_imported_memory_is_let_go_on_another_thread():
+def test_imported_memory_is_released_on_another_thread():
     n = np.zeros(4, dtype="float32")
     alive, box = weakref.ref(n), [dt.from_dlpack(n)]
     del n
@@ -242,7 +242,7 @@ def test_bools_are_0_and_1_inside(make):
     assert dt.arange(6)[mask].tolist() == [1, 3, 4, 5] and mask.astype("float32").tolist() == [0, 1, 0, 1, 1, 1]
 
 
-def test_odd_bools_are_not_copied_in_silence():
+def test_odd_bools_are_not_copied_silently():
     for source in (ODD, np.repeat(ODD, 2)[::2]):
         with pytest.raises(BufferError, match=r"\[dlpack\] bools whose bytes are not 0 or 1 .* copy=None or True"):
             dt.from_dlpack(source, copy=False)

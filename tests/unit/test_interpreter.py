@@ -188,7 +188,7 @@ def test_ctrl_c_ends_every_wait(tmp_path):
 
 
 @needs_sim
-def test_the_process_ends_where_a_queue_stands_still(tmp_path):
+def test_the_process_ends_with_a_blocked_queue(tmp_path):
     gate = tmp_path / "gate"
     ended = run(
         f"""

@@ -200,7 +200,7 @@ def test_linspace_of_integers_and_eye_far_off():
     assert dt.eye(2, k=10**30).tolist() == dt.eye(2, k=-(10**30)).tolist() == [[0, 0], [0, 0]]
 
 
-def test_no_difference_joins_nothing():
+def test_diff_of_order_zero():
     n = np.array([3, 1, 2])
     x = dt.asarray(n)
     assert dt.diff(x, n=0, prepend=x, append=x).tolist() == np.diff(n, n=0, prepend=n, append=n).tolist()

@@ -62,7 +62,7 @@ def changes(w):
     yield
 
 
-def test_it_goes_with_the_value():
+def test_packed_bytes_are_freed_with_the_value():
     add, x, w = Add(), array(), array()
     for _ in changes(w):
         assert packed_bytes() == 0
@@ -77,7 +77,7 @@ def test_it_goes_with_the_value():
     assert packed_bytes() == 0
 
 
-def test_what_others_may_write_is_not_packed():
+def test_shared_memory_is_not_packed():
     add, x, w = Add(), array(), array()
     assert add.thrice(x, w) == 1
     capsule = w.__dlpack__(max_version=(1, 0))
@@ -88,7 +88,7 @@ def test_what_others_may_write_is_not_packed():
     assert add.thrice(x, imported) == 0
 
 
-def test_it_can_be_switched_off():
+def test_packing_can_be_switched_off():
     code = "import test_packed as t; print(t.Add().thrice(t.array(), t.array()))"
     path = [os.path.dirname(__file__), *sys.path]
     for value, packed in (("0", 0), ("1", 1)):

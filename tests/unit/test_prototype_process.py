@@ -91,7 +91,7 @@ def test_a_file_on_the_path_is_a_backend(tmp_path):
         (device_source().replace('"add", "f', '"ad", "f'), "there is no op 'ad', did you mean 'add'"),
     ],
 )
-def test_a_broken_one_is_quarantined_with_its_cause(tmp_path, source, cause):
+def test_a_broken_file_is_quarantined_with_its_cause(tmp_path, source, cause):
     (bad := tmp_path / "bad.py").write_text(source)
     (good := tmp_path / "good.py").write_text(device_source().replace('"acme"', '"good"'))
     listed = found(DOVETAIL_BACKEND_PATH=f"{bad}{os.pathsep}{good}")
@@ -249,7 +249,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), y[1])
     assert output(code).split() == ["0", "2.0"]
 
 
-def test_memory_of_ones_own_does_not_survive_a_fork_unless_it_says_so():
+def test_device_memory_survives_a_fork_only_if_declared():
     own = "def alloc(self, size): from dovetail.prototype import HostMemory; return HostMemory(size)".split(": ", 1)
     body = f"{own[0]}:\n        {own[1].replace('; ', chr(10) + '        ')}"
     code = (

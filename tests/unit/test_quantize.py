@@ -17,12 +17,12 @@ def test_halves_go_to_even():
 
 
 @pytest.mark.parametrize(("dtype", "least", "most"), [("int8", -128, 127), ("uint8", 0, 255)])
-def test_what_is_beyond_becomes_the_end(dtype, least, most):
+def test_values_out_of_range_saturate(dtype, least, most):
     x = dt.asarray([-np.inf, -1e30, 1e30, np.inf], dtype="float32")
     assert dt.quantize(x, 0.5, 7, dtype=dtype).tolist() == [least, least, most, most]
 
 
-def test_nan_is_what_0_is():
+def test_nan_becomes_zero_point():
     x = dt.asarray([np.nan, 0.0, -0.0], dtype="float32")
     assert dt.quantize(x, 0.5, 7, dtype="uint8").tolist() == [7, 7, 7]
     assert dt.quantize(x, 0.0, 7, dtype="uint8").tolist() == [7, 7, 7]  # 0 / 0

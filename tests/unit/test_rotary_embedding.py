@@ -23,7 +23,7 @@ X = RNG.normal(size=(2, 3, 7, 16)).astype(np.float32)
 COS, SIN = tables(7, 16)
 
 
-def test_halves_as_models_rotate_them():
+def test_rotating_halves_as_models_do():
     """x * cos + rotate_half(x) * sin, with tables that have each angle twice."""
     half = np.concatenate([-X[..., 8:], X[..., :8]], axis=-1)
     want = X * np.concatenate([COS, COS], -1) + half * np.concatenate([SIN, SIN], -1)

@@ -105,7 +105,7 @@ FAILURES: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", FAILURES)
-def test_failures_say_what_was_expected(case: str) -> None:
+def test_errors_name_the_expected_value(case: str) -> None:
     call, kind, text = FAILURES[case]
     with pytest.raises(kind) as caught:
         call()

@@ -47,7 +47,7 @@ def op(monkeypatch):
 # ---- declaring ---------------------------------------------------------------------------------------------------
 
 
-def test_a_declaration_says_what_each_parameter_is(op):
+def test_a_declaration_describes_each_parameter(op):
     @op(shape="broadcast", dtype="promote", tol=3, space="nn", name="acme.swirl", version=2, since={"turns": 2})
     def swirl(
         x: Tensor, keep: Mask, at: Index, bits: Raw, extra: Tensor | None = None, /, size: Ints = 1, *,
@@ -87,7 +87,7 @@ def test_annotations_may_be_objects(op):
     assert [(p.kind, p.variadic, p.optional) for p in params] == [("value", True, False), ("i64", False, True)]
 
 
-def test_a_body_is_more_than_a_docstring(op):
+def test_a_decomposition_needs_more_than_a_docstring(op):
     @op(shape="same", dtype="same", tier="must")
     def primitive(x: Tensor) -> Tensor:
         """Does it."""
@@ -167,7 +167,7 @@ def test_unsound_options(op, given, message):
         op(shape="same", dtype="same", **given)(swirl)
 
 
-def test_a_primitive_has_no_body(op):
+def test_a_primitive_has_no_decomposition(op):
     def swirl(x: Tensor) -> Tensor:
         """Turns."""
         return x
@@ -209,7 +209,7 @@ def test_a_call_goes_to_its_first_tracer():
     assert b.calls == [("add", (1, b), {}), ("concat", ([1, b],), {"axis": 1})]
 
 
-def test_an_op_without_tracers_goes_to_the_recorder_of_the_body():
+def test_an_op_without_tracers_goes_to_the_recorder_of_the_decomposition():
     outer, inner = Recorder(), Recorder()
     with schema.recording(outer):
         with schema.recording(inner):
@@ -324,7 +324,7 @@ def test_oracles_at_the_edges():
     assert oracle.scale(registry["matmul"], (small, 0 * tiny), {}) == 0
 
 
-def test_the_oracle_sees_what_the_op_sees():
+def test_the_oracle_gets_the_ops_operands():
     hypot = registry["hypot"]
     x = np.array([1, 2], np.float16)
     given = {"x1": x, "x2": 0.1}

@@ -87,7 +87,7 @@ def plain(value):
     return tuple(value) if isinstance(value, list) else value
 
 
-def test_what_is_normalised_is_documented(device):
+def test_normalised_attributes_are_documented(device):
     """Each documented attribute is seen replaced, no other is, and None only occurs where that is documented."""
     covered = set()
     for op, args, kwargs, expected in calls():

@@ -39,7 +39,7 @@ def test_sequences_of_several_lengths(dtype):
     kernels(f"check_sequences({dtype!r})")
 
 
-def test_offsets_that_make_no_sense():
+def test_invalid_offsets():
     kernels("check_offsets_that_make_no_sense('bf16')")
 
 
