@@ -1,4 +1,4 @@
-"""What is in the wheels, what they are called, and what they must not know."""
+"""The content of the wheels, their names, and what they must not contain."""
 
 import re
 import subprocess
