@@ -1,4 +1,4 @@
-"""The attention kernels on the emulated driver, and what the op makes of them."""
+"""The attention kernels on the emulated driver, and the op's use of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HERE = str(Path(__file__).resolve().parent)
 SIZES = [32, 64, 96, 128, 192, 256]
 HOPPER_SIZES = [64, 128]
 DTYPES = ["f16", "bf16"]
-# Threads in another order, and copies that come at once instead of when they are waited for.
+# Threads in another order, and copies made at once instead of at the wait.
 LATE, EARLY = {}, {"DOVETAIL_CUDA_EMULATED_COPIES": "early", "DOVETAIL_CUDA_EMULATED_ORDER": "shuffled:3"}
 timings = pytest.mark.parametrize("timing", [LATE, EARLY], ids=["late", "early"])
 

@@ -1,4 +1,4 @@
-"""Capture beyond what the suite sees, as of every device that captures."""
+"""Capture beyond the suite's cases, as for every device that captures."""
 
 from capture_tests import *  # noqa: F403
 

@@ -50,7 +50,7 @@ def talk(tmp_path: Path):
     ],
 )
 def test_arguments_passed_to_nccl(talk, command, calls):
-    """Reductions count elements, all else bytes: they go through in any data type."""
+    """Reductions count elements, all others bytes, so those accept any data type."""
     assert talk("init", command, "destroy") == ([*START, *calls, "ncclCommDestroy"], [])
 
 

@@ -1,4 +1,4 @@
-"""The emulated driver answers as CUDA's manual says: memory, streams, events, captures, contexts, failures."""
+"""The emulated driver follows CUDA's manual: memory, streams, events, captures, contexts, failures."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Kernels along axes and by index at the sizes where the host changes over from one to another, or a thread's share
-ends: the suite's are smaller."""
+"""Kernels along axes and by index at the sizes where the host switches from one kernel to another, or a thread's
+share ends; the suite's sizes are smaller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lines(program):
 
 
 def test_the_first_of_lines(lines):
-    """Sorted whole, or brought together by a block; more than it holds, and bytes, are among all sorted."""
+    """Sorted whole, or selected by a block; larger ones and bytes are always sorted."""
     lines("""
 def first(x, k, mode="largest", axis=-1):
     order = np.argsort(-x if mode == "largest" else x, axis=axis, kind="stable")

@@ -30,7 +30,7 @@ def program(code: str) -> None:
 
 
 def test_memory_that_is_not_there_is_a_memory_error_and_no_more():
-    """Pool and device give back what they hold and try again before they say so."""
+    """Pool and device free their cached memory and try again before they raise."""
     program("""
 kept = dv.ones((1 << 20,))
 fail("cuMemAllocAsync=2@1-99")

@@ -1,7 +1,6 @@
-"""Products by cuBLASLt: how row-major matrices are described to it, and which calls our own kernels serve.
-
-A fake cuBLASLt for the emulated driver computes what its manual says, and writes each product down: rows, columns,
-terms, and how the rows of both operands lie.
+"""Products by cuBLASLt: how row-major matrices are described to it, and which calls our own kernels serve. A fake
+cuBLASLt for the emulated driver computes by its manual, and logs each product: rows, columns, terms, and the layout
+of both operands.
 """
 
 from __future__ import annotations

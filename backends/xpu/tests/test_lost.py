@@ -65,7 +65,7 @@ def program(driver):
 
 
 def test_results_of_unified_runtime_become_statuses(tmp_path):
-    """Most of these no driver of the CPU device gives."""
+    """The CPU device's driver never returns most of these."""
     expected = {
         "UR_RESULT_ERROR_DEVICE_LOST": 4,
         "UR_RESULT_ERROR_DEVICE_REQUIRES_RESET": 4,

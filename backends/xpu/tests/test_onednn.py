@@ -1,4 +1,4 @@
-"""Products and convolutions by oneDNN: layouts that it chooses, and faults of its own that we keep away from."""
+"""Products and convolutions by oneDNN: its own layouts, and faults of oneDNN that we avoid."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,8 @@ def program(code: str, **variables: str) -> str:
 
 
 def onednn_multiplies_bfloat16() -> bool:
-    """oneDNN 3.13 needs AVX-512 or AVX-NE-CONVERT; elsewhere the device's own kernels multiply and pack nothing."""
+    """oneDNN 3.13 needs AVX-512 or AVX-NE-CONVERT; without them the device's own kernels multiply and pack
+    nothing."""
     flags = set(re.findall(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)[0].split())
     return bool({"avx512bw", "avx_ne_convert"} & flags)
 
