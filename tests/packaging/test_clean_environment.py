@@ -85,7 +85,7 @@ def test_another_onednn_on_the_library_path(site, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("wheel", ["onednn", "onednn-cpu-gomp"])
 @pytest.mark.parametrize("first", ["ours", "theirs"])
-def test_beside_the_public_onednn(environment, core_wheel, cpu_wheel, wheel, first):
+def test_with_the_public_onednn(environment, core_wheel, cpu_wheel, wheel, first):
     """PyPI's oneDNN wheels overwrite each other's libdnnl.so.3; neither their order nor their removal affects
     ours."""
     environment.pip("install", str(core_wheel))

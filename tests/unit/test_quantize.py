@@ -10,7 +10,7 @@ RNG = np.random.default_rng(13)
 X = RNG.normal(size=(3, 5, 8)).astype(np.float32)
 
 
-def test_halves_go_to_even():
+def test_ties_go_to_even():
     x = dt.asarray([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5], dtype="float32")
     assert dt.quantize(x, 1.0, dtype="int8").tolist() == [-2, -2, 0, 0, 2, 2]
     assert dt.quantize(x, 1.0, 3, dtype="uint8").tolist() == [1, 1, 3, 3, 5, 5]

@@ -198,7 +198,7 @@ def test_every_half_widens_and_narrows_back(cpu, half):
 
 
 @pytest.mark.parametrize("half", (float16, bfloat16), ids=str)
-def test_halves_round_to_nearest_even(cpu, half):
+def test_16_bit_floats_round_to_nearest_even(cpu, half):
     rng = np.random.default_rng(1)
     x = rng.integers(0, 2**32, 300_000, dtype="u4").view("f4")
     h = np.arange(65536, dtype="u2").view(half).astype("f4")

@@ -85,7 +85,7 @@ for dtype in ("float32", "float64"):
 """)
 
 
-def test_logarithms_of_what_is_divided_by(program):
+def test_logarithms_of_the_denominators(program):
     """Those of the CPU, by each engine; also where there are no values, no keys, or infinite scores."""
     program("""
 from dovetail import nn
@@ -118,7 +118,7 @@ for dtype, size in (
 """)
 
 
-def test_dropout_takes_what_it_takes_on_the_cpu(program):
+def test_dropout_drops_the_same_weights_as_on_the_cpu(program):
     """The very same weights, by each engine that drops: of uniform weights on values that are the unit matrix."""
     program("""
 from dovetail import nn
@@ -149,7 +149,7 @@ for dtype, size in (("float16", 64), ("float16", 21), ("float32", 64), ("float64
 """)
 
 
-def test_what_cudnn_leaves_to_others(program):
+def test_calls_that_cudnn_declines(program):
     """Dropout, as its random numbers are its own, and masks."""
     program("""
 import pytest

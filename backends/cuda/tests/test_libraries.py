@@ -65,7 +65,7 @@ def test_folders_are_as_wheels_have_them_or_flat(program, tmp_path):
         path.unlink()
 
 
-def test_a_missing_library_is_told_with_its_places_and_cure(program, tmp_path):
+def test_a_missing_library_is_reported_with_its_places_and_cure(program, tmp_path):
     message = found(program, DOVETAIL_CUDA_LIBS="/one:/two")
     beside = tmp_path / "site" / "nvidia"
     assert message == (

@@ -81,7 +81,7 @@ same(dv.argmax(on_device(x)), x.argmax())
 """)
 
 
-def test_lines_that_are_read_as_one_piece_or_not_give_the_same_bits(lines):
+def test_contiguous_and_strided_lines_give_the_same_bits(lines):
     """The order of a sum is that of the shape, not of the address."""
     lines("""
 for n in (1000, 4096, 16384):

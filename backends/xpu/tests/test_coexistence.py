@@ -117,7 +117,7 @@ def use_other():
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])
 @pytest.mark.parametrize("library", OTHERS)
-def test_beside_another_library(bindings, library, first):
+def test_with_another_library(bindings, library, first):
     if not find_spec(library):
         pytest.skip(f"{library} is not installed: hundreds of megabytes, pip install {library}")
     calls = {"ours": 'use("xpu")\n', "theirs": OTHERS[library] + "use_other()\n"}

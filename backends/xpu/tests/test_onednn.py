@@ -87,7 +87,7 @@ for dtype in dv.float32, dv.bfloat16, dv.float16:
 """)
 
 
-def test_matrices_that_lie_in_between_each_other():
+def test_interleaved_matrices():
     """Of a batch along which one operand does not move, as in vecdot and attention."""
     program("""
 for dtype in dv.float32, dv.bfloat16:
@@ -99,7 +99,7 @@ for dtype in dv.float32, dv.bfloat16:
 """)
 
 
-def test_nan_and_infinity_stay_where_they_are():
+def test_nan_and_infinity_do_not_spread():
     """oneDNN multiplies bfloat16 channels in pairs: of an odd number the last one's partner belongs elsewhere."""
     program("""
 for dtype in dv.float32, dv.bfloat16, dv.float16:
