@@ -159,7 +159,7 @@ def observed() -> Iterator[dict[str, Counter[str]]]:
 def run_body(
     name: str, builder: Any, operands: list[int | None], variadic: bool, attributes: dict[str, Any]
 ) -> list[int]:
-    """Records the decomposition of op `name`; returns its outputs' numbers. The shape rule has set the attributes."""
+    """Records the decomposition of op `name`, with normalised attributes; returns its outputs' numbers."""
     graph, op = Graph(builder, name), registry[name]
     values: list[Any] = [None if i is None else Tracer(graph, i) for i in operands]
     if variadic:
