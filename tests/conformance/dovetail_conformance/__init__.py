@@ -1,1 +1,1 @@
-"""The conformance suite: says what a device really does, op by op and dtype by dtype."""
+"""The conformance suite: measures what a device really does, op by op and dtype by dtype."""

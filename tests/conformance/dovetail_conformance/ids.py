@@ -1,4 +1,4 @@
-"""Case ids and patterns of them: `*` and `?` stand for what they do in a shell, brackets for themselves."""
+"""Case ids and patterns of them: `*` and `?` are wildcards as in a shell, brackets are literal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from fnmatch import translate
 
 
 def glob(pattern: str) -> Callable[[str], bool]:
-    """Does an id as a whole look like the pattern?"""
+    """Whether a whole id matches the pattern."""
     found = re.compile(translate(pattern.replace("[", "[[]")))
     return lambda id: found.match(id) is not None

@@ -13,7 +13,7 @@ class Status(StrEnum):
     FAIL = "fail"
     CRASH = "crash"  # the worker process died
     TIMEOUT = "timeout"
-    UNSUPPORTED = "unsupported"  # and declared so: no row in the kernel table, no body, no such feature
+    UNSUPPORTED = "unsupported"  # and declared so: no row in the kernel table, no decomposition, no such feature
     WAIVED = "waived"
     FALLBACK = "fallback"  # another device did the work
     NOT_RUN = "not-run"

@@ -21,7 +21,7 @@ from ..results import Status
 if TYPE_CHECKING:
     from ..running.target import Target
 
-# In the order in which an op's cases run: what is cheap and finds most first.
+# The order of an op's cases: cheap ones that find most first.
 FAMILIES = (
     "samples", "beyond", "special", "conversions", "halves", "errors", "property", "undeclared", "random_numbers",
     "determinism", "steady", "performance",
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
 @dataclass(slots=True)
 class Case:
-    """A question; the families' own classes say how it is asked."""
+    """One check; the families' own classes define how it runs."""
 
     id: str
     level: str  # the lowest one that it belongs to
@@ -49,7 +49,7 @@ class Case:
 
     @property
     def group(self) -> str:
-        """The op, or the part of the device: what is named when it fails."""
+        """The op, or the part of the device, that is named if the case fails."""
         return self.id.partition("[")[0]
 
     def run(self, target: Target, seed: int) -> Outcome:
@@ -62,7 +62,7 @@ class Case:
         return ""
 
     def others(self) -> frozenset[DType]:
-        """The dtypes that its call names besides the case's own: of operands, and as attributes."""
+        """The further dtypes of its call: those of operands, and dtype attributes."""
         return frozenset()
 
     def further(self) -> frozenset[DType]:
@@ -86,7 +86,7 @@ def _of_op(op: Op) -> Iterator[Case]:
 
 @cache
 def cases_of(op: str) -> dict[str, Case]:
-    """The cases of one op by their ids; those of the device for ""."""
+    """The cases of one op by their ids; for "" those of the device."""
     from .device import cases as of_device
 
     found: dict[str, Case] = {}

@@ -1,4 +1,4 @@
-"""One call of an op on the device, judged: what every family that calls ops has in common."""
+"""One checked call of an op on the device: shared by all families that call ops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKED_CALLS = 2
 def must_raise(
     case: Case, expected: type[Exception], target: Target, args: tuple, kwargs: dict[str, Any]
 ) -> Outcome:
-    """The call is refused with the exception, whose text says why, and the device goes on."""
+    """The call must raise the exception, with a message, and the device must still work."""
     assert case.dtype
     try:
         result = target.call(case.op, args, kwargs)
@@ -44,7 +44,7 @@ def must_raise(
 
 
 def must_answer(case: Case, target: Target, host: tuple, on_device: tuple) -> Outcome:
-    """The call gives what the oracle gives; `host` and `on_device` are its (args, kwargs) here and there."""
+    """The call must return the oracle's result; `host` and `on_device` are its (args, kwargs) there."""
     assert case.dtype
     outcome = _answer(case, target, host, on_device)
     for _ in range(PACKED_CALLS if target.packs(case.op, case.dtype) else 0):

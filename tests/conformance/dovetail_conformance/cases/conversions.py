@@ -17,11 +17,11 @@ from . import Case
 from .samples import sample_case
 from .special import Listed, grid, special
 
-LONGEST = 70_001  # of iota: more than 16 bits count
+LONGEST = 70_001  # for iota: sizes that need more than 16 bits
 
 
 def _values(source: DType, target: DType) -> np.ndarray:
-    """The values of a source worth trying, as far as the target gives them a meaning."""
+    """Interesting values of a source dtype for which the conversion to the target is defined."""
     if source.kind != "f":
         return grid(source)
     listed = special(source)
@@ -34,7 +34,7 @@ def _values(source: DType, target: DType) -> np.ndarray:
 
 
 def _of_astype(d: DType) -> Iterator[Sample]:
-    """To every dtype; what goes to a float of 8 bits, which few devices have, is that one's case."""
+    """To every dtype; conversions to fp8, which few devices have, are cases of that dtype."""
     for target in dt.NOT_COMPLEX + dt.FLOAT8 * (d in dt.FLOAT8):
         yield from _converted(d, target, f"to_{target.brief}")
     for source in dt.NOT_COMPLEX if d in dt.FLOAT8 else ():

@@ -24,15 +24,15 @@ from ..running.target import Target
 from . import Case, Outcome
 from .inputs import EVERYWHERE, draws, generator, lay_out, named_in
 
-AGAIN, AT_ONCE, CALLERS = 2, 4, 2  # calls one after the other; side by side, and from so many threads
+AGAIN, AT_ONCE, CALLERS = 2, 4, 2  # consecutive calls; concurrent calls, and the number of threads
 THREADS = (1, 2, 3, 8)
 # Elements, enough for kernels to share them out: where each is a result of its own, where many become one, and
 # where each is used many times.
 ELEMENTWISE, REDUCING, PRODUCT = 1 << 16, 1 << 18, 1 << 14
 
-NOT_DECLARED = "not declared deterministic"  # the one thing that is said of a case that passes
+NOT_DECLARED = "not declared deterministic"  # the only message of a case that passes
 
-Call = tuple[str, tuple, dict[str, Any]]  # what it is, args, kwargs
+Call = tuple[str, tuple, dict[str, Any]]  # name, args, kwargs
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class DeterminismCase(Case):
 
 def cases(op: Op) -> Iterator[Case]:
     if op.core or op.spec.view:
-        return  # no kernel is asked
+        return  # no kernel is called
     for d in op.dtypes:
         id = f"{op.name}[{d.brief},determinism]"
         yield DeterminismCase(id, level_of(op.name, d), op.name, d, quick=d.brief == "f32")
@@ -100,7 +100,7 @@ def _bits(target: Target, op: str, args: tuple, kwargs: dict[str, Any]) -> list[
 
 
 def _differs(target: Target, call: Callable[[], list[np.ndarray]]) -> str:
-    """How the bits of a later call are not those of the first one; "" if they are."""
+    """How the bits of a later call differ from the first one's; "" if they do not."""
     first = call()
     for _ in range(AGAIN):
         if where := _first_difference(first, call()):

@@ -19,7 +19,7 @@ class DeviceCase(Case):
     check: Check
 
     def run(self, target: Target, seed: int) -> Outcome:
-        gc.collect()  # what earlier cases left in cycles is not to be freed in the middle of this one
+        gc.collect()  # garbage of earlier cases must not be freed in the middle of this one
         try:
             self.check.run(target, generator(seed, self.id))
         except Declined as why:

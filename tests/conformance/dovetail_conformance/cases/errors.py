@@ -16,7 +16,7 @@ from .samples import sample_case
 
 MOST_AXES = 16
 FAR = 99  # no axis, and no number of axes
-# The number of axes that an operand must have, by shape rule; what is just outside is refused.
+# The number of axes that an operand must have, by shape rule; the next smaller and larger numbers are refused.
 AXES = {
     ("outer", "x1"): (1, 1),
     ("outer", "x2"): (1, 1),
@@ -41,7 +41,7 @@ AXES = {
 }
 # By dtype rule, a dtype that it refuses for a value operand.
 REFUSED = {"numeric": dt.bool_, "integer": dt.float32, "bit": dt.float32, "same_real": dt.bool_}
-LOGICAL_FOR_BOOL = ("add", "multiply")  # of two bools they are logical_or and logical_and, as in NumPy
+LOGICAL_FOR_BOOL = ("add", "multiply")  # for two bools they are logical_or and logical_and, as in NumPy
 # Rules that look for a common dtype.
 ONE_FOR_ALL = ("promote", "numeric", "compare", "integer", "bit", "float", "quantize")
 

@@ -14,7 +14,7 @@ from dovetail.schema.declare import REQUIRED
 from dovetail.schema.dtypes import DType
 from dovetail.schema.samples import Draw, Sample
 
-# How operands lie in memory, beside dense and row-major.
+# Layouts of operands other than dense and row-major.
 LAYOUTS = ("strided", "offset", "T")
 PRODUCT_LAYOUTS = ("NT", "TN", "TT", "strided", "offset")  # of two matrices: T is a transposed one
 
@@ -27,7 +27,7 @@ def generator(seed: int, case_id: str) -> np.random.Generator:
 
 
 def has_one_operand(op: Op) -> bool:
-    """Is it elementwise, of one array and nothing else that must be said?"""
+    """Whether it is elementwise, with one array and no other required argument."""
     required = [p for p in op.params if p.default is REQUIRED]
     return op.spec.shape == "same" and [p.kind for p in required] == ["value"] == [p.kind for p in op.operands]
 
@@ -81,7 +81,7 @@ def lay_out(args: tuple, kwargs: dict[str, Any], layout: str, place: Callable[[n
 
 
 def _junk(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
-    """Fills the gaps of a strided array: whoever reads it is found out."""
+    """Fill the gaps of a strided array with junk, so that reads of them show."""
     return np.full(shape, 0xB5, np.uint8).repeat(like.dtype.itemsize, axis=-1).view(like.dtype)
 
 

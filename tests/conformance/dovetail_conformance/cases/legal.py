@@ -1,4 +1,4 @@
-"""Legal calls of every shape rule: what makes a property case's examples.
+"""Legal calls of every shape rule: the examples of property cases.
 
 A rule's function names the arguments; Drawing makes them. The simplest of everything comes first: that is where
 a failing call is shrunk to.
@@ -19,7 +19,7 @@ from ..judging.oracle import promote
 from .choices import Choices
 from .operand import ANY, KINDS, LAYOUTS, Call, Operand, Shared
 
-# Primes, powers of two and what lies just beyond the vectors, blocks and unrolled loops of kernels.
+# Primes, powers of two and the sizes just beyond kernels' vectors, blocks and unrolled loops.
 SIZES = (1, 2, 3, 5, 7, 4, 8, 13, 15, 16, 17, 31, 33, 63, 64, 65, 97, 127, 129, 255, 257, 513, 1025)
 SMALL = (1, 2, 3, 5, 4, 7)
 MOST_ELEMENTS = 1 << 12
@@ -117,7 +117,7 @@ class Drawing:
         if self.values > 1 and self.partners and self.rarely():
             d, self.partners = self.pick(self.partners), ()  # two of them need not promote to each other
         kinds: tuple[str, ...] = KINDS if d.kind == "f" else KINDS[:2]
-        if self.op.name in ("prod", "cumulative_prod"):  # what leaves the range on the way depends on the order
+        if self.op.name in ("prod", "cumulative_prod"):  # overflow on the way depends on the order
             kinds = tuple(k for k in kinds if k != "zeros")
             low, high = (-1.5, 1.5) if d.kind == "f" else (low, high)
         if self.any and (low, high) == (-4.0, 4.0) and (d.kind == "f" or d.kind == self.dtype.kind):
@@ -138,7 +138,8 @@ class Drawing:
         d = self.pick((dt.int64, dt.int32)) if "astype" in self.op.name else dt.int64
         return Operand(shape, d, "uniform", self.integer(0, 255), self.layout(shape), low, max(size - 1, low))
 
-    # ---- the whole ----------------------------------------------------------------------------------------------
+    # ---- complete calls
+    # -------------------------------------------------------------------------------------------
 
     def call(self) -> Call:
         given = RULES[self.op.spec.shape](self)
@@ -151,7 +152,7 @@ class Drawing:
         return Call(self.op, ordered)
 
     def _share(self, given: dict[str, Any]) -> None:
-        """Where asked, the second of two operands that are alike is the first one's array, or its neighbour's."""
+        """On request, the second of two equal operands is the first one's array, or adjacent to it in memory."""
         alike = [n for n, a in given.items() if isinstance(a, Operand) and a.given is None]
         if len(alike) < 2 or not self.sharing:
             return
@@ -164,7 +165,7 @@ class Drawing:
 
 
 def partners_of(op: Op, d: DType) -> list[DType]:
-    """The dtypes that become `d` beside an operand of it, as the op's dtype rule goes."""
+    """The dtypes that promote to `d` together with an operand of it, by the op's dtype rule."""
     if op.spec.dtype not in ("promote", "numeric", "float", "compare", "integer", "bit", "quantize"):
         return []
     found = []

@@ -26,7 +26,7 @@ def same(m: Drawing) -> dict[str, Any]:
 
 
 def _converted(m: Drawing, x: Operand) -> dict[str, Any]:
-    """To an integer type goes what it holds; all else converts."""
+    """Conversions to an integer type get values in its range; all others get any value."""
     target = m.pick([m.dtype, *m.device_dtypes])
     if m.dtype.kind == "f" and target.kind in "iu":
         x = x._replace(low=0 if target.kind == "u" else -100, high=100, values=m.pick(KINDS[:2]))
@@ -184,7 +184,7 @@ def set_slice(m: Drawing) -> dict[str, Any]:
 def bitcast(m: Drawing) -> dict[str, Any]:
     twins = [t for t in dt.NOT_COMPLEX if t.itemsize == m.dtype.itemsize and t.kind != "b" and t in m.device_dtypes]
     x = m.operand(m.shape())
-    tame = x.values == ANY and m.dtype.kind == "f"  # on its way through NumPy a signalling NaN becomes a quiet one
+    tame = x.values == ANY and m.dtype.kind == "f"  # NumPy would turn a signalling NaN into a quiet one
     return {"x": x._replace(values="uniform") if tame else x, "dtype": m.pick([m.dtype, *twins])}
 
 

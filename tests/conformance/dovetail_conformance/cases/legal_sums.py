@@ -107,7 +107,7 @@ def vecdot(m: Drawing) -> dict[str, Any]:
         own.insert(len(own) + 1 + axis, n)
         shapes.append(tuple(own))
     x1, x2 = (m.operand(s) for s in shapes)
-    if -axis == len(x1.shape) and x1.layout == "repeated":  # of equal products all are rounded the same way
+    if -axis == len(x1.shape) and x1.layout == "repeated":  # equal products are all rounded the same way
         x1 = x1._replace(layout="")
     return {"x1": x1, "x2": x2, "axis": axis}
 
@@ -124,7 +124,7 @@ def _finite(a: Operand) -> Operand:
 
 
 def _keys(m: Drawing, query: Operand, shape: tuple[int, ...]) -> Operand:
-    """A query that underflows when it is scaled becomes NaN beside an infinite key."""
+    """A query that underflows when it is scaled becomes NaN with an infinite key."""
     key = m.operand(shape)
     return _finite(key) if query.values == "zeros" else key
 
@@ -152,7 +152,7 @@ def attention(m: Drawing) -> dict[str, Any]:
 
 @legal("attention_varlen")
 def attention_varlen(m: Drawing) -> dict[str, Any]:
-    """Sequences from anywhere to anywhere, one behind the other, some of them empty."""
+    """Sequences with arbitrary offsets, concatenated, some of them empty."""
     queries, keys, size, out = (m.pick(SIDE[:12]) for _ in range(4))
     heads, key_heads = m.pick(((1, 1), (3, 3), (4, 2)))
     sequences, of_offsets = m.integer(0, 4), m.pick((dt.int32, dt.int64))

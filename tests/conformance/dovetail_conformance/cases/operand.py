@@ -94,7 +94,7 @@ class Call:
             self.host[shared.of], self.host[name] = both[:-1], both[1:]
 
     def place(self, target: Target) -> tuple[dict[str, Any], list[tuple[Any, np.ndarray]]]:
-        """The arguments on the device, and each array there with what it holds."""
+        """The arguments on the device, and each array there with its values."""
         placed: list[tuple[Any, np.ndarray]] = []
 
         def put(a: Any, host: Any) -> Any:

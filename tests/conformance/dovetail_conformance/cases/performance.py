@@ -19,7 +19,7 @@ from ..results import Status
 from ..running.target import Target
 from . import Case, Outcome
 
-SECONDS = 0.06  # of measuring, without making the operands
+SECONDS = 0.06  # of the measurement, without making the operands
 UNIT = 1 << 14  # elements: a call of this size shows how many bytes one takes
 PRODUCTS = {"small": 1 << 16, "medium": 1 << 20}  # elements of products: their time grows faster than their memory
 FURTHER = (dt.float16, dt.bfloat16, dt.float64, dt.int8, dt.int32, dt.int64)
@@ -75,7 +75,7 @@ class PerformanceCase(Case):
     workload: str
     size: str
     layout: str
-    needs_kernel: bool  # of the dtype: a body is measured in the usual one
+    needs_kernel: bool  # of the dtype: a decomposition is measured in the usual one
 
     def run(self, target: Target, seed: int) -> Outcome:
         assert self.dtype

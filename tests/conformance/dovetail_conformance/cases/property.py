@@ -32,7 +32,7 @@ from .legal import RULES, Drawing, partners_of
 from .operand import Call, Operand
 
 EXAMPLES = 40
-SHARED = 8  # of them have operands in the same memory, where there are several
+SHARED = 8  # that many have operands in the same memory, if there are several
 SHRINKING = 5.0  # seconds: the failure matters more than its simplest form
 
 SETTINGS = settings(
@@ -45,7 +45,7 @@ SETTINGS = settings(
     print_blob=False,
 )
 
-# Newer versions draw constants from the source of whatever is loaded; here seed and id alone give the calls.
+# Newer versions draw constants from the source of loaded modules; here seed and id alone determine the calls.
 if hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
@@ -56,10 +56,10 @@ class Wrong(Exception):
 
 @dataclass(slots=True)
 class PropertyCase(Case):
-    call_names: frozenset[DType] | None = None  # of the one call that is judged
+    call_names: frozenset[DType] | None = None  # of the one checked call
 
     def others(self) -> frozenset[DType]:
-        """The dtypes that the judged call names; for the whole case those that every call names."""
+        """The dtypes of the checked call; for the whole case those that every call has."""
         assert self.dtype
         if self.call_names is not None:
             return self.call_names
@@ -83,7 +83,7 @@ def _named_in(call: Call) -> frozenset[DType]:
 
 
 class _Search:
-    """The calls of one case, and what they came to."""
+    """The calls of one case, and their outcomes."""
 
     def __init__(self, case: PropertyCase, target: Target, op: Op, partners: list[DType], available: list[DType]):
         assert case.dtype

@@ -123,7 +123,7 @@ def cases(op: Op) -> Iterator[Case]:
         yield StatisticsCase(f"{op.name}[{d.brief},statistics]", level, op.name, d, quick=d.itemsize == 4)
 
 
-# ---- what is drawn ----------------------------------------------------------------------------------------------
+# ---- draws ----------------------------------------------------------------------------------------------------
 
 
 def _any_key(rng: np.random.Generator) -> Key:
@@ -191,7 +191,7 @@ _PLANS = {
 }
 
 
-# ---- what is random ---------------------------------------------------------------------------------------------
+# ---- statistics -----------------------------------------------------------------------------------------------
 
 
 def _of_uniform(u: np.ndarray, grain: float, side: int = 16) -> Iterator[str]:
@@ -238,7 +238,7 @@ def _statistics_of_normal(got: np.ndarray, d: DType) -> Iterator[str]:
         yield "numbers are not finite"
         return
     values, at = np.unique(x, return_inverse=True)
-    rounding = np.abs(values) * d.eps + 2.0**-24  # of the value, and of the words that it is made from
+    rounding = np.abs(values) * d.eps + 2.0**-24  # of the value, and of the words from which it is made
     below, up_to = _normal_cdf(values - rounding), _normal_cdf(values + rounding)
     yield randomness.distribution(x, lambda _: below, lambda _: up_to)
     u = _normal_cdf(values)[at]

@@ -57,7 +57,7 @@ class SampleCase(Case):
 def sample_case(
     op: Op, d: DType, sample: Sample, *, level: str = "L2", layout: str = "", quick: bool = False
 ) -> SampleCase:
-    """The case of that name: of families beside this one in whole runs of L2 alone, unless they say otherwise."""
+    """The case of that name; other families only run it in whole runs of L2, unless they override that."""
     where = f",layout={layout}" if layout else ""
     id = f"{op.name}[{d.brief},{sample.id}{where}]"
     return SampleCase(id, level, op.name, d, sample=sample, layout=layout, quick=quick)

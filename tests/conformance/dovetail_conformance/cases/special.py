@@ -39,7 +39,7 @@ def _listed(values: Callable[[DType], np.ndarray], *shape: int, within: tuple | 
 
 
 def neighbours(x: np.ndarray, steps: int) -> np.ndarray:
-    """Positive finite numbers and those up to `steps` places beside them."""
+    """Positive finite numbers and those up to `steps` places from them."""
     bits = x.view(f"i{x.dtype.itemsize}")
     around = np.unique(np.concatenate([bits + bits.dtype.type(k) for k in range(-steps, steps + 1)]))
     return around[around >= 0].view(x.dtype)
@@ -49,7 +49,7 @@ def thresholds(d: DType) -> np.ndarray:
     """Magnitudes where functions turn, overflow or underflow, or where an argument's reduction is hard."""
     huge, tiny = math.log(d.max), -math.log(d.tiny) - math.log(d.eps / 2)
     turns = [0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 2.0**d.mant, 2.0 ** (d.mant - 1), 2.0 ** (d.mant + 1), d.max, d.tiny]
-    natural = [huge, tiny, -math.log(d.tiny), -math.log(d.eps)]  # of exp, of erfc their roots
+    natural = [huge, tiny, -math.log(d.tiny), -math.log(d.eps)]  # for exp; for erfc their roots
     of_powers = [n / math.log(base) for n in natural for base in (2, 10)]
     roots = [math.sqrt(n) for n in (*natural, d.max, d.tiny, d.eps)]
     quarters = [k * math.pi / 4 for k in (*range(1, 33), *(2**e + 1 for e in range(5, 30)))]
@@ -102,7 +102,7 @@ def _sample(op: Op) -> Sample | None:
 
 
 def _within(op: Op, d: DType, sample: Sample) -> Sample:
-    """Integers stay in the op's domain; floats have none of their own: what is special there is defined."""
+    """Integers stay in the op's domain; floats do not: their special values are defined."""
     if d.kind == "f" or not op.domain:
         return sample
     args = tuple(a._replace(low=w[0], high=w[1]) if w else a for a, w in zip(sample.args, op.domain, strict=True))
@@ -110,7 +110,7 @@ def _within(op: Op, d: DType, sample: Sample) -> Sample:
 
 
 def _transposed(op: Op) -> Iterator[Case]:
-    """Kernels copy transposed matrices tile by tile: some whole tiles, and what is left on two sides."""
+    """Kernels copy transposed matrices tile by tile: some whole tiles, and the remainders on two sides."""
     for d in (*op.dtypes, dt.complex128):
         for rows, columns in ((131, 70), (257, 64)):
             sample = Sample(f"{rows}x{columns}", (draw(rows, columns),), {})

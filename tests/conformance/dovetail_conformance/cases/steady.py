@@ -28,11 +28,11 @@ from .inputs import draws, generator, lay_out, named_in
 BATCHES = 4
 BATCH_SECONDS = 0.015
 MOST_CALLS, LEAST_CALLS = 1024, 32  # of a batch
-ELEMENTS = 1 << 14  # samples of about this size are preferred: what stays of them is seen
+ELEMENTS = 1 << 14  # samples of about this size are preferred: their leaks are visible
 
 
 class Use(NamedTuple):
-    """Resources in use, in bytes or pieces; None where the number is not known."""
+    """Resources in use, in bytes or counts; None if the number is unknown."""
 
     arrays: int
     device: int | None
@@ -87,7 +87,7 @@ class SteadyCase(Case):
 
 
 def cases(op: Op) -> Iterator[Case]:
-    """One of each op: of the dtype that comes first in the must-pass list, else first of its own."""
+    """One case of each op: of the first dtype in the must-pass list that it has, else of its own first."""
     order = {brief: i for i, brief in enumerate(must_pass().dtypes)}
     for d in sorted(op.dtypes, key=lambda d: order.get(d.brief, len(order))):
         fitting = [s for s in op.cases() if not s.error and (s.dtypes is None or d in s.dtypes)]
@@ -115,7 +115,7 @@ def _calls_of_a_batch(target: Target, call: Callable[[int], None]) -> int:
 
 
 def _use(target: Target, process: psutil.Process) -> Use:
-    """With all that was kept for later given back: what the pool takes again is new."""
+    """With all caches emptied: memory that the pool allocates afterwards is new."""
     target.synchronize()
     target.api.memory.empty_cache(target.device)
     target.synchronize()

@@ -27,7 +27,7 @@ from . import Case, Outcome
 from .call import must_answer
 from .inputs import generator, lay_out
 
-PATIENCE = 30.0  # seconds for the process; what takes longer does not work
+PATIENCE = 30.0  # seconds for the process; samples that take longer count as failures
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class UndeclaredCase(Case):
 
     def declines(self, target: Target, sample: Sample, seed: int) -> bool:
         before = target.declined(self.op)
-        with suppress(NotImplementedError):  # no body either
+        with suppress(NotImplementedError):  # no decomposition either
             target.call(self.op, *self.arguments(target, sample, seed)[1])
         return target.declined(self.op) > before
 
@@ -67,7 +67,7 @@ class UndeclaredCase(Case):
             return False
 
     def right_anyway(self, target: Target, declined: list[str], seed: int) -> int:
-        """How many of the declined samples work, as the process says; 0 where it does not come to say it."""
+        """How many of the declined samples work, by the process's output; 0 if it prints none."""
         assert self.dtype
         asked = {"device": target.name, "api": target.api.__name__, "op": self.op, "dtype": self.dtype.brief,
                  "seed": seed, "samples": declined}  # fmt: skip
@@ -81,7 +81,7 @@ class UndeclaredCase(Case):
 
 
 def answer(asked: dict[str, Any]) -> int:
-    """How many of the samples the device computes right where its rows run what they decline."""
+    """How many of the samples the device computes correctly when its rows run the calls that they decline."""
     target = Target(asked["device"], asked["api"])
     target.serve_declined()
     case = _case(registry[asked["op"]], asked["dtype"])

@@ -31,7 +31,7 @@ PARTS = (
 )
 
 
-# The ops that checks call on the device, in L1's float: L0 needs their kernels, and those of no other op.
+# The ops that checks call on the device, in L1's float: L0 needs their kernels, and no others.
 OPS = ("add", "copy", "matmul", "sum", "take")
 
 
@@ -40,7 +40,7 @@ class Failed(Exception):
 
 
 class Declined(Exception):
-    """The device says itself that it does not have this."""
+    """The device itself declares that it does not have this."""
 
 
 class Check(NamedTuple):

@@ -17,7 +17,7 @@ IMPOSSIBLE = 1 << 62
 
 
 def sizes(own: Table) -> list[int]:
-    """In units of the alignment, which is what the runtime asks for."""
+    """In units of the alignment, which the runtime always uses."""
     return [n * own.align for n in (1, 2, 3, 5, 17, 127, 1000)] + [MIB, 3 * MIB + own.align, 40 * MIB]
 
 
@@ -83,7 +83,7 @@ def refusal(own: Table, size: int) -> Refused | None:
 
 @check
 def impossible_size(t, rng):
-    """Refused as out of memory, again and again, and what is possible goes on."""
+    """Refused as out of memory, repeatedly, and possible sizes still work."""
     with table(t) as own:
         for _ in range(3):
             error = refusal(own, IMPOSSIBLE)
@@ -107,7 +107,8 @@ def filled(own: Table, size: int, stream: int | None) -> list[int]:
 
 @check
 def recovers(t, rng):
-    """Out of memory, all of it given back: as much is there again, in large pieces too. On a stream as without."""
+    """Run out of memory, free it all: the same amount must be available, in large blocks too, with and without a
+    stream."""
     with table(t) as own:
         size = max(16 * MIB, own.properties["mem_total"] >> 8 & -MIB)
         stream = own.stream() if own.has_streams else None

@@ -28,7 +28,7 @@ def replay(own: Table, graph: int, stream: int) -> None:
 
 @check
 def copies_replayed(t, rng):
-    """Captured, nothing is done; each replay reads what is there by then, on whatever stream."""
+    """Captured work does not run; each replay reads the current values, on any stream."""
     with capturing(t) as own:
         stream, *others = (own.stream() for _ in range(3))
         before, *contents = rng.integers(0, 256, (4, BLOCK), dtype=np.uint8)
@@ -68,7 +68,7 @@ def kernels_replayed(t, rng):
 
 @check
 def streams_captured_together(t, rng):
-    """A stream that waits for an event of the capture is part of it, and so is what waits for it in turn."""
+    """A stream that waits for an event of the capture joins it, and so does a stream that waits for that one."""
     with capturing(t) as own:
         one, two, forked, joined = own.stream(), own.stream(), own.event(), own.event()
         before, *contents = rng.integers(0, 256, (3, BLOCK), dtype=np.uint8)
@@ -92,7 +92,7 @@ def streams_captured_together(t, rng):
 
 @check
 def abandoned(t, rng):
-    """end(NULL): nothing of it is ever done, and the stream goes on."""
+    """end(NULL): none of it ever runs, and the stream still works."""
     with capturing(t) as own:
         stream = own.stream()
         before, values = rng.integers(0, 256, (2, BLOCK), dtype=np.uint8)
@@ -109,7 +109,7 @@ def abandoned(t, rng):
 
 @check
 def destroyed_while_queued(t, rng):
-    """A graph that is destroyed behind its replay: the replay still completes."""
+    """A graph that is destroyed after its replay was enqueued: the replay still completes."""
     with capturing(t) as own:
         stream = own.stream()
         source, target = (own.block(v) for v in rng.integers(0, 256, (2, BLOCK), dtype=np.uint8))

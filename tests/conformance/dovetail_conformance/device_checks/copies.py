@@ -1,4 +1,4 @@
-"""Bytes go to the device, come back and move within it, whatever the strides."""
+"""Bytes copied to the device, back, and within it, whatever the strides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wrong call raises a Python exception that says why, and the device goes on."""
+"""A wrong call raises a Python exception with its cause, and the device still works."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def wrong_dtypes(t, rng):
 
 @check
 def bad_index(t, rng):
-    """Found on the device, perhaps later; the exception comes at the latest when the result is read."""
+    """Found on the device, perhaps later; the exception is raised at the latest when the result is read."""
     x = t.asarray(np.arange(5, dtype=t.float))
     for index in (5, -6, 1 << 40):
         indices = t.asarray(np.array([0, index, 1], np.int64))

@@ -21,11 +21,11 @@ from .interchange import address
 from .table import BLOCK, HOST_FN, Table, Work, most_streams, table
 
 ROUNDS = 3  # a host that was held up for as long as the work takes saw nothing: it tries again
-PATIENCE = 20.0  # seconds for what must come, however busy the machine is
+PATIENCE = 20.0  # seconds to wait for an event, however busy the machine is
 
 
 def rounds(body: Callable[[Any, Table, Work], None]) -> Callable[[Any, np.random.Generator], None]:
-    """A check: the body, several times, with the device's functions and a block that long work is to change."""
+    """A check: the function, run several times, with the device's functions and a block that long work changes."""
 
     @wraps(body)
     def run(t: Any, rng: np.random.Generator) -> None:
@@ -79,7 +79,7 @@ def query_of_an_event(t, own, work):
 @check
 @rounds
 def wait_for_an_event(t, own, work):
-    """Work behind ev_wait on one stream sees the work in front of the event on another."""
+    """Work after ev_wait on one stream sees the work before the event on another."""
     one, two, event, out = own.stream(), own.stream(), own.event(), own.alloc(BLOCK)
     work.enqueue(one)
     own.call("ev_record", event, one)
@@ -91,7 +91,7 @@ def wait_for_an_event(t, own, work):
 
 @check
 def a_wait_holds_up_no_caller(t, rng):
-    """ev_wait is the stream's business: its caller goes on while a function of the host blocks the other stream."""
+    """ev_wait blocks the stream only: its caller continues while a host function blocks the other stream."""
     with table(t, streams=True) as own:
         if not own.has("host_fn"):
             raise Declined("the device has no host_fn")
@@ -144,7 +144,8 @@ def recorded_again(t, own, work):
 
 @check
 def a_wait_keeps_its_record(t, rng):
-    """A stream waits for the record at the time of the call: one made later may even come behind that stream."""
+    """A stream waits for the latest record at the time of the call: a later record may even depend on that
+    stream."""
     with table(t, streams=True) as own:
         work = Work(t, own, rng)
         one, two, event, behind = own.stream(), own.stream(), own.event(), own.event()
@@ -162,7 +163,7 @@ def a_wait_keeps_its_record(t, rng):
 @check
 @rounds
 def one_stream_is_in_order(t, own, work):
-    """Short work behind long, reading what the work before wrote, and overwritten by what comes after."""
+    """Short work after long work reads its results, and later work overwrites them."""
     stream = own.stream()
     steps = [own.alloc(BLOCK) for _ in range(8)]
     work.enqueue(stream)
@@ -176,7 +177,7 @@ def one_stream_is_in_order(t, own, work):
 @check
 @rounds
 def kernels_wait_their_turn(t, own, work):
-    """A kernel reads what copies before it on its stream have written, long after the call."""
+    """A kernel reads what earlier copies on its stream have written, long after the call."""
     stream, add = t.api.Stream(t.device), t.function("add")
     x = t.asarray(np.zeros(BLOCK // np.dtype(t.float).itemsize, t.float))
     queue, values = t.api._core.stream_handle(stream), np.ones(x.shape, t.float)
@@ -191,7 +192,7 @@ def kernels_wait_their_turn(t, own, work):
 @check
 @rounds
 def host_memory_is_free_again(t, own, work):
-    """When a copy from the host comes back, the host may write there; one to the host has been written."""
+    """When a copy from the host returns, the host may overwrite the source; one to the host has been written."""
     stream, block = own.stream(), own.alloc(BLOCK)
     host = work.before.copy()
     work.enqueue(stream)
@@ -206,7 +207,7 @@ def host_memory_is_free_again(t, own, work):
 @check
 @rounds
 def memory_in_flight(t, own, work):
-    """Memory that is freed behind a stream's work is not handed out to another stream before that work is done."""
+    """Memory that is freed on a stream is not reused by another stream before the first stream's work is done."""
     one, two = own.stream(), own.stream()
     block = own.block(work.after)
     work.busy(one)
@@ -231,7 +232,7 @@ def destroyed_with_work(t, own, work):
 
 @check
 def without_a_stream(t, rng):
-    """stream NULL: complete on return, whatever else is going on."""
+    """stream NULL: complete on return, whatever other work is in progress."""
     with table(t) as own:
         values = rng.integers(0, 256, 1 << 24, dtype=np.uint8)
         first, second = own.block(values), own.alloc(values.nbytes)
@@ -260,7 +261,7 @@ def time_between_events(t, own, work):
         time.sleep(1e-4)
     end = time.perf_counter()
     elapsed = own.elapsed_ns(first, second) / 1e9
-    slack = 1e-3 + 0.02 * (end - begin)  # of clocks that run apart
+    slack = 1e-3 + 0.02 * (end - begin)  # of clocks that drift apart
     expect(
         elapsed <= end - begin + slack,
         f"{elapsed:.4f} s between events that the host saw {end - begin:.4f} s apart",
@@ -274,7 +275,7 @@ def time_between_events(t, own, work):
 @check
 @rounds
 def host_functions(t, own, work):
-    """host_fn: once, in order, behind the work in front of it and before what comes after."""
+    """host_fn: called once, in order, after earlier work and before later work."""
     if not own.has("host_fn"):
         raise Declined("the device has no host_fn")
     stream, called = own.stream(), threading.Event()

@@ -13,7 +13,7 @@ import numpy as np
 from . import Declined, Failed, check, expect
 from .memory import works
 
-FINDS = {  # whoever waits for a result finds out what went wrong with it
+FINDS = {  # a wait for a result raises the error behind it
     "reading the result": lambda t, stream, event, y: t.numpy(y),
     "waiting for the stream": lambda t, stream, event, y: stream.synchronize(),
     "waiting for an event": lambda t, stream, event, y: (event.record(stream), event.synchronize()),
@@ -22,7 +22,7 @@ FINDS = {  # whoever waits for a result finds out what went wrong with it
 
 
 def bad_take(t, rng):
-    """A call whose index is found to be wrong on the device."""
+    """A call with an index that the device finds to be out of range."""
     x = t.asarray(rng.standard_normal(7).astype(t.float))
     return t.function("take")(x, t.asarray(np.array([0, 7, 1], np.int64)))
 
@@ -37,7 +37,7 @@ def fault_of(work: Callable[[], object]) -> Exception | None:
 
 @check
 def told_once(t, rng):
-    """At the first wait, whichever it is, and never again; the stream goes on."""
+    """Raised at the first wait of any kind, and never again; the stream still works."""
     for name, wait in FINDS.items():
         stream, event = t.api.Stream(t.device), t.api.Event(t.device)
         with stream:
@@ -54,7 +54,7 @@ def told_once(t, rng):
 
 @check
 def several_of_one_stream(t, rng):
-    """Three calls go wrong before anybody waits: the first wait raises that, and the next one nothing."""
+    """Three calls fail before any wait: the first wait raises, and the next one does not."""
     errors = [fault_of(lambda: bad_take(t, rng)) for _ in range(3)]
     errors.append(fault_of(t.synchronize))
     expect(any(errors), "three indices out of range were not found by waiting for the device")

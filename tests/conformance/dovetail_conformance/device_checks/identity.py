@@ -1,4 +1,4 @@
-"""The device is found, says who it is, and its kernel table can be understood."""
+"""The device is found, has valid properties, and its kernel table is well-formed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ print(json.dumps({d.name: {k: v for k, v in d.properties.items() if k != "mem_fr
 
 @check
 def found_again(t, rng):
-    """A second call, here or in a second process, gives the same answers."""
+    """A second call, here or in a second process, returns the same."""
     with table(t) as own:
         counts = [own.count(), own.count()]
         mine = [d for d in t.api.devices() if d.backend == t.device.backend]

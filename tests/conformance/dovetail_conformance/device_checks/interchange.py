@@ -1,4 +1,4 @@
-"""DLPack: what is exported is the array, and lives as long as its consumer."""
+"""DLPack: an exported tensor shares the array's memory, and lives as long as its consumer."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def statistics(t, rng):
 
 @check
 def given_back(t, rng):
-    """empty_cache returns what is not in use to the device."""
+    """empty_cache returns unused memory to the device."""
     memory = t.api.memory
     memory.empty_cache(t.device)
     before = memory.stats(t.device)["reserved"]
@@ -138,7 +138,7 @@ def given_back(t, rng):
 
 @check
 def no_leak(t, rng):
-    """Arrays, views, failed calls: nothing stays behind."""
+    """Arrays, views, failed calls: no memory leaks."""
     add, matmul, stats = t.function("add"), t.function("matmul"), t.api.memory.stats
     x = t.asarray(rng.standard_normal((33, 17)).astype(t.float))
     wrong = t.asarray(np.zeros((3, 5), t.float))
@@ -177,7 +177,7 @@ def works(t) -> None:
 
 @check
 def out_of_memory(t, rng):
-    """With a limit set: MemoryError, what is held stays right, and freeing helps."""
+    """With a limit set: MemoryError, existing arrays stay right, and freeing helps."""
     host = rng.integers(0, 256, 4 * MIB, dtype=np.uint8)
     held = []
 

@@ -21,7 +21,7 @@ def streams(t, n):
 
 
 def heavy(t, x):
-    """Work that takes a while; gives x again."""
+    """Work that takes a while and returns x."""
     nothing, op = neutral(t, x.shape[-1])
     for _ in range(6):
         x = op(x, nothing)
@@ -44,7 +44,7 @@ def start(t, rng, n=192):
 
 @check
 def chain(t, rng):
-    """Each call reads what the one before wrote, without a wait between them."""
+    """Each call reads the previous one's result, without a wait between them."""
     host, x = start(t, rng)
     add = t.function("add")
     for i in range(ROUNDS):

@@ -115,7 +115,7 @@ def _capture_functions(backend: Structure) -> dict[str, Any]:
     return {f"capture_{name}": function for name, function in bound.items()}
 
 
-RESERVING = 4  # of so many streams, or more, the suite leaves one that the host never asks for
+RESERVING = 4  # of devices with this many streams or more, the suite leaves one that the host never uses
 
 
 def most_streams(properties: dict[str, Any]) -> float:
@@ -133,7 +133,7 @@ class Refused(Exception):
 
 
 class Table:
-    """One device's functions, and what a check has made with them: all of it goes with `close`."""
+    """One device's functions, and the objects that a check has created with them: `close` frees them all."""
 
     def __init__(self, t: Any, device: Any = None):
         device = device or t.device
@@ -186,7 +186,7 @@ class Table:
     # ---- memory -------------------------------------------------------------------------------------------------
 
     def alloc(self, size: int, stream: int | None = None, kind: int = DEVICE_MEMORY) -> int:
-        """The address of a block of at least so many bytes."""
+        """The address of a block of at least this many bytes."""
         block = self._made("alloc", self.handle, -(-size // self.align) * self.align, kind, stream)
         self._blocks[block] = kind
         return block
@@ -226,7 +226,7 @@ class Table:
         return block
 
     def read(self, block: int, size: int = BLOCK, stream: int | None = None) -> np.ndarray:
-        """The content of a block: on `stream` after its queued work, without one whatever is still going on."""
+        """The content of a block: on `stream` after its queued work, or without one at once."""
         values = np.zeros(size, np.uint8)
         self.copy(values, block, size, stream)
         return values
@@ -267,9 +267,9 @@ class Table:
         self.call("destroy", stream)
 
     def release(self) -> None:
-        """Waits for the streams that the check has used, and gives them back to the host."""
+        """Waits for the streams that the check has used, and returns them to the host."""
         for stream in [*self._streams, *self._created]:
-            with suppress(Refused):  # what went wrong is known by now
+            with suppress(Refused):  # errors have been reported by now
                 self.call("sync", stream)
         self._streams.clear()
         for stream in list(self._created):
@@ -293,7 +293,7 @@ class Table:
     # ---- capture ------------------------------------------------------------------------------------------------
 
     def captured(self, stream: int) -> int:
-        """The graph of what was captured since capture_begin."""
+        """The graph of the work captured since capture_begin."""
         graph = self._made("capture_end", stream)
         self._graphs.append(graph)
         return graph
@@ -302,7 +302,7 @@ class Table:
         for graph in self._graphs:
             self.call("capture_destroy", graph)
         for stream in [*self._streams, *self._created]:
-            with suppress(Refused):  # what went wrong is known by now
+            with suppress(Refused):  # errors have been reported by now
                 self.call("sync", stream)
         for event in self._events:
             self.call("ev_destroy", event)
@@ -330,7 +330,7 @@ def table(t: Any, *, streams: bool = False) -> Iterator[Table]:
 
 
 class Work:
-    """Copies that keep a stream busy for about LONG seconds, and what comes behind them."""
+    """Copies that keep a stream busy for about LONG seconds, and the work after them."""
 
     def __init__(self, t: Any, own: Table, rng: np.random.Generator):
         self.own = own
@@ -367,7 +367,7 @@ class Work:
         self._busy(stream, self._copies)
 
     def enqueue(self, stream: int) -> None:
-        """Behind long work `target` becomes `after`."""
+        """After long work `target` becomes `after`."""
         self.busy(stream)
         self.own.copy(self.target, self.source, BLOCK, stream)
 

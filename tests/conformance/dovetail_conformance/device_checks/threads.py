@@ -36,9 +36,9 @@ def together(work: Callable[[int], None], n: int = THREADS) -> None:
 
 @check
 def own_arrays(t, rng):
-    """Each thread gets what one alone gets: whether that is right, the ops' own cases say."""
+    """Each thread gets the same result as a single thread; the ops' own cases check whether that is right."""
     add, matmul, total = t.function("add"), t.function("matmul"), t.function("sum")
-    hosts = [np.full((16 + i, 16 + i), i % 4, t.float) for i in range(THREADS)]  # sums are exact, in halves too
+    hosts = [np.full((16 + i, 16 + i), i % 4, t.float) for i in range(THREADS)]  # sums are exact, in fp16 too
 
     def computed(i: int) -> dict[str, np.ndarray]:
         x = t.asarray(hosts[i])

@@ -20,7 +20,7 @@ class Verdict(NamedTuple):
     index: tuple[int, ...] | None = None
     got: str = ""
     expected: str = ""
-    errors: np.ndarray | None = None  # of floats: the histogram of all elements
+    errors: np.ndarray | None = None  # for floats: the histogram of all elements
 
 
 def exponents(d: DType) -> tuple[int, int]:
@@ -29,7 +29,7 @@ def exponents(d: DType) -> tuple[int, int]:
 
 
 def ulp(magnitude: Any, d: DType) -> Any:
-    """The distance of neighbouring numbers of `d` at a magnitude, in the precision of the argument."""
+    """The distance to the next number of `d` at a magnitude, in the precision of the argument."""
     low, high = exponents(d)
     m = np.asarray(magnitude)
     exponent = np.where(np.isfinite(m), np.frexp(m)[1] - 1, high)
@@ -97,9 +97,7 @@ def _floats(got: Any, expected: Any, d: DType, tol: float, scale: Any, signed_ze
     value = got.astype(ref.dtype)
     special = ~np.isfinite(ref)
     same = np.where(np.isnan(ref), np.isnan(value), value == ref)
-    overflow = np.ldexp(
-        ref.dtype.type(1), exponents(d)[1] + 1
-    )  # what an infinity stands for, to measure a distance
+    overflow = np.ldexp(ref.dtype.type(1), exponents(d)[1] + 1)  # the value of an infinity, to measure a distance
     if tol == 0:
         ref = rounded(ref, d)
     error = np.abs(np.clip(value, -overflow, overflow) - np.clip(ref, -overflow, overflow))

@@ -60,7 +60,7 @@ def answers(op: Op, args: tuple, kwargs: dict[str, Any]) -> list[Answer]:
 
 
 def _further(op: Op, d: DType) -> DType:
-    """The dtype of results beside a first one of `d`."""
+    """The dtype of further results if the first one is of `d`."""
     if op.spec.dtype == "same_and_index":
         return dt.int64
     return dt.float32 if d in dt.NARROW else d

@@ -13,7 +13,7 @@ from dovetail.schema.dtypes import DType, float64
 
 ROUNDS = 10
 MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-WEYL = (0x9E3779B9, 0xBB67AE85)  # what a round adds to the key: the golden ratio, sqrt(3) - 1
+WEYL = (0x9E3779B9, 0xBB67AE85)  # added to the key in each round: the golden ratio, sqrt(3) - 1
 HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 SIGNIFICANT = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}  # bits of a uniform number
 
@@ -47,7 +47,7 @@ class Key(NamedTuple):
         return np.array([self.seed % 2**32, self.seed >> 32, self.offset % 2**32, self.offset >> 32], np.uint32)
 
     def after(self, words: int) -> Key:
-        """Where the next draw goes on: a draw takes whole blocks."""
+        """The offset of the next draw: a draw takes whole blocks."""
         return Key(self.seed, (self.offset + -(-words // 4)) % 2**64)
 
 
@@ -61,7 +61,7 @@ def words(key: Key, n: int) -> np.ndarray:
 
 
 def uniform(key: Key, n: int, d: DType) -> np.ndarray:
-    """In [0, 1), as float64: exact in `d`, whose significand takes the leading bits of a word, or of two."""
+    """In [0, 1), as float64: exact in `d`, whose significand gets the leading bits of a word, or of two."""
     bits = SIGNIFICANT[d.name]
     if d is float64:
         pairs = words(key, 2 * n).astype(np.uint64).reshape(n, 2)

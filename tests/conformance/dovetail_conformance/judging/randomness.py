@@ -22,7 +22,7 @@ def _likely(n: int) -> float:
 
 
 def mean(values: np.ndarray, expected: float, low: float, high: float) -> str:
-    """Tests the mean of independent values within [low, high]. All tests here return "" or what is wrong."""
+    """Tests the mean of independent values within [low, high]. All tests here return "" or the error."""
     found, allowed = float(values.mean(dtype=np.float64)), (high - low) * _likely(values.size)
     if abs(found - expected) <= allowed:
         return ""

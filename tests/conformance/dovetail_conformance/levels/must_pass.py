@@ -26,7 +26,7 @@ class MustPass(NamedTuple):
     dtypes: tuple[str, ...]
     ops: dict[str, tuple[str, ...]]  # op -> the dtypes that it must have
     profile: str | None = None
-    about: str = ""  # of a profile: for which devices
+    about: str = ""  # of a profile: its devices
 
     @property
     def float(self) -> DType:

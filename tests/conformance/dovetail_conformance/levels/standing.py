@@ -18,14 +18,14 @@ from ..results import Result, Status
 from .must_pass import must_pass
 
 LEVELS = ("L0", "L1", "L2")
-PERFORMANCE = "P"  # of cases that are measured and pass or fail no level
+PERFORMANCE = "P"  # of cases that are measured and do not count for a level
 
 
 class Standing(NamedTuple):
-    """The level reached, and what stands in the way of the next."""
+    """The level reached, and the cases that prevent the next."""
 
     level: str | None
-    missed: str | None  # the first level asked for that was not reached
+    missed: str | None  # the first requested level that was not reached
     bad: int = 0  # its cases that did not pass
     not_run: int = 0
     cases: int = 0
@@ -52,7 +52,7 @@ def costs(case: Case, result: Result) -> bool:
 
 
 def standing(cases: Iterable[Case], results: Mapping[str, Result], wanted: str) -> Standing:
-    """`cases` are those that the levels up to `wanted` demand (fewer for --quick), whatever was run."""
+    """`cases` are those that the levels up to `wanted` require (fewer for --quick), whatever was run."""
     reached = None
     by_level: dict[str, list[Case]] = {level: [] for level in up_to(wanted)}
     for case in cases:
@@ -85,7 +85,7 @@ def coverage(level: str, has_kernel: Callable[[str], bool], bodies: Collection[s
 
 
 def further_dtypes(cases: Iterable[Case], results: Mapping[str, Result]) -> list[str]:
-    """The dtypes beyond those of L1 that the device has in full: each of their cases passed or is waived.
+    """The dtypes beyond those of L1 that are complete: each of their cases passed or is waived.
 
     A case with several such dtypes counts against all of them, unless one of them is known to be incomplete.
     """

@@ -47,7 +47,7 @@ class Waiver(NamedTuple):
         return self.device is None or glob(self.device)(backend)
 
     def admits(self, version: str) -> bool:
-        """A backend whose version cannot be compared is of another one."""
+        """A backend whose version cannot be compared does not match."""
         try:
             return self.versions is None or SpecifierSet(self.versions).contains(Version(version), prereleases=True)
         except InvalidVersion:
@@ -84,7 +84,7 @@ class Waivers:
         return result._replace(status=Status.WAIVED, measured=measured)
 
     def report(self, cases: Iterable[Case], results: Mapping[str, Result]) -> list[dict[str, Any]]:
-        """For results.json, after the run: each waiver, and what it was good for."""
+        """For results.json, after the run: each waiver, and the cases that it waived."""
         waived: dict[Waiver, list[str]] = {w: [] for w in self.listed}
         passed: dict[Waiver, list[str]] = {w: [] for w in self.listed}
         refused: dict[Waiver, list[str]] = {w: [] for w in self.listed}
@@ -114,7 +114,7 @@ class Waivers:
 
 
 def read(path: Path, cases: Mapping[str, Case]) -> list[Waiver]:
-    """The waivers of a file; BadWaivers where it is wrong, or asks for what cannot be waived."""
+    """The waivers of a file; BadWaivers if it is invalid, or names cases that cannot be waived."""
     try:
         text = path.read_text("utf-8")
         found = tomllib.loads(text)

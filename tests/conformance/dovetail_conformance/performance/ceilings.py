@@ -21,7 +21,7 @@ Measured = Mapping[str, Any]  # of a case: time_s, bytes, written, flops ...
 
 
 def is_probe(id: str) -> bool:
-    """Is the case one that ceilings come from, whatever else is measured?"""
+    """Whether ceilings are taken from the case, whatever else is measured."""
     return id.startswith("matmul[f32,perf=square,") or id in {p.format(size) for p in PROBES for size in SIZES}
 
 
@@ -68,7 +68,7 @@ def ceilings(measured: Mapping[str, Measured]) -> Ceilings:
 
 
 def _nearest(memory: Mapping[str, Memory], size: int) -> str | None:
-    """The working set that is most like one of so many bytes."""
+    """The working set that is nearest to this many bytes."""
     return min(memory, key=lambda name: abs(math.log(memory[name].bytes / max(size, 1))), default=None)
 
 

@@ -1,4 +1,4 @@
-"""How much memory a measured call goes through: a ceiling of one size says nothing of another."""
+"""The memory that a measured call uses: a ceiling of one size does not apply to another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = ("small", "medium", "large")
 SMALL, MEDIUM = 256 * KIB, 8 * MIB  # in a cache near the cores, and in the last one
-LEAST, MOST = 64 * MIB, 1024 * MIB  # of what no cache holds
+LEAST, MOST = 64 * MIB, 1024 * MIB  # larger than any cache
 UNKNOWN_CACHE = 64 * MIB  # the device protocol has no field for it; most accelerators have less
 
 

@@ -1,1 +1,1 @@
-"""The output of a run: on the terminal while it goes on, and in files."""
+"""The output of a run: on the terminal during the run, and in files."""

@@ -24,7 +24,7 @@ DESCRIPTION = ("device", "backend", "packs", "native", "kernels", "dovetail", "p
 def document(found: Iterable[tuple[Case, Result]], *, run: dict[str, Any], description: dict[str, Any],
              level: dict[str, Any], replay: Replay, waivers: Iterable[dict[str, Any]] = (),
              performance: dict[str, Any] | None = None) -> dict[str, Any]:  # fmt: skip
-    """`description` is what a worker says of the device, `found` every case of the run with what became of it."""
+    """`description` is a worker's description of the device, `found` the result of every case of the run."""
     listed = list(found)
     counts = Counter(result.status.value for _, result in listed)
     return {
@@ -66,7 +66,7 @@ def results(content: dict[str, Any]) -> dict[str, Result]:
 
 
 def _undeclared(listed: list[tuple[Case, Result]]) -> list[dict[str, str]]:
-    """Calls that work although the device does not declare them, from what cases measured as `undeclared`."""
+    """Calls that work although the device does not declare them, from the results of `undeclared` cases."""
     found: dict[tuple[str, str], str] = {}
     for case, result in listed:
         if message := result.measured.get("undeclared"):
@@ -82,7 +82,7 @@ def schema() -> dict[str, Any]:
 
 
 def malformed(content: Any) -> str | None:
-    """Where it is not as the schema has it."""
+    """The places where it violates the schema."""
     from jsonschema import Draft202012Validator
 
     error = next(Draft202012Validator(schema()).iter_errors(content), None)

@@ -20,7 +20,7 @@ from . import plots, summary
 from .live import Replay, counted
 from .summary import Cell, Json
 
-ANY = "[case]"  # stands for the id in the replay command
+ANY = "[case]"  # a placeholder for the id in the replay command
 LETTERS = {status.value: letter for status, letter in zip(Status, "pfctuwbn")}  # a case's status in the packed data
 
 

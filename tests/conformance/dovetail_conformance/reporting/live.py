@@ -1,4 +1,4 @@
-"""The output of a run on the terminal: its progress, and what failed."""
+"""The output of a run on the terminal: its progress, and its failures."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Live:
         self._region: Any = None  # the lines that are drawn again and again
         self._progress: Any = None  # knows the rate
         self._task: Any = None
-        self.log: list[str] = []  # all that was said
+        self.log: list[str] = []  # the whole output
 
     def __enter__(self) -> Live:
         if self.console.is_terminal and not self.console.is_dumb_terminal:
@@ -153,7 +153,7 @@ class Live:
         return Group(*lines)
 
     def _bar(self) -> Any:
-        """The bar fills what the figures leave; a narrow terminal goes without the rate."""
+        """The bar fills the space that the figures leave; a narrow terminal omits the rate."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# matplotlib knows colours, not variables: what it draws in the first becomes the second.
+# matplotlib needs colours, not variables: each first colour is replaced by the second.
 INK, MUTED, LINE, BAD = "#010101", "#020202", "#030303", "#040404"
 SERIES = tuple(f"#0505{i:02x}" for i in range(6))
 VARIABLES = {INK: "--ink", MUTED: "--muted", LINE: "--line", BAD: "--bad"} | {
@@ -132,7 +132,7 @@ def roofline(measured: Json) -> str | None:
 
 
 def _name_ceilings(figure: Figure, axes: Axes, roofs: dict[str, float], peaks: dict[str, float]) -> None:
-    """The slopes' names lie on them, those of the tops to their right, clear of each other."""
+    """The labels of slopes lie on them, those of the tops to their right, without overlap."""
     figure.draw_without_rendering()  # places are known from here on
     left, right = axes.get_xlim()
     for name, rate in roofs.items():

@@ -74,7 +74,7 @@ class Cell(NamedTuple):
         return Counter(case["status"] for case in self.cases)
 
     def state(self, served: str) -> State:
-        """The worst that became of a case; where all is well, who `served` the op."""
+        """The worst outcome of a cell; if all passed, what `served` the op."""
         statuses = self.counts()
         if statuses.keys() & BAD:
             return STATES["failed"]
@@ -88,7 +88,7 @@ class Cell(NamedTuple):
         return f"{self.op} {self.dtype}: {state.name}, {counted(self.counts())}"
 
     def worst(self) -> float | None:
-        """How much of its tolerance it uses: the largest error in units of what was allowed."""
+        """The share of its tolerance that it uses: the largest error in units of the tolerance."""
         used = [r for r in map(used_tolerance, self.cases) if r is not None]
         return max(used, default=None)
 
@@ -135,7 +135,7 @@ def duration(seconds: float) -> str:
 
 
 def badge(document: Json) -> Json:
-    """The level, and whether it is the one that was asked for."""
+    """The level, and whether it is the requested one."""
     level = document["level"]
     reached, asked = level.get("reached"), level.get("asked")
     tone = "none" if reached is None else "met" if reached == asked else "short"
@@ -144,7 +144,7 @@ def badge(document: Json) -> Json:
 
 
 def selected(run: Json) -> bool:
-    """Is it a part of the cases, of which no level can be said?"""
+    """Whether it is a selection of the cases, which cannot prove a level."""
     return bool(run.get("expression") or run.get("cases") or run.get("shard"))
 
 
@@ -169,7 +169,7 @@ def reservations(document: Json) -> list[str]:
 
 
 def ladder(document: Json) -> list[Json]:
-    """Level by level, how many of its cases did what."""
+    """The number of cases per level and status."""
     reached = document["level"].get("reached")
     by_level: dict[str, Counter[str]] = {}
     for case in document["cases"]:
@@ -214,7 +214,7 @@ def _shown(name: str, value: Any) -> str:
     return str(value)
 
 
-# ---- the matrix, the checks and what went wrong -----------------------------------------------------------------
+# ---- the matrix, the checks and the failures ------------------------------------------------------------------
 
 
 def matrix(document: Json, found: dict[str, dict[str, Cell]]) -> Json:
@@ -239,7 +239,7 @@ def matrix(document: Json, found: dict[str, dict[str, Cell]]) -> Json:
 
 
 def _served_by(document: Json) -> Any:
-    """A function that says who computes an op in a dtype."""
+    """A function that returns what computes an op in a dtype."""
     native, kernels = set(document.get("native", ())), document.get("kernels")
 
     def served(op: str, dtype: str) -> str:

@@ -1,4 +1,4 @@
-"""support.csv: what the device does for each op and dtype, for a spreadsheet."""
+"""support.csv: how the device runs each op and dtype, for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def render(content: dict[str, Any]) -> str:
 
 
 def served_by(content: dict[str, Any], op: str, dtype: str) -> str:
-    """Whose work it is: a kernel's (native), the core's own, or the op's body."""
+    """What runs it: a kernel (native), the core itself, or the op's decomposition."""
     if dtype in content["kernels"].get(op, ()):
         return "native"
     declared = registry.get(op)

@@ -32,7 +32,7 @@ def write_report(folder: Path, content: dict[str, Any], baseline: dict[str, Any]
 
 
 def write(path: Path, text: str) -> None:
-    """All of it, or none: what was there stays until the new file is complete. A pipe or a device is written to."""
+    """All of it or nothing: an old file stays until the new one is complete. A pipe or a device is written to."""
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
         return

@@ -28,7 +28,7 @@ def several(n: int, what: str) -> str:
 class Conclusion:
     options: Options
     plan: Plan
-    results: Mapping[str, Result]  # of every case of the plan, waived where a waiver is for it
+    results: Mapping[str, Result]  # of every case of the plan, with waivers applied
     description: Mapping[str, Any]  # empty where the device never came up
     waivers: list[dict[str, Any]]
     performance: dict[str, Any] | None = None  # ceilings, where anything was measured
@@ -86,7 +86,7 @@ class Conclusion:
         yield f"{counted(counts)} in {seconds:.1f} s"
 
     def _of_unsupported(self) -> Iterator[str]:
-        """Every unsupported case that costs a level, with its reason; where cases were named, also the others."""
+        """Every unsupported case that costs a level, with its reason; if cases were named, also the others."""
         for case in self.plan.cases:
             result = self.results[case.id]
             if result.status is not Status.UNSUPPORTED:

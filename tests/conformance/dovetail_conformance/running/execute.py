@@ -12,7 +12,7 @@ from .target import Target
 
 
 def execute(case: Case, target: Target, seed: int) -> Result:
-    """Never raises: whatever happens is the case's result."""
+    """Never raises: every exception becomes the case's result."""
     begin = time.perf_counter()
     usual = float_mode.unusual()
     target.fallbacks()

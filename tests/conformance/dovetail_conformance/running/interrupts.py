@@ -31,7 +31,7 @@ def one_interrupt() -> Iterator[None]:
             raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:  # the one who started this process wants none
+    if before is signal.SIG_IGN:  # the parent process has switched it off
         yield
         return
     signal.signal(signal.SIGINT, interrupted)

@@ -45,7 +45,7 @@ def expect_unused(folder: Path | None) -> None:
 
 
 class Journal:
-    """Gives up at the first error."""
+    """Stops at the first error."""
 
     def __init__(self, path: Path | None = None):
         self.path = path
@@ -53,7 +53,7 @@ class Journal:
 
     def open(self, folder: Path | None, run: dict[str, Any], description: dict[str, Any],
              earlier: Iterable[Result] = ()) -> str | None:  # fmt: skip
-        """Begins it in a folder, where there is one. What went wrong, if anything, as add()."""
+        """Begins it in a folder, if there is one. Returns an error as add() does."""
         if folder is None:
             return None
         self.path = folder / NAME
@@ -61,7 +61,7 @@ class Journal:
 
         def begin() -> None:
             self._file = open(new, "wb", buffering=0)  # noqa: SIM115  a line is one write
-            fcntl.flock(self._file, fcntl.LOCK_EX)  # while the run goes on
+            fcntl.flock(self._file, fcntl.LOCK_EX)  # during the run
             self._line({"schema": SCHEMA, "run": run, "description": description})
             for result in earlier:
                 self._line(_entry(result, run["seconds"]))
@@ -105,12 +105,12 @@ def _entry(result: Result, seconds: float) -> dict[str, Any]:
 
 
 def read(path: Path) -> Earlier:
-    """From a report's folder, its journal or results.json; what was not run is not among the results."""
+    """From a report's folder, its journal or results.json; cases that did not run are not among the results."""
     file = path
     if path.is_dir():
         file = next((path / name for name in (NAME, RESULTS) if (path / name).exists()), path / RESULTS)
     try:
-        text = file.read_text("utf-8", errors="replace")  # what is not UTF-8 is not JSON either
+        text = file.read_text("utf-8", errors="replace")  # text that is not UTF-8 is not JSON either
     except OSError as error:
         raise UsageError(
             f"{file}: {error.strerror}: name the results of a run, or the folder of its report"
@@ -141,7 +141,7 @@ def _from_journal(head: dict[str, Any], rest: str) -> Earlier:
     if lacking := {*SAME_RUN} - {*head["run"]} | {*SAME_SOFTWARE, "device"} - {*head["description"]}:
         raise KeyError(min(lacking))
     seconds = head["run"]["seconds"]
-    for line in rest.split("\n")[:-1]:  # what comes after the last line's end was cut off
+    for line in rest.split("\n")[:-1]:  # bytes after the last newline were cut off
         entry = json.loads(line)
         seconds = entry.pop("at")
         found[entry["id"]] = Result(**entry | {"status": Status(entry["status"])})

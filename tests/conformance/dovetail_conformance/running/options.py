@@ -85,7 +85,7 @@ class Options:
 
     @property
     def folder(self) -> Path | None:
-        """Where the report goes: a run of a whole level has one."""
+        """The folder of the report: a run of a whole level writes one."""
         if self.report or self.no_report:
             return self.report
         if self.resume and self.resume.is_dir():
@@ -115,7 +115,7 @@ class Options:
         return Replay(self.device or "", self.seed, timeout, self.profile)
 
     def record(self) -> dict[str, Any]:
-        """For results.json: what another run must be given to do the same."""
+        """For results.json: the options that repeat the run."""
         return {
             "level": self.asked,
             "quick": self.quick,

@@ -24,13 +24,13 @@ from .selection import BadExpression, selects
 @dataclass(frozen=True)
 class Plan:
     level: str
-    demanded: list[Case]  # what the level takes; fewer for --quick
-    cases: list[Case]  # what is run
+    demanded: list[Case]  # required by the level; fewer for --quick
+    cases: list[Case]  # to be run
     whole: bool  # they make a level
     timed: tuple[Case, ...] = ()  # those of `cases` that are measured, after all others and alone
 
     def record(self) -> dict[str, Any]:
-        """For results.json: what the level's name stands for."""
+        """For results.json: the meaning of the level's name."""
         ids = "\n".join(c.id for c in self.demanded)
         return {
             "must_pass": {"version": must_pass().version, "sha256": must_pass().sha256},
@@ -98,7 +98,7 @@ def _matching(expression: str, pool: list[Case], level: str) -> list[Case]:
 
 
 def _nearest(expression: str) -> str:
-    """An op that may have been meant; kernel tables have their names behind "dvt."."""
+    """The nearest op's name; kernel tables have their names after "dvt."."""
     word = expression.removeprefix("dvt.").partition("[")[0]
     near = get_close_matches(word, {c.op for c in all_cases().values()}, 1, 0.7)
     return f": did you mean {near[0]!r}?" if near else ": see --list"

@@ -32,11 +32,11 @@ class Config(NamedTuple):
 
 
 class DeviceUnavailable(Exception):
-    """With the device's own words, or those of a worker that died on the way to it."""
+    """With the device's own message, or that of a worker that died before."""
 
 
 class Worker:
-    """One process and a thread that reads what it says; `events` gets (worker, message), None at its end."""
+    """One process and a thread that reads its output; `events` gets (worker, message), None at its end."""
 
     def __init__(self, config: Config, events: queue.SimpleQueue):
         self.errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
@@ -68,7 +68,7 @@ class Worker:
         events.put((self, None))
 
     def _understood(self, line: str) -> dict[str, Any] | None:
-        """None for what a device wrote into its host's pipe."""
+        """None for bytes that a device wrote into its host's pipe."""
         with suppress(ValueError, RecursionError):
             message = json.loads(line)
             known = isinstance(message, dict) and message.keys() & {"ready", "unavailable", "calling", "lost"}
@@ -80,7 +80,7 @@ class Worker:
         assert self.process.stdin
         self.case, self.call, self.started = case, "", time.monotonic()
         self.deadline = self.started + timeout
-        with suppress(BrokenPipeError):  # it died in between; the reader says so
+        with suppress(BrokenPipeError):  # it died in between; the reader reports that
             self.process.stdin.write(case + "\n")
             self.process.stdin.flush()
 
@@ -90,7 +90,7 @@ class Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ends it, whatever it does."""
+        """Ends it, whatever it is doing."""
         self.kill()
         self.process.wait()
         for stream in (self.process.stdin, self.errors):
@@ -98,7 +98,7 @@ class Worker:
                 stream.close()
 
     def last_words(self) -> str:
-        """How the process ended, and the end of what it wrote to standard error."""
+        """How the process ended, and the end of its error output."""
         code = self.process.wait()
         ended = f"exit code {code}" if code >= 0 else _signal_name(-code)
         self.errors.seek(0)
@@ -144,7 +144,7 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Ends the workers, whatever they do."""
+        """Ends the workers, whatever they are doing."""
         for worker in self._workers:
             worker.stop()
         self._workers = []
@@ -243,7 +243,7 @@ class Pool:
             self._start()
 
     def _without_device(self, worker: Worker, why: str) -> None:
-        """The others go on where there are any: some devices can be opened only once."""
+        """The others continue if there are any: some devices can be opened only once."""
         worker.stop()
         self._workers.remove(worker)
         if not any(w.ready for w in self._workers):

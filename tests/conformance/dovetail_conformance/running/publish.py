@@ -75,7 +75,7 @@ def document_of(conclusion: Conclusion, run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(conclusion: Conclusion, content: dict[str, Any] | None) -> tuple[str | None, list[str]]:
-    """Where the report is, and what could not be written."""
+    """The report's folder, and the files that could not be written."""
     if content is None:
         return None, []
     file, folder = conclusion.options.json_file, conclusion.options.folder
@@ -96,7 +96,7 @@ def _write(conclusion: Conclusion, content: dict[str, Any] | None) -> tuple[str 
 
 
 def _submit(options: Options, content: dict[str, Any], live: Live) -> list[str]:
-    """Writes the submission package; what stood in the way."""
+    """Writes the submission package; returns the error, if any."""
     file = options.package
     assert file
     if content["level"]["reached"] is None or not content["run"]["complete"]:

@@ -56,7 +56,7 @@ class Session:
         self.journal = journal.Journal(None)
 
     def run(self) -> int:
-        """Runs it and prints what it finds; the exit code."""
+        """Runs the cases and prints the results; returns the exit code."""
         with one_interrupt():
             return self._run_to_the_end()
 
@@ -99,7 +99,7 @@ class Session:
             live.say(f"nothing is left to run of {self.options.resume}: the report is written anew")
         self._ask(pool, [id for id in self.cases if id not in done], live)
         if timed:
-            pool.close()  # nothing runs beside what is measured
+            pool.close()  # nothing else runs during a measurement
             with Pool(self.config._replace(workers=1, watched=False), live.say) as alone:
                 alone.open()
                 self._ask(alone, timed, live)
@@ -112,7 +112,7 @@ class Session:
                 live.say(f"Error: {failure}: this run cannot be resumed", "red")
 
     def _measure(self) -> dict[str, Any] | None:
-        """Adds to the cases that were timed what share of the device's ceilings they reach; the ceilings."""
+        """Adds to the measured cases their share of the device's ceilings; returns the ceilings."""
         measured = {c.id: self.results[c.id].measured for c in self.plan.timed}
         measured = {id: m for id, m in measured.items() if "time_s" in m}
         if not measured:

@@ -1,4 +1,4 @@
-"""The device under test, through Dovetail's Python API: the only file beside device_checks that calls it."""
+"""The device under test, through Dovetail's Python API: besides device_checks the only file that calls it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ class Target:
         self.guards: bool = self.api._core.guard_memory()  # does the environment ask for it?
         self.made: dict[Any, Any] = {}  # what checks keep
         self._found: dict[tuple[str, DType | None], list[dict[str, Any]]] = {}  # by op and dtype
-        self.announce: Callable[[str], None] = lambda call: (
-            None
-        )  # what is about to be called, in case it is the last
+        self.announce: Callable[[str], None] = lambda call: None  # the next call, in case it crashes
 
     @property
     def float(self) -> type:
@@ -66,7 +64,7 @@ class Target:
 
     @contextmanager
     def threads(self, n: int) -> Iterator[None]:
-        """Within it kernels are given so many of the host's threads."""
+        """Inside it kernels get this many of the host's threads."""
         core = self.api._core
         before = core.num_threads()
         core.set_num_threads(n)
@@ -76,12 +74,12 @@ class Target:
             core.set_num_threads(before)
 
     def guard(self, on: bool) -> None:
-        """Whether arrays made from now on lie between zones that show what is written beside them."""
+        """Whether new arrays lie between zones that show writes outside of them."""
         self.api._core.guard_memory(on and self.guards)
 
     @contextmanager
     def nothing_kept(self) -> Iterator[None]:
-        """Within it the host keeps no copies of the calls that kernels got, as DOVETAIL_POISON_CALLS=1 has it."""
+        """Inside it the host keeps no copies of kernels' calls, which DOVETAIL_POISON_CALLS=1 makes."""
         core = self.api._core
         before = core.poison_calls(False)
         try:
@@ -90,7 +88,7 @@ class Target:
             core.poison_calls(before)
 
     def overruns(self) -> list[tuple[str, str]]:
-        """The ops that wrote beside their outputs since the last call, and what each did."""
+        """The ops that wrote outside their outputs since the last call, and each one's error."""
         return self.api._core.memory_overruns(self.device)
 
     def lost(self) -> bool:
@@ -118,7 +116,8 @@ class Target:
         """The calls that other devices served for this one since the last call."""
         return self.api.fallback_report(reset=True)
 
-    # ---- what the device declares -------------------------------------------------------------------------------
+    # ---- the device's declarations
+    # --------------------------------------------------------------------------------
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -141,7 +140,8 @@ class Target:
         return min(tol, max((r.get("max_ulp") or tol for r in self._rows_of(op, d)), default=tol))
 
     def flushes(self, op: str, d: DType) -> bool:
-        """May subnormal numbers become 0? Where a kernel of the op declares it; in a body, where any does."""
+        """Whether subnormal numbers may become 0: if a kernel of the op declares it; in a decomposition, if any
+        kernel does."""
         rows = self._rows_of(op, d) or self._flushing
         return any("flushes_subnormals" in r.get("flags", ()) for r in rows)
 

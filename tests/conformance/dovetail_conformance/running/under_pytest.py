@@ -19,7 +19,7 @@ from .options import Options, UsageError
 from .plan import plan
 from .pool import Config, DeviceUnavailable, Pool
 
-FILE = Path(pytest_plugin.__file__)  # what pytest takes for the file that the cases are in
+FILE = Path(pytest_plugin.__file__)  # pytest's file of the cases
 LOST = "the device was lost"
 
 

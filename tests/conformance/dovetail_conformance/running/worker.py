@@ -16,7 +16,7 @@ import signal
 import sys
 from typing import Any, TextIO
 
-GRACE = 30.0  # seconds after which a worker that nobody stops at its time limit stops itself
+GRACE = 30.0  # seconds after which a worker ends itself if the runner has not stopped it at its time limit
 
 
 def serve(config: dict[str, Any], requests: TextIO, answers: TextIO) -> None:
@@ -54,7 +54,7 @@ def main() -> None:
     with answers:
         serve(json.loads(sys.argv[1]), sys.stdin, answers)
     sys.stdout.flush()
-    os._exit(0)  # what a device does at exit is not part of any case
+    os._exit(0)  # the device's exit is not part of any case
 
 
 if __name__ == "__main__":

@@ -6,4 +6,4 @@ it, `verify` computes again all that can be computed.
 
 
 class Refused(Exception):
-    """The package does not hold; one line says why."""
+    """The package is invalid; the message says why in one line."""

@@ -69,7 +69,7 @@ def read(path: Path) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
-    """The members, whole and as the manifest says, and their time. Nothing is written anywhere."""
+    """The members, complete and matching the manifest, and their time. Writes no files."""
     tar = _decompressed(data)
     found: dict[str, bytes] = {}
     mtime = -1
@@ -84,7 +84,7 @@ def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
     for name in sorted({*MEMBERS, MANIFEST} - set(found)):
         raise Refused(f"{name} is missing")
     _check_manifest(found)
-    if not 0 <= mtime < 8**11 or tar != _tar(found, mtime):  # what the header has room for
+    if not 0 <= mtime < 8**11 or tar != _tar(found, mtime):  # fits into the header
         raise Refused("its members are right, but something beside them was changed: a name, time or mode")
     del found[MANIFEST]
     return found, mtime

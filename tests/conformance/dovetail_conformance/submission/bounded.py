@@ -25,7 +25,7 @@ def loads(name: str, text: bytes) -> Any:
 
 
 def _check_size(name: str, text: bytes) -> None:
-    """Punctuation within strings counts too: the bounds leave room for it."""
+    """Punctuation within strings counts too: the bounds allow for it."""
     counts = {
         "lists and objects": (text.count(b"[") + text.count(b"{"), MOST_CONTAINERS),
         "keys": (text.count(b":"), MOST_KEYS),

@@ -19,7 +19,7 @@ OF_FAILURES = ("index", "got", "expected", "replay")
 
 
 def _tolerance(op: str, d: DType) -> float:
-    """The widest of any answer: of what a case gives, not all need be of its own dtype."""
+    """The widest dtype of any result: not all results of a case need be of its own dtype."""
     return max(registry[op].spec.tol, oracle.tolerance(registry[op], d))
 
 

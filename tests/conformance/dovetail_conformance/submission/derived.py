@@ -14,7 +14,7 @@ from ..running.publish import document_of
 
 
 def options(document: dict[str, Any]) -> Options:
-    """The options of the run of a whole level that results.json names. UsageError."""
+    """The options of the whole-level run that results.json describes. Raises UsageError."""
     run, name = document["run"], document["device"]["name"]
     same = {key: run[key] for key in ("level", "profile", "seed", "timeout", "performance")}
     brief, full = (Options(device=device, no_report=True, **same) for device in (name.partition(":")[0], name))
@@ -31,7 +31,7 @@ def whole_run(document: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
 
 
 def derived(document: dict[str, Any], whole: Plan) -> dict[str, Any]:
-    """The document anew: from what became of each case, the waivers, the run and the device."""
+    """The document, recomputed from the cases' outcomes, the waivers, the run and the device."""
     backend = document["backend"]
     waivers = Waivers(map(_waiver, document["waivers"]), backend["name"], backend["version"], _day(document))
     before = results(document)
@@ -49,7 +49,7 @@ def _waiver(entry: dict[str, Any]) -> Waiver:
 
 
 def _day(document: dict[str, Any]) -> date:
-    """The first one on which the waivers stood as they are said to: shards are merged after their runs."""
+    """The first day on which the waivers match the statement: shards are merged after their runs."""
     began = datetime.fromisoformat(document["run"]["started"]).astimezone(UTC).date() - timedelta(days=1)
     expired = [w["expires"] for w in document["waivers"] if w["state"] == "expired" and w["expires"]]
     day = max([began, *(date.fromisoformat(e) + timedelta(days=1) for e in expired)])

@@ -19,7 +19,7 @@ def not_whole(run: Mapping[str, Any]) -> str | None:
 
 
 def package(document: dict[str, Any], log: str, submitter: str = "") -> bytes:
-    """`log`: what the run said on the terminal."""
+    """`log`: the run's output on the terminal."""
     return assemble(document, log, submitter, installed(document))
 
 

@@ -96,7 +96,7 @@ def _check_run(document: dict[str, Any], time: int) -> None:
 
 
 def _check_cases(document: dict[str, Any]) -> None:
-    """The cases are those of the level, each agrees with itself, and all else follows from them."""
+    """The cases are those of the level, each is consistent, and everything else follows from them."""
     run = document["run"]
     try:
         whole, right = whole_run(document)
@@ -153,7 +153,7 @@ def _expect_derived(document: dict[str, Any], whole: Plan) -> None:
         raise Refused(f"results.json: {key} is not what its cases amount to")
 
 
-# ---- what goes with it -----------------------------------------------------------------------------------------
+# ---- the other members ----------------------------------------------------------------------------------------
 
 
 def _wheels(text: bytes, document: dict[str, Any]) -> list[Wheel]:

@@ -92,7 +92,7 @@ def _of_distribution(part: str, name: str, module: str) -> Wheel:
 
 
 def _recorded(dist: Distribution) -> Iterator[tuple[str, tuple[Path, str]]]:
-    """The files of the wheel's packages; not what the installer wrote about it."""
+    """The files of the wheel's packages, without the installer's own records."""
     for file in dist.files or ():
         inside = file.as_posix()
         if (

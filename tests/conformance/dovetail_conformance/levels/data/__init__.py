@@ -1,1 +1,1 @@
-"""Files that are part of what is tested."""
+"""Data files of the levels."""
