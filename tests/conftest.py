@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -21,6 +22,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.dovetail_cache = tempfile.mkdtemp(prefix="dovetail-tests-")
         os.environ["XDG_CACHE_HOME"] = config.dovetail_cache
+        # A script's background jobs ignore SIGINT, and the programs that tests interrupt would inherit that.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
