@@ -22,6 +22,9 @@
   T* const name = reinterpret_cast<T*>(dynamic_shared)
 #endif
 
+// In the families of backends/gpu/kernels: over so many dimensions, by blocks of the usual size.
+#define GPU_KERNEL(dims, name) KERNEL(256, name)
+
 #if !defined(GPU_LIST_KERNELS)
 #include "dovetail/math.hpp"
 
