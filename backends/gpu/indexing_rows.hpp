@@ -4,7 +4,7 @@
 #include <initializer_list>
 
 #include "gpu/elementwise.hpp"
-#include "gpu/kernels/common/slices.hpp"
+#include "gpu/kernels/shared/slices.hpp"
 #include "gpu/plan.hpp"
 #include "kernels/common/layout.hpp"
 

@@ -1,6 +1,6 @@
 // cumulative_sum, cumulative_prod along one axis: operand 0 is x, operand 1 the result. A line that is cut into
 // parts takes three kernels: the total of each part, the totals before each part, and the parts themselves.
-#include "gpu/kernels/common/totals.hpp"
+#include "gpu/kernels/shared/totals.hpp"
 #include "kernels/common/scan.hpp"
 
 #define SCAN(name, suffix, R, T)                                                                 \

@@ -1,6 +1,6 @@
 // out[.., i, ..] = x[.., indices[.., i, ..], ..]. The iteration space is the output's: operand 0 is x, with stride
 // 0 along the axis, operand 1 the indices.
-#include "gpu/kernels/common/slices.hpp"
+#include "gpu/kernels/shared/slices.hpp"
 #include "kernels/common/portable.hpp"
 
 #define TAKE_ALONG_AXIS(suffix, T)                                                                               \

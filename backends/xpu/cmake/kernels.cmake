@@ -15,7 +15,7 @@ set(XPU_KERNEL_OPTIONS -std=c++20 -O2 -ffp-contract=off "-I${CMAKE_CURRENT_SOURC
 function(dovetail_xpu_kernels target)
   set(portable float* functors layout math* portable) # the core's headers that kernels include
   list(TRANSFORM portable REPLACE "(.*)" "${dovetail_INCLUDE_DIR}/dovetail/\\1.hpp")
-  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.hpp ../gpu/kernels/common/*.hpp ${portable})
+  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.hpp ../gpu/kernels/shared/*.hpp ${portable})
   set(declarations "")
   set(entries "")
   foreach(source IN LISTS ARGN)

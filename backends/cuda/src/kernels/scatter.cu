@@ -1,6 +1,6 @@
 // Slices along one axis that indices name, overwritten with updates. Threads along x take elements of a slice,
 // those along y slices.
-#include "gpu/kernels/common/slices.hpp"
+#include "gpu/kernels/shared/slices.hpp"
 #include "kernels/common/elementwise.hpp"
 #include "kernels/common/lines.cuh"
 #include "kernels/common/raise.cuh"

@@ -1,5 +1,5 @@
 // The slices along one axis that indices name. Threads along x take elements of a slice, those along y slices.
-#include "gpu/kernels/common/slices.hpp"
+#include "gpu/kernels/shared/slices.hpp"
 #include "kernels/common/lines.cuh"
 #include "kernels/common/raise.cuh"
 

@@ -1,5 +1,5 @@
 // Slices along one axis that indices name, overwritten with updates.
-#include "gpu/kernels/common/slices.hpp"
+#include "gpu/kernels/shared/slices.hpp"
 #include "kernels/common/elementwise.hpp"
 #include "kernels/common/lines.hpp"
 #include "kernels/common/raise.hpp"

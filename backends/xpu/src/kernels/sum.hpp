@@ -1,5 +1,5 @@
 // sum, mean, prod. Halves add up in float32; integers wrap, so signed types use the kernels of unsigned ones.
-#include "gpu/kernels/common/totals.hpp"
+#include "gpu/kernels/shared/totals.hpp"
 #include "kernels/common/reduction.hpp"
 #include "kernels/common/types.hpp"
 

@@ -1,5 +1,5 @@
 // The slices along one axis that indices name.
-#include "gpu/kernels/common/slices.hpp"
+#include "gpu/kernels/shared/slices.hpp"
 #include "kernels/common/lines.hpp"
 #include "kernels/common/raise.hpp"
 #include "kernels/common/types.hpp"

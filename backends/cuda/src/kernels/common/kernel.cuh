@@ -22,7 +22,9 @@
   T* const name = reinterpret_cast<T*>(dynamic_shared)
 #endif
 
-// In the families of backends/gpu/kernels: over so many dimensions, by blocks of the usual size.
+// GPU_FN begins a function of backends/gpu/kernels that kernels alone call.
+#define GPU_FN __device__ __forceinline__
+// A kernel there: over so many dimensions, by blocks of the usual size.
 #define GPU_KERNEL(dims, name) KERNEL(256, name)
 
 #if !defined(GPU_LIST_KERNELS)

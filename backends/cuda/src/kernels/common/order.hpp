@@ -1,6 +1,6 @@
 // By how much at once values are sorted. Shared with the host.
 #pragma once
-#include "gpu/kernels/common/order.hpp"
+#include "gpu/kernels/shared/order.hpp"
 
 namespace gpu {
 inline constexpr int digit_bits = 8, digits = 1 << digit_bits;  // a key is sorted by one digit at a time

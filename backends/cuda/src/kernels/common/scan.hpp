@@ -1,4 +1,4 @@
-// Scans of lines by an operation R of gpu/kernels/common/totals.hpp.
+// Scans of lines by an operation R of gpu/kernels/shared/totals.hpp.
 #pragma once
 #include "kernels/common/lines.cuh"
 #include "kernels/common/sum.cuh"

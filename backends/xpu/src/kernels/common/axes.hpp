@@ -1,6 +1,6 @@
 // Tensors as lines. Shared with the host.
 #pragma once
-#include "gpu/kernels/common/axes.hpp"
+#include "gpu/kernels/shared/axes.hpp"
 
 namespace gpu {
 // Tensors as lines: the kept axes, which come first, count them, and each is a row-major walk over the axes along

@@ -17,7 +17,9 @@
   extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((sycl::ext::oneapi::experimental::nd_range_kernel<dims>)) void name
 #endif
 
-#define GPU_KERNEL(dims, name) KERNEL(dims, name)  // in the families of backends/gpu/kernels
+// GPU_FN begins a function of backends/gpu/kernels that kernels alone call, GPU_KERNEL a kernel there.
+#define GPU_FN inline
+#define GPU_KERNEL(dims, name) KERNEL(dims, name)
 
 namespace gpu {
 // body(i) for this work item's share of [0, n), whatever the range of the launch. In 64 bits: an index that may

@@ -1,6 +1,6 @@
 // Slices along one axis by index: a tensor is seen as (outer, axis, inner). Shared with the host.
 #pragma once
-#include "gpu/kernels/common/axes.hpp"
+#include "gpu/kernels/shared/axes.hpp"
 
 namespace gpu {
 struct Slices {
