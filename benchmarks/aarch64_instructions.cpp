@@ -2,9 +2,9 @@
 //
 //     aarch64_instructions LIBRARY OP,plain|packed,TYPE:ROWSxCOLUMNS,... ...
 //
-// The operands are full of ones, the last is the output; packed: input 1 comes so. Each call was made once before,
-// so that libraries are open and primitives made. In the end it prints what is mapped where. The Python file of
-// this name builds it, and runs it in an emulator.
+// The operands are full of ones, the last is the output; packed: input 1 is packed. Each call was made once
+// before, so that libraries are open and primitives exist. At the end it prints the memory map. The Python
+// file of the same name builds it, and runs it in an emulator.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@
 
 #include "dovetail/backend.hpp"
 
-// Not static: so the emulator's log names it.
+// Not static, so that the emulator's log names it.
 extern "C" [[gnu::noinline]] void marker() { __asm__ volatile(""); }
 
 namespace {

@@ -33,14 +33,14 @@ LOOPS = (
     ("add", "float32", "float32", "float32"),
     ("softmax", "float32", "float32"),
 )
-# By the instruction; those of integers that are no vectors are addresses.
+# By the instruction; scalar integer instructions compute addresses.
 KINDS = {
     "multiply": r"fn?m(ul|l[as]|ad|s?ub|sb)|fmmla|bf(mmla|dot|ml[as]l)|([su]|us|su)(dot|mmla)|"
     r"[su]ml[as]l|[su]mull2? v|ml[as] |m(ul|ad|sb) [vz]",
     "load": r"ld",
     "store": r"st",
 }
-# Code that comes from no file was generated.
+# Code without a file was generated.
 ENGINES = {"libdovetail_cpu.so": "own", "libdovetail_openblas.so.0": "OpenBLAS", "": "oneDNN"}
 
 
@@ -64,7 +64,7 @@ def multiplier(libraries: dict[str, Counter[str]]) -> tuple[str, str]:
 
 
 def print_line(model: str, what: str, libraries: dict[str, Counter[str]], units: int) -> None:
-    """For a thousand units; the instructions of all libraries."""
+    """Instructions per thousand units, in all libraries."""
     total: Counter[str] = Counter()
     for executed in libraries.values():
         for instruction, times in executed.items():
@@ -81,7 +81,7 @@ def print_heading(what: str, units: str) -> None:
 
 
 def call(op: str, how: str, types: Sequence[str], shapes: Sequence[tuple[int, int]]) -> str:
-    """As aarch64_instructions.cpp takes it."""
+    """The arguments of aarch64_instructions.cpp."""
     return ",".join([f"dvt.{op}", how, *(f"{dtype}:{m}x{n}" for dtype, (m, n) in zip(types, shapes, strict=True))])
 
 
@@ -111,7 +111,7 @@ def main(folder: Path) -> None:
         source = Path(__file__).with_suffix(".cpp")
         command = [COMPILER, "-std=c++20", "-O2", f"-I{ROOT}/core/include", source, "-o", program, "-ldl"]
         subprocess.run(command, check=True)
-        own = Path(shutil.copy2(folder / LIBRARY, scratch))  # with no library beside it, our own loops do all
+        own = Path(shutil.copy2(folder / LIBRARY, scratch))  # without such a library our own loops run
         print_heading(f"{ROWS} x {DEPTH} by {DEPTH} x {COLUMNS}", "multiply-adds")
         for model in MODELS:
             print_products(folder, model, program, own, "plain", ("float32", "bfloat16", "int8"))

@@ -15,14 +15,14 @@ from pathlib import Path
 import cuda_timing
 
 HERE = Path(__file__).parent
-PARTS = {  # name: program, what is set for its process
+PARTS = {  # name: program, settings of its process
     "memory": ("cuda_memory.py", {}),
     "allocation": ("cuda_allocation.py", {}),
     "gemm": ("cuda_gemm.py", {"DOVETAIL_CUDA_ALLOW_TF32": "0"}),
     "tf32": ("cuda_gemm.py", {"DOVETAIL_CUDA_ALLOW_TF32": "1"}),
     "attention": ("cuda_attention.py", {}),
     "launch": ("cuda_launch.py", {}),
-    # A host that captures packs nothing meanwhile; the runtime does not know that it is captured here.
+    # Packing is off while the host captures; this program captures without the runtime's knowledge.
     "replay": ("cuda_replay.py", {"DOVETAIL_PACKING": "0"}),
 }
 

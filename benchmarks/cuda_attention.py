@@ -18,7 +18,7 @@ from dovetail import nn
 ENGINES = "cudnn", "flash"
 OVER_CUDNN_US = Aim(3.0, at_most=True)
 OWN_OF_CUDNN, OWN_FLOOR = Aim(0.8), Aim(0.5)
-HEADS, SIZE, TOKENS = 16, 128, 1 << 14  # of all sequences together
+HEADS, SIZE, TOKENS = 16, 128, 1 << 14  # total over all sequences
 CALLS = 5
 
 
@@ -49,7 +49,7 @@ def assert_same_attention(ours: dt.Array, theirs: dt.Array) -> None:
 
 
 def one_call(bench: Bench, problem: Problem) -> float:
-    """Seconds from before it is enqueued, with the device idle."""
+    """Seconds from before it is enqueued, on an idle device."""
     first, last = (dt.Event(bench.device, timing=True) for _ in range(2))
     dt.synchronize(bench.device)
     first.record()

@@ -1,4 +1,4 @@
-// cuBLASLt and cuDNN called directly, with a plan made for the one problem: what dovetail-cuda is compared with.
+// cuBLASLt and cuDNN called directly, with a plan made for one problem: the peers of dovetail-cuda.
 // cuda_direct.py builds it and calls it; both work on the same memory.
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -28,7 +28,7 @@ void expect(const fe::error_t& result) {
   if (result.is_bad()) throw std::runtime_error(result.err_msg);
 }
 
-// Something of CUDA's that `destroy` gives back.
+// An object of CUDA's that `destroy` frees.
 template <class T, auto destroy>
 class Owned {
  public:
@@ -51,7 +51,8 @@ class Work {
   virtual ~Work() = default;
   virtual void enqueue() = 0;
 
-  // Microseconds of one of so many calls in a row, behind others if the device is to be busy when they begin.
+  // Microseconds of one of these calls in a row, after other work if the device is to be busy when they
+  // begin.
   double time(int calls, bool busy) {
     Event first, last;
     expect(cudaEventCreate(&first.value));
@@ -70,7 +71,7 @@ class Work {
   Stream stream;
 };
 
-// c = a b for square row-major matrices: cuBLASLt, which counts by columns, computes the transposed c = b a.
+// c = a b for square row-major matrices: cuBLASLt, which is column-major, computes the transposed c = b a.
 class Gemm : public Work {
  public:
   Gemm(const std::string& type, int64_t n, const void* a, const void* b, void* c) : a_(a), b_(b), c_(c) {
@@ -159,7 +160,7 @@ Work* made(Make make) {
 extern "C" {
 const char* direct_failure() { return failure.c_str(); }
 
-// nullptr where it fails
+// nullptr on failure
 Work* direct_gemm(const char* type, int64_t n, const void* a, const void* b, void* c) {
   return made([&] { return new Gemm(type, n, a, b, c); });
 }
@@ -168,7 +169,7 @@ Work* direct_attention(int64_t batch, int64_t heads, int64_t tokens, int64_t siz
   return made([&] { return new Attention(batch, heads, tokens, size, causal != 0, q, k, v, o); });
 }
 
-// Negative where it fails
+// Negative on failure
 double direct_time(Work* work, int calls, int busy) try {
   return work->time(calls, busy != 0);
 } catch (const std::exception& error) {

@@ -32,7 +32,7 @@ def file_of(distribution: str, end: str) -> Path:
 
 
 def built(folder: Path) -> Path:
-    """The library; the front end of cuDNN makes that take half a minute."""
+    """Build the library; cuDNN's front end makes that take half a minute."""
     library = folder / "libcuda_direct.so"
     command = ["c++", "-std=c++20", "-O2", "-shared", "-fPIC", SOURCE, "-o", library]
     for header in HEADERS:
@@ -50,7 +50,7 @@ class Plan:
         self._direct, self._work, self._operands = direct, work, operands
 
     def time(self, calls: int, *, busy: bool = True) -> float:
-        """Seconds of one of so many calls, by events. busy: the device is when they begin."""
+        """Seconds of one of these calls, by events. busy: whether the device is busy when they begin."""
         microseconds = self._direct.library.direct_time(self._work, calls, busy)
         if microseconds < 0:
             raise RuntimeError(self._direct.failure())

@@ -19,7 +19,7 @@ TYPES = {"bf16": dt.bfloat16, "f16": dt.float16, "f32": dt.float32, "tf32": dt.f
 
 
 def assert_same_product(ours: dt.Array, theirs: dt.Array) -> None:
-    """In a corner: whatever is timed must be the same problem."""
+    """Check one corner: all peers must time the same problem."""
     here, there = (dt.astype(x[:64, :64], dt.float32).numpy() for x in (ours, theirs))
     np.testing.assert_allclose(here, there, rtol=0.02, atol=0.02 * np.abs(there).max())
 

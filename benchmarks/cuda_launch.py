@@ -1,6 +1,5 @@
-"""What it costs to enqueue one op on small operands, against torch eager: cuda.py runs it.
-
-Time of the host, as the device has no part in it: what is queued is waited for outside.
+"""The time to enqueue one op on small operands, against torch eager: cuda.py runs it. It is time of the host: the
+wait for the queued work is outside.
 """
 
 from __future__ import annotations

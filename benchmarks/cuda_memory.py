@@ -28,7 +28,7 @@ class Case:
     ours: Callable[..., dt.Array]
     torchs: Callable[..., Any]  # torch, then its operands
     operands: tuple[dt.Array, ...] = ()
-    read: int | None = None  # bytes, where it is not all of the operands
+    read: int | None = None  # bytes, if not those of all operands
     aim: Aim = OF_COPY
 
 
@@ -37,7 +37,7 @@ def normal(shape: tuple[int, ...], dtype: dt.DType = dt.float32) -> dt.Array:
 
 
 def flat_cases(n: int) -> Iterator[Case]:
-    """Of n elements of float32 or twice as many of bfloat16."""
+    """Arrays of n elements of float32 or twice as many of bfloat16."""
     x, y = normal((n,)), normal((n,))
     yield Case("add f32", dt.add, lambda t, x, y: x + y, (x, y))
     yield Case("gelu f32", nn.gelu, lambda t, x: t.nn.functional.gelu(x), (x,))
@@ -107,7 +107,7 @@ def rotary_case(tokens: int, heads: int, width: int) -> Case:
 
 
 def copy_bandwidth(bench: Bench) -> float:
-    """Bytes in a second, those read and those written."""
+    """Bytes per second, read and written."""
     own, n = Table(types.SimpleNamespace(api=dt, device=bench.device)), bench.choose(1 << 30, 1 << 16)
     source, target = own.alloc(n), own.alloc(n)
     stream = dt._core.stream_handle(dt.current_stream(bench.device))

@@ -25,7 +25,7 @@ CALLS = 10
 
 
 def captured(own: Table, stream: dt.Stream, work: Callable[[], dt.Array]) -> tuple[int, dt.Array]:
-    """The graph, and its output. Run once before, as what is used first is prepared then."""
+    """The graph and its output. Run once before, to initialise everything."""
     handle = dt._core.stream_handle(stream)
     work()
     stream.synchronize()
@@ -35,7 +35,7 @@ def captured(own: Table, stream: dt.Stream, work: Callable[[], dt.Array]) -> tup
 
 
 def seconds_of_kernels(bench: Bench, forward: Callable[[], dt.Array]) -> float:
-    """Of one forward: copies and fills count as kernels do."""
+    """Kernels of one forward, including copies and fills."""
     profiler, gpu = bench.torch.profiler, bench.torch.autograd.DeviceType.CUDA
     with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as profile:
         for _ in range(CALLS):

@@ -1,7 +1,6 @@
-"""What the CUDA benchmarks share: the device and torch beside it, times by the device's events, verdicts.
-
-Nothing is measured where a time would mean nothing: without a GPU, on an emulated driver, without torch. `--tiny`
-runs the programs all the same, on small operands and without peers, and marks each figure as meaningless.
+"""Shared by the CUDA benchmarks: the device, torch as a peer, times by the device's events, verdicts. Nothing is
+measured where a time would mean nothing: without a GPU, on an emulated driver, without torch. `--tiny` still runs
+the programs, on small operands and without peers, and marks each figure as meaningless.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from types import ModuleType
 import dovetail as dt
 from dovetail_conformance.device_checks.table import Table
 
-Work = Callable[[], object]  # enqueues, and does not wait
+Work = Callable[[], object]  # enqueues without waiting
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Aim:
 
 
 def spanned(begin: Work, end: Work, elapsed: Callable[[], float], work: Work, calls: int) -> float:
-    work()  # the device is behind the host when the first event is recorded
+    work()  # the device is still busy when the first event is recorded
     begin()
     for _ in range(calls):
         work()
@@ -53,7 +52,7 @@ class Bench:
         return tiny if self.tiny else full
 
     def time(self, work: Work, calls: int) -> float:
-        """Seconds of one of so many calls in a row, by the device's own events."""
+        """Seconds of one of these calls in a row, by the device's own events."""
         first, last = (dt.Event(self.device, timing=True) for _ in range(2))
 
         def elapsed() -> float:
@@ -63,7 +62,7 @@ class Bench:
         return spanned(first.record, last.record, elapsed, work, calls)
 
     def time_past(self, own: Table, stream: int, work: Work, calls: int) -> float:
-        """The same of work that the runtime does not know of: its own events count as passed with what it knows."""
+        """The same for work that bypasses the runtime: the runtime's events only cover its own work."""
         first, last = (own.event(timing=True) for _ in range(2))
 
         def elapsed() -> float:
@@ -89,7 +88,7 @@ class Bench:
         return self.torch.from_dlpack(x)
 
     def line(self, what: str, said: str, figure: float | None = None, aim: Aim | None = None) -> None:
-        """figure: what is held against the aim; None where there is no peer to compare with."""
+        """figure: compared with the target; None without a peer."""
         if self.tiny:
             verdict = "meaningless: --tiny"
         elif figure is None or aim is None:
@@ -100,14 +99,14 @@ class Bench:
 
 
 def medians(bench: Bench, *samplers: Callable[[], float], rounds: int = 15) -> list[float]:
-    """Of samples that are taken in turn, so that clocks and heat are the same for all, after a warm-up."""
+    """Statistics of samples that are taken in turn, so that clocks and heat are equal for all, after a warm-up."""
     rounds, warm_up = (2, 1) if bench.tiny else (rounds, 3)
     samples = [[sampler() for sampler in samplers] for _ in range(warm_up + rounds)][warm_up:]
     return [statistics.median(column) for column in zip(*samples, strict=True)]
 
 
 def is_emulated() -> bool:
-    """As the plugin finds out: the emulator has this symbol."""
+    """As the plugin detects it: the emulator has this symbol."""
     driver = os.environ.get("DOVETAIL_CUDA_DRIVER")
     return bool(driver) and hasattr(ctypes.CDLL(driver), "dovetail_cuda_emulator")
 
@@ -131,7 +130,7 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 
 def opened(options: argparse.Namespace) -> Bench:
-    """Ends the program, with words, where nothing can be measured."""
+    """End the program with a message if nothing can be measured."""
     try:
         device = dt.device(options.device)
     except ValueError as error:

@@ -60,7 +60,7 @@ def torch_forward(model: MiniLM):
 
 
 def milliseconds(calls: list, seconds: float) -> list[float]:
-    """Medians of alternating calls, so that a drift of the machine's speed meets all alike."""
+    """Medians of alternating calls, so that a drift of the machine's speed affects all equally."""
     times: list[list[float]] = [[] for _ in calls]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 5:

@@ -47,7 +47,7 @@ def first_use_ms(cache: str) -> float:
 
 
 def install_backend(name: str, folder: Path) -> None:
-    """A wheel's worth of files in a folder for PYTHONPATH."""
+    """Write a wheel's files into a folder for PYTHONPATH."""
     package, info = folder / f"dovetail_{name}", folder / f"dovetail_{name}-1.0.dist-info"
     package.mkdir(), info.mkdir()
     library = package / f"libdovetail_{name}.so"

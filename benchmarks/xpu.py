@@ -72,7 +72,7 @@ def minilm(device: str, seconds: float) -> None:
 
 
 def launch_us(device: str) -> float:
-    """Enqueuing alone: what is queued is waited for outside."""
+    """The time to enqueue only: the wait is outside."""
     d, x = dt.device(device), dt.ones((256,), device=device)
     out, times = dt.floor(x), []
     for _ in range(20):
@@ -86,13 +86,13 @@ def launch_us(device: str) -> float:
 
 
 def plugin() -> Path:
-    """The file that is loaded, be it installed or from DOVETAIL_BACKEND_PATH."""
+    """The loaded file, whether installed or from DOVETAIL_BACKEND_PATH."""
     maps = Path("/proc/self/maps").read_text().splitlines()
     return next(Path(line.split()[-1]) for line in maps if line.endswith("/libdovetail_xpu.so"))
 
 
 def launch_parts_us() -> tuple[float, float]:
-    """Of the plugin's row, and of SYCL alone: no Python, no dispatch."""
+    """Times of the plugin's row, and of SYCL alone: no Python, no dispatch."""
     sys.path.insert(0, str(ROOT / "backends/xpu/tests"))
     from test_spirv import found
 
@@ -110,7 +110,7 @@ def launch_parts_us() -> tuple[float, float]:
 
 
 def first_use_ms(device: str) -> tuple[float, float]:
-    """Until the device is open, and until there is a result."""
+    """Times until the device is open, and until there is a result."""
     times = []
     for _ in range(5):
         run = subprocess.run(

@@ -1,6 +1,6 @@
-// Microseconds to enqueue one kernel, as good as empty, in calls that only enqueue: by the plugin's row of
-// dvt.floor, and by SYCL alone with the same kernel and arguments. xpu_launch PLUGIN SPIRV, of kernel floor_f32:
-// prints both. benchmarks/xpu.py builds and runs it.
+// Microseconds to enqueue one almost empty kernel, in calls that only enqueue: by the plugin's row of
+// dvt.floor, and by SYCL alone with the same kernel and arguments. xpu_launch PLUGIN SPIRV, of kernel
+// floor_f32: prints both. benchmarks/xpu.py builds and runs it.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ double of_sycl(const char* path) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
   const std::vector<std::byte> code(bytes, bytes + text.size());
   const sycl::device device = sycl::device::get_devices().at(0);
-  // As the plugin's: a queue of the CPU device measures, to have times for events.
+  // As in the plugin: a queue of the CPU device has profiling on, for the times of events.
   const bool stamps = device.has(sycl::aspect::ext_oneapi_queue_profiling_tag);
   const sycl::property::queue::in_order order;
   sycl::queue queue(device, stamps ? sycl::property_list{order}

@@ -1,4 +1,4 @@
-# What every target of this repository is compiled with.
+# Compile options of every target of this repository.
 include_guard(GLOBAL)
 
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH DOVETAIL_ROOT)
@@ -27,7 +27,7 @@ set_property(CACHE DOVETAIL_SANITIZE PROPERTY STRINGS "" address thread)
 
 # dovetail_compile(target): warnings, and the sanitizer that the tree was configured with.
 function(dovetail_compile target)
-  # Messages name a source by its place in the repository, not on the machine that built it.
+  # Messages have a source's path in the repository, not on the machine that built it.
   target_compile_options(${target} PRIVATE -Wall -Wextra "-ffile-prefix-map=${DOVETAIL_ROOT}=.")
   if(NOT DOVETAIL_SANITIZE)
     return()

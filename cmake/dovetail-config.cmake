@@ -1,4 +1,4 @@
-# For device authors: find_package(dovetail CONFIG REQUIRED HINTS "<what `dovetail --cmake-dir` prints>").
+# For device authors: find_package(dovetail CONFIG REQUIRED HINTS "<output of `dovetail --cmake-dir`>").
 # A backend links nothing of Dovetail: dovetail::abi is a folder of headers.
 include_guard(GLOBAL)
 
@@ -40,10 +40,10 @@ function(_dovetail_add_plugin caller entry name)
                BUILD_RPATH "$ORIGIN"
                INSTALL_RPATH "$ORIGIN")
   target_compile_features(${target} PRIVATE cxx_std_17)
-  # Messages name files as they lie in the project, not where it was built.
+  # Messages have paths relative to the project, not to the building machine.
   target_compile_options(${target} PRIVATE -Wall -Wextra "-ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}/="
                                            "-ffile-prefix-map=${dovetail_INCLUDE_DIR}/=")
-  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")  # what the standard library's templates become is visible otherwise
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")  # otherwise instances of the standard library's templates are visible
     set(exports "${CMAKE_CURRENT_BINARY_DIR}/${target}.exports")
     file(CONFIGURE OUTPUT "${exports}" CONTENT "{ global: dvt_probe_v1; ${entry}; local: *; };\n")
     target_link_options(${target} PRIVATE "-Wl,--version-script=${exports}")

@@ -21,13 +21,13 @@ def link(target: Path, at: Path) -> None:
 
 
 def copy(source: Path, at: Path) -> None:
-    """A backend's module says where its library is, and may well resolve links when it does."""
+    """A backend's module returns its library's path, and may resolve links for that."""
     at.unlink(missing_ok=True)
     shutil.copy2(source, at)
 
 
 def fill_package(source: Path, at: Path, place: Callable[[Path, Path], None]) -> None:
-    """The package's folder is a real one, with room for compiled files."""
+    """The package's folder is a real one, to which compiled files are added."""
     at.mkdir(parents=True, exist_ok=True)
     for entry in source.iterdir():
         if entry.suffix in (".py", ".pyi", ".typed"):
@@ -71,7 +71,7 @@ def main() -> None:
             path = Path(folder, name)
             if path.is_symlink() and not path.exists():
                 path.unlink()
-    for info in at.glob("*.dist-info"):  # of a project or version that has another name by now
+    for info in at.glob("*.dist-info"):  # of a project or version that has been renamed
         shutil.rmtree(info)
     for project in projects:
         if (project / "pyproject.toml").exists():

@@ -2,7 +2,7 @@
 # environment names.
 set(CMAKE_SYSROOT "$ENV{DOVETAIL_SYSROOT}")
 
-# Programs are this machine's, what is linked the other's; packages of headers only, as pybind11, are anybody's.
+# Programs are this machine's, linked libraries the other's; header-only packages, as pybind11, come from either.
 set(CMAKE_FIND_ROOT_PATH "${CMAKE_SYSROOT}")
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

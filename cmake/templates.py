@@ -38,7 +38,7 @@ MEMBERS = {
 
 class Template(NamedTuple):
     sources: tuple[str, ...]  # folders, or files as "file -> place"; what comes later goes over what was there
-    names: dict[str, str]  # words of the first source -> what stands for them
+    names: dict[str, str]  # words of the first source -> their replacements
     without: tuple[str, ...] = ()  # of the first source
 
 
@@ -46,7 +46,7 @@ TEMPLATES = {
     "simulated": Template(
         ("backends/template", "core/templates/project", "core/templates/device"),
         {
-            "It is also the device to copy when you bring one of your own.": (
+            "It is also the device to copy when you write your own.": (
                 "It is where your device begins: your hardware replaces the files in bold below."
             ),
             "pip install dovetail-runtime dovetail-sim": "pip install .",
@@ -99,12 +99,12 @@ IN_TREE = re.compile(r"include\(in_tree\.cmake OPTIONAL\).*\nif\(NOT DEFINED hin
 
 
 def without_tree(cmake: str) -> str:
-    """The headers always from the installed dovetail."""
+    """Always use the headers of the installed dovetail."""
     return IN_TREE.sub(lambda found: textwrap.dedent(found[1]), cmake)
 
 
 def alone(pyproject: str) -> str:
-    """A version of its own, and the headers from the installed Dovetail: the release that it will run with."""
+    """Set a version of its own, and the headers from the installed Dovetail: the release that it will run with."""
     text = VERSION_OF_REPOSITORY.sub("", pyproject).replace('dynamic = ["version"]', 'version = "0.0.1"')
     required = re.search(r'^dependencies = \[("dovetail-runtime[^"]+")', text, re.MULTILINE)[1]
     build, rest = text.split("\n\n", 1)
@@ -120,7 +120,7 @@ def with_fields(text: str, names: dict[str, str]) -> str:
 
 
 def files(source: str) -> Iterator[tuple[Path, str]]:
-    """Each with its place in the project."""
+    """Each file with its path in the project."""
     file, _, place = source.partition(" -> ")
     if place:
         yield ROOT / file, place
@@ -133,7 +133,7 @@ def files(source: str) -> Iterator[tuple[Path, str]]:
 
 def make(template: Template, at: Path) -> None:
     for number, source in enumerate(template.sources):
-        names = {} if number else template.names  # ours are written with the fields
+        names = {} if number else template.names  # the later sources already have the fields
         for path, place in files(source):
             if not number and place.startswith(template.without):
                 continue

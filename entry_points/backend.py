@@ -8,7 +8,7 @@ from collections.abc import Callable
 class BackendError(RuntimeError):
     """The backend cannot be used; the message has the full cause and the cure."""
 
-    cure = ""  # of them, what the user can do
+    cure = ""  # the part of it that the user can do
 
 
 class BackendWarning(RuntimeWarning):
@@ -45,7 +45,7 @@ class Backend:
         self.cure = ""
         self.advice = ""  # a hint from the plugin or its wheel, for a machine without such a device
         self.notes: list[str] = []  # problems that do not keep it from working
-        self.seconds = 0.0  # to open it
+        self.seconds = 0.0  # the arguments that open it
         self.error: BaseException | None = None  # the exception that led to `cause`
         self.warned = False  # the user was warned
         self._notes_warned = 0  # of how many notes the user was warned
@@ -153,7 +153,7 @@ def cleaned(text: str, most: int = 4096) -> str:
 
 
 def nearest(word: str, known: list[str], cutoff: float = 0.5) -> str:
-    """The known name that `word` may be a slip of; "" where none is near."""
+    """The known name that `word` may be a misspelling of; "" if none is near."""
     from difflib import get_close_matches
 
     lower = {name.lower(): name for name in known}

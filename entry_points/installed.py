@@ -17,7 +17,7 @@ class EntryPoint:
     def __init__(
         self, name: str, value: str, distribution: str, group: str = BACKENDS, problem: Failure | None = None
     ) -> None:
-        self.problem = problem  # why it cannot be followed
+        self.problem = problem  # why it cannot be used
         self.name = name  # "acme"; of a kernel pack "cpu.acme_fast": the backend that it is for comes first
         self.group = group
         self.value = value  # "dovetail_acme:backend"

@@ -32,7 +32,7 @@ from .settings import AUTOLOAD, ONLY, PATHS, Settings
 # ends in "; " and its attribute `cure` where it has that.
 Opener = Callable[[str, str, list[str]], str]
 
-KINDS = ("gpu", "npu")  # of devices: no misspelt names of backends
+KINDS = ("gpu", "npu")  # kinds of devices: no spelling suggestion for these
 
 
 def open_in_core(name: str, library: str, search: list[str]) -> str:
@@ -91,7 +91,7 @@ class Registry:
         with self._lock:
             warnings = self._read()
             for backend in list(self._backends):
-                # The name of a library given by path is known after it was opened.
+                # The name of a library given by path is only known after opening it.
                 if name is None or name == backend.name or backend.origin == PATHS:
                     warnings += self._open_once(backend)
             self._complete = name is None and not self._opening
@@ -350,7 +350,8 @@ class Registry:
         return backend
 
     def _warn(self, messages: list[str]) -> None:
-        """Called last, because a filter may turn a warning into an exception: the state is complete by then."""
+        """Called last, because a filter may turn a warning into an exception: the state must be complete by
+        then."""
         messages = [*messages, *self._packs.unreported()]
         if not messages:
             return

@@ -39,7 +39,7 @@ class Settings:
         self._look_for_misspelt(environ)
 
     def _look_for_misspelt(self, environ: Mapping[str, str]) -> None:
-        """Warns of names that are nearly one of ours. Other names may be variables of a device."""
+        """Warns about likely typos of our variables. Other names may be variables of a device."""
         ours = {form.partition("=")[0] for form in VARIABLES}
         strangers = sorted(name for name in environ if name.startswith(PREFIX) and name not in ours)
         if not strangers:

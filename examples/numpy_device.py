@@ -21,7 +21,7 @@ kernel = functools.partial(any_kernel, strided=True, scalars=True, alias=True)  
 
 
 def quiet(function: Callable[..., None]) -> Callable[..., None]:
-    """NumPy warns of NaN, infinity and integers that wrap; a device does not."""
+    """Suppress NumPy's warnings about NaN, infinity and integers that wrap: a device gives none."""
 
     @functools.wraps(function)
     def run(*args: object, **attributes: object) -> None:
@@ -40,7 +40,7 @@ def elementwise(ufunc: np.ufunc) -> Callable[..., None]:
 
 
 def rounded(ufunc: np.ufunc) -> Callable[..., None]:
-    """In float64 and rounded once: NumPy's float32 functions err by more than the 1 ulp that Dovetail asks for."""
+    """Compute in float64 and round once: NumPy's float32 functions err by more than the required 1 ulp."""
 
     @quiet
     def run(self: NumpyDevice, x: View, out: View) -> None:
@@ -55,7 +55,7 @@ class NumpyDevice(PythonDevice):
     product = "NumPy"
     kind = "cpu"
 
-    # ---- moves ---------------------------------------------------------------------------------------------------
+    # ---- copies --------------------------------------------------------------------------------------------------
 
     @kernel("copy", "any")
     def copy(self, x, out):

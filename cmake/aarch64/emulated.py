@@ -1,4 +1,4 @@
-"""Which instructions a program for aarch64 ran on an emulated processor, and how often, from the emulator's log.
+"""The instructions that a program for aarch64 ran on an emulated processor, with counts, from the emulator's log.
 
 The program prints its /proc/self/maps when its work is done. `folder` is the one that sysroot.sh made, with the
 wheels for aarch64 in its folder `site`.
@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# What would change which kernels are chosen.
+# Variables that would change the choice of kernels.
 CHOICES = ("DOVETAIL_CPU_CAPABILITY", "DOVETAIL_CPU_KERNELS", "OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA")
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """Executable memory of the program: a library's by its file's name, or code made at run time: ""."""
+    """Executable memory of the program: a library's by its file's name, or generated code: ""."""
 
     start: int
     end: int
@@ -33,14 +33,14 @@ class Mapped:
 
 @dataclass
 class Block:
-    """Instructions that run one after the other, as the emulator translated them."""
+    """Consecutive instructions, as the emulator translated them."""
 
     address: int
     words: list[int]
 
 
 def run(folder: Path, model: str, command: Iterable[object], log: int | None = None, **env: object) -> list[Mapped]:
-    """Runs the program, and says what was mapped where. log: a file descriptor that it inherits."""
+    """Runs the program, and returns its memory map. log: a file descriptor that it inherits."""
     inherited = {k: v for k, v in os.environ.items() if k not in CHOICES}
     settings = {"QEMU_CPU": model, "PYTHONPATH": Path(folder).resolve() / "site", **env}
     done = subprocess.run(
@@ -50,7 +50,7 @@ def run(folder: Path, model: str, command: Iterable[object], log: int | None = N
         capture_output=True,
         text=True,
     )
-    if done.returncode:  # of SIGILL, where an instruction is more than the processor has
+    if done.returncode:  # of SIGILL, on an instruction that the processor lacks
         raise RuntimeError(f"{model}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
     line = re.compile(r"^(\w+)-(\w+) ..x. \S+ \S+ \S+ *(.*)$", re.MULTILINE)
     return [Mapped(int(a, 16), int(b, 16), Path(name).name) for a, b, name in line.findall(done.stdout)]
@@ -71,7 +71,7 @@ def translated(folder: Path, model: str, code: str, *arguments: object, **env: o
 
 def executed(folder: Path, model: str, command: Iterable[object]) -> list[dict[str, Counter[str]]]:
     """How often each library ran each instruction, in each span between two calls of the program's marker()."""
-    end, start = os.pipe()  # the log may be longer than there is room for
+    end, start = os.pipe()  # the log may be larger than the memory
 
     def read() -> tuple[list[Block], list[Counter[int]]]:
         with os.fdopen(end) as log:  # closed if this fails, or the program would wait for ever
@@ -79,7 +79,7 @@ def executed(folder: Path, model: str, command: Iterable[object]) -> list[dict[s
 
     with ThreadPoolExecutor() as reader:
         counted = reader.submit(read)
-        try:  # nochain: no block goes on in another without a line in the log
+        try:  # nochain: every block that runs has a line in the log
             settings = {"QEMU_LOG": "in_asm,exec,nochain", "QEMU_LOG_FILENAME": f"/dev/fd/{start}"}
             maps = run(folder, model, command, start, **settings)
         finally:
@@ -100,7 +100,7 @@ def executed(folder: Path, model: str, command: Iterable[object]) -> list[dict[s
 def count_blocks(log: Iterable[str]) -> tuple[list[Block], list[Counter[int]]]:
     """All blocks, and how often each ran, by its number, in each span."""
     blocks: list[Block] = []
-    last: dict[int, int] = {}  # translated at an address: generated code may come where other code was
+    last: dict[int, int] = {}  # translated at an address, which generated code may reuse
     spans: list[Counter[int]] = []
     inside, beginning = False, True
     for line in log:

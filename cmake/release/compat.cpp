@@ -1,5 +1,6 @@
-// What code of this libstdc++ needs and an older glibc or libstdc++ lacks. Linked into each library, hidden, before
-// the linker looks into libstdc++.a, which would bring a second std::terminate with handlers of its own.
+// Functions that this libstdc++ needs and an older glibc or libstdc++ lacks. Linked into each library,
+// hidden, before the linker searches libstdc++.a, which would bring a second std::terminate with handlers of
+// its own.
 #include <cstdlib>
 #include <exception>
 #include <new>

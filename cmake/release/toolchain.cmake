@@ -9,12 +9,12 @@ else()
   include("${CMAKE_CURRENT_LIST_DIR}/../sysroot.cmake")
 endif()
 
-# The compiler would look at newer libraries beside itself first.
+# The compiler would find newer libraries in its own folder first.
 foreach(kind EXE SHARED MODULE)
   set(CMAKE_${kind}_LINKER_FLAGS_INIT "-B${CMAKE_SYSROOT}/usr/lib/${triplet}/ -B${CMAKE_SYSROOT}/lib/${triplet}/ \
 -Wl,--exclude-libs,libstdc++.a")
 endforeach()
-# And so would Debian's cross compiler at newer headers.
+# And so would Debian's cross compiler find newer headers.
 foreach(language C CXX)
   string(REPLACE "CXX" "c++" name ${language})
   string(TOLOWER ${name} name)

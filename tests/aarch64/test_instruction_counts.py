@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import aarch64_instructions
 import emulated
 
-# As QEMU writes it: at 0x1010 code is generated anew between its runs.
+# QEMU's format: the code at 0x1010 is generated anew between its runs.
 LOG = """\
 IN: main
 0x00001000:  94000004  bl       #0x1010

@@ -27,10 +27,10 @@ HARNESS = ROOT / "backends/cpu/tests"
 OWN = "libdovetail_cpu.so"
 BFLOAT16 = r"^bf(cvt|dot|mmla|mlal)"
 SVE = r"\b[zp]\d+(\.[bhsdq]|/[mz])|^(cnt|inc|dec)[bhwd]\b|^(ptrue|while\w+)\b"
-# Beyond armv8-a: bfloat16, dot products and arithmetic of float16, which converting it to float32 is not.
+# Beyond armv8-a: bfloat16, dot products and float16 arithmetic, but not its conversion to float32.
 BEYOND = rf"{BFLOAT16}|^[us]dot|^f(?!cvt|mov)\w+ (v\d+\.[48]h|h\d+)\b"
 
-# Right results, too, and no SIGILL.
+# Also checks right results and no SIGILL.
 WORK = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -71,7 +71,7 @@ def instructions(model: str, level: str) -> dict[str, set[str]]:
 
 
 def ours(libraries: dict[str, set[str]]) -> set[str]:
-    """What ran in our library and in those that it calls; NumPy has an OpenBLAS of its own."""
+    """The instructions of our library and those that it calls; NumPy has an OpenBLAS of its own."""
     called = [name for name in libraries if not name or name.startswith("libdovetail")]
     assert OWN in called and len(called) > 1, sorted(libraries)
     return set().union(*(libraries[name] for name in called))
@@ -109,7 +109,7 @@ def test_the_baseline_runs_nothing_beyond_it(model, level):
 
 
 def test_no_function_uses_more_than_its_level():
-    """By disassembly: what is beyond the baseline stands only in the namespace of the level that has it."""
+    """By disassembly: instructions beyond the baseline are only in the namespace of their level."""
     library = os.environ.get("DOVETAIL_CPU_LIBRARY") or FOLDER / "site/dovetail_cpu/lib" / OWN
     command = ["aarch64-linux-gnu-objdump", "-d", "--no-show-raw-insn", library]
     dump = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -25,7 +25,8 @@ dvt_status fail(dvt_status code, const std::string& message, uint64_t correlatio
   return host->fail(host, code, correlation_id, __FILE__, __LINE__, message.c_str());
 }
 
-// ---- what a test may turn ---------------------------------------------------------------------------------------
+// ---- controls for tests
+// -----------------------------------------------------------------------------------------
 
 struct Knobs {
   std::mutex mutex;
@@ -35,7 +36,7 @@ struct Knobs {
   std::atomic<bool> lost{false};
   std::atomic<uint64_t> limit{UINT64_MAX};
   std::atomic<uint64_t> allocated{0};
-  std::atomic<uint64_t> overlaps{0};  // calls on one stream that the host let overlap
+  std::atomic<uint64_t> overlaps{0};  // calls on one stream that the host ran at the same time
   std::atomic<uint64_t> waits{0};     // ev_wait
 
   void pass() {
@@ -46,7 +47,7 @@ struct Knobs {
     if (const uint32_t us = delay_us) std::this_thread::sleep_for(std::chrono::microseconds(us));
   }
 };
-Knobs& knobs = *new Knobs;  // workers use it to the very end
+Knobs& knobs = *new Knobs;  // worker threads use it until the process ends
 
 dvt_status lost() { return fail(DVT_DEVICE_LOST, "the device was lost, as the test wished"); }
 
@@ -80,7 +81,7 @@ struct dvt_stream {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return done_ >= job; });
   }
-  // A fault waits here until somebody asks.
+  // A fault waits here until the host queries it.
   void poison(uint64_t correlation_id, std::string message) {
     std::lock_guard<std::mutex> lock(mutex_);
     faults_.push_back({correlation_id, std::move(message)});
@@ -105,7 +106,7 @@ struct dvt_stream {
     worker_.join();
   }
 
-  // "Calls on one stream never overlap": whoever is in such a call has one of these.
+  // Checks that calls on one stream never overlap: every such call holds one of these.
   struct Call {
     explicit Call(dvt_stream* s) : stream(s) {
       if (stream && stream->calls_.fetch_add(1)) ++knobs.overlaps;
@@ -149,7 +150,7 @@ struct dvt_stream {
 
 struct dvt_event {
   bool timing = false;
-  dvt_stream* stream = nullptr;  // none: never recorded
+  dvt_stream* stream = nullptr;  // nullptr: never recorded
   uint64_t at = 0;               // the job it comes after
   std::shared_ptr<std::atomic<uint64_t>> time;
 };
@@ -241,7 +242,7 @@ struct View {
     for (int i = 0; i < ndim; ++i) n *= shape[i];
     return n;
   }
-  char* at(int64_t i) const {  // counted row by row
+  char* at(int64_t i) const {  // in row-major order
     int64_t offset = 0;
     for (int axis = ndim - 1; axis >= 0; --axis) {
       offset += i % shape[axis] * strides[axis];
@@ -267,7 +268,8 @@ dvt_status copy_elements(dvt_device*, const dvt_call* c) {
   });
 }
 
-// out[i, j, k] = x[i, indices[j], k], all row-major. Returns what is wrong; a bad index leaves its place alone.
+// out[i, j, k] = x[i, indices[j], k], all row-major. Returns the error; a bad index leaves its elements
+// unwritten.
 std::string take_rows(const View& x, const View& indices, const View& out, int axis) {
   std::string wrong;
   int64_t outer = 1;
@@ -349,7 +351,7 @@ dvt_status device_reset(dvt_device*) {
   return DVT_OK;
 }
 
-// The size stands before the memory.
+// The size is stored before the memory.
 dvt_status alloc(dvt_device*, uint64_t size, uint32_t mem, dvt_stream* s, void** out) {
   if (knobs.lost) return lost();
   const dvt_stream::Call call(s);
@@ -399,8 +401,8 @@ dvt_status dvt_backend_v1(const dvt_host* h, const dvt_backend** out) {
   return DVT_OK;
 }
 
-// For tests: no queue starts a job while it is held; every job sleeps first; every call fails until device_reset;
-// the bytes that alloc gives out in all.
+// For tests: no queue starts a job while it is held; every job sleeps first; every call fails until
+// device_reset; the total bytes that alloc returned.
 DVT_EXPORT void queue_hold(int held) {
   {
     std::lock_guard<std::mutex> lock(knobs.mutex);

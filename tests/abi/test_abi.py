@@ -1,4 +1,4 @@
-"""abi.h as its users meet it: both languages, other compilers, another DLPack header, and plugins that run."""
+"""abi.h for its users: both languages, other compilers, another DLPack header, and plugins that run."""
 
 import fcntl
 import os
@@ -42,7 +42,7 @@ def mingw() -> list[str]:
 
 @pytest.fixture(scope="session")
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the plugins; built once, whoever of the workers comes first."""
+    """A folder with the plugins; the first worker of the test run builds it."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
@@ -62,7 +62,7 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(plugins: Path) -> Callable[[str], str]:
-    """Runs a program in an interpreter of its own, with `path(name)` at hand; returns what it prints."""
+    """Run a program in a new interpreter, with `path(name)` defined; return its output."""
 
     def run(program: str) -> str:
         start = f"import dovetail\ndef path(name): return {str(plugins)!r} + '/' + name + '.so'\n"

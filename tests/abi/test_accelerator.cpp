@@ -1,5 +1,5 @@
-// The simulated accelerator of backends/template: its functions and its kernels, driven as the runtime drives them,
-// for the sanitizers above all. What Python sees of it is tested in its own folder.
+// The simulated accelerator of backends/template: its functions and its kernels, called as the runtime calls
+// them, mainly for the sanitizers. Its own folder tests its behaviour in Python.
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -43,7 +43,7 @@ bool all(const Tensor& t, double value) {
 constexpr DType f32 = DType::f32, i32 = DType::i32, i64 = DType::i64, b8 = DType::b8;
 }  // namespace
 
-// First, as it counts kernels from the start. The other device goes on.
+// First, because it counts kernels from the start. The other device continues.
 TEST(a_lost_device_is_reset) {
   Device& d = device(1);
   Tensor x = array(d, {100}), y = array(device(0), {3});
@@ -119,11 +119,11 @@ TEST(pinned_memory_is_copied_while_the_host_goes_on) {
       },
       &open);
   CHECK_EQ(table.copy(d.handle, &b, &a, stream.handle), DVT_OK);
-  CHECK_EQ(table.copy(d.handle, &c, &b, stream.handle), DVT_OK);  // both return while the queue stands
+  CHECK_EQ(table.copy(d.handle, &c, &b, stream.handle), DVT_OK);  // both return while the queue is blocked
   open = true;
   CHECK_EQ(table.streams->sync(stream.handle), DVT_OK);
   CHECK_EQ(static_cast<float*>(to)[n - 1], float(n - 1));
-  // Without a stream all is done on return.
+  // Without a stream all work is done on return.
   numbers[0] = 77;
   CHECK_EQ(table.copy(d.handle, &b, &a, nullptr), DVT_OK);
   CHECK_EQ(table.copy(d.handle, &c, &b, nullptr), DVT_OK);

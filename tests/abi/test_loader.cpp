@@ -1,4 +1,4 @@
-// What load_backend accepts, and how it explains what it refuses.
+// What load_backend accepts, and its errors for the rest.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ TEST(a_name_from_the_plugin_itself) {
   CHECK(!find_device("queue")->synchronous);
 }
 
-TEST(what_did_not_crash_is_remembered) {
+TEST(a_library_that_did_not_crash_is_remembered) {
   load("minimal");
   const std::string file = cache() + "/dovetail/probed";
   const size_t lines = lines_of(file);
@@ -135,7 +135,7 @@ TEST(a_crash_where_the_kernel_reaps_children) {
   std::signal(SIGCHLD, SIG_DFL);
 }
 
-// The process in which a plugin crashes that does not crash in the child process is lost; the next one is not.
+// A plugin that crashes here but not in the child process ends this process; the next process quarantines it.
 TEST(a_crash_leaves_a_note) {
   cache();
   const auto crashes = [] {
@@ -178,7 +178,7 @@ TEST(a_library_that_every_user_can_change) {
   const std::string copy = cache() + "/copy.so";
   std::filesystem::copy_file(path("row_of_another"), copy);
   std::filesystem::permissions(copy, std::filesystem::perms(0666));
-  // Its row is of an op of its author's, who may register it later.
+  // Its row is for its author's own op, which may be registered later.
   const std::vector<std::string> writable{"every user of this machine can change its library; chmod o-w '" + copy +
                                           "'"};
   CHECK(load_backend("row_of_another", copy, {}).notes == writable);
@@ -282,7 +282,7 @@ TEST(a_table_without_a_library) {
   }
 }
 
-TEST(more_devices_than_a_process_takes) {  // the last test, as none is left for others
+TEST(more_devices_than_a_process_takes) {  // the last test, because it uses up the slots
   load("many_devices");
   CHECK_EQ(devices().size(), size_t(kMaxDevices));
   REFUSES("sound_too", "more than 32 devices in this process", "use fewer backends");

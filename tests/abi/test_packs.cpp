@@ -1,4 +1,4 @@
-// Kernel packs: what load_kernels accepts, how it explains what it refuses, and calls that are under way meanwhile.
+// Kernel packs: what load_kernels accepts, its errors for the rest, and concurrent calls.
 #include <sys/wait.h>
 
 #include <atomic>
@@ -64,18 +64,18 @@ TEST(one_library_and_one_name) {
   CHECK_THROWS(Error, "; uninstall one of the two", add_pack("sound_pack", backend, "other"));
   CHECK_EQ(packs(backend).size(), 1u);
   CHECK_EQ(kernel_rows(*backend.devices[1], "dvt.sqrt").size(), 1u);
-  add_pack("twin_pack", load("minimal"));  // of another backend the name is free
+  add_pack("twin_pack", load("minimal"));  // for another backend the name is free
 }
 
 TEST(a_crash_stays_in_the_child) {
   Backend& backend = load("minimal");
-  // Between the two an emulator has its say.
+  // Under an emulator more output comes between the two.
   CHECK_THROWS(Error, "crashed with SIGABRT in dvt_kernels_v1", add_pack("crashing_pack", backend));
   CHECK_THROWS(Error, "; reinstall or update it", add_pack("crashing_pack", backend));
   CHECK_THROWS(Error, " while its table was read", add_pack("nowhere_pack", backend));
 }
 
-// The rest of the device goes on: such a row would stand in front of what every op needs.
+// The rest of the device continues: such a row would come before those that every op needs.
 TEST(rows_that_the_device_cannot_serve) {
   Backend& backend = load("sound_too");
   CHECK_THROWS(Error, "[copy] sound_too:0's kernel does not take strided operands: expected DVT_O_STRIDED; ",
@@ -86,7 +86,7 @@ TEST(rows_that_the_device_cannot_serve) {
   CHECK(kernel_rows(*backend.devices[0], "acme.double").empty());
 }
 
-TEST(what_a_library_is_not) {
+TEST(libraries_that_are_no_packs) {
   CHECK_THROWS(Error, " is a backend; open it with dovetail.load_backend()", add_pack("minimal", load("minimal")));
   CHECK_THROWS(Error, " is a kernel pack; open it with dovetail.load_kernels()", load("sound_pack"));
 }

@@ -1,4 +1,4 @@
-// The two plugins, called as the header says, without the runtime between.
+// The two plugins, called as the header documents, without the runtime.
 #include <atomic>
 #include <cstring>
 
@@ -15,7 +15,7 @@ const dvt_kernel& row(const dvt_backend& table, const char* op, uint8_t bits = 3
   std::abort();
 }
 
-struct Call {  // one-dimensional operands; everything in it may go once run has returned
+struct Call {  // one-dimensional operands; all of it is invalid once run has returned
   explicit Call(dvt_stream* stream, uint64_t id) {
     call.struct_size = sizeof call, call.stream = stream, call.correlation_id = id;
     call.in = in, call.out = out, call.n_out = 1;

@@ -33,9 +33,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "backends/cpu/src"
 ARGUED = Path(__file__).with_name("mutants_alive.toml")
-PATIENCE = 420.0  # seconds for the cases of one mutant; a hang is found by the suite itself
+PATIENCE = 420.0  # seconds for the cases of one mutant; the suite itself finds hangs
 
-# Each change: the old text and the new one. Only between spaces or in calls: templates and pointers are kept.
+# Each change: the old text and the new one. Only between spaces or in calls, which spares templates and pointers.
 SWAPS = [
     (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " + "), (r" / ", " * "), (r" % ", " / "),
     (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
@@ -44,7 +44,7 @@ SWAPS = [
     (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r"\bmin\(", "max("), (r"\bmax\(", "min("),
     (r"\b0\b", "1"), (r"\b1\b", "2"), (r"\b2\b", "1"), (r"!(?=[a-z(])", ""), (r"\bif \(", "if (!"),
 ]  # fmt: skip
-# No behaviour: declarations of types, and what only says how work is divided.
+# Not behaviour: declarations of types, and the division of work.
 PASSED_OVER = re.compile(
     r"^\s*(//|#|template|using|namespace|struct|static_assert|enum|typedef|inline constexpr Elementwise|\}|$)|"
     r'"dvt\.|'
@@ -66,15 +66,16 @@ class Mutant(NamedTuple):
 class Fate(NamedTuple):
     mutant: Mutant
     killed: bool
-    by: str  # the case, or how it died
+    by: str  # the case, or the crash
     seconds: float
 
 
-# ---- making them ------------------------------------------------------------------------------------------------
+# ---- making them
+# --------------------------------------------------------------------------------------------------
 
 
 def foundations(kernel: Path) -> list[Path]:
-    """The headers of src/simd that a kernel includes, in turn; of those that it names itself the .cpp too."""
+    """The headers of src/simd that a kernel includes, recursively; of those that it names itself also the .cpp."""
     found: dict[Path, None] = {}
     todo = [kernel]
     while todo:
@@ -98,14 +99,14 @@ def changes(path: Path) -> list[tuple[int, str, str]]:
         for pattern, replacement in SWAPS:
             for match in re.finditer(pattern, code):
                 changed = code[: match.start()] + replacement + code[match.end() :]
-                if pattern == r"\bif \(":  # the whole condition is negated
+                if pattern == r"\bif \(":  # negates the whole condition
                     changed = re.sub(r"if \(!(.*)\)( \{| \S.*;|)$", r"if (!(\1))\2", changed.rstrip())
                 found.append((number, line, changed))
     return found
 
 
 def draw(seed: int) -> dict[str, Iterator[Mutant]]:
-    """Per kernel an endless choice of mutants: half of the kernel's own file, half of what it rests on."""
+    """An endless choice of mutants per kernel: half from the kernel's own file, half from its dependencies."""
 
     def of(kernel: Path) -> Iterator[Mutant]:
         rng = random.Random(f"{seed} {kernel.name}")
@@ -128,7 +129,7 @@ def draw(seed: int) -> dict[str, Iterator[Mutant]]:
 
 
 class Builder:
-    """A finished build of the backend with Ninja, whose commands are used with one file changed."""
+    """A finished build of the backend with Ninja, whose commands are reused with one file changed."""
 
     def __init__(self, build: Path, level: str):
         self.build, self.level = build, level
@@ -144,7 +145,7 @@ class Builder:
         self.link = ninja.stdout.strip().splitlines()[-1].replace("/./", "/")
 
     def library(self, mutant: Mutant, folder: Path) -> Path | None:
-        """The backend with that one change; None where it does not compile, or to the same object."""
+        """The backend with one change; None if it does not compile, or compiles to the same object."""
         unit = f"{mutant.kernel}.cpp" if mutant.file.endswith(".hpp") else Path(mutant.file).name
         ((output, command),) = (
             (o, c) for (name, o), c in self.compile.items() if name == unit and f"_{self.level}.dir" in o
@@ -155,7 +156,7 @@ class Builder:
         after = self._object(command, mutant.file, lines, folder / "after")
         if after is None or (before and before.read_bytes() == after.read_bytes()):
             return None
-        # First in the link: what other objects share with it, as inline functions of a header, is the changed one.
+        # First in the link, so that inline functions of a shared header are the changed ones.
         library = folder / "libdovetail_cpu.so"
         link = self.link.replace(output, "").replace("-o libdovetail_cpu.so", f"-o {library} {after}")
         subprocess.run(link, shell=True, cwd=self.build, check=True, capture_output=True)
@@ -182,7 +183,7 @@ def ops_of(kernel: str) -> list[str]:
 
 
 def conform(library: Path, kernel: str, level: str) -> str:
-    """The first case that does not pass, or "" when all do. It stops there."""
+    """The first case that does not pass, or "" if all do. It stops there."""
     command = [
         sys.executable,
         "-c",
@@ -193,7 +194,7 @@ def conform(library: Path, kernel: str, level: str) -> str:
         "--level",
         "L2",
     ]
-    # A row that no call matches is not missed where the op has a body: the table itself is looked at too.
+    # A missing row goes unnoticed if the op has a decomposition: the table itself is checked too.
     chosen = ["-k", " or ".join([*ops_of(kernel), "device.identity[kernel_table?"]), "--timeout", "20"]
     environment = os.environ | {
         "DOVETAIL_BACKEND_AUTOLOAD": "0", "DOVETAIL_BACKEND_PATH": str(library), "DOVETAIL_CPU_CAPABILITY": level,
@@ -245,7 +246,7 @@ def check(count: int, seed: int, build: Path, level: str) -> list[Fate]:
 
 
 def argued() -> dict[tuple[str, str, str], str]:
-    """Survivors that change nothing that a device is asked for, with the reason."""
+    """Survivors that change nothing observable, with the reason."""
     listed = tomllib.loads(ARGUED.read_text()).get("mutant", []) if ARGUED.exists() else []
     return {(m["file"], m["before"], m["after"]): m["reason"] for m in listed}
 

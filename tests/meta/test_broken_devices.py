@@ -1,4 +1,4 @@
-"""Devices that are broken on purpose: the suite must name the culprit, and find nothing wrong with the good one."""
+"""Devices that are broken on purpose: the suite must name the culprit, and find no error in the good one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from broken_devices import BROKEN, FAULTS, OTHERS, ROOT, bad_ones, expect_culprit
 
 TEMPLATE = ROOT / "backends/template/src"
-SECONDS = 4  # for one case, where one hangs
+SECONDS = 4  # for one case that hangs
 # They resemble others, and each costs two seconds: `make test-all` has the time.
 RESEMBLE_OTHERS = frozenset(
     """large_index before_the_start reads_subnormals_as_zero equal_bits long_through_int int_through_float
@@ -25,7 +25,7 @@ RESEMBLE_OTHERS = frozenset(
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory) -> Path:
-    """The fault is chosen when it is loaded."""
+    """The library reads the fault when it is loaded."""
     sources = [*BROKEN.glob("*.cpp"), *TEMPLATE.glob("*.cpp"), *TEMPLATE.glob("kernels/*.cpp")]
     renamed = {TEMPLATE / "device.cpp": ("dvt_backend_v1=good_backend_v1", "launch=good_launch")}
     return broken_devices.build(
@@ -83,7 +83,7 @@ def test_the_culprit_is_named(conform, fault):
 
 
 @pytest.mark.parametrize("fault", [f for f in FAULTS if f.status == "pass"], ids=lambda f: f.name)
-def test_what_works_undeclared_is_reported(conform, fault):
+def test_undeclared_calls_that_work_are_reported(conform, fault):
     code, results, said = conform(fault.name, "-n", "1", "-k", f"{fault.case} or {OTHERS}")
     assert (code, set(results["counts"])) == (0, {"pass"}), said
     (entry,) = results["undeclared"]
@@ -92,7 +92,7 @@ def test_what_works_undeclared_is_reported(conform, fault):
 
 
 def test_the_culprit_is_named_first_of_all(conform):
-    """In the run of a level, where everything that is made of the op is wrong too."""
+    """In the run of a level, where every op that decomposes into the culprit is wrong too."""
     code, results, said = conform("last_element", "--quick")
     assert code == 1 and len({id.partition("[")[0] for id in bad_ones(results)}) > 10
     assert "not right: multiply (" in said

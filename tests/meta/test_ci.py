@@ -1,4 +1,4 @@
-"""`.ci/run` with a stand-in for make: the legs, their times, and what is printed last."""
+"""`.ci/run` with a fake make: the legs, their times, and the last line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ echo "=== 5 passed in 1.00s ==="
 
 @pytest.fixture
 def ci(tmp_path):
-    """ci(FAILING=leg) runs it with every tool that it needs in place, so that it installs none."""
+    """ci(FAILING=leg) runs it with all tools present, so that it installs none."""
     for tool in re.findall(r"^need ([\w.+-]+) ", (ROOT / ".ci/run").read_text(), re.MULTILINE):
         (tmp_path / tool).write_text(MAKE if tool == "make" else "#!/bin/sh\n")
         (tmp_path / tool).chmod(0o755)

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md are diffs that apply to the code as it is, each to one file."""
+"""The recipes of CONTRIBUTING.md are diffs that apply to the present code, each to one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The walls of the house: who may know what. Each check reads the sources as they lie there."""
+"""The layers: which folder may depend on what. Each check reads the sources."""
 
 import difflib
 import itertools
@@ -14,10 +14,10 @@ CODE = {".py", ".c", ".h", ".cpp", ".hpp", ".inc", ".cmake", ".txt", ".toml", ".
 SKIPPED = {"build", "__pycache__", "generated"}
 CXX = {".c", ".h", ".cpp", ".hpp", ".inc", ".cu", ".cuh"}
 
-# As words, beside the names of the folders of backends/.
+# Whole words, in addition to the names of the folders of backends/.
 DEVICES = {"cuda", "rocm", "hip", "xpu", "sycl", "metal", "mps", "neon", "avx512"}
 
-# It names the languages that kernels are written in, and backends are called like these.
+# It names the languages of kernels, which are also names of backends.
 LANGUAGES = ROOT / "core/include/dovetail/portable.hpp"
 
 
@@ -31,7 +31,7 @@ def files(*folders: str, suffixes: set[str] = CODE) -> list[Path]:
 
 
 def lines(path: Path, pattern: str, flags: int = 0) -> list[str]:
-    """Where a pattern stands, as file:line: text."""
+    """The places of a pattern, as file:line: text."""
     found = re.compile(pattern, flags)
     return [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
@@ -45,7 +45,7 @@ def nothing(found: list[str]) -> None:
 
 
 def test_the_core_names_no_backend():
-    """Only the cure `pip install dovetail-cpu` may: without any device that cure must be printed."""
+    """The only exception is the cure `pip install dovetail-cpu`, printed if there is no device."""
     backends = {path.parent.name for path in (ROOT / "backends").glob("*/pyproject.toml")} - {"template"}
     words = "|".join(sorted((DEVICES | backends) - {"cpu"}))
     packages = "|".join(sorted(backends))
@@ -54,7 +54,7 @@ def test_the_core_names_no_backend():
     nothing([hit for path in sources for hit in lines(path, pattern, re.IGNORECASE)])
 
 
-# Headers that GPU backends share. A backend takes them by including this file in its CMakeLists.txt.
+# Headers that GPU backends share. A backend uses them by including this file in its CMakeLists.txt.
 SHARED = ROOT / "backends/gpu/host.cmake"
 
 
@@ -73,7 +73,7 @@ def is_public(name: str) -> bool:
 
 
 def test_a_backend_includes_only_the_public_headers():
-    """Its own besides and, if its build says so, those of backends/gpu."""
+    """Also its own and, if its build includes them, those of backends/gpu."""
     found = []
     for path in files("backends", suffixes=CXX):
         backend = ROOT / Path(*path.relative_to(ROOT).parts[:2])
@@ -103,8 +103,8 @@ def test_shared_headers_include_what_every_gpu_backend_has():
 
 
 def test_gpu_backends_do_not_repeat_their_host_code():
-    """What two of them would write alike belongs in backends/gpu."""
-    most = 12  # lines, one after the other
+    """Code that two of them would repeat belongs in backends/gpu."""
+    most = 12  # consecutive lines
     found = []
     for ours, theirs in itertools.combinations(gpu_backends(), 2):
         for path in files(str((ours / "src").relative_to(ROOT)), suffixes={".cpp", ".hpp"}):
@@ -119,7 +119,7 @@ def test_gpu_backends_do_not_repeat_their_host_code():
 
 
 def test_a_backend_does_not_import_the_core():
-    """Its module says where the library is, with or without dovetail installed."""
+    """Its module returns the library's path, with or without dovetail installed."""
     modules = [path for path in files("backends", suffixes={".py"}) if "python" in path.parts]
     assert modules
     nothing([hit for path in modules for hit in lines(path, r"^\s*(import|from)\s+dovetail(\.|\s|$)")])
@@ -133,12 +133,12 @@ def test_only_the_bindings_know_python():
 
 
 def test_only_platform_asks_for_the_operating_system():
-    """In the public header, only what exports a function."""
+    """In the public header, only the export macro."""
     pattern = r"#\s*(el)?if.*\b(_WIN32|_WIN64|_MSC_VER|__linux__|__APPLE__|__unix__|__FreeBSD__|__ANDROID__)\b"
     headers = r"#\s*include\s*<(unistd|dlfcn|sys/\w+|windows|pthread|sched|fcntl|signal|link|spawn|elf)\.h>"
     found = []
     for path in files("core", suffixes=CXX):
-        if not {"platform", "templates"} & {*path.parts}:  # a project of an author's own asks what it likes
+        if not {"platform", "templates"} & {*path.parts}:  # a project of an author may use it
             found += [hit for hit in lines(path, f"{pattern}|{headers}") if not hit.endswith("#if defined(_WIN32)")]
     nothing(found)
 
@@ -155,7 +155,7 @@ def test_files_fit_in_the_head():
 
 def test_the_version_has_one_home():
     version = re.escape((ROOT / "VERSION").read_text().strip())
-    # Requirements of something else (>=0.1.0) and longer numbers are not it.
+    # Other packages' requirements (>=0.1.0) and longer numbers do not match.
     pattern = rf"(?<![\d.=<>~!]){version}(?![\d.])"
     found = [hit for path in files(*SOURCES) for hit in lines(path, pattern)]
     found += [
@@ -166,7 +166,7 @@ def test_the_version_has_one_home():
     nothing(found)
 
 
-# What `dovetail new` writes, and the examples, are projects with versions of their own.
+# Projects made by `dovetail new`, and the examples, have versions of their own.
 WHEELS = ("backends", "tests")
 PROJECTS = [ROOT / "pyproject.toml", *(path for path in files(*WHEELS) if path.name == "pyproject.toml")]
 

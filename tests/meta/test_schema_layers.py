@@ -26,7 +26,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def imported(node: ast.AST) -> set[str]:
-    """Top-level packages that statements below node import; relative ones are not counted."""
+    """Top-level packages that the statements below node import; relative imports are not counted."""
     found = set()
     for n in ast.walk(node):
         if isinstance(n, ast.Import):
@@ -48,7 +48,7 @@ def declared() -> list[tuple[Path, ast.FunctionDef]]:
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
 def test_the_schema_stands_alone(path):
-    """Only the standard library on import; NumPy in oracles, the runtime where an op meets arrays."""
+    """Only the standard library on import; NumPy in oracles, the runtime for arrays."""
     allowed = STANDARD | ({"numpy"} if path.name == "oracle.py" else set())
     top_level = [n for n in tree(path).body if not isinstance(n, (ast.FunctionDef, ast.ClassDef, ast.If))]
     assert set().union(*map(imported, top_level)) <= allowed
@@ -70,7 +70,7 @@ def test_every_op_is_declared_once():
 
 @pytest.mark.parametrize("path", OPS, ids=relative)
 def test_bodies_compute_with_ops(path):
-    """A body never touches NumPy: that would look at values."""
+    """A decomposition never uses NumPy: that would read values."""
     for node in tree(path).body:
         if is_op(node):
             used = {n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name)}
@@ -78,7 +78,7 @@ def test_bodies_compute_with_ops(path):
 
 
 def test_a_body_looks_at_nothing_but_its_arguments():
-    """It is run once per shape and dtype, and replayed: no clock, no environment, no globals that change."""
+    """It is traced once per shape and dtype, and replayed: no clock, no environment, no mutable globals."""
     for path, node in declared():
         for n in ast.walk(node):
             assert not isinstance(n, (ast.Global, ast.Nonlocal, ast.Await, ast.Import)), (relative(path), node.name)

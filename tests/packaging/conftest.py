@@ -1,4 +1,4 @@
-"""Wheels made by hand, folders that they are installed into, and interpreters that run there."""
+"""Wheels made by hand, folders with installed wheels, and interpreters that run there."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 VERSION = (ROOT / "VERSION").read_text().strip()
-# Variables that change what is discovered, or that make a warning of the interpreter's an output of the test.
+# Variables that change discovery, or turn the interpreter's warnings into output of the test.
 OURS = ("DOVETAIL_", "PYTHONWARNINGS")
 
 
@@ -39,7 +39,7 @@ def make_wheel(
     version: str = "1.0",
     group: str = "dovetail.backends",
 ) -> Path:
-    """A wheel as pip takes it; `files` maps the path in it to the content or to a file that holds it."""
+    """A wheel that pip accepts; `files` maps each path in it to its content or to a source file."""
     module = name.replace("-", "_")
     info = f"{module}-{version}.dist-info"
     lines = [f"{key} = {value}" for key, value in entry_points.items()]
@@ -78,7 +78,7 @@ backend = Backend(str(Path(__file__).parent / "lib{name}.so"), [])
 
 @cache
 def installed() -> list[str]:
-    """The devices of the wheels under test, whatever a site adds."""
+    """The devices of the wheels under test; a site may add more."""
     code = "import dovetail; print(*(d.name for d in dovetail.devices()))"
     clean = {key: value for key, value in os.environ.items() if not key.startswith(OURS)}
     return subprocess.run(
@@ -87,7 +87,7 @@ def installed() -> list[str]:
 
 
 class Site:
-    """A folder with wheels that pip installed, in front of the wheels under test."""
+    """A folder with wheels that pip installed, before the wheels under test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -100,7 +100,7 @@ class Site:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
 
     def backend(self, name: str, library: Path | None, *, entry: str = "", module: str = "", **kwargs) -> None:
-        """Installs the wheel dovetail-<name>; `entry`: the entry point's value, `module`: the package's source."""
+        """Install the wheel dovetail-<name>; `entry`: the entry point's value, `module`: the package's source."""
         package = f"dovetail_{name}"
         files: dict[str, bytes | str | Path] = {f"{package}/__init__.py": module or ENTRY.format(name=name)}
         if library:
@@ -111,7 +111,7 @@ class Site:
     def pack(
         self, name: str, library: Path, *, device: str = "cpu", module: str = "", entry_name: str = ""
     ) -> None:
-        """Installs the kernel pack dovetail-<name> for a device."""
+        """Install the kernel pack dovetail-<name> for a device."""
         package = f"dovetail_{name}"
         files: dict[str, bytes | str | Path] = {
             f"{package}/__init__.py": ENTRY.format(name=name) + module,
@@ -134,17 +134,17 @@ class Site:
         )
 
     def python(self, code: str, **variables: str) -> str:
-        """Runs code that has to succeed; returns what it printed."""
+        """Run code that must succeed; return its output."""
         ended = self.run("-c", code, **variables)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return ended.stdout
 
     def found(self, *more: str) -> list[str]:
-        """What is to be found where the site adds these devices."""
+        """The expected devices if the site adds these."""
         return sorted([*installed(), *more])
 
     def devices(self, **variables: str) -> dict:
-        """What `dovetail devices --json` says."""
+        """The output of `dovetail devices --json`."""
         ended = self.run("-m", "dovetail", "devices", "--json", **variables)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         return json.loads(ended.stdout)
@@ -159,7 +159,7 @@ def site(tmp_path: Path):
 
 @pytest.fixture
 def plugin(tmp_path: Path):
-    """plugin("libacme.so", "MAJOR=2"): the C device, broken as the macros say."""
+    """plugin("libacme.so", "MAJOR=2"): the C device, broken by the macros."""
     return lambda file, *defines, **options: compile_plugin(tmp_path / file, *defines, **options)
 
 
@@ -197,6 +197,6 @@ def cpu_wheel() -> Path:
 
 @pytest.fixture
 def template_wheel() -> Path:
-    """Of backends/template, whatever it is called."""
+    """The wheel of backends/template, under any name."""
     name = tomllib.loads((ROOT / "backends/template/pyproject.toml").read_text())["project"]["name"]
     return built_wheel(f"{name.replace('-', '_')}-{VERSION}-*.whl")

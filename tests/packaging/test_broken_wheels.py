@@ -1,11 +1,11 @@
-"""A wheel that is broken in one way: the CPU works, and `dovetail devices` says what is wrong and what helps."""
+"""A wheel that is broken in one way: the CPU works, and `dovetail devices` shows the error and its cure."""
 
 import json
 import re
 
 import pytest
 
-# What a user does who does not care for the broken device at all, and then one who does.
+# A user who does not need the broken device, and then one who does.
 USE = """
 import json, warnings
 import dovetail as dv
@@ -29,7 +29,7 @@ REBUILD = "install the dovetail-acme built for dovetail .*, or rebuild it"
 
 
 def check(site, cause, cure):
-    """The CPU works beside the broken wheel, which is explained once, listed, and raises when it is asked for."""
+    """The CPU works next to the broken wheel, which is explained once, listed, and raises when it is used."""
     values, names, caught, error, again = json.loads(site.python(USE))
     assert (values, again) == ([2.0, 3.0, 4.0], [2.0, 4.0])
     assert "cpu:0" in names and not any(name.startswith("acme") for name in names)
@@ -146,7 +146,7 @@ def test_two_wheels_claim_one_name(site, plugin, wheel):
 
 
 def test_a_crash_is_not_remembered_as_good(site, plugin):
-    """Every process finds out again, and a repaired library of the same name is used at once."""
+    """Every process checks again, and a repaired library of the same name is used at once."""
     site.backend("acme", plugin("libacme.so", "CRASH_IN_COUNT"))
     for _ in range(2):
         (acme,) = [backend for backend in site.devices()["backends"] if backend["name"] == "acme"]

@@ -1,4 +1,4 @@
-"""The wheels in a virtual environment that has nothing else, with what pip finds for them."""
+"""The wheels in an otherwise empty virtual environment, with the dependencies that pip finds."""
 
 import json
 import os
@@ -73,7 +73,7 @@ MAPS = USE + "print(open('/proc/self/maps').read())"
 
 
 def test_another_onednn_on_the_library_path(site, tmp_path):
-    """A libdnnl.so.3 that is no oneDNN at all: ours is another file of another name."""
+    """A libdnnl.so.3 that is no oneDNN: ours is a file of another name."""
     folder = tmp_path / "theirs"
     folder.mkdir()
     for name in ("libdnnl.so.3", "libdnnl.so", "libgomp.so.1"):
@@ -85,10 +85,11 @@ def test_another_onednn_on_the_library_path(site, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("wheel", ["onednn", "onednn-cpu-gomp"])
 @pytest.mark.parametrize("first", ["ours", "theirs"])
-def test_beside_the_public_onednn(environment, core_wheel, cpu_wheel, wheel, first):
-    """PyPI's oneDNN wheels overwrite each other's libdnnl.so.3; neither order, nor taking it away, touches ours."""
+def test_with_the_public_onednn(environment, core_wheel, cpu_wheel, wheel, first):
+    """PyPI's oneDNN wheels overwrite each other's libdnnl.so.3; neither their order nor their removal affects
+    ours."""
     environment.pip("install", str(core_wheel))
-    # Without the gigabytes of its own dependencies, which the library is not loaded for.
+    # Without the gigabytes of its dependencies, which the library does not need here.
     steps = [("install", str(cpu_wheel)), ("install", "--no-deps", wheel)]
     for step in steps if first == "ours" else reversed(steps):
         environment.pip(*step)

@@ -1,4 +1,4 @@
-"""What a device author outside this repository builds with: the headers and the CMake package of the wheel."""
+"""The build environment of an outside device author: the headers and the CMake package of the wheel."""
 
 import shutil
 import subprocess

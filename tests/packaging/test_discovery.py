@@ -1,10 +1,10 @@
-"""What importing costs and looks up, and the variables that steer discovery, with real installed wheels."""
+"""The cost and the look-ups of importing, and the variables of discovery, with real installed wheels."""
 
 import json
 
 import pytest
 
-# Every file opened, module imported and process started from here on.
+# Record every file opened, module imported and process started from here on.
 WATCH = """
 import json, sys
 seen = []
@@ -30,7 +30,7 @@ def test_import_looks_nothing_up(three):
     code = WATCH + "import dovetail\nprint(json.dumps([seen, sorted(sys.modules), open('/proc/self/maps').read()]))"
     seen, modules, maps = json.loads(three.python(code))
     names = [name for kind, name in seen if kind == "import"]
-    assert "dovetail" in names  # the watch works
+    assert "dovetail" in names  # checks that the recording works
     for module in ("importlib_metadata", "importlib.metadata", "click", "rich", "dovetail_cpu", "dovetail_acme"):
         assert module not in names and module not in modules
     for kind, what in seen:
@@ -39,7 +39,7 @@ def test_import_looks_nothing_up(three):
     for library in ("libacme", "libbeta", "libzeta", "libdovetail_cpu"):
         assert library not in maps
     found = json.loads(three.python(WATCH + "import dovetail; dovetail.devices(); print(json.dumps(seen))"))
-    assert any("entry_points.txt" in str(name) for _, name in found)  # the watch sees discovery
+    assert any("entry_points.txt" in str(name) for _, name in found)  # discovery is recorded
 
 
 def test_a_library_path_does_not_replace_the_runtime(site):

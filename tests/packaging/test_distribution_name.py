@@ -38,7 +38,7 @@ class Environment:
 
 @pytest.mark.parametrize("last", ["ours", "theirs"])
 def test_both_in_one_environment(last, tmp_path, core_wheel, wheel):
-    """Whichever came last, what is Dovetail's raises an error with a cure, and the cure helps."""
+    """Whichever came last, using Dovetail raises an error whose cure helps."""
     theirs = wheel("dovetail", {"dovetail/__init__.py": "build = 'theirs'\n"}, {}, version="1.0b2")
     here = Environment(tmp_path / "venv")
     for one in (theirs, core_wheel) if last == "ours" else (core_wheel, theirs):
@@ -77,7 +77,7 @@ def test_whoever_needs_the_runtime_says_which(repository):
 
 
 def test_nobody_is_sent_to_the_other_project(repository):
-    """No command, requirement or cure names the distribution `dovetail`, but to uninstall it."""
+    """No command, requirement or cure names the distribution `dovetail`, except to uninstall it."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True).stdout
     wrong = re.compile(
         r"""pip install (-\S+ )*["']?dovetail(\[|[ =<>"'`]|$)|["']dovetail(\[\w+\])?[=<>~]=""", re.MULTILINE

@@ -32,7 +32,7 @@ def steps(text: str) -> list[tuple[str, str, str]]:
 
 
 def fits(output: str, expected: str) -> bool:
-    """Spaces at the ends of lines and how many there are between words do not matter."""
+    """Collapse spaces within lines and strip them at the ends."""
 
     def pattern(line: str) -> str:
         words = [".*".join(map(re.escape, word.split("..."))) for word in line.split()]
@@ -45,7 +45,7 @@ def fits(output: str, expected: str) -> bool:
 
 
 def run(guide: Path, folder: Path, environment: dict[str, str]) -> None:
-    """Fails with the first command that fails, or prints other than the guide says."""
+    """Fail at the first command that fails, or whose output differs from the guide."""
     script = ["exec 2>&1"]
     todo = steps(guide.read_text())
     assert todo, f"{guide} has no step"

@@ -1,4 +1,4 @@
-"""Kernel packs as real installed wheels: rows of one wheel for the backend of another."""
+"""Kernel packs as real installed wheels: rows of one wheel for another wheel's backend."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_its_rows_go_first(site, pack):
 
 
 def test_several_packs(site, pack):
-    """On an op of both the first by name has the first word, whatever the order of installation."""
+    """On an op of both, the first by name is tried first, whatever the order of installation."""
     site.pack("beta", pack("libbeta.so", 'NAME="beta"', "ANSWER=-2"))
     site.pack("alpha", pack("libalpha.so", 'NAME="alpha"', "ANSWER=-3"))
     assert "-3.0" in site.python(SQRT)
@@ -38,7 +38,7 @@ def test_several_packs(site, pack):
     assert {p["name"]: p["status"] for p in listed["packs"]} == {"alpha": "left out", "beta": "ready"}
 
 
-def test_side_by_side(site, plugin, pack):
+def test_several_devices_and_packs(site, plugin, pack):
     """Two devices and two packs of four wheels, at once."""
     for name in ("acme", "zeta"):
         site.backend(name, plugin(f"lib{name}.so", f'NAME="{name}"'))
@@ -55,7 +55,7 @@ dv.fallback("allow")
 for name in ("cpu", "acme", "zeta"):
     print(dv.sqrt(dv.asarray([9.0], device=name))[0].item())
 """
-    assert site.python(code).split() == ["-1.0", "-2.0", "-1.0"]  # zeta has none: the cpu stands in for it
+    assert site.python(code).split() == ["-1.0", "-2.0", "-1.0"]  # zeta has none: the cpu runs it
 
 
 def test_by_hand(site, pack):
@@ -72,7 +72,8 @@ def test_by_hand(site, pack):
 
 
 def test_its_op(site, pack):
-    """The pack's op runs by its kernel, is listed, and the suite tests it; without its kernel the body runs."""
+    """The pack's op runs by its kernel, is listed, and the suite tests it; without its kernel the decomposition
+    runs."""
     site.pack("acme_fast", pack("libacme_fast.so"), module="Backend.ops = 'dovetail_acme_fast.double'\n")
     (site.packages / "dovetail_acme_fast/double.py").write_text(OPS)
     use = "import dovetail as dv; from dovetail_acme_fast.double import double; print(double(dv.ones(2)).tolist())"
@@ -98,7 +99,7 @@ def test_its_op(site, pack):
     ids=lambda value: value[0].split("=")[0] if isinstance(value, tuple) else "",
 )
 def test_broken(site, pack, defines, cause):
-    """The backend works without it, and `dovetail devices` says why."""
+    """The backend works without it, and `dovetail devices` shows why."""
     site.pack("acme_fast", pack("libacme_fast.so", *defines))
     ended = site.run("-c", SQRT)
     assert ended.stdout.startswith("[3.0") and cause in ended.stderr

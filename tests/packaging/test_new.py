@@ -1,4 +1,4 @@
-"""dovetail new: what it writes builds, is discovered with no further step, and passes."""
+"""dovetail new: its projects build, are discovered with no further step, and pass."""
 
 import json
 import re
@@ -15,7 +15,7 @@ def new(site, *args: str) -> subprocess.CompletedProcess:
 
 
 def install(site, project: Path) -> None:
-    """Builds with what this environment has, as nothing may come from the network, and installs the wheel."""
+    """Build with this environment's packages, as there is no network, and install the wheel."""
     wheels = site.folder / "wheels"
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-index"]
     command += ["--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels), str(project)]
@@ -40,7 +40,7 @@ for d in dv.devices():
 
 
 def test_devices_of_every_kind(site, repository):
-    """Side by side, all found at once, each at L1, with the same random bits and the same answers of a model."""
+    """All installed together, each at L1, with the same random bits and the same output of a model."""
     tables = set()
     kinds = {"acme": "simulated", "zeta": "host-memory", "my-proto": "python"}
     for name, kind in kinds.items():
@@ -65,7 +65,7 @@ def test_devices_of_every_kind(site, repository):
     assert len(tables) == 1
     bits = dict(line.split() for line in site.python(RANDOM).splitlines())
     assert bits.keys() == found.keys() and len(set(bits.values())) == 1
-    # A pack whose kernels run on the host is no use to a device with queues, and rebuilding it no cure.
+    # A pack of host kernels cannot serve a device with queues, and rebuilding it is no cure.
     new(site, "--pack", "quick", "--for", "acme")
     install(site, site.folder / "quick")
     (pack,) = site.devices()["packs"]
@@ -81,7 +81,7 @@ def test_a_kernel_pack(site):
     listed = site.devices()
     assert [(p["name"], p["status"]) for p in listed["packs"]] == [("acme_quick", "ready"), ("zeta", "ready")]
     assert "passed" in own_tests(site, site.folder / "acme-quick")
-    # The README's own command, and for the second one a part of it.
+    # The README's own command; the second one is restricted.
     command = re.search(r'-k "(.*)"', (site.folder / "acme-quick/README.md").read_text())[1]
     for cases in (command, "(zeta or hardswish) and f32"):
         ended = site.run("-m", "dovetail", "conform", "--device", "cpu", "-k", cases)
@@ -117,7 +117,7 @@ def test_what_it_refuses(site, args, says):
 
 
 def test_what_it_says_can_be_pasted(site):
-    """Whatever the folder is called and wherever it is; the backend by its name, not by its wheel's."""
+    """Whatever the folder's name and place; the backend by its name, not by its wheel's."""
     folder = site.folder / "two words"
     for output in (str(folder), "two words"):
         name = f"zeta{len(output)}"
@@ -131,14 +131,14 @@ def test_what_it_says_can_be_pasted(site):
 
 @pytest.mark.parametrize("kind", ["simulated", "host-memory", "python"])
 def test_a_project_knows_nothing_of_this_repository(site, kind):
-    """And its README lists every file that says its name."""
+    """And its README lists every file that has its name."""
     ended = new(site, "zeta", "--kind", kind, "--vendor", "Else")
     assert ended.returncode == 0, ended.stderr
     project = site.folder / "zeta"
     files = [path for path in project.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     texts = {path.relative_to(project): path.read_text() for path in files}
     assert not [path for path, text in texts.items() if re.search(r"\bsim\b|dovetail_sim|numpy --quick", text)]
-    # Its tests are about any device, but for a folder that goes with the simulated hardware.
+    # Its tests apply to any device, except for the folder of the simulated hardware.
     ours = {path for path in texts if path.parts[0] == "tests" and path.parts[1] != "simulator"}
     assert ours == {Path("tests/test_device.py")}
     assert not re.search("DOVETAIL_ZETA|simul", texts[Path("tests/test_device.py")])

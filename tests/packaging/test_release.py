@@ -1,4 +1,4 @@
-"""What `make wheels` made: for whom it is, and that it runs there; for aarch64 in an emulator."""
+"""The wheels of `make wheels`: their tags, and that they run; for aarch64 in an emulator."""
 
 import json
 import os
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.release
 ROOT = Path(__file__).parents[2]
 VERSION = (ROOT / "VERSION").read_text().strip()
 ARCHITECTURES = ["x86_64", "aarch64"]
-GLIBC = (2, 28)  # RHEL 8 has no newer one
+GLIBC = (2, 28)  # the newest of RHEL 8
 TAG = f"cp{sys.version_info.major}{sys.version_info.minor}"
 
 
@@ -24,7 +24,7 @@ def released(pattern: str) -> Path:
 
 
 def wheels(architecture: str) -> list[Path]:
-    """The core's and the CPU device's."""
+    """The wheels of the core and the CPU device."""
     return [
         released(f"dovetail_runtime-{VERSION}-{TAG}-*_{architecture}.whl"),
         released(f"dovetail_cpu-{VERSION}-py3-none-*_{architecture}.whl"),
@@ -61,7 +61,7 @@ def test_the_tag_is_true(architecture):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_nothing_was_grafted_or_renamed(architecture):
-    """The CPU device opens its libraries by the names that it gave them, and brings their licences."""
+    """The CPU device opens its libraries by its own names for them, and includes their licences."""
     core, cpu = (zipfile.ZipFile(wheel).namelist() for wheel in wheels(architecture))
     assert not [name for name in core + cpu if ".libs/" in name]
     opened = {"libdovetail_cpu.so", "libdovetail_serial.so", "libdovetail_openblas.so.0"}
@@ -72,14 +72,14 @@ def test_nothing_was_grafted_or_renamed(architecture):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_one_cxx_runtime(architecture, tmp_path):
-    """What is linked statically stays inside; the system's libstdc++ throws, catches and ends the process."""
+    """Statically linked code stays inside; the system's libstdc++ throws, catches and ends the process."""
     for library in unpacked(architecture, tmp_path).glob("dovetail*/**/lib*.so*"):
         strong = {name for name, kind in exported(library).items() if kind not in "WVu"}
         assert not [name for name in strong if re.match("_ZN?K?St|__cxa|__gxx|__libc", name)], library.name
 
 
 def test_the_library_is_the_same_to_its_users(core_wheel, tmp_path):
-    """libdovetail.so exports what a build for this machine alone exports."""
+    """libdovetail.so exports the same symbols as a build for this machine alone."""
     names = []
     for wheel in (core_wheel, wheels("x86_64")[0]):
         with zipfile.ZipFile(wheel) as archive:
@@ -91,7 +91,7 @@ def test_the_library_is_the_same_to_its_users(core_wheel, tmp_path):
 
 
 def test_old_libraries_load_it(tmp_path):
-    """glibc 2.31's loader, every symbol bound at once; no Python that is this old can try the module."""
+    """glibc 2.31's loader, with every symbol bound at once; no Python of that age can test the module."""
     packages = unpacked("x86_64", tmp_path)
     (sysroot,) = (ROOT / "build").glob("release*/x86_64/sysroot")
     folders = [sysroot / "lib/x86_64-linux-gnu", sysroot / "usr/lib/x86_64-linux-gnu"]
@@ -144,7 +144,7 @@ print("right")
 
 
 class Here:
-    """A virtual environment of this machine's."""
+    """A virtual environment on this machine."""
 
     def __init__(self, folder: Path, wheels: list[Path]) -> None:
         self.python = [str(folder / "bin/python")]
@@ -161,7 +161,7 @@ class Emulated:
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
         self.python = ["sh", str(ROOT / "cmake/aarch64/run.sh"), str(arm), str(arm / "sysroot/usr/bin" / name)]
         self.variables = {"PYTHONPATH": str(folder), "QEMU_CPU": "neoverse-n2"}
-        # What pip takes where glibc is 2.28.
+        # The tags that pip accepts with glibc 2.28.
         tags = ["manylinux2014_aarch64", *(f"manylinux_2_{minor}_aarch64" for minor in range(17, GLIBC[1] + 1))]
         target = ["--target", str(folder), *(f"--platform={tag}" for tag in tags)]
         install([], [*target, f"--python-version={name.removeprefix('python')}"], wheels)
@@ -180,7 +180,8 @@ def install(pip_options: list[str], options: list[str], wheels: list[Path]) -> N
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def run(request, tmp_path_factory):
-    """run(argument...): Python in an environment that has the released wheels and what pip finds for them."""
+    """run(argument...): Python in an environment that has the released wheels and the dependencies that pip
+    finds."""
     folder = tmp_path_factory.mktemp(request.param)
     conformance = released(f"dovetail_conformance-{VERSION}-*.whl")
     kind = Here if request.param == "x86_64" else Emulated
@@ -207,6 +208,6 @@ def test_it_runs(run):
 
 
 def test_it_conforms(run):
-    """The quick run; of it what an emulator does in a minute or two, matrix products."""
+    """The quick run; in an emulator only matrix products, which take a minute or two."""
     cases = [] if run.architecture == "x86_64" else ["-k", "matmul and f32"]
     run("-m", "dovetail", "conform", "--device", "cpu", "--quick", "--no-report", *cases)

@@ -1,4 +1,4 @@
-"""What is in the wheels, what they are called, and what they must not know."""
+"""The content of the wheels, their names, and what they must not contain."""
 
 import re
 import subprocess
@@ -117,7 +117,7 @@ def test_libraries_find_their_neighbours_only(which, request, tmp_path):
 
 
 @pytest.mark.parametrize("which", ["core_wheel", "cpu_wheel", "template_wheel"])
-def test_libraries_do_not_tell_where_they_were_built(which, request, tmp_path, repository):
+def test_libraries_have_no_path_of_the_build(which, request, tmp_path, repository):
     for library in libraries(request.getfixturevalue(which), tmp_path):
         assert str(repository).encode() not in library.read_bytes(), library.name
 

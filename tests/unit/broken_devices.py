@@ -1,6 +1,5 @@
-"""Devices that are broken on purpose: what faults there are, a plugin that has them, and a run of the suite on it.
-
-The faults, the case that catches each and what it says stand in the table of docs/conformance.md, and nowhere else.
+"""Devices that are broken on purpose: the list of faults, a plugin with them, and a run of the suite on it. The
+table in docs/conformance.md has the faults, the case that catches each and its message.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BROKEN = ROOT / "tests/meta/broken"
-OTHERS = "add[i64,v* or minimum[f64,v* or subtract[u8,v*"  # ops that no fault touches: they must pass beside it
+OTHERS = "add[i64,v* or minimum[f64,v* or subtract[u8,v*"  # ops without faults: they must pass as well
 OPTIONS = "-std=c++17 -O1 -ffp-contract=off -fPIC -fvisibility=hidden -Wall -Wextra -Werror".split()
 
 
@@ -38,10 +37,10 @@ class Fault(NamedTuple):
 
     @property
     def selection(self) -> str:
-        """The op's cases in the dtype in which it is wrong; fewer where each costs a process or seconds."""
+        """The op's cases in the dtype of its fault; fewer if each costs a process or seconds."""
         sample = self.case.removesuffix("]").partition(",layout=")[0]
         if self.culprit.startswith("device."):
-            return f"{sample}? or device.identity[kernel_table?"  # a bracket is what follows, and nothing longer
+            return f"{sample}? or device.identity[kernel_table?"  # a bracket follows, not a longer name
         few = sample + ("*" if "layout=" in self.case else "?")
         return f"{few if self.status in ('crash', 'timeout') else sample.partition(',')[0] + '*'} or {OTHERS}"
 
@@ -56,7 +55,7 @@ FAULTS = table()
 
 
 def build(factory: pytest.TempPathFactory, name: str, sources: dict[Path, Iterable[str]], *flags: str) -> Path:
-    """libmeta.so of these sources, each with its macros: made once for all workers of the test run."""
+    """Build libmeta.so of these sources, each with its macros, once for all workers of the test run."""
     compiler = shutil.which("c++") or shutil.which("g++") or pytest.skip("needs a C++ compiler")
     folder = factory.getbasetemp()
     folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
@@ -83,7 +82,7 @@ def build(factory: pytest.TempPathFactory, name: str, sources: dict[Path, Iterab
 
 
 def conform(library: Path, results: Path, fault: str | None, *args: str | Path) -> tuple[int, dict, str]:
-    """The exit code, the results and what was said, through the public command line as a device's author would."""
+    """Run the public command line. Return the exit code, the results and the output."""
     environment = os.environ | {"DOVETAIL_BACKEND_PATH": str(library), "DOVETAIL_BACKENDS": "meta"}
     environment |= {"DOVETAIL_BROKEN": fault} if fault else {}
     command = [sys.executable, "-m", "dovetail", "conform", "--device", "meta", "--no-report", "--json", results]
@@ -97,12 +96,12 @@ def bad_ones(results: dict) -> dict[str, dict]:
 
 
 def words(message: str) -> str:
-    """Its first line without values, which another processor or another run may have others of."""
+    """The message's first line without numbers, which differ between processors and runs."""
     return re.sub(r"-?\b(\d[\w.+-]*|nan|inf|True|False)", "#", message.partition("\n")[0])
 
 
 def expect_culprit(conform, fault: Fault, *args: str) -> None:
-    """`conform(fault, *args)` as above: nothing but the culprit fails, and the case says what the table has."""
+    """`conform(fault, *args)` as above: only the culprit fails, with the message of the table."""
     code, results, said = conform(fault.name, "-n", "1", "-k", fault.selection, *args)
     bad = bad_ones(results)
     assert (code, {id.partition("[")[0] for id in bad}) == (1, {fault.culprit}), said

@@ -1,7 +1,6 @@
-"""Capture beyond what the suite sees: what the runtime's ops do in a graph, and what cannot be part of one.
-
-Tests of any device that captures: its own test file imports them, and gives them the fixture `program`, which runs
-code behind the prelude of device_programs.
+"""Capture beyond the suite's cases: what the runtime's ops do in a graph, and what cannot be part of one. Tests for
+any device that captures: its own test file imports them and provides the fixture `program`, which runs code after
+the prelude of device_programs.
 """
 
 import pytest
@@ -33,12 +32,12 @@ def get(x, dtype):
 
 @pytest.fixture
 def captured(program):
-    # A host that captures packs nothing meanwhile; the runtime does not know that it is captured here.
+    # Packing is off while the host captures; this program captures without the runtime's knowledge.
     return lambda code: program(PRELUDE + code, DOVETAIL_PACKING="0")
 
 
 def test_random_numbers_advance_with_every_replay(captured):
-    """Their state is read on the device, by each replay."""
+    """Each replay reads their state on the device."""
     captured("""
 bits = dv.random._op("random_bits")
 state, step = dv.asarray(np.uint32([7, 0, 0, 0])), dv.asarray(np.uint32([0, 0, 64, 0]))
@@ -64,8 +63,8 @@ for values in (first, -first):
 """)
 
 
-def test_a_fault_in_a_graph_is_told_by_each_stream_that_replays_it(captured):
-    """As often as it is found, although it is the fault of one call; and not where the indices are right."""
+def test_a_fault_in_a_graph_is_raised_by_each_stream_that_replays_it(captured):
+    """It is raised by each stream, although it is the fault of one call, and not where the indices are right."""
     captured("""
 x, indices = dv.arange(5), dv.asarray([1, 2])
 graph, y = capture(lambda: dv.take(x, indices))
@@ -81,7 +80,7 @@ assert get(y, np.int64)[1] == 2
 """)
 
 
-def test_replays_behind_a_blocked_queue_return(captured):
+def test_replays_on_a_blocked_queue_return(captured):
     captured("""
 source, target = own.block(np.arange(64, dtype=np.uint8)), own.block(np.zeros(64, np.uint8))
 queue = own.stream()

@@ -1,6 +1,6 @@
-// What C++ tests need: TEST(name) {...}, CHECK, CHECK_EQ, CHECK_THROWS, and CHECK_MAIN once per program. A program
-// runs its tests, or those whose name contains its argument, prints every failed check and exits with 1 if there
-// was one.
+// Helpers of the C++ tests: TEST(name) {...}, CHECK, CHECK_EQ, CHECK_THROWS, and CHECK_MAIN once per program.
+// A program runs its tests, or those whose name contains its argument, prints every failed check and exits
+// with 1 if one failed.
 #pragma once
 #include <atomic>
 #include <cstdio>
@@ -21,14 +21,14 @@ struct Test {
   Test(const char* name, void (*body)()) : name(name), body(body) { all().push_back(*this); }
 };
 inline const char* current = "";
-// Can a process fork while other threads allocate? The thread sanitizer cannot follow threads that such a child
-// starts; GCC 12's address sanitizer leaves a child the locks of its allocator that those threads held.
+// Can a process fork while other threads allocate? The thread sanitizer cannot follow threads that such a
+// child starts; with GCC 12's address sanitizer a child inherits its allocator's locks as held.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool forks_beside_threads = false;
 #else
 constexpr bool forks_beside_threads = true;
 #endif
-inline std::atomic<int> checks{0}, failures{0};  // kernels check what they get on any thread
+inline std::atomic<int> checks{0}, failures{0};  // kernels run checks on any thread
 
 inline bool that(bool ok, const char* file, int line, const std::string& what) {
   ++checks;

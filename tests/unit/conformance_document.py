@@ -1,4 +1,4 @@
-"""Documents of runs that never were: real case ids, drawn figures, and one of everything that a report can show."""
+"""Made-up documents: real case ids, random figures, and one of everything that a report can show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL = ("device.", "add[", "exp[", "matmul[", "reshape[", "softmax[", "where[",
 
 
 def document(ids: tuple[str, ...] = SMALL, seed: int = 0) -> dict[str, Any]:
-    """A run without a fault, of the cases whose ids begin so."""
+    """A run without a fault, of the cases whose ids begin with these prefixes."""
     rng = random.Random(seed)
     cases = [
         _passed(case, rng) for id, case in all_cases().items() if id.startswith(ids) and case.level != PERFORMANCE
@@ -54,7 +54,7 @@ def full_ids() -> tuple[str, ...]:
 
 
 def with_everything(ids: tuple[str, ...] = SMALL) -> dict[str, Any]:
-    """With failures of every kind, waivers in every state, findings and performance."""
+    """A document with failures of every kind, waivers in every state, findings and performance."""
     made = document(ids)
     for case in made["cases"]:
         op, dtype, rest = parts(case["id"])
@@ -104,7 +104,7 @@ def with_everything(ids: tuple[str, ...] = SMALL) -> dict[str, Any]:
 
 
 def difference(made: dict[str, Any]) -> dict[str, Any]:
-    """To a baseline in which everything passed, a little faster here and slower there."""
+    """Compare to a baseline in which everything passed, a little faster here and slower there."""
     bad = [c for c in made["cases"] if c["status"] in ("fail", "crash", "timeout")]
     timed = [c for c in made["cases"] if c.get("time_s")]
     times = [{"id": c["id"], "before_s": f * c["time_s"], "now_s": c["time_s"], "ratio": 1 / f, "noise": 0.15}

@@ -1,6 +1,5 @@
-"""A device as the profile "inference" has in mind: it knows float16, int8, int32 and bool, and nothing else.
-
-Its kernels answer with the schema's references, in float64 and rounded once. Indices are int64.
+"""A device for the profile "inference": it has float16, int8, int32 and bool only. Its kernels use the schema's
+references, in float64 and rounded once. Indices are int64.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dovetail.schema.dtypes import by_name
 from dovetail_conformance.levels.must_pass import profiles
 
 import_ops()
-MOVES = ("copy", "full", "take", "scatter", "where")  # of any dtype: they do not look at the values
+MOVES = ("copy", "full", "take", "scatter", "where")  # of any dtype: they do not read the values
 
 
 def _answers(op: Op) -> Callable[..., None]:
@@ -25,7 +24,7 @@ def _answers(op: Op) -> Callable[..., None]:
         given = [
             [x.numpy() for x in o] if isinstance(o, list) else None if o is None else o.numpy() for o in inputs
         ]
-        if op.name == "copy":  # of bits: float64 would quieten a signalling NaN
+        if op.name == "copy":  # as bits: float64 would quieten a signalling NaN
             out.numpy()[...] = given[0]
             return
         for name, value in attributes.items():

@@ -1,6 +1,5 @@
-"""A device in the dtypes that L1 needs, without float64 and float8: the NumPy device with fewer rows.
-
-It must reach L1 and L2."""
+"""A device in L1's dtypes, without float64 and float8: the NumPy device with fewer rows. It must reach L1 and
+L2."""
 
 from __future__ import annotations
 
@@ -22,12 +21,12 @@ FURTHER = {
 
 
 def _narrow(found: Kernel) -> Kernel:
-    """With rows for the dtypes that there are."""
+    """Keep the rows of the given dtypes."""
     dtypes = [*DTYPES, *(d for d, ops in FURTHER.items() if found.op in ops.split())]
     if found.dtypes == "any->any":
         words = " ".join(f"{a}->{b}" for a in dtypes for b in dtypes)
     elif found.op == "copy":
-        words = "any"  # of bytes, as every device has it
+        words = "any"  # of bytes: every device has it
     else:
         words = " ".join(d for d in dtypes if found.dtypes == "any" or d in found.dtypes.split())
     return Kernel(found.function, found.op, words, found.options)

@@ -60,7 +60,7 @@ def log(content):
 
 
 def assembled(content, **changed):
-    """A package of these results, all else as it follows from them."""
+    """A package of these results; the rest follows from them."""
     given = {"log": log(content), "submitter": "Acme", "wheels": wheels(content)} | changed
     return package.assemble(content, **given)
 

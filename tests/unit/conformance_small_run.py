@@ -53,6 +53,6 @@ LEVEL = {"reached": "L0", "asked": "L2", "profile": None, "text": "level L0"}
 
 
 def made(results=RESULTS, cases=CASES, **others):
-    """A document that any reader of results.json takes."""
+    """A valid document for any reader of results.json."""
     given = {"run": RUN, "description": DESCRIPTION, "level": LEVEL, "replay": Replay("x", 3)} | others
     return document(zip(cases, results), **given)

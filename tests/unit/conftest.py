@@ -23,7 +23,7 @@ def functions(tmp_path_factory) -> ctypes.CDLL:
 
 @pytest.fixture
 def now():
-    """What the device changing does now; now.device is it."""
+    """A device whose behaviour the test can replace; now.device is it."""
     import dovetail as dt
     from python_devices import Changing
 
@@ -38,7 +38,7 @@ def now():
 
 @pytest.fixture
 def leave_the_schema_as_it_was():
-    """Ops that the test registers are gone after it."""
+    """Unregister the test's ops at the end."""
     from dovetail.schema import registry
 
     before = dict(registry)

@@ -1,4 +1,4 @@
-"""Programs that look at a device past the runtime, in the tests that backends share."""
+"""Programs that call a device directly, without the runtime, in the tests that backends share."""
 
 PRELUDE = """
 import ctypes, threading, types
@@ -25,5 +25,5 @@ class Blocked:
 
 
 def prelude(device: str) -> str:
-    """What such a program begins with: `own` has the functions of this device's table."""
+    """The prelude of such a program: `own` has the functions of this device's table."""
     return f"name = {device!r}" + PRELUDE

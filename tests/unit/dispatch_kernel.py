@@ -64,7 +64,7 @@ def float32_kernel(
 ) -> int:
     """The address of a row that computes output 0 from NumPy views of its inputs; compute.calls counts.
 
-    It packs the operand `packs`, which compute.packed counts, and makes no use of it."""
+    It packs the operand `packs`, which compute.packed counts, and does not use the packed bytes."""
     compute.calls = compute.packed = 0  # type: ignore[attr-defined]
 
     def run(_device: object, call: object) -> int:

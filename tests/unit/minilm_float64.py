@@ -1,4 +1,4 @@
-"""What the MiniLM example must give: a forward pass in NumPy float64."""
+"""The expected output of the MiniLM example: a forward pass in NumPy float64."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ print(json.dumps([ids.tolist(), mask.tolist(), model({sentences!r}).tolist()]))
 
 
 def embed(device: str, **environment: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ids, mask and embeddings from a process of its own, as the kernels are chosen once per process."""
+    """Ids, mask and embeddings from a new process, because kernels are chosen once per process."""
     code = EMBED.format(example=str(EXAMPLE), device=device, sentences=SENTENCES)
     run = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False

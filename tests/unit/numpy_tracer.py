@@ -1,7 +1,6 @@
-"""Runs ops' bodies on NumPy arrays, down to the must-have primitives, and judges the results.
-
-exp, log and sin are correctly rounded here; what a body then loses is the body's own error. Attributes are
-normalised and scalars cast as the core does it.
+"""Runs decompositions on NumPy arrays, down to the must-have primitives, and checks the results. exp, log and sin
+are correctly rounded here; any further error is the decomposition's own. Attributes are normalised and scalars cast
+as in the core.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 
 def load_schema():
-    """dovetail.schema: the installed one, else the folder's, so that these tests need no compiled core."""
+    """dovetail.schema: the installed one, or else the folder's, so that these tests need no compiled core."""
     try:
         import dovetail.schema as schema
 
@@ -247,7 +246,7 @@ RUN = {
     "astype": lambda x, dtype: x != 0 if dtype is dt.bool_ else x.astype(dtype.numpy),
     "scatter": lambda x, indices, updates, **k: registry["scatter"].reference(x, indices, updates, **k),
     "quotient": lambda x1, x2: registry["quotient"].reference(x1, x2),
-    # what the core serves
+    # the core's own functions
     "reshape": lambda x, shape: x.reshape(shape),
     "permute_dims": np.transpose,
     "squeeze": np.squeeze,
@@ -263,7 +262,7 @@ RUN = {
 
 
 class Machine:
-    """A device that has the must-have primitives. Counts their launches and remembers which op ran which."""
+    """A device with the must-have primitives. It counts their launches and records which op called which."""
 
     def __init__(self, slop=0):
         self.slop, self.launches, self.nested, self.edges = slop, Counter(), [], set()
@@ -334,7 +333,7 @@ class Machine:
 
 
 class Traced:
-    """An array while a body runs."""
+    """An array inside a decomposition."""
 
     __hash__ = None
 

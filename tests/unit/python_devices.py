@@ -1,4 +1,4 @@
-"""Devices written in Python that several tests use. A process has room for few, so that most share one."""
+"""Devices written in Python that several tests share, because a process has few device numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Copies(PythonDevice):
 
 
 def opened(**members) -> dt.Device:
-    """A new device that has these members, and a copy kernel. A process has room for few."""
+    """A new device with these members and a copy kernel. Few fit into a process."""
     cls = type("Acme", (Copies,), {"name": f"acme_{next(numbers)}"} | members)
     return dt.load_backend(cls)[0]
 
@@ -34,7 +34,7 @@ def floats(device: dt.Device, *shape: int) -> dt.Array:
 
 
 class Changing(Copies):
-    """A device whose functions are those of the test at hand."""
+    """A device whose functions the test replaces."""
 
     name = "changing"
     now = SimpleNamespace()

@@ -1,12 +1,11 @@
-"""Queues past the runtime: who enqueues does not wait, and what the device measures is its own time.
-
-Tests of any device whose work goes on by itself: its own test file imports them, and gives them the fixture
-`program`, which runs code behind the prelude of device_programs.
+"""Queues, without the runtime: enqueueing does not wait, and the device measures its own time. Tests for any
+asynchronous device: its own test file imports them and provides the fixture `program`, which runs code after the
+prelude of device_programs.
 """
 
 
-def test_a_hundred_calls_behind_a_blocked_queue_return(program):
-    """Kernels, copies from the host, views, memory taken and given back."""
+def test_a_hundred_calls_on_a_blocked_queue_return(program):
+    """Kernels, copies from the host, views, allocation and freeing."""
     program("""
 stream = dv.Stream(device)
 x = dv.arange(10_000, dtype=dv.float32)
@@ -28,7 +27,7 @@ np.testing.assert_array_equal(z.numpy(), expected[[3, 1, 2]] + 99)
 
 
 def test_waiting_for_a_blocked_stream_blocks_no_caller(program):
-    """An event of a blocked queue: recorded, waited for by another queue, and asked for, all at once."""
+    """An event of a blocked queue: recorded, waited for by another queue, and queried, all without blocking."""
     program("""
 one, two, event = own.stream(), own.stream(), own.event()
 source, target = own.block(np.ones(64, np.uint8)), own.block(np.zeros(64, np.uint8))
@@ -46,7 +45,7 @@ assert own.is_done(event) and own.read(out, 64).all()
 """)
 
 
-def test_a_stream_given_up_while_blocked_comes_to_its_end(program):
+def test_a_stream_destroyed_while_blocked_finishes_its_work(program):
     program("""
 stream = own.create()
 source, target = own.block(np.ones(64, np.uint8)), own.block(np.zeros(64, np.uint8))
@@ -62,8 +61,8 @@ while not own.read(target, 64).all():
 """)
 
 
-def test_a_fault_is_told_by_the_next_wait_once(program):
-    """Not by the call, which has returned before the kernel ran, and not by calls behind it."""
+def test_a_fault_is_raised_once_by_the_next_wait(program):
+    """The call itself has returned before the kernel runs, and later calls do not raise it."""
     program("""
 stream = dv.Stream(device)
 x, bad, good = dv.arange(5), dv.asarray([7]), dv.asarray([2])

@@ -1,4 +1,4 @@
-"""The Array: value semantics, conversions, methods, and what it says to bad input."""
+"""The Array: value semantics, conversions, methods, and its errors for bad input."""
 
 import copy
 import pickle
@@ -64,11 +64,11 @@ def test_assignment_from_itself():
     assert x.tolist() == [3, 3, 1, 0, 0]
 
 
-def test_in_place_keeps_memory_when_alone_and_leaves_it_when_not():
+def test_in_place_reuses_memory_only_when_unshared():
     x = dt.zeros(64)
     if not x.device.properties["host_mapped"]:
         pytest.skip("the device's memory is not the host's")
-    at = x.__array__(copy=False).ctypes.data  # the view is gone at the end of the statement
+    at = x.__array__(copy=False).ctypes.data  # the view is freed at the end of the statement
     x += 1
     x[3] = 5
     x[[1, 2]] = 6
@@ -87,7 +87,7 @@ def test_an_exported_buffer_stays_as_it_was():
     assert seen.tolist() == [0, 1, 2, 3] and x.tolist() == [100, 2, 3, 4]
 
 
-def test_in_place_keeps_dtype_and_shape_or_says_so():
+def test_in_place_keeps_dtype_and_shape_or_raises():
     x = dt.arange(3)
     with pytest.raises(TypeError, match="dtype"):
         x += 0.5
@@ -148,7 +148,7 @@ def test_pickle(dtype):
         assert y.device == x.device
 
 
-def test_pickle_from_a_device_that_is_not_here():
+def test_pickle_from_a_missing_device():
     from dovetail._array import unpickled
 
     with pytest.warns(UserWarning, match="nowhere:3"):

@@ -95,7 +95,7 @@ def test_repeat():
 @pytest.mark.parametrize(
     "counts", [[2**63 - 1, 2**63 - 1, 4], [2**62] * 4, [2**62] * 2, [2**58, 1], [0, 2**58 + 1]]
 )
-def test_repeats_that_no_array_has_room_for(counts, dtype):
+def test_repeats_beyond_any_size(counts, dtype):
     x = dt.arange(len(counts))
     with pytest.raises(ValueError, match=rf"\[repeat\] repeats add up to {sum(counts)}: expected at most 2\^58"):
         dt.repeat(x, dt.asarray(counts, dtype=dtype))
@@ -136,7 +136,7 @@ def test_parts_of_real_arrays():
 
 
 def test_vecdot_of_complex_arrays_is_refused():
-    """It would have to conjugate x1; the bare matrix product is another number."""
+    """It would have to conjugate x1; the plain matrix product gives another number."""
     x = dt.asarray([1j, 2j])
     with pytest.raises(NotImplementedError, match=r"\[vecdot\] of complex arrays it conjugates x1"):
         dt.vecdot(x, x)
@@ -202,7 +202,7 @@ def test_astype_function():
     assert dt.astype(x, dt.float32, copy=False).tolist() == [1.5]
 
 
-# ---- what they do not take ---------------------------------------------------------------------------------------
+# ---- invalid arguments ----------------------------------------------------------------------------------------
 
 
 def test_functions_written_in_python_expect_arrays():

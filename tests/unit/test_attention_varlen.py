@@ -1,4 +1,4 @@
-"""Attention of packed sequences: what a sequence gets is what it would get alone."""
+"""Attention of packed sequences: each sequence gets the same result as alone."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_rows_of_no_sequence_and_of_one_without_keys():
         (BEGINS_Q, [1000, -1000, 2**31 - 1, 3, 1]),
     ],
 )
-def test_offsets_that_make_no_sense(begins_q, begins_k):
-    """They read and write nothing that is not theirs: what the rows give is not said."""
+def test_invalid_offsets(begins_q, begins_k):
+    """Padding rows are unspecified and must not touch other rows."""
     q, k, v = packed()
     assert sdpa_varlen(q, k, v, *offsets(begins_q, begins_k), enable_gqa=True).numpy().shape == (13, 6, 5)
 
@@ -66,7 +66,7 @@ def test_what_is_refused():
         sdpa_varlen(q, k, v, *offsets(BEGINS_Q), *offsets(BEGINS_K, dtype="uint8"), enable_gqa=True)
 
 
-def test_a_chosen_engine_holds_for_it_and_for_its_body():
+def test_a_chosen_engine_applies_to_it_and_its_decomposition():
     q, k, v = packed()
     with sdpa_engine("own"), pytest.raises(NotImplementedError, match="own: this device has no engine 'own'"):
         sdpa_varlen(q, k, v, *offsets(BEGINS_Q, BEGINS_K), enable_gqa=True)

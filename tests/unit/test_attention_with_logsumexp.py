@@ -1,4 +1,4 @@
-"""Attention with its logsumexp and with dropout: what its two results and its key are good for."""
+"""Attention with its logsumexp and with dropout: the uses of its two results and its key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def operands(*keys: int, dtype: str = "float32") -> list[dt.Array]:
     return [dt.asarray(RNG.normal(size=s), dtype=dtype) for s in shapes]
 
 
-def test_its_first_result_is_attention():
+def test_the_first_result_is_attention():
     q, k, v = operands(12)
     out, logsumexp = sdpa_lse(q, k, v, is_causal=True)
     np.testing.assert_allclose(out.numpy(), sdpa(q, k, v, is_causal=True).numpy(), rtol=1e-5, atol=1e-6)
@@ -25,7 +25,7 @@ def test_its_first_result_is_attention():
 
 
 def test_attention_over_parts_of_the_keys():
-    """What ring attention does: parts are weighted by what they have divided by."""
+    """As ring attention does: blocks are weighted by their softmax denominators."""
     q, k, v = operands(12)
     parts = [sdpa_lse(q, k[:, :, a:b], v[:, :, a:b]) for a, b in ((0, 5), (5, 12))]
     total = dt.logsumexp(dt.stack([lse for _, lse in parts]), axis=0)
@@ -38,7 +38,7 @@ def test_attention_over_parts_of_the_keys():
     ("dtype", "wide"),
     [("float16", "float32"), ("bfloat16", "float32"), ("float32", "float32"), ("float64", "float64")],
 )
-def test_the_logsumexp_is_not_narrow(dtype, wide):
+def test_the_logsumexp_is_float32_at_least(dtype, wide):
     out, logsumexp = sdpa_lse(*operands(12, dtype=dtype))
     assert (out.dtype, logsumexp.dtype) == (dtype, wide)
 
@@ -63,7 +63,7 @@ def test_dropout_is_the_draw_of_its_key():
     np.testing.assert_allclose(logsumexp.numpy(), sdpa_lse(q, k, v)[1].numpy(), rtol=1e-6)
 
 
-def test_a_key_goes_on_behind_its_draw():
+def test_a_key_advances_past_its_draw():
     one, other = dt.random.Generator(7), dt.random.Generator(7)
     first = one.key((3, 5))
     other.uniform((3, 5))
@@ -87,7 +87,7 @@ def test_what_dropout_refuses():
         sdpa_lse(q, k, v, dropout_p=0.5, dropout_key=key[:2])
 
 
-def test_a_chosen_engine_holds_for_both_ops():
+def test_a_chosen_engine_applies_to_both_ops():
     q, k, v = operands(12)
     with sdpa_engine("own"):
         sdpa(q, k, v)

@@ -1,4 +1,4 @@
-// The sugar for authors of backends: dovetail/backend.hpp.
+// The C++ helpers for authors of backends: dovetail/backend.hpp.
 #include "check.hpp"
 
 #include <functional>
@@ -35,7 +35,7 @@ dvt_host make_host() {
 }
 dvt_host the_host = make_host();
 
-// A call with everything in it; its parts can be overwritten to show that a copy does not need them.
+// A complete call; its parts can be overwritten to show that a copy does not need them.
 struct Example {
   int64_t shape[2] = {2, 3}, strides[2] = {3, 1}, axes[2] = {0, 1};
   double complex[2] = {1.5, -2};
@@ -127,7 +127,7 @@ TEST(operands_are_seen_by_their_strides) {
   Example e;
   const dvt::View<float> x(&e.x), out(&e.out);
   CHECK_EQ(x(1, 2), 6);
-  CHECK_EQ(out(0, 0), 3);  // the byte offset counts
+  CHECK_EQ(out(0, 0), 3);  // the byte offset is included
   CHECK(dvt::is_dense(&e.x) && dvt::is_dense(&e.s));
   CHECK_EQ(dvt::bytes(&e.x), uint64_t{24});
   e.strides[0] = 1, e.strides[1] = 2;

@@ -1,4 +1,5 @@
-"""Bodies against the oracles: ordinary and special values, every dtype, down to the must-have primitives."""
+"""Decompositions against the oracles: ordinary and special values, every dtype, down to the must-have
+primitives."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def grid(d):
 
 
 def unary_values(d, n=8000):
-    """Random bits, the neighbourhood of turning points, multiples of pi/2 and their neighbours, every exponent."""
+    """Random bits, values around turning points, multiples of pi/2 and the next numbers, every exponent."""
     rng = np.random.default_rng(1)
     word = np.dtype(f"i{d.itemsize}")
     turns = (np.arange(1, 2001) * (np.pi / 2)).astype(d.numpy).view(word)
@@ -93,7 +94,7 @@ def test_binary(op, d):
     check(op, args, {}, machine=Machine(slop=1), what="with exp, log and sin up to 1 ulp off")
 
 
-EITHER_ZERO = ("relu", "relu6")  # made of maximum, which may give either of two zeros
+EITHER_ZERO = ("relu", "relu6")  # built on maximum, which may return either of two zeros
 SIGNED = [o for o in UNARY + BINARY if o.spec.dtype not in ("compare", "predicate") and o.name not in EITHER_ZERO]
 
 
@@ -106,8 +107,8 @@ def test_zeros_have_the_right_sign(op):
 
 @pytest.mark.parametrize("d", dt.HALVES, ids=lambda d: d.brief)
 @pytest.mark.parametrize("op", names(UNARY))
-def test_every_half(op, d):
-    """In float32 and rounded once: all 65536 inputs."""
+def test_every_float16(op, d):
+    """Computed in float32 and rounded once: all 65536 inputs."""
     x = np.arange(2**16, dtype=np.uint16).view(d.numpy)
     with np.errstate(all="ignore"):
         got = run(op, x)
@@ -121,7 +122,7 @@ def test_every_half(op, d):
 
 @pytest.mark.parametrize("d", dt.HALVES, ids=lambda d: d.brief)
 @pytest.mark.parametrize("op", names(BINARY))
-def test_pairs_of_halves(op, d):
+def test_pairs_of_float16(op, d):
     check(op, tuple(grid(d)), {})
 
 
@@ -138,7 +139,7 @@ def test_every_pair_of_bytes(name, d):
 
 @pytest.mark.parametrize("op", names(registry.values()))
 def test_samples(op):
-    """Everything that the conformance suite asks, on the machine that has the must-have primitives."""
+    """All samples of the conformance suite, on the machine with the must-have primitives."""
     rng, cases = np.random.default_rng(3), 0
     for d in TESTED:
         for s in op.cases():
@@ -158,7 +159,7 @@ def test_samples(op):
 
 
 def first_call(op):
-    """A call of the op that its body serves."""
+    """Call the op through its decomposition."""
     rng = np.random.default_rng(4)
     d = next(d for d in TESTED if d in op.dtypes)
     for s in op.cases():
@@ -167,18 +168,18 @@ def first_call(op):
     raise AssertionError(f"[{op.name}] has no sample for {d}")
 
 
-def test_bodies_end_in_must_have_primitives_without_a_cycle():
+def test_decompositions_end_in_must_have_primitives_without_a_cycle():
     edges = set()
     for op in BODIES:
         machine = (
             Machine()
-        )  # refuses an op that comes back to itself, and any op that neither has a body nor is must
+        )  # refuses an op that calls itself, and any op that has no decomposition and is not must-have
         args, kwargs = first_call(op)
         machine.run(op, *args, **kwargs)
         assert all(registry[name].tier == "must" for name in machine.launches)
         edges |= machine.edges
     order, left = [], {name for edge in edges for name in edge}
-    while left:  # over all bodies together
+    while left:  # over all decompositions together
         ends = {n for n in left if not any(a == n and b in left and b != n for a, b in edges)}
         assert ends, f"a cycle among {sorted(left)}"
         order, left = [*order, *sorted(ends)], left - ends
@@ -196,7 +197,7 @@ LAUNCHES = {
 
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_launches(name):
-    """No body grows beyond what was measured."""
+    """No decomposition takes more launches than were measured."""
     machine = Machine()
     x = np.linspace(0.1, 0.9, 5, dtype=np.float32)
     machine.run(registry[name], *[x] * (3 if name == "clip" else len(registry[name].operands)))
@@ -220,8 +221,8 @@ def test_softmax_layer_norm_and_attention_stay_small():
 # ---- particular promises -----------------------------------------------------------------------------------------
 
 
-def test_where_there_is_no_body():
-    """A decomposition that refuses a dtype names what it expects."""
+def test_ops_without_a_decomposition():
+    """A decomposition that refuses a dtype names the expected ones."""
     with pytest.raises(schema.Unsupported, match="got int64, expected a floating one"):
         Machine().run(registry["linspace"], 0.0, 1.0, 5, dtype=dt.int64)
 
@@ -232,7 +233,7 @@ def test_launches_of_float64_remainder():
     assert sum(machine.launches.values()) <= 520, machine.launches
 
 
-def test_bodies_never_look_at_values():
+def test_decompositions_never_read_values():
     with pytest.raises(TypeError, match="value"):
         bool(Traced(Machine(), np.ones(3)))
 
@@ -307,7 +308,7 @@ def signless_ceil(x):
         ("ceil", signless_ceil, lambda: [unary_values(dt.float32)]),
     ],
 )
-def test_an_obvious_but_wrong_body_fails(monkeypatch, name, body, args):
+def test_an_obvious_but_wrong_decomposition_fails(monkeypatch, name, body, args):
     monkeypatch.setattr(registry[name], "body", body)
     with pytest.raises(AssertionError, match=rf"\[{name}\]"):
         check(registry[name], tuple(args()), {})

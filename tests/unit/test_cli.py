@@ -1,4 +1,4 @@
-"""The command line on the CPU device, in this process unless start-up itself is what is tested."""
+"""The command line on the CPU device, in this process unless start-up itself is tested."""
 
 import json
 import os
@@ -56,12 +56,12 @@ def test_env_shows_variables(monkeypatch):
 
 def test_ops():
     rows = run_json("ops", "--device", "cpu")["ops"]
-    ops = {row["op"]: row for row in rows if "." not in row["op"]}  # without what other tests registered
+    ops = {row["op"]: row for row in rows if "." not in row["op"]}  # without the ops of other tests
     assert ops["add"]["dtypes"]["f32"] == "native"
     assert ops["reshape"]["dtypes"]["f32"] == "core"
     assert ops["sqrt"]["dtypes"]["i32"] == ""  # computes in floats only
     assert "none" not in {row["dtypes"]["f32"] for row in ops.values()}
-    assert ops["sum"]["dtypes"]["bool"] == "native"  # by the kernel for int64, which it computes in
+    assert ops["sum"]["dtypes"]["bool"] == "native"  # by the kernel for int64, the dtype that it computes in
     beyond = {"c64", "c128", "f8e4m3fn", "f8e5m2"}
     assert {d for d, word in ops["ones"]["dtypes"].items() if word} == set(ops["add"]["dtypes"]) - beyond
     text = run("ops", "-k", "softmax")
@@ -80,7 +80,7 @@ def test_signatures():
 
 
 def test_ops_with_must_have_kernels_only():
-    """Bodies serve what has no kernel."""
+    """Decompositions serve the ops without a kernel."""
     command_line = [sys.executable, "-m", "dovetail", "ops", "--json"]
     environment = os.environ | {"DOVETAIL_CPU_KERNELS": "must"}
     out = subprocess.run(command_line, capture_output=True, text=True, check=True, env=environment).stdout
@@ -89,7 +89,7 @@ def test_ops_with_must_have_kernels_only():
 
 
 def test_todo():
-    """The op that most functions use comes first; a decomposition that is one launch gains nothing."""
+    """The op that most functions use comes first; a decomposition of one launch gains nothing."""
 
     def todo(**settings):  # in a process that has traced nothing yet
         command_line = [sys.executable, "-m", "dovetail", "ops", "--todo", "--json"]
@@ -118,7 +118,7 @@ def test_ops_says_what_happens():
         required = [p for p in params if p["default"] is ... and not p["optional"]]
         if any(p["kind"] != "value" or p["variadic"] for p in required):
             continue
-        if row["op"].startswith(("matrix", "cumulative")):  # not every shape will do
+        if row["op"].startswith(("matrix", "cumulative")):  # some shapes are invalid
             continue
         for brief, word in row["dtypes"].items():
             call = [dovetail._core.op_function(row["op"]), *[values[brief]] * len(required)]
@@ -238,10 +238,10 @@ def test_marks_stay_whole_in_a_narrow_terminal(capsys, monkeypatch):
     rows = [[name, *"N" * len(dtypes), ""] for name in names]
     spare = ["f8e4m3fn", "f8e5m2"]
     lines = table(capsys, monkeypatch, 80, ["op", *dtypes, "engines"], rows, spare=spare)
-    assert lines[0].split() == ["op", *(d for d in dtypes if d not in spare)]  # nor a column with nothing in it
+    assert lines[0].split() == ["op", *(d for d in dtypes if d not in spare)]  # nor an empty column
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("bitwise_right_shift") for line in lines)
-    assert "─ ─" not in lines[1] and len(lines) == 6  # the longest name takes two
+    assert "─ ─" not in lines[1] and len(lines) == 6  # the longest name needs two
     assert lines[-1] == "not shown, as the terminal is narrow: f8e4m3fn, f8e5m2"
     wide = table(capsys, monkeypatch, 160, ["op", *dtypes, "engines"], rows, spare=spare)
     assert any(names[0] in line for line in wide) and any("f8e5m2" in line for line in wide)
@@ -298,7 +298,7 @@ def test_help_survives_a_broken_command(monkeypatch):
         ({"DOVETAIL_BACKEND_AUTOLOAD": "0", "DOVETAIL_BACKEND_PATH": ""}, "no device: DOVETAIL_BACKEND_AUTOLOAD=0"),
     ],
 )
-def test_the_variable_that_is_to_blame_is_named(variables, says):
+def test_the_variable_at_fault_is_named(variables, says):
     command_line = [sys.executable, "-m", "dovetail", "ops"]
     done = subprocess.run(command_line, capture_output=True, text=True, check=False, env=os.environ | variables)
     assert done.returncode == 3 and says in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""index.html in headless Chromium, from the file system: what its reader does with mouse and keyboard."""
+"""index.html in headless Chromium, from the file system: reactions to mouse and keyboard."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --force-prefers-reduced-motion "
     "--window-size=1280,900"
 )
-# The contrast of every text with what it is drawn on, where it is below WCAG's AA.
+# The contrast of every text with its background, where it is below WCAG's AA.
 CONTRAST = """
 const channels = (text) => text.match(/[\\d.]+/g).map(Number);
 const over = ([r, g, b, a = 1], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
@@ -68,7 +68,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def quiet(browser, page):
-    """Opens the page anew; at the end it must have asked for nothing but itself and not have complained."""
+    """Open the page anew; at the end it must have requested only itself and logged no errors."""
     requests(browser)
     wear(browser, "light")
     browser.get("about:blank")
@@ -76,7 +76,7 @@ def quiet(browser, page):
     browser.execute_script("localStorage.clear()")
     yield
     assert browser.get_log("browser") == []
-    own = ("data:", "chrome:", "chrome-untrusted:")  # of the browser, not of the page
+    own = ("data:", "chrome:", "chrome-untrusted:")  # from the browser, not the page
     asked = {url for url in requests(browser) if not url.startswith(own)}
     assert asked <= {page, "about:blank"}
 

@@ -68,11 +68,11 @@ def test_a_fault_is_found_and_shrunk(monkeypatch, fault):
     assert got["add[f32,property]"].status is Status.PASS
     wrong = got["multiply[f32,property]"]
     assert wrong.status is Status.FAIL and "; in multiply(x1=f32(" in wrong.message, wrong
-    if fault == "last":  # nothing simpler is wrong
+    if fault == "last":  # nothing simpler fails
         assert "in multiply(x1=f32() whole" in wrong.message, wrong
 
 
-def test_a_fault_that_is_not_seen_again_is_told(monkeypatch):
+def test_a_fault_that_does_not_recur_is_reported(monkeypatch):
     good, bad = Outcome(Status.PASS, "", {"tol": 0.0, "ulp": 0.0}), Outcome(Status.FAIL, "off once")
     outcomes = chain([good, good, bad], repeat(good))
     monkeypatch.setattr("dovetail_conformance.cases.property._Search.judged", lambda *_: next(outcomes))
@@ -80,7 +80,7 @@ def test_a_fault_that_is_not_seen_again_is_told(monkeypatch):
     assert outcome.status is Status.FAIL and outcome.message.startswith("off once; in multiply(x1=f32("), outcome
 
 
-def test_what_a_kernel_packs_is_used_packed(monkeypatch):
+def test_packed_operands_are_used(monkeypatch):
     monkeypatch.setenv("FAKE_FAULT", "packed:multiply")
     wrong = results("multiply[f32,property]")["multiply[f32,property]"]
     assert wrong.status is Status.FAIL and "called again, with packed operands: " in wrong.message, wrong
@@ -99,14 +99,14 @@ def test_a_crash_names_its_call(monkeypatch):
     assert crashed.message.splitlines()[-1].startswith("in multiply(x1=f32(")
 
 
-def test_a_case_tells_its_call_and_the_operands_of_the_wrong_element():
+def test_a_case_reports_its_call_and_the_operands_of_the_wrong_element():
     def call(id, *index):
         return cases_of(id.partition("[")[0])[id].call(0, index)
 
     assert call("sum[f32,last,layout=strided]") == "sum(x=f32(5, 129), axis=-1), layout strided"
-    assert call("sum[f32,last]", 3) == "sum(x=f32(5, 129), axis=-1)"  # of no one element
+    assert call("sum[f32,last]", 3) == "sum(x=f32(5, 129), axis=-1)"  # concerns no single element
     assert call("maximum[f32,grid]", 0, 40).endswith(", x2=f32(1, 41)), there of 0.0 and nan")
-    assert call("concat[f32,property]") == ""  # its message has it
+    assert call("concat[f32,property]") == ""  # its message names it
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -128,7 +128,7 @@ def test_operands_that_share_memory():
 # ---- special values, halves, errors ------------------------------------------------------------------------------
 
 
-def test_special_values_are_all_there():
+def test_all_special_values_are_included():
     listed = special(dt.float32)
     for x in (0.5, 1.0, 2.0, np.pi / 2, 3 * np.pi / 2, 88.722839, 2.0**-126):
         near = np.float32(x)
@@ -154,7 +154,7 @@ def test_integers_stay_in_the_domain():
     assert x2.min() == 0 and x2.max() <= 70 and x1.min() == -(2**31)
 
 
-def test_conversions_stay_where_they_have_a_meaning():
+def test_conversions_stay_within_defined_values():
     def made(op: str, id: str) -> tuple:
         case = cases_of(op)[f"{op}[{id}]"]
         return case.sample.make(np.random.default_rng(0), case.dtype)[0]
@@ -171,7 +171,7 @@ def test_conversions_stay_where_they_have_a_meaning():
     assert sizes == {"bf16": 256, "f16": 2048, "f32": 70001, "i8": 127, "i64": 70001}
 
 
-def test_halves_are_complete():
+def test_float16_values_are_complete():
     cases = {id for id in all_cases() if id.endswith(",all]") and "16," in id}
     assert {"exp[f16,all]", "exp[bf16,all]", "relu[f16,all]"} <= cases and len(cases) > 80
     (x,), _ = cases_of("exp")["exp[bf16,all]"].sample.make(np.random.default_rng(0), dt.bfloat16)
@@ -192,7 +192,7 @@ def test_mistakes_are_made_for_every_kind_of_argument():
     assert made["add"]["no_promotion"] is TypeError and made["add"]["unknown_argument"] is TypeError
 
 
-def test_what_must_be_refused_and_is_not(monkeypatch):
+def test_a_call_that_must_be_refused_and_is_not(monkeypatch):
     monkeypatch.setenv("FAKE_FAULT", "accepts:multiply")
     got = results("multiply[f32,no_arguments]", "add[f32,no_arguments]")
     assert "was accepted, expected TypeError" in got["multiply[f32,no_arguments]"].message
@@ -203,22 +203,22 @@ def test_what_must_be_refused_and_is_not(monkeypatch):
 
 
 @pytest.mark.parametrize(("fault", "status"), [("flushes", Status.FAIL), ("flushes_declared", Status.PASS)])
-def test_subnormals_are_flushed_only_by_who_declares_it(monkeypatch, fault, status):
+def test_only_devices_that_declare_it_may_flush_subnormals(monkeypatch, fault, status):
     monkeypatch.setenv("FAKE_FAULT", f"{fault}:multiply")
     assert results("multiply[f32,grid]")["multiply[f32,grid]"].status is status
 
 
-def test_a_tighter_promise_is_held_to(monkeypatch):
+def test_a_tighter_promise_is_checked(monkeypatch):
     monkeypatch.setenv("FAKE_FAULT", "promises:")
     broken = results("add[f32,values]")["add[f32,values]"]
     assert broken.status is Status.FAIL and broken.measured["tol"] == 0.25
 
 
-@pytest.mark.parametrize("op", ["multiply", "add"])  # the one without anything else to run, the other with
+@pytest.mark.parametrize("op", ["multiply", "add"])  # the one alone, the other with
 @pytest.mark.parametrize(
     ("fault", "reported"), [("modest", True), ("modest_wrong", False), ("modest_crash", False)]
 )
-def test_what_works_undeclared_is_reported(monkeypatch, op, fault, reported):
+def test_undeclared_calls_that_work_are_reported(monkeypatch, op, fault, reported):
     monkeypatch.setenv("FAKE_FAULT", f"{fault}:{op}")
     result = results(f"{op}[f32,undeclared]")[f"{op}[f32,undeclared]"]
     assert result.status is Status.PASS and ("undeclared" in result.measured) is reported, result

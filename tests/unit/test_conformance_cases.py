@@ -18,7 +18,7 @@ OPS = {"permute_dims": np.transpose, "broadcast_to": np.broadcast_to}
 PUBLISHED = {1: "5791744e6db2179accbcb1104b068b20350b1b8945c55dff935feda6e40fb44d"}
 
 
-def test_ids_are_readable_and_their_own():
+def test_ids_are_readable_and_unique():
     cases = all_cases()
     assert len(cases) > 5000
     for id, case in cases.items():
@@ -42,7 +42,7 @@ def test_must_pass_is_the_published_list():
     assert must_pass().hash() == must_pass().sha256 == PUBLISHED[must_pass().version]
 
 
-def test_must_pass_hash_is_of_the_meaning():
+def test_must_pass_hash_depends_on_the_meaning():
     def of(groups: str):
         return parse(tomllib.loads('version = 3\nsha256 = ""\ndtypes = "f32"\n' + groups), "a.toml")
 
@@ -54,7 +54,7 @@ def test_must_pass_hash_is_of_the_meaning():
         of('[[group]]\ndtypes = "f32"\nops = "add add"\n')
 
 
-def test_must_pass_names_what_there_is():
+def test_must_pass_names_existing_ops():
     listed = must_pass()
     tested = {(c.op, c.dtype.brief) for c in all_cases().values() if c.level == "L1"}
     for op, dtypes in listed.ops.items():
@@ -72,7 +72,7 @@ def test_inputs_depend_on_seed_and_case_alone():
     again, _ = case.sample.make(generator(7, case.id), case.dtype)
     other, _ = case.sample.make(generator(8, case.id), case.dtype)
     assert one[0].tobytes() == again[0].tobytes() != other[0].tobytes()
-    # The same on every machine and in every release: what is replayed is what failed.
+    # The same on every machine and in every release: a replay uses the inputs that failed.
     assert generator(0, "add[f32,vectors]").integers(0, 1 << 32, 3).tolist() == [3147780365, 1761543775, 1930295883]
 
 
@@ -195,13 +195,13 @@ def test_result_dtypes(op, args, kwargs, expected):
     assert oracle.result_dtype(registry[op], given).brief == expected
 
 
-def test_result_dtype_of_what_is_made_from_numbers():
+def test_result_dtype_of_arrays_made_from_numbers():
     full = registry["full"]
     for value, expected in ((1, "i64"), (True, "bool"), (1.0, "f32"), (1j, "c64")):
         assert oracle.result_dtype(full, full.bind((2,), value)).brief == expected
 
 
-def test_halves_err_by_their_own_rounding():
+def test_float16_errs_by_its_own_rounding():
     assert oracle.tolerance(registry["tanh"], dt.float32) > 1
     assert oracle.tolerance(registry["tanh"], dt.bfloat16) == 1
     assert oracle.tolerance(registry["add"], dt.float16) == registry["add"].spec.tol
@@ -209,7 +209,7 @@ def test_halves_err_by_their_own_rounding():
 
 @pytest.mark.parametrize("d", dt.COMPLEX, ids=str)
 @pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "sum", "matmul"])
-def test_complex_answers_are_near_numpys(op, d):
+def test_complex_results_are_near_numpys(op, d):
     """NumPy computes in the dtype itself, the oracle in a wider one."""
     cases = [c for c in all_cases().values() if isinstance(c, SampleCase) and c.op == op and c.dtype is d]
     for case in (c for c in cases if not c.layout):
@@ -221,8 +221,8 @@ def test_complex_answers_are_near_numpys(op, d):
         assert not np.any(near) or op in ("sum", "matmul") or not compare(off, answer.value, d, answer.tol).ok
 
 
-def test_the_oracle_answers_every_sample():
-    """One dtype of each op here; all of them agree with their own rounding."""
+def test_the_oracle_computes_every_sample():
+    """One dtype of each op here; all of them are within their own rounding."""
     seen = set()
     for case in all_cases().values():
         if (

@@ -94,7 +94,7 @@ def test_special_values_are_exact(got, expected):
     assert judged([expected], [expected], tol=0).ok
 
 
-def test_zeros_of_either_sign_where_the_op_says_so():
+def test_zeros_of_either_sign_where_the_op_allows_them():
     assert judged([0.0], [-0.0], signed_zeros=False).ok
     assert judged([0.0], [-0.0], scale=1.0).ok  # a sum that cancelled
 
@@ -108,7 +108,7 @@ def test_overflow_is_measured_from_the_largest_number(d):
     assert not compare(got[1:], np.array([beyond * 4]), d, tol=0.501).ok
     just_below = wide(d)(d.max) - ulp(wide(d)(d.max), d) * one / 4
     assert not compare(got[:1], np.array([just_below]), d, tol=1).ok
-    assert compare(got[:1], np.array([just_below]), d, tol=1.5).ok  # one neighbour off
+    assert compare(got[:1], np.array([just_below]), d, tol=1.5).ok  # one ulp off
 
 
 def test_underflow_counts_in_smallest_steps():

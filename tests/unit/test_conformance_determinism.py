@@ -1,4 +1,4 @@
-"""Cases of determinism on the fake device: what strays is found, what is not declared is not asked."""
+"""Determinism cases on the fake device: varying results are found, undeclared determinism is not tested."""
 
 from pathlib import Path
 
@@ -40,12 +40,12 @@ def test_a_steady_device_passes(ask):
         ("together", "calls were under way"),
     ],
 )
-def test_a_device_that_strays_is_found(ask, fault, expected):
+def test_a_nondeterministic_device_is_found(ask, fault, expected):
     status, message, _ = ask(fault, "multiply[f32,determinism]")
     assert status is Status.FAIL and expected in message and "1 of 65536 elements; at (65535,)" in message
 
 
-def test_what_is_not_declared_is_not_asked(ask):
+def test_undeclared_determinism_is_not_tested(ask):
     for id in ("matmul[f32,determinism]", "multiply[f64,determinism]"):
         assert ask("unsteady", id) == (Status.PASS, "not declared deterministic", {})
 

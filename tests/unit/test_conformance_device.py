@@ -1,4 +1,4 @@
-"""L0 past the runtime: each check finds the device that does not keep what it looks for."""
+"""L0, without the runtime: each check finds the device that violates it."""
 
 import ctypes
 
@@ -28,7 +28,7 @@ def run(target, name, seed=0):
 
 
 class Breaks:
-    """Puts one behaviour in the place of a function of the device."""
+    """Replace a function of the device by one behaviour."""
 
     def __init__(self, function, behaviour):
         self.function, self.behaviour, self.right = function, behaviour, Table.call
@@ -42,7 +42,7 @@ class Breaks:
         return self.behaviour(lambda *a: self.right(own, function, *(a or arguments)), *arguments)
 
     def make_good(self):
-        """Frees the memory that a broken device keeps."""
+        """Free the memory that a broken device keeps."""
         for own, arguments in self.dropped:
             self.right(own, self.function, *arguments)
         for own in self.tables:
@@ -50,7 +50,7 @@ class Breaks:
 
 
 def nothing(right, *arguments):
-    """Answers DVT_OK and does nothing."""
+    """Return DVT_OK and do nothing."""
 
 
 def done(right, event, out):
@@ -113,7 +113,7 @@ def test_a_broken_device_is_found(target, monkeypatch, function, behaviour, chec
         breaks.make_good()
 
 
-def test_what_a_check_made_goes_with_it(target):
+def test_a_check_frees_what_it_created(target):
     with table(target) as own:
         before, _ = own.mem_info()
         with table(target, streams=True) as other:
@@ -125,7 +125,7 @@ def test_what_a_check_made_goes_with_it(target):
 
 @pytest.mark.parametrize("check", ["events.wait_for_an_event", "events.destroyed_with_work"])
 def test_checks_use_the_streams_of_the_host(target, monkeypatch, check):
-    """Together they never have more than max_streams, as the suite creates one past the host at most."""
+    """Together they never have more than max_streams: the suite creates at most one more than the host."""
     streams, call = [0], Table.call
 
     def counted(own, function, *arguments):
@@ -148,7 +148,7 @@ def test_a_device_of_two_streams(target):
             own.release()
 
 
-def test_refusals_have_words(target):
+def test_refusals_have_messages(target):
     with table(target) as own:
         error = own.refused("device_open", 9999, ctypes.byref(ctypes.c_void_p()))
         assert str(error).startswith("device_open answered DVT_INVALID: there are ")

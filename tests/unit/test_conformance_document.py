@@ -1,4 +1,4 @@
-"""results.json: what it is made of, and the JSON Schema that is published for it."""
+"""results.json: its content, and its published JSON Schema."""
 
 import json
 
@@ -16,7 +16,7 @@ def valid():
     return jsonschema.Draft202012Validator(report.schema(), format_checker=jsonschema.FormatChecker()).validate
 
 
-def test_document_is_what_its_schema_says(valid):
+def test_the_document_follows_its_schema(valid):
     read = json.loads(report.as_text(made()))
     valid(read)
     assert read == made()

@@ -1,4 +1,4 @@
-"""index.html: one file with everything in it, whatever the document says or lacks."""
+"""index.html: one self-contained file, whatever the document has or lacks."""
 
 import base64
 import gzip
@@ -17,7 +17,7 @@ FETCHING = {"src", "srcset", "action", "poster", "data", "background", "formacti
 
 
 class Page(HTMLParser):
-    """Reads a page strictly: elements are closed in order, ids are unique, what is referred to is there."""
+    """Read a page strictly: elements are closed in order, ids are unique, references resolve."""
 
     def __init__(self, text):
         super().__init__()
@@ -72,7 +72,7 @@ def page(everything):
     return Page(everything[1])
 
 
-def test_every_section_is_there(page):
+def test_every_section_is_present(page):
     sections = {"failures", "changes", "matrix", "checks", "exceptions", "accuracy", "performance", "reproduce"}
     assert sections <= page.ids
     for expected in (
@@ -87,7 +87,7 @@ def test_every_section_is_there(page):
         assert expected in page.text, expected
 
 
-def test_what_failed_while_it_was_timed_is_a_failure_too():
+def test_a_failure_during_timing_is_a_failure_too():
     document = documents.with_everything(("add[f64",))
     (case,) = [c for c in document["cases"] if c["id"] == "copy[f32,perf,large]"]
     case |= {"status": "crash", "message": "signal SIGBUS", "time_s": None}
@@ -96,8 +96,8 @@ def test_what_failed_while_it_was_timed_is_a_failure_too():
     assert "signal SIGBUS" in Page(html.render(document)).text
 
 
-def test_the_culprit_stands_before_what_only_shows_it():
-    """The order is the terminal's: one wrong kernel makes more cases of bodies fail than of its own op."""
+def test_the_culprit_is_listed_before_its_consequences():
+    """The order is the terminal's: one wrong kernel fails more cases of decompositions than of its own op."""
     document = documents.with_everything()
     for case in document["cases"]:
         wrong = case["id"].startswith(("device.memory", "matmul[f32,m=3", "softmax"))
@@ -108,13 +108,13 @@ def test_the_culprit_stands_before_what_only_shows_it():
     assert groups[1]["total"] < groups[2]["total"]
 
 
-def test_what_is_declined_in_part_does_not_look_supported():
+def test_partly_declined_ops_do_not_look_supported():
     cell = summary.Cell("remainder", "f64", [{"status": "pass"}] + 18 * [{"status": "unsupported"}])
     assert cell.state("body").name == "unsupported"
     assert cell.label(cell.state("body")) == "remainder f64: unsupported, 1 passed, 18 unsupported"
 
 
-def test_matrix_says_what_became_of_each_op_and_dtype(everything, page):
+def test_matrix_has_the_outcome_of_each_op_and_dtype(everything, page):
     signs = {a["aria-label"].partition(",")[0] for a in page.all("button") if "cell" in a.get("class", "")}
     assert {
         "exp f16: failed", "matmul f64: failed", "where bool: failed", "softmax f64: waived",
@@ -132,7 +132,7 @@ def test_nothing_of_the_document_becomes_markup(page):
     assert links == {"https://acme.example/issues/12"}  # not javascript:
 
 
-def test_page_asks_the_network_for_nothing(everything, page):
+def test_page_makes_no_network_requests(everything, page):
     _, text = everything
     assert not [(t, a) for t, a in page.elements if FETCHING & a.keys()]
     assert [a["href"] for a in page.all("link")] == ["data:,"]
@@ -190,7 +190,7 @@ def test_a_device_that_fails_everything_has_a_page_too():
         ({"quick": True}, "claims nothing above L1"),
     ],
 )
-def test_a_part_of_a_run_says_so(run, expected):
+def test_a_partial_run_is_labelled(run, expected):
     document = documents.document(("add[",))
     document["run"] |= run
     (reservation,) = summary.reservations(document)
@@ -207,13 +207,13 @@ def test_level_of_a_part_or_a_profile_is_shown_with_it():
     assert summary.badge(document)["tone"] == "none"
 
 
-def test_whole_run_has_no_reservations():
+def test_whole_run_has_no_caveats():
     document = documents.document()
     assert summary.reservations(document) == []
     assert [(r["level"], r["held"]) for r in summary.ladder(document)] == [("L0", True), ("L1", True), ("L2", True)]
 
 
-def test_old_documents_lack_what_was_not_told_then():
+def test_old_documents_may_lack_newer_fields():
     document = documents.document()
     for name in ("waivers", "undeclared", "error_edges", "performance", "kernels", "packs"):
         del document[name]

@@ -26,11 +26,11 @@ def test_a_level_holds_when_all_its_cases_pass():
     assert standing("pass", "pass", wanted="L0").level == "L0"
 
 
-def test_what_is_beyond_the_level_takes_nothing_away():
+def test_cases_beyond_the_level_do_not_count():
     assert standing("pass", "pass", "pass", "fail").level == "L1"
 
 
-def test_a_feature_may_be_declared_missing_an_op_may_not():
+def test_a_feature_may_be_missing_but_not_an_op():
     assert standing("pass", "unsupported", "pass").level == "L1"
     assert standing("pass", "pass", "unsupported")[:2] == ("L0", "L1")
 
@@ -66,15 +66,15 @@ def test_coverage_counts_ops_of_the_list():
     assert "softmax" in listed and "add" in listed
 
 
-def test_waivers_and_missing_dtypes_stand_in_the_way_of_l1_but_not_of_l2():
+def test_waivers_and_missing_dtypes_prevent_l1_but_not_l2():
     assert standing("pass", "pass", "pass", "waived", wanted="L2").level == "L2"
-    assert standing("pass", "pass", "pass", "unsupported", wanted="L2").level == "L2"  # i8: L1 does not ask for it
+    assert standing("pass", "pass", "pass", "unsupported", wanted="L2").level == "L2"  # i8: not part of L1
     l1_dtype = [*CASES[:3], Case("erf[f32,a]", "L2", "erf", dt.float32)]
     assert standing("pass", "pass", "pass", "unsupported", wanted="L2", cases=l1_dtype)[:3] == ("L1", "L2", 1)
     assert standing("pass", "pass", "pass", "waived", wanted="L2", cases=l1_dtype).level == "L2"
 
 
-def test_l2_names_further_dtypes_that_are_there_in_full():
+def test_l2_lists_further_complete_dtypes():
     cases = [
         Case(f"{op}[{d.brief},a]", "L2", op, d) for d in (dt.float16, dt.int8, dt.float64) for op in ("add", "erf")
     ]
@@ -94,7 +94,7 @@ def mixed(id, d, *others, level="L2"):
 
 
 def test_a_call_that_names_a_missing_dtype_costs_no_level():
-    """L2 can be reached without float64, whatever the dtype that a case is listed under."""
+    """L2 can be reached without float64, even by cases listed under another dtype."""
     cases = [*CASES[:3], mixed("scaled_linear[f32,a]", dt.float32, dt.int8, dt.float64)]
     assert standing("pass", "pass", "pass", "unsupported", wanted="L2", cases=cases).level == "L2"
     assert standing("pass", "pass", "pass", "fail", wanted="L2", cases=cases).level == "L1"
@@ -104,7 +104,7 @@ def test_a_call_that_names_a_missing_dtype_costs_no_level():
     assert standing("pass", "pass", "unsupported", cases=at_l1).level == "L0"
 
 
-def test_a_dtype_is_there_in_full_whatever_its_calls_with_missing_ones_come_to():
+def test_a_dtype_is_complete_whatever_its_calls_with_missing_dtypes_return():
     both = mixed("cast[f16,b]", dt.float16, dt.float64)
     cases = [mixed("add[f16,a]", dt.float16), mixed("add[f64,a]", dt.float64), both]
     said = lambda *statuses: levels.further_dtypes(  # noqa: E731
@@ -115,7 +115,7 @@ def test_a_dtype_is_there_in_full_whatever_its_calls_with_missing_ones_come_to()
     assert said("pass", "pass", "unsupported") == []
 
 
-def test_failures_say_how_to_replay_them():
+def test_failures_have_replay_commands():
     result = Result("add[f32,a]", Status.CRASH, 0.5, "signal SIGSEGV\nline two")
     lines = live.failure(result, live.Replay("cpu", 7))
     assert lines[0].split() == ["CRASH", "add[f32,a]"]

@@ -1,4 +1,4 @@
-"""The live view: a region that is drawn again and again on a terminal, plain lines elsewhere."""
+"""The live view: a region that is redrawn on a terminal, plain lines elsewhere."""
 
 import io
 import re
@@ -40,7 +40,7 @@ def text_of(written):
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written)
 
 
-def test_elsewhere_it_is_sparse_and_plain():
+def test_plain_lines_without_a_terminal():
     written = run(io.StringIO())
     assert "\x1b" not in written and "\r" not in written
     lines = written.splitlines()
@@ -54,7 +54,7 @@ def test_elsewhere_it_is_sparse_and_plain():
     assert lines[5:] == ["8 of 40 cases: 7 passed, 1 failed", "16 of 40 cases: 15 passed, 1 failed"]
 
 
-def test_terminal_shows_where_it_is():
+def test_terminal_shows_progress():
     shown = text_of(run(Terminal()))
     for expected in (
         "50 %",
@@ -64,7 +64,7 @@ def test_terminal_shows_where_it_is():
         "matmul[f32,m=64,k=64,n=64,layout=NT]  softmax",
     ):
         assert expected in shown, shown
-    assert REPLAY.command(FAILED.id) in shown  # in one piece, to be copied
+    assert REPLAY.command(FAILED.id) in shown  # unbroken, so that it can be copied
 
 
 @pytest.mark.parametrize("width", [24, 44, 80, 120])
@@ -77,7 +77,7 @@ def test_region_fits_the_terminal(monkeypatch, width):
         lines = live.console.render_lines(live._drawn(), pad=False)
     assert len(lines) == 4
     widths = [sum(segment.cell_length for segment in line) for line in lines]
-    assert max(widths) <= width and widths[-1] <= width - 4  # ^C must not begin a line of its own
+    assert max(widths) <= width and widths[-1] <= width - 4  # ^C must not start a line
 
 
 def test_terminal_is_left_clean():
@@ -88,7 +88,7 @@ def test_terminal_is_left_clean():
         out.truncate()
         raise KeyboardInterrupt
     written = out.getvalue()
-    assert "\x1b[?25h" in written  # the cursor is back
+    assert "\x1b[?25h" in written  # the cursor is visible again
     erased = written.rindex("\x1b[2K")
     assert text_of(written[erased:]).strip() == HEADLINE
 

@@ -1,4 +1,4 @@
-"""Writes beside outputs, outputs that are never written, and what calls leave behind."""
+"""Writes outside outputs, outputs that are never written, and memory that calls leak."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ def guarded():
 
 
 def poke(array, offset):
-    """One byte of memory, counted from the array's beginning, gets another value."""
+    """Change one byte of memory, counted from the array's beginning."""
     at = ctypes.c_uint8.from_address(address(array) + offset)
     at.value ^= 0xFF
 
@@ -45,7 +45,7 @@ def test_the_op_that_wrote_last_is_named(guarded):
     assert (op, message) == ("", "a copy wrote 1 byte before the beginning of an array (20 B)")
 
 
-def test_arrays_made_before_keep_what_they_have():
+def test_older_arrays_keep_their_values():
     x = dt.asarray(np.arange(5, dtype=np.float32), device=CPU)
     before = _core.guard_memory(True)
     y = x + 1
@@ -82,7 +82,7 @@ def judged(overruns, outcome):
     return result.status, result.message
 
 
-def test_a_case_fails_with_what_its_op_wrote_beside_its_output():
+def test_a_case_fails_if_its_op_writes_outside_its_output():
     passed = Outcome(Status.PASS)
     assert judged([], passed) == (Status.PASS, "")
     beside = "wrote 4 bytes past the end of its output 0 (20 B)"
@@ -92,7 +92,7 @@ def test_a_case_fails_with_what_its_op_wrote_beside_its_output():
     assert judged([("add", f"[add] {beside}")], wrong) == (Status.FAIL, f"{beside}; 1 of 5 elements wrong")
 
 
-def test_memory_is_guarded_but_where_it_is_looked_at():
+def test_memory_is_guarded_except_in_memory_checks():
     cases = all_cases()
     assert cases["add[f32,vectors]"].guarded
     assert not cases["device.memory[odd_sizes]"].guarded and not cases["add[f32,steady]"].guarded
@@ -109,7 +109,7 @@ def target():
     dt.set_default_device(None)
 
 
-def test_every_op_has_one():
+def test_every_op_has_a_steady_case():
     of_ops = {c.op for c in all_cases().values() if c.op}
     found = [c for c in all_cases().values() if isinstance(c, SteadyCase)]
     assert {c.op for c in found} >= of_ops - {c.op for c in found if c.quick}
@@ -136,7 +136,7 @@ def keeps_files(result):
     ("leak", "names"),
     [(keeps_arrays, "bytes of the pool"), (keeps_bytes, "of the process's heap"), (keeps_files, "open files")],
 )
-def test_what_is_left_behind_is_told(target, monkeypatch, leak, names):
+def test_leaks_are_reported(target, monkeypatch, leak, names):
     case = all_cases()["negative[f32,steady]"]
     call = target.call
     monkeypatch.setattr(steady, "MOST_CALLS", 64)
@@ -151,8 +151,8 @@ def test_what_is_left_behind_is_told(target, monkeypatch, leak, names):
     assert outcome.status is Status.FAIL and names in outcome.message
 
 
-def test_what_is_kept_once_is_no_leak(target, monkeypatch):
-    """A cache that fills, and is full."""
+def test_a_full_cache_is_no_leak(target, monkeypatch):
+    """A cache that fills up once."""
     case = all_cases()["negative[f32,steady]"]
     call, rounds = target.call, []
 
@@ -170,7 +170,7 @@ def test_what_is_kept_once_is_no_leak(target, monkeypatch):
 
 
 def test_calls_that_the_host_keeps_are_no_leak(target, monkeypatch):
-    """DOVETAIL_POISON_CALLS=1 keeps the last thousand of them."""
+    """DOVETAIL_POISON_CALLS=1 keeps the last thousand calls."""
     case = all_cases()["scaled_dot_product_attention[f32,steady]"]
     monkeypatch.setattr(steady, "MOST_CALLS", 48)
     before = _core.poison_calls(True)

@@ -1,4 +1,4 @@
-"""A device in L1's dtypes alone: no case asks it for another one, but where the documents say so."""
+"""A device in L1's dtypes alone: no case needs another dtype unless the documents list it."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from dovetail_conformance.levels.must_pass import must_pass
 from dovetail_conformance.reporting.document import results
 
 ROOT = Path(__file__).parents[2]
-# Cases that a device without float64 and float8 failed, or that could cost it a level without a word.
+# Cases that a device without float64 and float8 failed, or that could cost it a level without a message.
 CASES = (
     "scaled_linear[f32,vector]",
     "scaled_linear[f32,property]",
@@ -36,7 +36,7 @@ def test_no_dtype_beyond_its_own_costs_it_a_level(tmp_path):
     environment = {
         "DOVETAIL_BACKEND_PATH": str(Path(__file__).parent / "conformance_narrow_device.py"),
         "DOVETAIL_BACKENDS": "conformance_narrow_device",
-        "OPENBLAS_NUM_THREADS": "1",  # the workers are enough
+        "OPENBLAS_NUM_THREADS": "1",  # the workers suffice
     }
     command = [sys.executable, "-m", "dovetail", "conform", "--device", "narrow", "--json", str(file)]
     command += [word for id in CASES for word in ("--case", id)]
@@ -48,14 +48,14 @@ def test_no_dtype_beyond_its_own_costs_it_a_level(tmp_path):
     assert {"sort[bool,any_value]", "uniform[f32,continues]", "astype[f32,property]"} <= {*passed}
 
 
-def test_the_documents_list_the_dtypes_that_l1_needs_besides():
+def test_the_documents_list_the_further_dtypes_of_l1():
     text = (ROOT / "docs/first_device.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+` ?)+)\|$", text, re.MULTILINE)
     listed = {dtype: sorted(re.findall(r"\w+", ops)) for dtype, ops in rows}
     assert listed == {dtype: sorted(ops.split()) for dtype, ops in FURTHER.items()}
 
 
-def test_no_case_of_l1_names_a_dtype_that_a_device_need_not_have():
-    known = {*must_pass().dtypes, "u32"}  # the key of random ops is data: any device holds it
+def test_no_case_of_l1_names_an_optional_dtype():
+    known = {*must_pass().dtypes, "u32"}  # the key of random ops is data: any device can store it
     named = {c.id: {d.brief for d in c.others()} for c in all_cases().values() if c.level == "L1"}
     assert not {id: dtypes - known for id, dtypes in named.items() if dtypes - known}

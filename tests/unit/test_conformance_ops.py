@@ -1,4 +1,4 @@
-"""The ops that a level asks for: those of the schema and of the device's own wheels, and few at L0."""
+"""The ops of a level: those of the schema and of the device's own wheels, and few at L0."""
 
 import ast
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from dovetail.schema import registry
 from dovetail_conformance import device_checks
 
-REFUSED = {"astype", "bitwise_and", "bitwise_left_shift", "full", "reshape"}  # before the device is asked
+REFUSED = {"astype", "bitwise_and", "bitwise_left_shift", "full", "reshape"}  # before the device is used
 
 _COUNTS = """
 from dovetail_conformance.cases import all_cases
@@ -36,7 +36,7 @@ def twice(x: Tensor, /) -> Tensor:
 '''
 
 
-def test_l0_calls_no_op_but_those_that_it_names():
+def test_l0_only_calls_the_ops_that_it_lists():
     called = set()
     for file in Path(device_checks.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -47,7 +47,7 @@ def test_l0_calls_no_op_but_those_that_it_names():
 
 
 def test_a_pack_for_another_device_changes_no_level(tmp_path):
-    """The packages of others stay verifiable, whatever is installed where they are verified."""
+    """Packages of others stay verifiable, whatever is installed on the verifying machine."""
     (tmp_path / "other_fast.py").write_text(PACK)
     (tmp_path / "other_fast_ops.py").write_text(OPS)
     info = tmp_path / "other_fast-1.0.dist-info"
@@ -58,5 +58,5 @@ def test_a_pack_for_another_device_changes_no_level(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", _COUNTS], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
     )
-    # Asked for: of no other device, not where a package says that it was made without the pack, else yes.
+    # Counted unless they are for another device, or the package records that it was made without the pack.
     assert done.stdout.split() == ["False", "False", "True"], done.stderr

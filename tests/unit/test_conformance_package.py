@@ -1,4 +1,4 @@
-"""Submission packages: a genuine one holds, and one with anything changed does not."""
+"""Submission packages: a genuine one is valid, and one with any change is not."""
 
 import base64
 import copy
@@ -48,7 +48,7 @@ def genuine():
         ("L1", None, "L1"),
     ],
 )
-def test_a_genuine_one_holds(tmp_path, level, statuses, reached):
+def test_a_genuine_package_is_valid(tmp_path, level, statuses, reached):
     found = checked(tmp_path, assembled(made(level, statuses)))
     assert found.statement["level"] == reached and found.statement["submitter"] == "Acme"
     assert found.sha256 == hashlib.sha256((tmp_path / "p.tgz").read_bytes()).hexdigest()
@@ -58,7 +58,7 @@ def test_the_same_content_gives_the_same_bytes(genuine):
     assert assembled(made()) == genuine
 
 
-def test_its_manifest_is_one_for_sha256sum(genuine):
+def test_sha256sum_reads_the_manifest(genuine):
     with tarfile.open(fileobj=io.BytesIO(genuine)) as tar:
         found = {m.name: tar.extractfile(m).read() for m in tar}
         owners = {(m.uid, m.gid, m.uname, m.gname, m.mode) for m in tar}
@@ -67,7 +67,7 @@ def test_its_manifest_is_one_for_sha256sum(genuine):
     assert owners == {(0, 0, "", "", 0o644)}
 
 
-def test_the_command_says_what_it_shows(tmp_path, genuine):
+def test_the_command_prints_the_statement(tmp_path, genuine):
     (tmp_path / "p.tgz").write_bytes(genuine)
     result = CliRunner().invoke(verify, [str(tmp_path / "p.tgz")])
     assert result.exit_code == 0, result.stderr
@@ -86,7 +86,7 @@ def test_the_command_refuses_in_one_line(tmp_path, genuine):
     assert "truncated" in result.stderr
 
 
-def test_a_strangers_text_does_not_steer_the_terminal(tmp_path):
+def test_control_characters_do_not_reach_the_terminal(tmp_path):
     content = made()
     content["device"]["properties"]["name"] = "\x1b[2J\x1b[32mGood\n"
     (tmp_path / "p.tgz").write_bytes(assembled(content))
@@ -94,7 +94,7 @@ def test_a_strangers_text_does_not_steer_the_terminal(tmp_path):
     assert result.exit_code == 0 and "\x1b" not in result.stdout and "Good" in result.stdout
 
 
-# ---- what the content says: somebody edits a member and makes the manifest anew --------------------------------
+# ---- content: somebody edits a member and renews the manifest -------------------------------------------------
 
 
 def edited(genuine, name, edit):
@@ -216,12 +216,12 @@ TALKED_AWAY = {
 
 
 @pytest.mark.parametrize("what", TALKED_AWAY)
-def test_a_failure_cannot_be_talked_away_in_one_place(tmp_path, what):
-    """The manifest, the statement and the log are made anew: counts and level still show it."""
+def test_a_failure_cannot_be_hidden_in_one_place(tmp_path, what):
+    """The manifest, the statement and the log are renewed: counts and level still show it."""
     content = made("L0", {"device.streams": Status.UNSUPPORTED})
     cases = [c for c in content["cases"] if c["id"].startswith("device.errors")]
     failed = made("L0", {"device.streams": Status.UNSUPPORTED, "device.errors": Status.FAIL})
-    content["counts"] = failed["counts"]  # what the run really counted
+    content["counts"] = failed["counts"]  # the run's real counts
     edit, expected = TALKED_AWAY[what]
     for case, as_run in zip(
         cases, [c for c in failed["cases"] if c["id"].startswith("device.errors")], strict=True
@@ -251,14 +251,14 @@ ADD = {"level": "L1", "status": "pass", "seconds": 0.1, "tol": 0.5, "ulp": 0.5, 
         ({"status": "fail", "message": "no", "wrong": 1, "ulp": None}, None),
     ],
 )
-def test_what_one_case_says_of_itself(change, expected):
-    """A forger who makes all else anew must also make it fit the declaration of the op."""
+def test_a_case_must_be_consistent(change, expected):
+    """A forger who renews everything else must also match the op's declaration."""
     case = all_cases()["add[f32,vectors]"]
     found = contradiction(case, {"id": case.id} | ADD | change, {"add": ["f32"]})
     assert (found is None) if expected is None else expected in found
 
 
-def test_complex_answers_may_err_by_more():
+def test_complex_results_may_err_by_more():
     case = all_cases()["sum[c64,all]"]
     entry = {"id": case.id, "level": "L2", "status": "pass", "seconds": 0.1, "ulp": 3.0}
     entry |= {"tol": oracle.tolerance(registry["sum"], dt.complex64), "errors": [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]}
@@ -329,7 +329,7 @@ def test_waivers_are_applied_again(waived, edit):
         (b"", "cannot be read"),
     ],
 )
-def test_results_that_are_no_results(tmp_path, genuine, text, expected):
+def test_invalid_results(tmp_path, genuine, text, expected):
     refused(tmp_path, edited(genuine, "results.json", lambda _: text), expected)
 
 
@@ -363,7 +363,7 @@ def test_edited_texts_with_the_manifest_made_anew(tmp_path, genuine, name, old, 
     refused(tmp_path, edited(genuine, name, change), expected)
 
 
-def test_log_must_tell_of_every_failure(tmp_path):
+def test_log_must_have_every_failure(tmp_path):
     content = made("L1", {"add": Status.FAIL})
     refused(tmp_path, assembled(content, log=content["level"]["text"] + "\n"), r"says nothing of add\[")
 
@@ -386,7 +386,7 @@ def test_wheels_must_fit_the_run(tmp_path, change, expected):
     refused(tmp_path, assembled(content, wheels=[core._replace(**change), *rest]), expected)
 
 
-def test_another_suite_of_the_same_version(tmp_path, monkeypatch):
+def test_a_different_suite_of_the_same_version(tmp_path, monkeypatch):
     content = made()
     core, suite, *rest = wheels(content)
     suite = suite._replace(installed=WHEEL)
@@ -397,7 +397,7 @@ def test_another_suite_of_the_same_version(tmp_path, monkeypatch):
     refused(tmp_path, data, "its files are others than those here")
 
 
-def test_what_is_not_from_a_wheel_is_said(tmp_path):
+def test_files_outside_of_wheels_are_reported(tmp_path):
     content = made()
     core, suite, backend = wheels(content)
     bare = backend._replace(installed="no wheel", name="", version="")
@@ -424,7 +424,7 @@ def test_files_of_wheels_are_hashed_as_they_are():
             assert not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() == found
 
 
-def test_a_changed_wheel_is_seen(tmp_path, monkeypatch):
+def test_a_changed_wheel_is_found(tmp_path, monkeypatch):
     from dovetail_conformance.submission.wheels import _of_distribution
 
     info = tmp_path / "thing-1.0.dist-info"
@@ -464,7 +464,7 @@ def test_only_whole_runs_are_submitted(tmp_path, args, expected):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_is_not_there_is_known_before_the_run(tmp_path):
+def test_a_missing_folder_is_an_error_before_the_run(tmp_path):
     result = CliRunner().invoke(conform, ["--device", "fake", "--package", str(tmp_path / "none" / "p.tgz")])
     assert result.exit_code == 2 and "there is no folder" in result.stderr
 
@@ -481,8 +481,8 @@ def test_the_command_makes_the_same_run():
 
 
 @pytest.mark.slow
-def test_a_real_run_makes_one_that_holds(tmp_path):
-    """Whatever the families of cases measure and say must stand in results.json, and agree with itself."""
+def test_a_real_run_makes_a_valid_package(tmp_path):
+    """Everything that the families of cases measure and report must be in results.json, consistently."""
     file = tmp_path / "p.tgz"
     code = "from dovetail_conformance.cli import conform; conform(prog_name='dovetail conform')"
     command = [sys.executable, "-c", code, "--device", "cpu", "--level", "L1", "-n", "2", "--package", str(file)]

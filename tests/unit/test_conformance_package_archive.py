@@ -1,4 +1,4 @@
-"""Submission packages as bytes: nothing of the archive can be changed, and a hostile one does no harm."""
+"""Submission packages as bytes: every change of the archive is found, and a hostile one does no harm."""
 
 import gzip
 import io
@@ -16,7 +16,7 @@ def genuine():
 
 
 def test_any_changed_byte_is_noticed(tmp_path, genuine):
-    """But where a changed bit of the compressed form changes nothing of what it stands for."""
+    """Except where a changed bit of the compressed form decompresses to the same bytes."""
     rng = random.Random(0)
     places = [*range(10), *rng.sample(range(10, len(genuine)), 300), *range(len(genuine) - 8, len(genuine))]
     content = gzip.decompress(genuine)
@@ -31,7 +31,7 @@ def test_any_changed_byte_is_noticed(tmp_path, genuine):
 
 
 def test_any_changed_byte_of_the_tar_is_noticed(tmp_path, genuine):
-    """Compressed anew, so that gzip's own check sum is right."""
+    """Compressed anew, so that gzip's checksum is right."""
     rng = random.Random(1)
     tar = gzip.decompress(genuine)
     headers = [i for i in range(0, len(tar), 512) if tar[i + 257 : i + 262] == b"ustar"]
@@ -49,7 +49,7 @@ def test_any_missing_end_is_noticed(tmp_path, genuine):
 
 
 def hostile(change):
-    """A tar of the genuine members that somebody else wrote."""
+    """A tar file of the genuine members, written by another program."""
 
     def make(genuine):
         found, mtime = archive.unpack(genuine)
@@ -92,7 +92,7 @@ def alter(**fields):
 
 
 def later(genuine):
-    """A time that GNU tar can write and USTAR has no room for."""
+    """A time that GNU tar can write and that does not fit into USTAR."""
     tar = bytearray(gzip.decompress(genuine))
     for at in [i for i in range(0, len(tar), 512) if tar[i + 257 : i + 262] == b"ustar"]:
         info = tarfile.TarInfo.frombuf(bytes(tar[at : at + 512]), "utf-8", "strict")
@@ -133,7 +133,7 @@ def drop(name):
 )
 def test_hostile_archives(tmp_path, genuine, make, expected):
     data = make(genuine)
-    if expected is None:  # what the others are made with is right
+    if expected is None:  # the base of the others is valid
         checked(tmp_path, data)
     else:
         refused(tmp_path, data, expected)

@@ -1,4 +1,4 @@
-"""Packages that are made to cost time and memory: each is refused before it has cost much of either."""
+"""Packages that are made to cost time and memory: each is refused early."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ from dovetail_conformance.submission.verify import verify
 
 verify_once = lambda path: print(verify(Path(path)).sha256)
 try:
-    verify_once(sys.argv[2])  # a genuine one: whatever is loaded on the way is loaded by now
+    verify_once(sys.argv[2])  # a genuine one first: it loads everything that is loaded on the way
 except Refused as why:
     sys.exit(f"the genuine one was refused: {why}")
 used = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize:"))

@@ -50,9 +50,9 @@ def test_shares_are_of_the_ceiling_that_binds():
     assert share("max[f32,perf,large]", measured(100, 1, 1.0), found) == {"percent": 50.0, "bound": "memory"}
     conv = measured(20, 10, 0.4, 8000)
     assert share("conv2d[f32,perf,medium]", conv, found) == {"percent": 50.0, "bound": "compute"}
-    # A product has nothing to do with what a call does that computes less than it moves.
+    # A product's ceiling does not apply to a call that is bound by memory.
     assert share("add[f16,perf,small]", measured(4, 4, 1.0, 8), found)["bound"] == "memory"
-    # The working set that is nearest.
+    # The nearest working set.
     assert share("exp[f32,perf,small]", measured(4, 4, 0.02), found)["percent"] == 50.0
     assert share("exp[f32,perf]", measured(4, 4, 0.02), ceilings({})) == {}
 
@@ -98,7 +98,7 @@ def run_of(times, statuses=(), device="x86", spread=0.0):
     }
 
 
-def test_what_became_slower_and_faster():
+def test_slower_and_faster_calls():
     before = run_of({"a[f32]": 1.0, "b[f32]": 1.0, "c[f32]": 1.0, "d[f32]": 1.0, "gone[f32]": 1.0})
     now = run_of({"a[f32]": 1.14, "b[f32]": 1.5, "c[f32]": 0.5, "d[f32]": 2.0, "new[f32]": 1.0})
     found = baseline.difference(before, now)
@@ -111,13 +111,13 @@ def test_what_became_slower_and_faster():
         "id": "b[f32]", "before_s": 1.0, "now_s": 1.5, "ratio": 1.5, "noise": 0.15}  # fmt: skip
 
 
-def test_what_lies_within_the_spread_is_no_change():
+def test_differences_within_the_spread_are_no_change():
     quiet, noisy = run_of({"a[f32]": 1.0}), run_of({"a[f32]": 1.5}, spread=0.6)
     assert baseline.difference(quiet, noisy).slower == () == baseline.difference(noisy, quiet).faster
     assert baseline.difference(quiet, run_of({"a[f32]": 1.7}, spread=0.6)).slower[0].noise == 0.6
 
 
-def test_what_cannot_be_compared_is_not():
+def test_incomparable_runs_are_not_compared():
     before, now = run_of({"a[f32]": 1.0}), run_of({"a[f32]": 9.0})
     now["cases"][0]["bytes"] = 16
     assert baseline.difference(before, now)[4:7] == (0, (), ())
@@ -140,7 +140,7 @@ def test_endings_that_changed():
         (json.dumps({"schema": document.SCHEMA, "schema_version": 1}), "has version 1 of the format"),
     ],
 )
-def test_a_bad_baseline_is_told(tmp_path, text, says):
+def test_a_bad_baseline_is_reported(tmp_path, text, says):
     (tmp_path / "results.json").write_text(text)
     for path in (tmp_path, tmp_path / "results.json"):
         with pytest.raises(baseline.BadBaseline, match=says):
@@ -174,7 +174,7 @@ def test_command_measures_last_and_compares(tmp_path):
     assert content["cases"][-len(timed) :] == timed and "multiply[f32,perf,small]" in [c["id"] for c in timed]
     assert all(0 < c["percent"] <= 100.01 for c in timed if is_probe(c["id"]))
     assert content["performance"]["ceilings"]["copy_gb_per_s"] > 0 and "of ceiling" in out
-    for case in timed:  # ten times as fast as it was
+    for case in timed:  # ten times faster than it was
         if case["id"].startswith("multiply"):
             case["time_s"], case["spread"] = case["time_s"] / 10, 0.0
     first.write_text(json.dumps(content))
@@ -186,7 +186,7 @@ def test_command_measures_last_and_compares(tmp_path):
     assert "since the baseline of" in out and changes["timed"] == len(timed)
 
 
-def test_a_failure_of_a_measured_case_misses_no_level():
+def test_a_failure_of_a_measured_case_costs_no_level():
     id = "multiply[f32,perf,small]"
     code, out, _ = conform("--performance", "-k", id, fault="crash:multiply")
     assert code == 0 and f"CRASH    {id}" in out

@@ -1,4 +1,4 @@
-"""Profiles: L1 for devices of other dtypes, and one that has no others."""
+"""Profiles: L1 for devices of other dtypes."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def test_a_changed_list_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("name", list(profiles()))
-def test_a_profile_asks_for_nothing_that_l1_does_not(name):
+def test_a_profile_requires_a_subset_of_l1(name):
     profile, plain = profiles()[name], lists._checked()[None]
     import_ops()
     for op, dtypes in profile.ops.items():
@@ -61,7 +61,7 @@ def test_levels_are_the_profiles(inference):
     assert must_pass().float is by_name["f16"]
 
 
-def test_what_the_profile_asks_for_cannot_be_unsupported(inference):
+def test_required_cases_of_the_profile_cannot_be_unsupported(inference):
     cases = [c for c in all_cases().values() if c.id in ("add[f16,vectors]", "add[f32,vectors]")]
     missing = {c.id: Result(c.id, Status.UNSUPPORTED) for c in cases}
     assert {c.dtype.brief: levels.holds(c, missing[c.id]) for c in cases} == {"f16": False, "f32": True}
@@ -74,7 +74,7 @@ def test_choosing_none_brings_the_plain_levels_back():
     assert all_cases()["add[f32,vectors]"].level == "L1" and must_pass().profile is None
 
 
-def test_they_are_listed_and_a_wrong_name_is_answered():
+def test_profiles_are_listed_and_wrong_names_refused():
     listed = CliRunner().invoke(conform, ["--list-profiles"])
     assert listed.exit_code == 0 and listed.stdout.startswith("inference  f16, i8, i32, bool  ")
     wrong = CliRunner().invoke(conform, ["--device", "x", "--profile", "inferense"])
@@ -87,7 +87,7 @@ def on_the_device(*args):
     environment = {
         "DOVETAIL_BACKEND_PATH": str(DEVICE),
         "DOVETAIL_BACKENDS": DEVICE.stem,
-        "OPENBLAS_NUM_THREADS": "1",  # the workers are enough
+        "OPENBLAS_NUM_THREADS": "1",  # the workers suffice
     }
     command = [sys.executable, "-m", "dovetail", "conform", "--device", "inference", "--quick", "-n", "2", *args]
     ended = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=600)

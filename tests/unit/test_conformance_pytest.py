@@ -1,4 +1,4 @@
-"""The pytest plugin, in processes of its own: what it loads, what it collects, how cases end."""
+"""The pytest plugin, in processes of its own: imports, collection, outcomes."""
 
 import json
 import os
@@ -18,7 +18,7 @@ PLUGIN = "dovetail_conformance.pytest_plugin"
 
 
 def run(folder, *args, fault="", plugins=()):
-    """pytest with this very suite's plugin, installed or not."""
+    """Run pytest with this suite's plugin, installed or not."""
     path = os.pathsep.join([str(FAKE), *sys.path])
     environment = os.environ | {
         "FAKE_FAULT": fault, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200",
@@ -35,11 +35,11 @@ def demanded(level, quick=False):
 
 
 def ended(out):
-    """The last line's counts."""
+    """The counts in the last line."""
     return {word: int(n) for n, word in re.findall(r"(\d+) (\w+)", out.splitlines()[-1].partition(" in ")[0])}
 
 
-# ---- runs that have nothing to do with the suite ----------------------------------------------------------------
+# ---- runs without the suite -----------------------------------------------------------------------------------
 
 
 def test_loading_the_plugin_loads_nothing_else():
@@ -51,7 +51,7 @@ def test_loading_the_plugin_loads_nothing_else():
     assert json.loads(out) == ["dovetail_conformance", PLUGIN]
 
 
-def test_other_runs_do_not_notice_it(tmp_path):
+def test_other_runs_are_not_affected(tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import sys\ndef test_mine():\n"
         "    ours = [m for m in sys.modules if m.startswith(('dovetail', 'numpy'))]\n"
@@ -62,7 +62,7 @@ def test_other_runs_do_not_notice_it(tmp_path):
     assert "dovetail:" not in out
 
 
-def test_its_own_folder_is_no_tests_of_others():
+def test_its_own_folder_is_not_collected():
     """This repository's own run collects the package's folder too."""
     package = Path(sys.modules["dovetail_conformance"].__file__).parent
     code, out = run(package.parent, str(package), "-p", "no:cacheprovider", "--import-mode=importlib")
@@ -134,7 +134,7 @@ def test_a_good_device_passes(tmp_path):
         ("fallback", "fallback: multiply ran on another device"),
     ],
 )
-def test_what_is_not_right_fails_with_its_replay_command(tmp_path, fault, expected):
+def test_failures_print_their_replay_command(tmp_path, fault, expected):
     code, out = run(tmp_path, "--pyargs", *SOME, *ON_FAKE, "--dovetail-timeout", "99", fault=f"{fault}:multiply")
     assert code == 1 and (ended(out)["failed"], ended(out)["passed"]) == (1, 1), out
     assert expected in out and "Traceback" not in out
@@ -155,7 +155,7 @@ def test_unsupported_is_skipped_with_its_reason(tmp_path):
 
 
 def test_waived_is_an_expected_failure(tmp_path):
-    """Nothing on the fake device is waived: the pool's answer is changed on its way."""
+    """Nothing on the fake device is waived: the test changes the pool's result on its way."""
     (tmp_path / "conftest.py").write_text(
         "from dovetail_conformance.results import Result, Status\n"
         "from dovetail_conformance.running.pool import Pool\n"
@@ -182,8 +182,8 @@ def test_a_lost_device_ends_the_run(tmp_path):
     assert code == 1 and ended(out)["failed"] == 1 and "the device was lost: it fell off" in out, out
 
 
-def test_side_by_side(tmp_path):
-    """Each process of pytest-xdist has a worker of its own, and gets the answers to its own questions."""
+def test_with_xdist(tmp_path):
+    """Each process of pytest-xdist has a worker of its own, and gets the results of its own cases."""
     code, out = run(
         tmp_path, *SUITE, *ON_FAKE, "-n", "2", "-k", "multiply and i32 and (values or vectors)",
         fault="last:multiply", plugins=["xdist.plugin"],

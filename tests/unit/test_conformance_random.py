@@ -25,7 +25,7 @@ WORD = 2**32 - 1
         ),
     ],
 )
-def test_philox_gives_the_authors_answers(counter, key, expected):
+def test_philox_matches_its_authors_vectors(counter, key, expected):
     """kat_vectors of Random123, which came with the paper."""
     assert philox.philox4x32(np.array([counter], np.uint32), key).tolist() == [list(expected)]
 
@@ -41,7 +41,7 @@ def test_words_are_blocks_of_successive_counters():
 
 
 def test_the_schema_agrees():
-    """Two writings of one definition."""
+    """Two implementations of one definition."""
     for key in (Key(0), Key(2**64 - 1, 2**64 - 2), Key(12345 << 20, 2**32 - 1)):
         operand = key.operand()
         assert (schema.philox_words(operand, 41) == philox.words(key, 41)).all()
@@ -65,7 +65,7 @@ def test_the_rarest_blocks_are_what_they_are_called():
 
 
 class NumPyTarget:
-    """A device whose ops are the schema's references, and so can be made wrong through the schema."""
+    """A device whose ops are the schema's references, so that a test can break it through the schema."""
 
     def asarray(self, a):
         return a
@@ -133,7 +133,7 @@ def test_another_generator_is_found(monkeypatch, fault, op, brief):
 
 
 def test_integers_that_round_are_found(monkeypatch):
-    """Modulo in place of the upper word of the product."""
+    """Modulo instead of the upper word of the product."""
 
     def reference(key, shape, low, high, dtype):
         return schema.philox_words(key, shape[0]).astype(object) % (high - low) + low
@@ -193,7 +193,8 @@ def test_statistics_raise_no_false_alarm():
 
 
 def test_inequalities_are_what_they_claim():
-    """At an alarm of 1 % at most, 4 of 400 fair samples are refused, or fewer: they are bounds, not guesses."""
+    """At a false alarm rate of at most 1 %, at most 4 of 400 fair samples are refused: the bounds are true
+    bounds."""
     rng = np.random.default_rng(3)
     refused = {"mean": 0, "distribution": 0, "evenly": 0, "apart": 0}
     with pytest.MonkeyPatch.context() as patch:

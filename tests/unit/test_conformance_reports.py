@@ -49,7 +49,7 @@ def test_junit_knows_every_status():
     assert "waived (known): was waived" in {e.get("message") for e in root.iter("skipped")}
 
 
-def test_junit_takes_what_a_dying_process_says():
+def test_junit_accepts_the_output_of_a_crash():
     words = RESULTS[1]._replace(message="signal\x00 \x1b[31mred\ud800 <&> ]]>")
     root = xml.fromstring(junit.render(made([RESULTS[0], words, *RESULTS[2:]])).encode())
     assert root.find(".//failure").get("message").startswith("fail: signal� �[31mred� <&> ]]>")
@@ -67,7 +67,7 @@ def test_support_has_a_row_per_op_and_dtype():
     ]
 
 
-def test_support_tells_the_worst_of_a_cell():
+def test_support_has_the_worst_outcome_of_a_cell():
     assert {*support.WORST_FIRST} == {s.value for s in Status}
     for i, status in enumerate(support.WORST_FIRST):
         left = [(c, r) for c, r in MANY if r.status in support.WORST_FIRST[i:]]
@@ -88,7 +88,7 @@ def no_page(monkeypatch):
     monkeypatch.setattr(html, "render", lambda *_: "<html>")
 
 
-def test_files_of_others_stay(tmp_path, no_page):
+def test_other_files_stay(tmp_path, no_page):
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "results.json").write_text("old")
     assert write_report.write_report(tmp_path, made()) == tmp_path / "index.html"

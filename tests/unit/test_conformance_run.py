@@ -94,7 +94,7 @@ def test_a_child_of_a_crashed_device_does_not_keep_the_run_waiting(monkeypatch):
     assert time.monotonic() - begin < 30
 
 
-def test_what_a_device_writes_into_the_pipe_is_no_answer(monkeypatch):
+def test_bytes_that_a_device_writes_into_the_pipe_are_ignored(monkeypatch):
     monkeypatch.setenv("FAKE_FAULT", "chatter:multiply")
     monkeypatch.setenv("FAKE_ANSWERS", "3")
     assert {r.status for r in statuses(timeout=20.0).values()} == {Status.PASS}
@@ -114,7 +114,7 @@ def test_a_device_that_cannot_be_used(monkeypatch, fault, expected):
 
 
 def test_a_device_that_is_lost_costs_one_case(monkeypatch):
-    """Not all that come after: another process opens it again."""
+    """The cases after it run in a new process, which opens the device again."""
     monkeypatch.setenv("FAKE_FAULT", "lost:multiply")
     results = statuses(workers=1)
     bad = {id: r for id, r in results.items() if r.status is not Status.PASS}
@@ -259,7 +259,7 @@ def test_results_into_no_folder_are_refused_before_the_run(tmp_path):
     assert (code, out) == (2, "") and "there is no folder" in err
 
 
-# ---- runs that end before their end -----------------------------------------------------------------------------
+# ---- interrupted runs -----------------------------------------------------------------------------------------
 
 
 def test_nothing_is_lost_when_the_runner_is_killed(tmp_path):
@@ -300,7 +300,7 @@ def test_a_reader_that_goes_away_ends_the_run(tmp_path):
     assert content["run"]["stopped_by"] == "the output was closed" and content["counts"]["not-run"]
 
 
-def test_a_full_disk_is_reported_beside_the_results():
+def test_a_full_disk_is_reported_with_the_results():
     code, out, _ = conform("-k", "add[f32,v", "--json", "/dev/full")
     assert code == 4 and "Error: /dev/full could not be written: No space left on device" in out
     assert "passed in" in out

@@ -1,4 +1,4 @@
-"""Runs from options to exit code and files, with scripted workers: resuming, shards, waivers, what goes wrong."""
+"""Runs from options to exit code and files, with scripted workers: resuming, shards, waivers, errors."""
 
 import errno
 import json
@@ -24,7 +24,7 @@ SELECTION = "(add or erf) and values"  # cases of L1 and L2
 
 
 class Workers:
-    """In the place of a Pool: every case has one result, which `says` may change; after `last` of them it stops."""
+    """Replaces a Pool: every case has one result, which `says` may change; after `last` of them it stops."""
 
     def __init__(self):
         self.description = json.loads(json.dumps(DESCRIPTION))
@@ -72,7 +72,7 @@ def here(tmp_path, monkeypatch):
 
 
 def run(folder=None, **options):
-    """The exit code, and what results.json says."""
+    """The exit code and the content of results.json."""
     code = Session(Options(**{"device": "x", "report": folder} | options)).run()
     return code, read(folder) if folder else None
 
@@ -117,7 +117,7 @@ def test_a_report_that_is_asked_for_is_always_written(here, workers):
     assert [c["id"] for c in content["cases"]] == ["add[f32,values]"] and content["level"]["reached"] is None
 
 
-def test_what_excludes_each_other(here, workers):
+def test_exclusive_options(here, workers):
     for options in ({"report": here, "no_report": True}, {"quick": True, "level": "L2"}):
         with pytest.raises(UsageError):
             run(**options)
@@ -144,7 +144,7 @@ def test_a_full_disk_costs_the_report_not_the_results(here, workers, capsys, mon
 
 
 def test_a_disk_that_fills_during_the_run(here, workers, capsys, monkeypatch):
-    """The journal ends, the run does not."""
+    """The journal ends, the run continues."""
     written = []
 
     def line(self, content):
@@ -224,7 +224,7 @@ def test_a_run_cut_anywhere_and_resumed_is_the_uninterrupted_one(reports, worker
     shutil.rmtree(reports / "cut", ignore_errors=True)
     code, whole = run(reports / "whole", **options)
     workers.last = cut
-    if killed:  # nothing of the runner's own end: the journal is all there is
+    if killed:  # the runner wrote nothing at its end: only the journal exists
         workers.how = SystemExit()
         with pytest.raises(SystemExit) if cut < len(ids) else pytest.raises(AssertionError):
             run(reports / "cut", **options)
@@ -253,7 +253,7 @@ def test_a_part_without_cases_is_refused(here, workers):
         run(here / "r", level="L0", shard=Shard(1, 1_000_000))
 
 
-def test_a_submitter_is_told_in_a_package(here):
+def test_a_submitter_needs_a_package(here):
     with pytest.raises(UsageError, match="--package"):
         Options(device="cpu", submitter="Acme")
 
@@ -320,7 +320,7 @@ def test_another_device_is_not_resumed(here, workers, part, key, value, expected
     assert (here / "r" / "results.json").read_text() == before and not workers.asked
 
 
-def test_what_cannot_be_resumed(here, workers):
+def test_runs_that_cannot_be_resumed(here, workers):
     (here / "f.json").write_text('{"schema": "other"}')
     (here / "bytes").write_bytes(b"\xff\xfe\0")
     head = {"schema": journal.SCHEMA, "run": {"seconds": 0}, "description": {}}
@@ -342,7 +342,7 @@ def test_what_cannot_be_resumed(here, workers):
             run(level="L0", resume=here / path)
 
 
-def test_a_run_with_nothing_left_to_run_says_so(here, workers, capsys):
+def test_resuming_a_complete_run(here, workers, capsys):
     first = run(here / "r", level="L0")
     capsys.readouterr()
     assert run(here / "r", level="L0", resume=here / "r")[0] == first[0] and not workers.asked
@@ -350,8 +350,8 @@ def test_a_run_with_nothing_left_to_run_says_so(here, workers, capsys):
 
 
 def test_unsupported_cases_that_cost_a_level_are_listed_by_id(here, workers, capsys):
-    """At the end of a run, and where they are run alone: with the reason, the command, and an exit code."""
-    of_f64 = "scaled_linear[f32,vector]"  # names a dtype that a device need not have
+    """At the end of a run, and when they are run alone: with the reason, the command, and an exit code."""
+    of_f64 = "scaled_linear[f32,vector]"  # names a dtype that a device may lack
     workers.says = {"nextafter[f32,values]": "unsupported", of_f64: "unsupported", "erf[f16,values]": "unsupported"}
     for options in (
         {"level": "L2", "no_report": True},
@@ -392,7 +392,7 @@ def test_shards_are_balanced_and_never_change():
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2", "1/2/3", ""])
-def test_shards_that_make_no_sense(text):
+def test_invalid_shards(text):
     with pytest.raises(ValueError, match="expected I/N"):
         Shard.parse(text)
 
@@ -413,7 +413,7 @@ def test_shards_together_are_the_whole(reports, workers, n, statuses):
     assert without_times(merged, "workers") == without_times(replays, "workers")
 
 
-def test_a_shard_claims_no_level_and_says_how_one_comes_about(here, workers, capsys):
+def test_a_shard_claims_no_level_and_names_the_merge_command(here, workers, capsys):
     for i in (1, 2):
         assert run(level="L0", shard=Shard(i, 2))[0] == 0
         assert "no level is claimed for shard" in capsys.readouterr().out.splitlines()[-1]
@@ -425,7 +425,7 @@ def test_a_shard_claims_no_level_and_says_how_one_comes_about(here, workers, cap
     assert read(here / "dovetail-report")["level"]["reached"] == "L0"
 
 
-def test_what_cannot_be_merged(here, workers):
+def test_shards_that_cannot_be_merged(here, workers):
     for i, n, seed in ((1, 2, 0), (2, 2, 0), (2, 2, 1), (3, 3, 0)):
         run(here / f"{i}of{n}s{seed}", level="L0", shard=Shard(i, n), seed=seed)
     run(here / "whole", level="L0")

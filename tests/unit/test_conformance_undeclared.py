@@ -1,4 +1,4 @@
-"""Calls that every row declines, in the real core: counted, and run all the same when that is asked for."""
+"""Calls that every row declines, in the real core: counted, and run on request."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def ours(x, y):
 
 Query = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 declines = Query(lambda device, call, answer: 1)  # DVT_UNSUPPORTED
-address = float32_kernel("dvt.hypot", 2, ours)  # an op that has a body to go on with
+address = float32_kernel("dvt.hypot", 2, ours)  # an op with a decomposition to fall back to
 Kernel.from_address(address).query = ctypes.cast(declines, ctypes.c_void_p).value
 name = dt.device("cpu").name
 _core.add_kernel(name, address)

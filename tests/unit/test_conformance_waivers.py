@@ -1,4 +1,4 @@
-"""waivers.toml: what is read, what is refused, which cases are waived and what is reported of it."""
+"""waivers.toml: parsing, errors, waived cases and reports."""
 
 from datetime import date
 
@@ -32,7 +32,7 @@ def read(tmp_path, text):
 
 
 def applied(*listed, version="1.2", backend="acme", **statuses):
-    """Applies a file of these waivers to cases, by default all fail: the cases waived, and what is reported."""
+    """Apply a file of these waivers to cases, by default all failed: the waived cases and the report."""
     of = Waivers(listed, backend, version, TODAY)
     results = {}
     for id, case in CASES.items():
@@ -98,7 +98,7 @@ ERF = '[[waiver]]\ncase = "erf[*"\nreason = "r"\n'
         (ERF + ERF, 1, "is there twice"),
     ],
 )
-def test_bad_files_say_where_and_what_cures_them(tmp_path, text, line, message):
+def test_errors_in_files_have_place_and_cure(tmp_path, text, line, message):
     with pytest.raises(BadWaivers) as caught:
         read(tmp_path, text)
     assert message in str(caught.value) and str(tmp_path / "w.toml") in str(caught.value)
@@ -125,18 +125,18 @@ def test_failing_cases_are_waived_and_keep_what_they_were():
 
 
 @pytest.mark.parametrize("status", sorted(BAD))
-def test_whatever_is_bad_is_waived(status):
+def test_every_bad_status_is_waived(status):
     waived, _, results = applied(Waiver("erf[bf16,a]", "r"), of_erf=status)
     assert waived == ["erf[bf16,a]"] and results["erf[bf16,a]"].measured["outcome"] == status
 
 
 @pytest.mark.parametrize("status", ["unsupported", "not-run"])
-def test_what_was_not_tried_is_left_as_it_is(status):
+def test_untried_cases_are_left_alone(status):
     waived, (entry,), _ = applied(Waiver("erf[*", "r"), of_erf=status)
     assert not waived and entry["state"] == "unused"
 
 
-def test_an_unexpected_pass_is_told():
+def test_an_unexpected_pass_is_reported():
     waived, (entry,), _ = applied(Waiver("erf[bf16,*]", "r"), of_erf="pass")
     assert not waived and entry["state"] == "unexpected-pass" and entry["passed"] == ["erf[bf16,a]"]
     _, (entry,), _ = applied(Waiver("*16,a]", "r"), of_erf="pass")
@@ -172,7 +172,7 @@ def test_versions_of_the_backend(versions, version, works):
     assert bool(waived) is works and entry["state"] == ("used" if works else "other-version")
 
 
-def test_those_of_other_devices_are_none_of_its_business():
+def test_waivers_of_other_devices_are_ignored():
     mine, theirs = Waiver("erf[bf16,a]", "mine", device="ac*"), Waiver("erf[f16,a]", "theirs", device="other")
     waived, entries, _ = applied(mine, theirs)
     assert waived == ["erf[bf16,a]"] and [e["reason"] for e in entries] == ["mine"]

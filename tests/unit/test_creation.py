@@ -1,4 +1,4 @@
-"""Arrays from other things."""
+"""Creating arrays."""
 
 import array
 

@@ -1,4 +1,5 @@
-"""Calls from Python down to the kernel: scalars, in-place forms, bodies, bad input, threads, fork, memory."""
+"""Calls from Python down to the kernel: scalars, in-place forms, decompositions, bad input, threads, fork,
+memory."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def test_in_place_keeps_dtype_and_shape(change, error):
 # ---- bodies --------------------------------------------------------------------------------------
 
 
-def test_a_body_is_traced_once_per_signature(x):
+def test_a_decomposition_is_traced_once_per_signature(x):
     calls = []
     from dovetail.schema import registry
 
@@ -96,7 +97,7 @@ def test_a_body_is_traced_once_per_signature(x):
         op.body = body
 
 
-def test_bodies_run_halves_in_float32():
+def test_decompositions_run_float16_in_float32():
     a = np.linspace(-4, 4, 9, dtype=np.float16)
     got = dt.logaddexp(dt.asarray(a), 0.5).numpy()
     np.testing.assert_array_equal(got, np.logaddexp(a.astype(np.float32), np.float32(0.5)).astype(np.float16))
@@ -162,7 +163,7 @@ def test_bad_input_says_what_is_wrong_and_changes_nothing(x, name):
     np.testing.assert_array_equal((x + 1).numpy(), X + 1)
 
 
-def test_out_of_memory_says_what_is_held_and_passes():
+def test_out_of_memory_lists_memory_in_use_and_is_temporary():
     code = """
 import dovetail as dt
 a = dt.zeros((1 << 20,))

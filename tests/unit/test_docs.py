@@ -1,4 +1,4 @@
-"""The guides as files: excerpts are as the sources are, links lead somewhere, no build is needed to read them."""
+"""The guides as files: excerpts match the sources, links resolve, no build is needed to read them."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
-def test_excerpts_are_as_the_sources_are():
+def test_excerpts_match_the_sources():
     ended = subprocess.run([sys.executable, ROOT / "docs/excerpts.py", "--check"], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
 
@@ -22,7 +22,7 @@ def test_a_page_can_be_read_as_a_file(page):
     assert "{literalinclude}" not in text and "{code-block}" not in text
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         assert re.match("https?:", target) or (ROOT / page).parent.joinpath(target).exists(), target
-    # What a build would put in is a link before it.
+    # A link stands before everything that a build would include.
     for path in re.findall(r"^```\{(?:include|header-reference)\} (\S+)", text, re.MULTILINE):
         assert f"]({path})" in text, path
 

@@ -1,4 +1,4 @@
-"""Discovery and quarantine, with an opener of our own in place of libdovetail."""
+"""Discovery and quarantine, with a test double for libdovetail's opener."""
 
 import os
 import subprocess
@@ -14,15 +14,15 @@ from dovetail.entry_points.registry import Registry
 
 
 class World:
-    """Fake installed wheels, plugins and an environment; counts who was asked what."""
+    """Fake installed wheels, plugins and an environment; counts the calls of each."""
 
     def __init__(self, tmp_path, monkeypatch):
         self.folder, self.monkeypatch = tmp_path, monkeypatch
         self.points, self.environ = [], {}
         self.reads, self.opened = 0, []
         self.broken = {}
-        self.absences = {}  # what plugins without a device say
-        self.notes = {}  # what is wrong with plugins that work
+        self.absences = {}  # messages of plugins without a device
+        self.notes = {}  # errors of plugins that work
 
     def wheel(self, name, *, value=None, distribution=None, **attributes):
         module = f"wheel_{name}_{len(self.points)}"
@@ -73,7 +73,7 @@ def by_name(registry):
     return {backend.name: backend for backend in registry.backends()}
 
 
-def test_a_plugin_says_itself_why_it_has_no_device(world):
+def test_a_plugins_reason_for_having_no_device_is_shown(world):
     world.wheel("acme")
     world.wheel("late", library=world.plugin("liblate.so"), search=[], advice="buy one")
     world.wheel("silent", library=world.plugin("libsilent.so"), search=[], advice="install its driver")
@@ -97,7 +97,7 @@ def test_opens_everything_once(world):
     assert {b.status for b in registry.backends()} == {"ready"}
 
 
-def test_one_device_does_not_pay_for_the_others(world):
+def test_opening_one_device_opens_no_other(world):
     world.wheel("acme")
     world.wheel("zeta")
     registry = world.registry()
@@ -134,7 +134,7 @@ def test_one_device_does_not_pay_for_the_others(world):
         (lambda w: (w.wheel("bad"), w.broken.update({"libdovetail_bad.so": KeyError("k")})), "KeyError: 'k'", ""),
     ],
 )
-def test_a_failure_is_kept_told_once_and_raised(world, make, cause, cure):
+def test_a_failure_is_warned_about_once_and_raised_on_use(world, make, cause, cure):
     make(world)
     world.wheel("good")
     registry = world.registry()
@@ -173,7 +173,7 @@ def test_an_import_that_exits_is_a_failure_too(world):
 
 
 class Panic(BaseException):
-    """As Rust's modules raise, and pytest's outcomes: no Exception."""
+    """Rust's modules and pytest's outcomes raise it: a BaseException, not an Exception."""
 
 
 class Mute(Exception):
@@ -207,7 +207,7 @@ def test_ctrl_c_at_import_stops_the_program_and_nothing_else(world):
     assert by_name(registry)["acme"].status == "ready"
 
 
-def test_a_hint_that_raises_costs_nothing(world):
+def test_a_hint_that_raises_is_reported(world):
     class Hint:
         def __str__(self):
             raise ZeroDivisionError("no hint")
@@ -232,7 +232,7 @@ def test_a_cure_is_not_guessed_from_the_text(world):
     assert raised.value.cure == "pip install it; restart"
 
 
-def test_what_is_wrong_with_a_backend_that_works_is_one_warning(world):
+def test_errors_of_a_working_backend_are_one_warning(world):
     world.wheel("acme")
     world.notes["acme"] = ["its row \033[31m is odd"]
     registry = world.registry()
@@ -443,7 +443,7 @@ def test_a_module_that_uses_its_own_device(world):
     seen = []
 
     def open_again(name, library, search):
-        registry.discover()  # returns: everything but this one is open
+        registry.discover()  # returns: all others are open
         try:
             registry.require("acme")
         except BackendError as error:

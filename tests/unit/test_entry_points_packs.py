@@ -1,4 +1,4 @@
-"""Discovery of kernel packs, with openers of our own in place of libdovetail."""
+"""Discovery of kernel packs, with test doubles for libdovetail's openers."""
 
 import os
 import sys
@@ -69,10 +69,12 @@ def test_the_environment_names_one_that_is_not_there(world):
 
 
 def test_a_library_for_a_backend_that_is_not_there(world):
-    """Leaves no pack behind that nobody has."""
+    """The failed pack is not listed."""
     library = world.plugin("libfast.so")
     registry = world.registry()
-    with pytest.raises(ValueError, match=r"no backend 'acne' is installed; pip install dovetail-acne, or did you mean 'acme'\?"):
+    with pytest.raises(
+        ValueError, match=r"no backend 'acne' is installed; pip install dovetail-acne, or did you mean 'acme'\?"
+    ):
         registry.load_kernels(library, "acne")
     assert registry.packs() == ()
 
@@ -108,7 +110,7 @@ def test_one_name_for_two_backends(world):
 
 
 def test_ctrl_c_while_a_pack_is_opened(world):
-    """It is opened at the next need of its backend."""
+    """It is opened at the next use of its backend."""
     world.pack("alpha")
     world.broken["libalpha.so"] = KeyboardInterrupt()
     registry = world.registry()
@@ -156,7 +158,7 @@ class Raises:
     ],
     ids=["number", "numbers", "absent", "raises"],
 )
-def test_ops_that_are_none(world, monkeypatch, ops, cause):
+def test_invalid_ops_modules(world, monkeypatch, ops, cause):
     world.pack("alpha", ops=ops)
     if isinstance(ops, Raises):
         monkeypatch.setattr(sys.modules["pack_acme_alpha"], "pack", ops)

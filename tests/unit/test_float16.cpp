@@ -1,4 +1,4 @@
-// dvt::software_float16, which stands in where the compiler has no _Float16, against the compiler's own.
+// dvt::software_float16, which replaces a missing _Float16, against the compiler's own.
 #include "check.hpp"
 
 #include <cmath>

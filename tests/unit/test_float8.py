@@ -1,4 +1,4 @@
-"""float8_e4m3fn and float8_e5m2: all their numbers, rounding on the way to them, computing by way of float32."""
+"""float8_e4m3fn and float8_e5m2: all their numbers, rounding to them, computing through float32."""
 
 import functools
 import math
@@ -33,11 +33,11 @@ def every(dtype: str) -> np.ndarray:
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    """The nearest numbers by a search among all of them, in float64; of two the one with an even last bit."""
-    numbers = np.unique(np.abs(every(dtype).astype(np.float64)))  # sorts: NaN comes last, infinity before it
+    """The nearest numbers by a search among all of them, in float64; ties go to the even last bit."""
+    numbers = np.unique(np.abs(every(dtype).astype(np.float64)))  # sorted: NaN is last, infinity before it
     numbers = numbers[np.isfinite(numbers)]
     step = numbers[-1] - numbers[-2]
-    numbers = np.append(numbers, numbers[-1] + step)  # what it would be that is too large
+    numbers = np.append(numbers, numbers[-1] + step)  # the next value above the largest
     x = np.abs(values.astype(np.float64))
     at = np.clip(np.searchsorted(numbers, np.where(np.isnan(x), 0, x)), 1, len(numbers) - 1)
     low, high = numbers[at - 1], numbers[at]
@@ -84,7 +84,7 @@ def test_is_rounded_once(dtype, source, rng):
             values = values.astype(ml_dtypes.bfloat16 if source == "bfloat16" else source)
         got = dt.asarray(values).astype(dtype)
     same(got.numpy().astype(np.float64), rounded(values, dtype))
-    if source == "float64":  # NumPy's own way goes through float32
+    if source == "float64":  # NumPy's own conversion goes through float32
         same(dt.asarray(values, dtype=dtype).numpy().astype(np.float64), rounded(values, dtype))
 
 
@@ -101,7 +101,7 @@ def test_large_integers(dtype):
     same(dt.asarray(values).astype(dtype).numpy().astype(np.float64), rounded(values, dtype))
 
 
-def test_what_it_holds(dtype):
+def test_the_values_that_it_has(dtype):
     if dtype == "float8_e4m3fn":
         x = dt.ones(2, dtype=dtype)
         for made in (lambda: x < 1000, lambda: dt.maximum(x, -math.inf), lambda: dt.asarray([465.0], dtype=dtype)):
@@ -137,7 +137,7 @@ def test_arithmetic_is_float32s_rounded_once(dtype, rng):
     assert few[1].item() == rounded(np.array(0.3), dtype)
 
 
-def test_moves_keep_the_bits(dtype):
+def test_copies_keep_the_bits(dtype):
     x = dt.asarray(every(dtype).reshape(16, 16))
     bits = np.arange(256, dtype=np.uint8).reshape(16, 16)
     moved = dt.concat([dt.flip(x.T, axis=0), dt.roll(x, 3, axis=1)], axis=1)
@@ -180,7 +180,7 @@ def with_float32_alone() -> dt.Device:
 
 
 def test_float32_is_enough_for_a_device(dtype):
-    """By way of it astype gets from and to all other types, and so does every op."""
+    """Through it astype converts from and to all other types, and so does every op."""
     device, before = with_float32_alone(), dt.fallback("error")
     try:
         x = dt.asarray([1, 3, 25], dtype="int32", device=device).astype(dtype)
@@ -193,7 +193,7 @@ def test_float32_is_enough_for_a_device(dtype):
         dt.fallback(before)
 
 
-def test_scales_count_each_for_itself(dtype):
+def test_each_scale_applies_separately(dtype):
     one, two = dt.ones((1, 1), dtype=dtype), dt.full((1, 1), 2, dtype=dtype)
     for scale in (dt.asarray(1.0, dtype="float16"), dt.asarray(1, dtype="int8"), dt.asarray(1.0, dtype=dtype), 1):
         for other, want in ((1e-9, 2e-9), (1000, 2000), (dt.asarray(100_000), 200_000)):
@@ -209,6 +209,6 @@ def test_scales_count_each_for_itself(dtype):
         nn.scaled_linear(one, two, 1.0, 1.0, dt.asarray([1j]))
 
 
-def test_an_activation_sees_the_sums(dtype):
+def test_the_activation_is_applied_to_the_sums(dtype):
     x, w = dt.full((1, 1), -400, dtype=dtype), dt.full((1, 1), 300, dtype=dtype)  # their product is out of range
     assert nn.linear_with_activation(x, w, activation="relu").item() == 0

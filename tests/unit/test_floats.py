@@ -1,4 +1,4 @@
-"""Conversions to floats of 16 and 8 bits: one rounding, to nearest even, and NaN keeps its sign. Tested in
+"""Conversions to fp16, bf16 and fp8: one rounding, to nearest even, and NaN keeps its sign. Tested in
 dovetail/floats.hpp, which the devices share, and on devices."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def call(functions: ctypes.CDLL, name: str, x: np.ndarray, dtype: type) -> np.nd
 
 
 def numbers() -> np.ndarray:
-    """Any float32 but NaN, and all whose lower bits make a tie or almost one."""
+    """Any float32 but NaN, and all whose lower bits are at or next to a tie."""
     rng = np.random.default_rng(SEED)
     bits = rng.integers(0, 2**32, 100_000, dtype=np.uint32)
     ties = [

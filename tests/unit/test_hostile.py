@@ -1,6 +1,5 @@
-"""What Python code may do to a call while the call reads its arguments, and what no call may take.
-
-Much of it ended the process before: run this file under the address sanitizer to see the rest.
+"""Python code that interferes with a call while the call reads its arguments, and arguments that no call may
+accept. Many of these crashed the process once: run this file under the address sanitizer to find the rest.
 """
 
 import copy
@@ -21,7 +20,7 @@ FAR = [10**6 + i for i in range(8)]
 
 
 class Meddler:
-    """An index that does something first."""
+    """An index that runs code first."""
 
     def __init__(self, value, deed):
         self.value, self.deed = value, deed
@@ -50,7 +49,7 @@ def test_a_list_that_an_index_empties(function):
 
 @pytest.mark.parametrize("n", [5, 40])
 @pytest.mark.parametrize("function", [dt.concat, dt.stack])
-def test_arrays_that_an_index_lets_go(function, n):
+def test_arrays_that_an_index_releases(function, n):
     arrays = [dt.ones(3) * i for i in range(n)]
     expected = function(list(arrays), axis=0).tolist()
     assert function(arrays, axis=Meddler(0, arrays.clear)).tolist() == expected
@@ -178,7 +177,7 @@ def test_none_is_no_operand():
 
 
 @pytest.mark.parametrize("name", ["\ud800", "cpu\0x", "\ud800cpu"])
-def test_names_that_are_no_text(name):
+def test_names_that_are_not_strings(name):
     for call in (lambda: dt.zeros(3, device=name), lambda: dt.device(name)):
         with pytest.raises(ValueError):
             call()
@@ -281,7 +280,7 @@ def test_streams_and_events_have_a_value_from_the_first():
             call()
 
 
-def test_a_tracer_that_outlives_its_body():
+def test_a_tracer_that_outlives_its_decomposition():
     from dovetail.schema import op, registry
     from dovetail.schema.declare import Tensor
 
@@ -303,7 +302,7 @@ def test_a_tracer_that_outlives_its_body():
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_pickles_of_what_there_is_one_of(protocol):
+def test_pickles_of_singletons(protocol):
     for one in (dt.default_device(), dt.float32, dt.bool, dt.bfloat16, dt.add, dt.nn.softmax, dt.linalg.outer):
         assert pickle.loads(pickle.dumps(one, protocol)) is one
         assert copy.copy(one) is one and copy.deepcopy([one])[0] is one
@@ -325,7 +324,7 @@ class DLTensor(ctypes.Structure):
 
 
 class Producer:
-    """Of a capsule made by hand."""
+    """Arguments of a capsule made by hand."""
 
     def __init__(self, name=b"dltensor", **wrong):
         self.numbers = (ctypes.c_float * 16)(*range(16))
@@ -365,7 +364,7 @@ class Producer:
         ({"name": b"else"}, TypeError, "one named 'else'"),
     ],
 )
-def test_capsules_that_hold_nonsense(wrong, error, message, copy):
+def test_invalid_capsules(wrong, error, message, copy):
     if not dt.default_device().properties["host_mapped"]:
         pytest.skip("the default device's memory is not the host's")
     with pytest.raises(error, match=message):
@@ -404,7 +403,7 @@ def test_steps_beyond_any_size():
 
 
 @pytest.mark.parametrize("bytes", [0, -1, True, 1.5, "a", 2**64])
-def test_limits_that_are_none(bytes):
+def test_invalid_limits(bytes):
     with pytest.raises(ValueError, match=r"\[memory.set_limit\] expected 1 to 2\^64 - 1 bytes or None"):
         dt.memory.set_limit(bytes)
 
@@ -430,7 +429,7 @@ def test_the_interpreter_ends_while_threads_compute():
                 print(float(dt.sum(self.x)), flush=True)
 
         last = AtTheEnd()
-        last.x, last.itself = x, last  # only the interpreter's own end lets go of it
+        last.x, last.itself = x, last  # a cycle: freed at the interpreter's end
 
         def work():
             while True:

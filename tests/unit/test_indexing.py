@@ -12,7 +12,7 @@ MASK = N % 7 == 0
 
 
 def ours(key):
-    """A NumPy key with its arrays turned into ours."""
+    """Convert a NumPy key's arrays into ours."""
     if isinstance(key, tuple):
         return tuple(map(ours, key))
     return dt.asarray(key) if isinstance(key, np.ndarray) else key
@@ -89,7 +89,7 @@ def test_set(name, value):
          "row": np.arange(1000, 1000 + (shape[-1] if shape else 1))[: None if shape else 1]}[value]  # fmt: skip
     if value == "row" and not shape:
         v = v[0]
-    repeated = name in ("list", "nested list", "list last")  # any write wins
+    repeated = name in ("list", "nested list", "list last")  # any of the writes wins
     n[key] = v
     x[ours(key)] = v if value == "number" else dt.asarray(v)
     if repeated and value == "array":

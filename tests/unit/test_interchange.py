@@ -1,4 +1,4 @@
-"""DLPack, the buffer protocol and NumPy's own ways."""
+"""DLPack, the buffer protocol and NumPy's conversions."""
 
 import gc
 import pickle
@@ -50,7 +50,7 @@ def test_elements_refuse():
     with pytest.raises(TypeError):
         _core.elements(dt.zeros(2))[0] = 1
     with pytest.raises(TypeError, match="bytes-like"):
-        memoryview(dt.zeros(2))  # NumPy would take it for numpy.asarray(x), and it could only be read-only
+        memoryview(dt.zeros(2))  # NumPy would use it for numpy.asarray(x), and it could only be read-only
 
 
 def test_elements_outlive_the_array():
@@ -84,12 +84,12 @@ def test_numpy_from_dlpack(dtype):
         assert not y.size or np.shares_memory(n, seen(y))
 
 
-def test_exported_memory_is_shared_until_let_go():
+def test_exported_memory_is_shared_until_released():
     x = dt.asarray([1.0, 2.0])
     n = np.from_dlpack(x)
     x += 1
     assert n.tolist() == [1, 2] and x.tolist() == [2, 3]
-    at = np.from_dlpack(x).ctypes.data  # let go at once
+    at = np.from_dlpack(x).ctypes.data  # released at once
     x += 1
     assert np.from_dlpack(x).ctypes.data == at
 
@@ -106,7 +106,7 @@ def test_copies():
     n = np.from_dlpack(x, copy=True)
     n[:] = 0
     assert x.tolist() == [1, 2]
-    old = np.from_dlpack(Old(x))  # has no way to mark memory as read-only
+    old = np.from_dlpack(Old(x))  # cannot mark memory as read-only
     assert old.tolist() == [1, 2] and not np.shares_memory(old, seen(x))
     capsule = x.__dlpack__(copy=False)  # as an old consumer that insists gets it
     assert '"dltensor"' in repr(capsule)
@@ -131,7 +131,7 @@ def test_arguments():
         x.__dlpack__(stream="s")
 
 
-def test_unused_capsules_let_go():
+def test_unused_capsules_are_released():
     x = dt.asarray([1.0, 2.0])
     at = seen(x).ctypes.data
     for version in (None, (1, 0)):
@@ -165,7 +165,7 @@ def test_imported_memory_is_shared_and_never_written():
     assert n.tolist() == [1, 0, 0, 0] and y.tolist() == [9, 9, 3, 3]
 
 
-def test_imported_memory_is_let_go():
+def test_imported_memory_is_released():
     n = np.zeros(4, dtype="float32")
     alive = weakref.ref(n)
     x = dt.from_dlpack(n)
@@ -178,7 +178,7 @@ def test_imported_memory_is_let_go():
     assert alive() is None
 
 
-def test_imported_memory_is_let_go_on_another_thread():
+def test_imported_memory_is_released_on_another_thread():
     n = np.zeros(4, dtype="float32")
     alive, box = weakref.ref(n), [dt.from_dlpack(n)]
     del n
@@ -209,11 +209,11 @@ def test_copy_argument():
     assert dt.from_dlpack(n, copy=False).tolist() == [7] * 4
 
 
-ODD = np.frombuffer(bytes([0, 255, 0, 2, 1, 128]), np.bool_)  # NumPy takes every byte but 0 for True
+ODD = np.frombuffer(bytes([0, 255, 0, 2, 1, 128]), np.bool_)  # NumPy reads every byte except 0 as True
 
 
 class Unpickled:
-    """An array's pickle, with other bytes."""
+    """An array's pickle with changed bytes."""
 
     def __reduce__(self):
         from dovetail._array import unpickled
@@ -242,7 +242,7 @@ def test_bools_are_0_and_1_inside(make):
     assert dt.arange(6)[mask].tolist() == [1, 3, 4, 5] and mask.astype("float32").tolist() == [0, 1, 0, 1, 1, 1]
 
 
-def test_odd_bools_are_not_copied_in_silence():
+def test_odd_bools_are_not_copied_silently():
     for source in (ODD, np.repeat(ODD, 2)[::2]):
         with pytest.raises(BufferError, match=r"\[dlpack\] bools whose bytes are not 0 or 1 .* copy=None or True"):
             dt.from_dlpack(source, copy=False)
@@ -310,7 +310,7 @@ def test_torch():
 
 @pytest.mark.parametrize("name", ["int64", "uint64"])
 def test_numpy_gets_its_own_64_bits(name):
-    """NumPy has two types of 64 bits; only one of them prints without its dtype."""
+    """NumPy has two 64-bit types; only one of them prints without its dtype."""
     x = dt.asarray([1], dtype=name)
     assert np.asarray(x).dtype.char == np.dtype(name).char
     assert x.numpy().dtype.char == np.dtype(name).char

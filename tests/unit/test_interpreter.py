@@ -1,6 +1,5 @@
-"""Dovetail and the interpreter around it: the GIL, subinterpreters, Ctrl-C and the process's end.
-
-What goes wrong here ends the process or stops it for ever, so every program has a process of its own.
+"""Dovetail and the interpreter around it: the GIL, subinterpreters, Ctrl-C and the process's end. Failures here
+crash or hang the process, so every program has a process of its own.
 """
 
 import os
@@ -72,7 +71,7 @@ SUBINTERPRETER = """
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_process_that_had_a_subinterpreter(device, when):
-    """Loading a backend, and waiting for the lock of a stream that other threads use, release the GIL in turn."""
+    """Loading a backend and waiting for the lock of a busy stream both release the GIL."""
     use = """
     import threading
     import dovetail as dt
@@ -94,7 +93,7 @@ def test_a_process_that_had_a_subinterpreter(device, when):
 
 
 def test_no_method_takes_none_for_its_object():
-    """Every method and property of every class, with None in the place of self and of its arguments."""
+    """Call every method and property of every class with None for self and for its arguments."""
     ended = run("""
         from dovetail import _core
         import dovetail as dt
@@ -145,7 +144,7 @@ needs_sim = pytest.mark.skipif("sim" not in DEVICES, reason="the simulated devic
 
 @needs_sim
 def test_ctrl_c_ends_every_wait(tmp_path):
-    """While the queue stands still; what it works on stays until it has ended."""
+    """It ends while the queue is blocked; the operands live until the work has ended."""
     gate = tmp_path / "gate"
     ended = run(
         f"""
@@ -189,7 +188,7 @@ def test_ctrl_c_ends_every_wait(tmp_path):
 
 
 @needs_sim
-def test_the_process_ends_where_a_queue_stands_still(tmp_path):
+def test_the_process_ends_with_a_blocked_queue(tmp_path):
     gate = tmp_path / "gate"
     ended = run(
         f"""

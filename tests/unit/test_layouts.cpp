@@ -1,4 +1,4 @@
-// What lays out a call for kernels of many threads: dovetail/elementwise.hpp, product.hpp and types.hpp.
+// The layouts of a call for kernels of many threads: dovetail/elementwise.hpp, product.hpp and types.hpp.
 #include "check.hpp"
 
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace {
 std::mt19937_64 random_bits(20261122);  // the seed
 
-// A tensor with nothing behind it but an address: of zeros, where no strides are given row-major ones.
+// A tensor with an address and no memory; zero strides mean row-major.
 struct Operand {
   std::vector<int64_t> shape, strides;
   DLTensor tensor{};
@@ -41,7 +41,7 @@ struct Call {
   }
 };
 
-// What a kernel does with a layout: out = first + 2 * second.
+// A kernel's use of a layout: out = first + 2 * second.
 dvt_status run(char* const (&data)[3], const dvt::Layout<2>& how) {
   for (uint32_t row = 0; row < how.rows; ++row) {
     int64_t at[3] = {};
@@ -116,7 +116,7 @@ TEST(a_host_scalar_comes_with_the_layout) {
   CHECK(out == (std::vector<int32_t>{21, 22, 23}));
 }
 
-TEST(an_array_is_one_launch_of_neighbours) {
+TEST(a_contiguous_array_is_one_launch) {
   Operand x({4, 5, 6}, {}, nullptr), z({4, 5, 6}, {}, nullptr);
   Call c({&x.tensor}, &z.tensor);
   int launches = 0;
@@ -223,7 +223,7 @@ TEST(an_attribute_becomes_an_element) {
   };
   CHECK(bf16(1) == 0x3F80 && bf16(-2) == 0xC000 && bf16(INFINITY) == 0x7F80 && (bf16(NAN) & 0x7FFF) > 0x7F80);
   CHECK(bf16(1 + 0x1p-8) == 0x3F80 && bf16(1 + 3 * 0x1p-8) == 0x3F82);  // ties go to even
-  CHECK(bf16(1 + 0x1p-8 + 0x1p-40) == 0x3F81);  // and what float32 would round to a tie is none
+  CHECK(bf16(1 + 0x1p-8 + 0x1p-40) == 0x3F81);  // and a value that float32 would round to a tie is not a tie
   const auto f8 = [&](DLDataType type, double x) {
     attr.v.f = x;
     return uint8_t(dvt::types::scalar_of(dvt::Attrs(&call), 0, type).bits[0]);

@@ -1,7 +1,6 @@
-"""How accurate the functions of dovetail/math*.hpp are.
-
-Nothing in them is left to the compiler or the processor, so these are the errors on GPUs too. The bounds are the
-schema's tolerances, in units of the last place of the exact result. NaN, infinities and signs of zeros are exact.
+"""The accuracy of the functions of dovetail/math*.hpp. They do not depend on the compiler or the processor, so GPUs
+have the same errors. The bounds are the schema's tolerances, in units of the last place of the exact result. NaN,
+infinities and signs of zeros are exact.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ def compute(functions: ctypes.CDLL) -> Compute:
 
 
 def errors(got: np.ndarray, exact: np.ndarray, scale: np.ndarray | float = 0) -> np.ndarray:
-    """In units of the last place of the exact result, or of scale where that is larger; infinite where a NaN or the
-    sign of a zero is wrong."""
+    """The error in ulp of the exact result, or of scale if that is larger; infinite where a NaN or the sign of a
+    zero is wrong."""
     info = np.finfo(got.dtype)
-    top = long(2) ** info.maxexp  # what overflow counts as
+    top = long(2) ** info.maxexp  # the value for overflow
     want, have = (np.clip(a.astype(long), -top, top) for a in (exact, got))
     size = np.maximum(np.abs(want), np.minimum(scale, top))
     exponent = np.frexp(np.where(size > 0, size, info.tiny))[1] - 1
@@ -67,7 +66,7 @@ EDGES = [0.41421356, 0.5, 0.70710678, 0.75, 0.785398, 1, 1.41421356, 2.4142135, 
 
 
 def neighbours(x: np.ndarray, reach: int) -> np.ndarray:
-    """x, and so many numbers on either side of each."""
+    """x, and this many numbers on either side of each."""
     kind = np.dtype(f"i{x.itemsize}")
     return (x.view(kind)[:, None] + np.arange(-reach, reach + 1, dtype=kind)).view(x.dtype).reshape(-1)
 
@@ -135,7 +134,7 @@ def test_unary(compute, name, dtype):
 
 
 def pairs(dtype: type, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of special numbers, and any."""
+    """All pairs of special numbers, and random pairs."""
     rng = np.random.default_rng(SEED + 1)
     special = np.array([*SPECIAL, *(-x for x in SPECIAL)], dtype)
     first, second = (a.reshape(-1) for a in np.meshgrid(special, special))
@@ -169,7 +168,7 @@ def test_binary(compute, name, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_powers_that_use_the_whole_range(compute, dtype):
-    """Bases near 1 under large exponents make the most of an error in the logarithm."""
+    """Bases near 1 with large exponents amplify an error in the logarithm most."""
     rng = np.random.default_rng(SEED)
     x = np.concatenate([1 + rng.uniform(-s, s, 100_000) for s in (0.5, 1e-2, 1e-4)]).astype(dtype)
     y = (rng.uniform(-1, 1, x.size) * np.log(np.finfo(dtype).max) / np.log(x.astype(np.float64))).astype(dtype)
@@ -185,7 +184,7 @@ def test_sigmoid_gate(compute, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_remainder(compute, dtype):
-    """As Python's, exact but for one rounding; any distance of the exponents, and subnormal numbers."""
+    """As Python's, exact except for one rounding; any distance of the exponents, and subnormal numbers."""
     x, y = pairs(dtype, 50_000)
     r = np.fmod(x.astype(long), y.astype(long))
     want = np.where(r == 0, np.copysign(long(0), y), np.where((r < 0) != (y < 0), r + y, r))
@@ -194,7 +193,7 @@ def test_remainder(compute, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values_that_are_floats(compute, dtype):
-    """Where the exact result is a number of the type, it is the result."""
+    """If the exact result is a number of the type, it is the result."""
     info = np.finfo(dtype)
     n = np.arange(info.minexp - info.nmant, info.maxexp).astype(dtype)
     power = np.ldexp(np.ones_like(n), n.astype(int))

@@ -20,15 +20,15 @@ def test_embeddings_agree_with_float64(environment):
 
 
 def test_other_devices_agree_too():
-    """What else is installed: the simulated accelerator at least, in a development tree perhaps nothing."""
-    installed = {b.name for b in entry_points.backends() if b.distribution}  # tests beside this one attach more
+    """Any other installed device: at least the simulated accelerator; in a development tree perhaps none."""
+    installed = {b.name for b in entry_points.backends() if b.distribution}  # other tests attach more
     for device in sorted({d.backend for d in dovetail.devices()} & installed - {"cpu"}):
         _, _, got = embed(device)
         assert_agrees(got)
 
 
 def test_padding_does_not_change_an_embedding():
-    """The shortest sentence alone has no padding."""
+    """Only the shortest sentence is embedded without padding."""
     _, mask, together = embed("cpu")
     assert mask[2].sum() < mask.shape[1]
     np.testing.assert_allclose(together[2], expected_embeddings()[2], atol=1e-5)

@@ -1,4 +1,4 @@
-"""The namespace of the package: complete, quick to import, honest about where things live."""
+"""The namespace of the package: complete, quick to import, with true module names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import dovetail as dt
 import pytest
 
-# What takes long to load or belongs to a device; a plain import must need none of it.
+# Slow modules and those of a device; a plain import must load none of them.
 HEAVY = (
     "numpy",
     "inspect",
@@ -96,19 +96,19 @@ def test_linalg_has_what_the_standard_has_in_both_namespaces():
         ("normal", "it is dovetail.random.normal"),
     ],
 )
-def test_names_of_elsewhere_are_explained(name, message):
+def test_names_of_other_libraries_are_explained(name, message):
     with pytest.raises(AttributeError, match=message):
         getattr(dt, name)
 
 
-def test_what_is_told_exists():
+def test_suggested_names_exist():
     from dovetail._names import RENAMED
 
     assert not [name for name in RENAMED if hasattr(dt, name)]
     assert all(hasattr(dt, ours) for ours in RENAMED.values())
 
 
-def test_submodules_list_what_is_theirs():
+def test_submodules_list_their_own_names():
     for module in (dt.memory, dt.random):
         assert dir(module) == sorted(module.__all__)
         assert all(hasattr(module, name) for name in module.__all__)

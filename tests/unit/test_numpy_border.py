@@ -106,7 +106,7 @@ def test_out_is_an_array():
         room += x
 
 
-def test_what_is_not_there_names_the_cure():
+def test_missing_functions_name_the_cure():
     x = dt.asarray(HOST)
     for call, cure in {
         "fft.fft": lambda: np.fft.fft(x),

@@ -27,7 +27,7 @@ def test_it_is_short():
 
 
 def test_it_reaches_l1(tmp_path):
-    """Through the public command line, in worker processes that find it as this one does."""
+    """Through the public command line; worker processes find the device as this process does."""
     results = tmp_path / "results.json"
     ended = subprocess.run(
         [sys.executable, "-m", "dovetail", "conform", "--device", "numpy", "--quick", "-n", "2", "--json", results],
@@ -35,7 +35,7 @@ def test_it_reaches_l1(tmp_path):
         | {
             "DOVETAIL_BACKEND_PATH": str(EXAMPLE),
             "DOVETAIL_BACKENDS": "numpy",
-            "OPENBLAS_NUM_THREADS": "1",  # the workers are enough
+            "OPENBLAS_NUM_THREADS": "1",  # the workers suffice
         },
         capture_output=True,
         text=True,

@@ -107,7 +107,7 @@ def test_float64_remainder_is_exact(device):
 
 
 def test_a_decomposition_that_refuses_a_dtype_falls_back(leave_the_schema_as_it_was):
-    """fallback() promises a native kernel, then the decomposition, then a device of the host."""
+    """fallback() promises a native kernel, then the decomposition, then a device on the host."""
     from dovetail import _core
     from dovetail.schema import Unsupported
     from dovetail.schema.declare import Tensor, op
@@ -200,7 +200,7 @@ def test_linspace_of_integers_and_eye_far_off():
     assert dt.eye(2, k=10**30).tolist() == dt.eye(2, k=-(10**30)).tolist() == [[0, 0], [0, 0]]
 
 
-def test_no_difference_joins_nothing():
+def test_diff_of_order_zero():
     n = np.array([3, 1, 2])
     x = dt.asarray(n)
     assert dt.diff(x, n=0, prepend=x, append=x).tolist() == np.diff(n, n=0, prepend=n, append=n).tolist()

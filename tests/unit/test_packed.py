@@ -1,4 +1,4 @@
-"""When what a kernel packed goes, as seen from Python."""
+"""The lifetime of packed operands, as seen from Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Add:
 
     def __init__(self):
         name = next(names)
-        array()  # the device is there
+        array()  # the device exists
 
         @declare(name=name, shape="broadcast", dtype="float", reference=np.add, tol=1)
         def body(x1: Tensor, x2: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ class Add:
         dt._core.add_kernel("cpu:0", float32_kernel(name, 2, compute, packs=1))
 
     def thrice(self, x, w) -> int:
-        """Called three times, how often does it pack w?"""
+        """How often three calls pack w."""
         before = self.compute.packed
         for _ in range(3):
             np.testing.assert_array_equal(self.call(x, w).numpy(), x.numpy() + w.numpy())
@@ -62,13 +62,13 @@ def changes(w):
     yield
 
 
-def test_it_goes_with_the_value():
+def test_packed_bytes_are_freed_with_the_value():
     add, x, w = Add(), array(), array()
     for _ in changes(w):
         assert packed_bytes() == 0
         assert add.thrice(x, w) == 1 and packed_bytes() == 1024
     other = w[:3]
-    w += 1  # goes elsewhere, and takes nothing along
+    w += 1  # gets other memory, without the packed bytes
     assert packed_bytes() == 1024 and add.thrice(x, w) == 1
     assert packed_bytes() == 2048
     del other
@@ -77,7 +77,7 @@ def test_it_goes_with_the_value():
     assert packed_bytes() == 0
 
 
-def test_what_others_may_write_is_not_packed():
+def test_shared_memory_is_not_packed():
     add, x, w = Add(), array(), array()
     assert add.thrice(x, w) == 1
     capsule = w.__dlpack__(max_version=(1, 0))
@@ -88,7 +88,7 @@ def test_what_others_may_write_is_not_packed():
     assert add.thrice(x, imported) == 0
 
 
-def test_it_can_be_switched_off():
+def test_packing_can_be_switched_off():
     code = "import test_packed as t; print(t.Add().thrice(t.array(), t.array()))"
     path = [os.path.dirname(__file__), *sys.path]
     for value, packed in (("0", 0), ("1", 1)):

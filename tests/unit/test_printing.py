@@ -1,4 +1,4 @@
-"""How arrays look."""
+"""How arrays print."""
 
 import dovetail as dt
 import numpy as np
@@ -36,7 +36,7 @@ def test_long_ones_are_abridged_as_numpy_does(shape):
     assert str(dt.asarray(n)) == str(n)
 
 
-def test_numpys_options_count():
+def test_numpys_options_apply():
     with np.printoptions(precision=2, threshold=5, edgeitems=1):
         assert repr(dt.asarray([0.12345, 2.0])) == "array([0.12, 2.  ])"
         assert str(dt.arange(10)) == "[0 ... 9]"

@@ -1,4 +1,4 @@
-"""Devices written in Python: what an author writes, and what a kernel sees."""
+"""Devices written in Python: the author's API, and the arguments of a kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def no_fallback():
     dt.fallback(before)
 
 
-# ---- what an author writes ---------------------------------------------------------------------------------------
+# ---- the author's API -----------------------------------------------------------------------------------------
 
 
 def test_ten_lines_make_a_device():
@@ -41,7 +41,7 @@ def test_ten_lines_make_a_device():
         dt.add(*[dt.asarray([1.0], dtype=dt.float64, device=device)] * 2)
 
 
-def test_a_kernel_of_one_dtype_of_a_raw_operand_is_told():
+def test_a_kernel_of_one_dtype_of_a_raw_operand_is_reported():
     class Acme(PythonDevice):
         name = "raw_operand"
 
@@ -57,7 +57,7 @@ def test_a_kernel_of_one_dtype_of_a_raw_operand_is_told():
 
 
 def test_a_fused_float32_kernel_serves_narrow_floats_too():
-    """By astype, the kernel, astype; the decomposition needs many kernels that this device does not have."""
+    """By astype, the kernel, astype; the decomposition needs many kernels that this device lacks."""
     calls = []
 
     class Acme(PythonDevice):
@@ -112,7 +112,7 @@ def test_ops_shows_no_decomposition_that_cannot_run():
     assert x is None or dt.square(x).tolist() == [1, 1, 1]
 
 
-def test_it_says_what_it_is():
+def test_properties_of_a_device():
     members = {
         "version": "1.5", "kind": "npu", "product": "Acme Ten", "arch": "a10", "memory": 1 << 20, "add": add,
         "count": classmethod(lambda cls: 2), "bytes_per_second": 1e9,
@@ -145,7 +145,7 @@ def test_it_says_what_it_is():
         ("concat", "float32", ["f32->f32"]),
     ],
 )
-def test_words_become_rows(op, words, rows):
+def test_signatures_become_rows(op, words, rows):
     def brief(element):
         return element.brief if isinstance(element, dt.DType) else f"any{element or ''}"
 
@@ -169,7 +169,7 @@ def test_words_become_rows(op, words, rows):
         ("sum", "float32", "self, x, out", r"called with \(self, x, out, \*, axis, dtype, keepdims\)"),
     ],
 )
-def test_a_kernel_that_cannot_be_is_refused(op, words, parameters, error):
+def test_an_invalid_kernel_is_refused(op, words, parameters, error):
     run = kernel(op, words)(eval(f"lambda {parameters}: None"))
     with pytest.raises(BackendError, match=error) as raised:
         opened(run=run)
@@ -195,12 +195,12 @@ def test_a_kernel_that_cannot_be_is_refused(op, words, parameters, error):
         ({"__init__": lambda self, index: 1 / 0}, "opening it raised ZeroDivisionError: division by zero"),
     ],
 )
-def test_a_device_that_cannot_be_is_refused(members, error):
+def test_an_invalid_device_is_refused(members, error):
     with pytest.raises(BackendError, match=error):
         opened(**members)
 
 
-def test_what_is_no_device_is_refused():
+def test_objects_that_are_no_device_are_refused():
     with pytest.raises(TypeError, match="dict is no device: expected a class derived from"):
         dt.load_backend(dict)
 
@@ -238,11 +238,11 @@ def test_a_subclass_replaces_kernels():
     assert Doubled.add.op == "add" and callable(Doubled(0).add)
 
 
-# ---- what a kernel sees ------------------------------------------------------------------------------------------
+# ---- the arguments of a kernel --------------------------------------------------------------------------------
 
 
 class Seeing(Copies):
-    """Keeps the arguments of its last call."""
+    """Keep the arguments of its last call."""
 
     name = "seeing"
 
@@ -325,7 +325,7 @@ def test_bfloat16(seeing):
     assert got.dtype.name == "bfloat16" and got.astype(float).tolist() == [1.5, 2.0]
 
 
-def test_a_query_leaves_a_call_to_the_body(now):
+def test_a_query_leaves_a_call_to_the_decomposition(now):
     now.query = lambda x, out: x.size < 4 or "more than 3 elements"
     now.multiply = lambda x1, x2, out: np.multiply(x1.numpy(), x2.numpy(), out=out.numpy()) and None
     assert dt.square(floats(now.device, 3)).tolist() == [-1, -1, -1]

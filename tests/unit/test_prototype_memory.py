@@ -1,4 +1,4 @@
-"""Devices written in Python: memory of every kind, errors, and what a kernel must not do."""
+"""Devices written in Python: memory of every kind, errors, and forbidden actions of kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from python_devices import Copies, floats, opened
 
 
 class Handles(Copies):
-    """Memory that is known by objects: the host never reaches it."""
+    """Memory identified by objects: the host cannot access it."""
 
     name = "handles"
     mapped = False
@@ -74,7 +74,7 @@ def test_memory_may_be_objects():
 
 
 def test_memory_may_be_addresses():
-    """As a driver's alloc returns them: the host adds to them and never looks."""
+    """As a driver's alloc returns them: the host adds offsets and never dereferences them."""
     at, store = itertools.count(0x1000_0000_0000, 1 << 20), {}
 
     def alloc(self, size):
@@ -103,7 +103,7 @@ def test_memory_may_be_addresses():
         (lambda size: 1 / 0, "Changing.alloc raised ZeroDivisionError: division by zero"),
     ],
 )
-def test_memory_that_cannot_be_is_refused(now, alloc, error):
+def test_invalid_memory_is_refused(now, alloc, error):
     now.alloc = alloc
     with pytest.raises(RuntimeError, match=r"\[memory\] " + error) as raised:
         floats(now.device, 3)
@@ -162,7 +162,7 @@ def test_memory_lent_for_a_copy_is_taken_back(now):
         floats(now.device, 3)
 
 
-def test_what_a_kernel_keeps_is_not_freed_under_it(now):
+def test_arrays_that_a_kernel_keeps_are_not_freed(now):
     kept = []
 
     def multiply(x1, x2, out):
@@ -211,7 +211,7 @@ def test_an_exception_is_the_cause_of_the_ops_error(now, error, kind, text):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
-def test_what_ends_a_program_is_not_made_an_error(now, error):
+def test_base_exceptions_pass_through(now, error):
     now.multiply, x = raising(error), floats(now.device, 3)
     with pytest.raises(type(error)) as raised:
         x * x
@@ -235,7 +235,7 @@ def test_a_kernel_returns_nothing(now):
         x * x
 
 
-def test_an_error_within_a_body_has_its_cause(now):
+def test_an_error_within_a_decomposition_has_its_cause(now):
     now.multiply, now.query = raising(ValueError("no product")), lambda x, out: "the body does it"
     with pytest.raises(ValueError, match=r"\[multiply\] no product") as raised:
         dt.square(floats(now.device, 3))

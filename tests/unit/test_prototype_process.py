@@ -1,4 +1,4 @@
-"""Devices written in Python in a process: how they are found, threads and the GIL, fork, the end, kernels in C."""
+"""Devices written in Python in a process: discovery, threads and the GIL, fork, exit, kernels in C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dispatch_kernel import float32_kernel
 from dovetail.prototype import PythonDevice, kernel
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 120  # after which a process hangs; a loaded machine is slow
+SECONDS = 120  # seconds after which a process counts as hung; a loaded machine is slow
 
 DEVICE = """
 import dovetail as dt, numpy as np, os, sys, threading, time
@@ -56,7 +56,7 @@ def run(*command: object, **variables: str) -> subprocess.CompletedProcess:
 
 
 def output(code: str, **variables: str) -> str:
-    """Of a process that ends well and in silence on standard error."""
+    """The output of a process that must succeed with an empty standard error."""
     ended = run("-c", code, **variables)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
     return ended.stdout
@@ -91,7 +91,7 @@ def test_a_file_on_the_path_is_a_backend(tmp_path):
         (device_source().replace('"add", "f', '"ad", "f'), "there is no op 'ad', did you mean 'add'"),
     ],
 )
-def test_a_broken_one_is_quarantined_with_its_cause(tmp_path, source, cause):
+def test_a_broken_file_is_quarantined_with_its_cause(tmp_path, source, cause):
     (bad := tmp_path / "bad.py").write_text(source)
     (good := tmp_path / "good.py").write_text(device_source().replace('"acme"', '"good"'))
     listed = found(DOVETAIL_BACKEND_PATH=f"{bad}{os.pathsep}{good}")
@@ -121,7 +121,7 @@ def test_an_entry_point_may_lead_to_a_class(tmp_path, registered, devices):
 
 
 MEANWHILE = """
-# A kernel lets the GIL go; meanwhile another thread changes the operand that it works on.
+# A kernel releases the GIL; meanwhile another thread changes the operand that it works on.
 state = threading.local()
 def meanwhile():
     if getattr(state, "main", False):
@@ -170,7 +170,7 @@ thread.join()
 HAMMER = """
 from concurrent.futures import ThreadPoolExecutor
 sys.setswitchinterval(1e-5)
-big = dt.asarray(np.ones(200_000, np.float32), device=device)  # calls on it let the GIL go
+big = dt.asarray(np.ones(200_000, np.float32), device=device)  # calls on it release the GIL
 
 def work(i):
     until = time.monotonic() + 3
@@ -201,7 +201,7 @@ def test_threads_take_turns():
 
 
 def test_a_python_row_under_a_streams_lock_does_not_stop_the_others(tmp_path):
-    """A kernel that wants the GIL runs while its stream's lock is held, and other threads want that lock."""
+    """A kernel that needs the GIL runs while its stream's lock is held, and other threads wait for that lock."""
     compiler = shutil.which(os.environ.get("CXX", "c++")) or pytest.skip("needs a C++ compiler")
     library = tmp_path / "queue.so"
     source, include = ROOT / "tests/abi/queue.cpp", ROOT / "core/include"
@@ -249,7 +249,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), y[1])
     assert output(code).split() == ["0", "2.0"]
 
 
-def test_memory_of_ones_own_does_not_survive_a_fork_unless_it_says_so():
+def test_device_memory_survives_a_fork_only_if_declared():
     own = "def alloc(self, size): from dovetail.prototype import HostMemory; return HostMemory(size)".split(": ", 1)
     body = f"{own[0]}:\n        {own[1].replace('; ', chr(10) + '        ')}"
     code = (
@@ -363,7 +363,7 @@ def test_a_kernel_moves_to_c(tmp_path):
     dt._core.add_kernel(device.name, ctypes.addressof(row))
     assert (x + x).tolist() == [100, 102, 104]
     i = dt.asarray([1, 2], device=device)
-    assert (i + i).tolist() == [2, 4]  # what is not in C yet goes on in Python
+    assert (i + i).tolist() == [2, 4]  # ops without a C kernel still run in Python
 
 
 def test_a_row_made_through_ctypes_is_taken_too():

@@ -1,4 +1,4 @@
-"""quantize and dequantize: rounding, the ends, one scale or many, and what is refused."""
+"""quantize and dequantize: rounding, saturation, one scale or many, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ RNG = np.random.default_rng(13)
 X = RNG.normal(size=(3, 5, 8)).astype(np.float32)
 
 
-def test_halves_go_to_even():
+def test_ties_go_to_even():
     x = dt.asarray([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5], dtype="float32")
     assert dt.quantize(x, 1.0, dtype="int8").tolist() == [-2, -2, 0, 0, 2, 2]
     assert dt.quantize(x, 1.0, 3, dtype="uint8").tolist() == [1, 1, 3, 3, 5, 5]
 
 
 @pytest.mark.parametrize(("dtype", "least", "most"), [("int8", -128, 127), ("uint8", 0, 255)])
-def test_what_is_beyond_becomes_the_end(dtype, least, most):
+def test_values_out_of_range_saturate(dtype, least, most):
     x = dt.asarray([-np.inf, -1e30, 1e30, np.inf], dtype="float32")
     assert dt.quantize(x, 0.5, 7, dtype=dtype).tolist() == [least, least, most, most]
 
 
-def test_nan_is_what_0_is():
+def test_nan_becomes_zero_point():
     x = dt.asarray([np.nan, 0.0, -0.0], dtype="float32")
     assert dt.quantize(x, 0.5, 7, dtype="uint8").tolist() == [7, 7, 7]
     assert dt.quantize(x, 0.0, 7, dtype="uint8").tolist() == [7, 7, 7]  # 0 / 0
@@ -61,7 +61,7 @@ def test_one_zero_point_for_many_scales():
 
 
 def test_a_quotient_is_rounded_once_before_it_is_a_whole_number():
-    """In float32, as IEEE has it: devices and NumPy agree to the bit, also where a product would not."""
+    """In float32, by IEEE: devices and NumPy agree to the bit, also where a product would differ."""
     x = RNG.normal(size=100_000).astype(np.float32)
     want = np.clip(np.rint(x / np.float32(0.013)), -128, 127).astype(np.int8)
     np.testing.assert_array_equal(dt.quantize(dt.asarray(x), 0.013, dtype="int8").numpy(), want)

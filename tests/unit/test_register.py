@@ -1,4 +1,4 @@
-"""An op that is registered while the process runs: body, kernel, oracle and samples, as a third party adds them."""
+"""An op that is registered at run time: decomposition, kernel, oracle and samples, as a third party adds them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def x() -> dt.Array:
     return dt.asarray(np.linspace(-3, 3, 24, dtype=np.float32).reshape(4, 6))
 
 
-def test_a_body_serves_a_new_op(x):
+def test_a_decomposition_serves_a_new_op(x):
     op = softsign(next(names))
     f = dt.register_op(op)
     np.testing.assert_allclose(f(x, scale=2.0).numpy(), op.expected(x.numpy(), scale=2.0), rtol=1e-6)
@@ -40,7 +40,7 @@ def test_a_body_serves_a_new_op(x):
     assert f.__doc__ == f"{op.name}(x, scale=1.0)\n\nscale * x / (1 + |x|)."
 
 
-def test_a_kernel_takes_over_from_the_body(x):
+def test_a_kernel_replaces_the_decomposition(x):
     op = softsign(name := next(names))
     f = dt.register_op(op)
     f(x)
@@ -53,7 +53,7 @@ def test_a_kernel_takes_over_from_the_body(x):
     assert compute.calls == 1
     np.testing.assert_allclose(f(x[:, ::2]).numpy(), op.expected(x.numpy()[:, ::2]), rtol=1e-6)
     assert compute.calls == 2
-    assert f(dt.astype(x, dt.float64)).dtype == dt.float64  # no row for it: the body
+    assert f(dt.astype(x, dt.float64)).dtype == dt.float64  # no row for it: the decomposition
     assert compute.calls == 2
 
 
@@ -104,7 +104,7 @@ def test_a_taken_name_and_an_unknown_rule_are_refused():
         dt.register_op(bad)
 
 
-def test_an_op_without_kernel_and_body_says_so(x):
+def test_an_op_without_kernel_and_decomposition_raises(x):
     @declare(name=next(names), shape="same", dtype="float", tier="must")
     def nothing(x: Tensor) -> Tensor:
         """x"""

@@ -1,4 +1,4 @@
-"""Rotary embedding as models call it: tables, positions, layouts, and what it says of those that do not fit."""
+"""Rotary embedding as models call it: tables, positions, layouts, and errors for those that do not fit."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ X = RNG.normal(size=(2, 3, 7, 16)).astype(np.float32)
 COS, SIN = tables(7, 16)
 
 
-def test_halves_as_models_rotate_them():
-    """x * cos + rotate_half(x) * sin, with tables that say each angle twice."""
+def test_rotating_halves_as_models_do():
+    """x * cos + rotate_half(x) * sin, with tables that have each angle twice."""
     half = np.concatenate([-X[..., 8:], X[..., :8]], axis=-1)
     want = X * np.concatenate([COS, COS], -1) + half * np.concatenate([SIN, SIN], -1)
     np.testing.assert_allclose(rotary_embedding(*on_device(X, COS, SIN)).numpy(), want, rtol=1e-6, atol=1e-6)
@@ -46,7 +46,7 @@ def test_narrow_tables_leave_the_rest_alone(interleaved):
 
 
 def test_scores_depend_on_distances():
-    """What it is for."""
+    """The purpose of the op."""
     q, k = (np.broadcast_to(RNG.normal(size=16).astype(np.float32), (7, 16)) for _ in range(2))
     scores = (rotary_embedding(*on_device(q, COS, SIN)) @ rotary_embedding(*on_device(k, COS, SIN)).T).numpy()
     np.testing.assert_allclose(scores[1:, 1:], scores[:-1, :-1], rtol=1e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Rules as users meet them: views of views against NumPy, and what failures say."""
+"""Rules as users see them: views of views against NumPy, and error messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 def step(rng: np.random.Generator, ours: Any, theirs: np.ndarray) -> tuple[Any, np.ndarray]:
-    """One random view of both."""
+    """One random view of both arrays."""
     rank = theirs.ndim
     kind = rng.integers(0, 6)
     if kind == 0:
@@ -105,7 +105,7 @@ FAILURES: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("case", FAILURES)
-def test_failures_say_what_was_expected(case: str) -> None:
+def test_errors_name_the_expected_value(case: str) -> None:
     call, kind, text = FAILURES[case]
     with pytest.raises(kind) as caught:
         call()

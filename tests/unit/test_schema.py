@@ -1,4 +1,4 @@
-"""How ops are declared, whether those of the schema are sound, and what is generated from them."""
+"""How ops are declared, whether those of the schema are valid, and the generated files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ rotary_embedding quantize dequantize
 
 @pytest.fixture
 def op(monkeypatch):
-    """The decorator; what a test declares is forgotten after it."""
+    """The decorator; the test's declarations are removed afterwards."""
     monkeypatch.setattr(declare, "registry", dict(registry))
     return schema.op
 
@@ -47,7 +47,7 @@ def op(monkeypatch):
 # ---- declaring ---------------------------------------------------------------------------------------------------
 
 
-def test_a_declaration_says_what_each_parameter_is(op):
+def test_a_declaration_describes_each_parameter(op):
     @op(shape="broadcast", dtype="promote", tol=3, space="nn", name="acme.swirl", version=2, since={"turns": 2})
     def swirl(
         x: Tensor, keep: Mask, at: Index, bits: Raw, extra: Tensor | None = None, /, size: Ints = 1, *,
@@ -87,7 +87,7 @@ def test_annotations_may_be_objects(op):
     assert [(p.kind, p.variadic, p.optional) for p in params] == [("value", True, False), ("i64", False, True)]
 
 
-def test_a_body_is_more_than_a_docstring(op):
+def test_a_decomposition_needs_more_than_a_docstring(op):
     @op(shape="same", dtype="same", tier="must")
     def primitive(x: Tensor) -> Tensor:
         """Does it."""
@@ -167,7 +167,7 @@ def test_unsound_options(op, given, message):
         op(shape="same", dtype="same", **given)(swirl)
 
 
-def test_a_primitive_has_no_body(op):
+def test_a_primitive_has_no_decomposition(op):
     def swirl(x: Tensor) -> Tensor:
         """Turns."""
         return x
@@ -209,7 +209,7 @@ def test_a_call_goes_to_its_first_tracer():
     assert b.calls == [("add", (1, b), {}), ("concat", ([1, b],), {"axis": 1})]
 
 
-def test_an_op_without_tracers_goes_to_the_recorder_of_the_body():
+def test_an_op_without_tracers_goes_to_the_recorder_of_the_decomposition():
     outer, inner = Recorder(), Recorder()
     with schema.recording(outer):
         with schema.recording(inner):
@@ -270,7 +270,7 @@ def test_samples_are_sound(op):
     names = [s.id for s in cases]
     assert len(set(names)) == len(names), "two samples have one id"
     for s in cases:
-        given = op.bind(*s.args, **s.kwargs)  # each can be called as it stands
+        given = op.bind(*s.args, **s.kwargs)  # each can be called as it is
         assert s.error is None or issubclass(s.error, (ValueError, TypeError, IndexError))
         d = next(d for d in op.dtypes if s.dtypes is None or d in s.dtypes)
         first, again = (s.make(np.random.default_rng(5), d) for _ in range(2))
@@ -324,7 +324,7 @@ def test_oracles_at_the_edges():
     assert oracle.scale(registry["matmul"], (small, 0 * tiny), {}) == 0
 
 
-def test_the_oracle_sees_what_the_op_sees():
+def test_the_oracle_gets_the_ops_operands():
     hypot = registry["hypot"]
     x = np.array([1, 2], np.float16)
     given = {"x1": x, "x2": 0.1}
@@ -387,7 +387,7 @@ def test_a_stale_file_is_reported(tmp_path):
 
 
 def test_an_installed_generator_writes_nothing(tmp_path):
-    """`python -m dovetail.schema.generate` must not leave a folder in site-packages and say nothing."""
+    """`python -m dovetail.schema.generate` must not silently leave a folder in site-packages."""
     shutil.copytree(FOLDER, tmp_path / "package" / "schema")
     command = [sys.executable, "-B", tmp_path / "package" / "schema" / "generate.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Engines of attention, chosen with sdpa_engine, on a device that has two of them and the body."""
+"""Engines of attention, chosen with sdpa_engine, on a device that has two of them and the decomposition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::dovetail.FallbackWarning")
 
 
 class Attending(Copies):
-    """Each engine gives its own number in place of attention; the body needs the cpu for all it calls."""
+    """Each engine returns its own number instead of attention; the decomposition needs the cpu for its ops."""
 
     name = "attending"
 
@@ -53,12 +53,12 @@ def device() -> dt.Device:
 
 
 def operands(*shape: int, dtype: str = "float32", device: str = "attending:0") -> list[dt.Array]:
-    """All of one number, which attention of them gives again, and no engine."""
+    """Operands of one number, which attention returns and no engine does."""
     return [dt.asarray(np.full(shape or (2, 4), 3.0), dtype=dtype, device=device) for _ in range(3)]
 
 
 def served(*shape: int, **options) -> float:
-    """What the call gave: 1 and 2 are the engines, 3 is attention."""
+    """What served the call: 1 and 2 are the engines, 3 is attention."""
     mask = options.pop("mask", None)
     out = np.asarray(sdpa(*operands(*shape, **options), mask).to_device("cpu").astype("float64"))
     assert (out == out.flat[0]).all()
@@ -83,7 +83,7 @@ def test_the_engine_that_is_named_serves(engines, result):
     assert served() == FUSED
 
 
-def test_the_next_serves_what_the_first_refuses():
+def test_the_next_engine_serves_what_the_first_refuses():
     with sdpa_engine(["fused", "flash"]):
         assert (served(2, 4), served(2, 16)) == (FUSED, FLASH)
 
@@ -128,7 +128,7 @@ def test_unknown_engines_are_refused_with_the_nearest():
 
 
 @pytest.mark.parametrize("engines", [None, 3, [], ["math", 3], b"math"])
-def test_what_is_no_name_is_refused(engines):
+def test_invalid_engine_names_are_refused(engines):
     with pytest.raises(TypeError, match=r"\[sdpa_engine\] expected an engine's name"):
         sdpa_engine(engines)
 
@@ -186,7 +186,7 @@ def test_each_thread_and_task_has_its_own():
     assert asyncio.run(both()) == [[FLASH] * 3, [3.0] * 3, [FUSED] * 3]
 
 
-def test_calls_inside_of_bodies(leave_the_schema_as_it_was):
+def test_calls_inside_decompositions(leave_the_schema_as_it_was):
     @op(shape="same", dtype="float", name="sdpa_engine_test.layer", tol=4, reference=lambda x: x)
     def layer(x: Tensor) -> Tensor:
         """Attention of x to itself."""

@@ -1,4 +1,4 @@
-"""What `dovetail ops --signatures` and ops.md say of the calls that reach kernels is what reaches them."""
+"""`dovetail ops --signatures` and ops.md describe the calls that really reach kernels."""
 
 import dovetail as dt
 import numpy as np
@@ -37,7 +37,7 @@ def device():
 
 
 def calls():
-    """(op, what it is called with, the attributes that the call replaces, as its kernel finds them)."""
+    """(op, its arguments, the attributes that the call replaces, as its kernel gets them)."""
 
     def x(*shape, dtype=dt.float32):
         return dt.asarray(np.zeros(shape), dtype=dtype, device=NAME)
@@ -87,8 +87,8 @@ def plain(value):
     return tuple(value) if isinstance(value, list) else value
 
 
-def test_what_is_normalised_is_documented(device):
-    """Each documented attribute is seen replaced, no other is, and None only comes where that is documented."""
+def test_normalised_attributes_are_documented(device):
+    """Each documented attribute is seen replaced, no other is, and None only occurs where that is documented."""
     covered = set()
     for op, args, kwargs, expected in calls():
         dt._core.op_function(op)(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""top_k: what sort puts first, with its index."""
+"""top_k: the first elements of sort, with their indices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ X = np.random.default_rng(5).integers(0, 20, (4, 3, 100)).astype(np.float32)
 
 @pytest.mark.parametrize("mode", ["largest", "smallest"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_it_is_the_beginning_of_a_sort(mode, axis):
+def test_top_k_is_the_beginning_of_a_sort(mode, axis):
     x, k = dt.asarray(X), 2
     values, indices = dt.top_k(x, k, axis=axis, mode=mode)
     order = np.argsort(-X if mode == "largest" else X, axis, kind="stable")

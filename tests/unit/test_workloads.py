@@ -1,4 +1,4 @@
-"""What `dovetail bench` and the suite measure: calls that run, and costs that are those of their arrays."""
+"""Workloads of `dovetail bench` and the suite: calls that run, and costs that match their arrays."""
 
 from itertools import chain, repeat
 from types import SimpleNamespace
@@ -45,7 +45,7 @@ def test_large_operands_are_small_ones_over_again():
 
 
 def clock(monkeypatch, costs):
-    """Time that passes only in calls, by `costs`."""
+    """A clock that only advances in calls, by `costs`."""
     now = [0.0]
 
     def call():
@@ -62,6 +62,6 @@ def test_timing_reports_the_best_the_median_and_the_slow_batches(monkeypatch):
 
 
 def test_one_short_call_is_no_measurement(monkeypatch):
-    """A call that is only enqueued looks short: what counts is a batch of them, and the wait for it."""
+    """A call that only enqueues looks short: the time is that of a batch of calls and the wait for it."""
     call = clock(monkeypatch, chain([1.0, 1e-7], repeat(1e-3)))
     assert _timing.measure(call, SimpleNamespace(synchronize=lambda: None), 0.2).best == pytest.approx(1e-3)

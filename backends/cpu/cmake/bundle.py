@@ -17,7 +17,7 @@ PREFIX = "dovetail_"
 
 
 def undefined_symbols(nm: str, library: Path) -> list[str]:
-    """The functions that the library expects from others."""
+    """The functions that the library imports from others."""
     out = subprocess.run([nm, "-D", "--undefined-only", str(library)], check=True, capture_output=True, text=True)
     return [line.split()[-1].split("@")[0] for line in out.stdout.splitlines() if line.strip()]
 
@@ -53,13 +53,13 @@ def bundle(args: argparse.Namespace) -> None:
     openmp = [n for n in needed.stdout.split() if n.startswith(("libgomp.", "libomp.", "libiomp5."))]
     edit = [args.patchelf, "--set-soname", target.name, "--set-rpath", "$ORIGIN"]
     edit += ["--rename-dynamic-symbols", str(names)]
-    # In place of the OpenMP runtime, so that the versions of its symbols move along.
+    # Replaces the OpenMP runtime, so that the versions of its symbols are renamed too.
     for name in openmp:
         edit += ["--replace-needed", name, args.serial.name]
     if not openmp:
         edit += ["--add-needed", args.serial.name]
     subprocess.run([*edit, str(partial)], check=True)
-    if not openmp:  # the C library's versions stay, and its own symbols would be asked of it
+    if not openmp:  # the C library's versions stay, because its own symbols need them
         clear = [option for s in renamed for option in ("--clear-symbol-version", PREFIX + s)]
         subprocess.run([args.patchelf, *clear, str(partial)], check=True)
     names.unlink()

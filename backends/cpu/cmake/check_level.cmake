@@ -1,5 +1,5 @@
-# Fails where an object of one instruction set level defines a function that another level's object could define too:
-# the linker would keep one of them, whatever instructions it is made of.
+# Fails if an object of one instruction set level defines a function that another level's object could define too:
+# the linker would keep one of them, whichever instructions it uses.
 if(NOT NM)
   message(WARNING "nm not found: objects of ${NAMESPACE} are not checked for shared functions")
   file(TOUCH "${STAMP}")

@@ -26,8 +26,8 @@ struct Blas {
   Gemm<uint16_t, float> sbgemm;  // may be absent
 };
 
-// The cores for which sbgemm is made of bfloat16 instructions, as OpenBLAS calls them. For all others it is plain
-// C, one number at a time.
+// The cores for which sbgemm uses bfloat16 instructions, by OpenBLAS's names. On all others it is plain
+// scalar C.
 [[maybe_unused]] bool multiplies_bfloat16(const char* core) {
   for (const char* known : {"neoversev1", "neoversen2", "neoversev2"})
     if (!std::strcmp(core, known)) return true;
@@ -46,11 +46,11 @@ void call(ComplexGemm gemm, const BlasProduct& p, const T* a, const T* b, T* c) 
        Int(p.k), one, a, Int(p.a_row), b, Int(p.b_row), beta, c, Int(p.c_row));
 }
 
-// A product of small integers, which is exact in any order. `parts`: 2 of complex numbers, whose imaginary parts
-// are 0 in a.
+// A product of small integers, which is exact in any order. `parts`: 2 for complex numbers, whose imaginary
+// parts are 0 in a.
 template <class T, int parts, class AnyGemm>
 bool is_right(AnyGemm gemm) {
-  constexpr int m = 33, n = 35, k = 37;  // beyond the tiles of kernels, and no multiples of them
+  constexpr int m = 33, n = 35, k = 37;  // larger than the tiles of kernels, and no multiples of them
   const auto entry = [](int i, int j) { return T((3 * i + 5 * j) % 7 - 3); };
   std::vector<T> a(m * k * parts), b(k * n * parts), c(m * n * parts);
   for (int i = 0; i < m * k; ++i) a[size_t(i * parts)] = entry(i / k, i % k);
@@ -75,7 +75,7 @@ Blas open_blas() {
                         library.find("scipy_cblas_cgemm", t.cgemm) && library.find("scipy_cblas_zgemm", t.zgemm) &&
                         library.find("scipy_openblas_get_corename", core);
   if (!complete) return {};
-  // OpenBLAS 0.3.34 has kernels for processors with SME which, emulated, give wrong sums.
+  // In an emulator, OpenBLAS 0.3.34's kernels for processors with SME return wrong sums.
   if (!is_right<float, 1>(t.sgemm) || !is_right<double, 1>(t.dgemm) || !is_right<float, 2>(t.cgemm) ||
       !is_right<double, 2>(t.zgemm)) {
     const std::string message = "OpenBLAS multiplies wrongly on this processor, which it takes for " +

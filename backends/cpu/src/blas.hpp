@@ -1,5 +1,5 @@
-// OpenBLAS, opened at the first op that wants it. Every call runs on the calling thread: split over the host's
-// pool.
+// OpenBLAS, opened by the first op that needs it. Every call runs on the calling thread: callers split
+// products over the host's pool.
 #pragma once
 #include <cstdint>
 
@@ -10,13 +10,13 @@ struct BlasProduct {
   int64_t m, n, k;
   int64_t a_row, b_row, c_row;
   bool a_transposed, b_transposed;
-  bool add;  // to what C holds
+  bool add;  // to the content of C
 };
-// False where there is no OpenBLAS or a size is beyond its integers: nothing was written.
+// Returns false, having written nothing, if there is no OpenBLAS or a size exceeds its integers.
 bool blas_multiply(const BlasProduct&, const float* a, const float* b, float* c);
 bool blas_multiply(const BlasProduct&, const double* a, const double* b, double* c);
 bool blas_multiply_complex(const BlasProduct&, const float* a, const float* b, float* c);
 bool blas_multiply_complex(const BlasProduct&, const double* a, const double* b, double* c);
-// bfloat16 operands. False too where OpenBLAS has no kernel of bfloat16 instructions for this processor.
+// bfloat16 operands. Also false if OpenBLAS has no kernel with bfloat16 instructions for this processor.
 bool blas_multiply_bfloat16(const BlasProduct&, const uint16_t* a, const uint16_t* b, float* c);
 }  // namespace dovetail::cpu

@@ -1,4 +1,4 @@
-// The device: host memory, everything done when a function returns.
+// The device: host memory, and every function is synchronous.
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ dvt_status device_props(dvt_device*, dvt_props* p) {
 }
 
 dvt_status alloc(dvt_device*, uint64_t size, uint32_t, dvt_stream*, void** out) {
-  // The kernel of the operating system promises more than it has and kills who believes it.
+  // Linux overcommits memory, and kills processes that use more than there is.
   *out = size <= physical_memory() ? std::aligned_alloc(alignment, size) : nullptr;
   return *out ? DVT_OK : DVT_OOM;
 }
@@ -74,7 +74,7 @@ dvt_status mem_info(dvt_device*, uint64_t* free_bytes, uint64_t* total) {
   *total = physical_memory();
   struct sysinfo s;
   *free_bytes = sysinfo(&s) ? 0 : (uint64_t{s.freeram} + s.bufferram) * s.mem_unit;
-  if (std::FILE* f = std::fopen("/proc/meminfo", "re")) {  // knows of memory that caches would give back
+  if (std::FILE* f = std::fopen("/proc/meminfo", "re")) {  // includes memory that caches would free
     unsigned long long kib;
     for (char line[256]; std::fgets(line, sizeof line, f);)
       if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) *free_bytes = kib * 1024;
@@ -115,7 +115,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
   using namespace dovetail::cpu;
   if (dvt_status s = dvt::accept(host)) return s;
   static const dvt_backend backend = [] {
-    Table& table = *new Table;  // these two outlive every static: the host's atexit may still call us
+    Table& table = *new Table;  // these two are never destroyed: the host's atexit may still call us
     level = choose_level(choice_error, sizeof choice_error);
     const char* kernels = std::getenv("DOVETAIL_CPU_KERNELS");
     if (kernels && *kernels && !std::strcmp(kernels, "must")) {

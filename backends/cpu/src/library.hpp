@@ -5,7 +5,7 @@
 namespace dovetail::cpu {
 class Library {
  public:
-  // By name, beside our own library (the loader looks where the caller's RUNPATH says). Never closed.
+  // By name, next to our own library (the loader searches the caller's RUNPATH). Never closed.
   explicit Library(const char* name) : handle_(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {}
 
   explicit operator bool() const { return handle_; }

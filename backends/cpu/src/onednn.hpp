@@ -1,28 +1,28 @@
-// oneDNN, opened at the first op that wants it. Every call runs on the calling thread: split over the host's pool.
-// Only generated code is used; what oneDNN has no more than reference code for, it refuses. Descriptions are the
-// keys of caches, so they hold no pointers.
+// oneDNN, opened by the first op that needs it. Every call runs on the calling thread: callers split work
+// over the host's pool. Only generated code is used, never oneDNN's reference code. Descriptions are the keys
+// of caches, so they hold no pointers.
 #pragma once
 #include <cstdint>
 
 #include "dovetail/abi.h"
 
 namespace dovetail::cpu::onednn {
-// Has this machine bfloat16 products that beat converting to float32?
+// Whether this machine has bfloat16 products that are faster than converting to float32.
 bool fast_bfloat16();
 
-// Has it products of bytes that are exact? On aarch64 those of packed weights only.
+// Whether it has exact products of bytes. On aarch64 only those of packed weights.
 bool fast_int8();
 
-// c[m, n] = a[m, k] b[k, n] + bias[n]. Of bytes (`in` is u8) c is int32, right modulo 2^8 whatever signs they are
-// read with.
+// c[m, n] = a[m, k] b[k, n] + bias[n]. For bytes (`in` is u8) c is int32, correct modulo 2^8 for signed and
+// unsigned operands.
 struct Product {
   int64_t m, n, k;
-  int64_t a_row, a_column, b_row, b_column, c_row;  // strides in elements; c's columns are adjacent
+  int64_t a_row, a_column, b_row, b_column, c_row;  // strides in elements; c's columns are contiguous
   DLDataType in, out;                               // a, b; c. bias is float32
   uint64_t bias;                                    // is there one?
   uint64_t add = false;                             // to what c holds
 };
-// False where oneDNN is absent or does not serve the case: nothing was written.
+// Returns false, having written nothing, if oneDNN is absent or does not serve the case.
 bool multiply(const Product&, const void* a, const void* b, const float* bias, void* c);
 
 // A matrix of weights, b[k, n].
@@ -31,9 +31,8 @@ struct Weights {
   int64_t row, column;  // strides
   DLDataType type;
 };
-// b packed: in panels of `columns` columns (the last may have fewer), each in the layout that oneDNN wants it in.
-// Panels are packed and multiplied one by one, so tiles of a product may be cut between them; whatever m is, they
-// are the same.
+// b packed: in panels of `columns` columns (the last may have fewer), each in oneDNN's layout. Panels are
+// packed and multiplied one by one, so tiles of a product may be cut between them. They do not depend on m.
 struct Panels {
   int64_t columns, count;
   uint64_t bytes;         // from one panel to the next
@@ -42,10 +41,10 @@ struct Panels {
 // False: oneDNN has no layout of its own for b.
 bool panels(const Weights&, Panels&);
 bool pack_panel(const Weights& of_one, const void* b, void* to);
-// As multiply, with the n of one panel; b_row and b_column are not read. False: nothing of c counts.
+// As multiply, with the n of one panel; b_row and b_column are ignored. False: the content of c is undefined.
 bool multiply_panel(const Product&, const void* a, const void* panel, const float* bias, void* c);
 
-// A piece of a convolution: some rows of y, of one image and group. Two axes each; a missing one has size 1.
+// A chunk of a convolution: some rows of y, of one image and group. Two axes each; a missing one has size 1.
 struct Convolution {
   int64_t channels, outputs;
   int64_t in[2], out[2];
@@ -53,13 +52,13 @@ struct Convolution {
   int64_t before[2], after[2];  // padding
   int64_t x_channel, x[2];      // strides in elements
   int64_t y_output, y[2];
-  int64_t like[2];  // the `out` of a typical piece: the layout of the weights is what oneDNN wants for that
+  int64_t like[2];  // the `out` of a typical chunk, which determines the layout of the weights
   DLDataType type;  // of all four operands
   uint32_t bias;    // is there one?
 };
 // weight[outputs, channels, kernel...], without gaps, packed in panels of outputs (Panels.columns).
 bool panels(const Convolution&, Panels&);
 bool pack_panel(const Convolution& of_one, const void* weight, void* to);
-// Panels from `panels` on. False: nothing of it counts.
+// Panels from `panels` on. False: the output is undefined.
 bool convolve(const Convolution&, const Panels&, const void* x, const void* panels, const void* bias, void* y);
 }  // namespace dovetail::cpu::onednn

@@ -1,11 +1,11 @@
-// Work in pieces on the host's pool.
+// Splits work into chunks for the host's pool.
 #pragma once
 #include <atomic>
 
 #include "kernel.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
-// body(i) for each of `count` pieces, `grain` of them worth a thread; out of memory where one is false.
+// Calls body(i) for each of `count` chunks, `grain` of them worth a thread; DVT_OOM if one returns false.
 template <class F>
 dvt_status for_each_piece(int64_t count, uint64_t grain, F&& body) {
   std::atomic<bool> complete{true};

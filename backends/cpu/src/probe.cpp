@@ -1,4 +1,4 @@
-// The probe: may this library be used here? Baseline instructions only, no static constructors.
+// The probe: can this library be used here? Baseline instructions only, no static constructors.
 #include <cstdio>
 
 #include "dovetail/abi.h"

@@ -17,7 +17,7 @@ void* scratch(Scratch purpose, size_t bytes) {
   if (b.data && bytes <= b.capacity) [[likely]]
     return b.data;
   std::free(b.data);
-  b.capacity = (bytes + bytes / 4 + 4096) / 4096 * 4096;  // room to grow: sizes tend to creep up
+  b.capacity = (bytes + bytes / 4 + 4096) / 4096 * 4096;  // spare capacity: sizes tend to grow
   b.data = std::aligned_alloc(64, b.capacity);
   if (!b.data) b.capacity = 0;
   return b.data;

@@ -1,11 +1,11 @@
-// Memory that a kernel needs for the length of a call: one block per thread and purpose, kept for the next call.
+// Scratch memory for the duration of a call: one block per thread and purpose, kept for the next call.
 #pragma once
 #include <cstddef>
 
 namespace dovetail::cpu {
 enum class Scratch { operand_a, operand_b, result, partial_result, kernel, kernel_2, onednn, count };
 
-// At least `bytes`, even of 0, aligned to 64; nullptr only where there is no memory. The content is whatever the
-// last user left, and a second request for the same purpose on the same thread ends the first.
+// At least `bytes`, even of 0, aligned to 64; nullptr only if memory is out. The content is undefined, and a
+// second request for the same purpose on the same thread invalidates the first.
 void* scratch(Scratch purpose, size_t bytes);
 }  // namespace dovetail::cpu

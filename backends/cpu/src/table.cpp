@@ -5,7 +5,7 @@
 
 namespace dovetail::cpu {
 namespace {
-// What every device must have; the conformance suite holds the same list in the schema.
+// The must-have ops; the conformance suite has the same list in the schema.
 constexpr char must_haves[] =
     " copy astype full iota take scatter where add subtract multiply divide quotient maximum minimum equal less "
     "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift floor sqrt exp log sin sum max "

@@ -1,5 +1,5 @@
-// The kernel table. Every kernel file is compiled once per instruction set level and adds its rows; only the chosen
-// level's functions are ever called.
+// The kernel table. Every kernel file is compiled once per instruction set level and adds its rows; only the
+// selected level's functions are ever called.
 #pragma once
 #include <memory>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace dovetail::cpu {
 class Table {
  public:
-  // Copies the row and its operands. Dropped where DOVETAIL_CPU_KERNELS=must and the op is no must-have.
+  // Copies the row and its operands. Ignored if DOVETAIL_CPU_KERNELS=must and the op is no must-have.
   // Not inline: objects of all levels call this one.
   void add(const dvt_kernel& row);
 

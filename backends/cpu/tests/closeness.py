@@ -9,7 +9,7 @@ DIGITS = {np.dtype("f2"): (10, -14), bfloat16: (7, -126), np.dtype("f4"): (23, -
 
 
 def ulp(magnitude: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The distance of neighbours in dtype at this magnitude."""
+    """The distance to the next number in dtype at this magnitude."""
     digits, least = DIGITS[np.dtype(dtype)]
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.floor(np.log2(np.abs(magnitude))).astype(np.float64)
@@ -26,7 +26,7 @@ def errors(got: np.ndarray, reference: np.ndarray, scale: np.ndarray | float = 0
         error = np.abs(g - r) / ulp(np.maximum(np.abs(r), scale), got.dtype)
     same = (g == r) | (np.isnan(g) & np.isnan(r))
     largest = np.finfo(np.float64).max if got.dtype == np.float64 else _largest(got.dtype)
-    same |= np.isinf(g) & (np.abs(r) >= largest) & (np.sign(g) == np.sign(r))  # overflowed as it should
+    same |= np.isinf(g) & (np.abs(r) >= largest) & (np.sign(g) == np.sign(r))  # overflowed as expected
     return np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))
 
 

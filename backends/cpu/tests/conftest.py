@@ -10,7 +10,7 @@ import harness
 
 @pytest.fixture(params=harness.LEVELS)
 def cpu(request: pytest.FixtureRequest) -> harness.Session:
-    """The kernels at each level that this machine can run and that are built."""
+    """The kernels at each level that is built and that this machine can run."""
     if reason := harness.absent(request.param):
         pytest.skip(reason)
     return harness.session(request.param)

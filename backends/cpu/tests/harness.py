@@ -51,7 +51,7 @@ from abi import (
 
 HERE = Path(__file__).resolve().parent
 LEVELS = ("default", "avx2", "avx512") if platform.machine() == "x86_64" else ("default", "neon_bf16")
-EMULATED = "QEMU_CPU" in os.environ  # everything takes 20 to 50 times as long: big cases have fewer numbers
+EMULATED = "QEMU_CPU" in os.environ  # everything takes 20 to 50 times as long: large cases have fewer numbers
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 FLOAT8 = (np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2))
 float16, float32, float64 = np.dtype("f2"), np.dtype("f4"), np.dtype("f8")
@@ -81,7 +81,7 @@ class KernelError(Exception):
 
 @dataclass
 class Scalar:
-    """An operand that comes as a scalar in host memory: ndim 0."""
+    """An operand that is a scalar in host memory: ndim 0."""
 
     value: np.ndarray
 
@@ -368,7 +368,7 @@ def copies() -> Path:
 
 
 def fresh(level: str | None = None, **env: str) -> Session:
-    """The library loaded once more."""
+    """Load the library once more."""
     source = library_path()
     folder = Path(tempfile.mkdtemp(dir=copies()))
     for sibling in source.parent.iterdir():
@@ -384,7 +384,7 @@ def session(level: str) -> Session:
 
 @cache
 def absent(level: str) -> str:
-    """Why the level cannot be tested here; empty where it can."""
+    """Why the level cannot be tested here; empty if it can."""
     try:
         session(level).device_count()
     except KernelError as e:

@@ -1,6 +1,5 @@
-"""A small call of every op in the kernel table: as a smoke test, and to be run whole on an emulated old processor.
-
-Run as a program it goes through the table at the level of DOVETAIL_CPU_CAPABILITY and prints how many rows ran.
+"""A small call of every op in the kernel table: a smoke test, which can also run on an emulated old processor. Run
+as a program it iterates over the table at the level of DOVETAIL_CPU_CAPABILITY and prints how many rows ran.
 """
 
 from __future__ import annotations
@@ -156,7 +155,7 @@ ELEMENTWISE = set(
 
 
 def run_row(session: Session, row: Kernel) -> list[np.ndarray]:
-    """All samples of a row; their results."""
+    """Run all samples of a row; return their results."""
     op = row.op.decode().removeprefix("dvt.")
     operands = [row.operands[i] for i in range(row.n_in + row.n_out)]
     types = [dtype_of(o) for o in operands]

@@ -57,7 +57,7 @@ def test_kinds(cpu, dtype):
 
 @pytest.mark.parametrize("dtype", [np.dtype("f4"), harness.bfloat16], ids=lambda d: d.name)
 def test_several_blocks(cpu, dtype):
-    """More queries and keys than a block of either."""
+    """More queries and keys than one block of either."""
     q, k, v = draw((2, 300, 32), dtype), draw((2, 1100, 32), dtype), draw((2, 1100, 32), dtype)
     k[:, 700:] *= 3  # the maximum comes late
     check(cpu, q, k, v)
@@ -71,7 +71,7 @@ def test_several_blocks(cpu, dtype):
 
 
 def test_strides(cpu):
-    """Heads as they come out of a projection: (batch, tokens, heads, size) permuted."""
+    """Heads in the layout of a projection: (batch, tokens, heads, size) permuted."""
     q, k, v = (draw((2, 20, 3, 32), "f4").transpose(0, 2, 1, 3) for _ in range(3))
     check(cpu, q, k, v)
     check(cpu, q, k.swapaxes(-1, -2).copy().swapaxes(-1, -2), v.swapaxes(-1, -2).copy().swapaxes(-1, -2))

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison, logic, bits, rounding, division: every type, every way in which operands may lie."""
+"""Arithmetic, comparison, logic, bits, rounding, division: every type, every layout of operands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def values(dtype: np.dtype, n: int, seed: int = 0) -> np.ndarray:
 
 
 def same(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Equal, signs of zeros included; any NaN equals any other."""
+    """Equal, including the signs of zeros; any NaN equals any other."""
     if got.dtype not in FLOATS:
         return got == want
     g, w = got.astype("f8"), want.astype("f8")
@@ -54,7 +54,7 @@ def check(got: np.ndarray, want: np.ndarray, *ins: np.ndarray, loose_zero: bool 
 
 
 def wide(f):
-    """The function; of halves computed in float64 and rounded."""
+    """The function; for fp16 and bf16 computed in float64 and rounded."""
 
     def call(*ins):
         if ins[0].dtype not in HALVES:
@@ -161,7 +161,7 @@ UNARY = {
 }
 TO_BOOL = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 TO_BOOL |= {"isnan", "isinf", "isfinite", "signbit"}
-# Which of the two zeros they give is left open.
+# The sign of a zero result is unspecified.
 LOOSE = {"maximum", "minimum", "sign"}
 
 

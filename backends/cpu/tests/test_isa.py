@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def need(tool: str) -> str:
-    """The tool's path. Without it the test is skipped, but not in CI."""
+    """The tool's path. Without the tool the test is skipped, except in CI."""
     path = shutil.which(tool)
     if not path:
         if os.environ.get("CI"):
@@ -63,7 +63,7 @@ def test_unknown_selection_of_kernels_is_explained():
 
 
 def test_levels_agree():
-    """Every row's samples give the same at each level, but for the rounding of fused multiply-add."""
+    """Every row's samples return the same at each level, up to the rounding of fused multiply-add."""
     import samples
 
     levels = [harness.session(level) for level in harness.LEVELS if harness.available(level)]
@@ -94,7 +94,7 @@ END { if (width) print name, width }
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the pattern knows the instructions of x86-64")
 def test_no_function_uses_more_than_its_level():
-    """By disassembly: AVX stands only in the namespaces of the avx2 and avx512 kernels."""
+    """By disassembly: AVX is only in the namespaces of the avx2 and avx512 kernels."""
     objdump, awk, nm = need("objdump"), need("awk"), need("nm")
     library = harness.library_path()
     if "isa_avx2" not in subprocess.run([nm, library], capture_output=True, text=True).stdout:
@@ -133,7 +133,7 @@ def test_the_build_refuses_functions_that_levels_would_share(tmp_path, code, sha
     assert ("twice" in done.stderr) == shared
 
 
-# choose_level() on an invented processor: argument 1 is its level, the others are the levels that are built.
+# choose_level() on a made-up processor: argument 1 is its level, the others are the built levels.
 CHOICE = """
 #include <cstdio>
 #include <cstring>

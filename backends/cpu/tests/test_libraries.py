@@ -80,7 +80,7 @@ def test_a_forked_child_computes(level):
 
 @pytest.mark.parametrize("level", levels())
 def test_a_child_forked_while_others_build_primitives_computes(level):
-    """Each product is of sizes never seen before: its code is generated under oneDNN's own locks."""
+    """Each product has new sizes: its code is generated under oneDNN's own locks."""
     run(level, """
         import signal, threading
         sizes = iter(range(40, 10**6))
@@ -115,7 +115,7 @@ def test_a_child_forked_while_others_build_primitives_computes(level):
     """)  # fmt: skip
 
 
-# An OpenBLAS that writes no product.
+# An OpenBLAS that writes no result.
 WRONG_OPENBLAS = """
 const char* scipy_openblas_get_corename(void) { return "wrong"; }
 void scipy_cblas_sgemm(void) {}

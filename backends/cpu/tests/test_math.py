@@ -57,7 +57,7 @@ def sigmoid(x):
     return np.where(x < 0, e, 1) / (1 + e)
 
 
-def limit(x, y):  # of x * (something that vanishes faster)
+def limit(x, y):  # of x * (a factor that vanishes faster)
     return np.where(x == -np.inf, -0.0, y).astype(x.dtype)
 
 
@@ -160,7 +160,7 @@ def inputs64(n: int) -> np.ndarray:
 
 @cache
 def case(op: str, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs of a unary, and exact results in a wider type."""
+    """Inputs of a unary op, and exact results in a wider type."""
     if dtype in HALVES:
         x = np.arange(65536, dtype="u2").view(dtype)
     else:
@@ -240,7 +240,7 @@ def test_binary(cpu, op, dtype):
 
 
 def test_exact_values(cpu):
-    """Where the result is a float, it must be that float."""
+    """If the result is a float, it must be that float."""
     k = np.arange(-126, 128, dtype="f4")
     power = np.exp2(k.astype("f8")).astype("f4")
     np.testing.assert_array_equal(cpu.run("exp2", k, out=float32), power)

@@ -44,7 +44,7 @@ def laid_out(a: np.ndarray, layout: str) -> np.ndarray:
 
 
 def slack(dtype: np.dtype, terms: int) -> float:
-    """OpenBLAS adds up in order, our own loops in short runs; the schema allows as much (`dot_slack`)."""
+    """OpenBLAS adds up in order, our own loops in short runs; the schema allows that much (`dot_slack`)."""
     by_openblas = dtype.kind == "c" or (platform.machine() == "aarch64" and dtype in (np.float32, np.float64))
     return max(1.0, terms**0.5 / 2) if by_openblas else 1.0
 
@@ -89,7 +89,7 @@ def test_layouts(cpu, dtype):
 
 
 def test_big(cpu):
-    """Cut into tiles, several steps along k, and by the libraries where they are faster."""
+    """Cut into tiles, several steps along k, and by the libraries where those are faster."""
     dtypes = [np.dtype("f4"), np.dtype("f8"), harness.bfloat16]
     sizes = [(60, 4, 1100), (30, 1600, 40)] if harness.EMULATED else [(600, 40, 1100), (100, 1600, 110)]
     for dtype, (m, k, n) in product(dtypes, sizes):
@@ -132,7 +132,7 @@ def test_complex_linear(cpu, dtype):
 
 @pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), harness.bfloat16], ids=lambda d: d.name)
 def test_big_batches(cpu, dtype):
-    """Matrices that a library may take, with rows that repeat, batches that broadcast and tiles at every offset."""
+    """Matrices that a library may take, with repeated rows, broadcast batches and tiles at every offset."""
     check(cpu, "matmul", draw((3, 40, 37), dtype), draw((37, 50), dtype))
     check(cpu, "matmul", draw((2, 1, 40, 37), dtype), draw((3, 37, 50), dtype))
     check(cpu, "matmul", np.broadcast_to(draw((1, 37), dtype), (40, 37)), draw((37, 50), dtype))
@@ -147,7 +147,7 @@ def test_no_terms_gives_the_bias(cpu):
 
 @pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "f4", "f8"])
 def test_no_terms_on_a_thread_that_never_multiplied(cpu, dtype):
-    """It has no scratch memory yet, and needs none: that is not out of memory."""
+    """It has no scratch memory yet, and needs none: that must not count as out of memory."""
     x, y = np.ones((3, 0), dtype), np.ones((0, 4), dtype)
     with ThreadPoolExecutor(1) as fresh:
         got = fresh.submit(lambda: cpu.run("matmul", x, y, out=dtype, shape=(3, 4))).result()
@@ -156,7 +156,7 @@ def test_no_terms_on_a_thread_that_never_multiplied(cpu, dtype):
 
 @pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), harness.bfloat16], ids=lambda d: d.name)
 def test_nan_and_infinity_spread(cpu, dtype):
-    """Nor do they into the next product, through memory that is used again."""
+    """Nor into the next product, through reused memory."""
     for n in (4, 37, 40):
         x, y = draw((n, n), dtype), draw((n, n), dtype)
         clean = x.copy(), y.copy()
@@ -171,7 +171,7 @@ def test_nan_and_infinity_spread(cpu, dtype):
 
 @pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), harness.bfloat16], ids=lambda d: d.name)
 def test_infinity_in_the_last_term(cpu, dtype):
-    """Where numbers are multiplied in pairs the last of an odd number has no partner."""
+    """Where numbers are multiplied in pairs, the last of an odd number has no partner."""
     for k, layout in product((33, 64, 95), "NT"):
         x, y = np.ones((64, k), dtype), np.ones((k, 200), dtype)
         x[5, -1] = y[-1, 7] = np.inf
@@ -190,7 +190,7 @@ def test_subnormal_numbers_survive(cpu, dtype):
 
 
 def test_rows_say_where_subnormal_bfloat16_is_lost(cpu):
-    """The instructions that multiply bfloat16 know no subnormal numbers."""
+    """The instructions that multiply bfloat16 flush subnormal numbers."""
     dtype, ops = harness.bfloat16, ("matmul", "linear", "conv2d", "conv1d")
     declared = {bool(cpu.find(op, [dtype] * 2, [dtype]).flags & FLUSHES_SUBNORMALS) for op in ops}
     x, eye = np.full((64, 64), 2.0**-130).astype(dtype), np.eye(64, dtype=dtype)

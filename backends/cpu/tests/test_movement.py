@@ -16,7 +16,7 @@ i64 = np.dtype("i8")
 
 
 def filled(shape, dtype, seed=0):
-    """Distinct values as far as the type goes."""
+    """Distinct values, as many as the type has."""
     n = int(np.prod(shape, dtype=np.int64))
     values = (np.arange(n) * 7 + seed) % 251
     return values.astype(dtype).reshape(shape)
@@ -106,7 +106,8 @@ def test_iota(cpu, dtype):
 
 # ---- astype
 def exact_half(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """float64 (or exact integers below 2^53 in it) to a half with one rounding; ml_dtypes goes through float32."""
+    """float64 (or exact integers below 2^53 in it) to fp16 or bf16 with one rounding; ml_dtypes goes through
+    float32."""
     if dtype == float16:
         with np.errstate(over="ignore"):
             return x.astype(float16)
@@ -158,7 +159,7 @@ def cast(x: np.ndarray, to: np.dtype) -> np.ndarray:
 
 
 def round_integer(v: int, bits: int) -> float:
-    """v to so many significant bits, ties to even."""
+    """Round v to this many significant bits, ties to even."""
     drop = max(0, abs(v).bit_length() - bits)
     q, r = abs(v) >> drop, abs(v) & ((1 << drop) - 1)
     half = 1 << drop >> 1
@@ -197,7 +198,7 @@ def test_every_half_widens_and_narrows_back(cpu, half):
 
 
 @pytest.mark.parametrize("half", (float16, bfloat16), ids=str)
-def test_halves_round_to_nearest_even(cpu, half):
+def test_16_bit_floats_round_to_nearest_even(cpu, half):
     rng = np.random.default_rng(1)
     x = rng.integers(0, 2**32, 300_000, dtype="u4").view("f4")
     h = np.arange(65536, dtype="u2").view(half).astype("f4")

@@ -37,12 +37,12 @@ def dtype(cpu, request):
 
 
 def sve_bytes() -> int:
-    pr_sve_get_vl = 51  # linux/prctl.h; the lower half of what it gives are the bytes of a vector
+    pr_sve_get_vl = 51  # linux/prctl.h; the lower bits of the result are the bytes of a vector
     return ctypes.CDLL(None).prctl(pr_sve_get_vl) & 0xFFFF
 
 
 def test_what_is_packed_where():
-    """Without this the tests below could all be skipped."""
+    """Otherwise the tests below could all be skipped."""
     for level in filter(harness.available, harness.LEVELS):
         cpu = harness.session(level)
         info = cpu.table.build_info.decode()
@@ -53,7 +53,7 @@ def test_what_is_packed_where():
         assert would_pack(cpu, harness.bfloat16) == would_pack_filters(cpu, harness.bfloat16) == bfloat16
         if level == "avx512":
             int8 = "avx512_vnni" in has
-        else:  # oneDNN multiplies int8 in vectors of 128 and 256 bits alone
+        else:  # oneDNN multiplies int8 only in vectors of 128 and 256 bits
             int8 = level == "neon_bf16" and {"sve", "i8mm"} <= has and sve_bytes() <= 32
         assert would_pack(cpu, "i1") == would_pack(cpu, "u1") == int8
         assert would_pack(cpu, "f4") == would_pack_filters(cpu, "f4") == (bfloat16 and "sve" in has)
@@ -74,7 +74,7 @@ def test_linear(cpu, dtype):
 
 
 def test_several_panels_and_tiles(cpu, dtype):
-    """Weights of 2**17 numbers and more are cut, the last panel is narrower."""
+    """Weights of 2**17 numbers and more are cut; the last panel is narrower."""
     check(cpu, "linear", draw((70, 600), dtype), draw((700, 600), dtype), draw(700, dtype), pack=1)
     check(cpu, "matmul", draw((2, 35, 600), dtype), draw((600, 700), dtype), pack=1)
 
@@ -152,7 +152,7 @@ def test_bytes_wrap(cpu, dtype, pack):
 
 @pytest.fixture(params=["f4", "bfloat16"])
 def filters(cpu, request):
-    """Draws what convolutions take, where their weights are packed."""
+    """Random operands of convolutions whose weights are packed."""
     if not would_pack_filters(cpu, request.param):
         pytest.skip(f"filters of {request.param} are not packed here")
     return lambda *shape: draw(shape, request.param)
@@ -180,7 +180,7 @@ def test_odd_channels(cpu, filters):
     x, weight = filters(1, 17, 9, 10), filters(13, 17, 3, 3)
     if x.dtype == np.float32:
         check_convolution(cpu, x, weight, filters(13), padding=1, pack=1)
-    else:  # oneDNN would multiply 0 by what the next pixel has
+    else:  # oneDNN would multiply the next pixel's value by 0
         assert not is_packed(check_convolution, cpu, x, weight)
 
 
@@ -194,7 +194,7 @@ def test_infinity_stays_in_its_pixel(cpu, filters):
 
 
 def test_pieces_that_lie_in_the_padding(cpu, filters):
-    """oneDNN has no images of no rows; our own loops take such pieces."""
+    """oneDNN has no images without rows; our own loops take such chunks."""
     check_convolution(cpu, filters(1, 16, 3, 3), filters(16, 16, 1, 1), filters(16), padding=9, pack=1)
     check_convolution(cpu, filters(1, 16, 5, 6), filters(16, 16, 3, 3), padding=12, dilation=3, pack=1)
 

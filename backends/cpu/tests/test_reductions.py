@@ -22,7 +22,7 @@ def draw(shape, dtype) -> np.ndarray:
 
 
 def views(shape, dtype):
-    """The same shape as it may lie in memory: dense, reversed axes, with gaps, broadcast."""
+    """The same values in several layouts: dense, reversed axes, with gaps, broadcast."""
     yield draw(shape, dtype)
     yield draw(shape[::-1], dtype).transpose(range(len(shape))[::-1])
     yield draw((*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]
@@ -60,7 +60,7 @@ def test_sum_and_prod(cpu, dtype):
 
 @pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), harness.bfloat16], **names)
 def test_long_sums(cpu, dtype):
-    """Errors do not grow with the number of terms, and pieces for several threads leave nothing out."""
+    """Errors do not grow with the number of terms, and chunks of several threads cover all of them."""
     cases = [
         ((300_000,), (0,)),
         ((70_000, 3), (0,)),

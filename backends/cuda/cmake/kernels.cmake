@@ -10,13 +10,13 @@ set(GPU_KERNEL_OPTIONS
     "-I${dovetail_INCLUDE_DIR}")
 # Machine code for Ampere, which Ada runs too, and Hopper; PTX, which drivers compile, for all that comes later.
 set(GPU_ARCHITECTURES -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90])
-# Of a file *_sm90a.cu: instructions that Hopper has alone.
+# For a file *_sm90a.cu: instructions that only Hopper has.
 set(GPU_ARCHITECTURES_sm90a -gencode arch=compute_90a,code=sm_90a)
-# Large families that models seldom use: for Ampere, too, the driver compiles them when one is first launched.
+# Large families that models seldom use: the driver compiles them for Ampere too, at the first launch.
 set(GPU_ARCHITECTURES_rare -gencode arch=compute_80,code=compute_80 -gencode arch=compute_90,code=sm_90)
 set(GPU_RARE_FAMILIES elementwise_hyperbolic elementwise_power elementwise_trigonometry)
 
-# Families that nothing launches yet: compiled as the others, for what the compiler says of them, and not embedded.
+# Families that nothing launches yet: compiled for the compiler's diagnostics, and not embedded.
 set(GPU_UNUSED_FAMILIES attention_backward_sm80)
 
 # dovetail_cuda_kernels(<target> <file>...): compiles the families and links them into the target, with a table of all

@@ -1,4 +1,5 @@
-"""FlashAttention's kernels on the emulated driver, by name, against NumPy float64: also what no op asks for."""
+"""FlashAttention's kernels on the emulated driver, by name, against NumPy float64: including cases that no op
+uses."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def draw(*shape: int, dtype: np.dtype) -> np.ndarray:
     return rng.uniform(-2, 2, shape).astype(dtype)
 
 
-# ---- as src/kernels/common/flash.hpp has it --------------------------------------------------------------------
+# ---- as in src/kernels/common/flash.hpp -----------------------------------------------------------------------
 
 
 class Strides(ctypes.Structure):
@@ -49,7 +50,7 @@ class Flash(ctypes.Structure):
 
 
 class Shape(NamedTuple):
-    """Of a kernel: heads of up to `size` elements, threads of a block, queries and keys that it takes at once."""
+    """A kernel: the largest head size, threads of a block, queries and keys per step."""
 
     size: int
     threads: int
@@ -92,7 +93,7 @@ def hopper_shared_bytes(size: int) -> int:
 
 
 class Sequences(NamedTuple):
-    """Where sequences begin that lie behind each other, and the last one ends."""
+    """The offsets of concatenated sequences, including the end of the last."""
 
     queries: list[int]
     keys: list[int]
@@ -108,7 +109,7 @@ class Dropout(NamedTuple):
 
 
 class Given(NamedTuple):
-    """(batches, heads, rows, columns) each; with sequences one batch of all of their rows."""
+    """Shapes (batches, heads, rows, columns); sequences form one batch of all their rows."""
 
     q: np.ndarray
     k: np.ndarray
@@ -147,7 +148,7 @@ class Launcher:
         return c_uint64(self.device.put(base).value + x.ctypes.data - base.ctypes.data), strides
 
     def describe(self, g: Given) -> tuple[Flash, c_uint64, c_uint64]:
-        """With NaN where results will be, and the addresses of those and of their logarithms."""
+        """Outputs filled with NaN, and the addresses of the results and of their logarithms."""
         p, s = Flash(), g.sequences
         batches, heads, queries = g.q.shape[:3]
         p.keys = g.k.shape[2]
@@ -185,7 +186,7 @@ class Launcher:
         self.device.wait()
 
     def run(self, g: Given) -> tuple[np.ndarray, np.ndarray]:
-        """By the kernels on mma.sync."""
+        """Runs the kernels on mma.sync."""
         shape = next(s for s in SHAPES if s.size >= g.widest())
         p, out, lse = self.describe(g)
         p.blocks = -(-p.queries // shape.queries)
@@ -196,7 +197,7 @@ class Launcher:
         return self.results(p, out, lse, g)
 
     def tensor_map(self, x: np.ndarray, address: int) -> ctypes.Array:
-        """Of tiles of HOPPER_BLOCK rows of 64 columns."""
+        """A tensor map of tiles of HOPPER_BLOCK rows of 64 columns."""
         encoded, batches, heads, rows, columns = (c_uint64 * 16)(), *x.shape
         sizes = (c_uint64 * 4)(columns, rows, heads, batches)
         strides = (c_uint64 * 3)(x.strides[2], x.strides[1], x.strides[0])
@@ -219,7 +220,7 @@ class Launcher:
         return self.results(p, out, lse, g)
 
     def run_backward(self, g: Given, d_out: np.ndarray) -> list[np.ndarray]:
-        """The gradients of q, k and v, by way of the forward kernel's results."""
+        """The gradients of q, k and v, from the forward kernel's results."""
         b, type_, size = Backward(), type_of(g.q), 64 if g.widest() <= 64 else 128
         b.p, _, _ = self.describe(g)
         shape = next(s for s in SHAPES if s.size >= g.widest())
@@ -253,7 +254,7 @@ def type_of(x: np.ndarray) -> str:
 
 
 class Weights(NamedTuple):
-    """softmax of the scores, what dropout multiplies it by, and the logarithms of what it divides by."""
+    """softmax of the scores, its dropout factors, and the logarithms of its denominators."""
 
     softmax: np.ndarray
     kept: np.ndarray
@@ -263,7 +264,7 @@ class Weights(NamedTuple):
 def weights_of(
     g: Given, q: np.ndarray, k: np.ndarray, row: int = 0, key: int = 0, of: Given | None = None
 ) -> Weights:
-    """Of as many heads of keys as of queries; dropout as if they lay there in `of`."""
+    """Repeat the heads of keys to match those of queries; dropout as if they were stored in `of`."""
     s = q @ k.swapaxes(-1, -2) * g.factor()
     queries, keys = s.shape[-2:]
     if g.causal:
@@ -285,13 +286,13 @@ def weights_of(
 
 
 def largest_half(g: Given, q: np.ndarray, k: np.ndarray) -> float:
-    """By which an error of a score weighs: half the largest sum of the magnitudes of its terms."""
+    """The weight of a score's error: half the largest sum of the magnitudes of its terms."""
     terms = np.abs(q) @ np.abs(k).swapaxes(-1, -2) * abs(g.factor())
     return max(1, np.max(terms, initial=1, where=np.isfinite(terms)) / 2)
 
 
 def reference(g: Given, *place) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Results, their logarithms and what errors are measured by."""
+    """Results, their logarithms and the scales of their errors."""
     q, k, v = (x.astype(np.float64) for x in g[:3])
     k, v = (np.repeat(x, q.shape[1] // x.shape[1], 1) for x in (k, v))
     w = weights_of(g, q, k, *place)
@@ -299,7 +300,7 @@ def reference(g: Given, *place) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def reference_gradients(g: Given, d_out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Each with what its errors are measured by: the sums of the magnitudes of its terms."""
+    """Each with the scale of its errors: the sums of the magnitudes of its terms."""
     groups = g.q.shape[1] // g.k.shape[1]
     q, d_out = g.q.astype(np.float64), d_out.astype(np.float64)
     k, v = (np.repeat(x.astype(np.float64), groups, 1) for x in (g.k, g.v))
@@ -340,7 +341,7 @@ def check(launcher: Launcher, g: Given, what: str = "", hopper: bool = False) ->
 
 
 def forward_cases(dtype: np.dtype, size: int) -> Iterator[tuple[str, Given]]:
-    """What every kernel can, at lengths that are no multiples of blocks."""
+    """Features of every kernel, at lengths that are no multiples of blocks."""
     g = Given(draw(1, 2, 130, size, dtype=dtype), *(draw(1, 1, 150, size, dtype=dtype) for _ in range(2)))
     yield "whole", g
     yield "causal", g._replace(causal=TOP_LEFT)
@@ -360,7 +361,7 @@ def forward_cases(dtype: np.dtype, size: int) -> Iterator[tuple[str, Given]]:
 
 
 def general_cases(dtype: np.dtype, size: int) -> Iterator[tuple[str, Given]]:
-    """What only the kernels on mma.sync can."""
+    """Features of the kernels on mma.sync only."""
     g = Given(draw(2, 2, 70, size, dtype=dtype), *(draw(2, 1, 90, size, dtype=dtype) for _ in range(2)))
     yield "no keys", Given(g.q, g.k[:, :, :0].copy(), g.v[:, :, :0].copy())
     yield (
@@ -392,13 +393,13 @@ def check_hopper(dtype: str, size: int) -> None:
     launcher = Launcher()
     for what, g in forward_cases(DTYPES[dtype], size):
         check(launcher, g, what, hopper=True)
-    q, k, v = (draw(1, 1, 600, size, dtype=DTYPES[dtype]) for _ in range(3))  # the ring of stages goes round
+    q, k, v = (draw(1, 1, 600, size, dtype=DTYPES[dtype]) for _ in range(3))  # the ring of stages wraps around
     check(launcher, Given(q, k, v), "many keys", hopper=True)
     check(launcher, Given(q, k, v, causal=TOP_LEFT), "many keys, causal", hopper=True)
 
 
 def check_sequences(dtype: str) -> None:
-    """Of several lengths, one behind the other: each as if it were alone; nothing where no sequence is."""
+    """Sequences of several lengths, concatenated: each as if alone; zeros outside of all sequences."""
     launcher, lengths = Launcher(), ([5, 0, 200, 33, 128, 4], [7, 3, 160, 33, 0, 130])
     begins = [np.cumsum([before, *n]).tolist() for before, n in zip((3, 2), lengths)]
     q, k, v = (
@@ -420,7 +421,7 @@ def check_sequences(dtype: str) -> None:
 
 
 def check_offsets_that_make_no_sense(dtype: str) -> None:
-    """No key beside the operand is seen: it would count, and its value is infinite."""
+    """Keys next to the operand's must not be read: they are infinite and would change the result."""
     launcher, kind = Launcher(), DTYPES[dtype]
     q, shown = draw(1, 2, 140, 64, dtype=kind), draw(1, 2, 140, 64, dtype=kind)
     k, v = np.zeros((1, 2, 400, 64), kind), np.full((1, 2, 400, 64), np.inf, kind)

@@ -39,7 +39,7 @@ def machine(request) -> dict[str, str]:
 
 @pytest.fixture
 def conform(tmp_path: Path, machine: dict[str, str]) -> Callable[..., dict]:
-    """conform("--level", "L0") runs the suite through the public command line; the results, as it writes them."""
+    """conform("--level", "L0") runs the suite through the public command line and returns its results."""
 
     def conform(*args: str, device: str = "cuda", **options) -> dict:
         results = tmp_path / "results.json"
@@ -56,5 +56,5 @@ def conform(tmp_path: Path, machine: dict[str, str]) -> Callable[..., dict]:
 
 @pytest.fixture
 def program(machine: dict[str, str]) -> Callable[..., None]:
-    """program(code) runs it in a process of its own, behind the prelude of device_programs."""
+    """program(code) runs it in a new process, after the prelude of device_programs."""
     return lambda code, **variables: python(prelude("cuda") + code, **machine | variables)

@@ -1,4 +1,4 @@
-"""GPUs as cuDNN describes them in JSON: plans for them can be made on machines that have none."""
+"""GPUs as cuDNN describes them in JSON: any machine can make plans for them."""
 
 _COMMON = {
     "maxGridSize": [2147483647, 65535, 65535],

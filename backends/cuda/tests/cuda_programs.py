@@ -1,4 +1,4 @@
-"""Programs that use the device, each in a process of its own: its environment says which driver there is."""
+"""Programs that use the device, each in a process of its own, whose environment selects the driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-# Variables that change which devices are found, or where their libraries are.
+# Variables that change the visible devices, or the places of their libraries.
 OURS = ("DOVETAIL_", "CUDA_", "LD_", "PYTHONWARNINGS")
 # The driver that runs kernels on the host: the Makefile builds it.
 EMULATOR = os.environ.get("DOVETAIL_CUDA_EMULATOR", "")
@@ -51,7 +51,7 @@ def run(*command: str | Path, check: bool = True, timeout: float = 120, input: s
 
 
 def python(code: str, interpreter: str | Path = sys.executable, **options) -> str:
-    """What the code printed, which must succeed."""
+    """Run the code, which must succeed; return its output."""
     return run(interpreter, "-c", code, **options).stdout
 
 

@@ -1,4 +1,4 @@
-"""libcuda by its C functions, for programs that test the emulated one."""
+"""libcuda's C functions for programs that test the emulated one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# Functions that cuda.h gives another name.
+# Functions that cuda.h renames.
 VERSIONS = {
     name: f"{name}_v2"
     for name in (
@@ -30,7 +30,8 @@ class Failed(Exception):
 
 
 class Driver:
-    """d.cuMemAlloc(...) calls it and raises Failed; numbers are passed as C's int unless they say otherwise."""
+    """d.cuMemAlloc(...) calls it and raises Failed; numbers are passed as C's int unless they have a ctypes
+    type."""
 
     def __init__(self, path: str = os.environ.get("DOVETAIL_CUDA_DRIVER", "")) -> None:
         self.library = ctypes.CDLL(path)
@@ -50,7 +51,7 @@ class Driver:
 
 
 class Device:
-    """A driver with the context of one of its devices current, and what most programs need of it."""
+    """A driver with a current context on one of its devices, and common operations of programs."""
 
     def __init__(self, driver: Driver | None = None, index: int = 0) -> None:
         self.driver = driver or Driver()
@@ -145,7 +146,7 @@ class Blocked:
 
 
 def result_of(work: Any) -> int:
-    """0, or what the driver answered."""
+    """0, or the driver's error."""
     try:
         work()
     except Failed as failed:

@@ -1,4 +1,4 @@
-"""Where something is missing: a driver, a GPU, a kernel that has run on one. Nobody else is disturbed."""
+"""A missing driver, a GPU that is absent, kernels that have not run on one. Other devices still work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NVIDIA = r"libcuda|libcu(blas|dnn|dart)|libnccl|libnvrtc|libdovetail_cuda"
 
 
 def expect_no_device(*words: str, **variables: str) -> None:
-    """Both lists show the words, nothing is a warning, and another device serves."""
+    """Both lists show the message, nothing is a warning, and another device works."""
     listed = dovetail("devices", **variables)
     assert "cuda: opened, but it has no device" in listed.stdout
     output = dovetail("env", **variables)
@@ -29,7 +29,7 @@ def expect_no_device(*words: str, **variables: str) -> None:
 
 
 def test_without_a_driver():
-    """A path of one's own that is wrong needs no other driver."""
+    """With a wrong path of the user's own, no other driver is tried."""
     expect_no_device(
         "there is no CUDA driver: /nowhere/libcuda.so.1: cannot open",
         "; correct or unset DOVETAIL_CUDA_DRIVER",
@@ -53,7 +53,7 @@ def test_a_driver_that_does_not_start_says_why(failures, words):
 
 
 def test_a_driver_that_is_too_old(tmp_path):
-    """Of CUDA 12.4, then one that lacks a function."""
+    """A driver of CUDA 12.4, then one that lacks a function."""
     expect_no_device(
         "the CUDA driver is too old: it knows CUDA 12.4, expected 13.0 or newer; install NVIDIA's driver",
         **EMULATED,
@@ -84,13 +84,13 @@ def test_asking_for_the_absent_device_is_an_error():
 
 
 def test_the_emulated_gpu_is_there():
-    """What the tests above take away is what they fail for."""
+    """Without the changes of the tests above, everything works."""
     listed = dovetail("devices", **EMULATED)
     assert re.search(r"^cuda:0 +gpu .* sm_90 ", listed.stdout, flags=re.MULTILINE) and listed.stderr == ""
 
 
 def loaded(code: str, **variables: str) -> set[str]:
-    """Which of NVIDIA's libraries a program has mapped at its end."""
+    """The libraries of NVIDIA's that a program has mapped at its end."""
     maps = python(code + "\nprint(open('/proc/self/maps').read())", **variables)
     return {Path(line.split()[-1]).name for line in maps.splitlines() if re.search(NVIDIA, line)}
 

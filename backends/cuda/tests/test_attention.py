@@ -1,4 +1,4 @@
-"""The attention kernels on the emulated driver, and what the op makes of them."""
+"""The attention kernels on the emulated driver, and the op's use of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HERE = str(Path(__file__).resolve().parent)
 SIZES = [32, 64, 96, 128, 192, 256]
 HOPPER_SIZES = [64, 128]
 DTYPES = ["f16", "bf16"]
-# Threads in another order, and copies that come at once instead of when they are waited for.
+# Threads in another order, and copies made at once instead of at the wait.
 LATE, EARLY = {}, {"DOVETAIL_CUDA_EMULATED_COPIES": "early", "DOVETAIL_CUDA_EMULATED_ORDER": "shuffled:3"}
 timings = pytest.mark.parametrize("timing", [LATE, EARLY], ids=["late", "early"])
 
@@ -39,7 +39,7 @@ def test_sequences_of_several_lengths(dtype):
     kernels(f"check_sequences({dtype!r})")
 
 
-def test_offsets_that_make_no_sense():
+def test_invalid_offsets():
     kernels("check_offsets_that_make_no_sense('bf16')")
 
 
@@ -85,7 +85,7 @@ for dtype in ("float32", "float64"):
 """)
 
 
-def test_logarithms_of_what_is_divided_by(program):
+def test_logarithms_of_the_denominators(program):
     """Those of the CPU, by each engine; also where there are no values, no keys, or infinite scores."""
     program("""
 from dovetail import nn
@@ -118,7 +118,7 @@ for dtype, size in (
 """)
 
 
-def test_dropout_takes_what_it_takes_on_the_cpu(program):
+def test_dropout_drops_the_same_weights_as_on_the_cpu(program):
     """The very same weights, by each engine that drops: of uniform weights on values that are the unit matrix."""
     program("""
 from dovetail import nn
@@ -149,7 +149,7 @@ for dtype, size in (("float16", 64), ("float16", 21), ("float32", 64), ("float64
 """)
 
 
-def test_what_cudnn_leaves_to_others(program):
+def test_calls_that_cudnn_declines(program):
     """Dropout, as its random numbers are its own, and masks."""
     program("""
 import pytest

@@ -1,4 +1,4 @@
-"""benchmarks/cuda.py where nothing can be measured: it says so, and its programs run all the same."""
+"""benchmarks/cuda.py without a GPU: it reports that, and its programs still run."""
 
 from __future__ import annotations
 

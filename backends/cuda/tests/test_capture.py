@@ -1,4 +1,4 @@
-"""Capture beyond what the suite sees, as of every device that captures."""
+"""Capture beyond the suite's cases, as for every device that captures."""
 
 from capture_tests import *  # noqa: F403
 
@@ -19,7 +19,7 @@ np.testing.assert_array_equal((y * 2).numpy(), expected * 2)
 """)
 
 
-def test_memory_that_is_given_back_in_a_capture_is_not_lost(captured):
+def test_memory_freed_in_a_capture_is_not_lost(captured):
     captured("""
 x = dv.asarray(np.zeros(1 << 18, np.float32))
 free = []

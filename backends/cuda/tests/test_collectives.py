@@ -50,7 +50,7 @@ def talk(tmp_path: Path):
     ],
 )
 def test_arguments_passed_to_nccl(talk, command, calls):
-    """Reductions count elements, all else bytes: they go through in any data type."""
+    """Reductions count elements, all others bytes, so those accept any data type."""
     assert talk("init", command, "destroy") == ([*START, *calls, "ncclCommDestroy"], [])
 
 
@@ -81,7 +81,7 @@ def test_what_nccl_cannot_do_is_refused(talk):
 @pytest.mark.parametrize(
     "name", ["ncclGetUniqueId", "ncclCommInitRank", "ncclAllReduce", "ncclSend", "ncclGroupEnd"]
 )
-def test_a_failure_is_told_in_its_words(talk, name):
+def test_a_failure_has_nccls_message(talk, name):
     commands = {
         "ncclGetUniqueId": ["init"],
         "ncclCommInitRank": ["init"],
@@ -107,7 +107,7 @@ def test_an_error_of_an_earlier_call_and_what_comes_after_an_abort(talk):
     ]
 
 
-def test_without_nccl_its_cure_is_told(talk, tmp_path):
+def test_without_nccl_the_cure_is_reported(talk, tmp_path):
     (tmp_path / "libnccl.so.2").write_bytes(b"")
     (line,) = talk("init", libraries=tmp_path)[1]
     assert line.startswith("1: NCCL cannot be opened: ") and "pip install -U 'dovetail-cuda[nccl]'" in line

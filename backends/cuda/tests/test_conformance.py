@@ -1,4 +1,4 @@
-"""The suite on the emulated driver: the level that the device is to reach, without a waiver."""
+"""The suite on the emulated driver: the device must reach its level without a waiver."""
 
 
 def test_level_two(conform):

@@ -1,4 +1,4 @@
-"""cuDNN's execution plans for GPUs that are not here: our graphs, made for devices that are described in JSON."""
+"""cuDNN's execution plans for GPUs that this machine lacks: our graphs, for devices that are described in JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ DEVICES = {"A100": A100, "H200": H200, "B200": B200}
 MIB = 1 << 20
 BACKWARD = 160 * MIB  # a float32 sum of dq, and a few more tensors
 
-# Graphs, and the most workspace that their plans may want: scores of 4096 x 4096 for 2 x 16 heads would be 1 GiB.
+# Graphs, and the largest workspace that their plans may need: scores of 4096 x 4096 for 2 x 16 heads would be 1
+# GiB.
 ATTENTION = {
     "attention size=64 log_sum_exp": MIB,
     "attention size=64 backward": BACKWARD,
@@ -61,7 +62,7 @@ CONVOLUTION = {
     "convolution bias type=bf16": 80 * MIB,
     "convolution batch=2 channels=3 outputs=5 side=9 bias type=f16": MIB,
 }
-# Device, graph: what cuDNN says of it. Whoever asks for it is served by other rows.
+# Device, graph: cuDNN's error. Other rows serve such calls.
 REFUSED = {
     ("A100", "attention size=256 backward"): "hidden_dim should be less than or equal to 128",
     ("H200", "attention size=100"): "hidden_dim should be multiple of 8",
@@ -76,7 +77,7 @@ class Plan(NamedTuple):
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory) -> Path:
-    """A folder with a libcuda that finds no device, and loads whatever cuDNN has compiled."""
+    """A folder with a libcuda that finds no device, and loads any code that cuDNN has compiled."""
     folder = tmp_path_factory.mktemp("driver")
     header = (NVIDIA / "cu13/include/cuda.h").read_text("utf-8")
     names = set(re.findall(r"CUDAAPI\s+(cu\w+)\s*\(", header)) | set(
@@ -98,7 +99,7 @@ def driver(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def plans(driver) -> Callable[[str], dict[str, Plan | str]]:
-    """Of a device's name: a plan, or why there is none, for each graph."""
+    """For a device's name: a plan, or the reason why there is none, for each graph."""
 
     @cache
     def plans(name: str) -> dict[str, Plan | str]:

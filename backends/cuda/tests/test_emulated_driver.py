@@ -1,4 +1,4 @@
-"""The emulated driver answers as CUDA's manual says: memory, streams, events, captures, contexts, failures."""
+"""The emulated driver follows CUDA's manual: memory, streams, events, captures, contexts, failures."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ print(device.get(x, 256, np.int32)[0])
     assert results == {"forward": "2", "backward": "1"}
 
 
-def test_what_captures_do_not_allow():
+def test_calls_that_captures_refuse():
     program(
         DEVICE
         + CAPTURE
@@ -405,7 +405,7 @@ for wrong in ("cuMemAllocAsync", "cuMemAllocAsync=2", "cuMemAllocAsync=2@x", "cu
     )
 
 
-def test_a_lasting_failure_is_every_calls_answer_until_the_reset():
+def test_a_lasting_failure_is_returned_by_every_call_until_the_reset():
     program(
         DEVICE
         + """
@@ -490,7 +490,7 @@ assert driver.result("cuGetErrorName", 12345, byref(text)) == 1 and text.value i
 """)
 
 
-def test_why_a_call_was_refused_is_told_to_those_who_ask():
+def test_the_log_has_the_reason_of_a_refused_call():
     code = DEVICE + "device.result = driver.result('cuMemFree', c_uint64(5))"
     words = "emulated cuMemFree: error 1: no allocation of that kind begins at this address"
     assert words in program(code, DOVETAIL_CUDA_EMULATED_LOG="1").stderr

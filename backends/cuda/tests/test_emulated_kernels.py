@@ -123,7 +123,7 @@ np.testing.assert_array_equal(device.get(y, 64, np.int32), np.arange(64))
     ],
 )
 @pytest.mark.parametrize("order", ORDERS[:2])
-def test_kernels_that_would_hang_are_told(kernel, threads, words, order):
+def test_kernels_that_would_hang_are_reported(kernel, threads, words, order):
     """With the kernel, the block and the thread; the context has then failed like after a fault of a GPU's."""
     ended = run_program(
         f"""
@@ -138,7 +138,7 @@ assert result_of(device.wait) == 719
     assert f"error 719: kernel {kernel}, block (0, 0, 0)" in ended.stderr and words in ended.stderr, ended.stderr
 
 
-def test_masks_that_differ_are_told_where_they_meet():
+def test_masks_that_differ_are_reported_where_they_meet():
     """In the other order each mask is complete by itself."""
     ended = run_program("""
 device.launch("check_masks_that_differ")

@@ -44,7 +44,7 @@ assert access(NONE) == 0 and granted() == NONE and copied() == 1 and copied_as_p
 
 
 @pytest.mark.parametrize("peers", ["none", "lossy"])
-def test_devices_that_do_not_reach_each_other(peers):
+def test_devices_without_peer_access(peers):
     program(
         POOLS
         + """

@@ -1,8 +1,7 @@
-"""The emulator's tensor cores against NumPy in float64, because the tests of attention rely on them.
-
-How fragments and matrices lie in shared memory follows the PTX ISA ("Matrix Fragments for mma.m16n8k16", "Register
-Fragments and Shared Memory Matrix Layouts" of wgmma, "ldmatrix"). It is written here a third time, and shares
-no code with the kernels or the emulator.
+"""The emulator's tensor cores against NumPy in float64, because the tests of attention rely on them. The layouts of
+fragments and of matrices in shared memory follow the PTX ISA ("Matrix Fragments for mma.m16n8k16", "Register
+Fragments and Shared Memory Matrix Layouts" of wgmma, "ldmatrix"). This is a third, independent version, which
+shares no code with the kernels or the emulator.
 """
 
 from __future__ import annotations

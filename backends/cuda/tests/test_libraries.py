@@ -1,4 +1,4 @@
-"""Where NVIDIA's libraries are looked for, in which order, and the message if one is missing."""
+"""The search for NVIDIA's libraries: places, order, and the message if one is missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def found(program: Path, *search: Path, **variables: str) -> str:
 
 
 def test_the_order_of_places(program, tmp_path):
-    """Each place wins over those behind it."""
+    """Each place has priority over the later ones."""
     places = {
         "system": library(tmp_path / "system"),
         "beside": library(tmp_path / "site/nvidia/cu13/lib"),
@@ -65,7 +65,7 @@ def test_folders_are_as_wheels_have_them_or_flat(program, tmp_path):
         path.unlink()
 
 
-def test_a_missing_library_is_told_with_its_places_and_cure(program, tmp_path):
+def test_a_missing_library_is_reported_with_its_places_and_cure(program, tmp_path):
     message = found(program, DOVETAIL_CUDA_LIBS="/one:/two")
     beside = tmp_path / "site" / "nvidia"
     assert message == (
@@ -81,7 +81,7 @@ def test_the_host_is_warned_where_our_own_kernels_do_the_work(program, tmp_path)
 
 
 def test_a_file_that_is_no_library_is_not_passed_over(program, tmp_path):
-    """Another one further on would hide what is wrong."""
+    """Another library further on would hide the error."""
     broken = tmp_path / SONAME
     broken.write_bytes(b"no library")
     library(tmp_path / "site/nvidia/cu13/lib")

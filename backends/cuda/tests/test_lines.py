@@ -1,5 +1,5 @@
-"""Kernels along axes and by index at the sizes where the host changes over from one to another, or a thread's share
-ends: the suite's are smaller."""
+"""Kernels along axes and by index at the sizes where the host switches from one kernel to another, or a thread's
+share ends; the suite's sizes are smaller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lines(program):
 
 
 def test_the_first_of_lines(lines):
-    """Sorted whole, or brought together by a block; more than it holds, and bytes, are among all sorted."""
+    """Sorted whole, or selected by a block; larger ones and bytes are always sorted."""
     lines("""
 def first(x, k, mode="largest", axis=-1):
     order = np.argsort(-x if mode == "largest" else x, axis=axis, kind="stable")
@@ -81,7 +81,7 @@ same(dv.argmax(on_device(x)), x.argmax())
 """)
 
 
-def test_lines_that_are_read_as_one_piece_or_not_give_the_same_bits(lines):
+def test_contiguous_and_strided_lines_give_the_same_bits(lines):
     """The order of a sum is that of the shape, not of the address."""
     lines("""
 for n in (1000, 4096, 16384):

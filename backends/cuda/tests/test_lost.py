@@ -30,7 +30,7 @@ def program(code: str) -> None:
 
 
 def test_memory_that_is_not_there_is_a_memory_error_and_no_more():
-    """Pool and device give back what they hold and try again before they say so."""
+    """Pool and device free their cached memory and try again before they raise."""
     program("""
 kept = dv.ones((1 << 20,))
 fail("cuMemAllocAsync=2@1-99")
@@ -46,7 +46,7 @@ assert dv.zeros((1 << 25,)).shape == (1 << 25,), "a second try would have found 
 @pytest.mark.parametrize(
     ("result", "kind"), [(701, "MemoryError"), (1, "RuntimeError"), (999, "RuntimeError")], ids=str
 )
-def test_a_refused_launch_is_told_by_its_call(result, kind):
+def test_a_refused_launch_is_raised_by_its_call(result, kind):
     program(f"""
 fail("cuLaunchKernel={result}@1")
 error = error_of(lambda: x + 1.0)
@@ -76,7 +76,7 @@ assert (dv.asarray([1.0], device="cpu") + 1.0).tolist() == [2.0]
 """)
 
 
-def test_a_module_that_does_not_load_is_told_and_tried_again():
+def test_a_module_that_does_not_load_raises_and_is_tried_again():
     program("""
 fail("cuLibraryLoadData=209@1")
 error = error_of(lambda: dv.sort(x))

@@ -1,7 +1,6 @@
-"""Products by cuBLASLt: how row-major matrices are described to it, and which calls our own kernels serve.
-
-A fake cuBLASLt for the emulated driver computes what its manual says, and writes each product down: rows, columns,
-terms, and how the rows of both operands lie.
+"""Products by cuBLASLt: how row-major matrices are described to it, and which calls our own kernels serve. A fake
+cuBLASLt for the emulated driver computes by its manual, and logs each product: rows, columns, terms, and the layout
+of both operands.
 """
 
 from __future__ import annotations
@@ -228,7 +227,7 @@ product(draw(4, 18)[:, ::2], draw(9, 3))  # too small: our own kernel takes it a
 """)
 
 
-def test_what_it_does_not_compute(program):
+def test_calls_that_cublaslt_does_not_compute(program):
     program("""
 for dtype in dv.int8, dv.uint8, dv.int32, dv.int64:
     x, y = draw(5, 7, dtype=dtype), draw(7, 3, dtype=dtype)
@@ -242,7 +241,7 @@ product(dv.reshape(x[1:36], (5, 7)), dv.reshape(x[40:61], (7, 3)))
 """)
 
 
-def test_tf32_is_for_those_who_ask(program):
+def test_tf32_needs_the_setting(program):
     code = 'product(draw(5, 7), draw(7, 3), "5 3 7 batch=1 nn{}")'
     program(code.format(""))
     program(code.format(""), DOVETAIL_CUDA_ALLOW_TF32="0")

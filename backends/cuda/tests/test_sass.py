@@ -1,6 +1,5 @@
-"""What the compiler made of the kernels that count on it: which instructions, and that nothing is spilled.
-
-The build refuses spills in all kernels; here is what it does not look at.
+"""The compiled code of the kernels that depend on it: its instructions, and that nothing is spilled. The build
+refuses spills in all kernels; these tests check the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ HOPPER = [f"flash_hopper_{dtype}_{size}" for dtype in ("f16", "bf16") for size i
 
 @pytest.fixture(scope="module")
 def hopper(tmp_path_factory) -> tuple[str, dict[str, str]]:
-    """What ptxas says of attention_sm90a.cu, and the instructions of its kernels."""
+    """ptxas' messages about attention_sm90a.cu, and the instructions of its kernels."""
     cubin = tmp_path_factory.mktemp("sass") / "attention.cubin"
     compiled = run(
         *(TOOLS / "nvcc", "-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr", "-arch=sm_90a", "-cubin"),

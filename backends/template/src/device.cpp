@@ -1,4 +1,4 @@
-// The device's functions of abi.h, each in terms of the driver.
+// The functions of abi.h, each implemented with the driver's.
 #include <cstdarg>
 #include <cstring>
 #include <memory>
@@ -11,7 +11,7 @@
 
 struct dvt_device {
   driver::Chip chip;
-  driver::Queue queue{chip, UINT32_MAX};  // of calls without a stream
+  driver::Queue queue{chip, UINT32_MAX};  // for calls without a stream
   std::atomic<uint32_t> streams{0};
   explicit dvt_device(uint32_t index) : chip(index) {}
 };
@@ -23,7 +23,7 @@ struct dvt_event {
   bool timing;
   driver::Queue* queue = nullptr;  // nullptr: never recorded
   uint64_t place = 0;
-  std::shared_ptr<std::atomic<int64_t>> ns{};  // when it was passed
+  std::shared_ptr<std::atomic<int64_t>> ns{};  // the time at which the queue passed the event
 };
 
 namespace {
@@ -103,7 +103,7 @@ dvt_status alloc(dvt_device* d, uint64_t size, uint32_t kind, dvt_stream*, void*
   return *out ? DVT_OK : DVT_OOM;
 }
 
-// Free for others once the stream has come this far.
+// Frees the memory after the work that is now on the stream.
 void dealloc(dvt_device* d, void* data, uint32_t kind, dvt_stream* s) {
   const auto release = [=] {
     kind == DVT_MEM_PINNED ? driver::release_pinned(data) : d->chip.memory.release(data);
@@ -111,7 +111,7 @@ void dealloc(dvt_device* d, void* data, uint32_t kind, dvt_stream* s) {
   s ? s->queue.then(release) : release();
 }
 
-// Where a worker of any device finds the memory of a tensor.
+// The address at which a worker thread of any device can access the tensor's memory.
 char* locate(const DLTensor* t) {
   for (dvt_device* d : devices)
     if (d && t->device.device_type != 1 /* kDLCPU */)
@@ -128,7 +128,7 @@ dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_str
   const auto host_owned = [](const DLTensor* t, const char* at) {
     return t->device.device_type == 1 /* kDLCPU */ && !driver::is_pinned(at);
   };
-  if (s && host_owned(src, from)) {  // the host may write it as soon as this returns
+  if (s && host_owned(src, from)) {  // the host may overwrite the source as soon as this function returns
     std::shared_ptr<char[]> staged(new char[bytes]);
     std::memcpy(staged.get(), from, bytes);
     queue.copy(to, staged.get(), bytes);
@@ -203,7 +203,7 @@ dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
 
 dvt_status launch(dvt_device* d, const dvt_call* c, Kernel kernel) {
   if (dvt_status status = check(d)) return status;
-  // Nothing that the call points to outlives this function: the queue gets a copy.
+  // The call is invalid after this function returns: the queue gets a copy.
   auto call = std::make_shared<dvt::CallCopy>(c);
   call->map_addresses([d](void* data) -> void* { return d->chip.memory.at(data); });
   driver::Queue& queue = queue_of(d, c->stream);
@@ -229,8 +229,8 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
       event_create,   event_destroy,      event_record,  event_wait,     event_sync,
       event_query,    event_elapsed,      nullptr,       nullptr,        host_fn};
   static const dvt_backend backend = [] {
-    static dvt::KernelTable& table = *new dvt::KernelTable;  // there until the process has ended
-    add_elementwise(table), add_moves(table), add_indexing(table), add_reductions(table), add_matmul(table);
+    static dvt::KernelTable& table = *new dvt::KernelTable;  // never destroyed
+    add_elementwise(table), add_copies(table), add_indexing(table), add_reductions(table), add_matmul(table);
     dvt_backend b{};
     b.struct_size = sizeof b;
     b.abi_major = DVT_ABI_MAJOR, b.abi_minor = DVT_ABI_MINOR, b.abi_draft = DVT_ABI_DRAFT;

@@ -34,7 +34,7 @@ void* Memory::allocate(uint64_t bytes) {
     gaps_.erase(gap);
     if (size > bytes) gaps_[offset + bytes] = size - bytes;
     used_[offset] = bytes;
-    std::memset(worker_ + offset, 0xFF, bytes);  // NaN, or -1: whoever reads it before it is written sees it
+    std::memset(worker_ + offset, 0xFF, bytes);  // NaN, or -1: reads of unwritten memory show
     return device_ + offset;
   }
   return nullptr;
@@ -43,7 +43,7 @@ void* Memory::allocate(uint64_t bytes) {
 void Memory::release(void* address) {
   const std::lock_guard guard(mutex_);
   const auto used = used_.find(uint64_t(static_cast<char*>(address) - device_));
-  if (used == used_.end()) std::abort();  // not ours, or given back twice
+  if (used == used_.end()) std::abort();  // not ours, or freed twice
   auto gap = gaps_.insert(*used).first;
   used_.erase(used);
   if (const auto next = std::next(gap); next != gaps_.end() && gap->first + gap->second == next->first) {
@@ -232,7 +232,7 @@ void Queue::run(Job& job) {
     std::this_thread::sleep_until(begin + Duration(int64_t(double(job.bytes) / settings().bandwidth)));
 }
 
-// What the environment puts in the way of this queue.
+// Applies the faults `delay` and `hold` of the environment.
 void Queue::obstruct() {
   for (const Settings::Fault& f : settings().faults) {
     if (f.chip != chip_.index || (f.queue && *f.queue != number_)) continue;

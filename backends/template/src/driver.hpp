@@ -1,6 +1,6 @@
-// The accelerator itself, in software. A real backend has its vendor's library in the place of driver.* and
-// settings.*: chips with memory of their own, queues of work, a clock. Nothing here knows of Dovetail; what an
-// author of a backend writes is device.cpp and kernels/.
+// The accelerator itself, in software: chips with memory of their own, queues of work, a clock. A real backend has
+// its vendor's library instead of driver.* and settings.*. Nothing here depends on Dovetail; the author of a
+// backend writes device.cpp and kernels/.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -20,12 +20,12 @@ namespace driver {
 using Clock = std::chrono::steady_clock;
 using Duration = std::chrono::nanoseconds;
 
-// What the environment sets; README.md lists it.
+// The settings from the environment; README.md lists them.
 struct Settings {
   uint32_t chips = 2;
   uint64_t memory = uint64_t{256} << 20;  // bytes of each chip
   Duration latency{0};                    // before each kernel and copy
-  double bandwidth = 0;                   // of copies, in bytes per nanosecond; 0: what the host's memory gives
+  double bandwidth = 0;                   // of copies, in bytes per nanosecond; 0: that of the host's memory
 
   struct Fault {
     enum Kind { oom, lost, delay, hold } kind;
@@ -36,21 +36,21 @@ struct Settings {
     std::string file;                        // hold
   };
   std::vector<Fault> faults;
-  std::string error;  // not empty: the environment says something that is not understood
+  std::string error;  // not empty: a variable has an invalid value
 };
 const Settings& settings();  // read once
 
-// The memory of a chip, mapped twice: at the chip's own addresses nothing can be read or written, so that a host
-// that follows one stops there; the queues' workers see the same memory at other addresses.
+// The memory of a chip, mapped twice: at the chip's own addresses, where every access by the host is a segmentation
+// fault, and at other addresses for the queues' worker threads.
 class Memory {
  public:
   static constexpr uint64_t alignment = 256;
   explicit Memory(uint64_t bytes);
-  void* allocate(uint64_t bytes);  // a chip's address; nullptr where no gap is large enough
+  void* allocate(uint64_t bytes);  // an address of the chip; nullptr if no gap is large enough
   void release(void* address);
-  // Where workers find what has this address; nullptr where it is not of this memory.
+  // The worker threads' address of a chip's address; nullptr outside of this memory.
   char* at(const void* address) const;
-  void spoil();  // everything that it holds
+  void spoil();  // overwrites all of it
   uint64_t size() const { return size_; }
   uint64_t free() const;
 
@@ -61,7 +61,7 @@ class Memory {
   std::map<uint64_t, uint64_t> gaps_, used_;  // offset to bytes
 };
 
-// Memory of the host that chips copy from and to while the host goes on.
+// Host memory that chips copy from and to asynchronously.
 void* allocate_pinned(uint64_t bytes);
 void release_pinned(void* address);
 bool is_pinned(const void* address);
@@ -69,7 +69,7 @@ bool is_pinned(const void* address);
 enum class Error { none, bad_index, lost };
 struct Fault {
   Error error = Error::none;
-  uint64_t call = 0;  // who caused it, as given to Queue::kernel
+  uint64_t call = 0;  // the call that caused it, as passed to Queue::kernel
   std::string text;
 };
 
@@ -78,11 +78,11 @@ struct Chip {
   const uint32_t index;
   Memory memory;
 
-  void* allocate(uint64_t bytes);  // as Memory::allocate; here faults are injected
-  // Once lost, a chip does nothing more until it is reset.
+  void* allocate(uint64_t bytes);  // as Memory::allocate, with the faults of the environment
+  // A lost chip runs nothing until it is reset.
   bool is_lost() const { return lost_; }
   Fault loss();
-  bool loses_itself(uint64_t call);  // asked before each kernel
+  bool loses_itself(uint64_t call);  // called before each kernel
   void reset();
 
  private:
@@ -92,24 +92,24 @@ struct Chip {
   Fault loss_;
 };
 
-// Work in the order in which it came, on a thread of its own. Nothing here waits but wait(), the destructor, and
-// kernel() and copy() where so many are queued already: a host that is quicker than its device falls in step.
+// Runs work in order, on a thread of its own. Only wait(), the destructor and, if the queue is full, kernel() and
+// copy() block the caller: a host that is faster than its device waits for it.
 class Queue {
  public:
   static constexpr size_t most_queued = 1024;
   using Work = std::function<void()>;
   Queue(Chip& chip, uint32_t number);
-  ~Queue();  // what is queued still runs
+  ~Queue();  // runs the queued work first
 
   void kernel(uint64_t call, Work work);
   void copy(char* to, const char* from, uint64_t bytes);
-  void then(Work work);                      // no time passes for it, and a lost chip does it too
-  void after(Queue& other, uint64_t place);  // nothing behind this starts before `other` has come to `place`
+  void then(Work work);                      // without delay, and on a lost chip too
+  void after(Queue& other, uint64_t place);  // later work waits until `other` has passed `place`
 
-  uint64_t tail();  // the place of what was enqueued last
+  uint64_t tail();  // the place of the last work
   bool passed(uint64_t place);
   void wait(uint64_t place);
-  Fault take_fault();  // the next that kernels here raised, once each; the loss of the chip, always
+  Fault take_fault();  // the next fault of a kernel here, each once; the loss of the chip every time
   Chip& chip() const { return chip_; }
 
  private:
@@ -135,6 +135,6 @@ class Queue {
   std::thread worker_;
 };
 
-// Inside a kernel: something is wrong with its data.
+// Called inside a kernel: reports an error in its data.
 void raise(Error error, std::string text);
 }  // namespace driver

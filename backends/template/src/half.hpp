@@ -1,5 +1,4 @@
-// The floats of 16 and of 8 bits. The device computes with none of them: decompositions run in float32, and astype
-// converts.
+// fp16, bf16 and fp8. The device computes with none of them: decompositions run in float32, and astype converts.
 #pragma once
 #include "dovetail/floats.hpp"
 #include "dovetail/types.hpp"

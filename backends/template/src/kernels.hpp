@@ -1,6 +1,6 @@
-// What kernels are written with. A kernel is a function over a call that runs on the device: `data` of every
-// operand is an address that the device's workers can use. It returns nothing; what is wrong with the data it says
-// with bad_index().
+// Helpers for kernels. A kernel is a function of a call that runs on the device: `data` of every operand is an
+// address that the device's worker threads can access. It returns nothing and reports errors in the data with
+// bad_index().
 #pragma once
 #include <cstdint>
 
@@ -8,19 +8,19 @@
 
 using Kernel = void (*)(const dvt_call*);
 
-// device.cpp: puts a kernel with a copy of the call on the call's stream, and returns.
+// Enqueues a kernel with a copy of the call on the call's stream. In device.cpp.
 dvt_status launch(dvt_device*, const dvt_call*, Kernel);
 template <Kernel kernel>
 dvt_status run(dvt_device* device, const dvt_call* call) {
   return launch(device, call, kernel);
 }
 
-// An index is out of range: an IndexError at the next wait. The kernel goes on without it.
+// Reports an index out of range: an IndexError at the next wait. The kernel skips that index and goes on.
 void bad_index(int64_t index, int64_t axis, int64_t size);
 
 // Each file of kernels/ adds its rows to the table.
 void add_elementwise(dvt::KernelTable&);
-void add_moves(dvt::KernelTable&);
+void add_copies(dvt::KernelTable&);
 void add_indexing(dvt::KernelTable&);
 void add_reductions(dvt::KernelTable&);
 void add_matmul(dvt::KernelTable&);
@@ -35,7 +35,7 @@ using Floats = Types<float, double>;
 struct Pair {  // 16 bytes
   uint64_t half[2];
 };
-using Sizes = Types<uint8_t, uint16_t, uint32_t, uint64_t, Pair>;  // for kernels that move elements and do not look
+using Sizes = Types<uint8_t, uint16_t, uint32_t, uint64_t, Pair>;  // for kernels that only copy elements
 
 template <class... T, class... More, class F>
 void for_each_type(Types<T...>, F f) {
@@ -50,11 +50,11 @@ DLDataType any_of_size() {
   return dvt::any(8 * sizeof(T));
 }
 
-// ---- walking through tensors ------------------------------------------------------------------------------------
+// ---- iterating over tensors -------------------------------------------------------------------------------------
 
-// N tensors in step, in row-major order of `shape`: at[k] is where the k-th stands, in elements.
+// Iterates over N tensors at once, in row-major order of `shape`: at[k] is the offset in the k-th, in elements.
 template <int N>
-struct Walk {
+struct Iteration {
   int ndim;
   const int64_t* shape;
   const int64_t* strides[N];

@@ -31,7 +31,7 @@ constexpr Unit bytes[] = {{"", 1}, {"KiB", 1024}, {"MiB", 1 << 20}, {"GiB", 1 <<
 constexpr Unit times[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
 constexpr Unit plain[] = {{"", 1}};
 
-// A number of at least `least` with one of the units behind it.
+// A number of at least `least`, followed by one of the units.
 template <size_t N>
 std::optional<double> number(const std::string& text, const Unit (&units)[N], double least) {
   char* end = nullptr;
@@ -75,7 +75,7 @@ std::optional<Settings::Fault> fault(std::string text) {
 
 Settings read() {
   Settings s;
-  // Hands the variable's text to `use`, which says whether it makes sense.
+  // Passes the variable's text to `use`, which returns whether it is valid.
   const auto setting = [&](const char* what, const char* expected, auto use) {
     const std::string name = variable(what);
     const char* text = std::getenv(name.c_str());

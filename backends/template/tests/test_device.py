@@ -1,4 +1,4 @@
-"""A first test of the device; `dovetail conform` tests the rest. Add what only your device has."""
+"""First tests of the device; `dovetail conform` tests the rest. Add tests of what only your device has."""
 
 import tomllib
 from pathlib import Path
@@ -16,11 +16,11 @@ def device(request):
     return request.param
 
 
-def test_it_is_found():
-    assert f"{NAME}:0" in [device.name for device in dovetail.devices()], "dovetail devices says why not"
+def test_the_device_is_found():
+    assert f"{NAME}:0" in [device.name for device in dovetail.devices()], "`dovetail devices` shows why"
 
 
-def test_it_computes(device):
+def test_computing_on_the_device(device):
     x = dovetail.asarray(np.arange(6, dtype="float32").reshape(2, 3), device=device)
     np.testing.assert_allclose((x @ dovetail.matrix_transpose(x)).numpy(), [[5, 14], [14, 50]])
     np.testing.assert_allclose(dovetail.tanh(x).numpy(), np.tanh(np.arange(6.0)).reshape(2, 3), rtol=1e-6)
@@ -32,7 +32,7 @@ def test_a_bad_index_is_an_error(device):
         dovetail.take(x, dovetail.asarray([7], device=device)).numpy()
 
 
-def test_random_numbers_are_those_of_every_device():
+def test_random_numbers_are_the_same_on_every_device():
     """A generator's bits depend on its seed, not on the device."""
     drawn = [dovetail.random.Generator(1234).bits((1001,), device=d).numpy() for d in dovetail.devices()]
     for other in drawn[1:]:

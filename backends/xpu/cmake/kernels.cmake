@@ -6,7 +6,7 @@ target_compile_options(xpu_kernelc PRIVATE -Wall -Wextra)
 target_link_libraries(xpu_kernelc PRIVATE xpu::sycl)
 set_target_properties(xpu_kernelc PROPERTIES BUILD_RPATH "${XPU_LIBRARIES}" BUILD_WITH_INSTALL_RPATH OFF)
 
-# Device code is as exact as it is written: a product and a sum are one rounding only where it says sycl::fma.
+# Device code keeps its rounding: a product and a sum are one rounding only if it calls sycl::fma.
 set(XPU_KERNEL_OPTIONS -std=c++20 -O2 -ffp-contract=off "-I${CMAKE_CURRENT_SOURCE_DIR}/src"
     "-I${CMAKE_CURRENT_SOURCE_DIR}/.." "-I${dovetail_INCLUDE_DIR}")
 

@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def conform(tmp_path: Path) -> Callable[..., dict]:
-    """conform("--level", "L0") runs the suite through the public command line; the results, as it writes them."""
+    """conform("--level", "L0") runs the suite through the public command line and returns its results."""
 
     def conform(*args: str, device: str = "xpu", **options) -> dict:
         results = tmp_path / "results.json"
@@ -42,5 +42,5 @@ def conform(tmp_path: Path) -> Callable[..., dict]:
 
 @pytest.fixture
 def program() -> Callable[..., None]:
-    """program(code) runs it in a process of its own, behind the prelude of device_programs."""
+    """program(code) runs it in a new process, after the prelude of device_programs."""
     return lambda code, **variables: python(prelude("xpu") + code, **ON_CPU | variables)

@@ -1,5 +1,5 @@
-// gpu::launch with ranges and arguments of a test's choice, on a device that is lost: what it would enqueue ends
-// there. limits DIMS GLOBAL... LOCAL... BYTES: prints the status and the message.
+// gpu::launch with a test's ranges and arguments, on a lost device: valid launches fail there. limits DIMS
+// GLOBAL... LOCAL... BYTES: prints the status and the message.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

@@ -1,4 +1,4 @@
-"""Programs that use the device, each in a process of its own: which devices there are is set by its environment."""
+"""Programs that use the device, each in a process of its own, whose environment selects the devices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Variables that change which devices are found, or where their libraries are.
+# Variables that change the visible devices, or the places of their libraries.
 OURS = ("DOVETAIL_", "ONEAPI_", "SYCL_", "UR_", "OCL_", "LD_", "PYTHONWARNINGS")
 ON_CPU = {"DOVETAIL_XPU_ALLOW_CPU": "1"}
 
@@ -22,12 +22,12 @@ def run(*command: str | Path, check: bool = True, timeout: float = 120, **variab
 
 
 def python(code: str, interpreter: str | Path = sys.executable, **options) -> str:
-    """What the code printed, which must succeed."""
+    """Run the code, which must succeed; return its output."""
     return run(interpreter, "-c", code, **options).stdout
 
 
 def built(program: Path, source: str) -> Path:
-    """The program of that name in this folder. Of the backend it has one source: it calls nothing else."""
+    """Build the program of that name in this folder, from its own source and one of the backend's."""
     prefix, here = Path(sys.prefix), Path(__file__).resolve().parent
     command = ["c++", "-std=c++20", "-O0", "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING", "-o", program]
     command += ["-isystem", prefix / "include", f"-I{here.parent}/src", f"-I{here.parents[1]}"]

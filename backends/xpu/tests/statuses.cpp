@@ -1,4 +1,4 @@
-// The status that each argument becomes as the message of a SYCL exception.
+// The status that a SYCL exception becomes, with each argument as its message.
 #include <cstdio>
 
 #include "device/errors.hpp"

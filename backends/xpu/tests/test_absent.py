@@ -1,4 +1,4 @@
-"""Where something is missing: a device, the runtime, the right version of it. Nobody else is disturbed."""
+"""A missing device, a missing runtime, or a wrong version of it. Other devices still work."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_the_cpu_device_is_there_when_it_is_allowed():
     assert re.search(r"^xpu:0 +cpu ", listed.stdout, flags=re.MULTILINE) and listed.stderr == ""
 
 
-# ---- nothing is loaded for somebody else -------------------------------------------------------------------------
+# ---- nothing is loaded for other devices ----------------------------------------------------------------------
 
 
 def loaded(code: str, **variables: str) -> set[str]:
-    """Which of Intel's libraries a program has mapped at its end."""
+    """The libraries of Intel's that a program has mapped at its end."""
     maps = python(code + "\nprint(open('/proc/self/maps').read())", **variables)
     return {Path(line.split()[-1]).name for line in maps.splitlines() if re.search(INTEL, line)}
 
@@ -61,11 +61,12 @@ def test_nothing_of_intels_is_mapped_while_only_the_cpu_is_used():
     assert {"libdovetail_xpu.so", "libsycl.so.9"} <= {re.sub(r"(\.so\.9).*", r"\1", name) for name in used}
 
 
-# ---- no runtime, or not the right one ----------------------------------------------------------------------------
+# ---- a missing or wrong runtime -------------------------------------------------------------------------------
 
 
 class World:
-    """A virtual environment with links to what this one has, but for Intel's runtime and a copy of the backend."""
+    """A virtual environment with links to this one's packages, except Intel's runtime, and a copy of the
+    backend."""
 
     def __init__(self, folder: Path) -> None:
         run(sys.executable, "-m", "venv", "--without-pip", folder)
@@ -95,7 +96,7 @@ class World:
         info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: intel-sycl-rt\nVersion: {version}\n")
 
     def backend(self) -> dict:
-        """What the list says of it; the CPU must work beside it."""
+        """The list's message about it; the CPU must still work."""
         options = {"interpreter": self.python, "PYTHONUSERBASE": str(self._home)} | ON_CPU
         assert python(USE_CPU, **options) == "[2.0, 3.0]\n"
         listed = json.loads(dovetail("devices", "--json", **options).stdout)
@@ -114,7 +115,7 @@ CURE = "pip install 'intel-sycl-rt>=2026.2,<2027'"
 
 
 def test_with_its_runtime_it_works_there_too(world):
-    """What the tests below take away is what they fail for."""
+    """Without the changes of the tests below, everything works."""
     world.runtime()
     world.metadata("2026.2.0")
     assert world.backend()["devices"] == ["xpu:0"]

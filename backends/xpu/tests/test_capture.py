@@ -1,3 +1,3 @@
-"""Capture beyond what the suite sees, as of every device that captures."""
+"""Capture beyond the suite's cases, as for every device that captures."""
 
 from capture_tests import *  # noqa: F403

@@ -1,5 +1,5 @@
-"""dovetail-xpu and libraries that bring a oneDNN, a BLAS, a SYCL or an OpenMP of their own: each calls its own, in
-whichever order they are opened."""
+"""dovetail-xpu and libraries with a oneDNN, a BLAS, a SYCL or an OpenMP of their own: each calls its own, in
+whatever order they are opened."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def use(device):
 
 @pytest.fixture
 def bindings(tmp_path):
-    """bindings(code): from which file to which one the linker has bound symbols of oneDNN and of BLAS."""
+    """bindings(code): the pairs of files between which the linker has bound symbols of oneDNN and of BLAS."""
 
     def bindings(code: str) -> set[tuple[Path, Path]]:
-        # From the linker's own log: that two copies are mapped does not prove that each calls itself.
+        # From the linker's own log, because two mapped copies do not prove that each caller uses its own.
         log = tmp_path / "log"
         run(sys.executable, "-c", code, LD_DEBUG="bindings", LD_DEBUG_OUTPUT=str(log), LD_BIND_NOW="1", **ON_CPU)
         pattern = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: \w+ symbol `\w*(?:dnnl|cblas)")
@@ -48,7 +48,8 @@ def bindings(tmp_path):
 
 
 def opened_by_the_cpu_device() -> set[str]:
-    """What the products of USE open: below AVX-512 with bfloat16 products, the CPU device calls no oneDNN."""
+    """The libraries opened by USE's products: without AVX-512 with bfloat16 products, the CPU device calls no
+    oneDNN."""
     environment = run(sys.executable, "-m", "dovetail", "env").stdout
     (build,) = re.findall(r"gcc .*; kernels .*|clang .*; kernels .*", environment)
     libraries = {"libdovetail_openblas.so.0"} if "OpenBLAS" in build else set()
@@ -116,7 +117,7 @@ def use_other():
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])
 @pytest.mark.parametrize("library", OTHERS)
-def test_beside_another_library(bindings, library, first):
+def test_with_another_library(bindings, library, first):
     if not find_spec(library):
         pytest.skip(f"{library} is not installed: hundreds of megabytes, pip install {library}")
     calls = {"ours": 'use("xpu")\n', "theirs": OTHERS[library] + "use_other()\n"}

@@ -1,4 +1,4 @@
-"""The suite on SYCL's CPU device: the level that the device is to reach, without a waiver."""
+"""The suite on SYCL's CPU device: the device must reach its level without a waiver."""
 
 
 def test_level_two(conform):

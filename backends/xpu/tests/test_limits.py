@@ -1,4 +1,4 @@
-"""What GPUs refuse is refused on every device: SYCL's CPU device would take it."""
+"""GPUs' limits are enforced on every device: SYCL's CPU device would accept more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from programs import built, run
 
-LOST, INTERNAL = 4, 5  # what is within the limits comes as far as the device, which is lost
+LOST, INTERNAL = 4, 5  # launches within the limits reach the device, which is lost
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,7 @@ def program(driver):
 
 
 def test_results_of_unified_runtime_become_statuses(tmp_path):
-    """Most of these no driver of the CPU device gives."""
+    """The CPU device's driver never returns most of these."""
     expected = {
         "UR_RESULT_ERROR_DEVICE_LOST": 4,
         "UR_RESULT_ERROR_DEVICE_REQUIRES_RESET": 4,
@@ -81,7 +81,7 @@ def test_results_of_unified_runtime_become_statuses(tmp_path):
     assert run(program, *words).stdout.split() == [str(status) for status in expected.values()]
 
 
-def test_a_refused_launch_is_told_by_its_call(program):
+def test_a_refused_launch_is_raised_by_its_call(program):
     program("""
 for answer, kind in ((NO_RESOURCES, MemoryError), (UNKNOWN, RuntimeError)):
     refuse(answer)
@@ -92,7 +92,7 @@ for answer, kind in ((NO_RESOURCES, MemoryError), (UNKNOWN, RuntimeError)):
 """)
 
 
-def test_a_lost_device_says_so_until_it_is_reset(program):
+def test_a_lost_device_raises_until_it_is_reset(program):
     program("""
 stream = dv.Stream(device)
 with stream:
@@ -109,7 +109,7 @@ device.synchronize()
 """)
 
 
-def test_an_error_behind_the_call_is_told_by_the_next_wait_once(program):
+def test_an_asynchronous_error_is_raised_once_by_the_next_wait(program):
     program("""
 for answer, kind in ((NO_RESOURCES, MemoryError), (UNKNOWN, RuntimeError)):
     for whole in (True, False):
@@ -123,7 +123,7 @@ for answer, kind in ((NO_RESOURCES, MemoryError), (UNKNOWN, RuntimeError)):
 """)
 
 
-def test_a_device_lost_behind_the_call(program):
+def test_a_device_lost_asynchronously(program):
     program("""
 stream = dv.Stream(device)
 event = fail_later(stream, NOT_AVAILABLE)

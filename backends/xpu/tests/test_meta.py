@@ -1,4 +1,4 @@
-"""The device behind a fault in its streams, events or errors: the suite names the culprit on this device, too."""
+"""The device with a fault in its streams, events or errors: the suite names the culprit on this device too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from broken_devices import BROKEN, FAULTS, bad_ones, expect_culprit
 from programs import ON_CPU
 
-# Those of the table in docs/conformance.md that come true only where work goes on by itself.
+# Those of the table in docs/conformance.md that only an asynchronous device can have.
 ASYNCHRONOUS = frozenset(
     """runs_at_once runs_on_any_queue stream_waits_for_no_event event_wait_blocks_the_host
     event_sync_returns_at_once event_is_always_done event_is_never_done stream_sync_returns_at_once

@@ -1,4 +1,4 @@
-"""Products and convolutions by oneDNN: layouts that it chooses, and faults of its own that we keep away from."""
+"""Products and convolutions by oneDNN: its own layouts, and faults of oneDNN that we avoid."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,8 @@ def program(code: str, **variables: str) -> str:
 
 
 def onednn_multiplies_bfloat16() -> bool:
-    """oneDNN 3.13 needs AVX-512 or AVX-NE-CONVERT; elsewhere the device's own kernels multiply and pack nothing."""
+    """oneDNN 3.13 needs AVX-512 or AVX-NE-CONVERT; without them the device's own kernels multiply and pack
+    nothing."""
     flags = set(re.findall(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)[0].split())
     return bool({"avx512bw", "avx_ne_convert"} & flags)
 
@@ -86,7 +87,7 @@ for dtype in dv.float32, dv.bfloat16, dv.float16:
 """)
 
 
-def test_matrices_that_lie_in_between_each_other():
+def test_interleaved_matrices():
     """Of a batch along which one operand does not move, as in vecdot and attention."""
     program("""
 for dtype in dv.float32, dv.bfloat16:
@@ -98,7 +99,7 @@ for dtype in dv.float32, dv.bfloat16:
 """)
 
 
-def test_nan_and_infinity_stay_where_they_are():
+def test_nan_and_infinity_do_not_spread():
     """oneDNN multiplies bfloat16 channels in pairs: of an odd number the last one's partner belongs elsewhere."""
     program("""
 for dtype in dv.float32, dv.bfloat16, dv.float16:

@@ -1,6 +1,5 @@
-"""The kernels' SPIR-V as Intel's compiler for GPUs takes it: no GPU is needed to see that it does.
-
-acm-g10 (Arc) has no float64, pvc (Data Center GPU Max) has; ocloc is in Debian's intel-opencl-icd.
+"""Intel's compiler for GPUs accepts the kernels' SPIR-V, which can be tested without a GPU. acm-g10 (Arc) has no
+float64, pvc (Data Center GPU Max) has; ocloc is in Debian's intel-opencl-icd.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from programs import ON_CPU, python
 
 MAGIC = struct.pack("<I", 0x07230203)
 CAPABILITY, ENTRY_POINT, FUNCTION, FUNCTION_END, FLOAT64 = 17, 15, 54, 56, 10  # SPIR-V specification, 3.3 and 3.52
-# Kernels whose registers must suffice: where a model spends its time, and what once spilled.
+# Kernels that must not spill: those in which a model spends its time, and those that once spilled.
 FITTING = re.compile(
     r"(add|multiply|divide|maximum|exp|gelu|where_x|take_x|copy_x|sum|max|softmax|layer_norm|attention).*_?(f16|bf16|f32|x16|x32)(_\d+)?"
     r"|(matmul|argmax|argmin|cumulative_sum|cumulative_prod)_.*"
 )
-# What src/modules.cpp asks a driver for, in the words of OpenCL and of Level Zero.
+# The options that src/modules.cpp passes to a driver, in OpenCL's and Level Zero's syntax.
 OPTIONS = {
     "cl": "-cl-fp32-correctly-rounded-divide-sqrt",
     "ze": "-ze-fp32-correctly-rounded-divide-sqrt -ze-intel-enable-auto-large-GRF-mode",
@@ -66,7 +65,7 @@ def found(data: bytes) -> Iterator[Module]:
 
 @cache
 def modules() -> list[Module]:
-    """What is embedded in the plugin that is installed."""
+    """The module embedded in the installed plugin."""
     import dovetail_xpu
 
     with open(dovetail_xpu.backend.library, "rb") as file:
@@ -74,7 +73,7 @@ def modules() -> list[Module]:
 
 
 def ocloc(*args: str, cwd: Path, **variables: str) -> str:
-    """What Intel's offline compiler said."""
+    """The output of Intel's offline compiler."""
     program = shutil.which("ocloc") or pytest.skip("needs ocloc, of Debian's intel-opencl-icd")
     ended = subprocess.run(
         [program, *args],
@@ -89,7 +88,7 @@ def ocloc(*args: str, cwd: Path, **variables: str) -> str:
 
 
 def compiled(device: str, chosen: list[Module], folder: Path, api: str = "ze") -> str:
-    """What the compiler said; it must have taken them all."""
+    """The compiler's output; it must have accepted all modules."""
     lines = []
     for i, module in enumerate(chosen):
         folder.joinpath(f"{i}.spv").write_bytes(module.code)
@@ -146,14 +145,14 @@ def test_the_compiler_for_gpus_takes_them(device, tmp_path):
 @pytest.mark.parametrize("api", list(OPTIONS))
 @pytest.mark.parametrize(("kernel", "macro"), [("divide_f32", "invm"), ("sqrt_f32", "rsqtm")])
 def test_quotients_and_roots_are_rounded_as_ieee_has_it(kernel, macro, api, tmp_path):
-    """By the steps that begin with a macro, not by the instruction that approximates."""
+    """By IEEE's macros of several steps, not by the approximate instruction."""
     (module,) = (m for m in modules() if m.kernel == kernel)
     used = set(re.findall(r"\bmath\.(\w+)", assembly("pvc", module, tmp_path, api)))
     assert used == {macro}
 
 
 def test_the_driver_is_asked_to_round_them_so():
-    """Of the CPU device that is OpenCL; the trace is of the layer below SYCL."""
+    """On the CPU device that is OpenCL; the trace is of the layer below SYCL."""
     traced = python(
         "import dovetail as dv; (dv.asarray([1.0], device='xpu') / 3.0).tolist()", SYCL_UR_TRACE="2", **ON_CPU
     )

@@ -1,3 +1,3 @@
-"""Queues past the runtime, as of every device whose work goes on by itself."""
+"""Queues, without the runtime, as for every asynchronous device."""
 
 from stream_tests import *  # noqa: F403

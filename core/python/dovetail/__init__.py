@@ -85,7 +85,7 @@ def load_kernels(name_or_path: str, *, device: str | None = None) -> None:
     entry_points.load_kernels(name_or_path, device)
 
 
-# Found at first use, so that importing dovetail stays quick: submodules, and functions by the module that has them.
+# Found at first use, so that importing dovetail stays quick: submodules, and functions by their module.
 _SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "prototype", "random", "schema")
 _WRITTEN = {
     "_creation": (

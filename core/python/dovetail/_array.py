@@ -30,7 +30,7 @@ def _property(function):
 
 
 def expect_array(op, x, name="x"):
-    """Raises TypeError for what is no Array, for functions that read its shape before any op sees it."""
+    """Raises TypeError for what is no Array, in functions that read its shape before any op checks it."""
     if not isinstance(x, Array) and not hasattr(type(x), "__dovetail_op__"):
         raise TypeError(
             f"[{op}] {name}: expected a dovetail array, got {type(x).__name__}: dovetail.asarray() makes an array"
@@ -121,7 +121,7 @@ def _is_complex(x):
 
 @_method
 def copy(self):
-    """A row-major copy in memory of its own. Values never change behind an array's back, so it is seldom needed."""
+    """A row-major copy in memory of its own. It is seldom needed: writes to an array never change another."""
     return _op("copy")(self)
 
 
@@ -369,7 +369,7 @@ def numpy_dtype(of):
     return np.dtype(name)
 
 
-_core.DType.__numpy_dtype__ = property(numpy_dtype)  # what NumPy 2.4 and later make a dtype of
+_core.DType.__numpy_dtype__ = property(numpy_dtype)  # the type from which NumPy 2.4 and later make a dtype
 
 
 for _name, _value in _METHODS:

@@ -1,4 +1,4 @@
-"""Which engine serves attention: the choice that torch.nn.attention.sdpa_kernel gives, among a device's kernels."""
+"""The engine that serves attention: the choice of torch.nn.attention.sdpa_kernel, among a device's kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dovetail import _core
 from dovetail._core import Array
 from dovetail._devices import devices
 
-TYPE_CHECKING = False  # importing typing would take longer than all the rest
+TYPE_CHECKING = False  # importing typing would take longer than everything else
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Self

@@ -86,7 +86,7 @@ def _refuse_move(copy: bool | None, what: str) -> None:
 
 
 def _from_list(obj: list | tuple, dtype: Any, device: Any) -> Array:
-    """An array of lists that hold more than numbers: Arrays are stacked, NumPy converts everything else."""
+    """An array of lists that contain more than numbers: Arrays are stacked, NumPy converts everything else."""
     if _has_arrays(obj):
         parts = [asarray(part, device=device) for part in obj]
         return _as_array(_op("stack")(parts), dtype, None, None)
@@ -116,7 +116,7 @@ def _from_numpy(x: Any, dtype: Any, device: Any, kind: type | None = None) -> Ar
     import numpy as np
 
     x = np.asarray(x)
-    if not _names:  # found once, as NumPy makes a dtype's name anew each time
+    if not _names:  # found once, because NumPy builds a dtype's name at each access
         _names.update({numpy_dtype(name): name for name in _core.dtypes})
     own = _names.get(x.dtype)
     if dtype is None and own is not None and own not in FOREIGN and x.flags.c_contiguous:
@@ -138,7 +138,7 @@ def _from_numpy(x: Any, dtype: Any, device: Any, kind: type | None = None) -> Ar
 
 
 def _to_odd(x: Any) -> Any:
-    """x as float32, rounded to odd: ml_dtypes rounds on from float32, and the second rounding is then right."""
+    """x as float32, rounded to odd: ml_dtypes rounds that again, and the second rounding is then exact."""
     import numpy as np
 
     near = x.astype(np.float32)
@@ -229,7 +229,7 @@ def eye(
     device: Device | str | None = None,
 ) -> Array:
     """1 on the k-th diagonal, 0 elsewhere; dtype is float32 by default."""
-    k = max(-(2**62), min(2**62, index(k)))  # beyond the matrix every diagonal is as good
+    k = max(-(2**62), min(2**62, index(k)))  # beyond the matrix all diagonals are empty
     return _op("eye")(n_rows, n_cols, k=k, dtype=dtype, device=device)
 
 

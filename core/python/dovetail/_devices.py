@@ -1,4 +1,4 @@
-"""Devices by name, the default one, and the fallback mode. Backends are looked for at the first need."""
+"""Devices by name, the default one, and the fallback mode. Backends are looked for at first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dovetail import _core
 from dovetail._core import Device
 
-TYPE_CHECKING = False  # importing typing would take longer than all the rest
+TYPE_CHECKING = False  # importing typing would take longer than everything else
 if TYPE_CHECKING:
     from typing import Any
 

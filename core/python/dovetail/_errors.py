@@ -6,7 +6,7 @@ class AxisError(ValueError, IndexError):
 
 
 class DeviceLostError(RuntimeError):
-    """The device stopped working; its memory is gone. Other devices go on."""
+    """The device stopped working and its memory is lost. Other devices still work."""
 
 
 class FallbackWarning(UserWarning):

@@ -104,7 +104,7 @@ def _expanded(x: Array, key: tuple) -> list[Any]:
             ellipsis = len(items)
             continue
         if _is_int(item):
-            item = as_integer(item)  # else a NumPy array without axes would come back here
+            item = as_integer(item)  # otherwise a NumPy array without axes would come back here
         elif not (item is None or isinstance(item, slice)):
             item = _as_index(x, item)
         used += item.ndim if isinstance(item, Array) and item.dtype == "bool" else item is not None

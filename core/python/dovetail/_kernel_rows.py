@@ -1,4 +1,4 @@
-"""Rows of a kernel table from words: what `kernel(op, "float32 any32 float32,int64->float32")` means for an op."""
+"""Rows of a kernel table from text: `kernel(op, "float32 any32 float32,int64->float32")`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dovetail._core import DType
 STRIDED, HOST_SCALAR, OPTIONAL, VARIADIC, ALIAS = 1, 2, 4, 8, 16  # DVT_O_* of abi.h
 OPERANDS = ("value", "mask", "index", "raw")
 
-Element = DType | int  # int: any dtype of so many bits, 0 for all
+Element = DType | int  # int: any dtype of this many bits, 0 for all
 
 
 class Rows(NamedTuple):
@@ -43,7 +43,7 @@ def split(op: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]
 
 
 def rows_of(op: str, dtypes: str, options: dict[str, Any], what: str) -> Rows:
-    """Raises ValueError or TypeError where the words make no sense for the op."""
+    """Raises ValueError or TypeError if the text is invalid for the op."""
     found = _core.describe_op(op)
     words = dtypes.split()
     if not words:
@@ -94,7 +94,7 @@ def _element(name: str, what: str) -> Element:
 
 def _by_rule(op: dict[str, Any], dtype: DType, what: str) -> list[Element]:
     operands: list[DType] = []
-    for given in (False, True):  # a dtype attribute may be what leads to this dtype: sum(x, dtype=int32)
+    for given in (False, True):  # a dtype attribute may lead to this dtype: sum(x, dtype=int32)
         inputs, outputs = _core.row_dtypes(op["name"], dtype, given)
         operands = [*inputs, *outputs]
         if dtype in operands:

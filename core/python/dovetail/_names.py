@@ -1,4 +1,4 @@
-"""Dovetail's names of functions that people look for under NumPy's and torch's names."""
+"""Dovetail's names for functions of NumPy and torch that are called differently there."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ _TABLE = {
     "var": "*a axis !dtype !out ddof>correction keepdims !where !mean correction",
     "zeros_like": "*a dtype !order !subok !shape device",
 }
-# Functions with the same parameters in both: they get the arguments as they are.
+# Functions with the same parameters in both: the arguments are passed on unchanged.
 _SAME = {
     "broadcast_arrays", "einsum", "isdtype", "matrix_transpose", "meshgrid", "permute_dims", "unique_all",
     "unique_counts", "unique_inverse", "unique_values", "unstack", "vecdot",
@@ -75,7 +75,7 @@ _SAME = {
         "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "vecdot",
     )),
 }  # fmt: skip
-# Functions whose result is the host's anyway: a file, text, a NumPy array that they write to.
+# Functions whose result is on the host anyway: a file, text, a NumPy array that they write to.
 _ON_HOST = {"array2string", "array_repr", "array_str", "copyto", "save", "savetxt", "savez", "savez_compressed"}
 _NEUTRAL = {
     "casting": ("same_kind",), "kind": ("stable", "quicksort", "sort", "table"), "order": ("C", "K", "A"),
@@ -112,7 +112,7 @@ def _bind(
 
 
 def function(of: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What Array.__array_function__ returns."""
+    """The result of Array.__array_function__."""
     if any(t is not Array and t is not np.ndarray and t is not np.memmap for t in types):
         return NotImplemented
     module = of.__module__.partition(".")[2]
@@ -146,7 +146,7 @@ def _target(key: str) -> Any:
     return found
 
 
-# ---- functions that take more than other names of arguments ------------------------------------------------------
+# ---- functions that need more than renamed arguments -----------------------------------------------------------
 
 _WRITTEN: dict[str, Any] = {}
 
@@ -160,7 +160,7 @@ def _written(*names: str) -> Any:
 
 
 def _no_more(name: str, **options: Any) -> None:
-    """Raises TypeError for options that have another value than the one they have when left out."""
+    """Raises TypeError for options whose value is not the default."""
     for key, value in options.items():
         if value is not None and value is not np._NoValue and value not in _NEUTRAL.get(key, ()):
             raise refuse(f"numpy.{name}", f"{key}: got {value!r}, expected none")

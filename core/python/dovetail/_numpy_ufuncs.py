@@ -91,20 +91,20 @@ _OF_SCIPY = {
     "log1p": "log1p",
 }
 _NAMES = RENAMED | {"rint": "round"}
-_NO_OPS = {"spacing", "frexp", "modf", "ldexp"}  # no op of another meaning may ever take their place
+_NO_OPS = {"spacing", "frexp", "modf", "ldexp"}  # must never be replaced by an op of another meaning
 _REDUCTIONS = {
     "add": "sum", "bitwise_and": None, "logaddexp": "logsumexp", "logical_and": "all", "logical_or": "any",
     "maximum": "max", "minimum": "min", "multiply": "prod",
 }  # fmt: skip
-_PLAIN = {Array, bool, int, float, np.float32, np.float64}  # types of operands that ops take as they are
+_PLAIN = {Array, bool, int, float, np.float32, np.float64}  # types of operands that ops accept unchanged
 _SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _AS_USUAL = {"order": ("K", "C"), "subok": (True, False), "casting": ("same_kind", "unsafe"), "signature": (None,)}
 _KINDS = {"bool": 0, "unsigned integer": 1, "signed integer": 2, "real floating": 3, "complex floating": 4}
 
 
 def ufunc(of: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What Array.__array_ufunc__ returns: the result of dovetail's op, or NotImplemented for others to try."""
-    if method == "__call__" and not options and all(type(v) in _PLAIN for v in inputs):  # what most calls are
+    """The result of Array.__array_ufunc__: that of dovetail's op, or NotImplemented for others to try."""
+    if method == "__call__" and not options and all(type(v) in _PLAIN for v in inputs):  # most calls
         return _function_of(of, f"numpy.{of.__name__}")(*inputs)
     outputs = options.pop("out", ())
     if any(map(_is_foreign, (*inputs, *outputs))):

@@ -1,4 +1,4 @@
-"""How arrays look: as NumPy writes them, with what is not obvious from the elements: dtype and device."""
+"""How arrays print: as NumPy prints them, with dtype and device if they are not obvious from the elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dovetail import _core
 from dovetail._array import FOREIGN, to_numpy
 from dovetail._core import Array
 
-# The dtypes that asarray gives to what is printed, so that they need no mention.
+# The dtypes that asarray gives to printed values: they are not printed.
 _OBVIOUS = ("float32", "int64", "bool")
 
 
@@ -50,7 +50,7 @@ def _elements(x: Array, prefix: str, separator: str) -> str:
         x = _outline(x, options["edgeitems"])
         how["threshold"] = 0
     values = to_numpy(x)
-    if x.dtype.name in FOREIGN:  # NumPy does not print them well; eight bits are three digits
+    if x.dtype.name in FOREIGN:  # NumPy does not print them well; eight bits take three digits
         values = values.astype(np.float32)
         how["precision"] = min(4, options["precision"])
     return np.array2string(values, separator=separator, prefix=prefix, suffix=")" if prefix else "", **how)

@@ -1,4 +1,4 @@
-"""Ops that join the runtime while it runs, on the same way as the schema's own."""
+"""Ops that are registered at run time, in the same way as the schema's own."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def positions(mask: Array) -> Array:
         return _core.empty((0,), "int64", mask.device)
     upto = _op("cumulative_sum")(mask, dtype="int64")
     count = int(upto[-1])
-    target = _op("where")(mask, upto - 1, count)  # what is false goes to one place behind the end
+    target = _op("where")(mask, upto - 1, count)  # all false elements go to one place after the end
     out = _core.empty((count + 1,), "int64", mask.device)
     return _op("scatter")(out, target, _numbers(n, mask))[:count]
 
@@ -74,7 +74,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
 
 def _groups(x: Array) -> tuple[Array, Array, Array]:
-    """(order, firsts, group): what sorts x; where in that order each value begins; which value each one has."""
+    """(order, firsts, group): what sorts x; the first of each value in that order; each element's value number."""
     order = _op("argsort")(x)
     ordered = _op("take")(x, order)
     new = _op("not_equal")(ordered[1:], ordered[:-1])  # true between NaNs, which count as distinct

@@ -1,4 +1,4 @@
-"""Which stream is the current one, per thread and device."""
+"""The current stream of each thread and device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a call takes on a device, as its caller sees it."""
+"""The time of a call on a device, as its caller measures it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from dovetail._core import Device
 
 _BATCHES = 10
-_TICK = 1e-9  # no clock is finer, and no time is 0
-_GROWTH = 10  # of a batch that was too short, at most
+_TICK = 1e-9  # no clock is finer, so that no time is 0
+_GROWTH = 10  # at most, for a batch that was too short
 
 
 class Timing(NamedTuple):
-    """Seconds of one call: of the best batch, of the median one, and of the one that 90 % do not exceed."""
+    """Seconds of one call: of the best batch, of the median batch, and of the 90th percentile."""
 
     best: float
     median: float
@@ -24,7 +24,7 @@ class Timing(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """By what share of the best batch the median one was slower."""
+        """How much slower the median batch was than the best, as a share."""
         return self.median / self.best - 1
 
 

@@ -1,4 +1,4 @@
-"""Runs the body of an op once on tracers, so that the runtime can replay its calls without Python."""
+"""Runs the decomposition of an op once on tracers, so that the runtime can replay its calls without Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Tracer", "Unsupported", "run_body"]
 
 
 class Tracer:
-    """A value of the program in the making: shape and dtype are known, elements are not."""
+    """A value of the program that is being traced: its shape and dtype are known, its elements are not."""
 
     __slots__ = ("_graph", "_id", "dtype", "shape")
     __hash__ = object.__hash__
@@ -72,7 +72,7 @@ class Graph:
     """Records calls in the runtime's builder."""
 
     def __init__(self, builder: Any, name: str = ""):
-        self.builder, self.name = builder, name  # of the op
+        self.builder, self.name = builder, name  # the op's
         self.calls: Counter[str] = Counter()
 
     def __dovetail_op__(self, op: Any, *args: Any, **kwargs: Any) -> Tracer | tuple[Tracer, ...]:
@@ -147,7 +147,7 @@ _observed: dict[str, Counter[str]] | None = None
 
 @contextmanager
 def observed() -> Iterator[dict[str, Counter[str]]]:
-    """Within it, what each body that is traced calls. What was traced before is not traced again."""
+    """Records the calls of each decomposition that is traced inside; those traced before are skipped."""
     global _observed
     _observed = found = {}
     try:
@@ -159,7 +159,7 @@ def observed() -> Iterator[dict[str, Counter[str]]]:
 def run_body(
     name: str, builder: Any, operands: list[int | None], variadic: bool, attributes: dict[str, Any]
 ) -> list[int]:
-    """Records the body of op `name`; returns its outputs' numbers. Attributes come as the shape rule left them."""
+    """Records the decomposition of op `name`, with normalised attributes; returns its outputs' numbers."""
     graph, op = Graph(builder, name), registry[name]
     values: list[Any] = [None if i is None else Tracer(graph, i) for i in operands]
     if variadic:

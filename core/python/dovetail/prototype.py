@@ -214,7 +214,7 @@ class PythonDevice:
     bytes_per_second: float = 0.0
 
     def __init__(self, index: int) -> None:
-        """Opens the device of that number. What it raises is why the device cannot be used."""
+        """Opens the device of that number. Its exception is the reason why the device cannot be used."""
         self.index = index
 
     @classmethod
@@ -223,11 +223,11 @@ class PythonDevice:
         return 1
 
     def alloc(self, size: int) -> Any:
-        """Memory of so many bytes, more than 0. MemoryError where there is none left: the cache is then emptied."""
+        """Allocates this many bytes, at least 1. MemoryError if there is none left: the cache is then emptied."""
         return HostMemory(size)
 
     def free(self, buffer: Any) -> None:
-        """Gives back what alloc() returned. The default leaves it to Python."""
+        """Frees what alloc() returned. The default leaves that to Python."""
 
     def copy_bytes(self, dst: View, src: View) -> None:
         """Copies between the device and the host, or within the device: of one shape and dtype, without gaps.
@@ -238,7 +238,7 @@ class PythonDevice:
         dst.bytes()[:] = src.bytes()
 
     def close(self) -> None:
-        """Comes before the process ends, where it is overridden; the device is not used afterwards."""
+        """Called before the process ends, if it is overridden; the device is not used afterwards."""
 
     @classmethod
     def __dovetail_backend__(cls, registered: str = "") -> str:
@@ -300,7 +300,7 @@ def _describe(cls: type[PythonDevice], name: str, k: Kernel) -> dict[str, Any]:
 
 
 def _devices(cls: type[PythonDevice]) -> list[dict[str, Any] | str]:
-    """Descriptions of those that come up, and why the others do not. Raises where none does."""
+    """Descriptions of the devices that open, and the errors of the others. Raises if none opens."""
     found: list[dict[str, Any] | str] = []
     first: Exception | None = None
     count = cls.count()

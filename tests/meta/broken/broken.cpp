@@ -1,15 +1,15 @@
-// The backend "meta": the good device, and the fault that the environment chooses.
+// The backend "meta": the good device with the fault that the environment selects.
 #include "broken.hpp"
 
 #include <cstdlib>
 #include <string>
 
-// backends/template/src/device.cpp, compiled with these names for its own.
+// backends/template/src/device.cpp, compiled with its functions renamed.
 extern "C" dvt_status good_backend_v1(const dvt_host* host, const dvt_backend** out);
 dvt_status good_launch(dvt_device*, const dvt_call*, Kernel);
 
 Device good;
-static Device& device = *new Device;  // there until the process has ended, as its queues are
+static Device& device = *new Device;  // never destroyed, like its queues
 
 dvt_status launch(dvt_device* d, const dvt_call* c, Kernel kernel) { return device.launch(d, c, kernel); }
 
@@ -62,7 +62,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
   return DVT_OK;
 }
 
-// For the tests: the faults there are.
+// For the tests: the list of faults.
 extern "C" DVT_EXPORT const char* const* broken_faults() {
   static std::vector<const char*>& names = *new std::vector<const char*>;
   static const Faults& faults = *new Faults(all_faults());

@@ -1,8 +1,8 @@
-// A device that is broken on purpose: what the conformance suite must find. The good one is the device that authors
-// of backends start from, backends/template, with a random_bits of its own; a fault replaces one thing of it.
+// A device with a deliberate fault, which the conformance suite must find. The good device is
+// backends/template with a random_bits of its own; a fault replaces one part of it.
 //
-// The environment variable DOVETAIL_BROKEN chooses the fault by its name; without it the device is right. What each
-// fault is and what finds it stands in docs/conformance.md.
+// The environment variable DOVETAIL_BROKEN selects the fault by its name; without it the device is right.
+// docs/conformance.md describes each fault and the case that finds it.
 #pragma once
 #include <cstring>
 #include <functional>
@@ -10,17 +10,17 @@
 
 #include "kernels.hpp"
 
-// What the device hands to the host, and how its kernels get on a queue: all that a fault can change.
+// The device's functions and the launch of its kernels: all that a fault can replace.
 struct Device {
   dvt_backend backend;
   dvt_streams streams;
   std::vector<dvt_kernel> rows;
   dvt_status (*launch)(dvt_device*, const dvt_call*, Kernel);
 
-  // The row of the op whose operands begin with these types.
+  // The row of the op whose first operands have these types.
   dvt_kernel& row(const char* op, const std::vector<DLDataType>& types);
 };
-extern Device good;  // without the fault: a broken function does with it what it still does right
+extern Device good;  // without the fault: a broken function uses it for the parts that stay right
 
 struct Fault {
   const char* name;
@@ -31,12 +31,12 @@ Faults elementwise_faults();
 Faults other_kernel_faults();
 Faults device_faults();
 
-void complete(Device&);  // the good one gets what the faults need and it lacks
+void complete(Device&);  // adds what the faults need and the good device lacks
 
-// The fault of one row: it runs something else.
+// The fault of one row: another function runs.
 Fault in_row(const char* name, const char* op, const std::vector<DLDataType>& types, dvt::Row::Run);
 
-// Element i of a tensor, counted row by row: for kernels that are short rather than fast.
+// Element i of a tensor, in row-major order: simple rather than fast.
 template <class T>
 T& element(const DLTensor* t, int64_t i) {
   int64_t at = 0;

@@ -1,4 +1,4 @@
-// What is not a kernel, wrong in one way: launches, streams, events, copies, memory, errors, properties.
+// Faults outside of kernels: launches, streams, events, copies, memory, errors, properties.
 #include <unistd.h>
 
 #include <atomic>
@@ -8,7 +8,8 @@
 #include "broken.hpp"
 
 namespace {
-// ---- launches: which queue gets a kernel ------------------------------------------------------------------------
+// ---- launches: the queue of a kernel
+// ----------------------------------------------------------------------------
 
 dvt_status launch_at_once(dvt_device* d, const dvt_call* c, Kernel kernel) {
   dvt_call now = *c;
@@ -73,7 +74,7 @@ dvt_status copy_overtakes(dvt_device* d, const DLTensor* dst, const DLTensor* sr
   return good.backend.copy(d, dst, src, nullptr);
 }
 
-// As a kernel that gets to it after a while, and nobody waits.
+// As a kernel that runs later, without anyone waiting for it.
 void copy_bytes(const dvt_call* c) {
   usleep(2000);
   std::memcpy(c->out[0]->data, c->in[0]->data, size_t(c->in[0]->shape[0]));
@@ -114,7 +115,7 @@ dvt_status alloc_too_little(dvt_device* d, uint64_t size, uint32_t kind, dvt_str
   return good.backend.alloc(d, size > 4096 && kind == DVT_MEM_DEVICE ? size - 4096 : size, kind, s, out);
 }
 
-constexpr int off = 64;  // where 256 are declared
+constexpr int off = 64;  // 256 are declared
 dvt_status alloc_unaligned(dvt_device* d, uint64_t size, uint32_t kind, dvt_stream* s, void** out) {
   const dvt_status status = good.backend.alloc(d, size + 256, kind, s, out);
   if (status == DVT_OK) *out = static_cast<char*>(*out) + off;

@@ -1,4 +1,4 @@
-// Kernels that work element by element, each wrong in one way.
+// Elementwise kernels, each with one fault.
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "broken.hpp"
 
 namespace {
-// How the right kernel would do it; a host scalar has no axes and is read as often as it takes.
+// The right kernel's loop; a host scalar has no axes and is read repeatedly.
 template <class T, class F>
 void unary(const dvt_call* c, F f) {
   for (int64_t i = 0, n = dvt::size(c->out[0]); i < n; ++i)
@@ -25,7 +25,7 @@ template <class T, class F>
 void binary(const dvt_call* c, F f) {
   binary<T>(c, f, 0, dvt::size(c->out[0]));
 }
-// The same over operands that are found by at(tensor, i).
+// The same for operands whose elements at(tensor, i) finds.
 template <class F, class At>
 void binary_at(const dvt_call* c, F f, At at) {
   for (int64_t i = 0, n = dvt::size(c->out[0]); i < n; ++i)
@@ -69,7 +69,7 @@ void aligned_loads(const dvt_call* c) {
   });
 }
 
-void scalar_as_array(const dvt_call* c) {  // of which only the first element was filled
+void scalar_as_array(const dvt_call* c) {  // only its first element was filled
   binary_at(c, times, [](const DLTensor* t, int64_t i) { return t->ndim || !i ? element<float>(t, i) : 0; });
 }
 
@@ -88,7 +88,7 @@ void writes_operand(const dvt_call* c) {
   if (c->in[0]->ndim) dvt::data<float>(c->in[0])[0] = 77;
 }
 
-void clears_first(const dvt_call* c) {  // wrong where the output is an operand's memory
+void clears_first(const dvt_call* c) {  // wrong if the output is an operand's memory
   for (int64_t i = 0, n = dvt::size(c->out[0]); i < n; ++i) element<float>(c->out[0], i) = 0;
   for (const DLTensor* x : {c->in[0], c->in[1]})
     for (int64_t i = 0, n = dvt::size(c->out[0]); i < n; ++i) element<float>(c->out[0], i) += element<float>(x, i);
@@ -136,7 +136,7 @@ void unsigned_as_signed(const dvt_call* c) {
     element<bool>(c->out[0], i) = element<int32_t>(c->in[0], i) < element<int32_t>(c->in[1], i);
 }
 
-void shift_modulo(const dvt_call* c) {  // as the instruction of many processors does
+void shift_modulo(const dvt_call* c) {  // as many processors' instructions do
   binary<int32_t>(c, [](int32_t a, int32_t b) { return uint32_t(a) << (b & 31); });
 }
 
@@ -153,7 +153,7 @@ void divides_by_reciprocal(const dvt_call* c) {
   binary<float>(c, [](float a, float b) { return a * (1 / b); });
 }
 
-void root_by_reciprocal(const dvt_call* c) {  // 0 * inf is no number
+void root_by_reciprocal(const dvt_call* c) {  // 0 * inf is NaN
   unary<float>(c, [](float x) { return float(x * (1 / std::sqrt(double(x)))); });
 }
 
@@ -161,16 +161,17 @@ void fast_exp(const dvt_call* c) {
   unary<float>(c, [](float x) { return std::exp(double(x)) * (1 + 1e-5); });
 }
 
-void short_pi(const dvt_call* c) {  // the argument is reduced by a pi of 24 bits
+void short_pi(const dvt_call* c) {  // the argument is reduced by a 24-bit pi
   unary<float>(c, [](float x) { return std::sin(std::remainder(double(x), 2 * double(3.14159274f))); });
 }
 
-// ---- not at all -------------------------------------------------------------------------------------------------
+// ---- crashes and hangs
+// ------------------------------------------------------------------------------------------
 
 dvt_status writes_nothing(dvt_device*, const dvt_call*) { return DVT_OK; }
 
 dvt_status keeps_call(dvt_device* d, const dvt_call* c) {
-  static const dvt_call* last = nullptr;  // read when its time is over, as by a worker that comes late
+  static const dvt_call* last = nullptr;  // read after it became invalid, as by a late worker thread
   if (last && dvt::size(last->out[0]) < 0) return DVT_FAIL(DVT_INTERNAL, "[multiply] a negative size");
   last = c;
   return good.row("dvt.multiply", {dvt::f32}).run(d, c);
@@ -193,7 +194,7 @@ dvt_status no_code(dvt_device*, const dvt_call*) {
   return DVT_FAIL(DVT_INTERNAL, "[sqrt] no code for this processor");
 }
 
-// A promise that nothing is behind: sqrt in half precision.
+// A row without code: sqrt in float16.
 void declares_too_much(Device& d) {
   static const dvt_operand operands[] = {{dvt::f16, DVT_O_STRIDED, 0, 0}, {dvt::f16, 0, 0, 0}};
   dvt_kernel row = d.row("dvt.sqrt", {dvt::f32});

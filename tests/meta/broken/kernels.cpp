@@ -1,4 +1,4 @@
-// Kernels that reduce, multiply, move, index and draw, each wrong in one way.
+// Kernels for reductions, products, copies, indexing and random numbers, each with one fault.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace {
 // ---- reductions -------------------------------------------------------------------------------------------------
 
-// f(result so far, term) over the terms of each result; those come row by row, beginning with the element `start`.
+// f(result so far, term) over the terms of each result, in row-major order from the element `start`.
 template <class T, class Acc, class F>
 void fold(const dvt_call* c, Acc first, F f, int64_t start = 0) {
   const DLTensor *x = c->in[0], *out = c->out[0];
@@ -50,8 +50,8 @@ void max_from_zero(const dvt_call* c) {
 
 // ---- matmul -----------------------------------------------------------------------------------------------------
 
-// The product of matrices with batches, the first `terms` terms of each; f is what the multiplier takes of a
-// factor.
+// The product of matrices with batches, the first `terms` terms of each; f rounds each factor as the
+// multiplier does.
 template <class F>
 void matmul(const dvt_call* c, F f, int64_t terms) {
   const DLTensor *a = c->in[0], *b = c->in[1], *out = c->out[0];
@@ -88,7 +88,8 @@ void whole_tiles(const dvt_call* c) {
   matmul(c, [](float x) { return x; }, n < 16 ? n : n / 16 * 16);
 }
 
-// ---- moves ------------------------------------------------------------------------------------------------------
+// ---- copies
+// -----------------------------------------------------------------------------------------------------
 
 template <class To, class From, class F>
 void cast(const dvt_call* c, F f) {
@@ -113,11 +114,11 @@ void rounds_to_int(const dvt_call* c) {
   cast<int32_t, float>(c, [](float x) { return convert<int32_t>(std::nearbyint(x)); });
 }
 
-void byte_to_bool(const dvt_call* c) {  // the lowest byte of a number is zero more often than the number
+void byte_to_bool(const dvt_call* c) {  // a number's lowest byte is zero more often than the number
   cast<bool, int32_t>(c, [](int32_t x) { return (x & 255) != 0; });
 }
 
-void innermost_stride(const dvt_call* c) {  // of its operand; the rest is taken for dense
+void innermost_stride(const dvt_call* c) {  // of its operand; the other axes are read as dense
   DLTensor x = *c->in[0];
   int64_t strides[DVT_MAX_NDIM];
   for (int axis = x.ndim - 1; axis >= 0; --axis)
@@ -139,7 +140,7 @@ void iota_in_half(const dvt_call* c) {
 
 // ---- indexing ---------------------------------------------------------------------------------------------------
 
-// take of four bytes an element; index(given, size of the axis) is where it looks.
+// take for 4-byte elements; index(given, size of the axis) is the index that it reads.
 template <class F>
 void take(const dvt_call* c, F index) {
   const DLTensor *x = c->in[0], *indices = c->in[1];
@@ -169,7 +170,7 @@ void negative_index(const dvt_call* c) {
   });
 }
 
-// The rows of the update alone: the rest of the result was to be x.
+// Writes the rows of the update only: the rest of the result should be x.
 void scatters_into_nothing(const dvt_call* c) {
   const int64_t axis = dvt::Attrs(c).i64(0);
   const DLTensor *x = c->in[0], *indices = c->in[1], *updates = c->in[2], *out = c->out[0];
@@ -183,7 +184,8 @@ void scatters_into_nothing(const dvt_call* c) {
   }
 }
 
-// ---- random numbers ---------------------------------------------------------------------------------------------
+// ---- random numbers
+// ---------------------------------------------------------------------------------------------
 
 // Philox4x32-10. The right counter of a block of four words is offset + block, in 64 bits.
 using Counter = uint64_t (*)(uint64_t offset, uint64_t block);
@@ -209,7 +211,7 @@ void random_bits(const dvt_call* c) {
     std::memcpy(out + i, word, size_t(std::min<int64_t>(n - i, 4)) * 4);
   }
 }
-// The kernel is right, and every call of it is declined: the body runs.
+// The kernel is right, and declines every call: the decomposition runs.
 dvt_status declines(dvt_device*, const dvt_call*, dvt_answer* answer) {
   answer->level = 0;
   DVT_PUT(answer, dvt_answer, reason, "not yet");

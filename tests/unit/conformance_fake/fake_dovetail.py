@@ -1,7 +1,5 @@
-"""Dovetail's API over NumPy: a device that the suite can be run on without any device.
-
-Its ops answer with the suite's own oracle, so they are right by definition, unless FAKE_FAULT says otherwise:
-"<what>:<op>" with what of FAULTS.
+"""Dovetail's API over NumPy: a device on which the suite runs without any hardware. Its ops return the results of
+the suite's own oracle, so they are right by definition, unless FAKE_FAULT is "<what>:<op>" with one of FAULTS.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ DEVICE = SimpleNamespace(
 )
 
 
-_lost: list[str] = []  # the ops that it was lost in
+_lost: list[str] = []  # the ops in which it was lost
 _held: list[Any] = []  # locks
 
 
@@ -95,12 +93,12 @@ def fallback_report(reset: bool = False) -> list[dict[str, Any]]:
 
 
 def _misbehave(op: str, arrays: list[Array]) -> None:
-    if _fault == "orphan":  # a child that outlives it and holds all that it had open
+    if _fault == "orphan":  # a child that outlives it and keeps all its files open
         if not os.fork():
             time.sleep(60)
             os._exit(0)
         os.abort()
-    if _fault == "chatter":  # into the pipe that answers go through, which a device can find
+    if _fault == "chatter":  # into the pipe of the results, which a device can find
         for line in (
             b"not JSON\n",
             b"5\n",
@@ -127,11 +125,11 @@ def _misbehave(op: str, arrays: list[Array]) -> None:
 
 
 _threads = [2]
-_calls: list[int] = [0, 0]  # so far, and under way
+_calls: list[int] = [0, 0]  # allocated so far, and in progress
 
 
 def _stray(out: np.ndarray) -> None:
-    """Moves the last element by as many units in the last place as the fault makes of this call."""
+    """Move the last element by the ulps that the fault makes of this call."""
     if _fault == "together":
         time.sleep(0.02)
     steps = {"unsteady": _calls[0], "threads": _threads[0], "together": _calls[1] > 1}[_fault]
@@ -143,7 +141,7 @@ _modest = {"declined": 0, "serves": False}
 
 
 def _decline(op: str) -> None:
-    """All rows of the culprit decline what they could do."""
+    """All rows of the culprit decline calls that they could serve."""
     _modest["declined"] += 1
     if _modest["serves"] and _fault == "modest_crash":
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -152,7 +150,7 @@ def _decline(op: str) -> None:
 
 
 def _dense(a: np.ndarray) -> np.ndarray:
-    """The elements that a kernel reads which ignores strides."""
+    """The elements that a kernel reads if it ignores strides."""
     whole = a
     while isinstance(whole.base, np.ndarray):
         whole = whole.base

@@ -1,4 +1,4 @@
-// The devices that these tests run on, tests/abi/minimal.c and queue.cpp, and arrays of floats on them.
+// The devices of these tests, tests/abi/minimal.c and queue.cpp, and float arrays on them.
 #pragma once
 #include <dlfcn.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include "device/device.hpp"
 #include "dispatch/op.hpp"
 
-// Built with a sanitizer, the tests still fork with threads about and ask for more memory than there is.
+// With a sanitizer, the tests still fork while threads run and allocate more memory than there is.
 extern "C" {
 __attribute__((used)) inline const char* __tsan_default_options() {
   return "die_after_fork=0:allocator_may_return_null=1";
@@ -23,12 +23,12 @@ __attribute__((used)) inline const char* __asan_default_options() { return "allo
 namespace plugins {
 using namespace dovetail;
 
-// The test programs and the folder with the plugins lie side by side.
+// The test programs and the folder with the plugins are in the same folder.
 inline std::string path(const std::string& name) {
   return (std::filesystem::canonical("/proc/self/exe").parent_path() / "plugins" / (name + ".so")).string();
 }
 
-// What the loader remembers goes to a folder of this process.
+// The loader's cache goes to a folder of this process.
 inline const std::string& cache() {
   static const struct Folder {
     std::string name = (std::filesystem::temp_directory_path() / "dovetail-cache-XXXXXX").string();
@@ -74,7 +74,7 @@ inline Queue& queue() {
   static Queue queue{*load("queue").devices.at(0)};
   return queue;
 }
-// On `stream`, what comes next has to wait for so long.
+// Delays the next work on `stream` by this time.
 inline void stall(Stream& stream, int ms) {
   const auto order = stream.lock();
   static thread_local int duration;
@@ -126,7 +126,7 @@ inline Vector filled(Device& device, int64_t n, float value, Stream& stream) {
 inline Vector filled(Device& device, int64_t n, float value) {
   return filled(device, n, value, current_stream(device));
 }
-// Waits, and throws what the device found.
+// Waits, and throws the device's error.
 inline std::vector<float> read(Vector& from, Stream& stream) {
   std::vector<float> values(size_t(from.n), -1.f);
   use(*from.storage, stream, false);

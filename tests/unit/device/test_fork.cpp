@@ -42,8 +42,8 @@ uint64_t sum_in_parallel() {
   return sum;
 }
 
-// Before a fork that leaves a child the locks of a sanitizer's allocator: nobody holds one when queues are empty
-// and the pool's threads, which take their time to start on a busy machine, have all been there.
+// Call before a fork that would leave a child a sanitizer's allocator locks: no thread holds one once queues
+// are empty and the pool's threads have all started, which takes time on a busy machine.
 void come_to_rest(Device& device) {
   if (check::forks_beside_threads) return;
   device.synchronize();
@@ -112,7 +112,7 @@ TEST(forking_while_other_threads_are_at_work) {
   for (std::thread& t : threads) t.join();
 }
 
-TEST(a_device_that_does_not_survive_says_so) {
+TEST(a_device_that_does_not_survive_raises) {
   Device& device = queue().device;
   Vector x = filled(device, 100, 1), y = add(x, x);
   come_to_rest(device);

@@ -1,4 +1,4 @@
-// Guarded memory: zones around what the pool hands out, read back through the device.
+// Guarded memory: zones around each of the pool's blocks, read back through the device.
 #include "device/guard.hpp"
 
 #include <atomic>
@@ -26,14 +26,14 @@ std::string reported(Device& device) {
 }
 }  // namespace
 
-TEST(what_is_handed_out_is_junk_between_two_zones) {
+TEST(blocks_are_filled_with_junk_between_two_zones) {
   const Guarded guarded;
   for (const uint64_t size : {uint64_t{0}, uint64_t{1}, uint64_t{1000}, uint64_t{3} << 20}) {
     Storage* s = take(minimal(), size);
     CHECK_EQ(reinterpret_cast<uintptr_t>(s->data) % 64, 0u);
     for (uint64_t i = 0; i < size; i += 1 + size / 100) CHECK_EQ(int(bytes_of(s)[i]), 0xDB);
     CHECK_EQ(reported(minimal()), "");
-    std::memset(s->data, 0, size);  // all of it, and not more
+    std::memset(s->data, 0, size);  // all of it, and no more
     release(s);
     CHECK_EQ(reported(minimal()), "");
     s = take(minimal(), size);  // the same memory again
@@ -42,7 +42,7 @@ TEST(what_is_handed_out_is_junk_between_two_zones) {
   }
 }
 
-TEST(each_byte_beside_is_found_once) {
+TEST(each_byte_in_a_zone_is_found_once) {
   const Guarded guarded;
   for (const int at : {-2048, -64, -1, 100, 101, 100 + 2047}) {
     for (const bool while_it_lives : {true, false}) {
@@ -82,7 +82,7 @@ TEST(the_last_writer_is_named) {
 TEST(one_zone_copied_into_another_is_seen) {
   const Guarded guarded;
   Storage *a = take(minimal(), 64), *b = take(minimal(), 64);
-  std::memcpy(bytes_of(b), bytes_of(a), 64 + 16);  // a copy that goes on too long
+  std::memcpy(bytes_of(b), bytes_of(a), 64 + 16);  // a copy beyond the end
   CHECK(reported(minimal()).find("past the end") != std::string::npos);
   release(a);
   release(b);
@@ -106,7 +106,7 @@ TEST(queues_go_on_until_somebody_asks) {
       q.device.backend->table->streams->host_fn(stream.handle, [](void*) { std::memset(behind, 0, 8); }, nullptr);
     }
     const uint64_t in_use = memory_stats(q.device).in_use;
-    delete out;  // waits for nothing, and its memory stays until the queue is through with it
+    delete out;  // does not wait, and its memory stays until the queue has passed it
     CHECK_EQ(memory_stats(q.device).in_use, in_use);
     q.hold(0);
     CHECK_EQ(reported(q.device), "a copy wrote 8 bytes past the end of an array (400 B)\n");
@@ -151,7 +151,7 @@ TEST(switched_on_and_off) {
   CHECK_EQ(memory_stats(device).in_use, before);
 }
 
-TEST(memory_that_is_out_comes_back) {
+TEST(freed_memory_can_be_reused) {
   const Guarded guarded;
   Device& device = minimal();
   empty_cache(device);

@@ -1,5 +1,5 @@
-// Threads that make, share, use and drop arrays on several streams, with everything else going on: test_hammer
-// [seconds], 3 if not said. Meant for ThreadSanitizer, which sees in the plugin's workers whether the order holds.
+// Threads that create, share, use and drop arrays on several streams at the same time: test_hammer [seconds],
+// 3 by default. Meant for ThreadSanitizer, which checks the order in the plugin's worker threads.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -16,7 +16,7 @@ namespace {
 std::atomic<bool> stop{false};
 std::atomic<uint64_t> steps{0}, wrong{0};
 
-// Arrays that all threads see; each of them has one value everywhere.
+// Arrays that all threads share; all elements of one are equal.
 struct Shared {
   std::mutex mutex;
   struct Entry {
@@ -42,7 +42,7 @@ void expect(bool ok, const char* what) {
   if (++wrong <= 20) std::fprintf(stderr, "wrong: %s\n", what);
 }
 
-// The limit may be so low at times that a step cannot be done.
+// The limit may be too low for a step at times.
 template <class Step>
 void within_limits(Device& device, Step step) {
   try {
@@ -62,7 +62,7 @@ void compute(Shared& shared, Device& device, std::mt19937& random, Stream& strea
   else shared.put(random, {add(a.vector, b.vector, stream), sum});
 }
 
-// A private array, written in place from one stream after another.
+// A private array, written in place by one stream after another.
 void rewrite(Device& device, std::mt19937& random, const std::vector<Stream*>& streams) {
   Vector x = filled(device, kSizes[random() % 4], 1, *streams[random() % streams.size()]);
   Vector one = filled(device, x.n, 1, *streams[random() % streams.size()]);
@@ -129,7 +129,7 @@ void work(Shared& shared, Device& device, unsigned seed, const std::vector<Strea
           if (random() % 8 == 0) housekeeping(device, random);
           break;
         case 6:
-          if (random() % 32 == 0)  // a thread with a short life drops what it did not make
+          if (random() % 32 == 0)  // a short-lived thread drops arrays of others
             std::thread([entry = shared.pick(random), &device, &stream]() mutable {
               within_limits(device, [&] {
                 Vector sum = add(entry.vector, entry.vector, stream);

@@ -41,7 +41,7 @@ TEST(levels) {
   set_logs("+all,-plugin");
   CHECK(logs(Log::trace, 3) && !logs(Log::plugin, 1));
   CHECK_THROWS(Error, "[logs] no component 'dispach', did you mean 'dispatch'?", set_logs("+dispach"));
-  CHECK(logs(Log::trace, 3));  // a slip changes nothing
+  CHECK(logs(Log::trace, 3));  // a misspelt level changes nothing
   set_logs("");
 }
 
@@ -54,7 +54,7 @@ TEST(lines) {
   set_logs("");
 }
 
-TEST(plugins_speak_through_the_host) {
+TEST(plugins_log_through_the_host) {
   const dvt_host* host = new_host("acme", "/acme.so", {"/a", "/b c"});
   CHECK_EQ(host->struct_size, sizeof(dvt_host));
   CHECK_EQ(std::string(host->library_path), "/acme.so");

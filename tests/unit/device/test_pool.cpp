@@ -50,7 +50,7 @@ TEST(a_returned_buffer_is_taken_again) {
   release(empty);
 }
 
-TEST(statistics_count_what_arrays_hold) {
+TEST(statistics_count_the_memory_of_arrays) {
   Device& device = minimal();
   empty_cache(device);
   const MemoryStats before = memory_stats(device);
@@ -75,7 +75,7 @@ TEST(statistics_count_what_arrays_hold) {
   CHECK_EQ(now.device_frees, before.device_frees + 2);
 }
 
-TEST(another_threads_lane_is_emptied_too) {
+TEST(another_threads_cache_is_emptied_too) {
   Device& device = queue().device;
   empty_cache(device);
   device.synchronize();
@@ -96,7 +96,7 @@ TEST(another_threads_lane_is_emptied_too) {
     Storage* s = take(device, 100'000);
     release(s);
     reach(1);
-    wait(2);  // its lane holds the buffer, and the thread does nothing
+    wait(2);  // its thread cache holds the buffer, and the thread is idle
     s = take(device, 100'000);
     release(s);
     reach(3);
@@ -112,7 +112,7 @@ TEST(another_threads_lane_is_emptied_too) {
   wait(3);
   CHECK_EQ(memory_stats(device).cached, 131072u);
   reach(4);
-  other.join();  // hands its lane back
+  other.join();  // returns its thread cache
   CHECK_EQ(memory_stats(device).cached, 131072u);
   const uint64_t allocations = memory_stats(device).device_allocations;
   release(take(device, 100'000));
@@ -129,7 +129,7 @@ TEST(buffers_cross_threads) {
   release(made);
   CHECK_EQ(memory_stats(device).in_use, in_use);
   CHECK_EQ(memory_stats(device).cached, 65536u);
-  // What one thread makes and another drops goes round, once that one's lane is full.
+  // Buffers that one thread allocates and another frees are reused once the second thread's cache is full.
   const uint64_t most = kLaneBytes + (4 << 20);
   for (int round = 0; round < 100; ++round) {
     Storage* passed[20];
@@ -143,7 +143,7 @@ TEST(buffers_cross_threads) {
   empty_cache(device);
 }
 
-TEST(a_full_lane_shares) {
+TEST(a_full_thread_cache_shares) {
   Device& device = minimal();
   empty_cache(device);
   std::vector<Storage*> taken;
@@ -166,7 +166,7 @@ TEST(a_limit_is_kept) {
   const uint64_t in_use = memory_stats(device).in_use;
   set_memory_limit(device, in_use + (4 << 20));
   Storage* a = take(device, 2 << 20);
-  release(take(device, 1 << 20));  // stays in the cache until somebody needs the room
+  release(take(device, 1 << 20));  // stays in the cache until its memory is needed
   Storage* b = take(device, 2 << 20);
   CHECK_EQ(memory_stats(device).cached, 0u);
   CHECK_THROWS(Error,
@@ -185,7 +185,7 @@ TEST(a_limit_is_kept) {
   set_memory_limit(device, 0);
   Storage* d = take(device, 16 << 20);
   release(d);
-  set_memory_limit(device, 1 << 20);  // what is cached goes at once
+  set_memory_limit(device, 1 << 20);  // cached memory is freed at once
   CHECK_EQ(memory_stats(device).cached, 0u);
   set_memory_limit(device, 0);
 }
@@ -233,7 +233,7 @@ TEST(out_of_memory_empties_the_cache_and_tries_again) {
   queue().limit(UINT64_MAX);
 }
 
-TEST(memory_of_others_is_let_go_of_once) {
+TEST(foreign_memory_is_released_once) {
   static int let_go = 0;
   static float memory[16];
   Device& device = minimal();

@@ -16,7 +16,7 @@ struct TwoStreams {
   Stream& b = *device.new_stream(0);
   ~TwoStreams() { device.free_stream(&b); }
 };
-constexpr int kLate = 60;  // ms that a queue is late; whoever does not wait is there long before
+constexpr int kLate = 60;  // ms by which a queue is late; a missing wait shows in that time
 }  // namespace
 
 TEST(one_stream_needs_no_events) {
@@ -39,7 +39,7 @@ TEST(reading_from_another_stream_waits_for_the_writer) {
   Vector z = add(y, y, s.b);
   CHECK(is(z, 4, s.b));
   CHECK_EQ(queue().waits(), waits + 1);
-  for (int i = 0; i < 10; ++i) add(y, y, s.b);  // b knows y by now
+  for (int i = 0; i < 10; ++i) add(y, y, s.b);  // b has waited for y already
   CHECK_EQ(queue().waits(), waits + 1);
 }
 
@@ -61,14 +61,14 @@ TEST(the_host_waits_before_it_writes) {
   stall(s.b, kLate);
   Vector z = add(x, x, s.b);
   const auto begin = std::chrono::steady_clock::now();
-  host_access(*x.storage, false);  // nobody writes it
+  host_access(*x.storage, false);  // nobody else writes it
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(kLate / 2));
   host_access(*x.storage, true);
   CHECK(std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(kLate / 2));
   CHECK(is(z, 2, s.b));
 }
 
-// A buffer that the limit forces to be used again while another stream is still at work on it.
+// A buffer that the limit forces to be reused while another stream still works on it.
 TEST(reuse_waits_for_readers_on_other_streams) {
   TwoStreams s;
   empty_cache(s.device);
@@ -126,7 +126,7 @@ TEST(without_a_limit_new_memory_is_taken_before_a_wait) {
   empty_cache(s.device);
 }
 
-TEST(what_a_queue_is_through_with_is_taken_without_a_wait) {
+TEST(memory_that_a_queue_has_passed_is_reused_without_a_wait) {
   TwoStreams s;
   empty_cache(s.device);
   void* data;
@@ -155,7 +155,7 @@ TEST(a_thread_has_its_own_stream) {
     Vector y(s.device, 10);
     data = y.storage->data;
   }
-  CHECK_EQ(Vector(s.device, 10).storage->data, data);  // the lane came along
+  CHECK_EQ(Vector(s.device, 10).storage->data, data);  // its thread cache came along
   set_current_stream(s.device, nullptr);
   CHECK_EQ(&current_stream(s.device), &s.a);
 }
@@ -165,13 +165,13 @@ TEST(user_streams_are_handed_out_again) {
   Stream* a = device.new_stream(0);
   CHECK(a != device.default_stream);
   device.free_stream(a);
-  device.free_stream(a);  // twice is once
+  device.free_stream(a);  // a second destruction has no effect
   Stream *b = device.new_stream(0), *c = device.new_stream(0);
   CHECK_EQ(a, b);
   CHECK(b != c);
   std::vector<Stream*> more;
   for (int i = 0; i < 20; ++i) more.push_back(device.new_stream(0));
-  // This device has 12 at most, the default one included: the 22 share 11.
+  // This device has at most 12, the default one included: the 22 share 11.
   std::set<Stream*> different{b, c};
   different.insert(more.begin(), more.end());
   CHECK_EQ(different.size(), 11u);
@@ -214,7 +214,7 @@ TEST(a_device_of_two_streams) {
 // ---- faults -----------------------------------------------------------------------------------------------------
 
 namespace {
-// take(x, {9, 99}) on `stream`, of an x with 64 elements.
+// take(x, {9, 99}) on `stream`, with an x of 64 elements.
 Vector take_badly(Stream& stream) {
   Vector x = filled(stream.device, 64, 1, stream), k(stream.device, 2, stream, DType::i64),
          out(stream.device, 2, stream);
@@ -225,7 +225,7 @@ Vector take_badly(Stream& stream) {
 constexpr char kBadIndex[] = "[take] index 99 is out of range: the axis has 64 elements";
 }  // namespace
 
-TEST(a_late_fault_names_its_op_and_is_told_once) {
+TEST(a_late_fault_names_its_op_and_is_raised_once) {
   Stream& stream = *queue().device.default_stream;
   Vector out = take_badly(stream);
   CHECK_THROWS(Error, kBadIndex, stream.synchronize());
@@ -258,13 +258,13 @@ TEST(a_fault_that_a_poll_finds_is_kept) {
   CHECK_THROWS(Error, kBadIndex, stream.synchronize());
 }
 
-TEST(a_fault_on_a_synchronous_call_is_told_at_once) {
+TEST(a_fault_on_a_synchronous_call_is_raised_at_once) {
   Device& device = minimal();
   Stream& stream = *device.default_stream;
   CHECK_THROWS(Error, "[take] index out of range", take_badly(stream));
 }
 
-TEST(a_lost_device_says_so_until_reset) {
+TEST(a_lost_device_raises_until_reset) {
   Device& device = queue().device;
   Vector x = filled(device, 100, 1), out(device, 100);
   queue().lose();
@@ -318,7 +318,7 @@ TEST(events) {
   CHECK(ns >= 5'000'000 && ns < 5'000'000'000);
   CHECK_THROWS(Error, "expected two timing events", Event::elapsed_ns(event, to));
   queue().hold(1);
-  Event alone(s.device, true);  // there is no work in front of it that is not done
+  Event alone(s.device, true);  // all work before it is done
   alone.record(s.a);
   CHECK(!alone.query());
   queue().hold(0);
@@ -334,7 +334,7 @@ TEST(events) {
   CHECK_THROWS(Error, "expected a stream of queue:0", event.record(*minimal().default_stream));
 }
 
-TEST(memory_of_others_is_kept_until_the_queues_are_through) {
+TEST(foreign_memory_is_kept_until_the_queues_have_passed) {
   TwoStreams s;
   static std::atomic<int> let_go{0};
   static std::vector<float> memory(64, 3.f);
@@ -365,7 +365,7 @@ void* drop_lock() {
   return &interpreter_lock;
 }
 
-// `wait` needs the queues to run, and somebody who needs the lock lets them.
+// `wait` needs the queues to run, and a job that needs the lock keeps them busy.
 template <class Wait>
 void waits_without_the_lock(Wait wait) {
   queue().hold(1);
@@ -382,7 +382,7 @@ void waits_without_the_lock(Wait wait) {
 }
 }  // namespace
 
-TEST(waits_let_go_of_the_interpreters_lock) {
+TEST(waits_release_the_interpreters_lock) {
   interpreter = {drop_lock, take_lock};
   Device& device = queue().device;
   Stream& stream = *device.default_stream;
@@ -396,7 +396,7 @@ TEST(waits_let_go_of_the_interpreters_lock) {
   waits_without_the_lock([&] { work(), read(y); });
   take_lock(nullptr);
   std::atomic<bool> ready{false};
-  std::thread other([&] {  // in a call on the stream, which comes to need the interpreter
+  std::thread other([&] {  // in a call on the stream, which will need the interpreter
     const auto order = stream.lock();
     ready = true;
     take_lock(nullptr);

@@ -25,7 +25,7 @@ void loop(uint64_t n, uint64_t grain, F f) {
       &f);
 }
 
-// Every index once, every piece at least `grain`, workers within bounds.
+// Every index once, every chunk at least `grain`, worker indices within bounds.
 void covers(uint64_t n, uint64_t grain) {
   std::vector<std::atomic<int>> seen(n);
   std::atomic<bool> small{false}, stranger{false};
@@ -58,7 +58,7 @@ TEST(several_threads_take_part) {
     --together;
   });
   CHECK(most >= 2 && most <= 3);
-  set_num_threads(2);  // the third worker keeps out
+  set_num_threads(2);  // the third worker does not take part
   for (int round = 0; round < 100; ++round) covers(100, 1);
 }
 
@@ -116,7 +116,7 @@ TEST(a_kernels_scratch_is_large_enough_whatever_others_set) {
   CHECK_EQ(num_threads(), 8u);
 }
 
-TEST(numbers_of_threads_that_make_no_sense) {
+TEST(invalid_numbers_of_threads) {
   CHECK_THROWS(Error, "[set_num_threads] expected 1 to 1024 threads, got 0", set_num_threads(0));
   CHECK_THROWS(Error, "got 1025", set_num_threads(1025));
 }

@@ -1,6 +1,6 @@
-// A backend made in the test: memory of the host, rows that are functions of the test. Every call of a row is
-// written down in `seen`, as "add: f32(6)/(1), host f32()/() -> f32(6)/(1)" (shapes and strides), and checked
-// against the rules of abi.h: operands inside of live memory, aligned to an element, no overlap but what
+// A backend defined by the test: host memory, rows that are functions of the test. Every call of a row is
+// recorded in `seen`, as "add: f32(6)/(1), host f32()/() -> f32(6)/(1)" (shapes and strides), and checked
+// against the rules of abi.h: operands inside live memory, aligned to an element, no overlap but what
 // DVT_O_ALIAS allows.
 #pragma once
 #include <algorithm>
@@ -17,7 +17,7 @@
 #include "dovetail/backend.hpp"
 #include "text.hpp"
 
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"  // specs of ops name what they need
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"  // ops' specs name what they need
 
 namespace recorder {
 struct Plugin;
@@ -41,7 +41,7 @@ inline int times_seen(const std::string& row) {
 
 // ---- elements ---------------------------------------------------------------------------------------------------
 
-inline char* address(const DLTensor& t, int64_t i) {  // counted row by row
+inline char* address(const DLTensor& t, int64_t i) {  // in row-major order
   int64_t offset = 0;
   for (int axis = t.ndim - 1; axis >= 0; --axis) {
     offset += i % t.shape[axis] * t.strides[axis];
@@ -110,7 +110,7 @@ struct Row {
   uint32_t version = 1;
 };
 
-// out = f(operands), element by element; operands that are not given count as 0.
+// out = f(operands), elementwise; absent operands count as 0.
 inline Run computes(std::function<double(const Doubles&)> f) {
   return [f](const dvt_call& c) {
     for (int64_t i = 0, n = count(*c.out[0]); i < n; ++i) {
@@ -155,7 +155,7 @@ inline std::vector<Row> operator+(std::vector<Row> a, const std::vector<Row>& b)
 // ---- the rules of abi.h -----------------------------------------------------------------------------------------
 
 inline std::mutex memory_mutex;
-inline std::map<const char*, uint64_t> memory;  // what the plugins' alloc gave
+inline std::map<const char*, uint64_t> memory;  // the results of the plugins' alloc
 
 struct Extent {
   const char *begin, *end;
@@ -355,8 +355,8 @@ inline Tensor number(double value, DType dtype = DType::f32) {
   put(dtype, bits, value);
   return host_scalar(dtype, bits);
 }
-inline const Tensor absent{};  // an optional operand that is not given
-// Of memory that the host can read, as that of all devices of the tests.
+inline const Tensor absent{};  // an absent optional operand
+// In memory that the host can read, as on all devices of the tests.
 inline std::string values(const Tensor& t) {
   if (t.device) t.device->synchronize();
   Doubles v;
@@ -389,7 +389,7 @@ inline Attrs attributes(const Op& o, const Settings& settings) {
   return attrs;
 }
 
-struct Call {  // what `infer` left is there to be looked at
+struct Call {  // the result of `infer` stays for inspection
   Call(const Op& o, std::vector<const Tensor*> operands, const Settings& settings = {}, Device* device = nullptr)
       : in(std::move(operands)),
         attrs(attributes(o, settings)),
@@ -411,7 +411,7 @@ inline Tensor run(const std::string& name, std::vector<const Tensor*> in, const 
                   Device* device = nullptr) {
   return Call(op(name), std::move(in), settings, device).run();
 }
-// x = op(x, others...), in x's memory where that is allowed.
+// x = op(x, others...), in x's memory if the row allows it.
 inline Tensor& update(const std::string& name, Tensor& x, std::vector<const Tensor*> in,
                       const Settings& settings = {}) {
   in.insert(in.begin(), &x);

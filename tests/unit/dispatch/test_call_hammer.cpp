@@ -1,5 +1,5 @@
-// Threads that call ops on shared arrays while others change kernels, plans, limits and streams: test_call_hammer
-// [seconds] [threads], 3 and 8 if not said. Meant for ThreadSanitizer.
+// Threads that call ops on shared arrays while others change kernels, plans, limits and streams:
+// test_call_hammer [seconds] [threads], 3 and 8 by default. Meant for ThreadSanitizer.
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -24,7 +24,8 @@ void expect(bool ok, const std::string& what) {
   if (++wrong <= 20) std::fprintf(stderr, "wrong: %s\n", what.c_str());
 }
 
-// ---- arrays that are one value everywhere -----------------------------------------------------------------------
+// ---- arrays whose elements are all equal
+// ------------------------------------------------------------------------
 
 struct Entry {
   Tensor t;
@@ -99,7 +100,8 @@ struct Shared {
 };
 const std::vector<Ints> kShapes{{24}, {2, 12}, {4, 6}, {2, 3, 4}, {16, 24}, {}};
 
-// ---- bodies -----------------------------------------------------------------------------------------------------
+// ---- decompositions
+// ---------------------------------------------------------------------------------------------
 
 // x1 + x2 + 1, over intermediate values, a view and a region.
 std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
@@ -126,7 +128,7 @@ const Op& composite(const std::string& name) {
                       .flags = op_has_body});
 }
 
-// An op with a body (a + b + 1) that gets a kernel (a + b) while everybody calls it.
+// An op with a decomposition (a + b + 1) that gets a kernel (a + b) while all threads call it.
 struct Swap {
   const Op* op;
   Device* device;
@@ -261,7 +263,7 @@ struct Worker {
     expect_is(run(named("take"), {&a.t, &index}, axis), a.value, "take");
   }
 
-  // Plans of an op by more dtypes than a table holds.
+  // Plans of an op for more dtypes than a table holds.
   void plans() {
     static const Op& o =
         register_op({.name = "h.many",
@@ -349,7 +351,7 @@ void hammer(Device& device, double seconds, int n_threads) {
     set_memory_limit(*d, 0);
     d->synchronize();
     empty_cache(*d);
-    d->synchronize();  // what is given back is given back in order
+    d->synchronize();  // memory is returned in order
     expect(memory_stats(*d).reserved == 0, "everything was given back");
   }
 }

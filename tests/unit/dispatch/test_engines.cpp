@@ -1,4 +1,4 @@
-// Engines that the caller chooses among the rows of an op.
+// Engines that the caller selects among the rows of an op.
 #include "dispatch/engines.hpp"
 
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 constexpr DType f32 = DType::f32, f64 = DType::f64;
 using Names = std::vector<std::string>;
 
-// Bodies: x + x, and t.attend of x.
+// Decompositions: x + x, and t.attend of x.
 std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
   ProgramBuilder b;
   const int x = b.input(*inv.in[0], dtypes[0]);
@@ -66,7 +66,7 @@ Device& device() {
   cudnn = flash = {};
   return d;
 }
-// One row, without query: served without a look at others where nothing is chosen.
+// One row, without query: served without checking others if no engine is selected.
 Device& simple() {
   static Device& d = plugin("simple", basic_rows() + std::vector<Row>{row("t.attend", "flash", nullptr)}).device();
   return d;
@@ -76,7 +76,7 @@ Device& without_rows() {
   return d;
 }
 
-std::string by(const Op& o, const Tensor& x) {  // who ran last
+std::string by(const Op& o, const Tensor& x) {  // the row that ran last
   seen.clear();
   Call(o, {&x}).run();
   return seen.empty() ? "" : seen.back().substr(0, seen.back().find(':'));
@@ -96,7 +96,7 @@ TEST(the_table_decides_where_nothing_is_chosen) {
   flash.reason = "it rains";
   CHECK_EQ(by(attend(), x), "attend");  // a row without a name
   CHECK_EQ(by(attend(), y), "flash");
-  CHECK_EQ(by(attend(), z), "add");  // the body
+  CHECK_EQ(by(attend(), z), "add");  // the decomposition
 }
 
 TEST(a_chosen_engine_serves) {
@@ -105,7 +105,7 @@ TEST(a_chosen_engine_serves) {
   CHECK_EQ(by(attend(), x, {"own"}), "attend");
   CHECK_EQ(by(attend(), x, {"math"}), "add");
   CHECK_EQ(by(attend(), x), "cudnn");
-  CHECK_EQ(by(attend(), y), "flash");  // makes the plan, which the choice must not be part of
+  CHECK_EQ(by(attend(), y), "flash");  // makes the plan, which must not depend on the choice
   CHECK_EQ(by(attend(), y, {"math"}), "add");
   CHECK_EQ(by(attend(), y), "flash");
   CHECK_EQ(by(attend(), z, {"math"}), "add");
@@ -137,7 +137,7 @@ TEST(a_chosen_engine_gets_its_copies) {
   CHECK_EQ(asked, 2u);
 }
 
-TEST(none_that_accepts_is_an_error_that_says_why) {
+TEST(an_error_names_why_no_engine_accepts) {
   const Tensor x = array(device(), {3}), z = array(without_rows(), {3});
   cudnn.reason = "the moon is full", flash.reason = "it rains";
   CHECK_THROWS(
@@ -153,7 +153,7 @@ TEST(none_that_accepts_is_an_error_that_says_why) {
   } catch (const Error& e) {
     CHECK(e.kind == ErrorKind::not_implemented);
   }
-  CHECK_EQ(seen.size(), 0u);  // nothing ran in its place
+  CHECK_EQ(seen.size(), 0u);  // nothing ran instead
   CHECK_EQ(by(attend(), x), "attend");
 }
 
@@ -165,7 +165,7 @@ TEST(a_choice_covers_its_ops_alone) {
   CHECK_THROWS(Error, "math: the op has no body", by(bare(), x));
 }
 
-TEST(calls_inside_of_bodies) {
+TEST(calls_inside_decompositions) {
   const Tensor x = array(device(), {3});
   CHECK_EQ(by(layer(), x), "cudnn");  // traced now, and replayed under every choice
   CHECK_EQ(by(layer(), x, {"flash"}), "flash");

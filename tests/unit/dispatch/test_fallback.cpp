@@ -1,5 +1,5 @@
-// Ops that a device lacks: through float32, on another device of the host, or an error that says what to do. And
-// arrays on their way from one device to another.
+// Ops that a device lacks: through float32, on another device of the host, or an error with a cure. And
+// copies of arrays between devices.
 #include <chrono>
 #include <thread>
 
@@ -67,7 +67,7 @@ std::string report() {
 }
 }  // namespace
 
-TEST(a_no_device_of_the_host) {  // first: the other tests bring one
+TEST(a_no_device_of_the_host) {  // first, because other tests add one
   const Tensor x = array(lacking(), {2, 3});
   set_fallback(Fallback::allow);
   const std::string why =
@@ -79,7 +79,7 @@ TEST(a_no_device_of_the_host) {  // first: the other tests bring one
   host();
   CHECK_EQ(host_device(lacking()), &host());
   CHECK_EQ(host_device(host()), static_cast<Device*>(nullptr));
-  CHECK_EQ(values(run("multiply", {&x, &x})), "0 1 4 9 16 25");  // what failed is not remembered
+  CHECK_EQ(values(run("multiply", {&x, &x})), "0 1 4 9 16 25");  // failures are not cached
   fallback_report(true);
 }
 
@@ -101,7 +101,7 @@ TEST(error_warn_allow) {
 
   set_fallback(Fallback::warn);
   for (int i = 0; i < 3; ++i) run("multiply", {&x, &x});
-  CHECK_EQ(warnings.size(), 1u);  // also after calls that were silent
+  CHECK_EQ(warnings.size(), 1u);  // also after calls without a warning
   CHECK_EQ(warnings[0],
            "[multiply] runs on host:0: lacking:0 has no kernel for it. dovetail.fallback('error') forbids this, "
            "'allow' silences it");
@@ -114,7 +114,7 @@ TEST(error_warn_allow) {
   CHECK_EQ(warnings.size(), 3u);
   set_fallback(Fallback::error);
   CHECK_THROWS(Error, "[multiply] float32, float32 is not supported",
-               run("multiply", {&x, &x}));  // plans are made anew
+               run("multiply", {&x, &x}));  // plans are rebuilt
   CHECK(fallback() == Fallback::error);
 }
 
@@ -129,7 +129,7 @@ TEST(what_is_run_on_the_host) {
   const Tensor most =
       run("max", {&x}, {{"axis", Ints{-1}}, {"keepdims", true}});  // attributes are normalised twice
   CHECK_EQ(to_string(most.shape()) + values(most), "(2, 1)42 42");
-  // A row that refuses this call only.
+  // A row that refuses only this call.
   const Tensor odd = array(lacking(), {3}), even = array(lacking(), {2});
   CHECK_EQ(values(run("sqrt", {&odd})), "0 1 2");
   CHECK_EQ(values(run("sqrt", {&even})), "0 0.5");
@@ -143,7 +143,7 @@ TEST(what_is_run_on_the_host) {
     run("less", {&x, &x});
     CHECK(false);
   } catch (const Error& e) {
-    CHECK_EQ(std::string(e.what()), why);  // and no advice that does not help
+    CHECK_EQ(std::string(e.what()), why);  // and no cure that does not help
     CHECK(e.kind == ErrorKind::not_implemented);
   }
   Tensor y = array(lacking(), {2, 3});
@@ -153,7 +153,7 @@ TEST(what_is_run_on_the_host) {
 
 // ---- through float32 --------------------------------------------------------------------------------------------
 
-TEST(halves_on_a_device_with_float32) {
+TEST(float16_on_a_device_with_float32) {
   host();
   set_fallback(Fallback::error);
   const Tensor x = array(lacking(), {3}, {}, f16), one = number(1, f16);
@@ -165,14 +165,14 @@ TEST(halves_on_a_device_with_float32) {
   CHECK_EQ(seen.at(1), "add: f32(3)/(1), host f32()/() -> f32(3)/(1)");
   seen.clear();
   CHECK_EQ(values(run("equal", {&x, &one})), "0 1 0");
-  CHECK_EQ(seen.size(), 2u);  // what comes out is not half: no cast of it
+  CHECK_EQ(seen.size(), 2u);  // the output is not float16: it is not cast
   CHECK_THROWS(Error, "[multiply] float32, float32 is not supported", run("multiply", {&x, &x}));
   set_fallback(Fallback::allow);
   CHECK_EQ(values(run("multiply", {&x, &x})), "0 1 4");  // float32 on the host
   set_fallback(Fallback::error);
 }
 
-TEST(halves_of_ops_without_operands) {
+TEST(float16_of_ops_without_operands) {
   register_op(
       {.name = "f.full",
        .shape = "from_shape",
@@ -224,7 +224,7 @@ TEST(from_device_to_device) {
 }
 
 namespace {
-// The queue plugin under another name, and with memory that the host sees.
+// The queue plugin under another name, with memory that the host can read.
 Device& mapped_queue() {
   static dvt_backend table = *queue().device.backend->table;
   table.name = "mapped_queue";
@@ -246,7 +246,7 @@ TEST(the_host_waits_for_queues) {
   for (int i = 0; i < 3; ++i) x = run("add", {&x, &one});
   CHECK_EQ(get(f32, address(to_device(x, far).view, 10)), 13.);  // written before it is read
 
-  // Memory that comes back from a queue which still writes to it.
+  // Memory that is freed while a queue still writes to it.
   plugins::stall(stream, 50);
   {
     const Tensor old = run("add", {&x, &one});

@@ -1,4 +1,4 @@
-// What a kernel is given: layouts, scalars, casts, memory.
+// The arguments of a kernel: layouts, scalars, casts, memory.
 #include <thread>
 
 #include "dispatch/recorder.hpp"
@@ -8,7 +8,7 @@ using namespace recorder;
 namespace {
 constexpr DType f32 = DType::f32, f64 = DType::f64, i32 = DType::i32, i64 = DType::i64;
 
-// Rows of binary ops by what they take.
+// Rows of binary ops, by the operands that they accept.
 Row binary(const std::string& op, int flags, int align_log2 = 0, int align_out = 0) {
   const dvt_operand in = takes(f32, flags, align_log2);
   return {op, {in, in}, {takes(f32, 0, align_out)}, computes(plus)};
@@ -72,14 +72,14 @@ Device& device() {
 }
 Tensor iota(const Ints& shape, DType t = f32) { return array(device(), shape, {}, t); }
 
-// What the last kernel of a call of `op` saw.
+// The last call of a kernel of `op`.
 std::string saw(const std::string& op, const Tensor& x, const Tensor& y) {
   seen.clear();
   const Tensor out = run(op, {&x, &y});
   const std::string line = seen.empty() ? "" : seen.back();
   return line.substr(line.find(' ') + 1);
 }
-std::string sum_of(const Tensor& x, const Tensor& y) {  // by another way
+std::string sum_of(const Tensor& x, const Tensor& y) {  // through a copy
   Doubles v;
   const Tensor a =
       broadcast_view(x, run("broadcast_to", {&x}, {{"shape", Ints(y.shape().begin(), y.shape().end())}}).shape());
@@ -157,7 +157,8 @@ TEST(host_scalars_that_a_row_does_not_take) {
   CHECK_EQ(saw("t.device_scalars", nought, two), "f32(1)/(1), f32(1)/(1) -> f32(1)/(1)");
   CHECK_EQ(values(run("t.device_scalars", {&x, &two})), "2 3 4 5 6 7");
   const Tensor k = number(1, i64);
-  CHECK_EQ(values(run("take", {&x, &k}, {{"axis", 1}})), "1 1");  // not the whole of take, but of what is copied
+  CHECK_EQ(values(run("take", {&x, &k}, {{"axis", 1}})),
+           "1 1");  // take itself is not run on the host, only the copy
   CHECK_EQ(seen.back(), "take: f32(2, 3)/(3, 1), i64()/() -> f32(2)/(1)");
 }
 
@@ -220,7 +221,7 @@ TEST(alignment) {
   saw("t.aligned", tail, head);
   CHECK_EQ(times_seen("copy"), 1);
   CHECK_EQ(values(run("t.aligned", {&tail, &head})), "1 3 5 7 9 11 13 15");
-  Tensor odd = two;  // a scalar is where it is
+  Tensor odd = two;  // a scalar stays in place
   for (int i = 0; i < 2; ++i) {
     alignas(16) std::byte room[sizeof(Tensor) + 16];
     Tensor* shifted = new (room + 8 * i) Tensor(two);
@@ -229,8 +230,8 @@ TEST(alignment) {
   }
 }
 
-// What it asks for, as its workspace, must do for that.
-TEST(a_row_is_asked_about_what_it_will_get) {
+// The workspace that it requests must suffice for that.
+TEST(a_query_gets_what_run_will_get) {
   static std::string asked, got;
   const auto add = [](const std::string& op, const std::string& shape, int flags) {
     register_op({.name = op,
@@ -248,7 +249,7 @@ TEST(a_row_is_asked_about_what_it_will_get) {
   add("t.asked_shapes", "matmul", DVT_O_STRIDED);
   const Tensor x = slice(iota({4, 9}), {0, 1}, {4, 9}, {1, 1}), y = iota({4, 8}), row = iota({8}),
                t = permute(iota({8, 4}), {1, 0}), two = number(2), nought = iota({});
-  alignas(16) std::byte room[2][sizeof(Tensor) + 16];  // of two scalars one is not aligned
+  alignas(16) std::byte room[2][sizeof(Tensor) + 16];  // one of two scalars is not aligned
   const Tensor* shifted[] = {new (room[0]) Tensor(two), new (room[1] + 8) Tensor(two)};
   for (const Tensor* first : {&x, &y, &t}) {
     for (const Tensor* other : {&x, &y, &t, &row, &two, &nought, shifted[0], shifted[1]})
@@ -303,7 +304,7 @@ TEST(in_place_where_nobody_shares) {
     CHECK_EQ(values(view), "6 10 12 16");
   }
   CHECK(stays("t.plain", x, {&one}));
-  Tensor part = slice(iota({4, 3}), {2, 0}, {4, 3}, {1, 1});  // the only holder of a part
+  Tensor part = slice(iota({4, 3}), {2, 0}, {4, 3}, {1, 1});  // the only owner of a part
   CHECK(stays("t.plain", part, {&one}));
   CHECK_EQ(values(part), "7 8 9 10 11 12");
   Tensor t = permute(iota({2, 3}), {1, 0});
@@ -319,7 +320,7 @@ TEST(in_place_only_as_the_row_allows) {
   Tensor y = iota({3}), k = iota({3}, i32);
   CHECK(!stays("t.plain", y, {&wide}));  // another shape
   CHECK(!stays("t.plain", k, {&one}));
-  // The caller may name the same memory twice, through tensors of its own.
+  // The caller may pass the same memory twice, through two tensors.
   add_kernel(
       device(),
       make_row({"t.lonely", {takes(f32, kPlain), takes(f32, DVT_O_STRIDED)}, {takes(f32, 0)}, computes(plus)}));
@@ -343,7 +344,7 @@ TEST(in_place_keeps_the_alignment_of_outputs) {
   CHECK(!stays("t.aligned_out", x, {&one}));
   CHECK(stays("t.aligned_out", y, {&one}));
   CHECK_EQ(values(x), "2 3 4 5 6 7 8 9");
-  Tensor z = slice(iota({9}), {1}, {9}, {1});  // the input is copied, the output may lie anywhere
+  Tensor z = slice(iota({9}), {1}, {9}, {1});  // the input is copied; the output may start anywhere
   CHECK(stays("t.aligned", z, {&one}));
   CHECK_EQ(values(z), "2 3 4 5 6 7 8 9");
 }
@@ -381,7 +382,7 @@ TEST(set_slice) {
   CHECK_EQ(values(x), "0 7 8 3 9 5 6 9 9 7 8 9");
   CHECK(x.view.data == data && seen.size() == 1);
   CHECK_EQ(seen.at(0), "copy: f32(2, 2)/(0, 1) -> f32(2, 2)/(8, 1)");
-  set(x, nine, {1, 0}, {2, 4}, {1, 1});  // neighbouring axes of the region are one
+  set(x, nine, {1, 0}, {2, 4}, {1, 1});  // contiguous axes of the region are merged
   CHECK_EQ(seen.back(), "copy: f32(4)/(0) -> f32(4)/(1)");
   set(x, nine, {1, 1}, {1, 4}, {1, 1});  // nothing
   const Tensor k = iota({2}, i32);
@@ -404,7 +405,7 @@ TEST(set_slice) {
   CHECK_EQ(values(nought), "9");
 }
 
-TEST(copies_into_regions_ask_the_row) {
+TEST(copies_into_regions_query_the_row) {
   static bool asked = false;
   Row fast = basic_rows()[2], refusing = fast;
   fast.engine = "fast",
@@ -420,7 +421,8 @@ TEST(copies_into_regions_ask_the_row) {
   CHECK_EQ(seen.back(), "fast: f32(2)/(0) -> f32(2)/(2)");
 }
 
-// ---- nothing, and failure ---------------------------------------------------------------------------------------
+// ---- empty arrays, and failure
+// ----------------------------------------------------------------------------------
 
 TEST(nothing_is_run_for_empty_outputs) {
   const Tensor empty = iota({0, 3}), row = iota({3}), one = number(1), k = array(device(), {0}, {}, i64);
@@ -430,7 +432,7 @@ TEST(nothing_is_run_for_empty_outputs) {
   CHECK_EQ(to_string(run("take", {&row, &k}, {{"axis", 0}}).shape()), "(0,)");
   CHECK_EQ(seen.size(), 0u);
   CHECK_EQ(values(run("sum", {&empty}, {{"axis", nullptr}, {"dtype", nullptr}, {"keepdims", false}})),
-           "0");  // but for empty inputs
+           "0");  // except for empty inputs
 }
 
 TEST(a_failing_kernel_leaves_nothing_behind) {

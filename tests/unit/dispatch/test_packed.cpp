@@ -1,4 +1,4 @@
-// Operands that a row packs: when, for which calls, and when what was packed goes.
+// Operands that a row packs: when, for which calls, and when the packed bytes are freed.
 #include <sys/wait.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ struct Counts {
 } counts;
 std::atomic<dvt_status> size_status{DVT_OK}, pack_status{DVT_OK};
 
-// In the order of the call's stream, if it has one.
+// On the call's stream, if it has one.
 dvt_status enqueue(const dvt_call& c, std::function<void()> job) {
   if (!c.stream) return job(), DVT_OK;
   const auto run = [](void* own) {
@@ -46,7 +46,7 @@ struct Matrix {
   int64_t rows, columns, down, right;
 };
 
-// The columns of x2 one after the other, with a sign that only the right layout takes back.
+// The columns of x2, one after another, with a sign that only the right layout undoes.
 float sign_of(uint64_t layout) { return layout == 1 ? 1.f : -1.f; }
 dvt_status pack_size(dvt_device*, const dvt_call* c, uint32_t operand, uint64_t* size, uint64_t* layout) {
   ++counts.asked;
@@ -127,7 +127,7 @@ TEST(packed_for_the_second_call) {
   CHECK_EQ(in_use(device()), held);
 }
 
-TEST(operands_that_come_once_pay_nothing) {
+TEST(operands_used_once_are_not_packed) {
   const Tensor x = iota({2, 3});
   for (int i = 0; i < 5; ++i) product(x, iota({3, 2}));  // in the same memory each time
   CHECK_EQ(counts.since(), "asked 0, packed 0, ran 5, with packed 0");
@@ -170,7 +170,7 @@ TEST(each_view_for_itself) {
 
 TEST(calls_of_another_kind) {
   const Tensor w = iota({3, 2}), two = iota({2, 3}), three = iota({3, 3}), eight = iota({8, 3});
-  const auto last = [&](const Tensor& x) {  // of what the row gives
+  const auto last = [&](const Tensor& x) {  // in the workspace of the row
     const std::string all = product(x, w);
     return all.substr(all.rfind(' ') + 1);
   };
@@ -180,7 +180,7 @@ TEST(calls_of_another_kind) {
   CHECK_EQ(counts.since(), "asked 1, packed 0, ran 1, with packed 1");
   CHECK_EQ(last(three), "67");
   CHECK_EQ(counts.since(), kTakes);
-  CHECK_EQ(last(eight), "202");  // another one would have to be made
+  CHECK_EQ(last(eight), "202");  // another layout would have to be packed
   CHECK_EQ(counts.since(), "asked 1, packed 0, ran 1, with packed 0");
   CHECK_EQ(last(eight), "202");
   CHECK_EQ(counts.since(), kMakes);
@@ -188,7 +188,7 @@ TEST(calls_of_another_kind) {
   CHECK_EQ(counts.since(), "asked 0, packed 0, ran 3, with packed 3");
 }
 
-TEST(what_a_row_does_not_pack_is_not_asked_again) {
+TEST(an_operand_that_a_row_declines_is_not_queried_again) {
   const Tensor x = iota({2, 3}), w = iota({3, 2});
   size_status = DVT_UNSUPPORTED;
   for (int i = 0; i < 5; ++i) CHECK_EQ(product(x, w), "10 13 28 40");
@@ -210,7 +210,7 @@ TEST(a_row_that_fails) {
   counts.since();
 }
 
-TEST(what_others_may_write_is_not_packed) {
+TEST(shared_memory_is_not_packed) {
   const Tensor x = iota({2, 3}), w = iota({3, 2});
   for (int i = 0; i < 3; ++i) product(x, w);
   CHECK_EQ(packed_bytes(), 64u);
@@ -244,7 +244,7 @@ TEST(packed_operands_go_before_memory_is_out) {
     const Tensor more = iota({n, n});
     CHECK_EQ(packed_bytes(), 0u);
   }
-  for (int i = 0; i < 3; ++i) multiply(w);  // else the next one would drop it again
+  for (int i = 0; i < 3; ++i) multiply(w);  // otherwise the next one would drop it again
   CHECK_EQ(counts.since(), "asked 0, packed 0, ran 3, with packed 0");
   set_memory_limit(device(), 0);
 }
@@ -285,7 +285,7 @@ TEST(another_stream_waits_for_what_was_packed) {
   d.synchronize();
   run("t.product", {&x, &w});
   plugins::stall(*d.default_stream, 60);
-  run("t.product", {&x, &w});  // packs it when the stall is over
+  run("t.product", {&x, &w});  // packs it after the stall
   set_current_stream(d, &other);
   Tensor out = run("t.product", {&x, &w});
   CHECK_EQ(counts.since(), "asked 1, packed 1, ran 3, with packed 2");
@@ -294,7 +294,7 @@ TEST(another_stream_waits_for_what_was_packed) {
   d.free_stream(&other);
 }
 
-TEST(what_is_dropped_serves_the_calls_under_way) {
+TEST(dropped_bytes_serve_calls_in_progress) {
   Device& d = queue();
   const Tensor x = array(d, {2, 3});
   Tensor w = array(d, {3, 2});
@@ -304,7 +304,7 @@ TEST(what_is_dropped_serves_the_calls_under_way) {
   Tensor out = run("t.product", {&x, &w});
   w = Tensor();
   CHECK_EQ(packed_bytes(d), 0u);
-  for (int i = 0; i < 4; ++i) array(d, {3, 2}, {9, 9, 9, 9, 9, 9});  // would lie where the bytes lay
+  for (int i = 0; i < 4; ++i) array(d, {3, 2}, {9, 9, 9, 9, 9, 9});  // would be in the same memory
   CHECK_EQ(values(out), "10 13 28 40");
   counts.since();
 }
@@ -335,11 +335,11 @@ TEST(threads_pack_it_once) {
 }
 
 namespace {
-// A weight that threads multiply by while others change it in place, export it and put another in its place.
+// A weight that threads multiply by while others change it in place, export it and replace it.
 struct Weight {
   std::mutex mutex;
   Tensor w;
-  float value = 0;  // of each element
+  float value = 0;  // the value of each element
 
   std::pair<Tensor, float> read() {
     const std::lock_guard lock(mutex);

@@ -1,4 +1,4 @@
-// Bodies: traced by a function of the test, replayed by the core.
+// Decompositions: traced by a function of the test, replayed by the core.
 #include <set>
 
 #include "dispatch/program.hpp"
@@ -9,7 +9,7 @@ using namespace recorder;
 namespace {
 constexpr DType f32 = DType::f32, i32 = DType::i32, f16 = DType::f16;
 
-// A body: from the values of its operands (-1: not given) to those of its outputs.
+// A decomposition: from the values of its operands (-1: absent) to those of its outputs.
 struct Tracing {
   ProgramBuilder& b;
   const Invocation& inv;
@@ -79,7 +79,7 @@ TEST(without_a_tracer) {
   CHECK_EQ(values(Call(o, {&x}).run()), "0 1");
 }
 
-TEST(a_body_is_replayed) {
+TEST(a_decomposition_is_replayed) {
   const Op& o = composite("b.fma", [](Tracing& t) -> std::vector<int> {
     return {t.call("add", {t.call("multiply", {t.in[0], t.in[1]}), t.number(0.5)})};
   });
@@ -90,7 +90,7 @@ TEST(a_body_is_replayed) {
   CHECK_EQ(seen.back(), "add: f32(6)/(1), host f32()/() -> f32(6)/(1)");
   CHECK_EQ(values(Call(o, {&t, &row}).run()), "0.5 2.5 8.5 0.5 3.5 10.5");  // strides do not matter
   CHECK_EQ(traced["b.fma"], 1);
-  CHECK_EQ(values(Call(o, {&x, &two}).run()), "0.5 2.5 4.5 6.5 8.5 10.5");  // nor where an operand is
+  CHECK_EQ(values(Call(o, {&x, &two}).run()), "0.5 2.5 4.5 6.5 8.5 10.5");  // nor does an operand's address
   CHECK_EQ(values(Call(o, {&two, &two}, {}, &device()).run()), "4.5");
 }
 
@@ -127,7 +127,7 @@ TEST(programs_by_signature) {
   CHECK_EQ(traces(x, nullptr, {{"kind", i32}}), 1);
   CHECK_EQ(traces(x, nullptr, {{"z", 0.}}), 1);
   CHECK_EQ(traces(x, nullptr, {}), 0);
-  for (int n = 0; n < 1100; ++n) traces(iota({1}), nullptr, {{"f", 10. + n}});  // more than are kept
+  for (int n = 0; n < 1100; ++n) traces(iota({1}), nullptr, {{"f", 10. + n}});  // more than the cache holds
   CHECK_EQ(traces(iota({1}), nullptr, {{"f", 1109.}}), 0);
 }
 
@@ -184,7 +184,7 @@ TEST(operands_are_never_written) {
   Tensor x = iota({2, 3});
   CHECK_EQ(values(Call(o, {&x}).run()), "1 3 5 7 9 11");
   CHECK_EQ(values(x), "0 1 2 3 4 5");
-  CHECK_EQ(values(update("b.operands", x, {})), "1 3 5 7 9 11");  // nor in the form that may
+  CHECK_EQ(values(update("b.operands", x, {})), "1 3 5 7 9 11");  // nor in the in-place form
 }
 
 TEST(outputs_that_are_operands_or_views) {
@@ -275,7 +275,7 @@ TEST(programs_own_what_attributes_point_to) {
         attrs.at[1] = {DVT_A_F64S, 2, {.fs = complex.data()}};
         int v = t.b.call(full, {}, attrs);
         std::fill(complex.begin(), complex.end(), -1);
-        for (int i = 0; i < 20; ++i)  // nodes move as the program grows
+        for (int i = 0; i < 20; ++i)  // nodes are relocated as the program grows
           v = t.call("permute_dims", {t.call("reshape", {v}, {{"shape", Ints{3, 2}}})}, {{"axes", Ints{-1, 0}}});
         std::string mode = "fine";
         Attrs named = attributes(op("b.named"), {});
@@ -318,9 +318,10 @@ TEST(copies_of_attributes) {
   CHECK_EQ(c.room(1), static_cast<int64_t*>(nullptr));
 }
 
-// ---- halves, many operands, nesting -----------------------------------------------------------------------------
+// ---- float16, many operands, nesting
+// ----------------------------------------------------------------------------
 
-TEST(halves_go_through_float32) {
+TEST(float16_goes_through_float32) {
   const Op& o = composite("b.half",
                           [](Tracing& t) -> std::vector<int> {
                             CHECK(t.b.value(t.in[0]).dtype == f32);
@@ -344,7 +345,7 @@ TEST(halves_go_through_float32) {
   CHECK_EQ(values(Call(same, {&x}).run()), "1 2 3");
 }
 
-TEST(variadic_bodies) {
+TEST(variadic_decompositions) {
   OpSpec spec{.shape = "broadcast", .dtype = "promote", .flags = op_half_in_f32};
   spec.params = {{.name = "xs", .kind = ParamKind::value, .variadic = true}};
   const Op& o = composite(
@@ -364,14 +365,14 @@ TEST(variadic_bodies) {
   CHECK_EQ(values(Call(o, {&x}).run()), "0 1");
   CHECK_EQ(values(Call(o, std::vector<const Tensor*>(12, &h)).run()), "12");
   CHECK(Call(o, std::vector<const Tensor*>(12, &h)).run().dtype == f16);
-  // In a program as well.
+  // Inside a program as well.
   const Op& outer = composite(
       "b.outer", [](Tracing& t) -> std::vector<int> { return {t.call("b.total", std::vector<int>(11, t.in[0]))}; },
       1);
   CHECK_EQ(values(Call(outer, {&x}).run()), "0 11");
 }
 
-TEST(bodies_where_rows_refuse) {
+TEST(decompositions_where_rows_refuse) {
   const Op& o =
       composite("b.refused", [](Tracing& t) -> std::vector<int> { return {t.call("add", {t.in[0], t.in[0]})}; }, 1);
   static bool refuse = true;
@@ -407,7 +408,7 @@ TEST(an_error_in_the_middle) {
   CHECK_EQ(values(Call(o, {&x}).run()), "1 4 9");
 }
 
-TEST(wrong_bodies) {
+TEST(wrong_decompositions) {
   const Tensor x = iota({2, 3});
   const auto fails = [&](const char* name, Body body, const char* why, OpSpec spec = {}) {
     const Op& o = composite(name, std::move(body), 1, spec);

@@ -91,7 +91,7 @@ TEST(rows_in_table_order_and_those_added_first) {
 
   add_kernel(device, make_row(row("t.order", "three")));
   add_kernel(device, make_row(row("t.order", "four")));
-  add_kernel(device, make_row(row("t.unknown", "five")));  // of an op that may come
+  add_kernel(device, make_row(row("t.unknown", "five")));  // for an op that may be registered later
   const Plan& plan = Call(o, {&x}).plan();
   CHECK(&plan != before);
   std::string engines;
@@ -117,7 +117,7 @@ TEST(a_plan_per_dtypes_and_device) {
   CHECK(&Call(add, {&x, &x}).plan() != &Call(add, {&z, &z}).plan());
   CHECK(Call(add, {&k, &x}).plan().compute[0] == f32);
   CHECK(&Call(astype, {&x}, {{"dtype", i32}}).plan() != &Call(astype, {&x}, {{"dtype", f64}}).plan());
-  // A scalar attribute decides the dtype where nothing else does.
+  // A scalar attribute decides the dtype if nothing else does.
   const auto filled = [&](Value v, Value dtype) -> const Plan& {
     return Call(full, {}, {{"shape", Ints{2}}, {"fill_value", v}, {"dtype", dtype}}, &device).plan();
   };
@@ -207,7 +207,7 @@ TEST(optional_operands) {
 // ---- query ------------------------------------------------------------------------------------------------------
 
 namespace {
-struct Asked {  // what the next query answers
+struct Asked {  // the result of the next query
   dvt_status status = DVT_OK;
   uint64_t workspace = 0, need_compact = 0;
   const char* reason = nullptr;
@@ -261,7 +261,7 @@ TEST(queries_choose_the_row) {
   const std::string flat = "f32(6)/(1) -> f32(6)/(1)", strided = "f32(3, 2)/(1, 3) -> f32(3, 2)/(2, 1)";
   CHECK_EQ(ran(x, {.workspace = 1000}, {}), "first: " + flat);
   CHECK_EQ(workspaces.back(), 1000u);
-  CHECK_EQ(asked[0].saw + asked[1].saw, "f32(6)/(1) ");  // as run sees it; the second was not asked
+  CHECK_EQ(asked[0].saw + asked[1].saw, "f32(6)/(1) ");  // as run gets it; the second was not queried
   CHECK_EQ(ran(x, {.status = DVT_UNSUPPORTED, .workspace = 1000}, {}), "second: " + flat);
   CHECK_EQ(workspaces.back(), 0u);
   CHECK_EQ(ran(t, {.status = DVT_UNSUPPORTED, .need_compact = 1}, {.status = DVT_UNSUPPORTED, .workspace = 50}),
@@ -285,7 +285,7 @@ TEST(rows_that_need_compact_operands) {
   CHECK_EQ(seen.at(1), "first: f32(6)/(1) -> f32(6)/(1)");
   CHECK_EQ(workspaces.back(), 2000u);  // of the copy, by the row that runs
   CHECK_EQ(asked[0].saw, "f32(3, 2)/(1, 3) f32(6)/(1) ");
-  // Host scalars and what is compact already stay.
+  // Host scalars and compact operands are not copied.
   asked[0] = {.status = DVT_UNSUPPORTED, .need_compact = ~uint64_t{0}};
   seen.clear();
   const Tensor three = number(3);
@@ -367,7 +367,7 @@ TEST(a_row_that_ends_before_query) {
   Device& device = device_with({}).device();
   dvt_kernel* k = make_row(row("t.short", "short"));
   k->struct_size = offsetof(dvt_kernel, query);
-  k->query = [](dvt_device*, const dvt_call*, dvt_answer*) -> dvt_status { std::abort(); };  // what lies behind it
+  k->query = [](dvt_device*, const dvt_call*, dvt_answer*) -> dvt_status { std::abort(); };  // the bytes after it
   add_kernel(device, k);
   const Tensor x = array(device, {2});
   CHECK_EQ(values(Call(o, {&x}).run()), "0 1");

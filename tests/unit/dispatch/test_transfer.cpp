@@ -1,4 +1,4 @@
-// Values on their way from one device to another.
+// Copies between devices.
 #include "dispatch/recorder.hpp"
 
 using namespace recorder;
@@ -6,7 +6,7 @@ using namespace recorder;
 namespace {
 int copies, through_the_host;
 
-// Two devices of one backend whose memory the host cannot read, as far as it knows.
+// Two devices of one backend whose memory the host must not read.
 Plugin& two(const char* name, uint32_t caps) {
   Plugin& p = plugin(name, basic_rows(), {.caps = caps, .devices = 2});
   p.table.copy = [](dvt_device*, const DLTensor* to, const DLTensor* from, dvt_stream*) {
@@ -22,7 +22,7 @@ Tensor moved(const Tensor& x, Device& to) {
 }
 }  // namespace
 
-TEST(peers_copy_from_each_other) {
+TEST(peers_copy_directly) {
   Plugin& p = two("peers", DVT_CAP_P2P);
   const Tensor x = array(p.device(0), {2, 3});
   const Tensor y = moved(x, p.device(1));

@@ -1,5 +1,5 @@
-// DOVETAIL_POISON_CALLS: what a kernel keeps of its call is gone when it has returned. DOVETAIL_GUARD_MEMORY: what
-// it writes beside its outputs is reported, with its name.
+// DOVETAIL_POISON_CALLS: a call that a kernel keeps is invalid once it has returned. DOVETAIL_GUARD_MEMORY:
+// writes outside its outputs are reported, with its name.
 #include "device/guard.hpp"
 #include "dispatch/recorder.hpp"
 
@@ -34,20 +34,20 @@ TEST(a_call_ends_with_run) {
   CHECK_EQ(reinterpret_cast<uintptr_t>(kept_tensor->data), poison);
   CHECK_EQ(uint64_t(*kept_shape), poison);
   const dvt_call* before = kept;
-  for (int i = 0; i < 1000; ++i) y = run("add", {&x, &one});  // not what the memory is used for next
+  for (int i = 0; i < 1000; ++i) y = run("add", {&x, &one});  // not the next contents of the memory
   CHECK_EQ(before->n_in, uint32_t(poison));
   CHECK_EQ(values(y), "1 2 3 4 5 6");
   watched = 0;
 }
 
-TEST(without_it_rows_get_the_hosts_own) {
+TEST(without_it_rows_get_the_hosts_own_call) {
   const Tensor x = array(device(), {6});
   CHECK_EQ(values(run("add", {&x, &x})), "0 2 4 6 8 10");
   CHECK(kept->n_in != uint32_t(poison));
 }
 
 namespace {
-// multiply: right, and `beside` bytes behind (or in front of) output 0 or its workspace are written too.
+// multiply: right, but it also writes `beside` bytes after (or before) output 0 or its workspace.
 struct Beside {
   bool workspace = false;
   int64_t bytes = 0;
@@ -80,7 +80,7 @@ std::string reported(Beside how) {
 }
 }  // namespace
 
-TEST(who_writes_beside_its_output_is_named) {
+TEST(writes_outside_an_output_name_the_op) {
   guard_memory(true);
   const uint64_t before = in_use(sloppy());
   CHECK_EQ(reported({}), "");

@@ -1,4 +1,4 @@
-// What the runtime asks of the operating system: child processes, files of the cache, limits of control groups.
+// Services of the operating system: child processes, files of the cache, limits of control groups.
 #include "platform/platform.hpp"
 
 #include <sys/stat.h>
@@ -111,7 +111,7 @@ TEST(a_crash_after_the_note_was_closed_leaves_none) {
     no_core_files();
     {
       const CrashNote note(path, "a library");
-      struct sigaction theirs{};  // of a library that passes crashes on
+      struct sigaction theirs{};  // a library that passes crashes with this signal
       theirs.sa_flags = SA_SIGINFO;
       theirs.sa_sigaction = [](int signal, siginfo_t* info, void* at) { ours.sa_sigaction(signal, info, at); };
       sigaction(SIGABRT, &theirs, &ours);
@@ -147,7 +147,7 @@ TEST(limits_of_control_groups_of_version_2) {
 
   root.write(job + "memory.high", std::to_string(256 * kMiB) + "\n");
   CHECK_EQ(group_memory(root.name()).limit, 256 * kMiB);
-  root.write("proc/self/cgroup", "0::/../elsewhere\n");  // outside of what the namespace shows
+  root.write("proc/self/cgroup", "0::/../elsewhere\n");  // outside of the namespace's view
   root.write(top + "memory.max", std::to_string(64 * kMiB) + "\n");
   CHECK_EQ(group_memory(root.name()).limit, 64 * kMiB);
 }

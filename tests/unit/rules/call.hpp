@@ -1,5 +1,5 @@
-// One call of a shape rule without a device: an op made on the spot, its parameters in the order of the builder
-// calls.
+// One call of a shape rule without a device: an op made for the test, its parameters in the order of the
+// builder calls.
 #pragma once
 #include <deque>
 #include <limits>
@@ -77,7 +77,7 @@ struct Call {
   Call& str(const char* name, const char* s) {
     return attr(name, ParamKind::str, {DVT_A_STR, uint32_t(std::strlen(s)), {.s = s}});
   }
-  // Lives with the caller, as long ones do, so that rules have to copy it.
+  // Owned by the caller, as long ones are, so that rules have to copy it.
   Call& ints(const char* name, const Ints& v) {
     kept.push_back(v);
     const Ints& own = kept.back();

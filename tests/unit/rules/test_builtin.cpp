@@ -1,4 +1,4 @@
-// The schema's ops and the rules know each other: names, views, and the attributes that a rule looks for.
+// The schema's ops match the rules: names, views, and the attributes that a rule reads.
 #include <algorithm>
 #include <map>
 

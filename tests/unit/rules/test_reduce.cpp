@@ -18,7 +18,7 @@ TEST(reduce_over_every_set_of_axes) {
       for (const bool keep : {false, true})
         for (const bool negative : {false, true}) {
           Ints axes, sorted;
-          for (int i = rank; i-- > 0;)  // in falling order: the rule sorts
+          for (int i = rank; i-- > 0;)  // in descending order: the rule sorts
             if (mask >> i & 1) axes.push_back(negative ? i - rank : i);
           for (int i = 0; i < rank; ++i)
             if (mask >> i & 1) sorted.push_back(i);
@@ -54,7 +54,7 @@ TEST(reduce_failures) {
               "axis 0 is out of range: expected no axis for x of shape ()");
   CHECK_FAILS(Call("sum", "reduce").x("x", {2, 3}).ints("axis", {1, -1}), value, "axis (1, -1) names axis 1 twice");
   CHECK_FAILS(Call("sum", "reduce").x("x", {2}).ints("axis", Ints(40, 0)), value, "40 values: expected at most 32");
-  // No value for the largest of nothing, unless nothing is asked for.
+  // There is no maximum of zero elements, unless the result is empty.
   CHECK_FAILS(Call("max", "reduce", "same").x("x", {0}).ints("axis", {0}), value,
               "[max] of no elements: x of shape (0,) is empty along the reduced axes");
   CHECK_FAILS(Call("max", "reduce", "same").x("x", {2, 0}).ints("axis", {1}), value, "of no elements");

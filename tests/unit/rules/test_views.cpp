@@ -1,5 +1,5 @@
-// Views: every element of the result lies where NumPy's semantics says. Operands are compact, permuted, sliced and
-// repeated, as views of views are.
+// Views: every element of the result is where NumPy's semantics require. Operands are compact, permuted,
+// sliced and repeated, as views of views are.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -11,11 +11,12 @@ namespace {
 std::mt19937 rng(7);
 int64_t below(int64_t n) { return int64_t(rng() % uint64_t(n)); }
 
-// A buffer whose elements are only addressed. Its holder keeps one share, so that it never goes back to a pool.
+// A buffer whose elements are only addressed. Its owner keeps one reference, so that it never returns to a
+// pool.
 struct Buffer {
   std::vector<int32_t> values = std::vector<int32_t>(100000);
   Storage storage;
-  int device = 0;  // stands for one: never looked at
+  int device = 0;  // a placeholder, never dereferenced
   Buffer() { storage.data = values.data(); }
   uint32_t shares() const { return storage.refs.load() - 1; }
 };
@@ -86,13 +87,13 @@ void each(std::span<const int64_t> shape, F f) {
   }
 }
 
-// Runs the shape rule and the view; false where the view asks for a compact operand.
+// Runs the shape rule and the view; false if the view needs a compact operand.
 bool view(Call& c) {
   c.infer();
   Invocation inv = c.invocation();
   const Tensor before = c.outs[0];
   if (!rules::view(c.op.spec.name)(inv)) {
-    // The caller tries again with a compact operand, so that the result must still be the shape rule's.
+    // The caller retries with a compact operand, so the result must still be the shape rule's.
     CHECK(std::ranges::equal(c.outs[0].strides(), before.strides()) && c.outs[0].dense && !c.outs[0].storage);
     return false;
   }
@@ -103,7 +104,7 @@ bool view(Call& c) {
   return true;
 }
 
-// Are there strides for `shape` over these elements? Decided by trying the only candidates.
+// Are there strides for `shape` over these elements? Checked by trying the only candidates.
 bool expressible(const std::vector<const int32_t*>& at, const Ints& shape) {
   Tensor t;
   t.set_type(DType::i32, nullptr);
@@ -118,7 +119,7 @@ bool expressible(const std::vector<const int32_t*>& at, const Ints& shape) {
   return elements(t) == at;
 }
 
-// A shape of as many elements, by moving prime factors about.
+// A shape of equal size, by moving prime factors between axes.
 Ints regrouped(uint64_t numel) {
   Ints shape(size_t(1 + below(5)), 1);
   for (uint64_t p = 2; numel > 1; ++p)

@@ -1,4 +1,4 @@
-// conv and pool, against counting the places of a window one by one.
+// conv and pool, against counting the positions of a window one by one.
 #include "call.hpp"
 
 namespace dovetail {

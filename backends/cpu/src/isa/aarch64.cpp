@@ -1,4 +1,4 @@
-// aarch64 by what Linux says of it.
+// aarch64, by Linux's auxiliary vector.
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 
@@ -20,7 +20,7 @@ constexpr Part parts[] = {
     {0x41, 0xd8e, "Arm Neoverse N3"}, {0x46, 0x001, "Fujitsu A64FX"},   {0xc0, 0xac3, "Ampere AmpereOne"},
 };
 
-// MIDR_EL1, which the kernel reads for us where it says HWCAP_CPUID.
+// MIDR_EL1, which Linux emulates for user space if it sets HWCAP_CPUID.
 void read_name(Features& f, unsigned long has) {
   std::snprintf(f.name, sizeof f.name, "aarch64");
   if (!(has & HWCAP_CPUID)) return;

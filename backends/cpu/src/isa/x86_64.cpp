@@ -18,7 +18,7 @@ struct Leaf {
 constexpr bool all(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
 constexpr uint32_t bit(int i) { return uint32_t{1} << i; }
 
-// Which registers the operating system saves: XCR0.
+// The registers that the operating system saves: XCR0.
 uint64_t saved_state() {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

@@ -1,4 +1,4 @@
-// any, all: the greatest and the least of what is not zero. A float is zero whatever its sign; NaN is not.
+// any, all: the maximum and minimum of x != 0. Zeros of both signs are false; NaN is true.
 #include "simd/reduce.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {

@@ -1,4 +1,5 @@
-// argmax, argmin: the first hit; NaN wins. Over one axis, or over all elements in row-major order.
+// argmax, argmin: the first of equal elements; NaN wins. Over one axis, or over all elements in row-major
+// order.
 #include "simd/reduce.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -8,7 +9,7 @@ template <class T>
 using Compared = std::conditional_t<std::is_same_v<T, f16> || std::is_same_v<T, bf16>, float, T>;
 
 template <class Op, class T = typename Op::Type>
-DOVETAIL_CPU_INLINE bool beats(T a, T b) {  // equal: no; NaN: only what is not NaN
+DOVETAIL_CPU_INLINE bool beats(T a, T b) {  // equal: no; NaN: only over non-NaN
   return Op::combine(b, a) != b && b == b;
 }
 
@@ -19,7 +20,7 @@ struct Best {
   bool found = false;
 };
 
-// Elements [0, n) at x, `stride` apart, which are number `first` and on.
+// Elements [0, n) at x, `stride` apart, numbered from `first`.
 template <class In, class Op>
 [[gnu::noinline]] void search_row(const In* x, int64_t stride, int64_t n, int64_t first, Best<Op>& best) {
   using T = typename Op::Type;
@@ -38,7 +39,7 @@ template <class In, class Op>
   }
 }
 
-// Neighbouring results: the axis is walked once, the best of each column is kept.
+// Contiguous results: one pass over the axis keeps the best of each column.
 template <class In, class Op>
 [[gnu::noinline]] void search_columns(const In* x, Axis axis, int64_t columns, int64_t* out, int64_t out_stride) {
   using T = typename Op::Type;

@@ -1,5 +1,5 @@
-// astype: every pair of real types. Floats are truncated to integers; out of range they saturate, NaN gives 0.
-// Integers wrap. Halves and floats of 8 bits are rounded once, whatever they come from.
+// astype: every pair of real types. Floats are truncated to integers; out of range they saturate, NaN gives
+// 0. Integers wrap. fp16, bf16 and fp8 are rounded once from any type.
 #include <limits>
 #include <type_traits>
 
@@ -8,7 +8,7 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-// To float for a shorter one: rounded to odd, so that the second rounding does not show.
+// Converts to float on the way to a shorter float: rounds to odd, so that the second rounding is exact.
 template <class From>
 struct ToOdd {
   float operator()(From x) const {
@@ -16,7 +16,7 @@ struct ToOdd {
     else if constexpr (sizeof(From) == 4 || std::is_floating_point_v<From>) return to_odd(double(x));
     else return to_odd(sticky(x));
   }
-  // x as a double of the same sign and exponent whose lowest bit is set where something was cut off.
+  // x as a double of the same sign and exponent, with the lowest bit set if bits were cut off.
   static double sticky(From x) {
     const uint64_t magnitude = x < 0 ? 0 - uint64_t(x) : uint64_t(x);
     const uint64_t cut =
@@ -26,7 +26,7 @@ struct ToOdd {
 };
 
 template <class T>
-constexpr int float8_bits = 0;  // that a float of 8 bits stores of its significand
+constexpr int float8_bits = 0;  // the significand bits that fp8 stores
 template <int stored>
 constexpr int float8_bits<float8<stored>> = stored;
 template <class T>
@@ -43,10 +43,10 @@ struct Convert {
   }
 
   static To truncate(From x) {
-    // 2^digits is a float of its own and the first that does not fit; the lower bound fits.
+    // 2^digits is a float, and the first value out of range; the lower bound is in range.
     constexpr From high = From(2) * From(To(1) << (std::numeric_limits<To>::digits - 1));
     constexpr From low = std::is_signed_v<To> ? -high : From(0);
-    using Wide = std::conditional_t<(sizeof(To) < 4), int32_t, To>;  // what processors convert to
+    using Wide = std::conditional_t<(sizeof(To) < 4), int32_t, To>;  // the targets of processors' conversions
     const bool inside = x > low - 1 && x < high;                     // low - 1 is low where that is the same float
     const To value = To(Wide(inside ? x : From(0)));
     return inside      ? value
@@ -57,7 +57,7 @@ struct Convert {
 };
 
 template <class T>
-constexpr unsigned half_of = 0;  // the DLPack code of a half type
+constexpr unsigned half_of = 0;  // the DLPack code of fp16 or bf16
 template <>
 constexpr unsigned half_of<f16> = DVT_FLOAT;
 template <>
@@ -74,8 +74,8 @@ constexpr DLDataType type_of() {
   else if constexpr (is_float8<T>) return float8_bits<T> == 3 ? dvt::f8e4m3fn : dvt::f8e5m2;
   else return dvt::dtype_of<T>();
 }
-// What the loop sees: halves are float there; bools are bytes where they are read; integers that go to integers no
-// wider than they are do not need their sign.
+// The loop's types: fp16 and bf16 are float there; bools are read as bytes; conversions between integers that
+// do not widen ignore the sign.
 template <class T>
 using Inside = std::conditional_t<is_half<T>, float, T>;
 template <class From, class To>

@@ -1,4 +1,4 @@
-// clip(x, min, max): min(max(x, low), high), either bound optional; NaN in any operand stays.
+// clip(x, min, max): min(max(x, low), high), either bound optional; NaN in any operand propagates.
 #include "simd/elementwise.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {

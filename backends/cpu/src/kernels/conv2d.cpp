@@ -1,6 +1,6 @@
 // conv2d, conv1d as one matrix product per image and group: weights (outputs, taps) times the windows of x
-// (taps, pixels). The windows are made in panels of a few pixels just before they are used, so no more than a tile
-// of them exists; groups of one channel go without a product.
+// (taps, pixels). The windows are copied into panels of a few pixels just before use, so only a tile of them
+// exists at a time. Groups of one channel take no product.
 #include <algorithm>
 
 #include "isa.hpp"
@@ -18,12 +18,12 @@ constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 struct Side {
   int64_t in = 1, out = 1, stride = 1, kernel = 1, step = 1, padding = 0, dilation = 1;
   static constexpr int64_t known = 16;
-  int64_t first[known] = {}, last[known] = {1};  // outputs() of the first places: divisions are slow
+  int64_t first[known] = {}, last[known] = {1};  // outputs() of the first positions: divisions are slow
 
   void prepare() {
     for (int64_t k = 0; k < least(kernel, known); ++k) compute(k, first[k], last[k]);
   }
-  // Outputs whose window meets x at place k of the kernel: [from, to).
+  // Outputs whose window meets x at position k of the kernel: [from, to).
   DOVETAIL_CPU_INLINE void outputs(int64_t k, int64_t& from, int64_t& to) const {
     if (k < known) from = first[k], to = last[k];
     else compute(k, from, to);
@@ -62,7 +62,7 @@ struct Windows {
   }
 };
 
-// A line of `n` pixels from `x`, zero before a and from b on.
+// A row of `n` pixels from `x`, zero before a and from b on.
 template <class In>
 DOVETAIL_CPU_INLINE void copy_line(const In* x, int64_t step, int64_t a, int64_t b, int64_t n,
                                    gemm::Accumulator<In>* out) {
@@ -176,7 +176,7 @@ bool depthwise(const Windows& c, const In* x, const In* weight, const In* bias, 
   return true;
 }
 
-// Of no channels: sums of nothing.
+// Zero channels: empty sums.
 template <class In>
 void fill_bias(const Windows& c, const In* bias, In* y) {
   const int64_t outputs = c.groups * c.outputs;
@@ -199,8 +199,8 @@ bool piece(const Windows& c, const In* x, const In* weight, const In* bias, In* 
 
 // ---- weights packed for oneDNN
 
-// bfloat16 where the processor multiplies it. On aarch64 float32 too, where oneDNN has code of SVE: it makes one
-// long sum, whose rounding errors the schema allows (`dot_slack`) as it does OpenBLAS's in products.
+// bfloat16 where the processor multiplies it. On aarch64 float32 too, where oneDNN has SVE code: it makes one
+// long sum, whose rounding errors the schema allows (`dot_slack`), as for OpenBLAS's products.
 #if defined(__aarch64__)
 template <class T>
 inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, float>;
@@ -215,7 +215,7 @@ struct Operands {
   In* y;
 };
 
-// The work in pieces: rows of y, and where they are too few for the threads, panels of outputs.
+// The chunks of work: rows of y or, if those are too few for the threads, panels of outputs.
 template <class In>
 struct Packed {
   static constexpr bool is_bfloat16 = std::is_same_v<In, bf16>;
@@ -223,16 +223,16 @@ struct Packed {
   const Windows& c;
   onednn::Panels panels;
   int64_t rows, down;        // of a piece; pieces below each other
-  int64_t together, across;  // panels of a piece; pieces side by side
+  int64_t together, across;  // panels of a chunk; chunks side by side
 
   explicit Packed(const Windows& windows) : c(windows) {
-    constexpr int64_t elements = 1 << 17;  // of x that a piece needs
+    constexpr int64_t elements = 1 << 17;  // of x that a chunk needs
     rows = most(least(c.h.out, elements / most(c.channels * c.w.in * c.h.step, 1)), 1);
     while (too_few(divide_up(c.h.out, rows)) && rows > 4) rows = divide_up(rows, 2);
     down = most(divide_up(c.h.out, rows), 1), rows = divide_up(c.h.out, down);
   }
-  // False where oneDNN is not to serve it. It multiplies bfloat16 in pairs of channels: the last of an odd number
-  // comes with the next pixel's first, times 0, which spreads that one's infinity.
+  // False if oneDNN must not serve it. It multiplies bfloat16 in pairs of channels: it pairs the last of an
+  // odd number with the next pixel's first, times 0, which spreads an infinity of that pixel.
   bool find() {
     if (c.channels < 8 || c.outputs < 8 || !c.pixels) return false;
     if (is_bfloat16 && (c.channels % 2 || !onednn::fast_bfloat16())) return false;
@@ -306,7 +306,7 @@ template <class In>
 dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* to) {
   const Windows c(call);
   Packed<In> packed(c);
-  if (!packed.find()) return DVT_OOM;  // pack_size found it
+  if (!packed.find()) return DVT_OOM;  // pack_size has found it
   const int64_t panels = packed.panels.count;
   return for_each_piece(c.groups * panels, 1, [&](int64_t at) {
     return packed.pack(dvt::data<const In>(call->in[1]), static_cast<char*>(to->data), at / panels, at % panels);
@@ -328,7 +328,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
           return packed.run({x, weight, bias, y}, static_cast<const char*>(call->packed[1].data), at);
         });
   const bool single = c.channels == 1 && c.outputs == 1;
-  // A tile: up to 256 outputs by as many pixels as leave enough tiles for the threads.
+  // A tile: up to 256 outputs, and as many pixels as leave enough tiles for the threads.
   const int64_t rows = single ? 1 : least(c.outputs, 256), down = divide_up(c.outputs, rows);
   const int64_t threads = int64_t(dvt::host->num_threads(dvt::host)), others = c.images * c.groups * down;
   int64_t columns = single ? c.pixels : least(c.pixels, 512);

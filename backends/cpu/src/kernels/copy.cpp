@@ -7,7 +7,7 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 constexpr uint64_t grain_bytes = 1 << 17;  // worth a thread
 
-// The iteration space: axes by falling output stride, neighbours merged, axes of one element dropped.
+// The iteration space: axes by descending output stride, contiguous ones merged, axes of one element dropped.
 struct Space {
   int ndim = 0;
   int64_t shape[DVT_MAX_NDIM], in[DVT_MAX_NDIM], out[DVT_MAX_NDIM];
@@ -30,7 +30,7 @@ struct Space {
     }
     if (!ndim) shape[0] = in[0] = out[0] = 1, ndim = 1;
   }
-  // The axis `at` becomes the last but one; the rest keep their order.
+  // Makes axis `at` the last but one; the others keep their order.
   void make_last_but_one(int at) {
     const int64_t s = shape[at], x = in[at], y = out[at];
     for (int i = at; i < ndim - 2; ++i) shape[i] = shape[i + 1], in[i] = in[i + 1], out[i] = out[i + 1];
@@ -78,8 +78,8 @@ void copy_rows(const Space& s, const T* in, T* out) {
   dvt::parallel_for(uint64_t(s.positions(last)), 1 + grain_bytes / sizeof(T) / uint64_t(n), rows);
 }
 
-// out[i * out_step + j] = in[j * in_step + i] for a square of as many elements as fit 16 bytes, by rounds of
-// interleaving: each round moves every element's index bits around by one.
+// out[i * out_step + j] = in[j * in_step + i] for a square with 16 bytes per row, by rounds of interleaving:
+// each round rotates the bits of every element's index by one.
 template <class T>
 struct Square {
   static constexpr int n = 16 / sizeof(T);
@@ -128,9 +128,9 @@ DOVETAIL_CPU_INLINE void square(const uint64_t* in, int64_t in_step, uint64_t* o
   Square<uint64_t>::run<0, 1>(in, in_step, out, out_step);
 }
 
-// Tiles of a transposition are as wide as a cache line in both directions. Lines that lie a power of two apart
-// crowd each other out of the cache, so each is read once and written once, whole; the shuffling is done in
-// between.
+// Tiles of a transposition are as wide as a cache line in both directions. Lines whose distance is a power of
+// two evict each other from the cache, so each is read once and written once, whole; the shuffling is done in
+// registers.
 template <class T>
 constexpr int64_t tile = 64 / sizeof(T);
 
@@ -178,7 +178,7 @@ template <class T>
 dvt_status copy(dvt_device*, const dvt_call* c) {
   const T* in = dvt::data<const T>(c->in[0]);
   T* out = dvt::data<T>(c->out[0]);
-  if (c->in[0]->ndim == 0) return *out = *in, DVT_OK;  // also a scalar in host memory
+  if (c->in[0]->ndim == 0) return *out = *in, DVT_OK;  // also a host scalar
   Space s(c->in[0], c->out[0]);
   const int last = s.ndim - 1;
   if (s.ndim == 1 && s.in[0] == 1 && s.out[0] == 1) return copy_dense(in, out, s.shape[0]), DVT_OK;

@@ -1,5 +1,5 @@
-// cumulative_sum, cumulative_prod along one axis. float and the halves accumulate in double; double carries what
-// rounding took off a sum.
+// cumulative_sum, cumulative_prod along one axis. float, fp16 and bf16 accumulate in double; double uses
+// compensated summation.
 #include "simd/half.hpp"
 #include "simd/lines.hpp"
 
@@ -17,7 +17,7 @@ struct Plain {  // integers
   DOVETAIL_CPU_INLINE T get() const { return value; }
 };
 template <class T>
-struct Wide {  // float and halves
+struct Wide {  // float, fp16 and bf16
   double value;
   DOVETAIL_CPU_INLINE static float widened(T x) {
     if constexpr (sizeof(T) == 2) return widen(x);
@@ -41,18 +41,19 @@ struct Carried {  // double
   }
   DOVETAIL_CPU_INLINE void multiply(double x) { value *= x; }
   DOVETAIL_CPU_INLINE double get() const {
-    return lost == lost ? lost == 0 ? value : value + lost : value;  // infinities leave NaN behind
+    return lost == lost ? lost == 0 ? value : value + lost : value;  // infinities would turn into NaN
   }
 };
 template <class T>
 using State = std::conditional_t<std::is_same_v<T, double>, Carried,
                                  std::conditional_t<std::is_integral_v<T>, Plain<T>, Wide<T>>>;
 
-// A row of floats, eight at a time: each vector's own sums by shifting and adding, plus the sum of all before.
+// A row of floats, eight at a time: each vector's prefix sums by shifting and adding, plus the sum of all
+// before.
 void sum_row(const float* x, float* out, int64_t n) {
   typedef double Eight __attribute__((vector_size(64)));
   typedef float Narrow __attribute__((vector_size(32)));
-  const Eight zero = Eight{} - 0.0;  // -0 changes nothing, not even a -0
+  const Eight zero = Eight{} - 0.0;  // -0 changes no value, not even a -0
   double before = -0.0;
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -70,7 +71,7 @@ void sum_row(const float* x, float* out, int64_t n) {
   for (; i < n; ++i) out[i] = float(before += x[i]);
 }
 
-constexpr int64_t block = 16;  // neighbouring lines that go together
+constexpr int64_t block = 16;  // adjacent lines in one group
 
 // `lines` lines whose elements are `step` apart, each over the whole axis.
 template <class T, bool product>
@@ -85,14 +86,14 @@ template <class T, bool product>
   for (int64_t i = 0; i < size; ++i)
     for (int64_t j = 0; j < lines; ++j) {
       const T value = x[i * stride + j * step];
-      if (i == 0) state[j].start(value);  // keeps the sign of -0
+      if (i == 0) state[j].start(value);  // preserves the sign of -0
       else if constexpr (product) state[j].multiply(value);
       else state[j].add(value);
       out[i * out_stride + j * out_step] = state[j].get();
     }
 }
 
-// The axes before `lines.axis` as one: false where their strides do not allow it.
+// Merges the axes before `lines.axis`; false if their strides do not allow it.
 bool outer_step(const Lines& lines, int64_t& step) {
   step = 0;
   int64_t expected = -1;
@@ -114,7 +115,7 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   const int64_t size = lines.size, out_size = size + initial, inner = lines.inner;
   const T* const x = dvt::data<const T>(c->in[0]);
   T* const out = dvt::data<T>(c->out[0]);
-  // Lines go together, so that they do not wait for each other's additions: rows, or neighbours in memory.
+  // Lines are grouped so that their additions overlap: rows, or lines that are adjacent in memory.
   int64_t step = 1;
   const bool rows = inner == 1 && outer_step(lines, step), neighbours = !rows && lines.inner_is_dense();
   if constexpr (std::is_same_v<T, float> && !product)

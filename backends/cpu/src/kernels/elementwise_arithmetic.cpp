@@ -5,7 +5,8 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-// Integers compute in unsigned types at least as wide as unsigned: they wrap, without undefined behaviour.
+// Integers are computed in unsigned types at least as wide as unsigned: they wrap without undefined
+// behaviour.
 template <class T>
 constexpr auto wide(T x) {
   if constexpr (std::is_floating_point_v<T>) return x;
@@ -83,7 +84,7 @@ struct Reciprocal {
     return T(1) / x;
   }
 };
-struct Relu {  // keeps NaN; relu(-0) is 0
+struct Relu {  // preserves NaN; relu(-0) is 0
   template <class T>
   T operator()(T x) const {
     return x > 0 || x != x ? x : T(0);

@@ -33,8 +33,8 @@ struct Not {
   uint8_t operator()(uint8_t x) const { return x ^ 1; }
 };
 
-// Counts outside [0, width) shift everything out: 0, or -1 for a negative number to the right. A negative count is
-// one.
+// Counts outside [0, width) shift everything out: the result is 0, or -1 for a negative number shifted right.
+// Negative counts are among them.
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 template <class T>

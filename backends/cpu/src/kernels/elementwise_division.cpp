@@ -6,7 +6,7 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-// Truncating. By zero 0; the most negative number by -1 wraps.
+// Truncating. x / 0 is 0; the most negative number by -1 wraps.
 template <class T>
 T quotient(T a, T b) {
   using U = std::make_unsigned_t<T>;
@@ -21,16 +21,16 @@ struct Quotient {
   }
 };
 
-// C's fmod. Of floats it is exact in double while quotient and divisor together have at most 53 bits.
+// C's fmod. For floats it is exact in double if quotient and divisor together have at most 53 bits.
 inline double truncated_remainder(double a, double b) { return std::fmod(a, b); }
 inline float truncated_remainder(float a, float b) {
   const double x = a, y = b, q = x / y;
   if (!(std::fabs(q) < 0x1p28)) return std::fmod(a, b);
   const double n = std::trunc(q);
-  return n == 0 ? a : float(x - n * y);  // and an infinite divisor leaves a
+  return n == 0 ? a : float(x - n * y);  // and an infinite divisor returns a
 }
 
-// The sign of the divisor, as Python has it. By zero: integers 0, floats NaN.
+// The result has the sign of the divisor, as in Python. By zero: integers 0, floats NaN.
 template <class T>
 T remainder(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -51,7 +51,7 @@ struct Remainder {
   }
 };
 
-// Rounded down. Floats: the floor of the rounded quotient, so that inf // 1 is inf.
+// Rounded down. Floats: the floor of the rounded quotient, so inf // 1 is inf.
 struct FloorDivide {
   float operator()(float a, float b) const { return __builtin_floorf(a / b); }
   double operator()(double a, double b) const { return __builtin_floor(a / b); }
@@ -63,7 +63,7 @@ struct FloorDivide {
   }
 };
 
-// By repeated squaring, wrapping. A negative exponent: 1 / x^|y| truncated, 0 where x is 0.
+// By repeated squaring, wrapping. A negative exponent gives 1 / x^|y| truncated, or 0 if x is 0.
 struct Power {
   template <class T>
   T operator()(T x, T y) const {

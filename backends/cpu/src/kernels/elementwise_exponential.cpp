@@ -1,4 +1,4 @@
-// exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float. float64 asks the C library.
+// exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float. float64 uses the C library.
 #include <cmath>
 
 #include "simd/math_loops.hpp"
@@ -35,7 +35,7 @@ double silu(double x) {
 }
 double gelu(double x) {
   if (x < -40) return -0.0;
-  // -x / sqrt(2) = z + rest: far out erfc would make much of the rounding of its argument
+  // -x / sqrt(2) = z + rest: for large x erfc would amplify the rounding of its argument
   const long double exact = -static_cast<long double>(x) * 0.707106781186547524400844362104849039L;
   if (x < -36) return double(0.5L * x * ::erfcl(exact));  // erfc would be subnormal
   const double z = double(exact), rest = x < 40 ? double(exact - z) : 0;
@@ -56,7 +56,7 @@ void add(Table& t, const char* op) {
   math::add_unary<math::vector_loop<F, V>, math::scalar_loop<f64>>(t, op);
 }
 
-// One row for both kinds of gelu: the attribute chooses.
+// One row for both kinds of gelu: the attribute selects.
 template <const Elementwise& exact, const Elementwise& approximate>
 dvt_status run_gelu(dvt_device*, const dvt_call* c) {
   const dvt::Attrs a(c);

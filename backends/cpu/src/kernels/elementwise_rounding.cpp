@@ -1,4 +1,4 @@
-// floor ceil trunc round: floats keep the sign of zero, integers stay what they are. round goes to the nearest,
+// floor ceil trunc round: floats keep the sign of zero, integers are unchanged. round goes to the nearest,
 // ties to even.
 #include "simd/elementwise.hpp"
 

@@ -12,7 +12,7 @@ struct Pattern {
   }
 };
 
-// Integers wrap: a negative number in an unsigned type, a big one in a small type.
+// Integers wrap: a negative number in an unsigned type, a large one in a small type.
 uint64_t as_integer(const dvt_call* c) {
   const dvt::Attrs a(c);
   if (c->attr[1].kind != DVT_A_F64 && c->attr[1].kind != DVT_A_F64S) return a.scalar<uint64_t>(1);

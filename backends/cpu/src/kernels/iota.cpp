@@ -3,7 +3,7 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-// Integers wrap; halves are rounded once.
+// Integers wrap; fp16 and bf16 are rounded once.
 template <class T>
 DOVETAIL_CPU_INLINE T number(uint64_t i) {
   return T(i);

@@ -1,4 +1,4 @@
-// layer_norm, rms_norm over the last axes, in two passes: the mean, then the mean of squares of what is left.
+// layer_norm, rms_norm over the last axes, in two passes: the mean, then the mean square of the differences.
 #include <atomic>
 
 #include "simd/rows.hpp"

@@ -1,5 +1,5 @@
-// matmul and linear: the product is cut into tiles, the tiles go to the host's pool, and each is done on one thread
-// by the engine that `one_product` chooses.
+// matmul and linear: the product is cut into tiles for the host's pool; each tile runs on one thread, by the
+// engine that `one_product` selects.
 #include "blas.hpp"
 #include "dovetail/product.hpp"
 #include "isa.hpp"
@@ -22,7 +22,7 @@ inline constexpr bool is_complex = std::is_same_v<T, c64> || std::is_same_v<T, c
 constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// dvt::Product with sizes that loops count down and compare with strides. c is dense.
+// dvt::Product with signed sizes, for loops that count down and comparisons with strides. c is dense.
 struct Batched {
   int64_t m, n, k, a_row, a_column, b_row, b_column, matrices;
   dvt::Product axes;  // of the batch
@@ -31,7 +31,7 @@ struct Batched {
       : m(int64_t(p.m)),
         n(int64_t(p.n)),
         k(int64_t(p.k)),
-        a_row(p.a_row || m > 1 ? p.a_row : k),  // BLAS requires a valid stride of a vector, too
+        a_row(p.a_row || m > 1 ? p.a_row : k),  // BLAS also requires a valid stride for a vector
         a_column(p.a_column),
         b_row(p.b_row),
         b_column(p.b_column || n > 1 ? p.b_column : 1),
@@ -47,13 +47,13 @@ struct Batched {
   }
 };
 
-// How one matrix is cut.
+// The tiles of one matrix.
 struct Cut {
   int64_t rows, columns;  // of a tile
   int64_t across, tiles;  // tiles side by side, and in all
 };
 Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
-  constexpr int64_t worthwhile = 150'000;  // multiply-adds for which waking a thread pays
+  constexpr int64_t worthwhile = 150'000;  // multiply-adds worth waking a thread
   const int64_t threads = int64_t(dvt::host->num_threads(dvt::host));
   const double work = double(p.m) * double(p.n) * double(p.k) * double(p.matrices);
   const double most = work / worthwhile;
@@ -74,8 +74,8 @@ Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
   return c;
 }
 
-// Calling a library takes locks, memory and copies of operands: small products do not repay it, nor do those whose
-// b is a vector, which read every number once.
+// A library call costs locks, memory and copies of operands: small products do not repay it, nor do those
+// whose b is a vector, which read every number once.
 template <class T>
 bool worth_a_call(const gemm::Product<T>& p) {
   return p.n > 1 && p.k > 1 && p.m * p.n * p.k >= 32 * 32 * 32;
@@ -97,7 +97,7 @@ bool served_by_onednn() {
   else return true;
 }
 
-// multiply(description, bias, c), with the types that oneDNN has for bias and result.
+// multiply(description, bias, c), with the types that oneDNN requires for bias and result.
 template <class Multiply>
 bool converted(const gemm::Product<float>& p, Multiply multiply) {
   return multiply(describe(p), p.bias, p.c);
@@ -139,7 +139,7 @@ bool by_onednn(const gemm::Product<T>& p) {
 
 template <class T>
 bool blas_product(BlasProduct q, const gemm::Product<T>& p) {
-  if constexpr (std::is_same_v<T, bf16>) {  // added up in float32, bias and all, and narrowed once
+  if constexpr (std::is_same_v<T, bf16>) {  // added up in float32, including the bias, and rounded once
     float* const sum = static_cast<float*>(scratch(Scratch::result, size_t(p.m * p.n) * sizeof(float)));
     if (!sum) return false;
     for (int64_t i = 0; p.bias && i < p.m; ++i) widen(p.bias, sum + i * p.n, p.n);
@@ -155,7 +155,7 @@ bool blas_product(BlasProduct q, const gemm::Product<T>& p) {
   }
 }
 
-// OpenBLAS takes matrices whose rows or columns are adjacent.
+// OpenBLAS needs matrices whose rows or columns are contiguous.
 template <class T>
 bool by_blas(const gemm::Product<T>& p) {
   const bool a_plain = p.a_column == 1 && p.a_row >= p.k, a_transposed = p.a_row == 1 && p.a_column >= p.m;
@@ -181,7 +181,7 @@ bool complex_loop(const gemm::Product<T>& p) {
   return true;
 }
 
-// Which engine multiplies; what it refuses goes to the next, and in the end to our own loops.
+// Selects the engine; if one refuses, the next is tried, and finally our own loops.
 //
 //                     x86-64                        aarch64
 // b packed            oneDNN for bfloat16, int8     oneDNN for float32, bfloat16, int8
@@ -193,10 +193,10 @@ bool complex_loop(const gemm::Product<T>& p) {
 //                     has VNNI
 // float16, integers   own                           own
 //
-// On x86-64 our own loops are as fast as the libraries, need no code generated per shape and round less. On aarch64
-// OpenBLAS has a kernel for each processor, written by hand and of SVE where that is wider, ours are what the
-// compiler makes of NEON: more instructions, counted and not timed (README.md). Complex numbers have no vector loop
-// of our own.
+// On x86-64 our own loops are as fast as the libraries, need no code generated per shape and round less. On
+// aarch64 OpenBLAS has a kernel for each processor, written by hand, with SVE where that is wider; ours are
+// compiled to NEON and take more instructions, by count and not by time (README.md). Complex numbers have no
+// vector loop of our own.
 #if defined(__aarch64__)
 template <class T>
 inline constexpr bool blas_is_faster = std::is_floating_point_v<T>;
@@ -222,9 +222,9 @@ bool one_product(const gemm::Product<T>& p) {
   }
 }
 
-// ---- b packed: the host keeps a matrix of weights as oneDNN wants it
+// ---- b packed: the host keeps a weight matrix in oneDNN's layout
 
-// Types for which that beats every product of operands as they lie.
+// Types for which that is faster than every product of unpacked operands.
 template <class T>
 inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t>;
 #if defined(__aarch64__)
@@ -250,7 +250,7 @@ Packed packed_operand(const dvt_call* call, const Batched& p) {
   return packed;
 }
 
-// False where oneDNN has no code for so few rows, or for a's strides.
+// False if oneDNN has no code for so few rows, or for a's strides.
 template <class T>
 bool panel_product(const gemm::Product<T>& p, const char* panel) {
   return converted(p, [&](const onednn::Product& d, const float* bias, void* c) {
@@ -278,7 +278,7 @@ template <dvt::Product (*product)(const dvt_call*), class T>
 dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* to) {
   const Batched p(product(call));
   onednn::Panels panels;
-  if (!find_panels<T>(p, panels)) return DVT_OOM;  // pack_size found them
+  if (!find_panels<T>(p, panels)) return DVT_OOM;  // pack_size has found them
   return for_each_piece(panels.count, 1, [&](int64_t i) {
     const int64_t j = i * panels.columns;
     const onednn::Weights one{p.k, least(panels.columns, p.n - j), p.b_row, p.b_column, type_of<T>};
@@ -295,7 +295,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   const T *const a = dvt::data<const T>(call->in[0]), *const b = dvt::data<const T>(call->in[1]);
   const T* const bias = dvt::has_in(call, 2) ? dvt::data<const T>(call->in[2]) : nullptr;
   T* const c = dvt::data<T>(call->out[0]);
-  if (p.matrices == 1 && p.m * p.n <= 4096 && p.m * p.n * p.k <= 100'000)  // nothing to cut
+  if (p.matrices == 1 && p.m * p.n <= 4096 && p.m * p.n * p.k <= 100'000)  // nothing to split
     return one_product<T>({p.m, p.n, p.k, a, p.a_row, p.a_column, b, p.b_row, p.b_column, c, p.n, 1, bias})
                ? DVT_OK
                : DVT_OOM;

@@ -22,12 +22,12 @@ DOVETAIL_CPU_INLINE T back(Computed<T> x) {
   else return x;
 }
 
-// One spatial axis. With fewer axes the missing one has size 1 and a window of 1.
+// One spatial axis. A missing axis has size 1 and a window of 1.
 struct Side {
   int64_t in = 1, out = 1, stride = 1, kernel = 1, step = 1, padding = 0, dilation = 1;
 
   int64_t place(int64_t o, int64_t k) const { return o * step - padding + k * dilation; }
-  // Outputs whose window meets x at place k of the kernel: [from, to).
+  // Outputs whose window meets x at position k of the kernel: [from, to).
   void outputs(int64_t k, int64_t& from, int64_t& to) const {
     const int64_t shift = padding - k * dilation;
     from = shift > 0 ? (shift + step - 1) / step : 0;
@@ -35,7 +35,7 @@ struct Side {
     to = to < out ? to : out;
     if (to < from) to = from;
   }
-  int64_t places(int64_t o) const {  // of the kernel that meet x
+  int64_t places(int64_t o) const {  // positions of the kernel inside x
     int64_t n = 0;
     for (int64_t k = 0; k < kernel; ++k) n += place(o, k) >= 0 && place(o, k) < in;
     return n;
@@ -93,7 +93,7 @@ DOVETAIL_CPU_INLINE void gather(const Window& w, const T* x, int64_t i, Computed
   }
 }
 
-// Where a row of totals is: the output itself, or room for halves. nullptr: no memory.
+// The memory for a row of totals: the output itself, or scratch for fp16 and bf16. nullptr: out of memory.
 template <class T>
 Computed<T>* totals(T* y, int64_t n) {
   if constexpr (is_half<T>) return static_cast<float*>(scratch(Scratch::result, size_t(n) * sizeof(float)));

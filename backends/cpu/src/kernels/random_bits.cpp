@@ -3,7 +3,7 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-constexpr int lanes = 16;  // blocks that are computed side by side
+constexpr int lanes = 16;  // blocks computed in parallel
 
 struct Blocks {
   uint32_t word[4][lanes];

@@ -1,5 +1,5 @@
-// scaled_dot_product_attention: blocks of queries go to the pool; each walks over blocks of keys with a running
-// maximum and sum, so that no more than a block of scores exists at a time.
+// scaled_dot_product_attention: blocks of queries go to the pool; each iterates over blocks of keys with a
+// running maximum and sum, so only one block of scores exists at a time.
 #include <atomic>
 
 #include "simd/gemm.hpp"
@@ -11,14 +11,14 @@ using namespace rows;
 constexpr int64_t query_block = 112, key_block = 512;  // queries: whole register tiles of 14 rows
 constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-// Rows of scores: whole panels and a bit, so that they do not fall on the same cache lines.
+// Rows of scores: whole panels and some padding, so that they do not map to the same cache lines.
 template <class T>
 constexpr int64_t score_row(int64_t keys) {
   return round_up(keys, gemm::panel<T>) + 16;
 }
 
-// An operand (..., rows, columns): the strides of its last two axes, and of its batch axes for the output's, 0
-// where it is broadcast.
+// An operand (..., rows, columns): the strides of its last two axes, and its strides for the output's batch
+// axes, 0 if broadcast.
 struct Operand {
   const char* data = nullptr;
   int64_t row = 0, column = 0, batch[DVT_MAX_NDIM] = {};
@@ -55,7 +55,7 @@ struct Problem {
   }
 };
 
-// What the mask adds to scores [0, n) of a row.
+// The values that the mask adds to scores [0, n) of a row.
 template <class T>
 void read_mask(const Problem& p, int64_t offset, int64_t n, T* out) {
   const int64_t step = p.mask.column;
@@ -72,8 +72,8 @@ void read_mask(const Problem& p, int64_t offset, int64_t n, T* out) {
   else each(reinterpret_cast<const double*>(data), [](double x) { return x; });
 }
 
-// The scores of one row become weights: s = exp(s * scale + mask - top), with the row's running top and sum. A mask
-// that hides does so whatever the score is, NaN even. Returns what the results so far are to be multiplied with.
+// Turns the scores of one row into weights: s = exp(s * scale + mask - top), with the row's running top and
+// sum. Masked elements stay masked even if the score is NaN. Returns the factor for the results so far.
 template <class T>
 [[gnu::noinline]] T weigh(T* s, int64_t n, int64_t padded, T scale, const T* mask, bool hides, T& top, T& sum) {
   constexpr int64_t W = width<T>;
@@ -87,7 +87,7 @@ template <class T>
       if (hides) stdx::where(added != T(0), x) = added;
     }
     x.copy_to(s + j, stdx::element_aligned);
-    if (j + W > n) {  // the rest of the row stays hidden
+    if (j + W > n) {  // the rest of the row stays masked
       for (int64_t i = j > n ? j : n; i < j + W; ++i) s[i] = least;
       x = load(s + j);
     }
@@ -189,7 +189,7 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
   }
   for (int64_t i = 0; i < n; ++i) {
     T* const r = room.results + i * p.value_size;
-    const T inverse = room.sum[i] == 0 ? T(0) : 1 / room.sum[i];  // masked everywhere: 0
+    const T inverse = room.sum[i] == 0 ? T(0) : 1 / room.sum[i];  // fully masked: 0
     if (room.sum[i] == 0)
       for (int64_t x = 0; x < p.value_size; ++x) r[x] = 0;
     for (int64_t x = 0; x < p.value_size; ++x) r[x] *= inverse;

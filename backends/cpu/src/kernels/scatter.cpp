@@ -1,11 +1,11 @@
-// scatter: x with some slices along one axis replaced, by byte size. Indices that repeat: the last one wins.
+// scatter: x with some slices along one axis replaced, by byte size. Of repeated indices the last one wins.
 #include <cstring>
 
 #include "simd/indices.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-// The updates' strides by the axes of x, 0 where they broadcast. Missing leading axes broadcast too.
+// The updates' strides for the axes of x, 0 where they broadcast. Missing leading axes broadcast too.
 struct Updates {
   int64_t stride[DVT_MAX_NDIM];
   Updates(const DLTensor* u, const DLTensor* x) {
@@ -15,7 +15,7 @@ struct Updates {
   }
 };
 
-// The slice (outer, i) of the updates goes to `to`, inner elements long, whose shape is x's behind `axis`.
+// Copies the slice (outer, i) of the updates to `to`: `inner` elements, with x's shape after `axis`.
 template <class T>
 void write_slice(const DLTensor* x, const Updates& u, int64_t axis, const T* from, T* to, int64_t inner) {
   const int last = x->ndim - 1;

@@ -8,9 +8,10 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 using namespace rows;
 
-// The greatest terms are exactly 1. They are counted and the rest is added up by itself: that keeps its digits.
+// The largest terms are exactly 1. They are counted, and the rest is summed separately, which preserves its
+// digits.
 
-// Of one row; y may be x.
+// For one row; y may be x.
 template <class T, bool logarithm>
 [[gnu::noinline]] void softmax_row(const T* x, T* y, int64_t n) {
   constexpr int64_t W = width<T>;
@@ -36,7 +37,7 @@ template <class T, bool logarithm>
   }
 }
 
-// Of `width` neighbouring lines, n of them wanted.
+// For `width` adjacent lines, of which n are used.
 template <class T, bool logarithm>
 [[gnu::noinline]] void softmax_columns(const T* x, int64_t stride, T* y, int64_t out_stride, int64_t size,
                                        int64_t n) {
@@ -78,7 +79,7 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   const int64_t size = lines.size, inner = lines.inner;
   const In* const x = dvt::data<const In>(c->in[0]);
   In* const out = dvt::data<In>(c->out[0]);
-  // Neighbouring lines go side by side in a vector.
+  // Adjacent lines share a vector.
   const bool columns = !is_half<In> && inner > 1 && lines.stride != 1 && lines.inner_is_dense();
   const int64_t block = columns ? width<T> : 1, blocks = (inner + block - 1) / block;
   std::atomic<bool> complete{true};

@@ -1,5 +1,5 @@
-// sort, argsort, top_k along one axis: stable, NaN last, zeros of both signs equal. Elements become unsigned keys
-// in the wanted order; short lines are sorted by insertion, long ones by their bytes, lowest first.
+// sort, argsort, top_k along one axis: stable, NaN last, zeros of both signs equal. Elements become unsigned
+// keys in the requested order; short lines use insertion sort, long ones radix sort by bytes.
 #include <algorithm>
 #include <atomic>
 
@@ -16,13 +16,13 @@ using Unsigned = std::conditional_t<
 
 enum class Kind { unsigned_int, signed_int, floating };
 
-// Elements to keys: a < b as keys where a comes first. `infinity`: the bits of +inf, for floats.
+// Elements to keys: a < b as keys if a comes first. `infinity`: the bits of +inf, for floats.
 template <class U>
 void make_key(Kind kind, U infinity, bool descending, U& bits) {
   constexpr U top = U(U(1) << (8 * sizeof(U) - 1));
   if (kind == Kind::floating) {
     const U magnitude = U(bits & U(~top));
-    if (magnitude > infinity) {  // no other float has the key ~0, either way
+    if (magnitude > infinity) {  // no other float has the key ~0 in either order
       bits = U(~U(0));
       return;
     }
@@ -49,14 +49,14 @@ void insertion_sort(Item<U>* items, int64_t n) {
   }
 }
 
-// Returns where the sorted items are: `items` or `room`.
+// Returns the sorted items' buffer: `items` or `room`.
 template <class U>
 Item<U>* radix_sort(Item<U>* items, Item<U>* room, int64_t n) {
   uint32_t count[sizeof(U)][256] = {};
   for (int64_t i = 0; i < n; ++i)
     for (size_t b = 0; b < sizeof(U); ++b) ++count[b][items[i].key >> (8 * b) & 255];
   for (size_t b = 0; b < sizeof(U); ++b) {
-    if (count[b][items[0].key >> (8 * b) & 255] == uint32_t(n)) continue;  // the same byte everywhere
+    if (count[b][items[0].key >> (8 * b) & 255] == uint32_t(n)) continue;  // all have the same byte
     uint32_t start[256], sum = 0;
     for (int d = 0; d < 256; ++d) start[d] = sum, sum += count[b][d];
     for (int64_t i = 0; i < n; ++i) room[start[items[i].key >> (8 * b) & 255]++] = items[i];
@@ -71,9 +71,9 @@ bool comes_first(const Item<U>& a, const Item<U>& b) {
   return a.key != b.key ? a.key < b.key : a.index < b.index;
 }
 
-// Brings the first k items to the beginning, in order. What comes before the last of those known so far is set
-// aside, until there is no room: then the best of them are taken, and the others forgotten. Linear in any order of
-// the items.
+// Moves the first k items to the beginning, in order. Items before the last of the best k so far are
+// collected until the buffer is full; then the best k are selected and the others dropped. Linear in the
+// number of items, whatever their order.
 template <class U>
 void select_first(Item<U>* items, int64_t n, int64_t k) {
   const int64_t room = std::min(n, std::max(4 * k, int64_t{256}));
@@ -84,7 +84,7 @@ void select_first(Item<U>* items, int64_t n, int64_t k) {
   Item<U> last = keep_best(room);
   int64_t end = k;
   for (int64_t i = room; i < n; ++i) {
-    if (items[i].key >= last.key) continue;  // of equals the first counts
+    if (items[i].key >= last.key) continue;  // of equal items the first wins
     items[end++] = items[i];
     if (end == room) last = keep_best(end), end = k;
   }
@@ -92,7 +92,7 @@ void select_first(Item<U>* items, int64_t n, int64_t k) {
   std::sort(items, items + k, comes_first<U>);
 }
 
-// The first k items, in order, at the beginning of what is returned: `items` or `room`.
+// The first k items, in order, at the beginning of the returned buffer: `items` or `room`.
 template <class U>
 Item<U>* sort_first(Item<U>* items, Item<U>* room, int64_t n, int64_t k) {
   if (n <= 48) insertion_sort(items, n);
@@ -101,11 +101,11 @@ Item<U>* sort_first(Item<U>* items, Item<U>* room, int64_t n, int64_t k) {
   return items;
 }
 
-// What a call asks for: of each line along `axis` the first `count`.
+// The parameters of a call: the first `count` of each line along `axis`.
 struct Wanted {
   int64_t axis, count;
   bool descending;
-  const DLTensor *values, *indices;  // nullptr: not wanted
+  const DLTensor *values, *indices;  // nullptr: not requested
 };
 
 template <size_t bytes, Kind kind>

@@ -1,4 +1,5 @@
-// sum, mean, prod. Halves add up in float; integers wrap, so signed and unsigned types share their loops.
+// sum, mean, prod. fp16 and bf16 accumulate in float; integers wrap, so signed and unsigned types share their
+// loops.
 #include "simd/reduce.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {

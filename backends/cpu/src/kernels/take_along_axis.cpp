@@ -3,7 +3,7 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-// Strides by the axes of the output; x does not move along `axis` by itself.
+// Strides for the axes of the output; 0 for x along `axis`, which the index replaces.
 struct Walk {
   int ndim;
   int64_t shape[DVT_MAX_NDIM]{}, x[DVT_MAX_NDIM]{}, index[DVT_MAX_NDIM]{};
@@ -28,7 +28,7 @@ dvt_status take_along_axis(dvt_device*, const dvt_call* c) {
   const T* x = dvt::data<const T>(c->in[0]);
   const int64_t* index = dvt::data<const int64_t>(c->in[1]);
   T* out = dvt::data<T>(c->out[0]);
-  bool bad = false;  // some index is off the axis
+  bool bad = false;  // an index is out of range
   int64_t which = 0;
   dvt::parallel_for(uint64_t(rows), uint64_t(1 + 16384 / n), [&](uint64_t begin, uint64_t end, uint32_t) {
     for (uint64_t row = begin; row < end; ++row) {

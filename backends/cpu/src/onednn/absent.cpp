@@ -1,4 +1,4 @@
-// Built in place of the rest of this folder where there is no oneDNN.
+// Built instead of the rest of this folder if there is no oneDNN.
 #include "onednn.hpp"
 
 namespace dovetail::cpu::onednn {

@@ -1,5 +1,5 @@
-// Images come to oneDNN with their channels last, the layout that its generated code is made for: a piece of x is
-// copied so, and of y copied back.
+// oneDNN gets images with their channels last, the layout of its generated code: a chunk of x is copied into
+// it, and one of y is copied back.
 #include <algorithm>
 
 #include "onednn.hpp"
@@ -31,7 +31,7 @@ PrimitiveDesc describe(const Convolution& c, const_dnnl_memory_desc_t weights) {
   const Desc x = channels_last(c.channels, c.in, c.type), y = channels_last(c.outputs, c.out, c.type),
              bias = bias_of(c);
   if (!x || !y || !weights || (c.bias && !bias)) return nullptr;
-  const dnnl_dims_t between = {c.dilation[0] - 1, c.dilation[1] - 1};  // oneDNN counts what is left out
+  const dnnl_dims_t between = {c.dilation[0] - 1, c.dilation[1] - 1};  // oneDNN counts the gaps
   return make<PrimitiveDesc>(dnnl()->convolution_forward_primitive_desc_create, dnnl()->engine,
                              dnnl_forward_inference, dnnl_convolution_direct, x.get(), weights, bias.get(), y.get(),
                              c.step, between, c.before, c.after, dnnl()->attributes);

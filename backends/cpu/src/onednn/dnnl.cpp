@@ -14,19 +14,19 @@ constinit std::mutex making_mutex;
 [[maybe_unused]] const int fork_waits =
     pthread_atfork([] { making_mutex.lock(); }, [] { making_mutex.unlock(); }, [] { making_mutex.unlock(); });
 
-// No code beyond the level of our own kernels is generated.
+// Generates no code beyond the level of our own kernels.
 bool limit(const Dnnl& d) {
 #if defined(__x86_64__)
   if (active_level() == Level::baseline) d.set_max_cpu_isa(dnnl_cpu_isa_sse41);
   if (active_level() == Level::avx2) d.set_max_cpu_isa(dnnl_cpu_isa_avx2);
   return true;
 #else
-  // oneDNN's code for armv8-a is its reference code, and its look at bf16 and i8mm cannot be limited.
+  // For armv8-a oneDNN only has reference code, and its detection of bf16 and i8mm cannot be limited.
   return active_level() != Level::baseline && d.version()->major == 3 && d.version()->minor >= 4;
 #endif
 }
 
-// Scratch memory comes from us: a primitive's own would be shared by the threads that run it.
+// We provide the scratch memory: a primitive's own would be shared by the threads that run it.
 bool make_attributes(const Dnnl& d, dnnl_primitive_attr_t& made) {
   return d.primitive_attr_create(&made) == dnnl_success &&
          d.primitive_attr_set_scratchpad_mode(made, dnnl_scratchpad_mode_user) == dnnl_success;
@@ -56,7 +56,7 @@ std::mutex& making() { return making_mutex; }
 
 const Dnnl* dnnl() {
   enum State { unknown, absent, usable };
-  static std::atomic<State> state{unknown};  // not a static that is made here: fork() would not wait for it
+  static std::atomic<State> state{unknown};  // not a local static: fork() would not wait for its initialisation
   static Dnnl table;
   if (state.load(std::memory_order_acquire) == unknown) {
     const std::lock_guard<std::mutex> lock(making_mutex);
@@ -81,7 +81,7 @@ bool fast_int8() {
   return active_level() == Level::avx512 && dnnl() &&
          (dnnl()->get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
 #else
-  // oneDNN does not look for these instructions itself.
+  // oneDNN does not detect these instructions itself.
   return features().sve_int8 && active_level() == Level::neon_bf16 && dnnl() && dnnl()->version()->minor >= 12;
 #endif
 }

@@ -1,4 +1,4 @@
-// oneDNN's C functions, its one engine and one stream, and owners of what they make.
+// oneDNN's C functions, its one engine and one stream, and owners of its objects.
 #pragma once
 #include <oneapi/dnnl/dnnl.h>
 
@@ -50,11 +50,11 @@ struct Dnnl {
   dnnl_stream_t stream;
   dnnl_primitive_attr_t attributes, adding;  // adding: to what the result's memory holds
 };
-// Opened when first asked for; nullptr where it is absent or cannot be kept within the level of our kernels.
+// Opened at first use; nullptr if it is absent or cannot be limited to the level of our kernels.
 const Dnnl* dnnl();
 
-// Held while oneDNN makes something, as its own cache of primitives has a lock that a forked child would find
-// locked. fork() waits for this one.
+// Locked while oneDNN creates something, because a forked child would inherit its primitive cache's lock as
+// held. fork() waits for this lock.
 std::mutex& making();
 
 template <auto Destroy>
@@ -69,7 +69,7 @@ using PrimitiveDesc = std::unique_ptr<dnnl_primitive_desc, Deleter<&Dnnl::primit
 using Primitive = std::unique_ptr<dnnl_primitive, Deleter<&Dnnl::primitive_destroy>>;
 using Memory = std::unique_ptr<dnnl_memory, Deleter<&Dnnl::memory_destroy>>;
 
-// What one of oneDNN's creating functions makes; empty where it refuses.
+// The object of one of oneDNN's creating functions; empty if it refuses.
 template <class Owner, class Create, class... Arguments>
 Owner make(Create create, const Arguments&... arguments) {
   const std::lock_guard<std::mutex> lock(making());
@@ -77,6 +77,6 @@ Owner make(Create create, const Arguments&... arguments) {
   return Owner(create(&made, arguments...) == dnnl_success ? made : nullptr);
 }
 
-// dnnl_data_type_undef where oneDNN has none, or none that we use.
+// dnnl_data_type_undef if oneDNN has no such type, or none that we use.
 dnnl_data_type_t data_type(DLDataType);
 }  // namespace dovetail::cpu::onednn

@@ -6,7 +6,7 @@
 
 namespace dovetail::cpu::onednn {
 namespace {
-// "": there is none.
+// "": none.
 std::string_view name_of_code(const PrimitiveDesc& desc) {
   const char* name = "";
   if (!desc || dnnl()->primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &name)) return "";
@@ -19,7 +19,7 @@ bool is_gemm(const PrimitiveDesc& desc) { return has(name_of_code(desc), "gemm:"
 
 bool is_generated(const PrimitiveDesc& desc) {
 #if !defined(__x86_64__)
-  if (is_gemm(desc)) return false;  // even where it goes on with "jit": only x86 has such code
+  if (is_gemm(desc)) return false;  // also with a "jit" suffix: only x86 has such code
 #endif
   const std::string_view name = name_of_code(desc);
   return !name.empty() && !has(name, "ref") && !has(name, "simple");
@@ -67,7 +67,7 @@ Executable reorder(const Desc& from, const Desc& to) {
   return {desc, {DNNL_ARG_FROM, DNNL_ARG_TO}, Executable::Code::any};
 }
 
-// oneDNN before 3.3 gives out no description as bytes.
+// oneDNN before 3.3 cannot return a description as bytes.
 Layout::Layout(const PrimitiveDesc& of, dnnl_query_t what) {
   if (!is_generated(of)) return;
   const Dnnl& d = *dnnl();

@@ -9,7 +9,7 @@
 #include "onednn/dnnl.hpp"
 
 namespace dovetail::cpu::onednn {
-// A primitive of the calling thread, ready to run; empty where oneDNN refuses or has reference code only. oneDNN
+// A primitive of the calling thread, ready to run; empty if oneDNN refuses or has reference code only. oneDNN
 // shares the generated code between threads.
 class Executable {
  public:
@@ -31,23 +31,23 @@ class Executable {
   size_t scratch_size_ = 0;
 };
 
-// Of any code: it runs once.
+// Runs any code once.
 Executable reorder(const Desc& from, const Desc& to);
 
-// The layout that a primitive wants an operand in.
+// The layout that a primitive requires for an operand.
 struct Layout {
   Desc desc;                      // empty: there is no such primitive
-  uint64_t size = 0, number = 0;  // bytes; what stands for the layout
+  uint64_t size = 0, number = 0;  // bytes; an identifier of the layout
 
   Layout() = default;
-  // What `what` says of a primitive, if that is generated code.
+  // The primitive's property `what`, if its code is generated.
   Layout(const PrimitiveDesc&, dnnl_query_t what);
 };
 bool is_generated(const PrimitiveDesc&);
-bool is_gemm(const PrimitiveDesc&);  // of BLAS, within oneDNN
+bool is_gemm(const PrimitiveDesc&);  // oneDNN's own BLAS code
 
-// Values that are built from a description once. One per thread: nothing waits for a lock, and a forked child finds
-// its own in order. A description holds no pointers and has no padding.
+// Values that are built from a description once. One cache per thread: it needs no lock, and is consistent in
+// a forked child. A description holds no pointers and has no padding.
 template <class Key, class Value>
 class Cache {
   static_assert(std::has_unique_object_representations_v<Key>);
@@ -55,7 +55,7 @@ class Cache {
  public:
   template <class Build>
   const Value& get(const Key& key, Build build) {
-    constexpr size_t limit = 1024;  // as many as oneDNN keeps for all threads together
+    constexpr size_t limit = 1024;  // as many as oneDNN caches for all threads together
     const auto found = values_.find(key);
     if (found != values_.end()) [[likely]]
       return found->second;

@@ -7,9 +7,9 @@
 namespace dovetail::cpu::onednn {
 inline uint64_t aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Of n columns of `depth` weights each. Panels have about so many weights: enough work for a call even with few
-// rows or pixels, and they stay in a core's cache while many go by. measure(columns, bytes, layout) says what a
-// panel of so many columns takes and goes on with the number of the layout; false where it has none.
+// Cuts n columns of `depth` weights each into panels of about this many weights: enough work for a call even
+// with few rows or pixels, and few enough to stay in a core's cache. measure(columns, bytes, layout) sets the
+// size and layout of a panel of that many columns; false if there is no such layout.
 template <class Measure>
 bool cut_into_panels(int64_t n, int64_t depth, Panels& out, Measure measure) {
   constexpr int64_t weights = 1 << 17, step = 64, most = 1024;

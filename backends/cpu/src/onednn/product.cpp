@@ -8,7 +8,7 @@
 
 namespace dovetail::cpu::onednn {
 namespace {
-// Of an axis of one element oneDNN wants the stride that a matrix without gaps has.
+// For an axis of one element oneDNN requires the stride of a matrix without gaps.
 Desc matrix(int64_t rows, int64_t columns, int64_t row, int64_t column, dnnl_data_type_t type) {
   const dnnl_dims_t dims = {rows, columns},
                     strides = {rows == 1 ? columns * column : row, columns == 1 ? 1 : column};
@@ -19,8 +19,8 @@ Desc matrix_of_any_layout(int64_t rows, int64_t columns, dnnl_data_type_t type) 
   return make<Desc>(dnnl()->memory_desc_create_with_tag, 2, dims, type, dnnl_format_tag_any);
 }
 
-// Bytes are read with the signs, and their sums come in the type, that oneDNN has generated code for. On aarch64 it
-// adds up in int32 (SMMLA) and gives the sum out as float32 only.
+// The signs and the sums' type for which oneDNN has generated code for bytes. On aarch64 it adds up in int32
+// (SMMLA) and returns the sum only as float32.
 bool is_bytes(DLDataType in) { return data_type(in) == dnnl_u8; }
 #if defined(__x86_64__)
 constexpr dnnl_data_type_t bytes_of_a = dnnl_u8, sums_of_bytes = dnnl_s32;
@@ -40,7 +40,7 @@ PrimitiveDesc describe(const Product& p, const_dnnl_memory_desc_t b) {
   return make<PrimitiveDesc>(dnnl()->matmul_primitive_desc_create, dnnl()->engine, a.get(), b, bias.get(), c.get(),
                              p.add ? dnnl()->adding : dnnl()->attributes);
 }
-// oneDNN's GEMM multiplies bfloat16 in pairs: the last of an odd number in a row of a, where infinite, makes NaN.
+// oneDNN's GEMM multiplies bfloat16 in pairs: an infinite last element of an odd row of a makes NaN.
 bool loses_infinity(const Product& p, const PrimitiveDesc& desc) {
   return data_type(p.in) == dnnl_bf16 && p.k % 2 && is_gemm(desc);
 }
@@ -54,7 +54,7 @@ bool run(const Executable& e, const void* a, const void* b, const float* bias, v
   return bias ? e.run({a, b, c, bias}) : e.run({a, b, c});
 }
 
-// The layout of a block of b: asked for with many rows of a, and taken for any number of them.
+// The layout of a block of b: queried with many rows of a, and used for any number of them.
 struct Shape {
   int64_t k, n;
   DLDataType type;
@@ -70,16 +70,17 @@ const Layout& layout(const Shape& shape) {
   });
 }
 
-// A panel is a stack of blocks. float32 is added up in sums of so many products, as rounding errors grow with their
-// number; oneDNN's code for a block makes one sum. It adds up bfloat16 in float32, where they do not matter. Sums
-// of bytes that it gives out as float32 are exact up to 2^24.
+// A panel is a stack of blocks. float32 is summed in blocks of this many products, because rounding errors
+// grow with the number of products; oneDNN's code for a block makes one sum. It adds up bfloat16 in float32,
+// where the errors do not matter. Sums of bytes that it returns as float32 are exact up to 2^24.
 int64_t depth(DLDataType type) {
   if (data_type(type) == dnnl_f32) return 128;
   if (sum_type(type) == dnnl_f32) return (1 << 24) / (128 * 128);
   return std::numeric_limits<int64_t>::max();
 }
 
-// f(q, k, layout, offset) for the block of rows [q, q + k) of b, `offset` bytes into the panel, until it is false.
+// Calls f(q, k, layout, offset) for each block of rows [q, q + k) of b, `offset` bytes into the panel, until
+// f returns false.
 template <class F>
 bool for_each_block(int64_t k, int64_t n, DLDataType type, F f) {
   uint64_t offset = 0;
@@ -113,12 +114,12 @@ bool multiply_panel_with_gaps(const Product& p, const void* a, const void* panel
   return true;
 }
 
-// Whole numbers added to c, wrapping.
+// Adds whole numbers to c, wrapping.
 void add_to(uint32_t* c, const float* sums, int64_t count) {
   for (int64_t i = 0; i < count; ++i) c[i] += uint32_t(int32_t(sums[i]));
 }
 
-// Runs a block whose sums come as float32: c is int32, they are added to it or take its place.
+// Runs a block whose sums are float32 and adds them to c, which is int32, or stores them there.
 bool run_and_convert(const Executable& e, const Product& block, const void* a, const void* b, bool add, void* c) {
   const int64_t count = block.m * block.n;
   float* const sums = static_cast<float*>(scratch(Scratch::partial_result, size_t(count) * sizeof(float)));
@@ -128,7 +129,7 @@ bool run_and_convert(const Executable& e, const Product& block, const void* a, c
   return true;
 }
 
-// Columns [q, q + block.k) of a, their rows without gaps where that is but a copy of rows; nullptr: no memory.
+// Columns [q, q + block.k) of a with rows without gaps, copied if needed; nullptr: out of memory.
 const void* columns(Product& block, const void* a, int64_t q) {
   const void* const from = at(a, q * block.a_column, block.in);
   if (block.m == 1 || block.a_column != 1 || block.a_row == block.k) return from;

@@ -5,9 +5,9 @@
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 constexpr int64_t chunk = 512;    // elements that are converted or gathered at a time: all buffers stay in L1
-constexpr int64_t long_row = 64;  // from here on rows are not gathered
+constexpr int64_t long_row = 64;  // rows of at least this size are not gathered
 
-// The iteration space, neighbouring axes merged where every input allows it. The output is dense.
+// The iteration space: contiguous axes merged where every input allows it. The output is dense.
 struct Space {
   int ndim;
   int64_t shape[DVT_MAX_NDIM];
@@ -40,7 +40,7 @@ Space merge(const Elementwise& spec, const dvt_call* c) {
   return s;
 }
 
-// A position in the space, moved forward element by element of the output.
+// A position in the iteration space, advanced element by element of the output.
 struct Cursor {
   const Space& space;
   int64_t at[DVT_MAX_NDIM];
@@ -95,7 +95,7 @@ void widen_any(Half half, const void* in, float* out, int64_t n) {
 
 constexpr bool converts(const Elementwise& spec) { return spec.in_half != Half::no || spec.out_half != Half::no; }
 
-// How an input reaches the loop.
+// How the loop reads an input.
 enum class Way : uint8_t { direct, value, gathered };
 
 struct Plan {
@@ -136,7 +136,8 @@ void run_rows(const Elementwise& spec, const Plan& p, char* out, int64_t begin, 
   }
 }
 
-// Elements [begin, end) of the output, a chunk at a time; what is not dense or is a half goes through buffers.
+// Elements [begin, end) of the output, a chunk at a time; inputs that are strided, fp16 or bf16 go through
+// buffers.
 void run_chunks(const Elementwise& spec, const Plan& p, char* out, int64_t begin, int64_t end) {
   alignas(64) char buffer[max_elementwise_in][chunk * 16];
   alignas(64) char raw[chunk * 2], result[chunk * 4];
@@ -148,7 +149,7 @@ void run_chunks(const Elementwise& spec, const Plan& p, char* out, int64_t begin
   for (int k = 0; k < spec.n_in; ++k) {
     step[k] = 1;
     if (p.way[k] != Way::value) continue;
-    // One value: repeated in the buffer, unless the loop takes it as it is.
+    // One value: repeated in the buffer, unless the loop accepts a scalar.
     const bool as_is = spec.scalars && --left_dense > 0;
     const int64_t copies = as_is ? 1 : chunk < end - begin ? chunk : end - begin;
     Cursor start(s, 0);
@@ -184,7 +185,7 @@ void run_chunks(const Elementwise& spec, const Plan& p, char* out, int64_t begin
   }
 }
 
-// Everything in one run of the loop: dense or scalar operands, no halves. False: not that simple.
+// All elements in one run of the loop: dense or scalar operands, no fp16 or bf16. False: not applicable.
 bool run_at_once(const Elementwise& spec, const dvt_call* c, int64_t n) {
   const DLTensor* out = c->out[0];
   if (converts(spec) || out->ndim > 1 || n > int64_t(spec.grain)) return false;

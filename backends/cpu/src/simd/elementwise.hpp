@@ -1,5 +1,5 @@
-// Elementwise kernels: one dense inner loop per op and type, and one driver that brings every operand into that
-// form.
+// Elementwise kernels: one dense inner loop per op and type, and one driver that converts every operand to
+// that form.
 #pragma once
 #include "kernel.hpp"
 #include "simd/half.hpp"
@@ -11,7 +11,7 @@ constexpr int max_elementwise_in = 3;
 // operands at once; loops of a spec without `scalars` only see 1. out may be exactly one of the inputs.
 using Loop = void (*)(const void* const* in, const int64_t* step, void* out, int64_t n);
 
-// What is f16 or bf16 in memory is float in the loop.
+// fp16 and bf16 in memory are float in the loop.
 enum class Half : uint8_t { no, f16, bf16 };
 
 struct Elementwise {
@@ -25,7 +25,7 @@ struct Elementwise {
   uint32_t grain = 32768;  // elements worth a thread
 };
 
-// The op over all elements, on the pool where that pays.
+// Runs the op over all elements, on the pool if that pays.
 dvt_status run_elementwise(const Elementwise& spec, const dvt_call* c);
 
 // dvt_kernel.run for a spec.
@@ -62,7 +62,7 @@ template <class Op, class R, class T>
 inline constexpr Elementwise unary{unary_loop<Op, R, T>, 1, {sizeof(T)}, sizeof(R)};
 template <class Op, class R, class T>
 inline constexpr Elementwise binary{binary_loop<Op, R, T>, 2, {sizeof(T), sizeof(T)}, sizeof(R), true};
-// The float loop on halves; a result of R = float is narrowed, any other (bool) stored as it is.
+// The float loop on fp16 or bf16; a result of R = float is narrowed, any other (bool) stored unchanged.
 template <class Op, class R, Half half>
 inline constexpr Elementwise unary_half{unary_loop<Op, R, float>,        1,     {2},
                                         sizeof(R) == 4 ? 2 : sizeof(R),  false, half,
@@ -102,7 +102,7 @@ void add_binary_half(Table& table, const char* op) {
   add_elementwise(table, op, run<binary_half<Op, float, Half::f16>>, 2, dvt::f16, dvt::f16);
   add_elementwise(table, op, run<binary_half<Op, float, Half::bf16>>, 2, dvt::bf16, dvt::bf16);
 }
-// Ops that do not care about the sign: one loop per size serves both rows.
+// Ops that ignore the sign: one loop per size serves both rows.
 template <class Op>
 void add_binary_bits(Table& table, const char* op) {
   const auto both = [&](dvt::Row::Run run, unsigned bits) {

@@ -4,7 +4,7 @@
 #include "simd/half.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
-// By the bits of the significand that it stores: 3 or 2.
+// By the number of stored significand bits: 3 or 2.
 template <int stored>
 struct float8 {
   uint8_t bits;

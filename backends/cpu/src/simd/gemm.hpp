@@ -1,6 +1,6 @@
 // Matrix products on the calling thread: any strides, any real type, accumulated in float, double or wrapping
-// unsigned integers. `product` does one tile of a caller's bigger product; `multiply` and `pack` are its parts, for
-// kernels that make an operand on the way (conv2d) or go on with the result (attention).
+// unsigned integers. `product` computes one tile of a caller's larger product; `multiply` and `pack` are its
+// parts, for kernels that generate an operand (conv2d) or process the result further (attention).
 #pragma once
 #include <experimental/simd>
 #include <type_traits>
@@ -75,8 +75,8 @@ template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b,
               T* c, int64_t c_row, bool add);
 
-// out[j / width][p][j % width] = in[p * row + j * column], missing columns zero. The panels of B are made so, and
-// with `width` rows the blocks of A.
+// out[j / width][p][j % width] = in[p * row + j * column], missing columns zero. Makes the panels of B and,
+// with `width` rows, the blocks of A.
 template <class In>
 void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, Accumulator<In>* out);
 inline int64_t packed_size(int64_t k, int64_t n, int width) { return (n + width - 1) / width * width * k; }
@@ -93,7 +93,8 @@ struct Product {
   int64_t c_row, c_column = 1;
   const In* bias = nullptr;
 };
-// False: no memory for packed operands. The callers' tiles bound it: about 4 k (m + n) + m n accumulators.
+// False: out of memory for packed operands. The callers' tiles bound it: about 4 k (m + n) + m n
+// accumulators.
 template <class In, class Out>
 bool product(const Product<In, Out>&);
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm

@@ -23,7 +23,7 @@ DOVETAIL_CPU_INLINE float widen(f16 x) {
 #if defined(__F16C__)
   return _cvtsh_ss(x.bits);
 #elif defined(__aarch64__)
-  return float(bit_cast<__fp16>(x.bits));  // loops of it become FCVTL
+  return float(bit_cast<__fp16>(x.bits));  // such loops become FCVTL
 #else
   return bit_cast<float>(dvt::float32_of_f16(x.bits));
 #endif
@@ -50,7 +50,7 @@ DOVETAIL_CPU_INLINE f16 narrow<f16>(float x) {
 #endif
 }
 
-// x rounded to float with the lowest bit set where that is inexact: rounding the result further is rounding x once.
+// x rounded to float with the lowest bit set if that is inexact: rounding the result further rounds x once.
 DOVETAIL_CPU_INLINE float to_odd(double x) { return bit_cast<float>(dvt::odd_float32_of(x)); }
 
 // Arrays.

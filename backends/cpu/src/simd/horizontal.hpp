@@ -1,4 +1,4 @@
-// What the elements of one vector come to together.
+// Reductions of the elements of one vector.
 #pragma once
 #include <experimental/simd>
 
@@ -8,7 +8,8 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace stdx = std::experimental;
 
 #if defined(__aarch64__)
-// The library's own go through functions for halves of a vector that the compiler does not inline (kernel.hpp).
+// The standard library's reductions call functions on half vectors that the compiler does not inline
+// (kernel.hpp).
 template <class V, class F>
 DOVETAIL_CPU_INLINE typename V::value_type fold(const V& x, F f) {
   typename V::value_type lanes[V::size()];

@@ -1,4 +1,4 @@
-// Indices that come from data: they count from the end where negative, and must lie on the axis.
+// Indices in operands: negative ones count from the end, and all must be in range.
 #pragma once
 #include "kernel.hpp"
 
@@ -12,7 +12,7 @@ inline dvt_status fail_index(const char* op, int64_t index, int64_t axis, int64_
                   static_cast<long long>(-size), static_cast<long long>(size - 1));
 }
 
-// All n indices; fails with the first that is off the axis.
+// Checks all n indices; fails at the first that is out of range.
 inline dvt_status check_indices(const char* op, const int64_t* index, int64_t n, int64_t axis, int64_t size) {
   bool good = true;
   for (int64_t i = 0; i < n; ++i) good &= on_axis(index[i], size);

@@ -1,4 +1,5 @@
-// An op along one axis: x seen as outer x axis x inner, the output dense and of the same shape but for the axis.
+// An op along one axis: x as outer x axis x inner; the output is dense and has the same shape except for the
+// axis.
 #pragma once
 #include "kernel.hpp"
 
@@ -14,14 +15,14 @@ struct Lines {
     for (int i = axis + 1; i < t->ndim; ++i) inner *= t->shape[i];
   }
   int64_t count() const { return outer * inner; }
-  // Where line (o, i) begins in x.
+  // The beginning of line (o, i) in x.
   int64_t offset(int64_t o, int64_t i) const {
     int64_t at = 0;
     for (int k = x->ndim; --k > axis; i /= x->shape[k]) at += i % x->shape[k] * x->strides[k];
     for (int k = axis; k-- > 0; o /= x->shape[k]) at += o % x->shape[k] * x->strides[k];
     return at;
   }
-  // Are the inner elements neighbours in x?
+  // Whether the inner elements are contiguous in x.
   bool inner_is_dense() const {
     int64_t step = 1;
     for (int k = x->ndim; --k > axis; step *= x->shape[k])

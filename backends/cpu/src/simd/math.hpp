@@ -1,9 +1,9 @@
-// Elementary functions of a vector of floats. Written once over std::experimental::simd; without branches where
-// that is possible, right for NaN, infinities, zeros of both signs and subnormals. The errors were measured over
-// all 2^32 inputs, with and without fused multiply-add.
+// Elementary functions of a vector of floats. Written once over std::experimental::simd; without branches
+// where possible, correct for NaN, infinities, zeros of both signs and subnormals. The errors were measured
+// over all 2^32 inputs, with and without fused multiply-add.
 //
-// a * b + c is contracted where the level has FMA; nothing here relies on it or is hurt by it. (stdx::fma calls the
-// C library where there is none.) The coefficients are minimax fits of our own, rounded to float.
+// a * b + c is contracted if the level has FMA; the results are accurate either way. (stdx::fma calls the C
+// library without FMA.) The coefficients are minimax fits of our own, rounded to float.
 #pragma once
 #include <cstring>
 #include <experimental/simd>
@@ -50,7 +50,7 @@ DOVETAIL_CPU_INLINE X polynomial(X x, const C (&c)[n]) {
   else return polynomial<k + 1>(x, c) * x + c[k];
 }
 
-// y * 2^n for |n| <= 250, rounded once where the result is subnormal.
+// y * 2^n for |n| <= 250, rounded once if the result is subnormal.
 DOVETAIL_CPU_INLINE V scale(V y, V n) {
   const I k = stdx::static_simd_cast<I>(n), half = k >> 1;
   return y * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);

@@ -1,11 +1,11 @@
-// Elementwise rows of vector functions. F::operator() takes and returns a vector; its body is compiled once, also
-// for the last, partial vector of an array.
+// Elementwise rows of vector functions. F::operator() takes and returns a vector; it is compiled once and
+// also serves the last, partial vector of an array.
 #pragma once
 #include "simd/elementwise.hpp"
 #include "simd/math.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
-// X is the vector in which F computes: V, or Wide, which computes in double.
+// X is the vector type in which F computes: V, or Wide, which computes in double.
 template <class F, class X>
 void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
   constexpr int64_t w = X::size();
@@ -58,7 +58,7 @@ void scalar_loop2(const void* const* in, const int64_t* step, void* out, int64_t
   for (int64_t i = 0; i < n; ++i) y[i] = f(a[i * step[0]], b[i * step[1]]);
 }
 
-constexpr uint32_t grain = 4096;  // these loops are worth a thread earlier than an addition
+constexpr uint32_t grain = 4096;  // these loops pay for a thread earlier than an addition
 template <Loop loop>
 inline constexpr Elementwise spec32{loop, 1, {4}, 4, false, Half::no, Half::no, grain};
 template <Loop loop, Half half>
@@ -72,7 +72,7 @@ inline constexpr Elementwise spec16x2{loop, 2, {2, 2}, 2, true, half, half, grai
 template <Loop loop>
 inline constexpr Elementwise spec64x2{loop, 2, {8, 8}, 8, true, Half::no, Half::no, grain};
 
-// All four float types of a unary or binary op: halves go through the float loop.
+// All four float types of a unary or binary op: fp16 and bf16 go through the float loop.
 template <Loop loop, Loop loop64>
 void add_unary(Table& t, const char* op) {
   add_elementwise(t, op, run<spec32<loop>>, 1, dvt::f32, dvt::f32);

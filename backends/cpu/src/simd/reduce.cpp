@@ -2,7 +2,7 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction {
 namespace {
-// Appends an axis, or lengthens the last one where both are steps of one walk.
+// Appends an axis, or merges it into the last one if the two are contiguous.
 void append(Axis* axes, int& n, Axis a) {
   if (n) {
     Axis& last = axes[n - 1];

@@ -1,8 +1,8 @@
-// Reductions over any axes of any strided tensor. The driver (reduce.cpp) orders the axes; the loops here see
-// either rows of elements that belong to one result, or columns of neighbouring results.
+// Reductions over any axes of any strided tensor. The driver (reduce.cpp) orders the axes; the loops here get
+// either rows of elements of one result, or columns of contiguous results.
 //
-// Sums are made of short runs that are added up in pairs, so their error does not grow with the number of terms.
-// How the terms are grouped depends on the shape only, not on the number of threads.
+// Sums are made of short runs that are added up in pairs, so their error does not grow with the number of
+// terms. The grouping of the terms depends on the shape only, not on the number of threads.
 #pragma once
 #include <experimental/simd>
 
@@ -18,19 +18,19 @@ using V = stdx::native_simd<T>;
 struct Axis {
   int64_t size, stride, out_stride;
 };
-// x's axes of size > 1, merged where possible. Reduced ones by falling stride, kept ones as they come.
+// x's axes of size > 1, merged where possible. Reduced ones by descending stride, kept ones in their order.
 struct Plan {
   int n_kept = 0, n_reduced = 0;
   Axis kept[DVT_MAX_NDIM + 1], reduced[DVT_MAX_NDIM + 1];
   int64_t results = 1, terms = 1;
-  int column = -1;  // the kept axis along which neighbours are adjacent in memory, if the reduced ones are not
+  int column = -1;  // the kept axis that is contiguous in memory, if the reduced ones are not
 
-  // Where the at-th result begins in x and, by `out`, in the output; the column axis is not counted.
+  // The beginning of the at-th result in x and, by `out`, in the output; the column axis is not counted.
   int64_t kept_offset(int64_t at, int64_t& out) const;
-  // Where the r-th run of terms begins: over all reduced axes but the last `inner` ones.
+  // The beginning of the r-th run of terms: over all reduced axes but the last `inner` ones.
   int64_t run_offset(int64_t r, int inner) const;
 };
-// axes: a bit mask. parts > 1: x has that many numbers per element (complex), each reduced by itself.
+// axes: a bit mask. parts > 1: x has that many numbers per element (complex), each reduced separately.
 Plan plan(const DLTensor* x, uint32_t axes, int parts = 1);
 uint32_t axis_mask(const dvt_call* c, uint32_t attribute);
 
@@ -66,7 +66,7 @@ inline constexpr float highest<float> = __builtin_inff();
 template <>
 inline constexpr double highest<double> = __builtin_inf();
 
-// NaN wins: it is taken when it comes, and nothing compares greater than it afterwards.
+// NaN wins: it replaces the result, and nothing compares greater than it afterwards.
 template <class T>
 struct Max {
   using Type = T;
@@ -90,7 +90,7 @@ struct Min {
   DOVETAIL_CPU_INLINE static T combine(T a, T b) { return (b < a) | (b != b) ? b : a; }
 };
 
-// From memory to what is combined, and back.
+// Conversions from memory to the accumulated type, and back.
 template <class In, class T>
 struct Load {
   DOVETAIL_CPU_INLINE static T one(In x) {
@@ -100,7 +100,7 @@ struct Load {
 };
 constexpr int64_t run_length = 1024, column_block = 256, row_group = 16;
 
-// Combines what it is given (numbers or vectors) in pairs of equal weight: a binary counter.
+// Combines numbers or vectors in pairs of equal weight: a binary counter.
 template <class Op, class X>
 class Pairs {
  public:
@@ -120,7 +120,7 @@ class Pairs {
   uint64_t count_ = 0;
 };
 
-// Contiguous terms, sixteen vectors at a time in four chains; what is left goes into a last vector.
+// Contiguous terms, sixteen vectors at a time in four chains; the remainder goes into a last vector.
 template <class Op, class T = typename Op::Type>
 [[gnu::noinline]] T combine_run(const T* x, int64_t n) {
   constexpr int64_t W = V<T>::size();
@@ -192,7 +192,7 @@ struct Loops {
     return pairs.total();
   }
 
-  // `columns` neighbouring results, terms [r, r + n) of each, to out.
+  // `columns` contiguous results, terms [r, r + n) of each, to out.
   [[gnu::noinline]] static void columns(const Plan& p, const In* x, int64_t columns, int64_t r, int64_t n, T* out) {
     if (n > row_group) {
       T right[column_block];
@@ -231,7 +231,7 @@ struct Loops {
   }
 };
 
-// How a result is stored: mean divides, any and all give bool, halves are narrowed.
+// How a result is stored: mean divides, any and all give bool, fp16 and bf16 are narrowed.
 template <class Out, class T>
 DOVETAIL_CPU_INLINE void put(Out* out, T x, T divisor) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -278,8 +278,9 @@ DOVETAIL_CPU_INLINE int64_t units(const Plan& p) {
   return p.results / size * ((size + column_block - 1) / column_block);
 }
 
-// Few units of many terms: pieces of the outermost reduced axis become results of their own, combined afterwards.
-constexpr int64_t worthwhile = 32768;  // terms for which waking a thread pays
+// Few units of many terms: chunks of the outermost reduced axis become results of their own, combined
+// afterwards.
+constexpr int64_t worthwhile = 32768;  // terms worth waking a thread
 DOVETAIL_CPU_INLINE int64_t pieces(const Plan& p) {
   const int64_t total = p.results * p.terms;
   if (!p.n_reduced || total < 4 * worthwhile || units(p) >= 16 || p.results > 65536) return 1;

@@ -1,4 +1,5 @@
-// What kernels over rows share: float or double vectors, partial ones at a row's end, rows of halves widened.
+// Shared by kernels over rows: float or double vectors, partial ones at a row's end, rows of fp16 and bf16
+// widened.
 #pragma once
 #include <cmath>
 
@@ -23,7 +24,7 @@ template <class T>
 DOVETAIL_CPU_INLINE V<T> load(const T* x) {
   return V<T>(x, stdx::element_aligned);
 }
-// The first n < width elements, and `fill`.
+// The first n < width elements, padded with `fill`.
 template <class T>
 DOVETAIL_CPU_INLINE V<T> load_part(const T* x, int64_t n, T fill) {
   T lane[width<T>];
@@ -46,7 +47,8 @@ DOVETAIL_CPU_INLINE V<double> exp(V<double> x) {
   return load(lane);
 }
 
-// f applied to vectors of x[0, n), the last one filled up; what f returns is added up in pairs of short chains.
+// Applies f to vectors of x[0, n), the last one padded; the results of f are added up in pairs of short
+// chains.
 template <class T, class F>
 DOVETAIL_CPU_INLINE T sum_of(const T* x, int64_t n, T fill, F f) {
   constexpr int64_t W = width<T>;
@@ -65,7 +67,7 @@ DOVETAIL_CPU_INLINE T sum_of(const T* x, int64_t n, T fill, F f) {
   return horizontal_sum(pairs.total() + (rest[0] + rest[1]));
 }
 
-// Not below any element; NaN may get lost.
+// An upper bound of all elements; NaN may get lost.
 template <class T>
 DOVETAIL_CPU_INLINE T greatest(const T* x, int64_t n) {
   constexpr int64_t W = width<T>;
@@ -80,7 +82,7 @@ DOVETAIL_CPU_INLINE T greatest(const T* x, int64_t n) {
   return horizontal_max(stdx::max(stdx::max(best[0], best[1]), stdx::max(best[2], best[3])));
 }
 
-// A row of x as T: where it lies, or widened into `room`.
+// A row of x as T: in place, or widened into `room`.
 template <class In>
 DOVETAIL_CPU_INLINE const Computed<In>* widened(const In* x, int64_t stride, int64_t n, Computed<In>* room) {
   if constexpr (is_half<In>) {

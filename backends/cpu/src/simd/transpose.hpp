@@ -12,7 +12,7 @@ struct Square {  // N x N elements in vectors of 32 bytes
   DOVETAIL_CPU_INLINE void transpose();
 };
 
-// Neighbouring rows exchange their off-diagonal elements, then pairs of rows, then halves.
+// Exchanges the off-diagonal elements of adjacent rows, then of pairs of rows, then halves.
 template <class T>
 DOVETAIL_CPU_INLINE void Square<T>::transpose() {
   Row t[N];
@@ -44,14 +44,14 @@ DOVETAIL_CPU_INLINE void Square<T>::transpose() {
   }
 }
 
-// out[j * out_row + i] = convert(in[i * in_row + j]) for i < rows, j < columns, where convert changes the type or
-// does nothing. In and out do not overlap.
+// out[j * out_row + i] = convert(in[i * in_row + j]) for i < rows, j < columns, where convert changes the
+// type or does nothing. In and out must not overlap.
 template <class In, class Out, class Convert>
 void transpose(int64_t rows, int64_t columns, const In* in, int64_t in_row, Out* out, int64_t out_row,
                Convert convert) {
   constexpr bool widens = sizeof(In)<sizeof(Out), narrows = sizeof(In)> sizeof(Out);
   static_assert(widens || narrows || std::is_same_v<In, Out>);
-  using Wide = std::conditional_t<widens, Out, In>;  // what is shuffled
+  using Wide = std::conditional_t<widens, Out, In>;  // the shuffled values
   int64_t i = 0;
   if constexpr (sizeof(Wide) == 4 || sizeof(Wide) == 8) {
     constexpr int N = Square<Wide>::N;

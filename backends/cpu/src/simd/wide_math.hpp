@@ -1,4 +1,4 @@
-// Elementary functions for float operands, computed in double: for those where float arithmetic alone would need
+// Elementary functions for float operands, computed in double: those for which float arithmetic would need
 // compensation. Their results are rounded to float once, so the errors are about half an ulp.
 //
 // Arguments are floats converted to double, or intermediate results of that magnitude: no subnormal doubles.
@@ -13,7 +13,7 @@ using U = stdx::rebind_simd_t<uint64_t, D>;
 using Mask = D::mask_type;
 static_assert(D::size() == U::size());
 constexpr double infinity = __builtin_inf(), pi = 3.14159265358979323846;
-constexpr double magic = 0x1.8p52;  // added to a small number it leaves its rounded integer in the low bits
+constexpr double magic = 0x1.8p52;  // adding it to a small number puts the rounded integer into the low bits
 
 template <class To, class From>
 DOVETAIL_CPU_INLINE To cast(From from) {
@@ -83,7 +83,7 @@ DOVETAIL_CPU_INLINE D log_positive(D x) {
   const LogParts p = log_parts(x);
   return p.log_m + p.e * 0.6931471805599453;
 }
-// What a logarithm is where log_parts does not hold: x <= 0, infinite, NaN.
+// The logarithm where log_parts does not apply: x <= 0, infinite, NaN.
 DOVETAIL_CPU_INLINE D log_special(D x, D y) {
   y = select(x == 0, -infinity, y);
   y = select(x < 0, __builtin_nan(""), y);
@@ -97,7 +97,7 @@ DOVETAIL_CPU_INLINE D log10(D x) {
   const LogParts p = log_parts(x);
   return log_special(x, p.log_m * 0.4342944819032518 + p.e * 0.3010299956639812);
 }
-// For finite x > -1: the rounding of 1 + x is made up for.
+// For finite x > -1: corrects the rounding of 1 + x.
 DOVETAIL_CPU_INLINE D log1p_finite(D x) {
   const D u = 1 + x;
   return log_positive(u) + (x - (u - 1)) / u;
@@ -157,7 +157,7 @@ DOVETAIL_CPU_INLINE D atan_ratio(D low, D high) {
   return select(far, pi / 4, 0) + (t + t * z * polynomial(z, c));
 }
 DOVETAIL_CPU_INLINE D atan(D x) {
-  const D a = stdx::min(abs(x), D(1e60));  // what is added to pi / 2 is long lost
+  const D a = stdx::min(abs(x), D(1e60));  // added to pi / 2 it is rounded away
   const D y = atan_ratio(stdx::min(a, D(1)), stdx::max(a, D(1)));
   const D inverse = atan_ratio(stdx::min(1 / a, D(1)), D(1));
   return keep_nan(x, copysign(select(a > 1, pi / 2 - inverse, y), x));
@@ -195,7 +195,7 @@ DOVETAIL_CPU_INLINE D pow(D x, D y) {
   D log = parts.log_m * 1.4426950408889634 + parts.e;
   log = select(a == 0, -infinity, select(a == infinity, infinity, log));
   D result = exp2(y * log);
-  // A negative base needs a whole exponent, an odd one keeps its sign. All doubles from 2^53 on are even.
+  // A negative base needs an integer exponent; an odd one keeps the sign. All doubles from 2^53 on are even.
   const D half = y * 0.5;
   const Mask whole = stdx::floor(y) == y, odd = whole && stdx::floor(half) != half;
   const Mask negative = is_negative(x);

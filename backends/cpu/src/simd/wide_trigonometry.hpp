@@ -4,13 +4,13 @@
 #include "simd/wide_math.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::wide {
-// x = r + n pi / 2 with |r| <= pi / 4; n modulo 4 stands in the low bits of `quadrant`.
+// x = r + n pi / 2 with |r| <= pi / 4; n modulo 4 is in the low bits of `quadrant`.
 struct Reduced {
   D r;
   U quadrant;
 };
 
-// For floats from 2 on: of x 2 / pi only the bits that matter are computed, two before the point and 62 behind it
+// For floats from 2 on: computes only the significant bits of x 2 / pi, two before the point and 62 after it
 // (Payne and Hanek).
 inline double reduce_large(float x, uint64_t& quadrant) {
   static constexpr uint64_t two_over_pi[] = {0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041,
@@ -19,7 +19,7 @@ inline double reduce_large(float x, uint64_t& quadrant) {
   if (magnitude >= 0x7f800000) return __builtin_nan("");
   const int exponent = int(magnitude >> 23) - 150;  // |x| = mantissa 2^exponent
   const uint64_t mantissa = (magnitude & 0x7fffff) | 0x800000;
-  const int skip = 64 + exponent - 2, shift = skip % 64;  // to the bit that x makes one of weight 2
+  const int skip = 64 + exponent - 2, shift = skip % 64;  // the bits of 2 / pi from weight 2 on, times x
   const uint64_t* from = two_over_pi + skip / 64;
   const uint64_t high = shift ? from[0] << shift | from[1] >> (64 - shift) : from[0];
   const uint64_t low = shift ? from[1] << shift | from[2] >> (64 - shift) : from[1];

@@ -1,10 +1,10 @@
-// The part of CUDA C++ in which this backend's kernels are written, for a C++ compiler: included by
-// src/kernels/common/kernel.cuh in place of CUDA's headers where GPU_EMULATED is defined. The threads of a block
-// are fibers of one thread of the host (device/multiprocessor.hpp).
+// The part of CUDA C++ that this backend's kernels use, for a C++ compiler: src/kernels/common/kernel.cuh
+// includes it instead of CUDA's headers if GPU_EMULATED is defined. The threads of a block are fibers of one
+// thread of the host (device/multiprocessor.hpp).
 //
-// What goes unseen: races between blocks of one launch, which run one after the other, and between threads where no
-// barrier lies between them in any order that was tried. Static shared memory keeps what the last block left in it,
-// dynamic shared memory is NaN when a block begins. Calls and loads cost nothing like what they cost on a GPU.
+// It does not detect races between blocks of one launch, which run one after the other, nor between threads
+// if every tested order has a barrier between them. Static shared memory keeps the last block's values,
+// dynamic shared memory is NaN when a block begins. The costs of calls and loads are unlike a GPU's.
 #pragma once
 #include <cstring>
 

@@ -1,9 +1,9 @@
-// Waiting for other threads of the block in instructions that are no barriers of CUDA's.
+// Waiting for other threads of the block by instructions that are no CUDA barriers.
 #pragma once
 #include <source_location>
 
 namespace emulator {
-// Lets other threads run until ready() says yes; a kernel in which it never does is ended.
+// Lets other threads run until ready() returns true; ends a kernel in which it never does.
 template <class Ready>
 void spin(const char* in, Ready ready, std::source_location where = std::source_location::current()) {
   constexpr int patience = 100000;

@@ -1,5 +1,5 @@
-// Emulations of the instructions in src/kernels/common/mma.cuh, included by it. Fragments are spelled out here a
-// second time, from the PTX ISA: a kernel that is wrong about a layout gives wrong results.
+// Emulations of the instructions in src/kernels/common/mma.cuh, included by it. Fragments are written out
+// here independently, from the PTX ISA: a kernel with a wrong layout gives wrong results.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ struct Product {
   const FragmentA* a;
   const FragmentB* b;
 
-  // Element (row, column) of A lies in lane row % 8 * 4 + column % 8 / 2, in the register that its quadrant has.
+  // Element (row, column) of A is in lane row % 8 * 4 + column % 8 / 2, in the register of its quadrant.
   static void compute(const emulator::WarpLanes<Product, int>& lanes) {
     float a[16][16], b[16][8];
     for (int row = 0; row < 16; ++row)
@@ -68,9 +68,9 @@ struct MatrixLoad {
   }
 };
 
-// The asynchronous copies of each thread of a block. A GPU makes them some time between the instruction and the
-// wait; here as late as may be, so that a missing wait shows, or as soon: DOVETAIL_CUDA_EMULATED_COPIES=early, so
-// that it shows where something is still read that they overwrite.
+// The asynchronous copies of each thread of a block. A GPU makes them some time between the instruction and
+// the wait. Here they are made as late as possible, to expose a missing wait, or with
+// DOVETAIL_CUDA_EMULATED_COPIES=early at once, to expose reads of the values that they overwrite.
 class Copies {
  public:
   static Copies& of_this_thread() {

@@ -13,10 +13,10 @@
 
 namespace gpu {
 namespace emulated {
-// A barrier as it lies in shared memory.
+// A barrier in shared memory.
 struct Barrier {
   uint8_t sign, arrivals, pending, phase;
-  int32_t bytes;  // announced, and not there yet
+  int32_t bytes;  // expected, and not yet arrived
 
   static constexpr uint8_t initialised = 0x5B;
   static Barrier& at(SharedAddress address) {
@@ -40,8 +40,9 @@ struct Barrier {
 };
 static_assert(sizeof(Barrier) == 8);
 
-// Copies that were begun: each is made when somebody waits for its barrier and cannot go on, or, with
-// DOVETAIL_CUDA_EMULATED_COPIES=early, at once. The 128-byte swizzle exchanges bits 4 to 6 of an address by 7 to 9.
+// Copies in progress: each is made when a thread must wait for its barrier or, with
+// DOVETAIL_CUDA_EMULATED_COPIES=early, at once. The 128-byte swizzle exchanges bits 4 to 6 of an address by 7
+// to 9.
 struct TileCopy {
   SharedAddress to, barrier;
   const emulator::EncodedMap* map;
@@ -85,7 +86,7 @@ class TileCopies {
     if (early) copy.make();
     else begun_.push_back(copy);
   }
-  // Makes one copy that arrives at the barrier; false where there is none.
+  // Makes one copy that arrives at the barrier; false if there is none.
   bool finish_one(SharedAddress barrier) {
     const auto it = std::find_if(begun_.begin(), begun_.end(), [&](const auto& c) { return c.barrier == barrier; });
     if (it == begun_.end()) return false;

@@ -1,5 +1,5 @@
-// Emulations of the instructions in src/kernels/common/wgmma.cuh, included by it. Products are made when they are
-// waited for: what was not waited for is not there, and operands that change meanwhile give wrong results.
+// Emulations of the instructions in src/kernels/common/wgmma.cuh, included by it. Products are computed at
+// the wait: without a wait there is no result, and operands that change meanwhile give wrong results.
 #pragma once
 #include <array>
 #include <vector>
@@ -61,7 +61,7 @@ struct GroupProduct {
   }
 };
 
-// The products that a thread has begun.
+// A thread's products in progress.
 class GroupProducts {
  public:
   struct Begun {
@@ -93,7 +93,7 @@ class GroupProducts {
   std::vector<std::vector<Begun>> groups_;
 };
 
-// Each is whole again when a block ends.
+// All are reset when a block ends.
 struct NamedBarrier {
   int arrived = 0;
   uint32_t generation = 0;

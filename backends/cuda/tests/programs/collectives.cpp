@@ -1,5 +1,5 @@
-// collectives PLUGIN COMMAND...: calls its group dovetail.collectives on device 0, as rank 0 of 2; what was not OK
-// goes to standard output. COMMAND: init, destroy, abort, async_error, begin, end, send, receive, or a collective
+// collectives PLUGIN COMMAND...: calls its group dovetail.collectives on device 0, as rank 0 of 2; errors go
+// to standard output. COMMAND: init, destroy, abort, async_error, begin, end, send, receive, or a collective
 // as "all_reduce bf16 sum" in three arguments.
 #include <dlfcn.h>
 
@@ -32,7 +32,7 @@ DLDataType type_of(const char* word) {
   return types[place(word, {"i8", "i16", "i32", "i64", "u8", "u32", "f16", "f32", "bf16", "f64", "bool"})];
 }
 
-// A call of 24 elements in and out; a transposed operand where it is to be refused.
+// A call of 24 elements in and out; with a transposed operand if it is to be refused.
 class Call {
  public:
   Call(void* memory, DLDataType type, bool dense) : strides_{dense ? 4 : 1, dense ? 1 : 6} {

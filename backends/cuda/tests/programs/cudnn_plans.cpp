@@ -38,7 +38,7 @@ DLDataType type_of(const std::string& name) {
   return name == "f16" ? dvt::f16 : name == "bf16" ? dvt::bf16 : name == "f32" ? dvt::f32 : dvt::f64;
 }
 
-// (batch, heads, rows, columns) row by row, or with the heads of a row behind each other as projections leave them.
+// (batch, heads, rows, columns) row-major, or with the heads of a row contiguous, as projections leave them.
 Operand heads(int64_t batch, int64_t n, int64_t rows, int64_t columns, bool row_major) {
   const int64_t line = n * columns;
   if (row_major) return {{batch, n, rows, columns}, {rows * line, rows * columns, columns, 1}};

@@ -1,6 +1,6 @@
-// libcublasLt.so.13 for the emulated driver: products as its manual defines them, one number after the other in
-// float64. It refuses what contradicts itself, and addresses that are not multiples of four bytes. Each product is
-// a line of the file that FAKE_CUBLASLT_LOG names.
+// libcublasLt.so.13 for the emulated driver: products as its manual defines them, computed one number at a
+// time in float64. It refuses inconsistent arguments, and addresses that are not multiples of four bytes. It
+// logs each product as a line of the file FAKE_CUBLASLT_LOG.
 #include <cublasLt.h>
 #include <cuda.h>
 #include <dlfcn.h>
@@ -71,7 +71,7 @@ double number(cudaDataType_t type, const void* data, int64_t i) {
   }
 }
 
-// Of a number, as the manual names them: GELU is the form with a tanh.
+// The activations, by the manual's names: GELU is the form with a tanh.
 bool has(cublasLtEpilogue_t epilogue, cublasLtEpilogue_t part) { return (epilogue & part) == part; }
 double activated(double x, cublasLtEpilogue_t epilogue) {
   if (has(epilogue, CUBLASLT_EPILOGUE_RELU)) return x < 0 ? 0 : x;
@@ -99,8 +99,8 @@ struct Product {
     return left.type == CUDA_R_8I && right.type == CUDA_R_8I && out.type == CUDA_R_32I &&
            operation.compute == CUBLAS_COMPUTE_32I;
   }
-  // Of integers: "TN" alone, multiples of 4. Of floats of 8 bits: "TN" alone, multiples of 16, not two of e5m2, and
-  // its own types of a bias.
+  // Of integers: "TN" alone, multiples of 4. Of fp8: "TN" alone, multiples of 16, not two of e5m2, and its
+  // own types of a bias.
   bool is_served() const {
     const bool is_tn = operation.left == CUBLAS_OP_T && operation.right == CUBLAS_OP_N;
     if (is_integer()) return is_tn && left.rows % 4 == 0 && out.rows % 4 == 0;

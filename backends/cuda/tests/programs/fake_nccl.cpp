@@ -1,5 +1,5 @@
-// libnccl.so.2 for the emulated driver: it moves nothing, and writes each call as a line of the file that
-// FAKE_NCCL_LOG names. FAKE_NCCL_FAIL=ncclSend has that function fail.
+// libnccl.so.2 for the emulated driver: it copies nothing, and logs each call as a line of the file
+// FAKE_NCCL_LOG. FAKE_NCCL_FAIL=ncclSend makes that function fail.
 #include <nccl.h>
 
 #include <cstdarg>

@@ -1,5 +1,5 @@
-// find_library [FOLDER...]: looks for cuBLASLt as the plugin does, with these folders in place of an entry point's,
-// and says which file it is, or the message to the user.
+// find_library [FOLDER...]: looks for cuBLASLt as the plugin does, with these folders instead of an entry
+// point's, and prints the file, or the message to the user.
 #include <dlfcn.h>
 
 #include <cstdio>

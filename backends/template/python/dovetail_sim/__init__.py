@@ -1,4 +1,4 @@
-"""The entry point of the backend: the path of its library. It imports nothing that may not be installed."""
+"""The entry point of the backend: the path of its library. It imports only the standard library."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class Backend(NamedTuple):
     library: str
     """The plugin's file."""
     search: list[str]
-    """Folders of the libraries that it opens itself."""
+    """Folders of the libraries that the plugin opens itself."""
 
 
 backend = Backend(str(Path(__file__).resolve().with_name(f"lib{__name__}.so")), [])

@@ -1,4 +1,4 @@
-// y = f(x...) element by element. Operands have the output's shape, with strides; a scalar of the host has none.
+// y = f(x...), elementwise. Operands have the output's shape, with strides; a host scalar has none.
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -14,7 +14,7 @@ void apply(const dvt_call* c, Types<In...>, std::index_sequence<I...>) {
   const DLTensor* out = c->out[0];
   const int last = out->ndim - 1;
   const int64_t n = out->shape[last];
-  Walk<1 + sizeof...(In)> rows{last, out->shape, {out->strides, strides(c->in[I])...}};
+  Iteration<1 + sizeof...(In)> rows{last, out->shape, {out->strides, strides(c->in[I])...}};
   for (int64_t left = dvt::size(out) / n; left > 0; --left, rows.next()) {
     Out* to = dvt::data<Out>(out) + rows.at[0];
     const auto from = std::make_tuple(dvt::data<const In>(c->in[I]) + rows.at[1 + I]...);

@@ -10,7 +10,7 @@ struct Axis {
     for (int64_t i = 0; i < x->ndim; ++i)
       if (i != number) (i < number ? outer : inner) *= x->shape[i];
   }
-  // A negative index counts from the end. False, and the device's fault raised, where there is no such slice.
+  // A negative index counts from the end. Returns false and reports a fault if the index is out of range.
   bool find(int64_t& index) const {
     const int64_t given = index;
     if (index < 0) index += size;
@@ -35,7 +35,7 @@ void take(const dvt_call* c) {
   }
 }
 
-// A copy of x whose slices j are those of the updates, which broadcast. Walks through the updates.
+// A copy of x whose slices at the indices are those of the updates, which broadcast. Iterates over the updates.
 template <class T>
 void scatter(const dvt_call* c) {
   const DLTensor *x = c->in[0], *updates = c->in[2], *out = c->out[0];
@@ -51,7 +51,7 @@ void scatter(const dvt_call* c) {
     strides[i] = own < 0 || updates->shape[own] == 1 ? 0 : updates->strides[own];
   }
   int64_t left = axis.outer * shape[axis.number] * axis.inner;
-  for (Walk<1> at{x->ndim, shape, {strides}}; left > 0; --left, at.next()) {
+  for (Iteration<1> at{x->ndim, shape, {strides}}; left > 0; --left, at.next()) {
     int64_t index = indices[at.index[axis.number]], place = 0;
     if (!axis.find(index)) return;
     for (int i = 0; i < x->ndim; ++i) place = place * x->shape[i] + (i == axis.number ? index : at.index[i]);

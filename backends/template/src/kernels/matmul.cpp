@@ -1,11 +1,11 @@
-// matmul: matrices row-major, one after the other; the axes before them broadcast, a vector is a row or a column.
+// matmul of row-major matrices: batch axes broadcast, a vector is a row or a column.
 #include <algorithm>
 #include <type_traits>
 
 #include "kernels.hpp"
 
 namespace {
-// The strides of t's batch axes as the output sees them.
+// The strides of t's batch axes, broadcast to the output's.
 void batch_strides(const DLTensor* t, int n_batch, int64_t* strides) {
   for (int i = 0; i < n_batch; ++i) {
     const int own = i - n_batch + t->ndim - 2;
@@ -24,7 +24,7 @@ void matmul(const dvt_call* c) {
   batch_strides(a, n_batch, a_strides), batch_strides(b, n_batch, b_strides);
 
   T* to = dvt::data<T>(out);
-  Walk<2> batch{n_batch, out->shape, {a_strides, b_strides}};
+  Iteration<2> batch{n_batch, out->shape, {a_strides, b_strides}};
   for (int64_t left = dvt::size(out) / (rows * columns); left > 0; --left, batch.next()) {
     const T* x = dvt::data<const T>(a) + batch.at[0];
     const T* y = dvt::data<const T>(b) + batch.at[1];

@@ -4,8 +4,8 @@
 #include "kernels.hpp"
 
 namespace {
-// Adds in pairs, then pairs of pairs: the error grows with the logarithm of the number of terms. level[i] holds a
-// sum of 2^i terms where n has that bit.
+// Pairwise summation: the error grows with the logarithm of the number of terms. level[i] holds a sum of 2^i terms
+// if n has bit i.
 template <class T>
 struct Sum {
   T level[64];
@@ -34,7 +34,7 @@ struct Max {
   T result() const { return most; }
 };
 
-// Seen as counted in 64 bits without a sign, integers wrap.
+// Integers are summed as uint64, so they wrap.
 template <class T>
 using SumOf = Sum<std::conditional_t<std::is_integral_v<T>, uint64_t, T>>;
 
@@ -54,11 +54,11 @@ void reduce(const dvt_call* c) {
       kept_shape[n_kept] = x->shape[axis], kept_strides[n_kept++] = x->strides[axis];
     }
   T* out = dvt::data<T>(c->out[0]);
-  Walk<1> results{n_kept, kept_shape, {kept_strides}};
+  Iteration<1> results{n_kept, kept_shape, {kept_strides}};
   for (int64_t left = dvt::size(c->out[0]); left > 0; --left, results.next()) {
     const T* from = dvt::data<const T>(x) + results.at[0];
     Fold fold;
-    Walk<1> term{n_reduced, shape, {strides}};
+    Iteration<1> term{n_reduced, shape, {strides}};
     for (int64_t i = 0; i < terms; ++i, term.next()) fold.take(from[term.at[0]]);
     *out++ = T(fold.result());
   }

@@ -45,7 +45,7 @@ def name() -> str:
 
 @pytest.fixture
 def python() -> Callable[..., subprocess.CompletedProcess]:
-    """python(code, FAULT="oom:5") runs code with that variable of the device; check: it must succeed."""
+    """python(code, FAULT="oom:5") runs code with DOVETAIL_SIM_FAULT=oom:5; with check it must succeed."""
 
     def run(code: str, *, check: bool = True, **settings: object) -> subprocess.CompletedProcess:
         variables = {f"DOVETAIL_{NAME.upper()}_{key}": str(value) for key, value in settings.items()}

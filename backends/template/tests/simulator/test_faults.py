@@ -1,10 +1,10 @@
-"""Faults on demand: each becomes an exception that says what happened, and the process goes on."""
+"""Faults on demand: each becomes an exception with its cause, and the process goes on."""
 
 import pytest
 
 
 def test_out_of_memory(python):
-    """The host tries an allocation four times; then the exception says what it wanted and what is held."""
+    """The host tries an allocation four times; then the exception has the requested size and the memory in use."""
     python(
         """
 held = [dt.asarray(np.full(100_000 * (i + 1), i, np.uint8)) for i in range(4)]
@@ -18,8 +18,8 @@ equal(dt.ones((5,), device=second), np.ones(5))
     )
 
 
-def test_out_of_memory_for_good(python):
-    """What is there can still be used, and used again."""
+def test_permanent_out_of_memory(python):
+    """Existing arrays can still be used, and their memory reused."""
     python(
         """
 x, y = dt.asarray(np.ones(1000, np.float32)), dt.asarray(np.ones(1000, np.float32))
@@ -35,7 +35,7 @@ equal(x + 1, np.full(1000, 3))
 
 
 def test_a_lost_device(python):
-    """Everything on it says so from then on, until it is reset; what other devices hold and do is right."""
+    """Every call on it raises from then on, until it is reset; other devices' arrays and results are right."""
     python(
         """
 x, z = dt.ones((100,)), dt.ones((100,), device=second)
@@ -61,13 +61,13 @@ equal(dt.ones((100,)) + 1, np.full(100, 2))
     )
 
 
-def test_a_lost_peer_harms_nobody(python):
-    """Memory that the lost device was to read is written, freed and handed out again."""
+def test_a_lost_peer_does_not_affect_other_devices(python):
+    """Memory that the lost device should have read can be written, freed and reused."""
     python(
         """
 x = dt.ones((1 << 18,), device=second)
 y = x.to_device(first)
-def until_lost():  # a launch reports it already, if the worker was fast enough
+def until_lost():  # if the worker is fast enough, a launch already reports the loss
     z = y
     for _ in range(10):
         z = z + 1
@@ -89,7 +89,7 @@ with dt.device(second):
     )
 
 
-def test_a_bad_index_is_told_at_the_next_wait(python, tmp_path):
+def test_a_bad_index_is_reported_at_the_next_wait(python, tmp_path):
     gate = tmp_path / "gate"
     python(
         f"""
@@ -126,7 +126,7 @@ first.synchronize()
         ("BANDWIDTH_GBS", "0"),
     ],
 )
-def test_a_setting_that_makes_no_sense(python, name, setting, value):
+def test_an_invalid_setting_is_refused(python, name, setting, value):
     refused = python("", check=False, **{setting: value})
     variable = f"DOVETAIL_{name.upper()}_{setting}"
     assert refused.returncode == 1 and f"{variable}: expected" in refused.stderr, refused.stderr

@@ -1,4 +1,4 @@
-"""What the simulated hardware has and others may not: memory of its own, queues that nobody waits for, a clock."""
+"""Properties of the simulated hardware: memory of its own, asynchronous queues, a clock."""
 
 import signal
 
@@ -21,7 +21,7 @@ def test_the_host_cannot_touch_its_memory(python):
     assert touched.returncode == -signal.SIGSEGV
 
 
-def test_no_two_things_have_one_address(python):
+def test_addresses_are_unique(python):
     python(
         ADDRESS
         + """
@@ -37,7 +37,7 @@ assert all(a + n <= b for (a, n), (b, _) in zip(ranges, ranges[1:])), ranges
 
 
 def test_enqueuing_does_not_wait(python, tmp_path):
-    """While nothing runs at all, 100 calls return; copies from the host do too."""
+    """While the device is stopped, 100 calls and a copy from the host return."""
     gate = tmp_path / "gate"
     python(
         f"""
@@ -64,8 +64,8 @@ assert stream.query()
     )
 
 
-def test_a_host_that_is_quicker_falls_in_step(python):
-    """A loop that reads no result does not run away: 1024 calls are ahead of the device, and no more."""
+def test_a_full_queue_blocks_the_host(python):
+    """A loop that reads no result is at most 1024 calls ahead of the device."""
     python(
         """
 x = dt.zeros((4,))
@@ -81,7 +81,7 @@ equal(x, [2024] * 4)
 
 
 def test_devices_copy_from_each_other_without_the_host(python, tmp_path):
-    """The host is back before the first device has made what the second one copies."""
+    """The copy returns before the first device has computed its source."""
     gate = tmp_path / "gate"
     python(
         f"""
@@ -100,7 +100,7 @@ equal(w, np.arange(1, 1001) * 2 - 1)
 
 
 def test_a_copy_to_another_device_is_not_overtaken(python):
-    """Its source is neither written nor handed out before the other device has read it."""
+    """Its source is neither written nor reused before the other device has read it."""
     python(
         """
 n = 1 << 20
@@ -118,7 +118,7 @@ equal(y, np.full(n, 3)), equal(z, np.full(n, 7)), equal(x, np.full(n, 9))
     )
 
 
-def test_events_tell_the_time(python):
+def test_events_measure_time(python):
     python(
         """
 x = dt.ones((10,))
@@ -136,7 +136,7 @@ assert begin.elapsed_ns(end) >= 5 * 4_000_000
 
 
 def test_copies_overlap_with_kernels(python):
-    """Each of the two streams begins before the other has ended; on one stream they do not."""
+    """On two streams each begins before the other ends; on one stream they do not."""
     python(
         """
 def span(stream, work):
@@ -167,7 +167,7 @@ assert not meet(span(kernels, lambda: dt.asarray(host)), span(kernels, compute))
     )
 
 
-def test_memory_is_as_small_as_asked_for(python):
+def test_the_memory_setting_limits_memory(python):
     python(
         """
 assert first.properties["mem_total"] == 8 << 20

@@ -1,10 +1,10 @@
-"""One stream comes late. Whoever does not wait for it is seen to read what is not there yet, or to write what is
-still read: each test fails where the runtime forgets one wait."""
+"""One stream is delayed. Each test fails if the runtime misses one wait for it: work on another stream then reads
+values before they are written, or overwrites values that are still read."""
 
 import pytest
 
 N = 1 << 18
-LATE = "delay:1:60ms"  # stream 0 is the default one, the first that a program makes is 1
+LATE = "delay:1:60ms"  # stream 0 is the default stream, 1 the first that a program creates
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ equal(x, np.full(n, 7))
     )
 
 
-def test_handing_out_memory_that_another_stream_reads(late):
+def test_reusing_memory_that_another_stream_reads(late):
     late(
         """
 x, one = dt.ones((n,)) + 1, dt.ones((n,))
@@ -58,7 +58,7 @@ equal(z, np.full(n, 7))
     )
 
 
-def test_handing_out_memory_that_another_stream_wrote(late):
+def test_reusing_memory_that_another_stream_wrote(late):
     late(
         """
 x, one = dt.ones((n,)) + 1, dt.ones((n,))
@@ -77,7 +77,7 @@ equal(z, np.full(n, 7))
     )
 
 
-# Another library that reads the device's memory: it finds the mapping that the device's own workers use.
+# Another library that reads the device's memory, through the mapping of the device's worker threads.
 CONSUMER = """
 def consume(array):
     capsule = array.__dlpack__(max_version=(1, 0))
@@ -94,7 +94,7 @@ def consume(array):
 """
 
 
-def test_exporting_what_a_stream_still_writes(late):
+def test_exporting_an_array_that_a_stream_still_writes(late):
     late(
         CONSUMER
         + """
@@ -107,8 +107,8 @@ np.testing.assert_array_equal(seen, np.full(n, 2))
     )
 
 
-def test_writing_what_was_exported(late):
-    """The consumer's elements stay, whatever becomes of the array."""
+def test_writing_an_exported_array(late):
+    """The consumer's elements keep their values when the array is written and freed."""
     late(
         CONSUMER
         + """
@@ -127,7 +127,7 @@ np.testing.assert_array_equal(seen, np.full(n, 2))
     )
 
 
-def test_a_copy_to_the_host_of_what_another_stream_writes(late):
+def test_copying_to_the_host_what_another_stream_writes(late):
     late(
         """
 x = dt.ones((n,))
@@ -139,7 +139,7 @@ equal(y, np.full(n, 2))
 
 
 def test_the_interpreter_ends_while_threads_compute(python):
-    """What still wants the stream then, the last arrays and the end itself, gets it."""
+    """The last arrays and the interpreter's end can still use the stream."""
     python(
         """
 x = dt.ones(1000)
@@ -149,7 +149,7 @@ class AtTheEnd:
         print(float(dt.sum(self.x)), flush=True)
 
 last = AtTheEnd()
-last.x, last.itself = x, last  # only the interpreter's own end lets go of it
+last.x, last.itself = x, last  # a cycle: freed at the interpreter's end
 
 def work():
     while True:
@@ -157,7 +157,7 @@ def work():
 
 for _ in range(4):
     threading.Thread(target=work, daemon=True).start()
-time.sleep(2)  # by now the queue is full, and threads wait for each other
+time.sleep(2)  # until the queue is full and threads wait for each other
 """,
         FAULT="delay:0:1ms",
     )

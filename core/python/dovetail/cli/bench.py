@@ -1,4 +1,4 @@
-"""dovetail bench: how long an op takes, and how much it moves and computes a second."""
+"""dovetail bench: how long an op takes, and its memory traffic and arithmetic per second."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def measure(device: Any, op: str, dtype: Any, size: int, seconds: float) -> dict
 
 
 def _of_peak(properties: dict[str, Any], dtype: str, work: Any, seconds: float) -> float | None:
-    """The share of what memory and arithmetic allow together, where the device says what that is."""
+    """The achieved share of the limits of memory and arithmetic, if the device states them."""
     peak_bytes = properties.get("peak_bytes_per_s") or 0
     peak_flops = properties.get("peaks", {}).get(dtype) or 0
     floors = [work.bytes / peak_bytes] if peak_bytes else []

@@ -22,7 +22,7 @@ _VENDORS = ("dovetail", "nvidia-", "intel-", "dpcpp-")  # prefixes of the packag
 @click.command("env", short_help="Versions, machine and settings, for a bug report.")
 @json_option
 def command(as_json: bool) -> None:
-    """Prints versions, the machine, every backend with its library and engines, and the variables that matter."""
+    """Prints versions, the machine, every backend with its library and engines, and the relevant variables."""
     data = collect()
     if as_json:
         print_json(data)

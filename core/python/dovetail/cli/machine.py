@@ -13,7 +13,7 @@ _LEVELS = {
     "x86-64-v3": {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
 }
-# Beyond the levels, what makes a difference to arithmetic.
+# Features beyond the levels that matter to arithmetic.
 _NOTABLE = (
     "avx_vnni avx_vnni_int8 avx_vnni_int16 avx_ifma avx_ne_convert avx10_1 avx10_2 "
     "avx512_bf16 avx512_fp16 avx512_vnni avx512_vbmi avx512_vbmi2 avx512_bitalg avx512_vpopcntdq avx512ifma "
@@ -43,7 +43,7 @@ def cpu(cpuinfo: str | None = None) -> dict[str, Any]:
         if not needed <= flags:
             break
         level = name
-    if part := fields.get("CPU part"):  # aarch64, where "model name" is the architecture's if it is there at all
+    if part := fields.get("CPU part"):  # aarch64, where "model name" is the architecture's, if present
         model = f"implementer {fields.get('CPU implementer', '?')}, part {part}"
     else:
         model = fields.get("model name") or platform.processor() or "unknown"
@@ -85,7 +85,7 @@ def system() -> dict[str, Any]:
 
 
 def gpu_drivers(root: Path = Path("/")) -> dict[str, str]:
-    """The modules of the kernel that drive GPUs and the version of each, as far as they say one."""
+    """The kernel modules that drive GPUs, with their versions if known."""
     found = {}
     for name in _GPU_MODULES:
         module = root / "sys/module" / name

@@ -1,4 +1,4 @@
-"""dovetail ops: how each op runs on a device, by dtype; what its kernels are called with."""
+"""dovetail ops: how each op runs on a device, by dtype; the arguments of its kernels."""
 
 from __future__ import annotations
 

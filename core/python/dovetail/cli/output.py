@@ -95,7 +95,7 @@ def _print_rich(
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=not narrow)
     table.padding = (0, 0) if narrow else (0, 1)
     for column, width in zip(columns, widths):
-        # Short cells stay whole on a narrow terminal: a table of marks would break into letters.
+        # Short cells are not wrapped on a narrow terminal: a table of marks would break into letters.
         side = "right" if column in right else "left"
         table.add_column(column, justify=side, overflow="fold", min_width=width if width < 8 else None)
     for row in rows:

@@ -1,4 +1,4 @@
-"""The runtime's answers for the commands."""
+"""The runtime's state for the commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def import_ops() -> None:
 
 
 def discover() -> None:
-    """Opens what is installed, without warnings: the commands print what is wrong themselves."""
+    """Opens the installed backends without warnings: the commands print the errors themselves."""
     from dovetail import entry_points
 
     with warnings.catch_warnings():
@@ -25,7 +25,7 @@ def discover() -> None:
 
 
 def device(name: str | None) -> Any:
-    """The device of that name, or the default one. Ends the command where it cannot be used."""
+    """The device of that name, or the default one. Ends the command if it cannot be used."""
     import dovetail
 
     try:

@@ -1,5 +1,5 @@
-// The device's functions of abi.h for a device whose kernels run on the host: in host memory, and done when they
-// return. `streams` of the table is missing, so every call comes with stream NULL.
+// The functions of abi.h for a device whose kernels run on the host, synchronously and in host memory. The table
+// has no `streams`, so every call has stream NULL.
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ struct dvt_device {
 
 namespace {
 constexpr uint64_t alignment = 64;
-thread_local std::string fault;  // what the kernel that runs on this thread found wrong; empty: nothing
+thread_local std::string fault;  // reported by the kernel that runs on this thread; empty: none
 
 // ---- devices ----------------------------------------------------------------------------------------------------
 
@@ -40,7 +40,7 @@ dvt_status device_props(dvt_device*, dvt_props* p) {
   DVT_PUT(p, dvt_props, kind, DVT_KIND_OTHER);
   DVT_PUT(p, dvt_props, caps, DVT_CAP_HOST_MAPPED | DVT_CAP_FORK_SAFE);
   DVT_PUT(p, dvt_props, dl_device_type, 12 /* kDLExtDev */);
-  DVT_PUT(p, dvt_props, mem_total, host_memory());  // the pool keeps no more than a part of it for later
+  DVT_PUT(p, dvt_props, mem_total, host_memory());  // the pool caches no more than a part of it
   DVT_PUT(p, dvt_props, alloc_align, alignment);
   return DVT_OK;
 }
@@ -78,8 +78,8 @@ void bad_index(int64_t index, int64_t axis, int64_t size) {
 extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
   if (dvt_status s = dvt::accept(host)) return s;
   static const dvt_backend backend = [] {
-    static dvt::KernelTable& table = *new dvt::KernelTable;  // there until the process has ended
-    add_elementwise(table), add_moves(table), add_indexing(table), add_reductions(table), add_matmul(table);
+    static dvt::KernelTable& table = *new dvt::KernelTable;  // never destroyed
+    add_elementwise(table), add_copies(table), add_indexing(table), add_reductions(table), add_matmul(table);
     dvt_backend b{};
     b.struct_size = sizeof b;
     b.abi_major = DVT_ABI_MAJOR, b.abi_minor = DVT_ABI_MINOR, b.abi_draft = DVT_ABI_DRAFT;

@@ -1,4 +1,4 @@
-// What the backend is called: the prefix of its devices ("@{name}@:0"). The same name stands in pyproject.toml, in
+// The backend's name: the prefix of its devices ("@{name}@:0"). The same name is in pyproject.toml, in
 // CMakeLists.txt and in the name of the folder python/dovetail_@{name}@.
 #pragma once
 

@@ -1,6 +1,6 @@
-// The good device as a plugin that has been built before, at the path DOVETAIL_GOOD: a device that is asynchronous
-// in its own way is put behind the faults of ../device.cpp. Its kernels stay as they are; of those of "dvt.add" the
-// launch can be broken.
+// The good device as an already built plugin, at the path DOVETAIL_GOOD: it puts a device that is
+// asynchronous in its own way behind the faults of ../device.cpp. Its kernels are unchanged; for "dvt.add"
+// the launch can be broken.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -30,7 +30,7 @@ dvt_status good_launch(dvt_device* d, const dvt_call* c, Kernel) { return right_
 void complete(Device& d) {
   for (dvt_kernel& row : d.rows)
     if (!std::strcmp(row.op, "dvt.add")) {
-      if (right_add && right_add != row.run) std::abort();  // the rows of this plugin would need one name each
+      if (right_add && right_add != row.run) std::abort();  // the rows of this plugin would each need a name
       right_add = row.run, row.run = run_add;
     }
 }

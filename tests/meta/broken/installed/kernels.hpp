@@ -1,5 +1,5 @@
-// What ../broken.hpp needs of the good device's kernels, where that is a plugin which has been built before: a name
-// that stands for them.
+// What ../broken.hpp needs of the good device's kernels if that is an already built plugin: a placeholder
+// name.
 #pragma once
 #include "dovetail/backend.hpp"
 

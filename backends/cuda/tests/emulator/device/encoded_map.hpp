@@ -1,4 +1,4 @@
-// What this library's cuTensorMapEncodeTiled makes of a tensor, and copies of its tiles read.
+// The result of this library's cuTensorMapEncodeTiled, which copies of tiles read.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-// Stacks between which an operating system's thread switches without a system call. On x86-64 a switch is a dozen
-// instructions; elsewhere it is swapcontext, as right but far slower. Switches are reported to the address
-// sanitizer.
+// Stacks between which a thread of the operating system switches without a system call. On x86-64 a switch is
+// a dozen instructions; elsewhere it is swapcontext, which is correct but far slower. Switches are reported
+// to the address sanitizer.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -16,14 +16,14 @@
 namespace emulator {
 class Fiber {
  public:
-  // The stack that the calling thread runs on: something to switch back to.
+  // The stack of the calling thread, to switch back to.
   Fiber();
-  // A stack of its own, on which entry() runs from the first switch on; entry never returns. Fibers of different
-  // numbers begin at different offsets in their pages: else their frames would contend for the same lines of the
-  // cache.
+  // A stack of its own, on which entry() runs from the first switch on; entry never returns. Fibers of
+  // different numbers begin at different offsets in their pages: otherwise their frames would map to the same
+  // cache lines.
   Fiber(void (*entry)(), size_t number);
 
-  // Leaves `from`, on which the caller runs, until something switches back to it.
+  // Leaves `from`, the caller's stack, until a later switch back to it.
   static void switch_to(Fiber& from, Fiber& to);
 
  private:
@@ -39,7 +39,7 @@ class Fiber {
 #ifdef EMULATOR_UCONTEXT
   ucontext_t context_ = {};
 #else
-  void* top_ = nullptr;  // the stack pointer while something else runs
+  void* top_ = nullptr;  // the stack pointer while another fiber runs
 #endif
 #ifdef __SANITIZE_ADDRESS__
   const void* bottom_ = nullptr;
@@ -49,8 +49,8 @@ class Fiber {
 };
 
 #ifndef EMULATOR_UCONTEXT
-// Saves where to go on and the stack pointer, and goes on where the other stack was left. The compiler saves what
-// registers it uses. It may keep something below its stack pointer, in the red zone, which is stepped over.
+// Saves the address to continue at and the stack pointer, and continues on the other stack. The compiler
+// saves the registers that it uses. It may use the red zone below its stack pointer, which is skipped.
 inline void switch_stacks(void** from, void* to) {
   asm volatile(
       "lea -128(%%rsp), %%rsp\n\t"

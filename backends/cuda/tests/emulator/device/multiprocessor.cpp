@@ -13,9 +13,9 @@ namespace emulator {
 constinit thread_local Thread* current_thread = nullptr;
 
 namespace {
-constexpr size_t shared_alignment = 1024;  // the most that any instruction asks for
+constexpr size_t shared_alignment = 1024;  // the largest operand of any instruction
 constexpr size_t guard = 64;
-// What shared memory holds before a block begins: NaN in every format. And what must be untouched behind it.
+// The content of shared memory before a block begins: NaN in every format. And the guard value after it.
 constexpr int poison = 0xff, untouched = 0xa5;
 
 constexpr uint32_t first_lanes(uint32_t n) { return n >= 32 ? ~0u : (1u << n) - 1; }
@@ -87,7 +87,7 @@ void Multiprocessor::begin_block() {
 void Multiprocessor::end_block() {
   if (!error_ && alive_) error_ = deadlock();
   if (!error_) return check_shared();
-  // What was left in the middle of the kernel is never taken up again.
+  // A kernel that stopped midway is never resumed.
   idle_.clear();
   fibers_.clear();
 }
@@ -166,7 +166,7 @@ void Multiprocessor::let_others_run(const char* in, const std::source_location& 
   wait(in, where);
 }
 
-// Threads that wait for this one no longer do.
+// Threads that wait for this one are released.
 void Multiprocessor::exit_thread(Thread& ended) {
   Warp& warp = warps_[ended.number / 32];
   warp.alive &= ~(1u << ended.lane());
@@ -193,7 +193,7 @@ void Multiprocessor::block_barrier(const std::source_location& where) {
   wait("__syncthreads", where);
 }
 
-// The last one that arrives goes on in its turn, like the others.
+// The last one that arrives continues in its turn, like the others.
 void Multiprocessor::release_barrier() {
   for (uint32_t i = 0; i < warps_.size(); ++i) {
     Warp& warp = warps_[i];

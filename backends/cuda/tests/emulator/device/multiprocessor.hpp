@@ -1,8 +1,8 @@
 // Runs the blocks of a launch one after the other on the calling thread, the threads of a block as fibers.
 //
-// A fiber runs one thread of the block after the other to its end. Only where a thread must wait, another fiber
-// goes on, so that a block which meets no barrier is hardly more than a loop. The thread that another one waits for
-// runs next in the order of device/order.hpp.
+// A fiber runs one thread of the block after the other to its end. Only if a thread must wait does another
+// fiber continue, so a block without barriers is hardly more than a loop. The thread that another one waits
+// for runs next in the order of device/order.hpp.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -34,7 +34,7 @@ struct Launch {
   Order order = Order::of_environment();
 };
 
-// What was wrong with a kernel.
+// The error of a kernel.
 struct KernelError {
   enum Kind { failed, illegal_address } kind;
   std::string message;
@@ -42,14 +42,14 @@ struct KernelError {
 
 class Multiprocessor;
 
-// What threads know of the grid that they are part of.
+// What threads know of their grid.
 struct Surroundings {
   Multiprocessor* on;
   Index block_index;
   Extent block, grid;
 };
 
-// What a lane brings to an operation of its warp.
+// A lane's operand in an operation of its warp.
 class Lanes;
 struct Deposit {
   const char* name;  // as in the kernel's source
@@ -72,9 +72,9 @@ struct Thread {
   uint32_t lane() const { return number % 32; }
 };
 
-// The thread of the grid that runs on this thread of the operating system. Not of the TLS model initial-exec, which
-// is faster: all that the library has of thread_local, kernels' shared memory above all, would need static room
-// then.
+// The thread of the grid that runs on this thread of the operating system. It does not use the faster TLS
+// model initial-exec: that would need static TLS space for all thread_local variables of the library, mainly
+// kernels' shared memory.
 extern constinit thread_local Thread* current_thread;
 
 struct Warp {
@@ -82,7 +82,7 @@ struct Warp {
   uint32_t waiting = 0;          // lanes in an operation of the warp
   uint32_t awaited = 0;          // lanes in the masks of those
   uint32_t at_barrier = 0;       // lanes in the barrier of the block
-  std::source_location barrier;  // where the first of those is
+  std::source_location barrier;  // the index of the first of those
   std::array<Deposit, 32> deposits;
 };
 
@@ -91,13 +91,13 @@ class Multiprocessor {
   static Multiprocessor& of_this_thread();
   static Multiprocessor& of_kernel() { return *current_thread->around->on; }  // the same, faster: in kernels
 
-  // What was wrong, if anything was. What its blocks did before that stays done.
+  // The error, if any. The effects of earlier blocks remain.
   std::optional<KernelError> run(const Launch&);
 
-  // What kernels call. fail() leaves the kernel for good.
+  // Called by kernels. fail() ends the kernel.
   void block_barrier(const std::source_location&);
   void warp_operation(const Deposit&);
-  void let_others_run(const char* in, const std::source_location&);  // for what waits until memory says something
+  void let_others_run(const char* in, const std::source_location&);  // for waits on a value in memory
   std::byte* dynamic_shared() { return shared_.get(); }
   [[noreturn]] void fail(const Thread&, KernelError what);
   [[noreturn]] void fail(const Thread& thread, std::string what) {
@@ -157,7 +157,7 @@ class Lanes {
   uint32_t mask() const { return lanes_; }
   bool has(uint32_t lane) const { return lane < 32 && lanes_ >> lane & 1; }
   const Deposit& deposit(uint32_t lane) const { return warp_.deposits[lane]; }
-  // What a lane asks for is wrong.
+  // Reports an invalid operand of a lane.
   [[noreturn]] void fail(uint32_t lane, const std::string& what) const;
 
  private:

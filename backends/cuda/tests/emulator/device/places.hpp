@@ -1,4 +1,4 @@
-// Where a kernel was, in words.
+// A kernel's position, as text.
 #pragma once
 #include <cstring>
 #include <source_location>

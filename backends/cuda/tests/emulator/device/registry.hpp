@@ -22,7 +22,7 @@ struct Kernel {
   }
 };
 
-const Kernel* find_kernel(std::string_view name);  // nullptr where there is none
+const Kernel* find_kernel(std::string_view name);  // nullptr if there is none
 
 // Adds a kernel when the library is loaded.
 class Registration {
@@ -39,7 +39,7 @@ class Registration {
  private:
   explicit Registration(const Kernel&);
 
-  // As CUDA lays parameters out: one behind the other, aligned.
+  // CUDA's layout of parameters: consecutive and aligned.
   template <class... P>
   static constexpr std::array<Parameter, sizeof...(P)> layout = [] {
     size_t end = 0;

@@ -1,4 +1,4 @@
-// What is said of kernels that are wrong.
+// Error messages about kernels.
 #include <cstdio>
 #include <map>
 #include <tuple>
@@ -24,7 +24,7 @@ std::string Multiprocessor::name_of(const Thread& thread) const {
   return name_of_block() + ", thread " + triple(thread.index);
 }
 
-// All threads that are left wait: which ones, and where.
+// All remaining threads wait: which ones, and where.
 KernelError Multiprocessor::deadlock() const {
   struct Group {
     const Thread* first = nullptr;
@@ -50,7 +50,7 @@ void Multiprocessor::fail(const Thread& thread, KernelError what) {
   stop(std::move(what));
 }
 
-// The stack is left for good, with whatever is still on it.
+// Leaves the stack for good, with its content.
 void Multiprocessor::stop(KernelError error) {
   error_ = std::move(error);
   error.message = {};

@@ -22,13 +22,13 @@ KernelError error_of(int signal, const siginfo_t& info) {
   return {KernelError::illegal_address, text};
 }
 
-// It does not return into the kernel: its stack is left as it is. A signal of this kind comes from the very
-// instruction that the kernel was at, so nothing is interrupted that must be finished.
+// It does not return into the kernel: its stack is abandoned. Such a signal comes from the kernel's current
+// instruction, so it interrupts nothing that must be finished.
 void handle(int signal, siginfo_t* info, void*) {
   if (current_thread) Multiprocessor::of_kernel().fail(*current_thread, error_of(signal, *info));
   for (size_t i = 0; i < signals.size(); ++i)
     if (signals[i] == signal)
-      sigaction(signal, &before[i], nullptr);  // who comes next: the instruction is tried again
+      sigaction(signal, &before[i], nullptr);  // the next handler: the instruction is tried again
 }
 }  // namespace
 

@@ -1,4 +1,4 @@
-// CUDA's small vectors, aligned as there: what kernels load at once.
+// CUDA's small vectors, aligned as in CUDA: the units of kernels' loads.
 #pragma once
 
 namespace emulator {

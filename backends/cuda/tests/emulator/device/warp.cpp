@@ -25,7 +25,7 @@ void Multiprocessor::warp_operation(const Deposit& deposit) {
   Warp& warp = warps_[thread.number / 32];
   const uint32_t own = 1u << thread.lane();
   if (!(deposit.mask & own)) fail(thread, describe(deposit) + ": expected a mask with its own lane");
-  // Who waits for this lane, or who it waits for, must be in the same operation.
+  // Threads that wait for this lane, or that it waits for, must be in the same operation.
   const uint32_t others = warp.waiting & deposit.mask;
   if (others || warp.awaited & own) {
     const Deposit& other = warp.deposits[std::countr_zero(others ? others : warp.waiting)];

@@ -1,5 +1,5 @@
-// Operations in which the lanes of a warp exchange what they hold: warp_collective, from which emulations of mma,
-// ldmatrix and the like are built, and CUDA's shuffles and votes.
+// Operations in which the lanes of a warp exchange values: warp_collective, the base of the emulated mma,
+// ldmatrix and others, and CUDA's shuffles and votes.
 #pragma once
 #include <bit>
 #include <source_location>
@@ -13,11 +13,11 @@ template <class Operand, class Result>
 class WarpLanes {
  public:
   explicit WarpLanes(const Lanes& lanes) : lanes_(lanes) {}
-  uint32_t mask() const { return lanes_.mask(); }  // those that take part
+  uint32_t mask() const { return lanes_.mask(); }  // the lanes that take part
   bool has(uint32_t lane) const { return lanes_.has(lane); }
   const Operand& operand(uint32_t lane) const { return *static_cast<const Operand*>(lanes_.deposit(lane).operand); }
   Result& result(uint32_t lane) const { return *static_cast<Result*>(lanes_.deposit(lane).result); }
-  // What this lane asks for is wrong: ends the kernel, naming the thread.
+  // Reports an invalid operand of this lane: ends the kernel, naming the thread.
   [[noreturn]] void fail(uint32_t lane, const char* what) const { lanes_.fail(lane, what); }
 
   template <class Body>
@@ -56,7 +56,7 @@ Result warp_collective(const char* name, uint32_t mask, const Operand& operand, 
 template <class T>
 struct Shuffle {
   T value;
-  uint32_t source;  // the lane whose value is wanted
+  uint32_t source;  // the source lane
 };
 
 template <class T>
@@ -94,8 +94,7 @@ inline void __syncthreads(EMULATOR_HERE) { emulator::Multiprocessor::of_kernel()
 
 inline void __syncwarp(uint32_t mask = ~0u, EMULATOR_HERE) { emulator::ballot("__syncwarp", mask, false, where); }
 
-// Lanes of a `width`, a power of two, form a group of their own; what would come from outside of it is the lane's
-// own.
+// Lanes of a `width`, a power of two, form a group; a source outside of it gives the lane's own value.
 template <class T>
 T __shfl_sync(uint32_t mask, T value, int source, int width = 32, EMULATOR_HERE) {
   const uint32_t group = emulator::lane_of_this_thread() & ~(uint32_t(width) - 1);
@@ -132,8 +131,8 @@ inline bool __all_sync(uint32_t mask, bool predicate, EMULATOR_HERE) {
   return emulator::ballot("__all_sync", mask, !predicate, where) == 0;
 }
 
-// CUDA promises no more than that a lane runs with those of its mask. Here each runs alone, so that kernels which
-// take it for the lanes that came the same way show.
+// CUDA only promises that a lane runs with those of its mask. Here each runs alone, to expose kernels that
+// expect all lanes of the same branch.
 inline uint32_t __activemask() { return 1u << emulator::lane_of_this_thread(); }
 
 #undef EMULATOR_HERE

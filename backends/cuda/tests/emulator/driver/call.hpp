@@ -1,5 +1,5 @@
-// What all functions of the library have in common: they can be made to fail, need a driver that is initialised or
-// a current context, and answer with a CUresult.
+// Shared by all functions of the library: they can be made to fail, need an initialised driver or a current
+// context, and return a CUresult.
 #pragma once
 #include <new>
 #include <string>
@@ -7,17 +7,17 @@
 #include "driver/cuda_api.hpp"
 
 namespace emulator {
-// Why a call is not done. The words go to stderr if DOVETAIL_CUDA_EMULATED_LOG=1.
+// Why a call is refused. The text goes to stderr if DOVETAIL_CUDA_EMULATED_LOG=1.
 struct Refusal {
   CUresult result;
   std::string why;
 };
 [[noreturn]] void refuse(CUresult result, std::string why);
 
-// What a call needs beforehand.
+// The preconditions of a call.
 enum class Needs { nothing, driver, context };
 
-// Throws Refusal where the call fails before it has begun. `function` is its name as programs write it.
+// Throws Refusal if the call fails before it has begun. `function` is its name as programs write it.
 void admit(const char* function, Needs);
 CUresult report(const char* function, const Refusal&) noexcept;
 
@@ -41,7 +41,7 @@ class InHostFunction {
   ~InHostFunction();
 };
 
-// Where the caller of the function must give a place for its answer.
+// Requires the caller's pointer for a result.
 template <class T>
 T& place_for(T* out) {
   if (!out) refuse(CUDA_ERROR_INVALID_VALUE, "the place of an answer is null");

@@ -48,7 +48,7 @@ void Capture::abandon() {
   for (CUstream_st* stream : std::exchange(streams_, {})) stream->capturing.reset();
 }
 
-// Does the origin come behind all that was forked from it?
+// Does the origin wait for all work that was forked from it?
 bool Capture::is_joined() const {
   std::vector<bool> reached(graph_->nodes.size());
   std::vector<size_t> open = origin_.capturing->nodes;

@@ -1,4 +1,4 @@
-// Work that streams record into a graph instead of doing it, with the order that they and their events put it in.
+// Work that streams record into a graph instead of running it, with the order given by them and their events.
 #pragma once
 #include <functional>
 #include <memory>
@@ -17,12 +17,12 @@ struct CUgraph_st {
 };
 
 namespace emulator {
-// All of it with streams_mutex() held.
+// All of it with streams_mutex() locked.
 class Capture : public std::enable_shared_from_this<Capture> {
  public:
   static std::shared_ptr<Capture> begin(CUstream_st& origin, CUstreamCaptureMode);
 
-  // Throws Refusal where the capture is no longer valid.
+  // Throws Refusal if the capture is no longer valid.
   void check_valid() const;
   void add(CUstream_st&, Work);
   void join(CUstream_st&, const std::vector<size_t>& nodes);
@@ -30,14 +30,14 @@ class Capture : public std::enable_shared_from_this<Capture> {
   void invalidate() { valid_ = false; }
   // Ends it, for all of its streams, without a graph.
   void abandon();
-  // Throws Refusal where it was not right; it has ended in any case that `stream` could end.
+  // Throws Refusal if it was invalid; it has ended whenever `stream` could end it.
   std::shared_ptr<CUgraph_st> end(const CUstream_st& stream);
 
   cuuint64_t id() const { return id_; }
   bool is_valid() const { return valid_; }
   bool has_ended() const { return streams_.empty(); }
   CUgraph graph() const { return graph_.get(); }
-  // Must this thread refrain from what captures cannot see?
+  // Whether this thread must not make calls that captures cannot see.
   bool forbids_unsafe() const;
 
  private:
@@ -56,9 +56,9 @@ class Capture : public std::enable_shared_from_this<Capture> {
 // A stream waits for a point of a capture, and becomes part of that.
 void join_capture(CUstream_st&, const CapturePoint&);
 
-// Without streams_mutex(). A call that a capture would not see, while one forbids it: it is refused and the capture
-// is no longer valid.
+// Without streams_mutex(). Refuses a call that a capture would not see, if one forbids it, and invalidates
+// the capture.
 void refuse_unsafe_in_capture();
-// With streams_mutex() held. The default stream would wait for streams that are capturing.
+// With streams_mutex() locked. The default stream would wait for streams that are capturing.
 void refuse_implicit_capture(Life&);
 }  // namespace emulator

@@ -11,7 +11,7 @@
 namespace emulator {
 namespace {
 std::mutex mutex;  // of all contexts
-// Of this thread. Not destroyed with it: a process that ends closes its devices after that.
+// Of this thread. Never destroyed: a process closes its devices after its threads' ends.
 thread_local std::vector<CUcontext>& current = *new std::vector<CUcontext>;
 
 CUctx_st& context_of(CUdevice device) {
@@ -89,7 +89,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
   });
 }
 
-// What was retained stays retained, but its context is dead until somebody retains it again.
+// Retained references stay, but the context is dead until it is retained again.
 CUresult cuDevicePrimaryCtxReset(CUdevice device) {
   return answer("cuDevicePrimaryCtxReset", Needs::driver, [&] {
     CUctx_st& context = context_of(device);

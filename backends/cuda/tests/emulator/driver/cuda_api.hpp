@@ -1,4 +1,4 @@
-// CUDA's own declarations: what this library defines is checked against them, and exported.
+// CUDA's own declarations: this library's definitions are checked against them, and exported.
 #pragma once
 #pragma GCC visibility push(default)
 #include <cuda.h>

@@ -1,7 +1,7 @@
-// The GPUs that are imitated, as the environment asks: DOVETAIL_CUDA_EMULATED_DEVICES=n of
-// DOVETAIL_CUDA_EMULATED_CAPABILITY=9.0 (8.0, 8.9, 9.0, 10.0 or 12.0) with DOVETAIL_CUDA_EMULATED_MEMORY=bytes
-// each. DOVETAIL_CUDA_EMULATED_PEERS=none: they cannot reach each other's memory; lossy: they say so, but what is
-// copied directly does not arrive.
+// The emulated GPUs, set by the environment: DOVETAIL_CUDA_EMULATED_DEVICES=n of
+// DOVETAIL_CUDA_EMULATED_CAPABILITY=9.0 (8.0, 8.9, 9.0, 10.0 or 12.0) with
+// DOVETAIL_CUDA_EMULATED_MEMORY=bytes each. DOVETAIL_CUDA_EMULATED_PEERS=none: they cannot reach each other's
+// memory; lossy: they report that they can, but direct copies do not arrive.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Model {
   int l2_bytes;
   int clock_khz, memory_clock_khz, bus_bits;
 
-  // A kilobyte of each multiprocessor's shared memory is the driver's own, for each block.
+  // The driver reserves a kilobyte of each multiprocessor's shared memory for each block.
   int most_shared() const { return shared_per_multiprocessor - 1024; }
 };
 inline constexpr int shared_unless_raised = 48 << 10;

@@ -1,4 +1,4 @@
-// What errors are called, in the driver's words.
+// The driver's names of errors.
 #include "driver/cuda_api.hpp"
 
 namespace {

@@ -9,7 +9,7 @@ namespace {
 using Event = std::shared_ptr<CUevent_st>;
 Event find_event(CUevent handle) { return Handles<CUevent_st>::instance().find(handle); }
 
-// What it waits for outside of captures; nullptr where it was never recorded.
+// The point that it waits for outside of captures; nullptr if it was never recorded.
 std::shared_ptr<Marker> marker_of(CUevent_st& event) {
   const std::lock_guard guard(streams_mutex());
   if (event.captured) refuse(CUDA_ERROR_CAPTURED_EVENT, "the event was last recorded in a capture");
@@ -46,7 +46,7 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
     event->captured = stream->capturing;
     if (stream->capturing) return stream->capturing->capture->check_valid();
     event->marker = std::make_shared<Marker>();
-    // Passed even where the context has failed: nobody may wait for ever.
+    // Passed even if the context has failed: no thread may wait for ever.
     submit(*stream, [] {});
     stream->queue.push([marker = event->marker] { marker->pass(); });
   });

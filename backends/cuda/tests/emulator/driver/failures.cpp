@@ -8,7 +8,7 @@
 
 namespace emulator {
 namespace {
-// Is there such a function here? Programs know it without the version that cuda.h gives it.
+// Whether there is such a function here. Programs use its name without cuda.h's version suffix.
 bool is_function(const std::string& name) {
   Dl_info self;
   if (!dladdr(reinterpret_cast<void*>(&is_function), &self)) return false;
@@ -82,7 +82,8 @@ bool Failures::ask(std::string_view text) {
 }
 }  // namespace emulator
 
-// For programs that ask while they run; and a symbol that distinguishes this libcuda from NVIDIA's.
+// For programs that change failures while they run; and a symbol that distinguishes this libcuda from
+// NVIDIA's.
 extern "C" __attribute__((visibility("default"))) int dovetail_cuda_emulator(const char* failures) {
   return emulator::Failures::instance().ask(failures) ? 0 : -1;
 }

@@ -1,4 +1,4 @@
-// Failures that were asked for by DOVETAIL_CUDA_EMULATED_FAILURES, for example
+// Failures set by DOVETAIL_CUDA_EMULATED_FAILURES, for example
 //
 //   cuMemAllocAsync=2@3               the third call answers 2, CUDA_ERROR_OUT_OF_MEMORY
 //   cuMemAllocAsync=2@3-5             the third, fourth and fifth
@@ -29,10 +29,10 @@ class Failures {
  public:
   static Failures& instance();
 
-  // Counts a call; returns the failure that it was made to have, if any. A lasting failure comes again only where
-  // no context keeps it.
+  // Counts a call; returns its failure, if one was set. A lasting failure is returned again only if no
+  // context keeps it.
   std::optional<Failure> next(const char* function, bool kept_by_context);
-  // Instead of what was asked for before; calls are counted from now on. False where it is not understood.
+  // Replaces the failures set before; calls are counted from now on. False if the text is invalid.
   bool ask(std::string_view text);
 
  private:

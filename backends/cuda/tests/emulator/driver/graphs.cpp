@@ -1,4 +1,4 @@
-// Graphs that captures have made, replayed.
+// Replays captured graphs.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ struct CUgraphExec_st {
 using namespace emulator;
 
 namespace {
-// Of all orders that the edges allow the one that is nearest to what was asked for, so that what is missing shows.
+// Of all orders that the edges allow, the one nearest to the selected order, so that missing edges show.
 std::vector<Work> in_order(const CUgraph_st& graph) {
   const auto n = uint32_t(graph.nodes.size());
   const std::vector<uint32_t> wanted = Order::of_environment().permutation(n, 0);

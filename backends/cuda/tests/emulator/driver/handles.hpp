@@ -1,4 +1,4 @@
-// The objects of one kind that programs know by their addresses, which may be wrong.
+// The objects of one kind that programs identify by addresses, which may be invalid.
 #pragma once
 #include <memory>
 #include <mutex>

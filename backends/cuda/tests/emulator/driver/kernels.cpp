@@ -1,4 +1,4 @@
-// Libraries and their kernels: whatever bytes a library has, its kernels are those that were compiled into this
+// Libraries and their kernels: whatever a library's bytes, its kernels are those that were compiled into this
 // one.
 #include <atomic>
 #include <bitset>

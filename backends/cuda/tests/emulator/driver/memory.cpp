@@ -22,7 +22,7 @@ void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 bool counts(Memory::Kind kind) { return kind == Memory::Kind::device || kind == Memory::Kind::pooled; }
 
-// At least one page behind an allocation is never mapped.
+// At least one page after an allocation is never mapped.
 constexpr size_t mapped(size_t bytes) { return pages(bytes) + page; }
 }  // namespace
 
@@ -37,7 +37,7 @@ Memory::Memory() : used_(size_t(count_devices())), range_(pages(memory_of_device
   base_ = next_ = reinterpret_cast<uintptr_t>(range);
 }
 
-// The next gap that is wide enough, beginning again behind the last one.
+// The next gap that is wide enough, wrapping around at the end.
 uintptr_t Memory::place(size_t wanted) {
   for (bool again : {false, true}) {
     uintptr_t at = again ? base_ : next_;
@@ -95,7 +95,7 @@ void Memory::free(Iterator it) {
     fail_device(
         allocation.device, CUDA_ERROR_ILLEGAL_ADDRESS,
         "a write behind an allocation of " + std::to_string(allocation.size) + " bytes, seen when it was freed");
-  // Fresh pages in place of the old, which nobody may touch.
+  // Replaces the old pages, which no thread may touch, by fresh ones.
   mmap(pointer(address), pages(allocation.size), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
        -1, 0);
   if (counts(allocation.kind)) used_[size_t(allocation.device)] -= pages(allocation.size);

@@ -1,8 +1,8 @@
 // Memory of emulated devices, in the host's.
 //
-// Devices have their own range of addresses, larger than their memory, in which places are not used again soon: an
-// address of the range that is in no allocation is known to be wrong, and a kernel that follows it faults.
-// Allocations begin on pages of their own with NaN in every format; what lies behind them must stay as it was.
+// Devices have their own range of addresses, larger than their memory, in which places are not reused soon:
+// an address of the range that is in no allocation is invalid, and a kernel that uses it faults. Allocations
+// begin on pages of their own with NaN in every format; the bytes after them must not change.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,15 +26,15 @@ class Memory {
 
   static Memory& instance();
 
-  uintptr_t allocate(Kind, int device, size_t size);  // throws Refusal where there is not enough
-  // No call may use it any more. Throws Refusal where no allocation of such a kind begins there.
+  uintptr_t allocate(Kind, int device, size_t size);  // throws Refusal if there is not enough
+  // No call may use it any more. Throws Refusal if no allocation of such a kind begins there.
   void release(uintptr_t, bool pinned);
   void free(uintptr_t);  // what has been released
   void free_all(int device);
 
-  std::optional<Allocation> find(uintptr_t address);  // the one that it lies in
+  std::optional<Allocation> find(uintptr_t address);  // the allocation that contains it
   size_t unused(int device);
-  // Throws Refusal unless all bytes are in one allocation, or in memory of the host's that was never registered.
+  // Throws Refusal unless all bytes are in one allocation, or in unregistered host memory.
   void check(uintptr_t address, size_t bytes);
   bool is_in_range(uintptr_t address) const { return address - base_ < range_; }
 

@@ -14,7 +14,7 @@ Memory& memory() { return Memory::instance(); }
 
 CUdeviceptr allocate(Kind kind, size_t bytes) { return memory().allocate(kind, require_life()->device, bytes); }
 
-// As the driver does: when the device has done all that it was given.
+// As the driver: once the device has finished all its work.
 void free_when_idle(CUdeviceptr address, bool pinned) {
   memory().release(address, pinned);
   for (const Stream& stream : streams_of(*require_life())) stream->queue.wait();
@@ -32,7 +32,7 @@ Memory::Allocation allocation_of(CUdeviceptr address) {
   return memory().find(address).value_or(Memory::Allocation{});
 }
 
-// Has the device of the stream access to all that it is to copy directly?
+// Whether the stream's device has access to all operands of a direct copy.
 bool reaches(const Stream& stream, CUdeviceptr address) {
   const Memory::Allocation a = allocation_of(address);
   return a.kind != Kind::pooled || reaches_pool(stream->life->device, a.device);
@@ -85,7 +85,7 @@ CUresult cuMemFreeHost(void* address) {
   });
 }
 
-// NVIDIA's driver does not find out by itself how to copy between pools that do not reach each other.
+// NVIDIA's driver does not detect by itself how to copy between pools that do not reach each other.
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle) {
   return answer("cuMemcpyAsync", Needs::context, [&] {
     const Stream stream = find_stream(handle);

@@ -11,7 +11,7 @@
 
 namespace emulator {
 namespace {
-// Of devices to the pools of others. It stays when contexts end, as pools do.
+// Access of devices to the pools of others. It outlives contexts, as pools do.
 class Access {
  public:
   static Access& instance() {
@@ -96,12 +96,12 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device) {
   return answer("cuDeviceGetDefaultMemPool", Needs::driver, [&] { place_for(out) = pool_of(device); });
 }
 
-// Nobody can set another one here.
+// Only the default pool can be set here.
 CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice device) {
   return answer("cuDeviceGetMemPool", Needs::driver, [&] { place_for(out) = pool_of(device); });
 }
 
-// Freed memory is given back at once: there is nothing to keep or to trim.
+// Freed memory is returned at once: there is nothing to keep or to trim.
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   return answer("cuMemPoolSetAttribute", Needs::driver, [&] {
     device_of(pool);

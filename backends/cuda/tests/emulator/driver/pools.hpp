@@ -3,6 +3,6 @@
 #include "driver/cuda_api.hpp"
 
 namespace emulator {
-// May the device use memory of the other's pool, as cuMemPoolSetAccess says?
+// Whether the device may use memory of the other's pool, by cuMemPoolSetAccess.
 bool reaches_pool(CUdevice device, CUdevice owner);
 }  // namespace emulator

@@ -14,7 +14,7 @@ void Queue::push(std::function<void()> work) {
   const std::lock_guard guard(shared_->mutex);
   shared_->waiting.push_back(std::move(work));
   ++shared_->n_pushed;
-  // Not joined: it may be this thread that lets go of the queue, and programs end while streams still run.
+  // Not joined: this thread may itself release the queue, and programs end while streams still run.
   if (!std::exchange(shared_->started, true)) std::thread(run, shared_).detach();
   shared_->pushed.notify_one();
 }

@@ -1,4 +1,4 @@
-// Functions that run one after the other on a thread of their own, which begins with the first.
+// Functions that run one after the other on a thread of their own, which starts with the first.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -12,12 +12,12 @@ namespace emulator {
 class Queue {
  public:
   Queue() = default;
-  ~Queue();  // what was pushed still runs
+  ~Queue();  // runs the queued functions first
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
   void push(std::function<void()>);
-  void wait();  // until all is done that was pushed before
+  void wait();  // until all functions pushed before are done
   bool is_idle();
 
  private:

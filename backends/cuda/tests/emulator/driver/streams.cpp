@@ -15,7 +15,7 @@ Stream default_stream(const std::shared_ptr<Life>& life) {
   return Handles<CUstream_st>::instance().find(life->default_stream);
 }
 
-// Work of `second` that is pushed from now on waits for what `first` holds.
+// Work of `second` that is pushed from now on waits for the work of `first`.
 void order(CUstream_st& first, CUstream_st& second) {
   if (first.queue.is_idle()) return;
   const auto marker = std::make_shared<Marker>();
@@ -100,7 +100,7 @@ CUresult cuStreamCreateWithPriority(CUstream* out, unsigned flags, int priority)
   });
 }
 
-// What it holds is still done.
+// Its work is still done.
 CUresult cuStreamDestroy(CUstream handle) {
   return answer("cuStreamDestroy", Needs::context, [&] {
     const Stream stream = Handles<CUstream_st>::instance().find(handle);
@@ -123,7 +123,7 @@ void refuse_if_capturing(CUstream_st& stream) {
   refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "the stream is capturing");
 }
 
-// What went wrong in the meantime.
+// Errors that occurred in the meantime.
 void refuse_if_failed(const Life& life) {
   if (const CUresult error = life.error) refuse(error, "the context has failed");
 }

@@ -1,4 +1,4 @@
-// Streams and events, and how work gets into them.
+// Streams and events, and how work is enqueued on them.
 #pragma once
 #include <functional>
 #include <memory>
@@ -16,14 +16,14 @@ inline constexpr int lowest_priority = 0, highest_priority = -5;
 
 class Capture;
 
-// Work that went wrong: its context has failed for good.
+// Work that failed: its context has failed for good.
 struct Fault {
   CUresult result;
   std::string why;
 };
 using Work = std::function<void()>;  // throws Fault
 
-// Where a stream of a capture stands: the nodes that whatever comes next must wait for.
+// The position of a stream in a capture: the nodes that its next node must wait for.
 struct CapturePoint {
   std::shared_ptr<Capture> capture;
   std::vector<size_t> nodes;
@@ -46,17 +46,17 @@ struct CUevent_st {
   const std::shared_ptr<emulator::Life> life;
   const unsigned flags;
   std::shared_ptr<emulator::Marker> marker;        // of the last record outside of captures
-  std::optional<emulator::CapturePoint> captured;  // of the last record, if that was in one
+  std::optional<emulator::CapturePoint> captured;  // of the last record, if that was in a capture
 };
 
 namespace emulator {
 using Stream = std::shared_ptr<CUstream_st>;
 
-// Of captures and of what streams and events know of them: held by every function that deals with these.
+// Protects captures and the parts of streams and events that refer to them.
 std::mutex& streams_mutex();
 
 Stream find_stream(CUstream);     // nullptr is the default stream of the current context
-void submit(CUstream_st&, Work);  // with streams_mutex() held: to the queue, or to the graph of a capture
+void submit(CUstream_st&, Work);  // with streams_mutex() locked: to the queue, or to the graph of a capture
 std::vector<Stream> streams_of(Life&);
 void end_streams(Life&);  // when all of their work is done
 }  // namespace emulator

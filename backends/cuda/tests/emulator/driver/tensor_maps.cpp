@@ -6,7 +6,7 @@
 
 using namespace emulator;
 
-// What the kernels of the backend ask for: 16-bit elements, tiles of rows of 128 bytes, swizzled.
+// The form that the backend's kernels use: 16-bit elements, tiles of rows of 128 bytes, swizzled.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank, void* address,
                                 const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
                                 const cuuint32_t* steps, CUtensorMapInterleave interleave,

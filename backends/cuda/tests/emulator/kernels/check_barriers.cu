@@ -1,4 +1,4 @@
-// For the tests of the emulator: shared memory and barriers, used well and used wrong.
+// For the tests of the emulator: correct and wrong uses of shared memory and barriers.
 #include "kernels/common/kernel.cuh"
 
 namespace {
@@ -27,7 +27,7 @@ __device__ void reverse(const int32_t* x, int32_t* y) {
   y[threadIdx.x] = all[blockDim.x - 1 - threadIdx.x];
 }
 
-// Neighbours in a warp exchange through memory.
+// Adjacent lanes of a warp exchange values through memory.
 template <bool has_barrier>
 __device__ void swap_lanes(const int32_t* x, int32_t* y) {
   __shared__ int32_t all[32];
@@ -75,7 +75,7 @@ KERNEL(256, check_poison)(float* y) {
   all[threadIdx.x] = 1.0f;
 }
 
-// One element behind its dynamic shared memory.
+// Writes one element beyond its dynamic shared memory.
 KERNEL(256, check_shared_overrun)() {
   DYNAMIC_SHARED(int32_t, all);
   all[threadIdx.x + 1] = 0;

@@ -1,4 +1,4 @@
-// For the tests of the emulator: indices, numbers, atomics, parameters, and what a processor refuses.
+// For the tests of the emulator: indices, numbers, atomics, parameters, and invalid operations.
 #include "kernels/common/kernel.cuh"
 
 KERNEL(64, check_indices)(uint32_t* y) {
@@ -23,7 +23,7 @@ KERNEL(256, check_atomics)(const int32_t* x, int32_t* y, float* sum) {
   atomicMax(&y[2], v);
   atomicOr(&y[3], 1 << (v & 15));
   atomicExch(&y[4], 7);
-  for (int32_t old = y[5];;) {  // a maximum by comparing and swapping
+  for (int32_t old = y[5];;) {  // a maximum by compare-and-swap
     const int32_t seen = atomicCAS(&y[5], old, old < v ? v : old);
     if (seen == old) break;
     old = seen;

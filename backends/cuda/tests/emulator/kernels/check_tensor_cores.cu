@@ -1,12 +1,12 @@
-// For the tests of the emulator: the instructions of tensor cores, each by itself. Fragments are as each thread has
-// them.
+// For the tests of the emulator: each instruction of tensor cores alone. Fragments are in each thread's own
+// layout.
 #include "kernels/common/wgmma.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace {
 using namespace gpu;
 
-// What `memory` has, in shared memory; its address.
+// The content of `memory`, in shared memory; its address.
 __device__ SharedAddress share(const uint4* memory, uint32_t chunks) {
   DYNAMIC_SHARED(uint4, shared);
   for (uint32_t i = threadIdx.x; i < chunks; i += blockDim.x) shared[i] = memory[i];
@@ -31,7 +31,7 @@ __device__ void shared_product(const uint4* memory, FragmentC* results, uint32_t
   wgmma_wait<0>(c);
 }
 
-// A in registers, and 16 x 8 n of B across K, in parts of 64 columns.
+// A in registers, and 16 x 8 n of B across K, in blocks of 64 columns.
 template <class T, int n>
 __device__ void register_product(const uint4* memory, const FragmentA* a, FragmentC* results) {
   constexpr uint32_t part = 16 * 128;

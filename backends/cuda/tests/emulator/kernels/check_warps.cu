@@ -1,7 +1,7 @@
-// For the tests of the emulator: operations of warps, used well and used wrong.
+// For the tests of the emulator: correct and wrong uses of warp operations.
 #include "kernels/common/kernel.cuh"
 
-// What each lane got from each kind of shuffle and vote: 12 numbers.
+// Each lane's result of each kind of shuffle and vote: 12 numbers.
 KERNEL(64, check_shuffles)(const int32_t* x, int32_t* y) {
   const int32_t v = x[threadIdx.x];
   int32_t* const out = y + 12 * threadIdx.x;
@@ -19,7 +19,7 @@ KERNEL(64, check_shuffles)(const int32_t* x, int32_t* y) {
   out[11] = int32_t(__shfl_xor_sync(~0u, int64_t{v} << 32, 1) >> 32);
 }
 
-// The two halves of each warp go different ways, each with its own mask.
+// The two halves of each warp diverge, each with its own mask.
 KERNEL(64, check_halves)(const int32_t* x, int32_t* y) {
   const int32_t v = x[threadIdx.x];
   if (threadIdx.x % 32 < 16) {
@@ -30,7 +30,7 @@ KERNEL(64, check_halves)(const int32_t* x, int32_t* y) {
   }
 }
 
-// Of the lanes in a full mask those that have returned are not waited for.
+// Of a full mask, lanes that have returned are not waited for.
 KERNEL(32, check_returned_lanes)(int32_t* y) {
   if (threadIdx.x >= 20) return;
   y[threadIdx.x] = int32_t(__ballot_sync(~0u, true));
@@ -62,7 +62,7 @@ KERNEL(32, check_different_operations)(int32_t* y) {
   y[threadIdx.x] = threadIdx.x % 2 ? __shfl_xor_sync(~0u, 1, 1) : int32_t(__ballot_sync(~0u, true));
 }
 
-// Takes the lanes that came the same way for all of the warp's.
+// Mistakes the lanes of the same branch for the whole warp.
 KERNEL(32, check_active_mask)(int32_t* y) {
   const uint32_t mask = __activemask();
   if (threadIdx.x % 32 == uint32_t(__ffs(int(mask)) - 1)) atomicAdd(y, __popc(mask));

@@ -1,18 +1,18 @@
-// Elements moved or made: copy, astype, full, iota.
+// Copies and new elements: copy, astype, full, iota.
 #include "half.hpp"
 #include "kernels.hpp"
 
 namespace {
 const auto all_types = Types<bool, f8e4m3fn, f8e5m2, f16, bf16>() + Floats() + Signed() + Unsigned();
 
-// From any strides to any: also into a part of another tensor.
+// Any strides on both sides: the output may be part of another tensor.
 template <class To, class From>
 void copy(const dvt_call* c) {
   static constexpr int64_t scalar[DVT_MAX_NDIM] = {};
   const DLTensor *in = c->in[0], *out = c->out[0];
   const int last = out->ndim - 1;
   const int64_t n = out->shape[last], from_step = in->ndim ? in->strides[last] : 0, to_step = out->strides[last];
-  Walk<2> rows{last, out->shape, {in->ndim ? in->strides : scalar, out->strides}};
+  Iteration<2> rows{last, out->shape, {in->ndim ? in->strides : scalar, out->strides}};
   for (int64_t left = dvt::size(out) / n; left > 0; --left, rows.next()) {
     const From* from = dvt::data<const From>(in) + rows.at[0];
     To* to = dvt::data<To>(out) + rows.at[1];
@@ -40,7 +40,7 @@ void iota(const dvt_call* c) {
 }
 }  // namespace
 
-void add_moves(dvt::KernelTable& table) {
+void add_copies(dvt::KernelTable& table) {
   for_each_type(Sizes(), [&](auto t) {
     using T = decltype(t);
     dvt::Row row("dvt.copy", run<copy<T, T>>);
