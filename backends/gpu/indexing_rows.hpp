@@ -4,9 +4,9 @@
 #include <initializer_list>
 
 #include "gpu/elementwise.hpp"
+#include "gpu/kernels/shared/slices.hpp"
 #include "gpu/plan.hpp"
 #include "kernels/common/layout.hpp"
-#include "kernels/common/slices.hpp"
 
 namespace gpu {
 // The grid of a scatter. A backend defines it.

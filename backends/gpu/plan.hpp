@@ -9,13 +9,7 @@
 
 namespace gpu {
 // A number that kernels divide by. A backend defines divide_by: some GPUs have no instruction for it.
-using Divisor64 = decltype(Axis::size);
 Divisor64 divide_by(uint64_t);
-template <class T>
-uint64_t value_of(const T& divisor) {
-  if constexpr (requires { divisor.value; }) return divisor.value;
-  else return divisor;
-}
 // Makes each line one part. A backend defines it.
 void make_whole(Lines&);
 

@@ -12,9 +12,11 @@ ReductionKernels find_any(DLDataType, bool every);
 ReductionKernels find_max(DLDataType, bool least);
 ReductionKernels find_argmax(DLDataType, bool least);
 ReductionKernels find_sum(DLDataType, bool mean);
-ReductionKernels find_prod(DLDataType);
-LinesPlan plan_parts(const dvt_call*);
-dvt_status run_reduction(dvt_device*, const dvt_call*, const ReductionKernels&);
+// Few and long lines are cut into parts, so that there is work for a whole GPU.
+void cut_long_lines(Lines&, bool columns);
+// The grids of a reduction of elements of so many bytes, and of the kernel that joins the parts.
+Grid grid_of_reduction(Lines&, bool columns, uint32_t bytes);
+Grid grid_of_parts(const Lines&);
 
 struct ScanKernels {
   KernelId lines, columns, totals, parts;
@@ -25,10 +27,38 @@ KernelId find_totals(std::string_view op, DLDataType kernel_type);
 // The bytes of the total of one part, in the type in which `sum` or `prod` is computed.
 uint32_t total_bytes(DLDataType, bool is_sum);
 LinesPlan plan_scan(const dvt_call*);
-dvt_status run_scan(dvt_device*, const dvt_call*, const ScanKernels&);
+Grid grid_of_scan(Lines&, bool columns, uint32_t bytes);
+// Leaves the total of what comes before each part in `partial`.
+dvt_status total_parts(dvt_device*, const dvt_call*, const ScanKernels&, const Grid&, void* partial, const Lines&);
 
 // ---- reductions -------------------------------------------------------------------------
 
+inline ReductionKernels find_reduction(std::string_view op, DLDataType type, uint32_t value_bytes) {
+  const std::string name(op);
+  ReductionKernels k{};
+  k.lines = find_kernel(name + "_lines", type), k.columns = find_kernel(name + "_columns", type);
+  k.parts = find_kernel(name + "_parts", type), k.value_bytes = value_bytes;
+  return k;
+}
+inline ReductionKernels find_prod(DLDataType type) {
+  return find_reduction("prod", without_sign(type), total_bytes(type, false));
+}
+
+inline LinesPlan plan_parts(const dvt_call* c) {
+  LinesPlan p{plan_reduction(c), false};
+  p.columns = prefer_columns(p.how);
+  cut_long_lines(p.how, p.columns);
+  return p;
+}
+inline dvt_status run_reduction(dvt_device* d, const dvt_call* c, const ReductionKernels& kernels) {
+  auto [how, columns] = plan_parts(c);
+  const Grid grid = grid_of_reduction(how, columns, bytes_of(c->in[0]->dtype));
+  const bool whole = value_of(how.parts) == 1;
+  void *const partial = whole ? nullptr : c->workspace, *const out = dvt::data<void>(c->out[0]);
+  const KernelId kernel = columns ? kernels.columns : kernels.lines;
+  if (dvt_status s = kernels.launch(d, c, kernel, grid, dvt::data<void>(c->in[0]), partial, out, how)) return s;
+  return whole ? DVT_OK : kernels.launch(d, c, kernels.parts, grid_of_parts(how), partial, out, how);
+}
 inline dvt_status query_reduction(dvt_device* d, const dvt_call* c, dvt_answer* answer, const ReductionKernels& k) {
   return query_parts(d, c, answer, plan_parts(c).how, k.value_bytes);
 }
@@ -68,6 +98,18 @@ inline void add_sum(dvt::KernelTable& table) {
 
 // ---- cumulative ops ---------------------------------------------------------------------
 
+inline dvt_status run_scan(dvt_device* d, const dvt_call* c, const ScanKernels& k) {
+  auto [how, columns] = plan_scan(c);
+  const void* const x = dvt::data<void>(c->in[0]);
+  void* const out = dvt::data<void>(c->out[0]);
+  const uint32_t initial = dvt::Attrs(c).boolean(2);
+  const Grid grid = grid_of_scan(how, columns, bytes_of(c->in[0]->dtype));
+  if (columns) return launch(d, c, k.columns, grid, x, out, how, initial);
+  void* const partial = value_of(how.parts) > 1 ? c->workspace : nullptr;
+  if (partial)
+    if (dvt_status s = total_parts(d, c, k, grid, partial, how)) return s;
+  return launch(d, c, k.lines, grid, x, partial, out, how, initial);
+}
 inline dvt_status query_scan(dvt_device* d, const dvt_call* c, dvt_answer* answer, const ScanKernels& k) {
   return query_parts(d, c, answer, plan_scan(c).how, k.value_bytes);
 }

@@ -80,9 +80,9 @@ def test_a_backend_includes_only_the_public_headers():
         if backend == SHARED.parent:
             continue
         own = {header.name for header in backend.rglob("*") if header.suffix in CXX}
-        shared = (
-            {f"gpu/{header.name}" for header in SHARED.parent.glob("*.hpp")} if backend in gpu_backends() else {}
-        )
+        shared = set()
+        if backend in gpu_backends():
+            shared = {header.relative_to(SHARED.parents[1]).as_posix() for header in SHARED.parent.rglob("*.hpp")}
         for name, hit in included(path):
             if not is_public(name) and name not in shared and (".." in name or Path(name).name not in own):
                 found.append(hit)

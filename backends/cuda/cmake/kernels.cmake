@@ -6,7 +6,8 @@ set(GPU_KERNEL_OPTIONS
     -fmad=false # a product and a sum are one rounding only where it says fma
     -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage
     -Xfatbin -compress-all --compress-mode=size
-    -ccbin "${CMAKE_CXX_COMPILER}" "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "-I${dovetail_INCLUDE_DIR}")
+    -ccbin "${CMAKE_CXX_COMPILER}" "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "-I${CMAKE_CURRENT_SOURCE_DIR}/.."
+    "-I${dovetail_INCLUDE_DIR}")
 # Machine code for Ampere, which Ada runs too, and Hopper; PTX, which drivers compile, for all that comes later.
 set(GPU_ARCHITECTURES -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90])
 # For a file *_sm90a.cu: instructions that only Hopper has.
@@ -23,7 +24,8 @@ set(GPU_UNUSED_FAMILIES attention_backward_sm80)
 function(dovetail_cuda_kernels target)
   set(portable float* functors layout math* portable) # the core's headers that kernels include
   list(TRANSFORM portable REPLACE "(.*)" "${dovetail_INCLUDE_DIR}/dovetail/\\1.hpp")
-  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.cuh src/kernels/common/*.hpp ${portable})
+  file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.cuh src/kernels/common/*.hpp ../gpu/kernels/shared/*.hpp
+       ${portable})
   set(declarations "")
   set(entries "")
   foreach(source IN LISTS ARGN)
@@ -40,7 +42,8 @@ function(dovetail_cuda_kernels target)
       COMMAND ${CMAKE_COMMAND} -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/kernels"
       # The names that the source declares, macros expanded: the preprocessor alone finds them in a moment.
       COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -E -P -x c++ -DGPU_LIST_KERNELS
-              "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "-I${dovetail_INCLUDE_DIR}" "${source}" -o "${out}.names"
+              "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "-I${CMAKE_CURRENT_SOURCE_DIR}/.." "-I${dovetail_INCLUDE_DIR}"
+              "${source}" -o "${out}.names"
       COMMAND "${GPU_NVCC}" ${GPU_KERNEL_OPTIONS} ${architectures} -x cu "${source}" -o "${out}.fatbin"
       COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed.py" ${family} "${out}.names"
               "${out}.fatbin" "${out}.cpp"

@@ -8,5 +8,11 @@ struct ReductionKernels {
   KernelId lines, columns, parts;
   uint32_t value_bytes;  // of the result of one part
   Variant variant;
+
+  template <class... T>
+  dvt_status launch(dvt_device* d, const dvt_call* c, KernelId kernel, const Grid& grid,
+                    const T&... arguments) const {
+    return gpu::launch(d, c, kernel, grid, arguments..., variant);
+  }
 };
 }  // namespace gpu

@@ -8,36 +8,6 @@ using namespace gpu;
 
 constexpr int block = 32, each = block / side;
 
-// The first element of the windows of a thread's columns of the tile.
-struct Corners {
-  int64_t y[each], x[each];
-
-  __device__ Corners(const dvt::Windows& how, uint64_t first, int tx) {
-#pragma unroll
-    for (int j = 0; j < each; ++j) {
-      const auto place = int64_t(first) + tx + side * j, i = place / how.w.out;
-      y[j] = i < how.h.out ? how.h.place(i, 0) : how.h.in + how.h.size * how.h.dilation;  // beyond: nowhere
-      x[j] = how.w.place(place - i * how.w.out, 0);
-    }
-  }
-};
-
-// Tap number `tap` (channel, row, column of the weight) of the windows, 0 beyond the image.
-template <class C, class T>
-__device__ void fill_windows(Tile<C, block>& to, const T* image, const dvt::Windows& how, const Corners& at,
-                             uint64_t tap, uint64_t taps, int ty, int tx) {
-  const auto line = int64_t(tap) / how.w.size, channel = line / how.h.size;
-  const int64_t down = (line - channel * how.h.size) * how.h.dilation,
-                right = (int64_t(tap) - line * how.w.size) * how.w.dilation;
-  const T* const from = image + channel * how.channel_stride;
-#pragma unroll
-  for (int j = 0; j < each; ++j) {
-    const int64_t y = at.y[j] + down, x = at.x[j] + right;
-    const bool inside = tap < taps && how.h.holds(y) && how.w.holds(x);
-    to.at[ty][tx + side * j] = inside ? C(Compute<T>(from[y * how.h.stride + x * how.w.stride])) : C(0);
-  }
-}
-
 // A block of threads for each group of each image, block of its outputs, and block of places, which are the
 // innermost.
 template <class T>
@@ -53,11 +23,14 @@ __device__ void convolve(const T* x, const T* weight, const T* bias, T* out, con
                  row = line % down * block, column = blockIdx.x % across * block;
   x += int64_t(image) * how.image_stride + int64_t(group * channels) * how.channel_stride;
   const Vectors<T> rows{weight + group * outputs * taps, outputs, taps, int64_t(taps), 1};
-  const Corners corners(how, column, tx);
+  const Corners<each, side> corners(how, int64_t(column) + tx);
   C sums[each][each];
   for (int i = 0; i < each * each; ++i) sums[i / each][i % each] = C(0);
   for (uint64_t k = 0; k < taps; k += tile_depth) {
-    fill(a_tile, rows, row, k, ty, tx), fill_windows(b_tile, x, how, corners, k + uint64_t(ty), taps, ty, tx);
+    fill(a_tile, rows, row, k, ty, tx);
+    corners.for_each(x, how, k + uint64_t(ty), taps, [&](int j, bool inside, const T* from) {
+      b_tile.at[ty][tx + side * j] = inside ? C(Compute<T>(*from)) : C(0);
+    });
     __syncthreads();
     add_products(sums, a_tile, b_tile, ty, tx);
     __syncthreads();

@@ -1,9 +1,9 @@
 // Slices along one axis that indices name, overwritten with updates. Threads along x take elements of a slice,
 // those along y slices.
+#include "gpu/kernels/shared/slices.hpp"
 #include "kernels/common/elementwise.hpp"
 #include "kernels/common/lines.cuh"
 #include "kernels/common/raise.cuh"
-#include "kernels/common/slices.hpp"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace {

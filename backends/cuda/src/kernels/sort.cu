@@ -16,20 +16,8 @@ using gpu::Place;
 using gpu::Row;
 
 template <class U>
-__device__ __forceinline__ U make_key(U bits, const Order& order) {
-  constexpr U sign = U(U(1) << (8 * sizeof(U) - 1));
-  if (order.numbers == gpu::Numbers::floats) {
-    const U magnitude = U(bits & U(~sign));
-    if (magnitude > U(order.infinity)) return U(~U(0));  // no other float has this key, in either order
-    bits = magnitude == 0 ? sign : bits & sign ? U(~bits) : U(bits | sign);
-  } else if (order.numbers == gpu::Numbers::signed_integers) {
-    bits = U(bits ^ sign);
-  }
-  return order.descending ? U(~bits) : bits;
-}
-template <class U>
 __device__ __forceinline__ uint32_t digit_of(U element, const Order& order, uint32_t shift) {
-  return uint32_t(make_key(element, order) >> shift) % gpu::digits;
+  return uint32_t(gpu::make_key(element, order) >> shift) % gpu::digits;
 }
 
 // Elements and where they come from; one of both results is wanted, or both.
@@ -52,7 +40,7 @@ __device__ __forceinline__ void sort_short(const U* x, const Results<U>& out, co
   gpu::for_each_line(how, [&](const Row& team, uint64_t, const Place& place, const Part& line) {
     const bool exists = team.lane < line.end;
     const U mine = exists ? x[place.at[0] + int64_t(team.lane) * axis.stride[0]] : U();
-    U key = exists ? make_key(mine, order) : U(~U(0));
+    U key = exists ? gpu::make_key(mine, order) : U(~U(0));
     uint32_t index = team.lane;
     for (uint32_t run = 2; run <= team.width; run *= 2)
       for (uint32_t step = run / 2; step; step /= 2) {
@@ -155,7 +143,7 @@ struct Last {
       count[block.lane] = 0;
       __syncthreads();
       gpu::for_each_apart(block, line, from, stride, [&](uint64_t, U element) {
-        const U k = make_key(element, order);
+        const U k = gpu::make_key(element, order);
         if (U(k & known) == key) atomicAdd(&count[uint32_t(k >> shift) % gpu::digits], 1u);
       });
       __syncthreads();
@@ -186,14 +174,14 @@ __device__ __forceinline__ void select_first(const U* x, U* values, uint32_t* in
       uint32_t mine = 0, all;  // lesser ones, and from bit 16 on equal ones
 #pragma unroll 4
       for (uint64_t i = begin; i < end; ++i) {
-        const U key = make_key(from[int64_t(i) * stride], order);
+        const U key = gpu::make_key(from[int64_t(i) * stride], order);
         mine += uint32_t(key < last.key) + (uint32_t(key == last.key) << 16);
       }
       const uint32_t before = block.scan<gpu::Total>(mine, all);
       uint64_t lesser_before = lesser + (before & 0xFFFF), equal_before = equal + (before >> 16);
 #pragma unroll 1  // few have any
       for (uint64_t i = begin; mine && i < end; ++i) {
-        const U element = from[int64_t(i) * stride], key = make_key(element, order);
+        const U element = from[int64_t(i) * stride], key = gpu::make_key(element, order);
         const uint64_t taken = equal_before < last.wanted ? equal_before : last.wanted;
         const uint64_t at = number * first + lesser_before + taken;
         if (key < last.key || (key == last.key && equal_before < last.wanted))

@@ -7,38 +7,6 @@ namespace {
 namespace syclex = sycl::ext::oneapi::experimental;
 constexpr int block = 64, depth = gpu::side, each = block / gpu::side;
 
-// The first element of the windows of an item's columns of the tile.
-struct Corners {
-  int64_t y[each], x[each];
-
-  Corners(const dvt::Windows& how, uint64_t first, size_t tx) {
-#pragma unroll
-    for (int j = 0; j < each; ++j) {
-      const auto place = int64_t(first + tx + size_t(gpu::side * j)), i = place / how.w.out;
-      y[j] = i < how.h.out ? how.h.place(i, 0) : how.h.in + how.h.size * how.h.dilation;  // beyond: nowhere
-      x[j] = how.w.place(place - i * how.w.out, 0);
-    }
-  }
-};
-
-// Tap number `tap` (channel, row, column of the weight) of the windows, 0 beyond the image.
-template <class C, class T>
-void fill_windows(C (&to)[depth][block], const T* image, const dvt::Windows& how, const Corners& at, uint64_t tap,
-                  uint64_t taps, size_t ty, size_t tx) {
-  const auto line = int64_t(tap) / how.w.size, channel = line / how.h.size;
-  const int64_t down = (line - channel * how.h.size) * how.h.dilation,
-                right = (int64_t(tap) - line * how.w.size) * how.w.dilation;
-  const T* const from = image + channel * how.channel_stride;
-#pragma unroll
-  for (int j = 0; j < each; ++j) {
-    const int64_t y = at.y[j] + down, x = at.x[j] + right;
-    const bool inside = tap < taps && how.h.holds(y) && how.w.holds(x);
-    C& element = to[ty][tx + size_t(gpu::side * j)];
-    element = C(0);
-    if (inside) element = C(gpu::Compute<T>(from[y * how.h.stride + x * how.w.stride]));
-  }
-}
-
 // The range: groups of all images, blocks of a group's outputs, blocks of places.
 template <class T>
 void convolve(const T* x, const T* weight, const T* bias, T* out, const dvt::Windows& how, uint32_t groups,
@@ -57,11 +25,15 @@ void convolve(const T* x, const T* weight, const T* bias, T* out, const dvt::Win
              taps = channels * uint64_t(how.h.size * how.w.size);
   x += int64_t(image) * how.image_stride + int64_t(group * channels) * how.channel_stride;
   const gpu::Vectors<T> rows{weight + group * outputs * taps, outputs, taps, int64_t(taps), 1};
-  const Corners corners(how, column, tx);
+  const gpu::Corners<each, gpu::side> corners(how, int64_t(column + tx));
   C sums[each][each] = {};
   for (uint64_t k = 0; k < taps; k += depth) {
     gpu::fill(a_tile, rows, row, k, ty, tx);
-    fill_windows(b_tile.to, x, how, corners, k + ty, taps, ty, tx);
+    corners.for_each(x, how, k + ty, taps, [&](int j, bool inside, const T* from) {
+      C& element = b_tile.to[ty][tx + size_t(gpu::side * j)];
+      element = C(0);
+      if (inside) element = C(gpu::Compute<T>(*from));
+    });
     sycl::group_barrier(work_group);
     gpu::add_products(sums, a_tile, b_tile, ty, tx);
     sycl::group_barrier(work_group);

@@ -1,8 +1,8 @@
 // Slices along one axis that indices name, overwritten with updates.
+#include "gpu/kernels/shared/slices.hpp"
 #include "kernels/common/elementwise.hpp"
 #include "kernels/common/lines.hpp"
 #include "kernels/common/raise.hpp"
-#include "kernels/common/slices.hpp"
 
 namespace {
 template <class T>

@@ -6,19 +6,6 @@
 #include "kernels/common/types.hpp"
 
 namespace {
-template <class U>
-U make_key(U bits, const gpu::Order& order) {
-  constexpr U sign = U(U(1) << (8 * sizeof(U) - 1));
-  if (order.numbers == gpu::Numbers::floats) {
-    const U magnitude = U(bits & U(~sign));
-    if (magnitude > U(order.infinity)) return U(~U(0));  // no other float has this key, in either order
-    bits = magnitude == 0 ? sign : bits & sign ? U(~bits) : U(bits | sign);
-  } else if (order.numbers == gpu::Numbers::signed_integers) {
-    bits = U(bits ^ sign);
-  }
-  return order.descending ? U(~bits) : bits;
-}
-
 // Where element e of n goes when its run, of `run` elements, is merged with the neighbouring one: behind what of
 // that is less, and from a second run also behind what is equal.
 template <class U>
@@ -62,7 +49,7 @@ void sort_tiles(const U* x, U* values, int64_t* indices, U* keys, uint32_t* inde
                        const uint64_t n = part.end - part.begin;
                        gpu::for_each_index(group, 0, n, [&](uint64_t e) {
                          const uint64_t i = part.begin + e;
-                         tile.keys[0][e] = make_key(x[place.at[0] + int64_t(i) * axis.stride[0]], order);
+                         tile.keys[0][e] = gpu::make_key(x[place.at[0] + int64_t(i) * axis.stride[0]], order);
                          tile.index[0][e] = uint32_t(i);
                        });
                        group.barrier();

@@ -3,8 +3,7 @@
 #pragma once
 #include <utility>
 
-#include "kernels/common/layout.hpp"
-#include "kernels/common/types.cuh"
+#include "gpu/kernels/shared/operand.hpp"
 
 #if !defined(GPU_LIST_KERNELS)
 #include "dovetail/functors.hpp"
@@ -13,26 +12,9 @@ namespace fn = dvt::functors;
 
 namespace gpu {
 template <class T>
-__device__ __forceinline__ T value_of(const Scalar& scalar) {
-  T value;
-  memcpy(&value, &scalar, sizeof value);
-  return value;
-}
+struct Input : Operand<T> {
+  using Operand<T>::Operand, Operand<T>::data, Operand<T>::varies, Operand<T>::value;
 
-// Input k along a row.
-template <class T>
-struct Input {
-  const T* data;
-  int64_t step;
-  bool varies;
-  T value;
-
-  template <int inputs>
-  __device__ __forceinline__ Input(int k, const T* x, const Layout<inputs>& how, int64_t at)
-      : data(x + at),
-        step(how.step[k]),
-        varies(how.varies >> k & 1),
-        value(x && !varies ? *data : value_of<T>(how.value[k])) {}
   __device__ __forceinline__ Compute<T> at(int64_t offset) const {
     return Compute<T>(varies ? data[offset] : value);
   }

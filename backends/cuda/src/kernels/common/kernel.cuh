@@ -22,6 +22,11 @@
   T* const name = reinterpret_cast<T*>(dynamic_shared)
 #endif
 
+// GPU_FN begins a function of backends/gpu/kernels that kernels alone call.
+#define GPU_FN __device__ __forceinline__
+// A kernel there: over so many dimensions, by blocks of the usual size.
+#define GPU_KERNEL(dims, name) KERNEL(256, name)
+
 #if !defined(GPU_LIST_KERNELS)
 #include "dovetail/math.hpp"
 

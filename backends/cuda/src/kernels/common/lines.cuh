@@ -7,26 +7,6 @@
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
-struct Place {
-  int64_t at[2] = {};  // in either operand
-};
-
-__device__ __forceinline__ uint64_t quotient(uint64_t i, const LongDivisor& by) {
-  return __umul64hi(2 * i, by.factor) >> by.shift;
-}
-
-// The place of element i in row-major order over the axes [begin, end).
-__device__ __forceinline__ Place locate(const Axis* axis, uint32_t begin, uint32_t end, uint64_t i) {
-  Place place;
-  for (uint32_t a = end; a-- > begin;) {
-    const uint64_t rest = a == begin ? 0 : quotient(i, axis[a].size), here = i - rest * axis[a].size.value;
-    place.at[0] += int64_t(here) * axis[a].stride[0];
-    place.at[1] += int64_t(here) * axis[a].stride[1];
-    i = rest;
-  }
-  return place;
-}
-
 // Elements [begin, end) of a line.
 struct Part {
   uint64_t index, begin, end;

@@ -1,15 +1,8 @@
-// In which order values are sorted, and by how much at once. Shared with the host.
+// By how much at once values are sorted. Shared with the host.
 #pragma once
-#include <cstdint>
+#include "gpu/kernels/shared/order.hpp"
 
 namespace gpu {
-enum class Numbers : uint32_t { unsigned_integers, signed_integers, floats };
-struct Order {
-  Numbers numbers;
-  uint32_t descending;
-  uint64_t infinity;  // its bits, of floats
-};
-
 inline constexpr int digit_bits = 8, digits = 1 << digit_bits;  // a key is sorted by one digit at a time
 inline constexpr int sort_threads = digits;                     // of a block: each has a digit
 // The number of elements, of so many bytes, that a block sorts at once.

@@ -10,13 +10,11 @@ using dvt::CompensatedSum;
 struct PlainSum {
   float value;
 
-  static __device__ __forceinline__ PlainSum nothing() { return {-0.0f}; }
-  __device__ __forceinline__ void add(float x) { value += x; }
-  __device__ __forceinline__ void scale(float factor) { value *= factor; }
-  static __device__ __forceinline__ PlainSum join(const PlainSum& a, const PlainSum& b) {
-    return {a.value + b.value};
-  }
-  __device__ __forceinline__ float total() const { return value; }
+  static DVT_FN PlainSum nothing() { return {-0.0f}; }
+  DVT_FN void add(float x) { value += x; }
+  DVT_FN void scale(float factor) { value *= factor; }
+  static DVT_FN PlainSum join(const PlainSum& a, const PlainSum& b) { return {a.value + b.value}; }
+  DVT_FN float total() const { return value; }
 };
 
 template <class T>

@@ -1,16 +1,13 @@
 // Products of matrices by blocks of 16 x 16 threads: tiles of both operands in shared memory, a square of results
 // in the registers of each thread. Consecutive threads (tx) own consecutive columns.
 #pragma once
+#include "gpu/kernels/shared/vectors.hpp"
 #include "kernels/common/complex.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
 inline constexpr int side = 16;        // of a block
 inline constexpr int tile_depth = 16;  // terms of the sums for which operands lie in shared memory at once
-
-// Sums of products: of 16-bit floats in float32; integers wrap whatever their sign.
-template <class T>
-using Sum = std::conditional_t<std::is_integral_v<T> && sizeof(T) < 4, uint32_t, Compute<T>>;
 
 template <class C>
 __device__ __forceinline__ C multiply_add(C a, C b, C c) {
@@ -28,14 +25,6 @@ __device__ C no_shift() {
   if constexpr (std::is_integral_v<C>) return 0;
   else return C(-0.0f);
 }
-
-// An operand as lines of elements, which products are summed along: rows of the left one, columns of the right one.
-template <class T>
-struct Vectors {
-  const T* data;
-  uint64_t count, length;  // lines, elements of each
-  int64_t line, step;      // strides
-};
 
 // A block of them, 0 beyond their ends, by element: threads of a warp read consecutive lines. One more element in
 // each row spreads what they write over the banks.

@@ -4,19 +4,11 @@
 #include <utility>
 
 #include "dovetail/functors.hpp"
-#include "kernels/common/layout.hpp"
-#include "kernels/common/types.hpp"
+#include "gpu/kernels/shared/operand.hpp"
 
 namespace fn = dvt::functors;
 
 namespace gpu {
-template <class T>
-T value_of(const Scalar& scalar) {
-  T value;
-  __builtin_memcpy(&value, &scalar, sizeof value);
-  return value;
-}
-
 // The first element of a row in each operand. Every index is a constant: a kernel's argument that is indexed
 // otherwise is copied for each work item.
 template <int inputs>
@@ -41,21 +33,11 @@ struct Offsets {
   }
 };
 
-// Input k's row, in the type that f computes with. `contiguous` is a constant: without it compilers for CPUs make
-// no vectors.
-template <int k, bool contiguous, class T>
-struct Input {
-  const T* data;
-  int64_t step;
-  bool varies;
-  T value;
+// In the type that f computes with. `contiguous` is a constant: without it compilers for CPUs make no vectors.
+template <bool contiguous, class T>
+struct Input : Operand<T> {
+  using Operand<T>::Operand, Operand<T>::data, Operand<T>::step, Operand<T>::varies, Operand<T>::value;
 
-  template <int inputs>
-  Input(const T* x, const Layout<inputs>& how, int64_t at)
-      : data(x + at),
-        step(how.step[k]),
-        varies(how.varies >> k & 1),
-        value(x && !varies ? *data : value_of<T>(how.value[k])) {}
   Compute<T> operator[](size_t column) const {
     return Compute<T>(varies ? data[contiguous ? int64_t(column) : int64_t(column) * step] : value);
   }
@@ -67,7 +49,7 @@ template <class F, bool contiguous, class Out, class... In, int... k>
                                              std::integer_sequence<int, k...>, const In*... in) {
   constexpr int last = sizeof...(In);
   const auto item = sycl::ext::oneapi::this_work_item::get_nd_item<2>();
-  const auto inputs = std::tuple(Input<k, contiguous, In>(in, how, at[k])...);
+  const auto inputs = std::tuple(Input<contiguous, In>(k, in, how, at[k])...);
   Out* const to = out + at[last];
   const int64_t step = contiguous ? 1 : how.step[last];
   const size_t tile = item.get_group(1) * how.tile, end = sycl::min(tile + how.tile, size_t(how.columns));

@@ -17,6 +17,10 @@
   extern "C" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((sycl::ext::oneapi::experimental::nd_range_kernel<dims>)) void name
 #endif
 
+// GPU_FN begins a function of backends/gpu/kernels that kernels alone call, GPU_KERNEL a kernel there.
+#define GPU_FN inline
+#define GPU_KERNEL(dims, name) KERNEL(dims, name)
+
 namespace gpu {
 // body(i) for this work item's share of [0, n), whatever the range of the launch. In 64 bits: an index that may
 // wrap keeps the CPU device's compiler from seeing contiguous reads (10 times slower).

@@ -4,25 +4,6 @@
 #include "kernels/common/kernel.hpp"
 
 namespace gpu {
-struct Place {
-  int64_t at[2] = {};  // in either operand
-};
-
-// GPUs divide 64 bits slowly.
-inline uint64_t quotient(uint64_t a, uint64_t b) { return (a | b) >> 32 ? a / b : uint32_t(a) / uint32_t(b); }
-
-// The place of element i in row-major order over the axes [begin, end).
-inline Place locate(const Axis* axis, uint32_t begin, uint32_t end, uint64_t i) {
-  Place place;
-  for (uint32_t a = end; a-- > begin;) {
-    const uint64_t rest = a == begin ? 0 : quotient(i, axis[a].size), here = i - rest * axis[a].size;
-    place.at[0] += int64_t(here) * axis[a].stride[0];
-    place.at[1] += int64_t(here) * axis[a].stride[1];
-    i = rest;
-  }
-  return place;
-}
-
 // The items that work on a line: a group, 16 to 256 of them, a multiple of 16.
 class Group {
  public:

@@ -2,28 +2,16 @@
 // the registers of each item. Consecutive items (tx) own consecutive columns, and items of one ty share their
 // rows, so that the CPU device's compiler finds vectors in it as well.
 #pragma once
-#include "kernels/common/types.hpp"
+#include "gpu/kernels/shared/vectors.hpp"
 
 namespace gpu {
 inline constexpr int side = 16;
-
-// Sums of products: of 16-bit floats in float32; integers wrap whatever their sign.
-template <class T>
-using Sum = std::conditional_t<std::is_integral_v<T> && sizeof(T) < 4, uint32_t, Compute<T>>;
 
 template <class C>
 C multiply_add(C a, C b, C c) {
   if constexpr (std::is_integral_v<C>) return a * b + c;
   else return sycl::fma(a, b, c);
 }
-
-// An operand as lines of elements, which products are summed along: rows of the left one, columns of the right one.
-template <class T>
-struct Vectors {
-  const T* data;
-  uint64_t count, length;  // lines, elements of each
-  int64_t line, step;      // strides
-};
 
 // A block of them in local memory, 0 beyond their ends. Right operands lie by element, for vectors along tx; a left
 // one, of which neighbouring items read the same, as it is filled best: by line where its elements are neighbours.

@@ -1,0 +1,4 @@
+// What the families of backends/gpu/kernels include.
+#pragma once
+#include "kernels/common/raise.hpp"
+#include "kernels/common/types.hpp"
