@@ -1,77 +1,34 @@
 // add subtract multiply divide maximum minimum negative abs square sign reciprocal relu.
 #include <type_traits>
 
+#include "dovetail/functors.hpp"
 #include "simd/elementwise.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-// Integers are computed in unsigned types at least as wide as unsigned: they wrap without undefined
-// behaviour.
-template <class T>
-constexpr auto wide(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x;
-  else return static_cast<std::conditional_t<(sizeof(T) < 4), unsigned, std::make_unsigned_t<T>>>(x);
-}
+using namespace dvt::functors;
 
-struct Add {
-  template <class T>
-  T operator()(T a, T b) const {
-    return T(wide(a) + wide(b));
-  }
-};
-struct Subtract {
-  template <class T>
-  T operator()(T a, T b) const {
-    return T(wide(a) - wide(b));
-  }
-};
-struct Multiply {
-  template <class T>
-  T operator()(T a, T b) const {
-    return T(wide(a) * wide(b));
-  }
-};
-struct Divide {
-  template <class T>
-  T operator()(T a, T b) const {
-    return a / b;
-  }
-};
-// NaN wins.
-struct Maximum {
-  template <class T>
-  T operator()(T a, T b) const {
-    return a > b || a != a ? a : b;
-  }
-};
-struct Minimum {
-  template <class T>
-  T operator()(T a, T b) const {
-    return a < b || a != a ? a : b;
-  }
-};
 struct Negative {
   template <class T>
   T operator()(T x) const {
     if constexpr (std::is_floating_point_v<T>) return -x;
-    else return T(0 - wide(x));
+    else return Subtract()(T(0), x);
   }
 };
-struct Abs {
+struct Magnitude {
   template <class T>
   T operator()(T x) const {
-    if constexpr (std::is_same_v<T, float>) return __builtin_fabsf(x);
-    else if constexpr (std::is_same_v<T, double>) return __builtin_fabs(x);
-    else return x < 0 ? T(0 - wide(x)) : x;
+    if constexpr (std::is_floating_point_v<T>) return dvt::math::abs(x);
+    else return Abs()(x);
   }
 };
 struct Square {
   template <class T>
   T operator()(T x) const {
-    return T(wide(x) * wide(x));
+    return Multiply()(x, x);
   }
 };
-struct Sign {
+struct SignOf {  // in the form of which compilers make vectors for doubles too
   template <class T>
   T operator()(T x) const {
     if constexpr (std::is_floating_point_v<T>) return x != x ? x : T(x > 0) - T(x < 0);
@@ -82,12 +39,6 @@ struct Reciprocal {
   template <class T>
   T operator()(T x) const {
     return T(1) / x;
-  }
-};
-struct Relu {  // preserves NaN; relu(-0) is 0
-  template <class T>
-  T operator()(T x) const {
-    return x > 0 || x != x ? x : T(0);
   }
 };
 
@@ -120,14 +71,14 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add_float_binary<Minimum>(t, "dvt.minimum");
 
   add_unary<Negative, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.negative");
-  add_unary<Abs, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.abs");
+  add_unary<Magnitude, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.abs");
   add_unary<Square, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.square");
-  add_unary<Sign, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.sign");
+  add_unary<SignOf, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.sign");
   add_unary<Relu, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.relu");
   add_float_unary<Negative>(t, "dvt.negative");
-  add_float_unary<Abs>(t, "dvt.abs");
+  add_float_unary<Magnitude>(t, "dvt.abs");
   add_float_unary<Square>(t, "dvt.square");
-  add_float_unary<Sign>(t, "dvt.sign");
+  add_float_unary<SignOf>(t, "dvt.sign");
   add_float_unary<Relu>(t, "dvt.relu");
   add_float_unary<Reciprocal>(t, "dvt.reciprocal");
 }

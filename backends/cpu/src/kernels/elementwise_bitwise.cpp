@@ -1,28 +1,13 @@
 // bitwise_and bitwise_or bitwise_xor bitwise_invert, shifts.
 #include <type_traits>
 
+#include "dovetail/functors.hpp"
 #include "simd/elementwise.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-struct And {
-  template <class T>
-  T operator()(T a, T b) const {
-    return T(a & b);
-  }
-};
-struct Or {
-  template <class T>
-  T operator()(T a, T b) const {
-    return T(a | b);
-  }
-};
-struct Xor {
-  template <class T>
-  T operator()(T a, T b) const {
-    return T(a ^ b);
-  }
-};
+using namespace dvt::functors;
+
 struct Invert {
   template <class T>
   T operator()(T x) const {
@@ -34,19 +19,19 @@ struct Not {
 };
 
 // Counts outside [0, width) shift everything out: the result is 0, or -1 for a negative number shifted right.
-// Negative counts are among them.
+// Negative counts are among them. In the width of the operands: compilers make vectors of it.
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 template <class T>
 constexpr unsigned width = 8 * sizeof(T);
-struct ShiftLeft {
+struct LeftShift {
   template <class T>
   T operator()(T a, T b) const {
     const Unsigned<T> count = Unsigned<T>(b);
     return count < width<T> ? T(Unsigned<T>(a) << (count & (width<T> - 1))) : T(0);
   }
 };
-struct ShiftRight {
+struct RightShift {
   template <class T>
   T operator()(T a, T b) const {
     const Unsigned<T> count = Unsigned<T>(b);
@@ -68,16 +53,16 @@ void add_invert(Table& t) {
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
-  add_bitwise<And>(t, "dvt.bitwise_and");
-  add_bitwise<Or>(t, "dvt.bitwise_or");
-  add_bitwise<Xor>(t, "dvt.bitwise_xor");
+  add_bitwise<BitwiseAnd>(t, "dvt.bitwise_and");
+  add_bitwise<BitwiseOr>(t, "dvt.bitwise_or");
+  add_bitwise<BitwiseXor>(t, "dvt.bitwise_xor");
   add_elementwise(t, "dvt.bitwise_invert", run<unary<Not, uint8_t, uint8_t>>, 1, dvt::boolean, dvt::boolean);
   add_invert<uint8_t>(t);
   add_invert<uint16_t>(t);
   add_invert<uint32_t>(t);
   add_invert<uint64_t>(t);
-  add_binary_bits<ShiftLeft>(t, "dvt.bitwise_left_shift");
-  add_binary<ShiftRight, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(
+  add_binary_bits<LeftShift>(t, "dvt.bitwise_left_shift");
+  add_binary<RightShift, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(
       t, "dvt.bitwise_right_shift");
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -1,42 +1,15 @@
 // equal not_equal less less_equal greater greater_equal, logical_*, isnan isinf isfinite signbit.
+#include "dovetail/functors.hpp"
 #include "simd/elementwise.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-struct Equal {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a == b;
-  }
-};
-struct NotEqual {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a != b;
-  }
-};
-struct Less {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a < b;
-  }
-};
-struct LessEqual {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a <= b;
-  }
-};
+using namespace dvt::functors;
+
 struct Greater {
   template <class T>
   bool operator()(T a, T b) const {
     return a > b;
-  }
-};
-struct GreaterEqual {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a >= b;
   }
 };
 template <class T>
@@ -47,16 +20,16 @@ struct Complex {
 };
 
 // Bools are bytes of 0 and 1.
-struct LogicalAnd {
+struct And {
   uint8_t operator()(uint8_t a, uint8_t b) const { return a & b; }
 };
-struct LogicalOr {
+struct Or {
   uint8_t operator()(uint8_t a, uint8_t b) const { return a | b; }
 };
-struct LogicalXor {
+struct Xor {
   uint8_t operator()(uint8_t a, uint8_t b) const { return a ^ b; }
 };
-struct LogicalNot {
+struct Not {
   uint8_t operator()(uint8_t x) const { return x ^ 1; }
 };
 
@@ -64,18 +37,6 @@ struct IsNan {
   template <class T>
   bool operator()(T x) const {
     return x != x;
-  }
-};
-struct IsInf {
-  template <class T>
-  bool operator()(T x) const {
-    return (x == T(__builtin_inf())) | (x == T(-__builtin_inf()));
-  }
-};
-struct IsFinite {
-  template <class T>
-  bool operator()(T x) const {
-    return (x < T(__builtin_inf())) & (x > T(-__builtin_inf()));
   }
 };
 struct SignBit {
@@ -128,10 +89,10 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add_order<LessEqual>(t, "dvt.less_equal");
   add_order<Greater>(t, "dvt.greater");
   add_order<GreaterEqual>(t, "dvt.greater_equal");
-  add_logical<LogicalAnd>(t, "dvt.logical_and");
-  add_logical<LogicalOr>(t, "dvt.logical_or");
-  add_logical<LogicalXor>(t, "dvt.logical_xor");
-  add_elementwise(t, "dvt.logical_not", run<unary<LogicalNot, uint8_t, uint8_t>>, 1, dvt::boolean, dvt::boolean);
+  add_logical<And>(t, "dvt.logical_and");
+  add_logical<Or>(t, "dvt.logical_or");
+  add_logical<Xor>(t, "dvt.logical_xor");
+  add_elementwise(t, "dvt.logical_not", run<unary<Not, uint8_t, uint8_t>>, 1, dvt::boolean, dvt::boolean);
   add_predicate<IsNan>(t, "dvt.isnan");
   add_predicate<IsInf>(t, "dvt.isinf");
   add_predicate<IsFinite>(t, "dvt.isfinite");

@@ -1,38 +1,17 @@
 // floor ceil trunc round: floats keep the sign of zero, integers are unchanged. round goes to the nearest,
 // ties to even.
+#include "dovetail/functors.hpp"
 #include "simd/elementwise.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-struct Floor {
-  float operator()(float x) const { return __builtin_floorf(x); }
-  double operator()(double x) const { return __builtin_floor(x); }
-};
-struct Ceil {
-  float operator()(float x) const { return __builtin_ceilf(x); }
-  double operator()(double x) const { return __builtin_ceil(x); }
-};
-struct Trunc {
-  float operator()(float x) const { return __builtin_truncf(x); }
-  double operator()(double x) const { return __builtin_trunc(x); }
-};
-struct Round {
-  float operator()(float x) const { return __builtin_nearbyintf(x); }
-  double operator()(double x) const { return __builtin_nearbyint(x); }
-};
-
-struct Same {
-  template <class T>
-  T operator()(T x) const {
-    return x;
-  }
-};
+using namespace dvt::functors;
 
 template <class T>
 void add_integers(Table& t, const char* op) {
   for (unsigned code : {DVT_INT, DVT_UINT}) {
     const DLDataType type{uint8_t(code), 8 * sizeof(T), 1};
-    add_elementwise(t, op, run<unary<Same, T, T>>, 1, type, type);
+    add_elementwise(t, op, run<unary<Identity, T, T>>, 1, type, type);
   }
 }
 template <class Op>
