@@ -238,6 +238,10 @@ dvt_status event_query(dvt_event* e, uint32_t* done) {
   if (dvt_status status = refuse_captured(record.capture != nullptr)) return status;
   const dvt_status status = guarded(&record.stream->device, [&] {
     *done = !record.event || Event{*record.event}.passed();
+    if (!*done) {  // work behind one that failed never completes
+      record.stream->queue.throw_asynchronous();
+      *done = record.stream->faults.has_error();
+    }
     return DVT_OK;
   });
   return status || !*done ? status : report_after(*record.stream, [] {});
