@@ -92,7 +92,7 @@ inline dvt_status run_take_along_axis(dvt_device* d, const dvt_call* c) {
   if (!fault) return DVT_OOM;
   return launch(d, c, kernel_of_size<"dvt.take_along_axis">(bytes_of(x->dtype)), grid_of(how.n), dvt::data<void>(x),
                 dvt::data<void>(indices), dvt::data<void>(out), how, x->strides[how.axis],
-                plan_walk(out->ndim, out->shape, of_x, of_indices), fault);
+                plan_iteration(out->ndim, out->shape, of_x, of_indices), fault);
 }
 inline void add_take_along_axis(dvt::KernelTable& table) {
   find_kernels_of_sizes<"dvt.take_along_axis">();
@@ -113,14 +113,14 @@ inline dvt_status copy_to_output(dvt_device* d, const dvt_call* c) {
 }
 
 // The updates over the shape of x with as many slices as there are indices; missing and single axes broadcast.
-inline Walk walk_updates(const DLTensor* x, int64_t axis, int64_t count, const DLTensor* updates) {
+inline IterationSpace space_of_updates(const DLTensor* x, int64_t axis, int64_t count, const DLTensor* updates) {
   int64_t shape[DVT_MAX_NDIM], stride[DVT_MAX_NDIM];
   const int missing = x->ndim - updates->ndim;
   for (int i = 0; i < x->ndim; ++i) {
     shape[i] = i == axis ? count : x->shape[i];
     stride[i] = i < missing || updates->shape[i - missing] == 1 ? 0 : updates->strides[i - missing];
   }
-  return plan_walk(x->ndim, shape, stride, stride);
+  return plan_iteration(x->ndim, shape, stride, stride);
 }
 
 inline dvt_status run_scatter(dvt_device* d, const dvt_call* c) {
@@ -134,17 +134,17 @@ inline dvt_status run_scatter(dvt_device* d, const dvt_call* c) {
   if (on_host) std::memcpy(&value, dvt::data<char>(updates), dvt::bytes(updates));
   const void* const from = on_host ? nullptr : dvt::data<void>(updates);
   void* const out = dvt::data<void>(c->out[0]);
-  Walk walk = walk_updates(x, axis, count, updates);
+  IterationSpace space = space_of_updates(x, axis, count, updates);
   uint32_t bytes = bytes_of(x->dtype);
-  const bool dense = walk.axes == 1 && walk.axis[0].stride[0] == 1;  // updates as they would be stored
+  const bool dense = space.axes == 1 && space.axis[0].stride[0] == 1;  // updates as they would be stored
   if (from && dense) {
     bytes = widen(how, bytes, {from, out});
-    walk.axis[0].size = divide_by(how.n);
+    space.axis[0].size = divide_by(how.n);
   }
   Fault* const fault = fault_slot(d, c);
   if (!fault) return DVT_OOM;
   return launch(d, c, kernel_of_size<"dvt.scatter">(bytes), grid_of_scatter(how), from, dvt::data<void>(indices),
-                out, how, walk, value, fault);
+                out, how, space, value, fault);
 }
 inline void add_scatter(dvt::KernelTable& table) {
   find_kernels_of_sizes<"dvt.scatter">();

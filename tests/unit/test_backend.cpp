@@ -19,7 +19,7 @@ struct Failure {
   uint64_t id = 0;
   std::string message;
 } failure;
-std::vector<uint64_t> pieces;
+std::vector<uint64_t> chunks;
 
 dvt_host make_host() {
   dvt_host h{};
@@ -29,7 +29,7 @@ dvt_host make_host() {
     return code;
   };
   h.parallel_for = [](const dvt_host*, uint64_t n, uint64_t grain, auto fn, void* ctx) {
-    for (uint64_t i = 0; i < n; i += grain) pieces.push_back(i), fn(ctx, i, i + grain < n ? i + grain : n, 0);
+    for (uint64_t i = 0; i < n; i += grain) chunks.push_back(i), fn(ctx, i, i + grain < n ? i + grain : n, 0);
   };
   return h;
 }
@@ -140,17 +140,17 @@ TEST(operands_are_seen_by_their_strides) {
 TEST(parallel_loops_cover_everything_once) {
   dvt::accept(&the_host);
   std::vector<int> hits(1000);
-  pieces.clear();
+  chunks.clear();
   dvt::parallel_for(hits.size(), 300, [&](uint64_t begin, uint64_t end, uint32_t) {
     for (uint64_t i = begin; i < end; ++i) ++hits[i];
   });
-  CHECK_EQ(pieces.size(), size_t{4});
+  CHECK_EQ(chunks.size(), size_t{4});
   for (int h : hits) CHECK_EQ(h, 1);
-  pieces.clear();
+  chunks.clear();
   int calls = 0;
   dvt::parallel_for(300, 300, [&](uint64_t, uint64_t, uint32_t) { ++calls; });
   dvt::parallel_for(0, 300, [&](uint64_t, uint64_t, uint32_t) { ++calls; });
-  CHECK(pieces.empty() && calls == 1);
+  CHECK(chunks.empty() && calls == 1);
 }
 
 TEST(a_copied_call_needs_nothing_of_the_original) {

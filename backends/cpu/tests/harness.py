@@ -142,9 +142,9 @@ class Session:
             return code
 
         def parallel_for(_self, n, grain, body, ctx):
-            piece = max(grain, -(-n // self.threads))
-            for worker, begin in enumerate(range(0, n, piece)):
-                body(ctx, begin, min(begin + piece, n), worker)
+            chunk = max(grain, -(-n // self.threads))
+            for worker, begin in enumerate(range(0, n, chunk)):
+                body(ctx, begin, min(begin + chunk, n), worker)
 
         callbacks = (
             FAIL(fail),

@@ -28,7 +28,7 @@ Grid grid_of(uint64_t n);
 // Threads side by side along the columns, as many as leave no more than an eighth of them idle, others along the
 // rows. Kernels go on in steps of the whole grid.
 Grid grid_of_rows(uint64_t rows, uint64_t columns);
-// Blocks of so many threads for each of so many pieces of work, up to as many as a grid may have.
+// Blocks of so many threads for each of so many chunks of work, up to as many as a grid may have.
 Grid grid_of_blocks(uint64_t blocks, uint32_t threads);
 
 namespace detail {
@@ -50,7 +50,7 @@ inline dvt_status query_type(dvt_device*, DLDataType, dvt_answer* answer) {
 }
 inline void require_type(dvt::Row&, DLDataType) {}  // for this type a row needs no query of its own
 
-inline constexpr bool short_lines_share_blocks = true;  // a line of few elements takes few threads (grid_of_lines)
+inline constexpr bool short_rows_share_blocks = true;  // a row of few elements takes few threads (grid_of_rows)
 
 // The end of a call: without a stream it waits until the work is done, and reports what went wrong.
 dvt_status finish(dvt_device*, const dvt_call*);

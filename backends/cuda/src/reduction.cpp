@@ -1,6 +1,6 @@
-// Reductions and cumulative ops: their kernels, how lines are cut into parts, and the launches.
+// Reductions and cumulative ops: their kernels, how rows are cut into parts, and the launches.
 #include "gpu/reduction_rows.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {
@@ -34,27 +34,27 @@ ReductionKernels find_sum(DLDataType type, bool mean) {
   k.variant = {.mean = mean};
   return k;
 }
-void cut_long_lines(Lines& how, bool columns) {
+void cut_long_rows(ReductionPlan& how, bool columns) {
   constexpr uint64_t enough_blocks = 1024, most_parts = 256;
   const uint64_t blocks = columns ? blocks_of_columns(how) : how.count, shortest = columns ? 128 : 4096;
   const uint64_t wanted =
       std::min({how.size / shortest, enough_blocks / std::max<uint64_t>(blocks, 1), most_parts});
   if (wanted > 1) cut(how, wanted);
 }
-Grid grid_of_reduction(Lines& how, bool columns, uint32_t bytes) {
+Grid grid_of_reduction(ReductionPlan& how, bool columns, uint32_t bytes) {
   const bool contiguous = how.axis[how.kept + how.along - 1].stride[0] == 1;
-  return columns ? grid_of_columns(how) : grid_of_lines(how, contiguous ? pack_bytes / bytes : 1);
+  return columns ? grid_of_columns(how) : grid_of_reduction_rows(how, contiguous ? pack_bytes / bytes : 1);
 }
-Grid grid_of_parts(const Lines& how) {
-  const uint64_t lines_of_block = block_size / 32;  // by a warp each
-  return grid_of_blocks((how.count + lines_of_block - 1) / lines_of_block, block_size);
+Grid grid_of_parts(const ReductionPlan& how) {
+  const uint64_t rows_of_block = block_size / 32;  // by a warp each
+  return grid_of_blocks((how.count + rows_of_block - 1) / rows_of_block, block_size);
 }
 
 // ---- cumulative_sum, cumulative_prod -----------------------------------------------------
 
 namespace {
-// The lines as reductions see them, whose results are contiguous.
-Lines numbered(Lines how) {
+// The rows as reductions see them, whose results are contiguous.
+ReductionPlan numbered(ReductionPlan how) {
   int64_t step = 1;
   for (uint32_t a = how.kept; a-- > 0; step *= int64_t(how.axis[a].size.value)) how.axis[a].stride[1] = step;
   return how;
@@ -62,18 +62,18 @@ Lines numbered(Lines how) {
 }  // namespace
 
 KernelId find_totals(std::string_view op, DLDataType type) {
-  return find_kernel(std::string(op.substr(op.find('_') + 1)) + "_lines", type);  // of sum, prod
+  return find_kernel(std::string(op.substr(op.find('_') + 1)) + "_rows", type);  // of sum, prod
 }
 // A sum of floats grows in twice the bits (kernels/common/sum.cuh).
 uint32_t total_bytes(DLDataType type, bool is_sum) {
   return is_sum && is_float(type) && type.bits > 16 ? 2 * bytes_of(type) : computed_bytes(type);
 }
 
-LinesPlan plan_scan(const dvt_call* c) {
+PlannedReduction plan_scan(const dvt_call* c) {
   constexpr uint64_t enough_columns = 1 << 13, shortest = 8192, enough_blocks = 1024, most_parts = 256;
   const DLTensor *x = c->in[0], *out = c->out[0];
-  LinesPlan p{plan_lines(x, 1u << dvt::Attrs(c).i64(0), out->strides), false};
-  // A thread alone for each line: only where there are many, or they are short.
+  PlannedReduction p{plan_rows(x, 1u << dvt::Attrs(c).i64(0), out->strides), false};
+  // A thread alone for each row: only where there are many, or they are short.
   if (p.how.count >= enough_columns || p.how.size < shortest) p.columns = prefer_columns(p.how);
   if (p.columns) return p;
   const uint64_t parts =
@@ -82,11 +82,11 @@ LinesPlan plan_scan(const dvt_call* c) {
   return p;
 }
 
-Grid grid_of_scan(Lines& how, bool columns, uint32_t bytes) {
-  return columns ? grid_of_columns(how, 1) : grid_of_lines(how, pack_bytes / bytes);
+Grid grid_of_scan(ReductionPlan& how, bool columns, uint32_t bytes) {
+  return columns ? grid_of_columns(how, 1) : grid_of_reduction_rows(how, pack_bytes / bytes);
 }
 dvt_status total_parts(dvt_device* d, const dvt_call* c, const ScanKernels& k, const Grid& grid, void* partial,
-                       const Lines& how) {
+                       const ReductionPlan& how) {
   const void* const x = dvt::data<void>(c->in[0]);
   void* const nowhere = nullptr;
   if (dvt_status s = launch(d, c, k.totals, grid, x, partial, nowhere, numbered(how), Variant{})) return s;

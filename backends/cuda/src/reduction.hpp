@@ -5,7 +5,7 @@
 
 namespace gpu {
 struct ReductionKernels {
-  KernelId lines, columns, parts;
+  KernelId rows, columns, parts;
   uint32_t value_bytes;  // of the result of one part
   Variant variant;
 

@@ -5,7 +5,7 @@
 
 #define TAKE_ALONG_AXIS(suffix, T)                                                                               \
   GPU_KERNEL(1, take_along_axis_##suffix)                                                                        \
-  (const T* x, const int64_t* indices, T* out, gpu::Slices how, int64_t stride, gpu::Walk from,                  \
+  (const T* x, const int64_t* indices, T* out, gpu::Slices how, int64_t stride, gpu::IterationSpace from,        \
    gpu::Fault* fault) {                                                                                          \
     gpu::for_each_item(how.n, [&](uint64_t i) {                                                                  \
       const gpu::Place place = gpu::locate(from.axis, 0, from.axes, i);                                          \

@@ -68,5 +68,5 @@ dvt_status query_type(dvt_device*, DLDataType, dvt_answer*);
 // Gives the row a query if not every device has this type.
 void require_type(dvt::Row&, DLDataType);
 
-inline constexpr bool short_lines_share_blocks = false;  // each line of a kernel by lines takes a group
+inline constexpr bool short_rows_share_blocks = false;  // each row of a kernel by rows takes a group
 }  // namespace gpu

@@ -1,6 +1,6 @@
-// Reductions and cumulative ops: their kernels, how lines are cut into parts, and the launches.
+// Reductions and cumulative ops: their kernels, how rows are cut into parts, and the launches.
 #include "gpu/reduction_rows.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 ReductionKernels find_any(DLDataType type, bool every) {
@@ -16,16 +16,16 @@ ReductionKernels find_argmax(DLDataType type, bool least) {
 ReductionKernels find_sum(DLDataType type, bool mean) {
   return find_reduction(mean ? "mean" : "sum", without_sign(type), total_bytes(type, true));
 }
-void cut_long_lines(Lines& how, bool columns) {
+void cut_long_rows(ReductionPlan& how, bool columns) {
   constexpr uint64_t enough_groups = 512, most_parts = 256;
   const uint64_t groups = 1 + (columns ? how.count / 64 : how.count), shortest = columns ? 64 : 4096;
   const uint64_t wanted = std::min({how.size / shortest, enough_groups / groups, most_parts});
   how.parts = std::max<uint64_t>(wanted, 1);
 }
-Grid grid_of_reduction(Lines& how, bool columns, uint32_t) {
+Grid grid_of_reduction(ReductionPlan& how, bool columns, uint32_t) {
   return columns ? grid_of_columns(how) : grid_of_groups(how.count * how.parts, how.size / how.parts);
 }
-Grid grid_of_parts(const Lines& how) { return grid_of_groups(how.count, how.parts); }
+Grid grid_of_parts(const ReductionPlan& how) { return grid_of_groups(how.count, how.parts); }
 
 // ---- cumulative_sum, cumulative_prod -----------------------------------------------------
 
@@ -37,10 +37,10 @@ uint32_t total_bytes(DLDataType type, bool is_sum) {
   return is_sum && is_float(type) ? 2 * computed_bytes(type) : computed_bytes(type);
 }
 
-LinesPlan plan_scan(const dvt_call* c) {
+PlannedReduction plan_scan(const dvt_call* c) {
   constexpr uint64_t enough_groups = 512, shortest = 8192, most_parts = 256;
   const DLTensor *x = c->in[0], *out = c->out[0];
-  LinesPlan p{plan_lines(x, 1u << dvt::Attrs(c).i64(0), out->strides), false};
+  PlannedReduction p{plan_rows(x, 1u << dvt::Attrs(c).i64(0), out->strides), false};
   if (p.how.count >= enough_groups || p.how.size < shortest) p.columns = prefer_columns(p.how);
   if (!p.columns)
     p.how.parts =
@@ -48,9 +48,11 @@ LinesPlan plan_scan(const dvt_call* c) {
   return p;
 }
 
-Grid grid_of_scan(Lines& how, bool columns, uint32_t bytes) { return grid_of_reduction(how, columns, bytes); }
+Grid grid_of_scan(ReductionPlan& how, bool columns, uint32_t bytes) {
+  return grid_of_reduction(how, columns, bytes);
+}
 dvt_status total_parts(dvt_device* d, const dvt_call* c, const ScanKernels& k, const Grid& grid, void* partial,
-                       const Lines& how) {
+                       const ReductionPlan& how) {
   const void* const x = dvt::data<void>(c->in[0]);
   if (dvt_status s = launch(d, c, k.totals, grid, x, partial, how)) return s;
   return launch(d, c, k.parts, grid_of(how.count), partial, how);

@@ -242,8 +242,8 @@ class Attrs {
 
 // ---- parallel loops ---------------------------------------------------------------------------------------------
 
-// body(begin, end, worker) over [0, n) on the host's pool, in pieces of at least `grain`; inline where that is one
-// piece. Only inside run and pack.
+// body(begin, end, worker) over [0, n) on the host's pool, in chunks of at least `grain`; inline where that is one
+// chunk. Only inside run and pack.
 template <class F>
 void parallel_for(uint64_t n, uint64_t grain, F&& body) {
   if (n <= grain) {

@@ -100,8 +100,8 @@ void Device::synchronize() {
   check_usable();
   const std::vector<Stream*> all = streams_of(*this);
   for (Stream* stream : all)
-    if (!stream->has_passed(stream->position())) stream->mark()->wait();
-  pool->let_go_of_adopted();
+    if (!stream->has_passed(stream->position())) stream->record()->wait();
+  pool->delete_adopted();
   for (Stream* stream : all) stream->throw_fault();
 }
 
@@ -110,7 +110,7 @@ void Device::synchronize() {
 void Device::make_unusable(DeviceState why) {
   state = why;
   synchronous = false;
-  if (pool) pool->close_lanes();
+  if (pool) pool->close_caches();
 }
 
 void Device::throw_unusable() const {

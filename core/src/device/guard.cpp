@@ -69,7 +69,7 @@ void Guard::read(Stream& stream, uint64_t begin, std::vector<std::byte>& to) con
   const DLTensor from = view(begin, size);
   DLTensor host = from;
   host.data = to.data(), host.device = dl_device(1 /* kDLCPU */, 0);
-  const Unlocked waiting;  // outlives the lock: the interpreter is not waited for with a lock held
+  const GilRelease waiting;  // outlives the lock: the interpreter is not waited for with a lock held
   const auto order = stream.lock();
   device.check(device.backend->table->copy(device.handle, &host, &from, stream.handle), "[copy]");
 }
@@ -81,7 +81,7 @@ std::vector<Overrun> Guard::look() const {
   std::vector<std::byte> before(front), behind(kZone);
   read(*stream, 0, before);
   read(*stream, front + bytes, behind);
-  stream->mark()->synchronize();
+  stream->record()->synchronize();
   uint64_t first = 0, end = kZone;  // what is as it should be: before the beginning, and from its end on
   while (first < front && before[first] == pattern(first)) ++first;
   while (end && behind[end - 1] == pattern(front + bytes + end - 1)) --end;
@@ -113,7 +113,7 @@ std::string to_string(const Overrun& o) {
          (o.op.empty() ? "an array" : whose) + " (" + human_bytes(o.size) + ")";
 }
 
-// A let_go. The queues are through with the buffer.
+// A deleter. The queues are through with the buffer.
 void end_guard(Storage* s) {
   auto* own = static_cast<Guard*>(s->owner);
   own->inspect();
@@ -139,7 +139,7 @@ Storage* allocate_guarded(Device& device, Stream& stream, uint64_t bytes) {
 }
 
 void note_writer(const Storage& s, const Op& op, int output) {
-  if (s.let_go != end_guard) return;
+  if (s.deleter != end_guard) return;
   auto* guard = static_cast<Guard*>(s.owner);
   guard->output.store(output, std::memory_order_relaxed);
   guard->op.store(&op, std::memory_order_release);
@@ -153,12 +153,12 @@ void guard_memory(bool on) {
   if (on == watches(watch_memory)) return;
   watched ^= watch_memory;
   for (Device* device : devices())
-    if (on) device->pool->close_lanes();
+    if (on) device->pool->close_caches();
 }
 
 std::vector<Overrun> overruns(Device& device) {
-  for (Stream* stream : streams_of(device)) stream->mark()->synchronize();
-  device.pool->let_go_of_adopted();
+  for (Stream* stream : streams_of(device)) stream->record()->synchronize();
+  device.pool->delete_adopted();
   std::vector<std::shared_ptr<Guard>> all;
   {
     const std::lock_guard guard(Guard::mutex(device));

@@ -14,13 +14,13 @@ struct Interpreter {
 };
 extern Interpreter interpreter;
 
-class Unlocked {  // for a scope that may wait
+class GilRelease {  // for a scope that may wait
  public:
-  Unlocked() : relock_(interpreter.relock), token_(interpreter.unlock()) {}
-  ~Unlocked() {
+  GilRelease() : relock_(interpreter.relock), token_(interpreter.unlock()) {}
+  ~GilRelease() {
     if (token_) relock_(token_);
   }
-  Unlocked(const Unlocked&) = delete;
+  GilRelease(const GilRelease&) = delete;
   explicit operator bool() const { return token_; }  // the lock was held
 
  private:
@@ -44,7 +44,7 @@ inline std::unique_lock<std::mutex> lock_unlocked(std::mutex& mutex) {
   for (;;) {
     std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
     if (lock) return lock;
-    const Unlocked waiting;
+    const GilRelease waiting;
     lock.lock();
     if (!waiting) return lock;
     lock.unlock();

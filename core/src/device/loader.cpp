@@ -274,7 +274,7 @@ void check_path(const std::string& name, const std::string& library) {
 
 Backend& load_backend(const std::string& name, const std::string& library, const std::vector<std::string>& search) {
   const auto begin = std::chrono::steady_clock::now();
-  const Unlocked waiting;
+  const GilRelease waiting;
   const std::lock_guard loading(registry().loading);
   check_path(name, library);
   if (Backend* there = loaded(name, library)) return *there;
@@ -303,7 +303,7 @@ Backend& load_backend(const std::string& name, const std::string& library, const
 
 Backend& attach_backend(const std::string& name, const dvt_backend* table, const std::string& origin,
                         bool interpreted) {
-  const Unlocked waiting;
+  const GilRelease waiting;
   const std::lock_guard loading(registry().loading);
   const std::string own_name = check_table(table, name);
   loaded(own_name, "");
@@ -312,7 +312,7 @@ Backend& attach_backend(const std::string& name, const dvt_backend* table, const
 
 const KernelPack& load_kernels(Backend& backend, const std::string& name, const std::string& library,
                                const std::vector<std::string>& search) {
-  const Unlocked waiting;
+  const GilRelease waiting;
   const std::lock_guard loading(registry().loading);
   check_path(name, library);
   if (const KernelPack* there = loaded_pack(backend, name, library)) return *there;

@@ -12,17 +12,17 @@
 #include "text.hpp"
 
 namespace dovetail {
-thread_local constinit Lane* lanes[kMaxDevices] = {};
+thread_local constinit ThreadCache* thread_caches[kMaxDevices] = {};
 
 namespace {
 constinit std::atomic<Pool*> pools[kMaxDevices] = {};
 thread_local constinit bool thread_ending = false;
 
-struct ThreadEnd {  // hands this thread's lanes back
+struct ThreadEnd {  // returns this thread's caches
   ~ThreadEnd() {
     thread_ending = true;
     for (int i = 0; i < kMaxDevices; ++i)
-      if (Lane* lane = std::exchange(lanes[i], nullptr)) pools[i].load()->thread_ends(lane);
+      if (ThreadCache* cache = std::exchange(thread_caches[i], nullptr)) pools[i].load()->thread_ends(cache);
   }
 };
 thread_local ThreadEnd thread_end;
@@ -70,33 +70,34 @@ Pool::Pool(Device& device) : device(device) {
   pools[device.index] = this;
 }
 
-// ---- lanes; with the mutex held ---------------------------------------------------------------------------------
+// ---- caches of threads; with the mutex held
+// -----------------------------------------------------------------------
 
-// This thread's lane, open if it may be; nullptr while the thread ends.
-Lane* Pool::own_lane() {
+// This thread's cache, open if it may be; nullptr while the thread ends.
+ThreadCache* Pool::own_cache() {
   if (thread_ending) return nullptr;
-  Lane*& lane = lanes[device.index];
-  if (!lane) {
+  ThreadCache*& cache = thread_caches[device.index];
+  if (!cache) {
     (void)&thread_end;  // runs its destructor when the thread ends
-    lane = new Lane;
-    lane->home = &current_stream(device);
-    lanes_.push_back(lane);
+    cache = new ThreadCache;
+    cache->home = &current_stream(device);
+    caches_.push_back(cache);
   }
-  if (!lane->stream.load(std::memory_order_relaxed) && lanes_may_open()) {
-    spill(*lane);
-    lane->stream.store(lane->home, std::memory_order_release);
+  if (!cache->stream.load(std::memory_order_relaxed) && caches_may_open()) {
+    spill(*cache);
+    cache->stream.store(cache->home, std::memory_order_release);
   }
-  return lane;
+  return cache;
 }
 
-void Pool::spill(Lane& lane) {
-  for (Storage*& list : lane.free)
+void Pool::spill(ThreadCache& cache) {
+  for (Storage*& list : cache.free)
     while (Storage* s = list) {
       list = s->next;
       stamp(*s);
       shelve(s);
     }
-  lane.free_bytes = 0;
+  cache.free_bytes = 0;
 }
 
 void Pool::shelve(Storage* s) {
@@ -117,54 +118,54 @@ Storage* Pool::take_surplus() {
   return list;
 }
 
-void Pool::account(Lane* lane, int64_t bytes) {
-  if (lane) return lane->account(bytes);
+void Pool::account(ThreadCache* cache, int64_t bytes) {
+  if (cache) return cache->account(bytes);
   ended_in_use_ += bytes;
   ended_peak_ = std::max(ended_peak_, ended_in_use_);
 }
 void Pool::account(int64_t bytes) {
   const std::lock_guard guard(mutex_);
-  account(own_lane(), bytes);
+  account(own_cache(), bytes);
 }
 
 void Pool::rebind_lane(Stream& stream) {
   const std::lock_guard guard(mutex_);
-  Lane* lane = lanes[device.index];
-  if (!lane || lane->home == &stream) return;
-  spill(*lane);
-  lane->home = &stream;
-  if (lanes_may_open()) lane->stream.store(&stream, std::memory_order_release);
+  ThreadCache* cache = thread_caches[device.index];
+  if (!cache || cache->home == &stream) return;
+  spill(*cache);
+  cache->home = &stream;
+  if (caches_may_open()) cache->stream.store(&stream, std::memory_order_release);
 }
 
-// Closes all lanes to their owners. False: this system has no barrier for other threads, so that only this thread's
-// is certainly closed; the others stay so until their owners come by themselves.
-bool Pool::shut_lanes() {
-  for (Lane* lane : lanes_) lane->stream.store(nullptr, std::memory_order_relaxed);
+// Closes all caches to their owners. False: this system has no barrier for other threads, so that only this
+// thread's is certainly closed; the others stay so until their owners come by themselves.
+bool Pool::shut_caches() {
+  for (ThreadCache* cache : caches_) cache->stream.store(nullptr, std::memory_order_relaxed);
   const bool all = platform::barrier_on_all_threads();
-  for (Lane* lane : lanes_)
-    while (all && lane->busy.load(std::memory_order_acquire)) std::this_thread::yield();
+  for (ThreadCache* cache : caches_)
+    while (all && cache->busy.load(std::memory_order_acquire)) std::this_thread::yield();
   return all;
 }
-void Pool::open_lanes(bool all) {
-  if (!lanes_may_open()) return;
-  for (Lane* lane : lanes_)
-    if (all || lane == lanes[device.index]) lane->stream.store(lane->home, std::memory_order_release);
+void Pool::open_caches(bool all) {
+  if (!caches_may_open()) return;
+  for (ThreadCache* cache : caches_)
+    if (all || cache == thread_caches[device.index]) cache->stream.store(cache->home, std::memory_order_release);
 }
 
-void Pool::close_lanes() {
+void Pool::close_caches() {
   const std::lock_guard guard(mutex_);
-  for (Lane* lane : lanes_) lane->stream.store(nullptr, std::memory_order_release);
+  for (ThreadCache* cache : caches_) cache->stream.store(nullptr, std::memory_order_release);
 }
 
-void Pool::thread_ends(Lane* lane) {
+void Pool::thread_ends(ThreadCache* cache) {
   Storage* surplus = nullptr;
   {
     const std::lock_guard guard(mutex_);
-    spill(*lane);
-    ended_in_use_ += lane->in_use.load(std::memory_order_relaxed);
-    ended_peak_ += lane->peak.load(std::memory_order_relaxed);
-    std::erase(lanes_, lane);
-    delete lane;
+    spill(*cache);
+    ended_in_use_ += cache->in_use.load(std::memory_order_relaxed);
+    ended_peak_ += cache->peak.load(std::memory_order_relaxed);
+    std::erase(caches_, cache);
+    delete cache;
     surplus = take_surplus();
   }
   if (surplus) give_back(surplus);
@@ -292,7 +293,7 @@ Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes) {
 
 Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
   Pool& pool = *device.pool;
-  pool.let_go_of_adopted();
+  pool.delete_adopted();
   const uint32_t size_class = size_class_of(bytes);
   if (size_class >= kSizeClasses) out_of_memory(device, bytes);
   Storage* s = pool.take_ready(stream, size_class);
@@ -305,7 +306,7 @@ Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
           device.name + ": out of memory, the cache " + (packs ? "and packed operands are" : "is") + " given back");
     pool.empty();
     if (device.host_mapped) platform::trim_heap();
-    for (Stream* queue : streams_of(device)) queue->mark()->wait();  // what is given back in order is free now
+    for (Stream* queue : streams_of(device)) queue->record()->wait();  // what is given back in order is free now
     s = pool.grow(stream, size_class);
   }
   if (!s) out_of_memory(device, bytes);
@@ -331,13 +332,13 @@ void Pool::put_back(Storage* s) {
   Storage* surplus = nullptr;
   {
     const std::lock_guard guard(mutex_);
-    Lane* lane = own_lane();
-    if (lane && !s->uses.load(std::memory_order_relaxed) &&
-        lane->stream.load(std::memory_order_relaxed) == s->stream) {
-      if (lane->free_bytes >= kLaneBytes) spill(*lane);
-      if (lane->push(s)) s = nullptr;
+    ThreadCache* cache = own_cache();
+    if (cache && !s->uses.load(std::memory_order_relaxed) &&
+        cache->stream.load(std::memory_order_relaxed) == s->stream) {
+      if (cache->free_bytes >= kThreadCacheBytes) spill(*cache);
+      if (cache->push(s)) s = nullptr;
     }
-    if (s) account(lane, -int64_t(s->capacity)), shelve(s);
+    if (s) account(cache, -int64_t(s->capacity)), shelve(s);
     surplus = take_surplus();
   }
   if (surplus) give_back(surplus);
@@ -345,7 +346,7 @@ void Pool::put_back(Storage* s) {
 
 void release_slow(Storage* s) noexcept {
   if (s->packs.load(std::memory_order_relaxed)) drop_packs(*s);
-  if (s->let_go) s->device->pool->adopted_released(s);
+  if (s->deleter) s->device->pool->adopted_released(s);
   else s->device->pool->put_back(s);
 }
 
@@ -373,15 +374,15 @@ void Pool::give_back(Storage* list) noexcept {
 }
 
 void Pool::empty() {
-  let_go_of_adopted();
+  delete_adopted();
   Storage* list = nullptr;
   {
     const std::lock_guard guard(mutex_);
     if (device.state != DeviceState::usable) return;
-    const bool all = shut_lanes();
-    for (Lane* lane : lanes_)
-      if (all || lane == lanes[device.index]) spill(*lane);
-    open_lanes(all);
+    const bool all = shut_caches();
+    for (ThreadCache* cache : caches_)
+      if (all || cache == thread_caches[device.index]) spill(*cache);
+    open_caches(all);
     for (Storage*& free : free_)
       while (Storage* s = free) free = s->next, s->next = list, list = s;
     free_bytes_ = 0;
@@ -391,9 +392,9 @@ void Pool::empty() {
 
 // ---- memory of others -------------------------------------------------------------------------------------------
 
-Storage* adopt(Device& device, Stream& stream, void* data, void (*let_go)(Storage*), void* owner) {
+Storage* adopt(Device& device, Stream& stream, void* data, void (*deleter)(Storage*), void* owner) {
   auto* s = new Storage;
-  s->data = data, s->let_go = let_go, s->owner = owner;
+  s->data = data, s->deleter = deleter, s->owner = owner;
   s->device = &device, s->device_index = device.index, s->stream = &stream;
   return s;
 }
@@ -405,10 +406,10 @@ void Pool::adopted_released(Storage* s) {
     adopted_.push_back(s);
     has_adopted_.store(true, std::memory_order_relaxed);
   }
-  let_go_of_adopted();
+  delete_adopted();
 }
 
-void Pool::let_go_of_adopted() {
+void Pool::delete_adopted() {
   if (!has_adopted_.load(std::memory_order_relaxed)) return;
   std::vector<Storage*> waiting, done;
   {
@@ -431,7 +432,7 @@ void Pool::let_go_of_adopted() {
     has_adopted_.store(true, std::memory_order_relaxed);
   }
   for (Storage* s : done) {
-    s->let_go(s);
+    s->deleter(s);
     delete s->uses.load(std::memory_order_relaxed);
     delete s;
   }
@@ -441,17 +442,17 @@ void Pool::let_go_of_adopted() {
 
 int64_t Pool::in_use() const {
   int64_t bytes = ended_in_use_;
-  for (const Lane* lane : lanes_) bytes += lane->in_use.load(std::memory_order_relaxed);
+  for (const ThreadCache* cache : caches_) bytes += cache->in_use.load(std::memory_order_relaxed);
   return std::max(bytes, int64_t{0});
 }
 
 MemoryStats Pool::stats() {
-  let_go_of_adopted();
+  delete_adopted();
   const std::lock_guard guard(mutex_);
   MemoryStats m{};
   m.in_use = std::min(uint64_t(in_use()), reserved_);
   int64_t peak = ended_peak_;
-  for (const Lane* lane : lanes_) peak += lane->peak.load(std::memory_order_relaxed);
+  for (const ThreadCache* cache : caches_) peak += cache->peak.load(std::memory_order_relaxed);
   m.peak = std::clamp(uint64_t(std::max(peak, int64_t{0})), m.in_use, std::max(reserved_peak_, m.in_use));
   m.reserved = reserved_, m.cached = reserved_ - m.in_use;
   m.packed = packed_;
@@ -463,8 +464,8 @@ MemoryStats Pool::stats() {
 void Pool::reset_peak() {
   const std::lock_guard guard(mutex_);
   ended_peak_ = ended_in_use_;
-  for (Lane* lane : lanes_)
-    lane->peak.store(lane->in_use.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  for (ThreadCache* cache : caches_)
+    cache->peak.store(cache->in_use.load(std::memory_order_relaxed), std::memory_order_relaxed);
   reserved_peak_ = reserved_;
 }
 
@@ -480,21 +481,21 @@ void set_memory_limit(Device& device, uint64_t bytes) {
 
 void Pool::before_fork() {
   mutex_.lock();
-  lanes_reached_ = shut_lanes();
+  caches_reached_ = shut_caches();
 }
 
 void Pool::after_fork(bool in_child) {
-  const Lane* own = lanes[device.index];
+  const ThreadCache* own = thread_caches[device.index];
   if (in_child) {
-    for (Lane* lane : lanes_) {
-      if (lane == own) continue;
-      if (lanes_reached_) spill(*lane);  // else its lists may be half-changed
-      ended_in_use_ += lane->in_use.load(std::memory_order_relaxed);
-      ended_peak_ += lane->peak.load(std::memory_order_relaxed);
+    for (ThreadCache* cache : caches_) {
+      if (cache == own) continue;
+      if (caches_reached_) spill(*cache);  // else its lists may be half-changed
+      ended_in_use_ += cache->in_use.load(std::memory_order_relaxed);
+      ended_peak_ += cache->peak.load(std::memory_order_relaxed);
     }
-    std::erase_if(lanes_, [&](const Lane* lane) { return lane != own; });
+    std::erase_if(caches_, [&](const ThreadCache* cache) { return cache != own; });
   }
-  open_lanes(lanes_reached_);
+  open_caches(caches_reached_);
   mutex_.unlock();
 }
 }  // namespace dovetail

@@ -30,32 +30,32 @@ struct Pool {
   Storage* take_ready(Stream& stream, uint32_t size_class);  // nothing to wait for
   Storage* take_any(Stream& stream, uint32_t size_class);    // waits for the queues that used it
   Storage* grow(Stream& stream, uint32_t size_class);        // from the device; nullptr: out of memory
-  void put_back(Storage* s);                                 // released, not for this thread's lane
+  void put_back(Storage* s);                                 // released, not for this thread's cache
   void empty();
   void account(int64_t bytes);  // bytes that this thread takes (or returns)
   void adopted_released(Storage* s);
-  void let_go_of_adopted();  // of what the queues are through with
+  void delete_adopted();  // of what the queues are through with
   MemoryStats stats();
   void reset_peak();
   void rebind_lane(Stream& stream);  // of this thread
-  void close_lanes();                // until lanes_may_open()
-  void thread_ends(Lane* lane);
+  void close_caches();               // until caches_may_open()
+  void thread_ends(ThreadCache* cache);
   void before_fork();
   void after_fork(bool in_child);
 
   std::atomic<uint64_t> limit{0};
 
  private:
-  // Lanes know nothing of an unusable device, nor of guards.
-  bool lanes_may_open() const { return device.state == DeviceState::usable && !watches(watch_memory); }
-  Lane* own_lane();
-  bool shut_lanes();
-  void open_lanes(bool all);
-  void spill(Lane& lane);
+  // Caches of threads know nothing of an unusable device, nor of guards.
+  bool caches_may_open() const { return device.state == DeviceState::usable && !watches(watch_memory); }
+  ThreadCache* own_cache();
+  bool shut_caches();
+  void open_caches(bool all);
+  void spill(ThreadCache& cache);
   void shelve(Storage* s);
   Storage* take_surplus();
   Storage* unlink(uint32_t size_class, const Stream& stream, bool only_ready);
-  void account(Lane* lane, int64_t bytes);
+  void account(ThreadCache* cache, int64_t bytes);
   void give_back(Storage* list) noexcept;
   void renew(Storage& s, Stream& stream);
   int64_t in_use() const;
@@ -67,12 +67,12 @@ struct Pool {
   bool shared_;               // the memory is the host's, which NumPy and other libraries use, too
   uint64_t most_free_bytes_;  // more than this goes back to the device
   uint64_t checked_ = 0;      // reserved_ may grow so far before the control group is looked at again
-  std::vector<Lane*> lanes_;
-  int64_t ended_in_use_ = 0, ended_peak_ = 0;  // of lanes that are gone
+  std::vector<ThreadCache*> caches_;
+  int64_t ended_in_use_ = 0, ended_peak_ = 0;  // of caches that are gone
   uint64_t reserved_ = 0, reserved_peak_ = 0, allocations_ = 0, frees_ = 0;
   std::vector<Storage*> adopted_;  // released, but a queue may still be using them
   std::atomic<bool> has_adopted_{false};
-  bool lanes_reached_ = true;  // before_fork()
+  bool caches_reached_ = true;  // before_fork()
   std::vector<std::shared_ptr<Guard>> guards_;
   std::vector<Overrun> overruns_;  // not returned by overruns() yet
   std::unordered_set<Packs*> packs_;

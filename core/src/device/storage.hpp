@@ -7,7 +7,8 @@
 
 namespace dovetail {
 constexpr int kMaxDevices = 32;
-constexpr uint64_t kLaneBytes = uint64_t{64} << 20;  // free bytes that one thread keeps to itself, per device
+constexpr uint64_t kThreadCacheBytes = uint64_t{64}
+                                       << 20;  // free bytes that one thread keeps to itself, per device
 struct Device;
 class Stream;
 struct StreamUses;  // the streams other than `stream` that used a buffer: pool.hpp
@@ -43,38 +44,38 @@ struct Storage {
   Stream* stream = nullptr;  // where it was allocated or last written
   std::atomic<StreamUses*> uses{nullptr};
   std::atomic<Packs*> packs{nullptr};
-  std::atomic<uint64_t> given_to{0};   // of the calls that could have had the value packed, the last one's hash
-  Storage* next = nullptr;             // in a free list
-  uint64_t released_at = 0;            // in a free list: how far `stream` had come
-  void (*let_go)(Storage*) = nullptr;  // set on memory that does not go back to the pool as it is: adopt()
-  void* owner = nullptr;               // let_go's
+  std::atomic<uint64_t> given_to{0};    // of the calls that could have had the value packed, the last one's hash
+  Storage* next = nullptr;              // in a free list
+  uint64_t released_at = 0;             // in a free list: how far `stream` had come
+  void (*deleter)(Storage*) = nullptr;  // set on memory that does not go back to the pool as it is: adopt()
+  void* owner = nullptr;                // deleter's
 };
 
 // Free buffers of one thread and device, all last used on `stream`, which runs in order: no lock, no event.
 //
 // The owner takes no lock either. Another thread that wants what is in here clears `stream`, makes every thread
-// pass a memory barrier and waits until the owner is not `busy`: from then on the owner finds the lane closed and
+// pass a memory barrier and waits until the owner is not `busy`: from then on the owner finds the cache closed and
 // goes the slow way, where it meets a mutex.
-struct Lane {
+struct ThreadCache {
   std::atomic<Stream*> stream{nullptr};  // nullptr: closed
   std::atomic<bool> busy{false};
   uint64_t free_bytes = 0;
   Storage* free[kSizeClasses + 1] = {};  // one more, always empty, for sizes beyond the largest class
   std::atomic<int64_t> in_use{0};        // bytes taken less bytes returned by this thread; others read it
   std::atomic<int64_t> peak{0};
-  Stream* home = nullptr;  // what `stream` is when the lane is open
+  Stream* home = nullptr;  // what `stream` is when the cache is open
 
   class Turn {  // the owner's access
    public:
-    explicit Turn(Lane& lane) : lane_(lane) {
-      lane.busy.store(true, std::memory_order_relaxed);
+    explicit Turn(ThreadCache& cache) : cache_(cache) {
+      cache.busy.store(true, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the other side's barrier is what orders the processor
     }
-    ~Turn() { lane_.busy.store(false, std::memory_order_release); }
+    ~Turn() { cache_.busy.store(false, std::memory_order_release); }
     Turn(const Turn&) = delete;
 
    private:
-    Lane& lane_;
+    ThreadCache& cache_;
   };
 
   Storage* pop(uint32_t size_class, const Stream& wanted) {
@@ -91,7 +92,7 @@ struct Lane {
   }
   bool push(Storage* s) {
     const Turn turn(*this);
-    if (stream.load(std::memory_order_acquire) != s->stream || free_bytes >= kLaneBytes) [[unlikely]]
+    if (stream.load(std::memory_order_acquire) != s->stream || free_bytes >= kThreadCacheBytes) [[unlikely]]
       return false;
     s->next = free[s->size_class];
     free[s->size_class] = s;
@@ -106,7 +107,7 @@ struct Lane {
   }
 };
 // initial-exec: one fs-relative load instead of a call; small enough for the loader's static TLS reserve.
-extern thread_local constinit Lane* lanes[kMaxDevices] __attribute__((tls_model("initial-exec")));
+extern thread_local constinit ThreadCache* thread_caches[kMaxDevices] __attribute__((tls_model("initial-exec")));
 
 Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes);
 void release_slow(Storage* s) noexcept;
@@ -121,8 +122,8 @@ inline void hand_out(Storage& s) {
 // A buffer of at least `bytes` that work on `stream` may use at once; refs is 1. Throws Error(memory) saying what
 // is held, after the cache was emptied and the allocation tried again.
 inline Storage* allocate(Device& device, int device_index, Stream& stream, uint64_t bytes) {
-  if (Lane* lane = lanes[device_index]) [[likely]]
-    if (Storage* s = lane->pop(size_class_of(bytes), stream)) [[likely]] {
+  if (ThreadCache* cache = thread_caches[device_index]) [[likely]]
+    if (Storage* s = cache->pop(size_class_of(bytes), stream)) [[likely]] {
       hand_out(*s);
       return s;
     }
@@ -134,10 +135,10 @@ inline void retain(Storage* s) { s->refs.fetch_add(1, std::memory_order_relaxed)
 inline void release(Storage* s) {
   // The only holder needs no locked instruction: no other thread can raise the count.
   if (s->refs.load(std::memory_order_acquire) != 1 && s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  Lane* lane = lanes[s->device_index];
+  ThreadCache* cache = thread_caches[s->device_index];
   const bool plain =
-      !s->let_go && !s->uses.load(std::memory_order_relaxed) && !s->packs.load(std::memory_order_relaxed);
-  if (!lane || !plain || !lane->push(s)) [[unlikely]]
+      !s->deleter && !s->uses.load(std::memory_order_relaxed) && !s->packs.load(std::memory_order_relaxed);
+  if (!cache || !plain || !cache->push(s)) [[unlikely]]
     release_slow(s);
 }
 
@@ -148,13 +149,13 @@ inline void value_changes(Storage& s) {
     drop_packs(s);
 }
 
-// The let_go of guarded memory (guard.hpp), which is the pool's all the same.
+// The deleter of guarded memory (guard.hpp), which is the pool's all the same.
 void end_guard(Storage*);
-inline bool is_pooled(const Storage& s) { return !s.let_go || s.let_go == end_guard; }
+inline bool is_pooled(const Storage& s) { return !s.deleter || s.deleter == end_guard; }
 
-// Storage over memory of another owner; let_go(storage) is called when the last reference is gone and the
+// Storage over memory of another owner; deleter(storage) is called when the last reference is gone and the
 // queues that used the memory are through with it. It may come from any thread that uses the device.
-Storage* adopt(Device& device, Stream& stream, void* data, void (*let_go)(Storage*), void* owner);
+Storage* adopt(Device& device, Stream& stream, void* data, void (*deleter)(Storage*), void* owner);
 
 struct MemoryStats {          // bytes of one device, the pool's size classes counted
   uint64_t in_use, peak;      // held by arrays. The peak is exact while one thread allocates, else an upper bound
@@ -166,5 +167,5 @@ struct MemoryStats {          // bytes of one device, the pool's size classes co
 MemoryStats memory_stats(Device&);
 void reset_peak_memory(Device&);
 void set_memory_limit(Device&, uint64_t bytes);
-void empty_cache(Device&);  // gives every cached buffer back to the device, those of other threads' lanes included
+void empty_cache(Device&);  // gives every cached buffer back to the device, those of other threads' caches included
 }  // namespace dovetail

@@ -43,12 +43,13 @@ std::string caller_of(uint64_t correlation_id) {
   return op ? "[" + op->spec.name + "]" : "[an earlier call]";
 }
 
-// ---- marks ------------------------------------------------------------------------------------------------------
+// ---- recorded events
+// ----------------------------------------------------------------------------------------------
 
-Mark::Mark(Stream& stream, dvt_event* event, uint64_t position, bool timing)
+RecordedEvent::RecordedEvent(Stream& stream, dvt_event* event, uint64_t position, bool timing)
     : stream(stream), event(event), position(position), timing(timing), host_ns(timing ? host_clock() : 0) {}
 
-Mark::~Mark() {
+RecordedEvent::~RecordedEvent() {
   if (!event) return;
   Queues& queues = *stream.device.queues;
   const std::lock_guard guard(queues.mutex);
@@ -56,11 +57,11 @@ Mark::~Mark() {
 }
 
 // Positions count work: the device may have done all of it, and not yet have come to an event behind it.
-bool Mark::is_past() const { return !event || (!timing && stream.has_passed(position)); }
+bool RecordedEvent::is_past() const { return !event || (!timing && stream.has_passed(position)); }
 
-void Mark::synchronize() const {
+void RecordedEvent::synchronize() const {
   if (is_past()) return;
-  const Unlocked waiting;
+  const GilRelease waiting;
   // ev_sync reports each fault once, in place of the end of the wait: then the wait goes on.
   for (int faults = 0; faults < 64 && stream.device.state == DeviceState::usable; ++faults) {
     const dvt_status status = stream_functions(stream.device).ev_sync(event);
@@ -69,9 +70,9 @@ void Mark::synchronize() const {
   }
 }
 
-bool Mark::passed() const { return look() == Progress::passed; }
+bool RecordedEvent::passed() const { return look() == Progress::passed; }
 
-Mark::Progress Mark::look() const {
+RecordedEvent::Progress RecordedEvent::look() const {
   if (is_past()) return Progress::passed;
   if (stream.device.state != DeviceState::usable) return Progress::passed;  // nothing runs any more
   for (int faults = 0; faults < 64; ++faults) {
@@ -89,7 +90,7 @@ Mark::Progress Mark::look() const {
 
 // A device has no function that waits for a limited time. The first half millisecond is watched closely, as most
 // waits are short; later looks are a sixteenth of the time so far apart, and at most 2 ms.
-bool Mark::poll(Clock::time_point until, void (*check)()) const {
+bool RecordedEvent::poll(Clock::time_point until, void (*check)()) const {
   constexpr Clock::duration between = 100ms;
   const Clock::time_point begin = Clock::now();
   Clock::time_point next = begin + between;
@@ -104,23 +105,23 @@ bool Mark::poll(Clock::time_point until, void (*check)()) const {
   }
 }
 
-void Mark::wait() const {
+void RecordedEvent::wait() const {
   if (is_past()) return;
   if (!interpreter.check_interrupt || !platform::on_main_thread()) return synchronize();
-  const Unlocked waiting;
+  const GilRelease waiting;
   poll(Clock::time_point::max(), interpreter.check_interrupt);
 }
 
-bool Mark::wait_until(Clock::time_point until) const { return poll(until, nullptr); }
+bool RecordedEvent::wait_until(Clock::time_point until) const { return poll(until, nullptr); }
 
-MarkPtr Stream::mark(bool timing) {
+RecordedEventPtr Stream::record(bool timing) {
   device.check_usable();
-  if (!handle) return std::make_shared<const Mark>(*this, nullptr, 0, timing);
+  if (!handle) return std::make_shared<const RecordedEvent>(*this, nullptr, 0, timing);
   const auto order = lock_unlocked(mutex_);
-  return mark_locked(timing);
+  return record_locked(timing);
 }
 
-MarkPtr Stream::mark_locked(bool timing) {
+RecordedEventPtr Stream::record_locked(bool timing) {
   const uint64_t here = position();
   if (!timing && tail_ && tail_->position == here) return tail_;
   const dvt_streams& functions = stream_functions(device);
@@ -131,10 +132,11 @@ MarkPtr Stream::mark_locked(bool timing) {
     if (!spare.empty()) event = spare.back(), spare.pop_back();
   }
   if (!event) device.check(functions.ev_create(device.handle, timing, &event), "[event]");
-  auto mark = std::make_shared<const Mark>(*this, event, here, timing);  // gives the event back if recording fails
+  auto point =
+      std::make_shared<const RecordedEvent>(*this, event, here, timing);  // gives the event back if recording fails
   device.check(functions.ev_record(event, handle), "[event]");
-  if (!timing) tail_ = mark;
-  return mark;
+  if (!timing) tail_ = point;
+  return point;
 }
 
 // ---- streams ----------------------------------------------------------------------------------------------------
@@ -162,41 +164,41 @@ void Stream::set_passed(uint64_t position) {
 
 void Stream::poll(uint64_t position) {
   if (has_passed(position) || device.state != DeviceState::usable) return;
-  MarkPtr mark;
+  RecordedEventPtr point;
   {
     const std::unique_lock order(mutex_, std::try_to_lock);
     if (!order) return;
     try {
-      mark = tail_ && tail_->position >= position ? tail_ : mark_locked(false);
+      point = tail_ && tail_->position >= position ? tail_ : record_locked(false);
     } catch (const Error& error) {
       return keep_fault(std::make_exception_ptr(error));
     }
   }
-  mark->passed();
+  point->passed();
 }
 
 void Stream::wait_for(Stream& other) {
   if (&other == this || other.has_passed(other.position())) return;
   if (&other.device != &device && other.device.state != DeviceState::usable) return;  // nothing runs there any more
-  wait_for(*other.mark());
+  wait_for(*other.record());
 }
 
-void Stream::wait_for(const Mark& mark) {
+void Stream::wait_for(const RecordedEvent& point) {
   device.check_usable();
-  if (&mark.stream == this || !mark.event || mark.stream.has_passed(mark.position)) return;
-  const Device& theirs = mark.stream.device;
+  if (&point.stream == this || !point.event || point.stream.has_passed(point.position)) return;
+  const Device& theirs = point.stream.device;
   const bool among_devices =
       theirs.backend == device.backend && handle && stream_functions(device).flags & DVT_S_CROSS_DEVICE;
-  if (&theirs != &device && !among_devices) return mark.synchronize();
+  if (&theirs != &device && !among_devices) return point.synchronize();
   if (logs(Log::stream, 3)) log(Log::stream, 3, device.name + ": a stream waits for another of " + theirs.name);
   const auto order = lock();
-  device.check(stream_functions(device).ev_wait(handle, mark.event), "[stream]");
+  device.check(stream_functions(device).ev_wait(handle, point.event), "[stream]");
 }
 
 void Stream::synchronize() {
   device.check_usable();
-  if (!has_passed(position())) mark()->wait();
-  device.pool->let_go_of_adopted();
+  if (!has_passed(position())) record()->wait();
+  device.pool->delete_adopted();
   throw_fault();
 }
 
@@ -204,7 +206,7 @@ bool Stream::drain(std::chrono::steady_clock::time_point until) {
   if (!handle || has_passed(position())) return true;
   for (;;) {
     if (std::unique_lock order(mutex_, std::try_to_lock); order) {
-      const MarkPtr tail = mark_locked(false);
+      const RecordedEventPtr tail = record_locked(false);
       order.unlock();
       return tail->wait_until(until);
     }
@@ -213,7 +215,7 @@ bool Stream::drain(std::chrono::steady_clock::time_point until) {
   }
 }
 
-bool Stream::idle() { return has_passed(position()) || mark()->passed(); }
+bool Stream::idle() { return has_passed(position()) || record()->passed(); }
 
 void Stream::keep_fault(std::exception_ptr fault) {
   {
@@ -249,40 +251,40 @@ void Stream::forget_fault() {
 
 // ---- events -----------------------------------------------------------------------------------------------------
 
-MarkPtr Event::recorded() {
+RecordedEventPtr Event::recorded() {
   const std::lock_guard guard(mutex_);
-  return mark_;
+  return recorded_;
 }
 
 void Event::record(Stream& stream) {
   if (&stream.device != &device_)
     throw Error(ErrorKind::value,
                 "[event] recorded on " + stream.device.name + ": expected a stream of " + device_.name);
-  MarkPtr mark = stream.mark(timing_);
+  RecordedEventPtr point = stream.record(timing_);
   const std::lock_guard guard(mutex_);
-  mark_.swap(mark);
+  recorded_.swap(point);
 }
 
 void Event::wait(Stream& stream) {
-  if (const MarkPtr mark = recorded()) stream.wait_for(*mark);
+  if (const RecordedEventPtr point = recorded()) stream.wait_for(*point);
 }
 
 void Event::synchronize() {
   device_.check_usable();
-  if (const MarkPtr mark = recorded()) {
-    mark->wait();
-    mark->stream.throw_fault();
+  if (const RecordedEventPtr point = recorded()) {
+    point->wait();
+    point->stream.throw_fault();
   }
 }
 
 bool Event::query() {
   device_.check_usable();
-  const MarkPtr mark = recorded();
-  return !mark || mark->passed();
+  const RecordedEventPtr point = recorded();
+  return !point || point->passed();
 }
 
 uint64_t Event::elapsed_ns(Event& from, Event& to) {
-  const MarkPtr a = from.recorded(), b = to.recorded();
+  const RecordedEventPtr a = from.recorded(), b = to.recorded();
   if (!a || !b || !a->timing || !b->timing)
     throw Error(ErrorKind::value,
                 "[event] no time between these events: expected two timing events that were recorded");
@@ -347,7 +349,7 @@ void host_access(Storage& s, bool write) {
       for (const StreamUses::Use& use : uses->at) before.push_back(use.stream);
   }
   for (Stream* stream : before)
-    if (!stream->has_passed(stream->position())) stream->mark()->wait();
+    if (!stream->has_passed(stream->position())) stream->record()->wait();
   for (Stream* stream : before) stream->throw_fault();
   if (write) {
     const std::lock_guard guard(pool.mutex_);
@@ -364,18 +366,18 @@ void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTen
   // The copy writes to the caller's memory, so that its own end cannot be given up by an interrupt; that of the
   // work before it can. Many devices wait for both inside copy(), with the stream's lock held.
   if (to_host && !stream.has_passed(stream.position())) {
-    stream.mark()->wait();
+    stream.record()->wait();
     stream.throw_fault();  // the copy from a device that was lost meanwhile fails without the cause
   }
   {
-    std::optional<Unlocked> waiting;  // outlives the lock: the interpreter is not waited for with a lock held
+    std::optional<GilRelease> waiting;  // outlives the lock: the interpreter is not waited for with a lock held
     if (stream.handle || bytes >= uint64_t{1} << 20) waiting.emplace();
     const auto order = stream.lock();
     device.check(device.backend->table->copy(device.handle, &dst, &src, stream.handle), "[copy]");
   }
   if (!to_host) return;
-  if (!stream.has_passed(stream.position())) stream.mark()->synchronize();
-  device.pool->let_go_of_adopted();
+  if (!stream.has_passed(stream.position())) stream.record()->synchronize();
+  device.pool->delete_adopted();
   stream.throw_fault();
 }
 }  // namespace dovetail

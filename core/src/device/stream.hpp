@@ -10,11 +10,11 @@
 
 namespace dovetail {
 // A point in a stream's queue: an event that was recorded once. On a device without streams it has always passed.
-class Mark {
+class RecordedEvent {
  public:
-  Mark(Stream& stream, dvt_event* event, uint64_t position, bool timing);
-  ~Mark();  // the event is recorded again elsewhere
-  Mark(const Mark&) = delete;
+  RecordedEvent(Stream& stream, dvt_event* event, uint64_t position, bool timing);
+  ~RecordedEvent();  // the event is recorded again elsewhere
+  RecordedEvent(const RecordedEvent&) = delete;
   // All keep a fault that the device found for Stream::throw_fault(), and wait without the GIL.
   void synchronize() const;  // throws nothing
   void wait() const;         // ends with an exception where the user interrupts the program (Ctrl-C)
@@ -35,7 +35,7 @@ class Mark {
   // Calls `check`, which may throw, every 100 ms. False: the event is still pending at `until`.
   bool poll(Clock::time_point until, void (*check)()) const;
 };
-using MarkPtr = std::shared_ptr<const Mark>;
+using RecordedEventPtr = std::shared_ptr<const RecordedEvent>;
 
 // "[take]": whose call it was that Stream::correlate() gave this id.
 std::string caller_of(uint64_t correlation_id);
@@ -65,11 +65,11 @@ class Stream {
   }
   // With the lock held: a correlation id for a call of `op`, so that a later fault can name it.
   uint64_t correlate(const Op& op);
-  // Work enqueued on this stream from now on runs after what is now enqueued on `other`, or after `mark`.
+  // Work enqueued on this stream from now on runs after what is now enqueued on `other`, or after `point`.
   void wait_for(Stream& other);
-  void wait_for(const Mark& mark);
-  // The end of the queue as it is now. Without timing, the mark is shared as long as nothing is enqueued.
-  MarkPtr mark(bool timing = false);
+  void wait_for(const RecordedEvent& point);
+  // The end of the queue as it is now. Without timing, the event is shared as long as nothing is enqueued.
+  RecordedEventPtr record(bool timing = false);
 
   // How often something may have been enqueued; work up to a position that has passed is done.
   uint64_t position() const { return position_.load(std::memory_order_acquire); }
@@ -88,12 +88,12 @@ class Stream {
   friend void close_queues(Device&);
   friend void queues_after_fork(Device&, bool in_child);
   std::unique_lock<std::mutex> lock_queue();
-  MarkPtr mark_locked(bool timing);
+  RecordedEventPtr record_locked(bool timing);
 
   std::mutex mutex_;
   std::atomic<uint64_t> position_{0}, passed_{0};
   uint64_t calls_ = 0;
-  MarkPtr tail_;  // recorded lazily
+  RecordedEventPtr tail_;  // recorded lazily
   std::mutex fault_mutex_;
   std::exception_ptr fault_;
 };
@@ -111,11 +111,11 @@ class Event {
   Device& device() const { return device_; }
 
  private:
-  MarkPtr recorded();
+  RecordedEventPtr recorded();
   Device& device_;
   const bool timing_;
   std::mutex mutex_;
-  MarkPtr mark_;
+  RecordedEventPtr recorded_;
 };
 
 // ---- the stream on which this thread's calls run: the device's default one unless set ---------------------------

@@ -19,9 +19,9 @@
 
 namespace dovetail {
 namespace {
-using Piece = void (*)(void*, uint64_t, uint64_t, uint32_t);
+using Chunk = void (*)(void*, uint64_t, uint64_t, uint32_t);
 constexpr auto kSpin = std::chrono::microseconds(30);
-constexpr uint32_t kPiecesPerThread = 4;  // so that a thread that is late costs little
+constexpr uint32_t kChunksPerThread = 4;  // so that a thread that is late costs little
 
 // Waits until done() for about kSpin; false if that was not enough.
 template <class Done>
@@ -39,13 +39,13 @@ bool spin(Done done) {
 class ThreadPool {
  public:
   // False: the pool is busy, the caller works alone.
-  bool run(uint64_t n, uint64_t pieces, uint32_t threads, Piece fn, void* ctx) {
+  bool run(uint64_t n, uint64_t chunks, uint32_t threads, Chunk fn, void* ctx) {
     if (busy_.exchange(true, std::memory_order_acquire)) return false;
     start_workers(threads - 1);
-    fn_ = fn, ctx_ = ctx, n_ = n, pieces_ = pieces, threads_ = threads;
+    fn_ = fn, ctx_ = ctx, n_ = n, chunks_ = chunks, threads_ = threads;
     next_.store(0, std::memory_order_relaxed);
     entered_.store(0, std::memory_order_relaxed);
-    const uint32_t helpers = uint32_t(std::min<uint64_t>(threads - 1, pieces - 1));
+    const uint32_t helpers = uint32_t(std::min<uint64_t>(threads - 1, chunks - 1));
     gate_.store(gate_.load(std::memory_order_relaxed) + kOpen, std::memory_order_release);
     signal_.fetch_add(1, std::memory_order_release);
     wake(helpers);
@@ -111,30 +111,30 @@ class ThreadPool {
   std::atomic<bool> busy_{false};
   uint32_t workers_ = 0;
   // The job; written by its caller while the gate is closed and no worker is inside.
-  Piece fn_ = nullptr;
+  Chunk fn_ = nullptr;
   void* ctx_ = nullptr;
-  uint64_t n_ = 0, pieces_ = 0;
+  uint64_t n_ = 0, chunks_ = 0;
   uint32_t threads_ = 0;
   std::mutex error_mutex_;
   std::exception_ptr error_;
   std::atomic<uint32_t> entered_{0};           // workers, in all
-  alignas(64) std::atomic<uint64_t> next_{0};  // piece
+  alignas(64) std::atomic<uint64_t> next_{0};  // chunk
   alignas(64) std::atomic<uint32_t> gate_{0};
   alignas(64) std::atomic<uint32_t> signal_{0};  // changes with every job
 };
 
-thread_local constinit bool inside = false;  // of a piece: what it calls runs inline
+thread_local constinit bool inside = false;  // of a chunk: what it calls runs inline
 
 void ThreadPool::work(uint32_t id) {
-  const uint64_t size = n_ / pieces_, longer = n_ % pieces_;  // the first `longer` pieces have one more
+  const uint64_t size = n_ / chunks_, longer = n_ % chunks_;  // the first `longer` chunks have one more
   inside = true;
   try {
-    for (uint64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < pieces_;) {
+    for (uint64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < chunks_;) {
       const uint64_t begin = i * size + std::min(i, longer);
       fn_(ctx_, begin, begin + size + (i < longer), id);
     }
   } catch (...) {
-    next_.store(pieces_, std::memory_order_relaxed);  // no further piece
+    next_.store(chunks_, std::memory_order_relaxed);  // no further chunk
     const std::lock_guard guard(error_mutex_);
     if (!error_) error_ = std::current_exception();
   }
@@ -182,13 +182,13 @@ void set_num_threads(uint32_t n) {
   promised = n;
 }
 
-void parallel_for(uint64_t n, uint64_t grain, Piece fn, void* ctx) {
+void parallel_for(uint64_t n, uint64_t grain, Chunk fn, void* ctx) {
   if (!n) return;
   const uint64_t most = n / std::max<uint64_t>(grain, 1);
   if (most > 1 && !inside) {
     const uint32_t now = current_limit(), threads = promised ? std::min(promised, now) : now;
-    const uint64_t pieces = std::min<uint64_t>(most, uint64_t{threads} * kPiecesPerThread);
-    if (threads > 1 && the_pool().run(n, pieces, threads, fn, ctx)) return;
+    const uint64_t chunks = std::min<uint64_t>(most, uint64_t{threads} * kChunksPerThread);
+    if (threads > 1 && the_pool().run(n, chunks, threads, fn, ctx)) return;
   }
   fn(ctx, 0, n, 0);
 }

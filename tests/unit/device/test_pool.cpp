@@ -234,16 +234,16 @@ TEST(out_of_memory_empties_the_cache_and_tries_again) {
 }
 
 TEST(foreign_memory_is_released_once) {
-  static int let_go = 0;
+  static int deleted = 0;
   static float memory[16];
   Device& device = minimal();
   Storage* s =
-      adopt(device, current_stream(device), memory, [](Storage* s) { let_go += s->owner == &memory; }, &memory);
+      adopt(device, current_stream(device), memory, [](Storage* s) { deleted += s->owner == &memory; }, &memory);
   retain(s);
   release(s);
-  CHECK_EQ(let_go, 0);
+  CHECK_EQ(deleted, 0);
   release(s);
-  CHECK_EQ(let_go, 1);
+  CHECK_EQ(deleted, 1);
 }
 
 CHECK_MAIN

@@ -336,17 +336,17 @@ TEST(events) {
 
 TEST(foreign_memory_is_kept_until_the_queues_have_passed) {
   TwoStreams s;
-  static std::atomic<int> let_go{0};
+  static std::atomic<int> deleted{0};
   static std::vector<float> memory(64, 3.f);
   {
-    Vector x(adopt(s.device, s.a, memory.data(), [](Storage*) { ++let_go; }, nullptr), 64);
+    Vector x(adopt(s.device, s.a, memory.data(), [](Storage*) { ++deleted; }, nullptr), 64);
     queue().hold(1);
     Vector y = add(x, x, s.b);
   }
-  CHECK_EQ(let_go.load(), 0);
+  CHECK_EQ(deleted.load(), 0);
   queue().hold(0);
   s.device.synchronize();
-  CHECK_EQ(let_go.load(), 1);
+  CHECK_EQ(deleted.load(), 1);
 }
 
 // ---- the interpreter's lock -------------------------------------------------------------------------------------

@@ -97,8 +97,8 @@ TEST(concurrent_calls_all_complete) {
 TEST(an_exception_comes_out_of_the_call) {
   set_num_threads(4);
   for (int round = 0; round < 20; ++round)
-    CHECK_THROWS(std::runtime_error, "piece", loop(100, 1, [&](uint64_t begin, uint64_t, uint32_t) {
-                   if (begin >= 10) throw std::runtime_error("piece");
+    CHECK_THROWS(std::runtime_error, "chunk", loop(100, 1, [&](uint64_t begin, uint64_t, uint32_t) {
+                   if (begin >= 10) throw std::runtime_error("chunk");
                  }));
   covers(100, 1);
 }

@@ -3,9 +3,9 @@
 // exists at a time. Groups of one channel take no product.
 #include <algorithm>
 
+#include "chunks.hpp"
 #include "isa.hpp"
 #include "onednn.hpp"
-#include "pieces.hpp"
 #include "simd/gemm.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -186,7 +186,7 @@ void fill_bias(const Windows& c, const In* bias, In* y) {
 
 // Outputs [o, o + rows) at pixels [first, first + n) of one image and group.
 template <class In>
-bool piece(const Windows& c, const In* x, const In* weight, const In* bias, In* y, int64_t image, int64_t group,
+bool chunk(const Windows& c, const In* x, const In* weight, const In* bias, In* y, int64_t image, int64_t group,
            int64_t o, int64_t rows, int64_t first, int64_t n) {
   const int64_t output = group * c.outputs + o;
   x += image * c.image_stride + group * c.channels * c.channel_stride;
@@ -222,7 +222,7 @@ struct Packed {
 
   const Windows& c;
   onednn::Panels panels;
-  int64_t rows, down;        // of a piece; pieces below each other
+  int64_t rows, down;        // of a chunk; chunks below each other
   int64_t together, across;  // panels of a chunk; chunks side by side
 
   explicit Packed(const Windows& windows) : c(windows) {
@@ -241,8 +241,8 @@ struct Packed {
     across = divide_up(panels.count, together);
     return true;
   }
-  bool too_few(int64_t pieces) const {
-    return c.images * c.groups * pieces < 2 * int64_t(dvt::host->num_threads(dvt::host));
+  bool too_few(int64_t chunks) const {
+    return c.images * c.groups * chunks < 2 * int64_t(dvt::host->num_threads(dvt::host));
   }
 
   onednn::Convolution describe(int64_t row) const {
@@ -285,7 +285,7 @@ struct Packed {
     const int64_t end = (row + d.out[0]) * c.w.out;
     for (int64_t i = 0; i < d.outputs; i += outputs)
       for (int64_t first = row * c.w.out; first < end; first += pixels)
-        if (!piece(c, t.x, t.weight, t.bias, t.y, image, group, o + i, least(outputs, d.outputs - i), first,
+        if (!chunk(c, t.x, t.weight, t.bias, t.y, image, group, o + i, least(outputs, d.outputs - i), first,
                    least(pixels, end - first)))
           return false;
     return true;
@@ -308,7 +308,7 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
   Packed<In> packed(c);
   if (!packed.find()) return DVT_OOM;  // pack_size has found it
   const int64_t panels = packed.panels.count;
-  return for_each_piece(c.groups * panels, 1, [&](int64_t at) {
+  return for_each_chunk(c.groups * panels, 1, [&](int64_t at) {
     return packed.pack(dvt::data<const In>(call->in[1]), static_cast<char*>(to->data), at / panels, at % panels);
   });
 }
@@ -324,7 +324,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   if constexpr (packable<In>)
     if (call->packed && call->packed[1].data)
       if (Packed<In> packed(c); packed.find() && packed.panels.layout == call->packed[1].layout)
-        return for_each_piece(c.images * c.groups * packed.down * packed.across, 1, [&](int64_t at) {
+        return for_each_chunk(c.images * c.groups * packed.down * packed.across, 1, [&](int64_t at) {
           return packed.run({x, weight, bias, y}, static_cast<const char*>(call->packed[1].data), at);
         });
   const bool single = c.channels == 1 && c.outputs == 1;
@@ -336,9 +336,9 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   while (!single && others * divide_up(c.pixels, columns) < 2 * threads && columns > 2 * P && work() > 600'000)
     columns = divide_up(columns / 2, P) * P;
   const int64_t across = divide_up(c.pixels, columns);
-  return for_each_piece(others * across, uint64_t(300'000 / (work() + 1) + 1), [&](int64_t at) {
+  return for_each_chunk(others * across, uint64_t(300'000 / (work() + 1) + 1), [&](int64_t at) {
     const int64_t first = at % across * columns, o = at / across % down * rows;
-    return piece(c, x, weight, bias, y, at / across / down / c.groups, at / across / down % c.groups, o,
+    return chunk(c, x, weight, bias, y, at / across / down / c.groups, at / across / down % c.groups, o,
                  least(rows, c.outputs - o), first, least(columns, c.pixels - first));
   });
 }

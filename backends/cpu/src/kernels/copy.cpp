@@ -128,7 +128,7 @@ DOVETAIL_CPU_INLINE void square(const uint64_t* in, int64_t in_step, uint64_t* o
   Square<uint64_t>::run<0, 1>(in, in_step, out, out_step);
 }
 
-// Tiles of a transposition are as wide as a cache line in both directions. Lines whose distance is a power of
+// Tiles of a transposition are as wide as a cache line in both directions. Rows whose distance is a power of
 // two evict each other from the cache, so each is read once and written once, whole; the shuffling is done in
 // registers.
 template <class T>

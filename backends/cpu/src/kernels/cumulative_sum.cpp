@@ -1,7 +1,7 @@
 // cumulative_sum, cumulative_prod along one axis. float, fp16 and bf16 accumulate in double; double uses
 // compensated summation.
+#include "simd/axis_rows.hpp"
 #include "simd/half.hpp"
-#include "simd/lines.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -71,20 +71,20 @@ void sum_row(const float* x, float* out, int64_t n) {
   for (; i < n; ++i) out[i] = float(before += x[i]);
 }
 
-constexpr int64_t block = 16;  // adjacent lines in one group
+constexpr int64_t block = 16;  // adjacent rows in one group
 
-// `lines` lines whose elements are `step` apart, each over the whole axis.
+// `rows` rows whose elements are `step` apart, each over the whole axis.
 template <class T, bool product>
 [[gnu::noinline]] void scan(const T* x, int64_t stride, int64_t step, T* out, int64_t out_stride, int64_t out_step,
-                            int64_t size, int64_t lines, bool initial) {
+                            int64_t size, int64_t rows, bool initial) {
   State<T> state[block];
-  for (int64_t j = 0; j < lines; ++j) state[j] = {product ? 1 : 0};
+  for (int64_t j = 0; j < rows; ++j) state[j] = {product ? 1 : 0};
   if (initial) {
-    for (int64_t j = 0; j < lines; ++j) out[j * out_step] = state[j].get();
+    for (int64_t j = 0; j < rows; ++j) out[j * out_step] = state[j].get();
     out += out_stride;
   }
   for (int64_t i = 0; i < size; ++i)
-    for (int64_t j = 0; j < lines; ++j) {
+    for (int64_t j = 0; j < rows; ++j) {
       const T value = x[i * stride + j * step];
       if (i == 0) state[j].start(value);  // preserves the sign of -0
       else if constexpr (product) state[j].multiply(value);
@@ -93,12 +93,12 @@ template <class T, bool product>
     }
 }
 
-// Merges the axes before `lines.axis`; false if their strides do not allow it.
-bool outer_step(const Lines& lines, int64_t& step) {
+// Merges the axes before `rows.axis`; false if their strides do not allow it.
+bool outer_step(const AxisRows& rows, int64_t& step) {
   step = 0;
   int64_t expected = -1;
-  for (int i = lines.axis; i-- > 0;) {
-    const int64_t size = lines.x->shape[i], stride = lines.x->strides[i];
+  for (int i = rows.axis; i-- > 0;) {
+    const int64_t size = rows.x->shape[i], stride = rows.x->strides[i];
     if (size == 1) continue;
     if (expected < 0) step = stride;
     else if (stride != expected) return false;
@@ -110,41 +110,42 @@ bool outer_step(const Lines& lines, int64_t& step) {
 template <class T, bool product>
 dvt_status run(dvt_device*, const dvt_call* c) {
   const dvt::Attrs a(c);
-  const Lines lines(c->in[0], a.i64(0));
+  const AxisRows rows(c->in[0], a.i64(0));
   const bool initial = a.boolean(2);
-  const int64_t size = lines.size, out_size = size + initial, inner = lines.inner;
+  const int64_t size = rows.size, out_size = size + initial, inner = rows.inner;
   const T* const x = dvt::data<const T>(c->in[0]);
   T* const out = dvt::data<T>(c->out[0]);
-  // Lines are grouped so that their additions overlap: rows, or lines that are adjacent in memory.
+  // Several rows are added up together, so that their additions overlap: contiguous ones, or adjacent columns.
   int64_t step = 1;
-  const bool rows = inner == 1 && outer_step(lines, step), neighbours = !rows && lines.inner_is_dense();
+  const bool contiguous_rows = inner == 1 && outer_step(rows, step),
+             adjacent = !contiguous_rows && rows.inner_is_dense();
   if constexpr (std::is_same_v<T, float> && !product)
-    if (inner == 1 && lines.stride == 1 && !initial) {
-      dvt::parallel_for(uint64_t(lines.outer), uint64_t(16384 / size + 1),
+    if (inner == 1 && rows.stride == 1 && !initial) {
+      dvt::parallel_for(uint64_t(rows.outer), uint64_t(16384 / size + 1),
                         [&](uint64_t begin, uint64_t end, uint32_t) {
                           for (int64_t o = int64_t(begin); o < int64_t(end); ++o)
-                            sum_row(x + lines.offset(o, 0), out + o * size, size);
+                            sum_row(x + rows.offset(o, 0), out + o * size, size);
                         });
       return DVT_OK;
     }
-  const int64_t together = rows ? lines.outer : neighbours ? inner : 1, groups = lines.count() / together;
+  const int64_t together = contiguous_rows ? rows.outer : adjacent ? inner : 1, groups = rows.count() / together;
   const int64_t blocks = (together + block - 1) / block,
                 work = out_size * (together < block ? together : block) + 1;
-  dvt::parallel_for(
-      uint64_t(groups * blocks), uint64_t(16384 / work + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-          const int64_t group = at / blocks, first = at % blocks * block;
-          const int64_t n = together - first < block ? together - first : block;
-          if (rows) {
-            scan<T, product>(x + first * step, lines.stride, step, out + first * out_size, 1, out_size, size, n,
-                             initial);
-          } else {
-            const int64_t o = neighbours ? group : group / inner, i = neighbours ? first : group % inner;
-            T* const to = out + o * out_size * inner + i;
-            scan<T, product>(x + lines.offset(o, i), lines.stride, 1, to, inner, 1, size, n, initial);
-          }
-        }
-      });
+  dvt::parallel_for(uint64_t(groups * blocks), uint64_t(16384 / work + 1),
+                    [&](uint64_t begin, uint64_t end, uint32_t) {
+                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+                        const int64_t group = at / blocks, first = at % blocks * block;
+                        const int64_t n = together - first < block ? together - first : block;
+                        if (contiguous_rows) {
+                          scan<T, product>(x + first * step, rows.stride, step, out + first * out_size, 1, out_size,
+                                           size, n, initial);
+                        } else {
+                          const int64_t o = adjacent ? group : group / inner, i = adjacent ? first : group % inner;
+                          T* const to = out + o * out_size * inner + i;
+                          scan<T, product>(x + rows.offset(o, i), rows.stride, 1, to, inner, 1, size, n, initial);
+                        }
+                      }
+                    });
   return DVT_OK;
 }
 

@@ -54,15 +54,15 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   dvt::parallel_for(uint64_t(count), uint64_t(8192 / n + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
     Row<T> row{nullptr, nullptr, nullptr, nullptr, n, eps};
     if constexpr (is_half<In>) {
-      T* const room = static_cast<T*>(scratch(Scratch::kernel, size_t(3 * n) * sizeof(T)));
-      if (!room) return complete.store(false, std::memory_order_relaxed);
-      row.x = row.out = room;
-      if (weight) row.weight = widened(weight, 1, n, room + n);
-      if (bias) row.bias = widened(bias, 1, n, room + 2 * n);
+      T* const buffer = static_cast<T*>(scratch(Scratch::kernel, size_t(3 * n) * sizeof(T)));
+      if (!buffer) return complete.store(false, std::memory_order_relaxed);
+      row.x = row.out = buffer;
+      if (weight) row.weight = widened(weight, 1, n, buffer + n);
+      if (bias) row.bias = widened(bias, 1, n, buffer + 2 * n);
       for (uint64_t i = begin; i < end; ++i) {
-        widened(x + int64_t(i) * n, 1, n, room);
+        widened(x + int64_t(i) * n, 1, n, buffer);
         normalise<T, centred>(row);
-        put_row(room, out + int64_t(i) * n, 1, n);
+        put_row(buffer, out + int64_t(i) * n, 1, n);
       }
     } else {
       row.weight = weight, row.bias = bias;

@@ -1,11 +1,11 @@
 // matmul and linear: the product is cut into tiles for the host's pool; each tile runs on one thread, by the
 // engine that `one_product` selects.
 #include "blas.hpp"
+#include "chunks.hpp"
 #include "dovetail/product.hpp"
 #include "isa.hpp"
 #include "kernel.hpp"
 #include "onednn.hpp"
-#include "pieces.hpp"
 #include "simd/gemm.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -66,8 +66,8 @@ Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
     const int64_t step = by_rows ? row_step : column_step, total = by_rows ? p.m : p.n;
     if (side <= step) break;
     const int64_t before = side;
-    for (int64_t pieces = divide_up(total, side) + 1; side >= before; ++pieces)
-      side = divide_up(divide_up(total, pieces), step) * step;
+    for (int64_t chunks = divide_up(total, side) + 1; side >= before; ++chunks)
+      side = divide_up(divide_up(total, chunks), step) * step;
   }
   c.across = divide_up(p.n, c.columns);
   c.tiles = c.across * divide_up(p.m, c.rows);
@@ -279,7 +279,7 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
   const Batched p(product(call));
   onednn::Panels panels;
   if (!find_panels<T>(p, panels)) return DVT_OOM;  // pack_size has found them
-  return for_each_piece(panels.count, 1, [&](int64_t i) {
+  return for_each_chunk(panels.count, 1, [&](int64_t i) {
     const int64_t j = i * panels.columns;
     const onednn::Weights one{p.k, least(panels.columns, p.n - j), p.b_row, p.b_column, type_of<T>};
     return onednn::pack_panel(one, dvt::data<const T>(call->in[1]) + j * p.b_column,
@@ -303,7 +303,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   if constexpr (packable<T>) packed = packed_operand<T>(call, p);
   const Cut tile = packed.data ? cut(p, packed.panels) : cut(p, 16, 64);
   const int64_t work = tile.rows * tile.columns * (p.k + 1);
-  return for_each_piece(
+  return for_each_chunk(
       p.matrices * tile.tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](int64_t at) {
         const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
                       panel = at % tile.tiles % tile.across, j = panel * tile.columns;

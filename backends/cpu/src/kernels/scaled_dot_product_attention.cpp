@@ -117,11 +117,11 @@ template <class T>
 
 // Scratch memory of one thread.
 template <class T>
-struct Room {
+struct Workspace {
   T *queries, *keys, *values, *scores, *results, *mask, *top, *sum;
   bool complete;
 
-  Room(const Problem& p, bool converts, bool pack_values) {
+  Workspace(const Problem& p, bool converts, bool pack_values) {
     constexpr int P = gemm::panel<T>;
     const int64_t rows = least(query_block, p.queries), columns = round_up(least(key_block, p.keys), P);
     const int64_t parts[] = {converts ? rows * p.size : 0,
@@ -143,8 +143,8 @@ struct Room {
 
 // Queries [first, first + n) of one matrix.
 template <class In>
-void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n, const Room<Computed<In>>& room,
-            bool pack_values, In* out) {
+void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n,
+            const Workspace<Computed<In>>& workspace, bool pack_values, In* out) {
   using T = Computed<In>;
   constexpr int P = gemm::panel<T>;
   const In* const q = reinterpret_cast<const In*>(p.q.data) + at.q + first * p.q.row;
@@ -153,44 +153,46 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
   const T* a = reinterpret_cast<const T*>(q);
   int64_t a_row = p.q.row, a_column = p.q.column;
   if constexpr (is_half<In>) {
-    for (int64_t i = 0; i < n; ++i) widened(q + i * p.q.row, p.q.column, p.size, room.queries + i * p.size);
-    a = room.queries, a_row = p.size, a_column = 1;
+    for (int64_t i = 0; i < n; ++i) widened(q + i * p.q.row, p.q.column, p.size, workspace.queries + i * p.size);
+    a = workspace.queries, a_row = p.size, a_column = 1;
   }
-  for (int64_t i = 0; i < n; ++i) room.top[i] = -T(__builtin_inf()), room.sum[i] = 0;
-  for (int64_t i = 0; i < n * p.value_size; ++i) room.results[i] = 0;
+  for (int64_t i = 0; i < n; ++i) workspace.top[i] = -T(__builtin_inf()), workspace.sum[i] = 0;
+  for (int64_t i = 0; i < n * p.value_size; ++i) workspace.results[i] = 0;
   const int64_t end = p.causal ? least(p.keys, first + n) : p.keys;
   const bool one_mask = p.mask.data && !p.mask.row;
   for (int64_t j = 0; j < end; j += key_block) {
     const int64_t m = least(key_block, end - j), padded = round_up(m, width<T>), row = score_row<T>(m);
-    gemm::pack(p.size, m, k + j * p.k.row, p.k.column, p.k.row, P, room.keys);
-    gemm::multiply<T>(n, m, p.size, a, a_row, a_column, {room.keys, p.size * P, P}, room.scores, row, false);
-    if (one_mask) read_mask(p, at.mask + j * p.mask.column, m, room.mask);
-    for (int64_t x = m; x < padded; ++x) room.mask[x] = 0;
+    gemm::pack(p.size, m, k + j * p.k.row, p.k.column, p.k.row, P, workspace.keys);
+    gemm::multiply<T>(n, m, p.size, a, a_row, a_column, {workspace.keys, p.size * P, P}, workspace.scores, row,
+                      false);
+    if (one_mask) read_mask(p, at.mask + j * p.mask.column, m, workspace.mask);
+    for (int64_t x = m; x < padded; ++x) workspace.mask[x] = 0;
     for (int64_t i = 0; i < n; ++i) {
       const int64_t seen = p.causal ? least(m, first + i - j + 1) : m;
-      T* const s = room.scores + i * row;
+      T* const s = workspace.scores + i * row;
       if (seen <= 0) {
         for (int64_t x = 0; x < m; ++x) s[x] = 0;
         continue;
       }
       if (p.mask.data && !one_mask)
-        read_mask(p, at.mask + (first + i) * p.mask.row + j * p.mask.column, m, room.mask);
-      const T factor = weigh(s, seen, padded, T(p.scale), p.mask.data ? room.mask : nullptr,
-                             p.mask_type.code == DVT_BOOL, room.top[i], room.sum[i]);
+        read_mask(p, at.mask + (first + i) * p.mask.row + j * p.mask.column, m, workspace.mask);
+      const T factor = weigh(s, seen, padded, T(p.scale), p.mask.data ? workspace.mask : nullptr,
+                             p.mask_type.code == DVT_BOOL, workspace.top[i], workspace.sum[i]);
       if (factor != 1 && j)
-        for (int64_t x = 0; x < p.value_size; ++x) room.results[i * p.value_size + x] *= factor;
+        for (int64_t x = 0; x < p.value_size; ++x) workspace.results[i * p.value_size + x] *= factor;
     }
     gemm::Panels<T> panels{reinterpret_cast<const T*>(v + j * p.v.row), P, p.v.row};
     if (is_half<In> || pack_values) {
-      gemm::pack(m, p.value_size, v + j * p.v.row, p.v.row, p.v.column, P, room.values);
-      panels = {room.values, m * P, P};
+      gemm::pack(m, p.value_size, v + j * p.v.row, p.v.row, p.v.column, P, workspace.values);
+      panels = {workspace.values, m * P, P};
     }
-    gemm::multiply<T>(n, p.value_size, m, room.scores, row, 1, panels, room.results, p.value_size, j != 0);
+    gemm::multiply<T>(n, p.value_size, m, workspace.scores, row, 1, panels, workspace.results, p.value_size,
+                      j != 0);
   }
   for (int64_t i = 0; i < n; ++i) {
-    T* const r = room.results + i * p.value_size;
-    const T inverse = room.sum[i] == 0 ? T(0) : 1 / room.sum[i];  // fully masked: 0
-    if (room.sum[i] == 0)
+    T* const r = workspace.results + i * p.value_size;
+    const T inverse = workspace.sum[i] == 0 ? T(0) : 1 / workspace.sum[i];  // fully masked: 0
+    if (workspace.sum[i] == 0)
       for (int64_t x = 0; x < p.value_size; ++x) r[x] = 0;
     for (int64_t x = 0; x < p.value_size; ++x) r[x] *= inverse;
     put_row(r, out + (first + i) * p.value_size, 1, p.value_size);
@@ -221,13 +223,13 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(matrices * p.blocks), uint64_t(200'000 / work + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
-                      const Room<T> room(p, is_half<In>, pack_values);
-                      if (!room.complete) return complete.store(false, std::memory_order_relaxed);
+                      const Workspace<T> workspace(p, is_half<In>, pack_values);
+                      if (!workspace.complete) return complete.store(false, std::memory_order_relaxed);
                       for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
                         const int64_t matrix = at / p.blocks, first = at % p.blocks * step;
                         if (first >= p.queries) continue;
-                        attend<In>(p, p.place(matrix), first, least(step, p.queries - first), room, pack_values,
-                                   dvt::data<In>(&out) + matrix * p.queries * p.value_size);
+                        attend<In>(p, p.place(matrix), first, least(step, p.queries - first), workspace,
+                                   pack_values, dvt::data<In>(&out) + matrix * p.queries * p.value_size);
                       }
                     });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;

@@ -1,7 +1,7 @@
 // softmax, log_softmax along one axis.
 #include <atomic>
 
-#include "simd/lines.hpp"
+#include "simd/axis_rows.hpp"
 #include "simd/rows.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -37,7 +37,7 @@ template <class T, bool logarithm>
   }
 }
 
-// For `width` adjacent lines, of which n are used.
+// For `width` adjacent rows, of which n are used.
 template <class T, bool logarithm>
 [[gnu::noinline]] void softmax_columns(const T* x, int64_t stride, T* y, int64_t out_stride, int64_t size,
                                        int64_t n) {
@@ -75,46 +75,46 @@ template <class T, bool logarithm>
 template <class In, bool logarithm>
 dvt_status run(dvt_device*, const dvt_call* c) {
   using T = Computed<In>;
-  const Lines lines(c->in[0], dvt::Attrs(c).i64(0));
-  const int64_t size = lines.size, inner = lines.inner;
+  const AxisRows rows(c->in[0], dvt::Attrs(c).i64(0));
+  const int64_t size = rows.size, inner = rows.inner;
   const In* const x = dvt::data<const In>(c->in[0]);
   In* const out = dvt::data<In>(c->out[0]);
-  // Adjacent lines share a vector.
-  const bool columns = !is_half<In> && inner > 1 && lines.stride != 1 && lines.inner_is_dense();
+  // Adjacent rows share a vector.
+  const bool columns = !is_half<In> && inner > 1 && rows.stride != 1 && rows.inner_is_dense();
   const int64_t block = columns ? width<T> : 1, blocks = (inner + block - 1) / block;
   std::atomic<bool> complete{true};
-  dvt::parallel_for(uint64_t(lines.outer * blocks), uint64_t(8192 / (size * block) + 1),
+  dvt::parallel_for(uint64_t(rows.outer * blocks), uint64_t(8192 / (size * block) + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
-                      T* room = nullptr;
+                      T* buffer = nullptr;
                       if (is_half<In> || inner > 1) {
-                        room = static_cast<T*>(scratch(Scratch::kernel, size_t(size) * sizeof(T)));
-                        if (!room) return complete.store(false, std::memory_order_relaxed);
+                        buffer = static_cast<T*>(scratch(Scratch::kernel, size_t(size) * sizeof(T)));
+                        if (!buffer) return complete.store(false, std::memory_order_relaxed);
                       }
                       for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
                         const int64_t o = at / blocks, i = at % blocks * block;
-                        const In* const from = x + lines.offset(o, i);
+                        const In* const from = x + rows.offset(o, i);
                         In* const to = out + o * size * inner + i;
                         if constexpr (!is_half<In>) {
                           if (columns) {
                             const int64_t n = inner - i < block ? inner - i : block;
-                            softmax_columns<T, logarithm>(from, lines.stride, to, inner, size, n);
+                            softmax_columns<T, logarithm>(from, rows.stride, to, inner, size, n);
                             continue;
                           }
                           if (inner == 1) {
-                            if (lines.stride == 1 || size == 1) {
+                            if (rows.stride == 1 || size == 1) {
                               softmax_row<T, logarithm>(from, to, size);
                             } else {
-                              for (int64_t k = 0; k < size; ++k) to[k] = from[k * lines.stride];
+                              for (int64_t k = 0; k < size; ++k) to[k] = from[k * rows.stride];
                               softmax_row<T, logarithm>(to, to, size);
                             }
                             continue;
                           }
                         }
                         if constexpr (!is_half<In>)
-                          for (int64_t k = 0; k < size; ++k) room[k] = from[k * lines.stride];
-                        else widened(from, lines.stride, size, room);
-                        softmax_row<T, logarithm>(room, room, size);
-                        put_row(room, to, inner, size);
+                          for (int64_t k = 0; k < size; ++k) buffer[k] = from[k * rows.stride];
+                        else widened(from, rows.stride, size, buffer);
+                        softmax_row<T, logarithm>(buffer, buffer, size);
+                        put_row(buffer, to, inner, size);
                       }
                     });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;

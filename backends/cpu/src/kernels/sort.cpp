@@ -1,11 +1,11 @@
 // sort, argsort, top_k along one axis: stable, NaN last, zeros of both signs equal. Elements become unsigned
-// keys in the requested order; short lines use insertion sort, long ones radix sort by bytes.
+// keys in the requested order; short rows use insertion sort, long ones radix sort by bytes.
 #include <algorithm>
 #include <atomic>
 
 #include "scratch.hpp"
+#include "simd/axis_rows.hpp"
 #include "simd/half.hpp"
-#include "simd/lines.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -49,9 +49,9 @@ void insertion_sort(Item<U>* items, int64_t n) {
   }
 }
 
-// Returns the sorted items' buffer: `items` or `room`.
+// Returns `items` or `buffer`: where the sorted items are.
 template <class U>
-Item<U>* radix_sort(Item<U>* items, Item<U>* room, int64_t n) {
+Item<U>* radix_sort(Item<U>* items, Item<U>* buffer, int64_t n) {
   uint32_t count[sizeof(U)][256] = {};
   for (int64_t i = 0; i < n; ++i)
     for (size_t b = 0; b < sizeof(U); ++b) ++count[b][items[i].key >> (8 * b) & 255];
@@ -59,9 +59,9 @@ Item<U>* radix_sort(Item<U>* items, Item<U>* room, int64_t n) {
     if (count[b][items[0].key >> (8 * b) & 255] == uint32_t(n)) continue;  // all have the same byte
     uint32_t start[256], sum = 0;
     for (int d = 0; d < 256; ++d) start[d] = sum, sum += count[b][d];
-    for (int64_t i = 0; i < n; ++i) room[start[items[i].key >> (8 * b) & 255]++] = items[i];
-    Item<U>* const sorted = room;
-    room = items, items = sorted;
+    for (int64_t i = 0; i < n; ++i) buffer[start[items[i].key >> (8 * b) & 255]++] = items[i];
+    Item<U>* const sorted = buffer;
+    buffer = items, items = sorted;
   }
   return items;
 }
@@ -76,32 +76,32 @@ bool comes_first(const Item<U>& a, const Item<U>& b) {
 // number of items, whatever their order.
 template <class U>
 void select_first(Item<U>* items, int64_t n, int64_t k) {
-  const int64_t room = std::min(n, std::max(4 * k, int64_t{256}));
+  const int64_t capacity = std::min(n, std::max(4 * k, int64_t{256}));
   const auto keep_best = [&](int64_t end) {
     std::nth_element(items, items + (k - 1), items + end, comes_first<U>);
     return items[k - 1];
   };
-  Item<U> last = keep_best(room);
+  Item<U> last = keep_best(capacity);
   int64_t end = k;
-  for (int64_t i = room; i < n; ++i) {
+  for (int64_t i = capacity; i < n; ++i) {
     if (items[i].key >= last.key) continue;  // of equal items the first wins
     items[end++] = items[i];
-    if (end == room) last = keep_best(end), end = k;
+    if (end == capacity) last = keep_best(end), end = k;
   }
   keep_best(end);
   std::sort(items, items + k, comes_first<U>);
 }
 
-// The first k items, in order, at the beginning of the returned buffer: `items` or `room`.
+// Returns `items` or `buffer`, which begins with the first k items in order.
 template <class U>
-Item<U>* sort_first(Item<U>* items, Item<U>* room, int64_t n, int64_t k) {
+Item<U>* sort_first(Item<U>* items, Item<U>* buffer, int64_t n, int64_t k) {
   if (n <= 48) insertion_sort(items, n);
   else if (k <= n / 64) select_first(items, n, k);
-  else return radix_sort(items, room, n);
+  else return radix_sort(items, buffer, n);
   return items;
 }
 
-// The parameters of a call: the first `count` of each line along `axis`.
+// The parameters of a call: the first `count` of each row along `axis`.
 struct Wanted {
   int64_t axis, count;
   bool descending;
@@ -109,23 +109,23 @@ struct Wanted {
 };
 
 template <size_t bytes, Kind kind>
-dvt_status sort_lines(const DLTensor* x, const Wanted& wanted) {
+dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
   using U = Unsigned<bytes>;
-  const Lines lines(x, wanted.axis);
-  if (uint64_t(lines.size) > 0xffffffffu)
+  const AxisRows rows(x, wanted.axis);
+  if (uint64_t(rows.size) > 0xffffffffu)
     return DVT_FAIL(DVT_INVALID, "[sort] the axis is too long: expected at most %u elements, got %lld", 0xffffffffu,
-                    static_cast<long long>(lines.size));
+                    static_cast<long long>(rows.size));
   const U infinity = x->dtype.code == DVT_BFLOAT ? U(0x7f80)
                      : bytes == 2                ? U(0x7c00)
                      : bytes == 4                ? U(0x7f800000)
                                                  : U(uint64_t{0x7ff} << 52);
-  const int64_t n = lines.size, count = wanted.count, step = lines.inner;
+  const int64_t n = rows.size, count = wanted.count, step = rows.inner;
   std::atomic<bool> complete{true};
   const auto sort_one = [&](int64_t at, Item<U>* items) {
     const int64_t o = at / step, i = at % step, out_at = o * count * step + i;
-    const U* const line = dvt::data<const U>(x) + lines.offset(o, i);
+    const U* const row = dvt::data<const U>(x) + rows.offset(o, i);
     for (int64_t k = 0; k < n; ++k) {
-      U bits = line[k * lines.stride];
+      U bits = row[k * rows.stride];
       make_key(kind, infinity, wanted.descending, bits);
       items[k] = {bits, uint32_t(k)};
     }
@@ -136,10 +136,10 @@ dvt_status sort_lines(const DLTensor* x, const Wanted& wanted) {
     }
     if (wanted.values) {
       U* const to = dvt::data<U>(wanted.values) + out_at;
-      for (int64_t k = 0; k < count; ++k) to[k * step] = line[int64_t(sorted[k].index) * lines.stride];
+      for (int64_t k = 0; k < count; ++k) to[k * step] = row[int64_t(sorted[k].index) * rows.stride];
     }
   };
-  dvt::parallel_for(uint64_t(lines.count()), uint64_t(2048 / n + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+  dvt::parallel_for(uint64_t(rows.count()), uint64_t(2048 / n + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
     auto* const items = static_cast<Item<U>*>(scratch(Scratch::kernel, size_t(2 * n) * sizeof(Item<U>)));
     if (!items) return complete.store(false, std::memory_order_relaxed);
     for (int64_t at = int64_t(begin); at < int64_t(end); ++at) sort_one(at, items);
@@ -152,14 +152,14 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   const dvt::Attrs a(c);
   const int64_t axis = a.i64(0);
   const DLTensor* const out = c->out[0];
-  return sort_lines<bytes, kind>(
+  return sort_rows<bytes, kind>(
       c->in[0], {axis, out->shape[axis], a.boolean(1), indices ? nullptr : out, indices ? out : nullptr});
 }
 
 template <size_t bytes, Kind kind>
 dvt_status run_top_k(dvt_device*, const dvt_call* c) {
   const dvt::Attrs a(c);
-  return sort_lines<bytes, kind>(c->in[0], {a.i64(1), a.i64(0), a.is(2, "largest"), c->out[0], c->out[1]});
+  return sort_rows<bytes, kind>(c->in[0], {a.i64(1), a.i64(0), a.is(2, "largest"), c->out[0], c->out[1]});
 }
 
 template <size_t bytes, Kind kind>

@@ -4,12 +4,12 @@
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 // Strides for the axes of the output; 0 for x along `axis`, which the index replaces.
-struct Walk {
+struct IterationSpace {
   int ndim;
   int64_t shape[DVT_MAX_NDIM]{}, x[DVT_MAX_NDIM]{}, index[DVT_MAX_NDIM]{};
   int64_t axis, axis_size, axis_stride;
 
-  Walk(const dvt_call* c, int64_t along) : ndim(c->out[0]->ndim), axis(along) {
+  IterationSpace(const dvt_call* c, int64_t along) : ndim(c->out[0]->ndim), axis(along) {
     const DLTensor *values = c->in[0], *indices = c->in[1];
     axis_size = values->shape[axis], axis_stride = values->strides[axis];
     for (int i = 0; i < ndim; ++i) {
@@ -22,9 +22,9 @@ struct Walk {
 
 template <class T>
 dvt_status take_along_axis(dvt_device*, const dvt_call* c) {
-  const Walk w(c, dvt::Attrs(c).i64(0));
-  const int last = w.ndim - 1;
-  const int64_t n = w.shape[last], rows = dvt::size(c->out[0]) / n;
+  const IterationSpace space(c, dvt::Attrs(c).i64(0));
+  const int last = space.ndim - 1;
+  const int64_t n = space.shape[last], rows = dvt::size(c->out[0]) / n;
   const T* x = dvt::data<const T>(c->in[0]);
   const int64_t* index = dvt::data<const int64_t>(c->in[1]);
   T* out = dvt::data<T>(c->out[0]);
@@ -33,22 +33,22 @@ dvt_status take_along_axis(dvt_device*, const dvt_call* c) {
   dvt::parallel_for(uint64_t(rows), uint64_t(1 + 16384 / n), [&](uint64_t begin, uint64_t end, uint32_t) {
     for (uint64_t row = begin; row < end; ++row) {
       int64_t from = 0, at = 0, rest = int64_t(row);
-      for (int i = last; i-- > 0; rest /= w.shape[i]) {
-        from += rest % w.shape[i] * w.x[i];
-        at += rest % w.shape[i] * w.index[i];
+      for (int i = last; i-- > 0; rest /= space.shape[i]) {
+        from += rest % space.shape[i] * space.x[i];
+        at += rest % space.shape[i] * space.index[i];
       }
       for (int64_t i = 0; i < n; ++i) {
-        const int64_t k = index[at + i * w.index[last]];
-        if (!on_axis(k, w.axis_size)) {
+        const int64_t k = index[at + i * space.index[last]];
+        if (!on_axis(k, space.axis_size)) {
           __atomic_store_n(&which, k, __ATOMIC_RELAXED);
           __atomic_store_n(&bad, true, __ATOMIC_RELAXED);
           return;
         }
-        out[int64_t(row) * n + i] = x[from + i * w.x[last] + wrapped(k, w.axis_size) * w.axis_stride];
+        out[int64_t(row) * n + i] = x[from + i * space.x[last] + wrapped(k, space.axis_size) * space.axis_stride];
       }
     }
   });
-  return bad ? fail_index("take_along_axis", which, w.axis, w.axis_size) : DVT_OK;
+  return bad ? fail_index("take_along_axis", which, space.axis, space.axis_size) : DVT_OK;
 }
 struct Pair {
   uint64_t half[2];

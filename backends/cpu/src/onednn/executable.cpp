@@ -51,9 +51,9 @@ bool Executable::run(std::initializer_list<const void*> data) const {
   };
   for (const void* p : data) set(p);
   if (scratch_size_) {
-    void* const room = scratch(Scratch::onednn, scratch_size_);
-    if (!room) return false;
-    set(room);
+    void* const buffer = scratch(Scratch::onednn, scratch_size_);
+    if (!buffer) return false;
+    set(buffer);
   }
   return dnnl()->primitive_execute(primitive_.get(), dnnl()->stream, int(arguments_.size()), arguments_.data()) ==
          dnnl_success;

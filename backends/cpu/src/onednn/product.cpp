@@ -108,9 +108,9 @@ bool multiply_panel_with_gaps(const Product& p, const void* a, const void* panel
   Product dense = p;
   dense.c_row = p.n;
   const size_t element = p.out.bits / 8, row = size_t(p.n) * element;
-  void* const room = scratch(Scratch::result, size_t(p.m) * row);
-  if (!room || !multiply_panel(dense, a, panel, bias, room)) return false;
-  copy_rows(p.m, row, room, row, c, size_t(p.c_row) * element);
+  void* const buffer = scratch(Scratch::result, size_t(p.m) * row);
+  if (!buffer || !multiply_panel(dense, a, panel, bias, buffer)) return false;
+  copy_rows(p.m, row, buffer, row, c, size_t(p.c_row) * element);
   return true;
 }
 
@@ -134,10 +134,10 @@ const void* columns(Product& block, const void* a, int64_t q) {
   const void* const from = at(a, q * block.a_column, block.in);
   if (block.m == 1 || block.a_column != 1 || block.a_row == block.k) return from;
   const size_t element = block.in.bits / 8, row = size_t(block.k) * element;
-  void* const room = scratch(Scratch::operand_a, size_t(block.m) * row);
-  if (room) copy_rows(block.m, row, from, size_t(block.a_row) * element, room, row);
+  void* const buffer = scratch(Scratch::operand_a, size_t(block.m) * row);
+  if (buffer) copy_rows(block.m, row, from, size_t(block.a_row) * element, buffer, row);
   block.a_row = block.k;
-  return room;
+  return buffer;
 }
 }  // namespace
 

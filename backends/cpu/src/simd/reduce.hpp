@@ -281,7 +281,7 @@ DOVETAIL_CPU_INLINE int64_t units(const Plan& p) {
 // Few units of many terms: chunks of the outermost reduced axis become results of their own, combined
 // afterwards.
 constexpr int64_t worthwhile = 32768;  // terms worth waking a thread
-DOVETAIL_CPU_INLINE int64_t pieces(const Plan& p) {
+DOVETAIL_CPU_INLINE int64_t chunks(const Plan& p) {
   const int64_t total = p.results * p.terms;
   if (!p.n_reduced || total < 4 * worthwhile || units(p) >= 16 || p.results > 65536) return 1;
   const int64_t n = total / worthwhile, size = p.reduced[0].size;
@@ -291,7 +291,7 @@ DOVETAIL_CPU_INLINE int64_t pieces(const Plan& p) {
 template <class In, class Op, class Out, class L = Load<In, typename Op::Type>>
 dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type divisor = 0) {
   using T = typename Op::Type;
-  const int64_t n = pieces(p);
+  const int64_t n = chunks(p);
   if (n == 1) {
     const int64_t count = units(p), per_unit = p.results * p.terms / (count ? count : 1) + 1;
     dvt::parallel_for(uint64_t(count), uint64_t(worthwhile / per_unit + 1),
@@ -303,18 +303,18 @@ dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type diviso
   T* const partial = static_cast<T*>(scratch(Scratch::result, size_t(n * p.results) * sizeof(T)));
   if (!partial) return DVT_OOM;
   dvt::parallel_for(uint64_t(n), 1, [&](uint64_t begin, uint64_t end, uint32_t) {
-    for (int64_t piece = int64_t(begin); piece < int64_t(end); ++piece) {
+    for (int64_t chunk = int64_t(begin); chunk < int64_t(end); ++chunk) {
       Plan q = p;
       Axis& axis = q.reduced[0];
-      const int64_t from = axis.size * piece / n, to = axis.size * (piece + 1) / n;
+      const int64_t from = axis.size * chunk / n, to = axis.size * (chunk + 1) / n;
       q.terms = p.terms / axis.size * (to - from);
       axis.size = to - from;
-      reduce_range<In, Op, T, L>(q, x + from * axis.stride, partial + piece * p.results, T(0), 0, units(q));
+      reduce_range<In, Op, T, L>(q, x + from * axis.stride, partial + chunk * p.results, T(0), 0, units(q));
     }
   });
   for (int64_t i = 0; i < p.results; ++i) {
     Pairs<Op, T> pairs;
-    for (int64_t piece = 0; piece < n; ++piece) pairs.add(partial[piece * p.results + i]);
+    for (int64_t chunk = 0; chunk < n; ++chunk) pairs.add(partial[chunk * p.results + i]);
     put(out + i, pairs.total(), divisor);
   }
   return DVT_OK;

@@ -82,18 +82,18 @@ DOVETAIL_CPU_INLINE T greatest(const T* x, int64_t n) {
   return horizontal_max(stdx::max(stdx::max(best[0], best[1]), stdx::max(best[2], best[3])));
 }
 
-// A row of x as T: in place, or widened into `room`.
+// A row of x as T: in place, or widened into `buffer`.
 template <class In>
-DOVETAIL_CPU_INLINE const Computed<In>* widened(const In* x, int64_t stride, int64_t n, Computed<In>* room) {
+DOVETAIL_CPU_INLINE const Computed<In>* widened(const In* x, int64_t stride, int64_t n, Computed<In>* buffer) {
   if constexpr (is_half<In>) {
-    if (stride == 1) widen(x, room, n);
+    if (stride == 1) widen(x, buffer, n);
     else
-      for (int64_t i = 0; i < n; ++i) room[i] = widen(x[i * stride]);
-    return room;
+      for (int64_t i = 0; i < n; ++i) buffer[i] = widen(x[i * stride]);
+    return buffer;
   } else {
     if (stride == 1) return x;
-    for (int64_t i = 0; i < n; ++i) room[i] = x[i * stride];
-    return room;
+    for (int64_t i = 0; i < n; ++i) buffer[i] = x[i * stride];
+    return buffer;
   }
 }
 template <class Out>

@@ -64,10 +64,10 @@ Flash describe(const Call& call) {
 }
 
 bool has_hopper_kernel(dvt_device* d, const Call& call, const Flash& p) {
-  const auto moves = [](const FlashStrides& s, int64_t rows) { return rows == 1 || s.row; };  // TMA wants it
+  const auto varies = [](const FlashStrides& s, int64_t rows) { return rows == 1 || s.row; };  // TMA wants it
   return d->capability == 90 && std::max(p.size, p.value_size) <= most_hopper_size && p.size && p.value_size &&
-         p.keys && moves(p.q_strides, call.queries) && moves(p.k_strides, call.keys) &&
-         moves(p.v_strides, call.keys);
+         p.keys && varies(p.q_strides, call.queries) && varies(p.k_strides, call.keys) &&
+         varies(p.v_strides, call.keys);
 }
 
 // An operand as tiles of so many rows of 64 columns. Axes of one element, or that are broadcast, have size 1.

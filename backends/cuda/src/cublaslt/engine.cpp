@@ -49,7 +49,7 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
 
 class Layout {
  public:
-  // As cuBLASLt counts: columns of elements that are neighbours.
+  // As cuBLASLt counts: columns of contiguous elements.
   Layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t stride, int64_t batch, int64_t step) {
     LT_CALL(cublasLtMatrixLayoutInit_internal, &opaque_, sizeof opaque_, type, uint64_t(rows), uint64_t(columns),
             stride);

@@ -7,7 +7,7 @@
 #include "gpu/lru_cache.hpp"
 
 namespace gpu::cublaslt {
-// A matrix as it lies in memory: lines of elements that are neighbours.
+// A matrix as it lies in memory: lines of contiguous elements.
 struct Matrix {
   int64_t line;     // elements from one line to the next
   int64_t columns;  // are the lines its columns, not its rows?

@@ -12,7 +12,8 @@ struct Found {  // any: one that is not 0; all, flipped: one that is
     value |= ((x & T(variant.counts)) != 0) != bool(variant.flip);
   }
   static __device__ __forceinline__ bool join(bool a, bool b) { return a || b; }
-  static __device__ __forceinline__ bool result(bool value, const gpu::Lines&, const gpu::Variant& variant) {
+  static __device__ __forceinline__ bool result(bool value, const gpu::ReductionPlan&,
+                                                const gpu::Variant& variant) {
     return value != bool(variant.flip);
   }
 };

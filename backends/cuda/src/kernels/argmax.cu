@@ -1,4 +1,4 @@
-// argmax: where a line has its first greatest element, or its first NaN; of flipped elements argmin. Integers have
+// argmax: where a row has its first greatest element, or its first NaN; of flipped elements argmin. Integers have
 // no sign here: the host flips it.
 #include "kernels/common/reduction.cuh"
 
@@ -26,7 +26,8 @@ struct Where {
     const bool takes_b = exceeds(b.value, a.value) || (b.index < a.index && !exceeds(a.value, b.value));
     return takes_b ? b : a;
   }
-  static __device__ __forceinline__ int64_t result(const Value& value, const gpu::Lines&, const gpu::Variant&) {
+  static __device__ __forceinline__ int64_t result(const Value& value, const gpu::ReductionPlan&,
+                                                   const gpu::Variant&) {
     return int64_t(value.index);
   }
 };

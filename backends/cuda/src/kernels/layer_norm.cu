@@ -19,10 +19,11 @@ __device__ __forceinline__ Compute<T> scale_of(Compute<T> squares, uint64_t n, C
 }
 
 template <class T, bool centred>
-__device__ __forceinline__ void normalize_held(const T* x, T* out, const gpu::Lines& how, const Parameters<T>& p) {
+__device__ __forceinline__ void normalize_held(const T* x, T* out, const gpu::ReductionPlan& how,
+                                               const Parameters<T>& p) {
   using C = Compute<T>;
   using Sum = gpu::Sum<T>;
-  gpu::for_each_line(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& row) {
+  gpu::for_each_row(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& row) {
     gpu::Held<T> held(team, row, x + place.at[0], true, 0);
     T* const to = out + place.at[1];
     if constexpr (centred) {
@@ -40,10 +41,11 @@ __device__ __forceinline__ void normalize_held(const T* x, T* out, const gpu::Li
 }
 
 template <class T, bool centred>
-__device__ __forceinline__ void normalize(const T* x, T* out, const gpu::Lines& how, const Parameters<T>& p) {
+__device__ __forceinline__ void normalize(const T* x, T* out, const gpu::ReductionPlan& how,
+                                          const Parameters<T>& p) {
   using C = Compute<T>;
   using Sum = gpu::Sum<T>;
-  gpu::for_each_line(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& row) {
+  gpu::for_each_row(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& row) {
     const T* const from = x + place.at[0];
     T* const to = out + place.at[1];
     constexpr int loads = 2;  // registers for more are missing
@@ -70,24 +72,24 @@ __device__ __forceinline__ void normalize(const T* x, T* out, const gpu::Lines& 
 }  // namespace
 #endif
 
-#define LAYER_NORM(suffix, T)                                                                 \
-  KERNEL(512, layer_norm_held_##suffix)                                                       \
-  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
-    normalize_held<T, true>(x, out, how, {weight, bias, eps});                                \
-  }                                                                                           \
-  KERNEL(512, layer_norm_lines_##suffix)                                                      \
-  (const T* x, const T* weight, const T* bias, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
-    normalize<T, true>(x, out, how, {weight, bias, eps});                                     \
+#define LAYER_NORM(suffix, T)                                                                         \
+  KERNEL(512, layer_norm_held_##suffix)                                                               \
+  (const T* x, const T* weight, const T* bias, T* out, gpu::ReductionPlan how, gpu::Compute<T> eps) { \
+    normalize_held<T, true>(x, out, how, {weight, bias, eps});                                        \
+  }                                                                                                   \
+  KERNEL(512, layer_norm_rows_##suffix)                                                               \
+  (const T* x, const T* weight, const T* bias, T* out, gpu::ReductionPlan how, gpu::Compute<T> eps) { \
+    normalize<T, true>(x, out, how, {weight, bias, eps});                                             \
   }
 DVT_FLOATS(LAYER_NORM)
 
-#define RMS_NORM(suffix, T)                                                    \
-  KERNEL(512, rms_norm_held_##suffix)                                          \
-  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
-    normalize_held<T, false>(x, out, how, {weight, nullptr, eps});             \
-  }                                                                            \
-  KERNEL(512, rms_norm_lines_##suffix)                                         \
-  (const T* x, const T* weight, T* out, gpu::Lines how, gpu::Compute<T> eps) { \
-    normalize<T, false>(x, out, how, {weight, nullptr, eps});                  \
+#define RMS_NORM(suffix, T)                                                            \
+  KERNEL(512, rms_norm_held_##suffix)                                                  \
+  (const T* x, const T* weight, T* out, gpu::ReductionPlan how, gpu::Compute<T> eps) { \
+    normalize_held<T, false>(x, out, how, {weight, nullptr, eps});                     \
+  }                                                                                    \
+  KERNEL(512, rms_norm_rows_##suffix)                                                  \
+  (const T* x, const T* weight, T* out, gpu::ReductionPlan how, gpu::Compute<T> eps) { \
+    normalize<T, false>(x, out, how, {weight, nullptr, eps});                          \
   }
 DVT_FLOATS(RMS_NORM)

@@ -15,7 +15,7 @@ struct Greatest {
     value = join(value, Value(gpu::flipped(x, variant)));
   }
   static __device__ __forceinline__ Value join(Value a, Value b) { return b > a || b != b ? b : a; }
-  static __device__ __forceinline__ T result(Value value, const gpu::Lines&, const gpu::Variant& variant) {
+  static __device__ __forceinline__ T result(Value value, const gpu::ReductionPlan&, const gpu::Variant& variant) {
     return gpu::flipped(T(value), variant);
   }
 };

@@ -1,5 +1,5 @@
 // Rotates pairs of a row's elements. A thread takes pairs whose cosines are contiguous.
-#include "kernels/common/lines.cuh"
+#include "kernels/common/rows.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace {
@@ -44,14 +44,14 @@ __device__ __forceinline__ void rotate(const T* x, T* out, const Rotation<T>& by
 }
 
 template <int n, bool interleaved, class T>
-__device__ __forceinline__ void rotate_lines(const T* x, const T* cos, const T* sin, T* out, const gpu::Lines& how,
-                                             uint64_t pairs) {
+__device__ __forceinline__ void rotate_rows(const T* x, const T* cos, const T* sin, T* out,
+                                            const gpu::ReductionPlan& how, uint64_t pairs) {
   const int64_t stride = how.axis[how.kept].stride[0];
-  gpu::for_each_line(how, [&](const gpu::Row& team, uint64_t line, const gpu::Place& place, const gpu::Part& row) {
+  gpu::for_each_row(how, [&](const gpu::Row& team, uint64_t row, const gpu::Place& place, const gpu::Part& part) {
     const T* const from = x + place.at[0];
-    T* const to = out + line * how.size;
+    T* const to = out + row * how.size;
     const Rotation<T> by{cos + place.at[1], sin + place.at[1], pairs, stride};
-    if (!row.exists) return;
+    if (!part.exists) return;
     for (uint64_t i = team.lane * n; i < pairs; i += team.width * n) rotate<n, interleaved>(from, to, by, i);
     for (uint64_t i = 2 * pairs + team.lane * n; i < how.size; i += team.width * n)
       write(to, i, read<n>(from, i, stride));
@@ -60,14 +60,14 @@ __device__ __forceinline__ void rotate_lines(const T* x, const T* cos, const T* 
 }  // namespace
 #endif
 
-#define ROTARY_EMBEDDING(suffix, T)                                                                      \
-  KERNEL(256, rotary_embedding_##suffix)                                                                 \
-  (const T* x, const T* cos, const T* sin, T* out, gpu::Lines how, uint64_t pairs, uint32_t interleaved, \
-   uint32_t packed) {                                                                                    \
-    constexpr int n = gpu::pack_length<T>;                                                               \
-    if (packed && interleaved) rotate_lines<n, true>(x, cos, sin, out, how, pairs);                      \
-    else if (packed) rotate_lines<n, false>(x, cos, sin, out, how, pairs);                               \
-    else if (interleaved) rotate_lines<1, true>(x, cos, sin, out, how, pairs);                           \
-    else rotate_lines<1, false>(x, cos, sin, out, how, pairs);                                           \
+#define ROTARY_EMBEDDING(suffix, T)                                                                              \
+  KERNEL(256, rotary_embedding_##suffix)                                                                         \
+  (const T* x, const T* cos, const T* sin, T* out, gpu::ReductionPlan how, uint64_t pairs, uint32_t interleaved, \
+   uint32_t packed) {                                                                                            \
+    constexpr int n = gpu::pack_length<T>;                                                                       \
+    if (packed && interleaved) rotate_rows<n, true>(x, cos, sin, out, how, pairs);                               \
+    else if (packed) rotate_rows<n, false>(x, cos, sin, out, how, pairs);                                        \
+    else if (interleaved) rotate_rows<1, true>(x, cos, sin, out, how, pairs);                                    \
+    else rotate_rows<1, false>(x, cos, sin, out, how, pairs);                                                    \
   }
 DVT_FLOATS(ROTARY_EMBEDDING)

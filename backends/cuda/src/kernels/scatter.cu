@@ -2,14 +2,15 @@
 // those along y slices.
 #include "gpu/kernels/shared/slices.hpp"
 #include "kernels/common/elementwise.hpp"
-#include "kernels/common/lines.cuh"
 #include "kernels/common/raise.cuh"
+#include "kernels/common/rows.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace {
 template <class T>
 __device__ __forceinline__ void scatter(const T* updates, const int64_t* indices, T* out, const gpu::Slices& how,
-                                        const gpu::Walk& from, const gpu::Scalar& value, gpu::Fault* fault) {
+                                        const gpu::IterationSpace& from, const gpu::Scalar& value,
+                                        gpu::Fault* fault) {
   const uint64_t slices = gpu::quotient(how.n, how.inner), inner = how.inner.value;
   for (uint64_t slice = blockIdx.y * uint64_t(blockDim.y) + threadIdx.y; slice < slices;
        slice += gridDim.y * uint64_t(blockDim.y)) {
@@ -26,10 +27,10 @@ __device__ __forceinline__ void scatter(const T* updates, const int64_t* indices
 }  // namespace
 #endif
 
-#define SCATTER(suffix, T)                                                                               \
-  KERNEL(256, scatter_##suffix)                                                                          \
-  (const T* updates, const int64_t* indices, T* out, gpu::Slices how, gpu::Walk from, gpu::Scalar value, \
-   gpu::Fault* fault) {                                                                                  \
-    scatter(updates, indices, out, how, from, value, fault);                                             \
+#define SCATTER(suffix, T)                                                                                         \
+  KERNEL(256, scatter_##suffix)                                                                                    \
+  (const T* updates, const int64_t* indices, T* out, gpu::Slices how, gpu::IterationSpace from, gpu::Scalar value, \
+   gpu::Fault* fault) {                                                                                            \
+    scatter(updates, indices, out, how, from, value, fault);                                                       \
   }
 DVT_SIZES(SCATTER)

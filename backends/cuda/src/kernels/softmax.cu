@@ -1,4 +1,4 @@
-// softmax, log_softmax along one axis: operand 0 is x, operand 1 the result. A compact line that fits into
+// softmax, log_softmax along one axis: operand 0 is x, operand 1 the result. A compact row that fits into
 // registers is read once; any other twice, the sum being rescaled whenever a larger element comes (Milakov and
 // Gimelshein, 2018).
 #include "kernels/common/held.cuh"
@@ -54,41 +54,41 @@ struct Exponentials {
 template <class T>
 inline constexpr int loads = sizeof(T) == 4 ? gpu::loads_at_once : 2;  // registers for more are missing
 
-// body(i, x) for this thread's elements of a line.
+// body(i, x) for this thread's elements of a row.
 template <class T, class Body>
-__device__ __forceinline__ void for_each(const gpu::Row& team, const gpu::Part& line, const T* from, int64_t stride,
+__device__ __forceinline__ void for_each(const gpu::Row& team, const gpu::Part& row, const T* from, int64_t stride,
                                          Body body) {
-  if (stride == 1) gpu::for_each_packed<loads<T>>(team, line, from, body);
-  else gpu::for_each_apart<loads<T>>(team, line, from, stride, body);
+  if (stride == 1) gpu::for_each_packed<loads<T>>(team, row, from, body);
+  else gpu::for_each_apart<loads<T>>(team, row, from, stride, body);
 }
 template <class T, class Body>
-__device__ __forceinline__ void for_each(const gpu::Column& team, const gpu::Part& line, const T* from,
+__device__ __forceinline__ void for_each(const gpu::Column& team, const gpu::Part& row, const T* from,
                                          int64_t stride, Body body) {
-  gpu::for_each_apart<loads<T>>(team, line, from, stride, body);
+  gpu::for_each_apart<loads<T>>(team, row, from, stride, body);
 }
 
 template <class T, bool logarithm, class Team>
-__device__ __forceinline__ void softmax(const Team& team, const gpu::Place& place, const gpu::Part& line,
-                                        const T* x, T* out, const gpu::Axis& axis) {
+__device__ __forceinline__ void softmax(const Team& team, const gpu::Place& place, const gpu::Part& row, const T* x,
+                                        T* out, const gpu::Axis& axis) {
   using C = Compute<T>;
   const T* const from = x + place.at[0];
   T* const to = out + place.at[1];
   auto all = Exponentials<T>::nothing();
-  for_each(team, line, from, axis.stride[0], [&](uint64_t, T element) { all.add(C(element)); });
+  for_each(team, row, from, axis.stride[0], [&](uint64_t, T element) { all.add(C(element)); });
   all = team.template join<Exponentials<T>>(all);
   const C top = all.top, factor = logarithm ? log(all.sum.total()) : 1 / all.sum.total();
-  for_each(team, line, from, axis.stride[0], [&](uint64_t i, T element) {
+  for_each(team, row, from, axis.stride[0], [&](uint64_t i, T element) {
     const C d = C(element) - top;
     to[int64_t(i) * axis.stride[1]] = T(logarithm ? d - factor : exp(d) * factor);
   });
 }
 
 template <class T, bool logarithm>
-__device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Lines& how, bool packed) {
+__device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::ReductionPlan& how, bool packed) {
   using C = Compute<T>;
-  gpu::for_each_line(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& line) {
+  gpu::for_each_row(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& row) {
     constexpr C missing = -gpu::math::infinity<C>;  // of which exp is 0
-    gpu::Held<T> held(team, line, x + place.at[0], packed, missing);
+    gpu::Held<T> held(team, row, x + place.at[0], packed, missing);
     C top = Greatest<C>::nothing();
     held.for_each([&](C element) { top = Greatest<C>::join(top, element); });
     top = team.template join<Greatest<C>>(top);
@@ -108,19 +108,19 @@ __device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Line
 }  // namespace
 #endif
 
-#define SOFTMAX(name, logarithm, suffix, T)                                                          \
-  KERNEL(512, name##_held_##suffix)(const T* x, T* out, gpu::Lines how, uint32_t packed) {           \
-    softmax_held<T, logarithm>(x, out, how, packed);                                                 \
-  }                                                                                                  \
-  KERNEL(512, name##_lines_##suffix)(const T* x, T* out, gpu::Lines how) {                           \
-    gpu::for_each_line(how, [&](const auto& team, uint64_t, const auto& place, const auto& line) {   \
-      softmax<T, logarithm>(team, place, line, x, out, how.axis[how.kept]);                          \
-    });                                                                                              \
-  }                                                                                                  \
-  KERNEL(256, name##_columns_##suffix)(const T* x, T* out, gpu::Lines how) {                         \
-    gpu::for_each_column(how, [&](const auto& team, uint64_t, const auto& place, const auto& line) { \
-      softmax<T, logarithm>(team, place, line, x, out, how.axis[how.kept]);                          \
-    });                                                                                              \
+#define SOFTMAX(name, logarithm, suffix, T)                                                         \
+  KERNEL(512, name##_held_##suffix)(const T* x, T* out, gpu::ReductionPlan how, uint32_t packed) {  \
+    softmax_held<T, logarithm>(x, out, how, packed);                                                \
+  }                                                                                                 \
+  KERNEL(512, name##_rows_##suffix)(const T* x, T* out, gpu::ReductionPlan how) {                   \
+    gpu::for_each_row(how, [&](const auto& team, uint64_t, const auto& place, const auto& row) {    \
+      softmax<T, logarithm>(team, place, row, x, out, how.axis[how.kept]);                          \
+    });                                                                                             \
+  }                                                                                                 \
+  KERNEL(256, name##_columns_##suffix)(const T* x, T* out, gpu::ReductionPlan how) {                \
+    gpu::for_each_column(how, [&](const auto& team, uint64_t, const auto& place, const auto& row) { \
+      softmax<T, logarithm>(team, place, row, x, out, how.axis[how.kept]);                          \
+    });                                                                                             \
   }
 #define SOFTMAXES(suffix, T)         \
   SOFTMAX(softmax, false, suffix, T) \

@@ -1,18 +1,18 @@
 // sort, argsort, top_k along one axis: operand 0 is x, operand 1 the result. Stable, NaN last, zeros of both signs
 // equal.
-// Elements are moved as they are and compared by keys, unsigned integers in the wanted order. Lines of a warp's
+// Elements are moved as they are and compared by keys, unsigned integers in the wanted order. Rows of a warp's
 // size are sorted by a bitonic network (Batcher, 1968), those of a block's digit by digit in shared memory, longer
 // ones digit by digit too: all parts count their digits, then know where theirs begin, then move their elements.
-#include "kernels/common/lines.cuh"
 #include "kernels/common/order.hpp"
 #include "kernels/common/rank.cuh"
+#include "kernels/common/rows.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace {
-using gpu::Lines;
 using gpu::Order;
 using gpu::Part;
 using gpu::Place;
+using gpu::ReductionPlan;
 using gpu::Row;
 
 template <class U>
@@ -32,13 +32,13 @@ struct Results {
   }
 };
 
-// Lines of at most a warp, by as many lanes: each takes the lesser or the greater of itself and another lane.
+// Rows of at most a warp, by as many lanes: each takes the lesser or the greater of itself and another lane.
 template <class U>
-__device__ __forceinline__ void sort_short(const U* x, const Results<U>& out, const Lines& how,
+__device__ __forceinline__ void sort_short(const U* x, const Results<U>& out, const ReductionPlan& how,
                                            const Order& order) {
   const gpu::Axis& axis = how.axis[how.kept];
-  gpu::for_each_line(how, [&](const Row& team, uint64_t, const Place& place, const Part& line) {
-    const bool exists = team.lane < line.end;
+  gpu::for_each_row(how, [&](const Row& team, uint64_t, const Place& place, const Part& row) {
+    const bool exists = team.lane < row.end;
     const U mine = exists ? x[place.at[0] + int64_t(team.lane) * axis.stride[0]] : U();
     U key = exists ? gpu::make_key(mine, order) : U(~U(0));
     uint32_t index = team.lane;
@@ -98,13 +98,13 @@ struct Tile {
   }
 };
 
-// The first of each line. `from` says where an element that is itself one of a choice comes from.
+// The first of each row. `from` says where an element that is itself one of a choice comes from.
 template <class U>
 __device__ __forceinline__ void sort_block(const U* x, const uint32_t* from, const Results<U>& out,
-                                           const Lines& how, const Order& order, uint32_t first) {
+                                           const ReductionPlan& how, const Order& order, uint32_t first) {
   const gpu::Axis& axis = how.axis[how.kept];
-  gpu::for_each_line(how, [&](const Row&, uint64_t, const Place& place, const Part& line) {
-    Tile<U> tile(uint32_t(line.end));
+  gpu::for_each_row(how, [&](const Row&, uint64_t, const Place& place, const Part& row) {
+    Tile<U> tile(uint32_t(row.end));
     tile.for_each([&](int k, uint32_t e) {
       tile.element[k] = x[place.at[0] + int64_t(e) * axis.stride[0]], tile.index[k] = e;
     });
@@ -125,14 +125,14 @@ __device__ __forceinline__ void sort_block(const U* x, const uint32_t* from, con
   });
 }
 
-// The key of the last of the first `wanted` of a line: digit by digit, from the highest on (Alabi, Blanchard,
+// The key of the last of the first `wanted` of a row: digit by digit, from the highest on (Alabi, Blanchard,
 // Gordon and Steinbach, 2012).
 template <class U>
 struct Last {
   U key = 0;
   uint32_t wanted;  // of the elements that have this key, as many are among the first
 
-  __device__ __forceinline__ Last(const Row& block, const Part& line, const U* from, int64_t stride,
+  __device__ __forceinline__ Last(const Row& block, const Part& row, const U* from, int64_t stride,
                                   const Order& order, uint32_t first)
       : wanted(first) {
     uint32_t* const count = gpu::shared_slots<uint32_t, gpu::digits>();
@@ -142,7 +142,7 @@ struct Last {
     for (int shift = 8 * int(sizeof(U)) - gpu::digit_bits; shift >= 0; shift -= gpu::digit_bits) {
       count[block.lane] = 0;
       __syncthreads();
-      gpu::for_each_apart(block, line, from, stride, [&](uint64_t, U element) {
+      gpu::for_each_apart(block, row, from, stride, [&](uint64_t, U element) {
         const U k = gpu::make_key(element, order);
         if (U(k & known) == key) atomicAdd(&count[uint32_t(k >> shift) % gpu::digits], 1u);
       });
@@ -159,18 +159,18 @@ struct Last {
   }
 };
 
-// The first of each line, in the order of their places: line by line without gaps.
+// The first of each row, in the order of their places: row by row without gaps.
 template <class U>
-__device__ __forceinline__ void select_first(const U* x, U* values, uint32_t* indices, const Lines& how,
+__device__ __forceinline__ void select_first(const U* x, U* values, uint32_t* indices, const ReductionPlan& how,
                                              const Order& order, uint32_t first) {
   constexpr uint32_t each = 16;  // elements of a thread: a scan of the block is not cheap
   const int64_t stride = how.axis[how.kept].stride[0];
-  gpu::for_each_line(how, [&](const Row& block, uint64_t number, const Place& place, const Part& line) {
+  gpu::for_each_row(how, [&](const Row& block, uint64_t number, const Place& place, const Part& row) {
     const U* const from = x + place.at[0];
-    const Last<U> last(block, line, from, stride, order, first);
+    const Last<U> last(block, row, from, stride, order, first);
     uint64_t lesser = 0, equal = 0;  // so far
-    for (uint64_t start = 0; start < line.end; start += each * block.width) {
-      const uint64_t begin = start + block.lane * each, end = begin + each < line.end ? begin + each : line.end;
+    for (uint64_t start = 0; start < row.end; start += each * block.width) {
+      const uint64_t begin = start + block.lane * each, end = begin + each < row.end ? begin + each : row.end;
       uint32_t mine = 0, all;  // lesser ones, and from bit 16 on equal ones
 #pragma unroll 4
       for (uint64_t i = begin; i < end; ++i) {
@@ -193,13 +193,13 @@ __device__ __forceinline__ void select_first(const U* x, U* values, uint32_t* in
   });
 }
 
-// counts[line][digit][part]. A warp counts for itself: fewer threads wait for each other.
+// counts[row][digit][part]. A warp counts for itself: fewer threads wait for each other.
 template <class U>
-__device__ __forceinline__ void sort_count(const U* x, uint32_t* counts, const Lines& how, const Order& order,
-                                           uint32_t shift) {
+__device__ __forceinline__ void sort_count(const U* x, uint32_t* counts, const ReductionPlan& how,
+                                           const Order& order, uint32_t shift) {
   gpu::DigitCounts& count = *gpu::shared_slots<gpu::DigitCounts, 1>();
   const int64_t stride = how.axis[how.kept].stride[0];
-  gpu::for_each_line(how, [&](const Row& block, uint64_t line, const Place& place, const Part& part) {
+  gpu::for_each_row(how, [&](const Row& block, uint64_t row, const Place& place, const Part& part) {
     for (int w = 0; w < gpu::sort_warps; ++w) count[w][block.lane] = 0;
     __syncthreads();
     gpu::for_each_apart(block, part, x + place.at[0], stride, [&](uint64_t, U element) {
@@ -208,15 +208,15 @@ __device__ __forceinline__ void sort_count(const U* x, uint32_t* counts, const L
     __syncthreads();
     uint32_t all = 0;
     for (int w = 0; w < gpu::sort_warps; ++w) all += count[w][block.lane];
-    counts[(line * gpu::digits + block.lane) * how.parts.value + part.index] = all;
+    counts[(row * gpu::digits + block.lane) * how.parts.value + part.index] = all;
     __syncthreads();
   });
 }
 
-// Counts the elements before each part of a digit, and all of them in totals[line][digit]. A block for each digit.
-__device__ __forceinline__ void find_starts(uint32_t* counts, uint32_t* totals, uint64_t lines, uint64_t parts) {
+// Counts the elements before each part of a digit, and all of them in totals[row][digit]. A block for each digit.
+__device__ __forceinline__ void find_starts(uint32_t* counts, uint32_t* totals, uint64_t rows, uint64_t parts) {
   const Row block(gpu::sort_threads);
-  for (uint64_t l = blockIdx.x; l < lines * gpu::digits; l += gridDim.x) {
+  for (uint64_t l = blockIdx.x; l < rows * gpu::digits; l += gridDim.x) {
     uint32_t before = 0, all;
     for (uint64_t first = 0; first < parts; first += block.width, before += all) {
       const uint64_t p = first + block.lane;
@@ -232,13 +232,13 @@ __device__ __forceinline__ void find_starts(uint32_t* counts, uint32_t* totals, 
 template <class U>
 __device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* next, uint32_t* next_index,
                                           int64_t* indices, const uint32_t* counts, const uint32_t* totals,
-                                          const Lines& how, const Order& order, uint32_t shift) {
+                                          const ReductionPlan& how, const Order& order, uint32_t shift) {
   constexpr uint32_t most = gpu::sort_tile(sizeof(U));
   uint32_t* const base =
       gpu::shared_slots<uint32_t, gpu::digits>();  // where a tile's first element goes, less its rank
   const gpu::Axis& axis = how.axis[how.kept];
-  gpu::for_each_line(how, [&](const Row& block, uint64_t line, const Place& place, const Part& part) {
-    const uint64_t mine = line * gpu::digits + block.lane;
+  gpu::for_each_row(how, [&](const Row& block, uint64_t row, const Place& place, const Part& part) {
+    const uint64_t mine = row * gpu::digits + block.lane;
     uint32_t all, place_of_digit = block.scan<gpu::Total>(totals[mine], all);
     place_of_digit += counts[mine * how.parts.value + part.index];
     for (uint64_t first = part.begin; first < part.end; first += most) {
@@ -268,35 +268,35 @@ __device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* 
 
 #define SORT(suffix, U)                                                                                        \
   KERNEL(256, sort_short_##suffix)                                                                             \
-  (const U* x, U* values, int64_t* indices, gpu::Lines how, gpu::Order order) {                                \
+  (const U* x, U* values, int64_t* indices, gpu::ReductionPlan how, gpu::Order order) {                        \
     sort_short<U>(x, {values, indices}, how, order);                                                           \
   }                                                                                                            \
   KERNEL(256, sort_block_##suffix)                                                                             \
-  (const U* x, const uint32_t* from, U* values, int64_t* indices, gpu::Lines how, gpu::Order order,            \
+  (const U* x, const uint32_t* from, U* values, int64_t* indices, gpu::ReductionPlan how, gpu::Order order,    \
    uint32_t first) {                                                                                           \
     sort_block<U>(x, from, {values, indices}, how, order, first);                                              \
   }                                                                                                            \
   KERNEL(256, sort_count_##suffix)                                                                             \
-  (const U* x, uint32_t* counts, gpu::Lines how, gpu::Order order, uint32_t shift) {                           \
+  (const U* x, uint32_t* counts, gpu::ReductionPlan how, gpu::Order order, uint32_t shift) {                   \
     sort_count(x, counts, how, order, shift);                                                                  \
   }                                                                                                            \
   KERNEL(256, sort_move_##suffix)                                                                              \
   (const U* x, const uint32_t* index, U* next, uint32_t* next_index, int64_t* indices, const uint32_t* counts, \
-   const uint32_t* totals, gpu::Lines how, gpu::Order order, uint32_t shift) {                                 \
+   const uint32_t* totals, gpu::ReductionPlan how, gpu::Order order, uint32_t shift) {                         \
     sort_move(x, index, next, next_index, indices, counts, totals, how, order, shift);                         \
   }
 DVT_UNSIGNED(SORT)
 
-// uint8: the whole line is sorted.
-#define SELECT(suffix, U)                                                                        \
-  KERNEL(256, sort_select_##suffix)                                                              \
-  (const U* x, U* values, uint32_t* indices, gpu::Lines how, gpu::Order order, uint32_t first) { \
-    select_first(x, values, indices, how, order, first);                                         \
+// uint8: the whole row is sorted.
+#define SELECT(suffix, U)                                                                                \
+  KERNEL(256, sort_select_##suffix)                                                                      \
+  (const U* x, U* values, uint32_t* indices, gpu::ReductionPlan how, gpu::Order order, uint32_t first) { \
+    select_first(x, values, indices, how, order, first);                                                 \
   }
 SELECT(u16, uint16_t)
 SELECT(u32, uint32_t)
 SELECT(u64, uint64_t)
 
-KERNEL(256, sort_starts)(uint32_t* counts, uint32_t* totals, uint64_t lines, uint64_t parts) {
-  find_starts(counts, totals, lines, parts);
+KERNEL(256, sort_starts)(uint32_t* counts, uint32_t* totals, uint64_t rows, uint64_t parts) {
+  find_starts(counts, totals, rows, parts);
 }

@@ -7,7 +7,7 @@
 namespace {
 template <class T>
 struct Add : gpu::Reduction<gpu::FloatSum<T, gpu::Sum<T>>> {
-  static DVT_FN T result(const gpu::Sum<T>& value, const gpu::Lines& how, const gpu::Variant& variant) {
+  static DVT_FN T result(const gpu::Sum<T>& value, const gpu::ReductionPlan& how, const gpu::Variant& variant) {
     const auto total = value.total() + 0;  // 0 of nothing
     return T(variant.mean ? total / gpu::Compute<T>(how.size) : total);
   }

@@ -1,7 +1,7 @@
 // The slices along one axis that indices name. Threads along x take elements of a slice, those along y slices.
 #include "gpu/kernels/shared/slices.hpp"
-#include "kernels/common/lines.cuh"
 #include "kernels/common/raise.cuh"
+#include "kernels/common/rows.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace {

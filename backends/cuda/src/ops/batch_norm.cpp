@@ -2,7 +2,7 @@
 #include <string>
 
 #include "gpu/by_type.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {

@@ -3,19 +3,19 @@
 
 #include "gpu/elementwise.hpp"
 #include "kernels/common/transpose.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {
 constinit std::array<ElementwiseKernels, type_count> kernels{};
 constinit std::array<KernelId, type_count> transposes{};
 
-// Where x and out have neighbours on two axes of more than a few elements. Operand 0 is x.
+// Where x and out are contiguous along two axes of more than a few elements. Operand 0 is x.
 std::optional<Transpose> plan_transpose(const DLTensor* x, const DLTensor* out) {
   constexpr uint64_t few = 16;
   if (x->ndim != out->ndim) return {};
-  const Walk all = plan_walk(out->ndim, out->shape, x->strides, out->strides);
-  const Axis* axis[2];  // with the neighbours of either operand
+  const IterationSpace all = plan_iteration(out->ndim, out->shape, x->strides, out->strides);
+  const Axis* axis[2];  // along which either operand is contiguous
   for (const int k : {0, 1}) {
     axis[k] = std::find_if(all.axis, all.axis + all.axes,
                            [&](const Axis& a) { return a.stride[k] == 1 && a.size.value >= few; });

@@ -1,14 +1,14 @@
 #include "gpu/normalization_rows.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {
 struct Kernels {
-  KernelId held, lines;
+  KernelId held, rows;
 };
 Kernels find(std::string_view op, DLDataType type) {
   const std::string name(op);
-  return {find_kernel(name + "_held", type), find_kernel(name + "_lines", type)};
+  return {find_kernel(name + "_held", type), find_kernel(name + "_rows", type)};
 }
 
 struct Norm {
@@ -16,14 +16,15 @@ struct Norm {
   static dvt_status run(dvt_device* d, const dvt_call* c, const Kernels& k, bool centred) {
     const uint32_t bytes = bytes_of(c->in[0]->dtype);
     const NormRows norm(c);
-    Lines how = plan_rows(norm.rows, norm.size);
+    ReductionPlan how = plan_rows(norm.rows, norm.size);
     const auto eps = Float(dvt::Attrs(c).f64(1));
     const void *from = dvt::data<void>(c->in[0]), *weight = optional_data(c, 1);
     const void* const bias = centred ? optional_data(c, 2) : nullptr;
     void* const out = dvt::data<void>(c->out[0]);
     const bool held = is_holdable(how, bytes) && is_packed(how, bytes, {from, weight, bias, out});
-    const Grid grid = held ? grid_of_holders(how, bytes) : grid_of_lines(how, pack_bytes / bytes, most_holders);
-    const KernelId kernel = held ? k.held : k.lines;
+    const Grid grid =
+        held ? grid_of_holders(how, bytes) : grid_of_reduction_rows(how, pack_bytes / bytes, most_holders);
+    const KernelId kernel = held ? k.held : k.rows;
     return centred ? launch(d, c, kernel, grid, from, weight, bias, out, how, eps)
                    : launch(d, c, kernel, grid, from, weight, out, how, eps);
   }

@@ -20,7 +20,7 @@ using Of = Product (*)(const dvt_call*);
 
 // ---- by cuBLASLt ----------------------------------------------------------------------
 
-// A matrix that lies in lines of neighbours which do not overlap. Nothing where it does not: of an axis of one
+// A matrix that lies in contiguous lines which do not overlap. Nothing where it does not: of an axis of one
 // element the stride counts for nothing.
 std::optional<cublaslt::Matrix> as_lines(uint64_t rows, uint64_t columns, int64_t row, int64_t column) {
   const auto height = int64_t(rows), width = int64_t(columns);

@@ -4,7 +4,7 @@
 
 #include "gpu/by_type.hpp"
 #include "kernels/common/quantization.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {

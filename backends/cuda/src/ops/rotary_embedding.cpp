@@ -2,7 +2,7 @@
 #include <string>
 
 #include "gpu/by_type.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {
@@ -16,14 +16,14 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
   for (int i = lead; i < last; ++i)
     if (tables->shape[i - lead] != 1) strides[i] = tables->strides[i - lead];
   strides[last] = 1;
-  Lines how = plan_lines(x, 1u << last, strides);
+  ReductionPlan how = plan_rows(x, 1u << last, strides);
 
   const uint32_t bytes = bytes_of(x->dtype);
   const void *from = dvt::data<void>(x), *cos = dvt::data<void>(tables), *sin = dvt::data<void>(c->in[2]);
   void* const out = dvt::data<void>(c->out[0]);
   const uint32_t packed = pairs * bytes % pack_bytes == 0 && is_packed(how, bytes, {from, cos, sin, out});
   const uint32_t interleaved = dvt::Attrs(c).boolean(0);
-  const Grid grid = grid_of_lines(how, packed ? 2 * pack_bytes / bytes : 2);
+  const Grid grid = grid_of_reduction_rows(how, packed ? 2 * pack_bytes / bytes : 2);
   return launch(d, c, kernels[type_index(x->dtype)], grid, from, cos, sin, out, how, pairs, interleaved, packed);
 }
 }  // namespace

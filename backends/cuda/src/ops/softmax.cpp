@@ -1,14 +1,14 @@
 #include "gpu/normalization_rows.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {
 struct Kernels {
-  KernelId held, lines, columns;
+  KernelId held, rows, columns;
 };
 Kernels find(std::string_view op, DLDataType type) {
   const std::string name(op);
-  return {find_kernel(name + "_held", type), find_kernel(name + "_lines", type),
+  return {find_kernel(name + "_held", type), find_kernel(name + "_rows", type),
           find_kernel(name + "_columns", type)};
 }
 
@@ -17,14 +17,14 @@ dvt_status run(dvt_device* d, const dvt_call* c, const Kernels& k) {
   const void* const from = dvt::data<void>(x);
   void* const to = dvt::data<void>(out);
   const uint32_t bytes = bytes_of(x->dtype);
-  Lines how = plan_lines(x, 1u << dvt::Attrs(c).i64(0), out->strides);
+  ReductionPlan how = plan_rows(x, 1u << dvt::Attrs(c).i64(0), out->strides);
   if (is_holdable(how, bytes)) {
     const uint32_t packed = is_packed(how, bytes, {from, to});
     return launch(d, c, k.held, grid_of_holders(how, bytes), from, to, how, packed);
   }
   if (prefer_columns(how)) return launch(d, c, k.columns, grid_of_columns(how), from, to, how);
   const uint64_t each = how.axis[how.kept].stride[0] == 1 ? pack_bytes / bytes : 1;
-  return launch(d, c, k.lines, grid_of_lines(how, each, most_holders), from, to, how);
+  return launch(d, c, k.rows, grid_of_reduction_rows(how, each, most_holders), from, to, how);
 }
 }  // namespace
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gpu/order.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {
@@ -16,7 +16,7 @@ constinit KernelId starts{};
 
 constexpr uint64_t warp_size = 32;
 
-// Strides of lines along an axis that lie one behind the other, as in the workspace between two passes.
+// Strides of rows along an axis that lie one behind the other, as in the workspace between two passes.
 struct Between {
   int64_t strides[DVT_MAX_NDIM];
 
@@ -33,7 +33,7 @@ struct Between {
 struct Plan {
   const DLTensor *x, *out;
   uint32_t axis, bytes;
-  Lines whole;
+  ReductionPlan whole;
   Between between;
 
   explicit Plan(const dvt_call* c)
@@ -41,24 +41,24 @@ struct Plan {
         out(c->out[0]),
         axis(uint32_t(dvt::Attrs(c).i64(0))),
         bytes(bytes_of(x->dtype)),
-        whole(lines(x->strides, out->strides)),
+        whole(rows(x->strides, out->strides)),
         between(x, axis) {}
-  // Whole lines, or parts for about as many blocks as a GPU holds.
-  Lines lines(const int64_t* from, const int64_t* to) const {
+  // Whole rows, or parts for about as many blocks as a GPU holds.
+  ReductionPlan rows(const int64_t* from, const int64_t* to) const {
     constexpr uint64_t enough_blocks = 1024;
-    Lines how = plan_lines(x, 1u << axis, from, to);
+    ReductionPlan how = plan_rows(x, 1u << axis, from, to);
     const uint64_t tile = uint64_t(sort_tile(int(bytes))), tiles = (how.size + tile - 1) / tile;
     const uint64_t parts =
         std::clamp<uint64_t>(enough_blocks / std::max<uint64_t>(how.count, 1), 1, std::max<uint64_t>(tiles, 1));
     cut(how, parts, tile);
-    how.threads = sort_threads, how.pieces = how.count * how.parts.value;
+    how.threads = sort_threads, how.chunks = how.count * how.parts.value;
     return how;
   }
   bool fits_block() const { return whole.size <= uint64_t(sort_tile(int(bytes))); }
   uint32_t passes() const { return bytes * 8 / digit_bits; }
 };
 
-// The workspace of lines that take passes over all parts: elements and their indices as they are between passes, of
+// The workspace of rows that take passes over all parts: elements and their indices as they are between passes, of
 // which one is read and one written, and the counts.
 struct Workspace {
   uint64_t buffers, elements, indices, counts, totals;  // bytes of each but the first
@@ -79,12 +79,13 @@ dvt_status sort_parts(dvt_device* d, const dvt_call* c, const Plan& p, const Ker
   char* const base = static_cast<char*>(c->workspace);
   char* const counts = base + w.buffers * (w.elements + w.indices);
   char* const totals = counts + w.counts;
-  const Grid grid = grid_of_blocks(p.whole.pieces, sort_threads);
+  const Grid grid = grid_of_blocks(p.whole.chunks, sort_threads);
   const void* from = dvt::data<void>(p.x);
   const void* from_indices = nullptr;
   for (uint32_t pass = 0; pass < p.passes(); ++pass) {
     const bool last = pass + 1 == p.passes();
-    const Lines how = p.lines(pass ? p.between.strides : p.x->strides, last ? p.out->strides : p.between.strides);
+    const ReductionPlan how =
+        p.rows(pass ? p.between.strides : p.x->strides, last ? p.out->strides : p.between.strides);
     const uint32_t shift = pass * digit_bits;
     char* const buffer = base + pass % 2 * (w.elements + w.indices);
     void* const to = last ? values : buffer;
@@ -106,9 +107,9 @@ struct Arrays {
   const void *elements, *from;
   void *values, *indices;
 };
-dvt_status sort_blocks(dvt_device* d, const dvt_call* c, const Arrays& at, Lines how, const Order& order,
+dvt_status sort_blocks(dvt_device* d, const dvt_call* c, const Arrays& at, ReductionPlan how, const Order& order,
                        uint32_t first) {
-  how.threads = sort_threads, how.pieces = how.count;
+  how.threads = sort_threads, how.chunks = how.count;
   return launch(d, c, kernels[type_index(unsigned_of(c->in[0]->dtype))].of_block,
                 grid_of_blocks(how.count, sort_threads), at.elements, at.from, at.values, at.indices, how, order,
                 first);
@@ -120,7 +121,7 @@ dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
   const Kernels& k = kernels[type_index(unsigned_of(p.x->dtype))];
   const Order order = order_of(p.x->dtype, dvt::Attrs(c).boolean(1));
   if (!p.fits_block()) return sort_parts(d, c, p, k, order, values, indices);
-  Lines how = p.whole;
+  ReductionPlan how = p.whole;
   const void* const x = dvt::data<void>(p.x);
   if (how.size > warp_size) return sort_blocks(d, c, {x, nullptr, values, indices}, how, order, uint32_t(how.size));
   how.threads = uint32_t(std::bit_ceil(how.size));
@@ -131,11 +132,11 @@ dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
 
 // ---- top_k: attributes k, axis, mode ------------------------------------------------
 
-// Lines that a block holds are sorted whole; of others the first are brought together before.
+// Rows that a block holds are sorted whole; of others the first are brought together before.
 struct Choice {
   const DLTensor *x, *values;
   uint32_t k, axis, bytes;
-  Lines lines;
+  ReductionPlan rows;
 
   explicit Choice(const dvt_call* c)
       : x(c->in[0]),
@@ -143,35 +144,33 @@ struct Choice {
         k(uint32_t(dvt::Attrs(c).i64(0))),
         axis(uint32_t(dvt::Attrs(c).i64(1))),
         bytes(bytes_of(x->dtype)),
-        lines(plan_lines(x, 1u << axis, x->strides, values->strides)) {
-    lines.threads = sort_threads, lines.pieces = lines.count;
+        rows(plan_rows(x, 1u << axis, x->strides, values->strides)) {
+    rows.threads = sort_threads, rows.chunks = rows.count;
   }
-  bool fits_block() const { return lines.size <= uint64_t(sort_tile(int(bytes))); }
-  uint64_t bytes_of_elements() const {
-    return (lines.count * k * bytes + pack_bytes - 1) / pack_bytes * pack_bytes;
-  }
-  uint64_t workspace() const { return fits_block() ? 0 : bytes_of_elements() + lines.count * k * sizeof(uint32_t); }
+  bool fits_block() const { return rows.size <= uint64_t(sort_tile(int(bytes))); }
+  uint64_t bytes_of_elements() const { return (rows.count * k * bytes + pack_bytes - 1) / pack_bytes * pack_bytes; }
+  uint64_t workspace() const { return fits_block() ? 0 : bytes_of_elements() + rows.count * k * sizeof(uint32_t); }
 };
 
 dvt_status top_k(dvt_device* d, const dvt_call* c) {
   const Choice p(c);
   const Order order = order_of(p.x->dtype, dvt::Attrs(c).is(2, "largest"));
   Arrays at = {dvt::data<void>(p.x), nullptr, dvt::data<void>(c->out[0]), dvt::data<void>(c->out[1])};
-  if (p.fits_block()) return sort_blocks(d, c, at, p.lines, order, p.k);
+  if (p.fits_block()) return sort_blocks(d, c, at, p.rows, order, p.k);
   void* const elements = c->workspace;
   void* const from = static_cast<char*>(c->workspace) + p.bytes_of_elements();
   if (dvt_status s =
           launch(d, c, kernels[type_index(unsigned_of(p.x->dtype))].select,
-                 grid_of_blocks(p.lines.count, sort_threads), at.elements, elements, from, p.lines, order, p.k))
+                 grid_of_blocks(p.rows.count, sort_threads), at.elements, elements, from, p.rows, order, p.k))
     return s;
   at.elements = elements, at.from = from;
   const Between between(p.values, p.axis);
-  return sort_blocks(d, c, at, plan_lines(p.values, 1u << p.axis, between.strides, p.values->strides), order, p.k);
+  return sort_blocks(d, c, at, plan_rows(p.values, 1u << p.axis, between.strides, p.values->strides), order, p.k);
 }
 
 dvt_status query_top_k(dvt_device*, const dvt_call* c, dvt_answer* answer) {
   const Choice p(c);
-  const bool can_select = p.bytes > 1 && p.k <= uint32_t(sort_tile(int(p.bytes))) && !(p.lines.size >> 32);
+  const bool can_select = p.bytes > 1 && p.k <= uint32_t(sort_tile(int(p.bytes))) && !(p.rows.size >> 32);
   if (p.fits_block() || can_select) {
     DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
     DVT_PUT(answer, dvt_answer, workspace, p.workspace());

@@ -21,7 +21,7 @@ struct Axis {
 };
 
 // All of a tensor, row-major.
-struct Walk {
+struct IterationSpace {
   uint32_t axes;
   Axis axis[most_axes];
 };

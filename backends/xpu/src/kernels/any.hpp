@@ -10,7 +10,7 @@ struct Truth {
   static bool nothing() { return every; }
   static void add(bool& value, T x, uint64_t) { value = join(value, gpu::Compute<T>(x) != gpu::Compute<T>(0)); }
   static bool join(bool a, bool b) { return every ? a && b : a || b; }
-  static bool result(bool value, const gpu::Lines&) { return value; }
+  static bool result(bool value, const gpu::ReductionPlan&) { return value; }
 };
 }  // namespace
 

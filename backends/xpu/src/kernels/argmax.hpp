@@ -1,4 +1,4 @@
-// argmax, argmin: where a line has its first extremum, or its first NaN.
+// argmax, argmin: where a row has its first extremum, or its first NaN.
 #include "kernels/common/reduction.hpp"
 
 namespace {
@@ -21,7 +21,7 @@ struct Where {
     if (a.value == b.value || (a_is_nan && b_is_nan)) return a.index < b.index ? a : b;
     return b_is_nan || (!a_is_nan && (most ? b.value > a.value : b.value < a.value)) ? b : a;
   }
-  static int64_t result(const Value& value, const gpu::Lines&) { return int64_t(value.index); }
+  static int64_t result(const Value& value, const gpu::ReductionPlan&) { return int64_t(value.index); }
 };
 }  // namespace
 

@@ -1,5 +1,5 @@
 // layer_norm, rms_norm over the last axes, in two passes: the mean, then the mean square of what is left.
-#include "kernels/common/lines.hpp"
+#include "kernels/common/rows.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {

@@ -15,7 +15,7 @@ struct Extremum {
   }
   static void add(Value& value, T x, uint64_t) { value = join(value, Value(x)); }
   static Value join(Value a, Value b) { return (most ? b > a : b < a) || b != b ? b : a; }
-  static T result(Value value, const gpu::Lines&) { return T(value); }
+  static T result(Value value, const gpu::ReductionPlan&) { return T(value); }
 };
 }  // namespace
 

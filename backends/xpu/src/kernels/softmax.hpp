@@ -1,6 +1,6 @@
 // softmax, log_softmax along one axis: operand 0 is x, operand 1 the result.
 #include "dovetail/math.hpp"
-#include "kernels/common/lines.hpp"
+#include "kernels/common/rows.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {
@@ -14,7 +14,7 @@ struct Greatest {  // NaN wins
 // computed twice.
 template <class T, bool logarithm, class Team>
 void softmax(const Team& team, const gpu::Place& place, const gpu::Part& all, const T* x, T* out,
-             const gpu::Lines& how) {
+             const gpu::ReductionPlan& how) {
   using C = gpu::Compute<T>;
   const T* from = x + place.at[0];
   T* to = out + place.at[1];
@@ -39,28 +39,30 @@ void softmax(const Team& team, const gpu::Place& place, const gpu::Part& all, co
   });
 }
 template <class T, bool logarithm>
-void softmax_lines(const T* x, T* out, const gpu::Lines& how) {
-  gpu::for_each_line(how, [&](const gpu::Group& group, uint64_t, const gpu::Place& place, const gpu::Part& all) {
+void softmax_rows(const T* x, T* out, const gpu::ReductionPlan& how) {
+  gpu::for_each_row(how, [&](const gpu::Group& group, uint64_t, const gpu::Place& place, const gpu::Part& all) {
     softmax<T, logarithm>(group, place, all, x, out, how);
   });
 }
 template <class T, bool logarithm>
-void softmax_columns(const T* x, T* out, const gpu::Lines& how) {
+void softmax_columns(const T* x, T* out, const gpu::ReductionPlan& how) {
   gpu::for_each_column(how, [&](gpu::Alone item, uint64_t, const gpu::Place& place, const gpu::Part& all) {
     softmax<T, logarithm>(item, place, all, x, out, how);
   });
 }
 }  // namespace
 
-#define SOFTMAX(suffix, T)                                                                                        \
-  KERNEL(1, softmax_lines_##suffix)(const T* x, T* out, gpu::Lines how) { softmax_lines<T, false>(x, out, how); } \
-  KERNEL(1, softmax_columns_##suffix)(const T* x, T* out, gpu::Lines how) {                                       \
-    softmax_columns<T, false>(x, out, how);                                                                       \
-  }                                                                                                               \
-  KERNEL(1, log_softmax_lines_##suffix)(const T* x, T* out, gpu::Lines how) {                                     \
-    softmax_lines<T, true>(x, out, how);                                                                          \
-  }                                                                                                               \
-  KERNEL(1, log_softmax_columns_##suffix)(const T* x, T* out, gpu::Lines how) {                                   \
-    softmax_columns<T, true>(x, out, how);                                                                        \
+#define SOFTMAX(suffix, T)                                                              \
+  KERNEL(1, softmax_rows_##suffix)(const T* x, T* out, gpu::ReductionPlan how) {        \
+    softmax_rows<T, false>(x, out, how);                                                \
+  }                                                                                     \
+  KERNEL(1, softmax_columns_##suffix)(const T* x, T* out, gpu::ReductionPlan how) {     \
+    softmax_columns<T, false>(x, out, how);                                             \
+  }                                                                                     \
+  KERNEL(1, log_softmax_rows_##suffix)(const T* x, T* out, gpu::ReductionPlan how) {    \
+    softmax_rows<T, true>(x, out, how);                                                 \
+  }                                                                                     \
+  KERNEL(1, log_softmax_columns_##suffix)(const T* x, T* out, gpu::ReductionPlan how) { \
+    softmax_columns<T, true>(x, out, how);                                              \
   }
 DVT_FLOATS(SOFTMAX)

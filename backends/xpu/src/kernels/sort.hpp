@@ -1,8 +1,8 @@
 // sort, argsort along one axis: operand 0 is x, operand 1 the result. Stable, NaN last, zeros of both signs equal.
-// Elements become unsigned keys in the wanted order. A group sorts each part of a line; then pairs of sorted runs
+// Elements become unsigned keys in the wanted order. A group sorts each part of a row; then pairs of sorted runs
 // are merged until one is left.
-#include "kernels/common/lines.hpp"
 #include "kernels/common/order.hpp"
+#include "kernels/common/rows.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {
@@ -23,7 +23,7 @@ uint64_t merged_place(const U* keys, uint64_t n, uint64_t run, uint64_t e) {
   return pair + (e - first) + (low - begin);
 }
 
-// Element e of a sorted line, which element `index` of x comes to. Of both results one is wanted.
+// Element e of a sorted row, which element `index` of x comes to. Of both results one is wanted.
 template <class U>
 void put(const U* x, U* values, int64_t* indices, const gpu::Place& place, const gpu::Axis& axis, uint64_t e,
          uint32_t index) {
@@ -39,43 +39,43 @@ struct Tile {
 };
 
 template <class U>
-void sort_tiles(const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, const gpu::Lines& how,
+void sort_tiles(const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, const gpu::ReductionPlan& how,
                 const gpu::Order& order) {
   static sycl::ext::oneapi::experimental::work_group_static<Tile<U>> memory;
   Tile<U>& tile = memory;
   const gpu::Axis& axis = how.axis[how.kept];
-  gpu::for_each_line(how,
-                     [&](const gpu::Group& group, uint64_t line, const gpu::Place& place, const gpu::Part& part) {
-                       const uint64_t n = part.end - part.begin;
-                       gpu::for_each_index(group, 0, n, [&](uint64_t e) {
-                         const uint64_t i = part.begin + e;
-                         tile.keys[0][e] = gpu::make_key(x[place.at[0] + int64_t(i) * axis.stride[0]], order);
-                         tile.index[0][e] = uint32_t(i);
-                       });
-                       group.barrier();
-                       int now = 0;
-                       for (uint64_t run = 1; run < n; run *= 2, now ^= 1) {
-                         gpu::for_each_index(group, 0, n, [&](uint64_t e) {
-                           const uint64_t to = merged_place(tile.keys[now], n, run, e);
-                           tile.keys[now ^ 1][to] = tile.keys[now][e];
-                           tile.index[now ^ 1][to] = tile.index[now][e];
-                         });
-                         group.barrier();
-                       }
-                       gpu::for_each_index(group, 0, n, [&](uint64_t e) {
-                         const uint64_t at = line * how.size + part.begin + e;
-                         if (how.parts == 1) put(x, values, indices, place, axis, e, tile.index[now][e]);
-                         else keys[at] = tile.keys[now][e], index[at] = tile.index[now][e];
-                       });
-                       group.barrier();
-                     });
+  gpu::for_each_row(how,
+                    [&](const gpu::Group& group, uint64_t row, const gpu::Place& place, const gpu::Part& part) {
+                      const uint64_t n = part.end - part.begin;
+                      gpu::for_each_index(group, 0, n, [&](uint64_t e) {
+                        const uint64_t i = part.begin + e;
+                        tile.keys[0][e] = gpu::make_key(x[place.at[0] + int64_t(i) * axis.stride[0]], order);
+                        tile.index[0][e] = uint32_t(i);
+                      });
+                      group.barrier();
+                      int now = 0;
+                      for (uint64_t run = 1; run < n; run *= 2, now ^= 1) {
+                        gpu::for_each_index(group, 0, n, [&](uint64_t e) {
+                          const uint64_t to = merged_place(tile.keys[now], n, run, e);
+                          tile.keys[now ^ 1][to] = tile.keys[now][e];
+                          tile.index[now ^ 1][to] = tile.index[now][e];
+                        });
+                        group.barrier();
+                      }
+                      gpu::for_each_index(group, 0, n, [&](uint64_t e) {
+                        const uint64_t at = row * how.size + part.begin + e;
+                        if (how.parts == 1) put(x, values, indices, place, axis, e, tile.index[now][e]);
+                        else keys[at] = tile.keys[now][e], index[at] = tile.index[now][e];
+                      });
+                      group.barrier();
+                    });
 }
 
 template <class U>
-void sort_merge(const U* keys, const uint32_t* index, U* merged_keys, uint32_t* merged_index, uint64_t lines,
+void sort_merge(const U* keys, const uint32_t* index, U* merged_keys, uint32_t* merged_index, uint64_t rows,
                 uint64_t n, uint64_t run) {
-  gpu::for_each_item(lines * n, [&](size_t i) {
-    const uint64_t line = gpu::quotient(i, n), first = line * n;
+  gpu::for_each_item(rows * n, [&](size_t i) {
+    const uint64_t row = gpu::quotient(i, n), first = row * n;
     const uint64_t to = first + merged_place(keys + first, n, run, i - first);
     merged_keys[to] = keys[i];
     merged_index[to] = index[i];
@@ -83,26 +83,27 @@ void sort_merge(const U* keys, const uint32_t* index, U* merged_keys, uint32_t* 
 }
 
 template <class U>
-void sort_put(const U* x, U* values, int64_t* indices, const uint32_t* index, const gpu::Lines& how) {
+void sort_put(const U* x, U* values, int64_t* indices, const uint32_t* index, const gpu::ReductionPlan& how) {
   gpu::for_each_item(how.count * how.size, [&](size_t i) {
-    const uint64_t line = gpu::quotient(i, how.size);
-    put(x, values, indices, gpu::locate(how.axis, 0, how.kept, line), how.axis[how.kept], i - line * how.size,
+    const uint64_t row = gpu::quotient(i, how.size);
+    put(x, values, indices, gpu::locate(how.axis, 0, how.kept, row), how.axis[how.kept], i - row * how.size,
         index[i]);
   });
 }
 }  // namespace
 
-#define SORT(suffix, U)                                                                                          \
-  KERNEL(1, sort_tiles_##suffix)                                                                                 \
-  (const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, gpu::Lines how, gpu::Order order) {        \
-    sort_tiles(x, values, indices, keys, index, how, order);                                                     \
-  }                                                                                                              \
-  KERNEL(1, sort_merge_##suffix)                                                                                 \
-  (const U* keys, const uint32_t* index, U* merged_keys, uint32_t* merged_index, uint64_t lines, uint64_t n,     \
-   uint64_t run) {                                                                                               \
-    sort_merge(keys, index, merged_keys, merged_index, lines, n, run);                                           \
-  }                                                                                                              \
-  KERNEL(1, sort_put_##suffix)(const U* x, U* values, int64_t* indices, const uint32_t* index, gpu::Lines how) { \
-    sort_put(x, values, indices, index, how);                                                                    \
+#define SORT(suffix, U)                                                                                           \
+  KERNEL(1, sort_tiles_##suffix)                                                                                  \
+  (const U* x, U* values, int64_t* indices, U* keys, uint32_t* index, gpu::ReductionPlan how, gpu::Order order) { \
+    sort_tiles(x, values, indices, keys, index, how, order);                                                      \
+  }                                                                                                               \
+  KERNEL(1, sort_merge_##suffix)                                                                                  \
+  (const U* keys, const uint32_t* index, U* merged_keys, uint32_t* merged_index, uint64_t rows, uint64_t n,       \
+   uint64_t run) {                                                                                                \
+    sort_merge(keys, index, merged_keys, merged_index, rows, n, run);                                             \
+  }                                                                                                               \
+  KERNEL(1, sort_put_##suffix)(const U* x, U* values, int64_t* indices, const uint32_t* index,                    \
+                               gpu::ReductionPlan how) {                                                          \
+    sort_put(x, values, indices, index, how);                                                                     \
   }
 DVT_UNSIGNED(SORT)

@@ -8,7 +8,7 @@ template <class T>
 using Sum = dvt::CompensatedSum<gpu::Compute<T>>;
 template <class T, bool mean = false>
 struct Add : gpu::Reduction<gpu::FloatSum<T, Sum<T>>> {
-  static T result(const Sum<T>& value, const gpu::Lines& how) {
+  static T result(const Sum<T>& value, const gpu::ReductionPlan& how) {
     const auto total = value.total() + 0;  // 0 of nothing
     return T(mean ? total / gpu::Compute<T>(how.size) : total);
   }

@@ -1,7 +1,7 @@
 // The slices along one axis that indices name.
 #include "gpu/kernels/shared/slices.hpp"
-#include "kernels/common/lines.hpp"
 #include "kernels/common/raise.hpp"
+#include "kernels/common/rows.hpp"
 #include "kernels/common/types.hpp"
 
 namespace {

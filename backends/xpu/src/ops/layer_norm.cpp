@@ -1,5 +1,5 @@
 #include "gpu/normalization_rows.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {

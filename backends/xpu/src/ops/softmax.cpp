@@ -1,21 +1,21 @@
 #include "gpu/normalization_rows.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {
 struct Kernels {
-  KernelId lines, columns;
+  KernelId rows, columns;
 };
 Kernels find(std::string_view op, DLDataType type) {
   const std::string name(op);
-  return {find_kernel(name + "_lines", type), find_kernel(name + "_columns", type)};
+  return {find_kernel(name + "_rows", type), find_kernel(name + "_columns", type)};
 }
 
 dvt_status run(dvt_device* d, const dvt_call* c, const Kernels& k) {
   const DLTensor *x = c->in[0], *out = c->out[0];
-  Lines how = plan_lines(x, 1u << dvt::Attrs(c).i64(0), out->strides);
+  ReductionPlan how = plan_rows(x, 1u << dvt::Attrs(c).i64(0), out->strides);
   const bool columns = prefer_columns(how);
-  return launch(d, c, columns ? k.columns : k.lines,
+  return launch(d, c, columns ? k.columns : k.rows,
                 columns ? grid_of_columns(how) : grid_of_groups(how.count, how.size), dvt::data<void>(x),
                 dvt::data<void>(out), how);
 }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "gpu/order.hpp"
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {
@@ -12,18 +12,18 @@ struct Kernels {
 };
 constinit std::array<Kernels, type_count> kernels{};
 
-Lines plan(const dvt_call* c) {
-  Lines how = plan_lines(c->in[0], 1u << dvt::Attrs(c).i64(0), c->out[0]->strides);
+ReductionPlan plan(const dvt_call* c) {
+  ReductionPlan how = plan_rows(c->in[0], 1u << dvt::Attrs(c).i64(0), c->out[0]->strides);
   how.parts = (how.size + sort_tile - 1) / sort_tile;
   return how;
 }
 
-// Keys and indices of all lines, in the workspace twice: a merge reads the one and writes the other.
+// Keys and indices of all rows, in the workspace twice: a merge reads the one and writes the other.
 struct Items {
   char* keys;
   uint32_t* index;
 };
-Items items_at(void* workspace, const Lines& how, uint32_t key_bytes, int which) {
+Items items_at(void* workspace, const ReductionPlan& how, uint32_t key_bytes, int which) {
   const uint64_t n = how.count * how.size;
   char* const base = static_cast<char*>(workspace);
   return {base + 2 * n * sizeof(uint32_t) + which * n * key_bytes, reinterpret_cast<uint32_t*>(base) + which * n};
@@ -31,7 +31,7 @@ Items items_at(void* workspace, const Lines& how, uint32_t key_bytes, int which)
 
 dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
   const DLTensor* x = c->in[0];
-  const Lines how = plan(c);
+  const ReductionPlan how = plan(c);
   if (dvt_status s = check_sortable(how.size)) return s;
   const Kernels& k = kernels[type_index(unsigned_of(x->dtype))];
   const Order order = order_of(x->dtype, dvt::Attrs(c).boolean(1));
@@ -54,7 +54,7 @@ dvt_status sort(dvt_device* d, const dvt_call* c, void* values, void* indices) {
 }
 
 dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
-  const Lines how = plan(c);
+  const ReductionPlan how = plan(c);
   DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
   if (how.parts > 1)
     DVT_PUT(answer, dvt_answer, workspace,

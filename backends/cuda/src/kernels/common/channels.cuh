@@ -1,7 +1,7 @@
 // Elementwise kernels with parameters for each channel.
 #pragma once
 #include "kernels/common/channels.hpp"
-#include "kernels/common/lines.cuh"
+#include "kernels/common/rows.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {

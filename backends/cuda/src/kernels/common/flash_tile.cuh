@@ -27,7 +27,7 @@ struct SwizzledTile {
   }
 };
 
-// Begins to fill a tile with rows from `first`; zeros where there are none. Lanes take 128 or 64 neighbouring
+// Begins to fill a tile with rows from `first`; zeros where there are none. Lanes take 128 or 64 contiguous
 // bytes.
 template <int threads, class Tile, class T>
 __device__ __forceinline__ void fill(const Tile& tile, const T* from, int64_t stride, int first, int rows,
@@ -97,7 +97,7 @@ __device__ __forceinline__ int begin_of(const Flash& p, const void* begins, uint
   return int(at < 0 ? 0 : at < rows ? at : rows);
 }
 
-// The head of a batch and the block of queries that this thread block takes. The blocks of a head are neighbours,
+// The head of a batch and the block of queries that this thread block takes. The blocks of a head are adjacent,
 // so that they find its keys in the L2 cache, those that see the most first.
 struct Place {
   int batch, head, queries, keys, q_row, k_row;  // rows: where sequences lie behind each other

@@ -1,24 +1,24 @@
-// A compact line in the registers of its threads: it is read once, whatever is done with it.
+// A compact row in the registers of its threads: it is read once, whatever is done with it.
 #pragma once
 #include "kernels/common/held.hpp"
-#include "kernels/common/lines.cuh"
+#include "kernels/common/rows.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
-// The packs of one thread, a row of threads apart. `packed`: both operands are, of every line
-// (is_packed of lines.hpp); else a pack may have elements behind the line's end, which are `missing`.
+// The packs of one thread, a row of threads apart. `packed`: both operands are, of every row
+// (is_packed of row_grids.hpp); else a pack may have elements behind the row's end, which are `missing`.
 template <class T>
 class Held {
  public:
   static constexpr int n = pack_length<T>, packs = held_packs(sizeof(T));
 
-  __device__ __forceinline__ Held(const Row& team, const Part& line, const T* from, bool packed, Compute<T> missing)
-      : first_(team.lane * n), step_(team.width * n), size_(uint32_t(line.end)), packed_(packed) {
+  __device__ __forceinline__ Held(const Row& team, const Part& row, const T* from, bool packed, Compute<T> missing)
+      : first_(team.lane * n), step_(team.width * n), size_(uint32_t(row.end)), packed_(packed) {
     if (packed) read<true>(from, missing);
     else read<false>(from, missing);
   }
 
-  // body(x) for the elements that the line has, and perhaps missing ones; it may change them.
+  // body(x) for the elements that the row has, and perhaps missing ones; it may change them.
   template <class Body>
   __device__ __forceinline__ void for_each(Body body) {
 #pragma unroll
@@ -35,7 +35,7 @@ class Held {
   __device__ __forceinline__ void store(T* to, F f) const {
     store(to, [&](Compute<T> x, Compute<T>, Compute<T>) { return f(x); }, nullptr, nullptr, 0, 0);
   }
-  // Writes f(x, a, b), with what the line has at the same place of a and b, or their defaults without them.
+  // Writes f(x, a, b), with what the row has at the same place of a and b, or their defaults without them.
   template <class F>
   __device__ __forceinline__ void store(T* to, F f, const T* a, const T* b, float a_missing,
                                         float b_missing) const {

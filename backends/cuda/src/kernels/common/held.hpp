@@ -1,8 +1,8 @@
-// How much of a line fits into the registers of its threads. Shared with the host.
+// How much of a row fits into the registers of its threads. Shared with the host.
 #pragma once
 
 namespace gpu {
-inline constexpr int most_holders = 512;  // threads of a line: they have 128 registers each
+inline constexpr int most_holders = 512;  // threads of a row: they have 128 registers each
 
 // Packs of 16 bytes, of elements of so many bytes, that a thread holds: 32 registers of what it computes with.
 constexpr int held_packs(int element_bytes) { return element_bytes == 2 ? 4 : 8; }

@@ -1,6 +1,6 @@
-// Scans of lines by an operation R of gpu/kernels/shared/totals.hpp.
+// Scans of rows by an operation R of gpu/kernels/shared/totals.hpp.
 #pragma once
-#include "kernels/common/lines.cuh"
+#include "kernels/common/rows.cuh"
 #include "kernels/common/sum.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
@@ -8,7 +8,7 @@ namespace gpu {
 template <class T>
 using Total = Sum<T>;
 
-// The start of a line's results: after an initial one, if any, which the line's first thread writes.
+// The start of a row's results: after an initial one, if any, which the row's first thread writes.
 template <class R>
 __device__ __forceinline__ typename R::Element* results_at(typename R::Element* to, int64_t stride,
                                                            const Part& part, uint32_t lane, uint32_t initial) {
@@ -51,42 +51,42 @@ __device__ __forceinline__ void scan_part(const Row& team, const Part& part, uin
 }
 
 template <class R>
-__device__ __forceinline__ void scan_lines(const typename R::Element* x, const typename R::Value* partial,
-                                           typename R::Element* out, const Lines& how, uint32_t initial) {
+__device__ __forceinline__ void scan_rows(const typename R::Element* x, const typename R::Value* partial,
+                                          typename R::Element* out, const ReductionPlan& how, uint32_t initial) {
   const Axis& axis = how.axis[how.kept];
-  for_each_line(how, [&](const Row& team, uint64_t line, const Place& place, const Part& part) {
+  for_each_row(how, [&](const Row& team, uint64_t row, const Place& place, const Part& part) {
     auto* const to = results_at<R>(out + place.at[1], axis.stride[1], part, team.lane, initial);
     const auto before =
-        how.parts.value > 1 && part.exists ? partial[line * how.parts.value + part.index] : R::nothing();
+        how.parts.value > 1 && part.exists ? partial[row * how.parts.value + part.index] : R::nothing();
     scan_part<R>(team, part, how.part, before, x + place.at[0], axis.stride[0], to, axis.stride[1]);
   });
 }
-// A line by a thread alone.
+// A row by a thread alone.
 template <class R>
 __device__ __forceinline__ void scan_columns(const typename R::Element* x, typename R::Element* out,
-                                             const Lines& how, uint32_t initial) {
+                                             const ReductionPlan& how, uint32_t initial) {
   const Axis& axis = how.axis[how.kept];
-  for_each_column(how, [&](const Column& thread, uint64_t, const Place& place, const Part& line) {
-    auto* const to = results_at<R>(out + place.at[1], axis.stride[1], line, 0, initial);
+  for_each_column(how, [&](const Column& thread, uint64_t, const Place& place, const Part& row) {
+    auto* const to = results_at<R>(out + place.at[1], axis.stride[1], row, 0, initial);
     auto value = R::nothing();
-    for_each_apart(thread, line, x + place.at[0], axis.stride[0], [&](uint64_t i, typename R::Element element) {
+    for_each_apart(thread, row, x + place.at[0], axis.stride[0], [&](uint64_t i, typename R::Element element) {
       R::append(value, element);
       to[int64_t(i) * axis.stride[1]] = R::result(value);
     });
   });
 }
-// By a warp for each line.
+// By a warp for each row.
 template <class R>
-__device__ __forceinline__ void scan_parts(typename R::Value* partial, const Lines& how) {
+__device__ __forceinline__ void scan_parts(typename R::Value* partial, const ReductionPlan& how) {
   const Row warp(warp_size);
   const uint64_t warps = blockDim.x / warp_size, parts = how.parts.value;
-  for (uint64_t line = blockIdx.x * warps + threadIdx.x / warp_size; line < how.count; line += gridDim.x * warps) {
+  for (uint64_t row = blockIdx.x * warps + threadIdx.x / warp_size; row < how.count; row += gridDim.x * warps) {
     auto before = R::nothing(), all = R::nothing();
     for (uint64_t first = 0; first < parts; first += warp_size, before = R::join(before, all)) {
       const uint64_t p = first + warp.lane;
-      const auto here = p < parts ? partial[line * parts + p] : R::nothing();
+      const auto here = p < parts ? partial[row * parts + p] : R::nothing();
       const auto value = R::join(before, warp.template scan<R>(here, all));
-      if (p < parts) partial[line * parts + p] = value;
+      if (p < parts) partial[row * parts + p] = value;
     }
   }
 }

@@ -1,4 +1,4 @@
-// Threads of a block that work on a line together. A team has `lane` and `width`, its threads, and join(value).
+// Threads of a block that work on a row together. A team has `lane` and `width`, its threads, and join(value).
 #pragma once
 #include "kernels/common/shuffle.cuh"
 
@@ -72,7 +72,8 @@ struct Row {
   }
 };
 
-// Threads a row of lines apart: consecutive threads have consecutive lines.
+// Threads that share one row while their neighbours in the block have the rows next to it, so that reads are
+// contiguous.
 struct Column {
   static constexpr int most_threads = 256;  // of a block
   uint32_t lane, width, columns;

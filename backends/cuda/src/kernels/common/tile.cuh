@@ -34,7 +34,7 @@ struct Tile {
 };
 
 // The block of `from` that begins at this line and element, by a block of threads. Where elements of a line are
-// neighbours tx counts them, else lines: neighbouring threads read neighbours.
+// contiguous tx counts them, else lines: adjacent threads read adjacent elements.
 template <class C, int lines, class T>
 __device__ void fill(Tile<C, lines>& tile, const Vectors<T>& from, uint64_t line, uint64_t element, int ty,
                      int tx) {

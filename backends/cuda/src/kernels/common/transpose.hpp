@@ -9,7 +9,7 @@ struct Transpose {
   LongDivisor along[2];  // of the tiles
   uint64_t size[2];
   int64_t from, to;  // strides: of axis 1 in x, of axis 0 in the output
-  Walk others;
+  IterationSpace others;
 };
 // The edge of a tile, of elements of so many bytes: rows of it are whole sectors of memory.
 constexpr int tile_edge(int bytes) { return bytes < 4 ? 64 : 32; }

@@ -1,13 +1,13 @@
-// Tensors as lines. Shared with the host.
+// Tensors as rows. Shared with the host.
 #pragma once
 #include "gpu/kernels/shared/axes.hpp"
 
 namespace gpu {
-// Tensors as lines: the kept axes, which come first, count them, and each is a row-major walk over the axes along
-// it. Two of its elements differ in operand 1 by that operand's strides, or a line is one element there.
-struct Lines {
-  uint64_t count, size;  // lines, and elements of each
-  uint64_t parts;        // into which a line is cut, for more work-groups
+// Tensors as rows: the kept axes, which come first, count them, and each is a row-major iteration over the axes
+// along it. Two of its elements differ in operand 1 by that operand's strides, or a row is one element there.
+struct ReductionPlan {
+  uint64_t count, size;  // rows, and elements of each
+  uint64_t parts;        // into which a row is cut, for more work-groups
   uint32_t kept, along;
   Axis axis[most_axes];
 };

@@ -1,19 +1,19 @@
-// Reductions of lines to one result each. An operation R has
+// Reductions of rows to one result each. An operation R has
 //   Input, Output       element types in memory
 //   Value               what terms are joined to: a plain struct or number
 //   nothing()           of no terms
-//   add(value, x, i)    with the line's element i, which the line has in its order
+//   add(value, x, i)    with the row's element i, which the row has in its order
 //   join(a, b)
 //   result(value, how)  what is stored
 #pragma once
-#include "kernels/common/lines.hpp"
+#include "kernels/common/rows.hpp"
 #include "kernels/common/types.hpp"
 
 namespace gpu {
-// One part of a line. What it comes to goes to `out` or, of several parts, to `partial`.
+// One part of a row. What it comes to goes to `out` or, of several parts, to `partial`.
 template <class R, class Team>
 void reduce(const Team& team, const Place& place, const Part& part, const typename R::Input* x,
-            typename R::Value* partial, typename R::Output* out, const Lines& how) {
+            typename R::Value* partial, typename R::Output* out, const ReductionPlan& how) {
   auto value = R::nothing();
   const typename R::Input* from = x + place.at[0];
   for_each_element(team, how, part, [&](uint64_t i, const Place& at) { R::add(value, from[at.at[0]], i); });
@@ -23,23 +23,23 @@ void reduce(const Team& team, const Place& place, const Part& part, const typena
   else out[place.at[1]] = R::result(value, how);
 }
 template <class R>
-void reduce_lines(const typename R::Input* x, typename R::Value* partial, typename R::Output* out,
-                  const Lines& how) {
-  for_each_line(how, [&](const Group& group, uint64_t, const Place& place, const Part& part) {
+void reduce_rows(const typename R::Input* x, typename R::Value* partial, typename R::Output* out,
+                 const ReductionPlan& how) {
+  for_each_row(how, [&](const Group& group, uint64_t, const Place& place, const Part& part) {
     reduce<R>(group, place, part, x, partial, out, how);
   });
 }
 template <class R>
 void reduce_columns(const typename R::Input* x, typename R::Value* partial, typename R::Output* out,
-                    const Lines& how) {
+                    const ReductionPlan& how) {
   for_each_column(how, [&](Alone item, uint64_t, const Place& place, const Part& part) {
     reduce<R>(item, place, part, x, partial, out, how);
   });
 }
 
-// The parts of each line joined, by a group.
+// The parts of each row joined, by a group.
 template <class R>
-void reduce_parts(const typename R::Value* partial, typename R::Output* out, const Lines& how) {
+void reduce_parts(const typename R::Value* partial, typename R::Output* out, const ReductionPlan& how) {
   const Group group;
   for (uint64_t l = group.item.get_group(0); l < how.count; l += group.item.get_group_range(0)) {
     auto value = R::nothing();
@@ -50,16 +50,16 @@ void reduce_parts(const typename R::Value* partial, typename R::Output* out, con
 }
 }  // namespace gpu
 
-// Kernels <name>_lines_<suffix>, _columns_ and _parts_ of operation R.
-#define GPU_REDUCTION(name, suffix, R)                                                        \
-  KERNEL(1, name##_lines_##suffix)                                                            \
-  (const R::Input* x, R::Value* partial, R::Output* out, gpu::Lines how) {                    \
-    gpu::reduce_lines<R>(x, partial, out, how);                                               \
-  }                                                                                           \
-  KERNEL(1, name##_columns_##suffix)                                                          \
-  (const R::Input* x, R::Value* partial, R::Output* out, gpu::Lines how) {                    \
-    gpu::reduce_columns<R>(x, partial, out, how);                                             \
-  }                                                                                           \
-  KERNEL(1, name##_parts_##suffix)(const R::Value* partial, R::Output* out, gpu::Lines how) { \
-    gpu::reduce_parts<R>(partial, out, how);                                                  \
+// Kernels <name>_rows_<suffix>, _columns_ and _parts_ of operation R.
+#define GPU_REDUCTION(name, suffix, R)                                                                \
+  KERNEL(1, name##_rows_##suffix)                                                                     \
+  (const R::Input* x, R::Value* partial, R::Output* out, gpu::ReductionPlan how) {                    \
+    gpu::reduce_rows<R>(x, partial, out, how);                                                        \
+  }                                                                                                   \
+  KERNEL(1, name##_columns_##suffix)                                                                  \
+  (const R::Input* x, R::Value* partial, R::Output* out, gpu::ReductionPlan how) {                    \
+    gpu::reduce_columns<R>(x, partial, out, how);                                                     \
+  }                                                                                                   \
+  KERNEL(1, name##_parts_##suffix)(const R::Value* partial, R::Output* out, gpu::ReductionPlan how) { \
+    gpu::reduce_parts<R>(partial, out, how);                                                          \
   }

@@ -1,4 +1,4 @@
-// The blocks of kernels over lines (kernels/common/axes.hpp).
+// The blocks of kernels over rows (kernels/common/axes.hpp).
 #pragma once
 #include <initializer_list>
 
@@ -9,32 +9,32 @@
 
 namespace gpu {
 // Rows of a tensor without gaps, which two operands share.
-Lines plan_rows(uint64_t rows, uint64_t size);
+ReductionPlan plan_rows(uint64_t rows, uint64_t size);
 
-// Cuts lines into so many parts, or fewer, of a multiple of `whole` elements: no pack lies in two of them.
-void cut(Lines&, uint64_t parts, uint64_t whole = pack_bytes);
+// Cuts rows into so many parts, or fewer, of a multiple of `whole` elements: no pack lies in two of them.
+void cut(ReductionPlan&, uint64_t parts, uint64_t whole = pack_bytes);
 
-// Do both operands have elements of so many bytes, of every line, in packs of 16 bytes?
-bool is_packed(const Lines&, uint32_t bytes, std::initializer_list<const void*> operands);
+// Do both operands have elements of so many bytes, of every row, in packs of 16 bytes?
+bool is_packed(const ReductionPlan&, uint32_t bytes, std::initializer_list<const void*> operands);
 
 // Chooses how many threads share a part, `most` at most, a power of two: each has about `packs` times `each`
 // elements where there are many parts, and fewer where threads would be few. Then the blocks.
-Grid grid_of_lines(Lines&, uint64_t each, uint32_t most = block_size, uint32_t packs = 4);
+Grid grid_of_reduction_rows(ReductionPlan&, uint64_t each, uint32_t most = block_size, uint32_t packs = 4);
 // The same for columns.
-Grid grid_of_columns(Lines&, uint32_t most = block_size);
-// The blocks that grid_of_columns would have for uncut lines.
-uint64_t blocks_of_columns(const Lines&);
+Grid grid_of_columns(ReductionPlan&, uint32_t most = block_size);
+// The blocks that grid_of_columns would have for uncut rows.
+uint64_t blocks_of_columns(const ReductionPlan&);
 
-// ---- compact lines in the registers of their threads (kernels/common/held.cuh) -----------
+// ---- compact rows in the registers of their threads (kernels/common/held.cuh) -----------
 
-inline bool is_holdable(const Lines& how, uint32_t bytes) {
+inline bool is_holdable(const ReductionPlan& how, uint32_t bytes) {
   const Axis& axis = how.axis[how.kept];
   const uint64_t most = uint64_t{most_holders} * held_packs(int(bytes)) * (pack_bytes / bytes);
   return how.along == 1 && axis.stride[0] == 1 && axis.stride[1] == 1 && how.size <= most;
 }
-// Their threads, as few as can hold them where there are many lines.
-inline Grid grid_of_holders(Lines& how, uint32_t bytes) {
-  return grid_of_lines(how, pack_bytes / bytes, most_holders, uint32_t(held_packs(int(bytes))));
+// Their threads, as few as can hold them where there are many rows.
+inline Grid grid_of_holders(ReductionPlan& how, uint32_t bytes) {
+  return grid_of_reduction_rows(how, pack_bytes / bytes, most_holders, uint32_t(held_packs(int(bytes))));
 }
 
 // ---- channels (kernels/common/channels.cuh) ---------------------------------------------

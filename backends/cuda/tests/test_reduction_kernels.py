@@ -23,13 +23,13 @@ LENGTHS = [1, 2, 3, 7, 8, 31, 32, 33, 127, 129, 255, 257, 1023, 1025, 4095, 4097
 
 
 @pytest.fixture
-def lines(program):
+def run(program):
     return lambda code: program(NUMPY + f"lengths = {LENGTHS}\n" + code)
 
 
-def test_the_first_of_lines(lines):
+def test_the_first_of_rows(run):
     """Sorted whole, or selected by a block; larger ones and bytes are always sorted."""
-    lines("""
+    run("""
 def first(x, k, mode="largest", axis=-1):
     order = np.argsort(-x if mode == "largest" else x, axis=axis, kind="stable")
     order = np.take(order, np.arange(k), axis)
@@ -62,9 +62,9 @@ for mode in "largest", "smallest":
 """)
 
 
-def test_reductions(lines):
+def test_reductions(run):
     """By lanes of a warp, a block, or in parts; packed or not; along any axis, or columns of threads."""
-    lines("""
+    run("""
 for n in lengths:
     for x in (ints(3, n), ints(n, 3).T, ints(n, 40).T, ints(3, n, dtype=np.int8), ints(3, n + 1)[:, 1:]):
         y = on_device(x)
@@ -81,9 +81,9 @@ same(dv.argmax(on_device(x)), x.argmax())
 """)
 
 
-def test_contiguous_and_strided_lines_give_the_same_bits(lines):
+def test_contiguous_and_strided_rows_give_the_same_bits(run):
     """The order of a sum is that of the shape, not of the address."""
-    lines("""
+    run("""
 for n in (1000, 4096, 16384):
     aligned = floats(n)
     shifted = on_device(np.concatenate([[np.float32(0)], aligned]))[1:]
@@ -92,9 +92,9 @@ for n in (1000, 4096, 16384):
 """)
 
 
-def test_cumulative_sums(lines):
+def test_cumulative_sums(run):
     """By lanes, blocks, parts, or a thread each; with an initial element, which takes the alignment away."""
-    lines("""
+    run("""
 for n in lengths:
     for x in (ints(2, n), ints(n, 2).T, ints(n, 20).T, ints(2, n + 1)[:, 1:]):
         expected = x.cumsum(1, dtype=np.int32)
@@ -106,9 +106,9 @@ for n in lengths:
 """)
 
 
-def test_softmax_and_norms(lines):
+def test_softmax_and_norms(run):
     """In registers, packed or not, or in two passes; along an axis in the middle."""
-    lines("""
+    run("""
 def softmax(x, axis):
     e = np.exp(x - x.max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
@@ -133,9 +133,9 @@ for n in lengths:
 """)
 
 
-def test_sorts(lines):
+def test_sorts(run):
     """By a warp, by a block, in parts; stable: few different values."""
-    lines("""
+    run("""
 def check(x):
     y, axis = on_device(x), -1
     same(dv.argsort(y, axis=1), x.argsort(1, kind="stable"), x.shape, x.dtype)
@@ -155,9 +155,9 @@ same(dv.argsort(on_device(x)), x.argsort(kind="stable"))
 """)
 
 
-def test_slices_by_index(lines):
+def test_slices_by_index(run):
     """Slices of any width, which are moved in the widest elements that they and their addresses allow."""
-    lines("""
+    run("""
 for dtype in (np.int8, np.int16, np.int32, np.int64):
     for width in (1, 2, 3, 8, 16, 33, 64, 1000):
         x, index = ints(50, width, dtype=dtype), rng.integers(-50, 50, 70)
@@ -172,9 +172,9 @@ for dtype in (np.int8, np.int16, np.int32, np.int64):
 """)
 
 
-def test_transposes(lines):
+def test_transposes(run):
     """Elements of all sizes, edges of tiles that are not whole, other axes around them."""
-    lines("""
+    run("""
 for dtype in (np.int8, np.int16, np.float32, np.int64):
     for shape in ((16, 16), (17, 100), (64, 64), (65, 31), (200, 16)):
         x = ints(*shape, dtype=dtype)

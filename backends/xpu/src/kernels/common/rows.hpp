@@ -1,10 +1,10 @@
-// Kernels over lines: by a work-group each, or by an item each where the lines are contiguous with each other.
+// Kernels over rows: by a work-group each, or by an item each where the rows are contiguous with each other.
 #pragma once
 #include "kernels/common/axes.hpp"
 #include "kernels/common/kernel.hpp"
 
 namespace gpu {
-// The items that work on a line: a group, 16 to 256 of them, a multiple of 16.
+// The items that work on a row: a group, 16 to 256 of them, a multiple of 16.
 class Group {
  public:
   sycl::nd_item<1> item = sycl::ext::oneapi::this_work_item::get_nd_item<1>();
@@ -84,29 +84,29 @@ struct Alone {
   }
 };
 
-// Elements [begin, end) of a line.
+// Elements [begin, end) of a row.
 struct Part {
   uint64_t index, begin, end;
 };
-inline Part part_of(const Group& group, const Lines& how, uint64_t index) {
+inline Part part_of(const Group& group, const ReductionPlan& how, uint64_t index) {
   const uint64_t length = quotient(how.size + how.parts - 1, how.parts),
                  begin = sycl::min(index * length, how.size);
   const Place bounds = group.same({{int64_t(begin), int64_t(sycl::min(begin + length, how.size))}});
   return {index, uint64_t(bounds.at[0]), uint64_t(bounds.at[1])};
 }
 
-// body(team, line, place, part) for each part of each line, by a group.
+// body(team, row, place, part) for each part of each row, by a group.
 template <class Body>
-void for_each_line(const Lines& how, Body body) {
+void for_each_row(const ReductionPlan& how, Body body) {
   const Group group;
   for (uint64_t g = group.item.get_group(0); g < how.count * how.parts; g += group.item.get_group_range(0)) {
-    const uint64_t line = quotient(g, how.parts);
-    body(group, line, group.same(locate(how.axis, 0, how.kept, line)), part_of(group, how, g - line * how.parts));
+    const uint64_t row = quotient(g, how.parts);
+    body(group, row, group.same(locate(how.axis, 0, how.kept, row)), part_of(group, how, g - row * how.parts));
   }
 }
-// By an item: consecutive lines along the last kept axis.
+// By an item: consecutive rows along the last kept axis.
 template <class Body>
-void for_each_column(const Lines& how, Body body) {
+void for_each_column(const ReductionPlan& how, Body body) {
   const Group group;
   const Axis& columns = how.axis[how.kept - 1];
   const uint64_t blocks = quotient(columns.size + group.width - 1, group.width);
@@ -114,16 +114,15 @@ void for_each_column(const Lines& how, Body body) {
   for (uint64_t g = group.item.get_group(0); g < groups; g += group.item.get_group_range(0)) {
     const uint64_t b = quotient(g, how.parts), outer = quotient(b, blocks);
     const uint64_t column = (b - outer * blocks) * group.width + group.lane;
-    const uint64_t line = outer * columns.size + column;
+    const uint64_t row = outer * columns.size + column;
     const Place first = group.same(locate(how.axis, 0, how.kept - 1, outer));
     const Part part = part_of(group, how, g - b * how.parts);
     if (column >= columns.size) continue;
     const auto at = int64_t(column);
     if (columns.stride[0] == 1 && columns.stride[1] == 1)  // shows compilers that reads are contiguous
-      body(Alone(), line, Place{{first.at[0] + at, first.at[1] + at}}, part);
+      body(Alone(), row, Place{{first.at[0] + at, first.at[1] + at}}, part);
     else
-      body(Alone(), line, Place{{first.at[0] + at * columns.stride[0], first.at[1] + at * columns.stride[1]}},
-           part);
+      body(Alone(), row, Place{{first.at[0] + at * columns.stride[0], first.at[1] + at * columns.stride[1]}}, part);
   }
 }
 
@@ -136,9 +135,9 @@ void for_each_index(const Team& team, uint64_t begin, uint64_t end, Body body) {
   if (i + team.lane < end) body(i + team.lane);
 }
 
-// body(i, place) for this item's share of a part's elements; `place` counts from the line's begin.
+// body(i, place) for this item's share of a part's elements; `place` counts from the row's begin.
 template <class Team, class Body>
-void for_each_element(const Team& team, const Lines& how, const Part& part, Body body) {
+void for_each_element(const Team& team, const ReductionPlan& how, const Part& part, Body body) {
   const Axis& axis = how.axis[how.kept];
   if (how.along > 1)
     for_each_index(team, part.begin, part.end,

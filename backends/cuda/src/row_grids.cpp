@@ -1,4 +1,4 @@
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 #include <bit>
 
@@ -7,20 +7,20 @@ namespace {
 constexpr uint64_t elements_of_thread = 4;    // of a column at least
 constexpr uint64_t enough_threads = 1 << 17;  // half of what a large GPU holds: more gain little
 
-// Columns side by side of a block: a warp of them, and no more than there are, while lines are long enough for
+// Columns side by side of a block: a warp of them, and no more than there are, while rows are long enough for
 // threads above one another.
 struct Tile {
   uint64_t columns, threads;  // powers of two
 
   uint64_t blocks_along(uint64_t all) const { return (all + columns - 1) / columns; }
 };
-Tile tile_of_columns(const Lines& how, uint32_t most) {
+Tile tile_of_columns(const ReductionPlan& how, uint32_t most) {
   const uint64_t all = std::bit_ceil(how.axis[how.kept - 1].size.value);
   const uint64_t wanted = std::bit_ceil(std::max<uint64_t>(how.part / elements_of_thread, 1));
   const uint64_t threads = std::min({wanted, block_size / std::min<uint64_t>(all, 32), uint64_t{most}});
   return {std::min(all, block_size / threads), threads};
 }
-uint64_t blocks_of(const Lines& how, const Tile& tile) {
+uint64_t blocks_of(const ReductionPlan& how, const Tile& tile) {
   const uint64_t columns = how.axis[how.kept - 1].size.value;
   return how.count / columns * tile.blocks_along(columns);
 }
@@ -33,10 +33,10 @@ LongDivisor divide_by(uint64_t n) {
   return {n, uint64_t(((Wide{1} << (63 + shift)) + by - 1) / by), shift};
 }
 
-void make_whole(Lines& how) { how.parts = divide_by(1), how.part = how.size; }
+void make_whole(ReductionPlan& how) { how.parts = divide_by(1), how.part = how.size; }
 
-Lines plan_rows(uint64_t rows, uint64_t size) {
-  Lines how{};
+ReductionPlan plan_rows(uint64_t rows, uint64_t size) {
+  ReductionPlan how{};
   how.count = rows, how.size = size, how.kept = how.along = 1;
   how.axis[0] = {divide_by(rows), {int64_t(size), int64_t(size)}};
   how.axis[1] = {divide_by(size), {1, 1}};
@@ -44,13 +44,13 @@ Lines plan_rows(uint64_t rows, uint64_t size) {
   return how;
 }
 
-void cut(Lines& how, uint64_t parts, uint64_t whole) {
+void cut(ReductionPlan& how, uint64_t parts, uint64_t whole) {
   how.part = (how.size + parts - 1) / parts;
   how.part = (how.part + whole - 1) / whole * whole;
   how.parts = divide_by(how.size ? (how.size + how.part - 1) / how.part : 1);
 }
 
-bool is_packed(const Lines& how, uint32_t bytes, std::initializer_list<const void*> operands) {
+bool is_packed(const ReductionPlan& how, uint32_t bytes, std::initializer_list<const void*> operands) {
   const auto whole = [&](int64_t elements) { return elements * int64_t(bytes) % pack_bytes == 0; };
   if (how.along > 1 || how.axis[how.kept].stride[0] != 1 || how.axis[how.kept].stride[1] != 1) return false;
   for (uint32_t a = 0; a < how.kept; ++a)
@@ -60,25 +60,25 @@ bool is_packed(const Lines& how, uint32_t bytes, std::initializer_list<const voi
          });
 }
 
-Grid grid_of_lines(Lines& how, uint64_t each, uint32_t most, uint32_t packs) {
+Grid grid_of_reduction_rows(ReductionPlan& how, uint64_t each, uint32_t most, uint32_t packs) {
   constexpr uint64_t segment = 8;  // threads whose packs fill a cache line
   const uint64_t all = std::bit_ceil(std::max<uint64_t>((how.part + each - 1) / each, 1));
-  how.pieces = how.count * how.parts.value;
+  how.chunks = how.count * how.parts.value;
   uint64_t threads = std::min<uint64_t>(std::max(all / packs, std::min(all, segment)), most);
-  while (threads < std::min<uint64_t>(all, most) && how.pieces * threads < enough_threads) threads *= 2;
+  while (threads < std::min<uint64_t>(all, most) && how.chunks * threads < enough_threads) threads *= 2;
   how.threads = uint32_t(threads);
-  // Whole warps; more than one is one line's alone.
-  const uint64_t block = threads > 32 ? threads : std::clamp<uint64_t>(how.pieces * threads, 32, block_size);
+  // Whole warps; more than one is one row's alone.
+  const uint64_t block = threads > 32 ? threads : std::clamp<uint64_t>(how.chunks * threads, 32, block_size);
   const uint64_t at_once = std::bit_ceil(block) / threads;
-  return grid_of_blocks((how.pieces + at_once - 1) / at_once, uint32_t(at_once * threads));
+  return grid_of_blocks((how.chunks + at_once - 1) / at_once, uint32_t(at_once * threads));
 }
 
-uint64_t blocks_of_columns(const Lines& how) { return blocks_of(how, tile_of_columns(how, block_size)); }
-Grid grid_of_columns(Lines& how, uint32_t most) {
+uint64_t blocks_of_columns(const ReductionPlan& how) { return blocks_of(how, tile_of_columns(how, block_size)); }
+Grid grid_of_columns(ReductionPlan& how, uint32_t most) {
   const Tile tile = tile_of_columns(how, most);
   how.threads = uint32_t(tile.threads);
   how.blocks = divide_by(tile.blocks_along(how.axis[how.kept - 1].size.value));
-  how.pieces = blocks_of(how, tile) * how.parts.value;
-  return grid_of_blocks(how.pieces, uint32_t(tile.columns * tile.threads));
+  how.chunks = blocks_of(how, tile) * how.parts.value;
+  return grid_of_blocks(how.chunks, uint32_t(tile.columns * tile.threads));
 }
 }  // namespace gpu

@@ -1,5 +1,5 @@
-// Kernels over lines (Lines): which thread has which elements. It depends on shapes and strides alone, so that sums
-// have an order; 16 bytes are read at once where they are aligned.
+// Kernels over rows (ReductionPlan): which thread has which elements. It depends on shapes and strides alone, so
+// that sums have an order; 16 bytes are read at once where they are aligned.
 #pragma once
 #include "kernels/common/axes.hpp"
 #include "kernels/common/team.cuh"
@@ -7,40 +7,40 @@
 
 #if !defined(GPU_LIST_KERNELS)
 namespace gpu {
-// Elements [begin, end) of a line.
+// Elements [begin, end) of a row.
 struct Part {
   uint64_t index, begin, end;
   bool exists;  // without elements where it does not: its threads come to barriers nevertheless
 };
-__device__ __forceinline__ Part part_of(const Lines& how, uint64_t index, bool exists) {
+__device__ __forceinline__ Part part_of(const ReductionPlan& how, uint64_t index, bool exists) {
   const uint64_t begin = index * how.part, end = begin + how.part < how.size ? begin + how.part : how.size;
   return exists ? Part{index, begin, end, true} : Part{0, 0, 0, false};
 }
 
-// body(team, line, place, part) for each part of each line, by a Row of threads.
+// body(team, row, place, part) for each part of each row, by a Row of threads.
 template <class Body>
-__device__ __forceinline__ void for_each_line(const Lines& how, Body body) {
+__device__ __forceinline__ void for_each_row(const ReductionPlan& how, Body body) {
   const Row team(how.threads);
   const uint64_t at_once = blockDim.x / how.threads;
-  for (uint64_t first = blockIdx.x * at_once; first < how.pieces; first += gridDim.x * at_once) {
-    const uint64_t piece = first + threadIdx.x / how.threads;
-    const bool exists = piece < how.pieces;
-    const uint64_t line = exists ? quotient(piece, how.parts) : 0;
-    body(team, line, locate(how.axis, 0, how.kept, line), part_of(how, piece - line * how.parts.value, exists));
+  for (uint64_t first = blockIdx.x * at_once; first < how.chunks; first += gridDim.x * at_once) {
+    const uint64_t chunk = first + threadIdx.x / how.threads;
+    const bool exists = chunk < how.chunks;
+    const uint64_t row = exists ? quotient(chunk, how.parts) : 0;
+    body(team, row, locate(how.axis, 0, how.kept, row), part_of(how, chunk - row * how.parts.value, exists));
   }
 }
-// By a Column: consecutive lines along the last kept axis.
+// By a Column: consecutive rows along the last kept axis.
 template <class Body>
-__device__ __forceinline__ void for_each_column(const Lines& how, Body body) {
+__device__ __forceinline__ void for_each_column(const ReductionPlan& how, Body body) {
   const Column team(how.threads);
   const Axis& columns = how.axis[how.kept - 1];
-  for (uint64_t piece = blockIdx.x; piece < how.pieces; piece += gridDim.x) {
-    const uint64_t block = quotient(piece, how.parts), outer = quotient(block, how.blocks);
+  for (uint64_t chunk = blockIdx.x; chunk < how.chunks; chunk += gridDim.x) {
+    const uint64_t block = quotient(chunk, how.parts), outer = quotient(block, how.blocks);
     const uint64_t column = (block - outer * how.blocks.value) * team.columns + threadIdx.x % team.columns;
     Place place = locate(how.axis, 0, how.kept - 1, outer);
     place.at[0] += int64_t(column) * columns.stride[0], place.at[1] += int64_t(column) * columns.stride[1];
     body(team, outer * columns.size.value + column, place,
-         part_of(how, piece - block * how.parts.value, column < columns.size.value));
+         part_of(how, chunk - block * how.parts.value, column < columns.size.value));
   }
 }
 
@@ -109,10 +109,10 @@ __device__ __forceinline__ void for_each_apart(const Team& team, const Part& par
   for (; i < part.end; i += team.width) body(i, from[int64_t(i) * stride]);
 }
 
-// body(i, x) for this thread's elements of a part of operand 0, i ascending; `from` is where the line begins.
+// body(i, x) for this thread's elements of a part of operand 0, i ascending; `from` is where the row begins.
 template <int loads = loads_at_once, class T, class Body>
-__device__ __forceinline__ void for_each_value(const Row& team, const Lines& how, const Part& part, const T* from,
-                                               Body body) {
+__device__ __forceinline__ void for_each_value(const Row& team, const ReductionPlan& how, const Part& part,
+                                               const T* from, Body body) {
   const Axis& axis = how.axis[how.kept];
   if (how.along > 1) {
     for (uint64_t i = part.begin + team.lane; i < part.end; i += team.width)
@@ -121,7 +121,7 @@ __device__ __forceinline__ void for_each_value(const Row& team, const Lines& how
   else for_each_apart<loads>(team, part, from, axis.stride[0], body);
 }
 template <int loads = loads_at_once, class T, class Body>
-__device__ __forceinline__ void for_each_value(const Column& team, const Lines& how, const Part& part,
+__device__ __forceinline__ void for_each_value(const Column& team, const ReductionPlan& how, const Part& part,
                                                const T* from, Body body) {
   if (how.along > 1) {
     for (uint64_t i = part.begin + team.lane; i < part.end; i += team.width)

@@ -1,4 +1,4 @@
-#include "lines.hpp"
+#include "row_grids.hpp"
 
 namespace gpu {
 namespace {
@@ -15,14 +15,14 @@ size_t width_for(uint64_t size, uint64_t each) {
 }  // namespace
 
 uint64_t divide_by(uint64_t n) { return n; }
-void make_whole(Lines& how) { how.parts = 1; }
+void make_whole(ReductionPlan& how) { how.parts = 1; }
 
 Grid grid_of_groups(uint64_t groups, uint64_t size) {
   // Few items: a vector of a CPU, a sub-group of a GPU. More of them are slower where there are many groups.
   return groups_of(groups, width_for(size, 512));
 }
 
-Grid grid_of_columns(const Lines& how) {
+Grid grid_of_columns(const ReductionPlan& how) {
   const uint64_t columns = how.axis[how.kept - 1].size;
   const size_t width = width_for(columns, 1);
   return groups_of(how.count / columns * ((columns + width - 1) / width) * how.parts, width);
