@@ -5,7 +5,7 @@
 # make test-cuda NVIDIA's GPUs, or without one an emulated driver: two gigabytes of wheels in an environment of its own
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
-# make bench-cuda  dovetail-cuda beside cuBLASLt, cuDNN and torch: needs a GPU, and gigabytes more of wheels
+# make bench-cuda  dovetail-cuda next to cuBLASLt, cuDNN and torch: needs a GPU, and gigabytes more of wheels
 # make docs      the guides, into build/docs  make install   wheels for this machine, into .venv
 # make wheels    what is released, into dist/release: for x86-64 and aarch64, glibc 2.28 or newer; needs Debian and
 #                g++-aarch64-linux-gnu. make test-wheels installs and runs them, aarch64 in an emulator
@@ -56,7 +56,7 @@ projects := . $(addprefix backends/,$(backends)) $(conformance)
 
 $(VENV)/.tools: asked := --build $(projects) --group test lint docs
 $(VENV)/.tools: $(addsuffix /pyproject.toml,$(projects))
-$(XPU)/.tools: asked := --build backends/xpu --group test beside
+$(XPU)/.tools: asked := --build backends/xpu --group test coexistence
 $(XPU)/.tools: pyproject.toml backends/xpu/pyproject.toml
 $(CUDA)/.tools: asked := --build backends/cuda --group test cuda
 $(CUDA)/.tools: pyproject.toml backends/cuda/pyproject.toml

@@ -1,4 +1,4 @@
-"""The CUDA backend beside its peers: make bench-cuda, or python benchmarks/cuda.py [--only memory gemm]
+"""The CUDA backend compared with its peers: make bench-cuda, or python benchmarks/cuda.py [--only memory gemm]
 
 What each part measures, and against what, its own file says. They run in processes of their own, one after the
 other: what is switched for a whole process is not switched for the rest, and no part works in memory that another

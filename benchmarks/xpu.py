@@ -1,4 +1,4 @@
-"""The XPU backend beside the CPU's: python benchmarks/xpu.py (SYCL's CPU device: DOVETAIL_XPU_ALLOW_CPU=1)
+"""The XPU backend compared with the CPU's: python benchmarks/xpu.py (SYCL's CPU device: DOVETAIL_XPU_ALLOW_CPU=1)
 
 MiniLM at 8 x 128: milliseconds of time and of processor time per forward on both devices, medians of alternating
 runs; the aim on SYCL's CPU device is 0.7 of dovetail-cpu's speed. Launch: microseconds to enqueue one small op, and

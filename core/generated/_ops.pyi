@@ -266,7 +266,7 @@ def prod(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: DTy
     """The product over axis, or of all; 1 of nothing."""
 
 def quantize(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike | None = None, *, axis: int | None = None, dtype: DType | str) -> Array:
-    """round(x / scale) + zero_point as int8 or uint8: halves to even, and the nearest where it is beyond these.
+    """round(x / scale) + zero_point as int8 or uint8: ties to even, and the nearest where it is beyond these.
 
     scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0. NaN gives
     zero_point, and so does 0 / 0."""

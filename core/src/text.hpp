@@ -9,7 +9,7 @@
 namespace dovetail {
 // ", did you mean 'softmax'?" or, where nothing is near, "; known: a, b, c".
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
-// A text of somebody else, fit for a terminal: control characters but line ends and tabs, and bytes that are no
+// A text from outside, fit for a terminal: control characters but line ends and tabs, and bytes that are no
 // UTF-8, become '?'; what is longer than `most` bytes ends in "...".
 std::string cleaned(std::string_view text, size_t most = 4096);
 std::string to_string(std::span<const int64_t> shape);  // "(2, 3)"

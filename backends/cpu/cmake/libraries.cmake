@@ -1,4 +1,4 @@
-# oneDNN and OpenBLAS, both optional: found, copied beside our library under names of our own (bundle.py says why) and
+# oneDNN and OpenBLAS, both optional: found, copied next to our library under names of our own (bundle.py says why) and
 # opened at the first op that wants them, so nothing links to them. What is absent is served by our own kernels.
 #
 #   -DDOVETAIL_CPU_ONEDNN=OFF, -DDOVETAIL_CPU_OPENBLAS=OFF   do without
@@ -35,7 +35,7 @@ function(_dovetail_find_onednn library include)
   if(architecture STREQUAL aarch64)
     set(oldest 3.4)
   endif()
-  if(CMAKE_CROSSCOMPILING) # what lies beside the programs in PATH, as a virtual environment's, is for this machine
+  if(CMAKE_CROSSCOMPILING) # what is next to the programs in PATH, as a virtual environment's, is for this machine
     set(CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH OFF)
   endif()
   find_package(dnnl ${oldest} CONFIG QUIET)
@@ -75,7 +75,7 @@ function(_dovetail_find_openblas library)
   endif()
 endfunction()
 
-# Its version, from the header beside it.
+# Its version, from the header next to it.
 function(_dovetail_openblas_version version library)
   cmake_path(GET library PARENT_PATH folder)
   set(header "${folder}/../include/openblas_config.h")
@@ -114,7 +114,7 @@ endfunction()
 function(dovetail_cpu_libraries target destination)
   get_filename_component(sources "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../src" ABSOLUTE)
   target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
-  # In the wheel the copies lie beside our library, in a build folder below it.
+  # In the wheel the copies are next to our library, in a build folder below it.
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;$ORIGIN/lib")
   find_package(Python 3.11 COMPONENTS Interpreter QUIET)
   _dovetail_python(scripts "import sysconfig; print(sysconfig.get_path('scripts'))")

@@ -55,7 +55,7 @@ inline constexpr bool short_rows_share_blocks = true;  // a row of few elements 
 // The end of a call: without a stream it waits until the work is done, and reports what went wrong.
 dvt_status finish(dvt_device*, const dvt_call*);
 
-// Where a kernel of this call writes that its data is wrong: an argument of it, beside c->correlation_id.
+// Where a kernel of this call writes that its data is wrong: an argument of it, next to c->correlation_id.
 // nullptr where there is no memory for it.
 Fault* fault_slot(dvt_device*, const dvt_call*);
 }  // namespace gpu

@@ -4,8 +4,8 @@
 
 #include "gpu/plan.hpp"
 #include "kernels/common/channels.hpp"
-#include "kernels/common/held.hpp"
 #include "kernels/common/pack.hpp"
+#include "kernels/common/register_rows.hpp"
 
 namespace gpu {
 // Rows of a tensor without gaps, which two operands share.
@@ -25,16 +25,17 @@ Grid grid_of_columns(ReductionPlan&, uint32_t most = block_size);
 // The blocks that grid_of_columns would have for uncut rows.
 uint64_t blocks_of_columns(const ReductionPlan&);
 
-// ---- compact rows in the registers of their threads (kernels/common/held.cuh) -----------
+// ---- compact rows in the registers of their threads (kernels/common/register_rows.cuh) -----------
 
-inline bool is_holdable(const ReductionPlan& how, uint32_t bytes) {
+inline bool fits_registers(const ReductionPlan& how, uint32_t bytes) {
   const Axis& axis = how.axis[how.kept];
-  const uint64_t most = uint64_t{most_holders} * held_packs(int(bytes)) * (pack_bytes / bytes);
+  const uint64_t most = uint64_t{most_register_threads} * register_packs(int(bytes)) * (pack_bytes / bytes);
   return how.along == 1 && axis.stride[0] == 1 && axis.stride[1] == 1 && how.size <= most;
 }
 // Their threads, as few as can hold them where there are many rows.
-inline Grid grid_of_holders(ReductionPlan& how, uint32_t bytes) {
-  return grid_of_reduction_rows(how, pack_bytes / bytes, most_holders, uint32_t(held_packs(int(bytes))));
+inline Grid grid_of_register_rows(ReductionPlan& how, uint32_t bytes) {
+  return grid_of_reduction_rows(how, pack_bytes / bytes, most_register_threads,
+                                uint32_t(register_packs(int(bytes))));
 }
 
 // ---- channels (kernels/common/channels.cuh) ---------------------------------------------

@@ -59,7 +59,7 @@ dvt_status finish(dvt_device*, const dvt_call*);
 // Does the call become part of a graph?
 bool is_captured(dvt_device*, const dvt_call*);
 
-// Where a kernel of this call writes that its data is wrong: an argument of it, beside c->correlation_id.
+// Where a kernel of this call writes that its data is wrong: an argument of it, next to c->correlation_id.
 // nullptr where there is no memory for it.
 Fault* fault_slot(dvt_device*, const dvt_call*);
 

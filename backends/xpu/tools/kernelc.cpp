@@ -99,7 +99,7 @@ void emit(const std::vector<std::string>& modules, std::set<std::string> declare
                                " bytes of local memory: expected at most 65536, which every GPU has");
     for (const std::string& kernel : parsed.kernels) {
       const std::string name = kernel.substr(kernel.find(prefix) == 0 ? prefix.size() : 0);
-      if (!declared.erase(name)) throw std::runtime_error("nobody declared the kernel " + name);
+      if (!declared.erase(name)) throw std::runtime_error("undeclared kernel " + name);
       table += "    {\"" + name + "\", " + std::to_string(binary.size()) + ", " + std::to_string(module.size()) +
                ", " + (parsed.fp16 ? "true" : "false") + ", " + (parsed.fp64 ? "true" : "false") + "},\n";
     }

@@ -38,7 +38,7 @@
  *           ONCE, through fail, by the next sync, ev_sync or ev_query on that stream; outputs written
  *           since are undefined, the stream goes on unless it is DEVICE_LOST. Kernels never touch memory
  *           outside their operands whatever the data: a bad index is such a fault (DVT_INDEX).
- *           (DOVETAIL_GUARD_MEMORY=1 has the host look for writes beside outputs; the suite does, too.)
+ *           (DOVETAIL_GUARD_MEMORY=1 has the host look for writes outside outputs; the suite does, too.)
  * Out-structs (dvt_props, dvt_answer)  The host sets struct_size; write tail members with DVT_PUT only.
  * End       Never dlclose. device_close comes from the host's atexit, queues drained; nothing is called
  *           after it. In a forked child only a DVT_CAP_FORK_SAFE backend is called.
@@ -342,7 +342,7 @@ typedef struct {
 DVT_EXPORT int32_t dvt_probe_v1(char* reason, size_t reason_size);
 DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out);
 
-/* A kernel pack: rows for somebody else's backend, in a library of its own that exports dvt_probe_v1 and
+/* A kernel pack: rows for another author's backend, in a library of its own that exports dvt_probe_v1 and
  * dvt_kernels_v1. They go before the backend's own rows and get its handles: `backend` defines what those are
  * (streams->native, extension). A row that cannot serve a call says so through query, and the next one gets it. */
 typedef struct {

@@ -90,7 +90,7 @@ def _vector_norm(x, axis, keepdims, ord):
 
 def _norm_scale(x, axis, keepdims, ord, like):
     """Powers other than squares underflow: what is less than that power's root counts for nothing."""
-    tiny = dt.float64.tiny if like is dt.float64 else dt.float32.tiny  # halves compute in float32
+    tiny = dt.float64.tiny if like is dt.float64 else dt.float32.tiny  # fp16 and bf16 compute in float32
     return 0.0 if ord in (0, 1, 2, INF, -INF) else tiny ** (1 / ord)
 
 

@@ -82,7 +82,7 @@ def _linear_with_activation_samples() -> Iterator[Sample]:
 @op(
     shape="linear",
     dtype="float",
-    half="native",  # as linear and the activation one after the other: their kernels for halves are faster
+    half="native",  # as linear and the activation one after the other: their fp16 and bf16 kernels are faster
     tol=10,  # 2 of linear, 8 of gelu: no activation makes errors of its operand larger by much
     reference=_linear_with_activation,
     scale=lambda x, weight, bias, activation, like: _linear_scale(x, weight, bias, like),

@@ -25,7 +25,7 @@ def _along(v, x, axis):
 
 
 def _quantize(x, scale, zero_point, axis, dtype, like):
-    """The quotient is rounded to the dtype that the op computes in: at halves that decides."""
+    """The quotient is rounded to the dtype that the op computes in: at ties that decides."""
     axis = axis if axis is None else axis % x.ndim
     t = np.float64 if like is dt.float64 else np.float32
     q = np.rint(x.astype(t) / _along(np.asarray(scale).astype(t), x, axis))
@@ -119,7 +119,7 @@ def _spread(v: Tensor, x: Tensor, axis: int | None) -> Tensor:
 def quantize(
     x: Tensor, scale: Tensor, zero_point: Index | None = None, *, axis: int | None = None, dtype: DType
 ) -> Tensor:
-    """round(x / scale) + zero_point as int8 or uint8: halves to even, and the nearest where it is beyond these.
+    """round(x / scale) + zero_point as int8 or uint8: ties to even, and the nearest where it is beyond these.
 
     scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0. NaN gives
     zero_point, and so does 0 / 0.

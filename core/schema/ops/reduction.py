@@ -132,7 +132,7 @@ def _var(x, axis, correction, keepdims):
 
 def _mean_error(x, axis, keepdims, like):
     """The rounding error of the mean, which is subtracted: for equal elements it is all that remains."""
-    eps = (dt.float32 if like.itemsize == 2 else like).eps  # halves compute in float32
+    eps = (dt.float32 if like.itemsize == 2 else like).eps  # fp16 and bf16 compute in float32
     return eps, 2 * eps * np.max(np.abs(x), axis=as_axes(axis), keepdims=keepdims, initial=0)
 
 

@@ -245,7 +245,7 @@ void Stream::forget_fault() {
   try {
     throw_fault();
   } catch (const std::exception& e) {
-    log(Log::stream, 1, device.name + ": nobody waited for this fault of a stream: " + e.what());
+    log(Log::stream, 1, device.name + ": a fault that no wait reported: " + e.what());
   }
 }
 

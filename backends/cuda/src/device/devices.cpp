@@ -61,8 +61,8 @@ dvt_device::dvt_device(uint32_t i, std::unique_ptr<const gpu::Context> c)
 
 namespace gpu {
 namespace {
-// Multiplications and additions that a multiprocessor does in a cycle, with tensor cores for halves and float64:
-// from the architectures' white papers. 0: not known here.
+// Multiplications and additions that a multiprocessor does in a cycle, with tensor cores for fp16, bf16 and
+// float64: from the architectures' white papers. 0: not known here.
 struct Throughput {
   int capability;
   double f32, half, f64;

@@ -21,19 +21,19 @@ class Recordings {
     const std::lock_guard guard(mutex_);
     recordings_[id] = {};
   }
-  // Without faults: of a capture that somebody else began.
+  // Without faults: of a capture that another owner began.
   Recording end(cuuint64_t id) {
     const std::lock_guard guard(mutex_);
     auto node = recordings_.extract(id);
     return node ? std::move(node.mapped()) : Recording{nullptr, {}};
   }
-  // nullptr: of a capture that somebody else began
+  // nullptr: of a capture that another owner began
   std::shared_ptr<Faults> find(cuuint64_t id) {
     const std::lock_guard guard(mutex_);
     const auto it = recordings_.find(id);
     return it == recordings_.end() ? nullptr : it->second.faults;
   }
-  // What cannot be done on a stream that records. False: of a capture that somebody else began
+  // What cannot be done on a stream that records. False: of a capture that another owner began
   bool at_end(cuuint64_t id, std::function<void()> action) {
     const std::lock_guard guard(mutex_);
     const auto it = recordings_.find(id);

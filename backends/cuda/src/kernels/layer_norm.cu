@@ -1,6 +1,6 @@
 // layer_norm, rms_norm over the last axes: the mean, then the mean square of what is left. A row that fits into
 // registers, in whole packs, is read once.
-#include "kernels/common/held.cuh"
+#include "kernels/common/register_rows.cuh"
 #include "kernels/common/sum.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
@@ -19,24 +19,24 @@ __device__ __forceinline__ Compute<T> scale_of(Compute<T> squares, uint64_t n, C
 }
 
 template <class T, bool centred>
-__device__ __forceinline__ void normalize_held(const T* x, T* out, const gpu::ReductionPlan& how,
-                                               const Parameters<T>& p) {
+__device__ __forceinline__ void normalize_in_registers(const T* x, T* out, const gpu::ReductionPlan& how,
+                                                       const Parameters<T>& p) {
   using C = Compute<T>;
   using Sum = gpu::Sum<T>;
   gpu::for_each_row(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& row) {
-    gpu::Held<T> held(team, row, x + place.at[0], true, 0);
+    gpu::RegisterRow<T> values(team, row, x + place.at[0], true, 0);
     T* const to = out + place.at[1];
     if constexpr (centred) {
       auto sum = Sum::nothing();
-      held.for_each([&](C element) { sum.add(element); });
+      values.for_each([&](C element) { sum.add(element); });
       const C mean = team.template join<Sum>(sum).total() / C(how.size);
-      held.for_each([&](C& element) { element -= mean; });
+      values.for_each([&](C& element) { element -= mean; });
     }
     auto squares = Sum::nothing();
-    held.for_each([&](C element) { squares.add(element * element); });
+    values.for_each([&](C element) { squares.add(element * element); });
     const C scale = scale_of<T>(team.template join<Sum>(squares).total(), how.size, p.eps);
     // 1 and -0 leave everything as it is.
-    held.store(to, [=](C d, C weight, C bias) { return d * scale * weight + bias; }, p.weight, p.bias, 1, -0.0f);
+    values.store(to, [=](C d, C weight, C bias) { return d * scale * weight + bias; }, p.weight, p.bias, 1, -0.0f);
   });
 }
 
@@ -73,9 +73,9 @@ __device__ __forceinline__ void normalize(const T* x, T* out, const gpu::Reducti
 #endif
 
 #define LAYER_NORM(suffix, T)                                                                         \
-  KERNEL(512, layer_norm_held_##suffix)                                                               \
+  KERNEL(512, layer_norm_in_registers_##suffix)                                                       \
   (const T* x, const T* weight, const T* bias, T* out, gpu::ReductionPlan how, gpu::Compute<T> eps) { \
-    normalize_held<T, true>(x, out, how, {weight, bias, eps});                                        \
+    normalize_in_registers<T, true>(x, out, how, {weight, bias, eps});                                \
   }                                                                                                   \
   KERNEL(512, layer_norm_rows_##suffix)                                                               \
   (const T* x, const T* weight, const T* bias, T* out, gpu::ReductionPlan how, gpu::Compute<T> eps) { \
@@ -84,9 +84,9 @@ __device__ __forceinline__ void normalize(const T* x, T* out, const gpu::Reducti
 DVT_FLOATS(LAYER_NORM)
 
 #define RMS_NORM(suffix, T)                                                            \
-  KERNEL(512, rms_norm_held_##suffix)                                                  \
+  KERNEL(512, rms_norm_in_registers_##suffix)                                          \
   (const T* x, const T* weight, T* out, gpu::ReductionPlan how, gpu::Compute<T> eps) { \
-    normalize_held<T, false>(x, out, how, {weight, nullptr, eps});                     \
+    normalize_in_registers<T, false>(x, out, how, {weight, nullptr, eps});             \
   }                                                                                    \
   KERNEL(512, rms_norm_rows_##suffix)                                                  \
   (const T* x, const T* weight, T* out, gpu::ReductionPlan how, gpu::Compute<T> eps) { \

@@ -1,7 +1,7 @@
 // softmax, log_softmax along one axis: operand 0 is x, operand 1 the result. A compact row that fits into
 // registers is read once; any other twice, the sum being rescaled whenever a larger element comes (Milakov and
 // Gimelshein, 2018).
-#include "kernels/common/held.cuh"
+#include "kernels/common/register_rows.cuh"
 #include "kernels/common/sum.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
@@ -84,17 +84,18 @@ __device__ __forceinline__ void softmax(const Team& team, const gpu::Place& plac
 }
 
 template <class T, bool logarithm>
-__device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::ReductionPlan& how, bool packed) {
+__device__ __forceinline__ void softmax_in_registers(const T* x, T* out, const gpu::ReductionPlan& how,
+                                                     bool packed) {
   using C = Compute<T>;
   gpu::for_each_row(how, [&](const gpu::Row& team, uint64_t, const gpu::Place& place, const gpu::Part& row) {
     constexpr C missing = -gpu::math::infinity<C>;  // of which exp is 0
-    gpu::Held<T> held(team, row, x + place.at[0], packed, missing);
+    gpu::RegisterRow<T> values(team, row, x + place.at[0], packed, missing);
     C top = Greatest<C>::nothing();
-    held.for_each([&](C element) { top = Greatest<C>::join(top, element); });
+    values.for_each([&](C element) { top = Greatest<C>::join(top, element); });
     top = team.template join<Greatest<C>>(top);
     if (top > most<C>) top = most<C>;
     auto sum = gpu::Sum<T>::nothing();
-    held.for_each([&](C& element) {
+    values.for_each([&](C& element) {
       element -= top;
       const C e = exp(element);
       if (!logarithm) element = e;
@@ -102,25 +103,25 @@ __device__ __forceinline__ void softmax_held(const T* x, T* out, const gpu::Redu
     });
     const C total = team.template join<gpu::Sum<T>>(sum).total();
     const C factor = logarithm ? log(total) : 1 / total;
-    held.store(out + place.at[1], [&](C element) { return logarithm ? element - factor : element * factor; });
+    values.store(out + place.at[1], [&](C element) { return logarithm ? element - factor : element * factor; });
   });
 }
 }  // namespace
 #endif
 
-#define SOFTMAX(name, logarithm, suffix, T)                                                         \
-  KERNEL(512, name##_held_##suffix)(const T* x, T* out, gpu::ReductionPlan how, uint32_t packed) {  \
-    softmax_held<T, logarithm>(x, out, how, packed);                                                \
-  }                                                                                                 \
-  KERNEL(512, name##_rows_##suffix)(const T* x, T* out, gpu::ReductionPlan how) {                   \
-    gpu::for_each_row(how, [&](const auto& team, uint64_t, const auto& place, const auto& row) {    \
-      softmax<T, logarithm>(team, place, row, x, out, how.axis[how.kept]);                          \
-    });                                                                                             \
-  }                                                                                                 \
-  KERNEL(256, name##_columns_##suffix)(const T* x, T* out, gpu::ReductionPlan how) {                \
-    gpu::for_each_column(how, [&](const auto& team, uint64_t, const auto& place, const auto& row) { \
-      softmax<T, logarithm>(team, place, row, x, out, how.axis[how.kept]);                          \
-    });                                                                                             \
+#define SOFTMAX(name, logarithm, suffix, T)                                                                \
+  KERNEL(512, name##_in_registers_##suffix)(const T* x, T* out, gpu::ReductionPlan how, uint32_t packed) { \
+    softmax_in_registers<T, logarithm>(x, out, how, packed);                                               \
+  }                                                                                                        \
+  KERNEL(512, name##_rows_##suffix)(const T* x, T* out, gpu::ReductionPlan how) {                          \
+    gpu::for_each_row(how, [&](const auto& team, uint64_t, const auto& place, const auto& row) {           \
+      softmax<T, logarithm>(team, place, row, x, out, how.axis[how.kept]);                                 \
+    });                                                                                                    \
+  }                                                                                                        \
+  KERNEL(256, name##_columns_##suffix)(const T* x, T* out, gpu::ReductionPlan how) {                       \
+    gpu::for_each_column(how, [&](const auto& team, uint64_t, const auto& place, const auto& row) {        \
+      softmax<T, logarithm>(team, place, row, x, out, how.axis[how.kept]);                                 \
+    });                                                                                                    \
   }
 #define SOFTMAXES(suffix, T)         \
   SOFTMAX(softmax, false, suffix, T) \

@@ -4,11 +4,11 @@
 namespace gpu {
 namespace {
 struct Kernels {
-  KernelId held, rows;
+  KernelId in_registers, rows;
 };
 Kernels find(std::string_view op, DLDataType type) {
   const std::string name(op);
-  return {find_kernel(name + "_held", type), find_kernel(name + "_rows", type)};
+  return {find_kernel(name + "_in_registers", type), find_kernel(name + "_rows", type)};
 }
 
 struct Norm {
@@ -21,10 +21,10 @@ struct Norm {
     const void *from = dvt::data<void>(c->in[0]), *weight = optional_data(c, 1);
     const void* const bias = centred ? optional_data(c, 2) : nullptr;
     void* const out = dvt::data<void>(c->out[0]);
-    const bool held = is_holdable(how, bytes) && is_packed(how, bytes, {from, weight, bias, out});
-    const Grid grid =
-        held ? grid_of_holders(how, bytes) : grid_of_reduction_rows(how, pack_bytes / bytes, most_holders);
-    const KernelId kernel = held ? k.held : k.rows;
+    const bool in_registers = fits_registers(how, bytes) && is_packed(how, bytes, {from, weight, bias, out});
+    const Grid grid = in_registers ? grid_of_register_rows(how, bytes)
+                                   : grid_of_reduction_rows(how, pack_bytes / bytes, most_register_threads);
+    const KernelId kernel = in_registers ? k.in_registers : k.rows;
     return centred ? launch(d, c, kernel, grid, from, weight, bias, out, how, eps)
                    : launch(d, c, kernel, grid, from, weight, out, how, eps);
   }

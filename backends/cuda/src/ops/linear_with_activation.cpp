@@ -8,8 +8,8 @@ namespace gpu {
 namespace {
 using cublaslt::Activation;
 
-// How exact its tanh is nobody says. The hardware's own errs by 2**-11, half an ulp of a sum in float16: too much
-// for float32.
+// The accuracy of its tanh is undocumented. The hardware's own errs by 2**-11, half an ulp of a sum in float16: too
+// much for float32.
 Activation activation_of(const dvt_call* c) {
   const dvt::Attrs attrs(c);
   if (attrs.is(0, "relu")) return Activation::relu;

@@ -161,7 +161,7 @@ class Compacted {
   int64_t strides_[most][DVT_MAX_NDIM];
 };
 
-// Which operands cuBLASLt wants row-major, where copies of them are cheap beside the product. 0: none, or in vain.
+// Which operands cuBLASLt wants row-major, where copies of them are cheap next to the product. 0: none, or in vain.
 template <Of product>
 uint64_t copies_worth_while(dvt_device* d, const dvt_call* c) {
   constexpr uint64_t least = 32;

@@ -4,11 +4,11 @@
 namespace gpu {
 namespace {
 struct Kernels {
-  KernelId held, rows, columns;
+  KernelId in_registers, rows, columns;
 };
 Kernels find(std::string_view op, DLDataType type) {
   const std::string name(op);
-  return {find_kernel(name + "_held", type), find_kernel(name + "_rows", type),
+  return {find_kernel(name + "_in_registers", type), find_kernel(name + "_rows", type),
           find_kernel(name + "_columns", type)};
 }
 
@@ -18,13 +18,13 @@ dvt_status run(dvt_device* d, const dvt_call* c, const Kernels& k) {
   void* const to = dvt::data<void>(out);
   const uint32_t bytes = bytes_of(x->dtype);
   ReductionPlan how = plan_rows(x, 1u << dvt::Attrs(c).i64(0), out->strides);
-  if (is_holdable(how, bytes)) {
+  if (fits_registers(how, bytes)) {
     const uint32_t packed = is_packed(how, bytes, {from, to});
-    return launch(d, c, k.held, grid_of_holders(how, bytes), from, to, how, packed);
+    return launch(d, c, k.in_registers, grid_of_register_rows(how, bytes), from, to, how, packed);
   }
   if (prefer_columns(how)) return launch(d, c, k.columns, grid_of_columns(how), from, to, how);
   const uint64_t each = how.axis[how.kept].stride[0] == 1 ? pack_bytes / bytes : 1;
-  return launch(d, c, k.rows, grid_of_reduction_rows(how, each, most_holders), from, to, how);
+  return launch(d, c, k.rows, grid_of_reduction_rows(how, each, most_register_threads), from, to, how);
 }
 }  // namespace
 

@@ -10,8 +10,8 @@ struct Greatest {  // NaN wins
   static C join(C a, C b) { return b > a || b != b ? b : a; }
 };
 
-// Exponentials are kept in the result until their sum is known; those of halves would lose digits there, and are
-// computed twice.
+// Exponentials are kept in the result until their sum is known; those of fp16 and bf16 would lose digits there, and
+// are computed twice.
 template <class T, bool logarithm, class Team>
 void softmax(const Team& team, const gpu::Place& place, const gpu::Part& all, const T* x, T* out,
              const gpu::ReductionPlan& how) {

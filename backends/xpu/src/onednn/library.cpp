@@ -9,7 +9,7 @@
 
 namespace gpu::onednn {
 namespace {
-// oneDNN's wheel puts it beside SYCL's runtime. Local: its symbols serve nobody else.
+// oneDNN's wheel puts it next to SYCL's runtime. RTLD_LOCAL: its symbols serve no other library.
 bool open(Library& library) {
   Dl_info runtime;
   if (!dladdr(reinterpret_cast<void*>(&sycl::platform::get_platforms), &runtime)) return false;

@@ -119,7 +119,7 @@ def outer(m: Drawing) -> dict[str, Any]:
 
 def _finite(a: Operand) -> Operand:
     """What is hidden or in the padding, some skip and others multiply by 0 or add to -inf; of layers, what
-    underflows becomes NaN beside an infinite weight."""
+    underflows becomes NaN next to an infinite weight."""
     return a._replace(values="uniform") if a.values in ("nan", "inf") else a
 
 

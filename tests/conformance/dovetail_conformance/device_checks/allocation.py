@@ -68,7 +68,7 @@ def inside_a_block(t, rng):
         values[7:107] = values[:100].copy()
         expect(
             np.array_equal(own.read(block, values.size), values),
-            "a copy into the middle of a block wrote beside it",
+            "a copy into the middle of a block wrote outside it",
         )
 
 

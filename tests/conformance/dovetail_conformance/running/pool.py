@@ -116,7 +116,7 @@ def _signal_name(number: int) -> str:
 def _environment(config: Config) -> dict[str, str]:
     """Workers share the processors; each keeps two threads, so that races have a chance to show.
 
-    What a kernel keeps of its call is gone when it returns, so that it cannot work by luck; what it writes beside
+    What a kernel keeps of its call is gone when it returns, so that it cannot work by luck; what it writes outside
     its outputs is found, and what it does not write is full of junk.
     """
     threads = max(2, (os.cpu_count() or 1) // config.workers)

@@ -85,7 +85,7 @@ def unpack(data: bytes) -> tuple[dict[str, bytes], int]:
         raise Refused(f"{name} is missing")
     _check_manifest(found)
     if not 0 <= mtime < 8**11 or tar != _tar(found, mtime):  # fits into the header
-        raise Refused("its members are right, but something beside them was changed: a name, time or mode")
+        raise Refused("its members are right, but something else was changed: a name, time or mode")
     del found[MANIFEST]
     return found, mtime
 

@@ -58,7 +58,7 @@ async function open(op, dtype, from) {
   try {
     panel.replaceChildren(...contents(await cases(), op, dtype));
   } catch (error) {
-    const why = `The cases could not be unpacked (${error.message}); they stand in results.json beside this file.`;
+    const why = `The cases could not be unpacked (${error.message}); they are in results.json next to this file.`;
     panel.replaceChildren(heading(op, dtype), make("p", { class: "inside" }, why));
   }
   panel.scrollTop = 0;

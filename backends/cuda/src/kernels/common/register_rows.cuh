@@ -1,6 +1,6 @@
 // A compact row in the registers of its threads: it is read once, whatever is done with it.
 #pragma once
-#include "kernels/common/held.hpp"
+#include "kernels/common/register_rows.hpp"
 #include "kernels/common/rows.cuh"
 
 #if !defined(GPU_LIST_KERNELS)
@@ -8,11 +8,12 @@ namespace gpu {
 // The packs of one thread, a row of threads apart. `packed`: both operands are, of every row
 // (is_packed of row_grids.hpp); else a pack may have elements behind the row's end, which are `missing`.
 template <class T>
-class Held {
+class RegisterRow {
  public:
-  static constexpr int n = pack_length<T>, packs = held_packs(sizeof(T));
+  static constexpr int n = pack_length<T>, packs = register_packs(sizeof(T));
 
-  __device__ __forceinline__ Held(const Row& team, const Part& row, const T* from, bool packed, Compute<T> missing)
+  __device__ __forceinline__ RegisterRow(const Row& team, const Part& row, const T* from, bool packed,
+                                         Compute<T> missing)
       : first_(team.lane * n), step_(team.width * n), size_(uint32_t(row.end)), packed_(packed) {
     if (packed) read<true>(from, missing);
     else read<false>(from, missing);
@@ -61,7 +62,7 @@ class Held {
     for (int k = 0; k < packs; ++k) {
       const uint32_t i = first_ + k * step_;
       if (i >= size_) break;
-      const Pack<T, n> with_a = beside<packed>(a, i, a_missing), with_b = beside<packed>(b, i, b_missing);
+      const Pack<T, n> with_a = at<packed>(a, i, a_missing), with_b = at<packed>(b, i, b_missing);
       Pack<T, n> pack;
 #pragma unroll
       for (int j = 0; j < n; ++j) pack.at[j] = T(f(x_[k][j], Compute<T>(with_a.at[j]), Compute<T>(with_b.at[j])));
@@ -69,7 +70,7 @@ class Held {
     }
   }
   template <bool packed>
-  __device__ __forceinline__ Pack<T, n> beside(const T* from, uint32_t i, float missing) const {
+  __device__ __forceinline__ Pack<T, n> at(const T* from, uint32_t i, float missing) const {
     if (from) return load_pack<n>(from, i, size_, packed);
     Pack<T, n> pack;
 #pragma unroll
