@@ -144,6 +144,6 @@ def test_a_project_knows_nothing_of_this_repository(site, kind):
     assert not re.search("DOVETAIL_ZETA|simul", texts[Path("tests/test_device.py")])
     readme = texts[Path("README.md")]
     assert ("`tests/simulator/`" in readme) == (kind == "simulated") == (project / "tests/simulator").is_dir()
-    listed = re.search(r"The name `zeta` stands in(.*)`python/dovetail_zeta`", readme, re.DOTALL)[1]
+    listed = re.search(r"The name `zeta` is in(.*)`python/dovetail_zeta`", readme, re.DOTALL)[1]
     named = {path.name for path, text in texts.items() if re.search(r"(?<![a-z])zeta(?![a-z])", text)}
     assert not [name for name in named - {"README.md", "__init__.py"} if name not in listed]

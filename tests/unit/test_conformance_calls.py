@@ -125,7 +125,7 @@ def test_operands_that_share_memory():
     assert "x2=x1 one further on" in str(call)
 
 
-# ---- special values, fp16 and bf16, errors ------------------------------------------------------------------------------
+# ---- special values, fp16 and bf16, errors ---------------------------------------------------------------------
 
 
 def test_all_special_values_are_included():

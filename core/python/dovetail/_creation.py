@@ -191,7 +191,7 @@ def _capsule(x: Any, *, copy: bool | None, **wanted: Any) -> Any:
         wanted.pop("copy", None)
         if "dl_device" in wanted:
             raise BufferError(
-                f"[from_dlpack] {type(x).__name__} is on a device that none of the installed backends can read, and cannot "
+                f"[from_dlpack] {type(x).__name__} is on a device that no installed backend can read, and cannot "
                 "be asked for a copy on the host: bring it there first"
             ) from None
         return x.__dlpack__(**wanted)
