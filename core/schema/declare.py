@@ -115,7 +115,7 @@ class Spec(NamedTuple):
     params: tuple[Param, ...]
     n_out: int
     half_in_f32: bool
-    has_body: bool
+    has_decomposition: bool
     must: bool
     private: bool
     view: bool
@@ -160,7 +160,7 @@ class Op:
         self.__name__ = self.__qualname__ = fn.__name__
         self.__module__ = fn.__module__
         self.__doc__ = fn.__doc__
-        self.body: Callable | None = fn if spec.has_body else None
+        self.decomposition: Callable | None = fn if spec.has_decomposition else None
         self.reference: Callable | None = python["reference"]
         self.scale: Callable | None = python["scale"]
         self.samples: Callable[[], Iterable] | None = python["samples"]
@@ -212,10 +212,10 @@ class Op:
 
     def trace(self, recorder: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Runs the decomposition. Calls without a tracer among the arguments (full, iota) go to the recorder."""
-        if self.body is None:
-            raise Unsupported(f"[{self.name}] has no body: it needs a kernel")
+        if self.decomposition is None:
+            raise Unsupported(f"[{self.name}] has no decomposition: it needs a kernel")
         with recording(recorder):
-            return self.body(*args, **kwargs)
+            return self.decomposition(*args, **kwargs)
 
     def expected(self, *args: Any, like: DType | None = None, **kwargs: Any) -> Any:
         """The oracle's answer for NumPy arguments: floats are widened to float64, integers keep their type.
@@ -339,15 +339,15 @@ def op(
     private        for decompositions: in no public namespace
     view, core     served by the core: as metadata, or over copies
     half           "float32": float16 and bfloat16 compute in float32 and round once, where there is no kernel for
-                   them; "native": the body runs on them as they are
+                   them; "native": the decomposition runs on them as they are
     version        grows when an attribute is added, with a default; since names the version of each
     """
 
     def declare(fn: Callable) -> Op:
         full_name = name or fn.__name__.removesuffix("_")
-        has_body = fn.__code__.co_code != _docstring_only.__code__.co_code
+        has_decomposition = fn.__code__.co_code != _docstring_only.__code__.co_code
         doc = (fn.__doc__ or "").strip().split("\n", 1)[0]
-        _check(full_name, fn, doc, has_body, tier=tier, half=half, served=view or core)
+        _check(full_name, fn, doc, has_decomposition, tier=tier, half=half, served=view or core)
         spec = Spec(
             full_name,
             version,
@@ -357,7 +357,7 @@ def op(
             _params(fn, full_name, since or {}),
             n_out,
             half == "float32",
-            has_body,
+            has_decomposition,
             tier == "must",
             private,
             view,
@@ -381,7 +381,9 @@ def op(
     return declare
 
 
-def _check(name: str, fn: Callable, doc: str, has_body: bool, *, tier: str | None, half: str, served: bool) -> None:
+def _check(
+    name: str, fn: Callable, doc: str, has_decomposition: bool, *, tier: str | None, half: str, served: bool
+) -> None:
     if name in registry:
         raise ValueError(f"[{name}] is declared twice: in {registry[name].__module__} and in {fn.__module__}")
     if not doc and __debug__:
@@ -390,7 +392,9 @@ def _check(name: str, fn: Callable, doc: str, has_body: bool, *, tier: str | Non
         raise ValueError(f"[{name}] tier: expected 'must', 'extended' or None, got {tier!r}")
     if half not in ("float32", "native"):
         raise ValueError(f"[{name}] half: expected 'float32' or 'native', got {half!r}")
-    if has_body and (tier == "must" or served):
-        raise ValueError(f"[{name}] has a body: it is neither a must-have primitive nor served by the core")
-    if not has_body and tier != "must" and not served:
-        raise ValueError(f"[{name}] has no body: expected one, or tier='must', or the core to serve it")
+    if has_decomposition and (tier == "must" or served):
+        raise ValueError(
+            f"[{name}] has a decomposition: it is neither a must-have primitive nor served by the core"
+        )
+    if not has_decomposition and tier != "must" and not served:
+        raise ValueError(f"[{name}] has no decomposition: expected one, or tier='must', or the core to serve it")

@@ -87,7 +87,7 @@ def _param(p: Any) -> str:
 def _flags(spec: Any) -> str:
     named = {
         "op_half_in_f32": spec.half_in_f32,
-        "op_has_body": spec.has_body,
+        "op_has_decomposition": spec.has_decomposition,
         "op_must": spec.must,
         "op_private": spec.private,
         "op_view": spec.view,

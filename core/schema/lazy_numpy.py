@@ -1,4 +1,4 @@
-"""NumPy for the oracles of ops. Bodies need none, so declaring an op does not import it."""
+"""NumPy for the oracles of ops. Decompositions need none, so declaring an op does not import it."""
 
 from __future__ import annotations
 

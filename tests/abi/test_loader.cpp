@@ -220,7 +220,7 @@ TEST(tables_of_absurd_values) {
   REFUSES("row_two_lines", "'dvt.nega?tive': op: expected a name", kAuthor);
   REFUSES("row_long_engine", "...': expected NULL or a name", kAuthor);
   REFUSES("row_empty_engine", "its engine is '': expected NULL or a name", kAuthor);
-  REFUSES("row_math_engine", "its engine is 'math', which is what the op's body is called", kAuthor);
+  REFUSES("row_math_engine", "its engine is 'math', which is what the op's decomposition is called", kAuthor);
   REFUSES("row_without_operands", "operands are missing", kAuthor);
   REFUSES("row_many_inputs", "4294967295 inputs and 1 outputs", kAuthor);
   REFUSES("row_without_outputs", "1 inputs and 0 outputs", kAuthor);

@@ -69,7 +69,7 @@ def test_every_op_is_declared_once():
 
 
 @pytest.mark.parametrize("path", OPS, ids=relative)
-def test_bodies_compute_with_ops(path):
+def test_decompositions_compute_with_ops(path):
     """A decomposition never uses NumPy: that would read values."""
     for node in tree(path).body:
         if is_op(node):

@@ -41,7 +41,7 @@ def document(ids: tuple[str, ...] = SMALL, seed: int = 0) -> dict[str, Any]:
         "kernels": kernels,
         "dovetail": "1.2.3", "python": "3.11.7", "numpy": "2.4.6",
         "level": {"reached": "L2", "asked": "L2", "profile": None,
-                  "text": "level L2 (f32, i32, i64, bool; 61 native, 85 body)"},
+                  "text": "level L2 (f32, i32, i64, bool; 61 native, 85 decomposed)"},
         "counts": _counts(cases),
         "waivers": [], "undeclared": [], "error_edges": EDGES, "performance": None,
         "cases": cases,

@@ -317,7 +317,7 @@ class Machine:
             self.launches[op.name] += 1
             return Traced(self, rounded(INEXACT[op.name], given["x"].v, self.slop))
         if op.name in RUN:
-            assert op.body is None
+            assert op.decomposition is None
             if op.tier == "must":
                 self.launches[op.name] += 1
             bare = {k: [x.v for x in v] if isinstance(v, list) else getattr(v, "v", v) for k, v in given.items()}
@@ -348,7 +348,7 @@ class Traced:
         return self.machine.__dovetail_op__(op, *args, **kwargs)
 
     def __bool__(self):
-        raise TypeError("a body looks at a value")
+        raise TypeError("a decomposition looks at a value")
 
     def __getitem__(self, key):
         for k in key if isinstance(key, tuple) else (key,):

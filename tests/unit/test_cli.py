@@ -85,7 +85,7 @@ def test_ops_with_must_have_kernels_only():
     environment = os.environ | {"DOVETAIL_CPU_KERNELS": "must"}
     out = subprocess.run(command_line, capture_output=True, text=True, check=True, env=environment).stdout
     ops = {row["op"]: row for row in json.loads(out)["ops"]}
-    assert ops["tanh"]["dtypes"]["f32"] == "body" and ops["exp"]["dtypes"]["f32"] == "native"
+    assert ops["tanh"]["dtypes"]["f32"] == "decomposition" and ops["exp"]["dtypes"]["f32"] == "native"
 
 
 def test_todo():
@@ -122,13 +122,13 @@ def test_ops_says_what_happens():
             continue
         for brief, word in row["dtypes"].items():
             call = [dovetail._core.op_function(row["op"]), *[values[brief]] * len(required)]
-            if word in ("native", "body", "core", "f32"):
+            if word in ("native", "decomposition", "core", "f32"):
                 call[0](*call[1:])
             elif word == "none":
                 with pytest.raises(NotImplementedError):
                     call[0](*call[1:])
             seen.add(word)
-    assert {"native", "body", "core"} <= seen
+    assert {"native", "decomposition", "core"} <= seen
 
 
 def test_bench():

@@ -110,8 +110,8 @@ def test_the_culprit_is_listed_before_its_consequences():
 
 def test_partly_declined_ops_do_not_look_supported():
     cell = summary.Cell("remainder", "f64", [{"status": "pass"}] + 18 * [{"status": "unsupported"}])
-    assert cell.state("body").name == "unsupported"
-    assert cell.label(cell.state("body")) == "remainder f64: unsupported, 1 passed, 18 unsupported"
+    assert cell.state("decomposition").name == "unsupported"
+    assert cell.label(cell.state("decomposition")) == "remainder f64: unsupported, 1 passed, 18 unsupported"
 
 
 def test_matrix_has_the_outcome_of_each_op_and_dtype(everything, page):
@@ -121,7 +121,7 @@ def test_matrix_has_the_outcome_of_each_op_and_dtype(everything, page):
         "add u16: unsupported", "add i8: not-run", "matmul f32: native", "reshape f32: core", "add f32: failed",
     } <= signs  # fmt: skip
     fewer = {op: dtypes for op, dtypes in everything[0]["kernels"].items() if op != "add"}
-    assert "add f64: body, " in html.render(everything[0] | {"kernels": fewer})
+    assert "add f64: decomposition, " in html.render(everything[0] | {"kernels": fewer})
 
 
 def test_nothing_of_the_document_becomes_markup(page):

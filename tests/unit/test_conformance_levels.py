@@ -62,7 +62,7 @@ def test_coverage_counts_ops_of_the_list():
     listed = must_pass().ops
     native = {"add", "matmul", "nextafter"}  # the last one is not in the list
     text = levels.coverage("L1", native.__contains__, {"softmax", "add"})
-    assert text == "f32, i32, i64, bool; 2 native, 1 body"
+    assert text == "f32, i32, i64, bool; 2 native, 1 decomposed"
     assert "softmax" in listed and "add" in listed
 
 
@@ -83,8 +83,10 @@ def test_l2_lists_further_complete_dtypes():
     assert levels.further_dtypes([*CASES[:3], *cases], results) == ["f16"]
     assert levels.further_dtypes(cases, {}) == []
     text = levels.coverage("L2", {"add"}.__contains__, {"softmax"}, ["f16"], 1)
-    assert text == "f32, i32, i64, bool, f16; 1 native, 1 body; 1 waived"
-    assert levels.coverage("L1", {"add"}.__contains__, (), ["f16"], 1) == "f32, i32, i64, bool; 1 native, 0 body"
+    assert text == "f32, i32, i64, bool, f16; 1 native, 1 decomposed; 1 waived"
+    assert (
+        levels.coverage("L1", {"add"}.__contains__, (), ["f16"], 1) == "f32, i32, i64, bool; 1 native, 0 decomposed"
+    )
 
 
 def mixed(id, d, *others, level="L2"):

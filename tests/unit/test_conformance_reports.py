@@ -62,7 +62,7 @@ def rows(content):
 def test_support_has_a_row_per_op_and_dtype():
     assert [tuple(row.values()) for row in rows(made())] == [
         ("add", "f32", "native", "fail", "1", "0", "inf", "1"),
-        ("mul", "f32", "body", "pass", "1", "1", "0.3", "1"),
+        ("mul", "f32", "decomposition", "pass", "1", "1", "0.3", "1"),
         ("add", "i8", "unsupported", "unsupported", "1", "0", "", ""),
     ]
 

@@ -75,7 +75,7 @@ def test_in_place_keeps_dtype_and_shape(change, error):
     np.testing.assert_array_equal(a.numpy(), np.ones(3))
 
 
-# ---- bodies --------------------------------------------------------------------------------------
+# ---- decompositions ----------------------------------------------------------------------------------------------
 
 
 def test_a_decomposition_is_traced_once_per_signature(x):
@@ -83,8 +83,8 @@ def test_a_decomposition_is_traced_once_per_signature(x):
     from dovetail.schema import registry
 
     op = registry["logaddexp"]
-    body = op.body
-    op.body = lambda *a: calls.append(1) or body(*a)
+    decomposition = op.decomposition
+    op.decomposition = lambda *a: calls.append(1) or decomposition(*a)
     try:
         y = dt.asarray(np.ones((3, 1), np.float32))
         wide = dt.asarray(np.ones((5, 3, 4), np.float32))
@@ -94,7 +94,7 @@ def test_a_decomposition_is_traced_once_per_signature(x):
         dt.logaddexp(wide[:, :, ::2], y)
         assert len(calls) <= 2
     finally:
-        op.body = body
+        op.decomposition = decomposition
 
 
 def test_decompositions_run_float16_in_float32():
@@ -145,10 +145,10 @@ BAD = {
         NotImplementedError,
         r"^\[astype\] float32 to complex64 is not supported on cpu:0.*; NumPy has",
     ),
-    "complex body": (
+    "complex decomposition": (
         lambda x: dt.mean(dt.zeros(2, dtype="complex64")),
         NotImplementedError,
-        r"^\[mean\] its body: \[divide\] complex64",
+        r"^\[mean\] its decomposition: \[divide\] complex64",
     ),
     "no string": (lambda x: dt.nn.gelu(x, approximate=None), TypeError, "approximate: expected a string, got None"),
     "no dtype": (lambda x: dt.astype(x, None), TypeError, "dtype: expected a dtype, got None"),

@@ -51,7 +51,7 @@ def test_a_kernel_of_one_dtype_of_a_raw_operand_is_reported():
 
     (device,) = dt.load_backend(Acme)
     support = dt._core.support(device.name, "dequantize")
-    assert support["f32"] == ("native", False) and support["f64"] == ("body", False)
+    assert support["f32"] == ("native", False) and support["f64"] == ("decomposition", False)
     x = dt.asarray([-3, 100], dtype=dt.int8, device=device)
     assert dt.dequantize(x, 0.5, 4).tolist() == [-3.5, 48.0]
 
@@ -106,7 +106,11 @@ def test_ops_shows_no_decomposition_that_cannot_run():
     (device,) = dt.load_backend(Acme)
     rows = {row["op"]: row["dtypes"] for row in support(device.name)}
     assert rows["multiply"]["f32"] == "native" and rows["multiply"]["f64"] == "none"
-    assert rows["square"]["f32"] == "body" and rows["square"]["f64"] == "none" and rows["square"]["f16"] == "none"
+    assert (
+        rows["square"]["f32"] == "decomposition"
+        and rows["square"]["f64"] == "none"
+        and rows["square"]["f16"] == "none"
+    )
     assert rows["softmax"]["f32"] == "none" and rows["softmax"]["f64"] == "none"
     x = dt.ones(3, dtype="float32", device=device) if rows["ones"]["f32"] != "none" else None
     assert x is None or dt.square(x).tolist() == [1, 1, 1]

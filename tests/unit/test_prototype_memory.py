@@ -236,7 +236,7 @@ def test_a_kernel_returns_nothing(now):
 
 
 def test_an_error_within_a_decomposition_has_its_cause(now):
-    now.multiply, now.query = raising(ValueError("no product")), lambda x, out: "the body does it"
+    now.multiply, now.query = raising(ValueError("no product")), lambda x, out: "the decomposition does it"
     with pytest.raises(ValueError, match=r"\[multiply\] no product") as raised:
         dt.square(floats(now.device, 3))
     assert isinstance(raised.value.__cause__, ValueError)

@@ -20,11 +20,11 @@ def softsign(name: str):
     @declare(
         name=name, shape="same", dtype="float", reference=lambda x, scale=1.0: scale * x / (1 + np.abs(x)), tol=3
     )
-    def body(x: Tensor, scale: float = 1.0) -> Tensor:
+    def decomposition(x: Tensor, scale: float = 1.0) -> Tensor:
         """scale * x / (1 + |x|)."""
         return x * scale / (abs_(x) + 1.0)
 
-    return body
+    return decomposition
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_an_op_without_kernel_and_decomposition_raises(x):
         """x"""
 
     f = dt.register_op(nothing)
-    with pytest.raises(NotImplementedError, match=r"float32 is not supported on cpu:0: .* no body"):
+    with pytest.raises(NotImplementedError, match=r"float32 is not supported on cpu:0: .* no decomposition"):
         f(x)
 
 

@@ -97,8 +97,8 @@ def test_a_decomposition_needs_more_than_a_docstring(op):
         """Does it."""
         return x
 
-    assert primitive.body is None and not primitive.spec.has_body and primitive.spec.must
-    assert composite.body and composite.spec.has_body
+    assert primitive.decomposition is None and not primitive.spec.has_decomposition and primitive.spec.must
+    assert composite.decomposition and composite.spec.has_decomposition
 
 
 def _no_annotation(x): "Doc."  # fmt: skip
@@ -156,7 +156,7 @@ def test_unsound_declarations(op, fn, error, message):
     [
         ({"tier": "should"}, "tier: expected 'must'"),
         ({"half": "float64"}, "half: expected 'float32'"),
-        ({}, "has no body"),
+        ({}, "has no decomposition"),
     ],
 )
 def test_unsound_options(op, given, message):
@@ -172,7 +172,7 @@ def test_a_primitive_has_no_decomposition(op):
         """Turns."""
         return x
 
-    with pytest.raises(ValueError, match="has a body"):
+    with pytest.raises(ValueError, match="has a decomposition"):
         op(shape="same", dtype="same", tier="must")(swirl)
 
 
@@ -259,7 +259,7 @@ def test_an_op_is_sound(op):
     assert spec.space in ("", "nn", "linalg", "random")
     assert spec.tol >= 0
     if op.tier == "extended":
-        assert op.body, "a device may lack the kernel"
+        assert op.decomposition, "a device may lack the kernel"
     assert spec.name.isidentifier() and spec.name == spec.name.lower()
 
 

@@ -110,8 +110,8 @@ def test_kernels_without_a_name_are_own():
     with sdpa_engine("own"):
         own = sdpa(q, k, v).numpy()
     with sdpa_engine("math"):
-        body = sdpa(q, k, v).numpy()
-    np.testing.assert_allclose(own, body, rtol=1e-5)
+        decomposition = sdpa(q, k, v).numpy()
+    np.testing.assert_allclose(own, decomposition, rtol=1e-5)
     with sdpa_engine("own"), pytest.raises(NotImplementedError, match="no engine 'own': it has fused, flash, math"):
         served()
 

@@ -78,7 +78,7 @@ def test_strides(cpu):
     check(cpu, q, np.broadcast_to(k[:1], k.shape), np.broadcast_to(v[:, :1], v.shape))
 
 
-def test_an_integer_mask_is_left_to_the_body(cpu):
+def test_an_integer_mask_is_left_to_the_decomposition(cpu):
     q = draw((4, 16), "f4")
     with pytest.raises(harness.KernelError) as e:
         check(cpu, q, q, q, mask=np.ones((4, 4), np.int32))

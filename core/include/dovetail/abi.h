@@ -229,7 +229,7 @@ typedef struct {
   uint32_t struct_size, op_version;
   const char* op;     /* "dvt.matmul": names, never an enum of ops */
   const char* engine; /* NULL, or "cudnn", "flash": several rows may serve one op, tried in table order, or as the
-                         user chooses, to whom NULL is "own"; "math" is the op's body and no row */
+                         user chooses, to whom NULL is "own"; "math" is the op's decomposition and no row */
   const dvt_operand* operands;
   uint32_t n_in, n_out, flags;
   float max_ulp; /* 0 = the schema's tolerance; else a tighter promise */
@@ -375,7 +375,7 @@ typedef struct {
   void (*destroy)(dvt_graph*);
 } dvt_capture;
 
-/* Fallback: node by node. The same graph is what libdovetail replays for an op's body. */
+/* Fallback: node by node. The same graph is what libdovetail replays for an op's decomposition. */
 #define DVT_X_COMPILER 1u
 typedef struct {
   int64_t min, max, multiple;

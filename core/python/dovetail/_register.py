@@ -15,7 +15,7 @@ def register_op(op: Op) -> _core.Op:
     spec = op.spec
     flags = {
         "half_in_f32": spec.half_in_f32,
-        "body": spec.has_body,
+        "decomposition": spec.has_decomposition,
         "must": spec.must,
         "private": spec.private,
         "view": spec.view,

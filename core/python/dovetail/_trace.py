@@ -11,7 +11,7 @@ from dovetail._core import Array
 from dovetail.schema import Unsupported, registry
 from dovetail.schema.dtypes import DType, by_name
 
-__all__ = ["Tracer", "Unsupported", "run_body"]
+__all__ = ["Tracer", "Unsupported", "run_decomposition"]
 
 
 class Tracer:
@@ -32,7 +32,7 @@ class Tracer:
         return self._graph.record(registry[getattr(op, "name", None) or op.__name__], args, kwargs)
 
     def __bool__(self) -> bool:
-        raise TypeError("a body may look at shapes, dtypes and attributes, never at values")
+        raise TypeError("a decomposition may look at shapes, dtypes and attributes, never at values")
 
     __int__ = __float__ = __index__ = __bool__
 
@@ -120,7 +120,7 @@ class Graph:
             if isinstance(k, slice):
                 a, b, c = k.indices(n)
                 if c < 0:
-                    raise IndexError("a body's slices go forward: use flip")
+                    raise IndexError("a decomposition's slices go forward: use flip")
                 b = max(a, b)
             else:
                 a, c = (k + n if k < 0 else k), 1
@@ -156,7 +156,7 @@ def observed() -> Iterator[dict[str, Counter[str]]]:
         _observed = None
 
 
-def run_body(
+def run_decomposition(
     name: str, builder: Any, operands: list[int | None], variadic: bool, attributes: dict[str, Any]
 ) -> list[int]:
     """Records the decomposition of op `name`, with normalised attributes; returns its outputs' numbers."""
@@ -181,4 +181,4 @@ def run_body(
 def _result(op: Any, result: Any) -> int:
     if isinstance(result, Tracer):
         return result._id
-    raise TypeError(f"[{op.name}] its body returned {type(result).__name__}: expected what an op returned")
+    raise TypeError(f"[{op.name}] its decomposition returned {type(result).__name__}: expected what an op returned")

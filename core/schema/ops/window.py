@@ -69,7 +69,7 @@ def _avg_pool(x, kernel_size, stride, padding, count_include_pad):
     return total / n
 
 
-# ---- bodies ------------------------------------------------------------------------------------------------------
+# ---- decompositions ----------------------------------------------------------------------------------------------
 
 
 def _taps(x: Tensor, kernel: Ints, stride: Ints, dilation: Ints) -> Iterator[tuple[tuple[int, ...], Tensor]]:

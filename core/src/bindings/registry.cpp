@@ -13,7 +13,7 @@ constexpr std::pair<const char*, ParamKind> param_kinds[] = {
     {"boolean", ParamKind::boolean}, {"str", ParamKind::str},      {"i64s", ParamKind::i64s},
     {"dtype", ParamKind::dtype},     {"scalar", ParamKind::scalar}};
 constexpr std::pair<const char*, uint32_t> op_flags[] = {{"half_in_f32", op_half_in_f32},
-                                                         {"body", op_has_body},
+                                                         {"decomposition", op_has_decomposition},
                                                          {"must", op_must},
                                                          {"private", op_private},
                                                          {"view", op_view}};
@@ -111,11 +111,11 @@ py::list rows_of(const std::string& name) {
   return rows;
 }
 
-// For each dtype, how the op runs on the device: "native", "body", "f32" (in float32), "core" or "none"; and
-// whether it casts first. A dtype that the op's rule refuses is absent.
+// For each dtype, how the op runs on the device: "native", "decomposition", "f32" (in float32), "core" or "none";
+// and whether it casts first. A dtype that the op's rule refuses is absent.
 py::dict support_of(const std::string& device, const std::string& name) {
-  static constexpr const char* words[] = {"native", "core", "core", "core",
-                                          "body",   "f32",  "none"};  // by Plan::Mode
+  static constexpr const char* words[] = {"native",        "core", "core", "core",
+                                          "decomposition", "f32",  "none"};  // by Plan::Mode
   const Device* d = find_device(device);
   if (!d) throw Error(ErrorKind::value, "there is no device '" + device + "'");
   py::dict found;

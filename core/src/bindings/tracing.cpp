@@ -1,4 +1,5 @@
-// Bodies become programs here: the runtime asks for one, dovetail._trace runs the body of the schema on tracers.
+// Decompositions become programs here: the runtime asks for one, dovetail._trace runs the decomposition of the
+// schema on tracers.
 #include <pybind11/stl.h>
 
 #include <deque>
@@ -13,7 +14,7 @@ namespace {
 // Called by the runtime without its locks and perhaps without the GIL.
 std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
   py::gil_scoped_acquire gil;
-  const auto shared = std::make_shared<ProgramBuilder>();  // a body may keep its tracers
+  const auto shared = std::make_shared<ProgramBuilder>();  // a decomposition may keep its tracers
   ProgramBuilder& builder = *shared;
   py::list operands;
   for (int i = 0; i < inv.n_in; ++i)
@@ -23,8 +24,8 @@ std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes)
   for (const ParamSpec& p : inv.op.spec.params)
     if (!is_operand(p.kind)) attributes[p.name.c_str()] = attr_value(inv.attrs.at[i++]);
   try {
-    const py::object outputs =
-        lazy("_trace", "run_body")(inv.op.spec.name, py::cast(shared), operands, inv.op.variadic, attributes);
+    const py::object outputs = lazy("_trace", "run_decomposition")(inv.op.spec.name, py::cast(shared), operands,
+                                                                   inv.op.variadic, attributes);
     return builder.finish(outputs.cast<std::vector<int>>());
   } catch (py::error_already_set& e) {
     const py::object unsupported = lazy("_trace", "Unsupported");
@@ -96,14 +97,14 @@ py::object lazy(const char* module, const char* name) {
 }
 
 void make_tracing(py::module_& m) {
-  py::class_<ProgramBuilder, std::shared_ptr<ProgramBuilder>>(m, "ProgramBuilder",
-                                                              "Records a body's calls; made by the runtime.")
+  py::class_<ProgramBuilder, std::shared_ptr<ProgramBuilder>>(
+      m, "ProgramBuilder", "Records a decomposition's calls; made by the runtime.")
       .def("describe", describe, "(shape, dtype name) of a value.")
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
       .def("constant", [](ProgramBuilder& b, const py::object& number, const py::object& dtype) {
         return b.constant(scalar_from(number.ptr(), to_dtype(dtype.ptr()), "constant"));
       });
   make_with_new(m.attr("ProgramBuilder"));
-  body_tracer = trace;
+  decomposition_tracer = trace;
 }
 }  // namespace dovetail::bindings

@@ -19,7 +19,7 @@ void throw_reentry() {
   throw Error(ErrorKind::runtime,
               std::string("dovetail was called inside ") + inside +
                   ", for which it waits: expected work on the buffers alone; an op that is made "
-                  "of others needs no kernel, its body runs");
+                  "of others needs no kernel, its decomposition runs");
 }
 
 std::vector<Stream*> streams_of(Device& device) {

@@ -97,7 +97,7 @@ std::string fault_of(const dvt_kernel& row) {
   if (row.engine && !is_word(row.engine))
     return "its engine is " + quoted(row.engine) + ": expected NULL or a name";
   if (row.engine && row.engine == kMathEngine)
-    return "its engine is 'math', which is what the op's body is called: expected another name";
+    return "its engine is 'math', which is what the op's decomposition is called: expected another name";
   if (!row.run) return "run is missing";
   if (!row.op_version) return "op_version: expected 1 or more";
   if (row.n_in > kMaxInputs || row.n_out < 1 || row.n_out > kMaxOutputs)

@@ -47,7 +47,7 @@ constexpr const DTypeInfo& info(DType t) { return dtype_table[int(t)]; }
 constexpr bool is_float(DType t) { return info(t).kind == DKind::floating; }
 constexpr bool is_float8(DType t) { return t == DType::f8e4m3fn || t == DType::f8e5m2; }
 constexpr bool is_complex(DType t) { return info(t).kind == DKind::complex; }
-// A float in which bodies do not compute: float32 stands in for it.
+// A float in which decompositions do not compute: float32 stands in for it.
 constexpr bool is_narrow_float(DType t) { return is_float(t) && info(t).bytes < 4; }
 constexpr bool is_integer(DType t) {
   return info(t).kind == DKind::signed_int || info(t).kind == DKind::unsigned_int;

@@ -36,9 +36,9 @@ std::string why_without_rows(const Invocation& inv, const std::string& engine) {
 // Empty where the engine has served the call, else why it does not.
 std::string run_by(Invocation& inv, const std::string& engine) {
   if (engine == kMathEngine) {
-    if (!(inv.op.spec.flags & op_has_body)) return "the op has no body";
+    if (!(inv.op.spec.flags & op_has_decomposition)) return "the op has no decomposition";
     log_engine(inv, kMathEngine, "");
-    run_body(inv);
+    run_decomposition(inv);
     return {};
   }
   std::vector<const dvt_kernel*> rows;
@@ -64,7 +64,7 @@ bool EngineChoice::covers(const Op& op) const { return std::find(ops.begin(), op
 std::vector<std::string> engines_for(const Op& op, const Device& device) {
   std::vector<std::string> engines;
   for (const dvt_kernel* row : kernel_rows(device, op.kernel_name)) add_once(engines, engine_of(*row));
-  if (op.spec.flags & op_has_body) add_once(engines, kMathEngine);
+  if (op.spec.flags & op_has_decomposition) add_once(engines, kMathEngine);
   return engines;
 }
 
@@ -72,7 +72,7 @@ std::vector<std::string> serving_engines(Invocation& inv) {
   std::vector<std::string> engines;
   if (inv.plan->mode == Plan::kernel)
     for (const dvt_kernel* row : serving_rows(inv)) add_once(engines, engine_of(*row));
-  if (inv.op.spec.flags & op_has_body) add_once(engines, kMathEngine);
+  if (inv.op.spec.flags & op_has_decomposition) add_once(engines, kMathEngine);
   return engines;
 }
 

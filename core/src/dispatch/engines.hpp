@@ -11,7 +11,7 @@
 
 namespace dovetail {
 constexpr std::string_view kOwnEngine = "own";    // of rows that name none
-constexpr std::string_view kMathEngine = "math";  // the op's body
+constexpr std::string_view kMathEngine = "math";  // the op's decomposition
 inline std::string_view engine_of(const dvt_kernel& row) { return row.engine ? row.engine : kOwnEngine; }
 
 // For calls of `ops`: only these engines, the first first.

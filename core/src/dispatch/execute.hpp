@@ -38,7 +38,7 @@ uint64_t declined_calls(const Op&);
 void serve_declined(bool);
 void run_view(Invocation&);
 void run_set_slice(Invocation&);
-void run_body(Invocation&);
+void run_decomposition(Invocation&);
 void run_via_f32(Invocation&);
 void run_on_host(Invocation&);
 // Why the call, which was inferred, does not run on its device alone: the message of the kernel that is missing,

@@ -1,4 +1,4 @@
-// The last choice: an op that a device has neither as kernel nor as body runs on a cpu device of the host.
+// The last choice: an op that a device has neither as kernel nor as decomposition runs on a cpu device of the host.
 #include <cstdio>
 #include <map>
 #include <mutex>

@@ -150,7 +150,7 @@ void Invocation::run(Plan::Mode mode) {
     case Plan::view: return run_view(*this);
     case Plan::set_slice: return run_set_slice(*this);
     case Plan::identity: *out[0] = in[0]->device ? *in[0] : materialise(*in[0], *device); return;
-    case Plan::body: return run_body(*this);
+    case Plan::decomposition: return run_decomposition(*this);
     case Plan::via_f32: return run_via_f32(*this);
     case Plan::host_fallback: return run_on_host(*this);
   }

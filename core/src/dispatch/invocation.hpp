@@ -84,12 +84,14 @@ struct Invocation {
 // Calls an op from C++: infer and run. Results are in `out` (n_out of the op).
 void call(const Op&, Device*, const Tensor* const* in, int n_in, Attrs&, Tensor* out);
 
-// ---- bodies -----------------------------------------------------------------------------------------------------
-// A composite's graph: traced once by the front end with integer shapes, replayed here without it.
+// ---- decompositions
+// ----------------------------------------------------------------------------------------------------- A
+// composite's graph: traced once by the front end with integer shapes, replayed here without it.
 struct Program;
-// Set by the front end: runs the body of inv.op on tracers shaped like inv.in (of these dtypes) with inv.attrs.
-using BodyTracer = std::shared_ptr<const Program> (*)(const Invocation& inv, const DType* dtypes);
-extern BodyTracer body_tracer;
+// Set by the front end: runs the decomposition of inv.op on tracers shaped like inv.in (of these dtypes) with
+// inv.attrs.
+using DecompositionTracer = std::shared_ptr<const Program> (*)(const Invocation& inv, const DType* dtypes);
+extern DecompositionTracer decomposition_tracer;
 
 // ---- fallback to another device on the host ---------------------------------------------------------------------
 enum class Fallback : uint8_t { error, warn, allow };

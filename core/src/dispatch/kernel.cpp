@@ -360,8 +360,8 @@ class KernelCall {
       for (end = i; end < rows.size() && rows[end] != row && engine_of(*rows[end]) == engine;) ++end;
       refused += (refused.empty() ? "" : "; ") + std::string(engine) + ": " + reasons(rows.subspan(i, end - i));
     }
-    const bool body = mode_without_rows(inv_.op, *inv_.device, *inv_.plan) == Plan::body;
-    log_engine(inv_, row ? engine_of(*row) : body ? kMathEngine : "none", refused);
+    const bool decomposition = mode_without_rows(inv_.op, *inv_.device, *inv_.plan) == Plan::decomposition;
+    log_engine(inv_, row ? engine_of(*row) : decomposition ? kMathEngine : "none", refused);
   }
 
   // Would the row serve the call? `level` is 0 where not. It is shown what run() would get, but no data that is not
@@ -458,8 +458,8 @@ void serve_declined(bool serve) { serves_declined = serve; }
 
 void run_kernel(Invocation& inv, bool outputs_given) {
   if (inv.n_in > kMaxInputs) [[unlikely]] {
-    if (inv.op.spec.flags & op_has_body) return run_body(inv);
-    inv.fail("more than " + std::to_string(kMaxInputs) + " arrays: expected fewer, as the op has no body");
+    if (inv.op.spec.flags & op_has_decomposition) return run_decomposition(inv);
+    inv.fail("more than " + std::to_string(kMaxInputs) + " arrays: expected fewer, as the op has no decomposition");
   }
   KernelCall(inv, outputs_given).run();
 }

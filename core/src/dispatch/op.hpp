@@ -51,10 +51,10 @@ struct ParamSpec {
 };
 
 enum OpFlags : uint32_t {
-  op_half_in_f32 = 1,  // a body, or a kernel that a device lacks, computes narrow floats in float32
-  op_has_body = 2,
+  op_half_in_f32 = 1,  // a decomposition, or a kernel that a device lacks, computes narrow floats in float32
+  op_has_decomposition = 2,
   op_must = 4,     // one of the primitives that every device has
-  op_private = 8,  // for bodies; not in a public namespace
+  op_private = 8,  // for decompositions; not in a public namespace
   op_view = 16,    // metadata only: runs in the core (rules/views.cpp), shares the operand's buffer
 };
 
@@ -80,7 +80,7 @@ struct Plan {
   // via_f32: narrow floats on a device whose kernel takes float32 only, astype between 8-bit floats and others
   // set_slice: in the core, over dvt.copy
   // identity: floor of integers
-  enum Mode : uint8_t { kernel, view, set_slice, identity, body, via_f32, host_fallback };
+  enum Mode : uint8_t { kernel, view, set_slice, identity, decomposition, via_f32, host_fallback };
   uint64_t key;
   Mode mode;
   bool simple;                // one row of the op's version, without query and pack: the hot path

@@ -9,11 +9,11 @@
 #include "text.hpp"
 
 namespace dovetail {
-BodyTracer body_tracer = nullptr;
+DecompositionTracer decomposition_tracer = nullptr;
 
 Program& ProgramBuilder::program() const {
   if (program_) return *program_;
-  throw Error(ErrorKind::runtime, "a value of a body is used after the body's end: a body keeps nothing");
+  throw Error(ErrorKind::runtime, "a traced value is used after the decomposition's end: do not keep it");
 }
 
 int ProgramBuilder::input(const Tensor& like, DType dtype) {
@@ -136,7 +136,7 @@ void append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Everything that a body may look at: dtypes, shapes, attributes.
+// Everything that a decomposition may look at: dtypes, shapes, attributes.
 std::string signature(const Invocation& inv, const DType* dtypes) {
   std::string key;
   append(key, inv.n_in);
@@ -159,15 +159,15 @@ std::string signature(const Invocation& inv, const DType* dtypes) {
   return key;
 }
 
-// Bodies are other people's: what follows relies on the rule's shapes.
+// Decompositions are other people's: what follows relies on the rule's shapes.
 void check_outputs(const Invocation& inv, const Program& p) {
   if (p.outputs.size() != inv.op.spec.n_out)
-    inv.fail(ErrorKind::runtime, "its body gives " + std::to_string(p.outputs.size()) + " arrays: expected " +
-                                     std::to_string(inv.op.spec.n_out));
+    inv.fail(ErrorKind::runtime, "its decomposition gives " + std::to_string(p.outputs.size()) +
+                                     " arrays: expected " + std::to_string(inv.op.spec.n_out));
   for (size_t i = 0; i < p.outputs.size(); ++i)
     if (const Tensor& made = p.values.at(p.outputs[i]); !made.same_shape(*inv.out[i]))
-      inv.fail(ErrorKind::runtime, "its body gives shape " + to_string(made.shape()) + ", its shape rule says " +
-                                       to_string(inv.out[i]->shape()));
+      inv.fail(ErrorKind::runtime, "its decomposition gives shape " + to_string(made.shape()) +
+                                       ", its shape rule says " + to_string(inv.out[i]->shape()));
 }
 
 std::shared_ptr<const Program> program_for(const Invocation& inv, const DType* dtypes) {
@@ -177,9 +177,9 @@ std::shared_ptr<const Program> program_for(const Invocation& inv, const DType* d
     std::lock_guard lock(cache.mutex);
     if (auto found = cache.programs.find(key); found != cache.programs.end()) return found->second;
   }
-  if (!body_tracer)
-    inv.fail(ErrorKind::not_implemented, "has only a body, and nothing in this process can trace one");
-  std::shared_ptr<const Program> made = body_tracer(inv, dtypes);  // takes the GIL: no lock is held
+  if (!decomposition_tracer)
+    inv.fail(ErrorKind::not_implemented, "has no kernel, and its decomposition needs the Python front end");
+  std::shared_ptr<const Program> made = decomposition_tracer(inv, dtypes);  // takes the GIL: no lock is held
   check_outputs(inv, *made);
   std::lock_guard lock(cache.mutex);
   if (cache.programs.size() >= Cache::kMost) cache.programs.clear();
@@ -191,7 +191,7 @@ DType working(DType t, const Op& op) {
 }
 }  // namespace
 
-void run_body(Invocation& inv) {
+void run_decomposition(Invocation& inv) {
   std::vector<DType> dtypes(inv.n_in, DType::none);
   std::vector<Tensor> casts;
   casts.reserve(inv.n_in);
@@ -215,14 +215,14 @@ void run_body(Invocation& inv) {
     if (e.kind != ErrorKind::not_implemented) throw;
     if (fallback() != Fallback::error && host_device(*inv.device)) return run_on_host(inv);
     if (!program) throw;
-    throw Error(e.kind, "[" + inv.op.spec.name + "] its body: " + e.what());
+    throw Error(e.kind, "[" + inv.op.spec.name + "] its decomposition: " + e.what());
   }
   for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) {
     Tensor& out = *inv.out[i];
     if (!out.device) out = materialise(out, *inv.device);  // a constant
     if (out.dtype == inv.plan->result[i]) continue;
     if (!is_narrow_float(inv.plan->result[i]))
-      inv.fail(ErrorKind::runtime, std::string("its body gives ") + info(out.dtype).name +
+      inv.fail(ErrorKind::runtime, std::string("its decomposition gives ") + info(out.dtype).name +
                                        ", its dtype rule says " + info(inv.plan->result[i]).name);
     out = cast(out, inv.plan->result[i], *inv.device);
   }
@@ -308,7 +308,7 @@ std::string missing_kernel(const Invocation& inv) {
   for (int i = 0; i < inv.n_in; ++i) given |= uint64_t{inv.has(i)} << i;
   if (mode == Plan::host_fallback)
     return "[" + inv.op.spec.name + "] no kernel for " + dtype_list(*inv.plan, given, inv.n_in);
-  if (mode != Plan::body && mode != Plan::via_f32) return {};
+  if (mode != Plan::decomposition && mode != Plan::via_f32) return {};
   if (inv.op.spec.name == "astype") return missing_cast(*inv.in[0], DType::f32, *inv.device);
   std::vector<Tensor> operands(size_t(inv.n_in));
   std::vector<DType> dtypes(size_t(inv.n_in), DType::none);
@@ -321,7 +321,7 @@ std::string missing_kernel(const Invocation& inv) {
     operands[i] = on_device(*t, dtypes[i], *inv.device);
     in[i] = &operands[i];
   }
-  if (mode == Plan::body) {
+  if (mode == Plan::decomposition) {
     Invocation traced = inv;
     traced.in = in.data();
     return missing_in(*program_for(traced, dtypes.data()), *inv.device);

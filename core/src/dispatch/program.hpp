@@ -1,4 +1,4 @@
-// A body's graph: traced once with integer shapes, replayed here without the front end. The C view of it
+// A decomposition's graph: traced once with integer shapes, replayed here without the front end. The C view of it
 // (dvt_program) is what a compiler extension takes.
 #pragma once
 #include <deque>
@@ -26,7 +26,7 @@ struct Program {
   std::deque<std::vector<double>> float_lists;
 };
 
-// Records the calls that a body makes on abstract tensors. Values are named by their index.
+// Records the calls that a decomposition makes on abstract tensors. Values are named by their index.
 class ProgramBuilder {
  public:
   ProgramBuilder() : program_(std::make_shared<Program>()) {}
@@ -38,7 +38,7 @@ class ProgramBuilder {
   std::shared_ptr<const Program> finish(const std::vector<int>& outputs);
 
  private:
-  Program& program() const;  // throws once it is finished: a body may have kept one of its values
+  Program& program() const;  // throws once it is finished: a decomposition may have kept one of its values
   void own(Attrs& attrs);
   std::shared_ptr<Program> program_;
 };

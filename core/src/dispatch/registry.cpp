@@ -220,7 +220,7 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
   if (op.n_in && op.dtype_attr >= 0 && plan.result[0] != plan.compute[0])
     what += std::string(" to ") + info(plan.result[0]).name;
   std::string why = "[" + op.spec.name + "] " + what + " is not supported on " + device.name +
-                    ": the device has no kernel for it and the op no body";
+                    ": the device has no kernel for it and the op has no decomposition";
   if (what.find("complex") != std::string::npos) why += "; NumPy has complex arithmetic: x.numpy()";
   else if (device.props.kind != DVT_KIND_CPU)
     why += "; dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype";
@@ -236,10 +236,10 @@ bool converts_through_f32(const Op& op, const Plan& plan) {
 }
 
 // How an op runs by itself where no row serves it; Plan::kernel: not at all.
-Plan::Mode mode_of_body(const Op& op, const Plan& plan) {
+Plan::Mode mode_of_decomposition(const Op& op, const Plan& plan) {
   if (converts_through_f32(op, plan)) return Plan::via_f32;
   if (op.spec.name == "floor" && is_integer(plan.compute[0])) return Plan::identity;
-  if (op.spec.flags & op_has_body) return plan.wide ? Plan::via_f32 : Plan::body;
+  if (op.spec.flags & op_has_decomposition) return plan.wide ? Plan::via_f32 : Plan::decomposition;
   const bool half = std::any_of(plan.compute, plan.compute + op.n_in,
                                 [](DType t) { return t != DType::none && is_narrow_float(t); }) ||
                     is_narrow_float(plan.result[0]);
@@ -278,7 +278,7 @@ Plan::Mode mode_on(const Op& op, const Device& device, Plan& plan, uint64_t give
     plan.rows.push_back(row);
   }
   plan.wide = has_wide_row(op, rows, plan, given);
-  return plan.rows.empty() ? mode_of_body(op, plan) : Plan::kernel;
+  return plan.rows.empty() ? mode_of_decomposition(op, plan) : Plan::kernel;
 }
 
 Plan::Mode choose_mode(const Op& op, const Device& device, Plan& plan, uint64_t given) {
@@ -289,7 +289,7 @@ Plan::Mode choose_mode(const Op& op, const Device& device, Plan& plan, uint64_t 
 }
 
 void log_plan(const Op& op, const Device& device, const Plan& plan, uint64_t given) {
-  static const char* const modes[] = {"kernel",          "view",          "set_slice", "identity", "body",
+  static const char* const modes[] = {"kernel",          "view",          "set_slice", "identity", "decomposition",
                                       "through float32", "another device"};
   std::string engines;
   for (size_t i = 0; i < plan.rows.size(); ++i)
@@ -309,7 +309,7 @@ std::string dtype_list(const Plan& plan, uint64_t given, int n_in) {
 }
 
 Plan::Mode mode_without_rows(const Op& op, const Device& device, const Plan& plan) {
-  const Plan::Mode mode = mode_of_body(op, plan);
+  const Plan::Mode mode = mode_of_decomposition(op, plan);
   const bool elsewhere = mode == Plan::kernel && fallback() != Fallback::error && host_device(device);
   return elsewhere ? Plan::host_fallback : mode;
 }

@@ -9,7 +9,7 @@
 namespace dovetail {
 struct Tensor {
   DLTensor view{};             // byte_offset is 0: data includes it
-  Storage* storage = nullptr;  // none: abstract (while a body is traced), or a scalar in host memory
+  Storage* storage = nullptr;  // none: abstract (while a decomposition is traced), or a scalar in host memory
   Device* device = nullptr;    // none: a scalar in host memory
   uint64_t numel = 0;
   DType dtype = DType::none;

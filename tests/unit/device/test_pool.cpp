@@ -130,7 +130,7 @@ TEST(buffers_cross_threads) {
   CHECK_EQ(memory_stats(device).in_use, in_use);
   CHECK_EQ(memory_stats(device).cached, 65536u);
   // Buffers that one thread allocates and another frees are reused once the second thread's cache is full.
-  const uint64_t most = kLaneBytes + (4 << 20);
+  const uint64_t most = kThreadCacheBytes + (4 << 20);
   for (int round = 0; round < 100; ++round) {
     Storage* passed[20];
     std::thread([&] {
@@ -208,7 +208,7 @@ TEST(the_cache_of_host_memory_is_bounded) {
     for (Storage* s : all) release(s);
     const MemoryStats now = memory_stats(device);
     CHECK_EQ(now.in_use, 0u);
-    CHECK(now.cached > 0 && now.cached <= total / 8 + kLaneBytes + block);
+    CHECK(now.cached > 0 && now.cached <= total / 8 + kThreadCacheBytes + block);
   }
   CHECK_THROWS(Error, "(this process may use 1.0 GiB of host memory); free arrays",
                take(device, platform::host_memory() + block));

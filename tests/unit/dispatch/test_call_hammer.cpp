@@ -100,8 +100,7 @@ struct Shared {
 };
 const std::vector<Ints> kShapes{{24}, {2, 12}, {4, 6}, {2, 3, 4}, {16, 24}, {}};
 
-// ---- decompositions
-// ---------------------------------------------------------------------------------------------
+// ---- decompositions ---------------------------------------------------------------------------------------------
 
 // x1 + x2 + 1, over intermediate values, a view and a region.
 std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
@@ -125,7 +124,7 @@ const Op& composite(const std::string& name) {
                       .shape = "broadcast",
                       .dtype = "promote",
                       .params = {{"x1", ParamKind::value}, {"x2", ParamKind::value}},
-                      .flags = op_has_body});
+                      .flags = op_has_decomposition});
 }
 
 // An op with a decomposition (a + b + 1) that gets a kernel (a + b) while all threads call it.
@@ -245,10 +244,10 @@ struct Worker {
     expect_is(a.t, a.value, "a shared array");
   }
 
-  void body() {
-    static const Op& o = composite("h.body");
+  void decomposition() {
+    static const Op& o = composite("h.decomposition");
     const auto [a, b] = two();
-    expect_is(run(o, {&a.t, &b.t}), a.value + b.value + 1, "a body");
+    expect_is(run(o, {&a.t, &b.t}), a.value + b.value + 1, "a decomposition");
     if (Swap* s = latest; s && s->device == &device) call_swap(*s, a, b);
     if (die(100) == 0) add_swap(device, a, b);
   }
@@ -270,7 +269,7 @@ struct Worker {
                      .shape = "same",
                      .dtype = "same",
                      .params = {{"x", ParamKind::value}, {"y", ParamKind::raw}, {"z", ParamKind::raw}},
-                     .flags = op_has_body});
+                     .flags = op_has_decomposition});
     Tensor t[3];
     for (Tensor& operand : t) operand.set_type(DType(die(kDTypes)), &device), operand.set_shape({});
     Tensor out;
@@ -311,7 +310,7 @@ struct Worker {
       case 1: return in_place();
       case 2:
       case 3:
-      case 4: return body();
+      case 4: return decomposition();
       case 5: return taken();
       case 6: return plans();
       case 7: return die(4) ? compute() : move();
@@ -360,7 +359,7 @@ void hammer(Device& device, double seconds, int n_threads) {
 int main(int n, char** args) {
   const double seconds = n > 1 ? std::atof(args[1]) : 3;
   const int threads = n > 2 ? std::atoi(args[2]) : 8;
-  body_tracer = trace;
+  decomposition_tracer = trace;
   try {
     queue(), minimal();
     hammer(queue().device, seconds / 2, threads);

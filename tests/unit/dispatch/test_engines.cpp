@@ -28,12 +28,12 @@ OpSpec unary(const std::string& name, uint32_t flags) {
           .flags = flags};
 }
 const Op& attend() {
-  static const Op& o = register_op(unary("t.attend", op_has_body));
-  body_tracer = trace;
+  static const Op& o = register_op(unary("t.attend", op_has_decomposition));
+  decomposition_tracer = trace;
   return o;
 }
 const Op& layer() {
-  static const Op& o = register_op(unary("t.layer", op_has_body));
+  static const Op& o = register_op(unary("t.layer", op_has_decomposition));
   return o;
 }
 const Op& bare() {
@@ -162,7 +162,7 @@ TEST(a_choice_covers_its_ops_alone) {
   CHECK_EQ(by(bare(), x, {"math"}), "flash");
   const EngineChoice of_bare({&bare(), &attend()}, {"math"});
   const EngineScope scope(&of_bare);
-  CHECK_THROWS(Error, "math: the op has no body", by(bare(), x));
+  CHECK_THROWS(Error, "math: the op has no decomposition", by(bare(), x));
 }
 
 TEST(calls_inside_decompositions) {

@@ -72,7 +72,8 @@ TEST(a_no_device_of_the_host) {  // first, because other tests add one
   set_fallback(Fallback::allow);
   const std::string why =
       "[multiply] float32, float32 is not supported on lacking:0: the device has no kernel for it and the "
-      "op no body; dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype";
+      "op has no decomposition; dovetail.fallback('allow') runs it on another device of the host, .astype() "
+      "changes the dtype";
   CHECK_THROWS(Error, why, run("multiply", {&x, &x}));
   CHECK_THROWS(Error, "[sqrt] not supported on lacking:0: it has an even number of elements", run("sqrt", {&x}));
   CHECK_EQ(host_device(lacking()), static_cast<Device*>(nullptr));
@@ -138,7 +139,8 @@ TEST(what_is_run_on_the_host) {
   set_fallback(Fallback::allow);
   // Neither the device nor the host has it.
   const std::string why =
-      "[less] float32, float32 is not supported on host:0: the device has no kernel for it and the op no body";
+      "[less] float32, float32 is not supported on host:0: the device has no kernel for it and the op has no "
+      "decomposition";
   try {
     run("less", {&x, &x});
     CHECK(false);

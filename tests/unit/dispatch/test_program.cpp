@@ -25,7 +25,7 @@ struct Tracing {
   int number(double v, DType t = f32) { return b.constant(recorder::number(v, t)); }
 };
 using Body = std::function<std::vector<int>(Tracing&)>;
-std::map<std::string, Body> bodies;
+std::map<std::string, Body> decompositions;
 std::map<std::string, int> traced;
 
 std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
@@ -33,7 +33,7 @@ std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes)
   ProgramBuilder b;
   Tracing t{b, inv, {}};
   for (int i = 0; i < inv.n_in; ++i) t.in.push_back(inv.in[i] ? b.input(*inv.in[i], dtypes[i]) : -1);
-  const std::vector<int> outputs = bodies.at(inv.op.spec.name)(t);
+  const std::vector<int> outputs = decompositions.at(inv.op.spec.name)(t);
   return b.finish(outputs);
 }
 
@@ -47,23 +47,24 @@ Device& device() {
         return computes(times)(c);
       }};
   static Device& d =
-      plugin("bodies", basic_rows() +
-                           std::vector<Row>{fuse,
-                                            {"dvt.full", {}, {any(0, 0)}, fill_from_attribute},
-                                            {"dvt.add", {takes(i32), takes(i32)}, {takes(i32, 0)}, computes(plus)}})
+      plugin(
+          "decompositions",
+          basic_rows() + std::vector<Row>{fuse,
+                                          {"dvt.full", {}, {any(0, 0)}, fill_from_attribute},
+                                          {"dvt.add", {takes(i32), takes(i32)}, {takes(i32, 0)}, computes(plus)}})
           .device();
-  body_tracer = trace;
+  decomposition_tracer = trace;
   return d;
 }
 Tensor iota(const Ints& shape, DType t = f32) { return array(device(), shape, {}, t); }
 
-const Op& composite(const std::string& name, Body body, int n_in = 2, OpSpec spec = {}) {
-  spec.name = name, spec.flags |= op_has_body;
+const Op& composite(const std::string& name, Body decomposition, int n_in = 2, OpSpec spec = {}) {
+  spec.name = name, spec.flags |= op_has_decomposition;
   if (spec.shape.empty()) spec.shape = "broadcast", spec.dtype = "promote";
   std::vector<ParamSpec> params;
   for (int i = 0; i < n_in; ++i) params.push_back({"x" + std::to_string(i + 1), ParamKind::value});
   spec.params.insert(spec.params.begin(), params.begin(), params.end());
-  bodies[name] = std::move(body);
+  decompositions[name] = std::move(decomposition);
   device();
   return register_op(std::move(spec));
 }
@@ -72,10 +73,10 @@ const Op& composite(const std::string& name, Body body, int n_in = 2, OpSpec spe
 TEST(without_a_tracer) {
   const Op& o = composite("b.untraced", [](Tracing& t) { return t.in; }, 1);
   const Tensor x = iota({2});
-  body_tracer = nullptr;
-  CHECK_THROWS(Error, "[b.untraced] has only a body, and nothing in this process can trace one",
+  decomposition_tracer = nullptr;
+  CHECK_THROWS(Error, "[b.untraced] has no kernel, and its decomposition needs the Python front end",
                Call(o, {&x}).run());
-  body_tracer = trace;
+  decomposition_tracer = trace;
   CHECK_EQ(values(Call(o, {&x}).run()), "0 1");
 }
 
@@ -410,10 +411,10 @@ TEST(an_error_in_the_middle) {
 
 TEST(wrong_decompositions) {
   const Tensor x = iota({2, 3});
-  const auto fails = [&](const char* name, Body body, const char* why, OpSpec spec = {}) {
-    const Op& o = composite(name, std::move(body), 1, spec);
+  const auto fails = [&](const char* name, Body decomposition, const char* why, OpSpec spec = {}) {
+    const Op& o = composite(name, std::move(decomposition), 1, spec);
     for (int i = 0; i < 2; ++i)
-      CHECK_THROWS(Error, "[" + std::string(name) + "] its body gives " + why, Call(o, {&x}).run());
+      CHECK_THROWS(Error, "[" + std::string(name) + "] its decomposition gives " + why, Call(o, {&x}).run());
   };
   fails(
       "b.shape",

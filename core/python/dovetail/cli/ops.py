@@ -11,15 +11,15 @@ from dovetail.cli import runtime
 from dovetail.cli.output import device_option, heading, json_option, print_json, print_table
 
 # How an op runs on a device in one dtype. "": the schema does not declare it for that dtype.
-MARKS = {"native": "N", "body": "b", "f32": "f", "core": "c", "none": ".", "": ""}
-WORDS = {"body": "by decomposition", "f32": "in float32", "core": "by the core", "none": "not at all"}
-LEGEND = "N native kernel   b decomposition   f computed in float32   c core, by a view or copies   . none"
+MARKS = {"native": "N", "decomposition": "d", "f32": "f", "core": "c", "none": ".", "": ""}
+WORDS = {"decomposition": "by decomposition", "f32": "in float32", "core": "by the core", "none": "not at all"}
+LEGEND = "N native kernel   d decomposition   f computed in float32   c core, by a view or copies   . none"
 READING = (
     "x? may be NULL, x... is repeated; attributes by number, with the kind of dvt_attr (I64: DVT_A_I64;\n"
     "NUMBER: BOOL, I64, U64, F64 or F64S) and, in parentheses, what the host makes of the caller's value.\n"
     "Row names begin with dvt. whatever namespace the function is in."
 )
-_STYLES = {"N": "green", "b": "cyan", "f": "cyan", "c": "dim", ".": "red"}
+_STYLES = {"N": "green", "d": "cyan", "f": "cyan", "c": "dim", ".": "red"}
 
 
 @click.command("ops", short_help="How each op runs on a device, by dtype.")
@@ -132,7 +132,7 @@ def _check_decompositions(device_name: str, rows: list[dict[str, Any]]) -> None:
         with dovetail.device(device_name):
             for row in rows:
                 for brief, word in row["dtypes"].items():
-                    if word not in ("body", "f32") or row["op"] not in registry:
+                    if word not in ("decomposition", "f32") or row["op"] not in registry:
                         continue
                     if (call := first_sample(registry[row["op"]], dtypes.by_name[brief])) and _is_missing(*call):
                         row["dtypes"][brief] = "none"

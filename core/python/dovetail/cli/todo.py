@@ -15,15 +15,16 @@ from dovetail.cli.output import heading, print_table
 def todo(device: Any, words: dict[str, str], public: set[str]) -> list[dict[str, Any]]:
     """The ops without a kernel in float32 on the device, first the one that speeds up most public functions.
 
-    `words`: how each op runs there ("native", "body", "core", "f32", "none", or "" where it has no float32).
+    `words`: how each op runs there ("native", "decomposition", "core", "f32", "none", or "" where it has no
+    float32).
     Each dict has op, functions (the public functions that call it, directly or through decompositions) and launches
     (the kernels that one call of it launches now; None where it does not run at all).
     """
-    uses = _bodies(device, [name for name, word in words.items() if word == "body"])
+    uses = _decompositions(device, [name for name, word in words.items() if word == "decomposition"])
 
     @cache
     def launches(op: str) -> int:
-        if words[op] == "body":
+        if words[op] == "decomposition":
             return sum(n * launches(inner) for inner, n in uses.get(op, {}).items())
         return 0 if words[op] == "core" else 1
 
@@ -34,22 +35,22 @@ def todo(device: Any, words: dict[str, str], public: set[str]) -> list[dict[str,
 
     found = []
     for op, word in words.items():
-        if word not in ("body", "none", "f32"):
+        if word not in ("decomposition", "none", "f32"):
             continue
         functions = sorted(f for f in public if words[f] and op in reached(f))
-        runs = launches(op) if word == "body" and op in uses else None
+        runs = launches(op) if word == "decomposition" and op in uses else None
         if functions and (runs is None or runs > 1):
             found.append({"op": op, "functions": functions, "launches": runs})
     return sorted(found, key=lambda row: (-len(row["functions"]), -(row["launches"] or 1 << 30), row["op"]))
 
 
-def _bodies(device: Any, names: list[str]) -> dict[str, Counter[str]]:
+def _decompositions(device: Any, names: list[str]) -> dict[str, Counter[str]]:
     """The ops that each op's decomposition calls: running its first float32 sample on the device traces it."""
     import dovetail
     from dovetail import _trace
     from dovetail.schema import dtypes, registry
 
-    with _trace.observed() as bodies, warnings.catch_warnings(), dovetail.device(device):
+    with _trace.observed() as decompositions, warnings.catch_warnings(), dovetail.device(device):
         warnings.simplefilter("ignore")
         for name in names:
             op = registry.get(name)  # an op of C++ has no samples
@@ -60,7 +61,7 @@ def _bodies(device: Any, names: list[str]) -> dict[str, Counter[str]]:
                 dovetail._core.op_function(name)(*args, **kwargs)
             except NotImplementedError:  # the device lacks a primitive; the decomposition was traced before that
                 continue
-    return bodies
+    return decompositions
 
 
 def first_sample(op: Any, dtype: Any) -> tuple[str, list[Any], dict[str, Any]] | None:

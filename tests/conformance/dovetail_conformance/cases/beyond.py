@@ -1,5 +1,5 @@
 """Dtypes that an op's own cases leave out because few devices have them: whoever declares them is held to them, and
-where a body is all there is, it must work or say that it does not."""
+where a decomposition is all there is, it must work or say that it does not."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Calls that a device declines although it can serve them: no failure, but its author should know.
 
-A kernel's `query` may decline a call; then the op's body runs, slower. Here the row is made to run such calls all
-the same, in a process of its own, since nothing is promised about what they do. Where all of them come out right,
-the device declares less than it can. A call that some row serves, or would serve made compact, is not declined.
+A kernel's `query` may decline a call; then the op's decomposition runs, slower. Here the row is made to run such
+calls all the same, in a process of its own, since nothing is promised about what they do. Where all of them come
+out right, the device declares less than it can. A call that some row serves, or would serve made compact, is not
+declined.
 
     python -m dovetail_conformance.cases.undeclared '{"device": "cpu", ...}'
 """

@@ -1,6 +1,6 @@
 """The right answers: values from the schema's NumPy references, result dtypes by the rules' definitions.
 
-Independent of the core's rules, of bodies and of every device.
+Independent of the core's rules, of decompositions and of every device.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Philox4x32-10 and what Dovetail's random ops make of its words.
 
 From the paper alone (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011), so that it
-shares no mistake with the schema's reference, bodies and kernels. A unit test holds it to the authors' vectors.
+shares no mistake with the schema's reference, decompositions and kernels. A unit test holds it to the authors'
+vectors.
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ def standing(cases: Iterable[Case], results: Mapping[str, Result], wanted: str) 
     return Standing(reached, None)
 
 
-def coverage(level: str, has_kernel: Callable[[str], bool], bodies: Collection[str],
+def coverage(level: str, has_kernel: Callable[[str], bool], decompositions: Collection[str],
              further: Iterable[str] = (), waived: int = 0) -> str:  # fmt: skip
-    """`f32, i32, i64, bool; 31 native, 89 body`: of the ops that the level demands; views need neither.
+    """`f32, i32, i64, bool; 31 native, 89 decomposed`: of the ops that the level demands; views need neither.
 
     For L2 the `further` dtypes that it holds in, and how many of its cases are waived.
     """
@@ -77,10 +77,10 @@ def coverage(level: str, has_kernel: Callable[[str], bool], bodies: Collection[s
         return "the device itself"
     ops = must_pass().ops if level == "L1" else registry
     native = sum(map(has_kernel, ops))
-    body = sum(op in bodies and not has_kernel(op) for op in ops)
+    decomposition = sum(op in decompositions and not has_kernel(op) for op in ops)
     dtypes = [*must_pass().dtypes, *(further if level == "L2" else ())]
     profile = f"profile {must_pass().profile}: " if must_pass().profile else ""
-    text = f"{profile}{', '.join(dtypes)}; {native} native, {body} body"
+    text = f"{profile}{', '.join(dtypes)}; {native} native, {decomposition} decomposed"
     return f"{text}; {waived} waived" if level == "L2" and waived else text
 
 

@@ -52,8 +52,8 @@ def by_group(results: Iterable[Result], kernels: Iterable[str] = ()) -> list[tup
 
 
 def culprits_first(failed: Mapping[str, int], kernels: Iterable[str]) -> list[tuple[str, int]]:
-    """The device's parts, then its `kernels` in their order. The rest comes last, the most first: bodies, which may
-    only show what a kernel does."""
+    """The device's parts, then its `kernels` in their order. The rest comes last, the most first: decompositions,
+    which may only show what a kernel does."""
     place = {op: i for i, op in enumerate(kernels)}
 
     def rank(group_and_count: tuple[str, int]) -> tuple[int, int]:

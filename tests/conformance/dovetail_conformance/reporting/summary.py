@@ -34,7 +34,7 @@ STATES = {
     state.name: state
     for state in (
         State("native", "N", "passed, with a kernel of the device"),
-        State("body", "B", "passed as its body: a graph of other ops"),
+        State("decomposition", "D", "passed as its decomposition: a graph of other ops"),
         State("core", "C", "passed, served by the core: a view"),
         State("failed", "✗", "failed, crashed, timed out or fell back to another device"),
         State("waived", "W", "fails, and a waiver says why"),
@@ -245,7 +245,7 @@ def _served_by(document: Json) -> Any:
     def served(op: str, dtype: str) -> str:
         if dtype in kernels.get(op, ()) if kernels is not None else op in native:
             return "native"
-        return "core" if op in registry and (registry[op].core or registry[op].spec.view) else "body"
+        return "core" if op in registry and (registry[op].core or registry[op].spec.view) else "decomposition"
 
     return served
 

@@ -37,7 +37,7 @@ def served_by(content: dict[str, Any], op: str, dtype: str) -> str:
     if dtype in content["kernels"].get(op, ()):
         return "native"
     declared = registry.get(op)
-    return "core" if declared and (declared.core or declared.spec.view) else "body"
+    return "core" if declared and (declared.core or declared.spec.view) else "decomposition"
 
 
 def _worst_ulp(cases: list[dict[str, Any]]) -> str:

@@ -65,10 +65,10 @@ class Conclusion:
 
     def _coverage(self, level: str) -> str:
         native = set(self.description.get("native", ()))
-        bodies = {op.name for op in registry.values() if op.body}
+        decompositions = {op.name for op in registry.values() if op.decomposition}
         further = levels.further_dtypes(self.plan.demanded, self.results)
         waived = sum(r.status is Status.WAIVED for r in self.results.values())
-        return levels.coverage(level, native.__contains__, bodies, further, waived)
+        return levels.coverage(level, native.__contains__, decompositions, further, waived)
 
     # ---- the last lines -----------------------------------------------------------------------------------------
 

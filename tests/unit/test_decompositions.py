@@ -13,10 +13,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from numpy_tracer import Machine, Traced, check, dt, oracle, registry, schema, signs_differ, ulps
 
 special_values = sys.modules[f"{schema.__name__}.samples"].special_values
-BODIES = [o for o in registry.values() if o.body and o.__module__.startswith(schema.__name__)]
+DECOMPOSITIONS = [o for o in registry.values() if o.decomposition and o.__module__.startswith(schema.__name__)]
 ELEMENTWISE = [
     o
-    for o in BODIES
+    for o in DECOMPOSITIONS
     if o.spec.shape in ("same", "broadcast") and o.spec.dtype != "logical" and dt.float32 in o.dtypes
 ]
 UNARY = [o for o in ELEMENTWISE if len(o.operands) == 1]
@@ -155,7 +155,7 @@ def test_samples(op):
     assert cases, "it has no sample for any of the tested dtypes"
 
 
-# ---- what bodies are made of -------------------------------------------------------------------------------------
+# ---- what decompositions are made of -----------------------------------------------------------------------------
 
 
 def first_call(op):
@@ -170,7 +170,7 @@ def first_call(op):
 
 def test_decompositions_end_in_must_have_primitives_without_a_cycle():
     edges = set()
-    for op in BODIES:
+    for op in DECOMPOSITIONS:
         machine = (
             Machine()
         )  # refuses an op that calls itself, and any op that has no decomposition and is not must-have
@@ -301,14 +301,14 @@ def signless_ceil(x):
 
 
 @pytest.mark.parametrize(
-    ("name", "body", "args"),
+    ("name", "decomposition", "args"),
     [
         ("logaddexp", naive_logaddexp, lambda: grid(dt.float32)),
         ("tanh", naive_tanh, lambda: [unary_values(dt.float32)]),
         ("ceil", signless_ceil, lambda: [unary_values(dt.float32)]),
     ],
 )
-def test_an_obvious_but_wrong_decomposition_fails(monkeypatch, name, body, args):
-    monkeypatch.setattr(registry[name], "body", body)
+def test_an_obvious_but_wrong_decomposition_fails(monkeypatch, name, decomposition, args):
+    monkeypatch.setattr(registry[name], "decomposition", decomposition)
     with pytest.raises(AssertionError, match=rf"\[{name}\]"):
         check(registry[name], tuple(args()), {})
