@@ -25,8 +25,7 @@ dvt_status fail(dvt_status code, const std::string& message, uint64_t correlatio
   return host->fail(host, code, correlation_id, __FILE__, __LINE__, message.c_str());
 }
 
-// ---- controls for tests
-// -----------------------------------------------------------------------------------------
+// ---- controls for tests -----------------------------------------------------------------------------------------
 
 struct Knobs {
   std::mutex mutex;

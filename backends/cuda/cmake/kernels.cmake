@@ -15,6 +15,11 @@ set(GPU_ARCHITECTURES_sm90a -gencode arch=compute_90a,code=sm_90a)
 # Large families that models seldom use: the driver compiles them for Ampere too, at the first launch.
 set(GPU_ARCHITECTURES_rare -gencode arch=compute_80,code=compute_80 -gencode arch=compute_90,code=sm_90)
 set(GPU_RARE_FAMILIES elementwise_hyperbolic elementwise_power elementwise_trigonometry)
+option(DOVETAIL_CUDA_AMPERE_ONLY "machine code for sm_80 only, and for sm_90a where a kernel needs it: half the time" OFF)
+if(DOVETAIL_CUDA_AMPERE_ONLY)
+  set(GPU_ARCHITECTURES -gencode arch=compute_80,code=sm_80)
+  set(GPU_ARCHITECTURES_rare ${GPU_ARCHITECTURES})
+endif()
 
 # Families that nothing launches yet: compiled for the compiler's diagnostics, and not embedded.
 set(GPU_UNUSED_FAMILIES attention_backward_sm80)

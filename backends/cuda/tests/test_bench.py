@@ -10,6 +10,7 @@ from cuda_programs import EMULATED, NO_DRIVER, has_gpu, python, run
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 PARTS = ("memory", "allocation", "gemm", "tf32", "attention", "launch", "replay")
+SLOW = {"replay": pytest.mark.slow}  # minutes on an emulated driver
 PROGRAMS = ("cuda.py", *(f"cuda_{part}.py" for part in PARTS if part != "tf32"))
 
 
@@ -17,7 +18,7 @@ def program(name: str, *args: str, **options):
     return run(sys.executable, BENCHMARKS / name, *args, **{"check": False, "timeout": 1200} | options)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", [pytest.param(p, marks=SLOW.get(p, ())) for p in PARTS])
 def test_every_part_runs_and_marks_each_figure(part, machine):
     ended = program("cuda.py", "--tiny", "--only", part, **machine)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -62,7 +62,7 @@ def test_a_kernel_that_fails_loses_the_device_for_good(result):
     """As CUDA has it: every call of the context answers the same from then on. Other devices go on."""
     program(f"""
 stream = dv.Stream(device)
-fail("cuEventSynchronize={result}@1+,cuStreamSynchronize={result}@1+")
+fail("cuEventQuery={result}@1+,cuEventSynchronize={result}@1+,cuStreamSynchronize={result}@1+")
 with stream:
     y = x + 1.0
 error = error_of(stream.synchronize)

@@ -133,7 +133,7 @@ def test_only_kernels_of_float64_need_it():
     assert [m.kernel for m in modules() if not m.fp64 and m.kernel.startswith("exp_f64")] == []
 
 
-@pytest.mark.parametrize("device", ["acm-g10", "pvc"])
+@pytest.mark.parametrize("device", [pytest.param("acm-g10", marks=pytest.mark.slow), "pvc"])
 def test_the_compiler_for_gpus_takes_them(device, tmp_path):
     needs_fp64 = device == "pvc"
     chosen = [m for m in modules() if m.fp64 == needs_fp64 or (needs_fp64 and FITTING.fullmatch(m.kernel))]

@@ -70,8 +70,7 @@ Pool::Pool(Device& device) : device(device) {
   pools[device.index] = this;
 }
 
-// ---- caches of threads; with the mutex held
-// -----------------------------------------------------------------------
+// ---- caches of threads; with the mutex held ---------------------------------------------------------------------
 
 // This thread's cache, open if it may be; nullptr while the thread ends.
 ThreadCache* Pool::own_cache() {

@@ -43,8 +43,7 @@ std::string caller_of(uint64_t correlation_id) {
   return op ? "[" + op->spec.name + "]" : "[an earlier call]";
 }
 
-// ---- recorded events
-// ----------------------------------------------------------------------------------------------
+// ---- recorded events --------------------------------------------------------------------------------------------
 
 RecordedEvent::RecordedEvent(Stream& stream, dvt_event* event, uint64_t position, bool timing)
     : stream(stream), event(event), position(position), timing(timing), host_ns(timing ? host_clock() : 0) {}

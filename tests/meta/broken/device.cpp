@@ -8,8 +8,7 @@
 #include "broken.hpp"
 
 namespace {
-// ---- launches: the queue of a kernel
-// ----------------------------------------------------------------------------
+// ---- launches: the queue of a kernel ----------------------------------------------------------------------------
 
 dvt_status launch_at_once(dvt_device* d, const dvt_call* c, Kernel kernel) {
   dvt_call now = *c;

@@ -165,8 +165,7 @@ void short_pi(const dvt_call* c) {  // the argument is reduced by a 24-bit pi
   unary<float>(c, [](float x) { return std::sin(std::remainder(double(x), 2 * double(3.14159274f))); });
 }
 
-// ---- crashes and hangs
-// ------------------------------------------------------------------------------------------
+// ---- crashes and hangs ------------------------------------------------------------------------------------------
 
 dvt_status writes_nothing(dvt_device*, const dvt_call*) { return DVT_OK; }
 

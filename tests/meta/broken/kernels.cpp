@@ -88,8 +88,7 @@ void whole_tiles(const dvt_call* c) {
   matmul(c, [](float x) { return x; }, n < 16 ? n : n / 16 * 16);
 }
 
-// ---- copies
-// -----------------------------------------------------------------------------------------------------
+// ---- copies -----------------------------------------------------------------------------------------------------
 
 template <class To, class From, class F>
 void cast(const dvt_call* c, F f) {
@@ -184,8 +183,7 @@ void scatters_into_nothing(const dvt_call* c) {
   }
 }
 
-// ---- random numbers
-// ---------------------------------------------------------------------------------------------
+// ---- random numbers ---------------------------------------------------------------------------------------------
 
 // Philox4x32-10. The right counter of a block of four words is offset + block, in 64 bits.
 using Counter = uint64_t (*)(uint64_t offset, uint64_t block);

@@ -24,8 +24,7 @@ void expect(bool ok, const std::string& what) {
   if (++wrong <= 20) std::fprintf(stderr, "wrong: %s\n", what.c_str());
 }
 
-// ---- arrays whose elements are all equal
-// ------------------------------------------------------------------------
+// ---- arrays whose elements are all equal ------------------------------------------------------------------------
 
 struct Entry {
   Tensor t;

@@ -421,8 +421,7 @@ TEST(copies_into_regions_query_the_row) {
   CHECK_EQ(seen.back(), "fast: f32(2)/(0) -> f32(2)/(2)");
 }
 
-// ---- empty arrays, and failure
-// ----------------------------------------------------------------------------------
+// ---- empty arrays, and failure ----------------------------------------------------------------------------------
 
 TEST(nothing_is_run_for_empty_outputs) {
   const Tensor empty = iota({0, 3}), row = iota({3}), one = number(1), k = array(device(), {0}, {}, i64);

@@ -319,8 +319,7 @@ TEST(copies_of_attributes) {
   CHECK_EQ(c.room(1), static_cast<int64_t*>(nullptr));
 }
 
-// ---- float16, many operands, nesting
-// ----------------------------------------------------------------------------
+// ---- float16, many operands, nesting ----------------------------------------------------------------------------
 
 TEST(float16_goes_through_float32) {
   const Op& o = composite("b.half",
