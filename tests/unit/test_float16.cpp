@@ -1,4 +1,4 @@
-// dvt::software_float16, which replaces a missing _Float16, against the compiler's own.
+// dvt::software_float16, which replaces a missing float16, against the compiler's own.
 #include "check.hpp"
 
 #include <cmath>
@@ -12,9 +12,9 @@ dvt::software_float16 of_bits(uint32_t bits) {
   return x;
 }
 
-#ifdef __FLT16_MAX__
+#ifdef __FLT16_MAX__  // dvt::float16 is a type of the compiler
 uint16_t expected(double x) {
-  const _Float16 rounded = _Float16(x);
+  const auto rounded = dvt::float16(x);
   uint16_t bits;
   std::memcpy(&bits, &rounded, 2);
   return bits;
@@ -23,7 +23,7 @@ uint16_t expected(double x) {
 TEST(every_value_comes_back) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const dvt::software_float16 x = of_bits(bits);
-    _Float16 theirs;
+    dvt::float16 theirs;
     std::memcpy(&theirs, &x, 2);
     const float value = x;
     if (value != value) CHECK(float(theirs) != float(theirs) && float(dvt::software_float16(value)) != value);
