@@ -50,7 +50,8 @@ TEST(how_a_child_ends) {
   CHECK_EQ(left.errors, "err\n");
   CHECK_EQ(shell("kill -SEGV $$").signal, SIGSEGV);
   CHECK(shell("sleep 60", 1).timed_out);
-  CHECK(!run_process({"/nowhere/program"}, std::chrono::seconds(1)).start_error.empty());
+  const Ended missing = run_process({"/nowhere/program"}, std::chrono::seconds(20));
+  CHECK(!missing.start_error.empty() || missing.exit_code == 127);  // POSIX allows both
 }
 
 TEST(a_child_that_the_kernel_reaps) {
@@ -86,10 +87,8 @@ TEST(only_own_files_are_believed) {
   CHECK_EQ(read_own_file(pipe), "");  // and does not wait for a writer
   CHECK_EQ(read_own_file(folder.write("large", std::string((64 << 10) + 1, 'x'))), "");
   CHECK_EQ(read_own_file(folder.name()), "");
-  if (!geteuid()) {
-    CHECK_EQ(chown(path.c_str(), 65534, 65534), 0);
-    CHECK_EQ(read_own_file(path), "");
-  }
+  // Only root may give a file away, and only where other users exist: a namespace may hold one.
+  if (!chown(path.c_str(), 65534, 65534)) CHECK_EQ(read_own_file(path), "");
 }
 
 TEST(nothing_is_written_through_a_link) {
