@@ -175,13 +175,13 @@ void make_devices(py::module_& m) {
   m.def("set_logs", set_logs);
 }
 
-// Adds a function that returns whether `what` is watched, and switches it if it gets an argument.
-static void make_switch(py::module_& m, const char* name, Watch what, void (*watch)(bool), const char* doc) {
+// Adds a function that returns whether the check is enabled, and switches it if it gets an argument.
+static void make_switch(py::module_& m, const char* name, DebugCheck check, void (*enable)(bool), const char* doc) {
   m.def(
       name,
-      [what, watch](std::optional<bool> on) {
-        const bool before = watches(what);
-        if (on) watch(*on);
+      [check, enable](std::optional<bool> on) {
+        const bool before = enabled(check);
+        if (on) enable(*on);
         return before;
       },
       py::arg("on") = py::none(), doc);
@@ -198,10 +198,10 @@ void make_memory(py::module_& m) {
   m.def("set_memory_limit",
         [](const py::object& device, uint64_t bytes) { set_memory_limit(to_device(device.ptr()), bytes); });
   m.def("empty_cache", [](const py::object& device) { empty_cache(to_device(device.ptr())); });
-  make_switch(m, "guard_memory", watch_memory, guard_memory,
+  make_switch(m, "guard_memory", guarded_memory, guard_memory,
               "Whether arrays lie between guards, as DOVETAIL_GUARD_MEMORY=1 has it; with `on`, switches it.");
   make_switch(
-      m, "poison_calls", watch_calls, poison_calls,
+      m, "poison_calls", poisoned_calls, poison_calls,
       "Whether calls are overwritten when their kernel returns, as DOVETAIL_POISON_CALLS=1 has it; with `on`, "
       "switches it.");
   m.def(

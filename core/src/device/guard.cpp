@@ -18,8 +18,9 @@ constexpr std::byte kJunk{0xDB};  // neither 0 nor NaN in any type, and large in
 constexpr uint64_t kMost = uint64_t{1} << 60;  // larger buffers are out of memory anyway
 }  // namespace
 
-std::atomic<uint8_t> watched{uint8_t((environment_switch("DOVETAIL_POISON_CALLS", false) ? watch_calls : 0) |
-                                     (environment_switch("DOVETAIL_GUARD_MEMORY", false) ? watch_memory : 0))};
+std::atomic<uint8_t> debug_checks{
+    uint8_t((environment_switch("DOVETAIL_POISON_CALLS", false) ? poisoned_calls : 0) |
+            (environment_switch("DOVETAIL_GUARD_MEMORY", false) ? guarded_memory : 0))};
 
 // The zones around one buffer, which is `bytes` of `block` from `front` on.
 struct Guard {
@@ -146,12 +147,12 @@ void note_writer(const Storage& s, const Op& op, int output) {
 }
 
 void poison_calls(bool on) {
-  if (on != watches(watch_calls)) watched ^= watch_calls;
+  if (on != enabled(poisoned_calls)) debug_checks ^= poisoned_calls;
 }
 
 void guard_memory(bool on) {
-  if (on == watches(watch_memory)) return;
-  watched ^= watch_memory;
+  if (on == enabled(guarded_memory)) return;
+  debug_checks ^= guarded_memory;
   for (Device* device : devices())
     if (on) device->pool->close_caches();
 }

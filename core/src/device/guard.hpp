@@ -11,9 +11,9 @@ struct Op;
 class Stream;
 struct Storage;
 
-enum Watch : uint8_t { watch_calls = 1, watch_memory = 2 };
-extern std::atomic<uint8_t> watched;  // bits of Watch
-inline bool watches(Watch what) { return watched.load(std::memory_order_relaxed) & what; }
+enum DebugCheck : uint8_t { poisoned_calls = 1, guarded_memory = 2 };
+extern std::atomic<uint8_t> debug_checks;  // a set of DebugCheck bits
+inline bool enabled(DebugCheck check) { return debug_checks.load(std::memory_order_relaxed) & check; }
 void poison_calls(bool on);
 
 // Guarded memory: an array's buffer lies between two zones of a pattern and is filled with junk. Writes outside the

@@ -397,7 +397,7 @@ static void close_device(Device& device) noexcept {
       log(Log::stream, 1, text.str());
       return device.make_unusable(DeviceState::closed);  // nothing that the device still uses is given back
     }
-    if (state == DeviceState::usable && watches(watch_memory)) overruns(device);  // logs them
+    if (state == DeviceState::usable && enabled(guarded_memory)) overruns(device);  // logs them
     if (state == DeviceState::usable) device.synchronize();
   } catch (const std::exception& e) {
     log(Log::stream, 1, device.name + ": a fault that no call had waited for: " + e.what());

@@ -287,7 +287,7 @@ Storage* Pool::grow(Stream& stream, uint32_t size_class) {
 
 Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes) {
   device.check_usable();
-  return watches(watch_memory) ? allocate_guarded(device, stream, bytes) : allocate_block(device, stream, bytes);
+  return enabled(guarded_memory) ? allocate_guarded(device, stream, bytes) : allocate_block(device, stream, bytes);
 }
 
 Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
@@ -315,7 +315,7 @@ Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
 }
 
 Storage* allocate_spare(Device& device, Stream& stream, uint64_t bytes) {
-  if (watches(watch_memory)) return allocate_guarded(device, stream, bytes);
+  if (enabled(guarded_memory)) return allocate_guarded(device, stream, bytes);
   const uint32_t size_class = size_class_of(bytes);
   if (size_class >= kSizeClasses) return nullptr;
   Storage* s = device.pool->take_ready(stream, size_class);

@@ -47,7 +47,7 @@ struct Pool {
 
  private:
   // Caches of threads know nothing of an unusable device, nor of guards.
-  bool caches_may_open() const { return device.state == DeviceState::usable && !watches(watch_memory); }
+  bool caches_may_open() const { return device.state == DeviceState::usable && !enabled(guarded_memory); }
   ThreadCache* own_cache();
   bool shut_caches();
   void open_caches(bool all);

@@ -29,8 +29,8 @@ std::string run_rows(Invocation&, std::span<const dvt_kernel* const> rows);
 std::vector<const dvt_kernel*> serving_rows(Invocation&);
 // A line of the log where it is at debug level: who serves the call, and what others had against it.
 void log_engine(const Invocation&, std::string_view engine, const std::string& refused);
-// row.run() where something is watched (device/guard.hpp). `workspace` may be nullptr.
-dvt_status run_watched(const Invocation&, const Storage* workspace, const dvt_kernel& row, const dvt_call& call);
+// row.run() with the debug checks of device/guard.hpp. `workspace` may be nullptr.
+dvt_status run_checked(const Invocation&, const Storage* workspace, const dvt_kernel& row, const dvt_call& call);
 // For the conformance suite, which asks whether a device can do what it declines: how many calls of an op all its
 // rows declined since that was first asked, and whether the first of them is to run such a call all the same. What
 // that does to the process is the row's affair.

@@ -426,8 +426,8 @@ class KernelCall {
       if (stream.handle) call.correlation_id = stream.correlate(inv_.op);  // nothing is found later without one
     }
     if (packed) packed->complete(call);
-    const dvt_status status = watched.load(std::memory_order_relaxed)
-                                  ? run_watched(inv_, workspace.storage, row, call)
+    const dvt_status status = debug_checks.load(std::memory_order_relaxed)
+                                  ? run_checked(inv_, workspace.storage, row, call)
                                   : row.run(device.handle, &call);
     if (status != DVT_OK) [[unlikely]]
       device.fail(status, "[" + inv_.op.spec.name + "]");

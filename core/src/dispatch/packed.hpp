@@ -32,7 +32,7 @@ class PackedOperands {
   dvt_packed packed_[kMaxInputs];
 };
 
-// row.pack() as run_watched() has it.
-dvt_status pack_watched(const dvt_kernel& row, dvt_device* device, const dvt_call& call, uint32_t operand,
+// row.pack() as run_checked() has it.
+dvt_status pack_checked(const dvt_kernel& row, dvt_device* device, const dvt_call& call, uint32_t operand,
                         const dvt_packed& to);
 }  // namespace dovetail

@@ -134,7 +134,7 @@ TEST(switched_on_and_off) {
   const uint64_t before = memory_stats(device).in_use;
   Storage* plain = take(device, 5000);
   guard_memory(true);
-  CHECK(watches(watch_memory));
+  CHECK(enabled(guarded_memory));
   Storage* guarded = take(device, 5000);
   bytes_of(plain)[5000] ^= 1;  // the pool's own
   release(plain);

@@ -249,11 +249,11 @@ TEST(packed_operands_go_before_memory_is_out) {
   set_memory_limit(device(), 0);
 }
 
-TEST(watched_calls) {
+TEST(poisoned_calls_of_packed_operands) {
   const Tensor x = iota({2, 3}), w = iota({3, 2});
-  watched = watch_calls;
+  debug_checks = poisoned_calls;
   for (int i = 0; i < 3; ++i) CHECK_EQ(product(x, w), "10 13 28 40");
-  watched = 0;
+  debug_checks = 0;
   CHECK_EQ(counts.since(), "asked 1, packed 1, ran 3, with packed 2");
 }
 

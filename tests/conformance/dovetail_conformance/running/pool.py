@@ -28,7 +28,7 @@ class Config(NamedTuple):
     timeout: float = 60.0  # seconds for one case
     api: str = "dovetail"
     profile: str | None = None
-    watched: bool = True  # calls and memory are watched for misuse, which takes time
+    debug_checks: bool = True  # calls and memory are checked for misuse, which takes time
 
 
 class DeviceUnavailable(Exception):
@@ -120,8 +120,8 @@ def _environment(config: Config) -> dict[str, str]:
     its outputs is found, and what it does not write is full of junk.
     """
     threads = max(2, (os.cpu_count() or 1) // config.workers)
-    watched = {"DOVETAIL_POISON_CALLS": "1", "DOVETAIL_GUARD_MEMORY": "1"} if config.watched else {}
-    return {"DOVETAIL_NUM_THREADS": str(threads)} | watched | os.environ
+    debug_checks = {"DOVETAIL_POISON_CALLS": "1", "DOVETAIL_GUARD_MEMORY": "1"} if config.debug_checks else {}
+    return {"DOVETAIL_NUM_THREADS": str(threads)} | debug_checks | os.environ
 
 
 class Pool:

@@ -100,7 +100,7 @@ class Session:
         self._ask(pool, [id for id in self.cases if id not in done], live)
         if timed:
             pool.close()  # nothing else runs during a measurement
-            with Pool(self.config._replace(workers=1, watched=False), live.say) as alone:
+            with Pool(self.config._replace(workers=1, debug_checks=False), live.say) as alone:
                 alone.open()
                 self._ask(alone, timed, live)
 

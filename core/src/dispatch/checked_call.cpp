@@ -1,4 +1,4 @@
-// Calls that are watched for those who write devices.
+// Kernel calls with the debug checks for authors of devices.
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -27,16 +27,16 @@ dvt_status poisoned(const dvt_call& call, F f) {
 }
 }  // namespace
 
-dvt_status run_watched(const Invocation& inv, const Storage* workspace, const dvt_kernel& row,
+dvt_status run_checked(const Invocation& inv, const Storage* workspace, const dvt_kernel& row,
                        const dvt_call& call) {
   for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) note_writer(*inv.out[i]->storage, inv.op, int(i));
   if (workspace) note_writer(*workspace, inv.op, kWorkspace);
   dvt_device* device = inv.device->handle;
   const auto run = [&](const dvt_call* c) { return row.run(device, c); };
-  return watches(watch_calls) ? poisoned(call, run) : run(&call);
+  return enabled(poisoned_calls) ? poisoned(call, run) : run(&call);
 }
 
-dvt_status pack_watched(const dvt_kernel& row, dvt_device* device, const dvt_call& call, uint32_t operand,
+dvt_status pack_checked(const dvt_kernel& row, dvt_device* device, const dvt_call& call, uint32_t operand,
                         const dvt_packed& to) {
   dvt_packed copy = to;
   const dvt_status status = poisoned(call, [&](const dvt_call* c) { return row.pack(device, c, operand, &copy); });

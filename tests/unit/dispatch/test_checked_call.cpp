@@ -25,7 +25,7 @@ constexpr uint64_t poison = 0xDBDBDBDBDBDBDBDB;
 }  // namespace
 
 TEST(a_call_ends_with_run) {
-  watched = watch_calls;
+  debug_checks = poisoned_calls;
   const Tensor x = array(device(), {2, 3}), one = number(1);
   Tensor y = run("add", {&x, &one});
   CHECK_EQ(values(y), "1 2 3 4 5 6");
@@ -37,7 +37,7 @@ TEST(a_call_ends_with_run) {
   for (int i = 0; i < 1000; ++i) y = run("add", {&x, &one});  // not the next contents of the memory
   CHECK_EQ(before->n_in, uint32_t(poison));
   CHECK_EQ(values(y), "1 2 3 4 5 6");
-  watched = 0;
+  debug_checks = 0;
 }
 
 TEST(without_it_rows_get_the_hosts_own_call) {
