@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from .. import dtypes as dt
 from ..declare import Index, Ints, Scalar, Tensor, op
 from ..lazy_numpy import np
+from ..number import largest, smallest
 from ..samples import Sample, draw, given, indices, sample
 from .logic import less_equal, not_equal
 from .primitives import ANY, as_axes, copy, full, iota, subtract, take, where
@@ -46,8 +47,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     for a in arrays:
         start, stop = [0] * first.ndim, [*total]
         start[axis], stop[axis] = at, at + a.shape[axis]
-        if a.shape[axis]:
-            out = set_slice(out, a, start=tuple(start), stop=tuple(stop), step=(1,) * first.ndim)
+        out = set_slice(out, a, start=tuple(start), stop=tuple(stop), step=(1,) * first.ndim)
         at = stop[axis]
     return out
 
@@ -139,8 +139,7 @@ def flip(x: Tensor, /, *, axis: Ints | None = None) -> Tensor:
     out = x
     for a in axis:
         n = x.shape[a]
-        if n > 1:
-            out = take(out, (n - 1) - iota(n, dt.int64), axis=a)
+        out = take(out, (n - 1) - iota(n, dt.int64), axis=a)
     return copy(x) if out is x else out
 
 
@@ -269,7 +268,8 @@ def take_along_axis(x: Tensor, indices: Index, /, *, axis: int = -1) -> Tensor:
     """
     n, k, last = x.shape[axis], indices.shape[axis], x.ndim - 1
     x, indices = moveaxis(x, axis, last), moveaxis(indices, axis, last)
-    rest = tuple(max(a, b) if a and b else 0 for a, b in zip(x.shape[:-1], indices.shape[:-1], strict=True))
+    sizes = zip(x.shape[:-1], indices.shape[:-1], strict=True)
+    rest = tuple(largest(a, b) * smallest(a, b, 1) for a, b in sizes)  # one of them is 1, or both are equal
     rows = math.prod(rest)
     x, indices = broadcast_to(x, (*rest, n)), reshape(broadcast_to(indices, (*rest, k)), (rows, k))
     indices = where(indices < 0, indices + n, indices)

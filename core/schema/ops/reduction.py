@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from .. import dtypes as dt
 from ..declare import DType, Ints, Tensor, op
 from ..lazy_numpy import np
+from ..number import largest
 from ..samples import Sample, draw, given, sample
 from ._float import INF, NAN
 from .arithmetic import negative
@@ -89,14 +90,15 @@ def _prod_samples() -> Iterator[Sample]:
 def prod(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The product over axis, or of all; 1 of nothing."""
     shape, x = reduced_shape(x, axis, keepdims), _joined(x, axis)
-    if x.shape[-1] == 0:
-        return full(shape, 1, dtype=x.dtype)
-    odd = None
-    while (n := x.shape[-1]) > 1:  # halves times halves
-        if n % 2:
-            odd = x[..., n - 1 :] if odd is None else multiply(odd, x[..., n - 1 :])
-        x = multiply(x[..., : n // 2], x[..., n // 2 : n // 2 * 2])
-    return reshape(x if odd is None else multiply(x, odd), shape)
+    n = x.shape[-1]
+    size = 1 << largest(0, n - 1).bit_length()
+    if size > n:
+        ones = full((*x.shape[:-1], size), 1, dtype=x.dtype)
+        x = set_slice(ones, x, start=(0,) * x.ndim, stop=x.shape, step=(1,) * x.ndim)
+    while size > 1:  # halves times halves
+        size = size // 2
+        x = multiply(x[..., :size], x[..., size:])
+    return reshape(x, shape)
 
 
 def _mean(x, axis, keepdims=True):
@@ -121,7 +123,8 @@ def _mean_samples() -> Iterator[Sample]:
 )
 def mean(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """The mean over axis, or of all; NaN of nothing."""
-    return sum_(x, axis=axis, keepdims=keepdims) / float(count(x, axis) or NAN)
+    n = count(x, axis)
+    return sum_(x, axis=axis, keepdims=keepdims) / (n if n else NAN)
 
 
 def _var(x, axis, correction, keepdims):
@@ -160,7 +163,7 @@ def var(x: Tensor, /, *, axis: Ints | None = None, correction: float = 0.0, keep
     """The variance over axis, in two passes, divided by n - correction; NaN where that is not positive."""
     d = x - mean(x, axis=axis, keepdims=True)
     n = count(x, axis) - correction
-    return sum_(d * d, axis=axis, keepdims=keepdims) / (float(n) if n > 0 else NAN)
+    return sum_(d * d, axis=axis, keepdims=keepdims) / (n if n > 0 else NAN)
 
 
 @op(

@@ -39,6 +39,13 @@ void serve_declined(bool);
 void run_view(Invocation&);
 void run_set_slice(Invocation&);
 void run_decomposition(Invocation&);
+void run_decomposition(Invocation&, const Executable&);
+// The decomposition of the op of a call that was inferred, for its dtypes, sizes and attributes on its device. Throws
+// Error(not_implemented) where there is none.
+std::shared_ptr<const Executable> decomposition_of(const Invocation&);
+// What a plan depends on: the operands' dtypes, and the dtype attribute.
+uint64_t dtype_key(const Invocation&);
+uint64_t plans_epoch();  // grows when plans are forgotten
 void run_via_f32(Invocation&);
 void run_on_host(Invocation&);
 // Why the call, which was inferred, does not run on its device alone: the message of the kernel that is missing,

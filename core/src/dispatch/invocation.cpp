@@ -96,6 +96,8 @@ namespace {
            ": expected one device; bring one over with .to_device()");
 }
 
+}  // namespace
+
 // A place per operand, none where it is not given, and one for the dtype attribute.
 uint64_t dtype_key(const Invocation& inv) {
   constexpr int bits = std::bit_width(unsigned(DType::none));
@@ -112,7 +114,6 @@ uint64_t dtype_key(const Invocation& inv) {
   if (op.keyed_by_attrs) key = key << bits | uint64_t(rules::given_dtype(inv));
   return key;
 }
-}  // namespace
 
 void Invocation::infer() {
   for (int i = 0; i < n_in; ++i) {
@@ -127,9 +128,13 @@ void Invocation::infer() {
   plan = &op.plan(*device, dtype_key(*this), *this);
   infer_shapes();
   if (replaced) [[unlikely]]
-    in_place = replaced->storage && replaced->dense && replaced->dtype == plan->result[0] &&
-               replaced->same_shape(*out[0]) && replaced->storage->refs.load(std::memory_order_acquire) == 1 &&
-               is_pooled(*replaced->storage);
+    replace(*replaced);
+}
+
+void Invocation::replace(const Tensor& operand) {
+  replaced = &operand;
+  in_place = operand.storage && operand.dense && operand.dtype == plan->result[0] && operand.same_shape(*out[0]) &&
+             operand.storage->refs.load(std::memory_order_acquire) == 1 && is_pooled(*operand.storage);
 }
 
 void Invocation::infer_abstract(Plan& made) {

@@ -71,6 +71,8 @@ struct Invocation {
   void run_chosen();  // by the engines of engine_choice, where it covers the op
 
   void infer_shapes();  // given a plan
+  // Output 0 may take the memory of `operand`, whose value ends with the call; after infer().
+  void replace(const Tensor& operand);
 
   // What a shape rule uses.
   const Tensor& operand(int i) const { return *in[i]; }
@@ -84,13 +86,14 @@ struct Invocation {
 // Calls an op from C++: infer and run. Results are in `out` (n_out of the op).
 void call(const Op&, Device*, const Tensor* const* in, int n_in, Attrs&, Tensor* out);
 
-// ---- decompositions
-// ----------------------------------------------------------------------------------------------------- A
-// composite's graph: traced once by the front end with integer shapes, replayed here without it.
-struct Program;
-// Set by the front end: runs the decomposition of inv.op on tracers shaped like inv.in (of these dtypes) with
-// inv.attrs.
-using DecompositionTracer = std::shared_ptr<const Program> (*)(const Invocation& inv, const DType* dtypes);
+// ---- decompositions ---------------------------------------------------------------------------------------------
+// A composite's graph: traced once by the front end for any sizes, replayed here without it.
+struct Executable;
+class ProgramBuilder;
+// Set by the front end: records the decomposition of inv.op on these values of the builder (-1: not given), which have
+// the shapes of inv.in, and returns its results.
+using DecompositionTracer = std::vector<int> (*)(const Invocation& inv, const std::shared_ptr<ProgramBuilder>&,
+                                                 const std::vector<int>& operands);
 extern DecompositionTracer decomposition_tracer;
 
 // ---- fallback to another device on the host ---------------------------------------------------------------------

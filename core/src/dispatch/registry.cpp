@@ -402,6 +402,8 @@ void Op::drop_plans() const {
   for (auto& table : plans_) table.store(nullptr, std::memory_order_release);
 }
 
+uint64_t plans_epoch() { return plans_forgotten.load(std::memory_order_acquire); }
+
 void forget_plans() {
   {
     std::lock_guard lock(plan_mutex);
