@@ -18,7 +18,8 @@ using Programs = std::vector<std::shared_ptr<const Program>>;
 
 // What is kept of one op.
 struct Decompositions {
-  static constexpr size_t kMostValues = 1 << 14;  // of all executables together
+  static constexpr size_t kMostValues = 1 << 15;  // of all executables together
+  static constexpr size_t kMostPrograms = 64;     // of one pattern; only a decomposition that fixes its sizes has many
   struct Entry {
     std::string key;
     std::shared_ptr<const Executable> executable;
@@ -56,7 +57,9 @@ struct Decompositions {
 
   void add(const std::string& pattern, std::shared_ptr<const Program> program) {
     const std::lock_guard lock(mutex);
-    programs[pattern].push_back(std::move(program));
+    Programs& known = programs[pattern];
+    if (known.size() >= kMostPrograms) known.erase(known.begin());
+    known.push_back(std::move(program));
   }
 
  private:
