@@ -33,6 +33,7 @@ SHAPE = {
     "set_slice": "the shape of x",
     "bitcast": "the shape of x",
     "diagonal": "x's, the last two axes replaced by the diagonal's length",
+    "sliding_window": "x's, the last axes replaced by the windows' places, then by the places in a window",
     "moveaxis": "x's, reordered",
     "matrix_transpose": "x's, the last two axes swapped",
     "repeat": "x's, `axis` `repeats` times as long",
@@ -110,6 +111,7 @@ NORMALISED = {
     "quantize": {"axis": "counted from 0; none: one scale for all of x"},
     "dequantize": {"axis": "counted from 0; none: one scale for all of x"},
     "conv": _WINDOW,
+    "sliding_window": {name: "one per axis of the windows" for name in ("kernel_size", "stride", "dilation")},
     "pool": {
         "kernel_size": "one per spatial axis",
         **_WINDOW,

@@ -257,6 +257,7 @@ RUN = {
     "bitcast": lambda x, dtype: np.ascontiguousarray(x).reshape(x.shape).view(dtype.numpy),
     "moveaxis": np.moveaxis,
     "matrix_transpose": lambda x: np.swapaxes(x, -1, -2),
+    "sliding_window": lambda x, **how: registry["sliding_window"].reference(x, **how),
     "diagonal": lambda x, offset: np.diagonal(x, offset, -2, -1),
 }
 

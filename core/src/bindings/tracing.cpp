@@ -6,7 +6,7 @@
 
 #include "bindings/array.hpp"
 #include "dispatch/execute.hpp"
-#include "graph/program.hpp"
+#include "graph/text.hpp"
 #include "rules/rules.hpp"
 
 namespace dovetail::bindings {
@@ -106,6 +106,41 @@ int number(ProgramBuilder& b, const std::string& op, bool is_real, int x, int y,
   if (n.op == Number::real) n.f = literal.cast<double>();
   return b.number(n);
 }
+// The decomposition of an op as the library could bring it: its pattern, and the program as JSON. `operands` are
+// (dtype, shape) or None. Raises what the op raises for such a call.
+py::tuple decomposition_text(const std::string& name, const py::list& operands, const py::dict& attributes) {
+  const Op& o = op(name);
+  std::vector<Tensor> values(operands.size());
+  std::vector<const Tensor*> in;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].is_none()) {
+      in.push_back(nullptr);
+      continue;
+    }
+    const auto given = operands[i].cast<py::tuple>();
+    values[i].set_type(to_dtype(given[0].ptr()), nullptr);
+    values[i].set_shape(given[1].cast<std::vector<int64_t>>());
+    in.push_back(&values[i]);
+  }
+  Attrs attrs = default_attrs(o);
+  std::deque<py::object> keep;
+  int i = 0;
+  for (const ParamSpec& p : o.spec.params) {
+    if (is_operand(p.kind)) continue;
+    if (attributes.contains(p.name.c_str())) {
+      keep.push_back(attributes[p.name.c_str()]);
+      set_attr(o, attrs, i, p, keep.back().ptr());
+    }
+    ++i;
+  }
+  Invocation inv{.op = o, .device = nullptr, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
+  Tensor out[kMaxOutputs];
+  for (uint32_t k = 0; k < o.spec.n_out; ++k) inv.out[k] = &out[k];
+  Plan plan;
+  inv.infer_abstract(plan);
+  inv.plan = &plan;
+  return py::make_tuple(decomposition_pattern(inv), to_json(*trace_decomposition(inv)).dump());
+}
 }  // namespace
 
 py::object lazy(const char* module, const char* name) {
@@ -131,6 +166,7 @@ void make_tracing(py::module_& m) {
         b.guard(Guard::Compare(index_of(comparisons, compare)), x, y);
       });
   make_with_new(m.attr("ProgramBuilder"));
+  m.def("decomposition_text", decomposition_text, "(pattern, JSON) of an op's decomposition, for the generator.");
   decomposition_tracer = trace;
 }
 }  // namespace dovetail::bindings

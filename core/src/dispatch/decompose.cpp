@@ -135,11 +135,10 @@ DType working(DType t, const Op& op) {
   return t != DType::none && is_narrow_float(t) && op.spec.flags & op_half_in_f32 ? DType::f32 : t;
 }
 
-// Around what the decomposition does: operands are cast to the dtype in which it computes, narrow floats to float32,
-// and results back.
-std::shared_ptr<const Program> trace(const Invocation& inv) {
-  if (!decomposition_tracer)
-    inv.fail(ErrorKind::not_implemented, "has no kernel, and its decomposition needs the Python front end");
+// A program around `decomposition`, which records calls on the operands in the dtypes in which they compute (narrow
+// floats in float32): operands are cast to these, and results back.
+template <class Decomposition>
+std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposition& decomposition) {
   const auto builder = std::make_shared<ProgramBuilder>();  // a decomposition may keep its tracers
   std::vector<int> operands;
   for (int i = 0; i < inv.n_in; ++i)
@@ -147,7 +146,7 @@ std::shared_ptr<const Program> trace(const Invocation& inv) {
   for (int i = 0; i < inv.n_in; ++i)
     if (operands[size_t(i)] >= 0)
       operands[size_t(i)] = builder->cast(operands[size_t(i)], working(inv.plan->compute_of(i), inv.op));
-  std::vector<int> outputs = decomposition_tracer(inv, builder, operands);  // takes the GIL: no lock is held
+  std::vector<int> outputs = decomposition(builder, operands);
   if (outputs.size() != inv.op.spec.n_out)
     inv.fail(ErrorKind::runtime, "its decomposition gives " + std::to_string(outputs.size()) + " arrays: expected " +
                                      std::to_string(inv.op.spec.n_out));
@@ -172,17 +171,81 @@ std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<co
   return bind_program(program, given, &inv.attrs);
 }
 
+// One that the library brings, for the dtypes of the call; nullptr where it has none for these sizes.
+std::shared_ptr<const Program> shipped(const Invocation& inv) {
+  const auto candidates = shipped_decompositions(inv.op, decomposition_pattern(inv));
+  if (candidates.empty()) return nullptr;
+  bool casts = false;
+  std::vector<Tensor> operands(size_t(inv.n_in));
+  std::vector<const Tensor*> given;
+  for (int i = 0; i < inv.n_in; ++i) {
+    const Tensor* t = inv.in[i];
+    if (!t) continue;
+    operands[size_t(i)].set_type(working(inv.plan->compute_of(i), inv.op), nullptr);
+    operands[size_t(i)].set_shape(t->shape());
+    casts |= operands[size_t(i)].dtype != t->dtype;
+    given.push_back(&operands[size_t(i)]);
+  }
+  for (const auto& program : candidates) {
+    const auto binding = bind_program(program, given.data(), &inv.attrs);
+    if (!binding) continue;
+    for (size_t i = 0; i < program->outputs.size(); ++i)
+      casts |= binding->values[size_t(program->outputs[i])].dtype != inv.plan->result[i];
+    if (!casts) return program;
+    return with_casts(inv, [&](const auto& builder, std::vector<int> in) {
+      std::erase(in, -1);
+      return record_inline(*builder, *binding, in);
+    });
+  }
+  return nullptr;
+}
+
 Binding bound(const Invocation& inv, Decompositions& known) {
   const std::string pattern = pattern_of(inv);
   for (const auto& program : known.programs_for(pattern))
     if (auto binding = bind_call(inv, program)) return std::move(*binding);
-  std::shared_ptr<const Program> program = trace(inv);
+  std::shared_ptr<const Program> program = shipped(inv);
+  if (!program) program = trace_decomposition(inv);
   auto binding = bind_call(inv, program);
   if (!binding) inv.fail(ErrorKind::runtime, "its decomposition gave another program for the same sizes");
   known.add(pattern, std::move(program));
   return std::move(*binding);
 }
 }  // namespace
+
+std::shared_ptr<const Program> trace_decomposition(const Invocation& inv) {
+  if (!decomposition_tracer)
+    inv.fail(ErrorKind::not_implemented, "has no kernel, and this library brings no decomposition for " +
+                                             decomposition_pattern(inv) + ": it needs the Python front end");
+  return with_casts(inv, [&](const auto& builder, const std::vector<int>& operands) {
+    return decomposition_tracer(inv, builder, operands);  // takes the GIL: no lock is held
+  });
+}
+
+std::string decomposition_pattern(const Invocation& inv) {
+  std::string text;
+  for (int i = 0; i < inv.n_in; ++i) {
+    const Tensor* t = inv.in[i];
+    text += i ? "," : "";
+    text += t ? info(working(inv.plan->compute_of(i), inv.op)).brief : "-";
+    if (t && !inv.op.elementwise) text += "." + std::to_string(t->rank());
+  }
+  for (int i = 0; i < inv.op.n_attr; ++i) {
+    const dvt_attr& a = inv.attrs.at[i];
+    text += i ? "," : ";";
+    switch (a.kind) {
+      case DVT_A_NONE: text += "-"; break;
+      case DVT_A_I64: text += "i"; break;
+      case DVT_A_F64: text += "f"; break;
+      case DVT_A_I64S: text += "i" + std::to_string(a.count); break;
+      case DVT_A_BOOL: text += a.v.i ? "true" : "false"; break;
+      case DVT_A_STR: text += "'" + std::string(a.v.s, a.count) + "'"; break;
+      case DVT_A_DTYPE: text += info(*dtype_of(a.v.dt)).brief; break;
+      default: text += std::to_string(a.kind) + ":" + std::to_string(a.v.raw); break;
+    }
+  }
+  return text;
+}
 
 std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
   Decompositions& known = decompositions_of(inv.op);

@@ -1,5 +1,7 @@
 #include "dispatch/replay.hpp"
 
+#include <algorithm>
+
 #include "dispatch/execute.hpp"
 
 namespace dovetail {
@@ -44,10 +46,18 @@ void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
   }
   NodeCall call(e, k, values);
   Invocation& inv = call.invocation();
-  if (node.donor >= 0) inv.replace(values[size_t(node.donor)]);
+  if (bound.donor >= 0) inv.replace(values[size_t(bound.donor)]);
   if (bound.nested && !engine_choice) run_decomposition(inv, *bound.nested);
   else inv.run();
   for (const int v : node.dies) values[size_t(v)] = Tensor();
+}
+int donor_of(const Program::Node& node, const std::vector<Tensor>& values) {
+  const Tensor& out = values[size_t(node.out)];
+  for (const int v : node.in)
+    if (v >= 0 && std::ranges::count(node.dies, v) && values[size_t(v)].dtype == out.dtype &&
+        values[size_t(v)].same_shape(out))
+      return v;
+  return -1;
 }
 }  // namespace
 
@@ -64,6 +74,7 @@ std::shared_ptr<const Executable> make_executable(Binding binding, Device& devic
     NodeCall call(*made, k, values);
     Invocation& inv = call.invocation();
     made->nodes[k].plan = inv.plan = &inv.op.plan(device, dtype_key(inv), inv);
+    made->nodes[k].donor = donor_of(made->binding.program->nodes[k], values);
     made->nodes[k].casts = &inv.op == &astype();
     if (inv.plan->mode == Plan::decomposition) made->nodes[k].nested = decomposition_of(inv);
   }
@@ -75,7 +86,7 @@ bool is_current(const Executable& e) { return e.epoch == plans_epoch(); }
 void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
   const Program& p = *e.binding.program;
   std::vector<Tensor> values = e.binding.values;
-  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i])] = *in[i];
+  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
   for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values);
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];
 }

@@ -7,7 +7,8 @@ namespace dovetail {
 struct Executable {
   struct Node {
     const Plan* plan;
-    bool casts = false;                        // astype
+    int donor = -1;      // a value that ends with the node and whose memory output 0 may take
+    bool casts = false;  // astype
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
   };
   Binding binding;

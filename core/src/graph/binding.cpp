@@ -26,12 +26,15 @@ class Binder {
       : program_(*program), attrs_(attrs), values_(program->numbers.size()) {
     made_.program = std::move(program);
     made_.nodes.resize(program_.nodes.size());
-    made_.values.resize(program_.values.size());
+    made_.values.resize(size_t(program_.n_values));
   }
 
   std::optional<Binding> run(const Tensor* const* inputs) {
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
-      Tensor& t = made_.values[size_t(program_.inputs[i])];
+      const Program::Input& input = program_.inputs[i];
+      const bool any = input.dtype == DType::none;
+      if (!any && (inputs[i]->dtype != input.dtype || !fits(inputs[i]->shape(), input.shape))) return std::nullopt;
+      Tensor& t = made_.values[size_t(input.value)];
       t.set_type(inputs[i]->dtype, nullptr);
       t.set_shape(inputs[i]->shape());
     }
@@ -42,11 +45,16 @@ class Binder {
       infer(k);
     }
     if (!guards_hold(program_.nodes.size()) || !know(program_.numbers.size())) return std::nullopt;
-    set_constants(int(program_.values.size()));
+    set_constants(program_.n_values);
+    made_.numbers = std::move(values_);
     return std::move(made_);
   }
 
  private:
+  static bool fits(std::span<const int64_t> shape, const std::vector<int64_t>& declared) {
+    return std::ranges::equal(shape, declared, [](int64_t n, int64_t m) { return m < 0 || n == m; });
+  }
+
   bool guards_hold(size_t node) {
     for (; guard_ < program_.guards.size() && program_.guards[guard_].at <= node; ++guard_) {
       const Guard& g = program_.guards[guard_];
@@ -66,11 +74,18 @@ class Binder {
   }
 
   std::optional<NumberValue> value_of(const Number& n) {
-    if (n.op == Number::size) return NumberValue{made_.values[size_t(n.a)].size(n.b), 0};
+    if (n.op == Number::size) {
+      const Tensor& t = made_.values[size_t(n.a)];
+      if (n.b >= t.rank()) return std::nullopt;
+      return NumberValue{t.size(n.b), 0};
+    }
     if (n.op != Number::attribute) return evaluate(n, program_.numbers, values_);
+    if (!attrs_ || n.a >= kMaxAttrs) return std::nullopt;
     const dvt_attr& a = attrs_->at[n.a];
-    if (n.b >= 0) return NumberValue{a.v.is[n.b], 0};
-    return n.is_real ? NumberValue{0, a.v.f} : NumberValue{a.v.i, 0};
+    if (a.kind == DVT_A_I64S && n.b >= 0 && uint32_t(n.b) < a.count) return NumberValue{a.v.is[n.b], 0};
+    if (n.b < 0 && a.kind == (n.is_real ? DVT_A_F64 : DVT_A_I64))
+      return n.is_real ? NumberValue{0, a.v.f} : NumberValue{a.v.i, 0};
+    return std::nullopt;
   }
 
   // Those among the values before `end`. Not earlier: guards in between say whether the numbers fit their dtypes.
@@ -86,8 +101,7 @@ class Binder {
   void infer(size_t k) {
     const Program::Node& node = program_.nodes[k];
     set_constants(node.out);
-    Attrs& attrs = made_.nodes[k].attrs = node.attrs;
-    for (const Program::Slot& slot : node.slots) fill(attrs, slot);
+    Attrs& attrs = made_.nodes[k].attrs = filled_attrs(program_, node, values_);
     const Tensor* few[kMaxInputs];
     std::vector<const Tensor*> many;
     const Tensor** in = few;
@@ -100,20 +114,6 @@ class Binder {
     made_.nodes[k].work = inv.work;
   }
 
-  void fill(Attrs& attrs, const Program::Slot& slot) const {
-    const Number& n = program_.numbers[size_t(slot.number)];
-    const NumberValue v = values_[size_t(slot.number)];
-    dvt_attr& a = attrs.at[slot.attr];
-    if (slot.element >= 0) {
-      if (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints)) attrs.set_ints(slot.attr, attrs.i64s(slot.attr));
-      const_cast<int64_t*>(a.v.is)[slot.element] = v.i;  // it points into attrs.ints, which is not const
-    } else if (a.kind == DVT_A_F64) {
-      a.v.f = as_real(n, v);
-    } else {
-      a.v.i = v.i;
-    }
-  }
-
   const Program& program_;
   const Attrs* attrs_;
   Binding made_;
@@ -121,6 +121,25 @@ class Binder {
   size_t known_ = 0, guard_ = 0, constant_ = 0;
 };
 }  // namespace
+
+Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vector<NumberValue>& numbers) {
+  Attrs attrs = node.attrs;
+  for (const Program::Slot& slot : node.slots) {
+    const Number& n = p.numbers[size_t(slot.number)];
+    const NumberValue v = numbers[size_t(slot.number)];
+    dvt_attr& a = attrs.at[slot.attr];
+    if (slot.element >= 0) {
+      if (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints))
+        attrs.set_ints(slot.attr, attrs.i64s(slot.attr));
+      const_cast<int64_t*>(a.v.is)[slot.element] = v.i;  // it points into attrs.ints, which is not const
+    } else if (a.kind == DVT_A_F64) {
+      a.v.f = as_real(n, v);
+    } else {
+      a.v.i = v.i;
+    }
+  }
+  return attrs;
+}
 
 std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const Tensor* const* inputs, const Attrs* attrs) {
   return Binder(std::move(program), attrs).run(inputs);
