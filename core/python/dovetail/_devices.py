@@ -47,7 +47,7 @@ def device(name: str | Device | None = None) -> Device:
         found = _core.find_device(name)
         if found is None:
             known = ", ".join(d.name for d in _core.devices() if d.backend == backend.name)
-            known = known or "none" + (f"; {backend.advice}" if backend.advice else "")
+            known = known or "none" + (f"; {backend.hint}" if backend.hint else "")
             raise ValueError(f"there is no device {name!r}: backend {backend.name!r} has {known}")
     return found
 

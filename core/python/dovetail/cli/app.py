@@ -29,7 +29,7 @@ class Commands(click.Group):
         return sorted({*COMMANDS, *ELSEWHERE, *(point.name for point in _entry_points())})
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """As click does, but a command that cannot be loaded is listed with its error, next to the others."""
+        """Lists the commands like click, but one that cannot be loaded with its error."""
         lines = []
         for name in self.list_commands(ctx):
             try:

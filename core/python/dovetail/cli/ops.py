@@ -158,8 +158,8 @@ def _print(device: str, rows: list[dict[str, Any]]) -> None:
     dtypes = [dtype for dtype in rows[0]["dtypes"] if any(row["dtypes"][dtype] for row in rows)]
     # Each op counts once: in float32, or in the first dtype it is declared for.
     counts = Counter(next((row["dtypes"][d] for d in ("f32", *dtypes) if row["dtypes"][d]), "") for row in rows)
-    said = ", ".join(f"{counts[word]} {WORDS.get(word, word)}" for word in MARKS if word and counts[word])
-    heading(f"{device}: {len(rows)} ops: {said}")
+    printed = ", ".join(f"{counts[word]} {WORDS.get(word, word)}" for word in MARKS if word and counts[word])
+    heading(f"{device}: {len(rows)} ops: {printed}")
     print_table(
         ["op", *dtypes, "engines"],
         [
