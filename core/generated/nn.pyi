@@ -102,7 +102,7 @@ def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayL
     """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.
 
     attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
-    after the row's own number. With enable_gqa fewer heads of key and value serve neighbouring heads of query."""
+    after the row's own number. With enable_gqa fewer heads of key and value serve consecutive heads of query."""
 
 def scaled_dot_product_attention_varlen(query: ArrayLike, key: ArrayLike, value: ArrayLike, cu_seq_q: ArrayLike, cu_seq_k: ArrayLike, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Array:
     """scaled_dot_product_attention of each of several sequences, packed one behind the other.

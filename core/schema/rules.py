@@ -1,5 +1,5 @@
-"""What the named rules mean, in words, and what they make of attributes. The rules themselves are C++
-(core/src/rules)."""
+"""Descriptions of the named rules, for ops.md, and of the attribute values that they produce. The rules themselves
+are C++ (core/src/rules)."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ DTYPE = {
     "compare": "bool",
     "predicate": "bool",
     "accum": "`dtype`, else that of x, small integers and bool widened to int64, unsigned ones to uint64",
-    "index": "int64 unless `dtype` says otherwise",
-    "given": "`dtype`, else what the scalar attributes say (int64, float32, ...)",
+    "index": "int64 unless `dtype` is given",
+    "given": "`dtype`, else that of the scalar attributes (int64, float32, ...)",
     "bits": "uint32",
     "quantize": "`dtype`; the operands are promoted as for float",
     "scaled": "`dtype`, a real float, else float32",
@@ -82,8 +82,8 @@ _AXIS = {"axis": "counted from 0"}
 _ALL_AXES = {"axis": "counted from 0, ascending; every axis for None"}
 _WINDOW = dict.fromkeys(("stride", "padding", "dilation"), "one per spatial axis")
 
-# What a kernel finds in an attribute where the shape rule has replaced what the caller gave, by rule and attribute.
-# "none: ..." says that the attribute may reach the kernel without a value, and what that means.
+# The value that a kernel sees in an attribute which the shape rule replaces, by rule and attribute.
+# "none: ..." means that the attribute may reach the kernel without a value, and explains that case.
 NORMALISED = {
     "reduce": _ALL_AXES,
     "arg_reduce": {"axis": "counted from 0; none: all of x"},

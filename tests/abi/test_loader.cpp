@@ -1,4 +1,4 @@
-// What load_backend accepts, and its errors for the rest.
+// The libraries that load_backend accepts, and its errors for the others.
 #include <sys/wait.h>
 
 #include <algorithm>

@@ -93,7 +93,7 @@ def test_a_kernel_pack(site):
 
 
 @pytest.mark.parametrize(
-    ("args", "says"),
+    ("args", "wanted"),
     [
         ((), "expected the name of a device, or --pack NAME --for BACKEND"),
         (("acme", "--pack", "fast", "--for", "cpu"), "expected the name of a device, or --pack"),
@@ -108,11 +108,11 @@ def test_a_kernel_pack(site):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_it_refuses(site, args, says):
+def test_what_it_refuses(site, args, wanted):
     (site.folder / "wheels").mkdir()
     (site.folder / "wheels/mine").write_text("")
     ended = new(site, *args)
-    assert ended.returncode == 2 and says in ended.stderr, ended.stderr
+    assert ended.returncode == 2 and wanted in ended.stderr, ended.stderr
     assert sorted(path.name for path in site.folder.iterdir()) == ["site", "wheels"]
 
 
@@ -121,12 +121,14 @@ def test_what_it_says_can_be_pasted(site):
     folder = site.folder / "two words"
     for output in (str(folder), "two words"):
         name = f"zeta{len(output)}"
-        said = site.run("-m", "dovetail", "new", name, "--kind", "python", "--output", output, "--defaults").stdout
-        (line,) = (line for line in said.splitlines() if "pip install" in line)
+        printed = site.run(
+            "-m", "dovetail", "new", name, "--kind", "python", "--output", output, "--defaults"
+        ).stdout
+        (line,) = (line for line in printed.splitlines() if "pip install" in line)
         *_, path = shlex.split(line)
         assert Path(site.folder, path).samefile(folder / name)
-    said = new(site, "--pack", "fast", "--for", "my-dev").stdout
-    assert '--device my_dev -k "fast or hardswish"' in said
+    printed = new(site, "--pack", "fast", "--for", "my-dev").stdout
+    assert '--device my_dev -k "fast or hardswish"' in printed
 
 
 @pytest.mark.parametrize("kind", ["simulated", "host-memory", "python"])

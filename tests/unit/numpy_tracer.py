@@ -414,7 +414,7 @@ def ulps(got, want, scale, d):
 
 
 def signs_differ(got, want):
-    """Where a zero has the wrong sign."""
+    """A mask of the zeros that have the wrong sign."""
     got, want = np.asarray(got), np.asarray(want)
     return (got == 0) & (want == 0) & (np.signbit(got) != np.signbit(want))
 

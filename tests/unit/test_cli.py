@@ -146,7 +146,7 @@ def test_every_default_benchmark_runs():
 
 
 @pytest.mark.parametrize(
-    ("args", "says"),
+    ("args", "wanted"),
     [
         (["bench", "ad"], "no benchmark of 'ad', did you mean 'add'?"),
         (["bench", "--dtype", "flaot32"], "no dtype 'flaot32', did you mean 'float32'?"),
@@ -155,8 +155,8 @@ def test_every_default_benchmark_runs():
         (["devices", "--nonsense"], "--nonsense"),
     ],
 )
-def test_usage_errors(args, says):
-    assert says in run(*args, code=2)
+def test_usage_errors(args, wanted):
+    assert wanted in run(*args, code=2)
 
 
 @pytest.mark.parametrize("name", ["ops", "bench"])
@@ -292,16 +292,16 @@ def test_help_survives_a_broken_command(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("variables", "says"),
+    ("variables", "wanted"),
     [
         ({"DOVETAIL_BACKEND_AUTOLOAD": "", "DOVETAIL_DEVICE": "cpy:0"}, "'cpu'? (DOVETAIL_DEVICE=cpy:0)"),
         ({"DOVETAIL_BACKEND_AUTOLOAD": "0", "DOVETAIL_BACKEND_PATH": ""}, "no device: DOVETAIL_BACKEND_AUTOLOAD=0"),
     ],
 )
-def test_the_variable_at_fault_is_named(variables, says):
+def test_the_variable_at_fault_is_named(variables, wanted):
     command_line = [sys.executable, "-m", "dovetail", "ops"]
     done = subprocess.run(command_line, capture_output=True, text=True, check=False, env=os.environ | variables)
-    assert done.returncode == 3 and says in done.stderr, done.stderr
+    assert done.returncode == 3 and wanted in done.stderr, done.stderr
 
 
 def test_gpu_drivers_are_the_kernels_modules(tmp_path):

@@ -144,7 +144,7 @@ RESULT_EDITS = {
     "one case": (lambda d: d["run"].update(cases=["add[f32,a]"]), "made with --case"),
     "shard": (lambda d: d["run"].update(shard="1/2"), "made with --shard"),
     "stopped": (lambda d: d["run"].update(complete=False, stopped_by="Ctrl-C"), "stopped by Ctrl-C"),
-    "stopped, said otherwise": (lambda d: d["run"].update(stopped_by="Ctrl-C"), "stopped by Ctrl-C"),
+    "stopped by another": (lambda d: d["run"].update(stopped_by="Ctrl-C"), "stopped by Ctrl-C"),
     "list": (lambda d: d["run"]["must_pass"].update(version=99), "must-pass list is version 99"),
     "list's hash": (lambda d: d["run"]["must_pass"].update(sha256="1" * 64), "must-pass list"),
     "cases' hash": (lambda d: d["run"].update(cases_sha256="1" * 64), "cases_sha256"),
@@ -476,8 +476,8 @@ def test_names_in_statements():
 
 def test_the_command_makes_the_same_run():
     run = RUN | {"level": "L2", "profile": "half", "seed": 9, "timeout": 2.5, "performance": True}
-    said = "dovetail conform --device x:0 --level L2 --seed 9 --profile half --timeout 2.5 --performance"
-    assert statement.command(run, "x:0") == said
+    printed = "dovetail conform --device x:0 --level L2 --seed 9 --profile half --timeout 2.5 --performance"
+    assert statement.command(run, "x:0") == printed
 
 
 @pytest.mark.slow

@@ -90,11 +90,11 @@ def test_annotations_may_be_objects(op):
 def test_a_decomposition_needs_more_than_a_docstring(op):
     @op(shape="same", dtype="same", tier="must")
     def primitive(x: Tensor) -> Tensor:
-        """Does it."""
+        """Copies x."""
 
     @op(shape="same", dtype="same")
     def composite(x: Tensor) -> Tensor:
-        """Does it."""
+        """Copies x."""
         return x
 
     assert primitive.decomposition is None and not primitive.spec.has_decomposition and primitive.spec.must

@@ -51,7 +51,7 @@ DVT_HIDDEN inline const dvt_host* host = nullptr;
 inline namespace DVT_CODE_NAMESPACE {
 // ---- errors -----------------------------------------------------------------------------------------------------
 
-// Messages read "[op] what is wrong: expected ..., got ...; cure". Both return the status, so that a kernel says
+// Messages read "[op] what is wrong: expected ..., got ...; cure". Both return the status, so that a kernel writes
 //   return DVT_FAIL(DVT_INDEX, "[take] index %lld is out of range: the axis has %lld elements", i, n);
 // The second form is for a fault of an earlier call, found by a worker: id is that call's correlation_id.
 #define DVT_FAIL(code, ...) ::dvt::fail_at(__FILE__, __LINE__, (code), 0, __VA_ARGS__)
@@ -103,7 +103,7 @@ constexpr DLDataType dtype_of() {
 // ---- kernel rows ------------------------------------------------------------------------------------------------
 
 // A row of the kernel table under construction. Operands come in the op's order, inputs before outputs; `flags` are
-// DVT_O_*. What is not said stays at abi.h's default.
+// DVT_O_*. A flag that is not set stays at abi.h's default.
 class Row {
  public:
   static constexpr uint32_t max_operands = 16;
@@ -293,14 +293,14 @@ class CallCopy {
       if (void*& data = const_cast<dvt_packed&>(call_.packed[i]).data) data = map(data);
   }
 
-  // Overwrites it all: whoever still looks at the call finds no address and no size that is one.
+  // Overwrites it all: a kernel that still reads the call finds no valid address or size.
   void poison() {
     std::memset(storage_.get(), 0xDB, bytes_);
     std::memset(static_cast<void*>(&call_), 0xDB, sizeof call_);
   }
 
  private:
-  // Walks the call; with base NULL it only counts.
+  // Copies the parts of the call to base; with base NULL it only counts their bytes.
   void lay_out(const dvt_call* c, uint64_t host_scalars, char* base, size_t& used) {
     call_ = *c;
     call_.struct_size = sizeof call_;

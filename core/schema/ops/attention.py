@@ -105,7 +105,7 @@ def _scores_exp(
 
 
 def _head_product(x: Tensor, kv: Tensor) -> Tensor:
-    """x @ kv, where each head of kv serves as many neighbouring ones of x."""
+    """x @ kv, where each head of kv serves as many consecutive ones of x."""
     if x.ndim < 3 or kv.ndim < 3 or kv.shape[-3] in (1, x.shape[-3]):
         return matmul(x, kv)
     heads = kv.shape[-3]
@@ -136,7 +136,7 @@ def scaled_dot_product_attention(
     """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.
 
     attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
-    after the row's own number. With enable_gqa fewer heads of key and value serve neighbouring heads of query.
+    after the row's own number. With enable_gqa fewer heads of key and value serve consecutive heads of query.
     """
     e, total, _ = _scores_exp(query, key, attn_mask, is_causal, scale)
     return _head_product(e / where(total == 0.0, 1.0, total), value)

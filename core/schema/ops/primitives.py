@@ -19,7 +19,7 @@ def as_axes(axis: Ints | None) -> tuple[int, ...] | int | None:
     return axis if axis is None or isinstance(axis, int) else tuple(axis)
 
 
-# ---- moves -------------------------------------------------------------------------------------------------------
+# ---- copies ------------------------------------------------------------------------------------------------------
 
 
 @op(shape="same", dtype="same", tier="must", half="native", dtypes=ANY, reference=np.copy)
@@ -371,7 +371,7 @@ def _matmul_samples() -> Iterator[Sample]:
 
 
 def dot_slack(terms: int) -> float:
-    """What the rounding errors of a sum of products, added up in any order, come to beyond those of a short one.
+    """The factor by which rounding errors of a sum of products, in any order, exceed those of a short sum.
 
     They add up as a random walk: with tol=2 this is five standard deviations, a fraction of the bound of terms / 2.
     """

@@ -58,7 +58,8 @@ py::object default_object(const AttrDefault& d);
 
 // ---- dtypes and devices -----------------------------------------------------------------------------------------
 PyObject* dtype_object(DType t);  // borrowed
-// Of a DType, its name, a NumPy dtype, bool, int, float or complex. Throws Error(type), with "[function]" in front.
+// Converts a DType, its name, a NumPy dtype, bool, int, float or complex. Throws Error(type), with "[function]" in
+// front.
 DType to_dtype(PyObject* o, const char* function = nullptr);
 void make_dtypes(py::module_& m);
 Device& to_device(PyObject* o);      // Device, name, None: the default; finds backends at first need

@@ -1,5 +1,5 @@
-// Environment variables of the runtime. A value that none of these accepts is ignored with a warning that says what
-// was expected.
+// Environment variables of the runtime. A value that none of these accepts is ignored with a warning that names
+// what was expected.
 #pragma once
 #include <cstdint>
 

@@ -102,7 +102,7 @@ uint32_t group_cpus(const std::string& root = "");
 // Bytes of memory that this process may use: the machine's, or the smaller limit of its control groups.
 uint64_t host_memory();
 
-// What is left of the smallest limit; kNoLimit where there is none.
+// The memory left below the smallest limit of the control groups; kNoLimit if there is none.
 uint64_t free_in_group();
 // Gives memory that was freed, and that the C library keeps for later, back to the system.
 void trim_heap();

@@ -147,7 +147,7 @@ TEST(more_plans_than_a_table_holds) {
     of.back().set_shape({});
   }
   std::atomic<int> wrong{0};
-  const auto walk = [&](int from) {
+  const auto look_up = [&](int from) {
     for (int n = 0; n < 2 * kDTypes * kDTypes; ++n) {
       const int at = (from + n) % (kDTypes * kDTypes);
       const Plan& p = Call(o, {&of[int(f32)], &of[at / kDTypes], &of[at % kDTypes]}).plan();
@@ -155,7 +155,7 @@ TEST(more_plans_than_a_table_holds) {
     }
   };
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back(walk, 50 * i);
+  for (int i = 0; i < 4; ++i) threads.emplace_back(look_up, 50 * i);
   for (std::thread& t : threads) t.join();
   CHECK_EQ(wrong.load(), 0);
 }

@@ -49,7 +49,7 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
 
 class Layout {
  public:
-  // As cuBLASLt counts: columns of contiguous elements.
+  // cuBLASLt's matrices are column-major: `stride` is the distance between columns.
   Layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t stride, int64_t batch, int64_t step) {
     LT_CALL(cublasLtMatrixLayoutInit_internal, &opaque_, sizeof opaque_, type, uint64_t(rows), uint64_t(columns),
             stride);
@@ -128,7 +128,7 @@ class Preference {
   cublasLtMatmulPreferenceOpaque_t opaque_;
 };
 
-// What NVIDIA recommends for cuBLAS.
+// The workspace sizes that NVIDIA recommends for cuBLAS.
 uint64_t most_workspace(int capability) { return uint64_t{capability >= 90 ? 32u : 8u} << 20; }
 }  // namespace
 

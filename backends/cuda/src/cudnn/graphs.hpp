@@ -16,7 +16,7 @@
 #include "dovetail/abi.h"
 
 namespace gpu::cudnn {
-// Of an operand, in elements. size[0] == 0: there is no such operand.
+// Sizes and strides of an operand, in elements. size[0] == 0: there is no such operand.
 struct Operand {
   int64_t size[4], stride[4];
 };

@@ -15,7 +15,8 @@ CUmemoryPool pool_of(const Context& context) {
   return pool;
 }
 
-// Of one device to the other's pool, which cuCtxEnablePeerAccess does not open. Taken back unless it is kept.
+// Gives one device access to the other's memory pool, which cuCtxEnablePeerAccess does not. The destructor revokes
+// it unless keep() was called.
 class Access {
  public:
   Access(const Context& from, const Context& to) : device_(from.device()), pool_(pool_of(to)) {
@@ -77,7 +78,7 @@ bool arrives(const Context& own, const Context& other, CUstream stream) {
 std::string reach(const Context& own, const Context& other, CUstream stream) try {
   int can = 0;
   GPU_CALL(cuDeviceCanAccessPeer(&can, own.device(), other.device()));
-  if (!can) return "the driver says that it cannot reach the other's memory";
+  if (!can) return "the driver reports that it cannot reach the other's memory";
   Access access(own, other);
   if (arrives(own, other, stream)) {
     access.keep();

@@ -98,7 +98,7 @@ struct Tile {
   }
 };
 
-// The first of each row. `from` says where an element that is itself one of a choice comes from.
+// The first of each row. `from` gives the original index of an element that was already chosen once.
 template <class U>
 __device__ __forceinline__ void sort_block(const U* x, const uint32_t* from, const Results<U>& out,
                                            const ReductionPlan& how, const Order& order, uint32_t first) {

@@ -6,8 +6,8 @@
 #include "kernels/common/types.hpp"
 
 namespace {
-// Where element e of n goes when its run, of `run` elements, is merged with the neighbouring one: behind what of
-// that is less, and from a second run also behind what is equal.
+// The place of element e of n after its run, of `run` elements, is merged with the adjacent run: behind that run's
+// smaller elements, and, if e is of the second run, behind its equal ones too.
 template <class U>
 uint64_t merged_place(const U* keys, uint64_t n, uint64_t run, uint64_t e) {
   const uint64_t r = gpu::quotient(e, run), first = r * run, pair = (r & ~uint64_t(1)) * run;

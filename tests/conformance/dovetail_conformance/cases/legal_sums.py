@@ -118,8 +118,8 @@ def outer(m: Drawing) -> dict[str, Any]:
 
 
 def _finite(a: Operand) -> Operand:
-    """What is hidden or in the padding, some skip and others multiply by 0 or add to -inf; of layers, what
-    underflows becomes NaN next to an infinite weight."""
+    """The operand without NaN and infinity, for which legal kernels differ: some skip masked and padded elements,
+    others multiply them by 0 or add -inf; and a product that underflows becomes NaN next to an infinite weight."""
     return a._replace(values="uniform") if a.values in ("nan", "inf") else a
 
 

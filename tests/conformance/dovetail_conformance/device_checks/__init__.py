@@ -76,7 +76,7 @@ def expect(condition: Any, message: str) -> None:
 
 
 def raises(kind: type[Exception] | tuple[type[Exception], ...], call: Callable[[], Any], what: str) -> Exception:
-    """The exception that the call raises; it must be of the kind and say something."""
+    """The exception that the call raises; it must be of the kind and have a message."""
     names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
     try:
         call()
