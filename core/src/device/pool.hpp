@@ -46,7 +46,7 @@ struct Pool {
   std::atomic<uint64_t> limit{0};
 
  private:
-  // Caches of threads know nothing of an unusable device, nor of guards.
+  // Threads' caches do not check for an unusable device, nor for guards, so they are off then.
   bool caches_may_open() const { return device.state == DeviceState::usable && !enabled(guarded_memory); }
   ThreadCache* own_cache();
   bool shut_caches();

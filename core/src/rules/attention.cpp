@@ -29,11 +29,10 @@ void check_batch(const Invocation& inv) {
   if (grouped) batch.at[heads] = q.size(heads);
   for (int i = 0; i <= heads; ++i) {
     if (q.size(i) == batch.at[i] && v.size(i) == k.size(i)) continue;
-    std::string cure = q.size(i) == k.size(i) ? ""
-                       : i == heads           ? std::string("; ") + groups_cure
-                                              : "; broadcast_to makes them equal";
+    const char* const cure = i == heads ? groups_cure : "broadcast_to makes them equal";
     inv.fail("shapes " + to_string(q.shape()) + ", " + to_string(k.shape()) + " and " + to_string(v.shape()) +
-             " of query, key and value do not match: expected equal sizes on axis " + std::to_string(i) + cure);
+             " of query, key and value do not match: expected equal sizes on axis " + std::to_string(i) +
+             (q.size(i) == k.size(i) ? "" : "; ") + (q.size(i) == k.size(i) ? "" : cure));
   }
   if (grouped) check_groups(inv, q.size(heads), k.size(heads));
 }

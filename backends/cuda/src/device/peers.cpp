@@ -59,7 +59,7 @@ class Block {
   CUdeviceptr address_ = 0;
 };
 
-// There and back again. Behind an active IOMMU copies between GPUs may be lost without an error.
+// Copies data to the other GPU and back, and compares: behind an active IOMMU copies may be lost without an error.
 bool arrives(const Context& own, const Context& other, CUstream stream) {
   std::vector<uint32_t> sent(16 << 10), got(sent.size());
   std::iota(sent.begin(), sent.end(), uint32_t(own.device() + 1) << 16);  // not what another trial has left there

@@ -23,7 +23,7 @@ uint64_t merged_place(const U* keys, uint64_t n, uint64_t run, uint64_t e) {
   return pair + (e - first) + (low - begin);
 }
 
-// Element e of a sorted row, which element `index` of x comes to. Of both results one is wanted.
+// Stores element e of a sorted row, which is element `index` of x: its index if `indices` is given, else its value.
 template <class U>
 void put(const U* x, U* values, int64_t* indices, const gpu::Place& place, const gpu::Axis& axis, uint64_t e,
          uint32_t index) {

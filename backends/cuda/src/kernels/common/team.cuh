@@ -56,7 +56,7 @@ struct Row {
   }
 
  private:
-  // In the first lane of each group.
+  // Returns the joined value in the first lane of each group.
   template <class R, class Value>
   static __device__ __forceinline__ Value join_first(Value value, uint32_t group) {
     for (uint32_t step = group / 2; step; step /= 2) value = R::join(value, shuffle_down(value, step, group));
