@@ -1,6 +1,6 @@
 // dovetail/backend.hpp - C++17 sugar over abi.h for authors of backends: kernel rows, operands, attributes, errors,
-// parallel loops, a copy of a call for queues, owners of streams and events. Header-only. Nothing of it crosses the
-// border between host and plugin: abi.h alone is the contract, and a plugin may use as little of this as it likes.
+// parallel loops, a copy of a call for queues. Header-only. Nothing of it crosses the border between host and
+// plugin: abi.h alone is the contract, and a plugin may use as little of this as it likes.
 //
 //   static dvt_status add(dvt_device*, const dvt_call* c) {
 //     const float *a = dvt::data<float>(c->in[0]), *b = dvt::data<float>(c->in[1]);
@@ -358,54 +358,6 @@ dvt_status enqueue(const dvt_call* c, Submit&& submit, Body body, uint64_t host_
   submit([copy = std::move(copy), body = std::move(body)]() mutable -> dvt_status { return body(copy->get()); });
   return DVT_OK;
 }
-
-// ---- owners -----------------------------------------------------------------------------------------------------
-
-// A stream or an event of a backend's own table, destroyed with its owner. Test with bool: creation may fail.
-class Stream {
- public:
-  Stream(const dvt_streams& api, dvt_device* device, int32_t priority = 0) : api_(&api) {
-    if (api.create(device, priority, &handle_) != DVT_OK) handle_ = nullptr;
-  }
-  Stream(Stream&& o) noexcept : api_(o.api_), handle_(o.handle_) { o.handle_ = nullptr; }
-  Stream& operator=(Stream&& o) noexcept { return std::swap(api_, o.api_), std::swap(handle_, o.handle_), *this; }
-  ~Stream() {
-    if (handle_) api_->destroy(handle_);
-  }
-  explicit operator bool() const { return handle_; }
-  dvt_stream* get() const { return handle_; }
-  dvt_status sync() const { return api_->sync(handle_); }
-
- private:
-  const dvt_streams* api_;
-  dvt_stream* handle_ = nullptr;
-};
-
-class Event {
- public:
-  Event(const dvt_streams& api, dvt_device* device, bool timing = false) : api_(&api) {
-    if (api.ev_create(device, timing, &handle_) != DVT_OK) handle_ = nullptr;
-  }
-  Event(Event&& o) noexcept : api_(o.api_), handle_(o.handle_) { o.handle_ = nullptr; }
-  Event& operator=(Event&& o) noexcept { return std::swap(api_, o.api_), std::swap(handle_, o.handle_), *this; }
-  ~Event() {
-    if (handle_) api_->ev_destroy(handle_);
-  }
-  explicit operator bool() const { return handle_; }
-  dvt_event* get() const { return handle_; }
-  dvt_status record(dvt_stream* s) const { return api_->ev_record(handle_, s); }
-  dvt_status wait_on(dvt_stream* s) const { return api_->ev_wait(s, handle_); }  // s waits, not the caller
-  dvt_status sync() const { return api_->ev_sync(handle_); }
-  dvt_status query(bool& done) const {
-    uint32_t d = 0;
-    const dvt_status status = api_->ev_query(handle_, &d);
-    return done = d != 0, status;
-  }
-
- private:
-  const dvt_streams* api_;
-  dvt_event* handle_ = nullptr;
-};
 }  // namespace DVT_CODE_NAMESPACE
 }  // namespace dvt
 #endif  // DOVETAIL_BACKEND_HPP

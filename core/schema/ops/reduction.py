@@ -92,7 +92,7 @@ def prod(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, 
     if x.shape[-1] == 0:
         return full(shape, 1, dtype=x.dtype)
     odd = None
-    while (n := x.shape[-1]) > 1:  # the first half times the second
+    while (n := x.shape[-1]) > 1:  # halves times halves
         if n % 2:
             odd = x[..., n - 1 :] if odd is None else multiply(odd, x[..., n - 1 :])
         x = multiply(x[..., : n // 2], x[..., n // 2 : n // 2 * 2])
