@@ -103,6 +103,19 @@ def edited(genuine, name, edit):
     return archive.pack(found, mtime)
 
 
+@pytest.mark.parametrize(("part", "key"), [("run", "started"), ("level", "text")])
+def test_a_long_text_does_not_fill_the_terminal(tmp_path, genuine, part, key):
+    def lengthened(text):
+        document = json.loads(text)
+        document[part][key] = "x" * 1_000_000
+        return json.dumps(document).encode()
+
+    (tmp_path / "p.tgz").write_bytes(edited(genuine, "results.json", lengthened))
+    result = CliRunner().invoke(verify, [str(tmp_path / "p.tgz")])
+    assert result.exit_code == 1 and "xxx" in result.stderr
+    assert len(result.stderr) < 1100 and len(result.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("name", archive.MEMBERS)
 def test_a_changed_member_is_not_the_one_in_the_manifest(tmp_path, genuine, name):
     found, mtime = archive.unpack(genuine)

@@ -479,8 +479,9 @@ def test_why_there_is_no_device(world):
 def test_variables_of_the_runtime_report_what_they_expected(tmp_path):
     switches = ("DOVETAIL_PACKING", "DOVETAIL_POISON_CALLS", "DOVETAIL_GUARD_MEMORY")
     numbers = ("DOVETAIL_PROBE_TIMEOUT", "DOVETAIL_NUM_THREADS")
-    environ = os.environ | dict.fromkeys([*switches, *numbers], "may\033be") | {"XDG_CACHE_HOME": str(tmp_path)}
-    code = "import dovetail; dovetail.ones(3); dovetail._core.num_threads()"
+    every = [*switches, *numbers, "DOVETAIL_EXIT_TIMEOUT"]
+    environ = os.environ | dict.fromkeys(every, "may\033be") | {"XDG_CACHE_HOME": str(tmp_path)}
+    code = "import dovetail; dovetail.ones(3); dovetail.devices(); dovetail._core.num_threads()"
     ended = subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=120, check=True
     )
@@ -488,3 +489,6 @@ def test_variables_of_the_runtime_report_what_they_expected(tmp_path):
         assert f"{name} is ignored: expected 0 or 1, got 'may?be'; correct it or unset {name}" in ended.stderr
     for name in numbers:
         assert f"{name} is ignored: expected a whole number from 1 to " in ended.stderr
+    name = "DOVETAIL_EXIT_TIMEOUT"  # read at the end, once for all devices
+    expected = f"{name} is ignored: expected seconds from 0 to 1000000, got 'may?be'; correct it or unset {name}"
+    assert ended.stderr.count(expected) == 1 and "\033" not in ended.stderr

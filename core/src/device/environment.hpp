@@ -8,4 +8,6 @@ namespace dovetail {
 bool environment_switch(const char* name, bool otherwise);
 // A whole number from `least` to `most`.
 uint32_t environment_number(const char* name, uint32_t least, uint32_t most, uint32_t otherwise);
+// Seconds, with or without a fraction, from 0 to 1,000,000.
+double environment_seconds(const char* name, double otherwise);
 }  // namespace dovetail

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "device/device.hpp"
+#include "device/environment.hpp"
 #include "device/fork.hpp"
 #include "device/handshake.hpp"
 #include "device/pool.hpp"
@@ -363,19 +364,6 @@ Device* find_device(const std::string& name) {
 
 // ---- the end ----------------------------------------------------------------------------------------------------
 
-// Seconds that the process's exit waits for the queues of one device.
-static double exit_timeout() {
-  constexpr double usual = 10;
-  const char* text = std::getenv("DOVETAIL_EXIT_TIMEOUT");
-  if (!text || !*text) return usual;
-  char* end;
-  const double seconds = std::strtod(text, &end);
-  if (!*end && seconds >= 0 && seconds <= 1e6) return seconds;
-  log(Log::loader, 1,
-      std::string("DOVETAIL_EXIT_TIMEOUT is ignored: expected seconds, 0 to 1000000, got '") + text + "'");
-  return usual;
-}
-
 static bool drain(Device& device, double seconds) {
   const auto limit =
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
@@ -388,7 +376,7 @@ static void close_device(Device& device) noexcept {
   const DeviceState state = device.state;
   if (state == DeviceState::closed || state == DeviceState::forked) return;
   try {
-    const double seconds = exit_timeout();
+    static const double seconds = environment_seconds("DOVETAIL_EXIT_TIMEOUT", 10);  // for the queues of one device
     if (state == DeviceState::usable && !drain(device, seconds)) {
       std::ostringstream text;
       text << device.name << ": its work has not ended " << seconds

@@ -13,6 +13,7 @@ from .verify import Verified, verify
 from .wheels import HOW
 
 HOLDS, REFUSED = 0, 1
+MOST_LETTERS = 1000  # of one line
 
 
 def show(path: Path, as_json: bool) -> int:
@@ -50,5 +51,6 @@ def _lines(path: Path, verified: Verified) -> Iterator[str]:
 
 
 def _printable(line: str) -> str:
-    """The package's texts are a stranger's: none of them steers the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    """The package's texts are a stranger's: none of them steers the terminal or fills it."""
+    shown = line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}..."
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
