@@ -314,7 +314,7 @@ def test_arguments():
         yield
 
     for function in (coroutine, generator):
-        with pytest.raises(TypeError, match="use `with dovetail.profile"):
+        with pytest.raises(TypeError, match=r"use `with dovetail\.profile"):
             dt.profile()(function)
 
 
@@ -473,7 +473,8 @@ def test_a_plugins_trace_lies_on_its_devices_track(tmp_path):
     assert source.count(head) == 1
     source = source.replace(
         head,
-        "#include <time.h>\nstatic uint64_t now(void) {\n  struct timespec t;\n  clock_gettime(CLOCK_MONOTONIC, &t);\n"
+        "#include <time.h>\nstatic uint64_t now(void) {\n  struct timespec t;\n"
+        "  clock_gettime(CLOCK_MONOTONIC, &t);\n"
         "  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;\n}\n"
         + head
         + "  uint64_t begin = now();\n"

@@ -84,7 +84,8 @@ class profile:
             raise TypeError(f"[profile] expected a function to decorate, got {type(function).__name__}")
         if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
             raise TypeError(
-                f"[profile] {function.__qualname__} returns before its code runs: use `with dovetail.profile()` inside"
+                f"[profile] {function.__qualname__} returns before its code runs: "
+                "use `with dovetail.profile()` inside"
             )
 
         @functools.wraps(function)

@@ -15,7 +15,7 @@ _TRACED = 1_000  # tracks of what plugins report, behind those of streams
 _CLOCKS = {
     "run": "host clock: a call on this device is done when it returns",
     "events": "timing events of the device",
-    "host": "host clock: this device has no timing events, so kernels and copies show how long it took to enqueue them",
+    "host": "host clock: the device has no timing events; kernels and copies show how long enqueueing took",
 }
 
 
@@ -74,7 +74,7 @@ class Trace:
         }
         return {"traceEvents": self.events, "displayTimeUnit": "ns", "otherData": about}
 
-    # ---- events ---------------------------------------------------------------------------------------------------
+    # ---- events -----------------------------------------------------------------------------------------------
 
     def _make_events(self) -> list[dict[str, Any]]:
         events: list[dict[str, Any]] = []
@@ -191,7 +191,7 @@ class Trace:
             yield about(process, track, "thread_name", name=name)
             yield about(process, track, "thread_sort_index", sort_index=track)
 
-    # ---- the table ------------------------------------------------------------------------------------------------
+    # ---- the table --------------------------------------------------------------------------------------------
 
     def summary(self) -> Summary:
         root = _Node("")
@@ -256,7 +256,7 @@ def _collect(root: _Node, records: list[_Record]) -> None:
 class Summary:
     """Ops by host time; those that an op's decomposition calls are indented below it.
 
-    rows: one dict per line with op, depth, calls, host and device (seconds; those of an op include the lines below).
+    rows: one dict per line with op, depth, calls, host and device (seconds, which include the lines below).
     """
 
     def __init__(self, root: _Node, seconds: float, peaks: dict[str, int], dropped: int) -> None:

@@ -37,11 +37,9 @@ class Call {
   Invocation& invocation() { return inv_; }
 
   void run() {
-    if (!recording()) [[likely]]
-      return infer_and_run();
-    name_recorded_thread();
-    const auto dispatch = [this] { infer_and_run(); };
-    run_recorded(op_.spec.name.c_str(), dispatch);
+    if (recording()) [[unlikely]]
+      return record_and_run();
+    infer_and_run();
   }
 
  private:
@@ -56,6 +54,12 @@ class Call {
     if (inv_.work <= kHeavy) return inv_.run();
     const GilRelease others_run;
     inv_.run();
+  }
+
+  [[gnu::noinline, gnu::cold]] void record_and_run() {
+    name_recorded_thread();
+    const HostSpan span(Activity::op, op_.spec.name.c_str());
+    infer_and_run();
   }
 
   Tensor& held(int i) { return reinterpret_cast<Tensor*>(held_)[i]; }
