@@ -419,11 +419,12 @@ x = dt.full((4, 4), 1.0, device="cpu:0")
 with dt.profile({str(path)!r}):
     x + x
     child = os.fork()
-    if not child:
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+    else:
         x * x
 if not child:
     os._exit(os.path.exists({str(path)!r}))
-assert os.waitpid(child, 0)[1] == 0
 """)
     assert names(json.loads(path.read_text())["traceEvents"], "op")[-1] == "add"
 
