@@ -216,6 +216,17 @@ print(json.dumps(p.events))
     assert max(e["ts"] for e in ops) < max(e["ts"] for e in kernels), "the host waited for each kernel"
 
 
+def test_many_kernels_of_a_device_with_queues():
+    """More than are read at the end: times are read on the way, too."""
+    x = operand("sim:0")
+    with dt.profile() as p:
+        for _ in range(1000):
+            x = x * 1.0
+    check(p.events)
+    kernels = slices(p.events, "kernel")
+    assert len(kernels) == 1000 and {e["args"]["times"] for e in kernels} == {"device"}
+
+
 def test_threads_have_tracks(device):
     x = operand(device)
     ready, count = threading.Barrier(4), 200
@@ -242,6 +253,8 @@ def test_threads_have_tracks(device):
         by_track[e["tid"]] = by_track.get(e["tid"], 0) + 1
     assert sorted(by_track.values()) == [count] * 3
     assert len(slices(p.events, "kernel")) == 3 * count
+    # Threads run calls on a synchronous device themselves, and at once where these are long.
+    assert len({e["tid"] for e in slices(p.events, "kernel")}) == (3 if device.name == "cpu:0" else 1)
     tracks = {e["args"]["name"] for e in p.events if e["name"] == "thread_name" and e["pid"] == 1}
     assert {f"thread worker {i}" for i in range(3)} <= tracks
 

@@ -109,6 +109,12 @@ void add(ThreadLog& log, Record record, RecordedEventPtr begin = nullptr, Record
   log.records.push_back(record);
   if (!end) return;
   log.pending.push_back({log.records.size() - 1, std::move(begin), std::move(end), std::move(reference)});
+}
+
+// Reads the device times of what the device has finished. Before a call, not after it: reading may replace the
+// reason that the plugin gave for a failed call.
+void read_pending(ThreadLog& log) {
+  const std::lock_guard guard(log.mutex);
   while (log.pending.size() > kMostPending && log.pending.front().end->passed()) {
     place(log.records[log.pending.front().record], log.pending.front());
     log.pending.pop_front();
@@ -298,6 +304,7 @@ DeviceSpan::DeviceSpan(Activity activity, const char* name, const char* detail, 
              .value = correlation_id};
   running = this, running_on = &stream;
   if (measures_time(stream.device)) {
+    if (ThreadLog* log = own_log()) read_pending(*log);
     try {
       begin_ = stream.record_timing(true);
     } catch (const Error&) {  // the work itself will report what is wrong with the device
