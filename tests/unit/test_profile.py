@@ -12,22 +12,10 @@ from pathlib import Path
 import dovetail as dt
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from dovetail import _core
 from dovetail._profile_events import Trace
-from dovetail.cli.app import dovetail as command
+from trace_events import check, contains, names, slices
 
 ROOT = Path(__file__).parents[2]
-# The fields that Chrome's trace format requires of an event, by its phase.
-REQUIRED = {
-    "X": {"ts", "dur", "cat"},
-    "C": {"ts", "args"},
-    "i": {"ts", "s"},
-    "M": {"args"},
-    "s": {"ts", "id", "cat"},
-}
-REQUIRED["f"] = REQUIRED["s"]
-METADATA = {"process_name", "process_sort_index", "thread_name", "thread_sort_index"}
 
 
 @pytest.fixture(params=["cpu:0", "sim:0"])
@@ -37,51 +25,6 @@ def device(request):
 
 def operand(device):
     return dt.asarray(np.ones((4, 4), np.float32), device=device)
-
-
-def slices(events, category):
-    return [e for e in events if e["ph"] == "X" and e["cat"] == category]
-
-
-def names(events, category):
-    return [e["name"] for e in slices(events, category)]
-
-
-def contains(outer, inner):
-    """Times are rounded to nanoseconds, so that their sums may differ by one."""
-    begins, ends = outer["ts"] - 2e-3, outer["ts"] + outer["dur"] + 2e-3
-    return begins <= inner["ts"] and inner["ts"] + inner["dur"] <= ends
-
-
-def check(events):
-    """Asserts what the format demands, and that slices of one track are nested or apart."""
-    tracks, named, flows = {}, set(), {}
-    for e in events:
-        missing = ({"name", "ph", "pid", "tid"} | REQUIRED[e["ph"]]) - e.keys()
-        assert not missing, (missing, e)
-        assert isinstance(e["pid"], int) and isinstance(e["tid"], int) and isinstance(e["name"], str)
-        if e["ph"] == "M":
-            assert e["name"] in METADATA
-            named.add((e["name"], e["pid"], e["tid"]))
-        elif e["ph"] == "X":
-            assert e["dur"] >= 0
-            tracks.setdefault((e["pid"], e["tid"]), []).append(e)
-        elif e["ph"] == "C":
-            assert all(isinstance(value, int) and value >= 0 for value in e["args"].values())
-        elif e["ph"] == "i":
-            assert e["s"] in "tpg"
-        else:
-            flows.setdefault(e["id"], []).append(e["ph"])
-    assert all(sorted(phases) == ["f", "s"] for phases in flows.values())
-    for track, found in tracks.items():
-        assert ("thread_name", *track) in named
-        assert ("process_name", track[0], 0) in named
-        open_slices = []
-        for e in sorted(found, key=lambda e: (e["ts"], -e["dur"])):
-            while open_slices and open_slices[-1]["ts"] + open_slices[-1]["dur"] <= e["ts"] + 2e-3:
-                open_slices.pop()
-            assert not open_slices or contains(open_slices[-1], e), (track, open_slices[-1], e)
-            open_slices.append(e)
 
 
 def process_of(events, device):
@@ -558,46 +501,3 @@ def test_a_python_device_is_recorded(now):
         dt.asarray(np.ones(4, np.float32), device=now.device)
     check(p.events)
     assert len([e for e in slices(p.events, "copy") if e["pid"] == process_of(p.events, now.device)]) == 1
-
-
-def invoke(*args):
-    return CliRunner().invoke(command, ["profile", *map(str, args)], prog_name="dovetail")
-
-
-SCRIPT = """
-import sys
-import dovetail as dt
-x = dt.full((4, 4), 1.0, dtype=dt.float32)
-x + x
-print("arguments", sys.argv[1:], __name__)
-{end}
-"""
-
-
-@pytest.mark.parametrize(
-    "end, code",
-    [("", 0), ("sys.exit(5)", 5), ("sys.exit('bad')", 1), ("1 / 0", 1), ("raise KeyboardInterrupt", 130)],
-)
-def test_command(tmp_path, monkeypatch, end, code):
-    monkeypatch.chdir(tmp_path)
-    Path("script.py").write_text(SCRIPT.format(end=end))
-    before = list(sys.argv), list(sys.path)
-    result = invoke("script.py", "-x", "--json", "y")
-    assert result.exit_code == code, result.output
-    assert "arguments ['-x', '--json', 'y'] __main__" in result.output
-    assert "host time" in result.output and "dovetail-profile.json" in result.output
-    events = json.loads(Path("dovetail-profile.json").read_text())["traceEvents"]
-    check(events)
-    assert "add" in names(events, "op")
-    assert ("ZeroDivisionError" in result.output) == (end == "1 / 0")
-    assert (sys.argv, sys.path) == before
-    assert not _core.profile_end(), "the recording goes on"
-
-
-def test_command_line_mistakes(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("script.py").write_text("")
-    assert "there is no file 'none.py'" in invoke("none.py").output
-    result = invoke("-o", "none/t.json", "script.py")
-    assert result.exit_code == 2 and "mkdir -p none" in result.output
-    assert invoke("--json", "-o", "t.json", "script.py").exit_code == 0
