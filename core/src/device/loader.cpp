@@ -17,6 +17,7 @@
 #include "device/probe_child.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
+#include "device/timeline.hpp"
 #include "dispatch/op.hpp"
 #include "platform/platform.hpp"
 #include "text.hpp"
@@ -96,6 +97,7 @@ Device* open_device(Backend& backend, uint32_t ordinal, int index) {
     throw;
   }
   device->pool = new Pool(*device);
+  record_device(*device);
   return device;
 }
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "device/timeline.hpp"
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
@@ -98,8 +99,13 @@ void replay_node(const Program::Node& node, std::vector<Tensor>& values, Device&
   Invocation inv{.op = *node.op, .device = &device, .in = in, .n_in = int(node.in.size()), .attrs = attrs};
   for (size_t i = 0; i < node.out.size(); ++i) inv.out[i] = &made[i];
   if (node.donor >= 0) inv.replaced = &values[node.donor];
-  inv.infer();
-  inv.run();
+  const auto dispatch = [&] {
+    inv.infer();
+    inv.run();
+  };
+  if (recording()) [[unlikely]]
+    run_recorded(node.op->spec.name.c_str(), dispatch);
+  else dispatch();
   for (size_t i = 0; i < node.out.size(); ++i) values[node.out[i]] = std::move(made[i]);
   for (int v : node.dies) values[v] = Tensor();
 }

@@ -83,6 +83,7 @@ void no_core_files();
 // Ends the process at once: no destructor and no atexit handler runs.
 [[noreturn]] void leave(int exit_code);
 uint32_t process_id();
+uint64_t thread_id();   // the system's number of this thread, as Python's threading.get_native_id()
 bool on_main_thread();  // of the process; false where the system has no such thread
 
 // Handlers around fork(), in the order of registration in the child and the parent, in reverse before.

@@ -17,7 +17,7 @@ from dovetail.entry_points.settings import VARIABLES
 PACKAGE = Path(str(dovetail_package.__file__)).parent
 GROUP = "dovetail.cli"
 # The module of each command. It is imported when the command is called, and for its line of help.
-COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench", "new")}
+COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench", "profile", "new")}
 # Commands of other wheels, which the help lists even where they are not installed.
 ELSEWHERE = {"conform": "dovetail-conformance"}
 
