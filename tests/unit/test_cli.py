@@ -105,6 +105,14 @@ def test_todo():
     here = {row["op"]: row["functions"] for row in todo()}
     assert here["softplus"] == ["logsigmoid", "softplus"] and "pow" not in here
     assert "softplus" in run("ops", "--todo", "-k", "softplus")
+    # Of a device without float64 and int8: decompositions in other dtypes cannot run there, these in float32 can.
+    narrow = {
+        "DOVETAIL_BACKEND_PATH": str(Path(__file__).parent / "conformance_narrow_device.py"),
+        "DOVETAIL_DEVICE": "narrow",
+    }
+    rows = todo(**narrow)
+    assert {row["op"] for row in rows if not row["launches"]} == {"dequantize", "quantize", "scaled_linear"}
+    assert len(rows[0]["functions"]) > 4
 
 
 def test_ops_says_what_happens():

@@ -271,6 +271,22 @@ def test_a_case_must_be_consistent(change, expected):
     assert (found is None) if expected is None else expected in found
 
 
+@pytest.mark.parametrize(
+    ("id", "dtypes", "contradicts"),
+    [
+        ("astype[bool,to_f64]", "bool f32", False),  # of a device without float64
+        ("astype[bool,to_f64]", "bool f32 f64", True),
+        ("astype[f64,to_bf16]", "f32 f64", False),
+        ("matmul[f32,perf=skinny,large]", "f32", False),  # it does not fit
+    ],
+)
+def test_a_case_is_unsupported_where_any_of_its_dtypes_is(id, dtypes, contradicts):
+    case = all_cases()[id]
+    entry = {"id": id, "status": "unsupported", "message": "no"}
+    found = contradiction(case, entry, {case.op: dtypes.split()})
+    assert found == ("is unsupported, but the device declares a kernel for it" if contradicts else None)
+
+
 def test_complex_results_may_err_by_more():
     case = all_cases()["sum[c64,all]"]
     entry = {"id": case.id, "level": "L2", "status": "pass", "seconds": 0.1, "ulp": 3.0}

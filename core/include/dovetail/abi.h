@@ -229,8 +229,9 @@ enum { /* flags of a row */
 typedef struct {
   uint32_t struct_size, op_version;
   const char* op;     /* "dvt.matmul": names, never an enum of ops */
-  const char* engine; /* NULL, or "cudnn", "flash": several rows may serve one op, tried in table order, or as the
-                         user chooses, to whom NULL is "own"; "math" is the op's decomposition and no row */
+  const char* engine; /* NULL, or "cudnn", "flash": several rows may serve one op, tried in table order or as the
+                         user chooses. The user writes "own" for NULL and "math", which no row may be called,
+                         for the op's decomposition */
   const dvt_operand* operands;
   uint32_t n_in, n_out, flags;
   float max_ulp; /* 0 = the schema's tolerance; else a tighter promise */

@@ -223,7 +223,9 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
                     ": the device has no kernel for it and the op has no decomposition";
   if (what.find("complex") != std::string::npos) why += "; NumPy has complex arithmetic: x.numpy()";
   else if (device.props.kind != DVT_KIND_CPU)
-    why += "; dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype";
+    why += fallback() == Fallback::allow
+               ? "; no cpu device is installed that could run it, .astype() changes the dtype"
+               : "; dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype";
   throw Error(ErrorKind::not_implemented, why);
 }
 

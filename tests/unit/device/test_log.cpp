@@ -63,6 +63,11 @@ TEST(plugins_log_through_the_host) {
   CHECK_EQ(logged([&] { host->log(host, 0, "warm"); }), "dovetail[plugin] debug: acme: warm\n");
   CHECK_EQ(logged([&] { host->trace(host, 7, "add", 1000, 3500); }),
            "dovetail[trace] info: acme: add call 7: 2.500 us\n");
+  // A plugin given by its path logs under its file's name until it has named itself.
+  const dvt_host* by_path = new_host("", "/a/libzeta.so", {});
+  CHECK_EQ(logged([&] { by_path->log(by_path, 2, "hot"); }), "dovetail[plugin] warning: libzeta: hot\n");
+  rename_host(by_path, "zeta");
+  CHECK_EQ(logged([&] { by_path->log(by_path, 2, "hot"); }), "dovetail[plugin] warning: zeta: hot\n");
   CHECK(logged([&] { host->fail(host, DVT_INTERNAL, 0, "x.c", 3, "bad"); }).find("status 5 at x.c:3: bad") !=
         std::string::npos);
   set_logs("");

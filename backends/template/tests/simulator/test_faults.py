@@ -93,7 +93,7 @@ def test_a_bad_index_is_reported_at_the_next_wait(python, tmp_path):
     gate = tmp_path / "gate"
     python(
         f"""
-x, i = dt.asarray(np.arange(5.0)), dt.asarray(np.array([0, 7, 1]))
+x, i = dt.arange(5.0), dt.asarray(np.array([0, 7, 1]))
 first.synchronize()
 open({str(gate)!r}, "w").close()
 y = dt.take(x, i) + 1
@@ -101,7 +101,7 @@ os.unlink({str(gate)!r})
 printed = raises(IndexError, y.numpy)
 assert printed.startswith("[take]") and "index 7" in printed and "5 elements" in printed, printed
 equal(x + 1, np.arange(1, 6))
-z = dt.asarray(np.zeros(4))
+z = dt.zeros(4)
 z[i] = 3.0
 assert "[scatter]" in raises(IndexError, first.synchronize)
 first.synchronize()

@@ -48,16 +48,17 @@ class Check(NamedTuple):
     name: str
     run: Callable[[Target, np.random.Generator], None]
     slow: bool
+    level: str
 
 
 _found: list[Check] = []
 
 
-def check(run: Callable | None = None, *, slow: bool = False) -> Any:
+def check(run: Callable | None = None, *, slow: bool = False, level: str = "L0") -> Any:
     """Declares a check, named as the function; not part of --quick if slow."""
 
     def declare(function: Callable) -> Callable:
-        _found.append(Check(function.__module__.rpartition(".")[2], function.__name__, function, slow))
+        _found.append(Check(function.__module__.rpartition(".")[2], function.__name__, function, slow, level))
         return function
 
     return declare if run is None else declare(run)

@@ -138,7 +138,7 @@ def kernel_table(t, rng):
         expect(row["max_ulp"] >= 0 and math.isfinite(row["max_ulp"]), f"{op.name}: max_ulp is {row['max_ulp']}")
 
 
-@check
+@check(level="L1")
 def must_have_primitives(t, rng):
     """An op without a decomposition, and not served by the core, needs a kernel."""
     missing = [op.name for op in registry.values() if op.tier == "must" and not t.has_row(op.name)]
