@@ -33,7 +33,7 @@ EXTENDED = """
 expm1 log1p tanh cos erf erfc gelu pow atan2 remainder min prod mean any all argmax argmin cumulative_sum
 cumulative_prod sort argsort top_k take_along_axis softmax log_softmax layer_norm rms_norm linear
 scaled_dot_product_attention scaled_dot_product_attention_with_logsumexp conv2d max_pool2d avg_pool2d random_bits
-rotary_embedding quantize dequantize
+rotary_embedding quantize dequantize concat stack embedding dynamic_slice dynamic_update_slice
 """.split()
 
 
