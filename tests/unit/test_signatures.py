@@ -64,6 +64,9 @@ def calls():
     yield "take", (x(2, 3), ints(1)), {"axis": -1}, {"axis": 1}
     yield "take_along_axis", (x(2, 3), ints([1], [1])), {}, {"axis": 1}
     yield "scatter", (x(2, 3), ints(1), x(2, 1)), {"axis": -1}, {"axis": 1}
+    yield "dynamic_slice", (x(2, 3), ints(1), 2), {"axis": -1}, {"axis": (1,), "sizes": (2,)}
+    yield "dynamic_slice", (x(2, 3), ints(1, 0), (1, 2)), {}, {"axis": (0, 1)}
+    yield "dynamic_update_slice", (x(2, 3), x(2, 1), ints(1)), {"axis": -1}, {"axis": (1,)}
     yield "repeat", (x(2, 3), 2), {"axis": -1}, {"axis": 1}
     yield "repeat", (x(2, 3), 2), {}, {"axis": None}
     yield "tile", (x(2, 3), 2), {}, {"repetitions": (1, 2)}
