@@ -1,4 +1,4 @@
-"""Joining, picking, rotating and scattering against NumPy in the same run: python benchmarks/indexing.py [--device cpu]
+"""Joining, picking, rotating and scattering against NumPy: python benchmarks/indexing.py [--device cpu]
 
 Milliseconds of a call: the first one of its shapes in this process, and the best of several more; NumPy's best; and
 the ratio of the two best. PyTorch's best is added where it is installed.

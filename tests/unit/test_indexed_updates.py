@@ -84,12 +84,6 @@ def test_segment_sum(device):
     np.testing.assert_array_equal(dt.segment_sum(x, ids, 3).numpy(), [[2, 3], [4, 6], [0, 0]])
 
 
-def test_the_decomposition_serves_where_a_row_is_older():
-    """sim has rows of version 1 alone: they serve mode="set"."""
-    rows = [r for r in dt._core.rows_of("sim:0") if r["op"] == "scatter"]
-    assert rows and {r["op_version"] for r in rows} == {1}
-
-
 # ---- slices ------------------------------------------------------------------------------------------------------
 
 

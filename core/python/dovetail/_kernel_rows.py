@@ -48,13 +48,22 @@ def rows_of(op: str, dtypes: str, options: dict[str, Any], what: str) -> Rows:
     words = dtypes.split()
     if not words:
         raise ValueError(f"[{op}] {what} has no dtypes: expected some, as 'float32 int64'")
-    version = found["version"] if options["version"] is None else options["version"]
+    version = _version(found, words) if options["version"] is None else options["version"]
     if not 1 <= version <= found["version"]:
         raise ValueError(f"[{op}] {what} is for version {version} of the op: expected 1 to {found['version']}")
     found["params"] = [p for p in found["params"] if p["kind"] not in OPERANDS or p["since"] <= version]
     flags = list(_flags(found, options))
     rows = [list(zip(_elements(found, word, what), flags, strict=True)) for word in words]
     return Rows(found, version, rows)
+
+
+def _version(op: dict[str, Any], words: list[str]) -> int:
+    """The newest version of the op whose operands are as many as the inputs that the rows name."""
+    named = {word.partition("->")[0].count(",") + 1 for word in words if "->" in word}
+    for version in range(op["version"], 0, -1):
+        if named == {sum(p["since"] <= version for p in split(op)[0])}:
+            return version
+    return op["version"]
 
 
 def _flags(op: dict[str, Any], options: dict[str, Any]) -> Iterator[int]:

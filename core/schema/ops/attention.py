@@ -16,7 +16,7 @@ from .reduction import finite_max
 from .views import expand_dims, matrix_transpose, permute_dims, reshape, squeeze
 
 
-def _scores(query, key, attn_mask, is_causal, scale):
+def _scores(query, key, attn_mask, is_causal, scale, seen):
     """The scores, -inf where they are masked, and grouped keys made as many as the query's heads."""
     size = query.shape[-1]
     s = np.matmul(query, np.swapaxes(_heads(key, query), -1, -2)) * (
@@ -26,7 +26,7 @@ def _scores(query, key, attn_mask, is_causal, scale):
         s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
     if attn_mask is not None:
         s = np.where(attn_mask, s, -np.inf) if attn_mask.dtype.kind == "b" else s + attn_mask
-    return s
+    return s if seen is None else np.where(seen, s, -np.inf)
 
 
 def _heads(x, query):
@@ -35,9 +35,9 @@ def _heads(x, query):
     return np.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
 
 
-def _weights(query, key, attn_mask, is_causal, scale):
+def _weights(query, key, attn_mask, is_causal, scale, seen=None):
     """softmax of the scores, and the logarithm of what it divides by."""
-    s = _scores(query, key, attn_mask, is_causal, scale)
+    s = _scores(query, key, attn_mask, is_causal, scale, seen)
     m = np.max(s, axis=-1, keepdims=True, initial=-np.inf)
     m = np.where(np.isinf(m), 0, m)
     e = np.exp(s - m)
@@ -46,15 +46,12 @@ def _weights(query, key, attn_mask, is_causal, scale):
 
 
 def _attention(query, key, value, attn_mask, kv_length, is_causal, scale, enable_gqa):
+    seen = None
     if kv_length is not None:
         lengths = np.reshape(kv_length, (*np.shape(kv_length), *(1,) * (key.ndim - np.ndim(kv_length))))
         seen = np.arange(key.shape[-2]) < lengths
         key, value = (np.where(np.swapaxes(seen, -1, -2), x, 0) for x in (key, value))
-        if attn_mask is None or attn_mask.dtype.kind == "b":
-            attn_mask = seen if attn_mask is None else attn_mask & seen
-        else:
-            attn_mask = np.where(seen, attn_mask, -np.inf)
-    return np.matmul(_weights(query, key, attn_mask, is_causal, scale)[0], _heads(value, query))
+    return np.matmul(_weights(query, key, attn_mask, is_causal, scale, seen)[0], _heads(value, query))
 
 
 def _score_slack(query, key, scale):

@@ -120,7 +120,19 @@ void join_slice(const DLTensor* x, const Updates& u, int64_t axis, const T* from
   }
 }
 
-// A thread owns a range of the places on the axis and looks for its own among all indices.
+// Joins the updates of the places [first, stop) of one position of the outer axes, in the order of the indices.
+template <class Join, class T>
+void join_range(const DLTensor* x, const Updates& u, int64_t axis, const int64_t* index, int64_t n, const T* from,
+                T* slab, int64_t inner, int64_t first, int64_t stop) {
+  const int64_t size = x->shape[axis];
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t place = wrapped(index[i], size);
+    if (place >= first && place < stop)
+      join_slice<Join>(x, u, axis, from + i * u.stride[axis], slab + place * inner, inner);
+  }
+}
+
+// A task owns a range of the places on the axis: it alone writes there, and looks for its own among all indices.
 template <class Join, class T>
 dvt_status join(const dvt_call* c) {
   const int64_t axis = dvt::Attrs(c).i64(0);
@@ -134,9 +146,9 @@ dvt_status join(const dvt_call* c) {
   const T *from = dvt::data<const T>(updates), *in = dvt::data<const T>(x);
   T* out = dvt::data<T>(c->out[0]);
   const Updates u(updates, x);
-  constexpr int64_t most_ranges = 8, least_work = 32768;
-  const int64_t work = (n + size) * inner;  // of one position of the outer axes
-  int64_t ranges = outer >= most_ranges ? 1 : most_ranges / outer;
+  constexpr int64_t least_work = 32768;
+  const int64_t work = (n + size) * inner, threads = dvt::host->num_threads(dvt::host);
+  int64_t ranges = outer >= threads ? 1 : (threads + outer - 1) / outer;
   if (ranges > size) ranges = size;
   if (ranges > 1 + work / least_work) ranges = 1 + work / least_work;
   dvt::parallel_for(uint64_t(outer * ranges), uint64_t(1 + least_work * ranges / work),
@@ -150,12 +162,7 @@ dvt_status join(const dvt_call* c) {
                         if (out != in)
                           std::memcpy(slab + first * inner, in + (o * size + first) * inner,
                                       size_t((stop - first) * inner) * sizeof(T));
-                        for (int64_t i = 0; i < n; ++i) {
-                          const int64_t place = wrapped(index[i], size);
-                          if (place >= first && place < stop)
-                            join_slice<Join>(x, u, axis, from + at + i * u.stride[axis], slab + place * inner,
-                                             inner);
-                        }
+                        join_range<Join>(x, u, axis, index, n, from + at, slab, inner, first, stop);
                       }
                     });
   return DVT_OK;

@@ -305,7 +305,9 @@ def scatter(m: Drawing) -> dict[str, Any]:
     indices = Operand(places.shape, dt.int64, layout=m.layout(places.shape), given=tuple(places.tolist()))
     indices = indices._replace(layout="" if indices.layout == "repeated" else indices.layout)
     given = {"x": x, "indices": indices, "updates": m.operand(m.part_of(tuple(region))), "axis": axis}
-    return given | {"mode": m.pick(("set", "set", "max", "min")) if m.dtype.kind != "c" else "set"}
+    if m.dtype.kind not in "iub":  # sums are rounded, and of two zeros max may choose either
+        return given
+    return given | {"mode": m.pick(("set", "set", "add", "max", "min", "multiply"))}
 
 
 @legal("segment_sum")
