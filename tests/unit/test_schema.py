@@ -176,6 +176,17 @@ def test_a_primitive_has_no_decomposition(op):
         op(shape="same", dtype="same", tier="must")(swirl)
 
 
+def test_a_primitive_of_a_newer_version_has_a_decomposition_for_its_new_attributes(op):
+    @op(shape="same", dtype="same", tier="must", version=2, since={"turns": 2})
+    def swirl(x: Tensor, turns: int = 0) -> Tensor:
+        """Turns."""
+        return x
+
+    assert swirl.spec.must and swirl.spec.has_decomposition
+    with pytest.raises(schema.Unsupported, match="needs a kernel"):
+        registry["scatter"].trace(Recorder(), 1, 2, 3)
+
+
 def test_an_op_of_a_test_runs_over_the_others(op):
     @op(shape="broadcast", dtype="float", reference=lambda x, y, k: (x - y) * k)
     def drift(x: Tensor, y: Tensor, k: float = 2.0) -> Tensor:
