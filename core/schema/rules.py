@@ -22,6 +22,9 @@ SHAPE = {
     "take": "x's with `axis` replaced by the axes of `indices`",
     "take_along_axis": "that of `indices`, broadcast with x's on the other axes",
     "scatter": "the shape of x",
+    "segment_sum": "`(num_segments,)`, then x's without its first axis",
+    "dynamic_slice": "x's, `sizes` along `axis`",
+    "dynamic_update_slice": "the shape of x",
     "concat": "the operands', which may differ along `axis` only, where they add up",
     "stack": "the operands', all equal, with a new `axis` of their number",
     "reshape": "`shape`, in which one -1 stands for what is left",
@@ -80,6 +83,7 @@ DTYPE = {
 
 _AXIS = {"axis": "counted from 0"}
 _ALL_AXES = {"axis": "counted from 0, ascending; every axis for None"}
+_STARTS = "counted from 0, one per start; every axis for None"
 _WINDOW = dict.fromkeys(("stride", "padding", "dilation"), "one per spatial axis")
 
 # The value that a kernel sees in an attribute which the shape rule replaces, by rule and attribute.
@@ -98,6 +102,8 @@ NORMALISED = {
     "take": _AXIS,
     "take_along_axis": _AXIS,
     "scatter": _AXIS,
+    "dynamic_slice": {"sizes": "one per axis of `axis`", "axis": _STARTS},
+    "dynamic_update_slice": {"axis": _STARTS},
     "repeat": {"axis": "counted from 0; none: x as one row"},
     "tile": {"repetitions": "one per axis of the result"},
     "pad": {"pad_width": "before and after, for each axis"},

@@ -44,7 +44,8 @@
  * End       Never dlclose. device_close comes from the host's atexit, queues drained; nothing is called
  *           after it. In a forked child only a DVT_CAP_FORK_SAFE backend is called.
  * Versions  Every struct begins with struct_size and only grows at its end. A kernel row of op_version v
- *           serves every call whose attributes newer than v are at their defaults.
+ *           serves every call whose attributes newer than v are at their defaults and whose operands newer
+ *           than v are absent; it describes, and its calls have, the operands of version v alone.
  */
 #ifndef DOVETAIL_ABI_H
 #define DOVETAIL_ABI_H

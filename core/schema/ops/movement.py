@@ -31,6 +31,7 @@ def _concat_samples() -> Iterator[Sample]:
 @op(
     shape="concat",
     dtype="promote",
+    tier="extended",
     reference=lambda arrays, axis: np.concatenate(arrays, axis),
     samples=_concat_samples,
     **MOVES,
@@ -62,6 +63,7 @@ def _stack_samples() -> Iterator[Sample]:
 @op(
     shape="stack",
     dtype="promote",
+    tier="extended",
     reference=lambda arrays, axis: np.stack(arrays, axis),
     samples=_stack_samples,
     **MOVES,

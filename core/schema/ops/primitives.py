@@ -123,37 +123,6 @@ def take(x: Tensor, indices: Index, /, *, axis: int | None = None) -> Tensor:
     """
 
 
-def _scatter(x, indices, updates, axis):
-    out = np.moveaxis(np.array(x), axis, 0)
-    region = [*x.shape]
-    region[axis] = indices.size
-    out[indices] = np.moveaxis(np.broadcast_to(updates, region), axis, 0)
-    return np.moveaxis(out, 0, axis)
-
-
-def _scatter_samples() -> Iterator[Sample]:
-    yield sample("vector", draw(9), given([3, -1, 0], dtype=dt.int64), draw(3))
-    yield sample("rows", draw(5, 4), given([4, 1], dtype=dt.int64), draw(2, 4))
-    yield sample("columns", draw(5, 4), given([3, -3], dtype=dt.int64), draw(5, 2), axis=-1)
-    yield sample("broadcast", draw(5, 4), given([2], dtype=dt.int64), draw(1, 1))
-    yield sample("nothing", draw(5), given([], 0, dtype=dt.int64), draw(0))
-    yield sample("beyond", draw(5), given([5], dtype=dt.int64), draw(1), error=IndexError)
-
-
-@op(
-    shape="scatter",
-    dtype="promote",
-    tier="must",
-    half="native",
-    private=True,
-    dtypes=ANY,
-    reference=_scatter,
-    samples=_scatter_samples,
-)
-def scatter(x: Tensor, indices: Index, updates: Tensor, *, axis: int = 0) -> Tensor:
-    """x with the slices that indices (a vector) names replaced; of several writes to one place any may win."""
-
-
 def _where_samples() -> Iterator[Sample]:
     for one in (True, False):  # condition for all; of the others one is a scalar
         condition = Draw((), dtype=dt.bool_, values=(one,))
