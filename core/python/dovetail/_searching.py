@@ -127,7 +127,7 @@ def unique_values(x: Array, /) -> Array:
 
 
 def searchsorted(x1: Array, x2: Array | float, /, *, side: str = "left", sorter: Array | None = None) -> Array:
-    """Where in the sorted 1-D array x1 each element of x2 would go, so that it stays sorted: int64, of x2's shape.
+    """The index in the sorted 1-D array x1 at which to insert each element of x2: int64, of x2's shape.
 
     side: "left" goes before equal elements, "right" behind them. sorter: positions that sort x1, where it is not
     sorted itself. NaNs go to the end. Raises ValueError for an x1 that has not one axis, or an unknown side.

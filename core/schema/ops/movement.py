@@ -1,4 +1,4 @@
-"""Joining, repeating, reordering: what moves elements and computes nothing."""
+"""Joining, repeating, reordering: ops that copy elements and compute nothing."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def _concat_samples() -> Iterator[Sample]:
 @op(
     shape="concat",
     dtype="promote",
+    tier="extended",
     reference=lambda arrays, axis: np.concatenate(arrays, axis),
     samples=_concat_samples,
     **MOVES,
@@ -62,6 +63,7 @@ def _stack_samples() -> Iterator[Sample]:
 @op(
     shape="stack",
     dtype="promote",
+    tier="extended",
     reference=lambda arrays, axis: np.stack(arrays, axis),
     samples=_stack_samples,
     **MOVES,
@@ -273,7 +275,7 @@ def take_along_axis(x: Tensor, indices: Index, /, *, axis: int = -1) -> Tensor:
     rows = math.prod(rest)
     x, indices = broadcast_to(x, (*rest, n)), reshape(broadcast_to(indices, (*rest, k)), (rows, k))
     indices = where(indices < 0, indices + n, indices)
-    beyond = (indices < 0) | (n <= indices)  # it must not become a neighbouring row's
+    beyond = (indices < 0) | (n <= indices)  # it must not become an index of an adjacent row
     flat = where(beyond, rows * n, indices + reshape(iota(rows, dt.int64) * n, (rows, 1)))
     out = take(reshape(x, -1), flat, axis=0)
     return moveaxis(reshape(out, (*rest, k)), last, axis)

@@ -112,6 +112,7 @@ def _embedding_samples() -> Iterator[Sample]:
 @op(
     shape="embedding",
     dtype="same",
+    tier="extended",
     half="native",
     dtypes=dt.REAL,
     samples=_embedding_samples,

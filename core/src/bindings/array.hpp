@@ -58,7 +58,8 @@ py::object default_object(const AttrDefault& d);
 
 // ---- dtypes and devices -----------------------------------------------------------------------------------------
 PyObject* dtype_object(DType t);  // borrowed
-// Of a DType, its name, a NumPy dtype, bool, int, float or complex. Throws Error(type), with "[function]" in front.
+// Converts a DType, its name, a NumPy dtype, bool, int, float or complex. Throws Error(type), with "[function]" in
+// front.
 DType to_dtype(PyObject* o, const char* function = nullptr);
 void make_dtypes(py::module_& m);
 Device& to_device(PyObject* o);      // Device, name, None: the default; finds backends at first need
@@ -101,6 +102,8 @@ void check_installation();  // throws ImportError where another project's files 
 void make_registry(py::module_& m);
 void make_engines(py::module_& m);
 void make_tracing(py::module_& m);
+void make_profile(py::module_& m);
+void name_recorded_thread();  // which may have ended when the recording ends
 void make_python_devices(py::module_& m);
 void make_interchange(py::module_& m);  // DLPack, buffers
 PyObject* get_item(PyObject* self, PyObject* key);

@@ -5,6 +5,7 @@
 #include "bindings/array.hpp"
 #include "bindings/engines.hpp"
 #include "bindings/python_device.hpp"
+#include "device/timeline.hpp"
 #include "dispatch/checks.hpp"
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
@@ -36,6 +37,13 @@ class Call {
   Invocation& invocation() { return inv_; }
 
   void run() {
+    if (recording()) [[unlikely]]
+      return record_and_run();
+    infer_and_run();
+  }
+
+ private:
+  void infer_and_run() {
     inv_.infer();
     check_values(inv_);
     // A chosen engine may be the decomposition, whose tracing runs Python code.
@@ -48,7 +56,12 @@ class Call {
     inv_.run();
   }
 
- private:
+  [[gnu::noinline, gnu::cold]] void record_and_run() {
+    name_recorded_thread();
+    const HostSpan span(Activity::op, op_.spec.name.c_str());
+    infer_and_run();
+  }
+
   Tensor& held(int i) { return reinterpret_cast<Tensor*>(held_)[i]; }
 
   // Takes arrays as they are and Python scalars as host scalars of the arrays' dtype. Returns false where an object

@@ -10,12 +10,14 @@
 #include <system_error>
 
 #include "device/device.hpp"
+#include "device/environment.hpp"
 #include "device/fork.hpp"
 #include "device/handshake.hpp"
 #include "device/pool.hpp"
 #include "device/probe_child.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
+#include "device/timeline.hpp"
 #include "dispatch/op.hpp"
 #include "platform/platform.hpp"
 #include "text.hpp"
@@ -95,6 +97,7 @@ Device* open_device(Backend& backend, uint32_t ordinal, int index) {
     throw;
   }
   device->pool = new Pool(*device);
+  record_device(*device);
   return device;
 }
 
@@ -239,17 +242,27 @@ class FloatControlKept {
   const uint64_t before_ = platform::float_control();
 };
 
-// Rows of ops that are not Dovetail's may wait for an op that is registered later.
+// Rows of ops that are not Dovetail's may wait for an op that is registered later. Users write "nn.softmax" for
+// dvt.softmax, so that name is none of another's.
 void note_unknown_ops(std::span<const dvt_kernel* const> rows, std::vector<std::string>& notes) {
-  static constexpr std::string_view prefix = "dvt.";
+  static constexpr std::string_view own = "dvt.";
+  const std::vector<const Op*> ops = all_ops();
+  std::set<std::string, std::less<>> prefixes{std::string(own)};
+  for (const Op* op : ops)
+    if (op->kernel_name.starts_with(own)) prefixes.insert(op->spec.space + ".");
   std::set<std::string> unknown;
-  for (const dvt_kernel* row : rows)
-    if (std::string_view(row->op).starts_with(prefix) && !find_op(row->op + prefix.size())) unknown.insert(row->op);
+  for (const dvt_kernel* row : rows) {
+    const std::string_view name = row->op;
+    if (prefixes.contains(name.substr(0, name.find('.') + 1)) &&
+        !find_op(std::string(name.starts_with(own) ? name.substr(own.size()) : name)))
+      unknown.emplace(name);
+  }
   if (unknown.empty()) return;
   std::vector<std::string> known;
-  for (const Op* op : all_ops()) known.push_back(op->kernel_name);
+  for (const Op* op : ops) known.push_back(op->kernel_name);
   for (const std::string& name : unknown)
-    notes.push_back("its row \"" + name + "\" is never used: there is no such op" + did_you_mean(name, known));
+    notes.push_back("its row \"" + name + "\" is never used: there is no such op" +
+                    did_you_mean(std::string(own) + name.substr(name.rfind('.') + 1), known));
 }
 
 std::vector<std::string> notes_on(const std::string& library, std::span<const dvt_kernel* const> rows,
@@ -363,19 +376,6 @@ Device* find_device(const std::string& name) {
 
 // ---- the end ----------------------------------------------------------------------------------------------------
 
-// Seconds that the process's exit waits for the queues of one device.
-static double exit_timeout() {
-  constexpr double usual = 10;
-  const char* text = std::getenv("DOVETAIL_EXIT_TIMEOUT");
-  if (!text || !*text) return usual;
-  char* end;
-  const double seconds = std::strtod(text, &end);
-  if (!*end && seconds >= 0 && seconds <= 1e6) return seconds;
-  log(Log::loader, 1,
-      std::string("DOVETAIL_EXIT_TIMEOUT is ignored: expected seconds, 0 to 1000000, got '") + text + "'");
-  return usual;
-}
-
 static bool drain(Device& device, double seconds) {
   const auto limit =
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
@@ -388,7 +388,7 @@ static void close_device(Device& device) noexcept {
   const DeviceState state = device.state;
   if (state == DeviceState::closed || state == DeviceState::forked) return;
   try {
-    const double seconds = exit_timeout();
+    static const double seconds = environment_seconds("DOVETAIL_EXIT_TIMEOUT", 10);  // for the queues of one device
     if (state == DeviceState::usable && !drain(device, seconds)) {
       std::ostringstream text;
       text << device.name << ": its work has not ended " << seconds

@@ -1,9 +1,11 @@
-// Kernel calls with the debug checks for authors of devices.
+// Kernel calls with the debug checks for authors of devices, and kernel calls that are recorded.
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "device/guard.hpp"
+#include "device/timeline.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/packed.hpp"
 #include "dovetail/backend.hpp"
@@ -33,6 +35,10 @@ dvt_status run_checked(const Invocation& inv, const Storage* workspace, const dv
   if (workspace) note_writer(*workspace, inv.op, kWorkspace);
   dvt_device* device = inv.device->handle;
   const auto run = [&](const dvt_call* c) { return row.run(device, c); };
+  std::optional<DeviceSpan> span;
+  if (recording())
+    span.emplace(Activity::kernel, inv.op.spec.name.c_str(), row.engine, current_stream(*inv.device),
+                 call.correlation_id, 0);
   return enabled(poisoned_calls) ? poisoned(call, run) : run(&call);
 }
 

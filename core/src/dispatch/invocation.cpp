@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "device/timeline.hpp"
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
@@ -164,7 +165,12 @@ void Invocation::run(Plan::Mode mode) {
 void call(const Op& op, Device* device, const Tensor* const* in, int n_in, Attrs& attrs, Tensor* out) {
   Invocation inv{.op = op, .device = device, .in = in, .n_in = n_in, .attrs = attrs};
   for (uint32_t i = 0; i < op.spec.n_out; ++i) inv.out[i] = &out[i];
-  inv.infer();
-  inv.run();
+  const auto dispatch = [&] {
+    inv.infer();
+    inv.run();
+  };
+  if (recording()) [[unlikely]]
+    return run_recorded(op.spec.name.c_str(), dispatch);
+  dispatch();
 }
 }  // namespace dovetail

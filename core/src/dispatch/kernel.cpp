@@ -272,9 +272,9 @@ class KernelCall {
     for (int k = 0; k < n; ++k) set_view(*views[k], *all[k], rank, shape, &strides_[k][DVT_MAX_NDIM - rank]);
   }
 
-  dvt_call make_call(const dvt_device*) const {
+  dvt_call make_call(const dvt_kernel& row) const {
     return {.struct_size = sizeof(dvt_call),
-            .n_in = uint32_t(n_in_),
+            .n_in = inv_.op.variadic ? uint32_t(n_in_) : std::min(uint32_t(n_in_), row.n_in),
             .n_out = n_out_,
             .n_attr = uint32_t(inv_.op.n_attr),
             .in = in_,
@@ -290,6 +290,8 @@ class KernelCall {
   // Attributes newer than the row are at their defaults? These are compared as the shape rule leaves them.
   bool old_enough(const dvt_kernel& row) const {
     if (row.op_version == inv_.op.spec.version) return true;
+    const auto newer_than_row = [&](const ParamSpec& p) { return !is_operand(p.kind) && p.since > row.op_version; };
+    if (std::ranges::none_of(inv_.op.spec.params, newer_than_row)) return true;
     Attrs defaults = inv_.attrs;
     uint32_t newer = 0;
     Tensor shapes[kMaxOutputs];
@@ -385,7 +387,7 @@ class KernelCall {
       operand_[i] = &promised[i];
     }
     lay_out(row);
-    const dvt_call call = make_call(inv_.device->handle);
+    const dvt_call call = make_call(row);
     const dvt_status status = row.query(inv_.device->handle, &call, &answer);
     std::copy(given, given + n_in_, operand_);
     if (status != DVT_OK && status != DVT_UNSUPPORTED) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
@@ -409,7 +411,7 @@ class KernelCall {
 
   void launch(const dvt_kernel& row, Stream& stream, PackedOperands* packed = nullptr) {
     Device& device = *inv_.device;
-    dvt_call call = make_call(device.handle);
+    dvt_call call = make_call(row);
     Workspace workspace;
     std::unique_lock<std::mutex> lock;
     if (workspace_) {

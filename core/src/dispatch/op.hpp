@@ -47,7 +47,7 @@ struct ParamSpec {
   bool variadic = false;  // an operand given as a sequence of arrays: concat
   bool keyword_only = false;
   AttrDefault fallback{};
-  uint32_t since = 1;  // the op version that brought this attribute
+  uint32_t since = 1;  // the op version that brought this parameter
 };
 
 enum OpFlags : uint32_t {
@@ -134,6 +134,8 @@ struct Op {
 Op& register_op(OpSpec spec);
 const Op& op(const std::string& name);  // throws Error(value), with the nearest name
 const Op* find_op(const std::string& name);
+// How many operands a kernel row of this version of the op has: newer ones are optional and come last.
+uint32_t operands_of(const Op&, uint32_t version);
 std::vector<const Op*> all_ops();
 
 // Kernel rows of a device for "dvt.softmax", in the order in which they are tried.

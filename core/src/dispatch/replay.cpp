@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/timeline.hpp"
 #include "dispatch/execute.hpp"
 
 namespace dovetail {
@@ -47,8 +48,13 @@ void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
   NodeCall call(e, k, values);
   Invocation& inv = call.invocation();
   if (bound.donor >= 0) inv.replace(values[size_t(bound.donor)]);
-  if (bound.nested && !engine_choice) run_decomposition(inv, *bound.nested);
-  else inv.run();
+  const auto dispatch = [&] {
+    if (bound.nested && !engine_choice) run_decomposition(inv, *bound.nested);
+    else inv.run();
+  };
+  if (recording()) [[unlikely]]
+    run_recorded(node.op->spec.name.c_str(), dispatch);
+  else dispatch();
   for (const int v : node.dies) values[size_t(v)] = Tensor();
 }
 int donor_of(const Program::Node& node, const std::vector<Tensor>& values) {

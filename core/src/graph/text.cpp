@@ -312,6 +312,8 @@ class Reader {
     Program::Node node{.op = op, .in = {}, .out = 0, .attrs = default_attrs(*op), .slots = {}, .numbers = 0, .dies = {}};
     for (const Json& in : j.at("in", "a node").as_list("a node's in"))
       node.in.push_back(in.kind == Json::null ? -1 : operand(in, "an operand"));
+    // Operands that a later version of the op added may be missing.
+    while (!op->variadic && node.in.size() < size_t(op->n_in)) node.in.push_back(-1);
     check_operands(*op, node.in);
     if (const Json* at = j.find("at"))
       for (const auto& [attribute, value] : at->members) read_attribute(node, attribute, value);

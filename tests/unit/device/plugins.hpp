@@ -159,7 +159,7 @@ inline Op& take_op() {
   return o;
 }
 
-// As dispatch does it.
+// Runs an op's row in the way dispatch does.
 inline void run(const Op& op, Stream& stream, std::vector<Vector*> in, Vector& out) {
   Device& device = stream.device;
   const dvt_backend& table = *device.backend->table;
