@@ -6,8 +6,8 @@
 
 #include "bindings/array.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/numbers.hpp"
 #include "dispatch/program.hpp"
-#include "rules/rules.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -44,13 +44,9 @@ py::tuple describe(const ProgramBuilder& b, int value) {
 // Operands are value numbers, None, or Python numbers, which become constants of the arrays' dtype.
 int record(ProgramBuilder& b, const std::string& name, const py::list& operands, const py::dict& attributes) {
   const Op& o = op(name);
-  DType like = DType::none;
+  NumberDType dtypes(o);
   for (size_t i = 0; i < operands.size(); ++i)
-    if (py::isinstance<py::int_>(operands[i]) && o.operand_kinds[o.variadic ? 0 : i] == ParamKind::value) {
-      const DType t = b.value(operands[i].cast<int>()).dtype;
-      like = like == DType::none ? t : promote(like, t).value_or(like);
-    }
-  like = rules::dtype_of_numbers(o, like);
+    if (py::isinstance<py::int_>(operands[i])) dtypes.add_array(int(i), b.value(operands[i].cast<int>()).dtype);
   std::vector<int> in;
   for (size_t i = 0; i < operands.size(); ++i) {
     const py::handle x = operands[i];
@@ -60,8 +56,7 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
       in.push_back(x.cast<int>());
     } else {  // (number,)
       const py::object number = x.cast<py::tuple>()[0];
-      const bool value = o.operand_kinds[o.variadic ? 0 : i] == ParamKind::value;
-      const DType dtype = weak_dtype(number.ptr(), value ? like : DType::none);
+      const DType dtype = dtypes.of(int(i), own_dtype(number.ptr()));
       in.push_back(b.constant(scalar_from(number.ptr(), dtype, name.c_str())));
     }
   }
