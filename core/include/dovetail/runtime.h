@@ -130,7 +130,8 @@ DVT_EXPORT dvr_status dvr_empty_cache(dvr_device*);
 /* An array: a view of a buffer. view.data includes the offset; view.device and view.byte_offset are ignored, as the
  * buffer has a device. view.strides may be NULL for a row-major array. Where the runtime fills a dvr_tensor, shape
  * and strides point into `dims` of that struct: set them anew after copying the struct. buffer NULL and ndim 0: a
- * number, see dvr_number_*. As a result of dvr_call, buffer NULL asks for a new array. */
+ * number, whose value is in the struct, too: see dvr_number_*. As a result of dvr_call, buffer NULL asks for a new
+ * array. */
 typedef struct {
   DLTensor view;
   dvr_buffer* buffer;

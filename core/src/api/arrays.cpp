@@ -1,4 +1,6 @@
 // Arrays: made, copied, indexed, shared with other libraries.
+#include <atomic>
+
 #include "api/api.hpp"
 #include "device/pinned.hpp"
 #include "dispatch/dlpack.hpp"
@@ -92,6 +94,36 @@ void expect_dense(const Tensor& t) {
     throw Error(ErrorKind::value, "an array with strides " + to_string(t.strides()) + " for shape " +
                                       to_string(t.shape()) + ": expected a row-major one; dvr_copy makes one");
 }
+
+// Another library's tensor while it is imported: the caller owns it until that has succeeded. The array that shares
+// it may be gone before that, or live on.
+class Lent {
+ public:
+  explicit Lent(dlpack::ManagedVersioned& original) : tensor(original), original_(original) {
+    tensor.context = this;
+    tensor.deleter = [](dlpack::ManagedVersioned* m) {
+      auto* self = static_cast<Lent*>(m->context);
+      if (State open = State::open; !self->state_.compare_exchange_strong(open, State::unused)) self->end();
+    };
+  }
+  // `taken`: the deleter was or will be called.
+  void settle(bool taken, bool owned) {
+    owned_ = owned;
+    State open = State::open;
+    if (!taken || !state_.compare_exchange_strong(open, State::settled)) end();
+  }
+  dlpack::ManagedVersioned tensor;
+
+ private:
+  enum class State : uint8_t { open, unused, settled };
+  void end() {
+    if (owned_ && original_.deleter) original_.deleter(&original_);
+    delete this;
+  }
+  dlpack::ManagedVersioned& original_;
+  std::atomic<State> state_{State::open};
+  bool owned_ = false;
+};
 
 // Copies `from` into the elements that `to` names.
 void copy(Tensor target, Tensor from) {
@@ -231,20 +263,27 @@ dvr_status dvr_from_dlpack(DLManagedTensorVersioned* from, dvr_device* device, u
     Device& d = to(device);
     if (copy > DVR_COPY_NEVER)
       throw Error(ErrorKind::value, "copy " + std::to_string(copy) + ": expected one of DVR_COPY_*");
-    auto* managed = reinterpret_cast<dlpack::ManagedVersioned*>(&expect(from, "the tensor"));
-    dlpack::Foreign in(managed);
+    auto& original = *reinterpret_cast<dlpack::ManagedVersioned*>(&expect(from, "the tensor"));
+    auto* const lent = new Lent(original);
     std::optional<bool> wish;
     if (copy != DVR_COPY_IF_NEEDED) wish = copy == DVR_COPY_ALWAYS;
-    Device* home = dlpack::home_of(in.tensor->device, d);
+    bool taken = false;
     Tensor t;
     try {
-      t = dlpack::import_array(in, home, d, wish);
+      dlpack::Foreign in(&lent->tensor);
+      try {
+        t = dlpack::import_array(in, dlpack::home_of(in.tensor->device, d), d, wish);
+        taken = in.taken;
+        if (t.device != &d) t = to_device(t, d);
+      } catch (...) {
+        taken = in.taken;
+        throw;
+      }
     } catch (...) {
-      if (in.taken) throw Error(ErrorKind::runtime, "the tensor could not be read; it was deleted");
+      lent->settle(taken, false);
       throw;
     }
-    if (t.device != &d) t = to_device(t, d);
-    if (!in.taken && managed->deleter) managed->deleter(managed);  // its elements were copied
+    lent->settle(taken, true);
     put(std::move(t), result);
   });
 }
