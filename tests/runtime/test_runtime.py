@@ -20,7 +20,7 @@ set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_CXX_EXTENSIONS OFF)
 add_compile_options(-pedantic -Wall -Wextra -Werror)
-foreach(name first all)
+foreach(name first everything)
   add_executable(${{name}} {here}/${{name}}.c)
   target_link_libraries(${{name}} PRIVATE dovetail::runtime)
 endforeach()
@@ -63,7 +63,7 @@ def test_the_first_program(programs, device):
     assert ended.stdout == "1.5 2.5 3.5 4.5 5.5 6.5\n" and not ended.stderr
 
 
-@pytest.mark.parametrize("name", ["all", "threads"])
+@pytest.mark.parametrize("name", ["everything", "threads"])
 def test_every_function(programs, device, name):
     """Also that no Python is mapped into the process."""
     assert run(programs / name, *device).stdout == "ok\n"

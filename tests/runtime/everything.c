@@ -1,4 +1,4 @@
-/* Every part of runtime.h in C11: all DEVICE LIBRARY... */
+/* Every part of runtime.h in C11: everything DEVICE LIBRARY... */
 #include "api.h"
 
 static dvr_device* device;
