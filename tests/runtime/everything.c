@@ -120,6 +120,21 @@ static void given_results(void) {
   OK(dvr_view(&x, last, 2, &right));
   OK(call2("add", &right, &right, &left));
   expect_floats(&x, (const float[]){4, 6, 3, 10, 12, 6}, 6);
+  /* x[1:] = x[:-1] + x[:-1], and a product into its own operand */
+  const int64_t sixty_four[] = {64}, two_two[] = {2, 2};
+  float ones[64], shifted[64];
+  for (int i = 0; i < 64; ++i) ones[i] = 1, shifted[i] = i ? 2 : 1;
+  dvr_tensor v, front, back, square;
+  array(&v, device, f32, 1, sixty_four, ones);
+  const dvr_index all_but_last = {DVR_SLICE, 0, 0, -1, 1}, all_but_first = {DVR_SLICE, 0, 1, DVR_END, 1};
+  OK(dvr_view(&v, &all_but_last, 1, &front));
+  OK(dvr_view(&v, &all_but_first, 1, &back));
+  OK(call2("add", &front, &front, &back));
+  expect_floats(&v, shifted, 64);
+  array(&square, device, f32, 2, two_two, six);
+  OK(call2("matmul", &square, &square, &square));
+  expect_floats(&square, (const float[]){7, 10, 15, 22}, 4);
+  dvr_tensor_release(&v), dvr_tensor_release(&front), dvr_tensor_release(&back), dvr_tensor_release(&square);
   /* what is refused */
   int64_t zeros[] = {0, 1};
   t.view.strides = zeros;
