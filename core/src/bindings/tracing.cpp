@@ -6,8 +6,8 @@
 
 #include "bindings/array.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/numbers.hpp"
 #include "graph/text.hpp"
-#include "rules/rules.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -41,13 +41,12 @@ py::tuple describe(const ProgramBuilder& b, int value) {
 
 // One operand of a recorded call: a value's number, None, or (number, entry): a Python number that is an entry of the
 // builder's table, or -1 where it is always the same.
-int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, DType like) {
+int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, const NumberDType& dtypes) {
   if (x.is_none()) return -1;
   if (py::isinstance<py::int_>(x)) return x.cast<int>();
   const auto pair = x.cast<py::tuple>();
   const py::object number = pair[0];
-  const bool value = o.operand_kinds[o.variadic ? 0 : i] == ParamKind::value;
-  const DType dtype = weak_dtype(number.ptr(), value ? like : DType::none);
+  const DType dtype = dtypes.of(int(i), own_dtype(number.ptr()));
   return b.constant(scalar_from(number.ptr(), dtype, o.spec.name.c_str()), pair[1].cast<int>());
 }
 
@@ -55,15 +54,11 @@ int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, DType like) 
 int record(ProgramBuilder& b, const std::string& name, const py::list& operands, const py::dict& attributes,
            const std::vector<std::tuple<std::string, int, int>>& slots) {
   const Op& o = op(name);
-  DType like = DType::none;
+  NumberDType dtypes(o);
   for (size_t i = 0; i < operands.size(); ++i)
-    if (py::isinstance<py::int_>(operands[i]) && o.operand_kinds[o.variadic ? 0 : i] == ParamKind::value) {
-      const DType t = b.value(operands[i].cast<int>()).dtype;
-      like = like == DType::none ? t : promote(like, t).value_or(like);
-    }
-  like = rules::dtype_of_numbers(o, like);
+    if (py::isinstance<py::int_>(operands[i])) dtypes.add_array(int(i), b.value(operands[i].cast<int>()).dtype);
   std::vector<int> in;
-  for (size_t i = 0; i < operands.size(); ++i) in.push_back(operand(b, o, i, operands[i], like));
+  for (size_t i = 0; i < operands.size(); ++i) in.push_back(operand(b, o, i, operands[i], dtypes));
   Attrs attrs;
   std::deque<py::object> keep;
   std::vector<Program::Slot> numbers;

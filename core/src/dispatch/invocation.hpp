@@ -56,6 +56,9 @@ struct Invocation {
   uint64_t work = 0;                 // elements or multiply-adds, by the shape rule
   const Tensor* replaced = nullptr;  // the operand whose value output 0 becomes, and whose memory it may take
   bool in_place = false;             // by infer(): nobody else holds that memory
+  // nullptr, or per output: memory in which the caller wants it, checked by run_into(); an entry may be nullptr.
+  // Who can write there without harm does, and shares it in `out`.
+  const Tensor* const* given = nullptr;
 
   // The dtype rule, the shape rule and the checks; allocates nothing.
   void infer();
@@ -85,6 +88,13 @@ struct Invocation {
 
 // Calls an op from C++: infer and run. Results are in `out` (n_out of the op).
 void call(const Op&, Device*, const Tensor* const* in, int n_in, Attrs&, Tensor* out);
+
+// After infer(): runs the call and leaves its results in `given` (n_out of the op; nullptr: the result stays in
+// `out`), whose memory may have any strides that place each element once, and may overlap operands. Throws Error
+// where dtype, shape, device or strides are others than the call's.
+void run_into(Invocation&, const Tensor* const* given);
+// Whether the bytes from the first to the last element of both have a byte in common.
+bool overlap(const Tensor&, const Tensor&);
 
 // ---- decompositions ---------------------------------------------------------------------------------------------
 // A composite's graph: traced once by the front end for any sizes, replayed here without it.

@@ -121,7 +121,10 @@ class KernelCall {
   void allocate_outputs(const dvt_kernel& row, Stream& stream) {
     for (uint32_t i = 0; i < n_out_; ++i) {
       Tensor& out = *inv_.out[i];
-      if (i == 0 && inv_.in_place && takes_over(row)) {
+      if (inv_.given && inv_.given[i] && can_write(*inv_.given[i], row, i)) [[unlikely]] {
+        out = *inv_.given[i];
+        value_changes(*out.storage);
+      } else if (i == 0 && inv_.in_place && takes_over(row)) {
         value_changes(*inv_.replaced->storage);
         retain(inv_.replaced->storage);
         out.own(inv_.replaced->storage);
@@ -130,6 +133,25 @@ class KernelCall {
         out.own(allocate(*inv_.device, inv_.device->index, stream, out.bytes()));
       }
     }
+  }
+
+  // May the row write output i there? Query functions have seen a row-major output.
+  bool can_write(const Tensor& given, const dvt_kernel& row, uint32_t i) const {
+    const dvt_operand& wants = row.operands[row.n_in + i];
+    const bool strided = wants.flags & DVT_O_STRIDED && n_out_ == 1 && !DVT_HAS(&row, dvt_kernel, query);
+    const Tensor& out = *inv_.out[i];  // in another dtype where the call runs in float32
+    if (given.dtype != out.dtype || !given.same_shape(out)) return false;
+    if (!aligned(given, wants) || !(given.dense || strided)) return false;
+    for (int k = 0; k < n_in_; ++k) {
+      const Tensor* t = operand_[k];
+      if (!t || !overlap(*t, given)) continue;
+      const bool exactly = t->view.data == given.view.data && t->dense && given.dense && t->same_shape(given) &&
+                           t->dtype == given.dtype;
+      if (!exactly || i || !(wanted(row, k).flags & DVT_O_ALIAS)) return false;
+    }
+    for (uint32_t k = 0; k < n_out_; ++k)
+      if (k != i && inv_.given[k] && overlap(*inv_.given[k], given)) return false;
+    return true;
   }
 
   // May output 0 lie where the replaced operand lies? The caller may have given it in several places.

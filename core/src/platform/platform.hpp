@@ -19,6 +19,7 @@ namespace dovetail::platform {
 // closed.
 void* open_library(const std::string& path, const std::vector<std::string>& search, std::string& error);
 void* find_symbol(void* library, const char* name);
+std::string_view library_suffix();  // ".so"
 // The folder of the library or executable that this code is in; empty where the system has no such call.
 std::string own_folder();
 

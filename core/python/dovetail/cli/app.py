@@ -126,7 +126,7 @@ def _environment() -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @_flag("--version", _version, "Print the version.")
-@_flag("--include-dir", lambda: PACKAGE / "include", "Print the folder of dovetail/abi.h and backend.hpp.")
+@_flag("--include-dir", lambda: PACKAGE / "include", "Print the folder of dovetail/abi.h and the other headers.")
 @_flag("--cmake-dir", lambda: PACKAGE / "cmake", "Print the folder of dovetail-config.cmake.")
 def dovetail() -> None:
     """Dovetail: one operator set on any device.
