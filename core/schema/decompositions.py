@@ -1,8 +1,8 @@
-"""Writes core/generated/decompositions.json, the decompositions that the library brings: python core/schema/decompositions.py
+"""Writes core/generated/decompositions.json, which the library brings: python core/schema/decompositions.py
 
-Needs a built runtime, since the rules of the core follow every shape: `make install` or `make dev` first. Each op is
-traced for the dtypes, ranks and attributes of `calls_of`; a program serves all sizes for which its guards hold. What
-the file lacks is traced when it is needed, in a process that has Python.
+Needs a built runtime, since the rules of the core follow every shape: `make install` or `make dev` first.
+Each op is traced for the dtypes, ranks and attributes of `calls_of`; a program serves all sizes for which its guards
+hold. What the file lacks is traced when it is needed, in a process that has Python.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ MOST_AXES = 6
 SIZES = (3, 5, 7, 4, 6, 8)  # of the axes of a trace: different, so that no two are equal by chance
 ARRAYS = (1, 2, 3)  # of ops that take several
 # Their decompositions have a number of rounds that grows with a size: programs have no loops yet.
-ROUNDS = {"argsort", "cumulative_prod", "cumulative_sum", "prod"}
+ROUNDS = {"argsort", "cumulative_prod", "cumulative_sum", "prod", "scatter"}
 
 Call = tuple[list[Any], dict[str, Any]]  # (dtype, shape) or None of each operand; attributes
 
@@ -95,8 +96,7 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     """Shapes of the operands, and the attributes that go with them."""
     rule, n = op.spec.shape, len(op.operands)
     if rule in ("same", "broadcast"):
-        for rank in (0, 1, 2, 3):
-            yield [SIZES[:rank]] * n, {}
+        yield from (([shape] * n, {}) for shape in _shapes())
     elif rule == "reduce":
         for shape in _shapes():
             yield from (([shape], {"axis": axes}) for axes in _axis_sets(len(shape)))
@@ -133,6 +133,20 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
             yield from ((shapes, {"axis": axis}) for axis in range(rank + (rule == "stack")))
             if rule == "concat":
                 yield shapes, {"axis": None}
+    elif rule == "dynamic_slice":
+        for shape in _shapes(1, 4):
+            yield [shape, (len(shape),)], {"sizes": tuple(min(2, n) for n in shape), "axis": None}
+            yield from (
+                ([shape, at], {"sizes": (min(2, n),), "axis": (a,)})
+                for a, n in enumerate(shape)
+                for at in ((), (1,))
+            )
+    elif rule == "dynamic_update_slice":
+        for shape in _shapes(1, 4):
+            yield [shape, tuple(min(2, n) for n in shape), (len(shape),)], {"axis": None}
+            for a, n in enumerate(shape):
+                update = (*shape[:a], min(2, n), *shape[a + 1 :])
+                yield from (([shape, update, at], {"axis": (a,)}) for at in ((), (1,)))
     elif rule == "repeat":
         for shape in _shapes():
             yield from (([shape], {"repeats": 2, "axis": axis}) for axis in (None, *range(len(shape))))
@@ -212,7 +226,12 @@ def _attention_layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[st
             for heads in {batch[-1:], (1,) * len(batch[-1:])}:
                 kv = (*batch[:-1], *heads)
                 shapes = [(*batch, 5, 8), (*kv, keys, 8), (*kv, keys, 6), mask]
-                yield (shapes + [(4,)] if len(op.operands) > 4 else shapes), {}
+                if len(op.operands) == 4:
+                    yield shapes, {}
+                elif op.operands[4].name == "kv_length":
+                    yield from (([*shapes, length], {}) for length in ((), (batch or (1,))[:1]))
+                else:
+                    yield [*shapes, (4,)], {}
 
 
 def _window_layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
@@ -238,6 +257,7 @@ def _operand_dtypes(op: Any, dt: Any) -> Iterator[list[Any]]:
     raw = {
         "key": (dt.uint32,),
         "dropout_key": (dt.uint32,),
+        "kv_length": (dt.int32, dt.int64),
         "cu_seq_q": (dt.int32, dt.int64),
         "cu_seq_k": (dt.int32, dt.int64),
         "x": (dt.int8, dt.uint8, *(dt.FLOAT8 if op.name == "scaled_linear" else ())),
@@ -263,7 +283,9 @@ def calls_of(op: Any, dt: Any) -> Iterator[Call]:
             if op.operands and op.operands[-1].variadic:
                 dtypes = dtypes * len(shapes)
             operands = list(zip(dtypes, shapes, strict=False))
-            choices = itertools.product(_optional(op, operands), _flags(op), _floats(op), _dtypes_of_results(op, dt))
+            choices = itertools.product(
+                _optional(op, operands), _flags(op), _floats(op), _dtypes_of_results(op, dt)
+            )
             for given, flags, floats, result in choices:
                 known = {p.name for p in op.attributes}
                 chosen = {k: v for k, v in {**attributes, **flags, **floats, **result}.items() if k in known}
@@ -286,7 +308,20 @@ def decompositions(op: Any, core: Any, dt: Any) -> dict[str, Any]:
         place = places.setdefault(text, len(places))
         if place not in (known := patterns.setdefault(pattern, [])):
             known.append(place)
+    if op.spec.shape in ("same", "broadcast"):
+        patterns = _without_ranks(patterns) or patterns
     return {"patterns": patterns, "programs": [json.loads(text) for text in places]}
+
+
+def _without_ranks(patterns: dict[str, list[int]]) -> dict[str, list[int]]:
+    """The patterns of an elementwise op, whatever the ranks; {} where its decomposition looks at them."""
+    found: dict[str, list[int]] = {}
+    for pattern, programs in patterns.items():
+        operands, *attributes = pattern.split(";")
+        short = ";".join([re.sub(r"\.\d+", "", operands), *attributes])
+        if found.setdefault(short, programs) != programs:
+            return {}
+    return found
 
 
 def text_of(names: list[str] | None = None) -> str:

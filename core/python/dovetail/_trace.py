@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from dovetail._core import Array
@@ -74,7 +71,6 @@ class Graph:
 
     def __init__(self, builder: Any, name: str = ""):
         self.builder, self.name = builder, name  # the op's
-        self.calls: Counter[str] = Counter()
 
     # ---- numbers
 
@@ -121,7 +117,6 @@ class Graph:
                 operands.extend(map(self._operand, value))
             else:
                 operands.append(self._operand(value))
-        self.calls[op.name] += 1
         first = self.builder.call(op.name, operands, attributes, slots)
         if op.spec.n_out == 1:
             return Tracer(self, first)
@@ -209,20 +204,6 @@ def _whole(region: tuple[Any, Any, Any], n: Any) -> bool:
     return same and not isinstance(start, Number) and start == 0 and not isinstance(step, Number) and step == 1
 
 
-_observed: dict[str, Counter[str]] | None = None
-
-
-@contextmanager
-def observed() -> Iterator[dict[str, Counter[str]]]:
-    """Records the calls of each decomposition that is traced inside; those traced before are skipped."""
-    global _observed
-    _observed = found = {}
-    try:
-        yield found
-    finally:
-        _observed = None
-
-
 def run_decomposition(
     name: str, builder: Any, operands: list[int | None], variadic: bool, attributes: dict[str, Any]
 ) -> list[int]:
@@ -247,8 +228,6 @@ def run_decomposition(
     positional = [arguments[p.name] for p in op.params if not p.keyword_only]
     keywords = {p.name: arguments[p.name] for p in op.params if p.keyword_only}
     results = op.trace(graph, *positional, **keywords)
-    if _observed is not None:
-        _observed[name] = graph.calls
     return [_result(op, r) for r in (results if isinstance(results, tuple) else (results,))]
 
 

@@ -96,8 +96,9 @@ def arange(start: Scalar, /, stop: Scalar | None = None, step: Scalar = 1, *, dt
         start, step = (s if is_integer(s) else int(s) for s in (start, step))
     if wide is dt.uint64 and smallest(start, step) < 0:
         wide, x = dt.int64, iota(n, dt.int64)
-    x = x if step == 1 else multiply(x, step)
-    x = x if start == 0 else add(x, start)
+    # Whether, but not which one it is: a program serves every step and start.
+    x = multiply(x, step) if step - 1 else x
+    x = add(x, start) if start else x
     return x if wide is d else astype(x, d)
 
 

@@ -32,6 +32,9 @@ void make_array_type(py::module_& m);
 PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced);
 // The engines that can serve such a call. Throws Error(type) where an operand is neither array nor scalar.
 std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs);
+// The names of the ops that the decomposition of such a call calls.
+std::vector<std::string> decomposition_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs,
+                                               Device* device);
 // Why such a call does not run on the device of its operands alone; empty where it does.
 std::string missing_for_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device);
 bool is_optional(const Op& op, int operand);  // may be None

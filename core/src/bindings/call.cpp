@@ -237,6 +237,14 @@ std::vector<std::string> engines_of_call(const Op& op, PyObject* const* operands
   return about_call(op, operands, n, attrs, nullptr, serving_engines);
 }
 
+std::vector<std::string> decomposition_of_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs,
+                                               Device* device) {
+  std::vector<std::string> names;
+  for (const Op* called : about_call(op, operands, n, attrs, device, decomposition_ops))
+    names.push_back(called->spec.name);
+  return names;
+}
+
 std::string missing_for_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device) {
   return about_call(op, operands, n, attrs, device, missing_kernel);
 }

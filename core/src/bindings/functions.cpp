@@ -219,6 +219,12 @@ std::string missing(const py::object& function, const py::args& args, const py::
                [](const Op& op, Arguments& a) { return missing_for_call(op, a.operands, a.n, a.attrs, a.device); });
 }
 
+std::vector<std::string> decomposed(const py::object& function, const py::args& args, const py::kwargs& kwargs) {
+  return bound(function, args, kwargs, [](const Op& op, Arguments& a) {
+    return decomposition_of_call(op, a.operands, a.n, a.attrs, a.device);
+  });
+}
+
 PyObject* repr(PyObject* self) {
   return PyUnicode_FromFormat("<op %s>", reinterpret_cast<PyOp*>(self)->op->spec.name.c_str());
 }
@@ -279,6 +285,8 @@ void make_op_type(py::module_& m) {
   m.attr("Op") = py::handle(reinterpret_cast<PyObject*>(op_type));
   m.def("serving_engines", serving,
         "The engines that can serve this call of an op, in the order in which they are tried.");
+  m.def("decomposition_ops", decomposed,
+        "The names of the ops that the decomposition of this call of an op calls.");
   m.def("missing_kernel", missing,
         "Why this call of an op does not run on its device alone, naming the kernel that is missing; \"\" where it "
         "does. Nothing runs.");

@@ -9,10 +9,6 @@
 #include <new>
 #include <thread>
 #include <utility>
-#ifdef __GLIBCXX__
-#include <cxxabi.h>
-#endif
-
 #include "platform/platform.hpp"
 #include "text.hpp"
 
@@ -26,24 +22,6 @@ bool ending() {
   return !Py_IsInitialized() || Py_IsFinalizing();
 #else
   return !Py_IsInitialized() || _Py_IsFinalizing();
-#endif
-}
-
-[[noreturn]] void stay() {
-  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-}
-
-// Calls f(), which may wait for the GIL. Where the interpreter ends meanwhile, the thread stops here for good.
-template <class F>
-auto or_stay(F f) {
-#ifdef __GLIBCXX__
-  try {
-    return f();
-  } catch (abi::__forced_unwind&) {
-    stay();
-  }
-#else
-  return f();
 #endif
 }
 
@@ -83,6 +61,10 @@ std::string text_of(PyObject* exception) {
   return {};
 }
 }  // namespace
+
+void stay() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
 
 // ---- into Python and back ---------------------------------------------------------------------------------------
 

@@ -5,6 +5,9 @@
 #pragma once
 #include <map>
 #include <memory>
+#ifdef __GLIBCXX__
+#include <cxxabi.h>
+#endif
 
 #include "bindings/array.hpp"
 
@@ -47,6 +50,21 @@ class Inside {
   PyGILState_STATE state_{};
   PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
 };
+
+// Calls f(), which may wait for the GIL. If the interpreter ends meanwhile, the thread stops here for good.
+[[noreturn]] void stay();
+template <class F>
+auto or_stay(F f) {
+#ifdef __GLIBCXX__
+  try {
+    return f();
+  } catch (abi::__forced_unwind&) {
+    stay();
+  }
+#else
+  return f();
+#endif
+}
 
 // PyObject_Vectorcall within Inside; returns a new reference. If the interpreter ends meanwhile, the thread stops
 // here for good: CPython would unwind its stack, and destructors would release objects without the GIL.

@@ -1,10 +1,10 @@
-// Decompositions become programs here: the runtime asks for one, dovetail._trace runs the decomposition of the schema
-// on tracers.
+// Decompositions become programs here: the runtime asks for one, dovetail._trace runs the decomposition of the
+// schema on tracers.
 #include <pybind11/stl.h>
 
 #include <deque>
 
-#include "bindings/array.hpp"
+#include "bindings/python_device.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/numbers.hpp"
 #include "graph/text.hpp"
@@ -22,8 +22,8 @@ std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuild
   for (const ParamSpec& p : inv.op.spec.params)
     if (!is_operand(p.kind)) attributes[p.name.c_str()] = attr_value(inv.attrs.at[i++]);
   try {
-    return lazy("_trace", "run_decomposition")(inv.op.spec.name, py::cast(builder), operands, inv.op.variadic,
-                                               attributes)
+    return call_lazy("_trace", "run_decomposition", py::str(inv.op.spec.name), py::cast(builder), operands,
+                     py::bool_(inv.op.variadic), attributes)
         .cast<std::vector<int>>();
   } catch (py::error_already_set& e) {
     const py::object unsupported = lazy("_trace", "Unsupported");
@@ -39,8 +39,8 @@ py::tuple describe(const ProgramBuilder& b, int value) {
   return py::make_tuple(shape, info(t.dtype).name);
 }
 
-// One operand of a recorded call: a value's number, None, or (number, entry): a Python number that is an entry of the
-// builder's table, or -1 where it is always the same.
+// One operand of a recorded call: a value's number, None, or (number, entry): a Python number that is an entry of
+// the builder's table, or -1 where it is always the same.
 int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, const NumberDType& dtypes) {
   if (x.is_none()) return -1;
   if (py::isinstance<py::int_>(x)) return x.cast<int>();
@@ -83,9 +83,9 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
   return b.call(o, in, attrs, std::move(numbers));
 }
 
-const char* const number_ops[] = {"integer",  "real",    "size",    "attribute",    "add",    "subtract",
-                                  "multiply", "divide",  "floor_divide", "modulo",  "minimum", "maximum",
-                                  "shift_left", "bit_length", "to_real", "floor",   "ceil"};
+const char* const number_ops[] = {"integer",    "real",       "size",         "attribute", "add",     "subtract",
+                                  "multiply",   "divide",     "floor_divide", "modulo",    "minimum", "maximum",
+                                  "shift_left", "bit_length", "to_real",      "floor",     "ceil"};
 const char* const comparisons[] = {"equal", "not_equal", "less", "less_equal"};
 
 template <size_t N>
@@ -140,13 +140,13 @@ py::tuple decomposition_text(const std::string& name, const py::list& operands, 
 
 py::object lazy(const char* module, const char* name) {
   const py::str full(std::string("dovetail.") + module);
-  py::object found =
-      py::reinterpret_steal<py::object>(PyImport_GetModule(full.ptr()));  // an import costs 5 us each time
+  const auto get = [&] { return or_stay([&] { return PyImport_GetModule(full.ptr()); }); };
+  py::object found = py::reinterpret_steal<py::object>(get());  // an import costs 5 us each time
   if (!found) {
     if (PyErr_Occurred()) throw py::error_already_set();
-    found = py::reinterpret_steal<py::object>(PyImport_Import(full.ptr()));
+    found = py::reinterpret_steal<py::object>(or_stay([&] { return PyImport_Import(full.ptr()); }));
     if (!found) throw py::error_already_set();
-    found = py::reinterpret_steal<py::object>(PyImport_GetModule(full.ptr()));
+    found = py::reinterpret_steal<py::object>(get());
   }
   return found.attr(name);
 }

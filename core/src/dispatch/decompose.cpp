@@ -1,6 +1,6 @@
-// Calls that run as their op's decomposition. A program is kept for what it was traced for (dtypes, ranks, attributes
-// that are no numbers); its guards say for which sizes and numbers it is right. The binding and the plans of each set
-// of sizes are kept, too, the most recent ones.
+// Calls that run as their op's decomposition. A program is kept for what it was traced for (dtypes, ranks,
+// attributes that are no numbers); its guards say for which sizes and numbers it is right. The binding and the
+// plans of each set of sizes are kept, too, the most recent ones.
 #include <algorithm>
 #include <list>
 #include <mutex>
@@ -19,7 +19,7 @@ using Programs = std::vector<std::shared_ptr<const Program>>;
 // What is kept of one op.
 struct Decompositions {
   static constexpr size_t kMostValues = 1 << 15;  // of all executables together
-  static constexpr size_t kMostPrograms = 64;     // of one pattern; only a decomposition that fixes its sizes has many
+  static constexpr size_t kMostPrograms = 64;  // of one pattern; only a decomposition that fixes its sizes has many
   struct Entry {
     std::string key;
     std::shared_ptr<const Executable> executable;
@@ -148,8 +148,8 @@ std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposi
       operands[size_t(i)] = builder->cast(operands[size_t(i)], working(inv.plan->compute_of(i), inv.op));
   std::vector<int> outputs = decomposition(builder, operands);
   if (outputs.size() != inv.op.spec.n_out)
-    inv.fail(ErrorKind::runtime, "its decomposition gives " + std::to_string(outputs.size()) + " arrays: expected " +
-                                     std::to_string(inv.op.spec.n_out));
+    inv.fail(ErrorKind::runtime, "its decomposition gives " + std::to_string(outputs.size()) +
+                                     " arrays: expected " + std::to_string(inv.op.spec.n_out));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const DType made = builder->value(outputs[i]).dtype, result = inv.plan->result[i];
     if (made != result && !is_narrow_float(result))
@@ -173,7 +173,8 @@ std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<co
 
 // One that the library brings, for the dtypes of the call; nullptr where it has none for these sizes.
 std::shared_ptr<const Program> shipped(const Invocation& inv) {
-  const auto candidates = shipped_decompositions(inv.op, decomposition_pattern(inv));
+  auto candidates = shipped_decompositions(inv.op, decomposition_pattern(inv));
+  if (candidates.empty()) candidates = shipped_decompositions(inv.op, decomposition_pattern(inv, false));
   if (candidates.empty()) return nullptr;
   bool casts = false;
   std::vector<Tensor> operands(size_t(inv.n_in));
@@ -222,13 +223,13 @@ std::shared_ptr<const Program> trace_decomposition(const Invocation& inv) {
   });
 }
 
-std::string decomposition_pattern(const Invocation& inv) {
+std::string decomposition_pattern(const Invocation& inv, bool ranks) {
   std::string text;
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
     text += i ? "," : "";
     text += t ? info(working(inv.plan->compute_of(i), inv.op)).brief : "-";
-    if (t && !inv.op.elementwise) text += "." + std::to_string(t->rank());
+    if (t && ranks) text += "." + std::to_string(t->rank());
   }
   for (int i = 0; i < inv.op.n_attr; ++i) {
     const dvt_attr& a = inv.attrs.at[i];
@@ -256,6 +257,12 @@ std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
   auto made = make_executable(std::move(binding), *inv.device);
   known.keep(std::move(key), made);
   return made;
+}
+
+std::vector<const Op*> decomposition_ops(const Invocation& inv) {
+  std::vector<const Op*> ops;
+  for (const Program::Node& node : bound(inv, decompositions_of(inv.op)).program->nodes) ops.push_back(node.op);
+  return ops;
 }
 
 void run_decomposition(Invocation& inv, const Executable& executable) {

@@ -41,12 +41,15 @@ void run_view(Invocation&);
 void run_set_slice(Invocation&);
 void run_decomposition(Invocation&);
 void run_decomposition(Invocation&, const Executable&);
-// The decomposition of the op of a call that was inferred, for its dtypes, sizes and attributes on its device. Throws
-// Error(not_implemented) where there is none.
+// The decomposition of the op of a call that was inferred, for its dtypes, sizes and attributes on its device.
+// Throws Error(not_implemented) where there is none.
 std::shared_ptr<const Executable> decomposition_of(const Invocation&);
-// Which of an op's decompositions, those that the library brings, serve a call: text that names its operands' dtypes
-// (after casts) and ranks, and its attributes but for the numbers. Elementwise ops have one for every rank.
-std::string decomposition_pattern(const Invocation&);
+// The ops that the decomposition of such a call calls, one for each node.
+std::vector<const Op*> decomposition_ops(const Invocation&);
+// Which of an op's decompositions, those that the library brings, serve a call: text that names its operands'
+// dtypes (after casts) and ranks, and its attributes but for the numbers. Without ranks: those that serve every
+// rank.
+std::string decomposition_pattern(const Invocation&, bool ranks = true);
 // The program that the front end records for a call whose operands need no casts.
 std::shared_ptr<const Program> trace_decomposition(const Invocation&);
 // What core/generated/decompositions.json has for a pattern.

@@ -7,8 +7,8 @@ namespace dovetail {
 struct Executable {
   struct Node {
     const Plan* plan;
-    int donor = -1;      // a value that ends with the node and whose memory output 0 may take
-    bool casts = false;  // astype
+    int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
+    bool casts = false;                        // astype
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
   };
   Binding binding;
@@ -20,6 +20,7 @@ struct Executable {
 // Throws Error(not_implemented) where the device lacks a kernel that a node needs.
 std::shared_ptr<const Executable> make_executable(Binding, Device&);
 bool is_current(const Executable&);  // kernels and the fallback mode have not changed since
-// Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host memory.
+// Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
+// memory.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out);
 }  // namespace dovetail

@@ -1,4 +1,5 @@
-// The decompositions that the library brings: core/generated/decompositions.json, one op a line, parsed when it is needed.
+// The decompositions that the library brings: core/generated/decompositions.json, one op a line, parsed when it is
+// needed.
 #include <mutex>
 #include <unordered_map>
 
@@ -13,7 +14,8 @@ asm(".pushsection .rodata\n"
     ".global dovetail_decompositions_begin, dovetail_decompositions_end\n"
     ".hidden dovetail_decompositions_begin, dovetail_decompositions_end\n"
     "dovetail_decompositions_begin:\n"
-    ".incbin \"" DOVETAIL_DECOMPOSITIONS "\"\n"
+    ".incbin \"" DOVETAIL_DECOMPOSITIONS
+    "\"\n"
     "dovetail_decompositions_end:\n"
     ".popsection\n");
 
@@ -53,7 +55,8 @@ OpDecompositions parse(const Op& op) {
   if (line.empty()) return made;
   const Json document = parse_json(line);
   std::vector<std::shared_ptr<const Program>> programs;
-  for (const Json& program : document.at("programs", "decompositions").items) programs.push_back(program_of(program));
+  for (const Json& program : document.at("programs", "decompositions").items)
+    programs.push_back(program_of(program));
   for (const auto& [pattern, which] : document.at("patterns", "decompositions").members)
     for (const Json& i : which.items) made.by_pattern[pattern].push_back(programs.at(size_t(i.i)));
   return made;

@@ -106,7 +106,8 @@ class Binder {
     std::vector<const Tensor*> many;
     const Tensor** in = few;
     if (node.in.size() > kMaxInputs) many.resize(node.in.size()), in = many.data();
-    for (size_t i = 0; i < node.in.size(); ++i) in[i] = node.in[i] < 0 ? nullptr : &made_.values[size_t(node.in[i])];
+    for (size_t i = 0; i < node.in.size(); ++i)
+      in[i] = node.in[i] < 0 ? nullptr : &made_.values[size_t(node.in[i])];
     Invocation inv{.op = *node.op, .device = nullptr, .in = in, .n_in = int(node.in.size()), .attrs = attrs};
     for (uint32_t i = 0; i < node.op->spec.n_out; ++i) inv.out[i] = &made_.values[size_t(node.out) + i];
     Plan plan;
@@ -141,7 +142,8 @@ Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vecto
   return attrs;
 }
 
-std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const Tensor* const* inputs, const Attrs* attrs) {
+std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const Tensor* const* inputs,
+                                    const Attrs* attrs) {
   return Binder(std::move(program), attrs).run(inputs);
 }
 }  // namespace dovetail

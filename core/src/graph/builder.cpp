@@ -40,13 +40,8 @@ void ProgramBuilder::own(Attrs& attrs) {
 int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& attrs,
                          std::vector<Program::Slot> slots) {
   Program& p = program();
-  Program::Node node{.op = &op,
-                     .in = in,
-                     .out = p.n_values,
-                     .attrs = attrs,
-                     .slots = std::move(slots),
-                     .numbers = 0,
-                     .dies = {}};
+  Program::Node node{
+      .op = &op, .in = in, .out = p.n_values, .attrs = attrs, .slots = std::move(slots), .numbers = 0, .dies = {}};
   std::vector<const Tensor*> operands;
   for (const int i : in) operands.push_back(i < 0 ? nullptr : &values_.at(size_t(i)));
   std::vector<Tensor> made(op.spec.n_out);
@@ -141,7 +136,8 @@ static void drop_unused_numbers(Program& p) {
   size_t constant = 0;
   uint32_t needed = 0;
   for (Program::Node& node : p.nodes) {
-    for (Program::Slot& slot : node.slots) renumber(slot.number), needed = std::max(needed, uint32_t(slot.number) + 1);
+    for (Program::Slot& slot : node.slots)
+      renumber(slot.number), needed = std::max(needed, uint32_t(slot.number) + 1);
     for (; constant < p.constants.size() && p.constants[constant].value < node.out; ++constant)
       needed = std::max(needed, uint32_t(p.constants[constant].number + 1));
     node.numbers = needed;

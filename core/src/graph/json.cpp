@@ -131,7 +131,8 @@ class Parser {
     throw Error(ErrorKind::value, "JSON at byte " + std::to_string(at_) + ": " + why);
   }
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
       ++at_;
   }
   bool take(char c) {
@@ -213,7 +214,8 @@ class Parser {
 
   Json number() {
     const size_t begin = at_;
-    while (at_ < text_.size() && std::string_view("+-.0123456789eE").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() && std::string_view("+-.0123456789eE").find(text_[at_]) != std::string_view::npos)
+      ++at_;
     const char *first = text_.data() + begin, *last = text_.data() + at_;
     if (first == last) fail("expected a value");
     const std::string_view digits(first, size_t(last - first));
@@ -224,7 +226,8 @@ class Parser {
       return Json(x);
     }
     int64_t i = 0;
-    if (const auto read = std::from_chars(first, last, i); read.ptr == last && read.ec == std::errc()) return Json(i);
+    if (const auto read = std::from_chars(first, last, i); read.ptr == last && read.ec == std::errc())
+      return Json(i);
     uint64_t u = 0;
     const auto read = std::from_chars(first, last, u);
     if (read.ptr != last || read.ec != std::errc()) fail("no number, or an integer of more than 64 bits");

@@ -1,4 +1,5 @@
-// JSON as programs are written in: integers of 64 bits and reals are apart, objects keep the order of their members.
+// JSON as programs are written in: integers of 64 bits and reals are apart, objects keep the order of their
+// members.
 #pragma once
 #include <cstdint>
 #include <string>

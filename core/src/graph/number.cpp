@@ -27,9 +27,7 @@ std::optional<NumberValue> of_integers(Number::Op op, int64_t a, int64_t b) {
     }
     case Number::minimum: return integer_value(b < a ? b : a);
     case Number::maximum: return integer_value(a < b ? b : a);
-    case Number::shift_left:
-      overflow = b < 0 || b > 62 || __builtin_mul_overflow(a, int64_t{1} << b, &r);
-      break;
+    case Number::shift_left: overflow = b < 0 || b > 62 || __builtin_mul_overflow(a, int64_t{1} << b, &r); break;
     default: return std::nullopt;
   }
   if (overflow) return std::nullopt;
@@ -79,8 +77,7 @@ std::optional<NumberValue> evaluate(const Number& n, const std::vector<Number>& 
 
 size_t NumberTable::Hash::operator()(const Number& n) const {
   size_t h = size_t(n.op) * 31 + size_t(n.is_real);
-  for (const size_t part :
-       {size_t(n.a), size_t(n.b), size_t(n.i), size_t(std::bit_cast<uint64_t>(n.f))})
+  for (const size_t part : {size_t(n.a), size_t(n.b), size_t(n.i), size_t(std::bit_cast<uint64_t>(n.f))})
     h = (h ^ part) * 0x9E3779B97F4A7C15u;
   return h ^ (h >> 29);
 }
@@ -92,7 +89,8 @@ int NumberTable::add(Number n) {
     for (const int i : {n.a, n.b})
       if (i >= 0) values[size_t(i)] = {entries_[size_t(i)].i, entries_[size_t(i)].f};
     if (const auto v = evaluate(n, entries_, values))
-      n = n.is_real ? Number{.op = Number::real, .is_real = true, .f = v->f} : Number{.op = Number::integer, .i = v->i};
+      n = n.is_real ? Number{.op = Number::real, .is_real = true, .f = v->f}
+                    : Number{.op = Number::integer, .i = v->i};
   }
   if (const auto found = index_.find(n); found != index_.end() && !std::isnan(n.f)) return found->second;
   entries_.push_back(n);
@@ -110,7 +108,8 @@ bool holds(const Guard& g, const std::vector<Number>& table, const std::vector<N
     }
     return false;
   };
-  if (table[a].is_real || table[b].is_real) return decide(as_real(table[a], values[a]), as_real(table[b], values[b]));
+  if (table[a].is_real || table[b].is_real)
+    return decide(as_real(table[a], values[a]), as_real(table[b], values[b]));
   return decide(values[a].i, values[b].i);
 }
 }  // namespace dovetail

@@ -1,5 +1,5 @@
-// Numbers of a program that follow from its operands' sizes and from attributes: a table of expressions, in which an
-// entry refers to earlier ones. Integers are exact; what leaves 64 bits is an error. Reals are doubles.
+// Numbers of a program that follow from its operands' sizes and from attributes: a table of expressions, in which
+// an entry refers to earlier ones. Integers are exact; what leaves 64 bits is an error. Reals are doubles.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -59,8 +59,8 @@ class NumberTable {
   std::unordered_map<Number, int, Hash> index_;
 };
 
-// The value of an entry that is no leaf, from those of its operands. Nothing where Python raises or where an integer
-// leaves 64 bits.
+// The value of an entry that is no leaf, from those of its operands. Nothing where Python raises or where an
+// integer leaves 64 bits.
 std::optional<NumberValue> evaluate(const Number&, const std::vector<Number>&, const std::vector<NumberValue>&);
 
 // A condition under which a program is valid: Python compared two numbers while it was traced.

@@ -1,6 +1,6 @@
-// A graph of calls of ops, symbolic in the sizes of its inputs: what a decomposition, a traced function and a saved file
-// are. Ops are those of the registry; sizes and numbers of attributes are entries of a table of expressions. For the
-// sizes of one call the shape rules run over it once: that is a binding.
+// A graph of calls of ops, symbolic in the sizes of its inputs: what a decomposition, a traced function and a saved
+// file are. Ops are those of the registry; sizes and numbers of attributes are entries of a table of expressions.
+// For the sizes of one call the shape rules run over it once: that is a binding.
 #pragma once
 #include <deque>
 #include <memory>
@@ -26,8 +26,8 @@ struct Program {
     int out;              // output 0; further outputs follow it
     Attrs attrs;          // as they were given; at slots the numbers of the trace
     std::vector<Slot> slots;
-    uint32_t numbers;       // it and those before it need as many entries of the table
-    std::vector<int> dies;  // values that no later node and no output uses
+    uint32_t numbers;        // it and those before it need as many entries of the table
+    std::vector<int> dies;   // values that no later node and no output uses
     std::string where = {};  // file:line of the user's function
   };
   struct Input {
@@ -94,10 +94,11 @@ struct Binding {
 };
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
-// Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that these
-// values have.
+// Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that
+// these values have.
 std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands);
-// Nothing where a guard does not hold, or where Python would have raised. `attrs`: those of the op whose decomposition
-// it is. Throws what rules throw.
-std::optional<Binding> bind_program(std::shared_ptr<const Program>, const Tensor* const* inputs, const Attrs* attrs);
+// Nothing where a guard does not hold, or where Python would have raised. `attrs`: those of the op whose
+// decomposition it is. Throws what rules throw.
+std::optional<Binding> bind_program(std::shared_ptr<const Program>, const Tensor* const* inputs,
+                                    const Attrs* attrs);
 }  // namespace dovetail

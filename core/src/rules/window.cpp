@@ -1,5 +1,5 @@
-// Rules of windows that move over the last axes: sliding_window, and conv and pool, whose number of spatial axes is the
-// digit in the op's name.
+// Rules of windows that move over the last axes: sliding_window, and conv and pool, whose number of spatial axes is
+// the digit in the op's name.
 #include "rules/views.hpp"
 #include "text.hpp"
 

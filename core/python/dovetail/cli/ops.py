@@ -58,7 +58,6 @@ def _todo(device: Any, expression: str, as_json: bool) -> None:
     from dovetail.cli.todo import decompositions, show, todo
 
     every = _declared(device.name)
-    # A decomposition is observed when it is traced for the first time, so before _check_decompositions.
     uses = decompositions(device, [row["op"] for row in every if row["dtypes"]["f32"] == "decomposition"])
     _check_decompositions(device.name, every)
     words = {row["op"]: row["dtypes"]["f32"] for row in every}

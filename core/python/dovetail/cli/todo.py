@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from functools import cache
 from typing import Any
@@ -44,24 +43,21 @@ def todo(words: dict[str, str], public: set[str], uses: dict[str, Counter[str]])
 
 
 def decompositions(device: Any, names: list[str]) -> dict[str, Counter[str]]:
-    """The ops that each op's decomposition calls: running its first float32 sample on the device traces it.
-
-    Those that the process has traced before are missing.
-    """
+    """The ops that each op's decomposition calls, for its first float32 sample."""
     import dovetail
-    from dovetail import _trace
+    from dovetail import _core
     from dovetail.schema import dtypes, registry
 
-    with _trace.observed() as found, warnings.catch_warnings(), dovetail.device(device):
-        warnings.simplefilter("ignore")
+    found = {}
+    with dovetail.device(device):
         for name in names:
             op = registry.get(name)  # an op of C++ has no samples
             if op is None or (call := first_sample(op, dtypes.float32)) is None:
                 continue
             _, args, kwargs = call
             try:
-                dovetail._core.op_function(name)(*args, **kwargs)
-            except NotImplementedError:  # the device lacks a primitive; the decomposition was traced before that
+                found[name] = Counter(_core.decomposition_ops(_core.op_function(name), *args, **kwargs))
+            except NotImplementedError:  # no decomposition for these arguments
                 continue
     return found
 

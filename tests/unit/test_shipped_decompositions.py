@@ -1,0 +1,73 @@
+"""The decompositions that the library brings: core/generated/decompositions.json is what the schema gives, and serves."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail import _core
+from dovetail.schema import dtypes, registry
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "core/generated/decompositions.json"
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("decompositions", ROOT / "core/schema/decompositions.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+LINES = FILE.read_text().splitlines()[1:-1]
+SHARDS = 4
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_the_file_is_what_the_schema_gives(shard):
+    """Run `python core/schema/decompositions.py` after a decomposition was changed."""
+    make = generator()
+    stale = []
+    for line in LINES[shard::SHARDS]:
+        name = json.loads(line[: line.index(":")])
+        fresh = json.dumps(make.decompositions(registry[name], _core, dtypes), separators=(",", ":"))
+        if line[line.index(":") + 1 :].removesuffix(",") != fresh:
+            stale.append(name)
+    assert not stale
+
+
+def test_it_has_every_op_with_a_decomposition_without_rounds():
+    own = {o.name for o in registry.values() if o.decomposition and o.__module__.startswith("dovetail.schema.")}
+    assert {json.loads(line[: line.index(":")]) for line in LINES} == own - generator().ROUNDS
+
+
+def test_python_is_not_asked(monkeypatch):
+    """For sizes, numbers and dtypes that no test uses elsewhere."""
+    from dovetail import _trace
+
+    def traced(name, *_):
+        raise AssertionError(f"{name} was traced")
+
+    monkeypatch.setattr(_trace, "run_decomposition", traced)
+    rng = np.random.default_rng(20261124)
+    x = rng.normal(size=(3, 11, 13)).astype(np.float32)
+    a = dt.asarray(x, device="sim")
+    want = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(dt.nn.softmax(a, axis=1).numpy(), want / want.sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(
+        dt.nn.leaky_relu(a, 0.37).numpy(), np.where(x < 0, x * np.float32(0.37), x), rtol=1e-6
+    )
+    np.testing.assert_allclose(dt.var(a, axis=(0, 2), correction=1.5).numpy(), x.var((0, 2)) * 39 / 37.5, rtol=1e-5)
+    np.testing.assert_array_equal(dt.concat([a, a], axis=2).numpy(), np.concatenate([x, x], 2))
+    np.testing.assert_array_equal(dt.arange(5, 40, 7, device="sim").numpy(), np.arange(5, 40, 7))
+    half = dt.astype(a, dt.float16)  # casts around the decomposition
+    np.testing.assert_allclose(
+        dt.nn.silu(half).numpy().astype(np.float32), x / (1 + np.exp(-x)), rtol=2e-2, atol=1e-3
+    )
+    image = rng.normal(size=(2, 3, 17, 19)).astype(np.float32)
+    pooled = dt.nn.max_pool2d(dt.asarray(image, device="sim"), (4, 3), stride=(3, 2)).numpy()
+    windows = np.lib.stride_tricks.sliding_window_view(image, (4, 3), (2, 3))[:, :, ::3, ::2]
+    np.testing.assert_array_equal(pooled, windows.max((-1, -2)))
