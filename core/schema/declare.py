@@ -10,10 +10,13 @@ The parameters' annotations define their kinds. Operands: `Tensor` takes part in
 `Index` is cast to int64, `Raw` is left alone; `| None` makes one optional, `Sequence[Tensor]` repeats the last one.
 All else is an attribute: int, float, bool, str, Ints (an int or several), DType, Scalar (any Python number).
 
-A function with more than a docstring is a decomposition: ordinary Python over other ops, run once per shape and
-dtype on tracers, which have .shape .dtype .ndim, the operators and basic indexing. It may look at those and at
-attributes (as the shape rule has normalised them), never at values. An op without one needs a kernel on every
-device, unless the core itself serves it.
+A function with more than a docstring is a decomposition: ordinary Python over other ops, run on tracers, which have
+.shape .dtype .ndim, the operators and basic indexing. It may look at those and at attributes (as the shape rule has
+normalised them), never at values. Sizes and numbers of attributes are Numbers (number.py): arithmetic with them
+stays an expression of the program; where Python compares them or counts with them, the program is right only for
+what gives the same answer. So write smallest(a, b) and largest(a, b) for min and max, and is_integer(a) for
+isinstance(a, int).
+An op without a decomposition needs a kernel on every device, unless the core itself serves it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes core/generated/decompositions.json, which the library brings: python core/schema/decompositions.py
 
 Needs a built runtime, since the rules of the core follow every shape: `make install` or `make dev` first.
-Each op is traced for the dtypes, ranks and attributes of `calls_of`; a program serves all sizes for which its guards
-hold. What the file lacks is traced when it is needed, in a process that has Python.
+Each op is traced for the dtypes, ranks and attributes of `calls_of`; a program serves all sizes for which its
+guards hold. What the file lacks is traced when it is needed, in a process that has Python.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Numbers of a trace: sizes and numeric attributes whose value Python has not looked at.
 
-A Number has the value of this trace, and an entry in the table of the program that is being recorded. Arithmetic makes
-further entries. Where Python needs the value itself, to compare, index, count or branch, a guard is recorded: the
-program is right for all sizes and attributes for which its guards hold.
+A Number has the value of this trace, and an entry in the table of the program that is being recorded. Arithmetic
+makes further entries. Where Python needs the value itself, to compare, index, count or branch, a guard is recorded:
+the program is right for all sizes and attributes for which its guards hold.
 """
 
 from __future__ import annotations

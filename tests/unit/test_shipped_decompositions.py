@@ -1,13 +1,12 @@
-"""The decompositions that the library brings: core/generated/decompositions.json is what the schema gives, and serves."""
+"""core/generated/decompositions.json, which the library brings, is what the schema gives, and serves calls."""
 
 import importlib.util
 import json
 from pathlib import Path
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 from dovetail import _core
 from dovetail.schema import dtypes, registry
 

@@ -10,7 +10,7 @@ from ..declare import DType, Ints, Tensor, op
 from ..lazy_numpy import np
 from ..number import largest
 from ..samples import Sample, draw, given, sample
-from ._float import INF, NAN
+from ._float import NAN
 from .arithmetic import negative
 from .logic import bitwise_invert, isinf, isnan, logical_not, truth
 from .primitives import (
