@@ -103,6 +103,21 @@ class Number:
     def __lshift__(self, other: Any) -> Any:
         return self._binary("shift_left", other, self.value << value_of(other))
 
+    def __rshift__(self, other: Any) -> Any:
+        return self.pin() >> value_of(other)
+
+    def __pow__(self, other: Any) -> Any:
+        return self.pin() ** value_of(other) if is_number(other) else NotImplemented
+
+    def __rpow__(self, other: Any) -> Any:
+        return value_of(other) ** self.pin() if is_number(other) else NotImplemented
+
+    def __abs__(self) -> Any:
+        return self if self.natural else abs(self.pin())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.pin(), digits)
+
     def __neg__(self) -> Number:
         return self._binary("subtract", 0, -self.value, swapped=True)
 

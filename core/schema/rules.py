@@ -117,7 +117,6 @@ NORMALISED = {
     "quantize": {"axis": "counted from 0; none: one scale for all of x"},
     "dequantize": {"axis": "counted from 0; none: one scale for all of x"},
     "conv": _WINDOW,
-    "sliding_window": dict.fromkeys(("kernel_size", "stride", "dilation"), "one per axis of the windows"),
     "pool": {
         "kernel_size": "one per spatial axis",
         **_WINDOW,

@@ -64,8 +64,11 @@ def convolution(t: list[np.dtype], axes: int) -> Iterator[Sample]:
 
 def attention(t: list[np.dtype]) -> Iterator[Sample]:
     q, k, v = (some(t[i], (2, 3, n, 16), i) for i, n in enumerate((7, 11, 11)))
-    yield Sample([q, k, v, None], (2, 3, 7, 16), [True, 0.25, False])
-    yield Sample([q, k, v, some(t[3], (7, 11))], (2, 3, 7, 16), [False, 0.25, False])
+    more = [None] * (len(t) - 4)  # the operands that version 2 has
+    yield Sample([q, k, v, None, *more], (2, 3, 7, 16), [True, 0.25, False])
+    yield Sample([q, k, v, some(t[3], (7, 11)), *more], (2, 3, 7, 16), [False, 0.25, False])
+    if more:
+        yield Sample([q, k, v, None, np.array(5)], (2, 3, 7, 16), [False, 0.25, False])
 
 
 def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
@@ -108,8 +111,18 @@ def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
         yield from window(t, op, int(op[-2]))
     elif op in ("full", "iota", "random_bits"):
         yield from created(op, t, out)
-    elif op in ("take", "take_along_axis", "scatter"):
+    elif op in ("take", "take_along_axis", "scatter", "embedding"):
         yield from indexed(op, t, x)
+    elif op in ("dynamic_slice", "dynamic_update_slice"):
+        yield from dynamic(op, t, x)
+    elif op == "concat":
+        yield Sample([x, some(t[0], (5, 3), 1)], (5, 73), [1])
+        yield Sample([x, some(t[0], (2, 70), 1)], (7, 70), [0])
+    elif op == "stack":
+        yield Sample([x, some(t[0], (5, 70), 1)], (5, 2, 70), [1])
+    elif op == "rotary_embedding":
+        tables = [some(t[i], (5, 16), i) for i in (1, 2)]
+        yield from (Sample([x, *tables], (5, 70), [interleaved]) for interleaved in (False, True))
     elif op == "clip":
         yield from elementwise(t, [])
         yield Sample([x, None, some(t[2], (5, 70))], (5, 70))
@@ -140,9 +153,20 @@ def indexed(op: str, t: list[np.dtype], x: np.ndarray) -> Iterator[Sample]:
         yield Sample([x, k], (5, 3), [1])
     elif op == "take_along_axis":
         yield Sample([x, np.broadcast_to(k, (5, 3))], (5, 3), [1])
+    elif op == "embedding":
+        yield Sample([np.array([4, 0, 1]), some(t[1], (5, 70))], (3, 70))
     else:
-        yield Sample([x, k, some(t[2], (3, 70))], (5, 70), [0])
-        yield Sample([x, k, some(t[2], (5, 1))], (5, 70), [1])
+        for mode in ("set", "add", "max"):
+            yield Sample([x, k, some(t[2], (3, 70))], (5, 70), [0, mode])
+            yield Sample([x, k, some(t[2], (5, 1))], (5, 70), [1, mode])
+
+
+def dynamic(op: str, t: list[np.dtype], x: np.ndarray) -> Iterator[Sample]:
+    starts = np.array([2, 60])
+    if op == "dynamic_slice":
+        yield Sample([x, starts], (2, 20), [(2, 20), (0, 1)])
+    else:
+        yield Sample([x, some(t[1], (2, 20), 1), starts], (5, 70), [(0, 1)])
 
 
 ELEMENTWISE = set(

@@ -213,6 +213,7 @@ def run_decomposition(
     if variadic:
         fixed = len(op.operands) - 1
         values = [*values[:fixed], tuple(values[fixed:])]
+    own = op.__module__.startswith("dovetail.schema.")
     given = iter(values)
     arguments, position = {}, 0
     for param in op.params:
@@ -223,12 +224,20 @@ def run_decomposition(
         if param.kind == "dtype" and value is not None:
             arguments[param.name] = by_name[value]
         else:
-            arguments[param.name] = graph.attribute(position, value)
+            number = graph.attribute(position, value)
+            arguments[param.name] = number if own else _pinned(number)
         position += 1
     positional = [arguments[p.name] for p in op.params if not p.keyword_only]
     keywords = {p.name: arguments[p.name] for p in op.params if p.keyword_only}
     results = op.trace(graph, *positional, **keywords)
     return [_result(op, r) for r in (results if isinstance(results, tuple) else (results,))]
+
+
+def _pinned(value: Any) -> Any:
+    """The attribute as Python's numbers, for which alone the program is then right: what an author expects."""
+    if isinstance(value, tuple):
+        return tuple(map(_pinned, value))
+    return value.pin() if isinstance(value, Number) else value
 
 
 def _result(op: Any, result: Any) -> int:

@@ -203,6 +203,17 @@ def matrix_transpose(m: Drawing) -> dict[str, Any]:
     return {"x": m.operand(m.shape(2))}
 
 
+@legal("sliding_window")
+def sliding_window(m: Drawing) -> dict[str, Any]:
+    n = m.integer(1, 2)
+    kernel = tuple(m.integer(1, 3) for _ in range(n))
+    dilation = tuple(m.integer(1, 2) for _ in range(n))
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    x = m.operand((*m.shape(0, 2), *(r + m.integer(0, 4) for r in reach)))
+    stride = tuple(m.integer(1, 3) for _ in range(n))
+    return {"x": x, "kernel_size": kernel, "stride": stride, "dilation": dilation}
+
+
 @legal("moveaxis")
 def moveaxis(m: Drawing) -> dict[str, Any]:
     x = m.operand(m.shape())
