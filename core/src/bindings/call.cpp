@@ -304,7 +304,7 @@ static Tensor integer_scalar(PyObject* o, DType dtype, const char* function) {
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   uint64_t bits = uint64_t(value);
-  const int width = 8 * info(dtype).bytes;
+  const int width = 8 * info(dtype).bytes();
   const bool is_signed = info(dtype).kind == DKind::signed_int;
   bool fits =
       !overflow && (is_signed ? width == 64 || (value >= -(1LL << (width - 1)) && value < 1LL << (width - 1))
@@ -357,7 +357,6 @@ Tensor scalar_from(PyObject* o, DType dtype, const char* function) {
       if (dtype != DType::f64) t = cast_scalar(t, dtype);
     }
   }
-  t.weak = true;
   return t;
 }
 }  // namespace dovetail::bindings

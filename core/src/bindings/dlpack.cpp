@@ -176,12 +176,12 @@ bool read_layout(const DLTensor& from, Tensor& t) {
     t.update_dense();
   }
   const auto address = reinterpret_cast<uintptr_t>(from.data) + from.byte_offset;
-  const int item = info(*dtype).bytes;
+  const int item = info(*dtype).bytes();
   return fits && address % uintptr_t(is_complex(*dtype) ? item / 2 : item) == 0;
 }
 
 void gather(const Tensor& t, int axis, const char* from, char*& to) {  // elements of any strides, row by row
-  const int64_t item = info(t.dtype).bytes;
+  const int64_t item = info(t.dtype).bytes();
   if (axis == t.rank()) {
     std::memcpy(to, from, size_t(item));
     to += item;

@@ -119,7 +119,7 @@ Parsed parse(const Tensor& x, PyObject* key, Region& r) {
   for (int a = 0; a < x.rank(); ++a) offset += r.start[a] * x.stride(a);
   r.view.set_rank(out);
   r.view.update_dense();
-  if (r.view.numel) r.view.view.data = static_cast<char*>(x.view.data) + offset * info(x.dtype).bytes;
+  if (r.view.numel) r.view.view.data = static_cast<char*>(x.view.data) + offset * info(x.dtype).bytes();
   return Parsed::ok;
 }
 

@@ -16,11 +16,12 @@
 #include "device/probe_child.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
-#include "dispatch/op.hpp"
 #include "platform/platform.hpp"
 #include "text.hpp"
 
 namespace dovetail {
+RowHooks row_hooks{};
+
 namespace {
 // Never destroyed: arrays may outlive every static object.
 struct Registry {
@@ -239,19 +240,6 @@ class FloatControlKept {
   const uint64_t before_ = platform::float_control();
 };
 
-// Rows of ops that are not Dovetail's may wait for an op that is registered later.
-void note_unknown_ops(std::span<const dvt_kernel* const> rows, std::vector<std::string>& notes) {
-  static constexpr std::string_view prefix = "dvt.";
-  std::set<std::string> unknown;
-  for (const dvt_kernel* row : rows)
-    if (std::string_view(row->op).starts_with(prefix) && !find_op(row->op + prefix.size())) unknown.insert(row->op);
-  if (unknown.empty()) return;
-  std::vector<std::string> known;
-  for (const Op* op : all_ops()) known.push_back(op->kernel_name);
-  for (const std::string& name : unknown)
-    notes.push_back("its row \"" + name + "\" is never used: there is no such op" + did_you_mean(name, known));
-}
-
 std::vector<std::string> notes_on(const std::string& library, std::span<const dvt_kernel* const> rows,
                                   const FloatControlKept& floats) {
   std::vector<std::string> notes;
@@ -261,7 +249,7 @@ std::vector<std::string> notes_on(const std::string& library, std::span<const dv
                     "undone: expected a library that is linked without -ffast-math");
   if (platform::is_writable_by_all(library))
     notes.push_back("every user of this machine can change its library; chmod o-w '" + library + "'");
-  note_unknown_ops(rows, notes);
+  for (std::string& note : row_hooks.notes(rows)) notes.push_back(std::move(note));
   return notes;
 }
 
@@ -328,10 +316,10 @@ const KernelPack& load_kernels(Backend& backend, const std::string& name, const 
   rename_host(host, own_name);
   loaded_pack(backend, own_name, library);
   for (const Device* device : backend.devices)
-    for (uint64_t i = 0; i < table->n_kernels; ++i) check_row(*table->kernels[i], *device);
+    for (uint64_t i = 0; i < table->n_kernels; ++i) row_hooks.check(*table->kernels[i], *device);
   auto* pack = new KernelPack{own_name, table->version ? table->version : "", library, table,
                               notes_on(library, {table->kernels, table->n_kernels}, floats)};
-  for (Device* device : backend.devices) add_kernels(*device, {table->kernels, table->n_kernels});
+  for (Device* device : backend.devices) row_hooks.add(*device, {table->kernels, table->n_kernels});
   {
     const std::lock_guard guard(registry().mutex);
     backend.packs.push_back(pack);

@@ -40,7 +40,7 @@ void ProgramBuilder::own(Attrs& attrs) {
 }
 
 int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& attrs) {
-  Program::Node node{.op = &op, .in = in, .out = {}, .attrs = attrs, .work = 0, .dies = {}};
+  Program::Node node{.op = &op, .in = in, .out = {}, .attrs = attrs, .dies = {}};
   std::vector<const Tensor*> operands;
   for (int i : in) operands.push_back(i < 0 ? nullptr : &program().values.at(i));
   std::vector<Tensor> made(op.spec.n_out);
@@ -49,7 +49,6 @@ int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& 
   for (size_t i = 0; i < made.size(); ++i) inv.out[i] = &made[i];
   Plan plan;
   inv.infer_abstract(plan);
-  node.work = inv.work;
   own(node.attrs);
   for (Tensor& t : made) {
     node.out.push_back(int(program().values.size()));
@@ -213,7 +212,6 @@ void run_decomposition(Invocation& inv) {
     replay(*program, given.data(), inv.out, *inv.device);
   } catch (const Error& e) {
     if (e.kind != ErrorKind::not_implemented) throw;
-    if (fallback() != Fallback::error && host_device(*inv.device)) return run_on_host(inv);
     if (!program) throw;
     throw Error(e.kind, "[" + inv.op.spec.name + "] its decomposition: " + e.what());
   }
@@ -230,7 +228,7 @@ void run_decomposition(Invocation& inv) {
 
 // A primitive that the device has in float32: operands up, result down.
 void run_via_f32(Invocation& inv) {
-  if (inv.op.spec.name == "astype") {
+  if (inv.op.spec.flags & op_converts) {
     *inv.out[0] = cast(cast(*inv.in[0], DType::f32, *inv.device), inv.plan->result[0], *inv.device);
     return;
   }
@@ -309,7 +307,7 @@ std::string missing_kernel(const Invocation& inv) {
   if (mode == Plan::host_fallback)
     return "[" + inv.op.spec.name + "] no kernel for " + dtype_list(*inv.plan, given, inv.n_in);
   if (mode != Plan::decomposition && mode != Plan::via_f32) return {};
-  if (inv.op.spec.name == "astype") return missing_cast(*inv.in[0], DType::f32, *inv.device);
+  if (inv.op.spec.flags & op_converts) return missing_cast(*inv.in[0], DType::f32, *inv.device);
   std::vector<Tensor> operands(size_t(inv.n_in));
   std::vector<DType> dtypes(size_t(inv.n_in), DType::none);
   std::vector<const Tensor*> in(size_t(inv.n_in), nullptr);

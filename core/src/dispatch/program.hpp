@@ -13,8 +13,7 @@ struct Program {
     const Op* op;
     std::vector<int> in;  // values; -1: not given
     std::vector<int> out;
-    Attrs attrs;  // normalised
-    uint64_t work;
+    Attrs attrs;            // normalised
     std::vector<int> dies;  // values that no later node and no output uses
     int donor = -1;         // one of them whose memory output 0 may take
   };

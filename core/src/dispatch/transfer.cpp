@@ -79,15 +79,13 @@ Tensor cast_scalar(const Tensor& t, DType dtype) {
   alignas(16) std::byte bits[16] = {};
   write_real(bits, dtype, real_value(t));
   if (is_complex(t.dtype)) {
-    const int half = info(t.dtype).bytes / 2;
+    const uint64_t half = info(t.dtype).bytes() / 2;
     Tensor imaginary =
         host_scalar(half == 4 ? DType::f32 : DType::f64, static_cast<std::byte*>(t.view.data) + half);
-    if (is_complex(dtype)) write_real(bits + info(dtype).bytes / 2, dtype, real_value(imaginary));
+    if (is_complex(dtype)) write_real(bits + info(dtype).bytes() / 2, dtype, real_value(imaginary));
     else if (dtype == DType::b8) bits[0] |= std::byte{real_value(imaginary) != 0};
   }
-  Tensor out = host_scalar(dtype, bits);
-  out.weak = t.weak;
-  return out;
+  return host_scalar(dtype, bits);
 }
 
 Tensor host_scalar(DType dtype, const void* bits) {
@@ -95,7 +93,7 @@ Tensor host_scalar(DType dtype, const void* bits) {
   t.set_type(dtype, nullptr);
   t.set_dense();
   t.view.data = &t.dims[DVT_MAX_NDIM];  // the strides' place, which a 0-d tensor does not need
-  std::memcpy(t.view.data, bits, info(dtype).bytes);
+  std::memcpy(t.view.data, bits, info(dtype).bytes());
   return t;
 }
 
@@ -154,7 +152,7 @@ void copy_into(Tensor& to, const Tensor& from) {
     inv.fail(ErrorKind::not_implemented,
              "no kernel for " + std::string(info(from.dtype).name) + " on " + to.device->name);
   inv.out[0] = &to;
-  run_kernel(inv, true);
+  run_into(inv);
 }
 
 namespace {

@@ -4,14 +4,14 @@
 
 namespace dovetail::rules {
 // Every index into an empty axis is out of range: the rule reports it before a kernel runs.
-static void expect_something(const Invocation& inv, int i, int axis, const Tensor& indices) {
+static void expect_something(const Inference& inv, int i, int axis, const TensorType& indices) {
   if (inv.operand(i).size(axis) == 0 && indices.numel != 0) [[unlikely]]
     inv.fail(ErrorKind::index, "indices into axis " + std::to_string(axis) + " of size 0: " + described(inv, i) +
                                    " has no elements to take there");
 }
 
-void shape_take(Invocation& inv) {
-  const Tensor &x = inv.operand(0), &indices = inv.operand(1);
+void shape_take(Inference& inv) {
+  const TensorType &x = inv.operand(0), &indices = inv.operand(1);
   const int a = attr(inv, "axis");
   if (!inv.attrs.given(a)) {
     if (x.rank() != 1) inv.fail("axis is needed for " + described(inv, 0) + ": only a 1-D array has a default");
@@ -26,8 +26,8 @@ void shape_take(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_take_along_axis(Invocation& inv) {
-  const Tensor &x = inv.operand(0), &indices = inv.operand(1);
+void shape_take_along_axis(Inference& inv) {
+  const TensorType &x = inv.operand(0), &indices = inv.operand(1);
   const int axis = single_axis(inv);
   expect_rank(inv, 1, x.rank(), x.rank());
   Shape shape(indices.shape());
@@ -42,8 +42,8 @@ void shape_take_along_axis(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_scatter(Invocation& inv) {
-  const Tensor &x = inv.operand(0), &indices = inv.operand(1), &updates = inv.operand(2);
+void shape_scatter(Inference& inv) {
+  const TensorType &x = inv.operand(0), &indices = inv.operand(1), &updates = inv.operand(2);
   const int axis = single_axis(inv);
   expect_rank(inv, 1, 1, 1);
   expect_something(inv, 0, axis, indices);
@@ -56,8 +56,8 @@ void shape_scatter(Invocation& inv) {
   inv.work = x.numel + updates.numel;
 }
 
-void shape_embedding(Invocation& inv) {
-  const Tensor &indices = inv.operand(0), &weight = inv.operand(1);
+void shape_embedding(Inference& inv) {
+  const TensorType &indices = inv.operand(0), &weight = inv.operand(1);
   expect_rank(inv, 1, 2, 2);
   expect_something(inv, 1, 0, indices);
   Shape shape(indices.shape());
@@ -65,7 +65,7 @@ void shape_embedding(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_one_hot(Invocation& inv) {
+void shape_one_hot(Inference& inv) {
   Shape shape(inv.operand(0).shape());
   shape.push(integer(inv, attr(inv, "num_classes"), 1));
   inv.work = inv.output(0, shape).numel;

@@ -82,7 +82,7 @@ TEST(rows_in_table_order_and_those_added_first) {
       device_with({row("t.order", "one"), row("t.order", "doubles", f64), row("t.order", "two")}, {.devices = 2});
   Device &device = p.device(), &sibling = p.device(1);
   const Tensor x = array(device, {2}), y = array(device, {2}, {}, f64), z = array(sibling, {2});
-  CHECK_EQ(Call(o, {&x}).plan().rows.size(), 2u);
+  CHECK_EQ(Call(o, {&x}).plan().rows().size(), 2u);
   CHECK_EQ(Call(o, {&x}).engine(), "one");
   CHECK_EQ(Call(o, {&x}).inv.plan, static_cast<const Plan*>(nullptr));
   CHECK_EQ(Call(o, {&y}).engine(), "doubles");
@@ -95,7 +95,7 @@ TEST(rows_in_table_order_and_those_added_first) {
   const Plan& plan = Call(o, {&x}).plan();
   CHECK(&plan != before);
   std::string engines;
-  for (const dvt_kernel* k : plan.rows) engines += std::string(k->engine) + " ";
+  for (const auto& [mode, row] : plan.rows()) engines += std::string(row->engine) + " ";
   CHECK_EQ(engines, "four three one two ");
   CHECK_EQ(Call(o, {&z}).engine(), "one");
   CHECK_EQ(Call(o, {&y}).engine(), "doubles");
@@ -151,7 +151,7 @@ TEST(more_plans_than_a_table_holds) {
     for (int n = 0; n < 2 * kDTypes * kDTypes; ++n) {
       const int at = (from + n) % (kDTypes * kDTypes);
       const Plan& p = Call(o, {&of[int(f32)], &of[at / kDTypes], &of[at % kDTypes]}).plan();
-      wrong += p.compute[1] != DType(at / kDTypes) || p.compute[2] != DType(at % kDTypes) || p.rows.size() != 1;
+      wrong += p.compute[1] != DType(at / kDTypes) || p.compute[2] != DType(at % kDTypes) || p.rows().size() != 1;
     }
   };
   std::vector<std::thread> threads;
@@ -171,7 +171,7 @@ TEST(any_types) {
   const auto rows = [&](DType t) {
     const Tensor x = array(device, {1}, {}, t);
     std::string names;
-    for (const dvt_kernel* k : Call(o, {&x}).plan().rows) names += std::string(k->engine) + " ";
+    for (const auto& [mode, row] : Call(o, {&x}).plan().rows()) names += std::string(row->engine) + " ";
     return names;
   };
   CHECK_EQ(rows(f32), "float 32 rest ");
