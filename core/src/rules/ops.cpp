@@ -57,6 +57,20 @@ void check_params(const OpSpec& spec, Op& op) {
   if (spec.n_out < 1 || spec.n_out > kMaxOutputs) refuse(spec, "1 to " + std::to_string(kMaxOutputs) + " outputs");
 }
 
+// What runs an op with one of these flags relies on its operands and attributes.
+void check_flags(const OpSpec& spec, const Op& op) {
+  const auto require = [&](OpFlags flag, bool fits, const char* expected) {
+    if (spec.flags & flag && !fits) refuse(spec, std::string("its traits: expected ") + expected);
+  };
+  require(op_set_slice, spec.shape == "set_slice" && op.n_in == 2 && op.n_attr == 3,
+          "set_slice of an op with its shape rule and parameters only");
+  require(op_converts, op.n_in == 1 && op.n_attr == 1 && op.dtype_attr == 0,
+          "converts of an op with one operand and one attribute, a dtype, only");
+  require(op_identity_on_ints, op.n_in == 1 && spec.n_out == 1 && spec.shape == "same",
+          "identity_on_ints of an op with one operand and shape rule same only");
+  require(op_integer_exponent, op.n_in == 2, "integer_exponent of an op with two operands only");
+}
+
 void find_rules(const OpSpec& spec, Op& op) {
   try {
     const rules::NamedShapeRule& shape = rules::shape_rule(spec.shape);
@@ -77,6 +91,7 @@ void add(Registry& r, OpSpec spec) {
   try {
     check_params(spec, op);
     find_rules(spec, op);
+    check_flags(spec, op);
   } catch (...) {
     r.ops.pop_back();
     throw;

@@ -26,6 +26,27 @@ Plugin& device_with(const std::vector<Row>& rows, Options options = {}) {
 }
 }  // namespace
 
+TEST(candidates_in_order) {
+  OpSpec spec = unary("t.ordered");
+  spec.flags = op_has_decomposition | op_half_in_f32;
+  const Op& o = register_op(spec);
+  Plugin& own = device_with({{"t.ordered", {takes(f32)}, {takes(f32, 0)}, computes(plus)}});
+  const auto modes = [&](DType t) {
+    static constexpr const char* words[] = {"kernel",        "view",    "set_slice", "identity",
+                                            "decomposition", "via_f32", "host"};
+    const Tensor x = array(own.device(), {2}, {}, t);
+    std::string text;
+    for (const Plan::Candidate& c : Call(o, {&x}).plan().candidates) text += std::string(words[c.mode]) + " ";
+    return text;
+  };
+  CHECK_EQ(modes(f32), "kernel decomposition host ");
+  CHECK_EQ(modes(DType::f16), "via_f32 decomposition host ");
+  CHECK_EQ(modes(DType::i32), "decomposition host ");
+  set_fallback(Fallback::error);
+  CHECK_EQ(modes(f32), "kernel decomposition ");
+  set_fallback(Fallback::warn);
+}
+
 TEST(what_register_op_refuses) {
   using K = ParamKind;
   const auto refused = [](auto change, const std::string& why) {
@@ -57,7 +78,13 @@ TEST(what_register_op_refuses) {
   refused([](OpSpec& s) { s.n_out = 5; }, "1 to 4 outputs");
   refused([](OpSpec& s) { s.shape = "smae"; }, "there is no shape rule 'smae': expected one of same, broadcast");
   refused([](OpSpec& s) { s.dtype = "any"; }, "there is no dtype rule 'any'");
-  refused([](OpSpec& s) { s.flags = op_view; }, "there is no view 't.refused'");
+  refused([](OpSpec& s) { s.flags = op_view; }, "there is no view 'same'");
+  refused([](OpSpec& s) { s.flags = op_set_slice; }, "its traits: expected set_slice of an op with its shape rule");
+  refused([](OpSpec& s) { s.flags = op_converts; }, "its traits: expected converts of an op with one operand");
+  refused([](OpSpec& s) { s.flags = op_identity_on_ints, s.shape = "flip"; },
+          "its traits: expected identity_on_ints");
+  refused([](OpSpec& s) { s.flags = op_integer_exponent; },
+          "its traits: expected integer_exponent of an op with two");
   refused([](OpSpec& s) { s.params.push_back({.name = "p", .kind = K::f64, .since = 2}); },
           "'p' is since version 2: expected at most");
   refused([](OpSpec& s) { s.version = 2, s.params.push_back({.name = "p", .kind = K::f64, .since = 2}); },
