@@ -34,8 +34,9 @@ inline constexpr const char* type_names[] = {
 #define DVT_NAME(id, name, brief, code, bits, kind) brief,
     DVT_FOR_EACH_DTYPE(DVT_NAME)
 #undef DVT_NAME
-        "x8",
-    "x16", "x32", "x64", "x128"};
+    // clang-format off
+    "x8", "x16", "x32", "x64", "x128"};
+// clang-format on
 inline constexpr size_t type_count = std::size(type_names);
 
 constexpr size_t log2_bytes(unsigned bits) {

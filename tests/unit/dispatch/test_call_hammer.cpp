@@ -9,6 +9,7 @@
 #include "device/plugins.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/program.hpp"
+#include "dispatch/rows.hpp"
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
