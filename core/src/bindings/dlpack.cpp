@@ -205,7 +205,7 @@ Tensor with_plain_bools(Tensor t, std::optional<bool> copy) {
   Tensor bytes = t, largest, plain;
   bytes.set_type(DType::u8, t.device);
   const Tensor* in[] = {&bytes, nullptr};
-  Attrs attrs = default_attrs(max);
+  Attrs attrs = max.defaults;
   dovetail::call(max, t.device, in, 1, attrs, &largest);
   uint8_t found = 0;
   download(largest, &found);

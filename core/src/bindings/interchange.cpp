@@ -220,7 +220,7 @@ void put(const py::object& self, const Tensor& indices, const Tensor& updates, s
     const auto n = int64_t(x.numel);
     x.set_shape({&n, 1});
   }
-  Attrs attrs = default_attrs(scatter);
+  Attrs attrs = scatter.defaults;
   attrs.at[0] = {DVT_A_I64, 1, {.i = axis.value_or(0)}};
   const Tensor* in[] = {&x, &indices, &updates};
   Tensor result;
@@ -242,7 +242,7 @@ void put(const py::object& self, const Tensor& indices, const Tensor& updates, s
 void replace(const py::object& self, const py::object& function, const py::args& operands) {
   const Op* op = op_of(function.ptr());
   if (!op || !is_array(self.ptr())) throw Error(ErrorKind::type, "[replace] expected an array and an op");
-  Attrs attrs = default_attrs(*op);
+  Attrs attrs = (*op).defaults;
   std::vector<PyObject*> given;
   for (const py::handle o : operands) given.push_back(o.ptr());
   PyObject* result = call(*op, given.data(), int(given.size()), attrs, nullptr, self.ptr());

@@ -172,7 +172,7 @@ py::tuple row_dtypes(const std::string& name, const py::object& dtype, bool give
     operands[i].dtype = kind == ParamKind::mask ? DType::b8 : kind == ParamKind::index ? DType::i64 : t;
     in[i] = &operands[i];
   }
-  Attrs attrs = default_attrs(o);
+  Attrs attrs = o.defaults;
   if (given && o.dtype_attr >= 0) attrs.at[o.dtype_attr] = {DVT_A_DTYPE, 1, {.dt = info(t).dl}};
   DType compute[kMaxInputs], result[kMaxOutputs];
   rules::infer_dtypes({o, in, o.n_in, attrs, compute, result, nullptr}, compute, result);

@@ -27,7 +27,7 @@ bool has_negative(const Tensor& t, Device& device) {
   }
   if (t.numel == 0) return false;
   static const Op& min = op("min");
-  Attrs attrs = default_attrs(min);
+  Attrs attrs = min.defaults;
   const Tensor* in[] = {&t};
   Tensor least;
   call(min, &device, in, 1, attrs, &least);

@@ -135,7 +135,7 @@ static std::optional<Support> support_with(const Op& op, const Device& device, D
     const TensorType* of_kind[] = {&operand, &mask, &index, &raw};
     in[n_in++] = p.optional ? nullptr : of_kind[int(p.kind)];
   }
-  Attrs attrs = default_attrs(op);
+  Attrs attrs = op.defaults;
   const auto with = [&](DType result) -> std::optional<Support> {
     if (result != DType::none) attrs.at[op.dtype_attr] = {DVT_A_DTYPE, 1, {.dt = info(result).dl}};
     Plan plan;

@@ -37,7 +37,6 @@ void log_engine(const Invocation&, std::string_view engine, const std::string& r
 // that does to the process is the row's affair.
 uint64_t declined_calls(const Op&);
 void serve_declined(bool);
-void run_view(Invocation&);
 void run_set_slice(Invocation&);
 void run_decomposition(Invocation&);
 void run_via_f32(Invocation&);

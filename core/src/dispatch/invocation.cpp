@@ -58,13 +58,6 @@ void Invocation::infer_abstract(Plan& made) {
   infer_shapes();
 }
 
-void Invocation::infer_shapes() {
-  Inference call = inference_of(*this);
-  call.infer_shapes();
-  work = call.work;
-  for (uint32_t i = 0; i < op.spec.n_out; ++i) out[i]->set_device(device);
-}
-
 void call(const Op& op, Device* device, const Tensor* const* in, int n_in, Attrs& attrs, Tensor* out) {
   Invocation inv{.op = op, .device = device, .in = in, .n_in = n_in, .attrs = attrs};
   for (uint32_t i = 0; i < op.spec.n_out; ++i) inv.out[i] = &out[i];

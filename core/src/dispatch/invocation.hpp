@@ -9,6 +9,7 @@
 namespace dovetail {
 struct Invocation;
 void run_simple(Invocation&);  // where plan->simple
+void run_view(Invocation&);    // where plan->mode is view
 // Runs the call by the first candidate that serves it.
 void run_first_of(Invocation&, std::span<const Plan::Candidate>);
 
@@ -35,6 +36,7 @@ struct Invocation {
       return run_chosen();
     if (plan->simple) [[likely]]
       return run_simple(*this);
+    if (plan->mode == Plan::view) return run_view(*this);
     run_first_of(*this, plan->candidates);
   }
   void run_chosen();  // by the engines of engine_choice, where it covers the op
@@ -56,6 +58,13 @@ inline Inference inference_of(const Invocation& inv) {
           inv.plan ? inv.plan->compute : nullptr,
           inv.plan ? inv.plan->result : nullptr,
           reinterpret_cast<const Inference::Output*>(inv.out)};
+}
+
+[[gnu::always_inline]] inline void Invocation::infer_shapes() {
+  Inference call = inference_of(*this);
+  call.infer_shapes();
+  work = call.work;
+  for (uint32_t i = 0; i < op.spec.n_out; ++i) out[i]->set_device(device);
 }
 
 // Calls an op from C++: infer and run. Results are in `out` (n_out of the op).

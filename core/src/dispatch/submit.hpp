@@ -14,9 +14,10 @@ dvt_status run_checked(const char* name, std::span<Tensor* const> outputs, const
 // stream's lock, a correlation id. `call` has operands, outputs and attributes; operands may be nullptr; `name`
 // lives as long as the process. Throws the error of a run that fails. `packed`: of a row that packs operands.
 template <class Run>
-void submit(Device& device, Stream& stream, const char* name, dvt_call& call,
-            std::span<const Tensor* const> operands, std::span<Tensor* const> outputs, uint64_t workspace_size,
-            const Run& run, PackedOperands* packed = nullptr) {
+[[gnu::always_inline]] inline void submit(Device& device, Stream& stream, const char* name, dvt_call& call,
+                                          std::span<const Tensor* const> operands, std::span<Tensor* const> outputs,
+                                          uint64_t workspace_size, const Run& run,
+                                          PackedOperands* packed = nullptr) {
   struct Workspace {  // given back when the call has ended, however it did
     ~Workspace() {
       if (storage) release(storage);

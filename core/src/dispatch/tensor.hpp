@@ -52,4 +52,9 @@ struct Tensor : TensorType {
     }
   }
 };
+// inference_of() reads pointers to Tensors as pointers to TensorTypes: the base must lie at the start.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+static_assert(offsetof(Tensor, numel) == 0 && offsetof(TensorType, numel) == 0);
+#pragma GCC diagnostic pop
 }  // namespace dovetail

@@ -28,7 +28,7 @@ void shape_top_k(Inference& inv) {
 
 void shape_scan(Inference& inv) {
   const TensorType& x = inv.operand(0);
-  const int a = attr(inv, "axis");
+  const int a = axis_attr(inv);
   if (!inv.attrs.given(a)) {
     if (x.rank() != 1) inv.fail("axis is needed for " + described(inv, 0) + ": only a 1-D array has a default");
     set_i64(inv, a, 0);
@@ -40,13 +40,13 @@ void shape_scan(Inference& inv) {
 }
 
 void shape_flip(Inference& inv) {
-  axes(inv, attr(inv, "axis"), inv.operand(0).rank());
+  axes(inv, axis_attr(inv), inv.operand(0).rank());
   inv.work = inv.output(0, inv.operand(0).shape()).numel;
 }
 
 void shape_roll(Inference& inv) {
   const TensorType& x = inv.operand(0);
-  const int a = attr(inv, "axis"), s = attr(inv, "shift");
+  const int a = axis_attr(inv), s = attr(inv, "shift");
   if (!inv.attrs.given(a)) {
     ints(inv, s, 1, INT64_MIN);
   } else {

@@ -24,12 +24,6 @@ TensorType& Inference::output(int i, std::span<const int64_t> shape) {
   }
   return t;
 }
-
-void Inference::infer_shapes() {
-  op.shape(*this);
-  for (uint32_t i = 1; i < op.spec.n_out; ++i)
-    if (out[i]->dtype == DType::none) output(int(i), out[0]->shape());
-}
 }  // namespace dovetail
 
 namespace dovetail::rules {
@@ -54,6 +48,13 @@ int attr(const Inference& inv, std::string_view name) {
   const int i = find_attr(inv, name);
   if (i < 0) [[unlikely]]
     missing_attr(inv, name);
+  return i;
+}
+
+int axis_attr(const Inference& inv) {
+  const int i = inv.op.axis_attr;
+  if (i < 0) [[unlikely]]
+    missing_attr(inv, "axis");
   return i;
 }
 
@@ -184,7 +185,7 @@ int axis(const Inference& inv, int64_t value, int rank, int i) {
 }
 
 int single_axis(Inference& inv) {
-  const int a = attr(inv, "axis");
+  const int a = axis_attr(inv);
   const int at = axis(inv, integer(inv, a), inv.operand(0).rank());
   set_i64(inv, a, at);
   return at;

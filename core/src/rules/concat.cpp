@@ -11,7 +11,7 @@ static int64_t add_sizes(const Inference& inv, int64_t a, uint64_t b) {
 
 void shape_concat(Inference& inv) {
   const TensorType& first = inv.operand(0);
-  if (!inv.attrs.given(attr(inv, "axis"))) {
+  if (!inv.attrs.given(axis_attr(inv))) {
     int64_t total = 0;
     for (int i = 0; i < inv.n_in; ++i) total = add_sizes(inv, total, inv.operand(i).numel);
     inv.work = inv.output(0, {&total, 1}).numel;
@@ -32,7 +32,7 @@ void shape_concat(Inference& inv) {
 
 void shape_stack(Inference& inv) {
   const TensorType& first = inv.operand(0);
-  const int a = attr(inv, "axis");
+  const int a = axis_attr(inv);
   const int at = axis(inv, integer(inv, a), first.rank() + 1);
   set_i64(inv, a, at);
   for (int i = 1; i < inv.n_in; ++i) expect_shape(inv, i, first.shape(), "the first array's");

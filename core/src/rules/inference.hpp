@@ -21,7 +21,11 @@ struct Inference {
   bool has(int i) const { return i < n_in && in[i]; }
   TensorType& output(int i, std::span<const int64_t> shape);  // sets dense strides and dtype result[i]
   // Runs the op's shape rule. Outputs that it does not mention have the first one's shape.
-  void infer_shapes();
+  [[gnu::always_inline]] void infer_shapes() {  // no call more on the eager path
+    op.shape(*this);
+    for (uint32_t i = 1; i < op.spec.n_out; ++i)
+      if (out[i]->dtype == DType::none) output(int(i), out[0]->shape());
+  }
   [[noreturn]] void fail(ErrorKind, const std::string& why) const;  // prefixes "[op] "
   [[noreturn]] void fail(const std::string& why) const { fail(ErrorKind::value, why); }
 };

@@ -85,7 +85,7 @@ void shape_scaled_linear(Inference& inv) {
 void shape_vecdot(Inference& inv) {
   const TensorType &a = inv.operand(0), &b = inv.operand(1);
   const int rank = std::max(a.rank(), b.rank()), shorter = std::min(a.rank(), b.rank());
-  const int which = attr(inv, "axis");
+  const int which = axis_attr(inv);
   const int at = axis(inv, integer(inv, which), rank, a.rank() == rank ? 0 : 1);
   const int back = rank - at;
   if (back > shorter)

@@ -28,8 +28,10 @@ struct Op {
   int n_in = 0;             // operand parameters
   ParamKind operand_kinds[kMaxInputs] = {};
   int n_attr = 0;
-  int dtype_attr = -1;          // the position of its dtype attribute, if any
-  bool keyed_by_attrs = false;  // the result's dtype depends on attributes
+  int dtype_attr = -1;                     // the position of its dtype attribute, if any
+  int axis_attr = -1, keepdims_attr = -1;  // of attributes with these names
+  Attrs defaults;                          // those of required attributes are DVT_A_NONE
+  bool keyed_by_attrs = false;             // the result's dtype depends on attributes
   bool variadic = false;
   bool elementwise = false;  // by its shape rule
   ShapeRule shape = nullptr;
@@ -43,7 +45,6 @@ Op& register_op(OpSpec spec);
 const Op& op(const std::string& name);  // throws Error(value), with the nearest name
 const Op* find_op(const std::string& name);
 std::vector<const Op*> all_ops();
-Attrs default_attrs(const Op&);
 
 std::span<const OpSpec> builtin_ops();
 // Held while the process forks: nobody else holds the registry's lock then, which the child could never take.

@@ -83,6 +83,17 @@ void find_rules(const OpSpec& spec, Op& op) {
   }
 }
 
+// The strings of the defaults stay where they are when the spec is moved.
+void set_defaults(const OpSpec& spec, Op& op) {
+  int i = 0;
+  for (const ParamSpec& p : spec.params) {
+    if (is_operand(p.kind)) continue;
+    if (p.name == "axis") op.axis_attr = i;
+    if (p.name == "keepdims") op.keepdims_attr = i;
+    set_default(op.defaults, i++, p);
+  }
+}
+
 void add(Registry& r, OpSpec spec) {
   if (spec.name.empty()) refuse(spec, "has no name");
   if (r.by_name.count(spec.name))
@@ -92,6 +103,7 @@ void add(Registry& r, OpSpec spec) {
     check_params(spec, op);
     find_rules(spec, op);
     check_flags(spec, op);
+    set_defaults(spec, op);
   } catch (...) {
     r.ops.pop_back();
     throw;
@@ -131,14 +143,6 @@ std::vector<const Op*> all_ops() {
   std::vector<const Op*> ops;
   for (const Op& o : r.ops) ops.push_back(&o);
   return ops;
-}
-
-Attrs default_attrs(const Op& op) {
-  Attrs attrs;
-  int i = 0;
-  for (const ParamSpec& p : op.spec.params)
-    if (!is_operand(p.kind)) set_default(attrs, i++, p);
-  return attrs;
 }
 
 void lock_ops() { registry().mutex.lock(); }

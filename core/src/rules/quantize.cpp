@@ -11,7 +11,7 @@ bool is_one_value(const TensorType& t) { return t.numel == 1 && t.rank() <= 1; }
 
 void shape_quantize(Inference& inv) {
   const TensorType& values = inv.operand(x);
-  if (const int a = attr(inv, "axis"); inv.attrs.given(a)) {
+  if (const int a = axis_attr(inv); inv.attrs.given(a)) {
     const int axis = single_axis(inv);
     const int64_t n = values.size(axis);
     expect_shape(inv, scale, {&n, 1}, "one value for each index of x's axis " + std::to_string(axis));

@@ -10,10 +10,15 @@ namespace dovetail::rules {
 
 static bool has_identity(const Inference& inv) { return inv.op.spec.dtype != "same"; }
 
+static bool keepdims(const Inference& inv) {
+  const int i = inv.op.keepdims_attr;
+  return i >= 0 && inv.attrs.boolean(i);
+}
+
 void shape_reduce(Inference& inv) {
   const TensorType& x = inv.operand(0);
-  const uint32_t reduced = axes(inv, attr(inv, "axis"), x.rank());
-  const bool keep = flag(inv, "keepdims");
+  const uint32_t reduced = axes(inv, axis_attr(inv), x.rank());
+  const bool keep = keepdims(inv);
   Shape shape;
   for (int i = 0; i < x.rank(); ++i) {
     const bool here = reduced >> i & 1;
@@ -27,9 +32,9 @@ void shape_reduce(Inference& inv) {
 
 void shape_arg_reduce(Inference& inv) {
   const TensorType& x = inv.operand(0);
-  const bool all = !inv.attrs.given(attr(inv, "axis"));
+  const bool all = !inv.attrs.given(axis_attr(inv));
   const int axis = all ? -1 : single_axis(inv);
-  const bool keep = flag(inv, "keepdims");
+  const bool keep = keepdims(inv);
   Shape shape;
   for (int i = 0; i < x.rank(); ++i) {
     const bool here = all || i == axis;

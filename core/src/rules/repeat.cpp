@@ -23,7 +23,7 @@ void shape_repeat(Inference& inv) {
   const TensorType& x = inv.operand(0);
   const int64_t n = integer(inv, attr(inv, "repeats"), 0);
   Shape shape;
-  if (inv.attrs.given(attr(inv, "axis"))) {
+  if (inv.attrs.given(axis_attr(inv))) {
     const int axis = single_axis(inv);
     shape.append(x.shape());
     shape.at[axis] = times(inv, shape.at[axis], n, axis);

@@ -67,6 +67,7 @@ struct Shape {
 // declaration.
 int find_attr(const Inference&, std::string_view name);
 int attr(const Inference&, std::string_view name);
+int axis_attr(const Inference&);  // attr(inv, "axis") without a search
 // An attribute that must be one int, at least `least`.
 int64_t integer(const Inference&, int attr, int64_t least = INT64_MIN);
 bool flag(const Inference&, std::string_view name);  // false where the op has no such attribute

@@ -12,7 +12,7 @@ static void expect_something(const Inference& inv, int i, int axis, const Tensor
 
 void shape_take(Inference& inv) {
   const TensorType &x = inv.operand(0), &indices = inv.operand(1);
-  const int a = attr(inv, "axis");
+  const int a = axis_attr(inv);
   if (!inv.attrs.given(a)) {
     if (x.rank() != 1) inv.fail("axis is needed for " + described(inv, 0) + ": only a 1-D array has a default");
     set_i64(inv, a, 0);

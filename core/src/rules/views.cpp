@@ -205,7 +205,7 @@ bool view_matrix_transpose(Inference& inv, int64_t&) {
 
 void shape_expand_dims(Inference& inv) {
   const TensorType& x = inv.operand(0);
-  const int a = attr(inv, "axis");
+  const int a = axis_attr(inv);
   const int rank = x.rank() + int(ints(inv, a).size());
   if (rank > DVT_MAX_NDIM)
     inv.fail("the result would have " + std::to_string(rank) + " axes: expected at most " +
@@ -219,7 +219,7 @@ void shape_expand_dims(Inference& inv) {
 bool view_expand_dims(Inference& inv, int64_t&) {
   const TensorType& x = inv.operand(0);
   TensorType& out = *inv.out[0];
-  const uint32_t added = axes(inv, attr(inv, "axis"), out.rank());
+  const uint32_t added = axes(inv, axis_attr(inv), out.rank());
   for (int i = 0, from = 0; i < out.rank(); ++i)
     if (!(added >> i & 1)) out.stride(i) = x.stride(from++);
   return true;
@@ -227,7 +227,7 @@ bool view_expand_dims(Inference& inv, int64_t&) {
 
 void shape_squeeze(Inference& inv) {
   const TensorType& x = inv.operand(0);
-  const int a = attr(inv, "axis");
+  const int a = axis_attr(inv);
   if (!inv.attrs.given(a)) inv.fail(ErrorKind::type, "axis: expected an int or a sequence of ints, got None");
   const uint32_t dropped = axes(inv, a, x.rank());
   Shape shape;
@@ -242,7 +242,7 @@ void shape_squeeze(Inference& inv) {
 
 bool view_squeeze(Inference& inv, int64_t&) {
   const TensorType& x = inv.operand(0);
-  const uint32_t dropped = axes(inv, attr(inv, "axis"), x.rank());
+  const uint32_t dropped = axes(inv, axis_attr(inv), x.rank());
   for (int i = 0, to = 0; i < x.rank(); ++i)
     if (!(dropped >> i & 1)) inv.out[0]->stride(to++) = x.stride(i);
   return true;

@@ -369,7 +369,7 @@ using Value = std::variant<std::nullptr_t, int, double, bool, Ints, std::string,
 using Settings = std::vector<std::pair<std::string, Value>>;
 inline Attrs attributes(const Op& o, const Settings& settings) {
   static auto& strings = *new std::deque<std::string>;
-  Attrs attrs = default_attrs(o);
+  Attrs attrs = o.defaults;
   int i = 0;
   for (const ParamSpec& p : o.spec.params) {
     if (is_operand(p.kind)) continue;

@@ -52,7 +52,7 @@ const Op& named(const char* name) {
   return o ? *o : *(o = &dovetail::op(name));
 }
 Tensor with_ints(const char* name, const Tensor& x, const Ints& values) {
-  Attrs attrs = default_attrs(named(name));
+  Attrs attrs = named(name).defaults;
   attrs.set_ints(0, values);
   return run(named(name), {&x}, attrs);
 }
