@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the packages below each of its package-dir folders, and a clean build folder."""
+"""What pyproject.toml cannot express: packages in several folders, and a clean build folder."""
 
 import shutil
 import tomllib

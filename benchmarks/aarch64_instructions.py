@@ -1,4 +1,4 @@
-"""What kernels cost an Arm processor, in instructions: python benchmarks/aarch64_instructions.py [FOLDER]
+"""Instructions that kernels take on an Arm processor: python benchmarks/aarch64_instructions.py [FOLDER]
 
 An emulator has no time, but it counts: every instruction between the beginning and the end of one call of the CPU
 device (aarch64_instructions.cpp), on one thread and not the first of its kind, copies and conversions of operands

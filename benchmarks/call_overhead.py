@@ -1,4 +1,4 @@
-"""What one call costs, against NumPy in the same run: python benchmarks/call_overhead.py [--device cpu]
+"""Time of one call, against NumPy in the same run: python benchmarks/call_overhead.py [--device cpu]
 
 Nanoseconds per statement, net of an empty one; the best of several repeats, taken alternately. The aims are those
 of the first milestone: at most 0.5, 0.25 and 0.25 times NumPy's time for the first three.

@@ -1,6 +1,6 @@
 """The CUDA backend compared with its peers: make bench-cuda, or python benchmarks/cuda.py [--only memory gemm]
 
-What each part measures, and against what, its own file says. They run in processes of their own, one after the
+Each part's own file documents what it measures, and against what. They run in processes of their own, one after the
 other: what is switched for a whole process is not switched for the rest, and no part works in memory that another
 has left. Only a GPU gives figures; without one `--tiny` runs the programs on the emulated driver.
 """
@@ -28,11 +28,11 @@ PARTS = {  # name: program, settings of its process
 
 
 def header(bench: cuda_timing.Bench) -> str:
-    said = f"{bench.device.properties['name']}, {bench.device.properties['arch']}"
+    printed = f"{bench.device.properties['name']}, {bench.device.properties['arch']}"
     if bench.torch:
         cudnn = bench.torch.backends.cudnn.version()
-        said += f"; torch {bench.torch.__version__}, CUDA {bench.torch.version.cuda}, cuDNN {cudnn}"
-    return said
+        printed += f"; torch {bench.torch.__version__}, CUDA {bench.torch.version.cuda}, cuDNN {cudnn}"
+    return printed
 
 
 def main() -> None:

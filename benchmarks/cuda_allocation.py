@@ -1,7 +1,7 @@
-"""What it costs to get and give back device memory: the runtime's pool, the driver's, and no pool; cuda.py runs it.
+"""Time to get and give back device memory: the runtime's pool, the driver's, and no pool; cuda.py runs it.
 
 Time of the host. The pool of the runtime is compared with cuMemAllocAsync, from which it gets its blocks, and that
-with cuMemAlloc. Each block is given back before the next is asked for, as an op's output is that nobody keeps.
+with cuMemAlloc. Each block is freed before the next is allocated, like the output of an op that is not kept.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def measure(bench: Bench, driver: Driver, name: str, size: int) -> None:
         lambda: seconds_of(lambda: driver.allocate(size)),
     ]
     ours, drivers, raw = (1e6 * seconds for seconds in medians(bench, *samplers))
-    said = f"{ours:.2f} us; cuMemAllocAsync {drivers:.2f} us"
-    bench.line(f"allocate {name}", said, ours / drivers, AIM)
-    said = f"{drivers:.2f} us; cuMemAlloc {raw:.2f} us"
-    bench.line(f"cuMemAllocAsync of {name}", said, drivers / raw, AIM)
+    printed = f"{ours:.2f} us; cuMemAllocAsync {drivers:.2f} us"
+    bench.line(f"allocate {name}", printed, ours / drivers, AIM)
+    printed = f"{drivers:.2f} us; cuMemAlloc {raw:.2f} us"
+    bench.line(f"cuMemAllocAsync of {name}", printed, drivers / raw, AIM)
 
 
 def main() -> None:

@@ -62,15 +62,15 @@ def one_call(bench: Bench, problem: Problem) -> float:
 def against_direct(bench: Bench, p: Problem, engine: str) -> None:
     in_a_row, of_direct = medians(bench, lambda: bench.time(p.call, CALLS), lambda: p.direct.time(CALLS))
     assert_same_attention(p.call(), p.out)
-    said = f"{p.tflops(in_a_row):.0f} TFLOP/s; cuDNN called directly {p.tflops(of_direct):.0f}; "
+    printed = f"{p.tflops(in_a_row):.0f} TFLOP/s; cuDNN called directly {p.tflops(of_direct):.0f}; "
     if engine == "cudnn":
         ours, theirs = medians(bench, lambda: one_call(bench, p), lambda: p.direct.time(1, busy=False), rounds=101)
         over = 1e6 * (ours - theirs)
-        bench.line(f"{p.name}, {engine}", said + f"one call {over:+.1f} us", over, OVER_CUDNN_US)
+        bench.line(f"{p.name}, {engine}", printed + f"one call {over:+.1f} us", over, OVER_CUDNN_US)
     else:
         ratio = of_direct / in_a_row
         floor = f"floor {OWN_FLOOR.bound:g} {OWN_FLOOR.verdict(ratio)}"
-        bench.line(f"{p.name}, {engine}", said + f"{ratio:.2f} of it, {floor}", ratio, OWN_OF_CUDNN)
+        bench.line(f"{p.name}, {engine}", printed + f"{ratio:.2f} of it, {floor}", ratio, OWN_OF_CUDNN)
 
 
 def measure(bench: Bench, p: Problem) -> None:

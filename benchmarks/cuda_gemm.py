@@ -33,14 +33,14 @@ def measure(bench: Bench, kind: str, n: int, direct: Direct | None) -> None:
         x, y = bench.shared(a), bench.shared(b)
         samplers += [lambda: plan.time(CALLS), lambda: bench.time_torch(lambda: x @ y, CALLS)]
     seconds = medians(bench, *samplers)
-    said, figure = f"{2e-12 * n**3 / seconds[0]:.0f} TFLOP/s", None
+    printed, figure = f"{2e-12 * n**3 / seconds[0]:.0f} TFLOP/s", None
     if direct:
         assert_same_product(a @ b, c)
         plan.close()
         figure = seconds[1] / seconds[0]
         cublaslt, torch = (2e-12 * n**3 / t for t in seconds[1:])
-        said += f"; cuBLASLt {cublaslt:.0f}, torch {torch:.0f}: {figure:.3f} of cuBLASLt"
-    bench.line(f"GEMM {kind}, {n} cubed", said, figure, OF_CUBLASLT)
+        printed += f"; cuBLASLt {cublaslt:.0f}, torch {torch:.0f}: {figure:.3f} of cuBLASLt"
+    bench.line(f"GEMM {kind}, {n} cubed", printed, figure, OF_CUBLASLT)
 
 
 def main() -> None:

@@ -48,11 +48,11 @@ def measure(bench: Bench, name: str) -> None:
         function, tensors = torchs(bench.torch), [bench.shared(x) for x in operands]
         samplers.append(lambda: enqueue(lambda: function(*tensors), bench.torch.cuda.synchronize))
     microseconds = [1e6 * seconds for seconds in medians(bench, *samplers, rounds=30)]
-    said, figure = f"{microseconds[0]:.2f} us", None
+    printed, figure = f"{microseconds[0]:.2f} us", None
     if bench.torch:
         figure = microseconds[0] / microseconds[1]
-        said += f"; torch {microseconds[1]:.2f} us: {figure:.2f} of it"
-    bench.line(f"enqueue {name}", said, figure, OF_TORCH)
+        printed += f"; torch {microseconds[1]:.2f} us: {figure:.2f} of it"
+    bench.line(f"enqueue {name}", printed, figure, OF_TORCH)
 
 
 def main() -> None:

@@ -126,12 +126,12 @@ def measure(bench: Bench, case: Case, bandwidth: float) -> None:
         tensors = [bench.shared(x) for x in case.operands]
         samplers.append(lambda: bench.time_torch(lambda: case.torchs(bench.torch, *tensors), CALLS))
     seconds, *peer = medians(bench, *samplers)
-    said = f"{moved / seconds * 1e-12:.2f} TB/s, {moved / seconds / bandwidth:.2f} of copy"
+    printed = f"{moved / seconds * 1e-12:.2f} TB/s, {moved / seconds / bandwidth:.2f} of copy"
     figure = moved / seconds / bandwidth
     for of_torch in peer:
-        said += f"; torch {moved / of_torch / bandwidth:.2f}, {of_torch / seconds:.2f} of its speed"
+        printed += f"; torch {moved / of_torch / bandwidth:.2f}, {of_torch / seconds:.2f} of its speed"
         figure = of_torch / seconds if case.aim is OF_TORCH else figure
-    bench.line(case.name, said, figure, case.aim)
+    bench.line(case.name, printed, figure, case.aim)
 
 
 def main() -> None:

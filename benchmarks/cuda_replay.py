@@ -72,12 +72,12 @@ def measure(bench: Bench, sentences: int, tokens: int) -> None:
             lambda: bench.time_past(own, handle, replay, CALLS),
         )
         np.testing.assert_allclose(y.numpy(), expected, atol=1e-5)
-        said, figure = f"replay {1e6 * replayed:.0f} us, eager {1e6 * eager:.0f} us", None
+        printed, figure = f"replay {1e6 * replayed:.0f} us, eager {1e6 * eager:.0f} us", None
         if bench.torch:
             kernels = seconds_of_kernels(bench, forward)
             figure = replayed / kernels
-            said += f"; kernels alone {1e6 * kernels:.0f} us: {figure:.2f} of them"
-    bench.line(f"MiniLM {sentences} x {tokens}", said, figure, OF_KERNELS)
+            printed += f"; kernels alone {1e6 * kernels:.0f} us: {figure:.2f} of them"
+    bench.line(f"MiniLM {sentences} x {tokens}", printed, figure, OF_KERNELS)
     own.close()
 
 

@@ -87,7 +87,7 @@ class Bench:
         dt.synchronize(self.device)
         return self.torch.from_dlpack(x)
 
-    def line(self, what: str, said: str, figure: float | None = None, aim: Aim | None = None) -> None:
+    def line(self, what: str, printed: str, figure: float | None = None, aim: Aim | None = None) -> None:
         """figure: compared with the target; None without a peer."""
         if self.tiny:
             verdict = "meaningless: --tiny"
@@ -95,7 +95,7 @@ class Bench:
             verdict = "no aim"
         else:
             verdict = f"aim {aim}: {aim.verdict(figure)}"
-        print(f"{what:36} {said:62} {verdict}", flush=True)
+        print(f"{what:36} {printed:62} {verdict}", flush=True)
 
 
 def medians(bench: Bench, *samplers: Callable[[], float], rounds: int = 15) -> list[float]:
@@ -106,7 +106,7 @@ def medians(bench: Bench, *samplers: Callable[[], float], rounds: int = 15) -> l
 
 
 def is_emulated() -> bool:
-    """As the plugin detects it: the emulator has this symbol."""
+    """Whether the driver is the emulator, which exports this symbol; the plugin uses the same test."""
     driver = os.environ.get("DOVETAIL_CUDA_DRIVER")
     return bool(driver) and hasattr(ctypes.CDLL(driver), "dovetail_cuda_emulator")
 

@@ -1,4 +1,4 @@
-"""What starting costs: python benchmarks/startup.py
+"""Time of import and first use: python benchmarks/startup.py
 
 Milliseconds, the median and the best of several fresh processes. Import: over an empty interpreter; aim 15. First
 use: finding the backends, opening the CPU device and adding two arrays, after the import; aim 100 where this

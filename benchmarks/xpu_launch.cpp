@@ -76,7 +76,7 @@ double of_sycl(const char* path) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
   const std::vector<std::byte> code(bytes, bytes + text.size());
   const sycl::device device = sycl::device::get_devices().at(0);
-  // As in the plugin: a queue of the CPU device has profiling on, for the times of events.
+  // The plugin does the same: a queue of the CPU device has profiling on, for the times of events.
   const bool stamps = device.has(sycl::aspect::ext_oneapi_queue_profiling_tag);
   const sycl::property::queue::in_order order;
   sycl::queue queue(device, stamps ? sycl::property_list{order}

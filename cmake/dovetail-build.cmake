@@ -71,7 +71,7 @@ function(dovetail_precompile target)
             <vector>)
 endfunction()
 
-# dovetail_overlay(root backend...): python/ in the build tree, links to the Python sources beside what was compiled, so
+# dovetail_overlay(root backend...): python/ in the build tree, links to the Python sources next to the compiled files, so
 # that an edit of a Python file counts at once.
 function(dovetail_overlay root)
   set(overlay "${CMAKE_BINARY_DIR}/python")

@@ -1,5 +1,6 @@
-# For device authors: find_package(dovetail CONFIG REQUIRED HINTS "<output of `dovetail --cmake-dir`>").
-# A backend links nothing of Dovetail: dovetail::abi is a folder of headers.
+# find_package(dovetail CONFIG REQUIRED HINTS "<output of `dovetail --cmake-dir`>").
+# For programs: dovetail::runtime is libdovetail with <dovetail/runtime.h>.
+# For device authors: a backend links nothing of Dovetail; dovetail::abi is a folder of headers.
 include_guard(GLOBAL)
 
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH dovetail_INCLUDE_DIR)
@@ -11,6 +12,15 @@ endif()
 if(NOT TARGET dovetail::abi)
   add_library(dovetail::abi INTERFACE IMPORTED GLOBAL)
   target_include_directories(dovetail::abi INTERFACE "${dovetail_INCLUDE_DIR}")
+endif()
+
+# A program finds the library where it was linked: its build has that folder as RUNPATH.
+cmake_path(GET dovetail_INCLUDE_DIR PARENT_PATH _dovetail_package)
+set(_dovetail_library "${_dovetail_package}/${CMAKE_SHARED_LIBRARY_PREFIX}dovetail${CMAKE_SHARED_LIBRARY_SUFFIX}")
+if(NOT TARGET dovetail::runtime AND EXISTS "${_dovetail_library}")
+  add_library(dovetail::runtime SHARED IMPORTED GLOBAL)
+  set_target_properties(dovetail::runtime PROPERTIES IMPORTED_LOCATION "${_dovetail_library}")
+  target_link_libraries(dovetail::runtime INTERFACE dovetail::abi)
 endif()
 
 # dovetail_add_backend(<name> SOURCES ... [LIBRARIES ...]): the plugin libdovetail_<name>.so, target dovetail_<name>.

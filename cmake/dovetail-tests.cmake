@@ -49,3 +49,4 @@ foreach(source IN LISTS unit_tests)
 endforeach()
 
 add_subdirectory("${tests_dir}/abi" "${CMAKE_BINARY_DIR}/tests/abi")
+add_subdirectory("${tests_dir}/runtime" "${CMAKE_BINARY_DIR}/tests/runtime")

@@ -1,4 +1,4 @@
-"""What some pyproject.toml ask for, one requirement a line.
+"""Prints the requirements of the given pyproject.toml files, one per line.
 
 --build: what building the projects' wheels needs. --group: dependency groups of the repository's own.
 """

@@ -33,7 +33,7 @@ def in_a_terminal(arguments: list[str]) -> str:
     try:
         while chunk := os.read(parent, 65536):
             printed += chunk
-    except OSError:  # how Linux says that the other side is closed
+    except OSError:  # how Linux reports that the other side is closed
         pass
     if run.wait():
         sys.exit(f"{arguments} failed:\n{printed.decode()}")

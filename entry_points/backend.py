@@ -43,7 +43,7 @@ class Backend:
         self.search: list[str] = []
         self.cause = ""
         self.cure = ""
-        self.advice = ""  # a hint from the plugin or its wheel, for a machine without such a device
+        self.hint = ""  # from the plugin or its wheel, for a machine without such a device
         self.notes: list[str] = []  # problems that do not keep it from working
         self.seconds = 0.0  # the arguments that open it
         self.error: BaseException | None = None  # the exception that led to `cause`
@@ -60,7 +60,7 @@ class Backend:
             "search",
             "cause",
             "cure",
-            "advice",
+            "hint",
             "notes",
             "seconds",
         )

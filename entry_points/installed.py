@@ -146,16 +146,16 @@ def locate(point: EntryPoint) -> tuple[Any, list[str]]:
     return path, [os.fspath(folder) for folder in search]
 
 
-def advice(point: EntryPoint) -> str:
+def hint(point: EntryPoint) -> str:
     """The entry point's hint to a user whose machine has no device of the backend's kind. Raises Failure."""
     found = _load(point)
     try:
-        return str(getattr(found, "advice", ""))
+        return str(getattr(found, "hint", ""))
     except BaseException as error:
         if ends_the_program(error):
             raise
         raise Failure(
-            f"reading .advice of {point.value!r} raised {error_text(error)}", f"correct {point.distribution}"
+            f"reading .hint of {point.value!r} raised {error_text(error)}", f"correct {point.distribution}"
         ) from error
 
 

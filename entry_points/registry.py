@@ -14,10 +14,10 @@ from .backend import Backend, BackendError, BackendWarning, Failure, Pack, clean
 from .installed import (
     BACKENDS,
     EntryPoint,
-    advice,
     check_file,
     claims,
     entry_points,
+    hint,
     import_ops,
     locate_only,
     names_a_file,
@@ -312,7 +312,7 @@ class Registry:
         if backend.status == "ready":
             points = self._points.get(backend)
             try:
-                backend.advice = cleaned(self._absence(backend.name) or (advice(points[0]) if points else ""))
+                backend.hint = cleaned(self._absence(backend.name) or (hint(points[0]) if points else ""))
             except Failure as failure:  # its devices work: the hint is for a user who has none
                 backend.note(f"{failure.cause}; {failure.cure}")
             for note in self._notes(backend.name):
@@ -371,8 +371,8 @@ class Registry:
 
 
 def _without_device(backend: Backend) -> str:
-    if backend.advice:
-        return f"{backend.name} has none: {backend.advice}"
+    if backend.hint:
+        return f"{backend.name} has none: {backend.hint}"
     return f"{backend.name} finds none of its kind on this machine"
 
 

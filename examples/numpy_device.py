@@ -79,7 +79,7 @@ class NumpyDevice(PythonDevice):
     def take(self, x, indices, out, *, axis):
         out.numpy()[...] = np.take(x.numpy(), indices.numpy(), axis or 0)
 
-    @kernel("scatter", "any", scalars=False)
+    @kernel("scatter", "any", scalars=False, version=1)
     def scatter(self, x, indices, updates, out, *, axis):
         out.numpy()[...] = x.numpy()
         slices = (slice(None),) * axis + (indices.numpy(),)

@@ -3,7 +3,7 @@ include_guard(GLOBAL)
 
 # gpu_host(<target> <file>...): the target sees the headers, and its kernel table gets their rows
 # (gpu/rows.hpp) and those that each file, of src/ops, defines as `void GPU_ROWS(dvt::KernelTable&)`. The backend's
-# src/verified.hpp, if there is one, says which of them are used.
+# src/verified.hpp, if there is one, lists those that are used.
 function(gpu_host target)
   cmake_path(GET CMAKE_CURRENT_FUNCTION_LIST_DIR PARENT_PATH backends)
   target_include_directories(${target} PRIVATE src "${backends}")

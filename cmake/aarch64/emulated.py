@@ -57,7 +57,7 @@ def run(folder: Path, model: str, command: Iterable[object], log: int | None = N
 
 
 def translated(folder: Path, model: str, code: str, *arguments: object, **env: object) -> dict[str, set[str]]:
-    """The instructions that each library ran in a piece of Python, as "bfmmla v0.4s, v1.8h, v2.8h"."""
+    """The instructions that each library ran in some Python code, as "bfmmla v0.4s, v1.8h, v2.8h"."""
     python = next(Path(folder, "sysroot/usr/bin").glob("python3.*[0-9]"))
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch, "log")

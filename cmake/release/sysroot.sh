@@ -20,7 +20,7 @@ apt_for libraries "$name" "$debian" download libc6 libc6-dev linux-libc-dev libc
 }
 unpack libraries "$sysroot"
 cp -r "$headers" "$sysroot/usr/include"
-# Debian has the half of pyconfig.h that differs between architectures beside it.
+# Debian keeps the part of pyconfig.h that differs between architectures next to it.
 ours=$(dirname "$headers")/$triplet/$(basename "$headers")
 [ ! -d "$ours" ] || cp -r "$ours" "$sysroot/usr/include/$triplet"
 

@@ -5,7 +5,7 @@ from dovetail._core import Array, Device, DType
 
 ArrayLike = Array | complex
 
-__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'astype', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'flip', 'floor', 'floor_divide', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'repeat', 'reshape', 'roll', 'round', 'rsqrt', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
+__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'astype', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'dynamic_slice', 'dynamic_update_slice', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'flip', 'floor', 'floor_divide', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'repeat', 'reshape', 'roll', 'round', 'rsqrt', 'scatter', 'segment_sum', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
 
 def abs(x: ArrayLike, /) -> Array:
     """The absolute value; the least integer is its own."""
@@ -125,6 +125,19 @@ def diff(x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | No
 
 def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 / x2, correctly rounded."""
+
+def dynamic_slice(x: ArrayLike, starts: ArrayLike, sizes: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Array:
+    """The region of x that begins at starts and has the given sizes; starts are read on the device.
+
+    starts has one integer per axis, or one per axis of `axis`, in that order; for one axis it may be 0-d. A region
+    that would begin before x or end behind it is moved until it lies within x, as in JAX."""
+
+def dynamic_update_slice(x: ArrayLike, update: ArrayLike, starts: ArrayLike, *, axis: int | Sequence[int] | None = None) -> Array:
+    """x with the region of update's shape that begins at starts replaced by update; starts are read on the device.
+
+    starts has one integer per axis, or one per axis of `axis`, in that order; for one axis it may be 0-d. A region
+    that would begin before x or end behind it is moved until it lies within x, as in JAX. On the axes that axis
+    leaves out, update has x's size. A kernel writes to x's own memory where nothing else needs it."""
 
 def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 == x2; NaN equals nothing."""
@@ -293,6 +306,20 @@ def round(x: ArrayLike, /) -> Array:
 
 def rsqrt(x: ArrayLike, /) -> Array:
     """1 / sqrt(x)."""
+
+def scatter(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, *, axis: int = 0, mode: str = 'set') -> Array:
+    """x with the slices that indices (a vector) names replaced by updates, or joined with them as mode says.
+
+    updates broadcast to x's shape with as many slices on axis as there are indices. mode="set" replaces: of several
+    writes to one place any may win. "add", "multiply", "max" and "min" join each place with all its updates; equal
+    calls give equal results, as their order is fixed. float16 and bfloat16 add up and multiply in float32; max and
+    min give NaN where there is one; of bool, add and max are or, multiply and min are and."""
+
+def segment_sum(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> Array:
+    """The sums of those rows of x (slices of its first axis) that have the same segment id; 0 where there are none.
+
+    A row whose id is outside of [0, num_segments) is left out. Equal calls give equal results; float16 and bfloat16
+    add up in float32."""
 
 def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1; NaN at NaN."""

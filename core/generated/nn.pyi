@@ -98,11 +98,13 @@ def rotary_embedding(x: ArrayLike, cos: ArrayLike, sin: ArrayLike, *, interleave
     What lies behind the last pair stays as it is. cos and sin broadcast to (..., sequence, pairs); of tables by
     position, take(cos, positions, axis=0) gives those of other positions than 0, 1, 2."""
 
-def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, attn_mask: ArrayLike | None = None, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Array:
+def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, attn_mask: ArrayLike | None = None, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, kv_length: ArrayLike | None = None) -> Array:
     """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.
 
     attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
-    after the row's own number. With enable_gqa fewer heads of key and value serve neighbouring heads of query."""
+    after the row's own number. With enable_gqa fewer heads of key and value serve consecutive heads of query.
+    kv_length, an integer or one per element of the first axis, is read on the device: only that many of the first
+    keys and values take part, whatever the others hold, as in a cache that is not full yet."""
 
 def scaled_dot_product_attention_varlen(query: ArrayLike, key: ArrayLike, value: ArrayLike, cu_seq_q: ArrayLike, cu_seq_k: ArrayLike, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Array:
     """scaled_dot_product_attention of each of several sequences, packed one behind the other.

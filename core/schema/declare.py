@@ -97,7 +97,7 @@ class Param(NamedTuple):
     keyword_only: bool
     positional_only: bool
     default: Any  # REQUIRED, or a value
-    since: int = 1  # the op's version that brought this attribute
+    since: int = 1  # the op's version that brought it
 
     @property
     def is_operand(self) -> bool:
@@ -352,21 +352,27 @@ def op(
     samples        makes the conformance samples (see samples.py); an elementwise op has some anyway, within
                    `domain`: one (low, high) per operand, () or None for any value at all
     dtypes         of the case, where the dtype rule allows too many
-    tier           "must": every device has a kernel; "extended": worth one though a decomposition serves
+    tier           "must": every device has a kernel; "extended": worth one though a decomposition serves. A
+                   decomposition of a must-have op serves the calls with attributes newer than version 1 alone
     space          the public namespace below dovetail: "", "nn", "linalg", "random"
     private        for decompositions: in no public namespace
     view, core     served by the core: as metadata, or over copies
     traits         of TRAITS
     half           "float32": float16 and bfloat16 compute in float32 and round once, where there is no kernel for
                    them; "native": the decomposition runs on them as they are
-    version        grows when an attribute is added, with a default; since names the version of each
+    version        grows when an attribute with a default or, at their end, an optional operand is added; since
+                   names the version of each
     """
 
     def declare(fn: Callable) -> Op:
         full_name = name or fn.__name__.removesuffix("_")
         has_decomposition = fn.__code__.co_code != _docstring_only.__code__.co_code
         doc = (fn.__doc__ or "").strip().split("\n", 1)[0]
-        _check(full_name, fn, doc, has_decomposition, tier=tier, half=half, served=view or core, traits=traits)
+        must_only = tier == "must" and version == 1  # newer attributes may go to a decomposition
+        served = view or core
+        _check(
+            full_name, fn, doc, has_decomposition, tier=tier, half=half, served=served, traits=traits, bare=must_only
+        )
         spec = Spec(
             full_name,
             version,
@@ -411,6 +417,7 @@ def _check(
     half: str,
     served: bool,
     traits: tuple[str, ...],
+    bare: bool,
 ) -> None:
     if name in registry:
         raise ValueError(f"[{name}] is declared twice: in {registry[name].__module__} and in {fn.__module__}")
@@ -422,9 +429,9 @@ def _check(
         raise ValueError(f"[{name}] tier: expected 'must', 'extended' or None, got {tier!r}")
     if half not in ("float32", "native"):
         raise ValueError(f"[{name}] half: expected 'float32' or 'native', got {half!r}")
-    if has_decomposition and (tier == "must" or served):
+    if has_decomposition and (bare or served):
         raise ValueError(
-            f"[{name}] has a decomposition: it is neither a must-have primitive nor served by the core"
+            f"[{name}] has a decomposition: it is neither a must-have primitive of version 1 nor served by the core"
         )
     if not has_decomposition and tier != "must" and not served:
         raise ValueError(f"[{name}] has no decomposition: expected one, or tier='must', or the core to serve it")

@@ -191,8 +191,8 @@ def stub(ops: list[Any], space: str) -> str:
         where = "" if o.operands else ", device: Device | str | None = None"
         if where and not any(p.keyword_only for p in o.params):
             where = ", *" + where
-        said = [line.strip() for line in (o.__doc__ or "").strip().split("\n")]  # Python 3.13 dedents them
-        doc = "\n    ".join(said).replace("    \n", "\n")
+        described = [line.strip() for line in (o.__doc__ or "").strip().split("\n")]  # Python 3.13 dedents them
+        doc = "\n    ".join(described).replace("    \n", "\n")
         if not doc.endswith("."):
             doc += "."
         lines += ["", f"def {o.name}({_parameters(o, _typed)}{where}) -> {_returned(o)}:", f'    """{doc}"""']

@@ -1,5 +1,5 @@
-"""What the named rules mean, in words, and what they make of attributes. The rules themselves are C++
-(core/src/rules)."""
+"""Descriptions of the named rules, for ops.md, and of the attribute values that they produce. The rules themselves
+are C++ (core/src/rules)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ SHAPE = {
     "take": "x's with `axis` replaced by the axes of `indices`",
     "take_along_axis": "that of `indices`, broadcast with x's on the other axes",
     "scatter": "the shape of x",
+    "segment_sum": "`(num_segments,)`, then x's without its first axis",
+    "dynamic_slice": "x's, `sizes` along `axis`",
+    "dynamic_update_slice": "the shape of x",
     "concat": "the operands', which may differ along `axis` only, where they add up",
     "stack": "the operands', all equal, with a new `axis` of their number",
     "reshape": "`shape`, in which one -1 stands for what is left",
@@ -33,6 +36,7 @@ SHAPE = {
     "set_slice": "the shape of x",
     "bitcast": "the shape of x",
     "diagonal": "x's, the last two axes replaced by the diagonal's length",
+    "sliding_window": "x's, the last axes replaced by the windows' places, then by the places in a window",
     "moveaxis": "x's, reordered",
     "matrix_transpose": "x's, the last two axes swapped",
     "repeat": "x's, `axis` `repeats` times as long",
@@ -71,8 +75,8 @@ DTYPE = {
     "compare": "bool",
     "predicate": "bool",
     "accum": "`dtype`, else that of x, small integers and bool widened to int64, unsigned ones to uint64",
-    "index": "int64 unless `dtype` says otherwise",
-    "given": "`dtype`, else what the scalar attributes say (int64, float32, ...)",
+    "index": "int64 unless `dtype` is given",
+    "given": "`dtype`, else that of the scalar attributes (int64, float32, ...)",
     "bits": "uint32",
     "quantize": "`dtype`; the operands are promoted as for float",
     "scaled": "`dtype`, a real float, else float32",
@@ -80,10 +84,11 @@ DTYPE = {
 
 _AXIS = {"axis": "counted from 0"}
 _ALL_AXES = {"axis": "counted from 0, ascending; every axis for None"}
+_STARTS = "counted from 0, one per start; every axis for None"
 _WINDOW = dict.fromkeys(("stride", "padding", "dilation"), "one per spatial axis")
 
-# What a kernel finds in an attribute where the shape rule has replaced what the caller gave, by rule and attribute.
-# "none: ..." says that the attribute may reach the kernel without a value, and what that means.
+# The value that a kernel sees in an attribute which the shape rule replaces, by rule and attribute.
+# "none: ..." means that the attribute may reach the kernel without a value, and explains that case.
 NORMALISED = {
     "reduce": _ALL_AXES,
     "arg_reduce": {"axis": "counted from 0; none: all of x"},
@@ -98,6 +103,8 @@ NORMALISED = {
     "take": _AXIS,
     "take_along_axis": _AXIS,
     "scatter": _AXIS,
+    "dynamic_slice": {"sizes": "one per axis of `axis`", "axis": _STARTS},
+    "dynamic_update_slice": {"axis": _STARTS},
     "repeat": {"axis": "counted from 0; none: x as one row"},
     "tile": {"repetitions": "one per axis of the result"},
     "pad": {"pad_width": "before and after, for each axis"},
@@ -110,6 +117,7 @@ NORMALISED = {
     "quantize": {"axis": "counted from 0; none: one scale for all of x"},
     "dequantize": {"axis": "counted from 0; none: one scale for all of x"},
     "conv": _WINDOW,
+    "sliding_window": {name: "one per axis of the windows" for name in ("kernel_size", "stride", "dilation")},
     "pool": {
         "kernel_size": "one per spatial axis",
         **_WINDOW,

@@ -17,7 +17,7 @@ KINDS = {
     "dtype": "DTYPE",
     "scalar": "NUMBER",  # BOOL, I64, U64, F64 or F64S
 }
-# What operands are cast to; those of the other kinds have the dtypes that the op's dtype rule decides.
+# The dtypes that operands of these kinds are cast to; the op's dtype rule decides those of the other kinds.
 CASTS = {"mask": "bool", "index": "i64", "raw": "as given"}
 
 

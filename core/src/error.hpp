@@ -5,7 +5,18 @@
 #include <utility>
 
 namespace dovetail {
-enum class ErrorKind { type, value, index, memory, not_implemented, device_lost, runtime, axis };
+enum class ErrorKind {
+  type,
+  value,
+  index,
+  memory,
+  not_implemented,
+  device_lost,
+  runtime,
+  axis,      // Python: AxisError
+  overflow,  // a number that its dtype cannot hold
+  buffer,    // memory of others that cannot be shared
+};
 
 // what() reads "[op] what happened: got X, expected Y; cure". `cure`: what the user can do about it; "" where the
 // message says it or nothing helps. Python's exception has it as its attribute `cure`.

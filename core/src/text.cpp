@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <numeric>
 #include <utility>
 
@@ -78,8 +77,9 @@ std::string human_bytes(uint64_t bytes) {
   double value = double(bytes);
   int unit = 0;
   while (value >= 1024 && unit < 4) value /= 1024, ++unit;
-  char text[32];
-  std::snprintf(text, sizeof text, unit && value < 100 ? "%.1f %s" : "%.0f %s", value, units[unit]);
-  return text;
+  char text[32];  // not snprintf: in some locales it writes a comma
+  const auto written =
+      std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, unit && value < 100);
+  return std::string(text, written.ptr) + " " + units[unit];
 }
 }  // namespace dovetail

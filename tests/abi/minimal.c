@@ -21,7 +21,7 @@ static int64_t count(const DLTensor* t) {
   return n;
 }
 
-/* Where element i of `t`, counted row by row, lies. */
+/* The address of element i of `t`, counted row by row. */
 static char* element(const DLTensor* t, int64_t i) {
   int64_t offset = 0;
   for (int axis = t->ndim - 1; axis >= 0; --axis) {

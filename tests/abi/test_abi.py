@@ -81,6 +81,16 @@ def test_layout(language: str, dlpack: str, tmp_path: Path) -> None:
     compile_with(compiler(language), *other, "-c", HERE / f"layout.{language}", "-o", tmp_path / "layout.o")
 
 
+@pytest.mark.parametrize("command", ["c++", "clang++-14"])
+def test_headers_for_compilers_without_float16(command: str) -> None:
+    """clang has no _Float16 for x86 before 15."""
+    if not shutil.which(command):
+        pytest.skip(f"{command} is not installed")
+    headers = [word for header in sorted(INCLUDE.glob("dovetail/*.h*")) for word in ("-include", header)]
+    missing = ["-U__FLT16_MAX__", "-D_Float16=missing"]
+    compile_with([command], "-std=c++17", "-fsyntax-only", *missing, "-x", "c++", *headers, os.devnull)
+
+
 def test_layout_on_windows(mingw: list[str], tmp_path: Path) -> None:
     compile_with(mingw, "-c", HERE / "layout.c", "-o", tmp_path / "layout.o")
 

@@ -1,4 +1,4 @@
-// What load_backend accepts, and its errors for the rest.
+// The libraries that load_backend accepts, and its errors for the others.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -171,6 +171,9 @@ TEST(rows_of_unknown_ops) {
   const std::vector<std::string> misspelt{
       "its row \"dvt.nn.softmax\" is never used: there is no such op, did you mean 'dvt.softmax'?"};
   CHECK(load("row_misspelt").notes == misspelt);
+  const std::vector<std::string> public_name{
+      "its row \"linalg.outer\" is never used: there is no such op, did you mean 'dvt.outer'?"};
+  CHECK(load("row_public_name").notes == public_name);
   CHECK(load("minimal").notes.empty());
 }
 

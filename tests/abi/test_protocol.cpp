@@ -41,11 +41,11 @@ TEST(out_structs_of_an_older_host_are_not_overrun) {
     struct {
       dvt_props props;
       char after[64];
-    } room;
-    std::memset(&room, 0xAB, sizeof room);
-    room.props.struct_size = offsetof(dvt_props, dl_device_type);
-    CHECK_EQ(device->backend->table->device_props(device->handle, &room.props), DVT_OK);
-    CHECK_EQ(reinterpret_cast<unsigned char*>(&room.props.alloc_align)[0], 0xABu);
+    } memory;
+    std::memset(&memory, 0xAB, sizeof memory);
+    memory.props.struct_size = offsetof(dvt_props, dl_device_type);
+    CHECK_EQ(device->backend->table->device_props(device->handle, &memory.props), DVT_OK);
+    CHECK_EQ(reinterpret_cast<unsigned char*>(&memory.props.alloc_align)[0], 0xABu);
     CHECK_EQ(device->backend->table->device_open(5, nullptr), DVT_INVALID);
   }
 }

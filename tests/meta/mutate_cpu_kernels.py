@@ -7,7 +7,7 @@ One line of a kernel, or of a file of src/simd that it rests on, is changed in o
 compiled for one instruction set level and linked with those of a whole build, and `dovetail conform --level L2`
 runs the cases of the ops that the kernel serves, and the one of its rows. A mutant is killed when a case does not
 pass; one that compiles to the very same object is no mutant. Those that survive are printed; mutants_alive.toml
-says which of them change nothing that a device is asked for, and why.
+lists those that change nothing which the suite requires of a device, with reasons.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def conform(library: Path, kernel: str, level: str) -> str:
     environment = os.environ | {
         "DOVETAIL_BACKEND_AUTOLOAD": "0", "DOVETAIL_BACKEND_PATH": str(library), "DOVETAIL_CPU_CAPABILITY": level,
     }  # fmt: skip
-    begin, said = time.monotonic(), []
+    begin, printed = time.monotonic(), []
     run = subprocess.Popen(
         [*command, *chosen],
         cwd=library.parent,
@@ -211,7 +211,7 @@ def conform(library: Path, kernel: str, level: str) -> str:
     assert run.stdout
     with run:
         for line in run.stdout:
-            said.append(line)
+            printed.append(line)
             if line.startswith(("FAIL", "CRASH", "TIMEOUT", "FALLBACK")) or time.monotonic() - begin > PATIENCE:
                 run.terminate()
                 with suppress(subprocess.TimeoutExpired):
@@ -219,7 +219,7 @@ def conform(library: Path, kernel: str, level: str) -> str:
                 return line.strip()
     if run.returncode == 0:
         return ""
-    return said[-1].strip() if said else f"exit code {run.returncode}"
+    return printed[-1].strip() if printed else f"exit code {run.returncode}"
 
 
 # ---- the check --------------------------------------------------------------------------------------------------

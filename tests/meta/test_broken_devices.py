@@ -45,17 +45,17 @@ def conform(library, tmp_path):
 
 
 def test_the_good_one_passes(conform):
-    code, results, said = conform(None, "--quick")
+    code, results, printed = conform(None, "--quick")
     passed = [c["status"] == "pass" for c in results["cases"] if not c["id"].startswith("device.capture[")]
-    assert code == 0 and all(passed), said  # it captures nothing
+    assert code == 0 and all(passed), printed  # it captures nothing
     assert len(passed) > 3000
     assert results["device"]["name"] == "meta:0" and results["level"]["reached"] == "L1"
 
 
 @pytest.mark.slow
 def test_the_good_one_reaches_the_highest_level(conform):
-    code, results, said = conform(None, "--level", "L2")
-    assert (code, results["level"]["reached"], bad_ones(results)) == (0, "L2", {}), said
+    code, results, printed = conform(None, "--level", "L2")
+    assert (code, results["level"]["reached"], bad_ones(results)) == (0, "L2", {}), printed
 
 
 # ---- each of the others ------------------------------------------------------------------------------------------
@@ -84,15 +84,15 @@ def test_the_culprit_is_named(conform, fault):
 
 @pytest.mark.parametrize("fault", [f for f in FAULTS if f.status == "pass"], ids=lambda f: f.name)
 def test_undeclared_calls_that_work_are_reported(conform, fault):
-    code, results, said = conform(fault.name, "-n", "1", "-k", f"{fault.case} or {OTHERS}")
-    assert (code, set(results["counts"])) == (0, {"pass"}), said
+    code, results, printed = conform(fault.name, "-n", "1", "-k", f"{fault.case} or {OTHERS}")
+    assert (code, set(results["counts"])) == (0, {"pass"}), printed
     (entry,) = results["undeclared"]
-    assert (f"{entry['op']}[{entry['dtype']},undeclared]", entry["message"]) == (fault.case, fault.said)
-    assert f"works undeclared: {entry['op']} {entry['dtype']}" in said
+    assert (f"{entry['op']}[{entry['dtype']},undeclared]", entry["message"]) == (fault.case, fault.printed)
+    assert f"works undeclared: {entry['op']} {entry['dtype']}" in printed
 
 
 def test_the_culprit_is_named_first_of_all(conform):
     """In the run of a level, where every op that decomposes into the culprit is wrong too."""
-    code, results, said = conform("last_element", "--quick")
+    code, results, printed = conform("last_element", "--quick")
     assert code == 1 and len({id.partition("[")[0] for id in bad_ones(results)}) > 10
-    assert "not right: multiply (" in said
+    assert "not right: multiply (" in printed

@@ -71,7 +71,7 @@ def test_by_hand(site, pack):
     assert "expected device=" in ended.stderr
 
 
-def test_its_op(site, pack):
+def test_the_op_of_a_pack_is_listed_and_conforms(site, pack):
     """The pack's op runs by its kernel, is listed, and the suite tests it; without its kernel the decomposition
     runs."""
     site.pack("acme_fast", pack("libacme_fast.so"), module="Backend.ops = 'dovetail_acme_fast.double'\n")
@@ -98,7 +98,7 @@ def test_its_op(site, pack):
     ],
     ids=lambda value: value[0].split("=")[0] if isinstance(value, tuple) else "",
 )
-def test_broken(site, pack, defines, cause):
+def test_a_broken_pack_is_quarantined(site, pack, defines, cause):
     """The backend works without it, and `dovetail devices` shows why."""
     site.pack("acme_fast", pack("libacme_fast.so", *defines))
     ended = site.run("-c", SQRT)

@@ -53,10 +53,10 @@ def test_the_tag_is_true(architecture):
         for major, minor, machine in tags:
             assert (int(major), int(minor)) <= GLIBC and machine == architecture
         command = [sys.executable, "-m", "auditwheel", "show", "--json", str(wheel)]
-        said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        says = re.fullmatch(rf"manylinux_(\d+)_(\d+)_{architecture}", said["overall_tag"])
-        assert says and tuple(map(int, says.groups())) <= GLIBC, said
-        assert not said["external_libs"] and not said["unsupported_isa"], said
+        printed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        tag = re.fullmatch(rf"manylinux_(\d+)_(\d+)_{architecture}", printed["overall_tag"])
+        assert tag and tuple(map(int, tag.groups())) <= GLIBC, printed
+        assert not printed["external_libs"] and not printed["unsupported_isa"], printed
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -199,7 +199,7 @@ def run(request, tmp_path_factory):
     return run
 
 
-def test_it_runs(run):
+def test_a_released_wheel_computes(run):
     assert run("-c", USE) == "right\n"
     listed = json.loads(run("-m", "dovetail", "devices", "--json"))
     assert [device["device"] for device in listed["devices"]] == ["cpu:0"]
@@ -207,7 +207,7 @@ def test_it_runs(run):
     assert machine == run.architecture
 
 
-def test_it_conforms(run):
+def test_a_released_wheel_conforms(run):
     """The quick run; in an emulator only matrix products, which take a minute or two."""
     cases = [] if run.architecture == "x86_64" else ["-k", "matmul and f32"]
     run("-m", "dovetail", "conform", "--device", "cpu", "--quick", "--no-report", *cases)

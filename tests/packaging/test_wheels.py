@@ -101,7 +101,7 @@ def test_no_sources_and_no_tests(which, request):
 
 
 @pytest.mark.parametrize("which", ["core_wheel", "cpu_wheel", "template_wheel"])
-def test_libraries_find_their_neighbours_only(which, request, tmp_path):
+def test_libraries_search_their_own_folder_only(which, request, tmp_path):
     """No path of the machine that built them; they need the system's C and C++ libraries and each other."""
     found = libraries(request.getfixturevalue(which), tmp_path)
     ours = {library.name for library in found}

@@ -29,7 +29,7 @@ class Fault(NamedTuple):
     what: str
     case: str
     status: str
-    said: str
+    printed: str
 
     @property
     def culprit(self) -> str:
@@ -102,11 +102,11 @@ def words(message: str) -> str:
 
 def expect_culprit(conform, fault: Fault, *args: str) -> None:
     """`conform(fault, *args)` as above: only the culprit fails, with the message of the table."""
-    code, results, said = conform(fault.name, "-n", "1", "-k", fault.selection, *args)
+    code, results, printed = conform(fault.name, "-n", "1", "-k", fault.selection, *args)
     bad = bad_ones(results)
-    assert (code, {id.partition("[")[0] for id in bad}) == (1, {fault.culprit}), said
+    assert (code, {id.partition("[")[0] for id in bad}) == (1, {fault.culprit}), printed
     assert results["counts"]["pass"] >= 1
     case = bad[fault.case]
-    assert (case["status"], words(case["message"])) == (fault.status, words(fault.said))
-    assert f"not right: {fault.culprit} ({len(bad)})" in said
-    assert f"{fault.status.upper():8} {fault.case}" in said and f"--case '{fault.case}'" in case["replay"]
+    assert (case["status"], words(case["message"])) == (fault.status, words(fault.printed))
+    assert f"not right: {fault.culprit} ({len(bad)})" in printed
+    assert f"{fault.status.upper():8} {fault.case}" in printed and f"--case '{fault.case}'" in case["replay"]

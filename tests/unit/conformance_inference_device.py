@@ -52,7 +52,7 @@ def _kernels() -> dict[str, Kernel]:
         if op.spec.dtype == "logical":
             words = "bool"
         if name == "scaled_dot_product_attention":
-            words += " float16,float16,float16,bool->float16"
+            words += " float16,float16,float16,bool,int64->float16"
         if name == "astype":
             words = " ".join(f"{by_name[a].name}->{by_name[b].name}" for a in dtypes for b in dtypes)
         found[name + "_"] = kernel(name, words)(_answers(op))

@@ -25,7 +25,7 @@ def test_the_first_result_is_attention():
 
 
 def test_attention_over_parts_of_the_keys():
-    """As ring attention does: blocks are weighted by their softmax denominators."""
+    """Blocks are weighted by their softmax denominators, like in ring attention."""
     q, k, v = operands(12)
     parts = [sdpa_lse(q, k[:, :, a:b], v[:, :, a:b]) for a, b in ((0, 5), (5, 12))]
     total = dt.logsumexp(dt.stack([lse for _, lse in parts]), axis=0)

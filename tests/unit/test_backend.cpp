@@ -11,7 +11,6 @@ struct dvt_device {};
 struct dvt_stream {
   std::queue<std::function<dvt_status()>> jobs;
 };
-struct dvt_event {};
 
 namespace {
 struct Failure {
@@ -180,31 +179,6 @@ TEST(enqueue_runs_later_or_at_once) {
   CHECK_EQ(runs, 1);
   CHECK_EQ(stream.jobs.front()(), DVT_OK);
   CHECK_EQ(runs, 2);
-}
-
-TEST(streams_and_events_are_given_back) {
-  static int alive;
-  alive = 0;
-  dvt_streams api{};
-  api.create = [](dvt_device*, int32_t, dvt_stream** s) { return ++alive, *s = new dvt_stream, DVT_OK; };
-  api.destroy = [](dvt_stream* s) { --alive, delete s; };
-  api.sync = [](dvt_stream*) { return DVT_OK; };
-  api.ev_create = [](dvt_device*, uint32_t, dvt_event** e) { return ++alive, *e = new dvt_event, DVT_OK; };
-  api.ev_destroy = [](dvt_event* e) { --alive, delete e; };
-  api.ev_query = [](dvt_event*, uint32_t* done) { return *done = 1, DVT_OK; };
-  dvt_device device;
-  {
-    dvt::Stream a(api, &device), b(api, &device);
-    dvt::Event e(api, &device);
-    CHECK(a && b && e && alive == 3);
-    b = std::move(a);
-    dvt::Event f = std::move(e);
-    bool done = false;
-    CHECK(f.query(done) == DVT_OK && done && b.sync() == DVT_OK && !e);
-  }
-  CHECK_EQ(alive, 0);
-  api.create = [](dvt_device*, int32_t, dvt_stream**) { return dvt_status{DVT_OOM}; };
-  CHECK(!dvt::Stream(api, &device));
 }
 
 CHECK_MAIN

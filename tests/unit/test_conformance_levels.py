@@ -52,10 +52,10 @@ def test_no_cases_no_level():
 
 
 def test_closing_lines():
-    said = lambda *s: levels.closing_line(standing(*s), lambda level: f"{level}'s")  # noqa: E731
-    assert said("pass", "pass", "pass") == "level L1 (L1's)"
-    assert said("pass", "pass", "fail") == "level L0 (L0's); L1 not met: 1 of 1 cases did not pass"
-    assert said("crash", "", "pass") == "no level; L0 not met: 1 of 2 cases did not pass, 1 of 2 were not run"
+    printed = lambda *s: levels.closing_line(standing(*s), lambda level: f"{level}'s")  # noqa: E731
+    assert printed("pass", "pass", "pass") == "level L1 (L1's)"
+    assert printed("pass", "pass", "fail") == "level L0 (L0's); L1 not met: 1 of 1 cases did not pass"
+    assert printed("crash", "", "pass") == "no level; L0 not met: 1 of 2 cases did not pass, 1 of 2 were not run"
 
 
 def test_coverage_counts_ops_of_the_list():
@@ -78,8 +78,8 @@ def test_l2_lists_further_complete_dtypes():
     cases = [
         Case(f"{op}[{d.brief},a]", "L2", op, d) for d in (dt.float16, dt.int8, dt.float64) for op in ("add", "erf")
     ]
-    said = ["pass", "waived", "pass", "unsupported", "pass", "fail"]
-    results = {c.id: Result(c.id, Status(s)) for c, s in zip(cases, said)}
+    printed = ["pass", "waived", "pass", "unsupported", "pass", "fail"]
+    results = {c.id: Result(c.id, Status(s)) for c, s in zip(cases, printed)}
     assert levels.further_dtypes([*CASES[:3], *cases], results) == ["f16"]
     assert levels.further_dtypes(cases, {}) == []
     text = levels.coverage("L2", {"add"}.__contains__, {"softmax"}, ["f16"], 1)
@@ -109,12 +109,12 @@ def test_a_call_that_names_a_missing_dtype_costs_no_level():
 def test_a_dtype_is_complete_whatever_its_calls_with_missing_dtypes_return():
     both = mixed("cast[f16,b]", dt.float16, dt.float64)
     cases = [mixed("add[f16,a]", dt.float16), mixed("add[f64,a]", dt.float64), both]
-    said = lambda *statuses: levels.further_dtypes(  # noqa: E731
+    printed = lambda *statuses: levels.further_dtypes(  # noqa: E731
         cases, {c.id: Result(c.id, Status(s)) for c, s in zip(cases, statuses)}
     )
-    assert said("pass", "pass", "pass") == ["f16", "f64"]
-    assert said("pass", "unsupported", "unsupported") == ["f16"]
-    assert said("pass", "pass", "unsupported") == []
+    assert printed("pass", "pass", "pass") == ["f16", "f64"]
+    assert printed("pass", "unsupported", "unsupported") == ["f16"]
+    assert printed("pass", "pass", "unsupported") == []
 
 
 def test_failures_have_replay_commands():

@@ -85,11 +85,11 @@ def judged(overruns, outcome):
 def test_a_case_fails_if_its_op_writes_outside_its_output():
     passed = Outcome(Status.PASS)
     assert judged([], passed) == (Status.PASS, "")
-    beside = "wrote 4 bytes past the end of its output 0 (20 B)"
-    assert judged([("add", f"[add] {beside}")], passed) == (Status.FAIL, beside)
-    assert judged([("mul", f"[mul] {beside}")], passed) == (Status.FAIL, f"[mul] {beside}")
+    overrun = "wrote 4 bytes past the end of its output 0 (20 B)"
+    assert judged([("add", f"[add] {overrun}")], passed) == (Status.FAIL, overrun)
+    assert judged([("mul", f"[mul] {overrun}")], passed) == (Status.FAIL, f"[mul] {overrun}")
     wrong = Outcome(Status.FAIL, "1 of 5 elements wrong")
-    assert judged([("add", f"[add] {beside}")], wrong) == (Status.FAIL, f"{beside}; 1 of 5 elements wrong")
+    assert judged([("add", f"[add] {overrun}")], wrong) == (Status.FAIL, f"{overrun}; 1 of 5 elements wrong")
 
 
 def test_memory_is_guarded_except_in_memory_checks():

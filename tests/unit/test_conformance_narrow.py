@@ -12,6 +12,7 @@ from dovetail_conformance.cases import all_cases
 from dovetail_conformance.levels import standing as levels
 from dovetail_conformance.levels.must_pass import must_pass
 from dovetail_conformance.reporting.document import results
+from dovetail_conformance.submission.contradictions import contradiction
 
 ROOT = Path(__file__).parents[2]
 # Cases that a device without float64 and float8 failed, or that could cost it a level without a message.
@@ -41,9 +42,13 @@ def test_no_dtype_beyond_its_own_costs_it_a_level(tmp_path):
     command = [sys.executable, "-m", "dovetail", "conform", "--device", "narrow", "--json", str(file)]
     command += [word for id in CASES for word in ("--case", id)]
     ended = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
-    found = results(json.loads(file.read_text()))
+    document = json.loads(file.read_text())
+    found = results(document)
     bad = {id: found[id] for id in CASES if not levels.holds(all_cases()[id], found[id])}
     assert not bad and ended.returncode == 0, (bad, ended.stdout, ended.stderr)
+    # `dovetail verify` accepts them too.
+    rejected = {c["id"]: contradiction(all_cases()[c["id"]], c, document["kernels"]) for c in document["cases"]}
+    assert not any(rejected.values()), rejected
     passed = [id for id in CASES if found[id].status == "pass"]
     assert {"sort[bool,any_value]", "uniform[f32,continues]", "astype[f32,property]"} <= {*passed}
 

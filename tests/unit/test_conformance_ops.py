@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 from dovetail.schema import registry
 from dovetail_conformance import device_checks
 
-REFUSED = {"astype", "bitwise_and", "bitwise_left_shift", "full", "reshape"}  # before the device is used
+ROOT = Path(__file__).parents[2]
+REFUSED = {"astype", "bitwise_and", "bitwise_left_shift", "reshape"}  # before the device is used
 
 _COUNTS = """
 from dovetail_conformance.cases import all_cases
@@ -24,6 +26,17 @@ for device, packs in (("another:0", None), ("other:0", []), ("other:0", ["fast"]
 PACK = """
 class pack:
     library, ops = "/none.so", "other_fast_ops"
+"""
+FEW_KERNELS = """
+import sys
+sys.path.insert(0, {examples!r})
+from dovetail.prototype import Kernel
+from numpy_device import NumpyDevice
+
+class FewKernels(NumpyDevice):
+    name = "few"
+    kernels = {{n: k.op for n, k in vars(NumpyDevice).items() if isinstance(k, Kernel)}}
+    locals().update({{n: None for n, op in kernels.items() if op not in {ops}}})
 """
 OPS = '''
 import numpy as np
@@ -44,6 +57,17 @@ def test_l0_only_calls_the_ops_that_it_lists():
                 called |= {a.value for a in node.args if isinstance(a, ast.Constant)}
     kernels = {op for op in called if not registry[op].spec.view}
     assert {*device_checks.OPS} <= kernels <= {*device_checks.OPS} | REFUSED
+
+
+def test_a_device_with_the_kernels_of_l0_alone_reaches_it(tmp_path):
+    """As docs/first_device.md promises."""
+    promise = re.search(r"five ops in float32: write (.*) first\.", (ROOT / "docs/first_device.md").read_text())[1]
+    assert sorted(re.findall(r"`(\w+)`", promise)) == [*device_checks.OPS]
+    (tmp_path / "few.py").write_text(FEW_KERNELS.format(examples=str(ROOT / "examples"), ops=device_checks.OPS))
+    environment = {"DOVETAIL_BACKEND_PATH": str(tmp_path / "few.py"), "DOVETAIL_BACKENDS": "few"}
+    command = [sys.executable, "-m", "dovetail", "conform", "--device", "few", "--level", "L0", "--no-report"]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "level L0 (the device itself)" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_pack_for_another_device_changes_no_level(tmp_path):

@@ -103,6 +103,19 @@ def edited(genuine, name, edit):
     return archive.pack(found, mtime)
 
 
+@pytest.mark.parametrize(("part", "key"), [("run", "started"), ("level", "text")])
+def test_a_long_text_does_not_fill_the_terminal(tmp_path, genuine, part, key):
+    def lengthened(text):
+        document = json.loads(text)
+        document[part][key] = "x" * 1_000_000
+        return json.dumps(document).encode()
+
+    (tmp_path / "p.tgz").write_bytes(edited(genuine, "results.json", lengthened))
+    result = CliRunner().invoke(verify, [str(tmp_path / "p.tgz")])
+    assert result.exit_code == 1 and "xxx" in result.stderr
+    assert len(result.stderr) < 1100 and len(result.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("name", archive.MEMBERS)
 def test_a_changed_member_is_not_the_one_in_the_manifest(tmp_path, genuine, name):
     found, mtime = archive.unpack(genuine)
@@ -144,7 +157,7 @@ RESULT_EDITS = {
     "one case": (lambda d: d["run"].update(cases=["add[f32,a]"]), "made with --case"),
     "shard": (lambda d: d["run"].update(shard="1/2"), "made with --shard"),
     "stopped": (lambda d: d["run"].update(complete=False, stopped_by="Ctrl-C"), "stopped by Ctrl-C"),
-    "stopped, said otherwise": (lambda d: d["run"].update(stopped_by="Ctrl-C"), "stopped by Ctrl-C"),
+    "stopped by another": (lambda d: d["run"].update(stopped_by="Ctrl-C"), "stopped by Ctrl-C"),
     "list": (lambda d: d["run"]["must_pass"].update(version=99), "must-pass list is version 99"),
     "list's hash": (lambda d: d["run"]["must_pass"].update(sha256="1" * 64), "must-pass list"),
     "cases' hash": (lambda d: d["run"].update(cases_sha256="1" * 64), "cases_sha256"),
@@ -256,6 +269,22 @@ def test_a_case_must_be_consistent(change, expected):
     case = all_cases()["add[f32,vectors]"]
     found = contradiction(case, {"id": case.id} | ADD | change, {"add": ["f32"]})
     assert (found is None) if expected is None else expected in found
+
+
+@pytest.mark.parametrize(
+    ("id", "dtypes", "contradicts"),
+    [
+        ("astype[bool,to_f64]", "bool f32", False),  # of a device without float64
+        ("astype[bool,to_f64]", "bool f32 f64", True),
+        ("astype[f64,to_bf16]", "f32 f64", False),
+        ("matmul[f32,perf=skinny,large]", "f32", False),  # it does not fit
+    ],
+)
+def test_a_case_is_unsupported_where_any_of_its_dtypes_is(id, dtypes, contradicts):
+    case = all_cases()[id]
+    entry = {"id": id, "status": "unsupported", "message": "no"}
+    found = contradiction(case, entry, {case.op: dtypes.split()})
+    assert found == ("is unsupported, but the device declares a kernel for it" if contradicts else None)
 
 
 def test_complex_results_may_err_by_more():
@@ -476,8 +505,8 @@ def test_names_in_statements():
 
 def test_the_command_makes_the_same_run():
     run = RUN | {"level": "L2", "profile": "half", "seed": 9, "timeout": 2.5, "performance": True}
-    said = "dovetail conform --device x:0 --level L2 --seed 9 --profile half --timeout 2.5 --performance"
-    assert statement.command(run, "x:0") == said
+    printed = "dovetail conform --device x:0 --level L2 --seed 9 --profile half --timeout 2.5 --performance"
+    assert statement.command(run, "x:0") == printed
 
 
 @pytest.mark.slow

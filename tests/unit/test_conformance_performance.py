@@ -132,7 +132,7 @@ def test_endings_that_changed():
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
         ("{", "is not JSON: name the results.json"),
         ("[]", "does not hold results"),
@@ -140,10 +140,10 @@ def test_endings_that_changed():
         (json.dumps({"schema": document.SCHEMA, "schema_version": 1}), "has version 1 of the format"),
     ],
 )
-def test_a_bad_baseline_is_reported(tmp_path, text, says):
+def test_a_bad_baseline_is_reported(tmp_path, text, expected):
     (tmp_path / "results.json").write_text(text)
     for path in (tmp_path, tmp_path / "results.json"):
-        with pytest.raises(baseline.BadBaseline, match=says):
+        with pytest.raises(baseline.BadBaseline, match=expected):
             baseline.read(path)
     with pytest.raises(baseline.BadBaseline, match="cannot be read"):
         baseline.read(tmp_path / "none.json")

@@ -95,9 +95,9 @@ def on_the_device(*args):
 
 
 def test_a_device_of_float16_and_int8_reaches_its_l1_and_no_other():
-    code, said, error = on_the_device("--profile", "inference")
-    assert code == 0, "\n".join([*said[-40:], error])
-    assert said[-1].startswith("level L1 (profile inference: f16, i8, i32, bool; ")
-    code, said, _ = on_the_device("-k", "device.threads or add")
-    assert code == 1 and any("float32 is not supported" in line for line in said)
-    assert any("dovetail conform --device inference --case" in line for line in said)
+    code, printed, error = on_the_device("--profile", "inference")
+    assert code == 0, "\n".join([*printed[-40:], error])
+    assert printed[-1].startswith("level L1 (profile inference: f16, i8, i32, bool; ")
+    code, printed, _ = on_the_device("-k", "device.threads or add")
+    assert code == 1 and any("float32 is not supported" in line for line in printed)
+    assert any("dovetail conform --device inference --case" in line for line in printed)

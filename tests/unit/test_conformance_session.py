@@ -24,11 +24,11 @@ SELECTION = "(add or erf) and values"  # cases of L1 and L2
 
 
 class Workers:
-    """Replaces a Pool: every case has one result, which `says` may change; after `last` of them it stops."""
+    """Replaces a Pool: every case has one result, which `statuses` may change; after `last` of them it stops."""
 
     def __init__(self):
         self.description = json.loads(json.dumps(DESCRIPTION))
-        self.says = {}  # by id: status
+        self.statuses = {}  # by id: status
         self.last, self.how = None, KeyboardInterrupt()
         self.asked = []
 
@@ -53,7 +53,7 @@ class Workers:
             if len(self.asked) == self.last:
                 raise self.how
             self.asked.append(id)
-            status = Status(self.says.get(id, "pass"))
+            status = Status(self.statuses.get(id, "pass"))
             yield Result(id, status, 0.25, "" if status == "pass" else "why", {"ulp": len(id) / 8, "tol": 1.0})
 
 
@@ -136,9 +136,9 @@ def test_a_full_disk_costs_the_report_not_the_results(here, workers, capsys, mon
 
     monkeypatch.setattr(write_report, "write", full)
     assert run(level="L0")[0] == 4
-    said = capsys.readouterr().out.splitlines()
-    assert "Error: the report could not be written: there: No space left on device" in said
-    assert said[-1] == "level L0 (the device itself)" and not any(line.startswith("report:") for line in said)
+    printed = capsys.readouterr().out.splitlines()
+    assert "Error: the report could not be written: there: No space left on device" in printed
+    assert printed[-1] == "level L0 (the device itself)" and not any(line.startswith("report:") for line in printed)
     monkeypatch.undo()
     assert len(journal.read(here / "dovetail-report").results) == len(workers.asked)  # --resume writes it anew
 
@@ -154,8 +154,8 @@ def test_a_disk_that_fills_during_the_run(here, workers, capsys, monkeypatch):
 
     monkeypatch.setattr(journal.Journal, "_line", line)
     assert run(level="L0")[0] == 0
-    said = capsys.readouterr().out
-    assert said.count("No space left on device") == 1 and "level L0" in said and len(written) == 10
+    printed = capsys.readouterr().out
+    assert printed.count("No space left on device") == 1 and "level L0" in printed and len(written) == 10
 
 
 # ---- how runs end -----------------------------------------------------------------------------------------------
@@ -179,8 +179,8 @@ def test_a_run_that_is_stopped(here, workers, capsys, how, code, expected, by):
     content = read(here / "dovetail-report")
     assert content["counts"]["pass"] == 5 and content["counts"]["not-run"] == len(content["cases"]) - 5
     assert content["run"]["stopped_by"] == by and not content["run"]["complete"]
-    said = capsys.readouterr().out
-    assert expected in said and "--resume dovetail-report" in said and "no level; L0 not met" in said
+    printed = capsys.readouterr().out
+    assert expected in printed and "--resume dovetail-report" in printed and "no level; L0 not met" in printed
 
 
 def test_a_device_that_never_comes_up(here, workers, capsys, monkeypatch):
@@ -219,7 +219,7 @@ def test_a_run_cut_anywhere_and_resumed_is_the_uninterrupted_one(reports, worker
     options = {"expression": SELECTION, "waivers": reports / "waivers.toml"}
     options["waivers"].write_text('[[waiver]]\ncase = "erf[*"\nreason = "known"\n')
     ids = [c.id for c in Session(Options(device="x", **options)).plan.cases]
-    workers.says = {ids[n % len(ids)]: s for n, s in statuses.items() if s not in ("waived", "not-run")}
+    workers.statuses = {ids[n % len(ids)]: s for n, s in statuses.items() if s not in ("waived", "not-run")}
     shutil.rmtree(reports / "whole", ignore_errors=True)
     shutil.rmtree(reports / "cut", ignore_errors=True)
     code, whole = run(reports / "whole", **options)
@@ -352,24 +352,28 @@ def test_resuming_a_complete_run(here, workers, capsys):
 def test_unsupported_cases_that_cost_a_level_are_listed_by_id(here, workers, capsys):
     """At the end of a run, and when they are run alone: with the reason, the command, and an exit code."""
     of_f64 = "scaled_linear[f32,vector]"  # names a dtype that a device may lack
-    workers.says = {"nextafter[f32,values]": "unsupported", of_f64: "unsupported", "erf[f16,values]": "unsupported"}
+    workers.statuses = {
+        "nextafter[f32,values]": "unsupported",
+        of_f64: "unsupported",
+        "erf[f16,values]": "unsupported",
+    }
     for options in (
         {"level": "L2", "no_report": True},
         {"expression": "nextafter"},
         {"cases": ("nextafter[f32,values]",)},
     ):
         assert run(**options)[0] == 1
-        said = capsys.readouterr().out
-        assert said.count("unsupported, and L2 asks for it: ") == 1
-        assert "unsupported, and L2 asks for it: nextafter[f32,values]: why" in said
-        assert "--case 'nextafter[f32,values]'" in said
+        printed = capsys.readouterr().out
+        assert printed.count("unsupported, and L2 asks for it: ") == 1
+        assert "unsupported, and L2 asks for it: nextafter[f32,values]: why" in printed
+        assert "--case 'nextafter[f32,values]'" in printed
     assert run(cases=(of_f64,))[0] == 0
     assert f"unsupported, which no level forbids: {of_f64}: why" in capsys.readouterr().out
 
 
 def test_what_costs_a_level_can_be_waived(here, workers):
     (here / "w.toml").write_text('[[waiver]]\ncase = "nextafter[f32,values]"\nreason = "no row yet"\n')
-    workers.says = {"nextafter[f32,values]": "unsupported"}
+    workers.statuses = {"nextafter[f32,values]": "unsupported"}
     code, content = run(here / "r", expression="nextafter[f32", waivers=here / "w.toml", level="L2")
     waived = next(c for c in content["cases"] if c["id"] == "nextafter[f32,values]")
     assert (code, waived["status"], waived["outcome"]) == (0, "waived", "unsupported")
@@ -401,7 +405,7 @@ def test_invalid_shards(text):
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_shards_together_are_the_whole(reports, workers, n, statuses):
     ids = [c.id for c in Session(Options(device="x", level="L0", no_report=True)).plan.cases]
-    workers.says = {ids[k % len(ids)]: s for k, s in statuses.items() if s not in ("waived", "not-run")}
+    workers.statuses = {ids[k % len(ids)]: s for k, s in statuses.items() if s not in ("waived", "not-run")}
     code, whole = run(reports / "whole", level="L0")
     folders = []
     for i in range(1, n + 1):
@@ -480,7 +484,7 @@ device = "y"
 
 def test_waivers_of_the_folder_are_read_and_reported(here, workers, capsys):
     (here / "waivers.toml").write_text(WAIVERS)
-    workers.says = {"erf[f16,values]": "crash", "erf[bf16,odd]": "fail", "add[f32,values]": "fail"}
+    workers.statuses = {"erf[f16,values]": "crash", "erf[bf16,odd]": "fail", "add[f32,values]": "fail"}
     code, content = run(here / "r", expression="erf or add[f32,values]")
     assert code == 1
     by_id = {c["id"]: c for c in content["cases"]}
@@ -489,19 +493,19 @@ def test_waivers_of_the_folder_are_read_and_reported(here, workers, capsys):
     assert waived["waiver"] == "the table has 8 bits" and waived["message"] == "why" and "replay" not in waived
     assert by_id["erf[bf16,odd]"]["status"] == by_id["add[f32,values]"]["status"] == "fail"
     assert [w["state"] for w in content["waivers"]] == ["used", "unexpected-pass", "expired", "other-version"]
-    said = capsys.readouterr().out
-    assert "1 waived" in said and "not right: erf (1), add (1)" in said.replace(
+    printed = capsys.readouterr().out
+    assert "1 waived" in printed and "not right: erf (1), add (1)" in printed.replace(
         "add (1), erf (1)", "erf (1), add (1)"
     )
-    assert "waiver erf[bf16,* expired on 2020-01-01" in said
-    assert "waiver erf[f64,* is for versions <1.0, not 1.2" in said
-    assert "waiver erf[f16,*: " in said and "passed unexpectedly" in said
-    assert "waiver *[*,values] does not reach L0 and L1: not waived: add[f32,values]" in said
+    assert "waiver erf[bf16,* expired on 2020-01-01" in printed
+    assert "waiver erf[f64,* is for versions <1.0, not 1.2" in printed
+    assert "waiver erf[f16,*: " in printed and "passed unexpectedly" in printed
+    assert "waiver *[*,values] does not reach L0 and L1: not waived: add[f32,values]" in printed
 
 
 def test_a_waived_case_is_no_reason_to_fail(here, workers):
     (here / "w.toml").write_text(WAIVERS)
-    workers.says = {"erf[f16,values]": "fail"}
+    workers.statuses = {"erf[f16,values]": "fail"}
     assert run(expression="erf[f16", waivers=here / "w.toml")[0] == 0
     assert run(expression="erf[f16")[0] == 1
 

@@ -63,7 +63,7 @@ def world(tmp_path, monkeypatch):
 
 
 def failure(cause, cure):
-    """As libdovetail raises it."""
+    """The error that libdovetail raises."""
     error = RuntimeError(f"{cause}; {cure}")
     error.cure = cure
     return error
@@ -75,13 +75,13 @@ def by_name(registry):
 
 def test_a_plugins_reason_for_having_no_device_is_shown(world):
     world.wheel("acme")
-    world.wheel("late", library=world.plugin("liblate.so"), search=[], advice="buy one")
-    world.wheel("silent", library=world.plugin("libsilent.so"), search=[], advice="install its driver")
+    world.wheel("late", library=world.plugin("liblate.so"), search=[], hint="buy one")
+    world.wheel("silent", library=world.plugin("libsilent.so"), search=[], hint="install its driver")
     world.absences = {"acme": "there is no driver", "late": "the driver is too old"}
     registry = world.registry()
     registry.discover()
-    advice = {name: backend.advice for name, backend in by_name(registry).items()}
-    assert advice == {"acme": "there is no driver", "late": "the driver is too old", "silent": "install its driver"}
+    hint = {name: backend.hint for name, backend in by_name(registry).items()}
+    assert hint == {"acme": "there is no driver", "late": "the driver is too old", "silent": "install its driver"}
 
 
 def test_opens_everything_once(world):
@@ -212,10 +212,10 @@ def test_a_hint_that_raises_is_reported(world):
         def __str__(self):
             raise ZeroDivisionError("no hint")
 
-    world.wheel("acme", library=world.plugin("libacme.so"), advice=Hint())
+    world.wheel("acme", library=world.plugin("libacme.so"), hint=Hint())
     world.wheel("good")
     registry = world.registry()
-    with pytest.warns(BackendWarning, match=r"'acme': reading .advice of .* raised ZeroDivisionError: no hint"):
+    with pytest.warns(BackendWarning, match=r"'acme': reading .hint of .* raised ZeroDivisionError: no hint"):
         registry.discover()
     assert {backend.status for backend in registry.backends()} == {"ready"}
 
@@ -479,8 +479,9 @@ def test_why_there_is_no_device(world):
 def test_variables_of_the_runtime_report_what_they_expected(tmp_path):
     switches = ("DOVETAIL_PACKING", "DOVETAIL_POISON_CALLS", "DOVETAIL_GUARD_MEMORY")
     numbers = ("DOVETAIL_PROBE_TIMEOUT", "DOVETAIL_NUM_THREADS")
-    environ = os.environ | dict.fromkeys([*switches, *numbers], "may\033be") | {"XDG_CACHE_HOME": str(tmp_path)}
-    code = "import dovetail; dovetail.ones(3); dovetail._core.num_threads()"
+    every = [*switches, *numbers, "DOVETAIL_EXIT_TIMEOUT"]
+    environ = os.environ | dict.fromkeys(every, "may\033be") | {"XDG_CACHE_HOME": str(tmp_path)}
+    code = "import dovetail; dovetail.ones(3); dovetail.devices(); dovetail._core.num_threads()"
     ended = subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=120, check=True
     )
@@ -488,3 +489,6 @@ def test_variables_of_the_runtime_report_what_they_expected(tmp_path):
         assert f"{name} is ignored: expected 0 or 1, got 'may?be'; correct it or unset {name}" in ended.stderr
     for name in numbers:
         assert f"{name} is ignored: expected a whole number from 1 to " in ended.stderr
+    name = "DOVETAIL_EXIT_TIMEOUT"  # read at the end, once for all devices
+    expected = f"{name} is ignored: expected seconds from 0 to 1000000, got 'may?be'; correct it or unset {name}"
+    assert ended.stderr.count(expected) == 1 and "\033" not in ended.stderr

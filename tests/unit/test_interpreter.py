@@ -3,6 +3,7 @@ crash or hang the process, so every program has a process of its own.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -206,3 +207,40 @@ def test_the_process_ends_with_a_blocked_queue(tmp_path):
     assert ended.returncode == 0, ended.stderr
     assert "sim:0: its work has not ended 0.3 s after the program" in ended.stderr
     assert "DOVETAIL_EXIT_TIMEOUT" in ended.stderr and "sim:1" not in ended.stderr
+
+
+# ---- the locale --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def comma_locale(tmp_path):
+    """The variables that make de_DE.UTF-8, which writes 1.5 as 1,5, available to a program."""
+    if not (localedef := shutil.which("localedef")):
+        pytest.skip("there is no localedef")
+    command = [localedef, "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.UTF-8")]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("localedef has no sources of de_DE")
+    return {"LOCPATH": str(tmp_path), "LC_ALL": "de_DE.UTF-8"}
+
+
+@needs_sim
+def test_numbers_in_a_locale_with_a_decimal_comma(comma_locale):
+    ended = run(
+        """
+        import locale
+        locale.setlocale(locale.LC_ALL, "")
+        assert locale.format_string("%.1f", 1.5) == "1,5"
+        import dovetail as dt
+
+        print((dt.ones(2, device="sim") * 2.5).tolist())
+        try:
+            dt.zeros(2**40 + 2**39, dtype="uint8", device="sim")
+        except MemoryError as error:
+            print(error)
+        """,
+        DOVETAIL_SIM_FAULT="delay:0:0.5ms",
+        DOVETAIL_EXIT_TIMEOUT="2.5",
+        **comma_locale,
+    )
+    assert ended.returncode == 0 and "is ignored" not in ended.stderr, ended.stderr
+    assert "[2.5, 2.5]" in ended.stdout and "cannot allocate 1.5 TiB" in ended.stdout

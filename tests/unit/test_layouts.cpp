@@ -73,9 +73,9 @@ int64_t address(const Operand& t, std::vector<int64_t> index) {
 
 // Every element of an elementwise call over random strides, against loops over its shape.
 void check_elementwise(const std::vector<int64_t>& shape) {
-  constexpr int64_t room = 1 << 16;
-  std::vector<int32_t> a(room), b(room), out(room, -1), expected;
-  for (int64_t i = 0; i < room; ++i) a[size_t(i)] = int32_t(random_bits() % 1000), b[size_t(i)] = int32_t(i);
+  constexpr int64_t capacity = 1 << 16;
+  std::vector<int32_t> a(capacity), b(capacity), out(capacity, -1), expected;
+  for (int64_t i = 0; i < capacity; ++i) a[size_t(i)] = int32_t(random_bits() % 1000), b[size_t(i)] = int32_t(i);
   const auto strides = [&] {  // row-major with gaps, some axes broadcast
     std::vector<int64_t> s(shape.size());
     int64_t step = 1 + int64_t(random_bits() % 2);

@@ -184,7 +184,7 @@ def test_sigmoid_gate(compute, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_remainder(compute, dtype):
-    """As Python's, exact except for one rounding; any distance of the exponents, and subnormal numbers."""
+    """Agrees with Python's %, exact except for one rounding, for any distance of exponents and for subnormals."""
     x, y = pairs(dtype, 50_000)
     r = np.fmod(x.astype(long), y.astype(long))
     want = np.where(r == 0, np.copysign(long(0), y), np.where((r < 0) != (y < 0), r + y, r))

@@ -30,9 +30,9 @@ HEAVY = (
 def test_import_of_what_is_for_another_python_or_processor(tmp_path):
     shutil.copytree(Path(dt.__file__).parent, tmp_path / "dovetail", ignore=shutil.ignore_patterns("*.so*"))
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import dovetail"]
-    said = subprocess.run(command, capture_output=True, text=True).stderr
-    assert "ImportError: dovetail is installed for another Python or processor" in said
-    assert "python -m pip install --force-reinstall dovetail-runtime" in said
+    printed = subprocess.run(command, capture_output=True, text=True).stderr
+    assert "ImportError: dovetail is installed for another Python or processor" in printed
+    assert "python -m pip install --force-reinstall dovetail-runtime" in printed
 
 
 def test_import_loads_nothing_heavy():

@@ -85,9 +85,9 @@ def test_results_that_belong_to_the_host(tmp_path):
     assert np.result_type(x, np.int8) == np.float32 and not np.iscomplexobj(x)
     np.save(tmp_path / "x.npy", x)
     assert np.array_equal(np.load(tmp_path / "x.npy"), HOST)
-    room = np.zeros((3, 4), np.float32)
-    np.copyto(room, x)
-    assert np.array_equal(room, HOST)
+    target = np.zeros((3, 4), np.float32)
+    np.copyto(target, x)
+    assert np.array_equal(target, HOST)
 
 
 def test_out_is_an_array():
@@ -102,8 +102,8 @@ def test_out_is_an_array():
     with pytest.raises(ValueError, match=r"\[add\] out: got shape \(4,\), expected \(3, 4\)"):
         np.add(x, y, out=dt.zeros(4))
     with pytest.raises(TypeError, match=r"\[add\] out: got ndarray, expected a dovetail array; write y = y \+ x"):
-        room = HOST.copy()
-        room += x
+        target = HOST.copy()
+        target += x
 
 
 def test_missing_functions_name_the_cure():
@@ -122,6 +122,9 @@ def test_missing_functions_name_the_cure():
     }.items():
         with pytest.raises(TypeError, match=r"numpy.asarray\(x\)|numpy.where"):
             print(call, cure())
+    why = r"\[sum\] out: got an array of float32, expected none; numpy.sum\(numpy.asarray\(x\)\) computes"
+    with pytest.raises(TypeError, match=why):
+        np.sum(x, axis=0, out=np.zeros(4, np.float32))
 
 
 def test_other_libraries_ufuncs():

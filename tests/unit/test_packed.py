@@ -26,14 +26,14 @@ class Add:
         array()  # the device exists
 
         @declare(name=name, shape="broadcast", dtype="float", reference=np.add, tol=1)
-        def body(x1: Tensor, x2: Tensor) -> Tensor:
+        def decomposition(x1: Tensor, x2: Tensor) -> Tensor:
             """x1 + x2."""
             return x1 + x2
 
         def compute(x1, x2):
             return x1 + x2
 
-        self.call, self.compute = dt.register_op(body), compute
+        self.call, self.compute = dt.register_op(decomposition), compute
         dt._core.add_kernel("cpu:0", float32_kernel(name, 2, compute, packs=1))
 
     def thrice(self, x, w) -> int:

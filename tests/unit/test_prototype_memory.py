@@ -74,7 +74,7 @@ def test_memory_may_be_objects():
 
 
 def test_memory_may_be_addresses():
-    """As a driver's alloc returns them: the host adds offsets and never dereferences them."""
+    """Device memory may be plain addresses: the host adds offsets to them and never dereferences them."""
     at, store = itertools.count(0x1000_0000_0000, 1 << 20), {}
 
     def alloc(self, size):

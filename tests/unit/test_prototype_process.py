@@ -101,6 +101,29 @@ def test_a_broken_file_is_quarantined_with_its_cause(tmp_path, source, cause):
     assert cause in reason
 
 
+NARROW = f"""{device_source()}
+(device,) = dt.load_backend(Acme)
+x = dt.asarray(np.array([4.0, 9.0]), device=device)
+for mode in "error", "allow":
+    dt.fallback(mode)
+    try:
+        print(dt.sqrt(x).tolist())
+    except NotImplementedError as error:
+        print(str(error).partition("; ")[2])
+"""
+
+
+def test_fallback_opens_the_device_that_it_runs_on():
+    """The error's cure works in a program that has used no other device."""
+    cure = "dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype"
+    assert output(NARROW, DOVETAIL_BACKENDS="cpu", DOVETAIL_BACKEND_AUTOLOAD="1").splitlines() == [
+        cure,
+        "[2.0, 3.0]",
+    ]
+    alone = "no cpu device is installed that could run it, .astype() changes the dtype"
+    assert output(NARROW).splitlines() == [cure, alone]
+
+
 @pytest.mark.parametrize(("registered", "devices"), [("acme", ["acme:0"]), ("other", [])])
 def test_an_entry_point_may_lead_to_a_class(tmp_path, registered, devices):
     (tmp_path / "acme_device.py").write_text(device_source())

@@ -116,6 +116,8 @@ def test_an_op_without_kernel_and_decomposition_raises(x):
 
 def test_help_has_the_whole_declaration():
     form, summary, *more = dt.nn.scaled_dot_product_attention.__doc__.split("\n\n")
-    assert form.endswith("(query, key, value, attn_mask=None, *, is_causal=False, scale=None, enable_gqa=False)")
+    assert form.endswith(
+        "(query, key, value, attn_mask=None, *, is_causal=False, scale=None, enable_gqa=False, kv_length=None)"
+    )
     assert summary.startswith("softmax(query @ key.T") and "enable_gqa" in more[0]
     assert dt.negative.__doc__.startswith("negative(x)\n\n-x; ")

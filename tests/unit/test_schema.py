@@ -33,7 +33,7 @@ EXTENDED = """
 expm1 log1p tanh cos erf erfc gelu pow atan2 remainder min prod mean any all argmax argmin cumulative_sum
 cumulative_prod sort argsort top_k take_along_axis softmax log_softmax layer_norm rms_norm linear
 scaled_dot_product_attention scaled_dot_product_attention_with_logsumexp conv2d max_pool2d avg_pool2d random_bits
-rotary_embedding quantize dequantize
+rotary_embedding quantize dequantize concat stack embedding dynamic_slice dynamic_update_slice
 """.split()
 
 
@@ -90,11 +90,11 @@ def test_annotations_may_be_objects(op):
 def test_a_decomposition_needs_more_than_a_docstring(op):
     @op(shape="same", dtype="same", tier="must")
     def primitive(x: Tensor) -> Tensor:
-        """Does it."""
+        """Copies x."""
 
     @op(shape="same", dtype="same")
     def composite(x: Tensor) -> Tensor:
-        """Does it."""
+        """Copies x."""
         return x
 
     assert primitive.decomposition is None and not primitive.spec.has_decomposition and primitive.spec.must
@@ -175,6 +175,17 @@ def test_a_primitive_has_no_decomposition(op):
 
     with pytest.raises(ValueError, match="has a decomposition"):
         op(shape="same", dtype="same", tier="must")(swirl)
+
+
+def test_a_primitive_of_a_newer_version_has_a_decomposition_for_its_new_attributes(op):
+    @op(shape="same", dtype="same", tier="must", version=2, since={"turns": 2})
+    def swirl(x: Tensor, turns: int = 0) -> Tensor:
+        """Turns."""
+        return x
+
+    assert swirl.spec.must and swirl.spec.has_decomposition
+    with pytest.raises(schema.Unsupported, match="needs a kernel"):
+        registry["scatter"].trace(Recorder(), 1, 2, 3)
 
 
 def test_an_op_of_a_test_runs_over_the_others(op):

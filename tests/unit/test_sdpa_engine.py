@@ -58,7 +58,7 @@ def operands(*shape: int, dtype: str = "float32", device: str = "attending:0") -
 
 
 def served(*shape: int, **options) -> float:
-    """What served the call: 1 and 2 are the engines, 3 is attention."""
+    """The number of the kernel that served the call: 1 and 2 are the engines, 3 is attention."""
     mask = options.pop("mask", None)
     out = np.asarray(sdpa(*operands(*shape, **options), mask).to_device("cpu").astype("float64"))
     assert (out == out.flat[0]).all()
@@ -238,19 +238,20 @@ t.served(2, 16)
 with t.sdpa_engine("math"):
     t.served()
 """
-    said = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         capture_output=True,
         text=True,
         check=True,
         env=os.environ | {"DOVETAIL_LOGS": "+dispatch"},
     ).stderr
-    lines = [line for line in said.splitlines() if "debug: scaled_dot_product_attention" in line]
+    lines = [line for line in printed.splitlines() if "debug: scaled_dot_product_attention" in line]
     assert lines == [
         "dovetail[dispatch] debug: scaled_dot_product_attention on attending:0 by flash; "
         "fused: its head size is above 8",
         "dovetail[dispatch] debug: scaled_dot_product_attention on attending:0 by math",
     ]
     assert (
-        "info: scaled_dot_product_attention(float32, float32, float32) on attending:0: kernel fused, flash" in said
+        "info: scaled_dot_product_attention(float32, float32, float32) on attending:0: kernel fused, flash"
+        in printed
     )

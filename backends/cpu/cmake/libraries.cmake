@@ -1,4 +1,4 @@
-# oneDNN and OpenBLAS, both optional: found, copied next to our library under names of our own (bundle.py says why) and
+# oneDNN and OpenBLAS, both optional: found, copied next to our library under names of our own (bundle.py explains why) and
 # opened at the first op that wants them, so nothing links to them. What is absent is served by our own kernels.
 #
 #   -DDOVETAIL_CPU_ONEDNN=OFF, -DDOVETAIL_CPU_OPENBLAS=OFF   do without
@@ -87,7 +87,7 @@ function(_dovetail_openblas_version version library)
   set(${version} "${found}" PARENT_SCOPE)
 endfunction()
 
-# What we hand on comes with its licence: the texts of the wheel `distribution`, if the library came from it.
+# Installs the library's licence texts, from the wheel `distribution` if the library came from it.
 function(_dovetail_install_licences distribution library destination)
   _dovetail_python(texts "import importlib.metadata as m, os; f = m.files('${distribution}'); \
 here = any(os.path.samefile(p.locate(), '${library}') for p in f if '.so' in p.name); \

@@ -1,4 +1,4 @@
-// What every file in src/kernels begins with. Such a file is compiled once per instruction set level; it holds
+// Every file in src/kernels includes this first. Such a file is compiled once per instruction set level; it holds
 //
 //   #include "kernel.hpp"
 //   namespace dovetail::cpu::DOVETAIL_CPU_ISA {

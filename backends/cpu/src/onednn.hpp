@@ -41,7 +41,8 @@ struct Panels {
 // False: oneDNN has no layout of its own for b.
 bool panels(const Weights&, Panels&);
 bool pack_panel(const Weights& of_one, const void* b, void* to);
-// As multiply, with the n of one panel; b_row and b_column are ignored. False: the content of c is undefined.
+// multiply() for one panel, whose width is n; b_row and b_column are ignored. If it returns false, c's content is
+// undefined.
 bool multiply_panel(const Product&, const void* a, const void* panel, const float* bias, void* c);
 
 // A chunk of a convolution: some rows of y, of one image and group. Two axes each; a missing one has size 1.

@@ -264,14 +264,14 @@ class Session:
             raise KernelError(UNSUPPORTED, f"{row.op!r}: input {operand} is never packed")
         size, layout = ct.c_uint64(), ct.c_uint64()
         self.check(row.pack_size(None, ct.byref(call), operand, ct.byref(size), ct.byref(layout)))
-        room = np.full(size.value + 2 * 64, 0xA5, np.uint8)
-        start = -room.ctypes.data % 64
+        guarded = np.full(size.value + 2 * 64, 0xA5, np.uint8)
+        start = -guarded.ctypes.data % 64
         of_all = (Packed * row.n_in)()
-        of_all[operand] = self.packed = Packed(room.ctypes.data + start, size, layout)
-        keep.extend([room, of_all])
+        of_all[operand] = self.packed = Packed(guarded.ctypes.data + start, size, layout)
+        keep.extend([guarded, of_all])
         self.check(row.pack(None, ct.byref(call), operand, ct.byref(self.packed)))
         call.packed = of_all
-        assert (room[:start] == 0xA5).all() and (room[start + size.value :] == 0xA5).all(), (
+        assert (guarded[:start] == 0xA5).all() and (guarded[start + size.value :] == 0xA5).all(), (
             "packed outside its bytes"
         )
 

@@ -88,7 +88,7 @@ def shift_right(a, b):
 
 
 def remainder(a, b):
-    """As the schema defines it."""
+    """The schema's remainder: fmod, then y added if the signs differ."""
     if a.dtype not in FLOATS:
         return np.remainder(a, b)
     x, y = a.astype("f8"), b.astype("f8")

@@ -1,7 +1,7 @@
 """Accuracy of elementary functions: float32, fp16 and bf16 against float64, float64 against the x87's 80 bits.
 
 The bound of each function is column T of the operator inventory, in units of the last place of the exact result.
-Halves: every input there is, within one unit. Special values, and the signs of zeros, must agree exactly.
+fp16 and bf16: every input there is, within one unit. Special values, and the signs of zeros, must agree exactly.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def test_nan_and_infinity_spread(cpu, dtype):
 
 @pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), harness.bfloat16], ids=lambda d: d.name)
 def test_infinity_in_the_last_term(cpu, dtype):
-    """Where numbers are multiplied in pairs, the last of an odd number has no partner."""
+    """Kernels that multiply numbers in pairs have no partner for the last of an odd number."""
     for k, layout in product((33, 64, 95), "NT"):
         x, y = np.ones((64, k), dtype), np.ones((k, 200), dtype)
         x[5, -1] = y[-1, 7] = np.inf

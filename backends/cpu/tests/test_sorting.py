@@ -41,7 +41,7 @@ def test_sort(cpu, dtype, descending):
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, BOOL], ids=lambda d: d.name)
 @pytest.mark.parametrize("mode", ["largest", "smallest"])
 def test_top_k(cpu, dtype, mode):
-    """Lines that use insertion sort, radix sort and partial selection; also with the best at the end."""
+    """Rows that use insertion sort, radix sort and partial selection; also with the best at the end."""
     cases = [
         ((3, 17), 1, 5),
         ((17, 3), 0, 17),

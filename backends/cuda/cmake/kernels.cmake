@@ -3,7 +3,7 @@
 set(GPU_KERNEL_OPTIONS
     -std=c++20 -O3 --fatbin
     --expt-relaxed-constexpr
-    -fmad=false # a product and a sum are one rounding only where it says fma
+    -fmad=false # a product and a sum are one rounding only where the source calls fma
     -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage
     -Xfatbin -compress-all --compress-mode=size
     -ccbin "${CMAKE_CXX_COMPILER}" "-I${CMAKE_CURRENT_SOURCE_DIR}/src" "-I${CMAKE_CURRENT_SOURCE_DIR}/.."

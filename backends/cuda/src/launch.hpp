@@ -19,7 +19,7 @@ struct Grid {
   Extent blocks, threads;
   uint32_t shared_bytes = 0;
 };
-inline constexpr uint32_t block_size = 256;                // of kernels that do not say otherwise
+inline constexpr uint32_t block_size = 256;                // of kernels that declare no other
 inline constexpr uint32_t static_shared_bytes = 48 << 10;  // more a kernel must be allowed to have
 
 // A thread for each of n items in blocks of block_size, up to some blocks for each multiprocessor: kernels go on in
@@ -55,7 +55,7 @@ inline constexpr bool short_rows_share_blocks = true;  // a row of few elements 
 // The end of a call: without a stream it waits until the work is done, and reports what went wrong.
 dvt_status finish(dvt_device*, const dvt_call*);
 
-// Where a kernel of this call writes that its data is wrong: an argument of it, next to c->correlation_id.
-// nullptr where there is no memory for it.
+// The address at which a kernel of this call reports invalid data; the kernel gets it and c->correlation_id as
+// arguments. nullptr if there is no memory for it.
 Fault* fault_slot(dvt_device*, const dvt_call*);
 }  // namespace gpu

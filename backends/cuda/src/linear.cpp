@@ -38,7 +38,7 @@ dvt_status query_linear(dvt_device* d, const LinearProduct& asked, dvt_answer* a
 dvt_status enqueue_linear(dvt_device* d, const dvt_call* c, const LinearProduct& p, const cublaslt::Addresses& at,
                           void* workspace, uint64_t bytes) {
   if (d->cublaslt.run(p.product.value(), at, workspace, bytes, stream_of(d, c->stream).handle)) return DVT_OK;
-  return DVT_FAIL(DVT_INTERNAL, "cuBLASLt has lost the algorithm that it had for these sizes");
+  return DVT_FAIL(DVT_INTERNAL, "cuBLASLt found no algorithm for these sizes, though the query had found one");
 }
 
 dvt_status run_linear(dvt_device* d, const dvt_call* c, const LinearProduct& p, const cublaslt::Addresses& at) {

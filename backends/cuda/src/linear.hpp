@@ -6,7 +6,8 @@
 #include "dovetail/backend.hpp"
 
 namespace gpu {
-// What the host gives every operand, so that an algorithm for some shapes serves all calls of them.
+// The alignment that the host gives every operand, so that an algorithm for some shapes serves all calls with
+// these.
 inline constexpr unsigned linear_align_log2 = cublaslt::bias_align_log2;
 
 struct LinearProduct {
@@ -14,7 +15,7 @@ struct LinearProduct {
   const char* reason;  // why there is none
 };
 inline LinearProduct refused(const char* reason) { return {std::nullopt, reason}; }
-// Of a call (x, weight, ...). Types, and what is done to the sums, are the caller's to fill in.
+// Describes the product of a call (x, weight, ...). The caller sets the types, activation and scales.
 LinearProduct linear_product(const dvt_call*);
 
 dvt_status query_linear(dvt_device*, const LinearProduct&, dvt_answer*);

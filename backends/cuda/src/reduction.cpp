@@ -4,7 +4,7 @@
 
 namespace gpu {
 namespace {
-// What makes a type's greatest number, or its least, the greatest of the type without_sign.
+// The bits to flip so that a type's greatest number, or its least, becomes the greatest of the type without_sign.
 Variant in_order(DLDataType type, bool least) {
   const uint64_t all = ~uint64_t{0} >> (64 - type.bits), sign = uint64_t{1} << (type.bits - 1);
   if (is_float(type)) return {.flip = least ? sign : 0};

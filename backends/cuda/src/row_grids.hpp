@@ -3,9 +3,8 @@
 #include <initializer_list>
 
 #include "gpu/plan.hpp"
-#include "kernels/common/channels.hpp"
+#include "kernels/common/axes.hpp"
 #include "kernels/common/pack.hpp"
-#include "kernels/common/register_rows.hpp"
 
 namespace gpu {
 // Rows of a tensor without gaps, which two operands share.
@@ -48,7 +47,7 @@ inline Channels plan_channels(const DLTensor* x, int64_t axis) {
   for (int64_t i = axis + 1; i < x->ndim; ++i) inner *= uint64_t(x->shape[i]);
   return {n, divide_by(inner), divide_by(uint64_t(x->shape[axis]))};
 }
-// Of kernels whose threads take 16 bytes of the wider type at once.
+// The grid of kernels whose threads take 16 bytes of the wider type at once.
 inline Grid grid_of_channels(const Channels& how, uint32_t bytes) {
   const uint64_t packed = pack_bytes / bytes;
   return grid_of((how.n + packed - 1) / packed);

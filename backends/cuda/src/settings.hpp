@@ -1,4 +1,4 @@
-// Environment variables of this backend that say yes or no.
+// Boolean environment variables of this backend.
 #pragma once
 #include <algorithm>
 #include <cstdlib>

@@ -49,7 +49,7 @@ def conform(tmp_path: Path, machine: dict[str, str]) -> Callable[..., dict]:
             **{"timeout": 3600, "check": False} | machine | options,
         )
         assert results.exists(), ended.stdout + ended.stderr
-        return json.loads(results.read_text("utf-8")) | {"exit": ended.returncode, "said": ended.stdout}
+        return json.loads(results.read_text("utf-8")) | {"exit": ended.returncode, "printed": ended.stdout}
 
     return conform
 

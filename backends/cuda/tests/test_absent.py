@@ -45,7 +45,7 @@ def test_without_a_driver():
             "cuInit=34@1",
             "libcuda.so.1 is the stub that programs are linked with, not a driver; take its folder out of",
         ),
-        ("cuInit=999@1", " (999); see what nvidia-smi says"),
+        ("cuInit=999@1", " (999); see what nvidia-smi prints"),
     ],
 )
 def test_a_driver_that_does_not_start_says_why(failures, words):
@@ -108,7 +108,7 @@ def test_the_plugin_needs_no_library_of_nvidias():
 
 
 def test_the_wheel_is_small():
-    """As it is downloaded: each file of the package packed by itself, as in every wheel."""
+    """The size to download: each file of the package packed by itself, as in every wheel."""
     import dovetail_cuda
 
     files = Path(dovetail_cuda.__file__).parent.rglob("*")

@@ -86,7 +86,7 @@ for dtype in ("float32", "float64"):
 
 
 def test_logarithms_of_the_denominators(program):
-    """Those of the CPU, by each engine; also where there are no values, no keys, or infinite scores."""
+    """Each engine's logarithms are the CPU's, also with no values, no keys, or infinite scores."""
     program("""
 from dovetail import nn
 rng = np.random.default_rng(2)
@@ -135,7 +135,7 @@ def kept(dtype, p, size, device, **attributes):
     return out.numpy(), lse.numpy()
 n = 2 * 6 * 33 * keys
 drawn = philox_words(key, n).reshape(2, 6, 33, keys) >> 8
-one = int(np.sort(drawn.ravel())[n // 3])  # a probability beside which one weight is drawn
+one = int(np.sort(drawn.ravel())[n // 3])  # a probability next to which one weight is drawn
 near = [(one + step) * 2.0**-24 for step in (0, 0.25, 0.5, 0.75, 1)] + [one * 2.0**-24 + 2.0**-60]
 for dtype, size in (("float16", 64), ("float16", 21), ("float32", 64), ("float64", 8)):
     for p in (0.3, 1e-30, 1.0, *(near if size != 21 else ())):
@@ -158,7 +158,7 @@ q = dv.ones((1, 2, 8, 16), dtype="float16")
 key = dv.asarray(np.zeros(4, np.uint32))
 def call(**attributes):
     return nn.scaled_dot_product_attention_with_logsumexp(q, q, q, **attributes)
-with nn.sdpa_engine("cudnn"), pytest.raises(NotImplementedError, match="others than dropout_key's"):
+with nn.sdpa_engine("cudnn"), pytest.raises(NotImplementedError, match="which dropout_key does not determine"):
     call(dropout_p=0.5, dropout_key=key)
 for dtype, reason in (("bool", "False would not hide NaN"), ("float32", "-inf everywhere")):
     with nn.sdpa_engine("cudnn"), pytest.raises(NotImplementedError, match=reason):

@@ -56,18 +56,18 @@ def in_benchmarks(code: str, **options) -> str:
 
 
 def test_verdicts():
-    said = in_benchmarks("""
+    printed = in_benchmarks("""
 from cuda_timing import Aim
 for aim, figures in ((Aim(0.85), (0.84, 0.85)), (Aim(3.0, at_most=True), (3.1, 3.0))):
     print(aim, *map(aim.verdict, figures))
 """)
-    assert said.splitlines() == ["at least 0.85 MISSED met", "at most 3 MISSED met"]
+    assert printed.splitlines() == ["at least 0.85 MISSED met", "at most 3 MISSED met"]
 
 
 @pytest.mark.slow
 def test_the_peer_of_cublaslt_and_cudnn_builds():
-    """Where there is no GPU it says so; where there is one, cuda.py's own checks compare what it computes."""
-    said = in_benchmarks(
+    """Without a GPU it reports that there is none; with one, cuda.py's own checks compare its results."""
+    printed = in_benchmarks(
         """
 from cuda_direct import Direct
 direct = Direct()
@@ -75,5 +75,5 @@ print(bool(direct.library.direct_gemm(b"bf16", 64, None, None, None)), direct.fa
 """,
         timeout=1200,
     )
-    planned, *words = said.split()
-    assert planned == str(has_gpu()) and (planned == "True" or "driver" in words), said
+    planned, *words = printed.split()
+    assert planned == str(has_gpu()) and (planned == "True" or "driver" in words), printed

@@ -36,7 +36,7 @@ def test_the_order_of_places(program, tmp_path):
     """Each place has priority over the later ones."""
     places = {
         "system": library(tmp_path / "system"),
-        "beside": library(tmp_path / "site/nvidia/cu13/lib"),
+        "next to it": library(tmp_path / "site/nvidia/cu13/lib"),
         "search": library(tmp_path / "entry/nvidia/cu13/lib"),
         "variable": library(tmp_path / "named/cu13/lib"),
         "loaded": library(tmp_path / "loaded"),
@@ -45,16 +45,16 @@ def test_the_order_of_places(program, tmp_path):
     search: list[Path] = []
     steps = {
         "system": lambda: variables.update(LD_LIBRARY_PATH=str(tmp_path / "system")),
-        "beside": lambda: None,
+        "next to it": lambda: None,
         "search": lambda: search.append(tmp_path / "entry/nvidia/cu13/lib"),
         "variable": lambda: variables.update(DOVETAIL_CUDA_LIBS=f"/nowhere:{tmp_path / 'named'}"),
         "loaded": lambda: variables.update(LD_PRELOAD=str(tmp_path / "loaded" / SONAME)),
     }
-    hidden = places["beside"].rename(tmp_path / "hidden")
+    hidden = places["next to it"].rename(tmp_path / "hidden")
     for place, step in steps.items():
         step()
-        if place == "beside":
-            hidden.rename(places["beside"])
+        if place == "next to it":
+            hidden.rename(places["next to it"])
         assert found(program, *search, **variables) == str(places[place])
 
 
@@ -67,9 +67,9 @@ def test_folders_are_as_wheels_have_them_or_flat(program, tmp_path):
 
 def test_a_missing_library_is_reported_with_its_places_and_cure(program, tmp_path):
     message = found(program, DOVETAIL_CUDA_LIBS="/one:/two")
-    beside = tmp_path / "site" / "nvidia"
+    nearby = tmp_path / "site" / "nvidia"
     assert message == (
-        f"there is no cuBLASLt: {SONAME} is neither in /one, /two, {beside} nor where the system looks for "
+        f"there is no cuBLASLt: {SONAME} is neither in /one, /two, {nearby} nor where the system looks for "
         f"libraries; {CURE}"
     )
 

@@ -59,7 +59,7 @@ assert (x + 1.0).tolist() == [2, 3, 4]
 
 @pytest.mark.parametrize("result", [700, 716, 719, 214], ids=str)
 def test_a_kernel_that_fails_loses_the_device_for_good(result):
-    """As CUDA has it: every call of the context answers the same from then on. Other devices go on."""
+    """After a sticky error every call of the CUDA context returns it. Other devices go on."""
     program(f"""
 stream = dv.Stream(device)
 fail("cuEventQuery={result}@1+,cuEventSynchronize={result}@1+,cuStreamSynchronize={result}@1+")

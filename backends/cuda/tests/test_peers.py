@@ -30,7 +30,7 @@ TWO = EMULATED | {"DOVETAIL_CUDA_EMULATED_DEVICES": "2"}
 
 
 def program(code: str, **variables: str) -> str:
-    """What is logged."""
+    """The log of a program with two emulated devices."""
     return run(sys.executable, "-c", PRELUDE + code, **TWO, **variables).stderr
 
 
@@ -56,7 +56,7 @@ assert moves(first, second) and moves(second, first)
     ids=lambda refusal: next(iter(refusal.values())),
 )
 def test_without_access_copies_are_staged(refusal):
-    said = program(
+    printed = program(
         """
 assert moves(first, second) and moves(first, second)
 driver.dovetail_cuda_emulator(b"")
@@ -65,7 +65,7 @@ assert not reaches(1, 0)
         **refusal,
         DOVETAIL_LOGS="plugin",
     )
-    assert said.count("copies by GPU 1 from and to GPU 0 pass through the host: ") == 1, said
+    assert printed.count("copies by GPU 1 from and to GPU 0 pass through the host: ") == 1, printed
 
 
 def test_devices_that_are_no_peers():

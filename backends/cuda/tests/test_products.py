@@ -145,15 +145,15 @@ def test_floats_of_eight_bits_that_it_does_not_take(program):
         SCALED
         + """
 x, w, one = draw(5, 48, dtype=E4), draw(16, 48, dtype=E4), powers()
-body = "5 16 48 batch=1 nt"  # in float32
-scaled(x, w, powers(5), one, None, WIDE, body)
-scaled(x, w, one, one, draw(16), WIDE, body)  # its bias would have to be bfloat16
-scaled(draw(5, 48, dtype=E5), draw(16, 48, dtype=E5), one, one, None, dv.bfloat16, body)
+composed = "5 16 48 batch=1 nt"  # in float32
+scaled(x, w, powers(5), one, None, WIDE, composed)
+scaled(x, w, one, one, draw(16), WIDE, composed)  # its bias would have to be bfloat16
+scaled(draw(5, 48, dtype=E5), draw(16, 48, dtype=E5), one, one, None, dv.bfloat16, composed)
 scaled(x.astype("int8")[:, :47], w.astype("int8")[:, :47], one, one, None, WIDE, "5 16 47 batch=1 nt")
-scaled(x.astype("int8"), w, one, one, None, WIDE, body)
+scaled(x.astype("int8"), w, one, one, None, WIDE, composed)
 scaled(x[:, :40], w[:, :40], one, one, None, WIDE, "5 16 40 batch=1 nt")
 scaled(x, w[:15], one, one, None, WIDE, "5 15 48 batch=1 nt")
-scaled(x, draw(48, 16, dtype=E4).T, one, one, None, WIDE, body)
+scaled(x, draw(48, 16, dtype=E4).T, one, one, None, WIDE, composed)
 scaled(draw(3, 0, dtype=E4), draw(16, 0, dtype=E4), one, one, None, WIDE)
 """
     )

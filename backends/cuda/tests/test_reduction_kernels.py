@@ -18,7 +18,7 @@ def near(got, expected, *what, tolerance=3e-6):
     np.testing.assert_allclose(np.asarray(got), expected, rtol=tolerance, atol=tolerance, err_msg=str(what))
 """
 
-# What is beside the sizes of packs, warps, blocks, what registers hold, tiles and parts.
+# Sizes next to those of packs, warps, blocks, rows in registers, tiles and parts.
 LENGTHS = [1, 2, 3, 7, 8, 31, 32, 33, 127, 129, 255, 257, 1023, 1025, 4095, 4097, 8191, 16384, 16385, 40003]
 
 

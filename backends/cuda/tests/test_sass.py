@@ -30,13 +30,13 @@ def hopper(tmp_path_factory) -> tuple[str, dict[str, str]]:
 
 
 def test_products_are_not_serialised(hopper):
-    said, _ = hopper
-    assert not re.search(r"C75\d\d", said), said  # wgmma instructions that wait for each other
+    printed, _ = hopper
+    assert not re.search(r"C75\d\d", printed), printed  # wgmma instructions that wait for each other
 
 
 def test_nothing_is_spilled(hopper):
-    said, _ = hopper
-    assert set(re.findall(r"(\d+) bytes spill", said)) == {"0"}, said
+    printed, _ = hopper
+    assert set(re.findall(r"(\d+) bytes spill", printed)) == {"0"}, printed
 
 
 @pytest.mark.parametrize("kernel", HOPPER)

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <locale>
+#include <sstream>
 
 #include "driver.hpp"
 #include "name.hpp"
@@ -34,11 +36,14 @@ constexpr Unit plain[] = {{"", 1}};
 // A number of at least `least`, followed by one of the units.
 template <size_t N>
 std::optional<double> number(const std::string& text, const Unit (&units)[N], double least) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
+  std::istringstream in(text);
+  in.imbue(std::locale::classic());  // not strtod: in some locales it expects a comma
+  double value = 0;
+  if (!(in >> value)) return {};
+  std::string rest;
+  std::getline(in, rest);
   for (const Unit& unit : units)
-    if (end != text.c_str() && std::string(end) == unit.name && value >= least && value < 1e15)
-      return value * unit.factor;
+    if (rest == unit.name && value >= least && value < 1e15) return value * unit.factor;
   return {};
 }
 

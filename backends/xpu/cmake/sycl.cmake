@@ -3,7 +3,7 @@
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
 
 # xpu_file_of(<variable> <distribution> <suffix>): the one file of an installed wheel whose path ends so. The prefix of
-# the interpreter says nothing about it where the build is isolated.
+# the interpreter does not know it if the build is isolated.
 function(xpu_file_of variable distribution suffix)
   execute_process(
     COMMAND "${Python_EXECUTABLE}" -c "

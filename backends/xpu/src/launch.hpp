@@ -59,8 +59,8 @@ dvt_status finish(dvt_device*, const dvt_call*);
 // Does the call become part of a graph?
 bool is_captured(dvt_device*, const dvt_call*);
 
-// Where a kernel of this call writes that its data is wrong: an argument of it, next to c->correlation_id.
-// nullptr where there is no memory for it.
+// The address at which a kernel of this call reports invalid data; the kernel gets it and c->correlation_id as
+// arguments. nullptr if there is no memory for it.
 Fault* fault_slot(dvt_device*, const dvt_call*);
 
 // The answer to a query: not every GPU has float64.

@@ -83,7 +83,7 @@ class Stream {
   void* handle_ = nullptr;
 };
 
-// What the call's workspace must have; with packed weights less will do.
+// The bytes of workspace that a call needs; fewer with packed weights.
 uint64_t workspace(const Primitive&, bool packed = false);
 dvt_status execute(dvt_device*, const dvt_call*, const Primitive&, const Arguments&);
 

@@ -35,7 +35,7 @@ def conform(tmp_path: Path) -> Callable[..., dict]:
             **{"timeout": 3600, "check": False} | ON_CPU | options,
         )
         assert results.exists(), ended.stdout + ended.stderr
-        return json.loads(results.read_text("utf-8")) | {"exit": ended.returncode, "said": ended.stdout}
+        return json.loads(results.read_text("utf-8")) | {"exit": ended.returncode, "printed": ended.stdout}
 
     return conform
 

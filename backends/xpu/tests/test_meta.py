@@ -10,7 +10,7 @@ import pytest
 from broken_devices import BROKEN, FAULTS, bad_ones, expect_culprit
 from programs import ON_CPU
 
-# Those of the table in docs/conformance.md that only an asynchronous device can have.
+# The faults in the table of docs/conformance.md that only an asynchronous device can have.
 ASYNCHRONOUS = frozenset(
     """runs_at_once runs_on_any_queue stream_waits_for_no_event event_wait_blocks_the_host
     event_sync_returns_at_once event_is_always_done event_is_never_done stream_sync_returns_at_once
@@ -35,8 +35,10 @@ def conform(library, tmp_path, monkeypatch):
 
 
 def test_without_a_fault_it_passes(conform):
-    code, results, said = conform(None, "-n", "1", "-k", "device.events[* or device.streams[* or device.faults[*")
-    assert (code, bad_ones(results)) == (0, {}), said
+    code, results, printed = conform(
+        None, "-n", "1", "-k", "device.events[* or device.streams[* or device.faults[*"
+    )
+    assert (code, bad_ones(results)) == (0, {}), printed
 
 
 @pytest.mark.parametrize("fault", [f for f in FAULTS if f.name in ASYNCHRONOUS], ids=lambda f: f.name)

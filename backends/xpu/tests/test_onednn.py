@@ -88,7 +88,7 @@ for dtype in dv.float32, dv.bfloat16, dv.float16:
 
 
 def test_interleaved_matrices():
-    """Of a batch along which one operand does not move, as in vecdot and attention."""
+    """Batched matrices that one operand is broadcast over, as in vecdot and attention."""
     program("""
 for dtype in dv.float32, dv.bfloat16:
     for k in 2, 3, 8:

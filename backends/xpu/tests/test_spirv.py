@@ -97,15 +97,15 @@ def compiled(device: str, chosen: list[Module], folder: Path, api: str = "ze") -
             f"-out_dir {folder}/out -output {i}."
         )
     (folder / "commands").write_text("\n".join(lines) + "\n")
-    said = ocloc("multi", "commands", cwd=folder)
+    printed = ocloc("multi", "commands", cwd=folder)
     made = {int(file.name.partition(".")[0]) for file in (folder / "out").glob("*.bin")}
     refused = [chosen[i].kernel for i in range(len(chosen)) if i not in made]
-    assert not refused, f"{device} refuses {refused}:\n{said[:3000]}"
-    return said
+    assert not refused, f"{device} refuses {refused}:\n{printed[:3000]}"
+    return printed
 
 
 def assembly(device: str, module: Module, folder: Path, api: str) -> str:
-    """What the GPU executes."""
+    """The GPU's machine code for a module, disassembled."""
     compiled(device, [module], folder, api)
     (library,) = Path("/usr/lib").glob("*/libiga64.so.1")  # Debian has no link of the name that ocloc opens
     (folder / "libiga64.so").symlink_to(library)
@@ -117,9 +117,9 @@ def assembly(device: str, module: Module, folder: Path, api: str) -> str:
     return text.read_text("utf-8")
 
 
-def spilling(said: str) -> list[str]:
+def spilling(printed: str) -> list[str]:
     """`warning: kernel NAME compiled SIMD16 allocated 128 regs and spilled around 20`"""
-    return re.findall(r"kernel (?:__sycl_kernel_)?(\w+)\s+compiled .*spilled", said)
+    return re.findall(r"kernel (?:__sycl_kernel_)?(\w+)\s+compiled .*spilled", printed)
 
 
 def test_modules_are_found():

@@ -1,6 +1,6 @@
 // kernelc SOURCE OUT FAMILY [OPTION...]: compiles a family of kernels to SPIR-V, at build time, with the compiler
 // in Intel's SYCL runtime. Reads OUT.names, the preprocessed source with the names of its kernels; writes OUT.spv,
-// one module after the other, and OUT.cpp, which embeds them and says which kernel lies where. One module per
+// one module after the other, and OUT.cpp, which embeds them and lists each kernel's module. One module per
 // kernel: a device's driver compiles a module as a whole, and a program uses few of the kernels.
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-// What the build has to know of a SPIR-V module: its kernels, what they need of a device, how much local memory.
+// The facts about a SPIR-V module that the build needs: its kernels, their requirements, their local memory.
 #pragma once
 #include <cstdint>
 #include <span>

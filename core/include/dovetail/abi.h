@@ -23,7 +23,7 @@
  *           fake addresses per buffer. byte_offset is 0 in every call. Alignment of a view: one element,
  *           or the operand's align_log2.
  * Tensors   strides are never NULL, counted in elements, >= 0 (0 = broadcast); ndim <= DVT_MAX_NDIM.
- *           Elementwise operands already have the output's shape, whose neighbouring axes the host may
+ *           Elementwise operands already have the output's shape, whose adjacent axes the host may
  *           have merged; only a host scalar comes as ndim 0. run is not called when every output is
  *           empty; an input may be (data NULL). Inputs and outputs do not overlap, except exactly (same
  *           data, same strides) where the operand says DVT_O_ALIAS. 4- and 6-bit types are packed, lowest
@@ -33,17 +33,19 @@
  *           else may. During a call the host holds no lock but that stream's, and it never waits for a
  *           lock while it holds Python's GIL. Plugins may use dvt_host from any thread, but parallel_for
  *           only inside run and pack.
- * Errors    Whoever returns non-OK has called host->fail on the calling thread (OOM and UNSUPPORTED may
- *           stay silent). A fault found later is kept by the plugin with its correlation_id and returned
- *           ONCE, through fail, by the next sync, ev_sync or ev_query on that stream; outputs written
- *           since are undefined, the stream goes on unless it is DEVICE_LOST. Kernels never touch memory
- *           outside their operands whatever the data: a bad index is such a fault (DVT_INDEX).
+ * Errors    A function that returns non-OK has called host->fail on the calling thread; OOM and
+ *           UNSUPPORTED may come without a message. A fault found later is kept by the plugin with its
+ *           correlation_id and returned ONCE, through fail, by the next sync, ev_sync or ev_query on that
+ *           stream; outputs written since are undefined, the stream goes on unless it is DEVICE_LOST.
+ *           Kernels never touch memory outside their operands whatever the data: a bad index is such a
+ *           fault (DVT_INDEX).
  *           (DOVETAIL_GUARD_MEMORY=1 has the host look for writes outside outputs; the suite does, too.)
  * Out-structs (dvt_props, dvt_answer)  The host sets struct_size; write tail members with DVT_PUT only.
  * End       Never dlclose. device_close comes from the host's atexit, queues drained; nothing is called
  *           after it. In a forked child only a DVT_CAP_FORK_SAFE backend is called.
  * Versions  Every struct begins with struct_size and only grows at its end. A kernel row of op_version v
- *           serves every call whose attributes newer than v are at their defaults.
+ *           serves every call whose attributes newer than v are at their defaults and whose operands newer
+ *           than v are absent; it describes, and its calls have, the operands of version v alone.
  */
 #ifndef DOVETAIL_ABI_H
 #define DOVETAIL_ABI_H
@@ -228,8 +230,9 @@ enum { /* flags of a row */
 typedef struct {
   uint32_t struct_size, op_version;
   const char* op;     /* "dvt.matmul": names, never an enum of ops */
-  const char* engine; /* NULL, or "cudnn", "flash": several rows may serve one op, tried in table order, or as the
-                         user chooses, to whom NULL is "own"; "math" is the op's decomposition and no row */
+  const char* engine; /* NULL, or "cudnn", "flash": several rows may serve one op, tried in table order or as the
+                         user chooses. The user writes "own" for NULL and "math", which no row may be called,
+                         for the op's decomposition */
   const dvt_operand* operands;
   uint32_t n_in, n_out, flags;
   float max_ulp; /* 0 = the schema's tolerance; else a tighter promise */
@@ -317,7 +320,7 @@ typedef struct {
   const char *name, *version, *build_info;
   const dvt_kernel* const* kernels; /* a table of pointers: rows may grow */
   uint64_t n_kernels;
-  dvt_status (*device_count)(uint32_t*);                   /* DVT_UNSUPPORTED: none here, and fail() has said why */
+  dvt_status (*device_count)(uint32_t*);                   /* DVT_UNSUPPORTED: none here; fail() gave the cause */
   dvt_status (*device_open)(uint32_t index, dvt_device**); /* once per index */
   void (*device_close)(dvt_device*);
   dvt_status (*device_props)(dvt_device*, dvt_props*);
@@ -344,7 +347,7 @@ DVT_EXPORT dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
 
 /* A kernel pack: rows for another author's backend, in a library of its own that exports dvt_probe_v1 and
  * dvt_kernels_v1. They go before the backend's own rows and get its handles: `backend` defines what those are
- * (streams->native, extension). A row that cannot serve a call says so through query, and the next one gets it. */
+ * (streams->native, extension). A row that cannot serve a call answers so in query, and the next one gets it. */
 typedef struct {
   uint32_t struct_size, abi_major, abi_minor, abi_draft;
   const char *name, *version, *build_info;

@@ -1,6 +1,6 @@
 // dovetail/backend.hpp - C++17 sugar over abi.h for authors of backends: kernel rows, operands, attributes, errors,
-// parallel loops, a copy of a call for queues, owners of streams and events. Header-only. Nothing of it crosses the
-// border between host and plugin: abi.h alone is the contract, and a plugin may use as little of this as it likes.
+// parallel loops, a copy of a call for queues. Header-only. Nothing of it crosses the border between host and
+// plugin: abi.h alone is the contract, and a plugin may use as little of this as it likes.
 //
 //   static dvt_status add(dvt_device*, const dvt_call* c) {
 //     const float *a = dvt::data<float>(c->in[0]), *b = dvt::data<float>(c->in[1]);
@@ -52,7 +52,7 @@ DVT_HIDDEN inline const dvt_host* host = nullptr;
 inline namespace DVT_CODE_NAMESPACE {
 // ---- errors -----------------------------------------------------------------------------------------------------
 
-// Messages read "[op] what is wrong: expected ..., got ...; cure". Both return the status, so that a kernel says
+// Messages read "[op] what is wrong: expected ..., got ...; cure". Both return the status, so that a kernel writes
 //   return DVT_FAIL(DVT_INDEX, "[take] index %lld is out of range: the axis has %lld elements", i, n);
 // The second form is for a fault of an earlier call, found by a worker: id is that call's correlation_id.
 #define DVT_FAIL(code, ...) ::dvt::fail_at(__FILE__, __LINE__, (code), 0, __VA_ARGS__)
@@ -105,7 +105,7 @@ constexpr DLDataType dtype_of() {
 // ---- kernel rows ------------------------------------------------------------------------------------------------
 
 // A row of the kernel table under construction. Operands come in the op's order, inputs before outputs; `flags` are
-// DVT_O_*. What is not said stays at abi.h's default.
+// DVT_O_*. A flag that is not set stays at abi.h's default.
 class Row {
  public:
   static constexpr uint32_t max_operands = 16;
@@ -295,14 +295,14 @@ class CallCopy {
       if (void*& data = const_cast<dvt_packed&>(call_.packed[i]).data) data = map(data);
   }
 
-  // Overwrites it all: whoever still looks at the call finds no address and no size that is one.
+  // Overwrites it all: a kernel that still reads the call finds no valid address or size.
   void poison() {
     std::memset(storage_.get(), 0xDB, bytes_);
     std::memset(static_cast<void*>(&call_), 0xDB, sizeof call_);
   }
 
  private:
-  // Walks the call; with base NULL it only counts.
+  // Copies the parts of the call to base; with base NULL it only counts their bytes.
   void lay_out(const dvt_call* c, uint64_t host_scalars, char* base, size_t& used) {
     call_ = *c;
     call_.struct_size = sizeof call_;
@@ -360,54 +360,6 @@ dvt_status enqueue(const dvt_call* c, Submit&& submit, Body body, uint64_t host_
   submit([copy = std::move(copy), body = std::move(body)]() mutable -> dvt_status { return body(copy->get()); });
   return DVT_OK;
 }
-
-// ---- owners -----------------------------------------------------------------------------------------------------
-
-// A stream or an event of a backend's own table, destroyed with its owner. Test with bool: creation may fail.
-class Stream {
- public:
-  Stream(const dvt_streams& api, dvt_device* device, int32_t priority = 0) : api_(&api) {
-    if (api.create(device, priority, &handle_) != DVT_OK) handle_ = nullptr;
-  }
-  Stream(Stream&& o) noexcept : api_(o.api_), handle_(o.handle_) { o.handle_ = nullptr; }
-  Stream& operator=(Stream&& o) noexcept { return std::swap(api_, o.api_), std::swap(handle_, o.handle_), *this; }
-  ~Stream() {
-    if (handle_) api_->destroy(handle_);
-  }
-  explicit operator bool() const { return handle_; }
-  dvt_stream* get() const { return handle_; }
-  dvt_status sync() const { return api_->sync(handle_); }
-
- private:
-  const dvt_streams* api_;
-  dvt_stream* handle_ = nullptr;
-};
-
-class Event {
- public:
-  Event(const dvt_streams& api, dvt_device* device, bool timing = false) : api_(&api) {
-    if (api.ev_create(device, timing, &handle_) != DVT_OK) handle_ = nullptr;
-  }
-  Event(Event&& o) noexcept : api_(o.api_), handle_(o.handle_) { o.handle_ = nullptr; }
-  Event& operator=(Event&& o) noexcept { return std::swap(api_, o.api_), std::swap(handle_, o.handle_), *this; }
-  ~Event() {
-    if (handle_) api_->ev_destroy(handle_);
-  }
-  explicit operator bool() const { return handle_; }
-  dvt_event* get() const { return handle_; }
-  dvt_status record(dvt_stream* s) const { return api_->ev_record(handle_, s); }
-  dvt_status wait_on(dvt_stream* s) const { return api_->ev_wait(s, handle_); }  // s waits, not the caller
-  dvt_status sync() const { return api_->ev_sync(handle_); }
-  dvt_status query(bool& done) const {
-    uint32_t d = 0;
-    const dvt_status status = api_->ev_query(handle_, &d);
-    return done = d != 0, status;
-  }
-
- private:
-  const dvt_streams* api_;
-  dvt_event* handle_ = nullptr;
-};
 }  // namespace DVT_CODE_NAMESPACE
 }  // namespace dvt
 #endif  // DOVETAIL_BACKEND_HPP

@@ -72,7 +72,7 @@ class ElementwisePart {
   }
 
  private:
-  // In shorter rows most of a cache line is not needed, and a vector is not filled.
+  // Shorter rows leave most of a cache line unused and do not fill a vector.
   static constexpr int64_t shortest_row = 16;
 
   void append(Axis next) {

@@ -45,8 +45,8 @@ DVT_FN uint32_t float32_of_f16(uint16_t f16) {
   return (exponent == 0x7C00u << 13 ? special : exponent == 0 ? subnormal : normal) | uint32_t(f16 & 0x8000) << 16;
 }
 
-// The bits of x as a float32; an inexact one is rounded to the neighbour with an odd last bit. Rounding that to
-// fewer bits gives the same as rounding x.
+// The bits of x as a float32; an inexact one is rounded to the adjacent number with an odd last bit. Rounding that
+// to fewer bits gives the same as rounding x.
 template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>
 DVT_FN uint32_t odd_float32_of(T x) {
   const auto f = float(x);

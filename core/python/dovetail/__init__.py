@@ -114,6 +114,7 @@ _WRITTEN = {
         "tensordot",
         "unstack",
     ),
+    "_profile": ("profile",),
     "_register": ("register_op",),
     "entry_points": ("BackendError", "BackendWarning"),
     "_searching": (

@@ -133,6 +133,7 @@ from dovetail._functions import (
     unstack as unstack,
 )
 from dovetail._ops import *  # noqa: F403 - generated
+from dovetail._profile import profile as profile
 from dovetail._register import register_op as register_op
 from dovetail._searching import (
     isin as isin,

@@ -316,7 +316,7 @@ def numpy(self):
     """A NumPy array with the same elements, to read and to write: a copy, as numpy.asarray(x) is.
 
     numpy.asarray(x, copy=False) is a read-only view where the host can read the device's memory.
-    bfloat16 and the floats of 8 bits are those of ml_dtypes.
+    bfloat16 and fp8 are dtypes of ml_dtypes.
     """
     if self.dtype.name in FOREIGN:
         out = to_numpy(self)

@@ -47,7 +47,7 @@ def device(name: str | Device | None = None) -> Device:
         found = _core.find_device(name)
         if found is None:
             known = ", ".join(d.name for d in _core.devices() if d.backend == backend.name)
-            known = known or "none" + (f"; {backend.advice}" if backend.advice else "")
+            known = known or "none" + (f"; {backend.hint}" if backend.hint else "")
             raise ValueError(f"there is no device {name!r}: backend {backend.name!r} has {known}")
     return found
 
@@ -96,13 +96,16 @@ def fallback(mode: str | None = None) -> Any:
     """Sets what happens when a device has neither a kernel nor a decomposition of an op for these dtypes.
 
     "error" raises NotImplementedError, "warn" runs the op on another device of the host and warns once per op,
-    "allow" does so silently. Returns the mode before; without an argument only returns it.
+    "allow" opens all devices, as any may be that other one, and does so silently. Returns the mode before; without
+    an argument only returns it.
     """
     before = _core.fallback()
     if mode is not None:
         if not isinstance(mode, str):
             raise TypeError(f"[fallback] expected 'error', 'warn' or 'allow', got {mode!r}")
         _core.set_fallback(mode)
+        if mode == "allow":
+            devices()
     return before
 
 

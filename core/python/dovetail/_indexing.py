@@ -241,13 +241,11 @@ def _take(x: Array, index: Array) -> Array:
 
 
 def _masked(x: Array, mask: Array) -> Array:
-    from dovetail._searching import positions
-
     if mask.ndim == 0:
         return x[None][: int(mask)]
     rest = x.shape[mask.ndim :]
     rows = _op("reshape")(x, (mask.size, *rest))
-    return _op("take")(rows, positions(_op("reshape")(mask, (-1,))), axis=0)
+    return _op("take")(rows, _core.nonzero(_op("reshape")(mask, (mask.size,)))[0], axis=0)
 
 
 def _moved(y: Array, at: int, to: int, n: int) -> Array:

@@ -48,12 +48,22 @@ def rows_of(op: str, dtypes: str, options: dict[str, Any], what: str) -> Rows:
     words = dtypes.split()
     if not words:
         raise ValueError(f"[{op}] {what} has no dtypes: expected some, as 'float32 int64'")
-    version = found["version"] if options["version"] is None else options["version"]
+    version = _version(found, words) if options["version"] is None else options["version"]
     if not 1 <= version <= found["version"]:
         raise ValueError(f"[{op}] {what} is for version {version} of the op: expected 1 to {found['version']}")
+    found["params"] = [p for p in found["params"] if p["kind"] not in OPERANDS or p["since"] <= version]
     flags = list(_flags(found, options))
     rows = [list(zip(_elements(found, word, what), flags, strict=True)) for word in words]
     return Rows(found, version, rows)
+
+
+def _version(op: dict[str, Any], words: list[str]) -> int:
+    """The newest version of the op whose operands are as many as the inputs that the rows name."""
+    named = {word.partition("->")[0].count(",") + 1 for word in words if "->" in word}
+    for version in range(op["version"], 0, -1):
+        if named == {sum(p["since"] <= version for p in split(op)[0])}:
+            return version
+    return op["version"]
 
 
 def _flags(op: dict[str, Any], options: dict[str, Any]) -> Iterator[int]:
@@ -95,12 +105,16 @@ def _element(name: str, what: str) -> Element:
 def _by_rule(op: dict[str, Any], dtype: DType, what: str) -> list[Element]:
     operands: list[DType] = []
     for given in (False, True):  # a dtype attribute may lead to this dtype: sum(x, dtype=int32)
-        inputs, outputs = _core.row_dtypes(op["name"], dtype, given)
-        operands = [*inputs, *outputs]
+        operands = _row_dtypes(op, dtype, given)
         if dtype in operands:
             return operands
     computes = ", ".join(d.name for d in dict.fromkeys(operands))
     raise ValueError(f"[{op['name']}] {what} for {dtype} would never be called: the op has {computes} then")
+
+
+def _row_dtypes(op: dict[str, Any], dtype: DType, given: bool) -> list[DType]:
+    inputs, outputs = _core.row_dtypes(op["name"], dtype, given)
+    return [*inputs[: len(split(op)[0])], *outputs]  # a row of an older version lacks the newest operands
 
 
 def _of_any(op: dict[str, Any], bits: int) -> list[Element]:
@@ -108,9 +122,9 @@ def _of_any(op: dict[str, Any], bits: int) -> list[Element]:
     fits = [d for d in _core.dtypes.values() if bits in (0, 8 * d.itemsize)]
     for dtype in sorted(fits, key=lambda d: d.kind != "real floating"):
         try:
-            inputs, outputs = _core.row_dtypes(op["name"], dtype, not split(op)[0])
+            operands = _row_dtypes(op, dtype, not split(op)[0])
         except TypeError:
             continue
-        if dtype in [*inputs, *outputs]:
-            return [bits if d == dtype else d for d in [*inputs, *outputs]]
+        if dtype in operands:
+            return [bits if d == dtype else d for d in operands]
     raise ValueError(f"[{op['name']}] takes no dtype of {bits} bits")

@@ -83,6 +83,11 @@ _NEUTRAL = {
 }  # fmt: skip
 
 
+def _shown(value: Any) -> str:
+    """The value of an option, as a message names it: an array by its type, its elements may be many."""
+    return f"an array of {value.dtype}" if isinstance(value, (dt.Array, np.ndarray)) else repr(value)
+
+
 def _bind(
     name: str, row: str, args: tuple[Any, ...], kwargs: dict[str, Any], device: Any
 ) -> tuple[list[Any], dict[str, Any]]:
@@ -105,7 +110,7 @@ def _bind(
         elif parameter[0] != "!":
             named[parameter.partition(">")[2] or key] = value
         elif value is not None and value is not False and value not in _NEUTRAL.get(key, ()):
-            raise refuse(name, f"{key}: got {value!r}, expected none")
+            raise refuse(name, f"{key}: got {_shown(value)}, expected none")
     if given:
         raise refuse(name, f"got {'= and '.join(given)}=, expected {', '.join(plain)}")
     return positional, named
@@ -163,7 +168,7 @@ def _no_more(name: str, **options: Any) -> None:
     """Raises TypeError for options whose value is not the default."""
     for key, value in options.items():
         if value is not None and value is not np._NoValue and value not in _NEUTRAL.get(key, ()):
-            raise refuse(f"numpy.{name}", f"{key}: got {value!r}, expected none")
+            raise refuse(f"numpy.{name}", f"{key}: got {_shown(value)}, expected none")
 
 
 _written("shape")(lambda a: a.shape)

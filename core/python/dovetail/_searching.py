@@ -34,52 +34,16 @@ def _flat(x: Array) -> Array:
 # ---- where -------------------------------------------------------------------------------------------------------
 
 
-def positions(mask: Array) -> Array:
-    """int64 positions of the true elements of a 1-D mask: counted first, then filled."""
-    on_host = _core.nonzero(mask)
-    if on_host is not None:
-        return on_host[0]
-    n = mask.size
-    if n == 0:
-        return _core.empty((0,), "int64", mask.device)
-    upto = _op("cumulative_sum")(mask, dtype="int64")
-    count = int(upto[-1])
-    target = _op("where")(mask, upto - 1, count)  # all false elements go to one place after the end
-    out = _core.empty((count + 1,), "int64", mask.device)
-    return _op("scatter")(out, target, _numbers(n, mask))[:count]
-
-
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Positions of the elements that are not zero, in row-major order: one int64 array of shape (count,) per axis.
 
     Raises ValueError for an array without axes. Waits for the device.
     """
     expect_array("nonzero", x)
-    if x.ndim == 0:
-        raise ValueError("[nonzero] expected an array of one axis or more, got shape (): reshape it to (1,)")
-    mask = x if x.dtype == "bool" else _op("not_equal")(x, 0)
-    on_host = _core.nonzero(mask)
-    if on_host is not None:
-        return on_host
-    left = positions(_flat(mask))
-    found = []
-    for n in reversed(x.shape[1:]):
-        above = _op("quotient")(left, n)
-        found.append(left - above * n)
-        left = above
-    return (left, *reversed(found))
+    return _core.nonzero(x)
 
 
 # ---- unique ------------------------------------------------------------------------------------------------------
-
-
-def _groups(x: Array) -> tuple[Array, Array, Array]:
-    """(order, firsts, group): what sorts x; the first of each value in that order; each element's value number."""
-    order = _op("argsort")(x)
-    ordered = _op("take")(x, order)
-    new = _op("not_equal")(ordered[1:], ordered[:-1])  # true between NaNs, which count as distinct
-    new = _op("concat")([_op("ones")(1, dtype="bool", device=x.device), new])
-    return order, positions(new), _op("cumulative_sum")(new, dtype="int64") - 1
 
 
 def unique_all(x: Array, /) -> UniqueAll:
@@ -89,16 +53,7 @@ def unique_all(x: Array, /) -> UniqueAll:
     values[inverse_indices] equal to x; counts: how often each occurs. All int64. NaNs are distinct from each other.
     """
     expect_array("unique_all", x)
-    flat = _flat(x)
-    n = flat.size
-    if n == 0:
-        none = _core.empty((0,), "int64", x.device)
-        return UniqueAll(flat, none, _op("reshape")(none, x.shape), none)
-    order, firsts, group = _groups(flat)
-    indices = _op("take")(order, firsts)
-    ends = _op("concat")([firsts[1:], _op("full")(1, n, dtype="int64", device=x.device)])
-    inverse = _op("scatter")(_core.empty((n,), "int64", x.device), order, group)
-    return UniqueAll(_op("take")(flat, indices), indices, _op("reshape")(inverse, x.shape), ends - firsts)
+    return UniqueAll(*_core.unique(x))
 
 
 def unique_counts(x: Array, /) -> UniqueCounts:
@@ -116,18 +71,14 @@ def unique_inverse(x: Array, /) -> UniqueInverse:
 def unique_values(x: Array, /) -> Array:
     """The distinct values of x, sorted. NaNs are distinct from each other."""
     expect_array("unique_values", x)
-    flat = _flat(x)
-    if flat.size == 0:
-        return flat
-    order, firsts, _ = _groups(flat)
-    return _op("take")(flat, _op("take")(order, firsts))
+    return _core.unique(x, values_only=True)
 
 
 # ---- searching ---------------------------------------------------------------------------------------------------
 
 
 def searchsorted(x1: Array, x2: Array | float, /, *, side: str = "left", sorter: Array | None = None) -> Array:
-    """Where in the sorted 1-D array x1 each element of x2 would go, so that it stays sorted: int64, of x2's shape.
+    """The index in the sorted 1-D array x1 at which to insert each element of x2: int64, of x2's shape.
 
     side: "left" goes before equal elements, "right" behind them. sorter: positions that sort x1, where it is not
     sorted itself. NaNs go to the end. Raises ValueError for an x1 that has not one axis, or an unknown side.

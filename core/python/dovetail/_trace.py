@@ -1,4 +1,4 @@
-"""Runs the decomposition of an op once on tracers, so that the runtime can replay its calls without Python."""
+"""Records Python functions over arrays as programs: decompositions of the schema, and users' functions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 from dovetail._core import Array
 from dovetail.schema import Unsupported, registry
 from dovetail.schema.dtypes import DType, by_name
+from dovetail.schema.number import Number, is_natural, is_number, is_zero, largest, smallest, value_of
 
-__all__ = ["Tracer", "Unsupported", "run_decomposition"]
+__all__ = ["Graph", "Tracer", "Unsupported", "run_decomposition"]
 
 
 class Tracer:
@@ -23,7 +24,7 @@ class Tracer:
     def __init__(self, graph: Graph, value: int):
         self._graph, self._id = graph, value
         shape, dtype = graph.builder.describe(value)
-        self.shape: tuple[int, ...] = shape
+        self.shape: tuple[Any, ...] = tuple(graph.size(value, axis, n) for axis, n in enumerate(shape))
         self.dtype: DType = by_name[dtype]
 
     ndim = property(lambda self: len(self.shape))
@@ -69,11 +70,41 @@ _operators()
 
 
 class Graph:
-    """Records calls in the runtime's builder."""
+    """Records calls in the runtime's builder, and the numbers of the trace in its table."""
 
     def __init__(self, builder: Any, name: str = ""):
         self.builder, self.name = builder, name  # the op's
         self.calls: Counter[str] = Counter()
+
+    # ---- numbers
+
+    def number(self, op: str, is_real: bool, a: int = -1, b: int = -1, literal: Any = None) -> int:
+        return self.builder.number(op, is_real, a, b, literal)
+
+    def literal(self, value: int | float) -> int:
+        is_real = isinstance(value, float)
+        return self.number("real" if is_real else "integer", is_real, literal=value)
+
+    def guard(self, comparison: str, a: int, b: int) -> None:
+        self.builder.guard(comparison, a, b)
+
+    def size(self, value: int, axis: int, n: int) -> Number:
+        return Number(self, self.number("size", False, value, axis), n, natural=True)
+
+    def attribute(self, position: int, value: Any) -> Any:
+        """The numbers of an attribute; whatever is no number as it is."""
+        if isinstance(value, tuple):
+            return tuple(
+                Number(self, self.number("attribute", False, position, k), n, leaf=True)
+                for k, n in enumerate(value)
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return value
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return value
+        return Number(self, self.number("attribute", isinstance(value, float), position), value, leaf=True)
+
+    # ---- calls
 
     def __dovetail_op__(self, op: Any, *args: Any, **kwargs: Any) -> Tracer | tuple[Tracer, ...]:
         """Ops without a tracer among their arguments: full, iota."""
@@ -82,18 +113,29 @@ class Graph:
     def record(self, op: Any, args: tuple, kwargs: dict[str, Any]) -> Tracer | tuple[Tracer, ...]:
         operands: list[Any] = []
         attributes: dict[str, Any] = {}
+        slots: list[tuple[str, int, int]] = []
         for param, value in zip(op.params, op.bind(*args, **kwargs).values(), strict=True):
             if not param.is_operand:
-                attributes[param.name] = value
+                attributes[param.name] = self._attribute(param.name, value, slots)
             elif param.variadic:
                 operands.extend(map(self._operand, value))
             else:
                 operands.append(self._operand(value))
         self.calls[op.name] += 1
-        first = self.builder.call(op.name, operands, attributes)
+        first = self.builder.call(op.name, operands, attributes, slots)
         if op.spec.n_out == 1:
             return Tracer(self, first)
         return tuple(Tracer(self, first + i) for i in range(op.spec.n_out))
+
+    def _attribute(self, name: str, value: Any, slots: list[tuple[str, int, int]]) -> Any:
+        """The attribute of this trace; `slots` gets the entries of its numbers."""
+        if isinstance(value, Number):
+            slots.append((name, -1, value.entry))
+            return value.value
+        if isinstance(value, (list, tuple)):
+            slots.extend((name, k, n.entry) for k, n in enumerate(value) if isinstance(n, Number))
+            return tuple(map(value_of, value))
+        return value
 
     def _operand(self, value: Any) -> Any:
         if isinstance(value, Tracer):
@@ -103,43 +145,68 @@ class Graph:
                 f"[{self.name}] its decomposition uses an array that it was not given: got an array of shape "
                 f"{value.shape}, expected the op's operands and Python numbers; make the array an operand of the op"
             )
-        return None if value is None else (value,)  # a Python number
+        if isinstance(value, Number):
+            return value.value, value.entry
+        return None if value is None else (value, -1)  # a Python number
 
     def index(self, x: Tracer, key: tuple) -> Tracer:
         if any(k is Ellipsis for k in key):
             at = next(i for i, k in enumerate(key) if k is Ellipsis)
             missing = x.ndim - sum(k is not None and k is not Ellipsis for k in key)
             key = key[:at] + (slice(None),) * missing + key[at + 1 :]
-        start, stop, step, drop, new = [], [], [], [], []
+        region, drop, new = [], [], []
         axis = 0
         for k in key:
             if k is None:
-                new.append(len(start) - len(drop) + len(new))
+                new.append(len(region) - len(drop) + len(new))
                 continue
             n = x.shape[axis]
             if isinstance(k, slice):
-                a, b, c = k.indices(n)
-                if c < 0:
-                    raise IndexError("a decomposition's slices go forward: use flip")
-                b = max(a, b)
+                region.append(_range(k, n))
             else:
-                a, c = (k + n if k < 0 else k), 1
-                b = a + 1
-                if not 0 <= a < n:
-                    raise IndexError(f"index {k} is out of range for axis {axis} of size {n}")
                 drop.append(axis)
-            start.append(a), stop.append(b), step.append(c)
+                region.append(_place(k, n, axis))
             axis += 1
-        for n in x.shape[axis:]:
-            start.append(0), stop.append(n), step.append(1)
+        region += [(0, n, 1) for n in x.shape[axis:]]
         out: Any = x
-        if any(start) or tuple(stop) != x.shape or any(s != 1 for s in step):
-            out = self.record(registry["slice"], (out, tuple(start), tuple(stop), tuple(step)), {})
+        if not all(_whole(r, n) for r, n in zip(region, x.shape, strict=True)):
+            out = self.record(registry["slice"], (out, *map(tuple, zip(*region, strict=True))), {})
         if drop:
             out = self.record(registry["squeeze"], (out, tuple(drop)), {})
         if new:
             out = self.record(registry["expand_dims"], (out,), {"axis": tuple(new)})
         return out
+
+
+def _end(k: Any, n: Any, default: Any) -> Any:
+    """An end of a slice of an axis of size n, within it; a negative one counts from the end."""
+    if k is None:
+        return default
+    if is_natural(k) or k >= 0:
+        return smallest(k, n)
+    return largest(k + n, 0)
+
+
+def _range(k: slice, n: Any) -> tuple[Any, Any, Any]:
+    step = 1 if k.step is None else k.step
+    if not is_number(step) or step < 1:
+        raise IndexError("a decomposition's slices go forward: use flip")
+    start = _end(k.start, n, 0)
+    stop = _end(k.stop, n, n)
+    return start, stop if is_zero(start) else largest(start, stop), step
+
+
+def _place(k: Any, n: Any, axis: int) -> tuple[Any, Any, int]:
+    a = k if is_natural(k) or k >= 0 else k + n
+    if not 0 <= value_of(a) < value_of(n):
+        raise IndexError(f"index {k} is out of range for axis {axis} of size {n}")
+    return a, a + 1, 1
+
+
+def _whole(region: tuple[Any, Any, Any], n: Any) -> bool:
+    start, stop, step = region
+    same = stop is n or (isinstance(stop, Number) and isinstance(n, Number) and stop.entry == n.entry)
+    return same and not isinstance(start, Number) and start == 0 and not isinstance(step, Number) and step == 1
 
 
 _observed: dict[str, Counter[str]] | None = None
@@ -166,10 +233,17 @@ def run_decomposition(
         fixed = len(op.operands) - 1
         values = [*values[:fixed], tuple(values[fixed:])]
     given = iter(values)
-    arguments = {}
+    arguments, position = {}, 0
     for param in op.params:
-        value = next(given) if param.is_operand else attributes[param.name]
-        arguments[param.name] = by_name[value] if param.kind == "dtype" and value is not None else value
+        if param.is_operand:
+            arguments[param.name] = next(given)
+            continue
+        value = attributes[param.name]
+        if param.kind == "dtype" and value is not None:
+            arguments[param.name] = by_name[value]
+        else:
+            arguments[param.name] = graph.attribute(position, value)
+        position += 1
     positional = [arguments[p.name] for p in op.params if not p.keyword_only]
     keywords = {p.name: arguments[p.name] for p in op.params if p.keyword_only}
     results = op.trace(graph, *positional, **keywords)

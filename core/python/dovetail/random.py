@@ -8,7 +8,6 @@ same bit for bit everywhere; normal ones agree to a few units in the last place.
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Sequence
 from math import prod
 from numbers import Integral, Real
@@ -80,7 +79,7 @@ class Generator:
     """
 
     def __init__(self, seed: int | None = None):
-        self._lock = threading.Lock()
+        self._core = _core.Generator()
         self.seed(seed)
 
     def seed(self, seed: int | None = None) -> None:
@@ -94,8 +93,7 @@ class Generator:
     @property
     def state(self) -> tuple[int, int]:
         """(seed, offset): what is needed to go on from here later."""
-        with self._lock:
-            return self._seed, self._offset
+        return self._core.state
 
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
@@ -104,8 +102,7 @@ class Generator:
                 raise TypeError(f"[random] {name}: expected an integer, got {value!r}")
             if not 0 <= value <= _LONG:
                 raise ValueError(f"[random] {name}: expected 0 to 2^64 - 1, got {value}")
-        with self._lock:
-            self._seed, self._offset = state
+        self._core.state = state
 
     def __repr__(self) -> str:
         seed, offset = self.state
@@ -116,10 +113,7 @@ class Generator:
 
     def _advance(self, words: int) -> tuple[int, int]:
         """(seed, offset) of a draw of so many words."""
-        with self._lock:
-            offset = self._offset
-            self._offset = (offset + (words + 3) // 4) & _LONG
-            return self._seed, offset
+        return self._core.draw(words & _LONG)
 
     def _key(self, words: int, device: Where) -> Array:
         """The draw's key on the device: u32[4] {seed lo, seed hi, offset lo, offset hi}."""
@@ -241,7 +235,8 @@ def _restored(seed: int, offset: int) -> Generator:
 
 # ---- the process's own generator ---------------------------------------------------------------------------------
 
-_default = Generator()
+_default = Generator.__new__(Generator)
+_default._core = _core.default_generator()
 
 
 def default_generator() -> Generator:

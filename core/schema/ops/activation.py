@@ -98,7 +98,7 @@ def logsigmoid(x: Tensor) -> Tensor:
 
 
 def gate(x: Tensor, z: Tensor) -> Tensor:
-    """x * sigmoid(z); exp(-abs(z)) comes as two halves, so that the subnormal tail survives."""
+    """x * sigmoid(z); exp(-abs(z)) comes as two factors, so that the subnormal tail survives."""
     half = exp(magnitude(z) * -0.5)
     return where(z < 0.0, (x * half) * half, x) / (1.0 + half * half)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from .. import dtypes as dt
-from ..declare import Raw, Tensor, op
+from ..declare import Index, Raw, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Draw, Sample, draw, given, mask, sample
 from ._float import INF
@@ -16,7 +16,7 @@ from .reduction import finite_max
 from .views import expand_dims, matrix_transpose, permute_dims, reshape, squeeze
 
 
-def _scores(query, key, attn_mask, is_causal, scale):
+def _scores(query, key, attn_mask, is_causal, scale, seen):
     """The scores, -inf where they are masked, and grouped keys made as many as the query's heads."""
     size = query.shape[-1]
     s = np.matmul(query, np.swapaxes(_heads(key, query), -1, -2)) * (
@@ -26,7 +26,7 @@ def _scores(query, key, attn_mask, is_causal, scale):
         s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
     if attn_mask is not None:
         s = np.where(attn_mask, s, -np.inf) if attn_mask.dtype.kind == "b" else s + attn_mask
-    return s
+    return s if seen is None else np.where(seen, s, -np.inf)
 
 
 def _heads(x, query):
@@ -35,9 +35,9 @@ def _heads(x, query):
     return np.repeat(x, query.shape[-3] // x.shape[-3], axis=-3)
 
 
-def _weights(query, key, attn_mask, is_causal, scale):
+def _weights(query, key, attn_mask, is_causal, scale, seen=None):
     """softmax of the scores, and the logarithm of what it divides by."""
-    s = _scores(query, key, attn_mask, is_causal, scale)
+    s = _scores(query, key, attn_mask, is_causal, scale, seen)
     m = np.max(s, axis=-1, keepdims=True, initial=-np.inf)
     m = np.where(np.isinf(m), 0, m)
     e = np.exp(s - m)
@@ -45,8 +45,13 @@ def _weights(query, key, attn_mask, is_causal, scale):
     return e / np.where(total == 0, 1, total), np.squeeze(np.log(total) + m, -1)
 
 
-def _attention(query, key, value, attn_mask, is_causal, scale, enable_gqa):
-    return np.matmul(_weights(query, key, attn_mask, is_causal, scale)[0], _heads(value, query))
+def _attention(query, key, value, attn_mask, kv_length, is_causal, scale, enable_gqa):
+    seen = None
+    if kv_length is not None:
+        lengths = np.reshape(kv_length, (*np.shape(kv_length), *(1,) * (key.ndim - np.ndim(kv_length))))
+        seen = np.arange(key.shape[-2]) < lengths
+        key, value = (np.where(np.swapaxes(seen, -1, -2), x, 0) for x in (key, value))
+    return np.matmul(_weights(query, key, attn_mask, is_causal, scale, seen)[0], _heads(value, query))
 
 
 def _score_slack(query, key, scale):
@@ -57,8 +62,8 @@ def _score_slack(query, key, scale):
     return max(1, np.max(terms, initial=1, where=np.isfinite(terms)) / 2 * dot_slack(size))
 
 
-def _attention_scale(query, key, value, attn_mask, is_causal, scale, enable_gqa):
-    size = _attention(query, key, np.abs(value), attn_mask, is_causal, scale, enable_gqa)
+def _attention_scale(query, key, value, attn_mask, kv_length, is_causal, scale, enable_gqa):
+    size = _attention(query, key, np.abs(value), attn_mask, kv_length, is_causal, scale, enable_gqa)
     return size * _score_slack(query, key, scale)
 
 
@@ -83,21 +88,61 @@ def _attention_samples() -> Iterator[Sample]:
     yield sample("mismatch", draw(9, 16), draw(11, 8), draw(11, 8), error=ValueError)
 
 
+def _kv_length_samples() -> Iterator[Sample]:
+    heads = draw(2, 4, 9, 16), draw(2, 4, 11, 16), draw(2, 4, 11, 16)
+    for n in (0, 1, 7, 11, 12):
+        yield sample(f"kv_length_{n}", *heads, kv_length=_length(n))
+    widened = (dt.float32, dt.float64)  # devices of a profile without int64 need not convert int32 to it
+    yield sample("kv_length_int32", *heads, kv_length=_length(5, dt.int32), only=widened)
+    yield sample("kv_length_negative", *heads, kv_length=_length(-2))
+    yield sample("kv_length_number", *heads, kv_length=6)
+    yield sample("kv_length_batch", *heads, kv_length=given([3, 10], dtype=dt.int64))
+    yield sample("kv_length_causal", *heads, is_causal=True, kv_length=_length(4))
+    yield sample("kv_length_bool_mask", *heads, mask(9, 11), kv_length=_length(6))
+    yield sample("kv_length_float_mask", *heads, draw(2, 1, 9, 11), kv_length=given([6, 2], dtype=dt.int64))
+    grouped = draw(2, 6, 1, 8), draw(2, 2, 40, 8), draw(2, 2, 40, 8)
+    yield sample("kv_length_decode", *grouped, enable_gqa=True, kv_length=given([17, 33], dtype=dt.int64))
+    yield sample("kv_length_long", draw(1, 2, 3, 8), *[draw(1, 2, 1100, 8)] * 2, kv_length=_length(700))
+    yield sample("kv_length_plain", draw(9, 16), draw(11, 16), draw(11, 24), kv_length=_length(8))
+    behind = draw(3, 2), given([1.0, 2.0, math.nan, 1.0, math.inf, -INF], 3, 2)
+    values = given([1.0, 2.0, math.nan, math.inf, -INF, 1.0], 3, 2)
+    yield sample("kv_length_hides_nan", *behind, values, kv_length=_length(1), only=dt.FLOATS)
+    yield sample("kv_length_of_other_batch", *heads, kv_length=given([1, 2, 3], dtype=dt.int64), error=ValueError)
+    yield sample("kv_length_of_matrices", *[draw(5, 4)] * 3, kv_length=given([1], dtype=dt.int64), error=ValueError)
+    yield sample("kv_length_of_floats", *heads, kv_length=draw(dtype=dt.float32), error=TypeError)
+
+
+def _length(n: int, dtype: dt.DType = dt.int64) -> Draw:
+    return given([n], dtype=dtype)._replace(shape=())
+
+
+def _sdpa_samples() -> Iterator[Sample]:
+    yield from _attention_samples()
+    yield from _kv_length_samples()
+
+
 def _grouped(x: Tensor, heads: int, groups: int) -> Tensor:
     """(..., heads * groups, n, m) as (..., heads, groups, n, m)."""
     return reshape(x, (*x.shape[:-3], heads, groups, *x.shape[-2:]))
 
 
 def _scores_exp(
-    query: Tensor, key: Tensor, attn_mask: Tensor | None, is_causal: bool, scale: float
+    query: Tensor,
+    key: Tensor,
+    attn_mask: Tensor | None,
+    is_causal: bool,
+    scale: float,
+    seen: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """exp(scores - m), its sum over the keys, and m; without keys there is no m."""
+    """exp(scores - m), its sum over the keys, and m; without keys there is no m. seen is one more mask."""
     s = _head_product(multiply(query, scale), matrix_transpose(key))
     if is_causal:
         row = reshape(iota(s.shape[-2], dt.int64), (-1, 1))
         s = where(less(row, iota(s.shape[-1], dt.int64)), -INF, s)
     if attn_mask is not None:
         s = where(attn_mask, s, -INF) if attn_mask.dtype.kind == "b" else add(s, astype(attn_mask, s.dtype))
+    if seen is not None:
+        s = where(seen, s, -INF)
     last = (s.ndim - 1,)
     m = finite_max(s, last) if s.shape[-1] else None
     e = s if m is None else exp(s - m)
@@ -105,7 +150,7 @@ def _scores_exp(
 
 
 def _head_product(x: Tensor, kv: Tensor) -> Tensor:
-    """x @ kv, where each head of kv serves as many neighbouring ones of x."""
+    """x @ kv, where each head of kv serves as many consecutive ones of x."""
     if x.ndim < 3 or kv.ndim < 3 or kv.shape[-3] in (1, x.shape[-3]):
         return matmul(x, kv)
     heads = kv.shape[-3]
@@ -120,8 +165,10 @@ def _head_product(x: Tensor, kv: Tensor) -> Tensor:
     tol=6,
     reference=_attention,
     scale=_attention_scale,
-    samples=_attention_samples,
+    samples=_sdpa_samples,
     space="nn",
+    version=2,
+    since={"kv_length": 2},
 )
 def scaled_dot_product_attention(
     query: Tensor,
@@ -132,13 +179,21 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    kv_length: Index | None = None,
 ) -> Tensor:
     """softmax(query @ key.T * scale + mask) @ value; a row that is masked everywhere gives 0.
 
     attn_mask broadcasts to (..., L, S): bool, False hides; or floating, which is added. is_causal hides what comes
-    after the row's own number. With enable_gqa fewer heads of key and value serve neighbouring heads of query.
+    after the row's own number. With enable_gqa fewer heads of key and value serve consecutive heads of query.
+    kv_length, an integer or one per element of the first axis, is read on the device: only that many of the first
+    keys and values take part, whatever the others hold, as in a cache that is not full yet.
     """
-    e, total, _ = _scores_exp(query, key, attn_mask, is_causal, scale)
+    seen = None
+    if kv_length is not None:
+        lengths = reshape(kv_length, (*kv_length.shape, *(1,) * (query.ndim - kv_length.ndim)))
+        seen = less(iota(key.shape[-2], dt.int64), lengths)
+        value = where(matrix_transpose(seen), value, 0.0)  # 0 times what is not a number would be none
+    e, total, _ = _scores_exp(query, key, attn_mask, is_causal, scale, seen)
     return _head_product(e / where(total == 0.0, 1.0, total), value)
 
 
@@ -218,7 +273,7 @@ def _by_sequence(attention, query, key, value, cu_seq_q, cu_seq_k, is_causal, sc
     for i in range(len(cu_seq_q) - 1):
         rows, keys = slice(*cu_seq_q[i : i + 2]), slice(*cu_seq_k[i : i + 2])
         alone = (np.swapaxes(x, 0, 1) for x in (query[rows], key[keys], value[keys]))
-        out[rows] = np.swapaxes(attention(*alone, None, is_causal, scale, enable_gqa), 0, 1)
+        out[rows] = np.swapaxes(attention(*alone, None, None, is_causal, scale, enable_gqa), 0, 1)
     return out
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from .. import dtypes as dt
 from ..declare import DType, Index, Ints, Scalar, Tensor, Unsupported, op
 from ..lazy_numpy import np
+from ..number import is_integer, largest, smallest
 from ..samples import CASE, Sample, draw, indices, sample
 from .primitives import add, astype, equal, full, iota, multiply
 from .views import expand_dims, reshape, set_slice
@@ -57,7 +58,7 @@ def _arange_samples() -> Iterator[Sample]:
 
 def default_dtype(*scalars: Scalar | None) -> DType:
     """The dtype of Python numbers without arrays."""
-    return dt.float32 if any(isinstance(s, float) for s in scalars) else dt.int64
+    return dt.int64 if all(s is None or is_integer(s) for s in scalars) else dt.float32
 
 
 def _compute_dtype(d: DType) -> DType:
@@ -85,15 +86,15 @@ def arange(start: Scalar, /, stop: Scalar | None = None, step: Scalar = 1, *, dt
     if stop is None:
         start, stop = 0, start
     d = dtype or default_dtype(start, stop, step)
-    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
-        n = max(0, -((start - stop) // step))
+    if is_integer(start) and is_integer(stop) and is_integer(step):
+        n = largest(0, -((start - stop) // step))
     else:
-        n = max(0, math.ceil((stop - start) / step))
+        n = largest(0, math.ceil((stop - start) / step))
     wide = _compute_dtype(d)
     x = iota(n, wide)
     if wide.kind != "f":
-        start, step = int(start), int(step)
-    if wide is dt.uint64 and min(start, step) < 0:
+        start, step = (s if is_integer(s) else int(s) for s in (start, step))
+    if wide is dt.uint64 and smallest(start, step) < 0:
         wide, x = dt.int64, iota(n, dt.int64)
     x = x if step == 1 else multiply(x, step)
     x = x if start == 0 else add(x, start)

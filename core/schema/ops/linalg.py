@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from .. import dtypes as dt
@@ -23,7 +24,7 @@ from .primitives import (
     sum_,
     where,
 )
-from .reduction import count, count_nonzero, min_, reduced_shape
+from .reduction import count_nonzero, min_
 from .views import expand_dims, moveaxis, reshape
 
 
@@ -136,8 +137,9 @@ def vector_norm(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = Fals
         return sum_(a, axis=axis, keepdims=keepdims)
     if ord != 2:
         return sum_(a**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
-    if not count(x, axis):
-        return full(reduced_shape(x, axis, keepdims), 0.0, dtype=x.dtype)
+    if not math.prod(x.shape):
+        return sum_(a, axis=axis, keepdims=keepdims)
     k = _power_of_two_near(max_(a, axis=axis, keepdims=True))
     scaled = a * k
-    return reshape(sqrt(sum_(scaled * scaled, axis=axis, keepdims=True)) / k, reduced_shape(x, axis, keepdims))
+    total = sum_(scaled * scaled, axis=axis, keepdims=keepdims)
+    return sqrt(total) / reshape(k, total.shape)

@@ -1,4 +1,4 @@
-"""Joining, repeating, reordering: what moves elements and computes nothing."""
+"""Joining, repeating, reordering: ops that copy elements and compute nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from .. import dtypes as dt
 from ..declare import Index, Ints, Scalar, Tensor, op
 from ..lazy_numpy import np
+from ..number import largest, smallest
 from ..samples import Sample, draw, given, indices, sample
 from .logic import less_equal, not_equal
 from .primitives import ANY, as_axes, copy, full, iota, subtract, take, where
@@ -31,6 +32,7 @@ def _concat_samples() -> Iterator[Sample]:
 @op(
     shape="concat",
     dtype="promote",
+    tier="extended",
     reference=lambda arrays, axis: np.concatenate(arrays, axis),
     samples=_concat_samples,
     **MOVES,
@@ -46,8 +48,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     for a in arrays:
         start, stop = [0] * first.ndim, [*total]
         start[axis], stop[axis] = at, at + a.shape[axis]
-        if a.shape[axis]:
-            out = set_slice(out, a, start=tuple(start), stop=tuple(stop), step=(1,) * first.ndim)
+        out = set_slice(out, a, start=tuple(start), stop=tuple(stop), step=(1,) * first.ndim)
         at = stop[axis]
     return out
 
@@ -62,6 +63,7 @@ def _stack_samples() -> Iterator[Sample]:
 @op(
     shape="stack",
     dtype="promote",
+    tier="extended",
     reference=lambda arrays, axis: np.stack(arrays, axis),
     samples=_stack_samples,
     **MOVES,
@@ -139,8 +141,7 @@ def flip(x: Tensor, /, *, axis: Ints | None = None) -> Tensor:
     out = x
     for a in axis:
         n = x.shape[a]
-        if n > 1:
-            out = take(out, (n - 1) - iota(n, dt.int64), axis=a)
+        out = take(out, (n - 1) - iota(n, dt.int64), axis=a)
     return copy(x) if out is x else out
 
 
@@ -269,11 +270,12 @@ def take_along_axis(x: Tensor, indices: Index, /, *, axis: int = -1) -> Tensor:
     """
     n, k, last = x.shape[axis], indices.shape[axis], x.ndim - 1
     x, indices = moveaxis(x, axis, last), moveaxis(indices, axis, last)
-    rest = tuple(max(a, b) if a and b else 0 for a, b in zip(x.shape[:-1], indices.shape[:-1], strict=True))
+    sizes = zip(x.shape[:-1], indices.shape[:-1], strict=True)
+    rest = tuple(largest(a, b) * smallest(a, b, 1) for a, b in sizes)  # one of them is 1, or both are equal
     rows = math.prod(rest)
     x, indices = broadcast_to(x, (*rest, n)), reshape(broadcast_to(indices, (*rest, k)), (rows, k))
     indices = where(indices < 0, indices + n, indices)
-    beyond = (indices < 0) | (n <= indices)  # it must not become a neighbouring row's
+    beyond = (indices < 0) | (n <= indices)  # it must not become an index of an adjacent row
     flat = where(beyond, rows * n, indices + reshape(iota(rows, dt.int64) * n, (rows, 1)))
     out = take(reshape(x, -1), flat, axis=0)
     return moveaxis(reshape(out, (*rest, k)), last, axis)

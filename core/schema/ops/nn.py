@@ -112,6 +112,7 @@ def _embedding_samples() -> Iterator[Sample]:
 @op(
     shape="embedding",
     dtype="same",
+    tier="extended",
     half="native",
     dtypes=dt.REAL,
     samples=_embedding_samples,
@@ -171,7 +172,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 
     A row of -inf alone gives NaN. A row with inf gives NaN at each inf and 0 elsewhere.
     """
-    e = exp(x - finite_max(x, (axis,))) if x.shape[axis] else x
+    e = exp(x - finite_max(x, (axis,))) if math.prod(x.shape) else x
     return e / sum_(e, axis=(axis,), keepdims=True)
 
 
@@ -187,7 +188,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 )
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """log(softmax(x)), without overflow or underflow; accurate to the largest result."""
-    d = x - finite_max(x, (axis,)) if x.shape[axis] else x
+    d = x - finite_max(x, (axis,)) if math.prod(x.shape) else x
     return d - log(sum_(exp(d), axis=(axis,), keepdims=True))
 
 

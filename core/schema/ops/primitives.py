@@ -19,7 +19,7 @@ def as_axes(axis: Ints | None) -> tuple[int, ...] | int | None:
     return axis if axis is None or isinstance(axis, int) else tuple(axis)
 
 
-# ---- moves -------------------------------------------------------------------------------------------------------
+# ---- copies ------------------------------------------------------------------------------------------------------
 
 
 @op(shape="same", dtype="same", tier="must", half="native", dtypes=ANY, reference=np.copy)
@@ -128,37 +128,6 @@ def take(x: Tensor, indices: Index, /, *, axis: int | None = None) -> Tensor:
 
     axis may be left out for a vector. An index outside of [-n, n) is an IndexError.
     """
-
-
-def _scatter(x, indices, updates, axis):
-    out = np.moveaxis(np.array(x), axis, 0)
-    region = [*x.shape]
-    region[axis] = indices.size
-    out[indices] = np.moveaxis(np.broadcast_to(updates, region), axis, 0)
-    return np.moveaxis(out, 0, axis)
-
-
-def _scatter_samples() -> Iterator[Sample]:
-    yield sample("vector", draw(9), given([3, -1, 0], dtype=dt.int64), draw(3))
-    yield sample("rows", draw(5, 4), given([4, 1], dtype=dt.int64), draw(2, 4))
-    yield sample("columns", draw(5, 4), given([3, -3], dtype=dt.int64), draw(5, 2), axis=-1)
-    yield sample("broadcast", draw(5, 4), given([2], dtype=dt.int64), draw(1, 1))
-    yield sample("nothing", draw(5), given([], 0, dtype=dt.int64), draw(0))
-    yield sample("beyond", draw(5), given([5], dtype=dt.int64), draw(1), error=IndexError)
-
-
-@op(
-    shape="scatter",
-    dtype="promote",
-    tier="must",
-    half="native",
-    private=True,
-    dtypes=ANY,
-    reference=_scatter,
-    samples=_scatter_samples,
-)
-def scatter(x: Tensor, indices: Index, updates: Tensor, *, axis: int = 0) -> Tensor:
-    """x with the slices that indices (a vector) names replaced; of several writes to one place any may win."""
 
 
 def _where_samples() -> Iterator[Sample]:
@@ -378,7 +347,7 @@ def _matmul_samples() -> Iterator[Sample]:
 
 
 def dot_slack(terms: int) -> float:
-    """What the rounding errors of a sum of products, added up in any order, come to beyond those of a short one.
+    """The factor by which rounding errors of a sum of products, in any order, exceed those of a short sum.
 
     They add up as a random walk: with tol=2 this is five standard deviations, a fraction of the bound of terms / 2.
     """

@@ -1,4 +1,4 @@
-"""Quantisation: floats as integers or floats of 8 bits, times a scale, the integers from a zero point on."""
+"""Quantisation: floats as 8-bit integers or fp8, times a scale, the integers from a zero point on."""
 
 from __future__ import annotations
 

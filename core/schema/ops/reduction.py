@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from .. import dtypes as dt
 from ..declare import DType, Ints, Tensor, op
 from ..lazy_numpy import np
+from ..number import largest
 from ..samples import Sample, draw, given, sample
 from ._float import INF, NAN
 from .arithmetic import negative
@@ -33,9 +34,9 @@ from .primitives import (
 from .views import permute_dims, reshape, set_slice
 
 
-def count(x: Tensor, axis: tuple[int, ...]) -> int:
-    """How many elements a reduction over axis joins."""
-    return math.prod(x.shape[a] for a in axis)
+def count(x: Tensor, reduced: Tensor) -> int:
+    """How many elements of x each element of a reduction of it joins."""
+    return math.prod(x.shape) // largest(1, math.prod(reduced.shape))
 
 
 def reduced_shape(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
@@ -89,14 +90,15 @@ def _prod_samples() -> Iterator[Sample]:
 def prod(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The product over axis, or of all; 1 of nothing."""
     shape, x = reduced_shape(x, axis, keepdims), _joined(x, axis)
-    if x.shape[-1] == 0:
-        return full(shape, 1, dtype=x.dtype)
-    odd = None
-    while (n := x.shape[-1]) > 1:  # halves times halves
-        if n % 2:
-            odd = x[..., n - 1 :] if odd is None else multiply(odd, x[..., n - 1 :])
-        x = multiply(x[..., : n // 2], x[..., n // 2 : n // 2 * 2])
-    return reshape(x if odd is None else multiply(x, odd), shape)
+    n = x.shape[-1]
+    size = 1 << largest(0, n - 1).bit_length()
+    if size > n:
+        ones = full((*x.shape[:-1], size), 1, dtype=x.dtype)
+        x = set_slice(ones, x, start=(0,) * x.ndim, stop=x.shape, step=(1,) * x.ndim)
+    while size > 1:  # halves times halves
+        size = size // 2
+        x = multiply(x[..., :size], x[..., size:])
+    return reshape(x, shape)
 
 
 def _mean(x, axis, keepdims=True):
@@ -121,7 +123,9 @@ def _mean_samples() -> Iterator[Sample]:
 )
 def mean(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """The mean over axis, or of all; NaN of nothing."""
-    return sum_(x, axis=axis, keepdims=keepdims) / float(count(x, axis) or NAN)
+    total = sum_(x, axis=axis, keepdims=keepdims)
+    n = count(x, total)
+    return total / (n if n else NAN)
 
 
 def _var(x, axis, correction, keepdims):
@@ -158,9 +162,9 @@ def _var_samples() -> Iterator[Sample]:
 @op(shape="reduce", dtype="float", tol=8, reference=_var, scale=_var_scale, samples=_var_samples)
 def var(x: Tensor, /, *, axis: Ints | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over axis, in two passes, divided by n - correction; NaN where that is not positive."""
-    d = x - mean(x, axis=axis, keepdims=True)
-    n = count(x, axis) - correction
-    return sum_(d * d, axis=axis, keepdims=keepdims) / (float(n) if n > 0 else NAN)
+    m = mean(x, axis=axis, keepdims=True)
+    d, n = x - m, count(x, m) - correction
+    return sum_(d * d, axis=axis, keepdims=keepdims) / (n if n > 0 else NAN)
 
 
 @op(
@@ -195,8 +199,8 @@ def _truth_samples() -> Iterator[Sample]:
 )
 def any_(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """Some element over axis is true (not 0); False of nothing."""
-    if not count(x, axis):
-        return full(reduced_shape(x, axis, keepdims), False)
+    if not math.prod(x.shape):
+        return count_nonzero(x, axis=axis, keepdims=keepdims) != 0
     return max_(truth(x), axis=axis, keepdims=keepdims)
 
 
@@ -246,11 +250,11 @@ def _logsumexp_scale(x, axis, keepdims):
 @op(shape="reduce", dtype="float", tol=4, reference=_logsumexp, scale=_logsumexp_scale, samples=reduction_samples)
 def logsumexp(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axis, without overflow; -inf of nothing."""
-    shape = reduced_shape(x, axis, keepdims)
-    if not count(x, axis):
-        return full(shape, -INF, dtype=x.dtype)
+    if not math.prod(x.shape):
+        return log(sum_(x, axis=axis, keepdims=keepdims))
     m = finite_max(x, axis)
-    return reshape(log(sum_(exp(x - m), axis=axis, keepdims=True)) + m, shape)
+    total = sum_(exp(x - m), axis=axis, keepdims=keepdims)
+    return log(total) + reshape(m, total.shape)
 
 
 # ---- arg-reductions ----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .. import dtypes as dt
 from ..declare import Tensor, Unsupported, op
 from ..lazy_numpy import np
+from ..number import largest
 from ..samples import Sample, draw, given, sample
 from ._float import bits, magnitude_bits
 from .logic import bitwise_invert
@@ -67,7 +68,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
     """The indices that sort x along axis; NaN comes last, equal elements keep their order (in both directions)."""
     n = x.shape[axis]
     key = moveaxis(_order_key(x, descending), axis, x.ndim - 1)
-    size = 1 << max(0, n - 1).bit_length()
+    size = 1 << largest(0, n - 1).bit_length()
     whole = (*key.shape[:-1], size)
     if size > n:
         padded = full(whole, int(key.dtype.max), dtype=key.dtype)

@@ -212,6 +212,40 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """The diagonal of the last two axes, offset columns to the right of the main one."""
 
 
+def _sliding_window(x, kernel_size, stride, dilation):
+    n = len(kernel_size)
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel_size, dilation, strict=True)]
+    w = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(x.ndim - n, x.ndim)))
+    places = (slice(None, None, s) for s in stride)
+    return w[(..., *places, *(slice(None, None, d) for d in dilation))]
+
+
+def _sliding_window_samples() -> Iterator[Sample]:
+    yield sample("vector", draw(9), (3,), stride=(1,), dilation=(1,))
+    yield sample("steps", draw(2, 9, 8), (3, 2), stride=(2, 1), dilation=(1, 3))
+    yield sample("whole", draw(2, 9), (9,), stride=(4,), dilation=(1,))
+    yield sample("one", draw(2, 9), (1,), stride=(3,), dilation=(1,))
+    yield sample("empty", draw(0, 9), (2,), stride=(1,), dilation=(1,))
+    yield sample("too_large", draw(2, 3), (4,), stride=(1,), dilation=(1,), error=ValueError)
+
+
+@op(
+    shape="sliding_window",
+    dtype="same",
+    view=True,
+    half="native",
+    private=True,
+    dtypes=ANY,
+    samples=_sliding_window_samples,
+    reference=_sliding_window,
+)
+def sliding_window(x: Tensor, kernel_size: Ints, *, stride: Ints, dilation: Ints) -> Tensor:
+    """The windows of the last axes, stride apart, as further axes: (..., places..., kernel_size...).
+
+    The elements of a window are dilation apart. kernel_size has one int for each axis.
+    """
+
+
 def _moveaxis_samples() -> Iterator[Sample]:
     yield sample("first_last", draw(2, 3, 4), 0, -1)
     yield sample("two", draw(2, 3, 4), (0, 1), (-1, 0))

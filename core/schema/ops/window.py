@@ -1,8 +1,7 @@
-"""Convolution and pooling: one step per place of the kernel, on strided views."""
+"""Convolution and pooling: a product or a reduction over a view of all windows."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -10,8 +9,8 @@ from ..declare import Ints, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from .movement import pad
-from .primitives import add, copy, divide, dot_scale, full, matmul, maximum
-from .views import expand_dims, reshape, squeeze
+from .primitives import add, divide, dot_scale, full, matmul, max_, sum_
+from .views import expand_dims, permute_dims, reshape, sliding_window, squeeze
 
 # ---- oracles -----------------------------------------------------------------------------------------------------
 
@@ -72,14 +71,6 @@ def _avg_pool(x, kernel_size, stride, padding, count_include_pad):
 # ---- decompositions ----------------------------------------------------------------------------------------------
 
 
-def _taps(x: Tensor, kernel: Ints, stride: Ints, dilation: Ints) -> Iterator[tuple[tuple[int, ...], Tensor]]:
-    """For each place of the kernel, the view of x that it meets."""
-    out = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)]
-    for tap in itertools.product(*map(range, kernel)):
-        places = zip(tap, dilation, stride, out, strict=True)
-        yield tap, x[(..., *(slice(t * d, t * d + s * (o - 1) + 1, s) for t, d, s, o in places))]
-
-
 def _padded(x: Tensor, padding: Ints, value: float) -> Tensor:
     if not any(padding):
         return x
@@ -122,13 +113,12 @@ def conv2d(
 ) -> Tensor:
     """The cross-correlation of images x (N, C, H, W) with a weight (O, C / groups, kh, kw), plus bias (O,)."""
     n, o = x.shape[0], weight.shape[0]
-    x, out = _padded(x, padding, 0), None
-    for tap, view in _taps(x, weight.shape[2:], stride, dilation):
-        w = reshape(weight[(..., *tap)], (groups, o // groups, weight.shape[1]))
-        size = view.shape[2:]
-        t = matmul(w, reshape(view, (n, groups, weight.shape[1], size[0] * size[1])))
-        out = t if out is None else add(out, t)
-    out = reshape(out, (n, o, *size))
+    windows = sliding_window(_padded(x, padding, 0), weight.shape[2:], stride=stride, dilation=dilation)
+    height, width = windows.shape[2:4]
+    terms = math.prod(weight.shape[1:])  # of each sum
+    columns = reshape(permute_dims(windows, (0, 1, 4, 5, 2, 3)), (n, groups, terms, height * width))
+    out = matmul(reshape(weight, (groups, o // groups, terms)), columns)
+    out = reshape(out, (n, o, height, width))
     return out if bias is None else add(out, reshape(bias, (o, 1, 1)))
 
 
@@ -185,10 +175,8 @@ def max_pool2d(
     stride is the kernel's size by default.
     """
     least = float("-inf") if x.dtype.kind == "f" else int(x.dtype.min)
-    out = None
-    for _, view in _taps(_padded(x, padding, least), kernel_size, stride, dilation):
-        out = view if out is None else maximum(out, view)
-    return copy(out) if math.prod(kernel_size) == 1 else out
+    windows = sliding_window(_padded(x, padding, least), kernel_size, stride=stride, dilation=dilation)
+    return max_(windows, axis=(4, 5))
 
 
 @op(**MAX_POOL, samples=_pool_samples(1, dilated=True))
@@ -211,10 +199,7 @@ AVG_POOL = {
 
 
 def _window_sum(x: Tensor, kernel: Ints, stride: Ints) -> Tensor:
-    out = None
-    for _, view in _taps(x, kernel, stride, (1, 1)):
-        out = view if out is None else add(out, view)
-    return out
+    return sum_(sliding_window(x, kernel, stride=stride, dilation=(1, 1)), axis=(4, 5))
 
 
 @op(**AVG_POOL, tier="extended", samples=_pool_samples(2, dilated=False))
@@ -224,7 +209,7 @@ def avg_pool2d(
     """The mean of each window of x (N, C, H, W); count_include_pad=False divides by what is not padding."""
     total = _window_sum(_padded(x, padding, 0), kernel_size, stride)
     if count_include_pad or not any(padding):
-        return divide(total, float(kernel_size[0] * kernel_size[1]))
+        return divide(total, kernel_size[0] * kernel_size[1])
     ones = full((1, 1, *x.shape[2:]), 1, dtype=x.dtype)
     return divide(total, _window_sum(_padded(ones, padding, 0), kernel_size, stride))
 

@@ -39,11 +39,10 @@ bool is_optional(const Op& op, int operand);  // may be None
 PyObject* refuse_operand(const Op& op, PyObject* o);
 // Sets the Python exception that corresponds to the C++ exception being handled.
 void set_python_error();
-// A Python number as a weak scalar of `dtype`. Throws Error(type), or py::error_already_set (an OverflowError that
-// names `function`).
+// A Python number as a weak scalar of `dtype`. Throws Error(type), or Error(overflow), which names `function`.
 Tensor scalar_from(PyObject* number, DType dtype, const char* function);
 bool is_number(PyObject* o);
-DType weak_dtype(PyObject* number, DType like);  // like none: the default of the number's kind
+DType own_dtype(PyObject* number);  // of a number without arrays
 
 // ---- op functions -----------------------------------------------------------------------------------------------
 void make_op_type(py::module_& m);
@@ -58,7 +57,8 @@ py::object default_object(const AttrDefault& d);
 
 // ---- dtypes and devices -----------------------------------------------------------------------------------------
 PyObject* dtype_object(DType t);  // borrowed
-// Of a DType, its name, a NumPy dtype, bool, int, float or complex. Throws Error(type), with "[function]" in front.
+// Converts a DType, its name, a NumPy dtype, bool, int, float or complex. Throws Error(type), with "[function]" in
+// front.
 DType to_dtype(PyObject* o, const char* function = nullptr);
 void make_dtypes(py::module_& m);
 Device& to_device(PyObject* o);      // Device, name, None: the default; finds backends at first need
@@ -101,7 +101,10 @@ void check_installation();  // throws ImportError where another project's files 
 void make_registry(py::module_& m);
 void make_engines(py::module_& m);
 void make_tracing(py::module_& m);
+void make_profile(py::module_& m);
+void name_recorded_thread();  // which may have ended when the recording ends
 void make_python_devices(py::module_& m);
+void make_random(py::module_& m);
 void make_interchange(py::module_& m);  // DLPack, buffers
 PyObject* get_item(PyObject* self, PyObject* key);
 int set_item(PyObject* self, PyObject* key, PyObject* value);

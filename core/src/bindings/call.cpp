@@ -5,9 +5,10 @@
 #include "bindings/array.hpp"
 #include "bindings/engines.hpp"
 #include "bindings/python_device.hpp"
+#include "device/timeline.hpp"
 #include "dispatch/checks.hpp"
 #include "dispatch/execute.hpp"
-#include "rules/rules.hpp"
+#include "dispatch/numbers.hpp"
 #include "text.hpp"
 
 namespace dovetail::bindings {
@@ -36,6 +37,13 @@ class Call {
   Invocation& invocation() { return inv_; }
 
   void run() {
+    if (recording()) [[unlikely]]
+      return record_and_run();
+    infer_and_run();
+  }
+
+ private:
+  void infer_and_run() {
     inv_.infer();
     check_values(inv_);
     // A chosen engine may be the decomposition, whose tracing runs Python code.
@@ -48,14 +56,19 @@ class Call {
     inv_.run();
   }
 
- private:
+  [[gnu::noinline, gnu::cold]] void record_and_run() {
+    name_recorded_thread();
+    const HostSpan span(Activity::op, op_.spec.name.c_str());
+    infer_and_run();
+  }
+
   Tensor& held(int i) { return reinterpret_cast<Tensor*>(held_)[i]; }
 
   // Takes arrays as they are and Python scalars as host scalars of the arrays' dtype. Returns false where an object
   // is neither.
   bool gather(PyObject* const* objects, const Tensor** in) {
     int n_scalars = 0;
-    DType like = DType::none;
+    NumberDType dtype(op_);
     for (int i = 0; i < n_; ++i) {
       in[i] = nullptr;
       if (!objects[i]) continue;
@@ -67,8 +80,7 @@ class Call {
         in[i] = &tensor_of(objects[i]);
         mixed_devices_ |= home_ && home_ != in[i]->device;
         home_ = in[i]->device;
-        if (kind(i) == ParamKind::value)
-          like = like == DType::none ? in[i]->dtype : promote(like, in[i]->dtype).value_or(like);
+        dtype.add_array(i, in[i]->dtype);
       } else if (is_number(objects[i])) {
         ++n_scalars;
       } else {
@@ -77,13 +89,12 @@ class Call {
     }
     if (!n_scalars) [[likely]]
       return true;
-    like = rules::dtype_of_numbers(op_, like);
     if (n_scalars > kMaxInputs)
       throw Error(ErrorKind::type, "[" + op_.spec.name + "] expected arrays, got Python numbers");
     for (int i = 0; i < n_; ++i) {
       PyObject* o = objects[i];
       if (!o || o == Py_None || is_array(o)) continue;
-      const DType t = kind(i) == ParamKind::value ? weak_dtype(o, like) : weak_dtype(o, DType::none);
+      const DType t = dtype.of(i, own_dtype(o));
       in[i] = new (&held(n_held_)) Tensor(scalar_from(o, t, op_.spec.name.c_str()));
       ++n_held_;
     }
@@ -92,16 +103,13 @@ class Call {
 
   // An array without axes on a device of kind cpu joins arrays of another device: its value is read.
   void join_scalars() {
-    const auto joins = [](const Tensor* t) {
-      return t && t->rank() == 0 && t->device && t->device->props.kind == DVT_KIND_CPU;
-    };
+    const auto joins = [](const Tensor* t) { return t && joins_any_device(*t); };
     const auto other = std::find_if(few_, few_ + n_, [&](const Tensor* t) { return t && t->device && !joins(t); });
     if (other == few_ + n_) return;
     for (int i = 0; i < n_; ++i) {
       if (!joins(few_[i]) || few_[i]->device == (*other)->device) continue;
       const Tensor array = *few_[i];
-      host_access(*array.storage, false);
-      few_[i] = new (&held(n_held_)) Tensor(host_scalar(array.dtype, array.view.data));
+      few_[i] = new (&held(n_held_)) Tensor(as_host_scalar(array));
       ++n_held_;
     }
   }
@@ -122,8 +130,6 @@ class Call {
       if (t == inv_.replaced) inv_.replaced = few_[i];
     }
   }
-
-  ParamKind kind(int operand) const { return op_.operand_kinds[op_.variadic ? 0 : operand]; }
 
   const Op& op_;
   const int n_;
@@ -184,13 +190,6 @@ PyObject* run_tuple(Call& call, uint32_t n_out) {
 }
 }  // namespace
 
-// The op that stands for this one where all operands are bool: as in NumPy, True + True is True.
-static const Op* logical_op(const Op& o) {
-  static const Op &add = op("add"), &multiply = op("multiply"), &either = op("bitwise_or"),
-                  &both = op("bitwise_and");
-  return &o == &add ? &either : &o == &multiply ? &both : nullptr;
-}
-
 bool is_optional(const Op& op, int operand) {
   if (op.variadic) return false;
   for (const ParamSpec& p : op.spec.params)
@@ -205,7 +204,7 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
     const ContextEngines engines;
     Call c(op, operands, n, attrs, device, replaced);
     if (!c.gathered()) return nullptr;
-    if (const Op* logical = logical_op(op); logical && c.all_bool()) [[unlikely]]
+    if (const Op* logical = op_for_bools(op); logical && c.all_bool()) [[unlikely]]
       return call(*logical, operands, n, attrs, device, replaced);
     if (replaced) [[unlikely]]
       return run_in_place(c, replaced);
@@ -248,6 +247,8 @@ static py::object type_of(ErrorKind kind) {
                              PyExc_NotImplementedError, nullptr,          PyExc_RuntimeError};
   if (kind == ErrorKind::device_lost) return lazy("_errors", "DeviceLostError");
   if (kind == ErrorKind::axis) return lazy("_errors", "AxisError");
+  if (kind == ErrorKind::overflow) return py::reinterpret_borrow<py::object>(PyExc_OverflowError);
+  if (kind == ErrorKind::buffer) return py::reinterpret_borrow<py::object>(PyExc_BufferError);
   return py::reinterpret_borrow<py::object>(types[int(kind)]);
 }
 
@@ -290,73 +291,39 @@ bool is_number(PyObject* o) {
   return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || is_numpy_number(o);
 }
 
-DType weak_dtype(PyObject* o, DType like) {
-  const DType own = is_bool(o)           ? DType::b8
-                    : PyIndex_Check(o)   ? kDefaultInt
-                    : PyComplex_Check(o) ? DType::c64
-                                         : kDefaultFloat;
-  return like == DType::none ? own : rules::weak_dtype(like, own);
+DType own_dtype(PyObject* o) {
+  return is_bool(o) ? DType::b8 : PyIndex_Check(o) ? kDefaultInt : PyComplex_Check(o) ? DType::c64 : kDefaultFloat;
 }
 
-static Tensor integer_scalar(PyObject* o, DType dtype, const char* function) {
+static Integer integer_from(PyObject* o) {
   const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(o));
   if (!number) throw py::error_already_set();
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-  uint64_t bits = uint64_t(value);
-  const int width = 8 * info(dtype).bytes();
-  const bool is_signed = info(dtype).kind == DKind::signed_int;
-  bool fits =
-      !overflow && (is_signed ? width == 64 || (value >= -(1LL << (width - 1)) && value < 1LL << (width - 1))
-                              : value >= 0 && (width == 64 || value < 1LL << width));
-  if (overflow > 0 && dtype == DType::u64) {
-    bits = PyLong_AsUnsignedLongLong(number.ptr());
-    fits = !PyErr_Occurred();
-    if (!fits) PyErr_Clear();
+  Integer made{.bits = uint64_t(value), .negative = overflow ? overflow < 0 : value < 0, .wider = overflow != 0};
+  if (overflow > 0) {
+    made.bits = PyLong_AsUnsignedLongLong(number.ptr());
+    made.wider = PyErr_Occurred();
+    PyErr_Clear();
   }
-  if (!fits) {
-    const uint64_t most = ~uint64_t{0} >> (64 - width + is_signed), least = is_signed ? most + 1 : 0;
-    PyErr_Format(PyExc_OverflowError, "[%s] %S does not fit in %s: expected %s%llu to %llu, or a wider dtype",
-                 function, number.ptr(), info(dtype).name, least ? "-" : "", static_cast<unsigned long long>(least),
-                 static_cast<unsigned long long>(most));
-    throw py::error_already_set();
-  }
-  return host_scalar(dtype, &bits);  // little-endian: the low bytes come first
+  if (made.wider) made.text = utf8(py::str(number).ptr());
+  return made;
 }
 
 Tensor scalar_from(PyObject* o, DType dtype, const char* function) {
-  Tensor t;
-  if (is_integer(dtype)) {
-    t = integer_scalar(o, dtype, function);
-  } else if (dtype == DType::b8) {
+  if (is_integer(dtype)) return number_of(integer_from(o), dtype, function);
+  if (dtype == DType::b8) {
     const int truth = PyObject_IsTrue(o);
     if (truth < 0) throw py::error_already_set();
-    const uint8_t value = uint8_t(truth);
-    t = host_scalar(dtype, &value);
-  } else if (is_complex(dtype)) {
+    return bool_number_of(truth);
+  }
+  if (is_complex(dtype)) {
     const Py_complex value = PyComplex_AsCComplex(o);
     if (PyErr_Occurred()) throw py::error_already_set();
-    const double wide[2] = {value.real, value.imag};
-    t = host_scalar(DType::c128, wide);
-    if (dtype != DType::c128) t = cast_scalar(t, dtype);
-  } else {
-    const double value = PyFloat_AsDouble(o);
-    if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
-    if (dtype == DType::f8e4m3fn && std::fabs(value) > 464) {  // it would be NaN, and no comparison true
-      PyErr_Format(
-          PyExc_OverflowError,
-          "[%s] %R does not fit in float8_e4m3fn, which has no infinity: expected -448 to 448, or a wider dtype",
-          function, o);
-      throw py::error_already_set();
-    }
-    if (dtype == DType::f32) {
-      const float narrow = float(value);
-      t = host_scalar(dtype, &narrow);
-    } else {
-      t = host_scalar(DType::f64, &value);
-      if (dtype != DType::f64) t = cast_scalar(t, dtype);
-    }
+    return complex_number_of(value.real, value.imag, dtype);
   }
-  return t;
+  const double value = PyFloat_AsDouble(o);
+  if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
+  return number_of(value, dtype, function, dtype == DType::f8e4m3fn ? shown(o) : std::string());
 }
 }  // namespace dovetail::bindings

@@ -135,7 +135,7 @@ void make_devices(py::module_& m) {
         const GilRelease others_run;
         return load_backend(name, library, search).name;
       },
-      "Opens a plugin in this process; raises RuntimeError, whose attribute `cure` says what helps.");
+      "Opens a plugin in this process; raises RuntimeError, whose attribute `cure` is the user's next step.");
   m.def(
       "absence",
       [](const std::string& name) {
@@ -155,7 +155,7 @@ void make_devices(py::module_& m) {
         }
         throw Error(ErrorKind::value, "there is no backend '" + backend + "'");
       },
-      "Opens a kernel pack for a backend; raises RuntimeError, whose attribute `cure` says what helps.");
+      "Opens a kernel pack for a backend; raises RuntimeError, whose attribute `cure` is the user's next step.");
   m.def(
       "device_table",
       [](const py::object& device) {

@@ -1,26 +1,14 @@
 // x[key] and x[key] = v. This file makes views for keys of ints, forward slices, None and one Ellipsis;
 // dovetail._indexing handles all others (arrays, lists, backward slices).
-#include <algorithm>
+#include <vector>
 
 #include "bindings/python_device.hpp"
 #include "dispatch/execute.hpp"
-#include "text.hpp"
+#include "dispatch/indexing.hpp"
 
 namespace dovetail::bindings {
 namespace {
-struct Region {
-  Tensor view;                                                          // shares x's buffer
-  int64_t start[DVT_MAX_NDIM], stop[DVT_MAX_NDIM], step[DVT_MAX_NDIM];  // over x's axes
-  int out_axis[DVT_MAX_NDIM];  // the result's axis for each of x's; -1 where an int removed it
-};
 enum class Parsed { ok, advanced, error };
-
-Parsed index_error(const Tensor& x, int axis, long long i) {
-  PyErr_Format(PyExc_IndexError,
-               "[index] index %lld is out of range for axis %d of size %lld: expected %lld to %lld", i, axis,
-               (long long)x.size(axis), -(long long)x.size(axis), (long long)x.size(axis) - 1);
-  return Parsed::error;
-}
 
 bool is_plain_int(PyObject* o) { return PyLong_Check(o) && !PyBool_Check(o); }
 
@@ -28,98 +16,37 @@ bool is_index(PyObject* o) {
   return is_plain_int(o) || (PyIndex_Check(o) && !is_array(o) && !PySequence_Check(o) && !PyBool_Check(o));
 }
 
-// An int (in start) or a slice of a key, not yet applied to an axis.
-struct Picked {
-  Py_ssize_t start, stop, step;
-};
-
-Parsed pick(PyObject* item, Picked& p) {
-  if (!PySlice_Check(item)) {
-    p.start = PyNumber_AsSsize_t(item, PyExc_IndexError);
-    return p.start == -1 && PyErr_Occurred() ? Parsed::error : Parsed::ok;
+Parsed read_item(PyObject* o, IndexItem& item) {
+  if (o == Py_Ellipsis) {
+    item.kind = IndexItem::ellipsis;
+  } else if (o == Py_None) {
+    item.kind = IndexItem::new_axis;
+  } else if (PySlice_Check(o)) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(o, &start, &stop, &step) < 0) return Parsed::error;
+    if (step < 0) return Parsed::advanced;
+    item = {IndexItem::slice, start, stop, step};
+  } else if (is_index(o)) {
+    item = {IndexItem::at, PyNumber_AsSsize_t(o, PyExc_IndexError)};
+    if (item.start == -1 && PyErr_Occurred()) return Parsed::error;
+  } else {
+    return Parsed::advanced;
   }
-  if (PySlice_Unpack(item, &p.start, &p.stop, &p.step) < 0) return Parsed::error;
-  return p.step < 0 ? Parsed::advanced : Parsed::ok;
-}
-
-// Takes one key item; `axis` and `out` advance over x's and the result's axes.
-Parsed take_item(const Tensor& x, PyObject* item, Picked p, Region& r, int& axis, int& out) {
-  if (item == Py_None) {
-    r.view.size(out) = 1, r.view.stride(out) = 0;
-    ++out;
-    return Parsed::ok;
-  }
-  if (!PySlice_Check(item)) {
-    const int64_t n = x.size(axis), i = p.start < 0 ? p.start + n : p.start;
-    if (i < 0 || i >= n) return index_error(x, axis, p.start);
-    r.start[axis] = i, r.stop[axis] = i + 1, r.step[axis] = 1, r.out_axis[axis] = -1;
-    ++axis;
-    return Parsed::ok;
-  }
-  const Py_ssize_t n = PySlice_AdjustIndices(x.size(axis), &p.start, &p.stop, p.step);
-  r.start[axis] = p.start, r.step[axis] = p.step;
-  r.stop[axis] = n ? p.start + (n - 1) * p.step + 1 : p.start;
-  r.out_axis[axis] = out;
-  r.view.size(out) = n, r.view.stride(out) = n > 1 ? x.stride(axis) * p.step : x.stride(axis);
-  ++axis, ++out;
   return Parsed::ok;
 }
 
-Parsed parse(const Tensor& x, PyObject* key, Region& r) {
+// Reads the whole key before x's shape: __index__ may run any code and replace x's value.
+Parsed parse(PyObject* self, PyObject* key, Region& r) {
   PyObject* const* items = &key;
-  Py_ssize_t n = 1;
-  if (PyTuple_Check(key)) items = reinterpret_cast<PyTupleObject*>(key)->ob_item, n = PyTuple_GET_SIZE(key);
-  int used = 0, added = 0, ellipsis = -1;
-  Picked picked[DVT_MAX_NDIM];  // read before x's shape: __index__ may run any code and replace x's value
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    if (items[i] == Py_Ellipsis) {
-      if (ellipsis >= 0)
-        return PyErr_SetString(PyExc_IndexError, "[index] an index can have only one Ellipsis ('...')"),
-               Parsed::error;
-      ellipsis = int(i);
-    } else if (items[i] == Py_None) {
-      ++added;
-    } else if (PySlice_Check(items[i]) || is_index(items[i])) {
-      if (used < DVT_MAX_NDIM)
-        if (const Parsed p = pick(items[i], picked[used]); p != Parsed::ok) return p;
-      ++used;
-    } else {
-      return Parsed::advanced;
-    }
-  }
-  if (used > x.rank())
-    return PyErr_Format(PyExc_IndexError, "[index] too many indices: the array has %d axes, but %d were indexed",
-                        x.rank(), used),
-           Parsed::error;
-  if (x.rank() + added > DVT_MAX_NDIM)
-    return PyErr_Format(PyExc_IndexError, "[index] the result would have %d axes: expected at most %d",
-                        x.rank() + added, DVT_MAX_NDIM),
-           Parsed::error;
-  r.view = x;
-  int axis = 0, out = 0, next = 0;
-  auto whole = [&](int until) {
-    for (; axis < until; ++axis, ++out) {
-      r.start[axis] = 0, r.stop[axis] = x.size(axis), r.step[axis] = 1;
-      r.out_axis[axis] = out;
-      r.view.size(out) = x.size(axis), r.view.stride(out) = x.stride(axis);
-    }
-  };
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    if (i == ellipsis) {
-      int behind = 0;
-      for (Py_ssize_t k = i + 1; k < n; ++k) behind += items[k] != Py_None;
-      whole(x.rank() - behind);
-    } else {
-      const Picked p = items[i] == Py_None ? Picked{} : picked[next++];
-      if (take_item(x, items[i], p, r, axis, out) == Parsed::error) return Parsed::error;
-    }
-  }
-  whole(x.rank());
-  int64_t offset = 0;
-  for (int a = 0; a < x.rank(); ++a) offset += r.start[a] * x.stride(a);
-  r.view.set_rank(out);
-  r.view.update_dense();
-  if (r.view.numel) r.view.view.data = static_cast<char*>(x.view.data) + offset * info(x.dtype).bytes();
+  size_t n = 1;
+  if (PyTuple_Check(key)) items = reinterpret_cast<PyTupleObject*>(key)->ob_item, n = size_t(PyTuple_GET_SIZE(key));
+  IndexItem few[DVT_MAX_NDIM];
+  std::vector<IndexItem> many;
+  IndexItem* read = few;
+  if (n > std::size(few)) many.resize(n), read = many.data();
+  for (size_t i = 0; i < n; ++i)
+    if (const Parsed p = read_item(items[i], read[i]); p != Parsed::ok) return p;
+  r = select(tensor_of(self), {read, n});
   return Parsed::ok;
 }
 
@@ -131,7 +58,7 @@ bool storable(DType from, DType to) {
 
 Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
   if (is_number(v)) {
-    const DType own = weak_dtype(v, DType::none);
+    const DType own = own_dtype(v);
     if (!storable(own, x.dtype))
       throw Error(ErrorKind::type, std::string("[setitem] cannot store a ") + Py_TYPE(v)->tp_name +
                                        " in an array of " + info(x.dtype).name + ": use .astype() on one of them");
@@ -150,32 +77,6 @@ Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
     throw Error(ErrorKind::type, std::string("[setitem] cannot store ") + info(t.dtype).name + " in an array of " +
                                      info(x.dtype).name + ": use .astype() on one of them");
   return t.dtype == x.dtype ? t : cast(t, x.dtype, *x.device);
-}
-
-// `v`, which broadcasts to the shape of x[key], as a view over x's own axes.
-Tensor over_axes(const Tensor& v, const Tensor& x, const Region& r) {
-  const int rank = r.view.rank();
-  Tensor trimmed = v;  // without leading axes of size 1 that the selection lacks, as in NumPy
-  const int lead = std::max(0, v.rank() - rank);
-  bool fits = std::all_of(v.dims, v.dims + lead, [](int64_t n) { return n == 1; });
-  trimmed.set_rank(v.rank() - lead);
-  for (int i = 0; i < trimmed.rank(); ++i) {
-    trimmed.size(i) = v.size(i + lead), trimmed.stride(i) = v.stride(i + lead);
-    fits = fits && (trimmed.size(i) == 1 || trimmed.size(i) == r.view.size(rank - trimmed.rank() + i));
-  }
-  if (!fits)
-    throw Error(ErrorKind::value, "[setitem] a value of shape " + to_string(v.shape()) +
-                                      " does not broadcast to the selection's shape " + to_string(r.view.shape()));
-  const Tensor spread = broadcast_view(trimmed, r.view.shape());
-  Tensor out = spread;
-  out.set_rank(x.rank());
-  for (int a = 0; a < x.rank(); ++a) {
-    const int from = r.out_axis[a];
-    out.size(a) = from < 0 ? 1 : spread.size(from);
-    out.stride(a) = from < 0 ? 0 : spread.stride(from);
-  }
-  out.update_dense();
-  return out;
 }
 
 void assign(PyObject* self, Region& r, PyObject* value) {
@@ -204,7 +105,7 @@ void assign(PyObject* self, Region& r, PyObject* value) {
 PyObject* get_item(PyObject* self, PyObject* key) {
   try {
     Region r;
-    switch (parse(tensor_of(self), key, r)) {
+    switch (parse(self, key, r)) {
       case Parsed::ok: return new_array(std::move(r.view));
       case Parsed::advanced:
         return call_lazy("_indexing", "getitem", py::handle(self), py::handle(key)).release().ptr();
@@ -224,7 +125,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
   }
   try {
     Region r;
-    switch (parse(tensor_of(self), key, r)) {
+    switch (parse(self, key, r)) {
       case Parsed::ok: return assign(self, r, value), 0;
       case Parsed::advanced:
         return call_lazy("_indexing", "setitem", py::handle(self), py::handle(key), py::handle(value)), 0;

@@ -4,64 +4,11 @@
 
 #include <pybind11/stl.h>
 
-#include <algorithm>
-
 #include "dispatch/execute.hpp"
 #include "text.hpp"
 
 namespace dovetail::bindings {
 // ---- copies -----------------------------------------------------------------------------------------------------
-Tensor empty_tensor(DType dtype, std::span<const int64_t> shape, Device& device) {
-  Tensor t;
-  t.set_type(dtype, &device);
-  t.set_shape(shape);
-  t.own(allocate(device, device.index, current_stream(device), t.bytes()));
-  return t;
-}
-
-bool are_plain_bools(std::span<const uint8_t> bytes) {
-  uint8_t bits = 0;
-  for (const uint8_t b : bytes) bits |= b;
-  return bits <= 1;
-}
-
-Tensor upload(const void* data, DType dtype, std::span<const int64_t> shape, Device& device) {
-  Tensor t = empty_tensor(dtype, shape, device);
-  if (t.numel == 0) return t;
-  DLTensor host = t.view;
-  host.data = const_cast<void*>(data);
-  host.device = {kHostMemory, 0};
-  const GilRelease others_run(t.bytes() > kManyBytes);
-  std::vector<uint8_t> plain;
-  if (dtype == DType::b8) {
-    const std::span bytes(static_cast<const uint8_t*>(data), t.numel);
-    if (!are_plain_bools(bytes)) {
-      plain.resize(bytes.size());
-      std::ranges::transform(bytes, plain.begin(), [](uint8_t b) { return uint8_t(b != 0); });
-      host.data = plain.data();
-    }
-  }
-  copy_bytes(device, current_stream(device), t.view, host);
-  return t;
-}
-
-void download(const Tensor& t, void* to) {
-  if (t.numel == 0) return;
-  const GilRelease others_run(t.bytes() > kManyBytes);
-  const Tensor from = t.dense ? t : compact(t);
-  if (from.device->host_mapped) {
-    host_access(*from.storage, false);
-    std::memcpy(to, from.view.data, from.bytes());
-    return;
-  }
-  Stream& stream = current_stream(*from.device);
-  use(*from.storage, stream, false);
-  DLTensor host = from.view;
-  host.data = to;
-  host.device = {kHostMemory, 0};
-  copy_bytes(*from.device, stream, host, from.view);
-}
-
 py::object wrap(Tensor t) {
   PyObject* o = new_array(std::move(t));
   if (!o) throw py::error_already_set();
@@ -262,45 +209,6 @@ Tensor complex_part(const Tensor& x, bool imaginary) {
   return t;
 }
 
-// Positions of the true elements of a mask that the host can read, one array per axis: counts, then fills. Returns
-// None where only the device can read the mask.
-py::object nonzero(const Tensor& given) {
-  if (!given.device->host_mapped || given.dtype != DType::b8 || given.rank() == 0) return py::none();
-  const Tensor held = given;  // a wait may let other threads run
-  const Tensor mask = held.dense ? held : compact(held);
-  const int rank = mask.rank();
-  std::vector<Tensor> found;
-  {
-    const GilRelease others_run(mask.numel > kManyBytes);
-    host_access(*mask.storage, false);
-    const auto* at = static_cast<const uint8_t*>(mask.view.data);
-    int64_t count = 0;
-    for (uint64_t i = 0; i < mask.numel; ++i) count += at[i] != 0;
-    const int64_t capacity = count + 1;  // a false element's position is written too, and overwritten by the next
-    std::vector<int64_t*> to;
-    for (int axis = 0; axis < rank; ++axis) {
-      Tensor& t = found.emplace_back(empty_tensor(DType::i64, {&capacity, 1}, *mask.device));
-      host_access(*t.storage, true);
-      to.push_back(static_cast<int64_t*>(t.view.data));
-    }
-    const int64_t width = mask.size(rank - 1), rows = width ? int64_t(mask.numel) / width : 0;
-    int64_t row_index[DVT_MAX_NDIM] = {}, k = 0;
-    for (int64_t row = 0; row < rows; ++row, at += width) {
-      const int64_t first = k;
-      for (int64_t i = 0; i < width; ++i) to[rank - 1][k] = i, k += at[i] != 0;
-      for (int axis = 0; axis + 1 < rank; ++axis) std::fill(to[axis] + first, to[axis] + k, row_index[axis]);
-      for (int axis = rank - 1; axis-- > 0;) {
-        if (++row_index[axis] < mask.size(axis)) break;
-        row_index[axis] = 0;
-      }
-    }
-    for (Tensor& t : found) t.set_shape({&count, 1});
-  }
-  py::tuple result(rank);
-  for (int axis = 0; axis < rank; ++axis) result[axis] = wrap(std::move(found[axis]));
-  return result;
-}
-
 class Buffer {  // a Python object's buffer, for a scope
  public:
   Buffer(const py::object& o, int flags) {
@@ -379,9 +287,8 @@ void make_interchange(py::module_& m) {
   m.def("assign", assign, "x takes the value of an array of the same shape, dtype and device.");
   m.def("put", put, py::arg("x"), py::arg("indices"), py::arg("updates"), py::arg("axis") = py::none());
   m.def("replace", replace);
-  m.def("nonzero", nonzero,
-        "Positions of a mask's true elements, one array per axis; None where the host cannot read it.");
   make_dlpack(m);
   make_sequences(m);
+  make_searching(m);
 }
 }  // namespace dovetail::bindings

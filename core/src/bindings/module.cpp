@@ -89,7 +89,9 @@ PYBIND11_MODULE(_core_of_main, m) {
   make_memory(m);
   make_registry(m);
   make_engines(m);
+  make_random(m);
   make_tracing(m);
+  make_profile(m);
   make_python_devices(m);
   make_interchange(m);
 }

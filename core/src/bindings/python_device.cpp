@@ -351,8 +351,8 @@ std::unique_ptr<PythonDevice> make_device(const py::dict& from, const dvt_host* 
   d->alloc = method(from, "alloc"), d->free = method(from, "free");
   d->copy = method(from, "copy_bytes"), d->close = method(from, "close");
   dvt_props& p = d->props;
-  const auto put = [&](char* to, size_t room, const char* key) {
-    std::strncpy(to, from[key].cast<std::string>().c_str(), room - 1);
+  const auto put = [&](char* to, size_t size, const char* key) {
+    std::strncpy(to, from[key].cast<std::string>().c_str(), size - 1);
   };
   put(p.name, sizeof p.name, "product"), put(p.arch, sizeof p.arch, "arch");
   p.kind = from["kind"].cast<uint32_t>();

@@ -52,8 +52,8 @@ class Inside {
 // here for good: CPython would unwind its stack, and destructors would release objects without the GIL.
 PyObject* call_python(PyObject* callable, PyObject* const* args, size_t n, PyObject* names = nullptr);
 
-// As lazy(module, name)(objects...), for Python functions that threads call all the time: at the interpreter's end
-// they stop there, too.
+// Calls lazy(module, name)(objects...). For Python functions that threads call all the time: when the interpreter
+// ends, the threads stop there, too.
 template <class... Objects>
 py::object call_lazy(const char* module, const char* name, const Objects&... objects) {
   const py::object function = lazy(module, name);

@@ -154,7 +154,7 @@ void add_rows(const py::dict& from, std::vector<const dvt_kernel*>& rows, const 
     r.struct_size = sizeof r, r.op_version = version;
     r.op = o.kernel_name.c_str(), r.engine = keep(from["engine"].cast<std::string>());
     r.operands = row.operands.data();
-    r.n_in = uint32_t(o.n_in), r.n_out = o.spec.n_out;
+    r.n_in = operands_of(o, version), r.n_out = o.spec.n_out;
     r.flags = from["deterministic"].cast<bool>() ? DVT_K_BITWISE_DETERMINISTIC : 0;
     r.max_ulp = from["max_ulp"].cast<float>();
     set_own_functions(r, slot, k->query, std::make_index_sequence<kSlots>());

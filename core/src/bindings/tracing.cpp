@@ -1,32 +1,30 @@
-// Decompositions become programs here: the runtime asks for one, dovetail._trace runs the decomposition of the
-// schema on tracers.
+// Decompositions become programs here: the runtime asks for one, dovetail._trace runs the decomposition of the schema
+// on tracers.
 #include <pybind11/stl.h>
 
 #include <deque>
 
 #include "bindings/array.hpp"
 #include "dispatch/execute.hpp"
-#include "dispatch/program.hpp"
-#include "rules/rules.hpp"
+#include "dispatch/numbers.hpp"
+#include "graph/text.hpp"
 
 namespace dovetail::bindings {
 namespace {
 // Called by the runtime without its locks and perhaps without the GIL.
-std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
+std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuilder>& builder,
+                       const std::vector<int>& values) {
   py::gil_scoped_acquire gil;
-  const auto shared = std::make_shared<ProgramBuilder>();  // a decomposition may keep its tracers
-  ProgramBuilder& builder = *shared;
   py::list operands;
-  for (int i = 0; i < inv.n_in; ++i)
-    operands.append(inv.in[i] ? py::object(py::int_(builder.input(*inv.in[i], dtypes[i]))) : py::none());
+  for (const int v : values) operands.append(v >= 0 ? py::object(py::int_(v)) : py::none());
   py::dict attributes;
   int i = 0;
   for (const ParamSpec& p : inv.op.spec.params)
     if (!is_operand(p.kind)) attributes[p.name.c_str()] = attr_value(inv.attrs.at[i++]);
   try {
-    const py::object outputs = lazy("_trace", "run_decomposition")(inv.op.spec.name, py::cast(shared), operands,
-                                                                   inv.op.variadic, attributes);
-    return builder.finish(outputs.cast<std::vector<int>>());
+    return lazy("_trace", "run_decomposition")(inv.op.spec.name, py::cast(builder), operands, inv.op.variadic,
+                                               attributes)
+        .cast<std::vector<int>>();
   } catch (py::error_already_set& e) {
     const py::object unsupported = lazy("_trace", "Unsupported");
     if (!e.matches(unsupported)) throw;
@@ -41,45 +39,102 @@ py::tuple describe(const ProgramBuilder& b, int value) {
   return py::make_tuple(shape, info(t.dtype).name);
 }
 
-// Operands are value numbers, None, or Python numbers, which become constants of the arrays' dtype.
-int record(ProgramBuilder& b, const std::string& name, const py::list& operands, const py::dict& attributes) {
+// One operand of a recorded call: a value's number, None, or (number, entry): a Python number that is an entry of the
+// builder's table, or -1 where it is always the same.
+int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, const NumberDType& dtypes) {
+  if (x.is_none()) return -1;
+  if (py::isinstance<py::int_>(x)) return x.cast<int>();
+  const auto pair = x.cast<py::tuple>();
+  const py::object number = pair[0];
+  const DType dtype = dtypes.of(int(i), own_dtype(number.ptr()));
+  return b.constant(scalar_from(number.ptr(), dtype, o.spec.name.c_str()), pair[1].cast<int>());
+}
+
+// `slots` lists (attribute's name, element or -1, entry) of the numbers among the attributes.
+int record(ProgramBuilder& b, const std::string& name, const py::list& operands, const py::dict& attributes,
+           const std::vector<std::tuple<std::string, int, int>>& slots) {
   const Op& o = op(name);
-  DType like = DType::none;
+  NumberDType dtypes(o);
   for (size_t i = 0; i < operands.size(); ++i)
-    if (py::isinstance<py::int_>(operands[i]) && o.operand_kinds[o.variadic ? 0 : i] == ParamKind::value) {
-      const DType t = b.value(operands[i].cast<int>()).dtype;
-      like = like == DType::none ? t : promote(like, t).value_or(like);
-    }
-  like = rules::dtype_of_numbers(o, like);
+    if (py::isinstance<py::int_>(operands[i])) dtypes.add_array(int(i), b.value(operands[i].cast<int>()).dtype);
   std::vector<int> in;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const py::handle x = operands[i];
-    if (x.is_none()) {
-      in.push_back(-1);
-    } else if (py::isinstance<py::int_>(x)) {
-      in.push_back(x.cast<int>());
-    } else {  // (number,)
-      const py::object number = x.cast<py::tuple>()[0];
-      const bool value = o.operand_kinds[o.variadic ? 0 : i] == ParamKind::value;
-      const DType dtype = weak_dtype(number.ptr(), value ? like : DType::none);
-      in.push_back(b.constant(scalar_from(number.ptr(), dtype, name.c_str())));
-    }
-  }
+  for (size_t i = 0; i < operands.size(); ++i) in.push_back(operand(b, o, i, operands[i], dtypes));
   Attrs attrs;
+  std::deque<py::object> keep;
+  std::vector<Program::Slot> numbers;
+  int i = 0;
+  for (const ParamSpec& p : o.spec.params) {
+    if (is_operand(p.kind)) continue;
+    if (attributes.contains(p.name.c_str())) {
+      keep.push_back(attributes[p.name.c_str()]);
+      set_attr(o, attrs, i, p, keep.back().ptr());
+    } else {
+      if (p.fallback.kind == AttrDefault::required)
+        throw Error(ErrorKind::type, "[" + name + "] misses the argument '" + p.name + "'");
+      set_default(attrs, i, p);
+    }
+    for (const auto& [attribute, element, entry] : slots)
+      if (attribute == p.name) {
+        const bool list = attrs.at[i].kind == DVT_A_I64S;  // one number may stand for a list of one
+        numbers.push_back({uint8_t(i), int16_t(list ? std::max(element, 0) : -1), entry});
+      }
+    ++i;
+  }
+  return b.call(o, in, attrs, std::move(numbers));
+}
+
+const char* const number_ops[] = {"integer",  "real",    "size",    "attribute",    "add",    "subtract",
+                                  "multiply", "divide",  "floor_divide", "modulo",  "minimum", "maximum",
+                                  "shift_left", "bit_length", "to_real", "floor",   "ceil"};
+const char* const comparisons[] = {"equal", "not_equal", "less", "less_equal"};
+
+template <size_t N>
+int index_of(const char* const (&names)[N], const std::string& name) {
+  const auto found = std::find(std::begin(names), std::end(names), name);
+  if (found == std::end(names)) throw Error(ErrorKind::value, "there is no number operation '" + name + "'");
+  return int(found - std::begin(names));
+}
+
+int number(ProgramBuilder& b, const std::string& op, bool is_real, int x, int y, const py::object& literal) {
+  Number n{.op = Number::Op(index_of(number_ops, op)), .is_real = is_real, .a = x, .b = y};
+  if (n.op == Number::integer) n.i = literal.cast<int64_t>();
+  if (n.op == Number::real) n.f = literal.cast<double>();
+  return b.number(n);
+}
+// The decomposition of an op as the library could bring it: its pattern, and the program as JSON. `operands` are
+// (dtype, shape) or None. Raises what the op raises for such a call.
+py::tuple decomposition_text(const std::string& name, const py::list& operands, const py::dict& attributes) {
+  const Op& o = op(name);
+  std::vector<Tensor> values(operands.size());
+  std::vector<const Tensor*> in;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].is_none()) {
+      in.push_back(nullptr);
+      continue;
+    }
+    const auto given = operands[i].cast<py::tuple>();
+    values[i].set_type(to_dtype(given[0].ptr()), nullptr);
+    values[i].set_shape(given[1].cast<std::vector<int64_t>>());
+    in.push_back(&values[i]);
+  }
+  Attrs attrs = o.defaults;
   std::deque<py::object> keep;
   int i = 0;
   for (const ParamSpec& p : o.spec.params) {
     if (is_operand(p.kind)) continue;
     if (attributes.contains(p.name.c_str())) {
       keep.push_back(attributes[p.name.c_str()]);
-      set_attr(o, attrs, i++, p, keep.back().ptr());
-    } else {
-      if (p.fallback.kind == AttrDefault::required)
-        throw Error(ErrorKind::type, "[" + name + "] misses the argument '" + p.name + "'");
-      set_default(attrs, i++, p);
+      set_attr(o, attrs, i, p, keep.back().ptr());
     }
+    ++i;
   }
-  return b.call(o, in, attrs);
+  Invocation inv{.op = o, .device = nullptr, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
+  Tensor out[kMaxOutputs];
+  for (uint32_t k = 0; k < o.spec.n_out; ++k) inv.out[k] = &out[k];
+  Plan plan;
+  inv.infer_abstract(plan);
+  inv.plan = &plan;
+  return py::make_tuple(decomposition_pattern(inv), to_json(*trace_decomposition(inv)).dump());
 }
 }  // namespace
 
@@ -101,10 +156,12 @@ void make_tracing(py::module_& m) {
       m, "ProgramBuilder", "Records a decomposition's calls; made by the runtime.")
       .def("describe", describe, "(shape, dtype name) of a value.")
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
-      .def("constant", [](ProgramBuilder& b, const py::object& number, const py::object& dtype) {
-        return b.constant(scalar_from(number.ptr(), to_dtype(dtype.ptr()), "constant"));
+      .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
+      .def("guard", [](ProgramBuilder& b, const std::string& compare, int x, int y) {
+        b.guard(Guard::Compare(index_of(comparisons, compare)), x, y);
       });
   make_with_new(m.attr("ProgramBuilder"));
+  m.def("decomposition_text", decomposition_text, "(pattern, JSON) of an op's decomposition, for the generator.");
   decomposition_tracer = trace;
 }
 }  // namespace dovetail::bindings

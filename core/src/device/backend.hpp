@@ -57,7 +57,7 @@ struct Device {
   }
   [[noreturn]] void throw_unusable() const;
   void make_unusable(DeviceState);
-  // As throw_status; also marks a lost device as lost.
+  // Throws like throw_status, and marks a lost device as lost.
   [[noreturn]] void fail(dvt_status status, const std::string& what);
   void check(dvt_status status, const char* what) {
     if (status != DVT_OK) [[unlikely]]

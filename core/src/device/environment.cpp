@@ -42,4 +42,15 @@ uint32_t environment_number(const char* name, uint32_t least, uint32_t most, uin
   ignore(name, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), value);
   return otherwise;
 }
+
+double environment_seconds(const char* name, double otherwise) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return otherwise;
+  const std::string value = text;
+  double seconds = -1;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
+  if (error == std::errc() && end == value.data() + value.size() && seconds >= 0 && seconds <= 1e6) return seconds;
+  ignore(name, "seconds from 0 to 1000000", value);
+  return otherwise;
+}
 }  // namespace dovetail

@@ -1,5 +1,5 @@
-// Environment variables of the runtime. A value that none of these accepts is ignored with a warning that says what
-// was expected.
+// Environment variables of the runtime. A value that none of these accepts is ignored with a warning that names
+// what was expected.
 #pragma once
 #include <cstdint>
 
@@ -8,4 +8,6 @@ namespace dovetail {
 bool environment_switch(const char* name, bool otherwise);
 // A whole number from `least` to `most`.
 uint32_t environment_number(const char* name, uint32_t least, uint32_t most, uint32_t otherwise);
+// Seconds, with or without a fraction, from 0 to 1,000,000.
+double environment_seconds(const char* name, double otherwise);
 }  // namespace dovetail

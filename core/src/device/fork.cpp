@@ -4,6 +4,7 @@
 
 #include "device/device.hpp"
 #include "device/pool.hpp"
+#include "device/timeline.hpp"
 #include "platform/platform.hpp"
 
 namespace dovetail {
@@ -30,6 +31,7 @@ void in_parent() { after(false); }
 void in_child() {
   after(true);
   forget_threads_after_fork();
+  recording_after_fork();
   for (Device* device : devices())
     if (!(device->props.caps & DVT_CAP_FORK_SAFE) && device->state != DeviceState::closed)
       device->make_unusable(DeviceState::forked);

@@ -47,7 +47,7 @@ struct Guard {
   std::vector<Overrun> look() const;
   void inspect();
 
-  // What the pool keeps; its mutex is held.
+  // The pool's list; the caller holds its mutex.
   static std::vector<std::shared_ptr<Guard>>& all(Device& device) { return device.pool->guards_; }
   static std::vector<Overrun>& found(Device& device) { return device.pool->overruns_; }
   static std::mutex& mutex(Device& device) { return device.pool->mutex_; }

@@ -10,7 +10,9 @@ struct Device;
 class Stream;
 struct Storage;
 
-enum DebugCheck : uint8_t { poisoned_calls = 1, guarded_memory = 2 };
+// `recorded` is no check: timeline.hpp records kernels where checked calls run, so that a call without either looks
+// at one byte.
+enum DebugCheck : uint8_t { poisoned_calls = 1, guarded_memory = 2, recorded = 4 };
 extern std::atomic<uint8_t> debug_checks;  // a set of DebugCheck bits
 inline bool enabled(DebugCheck check) { return debug_checks.load(std::memory_order_relaxed) & check; }
 void poison_calls(bool on);

@@ -1,6 +1,6 @@
-// What the embedding language lends the runtime: Python's lock is let go in waits. A program without Python leaves
-// these as they are. Whatever may wait may let it go - on a device with streams that is allocate, use, Stream::lock
-// and copy_bytes, too - so that a caller holds references of its own to what it works on.
+// Hooks by which waits release the lock of the embedding language, Python's GIL. A program without Python leaves
+// them unset. Every function that may wait may release it - on a device with streams also allocate, use,
+// Stream::lock and copy_bytes - so a caller holds its own references to the objects it works on.
 #pragma once
 #include <mutex>
 
@@ -28,8 +28,8 @@ class GilRelease {  // for a scope that may wait
   void* const token_;
 };
 
-// What an interpreted backend is doing on this thread, as "kernel Acme.add"; nullptr: nothing. It must not come
-// back into the runtime, which waits for it.
+// The interpreted backend's function that runs on this thread, as "kernel Acme.add", or nullptr. It must not call
+// the runtime, which waits for it.
 extern thread_local constinit const char* inside __attribute__((tls_model("initial-exec")));
 [[noreturn]] void throw_reentry();
 inline void refuse_reentry() {
@@ -37,9 +37,9 @@ inline void refuse_reentry() {
     throw_reentry();
 }
 
-// For locks that are held while a plugin works. The short ones inside the runtime are simply taken: whoever holds
-// one of those waits for nothing.
-// Nobody waits for the interpreter with one held: where it is ending, that is for good.
+// Takes a lock that other threads hold while a plugin works. The runtime's short locks do not need this: a thread
+// that holds one of those waits for nothing. No thread may wait for the interpreter while it holds such a lock: if
+// the interpreter is ending, that wait never ends.
 inline std::unique_lock<std::mutex> lock_unlocked(std::mutex& mutex) {
   for (;;) {
     std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);

@@ -10,12 +10,14 @@
 #include <system_error>
 
 #include "device/device.hpp"
+#include "device/environment.hpp"
 #include "device/fork.hpp"
 #include "device/handshake.hpp"
 #include "device/pool.hpp"
 #include "device/probe_child.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
+#include "device/timeline.hpp"
 #include "platform/platform.hpp"
 #include "text.hpp"
 
@@ -96,6 +98,7 @@ Device* open_device(Backend& backend, uint32_t ordinal, int index) {
     throw;
   }
   device->pool = new Pool(*device);
+  record_device(*device);
   return device;
 }
 
@@ -351,19 +354,6 @@ Device* find_device(const std::string& name) {
 
 // ---- the end ----------------------------------------------------------------------------------------------------
 
-// Seconds that the process's exit waits for the queues of one device.
-static double exit_timeout() {
-  constexpr double usual = 10;
-  const char* text = std::getenv("DOVETAIL_EXIT_TIMEOUT");
-  if (!text || !*text) return usual;
-  char* end;
-  const double seconds = std::strtod(text, &end);
-  if (!*end && seconds >= 0 && seconds <= 1e6) return seconds;
-  log(Log::loader, 1,
-      std::string("DOVETAIL_EXIT_TIMEOUT is ignored: expected seconds, 0 to 1000000, got '") + text + "'");
-  return usual;
-}
-
 static bool drain(Device& device, double seconds) {
   const auto limit =
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
@@ -376,7 +366,7 @@ static void close_device(Device& device) noexcept {
   const DeviceState state = device.state;
   if (state == DeviceState::closed || state == DeviceState::forked) return;
   try {
-    const double seconds = exit_timeout();
+    static const double seconds = environment_seconds("DOVETAIL_EXIT_TIMEOUT", 10);  // for the queues of one device
     if (state == DeviceState::usable && !drain(device, seconds)) {
       std::ostringstream text;
       text << device.name << ": its work has not ended " << seconds

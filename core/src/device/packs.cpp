@@ -15,7 +15,7 @@ constexpr size_t kMostLayouts = 4;  // of one view of a value, as for a prompt a
 constexpr size_t kMostCalls = 256;  // remembered of one buffer
 }  // namespace
 
-// Of one buffer. Guarded by Pool::mutex_; deleted by the buffer's only holder.
+// The packed forms of one buffer. Guarded by Pool::mutex_; deleted by the buffer's only holder.
 struct Packs {
   struct Kind {  // of calls
     std::vector<uint64_t> words;

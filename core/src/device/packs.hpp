@@ -34,10 +34,10 @@ PackStep choose_packed(Storage&, const PackKey&, uint64_t size, uint64_t layout,
 void refuse_packed(Storage&, const PackKey&);  // the row does not pack it: not asked again
 void keep_packed(Storage&, const Packed&);     // work on Packed::bytes->stream that comes later finds it there
 
-// As allocate(), but nullptr where neither the pool nor the device has it at hand.
+// Like allocate(), but returns nullptr if neither the pool nor the device has free memory.
 Storage* allocate_spare(Device&, Stream&, uint64_t bytes);
 
-// Somebody outside may write the buffer from now on.
+// Code outside the runtime may write the buffer from now on.
 void never_pack(Storage&);
 // All of a device, for good: memory that is short now would be short again. False where there were none.
 bool release_packs(Device&);

@@ -8,6 +8,7 @@
 #include "device/packs.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
+#include "device/timeline.hpp"
 #include "platform/platform.hpp"
 #include "text.hpp"
 
@@ -118,9 +119,13 @@ Storage* Pool::take_surplus() {
 }
 
 void Pool::account(ThreadCache* cache, int64_t bytes) {
-  if (cache) return cache->account(bytes);
-  ended_in_use_ += bytes;
-  ended_peak_ = std::max(ended_peak_, ended_in_use_);
+  if (cache) {
+    cache->account(bytes);
+  } else {
+    ended_in_use_ += bytes;
+    ended_peak_ = std::max(ended_peak_, ended_in_use_);
+  }
+  if (recording()) record_memory(device, bytes, in_use());
 }
 void Pool::account(int64_t bytes) {
   const std::lock_guard guard(mutex_);

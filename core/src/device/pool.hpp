@@ -46,8 +46,10 @@ struct Pool {
   std::atomic<uint64_t> limit{0};
 
  private:
-  // Caches of threads know nothing of an unusable device, nor of guards.
-  bool caches_may_open() const { return device.state == DeviceState::usable && !enabled(guarded_memory); }
+  // Threads' caches do not check for an unusable device, nor for guards or recordings, so they are off then.
+  bool caches_may_open() const {
+    return device.state == DeviceState::usable && !enabled(guarded_memory) && !enabled(recorded);
+  }
   ThreadCache* own_cache();
   bool shut_caches();
   void open_caches(bool all);

@@ -1,5 +1,5 @@
-// What protects the process from a library that crashes while it is opened: a child process that opens the library
-// first, and a note that a crash leaves for the next process.
+// Protects the process from a library that crashes while it is opened: a child process opens the library first, and
+// a crash leaves a note for the next process.
 #pragma once
 #include <optional>
 #include <string>

@@ -13,6 +13,7 @@
 
 #include "device/log.hpp"
 #include "device/threads.hpp"
+#include "device/timeline.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -58,6 +59,7 @@ void run_parallel(const dvt_host*, uint64_t n, uint64_t grain, void (*fn)(void*,
 }
 
 void trace(const dvt_host* self, uint64_t correlation_id, const char* name, uint64_t begin, uint64_t end) {
+  if (recording()) record_traced(name_of(self), correlation_id, name ? on_one_line(name) : "?", begin, end);
   if (!logs(Log::trace, 2)) return;
   char text[128];
   std::snprintf(text, sizeof text, " call %llu: %.3f us", static_cast<unsigned long long>(correlation_id),

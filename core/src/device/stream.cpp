@@ -9,6 +9,7 @@
 #include "device/pool.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
+#include "device/timeline.hpp"
 #include "platform/platform.hpp"
 
 namespace dovetail {
@@ -31,10 +32,6 @@ uint64_t number_of(const char* name) {
     if (!there && (names[at].compare_exchange_strong(there, name) || there == name)) return at + 1;
   }
   return 0;
-}
-
-uint64_t host_clock() {
-  return uint64_t(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
 // A fault found by ev_sync or ev_query belongs to the event's stream.
@@ -131,8 +128,8 @@ RecordedEventPtr Stream::record(bool timing) {
   return record_locked(timing);
 }
 
-RecordedEventPtr Stream::record_locked(bool timing) {
-  const uint64_t here = position();
+RecordedEventPtr Stream::record_locked(bool timing, bool at_beginning) {
+  const uint64_t here = position() - at_beginning;  // lock() has counted the work that is about to be enqueued
   if (!timing && tail_ && tail_->position == here) return tail_;
   const dvt_streams& functions = stream_functions(device);
   std::vector<dvt_event*>& spare = device.queues->events[timing];
@@ -370,6 +367,10 @@ void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTen
   uint64_t bytes = uint64_t(src.dtype.bits / 8) * src.dtype.lanes;
   for (int i = 0; i < src.ndim; ++i) bytes *= uint64_t(src.shape[i]);
   const bool to_host = stream.handle && dst.device.device_type == host;
+  std::optional<HostSpan> call;
+  const char* name = nullptr;
+  if (recording()) [[unlikely]]
+    name = copy_name(device, dst, src), call.emplace(Activity::copy_call, name);
   // The copy writes to the caller's memory, so that its own end cannot be given up by an interrupt; that of the
   // work before it can. Many devices wait for both inside copy(), with the stream's lock held.
   if (to_host && !stream.has_passed(stream.position())) {
@@ -380,6 +381,8 @@ void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTen
     std::optional<GilRelease> waiting;  // outlives the lock: the interpreter is not waited for with a lock held
     if (stream.handle || bytes >= uint64_t{1} << 20) waiting.emplace();
     const auto order = stream.lock();
+    std::optional<DeviceSpan> span;
+    if (call) span.emplace(Activity::copy, name, nullptr, stream, 0, int64_t(bytes));
     device.check(device.backend->table->copy(device.handle, &dst, &src, stream.handle), "[copy]");
   }
   if (!to_host) return;

@@ -71,6 +71,8 @@ class Stream {
   void wait_for(const RecordedEvent& point);
   // The end of the queue as it is now. Without timing, the event is shared as long as nothing is enqueued.
   RecordedEventPtr record(bool timing = false);
+  // With the lock held: a timing event, at the beginning of what the lock was taken for or at its end.
+  RecordedEventPtr record_timing(bool at_beginning) { return record_locked(true, at_beginning); }
 
   // How often something may have been enqueued; work up to a position that has passed is done.
   uint64_t position() const { return position_.load(std::memory_order_acquire); }
@@ -89,7 +91,7 @@ class Stream {
   friend void close_queues(Device&);
   friend void queues_after_fork(Device&, bool in_child);
   std::unique_lock<std::mutex> lock_queue();
-  RecordedEventPtr record_locked(bool timing);
+  RecordedEventPtr record_locked(bool timing, bool at_beginning = false);
 
   std::mutex mutex_;
   std::atomic<uint64_t> position_{0}, passed_{0};

@@ -1,8 +1,10 @@
-// Kernel calls with the debug checks for authors of devices.
+// Kernel calls with the debug checks for authors of devices, and kernel calls that are recorded.
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "device/timeline.hpp"
 #include "dispatch/submit.hpp"
 #include "dovetail/backend.hpp"
 
@@ -25,10 +27,13 @@ dvt_status poisoned(const dvt_call& call, F f) {
 }
 }  // namespace
 
-dvt_status run_checked(const char* name, std::span<Tensor* const> outputs, const Storage* workspace,
-                       const dvt_call& call, const std::function<dvt_status(const dvt_call*)>& run) {
+dvt_status run_checked(const char* name, const char* engine, Stream& stream, std::span<Tensor* const> outputs,
+                       const Storage* workspace, const dvt_call& call,
+                       const std::function<dvt_status(const dvt_call*)>& run) {
   for (size_t i = 0; i < outputs.size(); ++i) note_writer(*outputs[i]->storage, name, int(i));
   if (workspace) note_writer(*workspace, name, kWorkspace);
+  std::optional<DeviceSpan> span;
+  if (recording()) span.emplace(Activity::kernel, name, engine, stream, call.correlation_id, 0);
   return enabled(poisoned_calls) ? poisoned(call, run) : run(&call);
 }
 

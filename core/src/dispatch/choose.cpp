@@ -17,8 +17,9 @@ bool matches(DLDataType row, DType t) {
 
 // Does the row take operands of the plan's dtypes? Operands not given match any.
 bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t given) {
-  const uint32_t n_out = op.spec.n_out, n_in = op.n_in;
+  const uint32_t n_out = op.spec.n_out, n_in = operands_of(op, row.op_version);
   if (row.op_version > op.spec.version || row.n_in != n_in || row.n_out != n_out) return false;
+  if (given >> n_in && !op.variadic) return false;  // an operand that is newer than the row
   if (op.variadic && !(row.operands[n_in - 1].flags & DVT_O_VARIADIC)) return false;
   for (uint32_t i = 0; i < n_in; ++i)
     if (given >> i & 1 ? !matches(row.operands[i].dtype, plan.compute[i])
@@ -37,7 +38,9 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
                     ": the device has no kernel for it and the op has no decomposition";
   if (what.find("complex") != std::string::npos) why += "; NumPy has complex arithmetic: x.numpy()";
   else if (device.props.kind != DVT_KIND_CPU)
-    why += "; dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype";
+    why += fallback() == Fallback::allow
+               ? "; no cpu device is installed that could run it, .astype() changes the dtype"
+               : "; dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype";
   throw Error(ErrorKind::not_implemented, why);
 }
 

@@ -3,6 +3,7 @@
 #include "dispatch/invocation.hpp"
 
 namespace dovetail {
+struct Program;
 // `t` in another dtype; a host scalar stays one.
 Tensor cast(const Tensor& t, DType dtype, Device& device);
 // A row-major copy of `t` on its device.
@@ -39,6 +40,20 @@ uint64_t declined_calls(const Op&);
 void serve_declined(bool);
 void run_set_slice(Invocation&);
 void run_decomposition(Invocation&);
+void run_decomposition(Invocation&, const Executable&);
+// The decomposition of the op of a call that was inferred, for its dtypes, sizes and attributes on its device. Throws
+// Error(not_implemented) where there is none.
+std::shared_ptr<const Executable> decomposition_of(const Invocation&);
+// Which of an op's decompositions, those that the library brings, serve a call: text that names its operands' dtypes
+// (after casts) and ranks, and its attributes but for the numbers. Elementwise ops have one for every rank.
+std::string decomposition_pattern(const Invocation&);
+// The program that the front end records for a call whose operands need no casts.
+std::shared_ptr<const Program> trace_decomposition(const Invocation&);
+// What core/generated/decompositions.json has for a pattern.
+std::span<const std::shared_ptr<const Program>> shipped_decompositions(const Op&, const std::string& pattern);
+// What a plan depends on: the operands' dtypes, and the dtype attribute.
+uint64_t dtype_key(const Invocation&);
+uint64_t plans_epoch();  // grows when plans are forgotten
 void run_via_f32(Invocation&);
 void run_on_host(Invocation&);
 // Why the call, which was inferred, does not run on its device alone: the message of the kernel that is missing,

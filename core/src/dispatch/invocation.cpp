@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "device/timeline.hpp"
 #include "dispatch/execute.hpp"
 #include "rules/rules.hpp"
 
@@ -15,6 +16,8 @@ namespace {
   inv.fail("arrays on " + inv.device->name + " and " + t.device->name +
            ": expected one device; bring one over with .to_device()");
 }
+
+}  // namespace
 
 // A place per operand, none where it is not given, and one for the dtype attribute.
 uint64_t dtype_key(const Invocation& inv) {
@@ -32,7 +35,6 @@ uint64_t dtype_key(const Invocation& inv) {
   if (op.keyed_by_attrs) key = key << bits | uint64_t(rules::given_dtype(op, inv.attrs));
   return key;
 }
-}  // namespace
 
 void Invocation::infer() {
   for (int i = 0; i < n_in; ++i) {
@@ -47,9 +49,13 @@ void Invocation::infer() {
   plan = &plan_for(op, *device, dtype_key(*this), *this);
   infer_shapes();
   if (replaced) [[unlikely]]
-    in_place = replaced->storage && replaced->dense && replaced->dtype == plan->result[0] &&
-               replaced->same_shape(*out[0]) && replaced->storage->refs.load(std::memory_order_acquire) == 1 &&
-               is_pooled(*replaced->storage);
+    replace(*replaced);
+}
+
+void Invocation::replace(const Tensor& operand) {
+  replaced = &operand;
+  in_place = operand.storage && operand.dense && operand.dtype == plan->result[0] && operand.same_shape(*out[0]) &&
+             operand.storage->refs.load(std::memory_order_acquire) == 1 && is_pooled(*operand.storage);
 }
 
 void Invocation::infer_abstract(Plan& made) {
@@ -61,7 +67,12 @@ void Invocation::infer_abstract(Plan& made) {
 void call(const Op& op, Device* device, const Tensor* const* in, int n_in, Attrs& attrs, Tensor* out) {
   Invocation inv{.op = op, .device = device, .in = in, .n_in = n_in, .attrs = attrs};
   for (uint32_t i = 0; i < op.spec.n_out; ++i) inv.out[i] = &out[i];
-  inv.infer();
-  inv.run();
+  const auto dispatch = [&] {
+    inv.infer();
+    inv.run();
+  };
+  if (recording()) [[unlikely]]
+    return run_recorded(op.spec.name.c_str(), dispatch);
+  dispatch();
 }
 }  // namespace dovetail

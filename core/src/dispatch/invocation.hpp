@@ -25,6 +25,9 @@ struct Invocation {
   uint64_t work = 0;                 // elements or multiply-adds, by the shape rule
   const Tensor* replaced = nullptr;  // the operand whose value output 0 becomes, and whose memory it may take
   bool in_place = false;             // by infer(): nobody else holds that memory
+  // nullptr, or per output: memory in which the caller wants it, checked by run_into(); an entry may be nullptr.
+  // Who can write there without harm does, and shares it in `out`.
+  const Tensor* const* given = nullptr;
 
   // The dtype rule, the shape rule and the checks; allocates nothing.
   void infer();
@@ -42,6 +45,8 @@ struct Invocation {
   void run_chosen();  // by the engines of engine_choice, where it covers the op
 
   void infer_shapes();  // given a plan
+  // Output 0 may take the memory of `operand`, whose value ends with the call; after infer().
+  void replace(const Tensor& operand);
 
   const Tensor& operand(int i) const { return *in[i]; }
   bool has(int i) const { return i < n_in && in[i]; }
@@ -70,12 +75,21 @@ inline Inference inference_of(const Invocation& inv) {
 // Calls an op from C++: infer and run. Results are in `out` (n_out of the op).
 void call(const Op&, Device*, const Tensor* const* in, int n_in, Attrs&, Tensor* out);
 
+// After infer(): runs the call and leaves its results in `given` (n_out of the op; nullptr: the result stays in
+// `out`), whose memory may have any strides that place each element once, and may overlap operands. Throws Error
+// where dtype, shape, device or strides are others than the call's.
+void run_into(Invocation&, const Tensor* const* given);
+// Whether the bytes from the first to the last element of both have a byte in common.
+bool overlap(const Tensor&, const Tensor&);
+
 // ---- decompositions ---------------------------------------------------------------------------------------------
-// A composite's graph: traced once by the front end with integer shapes, replayed here without it.
-struct Program;
-// Set by the front end: runs the decomposition of inv.op on tracers shaped like inv.in (of these dtypes) with
-// inv.attrs.
-using DecompositionTracer = std::shared_ptr<const Program> (*)(const Invocation& inv, const DType* dtypes);
+// A composite's graph: traced once by the front end for any sizes, replayed here without it.
+struct Executable;
+class ProgramBuilder;
+// Set by the front end: records the decomposition of inv.op on these values of the builder (-1: not given), which have
+// the shapes of inv.in, and returns its results.
+using DecompositionTracer = std::vector<int> (*)(const Invocation& inv, const std::shared_ptr<ProgramBuilder>&,
+                                                 const std::vector<int>& operands);
 extern DecompositionTracer decomposition_tracer;
 
 // ---- fallback to another device on the host ---------------------------------------------------------------------

@@ -113,7 +113,10 @@ class KernelCall {
   void allocate_outputs(const dvt_kernel& row, Stream& stream) {
     for (uint32_t i = 0; i < n_out_; ++i) {
       Tensor& out = *inv_.out[i];
-      if (i == 0 && inv_.in_place && takes_over(row)) {
+      if (inv_.given && inv_.given[i] && can_write(*inv_.given[i], row, i)) [[unlikely]] {
+        out = *inv_.given[i];
+        value_changes(*out.storage);
+      } else if (i == 0 && inv_.in_place && takes_over(row)) {
         value_changes(*inv_.replaced->storage);
         retain(inv_.replaced->storage);
         out.own(inv_.replaced->storage);
@@ -122,6 +125,25 @@ class KernelCall {
         out.own(allocate(*inv_.device, inv_.device->index, stream, out.bytes()));
       }
     }
+  }
+
+  // May the row write output i there? Query functions have seen a row-major output.
+  bool can_write(const Tensor& given, const dvt_kernel& row, uint32_t i) const {
+    const dvt_operand& wants = row.operands[row.n_in + i];
+    const bool strided = wants.flags & DVT_O_STRIDED && n_out_ == 1 && !DVT_HAS(&row, dvt_kernel, query);
+    const Tensor& out = *inv_.out[i];  // in another dtype where the call runs in float32
+    if (given.dtype != out.dtype || !given.same_shape(out)) return false;
+    if (!aligned(given, wants) || !(given.dense || strided)) return false;
+    for (int k = 0; k < n_in_; ++k) {
+      const Tensor* t = operand_[k];
+      if (!t || !overlap(*t, given)) continue;
+      const bool exactly = t->view.data == given.view.data && t->dense && given.dense && t->same_shape(given) &&
+                           t->dtype == given.dtype;
+      if (!exactly || i || !(wanted(row, k).flags & DVT_O_ALIAS)) return false;
+    }
+    for (uint32_t k = 0; k < n_out_; ++k)
+      if (k != i && inv_.given[k] && overlap(*inv_.given[k], given)) return false;
+    return true;
   }
 
   // May output 0 lie where the replaced operand lies? The caller may have given it in several places.
@@ -264,9 +286,9 @@ class KernelCall {
     for (int k = 0; k < n; ++k) set_view(*views[k], *all[k], rank, shape, &strides_[k][DVT_MAX_NDIM - rank]);
   }
 
-  dvt_call make_call(const dvt_device*) const {
+  dvt_call make_call(const dvt_kernel& row) const {
     return {.struct_size = sizeof(dvt_call),
-            .n_in = uint32_t(n_in_),
+            .n_in = inv_.op.variadic ? uint32_t(n_in_) : std::min(uint32_t(n_in_), row.n_in),
             .n_out = n_out_,
             .n_attr = uint32_t(inv_.op.n_attr),
             .in = in_,
@@ -282,6 +304,8 @@ class KernelCall {
   // Attributes newer than the row are at their defaults? These are compared as the shape rule leaves them.
   bool old_enough(const dvt_kernel& row) const {
     if (row.op_version == inv_.op.spec.version) return true;
+    const auto newer_than_row = [&](const ParamSpec& p) { return !is_operand(p.kind) && p.since > row.op_version; };
+    if (std::ranges::none_of(inv_.op.spec.params, newer_than_row)) return true;
     Attrs defaults = inv_.attrs;
     uint32_t newer = 0;
     Tensor shapes[kMaxOutputs];
@@ -365,7 +389,7 @@ class KernelCall {
       operand_[i] = &promised[i];
     }
     lay_out(row);
-    const dvt_call call = make_call(inv_.device->handle);
+    const dvt_call call = make_call(row);
     const dvt_status status = row.query(inv_.device->handle, &call, &answer);
     std::copy(given, given + n_in_, operand_);
     if (status != DVT_OK && status != DVT_UNSUPPORTED) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
@@ -381,10 +405,10 @@ class KernelCall {
 
   void launch(const dvt_kernel& row, Stream& stream, PackedOperands* packed = nullptr) {
     dvt_device* const device = inv_.device->handle;
-    dvt_call call = make_call(device);
+    dvt_call call = make_call(row);
     submit(
-        *inv_.device, stream, inv_.op.spec.name.c_str(), call, {operand_, size_t(n_in_)}, {inv_.out, n_out_},
-        workspace_, [&row, device](const dvt_call* c) { return row.run(device, c); }, packed);
+        *inv_.device, stream, inv_.op.spec.name.c_str(), row.engine, call, {operand_, size_t(n_in_)},
+        {inv_.out, n_out_}, workspace_, [&row, device](const dvt_call* c) { return row.run(device, c); }, packed);
   }
 
   Invocation& inv_;

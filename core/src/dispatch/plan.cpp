@@ -85,6 +85,8 @@ const Plan& make_plan(const Device& device, uint64_t key, const Invocation& call
 
 void survive_forks() { platform::at_fork(before_fork, after_fork, after_fork); }
 
+uint64_t plans_epoch() { return plans_forgotten.load(std::memory_order_acquire); }
+
 void forget_plans() {
   {
     std::lock_guard lock(plan_mutex);

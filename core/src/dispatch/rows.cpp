@@ -27,17 +27,27 @@ Rows& all_rows() {
   return *rows;
 }
 
-// Rows of ops that are not Dovetail's may wait for an op that is registered later.
+// Rows of ops that are not Dovetail's may wait for an op that is registered later. Users write "nn.softmax" for
+// dvt.softmax, so that name is none of another's.
 std::vector<std::string> note_unknown_ops(std::span<const dvt_kernel* const> rows) {
-  static constexpr std::string_view prefix = "dvt.";
+  static constexpr std::string_view own = "dvt.";
+  const std::vector<const Op*> ops = all_ops();
+  std::set<std::string, std::less<>> prefixes{std::string(own)};
+  for (const Op* op : ops)
+    if (op->kernel_name.starts_with(own)) prefixes.insert(op->spec.space + ".");
   std::set<std::string> unknown;
-  for (const dvt_kernel* row : rows)
-    if (std::string_view(row->op).starts_with(prefix) && !find_op(row->op + prefix.size())) unknown.insert(row->op);
+  for (const dvt_kernel* row : rows) {
+    const std::string_view name = row->op;
+    if (prefixes.contains(name.substr(0, name.find('.') + 1)) &&
+        !find_op(std::string(name.starts_with(own) ? name.substr(own.size()) : name)))
+      unknown.emplace(name);
+  }
   std::vector<std::string> known, notes;
   if (unknown.empty()) return notes;
-  for (const Op* op : all_ops()) known.push_back(op->kernel_name);
+  for (const Op* op : ops) known.push_back(op->kernel_name);
   for (const std::string& name : unknown)
-    notes.push_back("its row \"" + name + "\" is never used: there is no such op" + did_you_mean(name, known));
+    notes.push_back("its row \"" + name + "\" is never used: there is no such op" +
+                    did_you_mean(std::string(own) + name.substr(name.rfind('.') + 1), known));
   return notes;
 }
 

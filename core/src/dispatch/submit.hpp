@@ -7,16 +7,17 @@
 
 namespace dovetail {
 // run() with the debug checks of device/guard.hpp. `workspace` may be nullptr.
-dvt_status run_checked(const char* name, std::span<Tensor* const> outputs, const Storage* workspace,
-                       const dvt_call& call, const std::function<dvt_status(const dvt_call*)>& run);
+dvt_status run_checked(const char* name, const char* engine, Stream&, std::span<Tensor* const> outputs,
+                       const Storage* workspace, const dvt_call& call,
+                       const std::function<dvt_status(const dvt_call*)>& run);
 
 // Completes the call and runs it in the order of the stream: workspace, the order in which buffers are used, the
 // stream's lock, a correlation id. `call` has operands, outputs and attributes; operands may be nullptr; `name`
 // lives as long as the process. Throws the error of a run that fails. `packed`: of a row that packs operands.
 template <class Run>
-[[gnu::always_inline]] inline void submit(Device& device, Stream& stream, const char* name, dvt_call& call,
-                                          std::span<const Tensor* const> operands, std::span<Tensor* const> outputs,
-                                          uint64_t workspace_size, const Run& run,
+[[gnu::always_inline]] inline void submit(Device& device, Stream& stream, const char* name, const char* engine,
+                                          dvt_call& call, std::span<const Tensor* const> operands,
+                                          std::span<Tensor* const> outputs, uint64_t workspace_size, const Run& run,
                                           PackedOperands* packed = nullptr) {
   struct Workspace {  // given back when the call has ended, however it did
     ~Workspace() {
@@ -40,7 +41,7 @@ template <class Run>
   }
   if (packed) packed->complete(call);
   const dvt_status status = debug_checks.load(std::memory_order_relaxed)
-                                ? run_checked(name, outputs, workspace.storage, call, run)
+                                ? run_checked(name, engine, stream, outputs, workspace.storage, call, run)
                                 : run(&call);
   if (status != DVT_OK) [[unlikely]]
     device.fail(status, "[" + std::string(name) + "]");

@@ -112,6 +112,14 @@ void* open_library(const std::string& path, const std::vector<std::string>& sear
 
 void* find_symbol(void* library, const char* name) { return dlsym(library, name); }
 
+std::string_view library_suffix() {
+#ifdef __APPLE__
+  return ".dylib";
+#else
+  return ".so";
+#endif
+}
+
 std::string own_folder() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return {};

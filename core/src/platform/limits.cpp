@@ -148,7 +148,7 @@ uint64_t free_in_group() {
 
 void trim_heap() {
 #if defined(__GLIBC__)
-  // Where the process has another allocator, this call initialises glibc's, which two threads must not do at once.
+  // If the process uses another allocator, this call initialises glibc's, which two threads must not do at once.
   static std::mutex mutex;
   if (const std::unique_lock lock(mutex, std::try_to_lock); lock) malloc_trim(0);
 #endif

@@ -19,6 +19,7 @@ namespace dovetail::platform {
 // closed.
 void* open_library(const std::string& path, const std::vector<std::string>& search, std::string& error);
 void* find_symbol(void* library, const char* name);
+std::string_view library_suffix();  // ".so"
 // The folder of the library or executable that this code is in; empty where the system has no such call.
 std::string own_folder();
 
@@ -83,6 +84,7 @@ void no_core_files();
 // Ends the process at once: no destructor and no atexit handler runs.
 [[noreturn]] void leave(int exit_code);
 uint32_t process_id();
+uint64_t thread_id();   // the system's number of this thread, as Python's threading.get_native_id()
 bool on_main_thread();  // of the process; false where the system has no such thread
 
 // Handlers around fork(), in the order of registration in the child and the parent, in reverse before.
@@ -102,7 +104,7 @@ uint32_t group_cpus(const std::string& root = "");
 // Bytes of memory that this process may use: the machine's, or the smaller limit of its control groups.
 uint64_t host_memory();
 
-// What is left of the smallest limit; kNoLimit where there is none.
+// The memory left below the smallest limit of the control groups; kNoLimit if there is none.
 uint64_t free_in_group();
 // Gives memory that was freed, and that the C library keeps for later, back to the system.
 void trim_heap();

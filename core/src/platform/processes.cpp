@@ -13,6 +13,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <thread>
 
 #include "platform/platform.hpp"
 
@@ -175,6 +177,18 @@ void no_core_files() {
 void leave(int exit_code) { _exit(exit_code); }
 
 uint32_t process_id() { return uint32_t(getpid()); }
+
+uint64_t thread_id() {
+#if defined(__linux__)
+  return uint64_t(syscall(SYS_gettid));
+#elif defined(__APPLE__)
+  uint64_t id = 0;
+  pthread_threadid_np(nullptr, &id);
+  return id;
+#else
+  return uint64_t(std::hash<std::thread::id>{}(std::this_thread::get_id()));
+#endif
+}
 
 bool on_main_thread() {
 #if defined(__linux__)

@@ -10,7 +10,7 @@
 
 namespace dovetail::rules {
 namespace {
-enum { query, key, value, mask, dropout_key, cu_seq_q = 3, cu_seq_k };
+enum { query, key, value, mask, dropout_key, kv_length = 4, cu_seq_q = 3, cu_seq_k };
 constexpr char groups_cure[] = "enable_gqa=True lets key heads serve several query heads";
 
 void check_groups(const Inference& inv, int64_t heads, int64_t key_heads) {
@@ -29,11 +29,10 @@ void check_batch(const Inference& inv) {
   if (grouped) batch.at[heads] = q.size(heads);
   for (int i = 0; i <= heads; ++i) {
     if (q.size(i) == batch.at[i] && v.size(i) == k.size(i)) continue;
-    std::string cure = q.size(i) == k.size(i) ? ""
-                       : i == heads           ? std::string("; ") + groups_cure
-                                              : "; broadcast_to makes them equal";
+    const char* const cure = i == heads ? groups_cure : "broadcast_to makes them equal";
     inv.fail("shapes " + to_string(q.shape()) + ", " + to_string(k.shape()) + " and " + to_string(v.shape()) +
-             " of query, key and value do not match: expected equal sizes on axis " + std::to_string(i) + cure);
+             " of query, key and value do not match: expected equal sizes on axis " + std::to_string(i) +
+             (q.size(i) == k.size(i) ? "" : "; ") + (q.size(i) == k.size(i) ? "" : cure));
   }
   if (grouped) check_groups(inv, q.size(heads), k.size(heads));
 }
@@ -60,6 +59,17 @@ void check_dropout(const Inference& inv) {
                                   ": expected uint32, as dovetail.random.key() gives it");
   const int64_t words[] = {4};
   expect_shape(inv, dropout_key, words, "a key's");
+}
+
+// The fifth operand of the op of this family that has no dropout.
+void check_kv_length(const Inference& inv) {
+  if (find_attr(inv, "dropout_p") >= 0 || !inv.has(kv_length)) return;
+  const TensorType& n = inv.operand(kv_length);
+  if (n.rank() == 0) return;
+  const TensorType& q = inv.operand(query);
+  if (n.rank() > 1 || q.rank() < 3 || n.size(0) != q.size(0))
+    inv.fail(described(inv, kv_length) + " does not fit " + described(inv, query) + ": expected no axis" +
+             (q.rank() < 3 ? "" : ", or one of " + std::to_string(q.size(0)) + ", the batch"));
 }
 
 void check_head_sizes(const Inference& inv, int64_t size, int64_t key_size) {
@@ -109,6 +119,7 @@ void shape_attention(Inference& inv) {
     check_mask(inv, shape);
   }
   check_dropout(inv);
+  check_kv_length(inv);
   set_scale(inv, head);
   shape.at[rank - 1] = v.size(rank - 1);
   const uint64_t rows = head ? q.numel / uint64_t(head) : 0;

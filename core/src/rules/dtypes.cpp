@@ -33,8 +33,7 @@ static DType common_or_none(const DTypeQuery& q) {
 
 static DType common(const DTypeQuery& q) {
   const DType t = common_or_none(q);
-  if (t == DType::none)
-    q.fail("the op's dtype rule '" + q.op.spec.dtype + "' expects an array of values: give one");
+  if (t == DType::none) q.fail("needs at least one array argument: got none; pass an array");
   return t;
 }
 
@@ -62,7 +61,7 @@ void dtype_promote(DTypeQuery& q) {
   decide(q, t, t);
 }
 
-// Arithmetic on bool is refused, because True + True could mean 2 or True.
+// Refuses bool: bindings/call.cpp runs add and multiply of bools as logical_or and logical_and.
 void dtype_numeric(DTypeQuery& q) {
   dtype_promote(q);
   if (q.result[0] == DType::b8)

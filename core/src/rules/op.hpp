@@ -44,6 +44,8 @@ struct Op {
 Op& register_op(OpSpec spec);
 const Op& op(const std::string& name);  // throws Error(value), with the nearest name
 const Op* find_op(const std::string& name);
+// How many operands a kernel row of this version of the op has: newer ones are optional and come last.
+uint32_t operands_of(const Op&, uint32_t version);
 std::vector<const Op*> all_ops();
 
 std::span<const OpSpec> builtin_ops();

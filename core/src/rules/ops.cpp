@@ -31,11 +31,20 @@ Registry& registry() {
 }
 
 void check_params(const OpSpec& spec, Op& op) {
+  uint32_t newest = 1;  // version of the operands so far
   for (const ParamSpec& p : spec.params) {
     if (p.name.empty()) refuse(spec, "a parameter has no name");
     if (std::count_if(spec.params.begin(), spec.params.end(), [&](auto& q) { return q.name == p.name; }) > 1)
       refuse(spec, "two parameters are called '" + p.name + "'");
+    if (p.since > spec.version)
+      refuse(spec, "'" + p.name + "' is since version " + std::to_string(p.since) +
+                       ": expected at most the op's, " + std::to_string(spec.version));
     if (is_operand(p.kind)) {
+      if (p.since > 1 && !p.optional)
+        refuse(spec, "'" + p.name + "' is newer than the op: expected it to be optional, for kernels without it");
+      if (p.since < newest)
+        refuse(spec, "'" + p.name + "' follows an operand of a newer version: expected operands by version");
+      newest = p.since;
       if (op.variadic) refuse(spec, "'" + p.name + "' follows a variadic operand, which must be the last");
       if (op.n_in == kMaxInputs) refuse(spec, "more than " + std::to_string(kMaxInputs) + " operands");
       op.operand_kinds[op.n_in++] = p.kind;
@@ -43,9 +52,6 @@ void check_params(const OpSpec& spec, Op& op) {
       if (p.variadic && p.kind != ParamKind::value)
         refuse(spec, "'" + p.name + "' is variadic: expected an operand of kind value");
     } else {
-      if (p.since > spec.version)
-        refuse(spec, "'" + p.name + "' is since version " + std::to_string(p.since) +
-                         ": expected at most the op's, " + std::to_string(spec.version));
       if (p.since > 1 && p.fallback.kind == AttrDefault::required)
         refuse(spec, "'" + p.name + "' is newer than the op: expected a default, for kernels that do not know it");
       if (p.kind == ParamKind::dtype) op.dtype_attr = op.n_attr;
@@ -135,6 +141,11 @@ const Op& op(const std::string& name) {
   std::vector<std::string> known;
   for (const Op* o : all_ops()) known.push_back(o->spec.name);
   throw Error(ErrorKind::value, "there is no op '" + name + "'" + did_you_mean(name, known));
+}
+
+uint32_t operands_of(const Op& op, uint32_t version) {
+  return uint32_t(std::ranges::count_if(
+      op.spec.params, [&](const ParamSpec& p) { return is_operand(p.kind) && p.since <= version; }));
 }
 
 std::vector<const Op*> all_ops() {

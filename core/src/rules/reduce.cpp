@@ -5,7 +5,8 @@ namespace dovetail::rules {
 // The maximum of no elements has no value. Sums and products, float statistics (mean: NaN), counts and predicates
 // have one.
 [[gnu::cold, noreturn]] static void nothing_to_reduce(const Inference& inv) {
-  inv.fail("of no elements: " + described(inv, 0) + " is empty along the reduced axes, and there is no identity");
+  inv.fail("zero-size reduction: " + described(inv, 0) +
+           " is empty along the reduced axes, and the op has no identity");
 }
 
 static bool has_identity(const Inference& inv) { return inv.op.spec.dtype != "same"; }

@@ -1,4 +1,4 @@
-// Rules of gathering and scattering by index: take, take_along_axis, scatter, embedding, one_hot.
+// Rules of gathering and scattering by index: take, take_along_axis, scatter, segment_sum, embedding, one_hot.
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -42,9 +42,20 @@ void shape_take_along_axis(Inference& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
+// The attribute came with version 2: an op made at run time may lack it.
+static void check_mode(const Inference& inv) {
+  const int a = find_attr(inv, "mode");
+  if (a < 0) return;
+  const std::string_view mode = inv.attrs.str(a);
+  for (const std::string_view known : {"set", "add", "max", "min", "multiply"})
+    if (mode == known) return;
+  inv.fail("mode: expected 'set', 'add', 'max', 'min' or 'multiply', got '" + std::string(mode) + "'");
+}
+
 void shape_scatter(Inference& inv) {
   const TensorType &x = inv.operand(0), &indices = inv.operand(1), &updates = inv.operand(2);
   const int axis = single_axis(inv);
+  check_mode(inv);
   expect_rank(inv, 1, 1, 1);
   expect_something(inv, 0, axis, indices);
   Shape region(x.shape());
@@ -54,6 +65,17 @@ void shape_scatter(Inference& inv) {
              described(inv, 0) + " on axis " + std::to_string(axis) + ": expected " + to_string(region));
   inv.output(0, x.shape());
   inv.work = x.numel + updates.numel;
+}
+
+void shape_segment_sum(Inference& inv) {
+  expect_rank(inv, 0, 1);
+  const TensorType& x = inv.operand(0);
+  const int64_t rows = x.size(0);
+  expect_shape(inv, 1, {&rows, 1}, "one id for each slice of x's first axis");
+  Shape shape;
+  shape.push(integer(inv, attr(inv, "num_segments"), 0));
+  shape.append(x, 1, x.rank());
+  inv.work = inv.output(0, shape).numel + x.numel;
 }
 
 void shape_embedding(Inference& inv) {

@@ -1,4 +1,5 @@
-// Rules of sliding windows: conv, pool. The number of spatial axes is the digit in the op's name.
+// Rules of windows that move over the last axes: sliding_window, and conv and pool, whose number of spatial axes is
+// the digit in the op's name.
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -85,5 +86,35 @@ void shape_pool(Inference& inv) {
     taps *= uint64_t(size[i]);
   }
   inv.work = inv.output(0, shape).numel * taps;
+}
+
+// ---- sliding_window ---------------------------------------------------------------------------------------------
+
+void shape_sliding_window(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const int n = int(ints(inv, attr(inv, "kernel_size")).size());
+  if (n > x.rank()) inv.fail("kernel_size for " + std::to_string(n) + " axes: " + described(inv, 0) + " has fewer");
+  const auto size = window(inv, "kernel_size", n, 1), stride = window(inv, "stride", n, 1),
+             dilation = window(inv, "dilation", n, 1);
+  Shape shape;
+  const int first = x.rank() - n;
+  shape.append(x, 0, first);
+  for (int i = 0; i < n; ++i) shape.push(places(inv, first + i, size[i], stride[i], 0, dilation[i]));
+  for (int i = 0; i < n; ++i) shape.push(size[i]);
+  inv.work = inv.output(0, shape).numel;
+}
+
+bool view_sliding_window(Inference& inv, int64_t&) {
+  const TensorType& x = inv.operand(0);
+  TensorType& out = *inv.out[0];
+  const auto stride = inv.attrs.i64s(attr(inv, "stride")), dilation = inv.attrs.i64s(attr(inv, "dilation"));
+  const int n = int(stride.size()), first = x.rank() - n;
+  for (int i = 0; i < first; ++i) out.stride(i) = x.stride(i);
+  for (int i = 0; i < n; ++i) {
+    // Of one place or one tap the step is never taken; the factor could leave 63 bits.
+    out.stride(first + i) = out.size(first + i) > 1 ? x.stride(first + i) * stride[size_t(i)] : 1;
+    out.stride(first + n + i) = out.size(first + n + i) > 1 ? x.stride(first + i) * dilation[size_t(i)] : 1;
+  }
+  return true;
 }
 }  // namespace dovetail::rules

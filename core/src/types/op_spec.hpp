@@ -41,7 +41,7 @@ struct ParamSpec {
   bool variadic = false;  // an operand given as a sequence of arrays: concat
   bool keyword_only = false;
   AttrDefault fallback{};
-  uint32_t since = 1;  // the op version that brought this attribute
+  uint32_t since = 1;  // the op version that brought this parameter
 };
 
 enum OpFlags : uint32_t {

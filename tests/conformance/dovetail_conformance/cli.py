@@ -73,7 +73,7 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
               help="Cases of L2 that are known to fail, and why.  [default: waivers.toml, if there]")  # fmt: skip
 @click.option("--performance", is_flag=True, help="Measure speed too, after all else: no part of a level.")
 @click.option("--baseline", type=click.Path(exists=True, path_type=Path), metavar="FILE|DIR",
-              help="Earlier results: say what became slower, faster, or ended otherwise.")  # fmt: skip
+              help="Earlier results: list what became slower, faster, or ended otherwise.")  # fmt: skip
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", is_flag=False,
               flag_value=Path("dovetail-report"),
               help="Write a report there.  [default: dovetail-report, for a whole level]")  # fmt: skip
@@ -90,12 +90,12 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option("--merge", is_flag=True, help="Make one report and a level of the REPORTS of all shards.")
 @click.option("--package", type=FILE, metavar="FILE",
               help="Write the submission package there, a .tgz for `dovetail verify`.")  # fmt: skip
-@click.option("--submitter", metavar="WHO", default="", help="Who the package says that it is from.")
+@click.option("--submitter", metavar="WHO", default="", help="The sender named in the package.")
 @click.option("--list", "list_only", is_flag=True, help="Print the ids of the cases instead of running them.")
 @click.option("--api", default="dovetail", hidden=True)
 @click.pass_context
 def conform(ctx: click.Context, **options: Any) -> None:
-    """Tests a device and says the level that it reaches.
+    """Tests a device and reports the level that it reaches.
 
     Each case runs in a worker process: a crash or a hang costs that case alone. Every failure comes with the
     command that replays it. Exit codes: 0 level met, 1 not met, 2 usage, 3 device unavailable, 4 met
@@ -140,7 +140,7 @@ def _run(reports: tuple[Path, ...], merge: bool, list_only: bool, **given: Any) 
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def verify(ctx: click.Context, package: Path, as_json: bool) -> None:
-    """Checks a package of `dovetail conform --package` and says the level that it shows.
+    """Checks a package of `dovetail conform --package` and prints the level that it proves.
 
     Takes neither the device nor its backend. A hash proves that nothing was changed, not that the run was honest.
     Exit codes: 0 it holds, 1 it does not.

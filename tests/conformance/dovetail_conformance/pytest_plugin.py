@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if not config.option.dovetail_device:
         raise pytest.UsageError(
-            f"{SUITE} tests a device: say which with --dovetail-device NAME; `dovetail devices` shows them"
+            f"{SUITE} tests a device: name it with --dovetail-device NAME; `dovetail devices` shows them"
         )
     from .running.under_pytest import Suite
 

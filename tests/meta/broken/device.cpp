@@ -73,7 +73,7 @@ dvt_status copy_overtakes(dvt_device* d, const DLTensor* dst, const DLTensor* sr
   return good.backend.copy(d, dst, src, nullptr);
 }
 
-// As a kernel that runs later, without anyone waiting for it.
+// Copies late, like a kernel that still runs when its stream counts as idle.
 void copy_bytes(const dvt_call* c) {
   usleep(2000);
   std::memcpy(c->out[0]->data, c->in[0]->data, size_t(c->in[0]->shape[0]));

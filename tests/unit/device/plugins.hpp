@@ -144,7 +144,7 @@ inline bool is(Vector& v, float value, Stream& stream) {
 }
 inline bool is(Vector& v, float value) { return is(v, value, current_stream(v.device())); }
 
-// As dispatch does it.
+// Runs an op's row in the way dispatch does.
 inline void run(const char* op, Stream& stream, std::vector<Vector*> in, Vector& out) {
   Device& device = stream.device;
   const dvt_backend& table = *device.backend->table;

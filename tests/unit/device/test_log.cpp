@@ -11,9 +11,9 @@
 using namespace plugins;
 
 namespace {
-// What `f` writes to stderr.
+// The text that `f` writes to stderr.
 template <class F>
-std::string said(F f) {
+std::string logged(F f) {
   std::FILE* file = std::tmpfile();
   const int kept = dup(2);
   dup2(fileno(file), 2);
@@ -47,10 +47,10 @@ TEST(levels) {
 
 TEST(lines) {
   set_logs("memory");
-  CHECK_EQ(said([] { log(Log::memory, 2, "full"); }), "dovetail[memory] info: full\n");
-  CHECK_EQ(said([] { log(Log::memory, 1, "full"); }), "dovetail[memory] warning: full\n");
-  CHECK_EQ(said([] { log(Log::memory, 3, "full"); }), "");
-  CHECK_EQ(said([] { log(Log::stream, 2, "full"); }), "");
+  CHECK_EQ(logged([] { log(Log::memory, 2, "full"); }), "dovetail[memory] info: full\n");
+  CHECK_EQ(logged([] { log(Log::memory, 1, "full"); }), "dovetail[memory] warning: full\n");
+  CHECK_EQ(logged([] { log(Log::memory, 3, "full"); }), "");
+  CHECK_EQ(logged([] { log(Log::stream, 2, "full"); }), "");
   set_logs("");
 }
 
@@ -59,14 +59,19 @@ TEST(plugins_log_through_the_host) {
   CHECK_EQ(host->struct_size, sizeof(dvt_host));
   CHECK_EQ(std::string(host->library_path), "/acme.so");
   set_logs("+plugin,trace");
-  CHECK_EQ(said([&] { host->log(host, 2, "hot"); }), "dovetail[plugin] warning: acme: hot\n");
-  CHECK_EQ(said([&] { host->log(host, 0, "warm"); }), "dovetail[plugin] debug: acme: warm\n");
-  CHECK_EQ(said([&] { host->trace(host, 7, "add", 1000, 3500); }),
+  CHECK_EQ(logged([&] { host->log(host, 2, "hot"); }), "dovetail[plugin] warning: acme: hot\n");
+  CHECK_EQ(logged([&] { host->log(host, 0, "warm"); }), "dovetail[plugin] debug: acme: warm\n");
+  CHECK_EQ(logged([&] { host->trace(host, 7, "add", 1000, 3500); }),
            "dovetail[trace] info: acme: add call 7: 2.500 us\n");
-  CHECK(said([&] { host->fail(host, DVT_INTERNAL, 0, "x.c", 3, "bad"); }).find("status 5 at x.c:3: bad") !=
+  // A plugin given by its path logs under its file's name until it has named itself.
+  const dvt_host* by_path = new_host("", "/a/libzeta.so", {});
+  CHECK_EQ(logged([&] { by_path->log(by_path, 2, "hot"); }), "dovetail[plugin] warning: libzeta: hot\n");
+  rename_host(by_path, "zeta");
+  CHECK_EQ(logged([&] { by_path->log(by_path, 2, "hot"); }), "dovetail[plugin] warning: zeta: hot\n");
+  CHECK(logged([&] { host->fail(host, DVT_INTERNAL, 0, "x.c", 3, "bad"); }).find("status 5 at x.c:3: bad") !=
         std::string::npos);
   set_logs("");
-  CHECK_EQ(said([&] { host->log(host, 1, "quiet"); }), "");
+  CHECK_EQ(logged([&] { host->log(host, 1, "quiet"); }), "");
   CHECK_THROWS(Error, "[add] bad", throw_status(DVT_INTERNAL, "[add]"));
   CHECK_THROWS(Error, "[add] the device failed with status 5", throw_status(DVT_INTERNAL, "[add]"));
   host->fail(host, DVT_INVALID, 0, "x.c", 3, "[add] its own words");

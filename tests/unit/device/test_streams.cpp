@@ -61,7 +61,7 @@ TEST(the_host_waits_before_it_writes) {
   stall(s.b, kLate);
   Vector z = add(x, x, s.b);
   const auto begin = std::chrono::steady_clock::now();
-  host_access(*x.storage, false);  // nobody else writes it
+  host_access(*x.storage, false);  // no other stream writes it
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(kLate / 2));
   host_access(*x.storage, true);
   CHECK(std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(kLate / 2));

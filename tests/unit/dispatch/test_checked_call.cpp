@@ -47,11 +47,11 @@ TEST(without_it_rows_get_the_hosts_own_call) {
 }
 
 namespace {
-// multiply: right, but it also writes `beside` bytes after (or before) output 0 or its workspace.
-struct Beside {
+// multiply: right, but it also writes `outside` bytes after (or before) output 0 or its workspace.
+struct Outside {
   bool workspace = false;
   int64_t bytes = 0;
-} beside;
+} outside;
 
 Device& sloppy() {
   Row row{"dvt.multiply",
@@ -59,10 +59,10 @@ Device& sloppy() {
           {takes(DType::f32, 0)},
           [](const dvt_call& c) {
             const auto status = computes(times)(c);
-            char* at = beside.workspace ? static_cast<char*>(c.workspace) + c.workspace_size
-                                        : address(*c.out[0], 0) + count(*c.out[0]) * 4;
-            if (beside.bytes > 0) std::memset(at, 0, size_t(beside.bytes));
-            if (beside.bytes < 0) std::memset(static_cast<char*>(c.out[0]->data) + beside.bytes, 0, 1);
+            char* at = outside.workspace ? static_cast<char*>(c.workspace) + c.workspace_size
+                                         : address(*c.out[0], 0) + count(*c.out[0]) * 4;
+            if (outside.bytes > 0) std::memset(at, 0, size_t(outside.bytes));
+            if (outside.bytes < 0) std::memset(static_cast<char*>(c.out[0]->data) + outside.bytes, 0, 1);
             return status;
           },
           [](const dvt_call&, dvt_answer& a) { return a.workspace = 100, DVT_OK; }};
@@ -70,8 +70,8 @@ Device& sloppy() {
   return d;
 }
 // The report on a product of six elements.
-std::string reported(Beside how) {
-  beside = how;
+std::string reported(Outside how) {
+  outside = how;
   const Tensor x = array(sloppy(), {2, 3});
   CHECK_EQ(values(run("multiply", {&x, &x})), "0 1 4 9 16 25");
   std::string all;

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "dispatch/program.hpp"
+#include "graph/program.hpp"
 #include "dispatch/recorder.hpp"
 
 using namespace recorder;
@@ -13,12 +13,12 @@ constexpr DType f32 = DType::f32, f64 = DType::f64;
 using Names = std::vector<std::string>;
 
 // Decompositions: x + x, and t.attend of x.
-std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
-  ProgramBuilder b;
-  const int x = b.input(*inv.in[0], dtypes[0]);
+std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuilder>& b,
+                       const std::vector<int>& in) {
+  const int x = in[0];
   const bool calls_attention = inv.op.spec.name == "t.layer";
   const Op& called = op(calls_attention ? "t.attend" : "add");
-  return b.finish({b.call(called, calls_attention ? std::vector{x} : std::vector{x, x}, called.defaults)});
+  return {b->call(called, calls_attention ? std::vector{x} : std::vector{x, x}, called.defaults)};
 }
 OpSpec unary(const std::string& name, uint32_t flags) {
   return {.name = name,

@@ -69,12 +69,16 @@ std::string report() {
 
 TEST(a_no_device_of_the_host) {  // first, because other tests add one
   const Tensor x = array(lacking(), {2, 3});
-  set_fallback(Fallback::allow);
   const std::string why =
       "[multiply] float32, float32 is not supported on lacking:0: the device has no kernel for it and the "
-      "op has no decomposition; dovetail.fallback('allow') runs it on another device of the host, .astype() "
-      "changes the dtype";
-  CHECK_THROWS(Error, why, run("multiply", {&x, &x}));
+      "op has no decomposition; ";
+  set_fallback(Fallback::error);
+  CHECK_THROWS(
+      Error, why + "dovetail.fallback('allow') runs it on another device of the host, .astype() changes the dtype",
+      run("multiply", {&x, &x}));
+  set_fallback(Fallback::allow);
+  CHECK_THROWS(Error, why + "no cpu device is installed that could run it, .astype() changes the dtype",
+               run("multiply", {&x, &x}));
   CHECK_THROWS(Error, "[sqrt] not supported on lacking:0: it has an even number of elements", run("sqrt", {&x}));
   CHECK_EQ(host_device(lacking()), static_cast<Device*>(nullptr));
   host();

@@ -237,8 +237,8 @@ TEST(alignment) {
   CHECK_EQ(values(run("t.aligned", {&tail, &head})), "1 3 5 7 9 11 13 15");
   Tensor odd = two;  // a scalar stays in place
   for (int i = 0; i < 2; ++i) {
-    alignas(16) std::byte room[sizeof(Tensor) + 16];
-    Tensor* shifted = new (room + 8 * i) Tensor(two);
+    alignas(16) std::byte memory[sizeof(Tensor) + 16];
+    Tensor* shifted = new (memory + 8 * i) Tensor(two);
     CHECK_EQ(values(run("t.aligned", {&head, shifted})), "2 3 4 5 6 7 8 9");
     shifted->~Tensor();
   }
@@ -263,8 +263,8 @@ TEST(a_query_gets_what_run_will_get) {
   add("t.asked_shapes", "matmul", DVT_O_STRIDED);
   const Tensor x = slice(iota({4, 9}), {0, 1}, {4, 9}, {1, 1}), y = iota({4, 8}), row = iota({8}),
                t = permute(iota({8, 4}), {1, 0}), two = number(2), nought = iota({});
-  alignas(16) std::byte room[2][sizeof(Tensor) + 16];  // one of two scalars is not aligned
-  const Tensor* shifted[] = {new (room[0]) Tensor(two), new (room[1] + 8) Tensor(two)};
+  alignas(16) std::byte memory[2][sizeof(Tensor) + 16];  // one of two scalars is not aligned
+  const Tensor* shifted[] = {new (memory[0]) Tensor(two), new (memory[1] + 8) Tensor(two)};
   for (const Tensor* first : {&x, &y, &t}) {
     for (const Tensor* other : {&x, &y, &t, &row, &two, &nought, shifted[0], shifted[1]})
       for (const std::string op : {"t.asked", "t.asked_compact"}) {

@@ -1,7 +1,7 @@
 // Decompositions: traced by a function of the test, replayed by the core.
 #include <set>
 
-#include "dispatch/program.hpp"
+#include "graph/program.hpp"
 #include "dispatch/recorder.hpp"
 
 using namespace recorder;
@@ -28,13 +28,13 @@ using Body = std::function<std::vector<int>(Tracing&)>;
 std::map<std::string, Body> decompositions;
 std::map<std::string, int> traced;
 
-std::shared_ptr<const Program> trace(const Invocation& inv, const DType* dtypes) {
+std::set<std::string> for_any_sizes;  // the others look at sizes and attributes
+
+std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuilder>& b, const std::vector<int>& in) {
   ++traced[inv.op.spec.name];
-  ProgramBuilder b;
-  Tracing t{b, inv, {}};
-  for (int i = 0; i < inv.n_in; ++i) t.in.push_back(inv.in[i] ? b.input(*inv.in[i], dtypes[i]) : -1);
-  const std::vector<int> outputs = decompositions.at(inv.op.spec.name)(t);
-  return b.finish(outputs);
+  if (!for_any_sizes.count(inv.op.spec.name)) b->fix(inv.attrs, inv.op.n_attr);
+  Tracing t{*b, inv, in};
+  return decompositions.at(inv.op.spec.name)(t);
 }
 
 double fail_at = 1e9;  // t.fuse fails on this value
@@ -130,6 +130,69 @@ TEST(programs_by_signature) {
   CHECK_EQ(traces(x, nullptr, {}), 0);
   for (int n = 0; n < 1100; ++n) traces(iota({1}), nullptr, {{"f", 10. + n}});  // more than the cache holds
   CHECK_EQ(traces(iota({1}), nullptr, {{"f", 1109.}}), 0);
+}
+
+// ---- any sizes --------------------------------------------------------------------------------------------------
+
+TEST(one_program_for_all_sizes) {
+  // Rows of x (n, m) as a vector twice as long as n, plus scale * m.
+  const Op& o = composite(
+      "b.sizes",
+      [](Tracing& t) -> std::vector<int> {
+        ProgramBuilder& b = t.b;
+        const Tensor& x = b.value(t.in[0]);
+        const int n = b.number({.op = Number::size, .a = t.in[0], .b = 0});
+        const int m = b.number({.op = Number::size, .a = t.in[0], .b = 1});
+        const int two = b.number({.op = Number::integer, .i = 2});
+        const int zero = b.number({.op = Number::integer, .i = 0});
+        b.guard(x.size(0) > 1 ? Guard::less : Guard::less_equal, x.size(0) > 1 ? b.number({.op = Number::integer, .i = 1}) : n,
+                x.size(0) > 1 ? n : b.number({.op = Number::integer, .i = 1}));
+        b.guard(Guard::less, zero, m);
+        const int scale = b.number({.op = Number::attribute, .is_real = true, .a = 0});
+        const int scaled = b.number({.op = Number::multiply, .is_real = true, .a = scale, .b = m});
+        const int twice = b.number({.op = Number::multiply, .a = two, .b = n});
+        const Op& full = op("full");
+        const int ones = b.call(full, {}, attributes(full, {{"shape", Ints{2 * x.size(0)}}, {"fill_value", 0.}, {"dtype", f32}}),
+                                {{0, 0, twice}});
+        return {b.call(op("add"), {ones, b.constant(recorder::number(0, f32), scaled)}, op("add").defaults)};
+      },
+      1, {.shape = "repeat", .dtype = "same",
+          .params = {{.name = "scale", .kind = ParamKind::f64, .fallback = {.kind = AttrDefault::f64, .f = 1}},
+                     {.name = "repeats", .kind = ParamKind::i64, .fallback = {.kind = AttrDefault::i64, .i = 1}},
+                     {.name = "axis", .kind = ParamKind::i64, .fallback = {.kind = AttrDefault::none}}}});
+  for_any_sizes.insert("b.sizes");
+  const auto run = [&](const Ints& shape, double scale) {
+    const Tensor x = iota(shape);
+    return values(Call(o, {&x}, {{"scale", scale}}).run());
+  };
+  CHECK_EQ(run({2, 2}, 1), "2 2 2 2");
+  CHECK_EQ(traced["b.sizes"], 1);
+  CHECK_EQ(run({2, 2}, 2.5), "5 5 5 5");
+  CHECK_THROWS(Error, "its decomposition gives shape (6,), its shape rule says (9,)", run({3, 3}, 1));
+  CHECK_EQ(traced["b.sizes"], 1);
+  CHECK_EQ(run({1, 2}, 3), "6 6");  // another branch
+  CHECK_EQ(traced["b.sizes"], 2);
+  CHECK_EQ(run({2, 2}, 1), "2 2 2 2");
+  CHECK_EQ(run({1, 2}, 1), "2 2");
+  CHECK_EQ(traced["b.sizes"], 2);
+}
+
+TEST(numbers) {
+  NumberTable table;
+  const auto integer = [&](int64_t i) { return table.add({.op = Number::integer, .i = i}); };
+  const auto folded = [&](Number::Op op, int64_t a, int64_t b) -> std::string {
+    const int entry = table.add({.op = op, .a = integer(a), .b = integer(b)});
+    const Number& n = table.entries()[size_t(entry)];
+    return n.op == Number::integer ? std::to_string(n.i) : "none";
+  };
+  CHECK_EQ(folded(Number::floor_divide, -7, 2) + " " + folded(Number::modulo, -7, 2), "-4 1");
+  CHECK_EQ(folded(Number::floor_divide, 7, -2) + " " + folded(Number::modulo, 7, -2), "-4 -1");
+  CHECK_EQ(folded(Number::floor_divide, 1, 0) + " " + folded(Number::floor_divide, INT64_MIN, -1), "none none");
+  CHECK_EQ(folded(Number::multiply, int64_t{1} << 62, 2) + " " + folded(Number::shift_left, 1, 63), "none none");
+  CHECK_EQ(folded(Number::shift_left, 3, 4) + " " + folded(Number::minimum, 3, 4), "48 3");
+  CHECK_EQ(table.entries()[size_t(table.add({.op = Number::bit_length, .a = integer(255)}))].i, 8);
+  const int size = table.add({.op = Number::size, .a = 3, .b = 1});
+  CHECK_EQ(table.add({.op = Number::size, .a = 3, .b = 1}), size);
 }
 
 // ---- memory -----------------------------------------------------------------------------------------------------

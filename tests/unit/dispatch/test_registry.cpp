@@ -89,6 +89,14 @@ TEST(what_register_op_refuses) {
           "'p' is since version 2: expected at most");
   refused([](OpSpec& s) { s.version = 2, s.params.push_back({.name = "p", .kind = K::f64, .since = 2}); },
           "'p' is newer than the op: expected a default");
+  refused([](OpSpec& s) { s.version = 2, s.params.push_back({.name = "p", .kind = K::value, .since = 2}); },
+          "'p' is newer than the op: expected it to be optional");
+  refused(
+      [](OpSpec& s) {
+        s.version = 2, s.params.push_back({.name = "p", .kind = K::raw, .optional = true, .since = 2});
+        s.params.push_back({.name = "q", .kind = K::raw, .optional = true});
+      },
+      "'q' follows an operand of a newer version");
   const size_t before = all_ops().size();
   CHECK_EQ(size_t(register_op(unary("t.refused")).id), before);  // nothing is left of it
 }
@@ -174,7 +182,7 @@ TEST(more_plans_than_a_table_holds) {
     of.back().set_shape({});
   }
   std::atomic<int> wrong{0};
-  const auto walk = [&](int from) {
+  const auto look_up = [&](int from) {
     for (int n = 0; n < 2 * kDTypes * kDTypes; ++n) {
       const int at = (from + n) % (kDTypes * kDTypes);
       const Plan& p = Call(o, {&of[int(f32)], &of[at / kDTypes], &of[at % kDTypes]}).plan();
@@ -182,7 +190,7 @@ TEST(more_plans_than_a_table_holds) {
     }
   };
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back(walk, 50 * i);
+  for (int i = 0; i < 4; ++i) threads.emplace_back(look_up, 50 * i);
   for (std::thread& t : threads) t.join();
   CHECK_EQ(wrong.load(), 0);
 }
@@ -387,6 +395,29 @@ TEST(rows_older_than_the_op) {
   const Tensor y = array(only_old, {2});
   CHECK_EQ(values(Call(o, {&y}).run()), "0 1");
   CHECK_THROWS(Error, "[t.versions] not supported on", Call(o, {&y}, {{"mode", std::string("slow")}}).run());
+}
+
+TEST(rows_older_than_an_operand) {
+  using K = ParamKind;
+  OpSpec spec{.name = "t.grown", .version = 2, .shape = "broadcast", .dtype = "promote"};
+  spec.params = {{"x", K::value}, {.name = "y", .kind = K::value, .optional = true, .since = 2}};
+  const Op& o = register_op(spec);
+  Device& device = device_with({row("t.grown", "old")}).device();
+  const Tensor x = array(device, {2});
+  CHECK_EQ(values(Call(o, {&x, nullptr}).run()), "0 1");
+  CHECK_EQ(seen.back(), "old: f32(2)/(1) -> f32(2)/(1)");  // one operand, not an absent second one
+  CHECK_THROWS(Error, "[t.grown] float32, float32 is not supported on", Call(o, {&x, &x}).run());
+
+  Row both{"t.grown", {takes(f32), takes(f32, DVT_O_OPTIONAL)}, {takes(f32, 0)}, computes(plus)};
+  both.version = 2;
+  Device& newer = device_with({both, row("t.grown", "old")}).device();
+  const Tensor y = array(newer, {2});
+  CHECK_EQ(values(Call(o, {&y, &y}).run()), "0 2");
+  CHECK_EQ(values(Call(o, {&y, nullptr}).run()), "0 1");
+  both.version = 1;  // a row of version 1 has one operand
+  Device& wrong = device_with({both}).device();
+  const Tensor z = array(wrong, {2});
+  CHECK_THROWS(Error, "is not supported on", Call(o, {&z, &z}).run());
 }
 
 TEST(a_row_that_ends_before_query) {

@@ -150,7 +150,8 @@ TEST(masks_indices_raw_and_absent_operands) {
       "indices is float32: expected an integer dtype");
   CHECK_FAILS(Call("add", "broadcast").x("x1", {}, DType::u64).x("x2", {}, DType::i32), type,
               "[add] dtypes uint64 and int32 do not promote to a common one: astype one of them");
-  CHECK_FAILS(Call("f", "from_shape", "promote").ints("shape", {1}), type, "expects an array of values");
+  CHECK_FAILS(Call("f", "from_shape", "promote").ints("shape", {1}), type,
+              "[f] needs at least one array argument: got none; pass an array");
 }
 
 TEST(variadic_operands) {

@@ -52,12 +52,54 @@ TEST(take_along_axis_scatter_embedding_one_hot) {
   CHECK_FAILS(Call("scatter", "scatter").x("x", {4}).index("i", {2, 2}).x("updates", {}).i64("axis", 0), value,
               "i of shape (2, 2) has 2 axes: expected 1");
 
+  Call joined("scatter", "scatter");
+  CHECK_SHAPE(joined.x("x", {4}).index("i", {3}).x("updates", {3}).i64("axis", 0).str("mode", "max"), "(4,)");
+  Call unknown("scatter", "scatter");
+  CHECK_FAILS(unknown.x("x", {4}).index("i", {3}).x("updates", {3}).i64("axis", 0).str("mode", "mean"), value,
+              "mode: expected 'set', 'add', 'max', 'min' or 'multiply', got 'mean'");
+
+  CHECK_SHAPE(Call("s", "segment_sum").x("x", {6, 2}).index("ids", {6}).i64("num_segments", 0), "(0, 2)");
+  CHECK_FAILS(Call("s", "segment_sum").x("x", {6, 2}).index("ids", {5}).i64("num_segments", 3), value,
+              "ids of shape (5,) does not fit: expected shape (6,), one id for each slice of x's first axis");
+  CHECK_FAILS(Call("s", "segment_sum").x("x", {6}).index("ids", {6}).i64("num_segments", -1), value,
+              "num_segments: expected at least 0, got -1");
+
   CHECK_SHAPE(Call("embedding", "embedding", "same").index("x", {2, 7}).x("weight", {100, 16}), "(2, 7, 16)");
   CHECK_FAILS(Call("embedding", "embedding", "same").index("x", {2}).x("weight", {0, 16}), index,
               "weight of shape (0, 16)");
   CHECK_SHAPE(Call("one_hot", "one_hot", "index").index("x", {2, 3}).i64("num_classes", 4), "(2, 3, 4)");
   CHECK_FAILS(Call("one_hot", "one_hot", "index").index("x", {2}).i64("num_classes", 0), value,
               "num_classes: expected at least 1, got 0");
+}
+
+TEST(dynamic_slices) {
+  Call one("d", "dynamic_slice");
+  CHECK_SHAPE(one.x("x", {2, 9, 3}).index("starts", {}).ints("sizes", {4}).ints("axis", {-2}), "(2, 4, 3)");
+  CHECK_EQ(one.list("axis"), "(1,)");
+  CHECK_SHAPE(Call("d", "dynamic_slice").x("x", {2, 9}).index("starts", {2}).ints("sizes", {1, 0}).none("axis"),
+              "(1, 0)");
+  CHECK_SHAPE(
+      Call("d", "dynamic_slice").x("x", {2, 9}).index("starts", {2}).ints("sizes", {3, 1}).ints("axis", {1, 0}),
+      "(1, 3)");
+  CHECK_FAILS(Call("d", "dynamic_slice").x("x", {2, 9}).index("starts", {}).ints("sizes", {1, 1}).none("axis"),
+              value, "starts of shape () do not fit: expected a vector of 2 starts, one per axis");
+  CHECK_FAILS(Call("d", "dynamic_slice").x("x", {2, 9}).index("starts", {2}).ints("sizes", {1}).none("axis"), value,
+              "sizes has 1 ints: expected 2, one per start");
+  CHECK_FAILS(Call("d", "dynamic_slice").x("x", {2, 9}).index("starts", {2}).ints("sizes", {3, 1}).none("axis"),
+              value, "size 3 on axis 0 of x of shape (2, 9): expected 0 to 2");
+  CHECK_FAILS(
+      Call("d", "dynamic_slice").x("x", {2, 9}).index("starts", {2}).ints("sizes", {1, 1}).ints("axis", {1, -1}),
+      value, "axis names axis 1 twice");
+
+  const char* update = "dynamic_update_slice";
+  CHECK_SHAPE(Call("u", update).x("x", {2, 9}).x("update", {2, 4}).index("starts", {1}).ints("axis", {1}),
+              "(2, 9)");
+  CHECK_FAILS(Call("u", update).x("x", {2, 9}).x("update", {1, 4}).index("starts", {1}).ints("axis", {1}), value,
+              "update of shape (1, 4) does not fit into x of shape (2, 9): expected 2 on axis 0");
+  CHECK_FAILS(Call("u", update).x("x", {2, 9}).x("update", {2, 10}).index("starts", {2}).none("axis"), value,
+              "expected at most 9 on axis 1");
+  CHECK_FAILS(Call("u", update).x("x", {2, 9}).x("update", {9}).index("starts", {2}).none("axis"), value,
+              "update of shape (9,) has 1 axis: expected 2");
 }
 
 TEST(concat_and_stack) {

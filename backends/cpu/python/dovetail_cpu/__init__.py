@@ -1,4 +1,4 @@
-"""The entry point of the CPU device: says where its library is, and needs nothing else to be installed."""
+"""The entry point of the CPU device: the path of its library. It imports no other package."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ __all__ = ["backend"]
 
 
 class Backend(NamedTuple):
-    """What the loader of dovetail asks an entry point for."""
+    """The attributes that Dovetail's loader reads from an entry point."""
 
     library: str
     """The plugin's file."""

@@ -1,4 +1,4 @@
-/* What the bundled oneDNN and OpenBLAS find where they look for OpenMP and for the environment.
+/* Replaces OpenMP and the environment for the bundled oneDNN and OpenBLAS.
  *
  * The process has one thread pool, the host's, and these libraries are called from inside it, so each of them shall
  * see one thread. Limiting their own pools would not do: an OpenMP runtime that was used before fork()

@@ -3,7 +3,7 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-// As maximum and minimum in elementwise_arithmetic.cpp.
+// The same comparisons as maximum and minimum in elementwise_arithmetic.cpp: a NaN of x stays.
 template <class T>
 DOVETAIL_CPU_INLINE T at_least(T x, T low) {
   return x > low || x != x ? x : low;

@@ -41,6 +41,15 @@ struct Problem {
   double scale = 1;
   bool causal = false;
 
+  // How many keys take part in one matrix of the batch.
+  const int64_t* lengths = nullptr;
+  int64_t matrices_per_length = 1;
+  int64_t keys_of(int64_t matrix) const {
+    if (!lengths) return keys;
+    const int64_t n = lengths[matrix / matrices_per_length];
+    return n < 0 ? 0 : least(n, keys);
+  }
+
   // Offsets of one matrix of the batch, in elements.
   struct Place {
     int64_t q = 0, k = 0, v = 0, mask = 0;
@@ -141,9 +150,9 @@ struct Workspace {
   }
 };
 
-// Queries [first, first + n) of one matrix.
+// Queries [first, first + n) of one matrix, which see the first `keys` keys.
 template <class In>
-void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n,
+void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n, int64_t keys,
             const Workspace<Computed<In>>& workspace, bool pack_values, In* out) {
   using T = Computed<In>;
   constexpr int P = gemm::panel<T>;
@@ -158,7 +167,7 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
   }
   for (int64_t i = 0; i < n; ++i) workspace.top[i] = -T(__builtin_inf()), workspace.sum[i] = 0;
   for (int64_t i = 0; i < n * p.value_size; ++i) workspace.results[i] = 0;
-  const int64_t end = p.causal ? least(p.keys, first + n) : p.keys;
+  const int64_t end = p.causal ? least(keys, first + n) : keys;
   const bool one_mask = p.mask.data && !p.mask.row;
   for (int64_t j = 0; j < end; j += key_block) {
     const int64_t m = least(key_block, end - j), padded = round_up(m, width<T>), row = score_row<T>(m);
@@ -219,6 +228,10 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   const bool pack_values = is_half<In> || p.v.column != 1 || p.value_size % P;
   const int64_t step = (p.queries + p.blocks - 1) / p.blocks,
                 matrices = dvt::size(&out) / (p.queries * p.value_size);
+  if (dvt::has_in(c, 4)) {
+    p.lengths = dvt::data<const int64_t>(c->in[4]);
+    p.matrices_per_length = matrices / dvt::size(c->in[4]);
+  }
   const int64_t work = step * p.keys * (p.size + p.value_size) + 1;
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(matrices * p.blocks), uint64_t(200'000 / work + 1),
@@ -228,8 +241,8 @@ dvt_status run(dvt_device*, const dvt_call* c) {
                       for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
                         const int64_t matrix = at / p.blocks, first = at % p.blocks * step;
                         if (first >= p.queries) continue;
-                        attend<In>(p, p.place(matrix), first, least(step, p.queries - first), workspace,
-                                   pack_values, dvt::data<In>(&out) + matrix * p.queries * p.value_size);
+                        attend<In>(p, p.place(matrix), first, least(step, p.queries - first), p.keys_of(matrix),
+                                   workspace, pack_values, dvt::data<In>(&out) + matrix * p.queries * p.value_size);
                       }
                     });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
@@ -252,7 +265,9 @@ void add(Table& table, DLDataType type) {
                 .in(type, DVT_O_STRIDED)
                 .in(type, DVT_O_STRIDED)
                 .in(dvt::any(0), DVT_O_STRIDED | DVT_O_OPTIONAL)
+                .in(dvt::i64, DVT_O_HOST_SCALAR | DVT_O_OPTIONAL)
                 .out(type)
+                .version(2)
                 .query(query)
                 .kernel());
 }

@@ -1,4 +1,5 @@
-// take: slices along one axis, by byte size. Every index is checked before anything is written.
+// take, and embedding, which is take on axis 0: slices along one axis, by byte size. Every index is checked before
+// anything is written.
 #include <cstring>
 
 #include "simd/indices.hpp"
@@ -30,18 +31,27 @@ void take_slices(const Geometry& g, size_t bytes, const char* x, const int64_t* 
 }
 
 template <class T>
-dvt_status take(dvt_device*, const dvt_call* c) {
-  const int64_t axis = dvt::Attrs(c).i64(0);
-  const Geometry g(c->in[0], c->in[1], axis);
-  const int64_t* index = dvt::data<const int64_t>(c->in[1]);
-  if (dvt_status s = check_indices("take", index, g.n, axis, g.size)) return s;
-  const T* x = dvt::data<const T>(c->in[0]);
-  T* out = dvt::data<T>(c->out[0]);
+dvt_status take_from(const char* op, const DLTensor* tensor, const DLTensor* indices, int64_t axis,
+                     const DLTensor* result) {
+  const Geometry g(tensor, indices, axis);
+  const int64_t* index = dvt::data<const int64_t>(indices);
+  if (dvt_status s = check_indices(op, index, g.n, axis, g.size)) return s;
+  const T* x = dvt::data<const T>(tensor);
+  T* out = dvt::data<T>(result);
   if (g.inner == 1) take_elements(g, x, index, out);
   else
     take_slices(g, size_t(g.inner) * sizeof(T), reinterpret_cast<const char*>(x), index,
                 reinterpret_cast<char*>(out));
   return DVT_OK;
+}
+
+template <class T>
+dvt_status take(dvt_device*, const dvt_call* c) {
+  return take_from<T>("take", c->in[0], c->in[1], dvt::Attrs(c).i64(0), c->out[0]);
+}
+template <class T>
+dvt_status embedding(dvt_device*, const dvt_call* c) {
+  return take_from<T>("embedding", c->in[1], c->in[0], 0, c->out[0]);
 }
 struct Pair {
   uint64_t half[2];
@@ -49,15 +59,16 @@ struct Pair {
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
-  const auto add = [&](unsigned bits, dvt::Row::Run run) {
-    dvt::Row row("dvt.take", run);
-    row.in(dvt::any(bits)).in(dvt::i64, DVT_O_HOST_SCALAR).out(dvt::any(bits)).deterministic();
-    t.add(row.kernel());
+  const auto add = [&](unsigned bits, dvt::Row::Run run_take, dvt::Row::Run run_embedding) {
+    const DLDataType type = dvt::any(bits);
+    dvt::Row row("dvt.take", run_take), rows("dvt.embedding", run_embedding);
+    t.add(row.in(type).in(dvt::i64, DVT_O_HOST_SCALAR).out(type).deterministic().kernel());
+    t.add(rows.in(dvt::i64, DVT_O_HOST_SCALAR).in(type).out(type).deterministic().kernel());
   };
-  add(8, take<uint8_t>);
-  add(16, take<uint16_t>);
-  add(32, take<uint32_t>);
-  add(64, take<uint64_t>);
-  add(128, take<Pair>);
+  add(8, take<uint8_t>, embedding<uint8_t>);
+  add(16, take<uint16_t>, embedding<uint16_t>);
+  add(32, take<uint32_t>, embedding<uint32_t>);
+  add(64, take<uint64_t>, embedding<uint64_t>);
+  add(128, take<Pair>, embedding<Pair>);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -1,4 +1,4 @@
-"""The entry point of the backend: says where its library is, and where NVIDIA's libraries are that it opens."""
+"""The entry point of the backend: the path of its library, and the folders of NVIDIA's libraries."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ __all__ = ["backend"]
 
 
 class Backend(NamedTuple):
-    """What the loader of dovetail asks an entry point for."""
+    """The attributes that Dovetail's loader reads from an entry point."""
 
     library: str
     """The plugin's file."""

@@ -46,7 +46,7 @@ inline constexpr unsigned align_16 = 4;
 inline constexpr char unaligned_reason[] = "rows are not dense, or no multiples of 16 bytes apart";
 uint64_t unaligned(const Call&);
 
-// The mask's type as kernels know it; nothing where they do not.
+// The kernels' number for the mask's type; empty if they do not support it.
 std::optional<MaskKind> mask_kind(const DLTensor* mask);
 
 // For queries: a call that would be served with some operands copied to be row-major, bit by bit, or not at all.
@@ -61,7 +61,8 @@ const char* flash_refusal(int64_t size, int64_t value_size);
 const char* flash_refusal(const FlashShape&, int64_t queries, int64_t keys, int64_t sequences, int64_t matrices);
 
 FlashShape shape_of(int64_t size, int64_t value_size);
-// With a mask, dropout, or a scale that may turn the order of scores: the general kernels' calls.
+// Whether only the general kernels serve the call: it has a mask, dropout, or a scale that may reverse the order of
+// scores.
 bool is_general(const Flash&);
 // Launches them over so many heads of all batches.
 dvt_status launch_flash(dvt_device*, const dvt_call*, DLDataType, Flash, int64_t matrices);

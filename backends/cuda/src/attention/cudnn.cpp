@@ -38,14 +38,16 @@ dvt_status run(dvt_device* d, const dvt_call* c) {
 }
 
 // Its graph has plans for masks (tests/test_cudnn_plans.py), but it adds them to the scores, where NaN stays NaN,
-// and its manual does not say what it gives for a row of nothing but -inf.
+// and its manual does not document the result for a row of nothing but -inf.
 dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
   const Call call(c);
   if (d->capability < 90) return refuse(answer, "cuDNN is the fastest from Hopper on only");
-  if (call.dropout_p > 0) return refuse(answer, "its random numbers are others than dropout_key's");
+  if (call.dropout_p > 0)
+    return refuse(answer, "cuDNN draws its own dropout mask, which dropout_key does not determine");
   if (call.mask && dvt::same(call.mask->dtype, dvt::boolean))
     return refuse(answer, "it adds masks to the scores: False would not hide NaN");
-  if (call.mask) return refuse(answer, "it does not say that a row whose mask is -inf everywhere gives 0");
+  if (call.mask)
+    return refuse(answer, "its result for a row whose mask is -inf everywhere is not documented to be 0");
   if (!call.keys || !call.size || !call.value_size) return refuse(answer, "an operand is empty");
   if (const char* why = cudnn::unavailable()) return refuse(answer, why);
   const int64_t chunk = 128 / call.q->dtype.bits;

@@ -19,7 +19,7 @@ constinit std::array<std::array<KernelId, 2>, type_count> hopper_kernels{};  // 
 
 constexpr uint32_t chunk = 8;  // elements that are read at once: 16 bytes
 
-// Of a head: of packed sequences as many as their lengths may ask for.
+// The number of query blocks of a head; for packed sequences, whose lengths are on the device, an upper bound.
 int64_t blocks_of(const FlashShape& shape, int64_t queries, int64_t sequences) {
   return sequences < 0 ? (queries + shape.queries() - 1) / shape.queries()
                        : int64_t{packed_blocks(uint32_t(queries), uint32_t(sequences), uint32_t(shape.queries()))};

@@ -49,7 +49,7 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
 
 class Layout {
  public:
-  // As cuBLASLt counts: columns of contiguous elements.
+  // cuBLASLt's matrices are column-major: `stride` is the distance between columns.
   Layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t stride, int64_t batch, int64_t step) {
     LT_CALL(cublasLtMatrixLayoutInit_internal, &opaque_, sizeof opaque_, type, uint64_t(rows), uint64_t(columns),
             stride);
@@ -111,7 +111,7 @@ class Preference {
   Preference(uint64_t most_workspace, int64_t alignment) {
     LT_CALL(cublasLtMatmulPreferenceInit_internal, &opaque_, sizeof opaque_);
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
-    // Parts of a sum are kept in the type that is computed with: not rounded to 16 bits in between.
+    // Partial sums stay in the compute type and are not rounded to 16 bits.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     for (const auto which :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -128,7 +128,7 @@ class Preference {
   cublasLtMatmulPreferenceOpaque_t opaque_;
 };
 
-// What NVIDIA recommends for cuBLAS.
+// The workspace sizes that NVIDIA recommends for cuBLAS.
 uint64_t most_workspace(int capability) { return uint64_t{capability >= 90 ? 32u : 8u} << 20; }
 }  // namespace
 
@@ -160,7 +160,8 @@ void* Engine::handle() {
 Engine::Algorithm Engine::algorithm(const Product& p, uint64_t most_workspace) {
   return algorithms_.get({p, most_workspace}, [&] {
     Description d(p);
-    // A choice may depend on an address: one that is aligned as the bias and the scales will be stands for theirs.
+    // The choice may depend on these addresses; an address with the alignment of the bias and the scales replaces
+    // theirs.
     const auto somewhere = reinterpret_cast<const void*>(uintptr_t{1} << bias_align_log2);
     if (p.has_bias) d.set_bias(somewhere);
     if (p.scales != Scales::none) d.set_scales(somewhere, somewhere);

@@ -14,7 +14,7 @@ struct Matrix {
   int64_t step;     // elements from one matrix of the batch to the next; 0: all of them have this one
 };
 
-// What is done with the sums before they are rounded. gelu_tanh is cuBLASLt's GELU: the form with a tanh.
+// The function applied to the sums before they are rounded. gelu_tanh is cuBLASLt's GELU: the form with a tanh.
 enum class Activation : uint16_t { none, relu, gelu_tanh };
 
 // Factors of the sums, in float32: one for each operand, or one for each row of a and each column of b.
@@ -44,8 +44,8 @@ struct Addresses {
   const void *a_scale = nullptr, *b_scale = nullptr;
 };
 
-// As matmul. Not of int8: its products are int32, or int8 that saturates, where the schema's wrap in their
-// operands' type.
+// The types that matmul may use cuBLASLt for. Not int8: cuBLASLt's results are int32 or saturated int8, but the
+// schema's wrap in the operands' type.
 inline bool serves(DLDataType t) { return t.code == DVT_FLOAT || t.code == DVT_BFLOAT || t.code == DVT_COMPLEX; }
 // Its epilogues are for what tensor cores give.
 inline bool adds_bias(DLDataType t) { return t.code != DVT_COMPLEX && t.bits < 64; }

@@ -7,7 +7,7 @@
 #include "driver/libraries.hpp"
 
 namespace gpu::cublaslt {
-// Those that end in _internal are behind inline functions of its header, without the suffix.
+// The functions that end in _internal are called by inline functions of cuBLASLt's header, which lack the suffix.
 // clang-format off
 #define GPU_CUBLASLT_FUNCTIONS(X) \
   X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtGetStatusString) X(cublasLtMatmul) \

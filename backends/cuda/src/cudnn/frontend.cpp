@@ -57,7 +57,7 @@ class Plan {
 };
 
 namespace {
-// The operands that say where each sequence lies.
+// The operands that give each sequence's place.
 struct Sequences {
   Tensor q_lengths, kv_lengths, q_offsets, kv_offsets;
 
@@ -81,7 +81,7 @@ struct Sequences {
   }
 };
 
-// What forward and backward have in common; `how` is SDPA_attributes or SDPA_backward_attributes.
+// Sets the options that forward and backward share; `how` is SDPA_attributes or SDPA_backward_attributes.
 template <class How>
 void describe(Plan& p, const AttentionGraph& g, const Sequences& sequences, How& how) {
   how.set_attn_scale(float(g.scale));

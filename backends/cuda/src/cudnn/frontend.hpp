@@ -12,7 +12,7 @@ struct Target {
 
 struct Planned {
   PlanRef plan;         // nullptr where cuDNN has no engine for it
-  std::string refusal;  // what it says then
+  std::string refusal;  // cuDNN's message then
 };
 
 // To be called once, before all else, with the opened library.
@@ -20,6 +20,6 @@ void use_library(void* handle);
 Planned make_plan(const Target&, const AttentionGraph&);
 Planned make_plan(const Target&, const ConvolutionGraph&);
 
-// Enqueues it on the handle's stream. What cuDNN says where it does not; empty where it does.
+// Enqueues it on the handle's stream. Returns cuDNN's error message, empty on success.
 std::string execute(const Plan&, void* handle, const Pointers&, void* workspace);
 }  // namespace gpu::cudnn

@@ -16,11 +16,11 @@
 #include "dovetail/abi.h"
 
 namespace gpu::cudnn {
-// Of an operand, in elements. size[0] == 0: there is no such operand.
+// Sizes and strides of an operand, in elements. size[0] == 0: there is no such operand.
 struct Operand {
   int64_t size[4], stride[4];
 };
-// The addresses of operands by their numbers; those that a graph has not are not looked at.
+// The addresses of operands by their numbers; numbers that the graph does not use are ignored.
 struct Pointers {
   static constexpr int most = 16;
   void* at[most];

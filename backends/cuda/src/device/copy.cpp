@@ -19,7 +19,7 @@ bool is_pageable(const DLTensor* t) {
   return result == CUDA_ERROR_INVALID_VALUE;
 }
 
-// Through a buffer that is ours, so that the caller need not wait for what is in front of the copy.
+// Copies through a buffer of the backend, so that the caller need not wait for the stream's earlier work.
 void copy_staged(dvt_device* d, CUstream stream, CUdeviceptr to, const void* from, size_t bytes) {
   d->deferred.sweep();
   void* const buffer = d->staging.take();

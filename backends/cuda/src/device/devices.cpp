@@ -109,7 +109,7 @@ bool reaches_another(const dvt_device& d) {
   });
 }
 
-// No device of this kind here is no error: the words say why.
+// Finding no device of this kind is no error: the message gives the reason.
 dvt_status none(const std::string& why) { return DVT_FAIL(DVT_UNSUPPORTED, "%s", why.c_str()); }
 }  // namespace
 

@@ -15,7 +15,8 @@ CUmemoryPool pool_of(const Context& context) {
   return pool;
 }
 
-// Of one device to the other's pool, which cuCtxEnablePeerAccess does not open. Taken back unless it is kept.
+// Gives one device access to the other's memory pool, which cuCtxEnablePeerAccess does not. The destructor revokes
+// it unless keep() was called.
 class Access {
  public:
   Access(const Context& from, const Context& to) : device_(from.device()), pool_(pool_of(to)) {
@@ -58,7 +59,7 @@ class Block {
   CUdeviceptr address_ = 0;
 };
 
-// There and back again. Behind an active IOMMU copies between GPUs may be lost without an error.
+// Copies data to the other GPU and back, and compares: behind an active IOMMU copies may be lost without an error.
 bool arrives(const Context& own, const Context& other, CUstream stream) {
   std::vector<uint32_t> sent(16 << 10), got(sent.size());
   std::iota(sent.begin(), sent.end(), uint32_t(own.device() + 1) << 16);  // not what another trial has left there
@@ -77,7 +78,7 @@ bool arrives(const Context& own, const Context& other, CUstream stream) {
 std::string reach(const Context& own, const Context& other, CUstream stream) try {
   int can = 0;
   GPU_CALL(cuDeviceCanAccessPeer(&can, own.device(), other.device()));
-  if (!can) return "the driver says that it cannot reach the other's memory";
+  if (!can) return "the driver reports that it cannot reach the other's memory";
   Access access(own, other);
   if (arrives(own, other, stream)) {
     access.keep();

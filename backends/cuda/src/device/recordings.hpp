@@ -21,19 +21,20 @@ class Recordings {
     const std::lock_guard guard(mutex_);
     recordings_[id] = {};
   }
-  // Without faults: of a capture that another owner began.
+  // Returns a recording without faults if another owner began the capture.
   Recording end(cuuint64_t id) {
     const std::lock_guard guard(mutex_);
     auto node = recordings_.extract(id);
     return node ? std::move(node.mapped()) : Recording{nullptr, {}};
   }
-  // nullptr: of a capture that another owner began
+  // Returns nullptr if another owner began the capture.
   std::shared_ptr<Faults> find(cuuint64_t id) {
     const std::lock_guard guard(mutex_);
     const auto it = recordings_.find(id);
     return it == recordings_.end() ? nullptr : it->second.faults;
   }
-  // What cannot be done on a stream that records. False: of a capture that another owner began
+  // Runs the action at the capture's end, as it cannot run on a stream that records. Returns false if another owner
+  // began the capture.
   bool at_end(cuuint64_t id, std::function<void()> action) {
     const std::lock_guard guard(mutex_);
     const auto it = recordings_.find(id);

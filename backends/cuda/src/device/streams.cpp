@@ -86,8 +86,8 @@ Record newest(dvt_event* e) {
 
 }  // namespace
 
-// What makes CUDA's capture invalid is refused before: a wait for an event from elsewhere, and for one of a capture
-// that has ended.
+// Two waits would make CUDA's capture invalid and are refused before: for an event from outside the capture, and
+// for one of a capture that has ended.
 dvt_status event_wait(dvt_stream* s, dvt_event* e) {
   return guarded(&s->device, [&]() -> dvt_status {
     const Record record = newest(e);

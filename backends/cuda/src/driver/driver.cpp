@@ -24,7 +24,8 @@ std::string not_found(const char* chosen) {
   return why + (chosen ? std::string("correct or unset ") + driver_variable : install_it);
 }
 
-// After cuInit, which says what is wrong with a driver that is there. Device functions of CUDA's runtime would not.
+// After cuInit, which reports what is wrong with a driver that is there. Device functions of CUDA's runtime would
+// not.
 std::string start(const Driver& d) {
   int version = 0;
   if (d.cuDriverGetVersion(&version) != CUDA_SUCCESS || version < oldest_driver)
@@ -42,7 +43,7 @@ std::string start(const Driver& d) {
     default:
       if (d.cuGetErrorString(result, &text) != CUDA_SUCCESS) text = "an error it has no words for";
       return std::string("the CUDA driver does not start: ") + text + " (" + std::to_string(int(result)) +
-             "); see what nvidia-smi says, and after an update of the driver start the machine again";
+             "); see what nvidia-smi prints, and after an update of the driver start the machine again";
   }
 }
 

@@ -1,5 +1,5 @@
 // The CUDA driver's functions, found in libcuda when they are first needed: nothing of NVIDIA's is linked, so that
-// the plugin loads on every machine and can say what is missing there.
+// the plugin loads on every machine and can report what is missing there.
 #pragma once
 #include <cuda.h>
 
@@ -39,12 +39,12 @@ inline constexpr char driver_variable[] = "DOVETAIL_CUDA_DRIVER";  // another li
 
 // Why there is no driver that could be used, and what helps; "" where there is one, which has been initialised.
 const std::string& missing_driver();
-// Throws std::logic_error where missing_driver() has something to say.
+// Throws std::logic_error if missing_driver() returned a message.
 const Driver& driver();
 // Does it run kernels on the host? The libraries of NVIDIA's cannot.
 bool is_emulated();
 
-// What the driver answered to a call.
+// The error code that the driver returned from a call.
 class Error : public std::runtime_error {
  public:
   Error(CUresult result, const char* call);

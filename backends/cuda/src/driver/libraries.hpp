@@ -25,8 +25,9 @@ inline constexpr char libraries_variable[] = "DOVETAIL_CUDA_LIBS";  // folders, 
 // An opened one; it stays open, as libraries of NVIDIA's keep threads and state.
 class Library {
  public:
-  // Where it is looked for: among those that are loaded; in each folder of DOVETAIL_CUDA_LIBS, of the entry point's
-  // `search`, and in `nvidia` next to this package, as the wheels lay it out or flat; where the system looks.
+  // Looks for the library in this order: among those that are loaded; in each folder of DOVETAIL_CUDA_LIBS, of the
+  // entry point's `search`, and in `nvidia` next to this package, as the wheels lay it out or flat; where the
+  // system looks.
   explicit Library(const WheelLibrary&);
   // After the libraries that it opens by their names alone, and cannot do without.
   Library(const WheelLibrary&, std::span<const WheelLibrary> needs);

@@ -1,5 +1,5 @@
-// Attention of any type, strides and sizes: a block takes some queries of one matrix and walks over blocks of keys
-// with a running maximum and sum of each query (Dao et al., FlashAttention, 2022). Neighbouring threads own
+// Attention of any type, strides and sizes: a block takes some queries of one matrix and loops over blocks of keys
+// with a running maximum and sum of each query (Dao et al., FlashAttention, 2022). Adjacent threads own
 // adjacent keys, and then columns of values.
 #include "kernels/common/dropout.cuh"
 #include "kernels/common/tile.cuh"

@@ -1,5 +1,5 @@
 // The gradients of attention (Dao, 2023) on mma.sync, the same bits every time: no atomic sums, but one kernel that
-// walks over keys for the gradients of queries, and one that walks over queries for those of keys and values.
+// loops over keys for the gradients of queries, and one that loops over queries for those of keys and values.
 // Weights are computed again from the logarithms that the forward kernels left.
 #include "kernels/common/flash_mask.cuh"
 

@@ -1,5 +1,5 @@
 // FlashAttention-2 (Dao, 2023) on mma.sync and cp.async: a block of warps takes some queries of a head, each warp
-// its own, and walks over blocks of keys. While keys are multiplied, their values are on the way, and the next keys
+// its own, and loops over blocks of keys. While keys are multiplied, their values are on the way, and the next keys
 // while values are. The probabilities pass from one product into the next in registers.
 #include "kernels/common/flash_softmax.cuh"
 #include "kernels/common/flash_store.cuh"

@@ -82,7 +82,7 @@ __device__ __forceinline__ void bring(const Tile& to, const TensorMap& map, cons
               strides.batch ? batch : 0);
 }
 
-// One thread brings everything, as soon as there is room.
+// One thread brings everything, as soon as a buffer is free.
 template <class H>
 __device__ __forceinline__ void produce(const FlashMaps& m, const H& h, const Place& place, int blocks) {
   const int head = place.head / int(m.p.heads_per_key);

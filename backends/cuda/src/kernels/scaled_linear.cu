@@ -1,5 +1,5 @@
 // Sums of products of integers, which are exact, times a scale for their row and one for their column.
-#include "kernels/common/scaled_sums.hpp"
+#include "kernels/common/quantization.hpp"
 #include "kernels/common/types.cuh"
 
 #if !defined(GPU_LIST_KERNELS)

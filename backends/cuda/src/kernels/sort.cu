@@ -98,7 +98,7 @@ struct Tile {
   }
 };
 
-// The first of each row. `from` says where an element that is itself one of a choice comes from.
+// The first of each row. `from` gives the original index of an element that was already chosen once.
 template <class U>
 __device__ __forceinline__ void sort_block(const U* x, const uint32_t* from, const Results<U>& out,
                                            const ReductionPlan& how, const Order& order, uint32_t first) {
@@ -159,7 +159,8 @@ struct Last {
   }
 };
 
-// The first of each row, in the order of their places: row by row without gaps.
+// Selects the first elements of each row in sorted order, and stores them in the order of their places, row by row
+// without gaps.
 template <class U>
 __device__ __forceinline__ void select_first(const U* x, U* values, uint32_t* indices, const ReductionPlan& how,
                                              const Order& order, uint32_t first) {
@@ -228,7 +229,8 @@ __device__ __forceinline__ void find_starts(uint32_t* counts, uint32_t* totals, 
   }
 }
 
-// Indices come from x's own places the first time, else with the elements; they go to a next pass or to the result.
+// One pass of the sort. The first pass takes x's own positions as indices, later ones those stored with the
+// elements; they go to the next pass or to the result.
 template <class U>
 __device__ __forceinline__ void sort_move(const U* x, const uint32_t* index, U* next, uint32_t* next_index,
                                           int64_t* indices, const uint32_t* counts, const uint32_t* totals,

@@ -1,5 +1,5 @@
-// sum, of which mean is a variant, and prod. Halves add up in float32; integers wrap, so signed types use the
-// kernels of unsigned ones.
+// sum, of which mean is a variant, and prod. fp16 and bf16 add up in float32; integers wrap, so signed types use
+// the kernels of unsigned ones.
 #include "gpu/kernels/shared/totals.hpp"
 #include "kernels/common/reduction.cuh"
 #include "kernels/common/sum.cuh"

@@ -1,7 +1,7 @@
 // Copies whose operands are contiguous along different axes: through tiles in shared memory, so that both are read
 // and written in rows.
+#include "kernels/common/axes.hpp"
 #include "kernels/common/rows.cuh"
-#include "kernels/common/transpose.hpp"
 
 #if !defined(GPU_LIST_KERNELS)
 namespace {

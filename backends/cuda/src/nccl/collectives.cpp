@@ -32,13 +32,14 @@ dvt_status report(ncclResult_t result, const char* call, ncclComm_t comm = nullp
 }
 #define NCCL_CALL(name, ...) report(functions().name(__VA_ARGS__), #name)
 
-dvt_status tell_missing() {
+dvt_status report_missing() {
   return missing().empty() ? DVT_OK : DVT_FAIL(DVT_UNSUPPORTED, "%s", missing().c_str());
 }
 
 // ---- groups ----------------------------------------------------------------------
 
-// Of this thread: nothing of a group runs before its end, so calls without a stream are waited for then.
+// The thread's open groups. No call of a group runs before the group's end: end_group() waits for the calls that
+// have no stream.
 thread_local int open_groups = 0;
 thread_local std::vector<dvt_device*> awaited;
 
@@ -59,7 +60,7 @@ dvt_status end_group() {
 }
 
 dvt_status group(uint32_t begin) {
-  if (dvt_status s = tell_missing()) return s;
+  if (dvt_status s = report_missing()) return s;
   if (!begin)
     return open_groups ? end_group() : DVT_FAIL(DVT_INVALID, "a group of collectives ends that never began");
   if (dvt_status s = NCCL_CALL(ncclGroupStart)) return s;
@@ -70,7 +71,7 @@ dvt_status group(uint32_t begin) {
 // ---- communicators ----------------------------------------------------------------------
 
 dvt_status unique_id(uint8_t id[128]) {
-  if (dvt_status s = tell_missing()) return s;
+  if (dvt_status s = report_missing()) return s;
   ncclUniqueId made;
   static_assert(sizeof made == 128);
   if (dvt_status s = NCCL_CALL(ncclGetUniqueId, &made)) return s;
@@ -79,7 +80,7 @@ dvt_status unique_id(uint8_t id[128]) {
 }
 
 dvt_status init(dvt_device* d, const uint8_t id[128], int32_t rank, int32_t n, dvt_comm** out) {
-  if (dvt_status s = tell_missing()) return s;
+  if (dvt_status s = report_missing()) return s;
   return guarded(d, [&]() -> dvt_status {
     ncclUniqueId shared;
     std::memcpy(&shared, id, sizeof shared);

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "gpu/elementwise.hpp"
-#include "kernels/common/transpose.hpp"
+#include "kernels/common/axes.hpp"
 #include "row_grids.hpp"
 
 namespace gpu {
@@ -10,7 +10,8 @@ namespace {
 constinit std::array<ElementwiseKernels, type_count> kernels{};
 constinit std::array<KernelId, type_count> transposes{};
 
-// Where x and out are contiguous along two axes of more than a few elements. Operand 0 is x.
+// Plans a transposing copy if x and out are contiguous along two different axes of more than a few elements.
+// Operand 0 is x.
 std::optional<Transpose> plan_transpose(const DLTensor* x, const DLTensor* out) {
   constexpr uint64_t few = 16;
   if (x->ndim != out->ndim) return {};

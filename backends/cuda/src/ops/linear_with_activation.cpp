@@ -1,4 +1,5 @@
-// linear and an activation in one product of cuBLASLt. The op's body serves what its epilogues do not.
+// linear and an activation in one product of cuBLASLt. The op's decomposition serves the activations
+// that its epilogues lack.
 #include "gpu/dtypes.hpp"
 #include "gpu/rows.hpp"
 #include "linear.hpp"

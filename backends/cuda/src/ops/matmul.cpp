@@ -65,7 +65,7 @@ std::optional<uint64_t> workspace(dvt_device* d, const dvt_call* c, const Produc
   return calls ? d->cublaslt.workspace(calls->each, d->capability) : std::nullopt;
 }
 
-// Where operands begin in each of the calls, in elements.
+// The offset of each operand in one of the calls, in elements.
 struct Offsets {
   int64_t a = 0, b = 0, c = 0;
 

@@ -1,13 +1,13 @@
-// scaled_linear by cuBLASLt: of floats of 8 bits, from compute capability 8.9 on, in one call; of int8 as sums in
-// int32 that a kernel of our own scales. The op's body serves what it has no algorithm for: sizes that are no
-// multiples of 16 or of 4, two of float8_e5m2.
+// scaled_linear by cuBLASLt: fp8 in one call, from compute capability 8.9 on; int8 as sums in int32, which a kernel
+// of our own scales. The op's decomposition serves calls for which cuBLASLt has no algorithm: sizes that are no
+// multiples of 16 or of 4, two operands of float8_e5m2.
 #include <array>
 #include <string>
 
 #include "device/errors.hpp"
 #include "gpu/by_type.hpp"
 #include "gpu/rows.hpp"
-#include "kernels/common/scaled_sums.hpp"
+#include "kernels/common/quantization.hpp"
 #include "launch.hpp"
 #include "linear.hpp"
 
@@ -22,7 +22,7 @@ const void* in(const dvt_call* c, uint32_t i) {
   return dvt::has_in(c, i) ? dvt::data<const void>(c->in[i]) : nullptr;
 }
 
-// ---- floats of 8 bits ---------------------------------------------------------------
+// ---- fp8 ----------------------------------------------------------------------------
 
 LinearProduct product_of(const dvt_call* c) {
   LinearProduct made = linear_product(c);

@@ -42,7 +42,7 @@ T* dynamic_shared() {
 using dim3 = emulator::Extent;
 inline constexpr int warpSize = 32;
 
-// As src/kernels/common/kernel.cuh describes them.
+// The macros that src/kernels/common/kernel.cuh describes.
 #define KERNEL(threads, name)                                  \
   static constexpr int name##_bounds[] = {threads};            \
   static constexpr unsigned name##_threads = name##_bounds[0]; \

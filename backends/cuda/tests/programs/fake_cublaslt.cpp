@@ -99,8 +99,8 @@ struct Product {
     return left.type == CUDA_R_8I && right.type == CUDA_R_8I && out.type == CUDA_R_32I &&
            operation.compute == CUBLAS_COMPUTE_32I;
   }
-  // Of integers: "TN" alone, multiples of 4. Of fp8: "TN" alone, multiples of 16, not two of e5m2, and its
-  // own types of a bias.
+  // Integers need "TN" and multiples of 4. fp8 needs "TN", multiples of 16, at most one operand of e5m2, and
+  // certain types of a bias.
   bool is_served() const {
     const bool is_tn = operation.left == CUBLAS_OP_T && operation.right == CUBLAS_OP_N;
     if (is_integer()) return is_tn && left.rows % 4 == 0 && out.rows % 4 == 0;

@@ -1,4 +1,4 @@
-// What elementwise kernels read: a tensor or a scalar.
+// An operand of an elementwise kernel: a tensor or a scalar.
 #pragma once
 #include "kernels/common/layout.hpp"
 #include "kernels/common/portable.hpp"

@@ -1,4 +1,4 @@
-// What elements are joined to by sum, prod, cumulative_sum and cumulative_prod.
+// The accumulators of sum, prod, cumulative_sum and cumulative_prod.
 #pragma once
 #include "dovetail/floats.hpp"
 

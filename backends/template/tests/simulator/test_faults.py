@@ -8,8 +8,8 @@ def test_out_of_memory(python):
     python(
         """
 held = [dt.asarray(np.full(100_000 * (i + 1), i, np.uint8)) for i in range(4)]
-said = raises(MemoryError, lambda: dt.zeros((1 << 20,)))
-assert "cannot allocate" in said and NAME + ":0" in said and "in use by arrays" in said, said
+printed = raises(MemoryError, lambda: dt.zeros((1 << 20,)))
+assert "cannot allocate" in printed and NAME + ":0" in printed and "in use by arrays" in printed, printed
 equal(held[3], np.full(400_000, 3))
 equal(dt.zeros((1 << 20,))[:2], [0, 0])
 equal(dt.ones((5,), device=second), np.ones(5))
@@ -47,12 +47,12 @@ def work():
         y = y + 1
     y.numpy()
 
-said = raises(dt.DeviceLostError, work)
-assert "lost at its kernel 10" in said and said.startswith("[add]"), said
+printed = raises(dt.DeviceLostError, work)
+assert "lost at its kernel 10" in printed and printed.startswith("[add]"), printed
 for attempt in (lambda: x + 1, x.numpy, first.synchronize, lambda: dt.zeros((3,)), lambda: dt.Stream(first),
                 lambda: x.to_device(second), lambda: z.to_device(first)):
-    said = raises(dt.DeviceLostError, attempt)
-    assert NAME + ":0" in said and "reset" in said, said
+    printed = raises(dt.DeviceLostError, attempt)
+    assert NAME + ":0" in printed and "reset" in printed, printed
 equal(z + 1, np.full(100, 2))
 first.reset()
 equal(dt.ones((100,)) + 1, np.full(100, 2))
@@ -93,15 +93,15 @@ def test_a_bad_index_is_reported_at_the_next_wait(python, tmp_path):
     gate = tmp_path / "gate"
     python(
         f"""
-x, i = dt.asarray(np.arange(5.0)), dt.asarray(np.array([0, 7, 1]))
+x, i = dt.arange(5.0), dt.asarray(np.array([0, 7, 1]))
 first.synchronize()
 open({str(gate)!r}, "w").close()
 y = dt.take(x, i) + 1
 os.unlink({str(gate)!r})
-said = raises(IndexError, y.numpy)
-assert said.startswith("[take]") and "index 7" in said and "5 elements" in said, said
+printed = raises(IndexError, y.numpy)
+assert printed.startswith("[take]") and "index 7" in printed and "5 elements" in printed, printed
 equal(x + 1, np.arange(1, 6))
-z = dt.asarray(np.zeros(4))
+z = dt.zeros(4)
 z[i] = 3.0
 assert "[scatter]" in raises(IndexError, first.synchronize)
 first.synchronize()

@@ -172,8 +172,8 @@ def test_the_memory_setting_limits_memory(python):
         """
 assert first.properties["mem_total"] == 8 << 20
 held = []
-said = raises(MemoryError, lambda: [held.append(dt.zeros((1 << 18,))) for _ in range(20)])
-assert "cannot allocate 1.0 MiB" in said and NAME + ":0" in said, said
+printed = raises(MemoryError, lambda: [held.append(dt.zeros((1 << 18,))) for _ in range(20)])
+assert "cannot allocate 1.0 MiB" in printed and NAME + ":0" in printed, printed
 assert 6 <= len(held) <= 8
 equal(held[-1][:3], [0, 0, 0])
 held.pop(), held.pop()

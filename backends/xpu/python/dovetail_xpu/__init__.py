@@ -1,4 +1,4 @@
-"""The entry point of the backend: says where its library is, and where Intel's SYCL runtime is that it needs."""
+"""The entry point of the backend: the path of its library, and the folder of Intel's SYCL runtime."""
 
 import os
 import site
@@ -13,20 +13,20 @@ _WHEEL = "intel-sycl-rt>=2026.2,<2027"
 
 
 class Backend(NamedTuple):
-    """What the loader of dovetail asks an entry point for."""
+    """The attributes that Dovetail's loader reads from an entry point."""
 
     library: str
     """The plugin's file."""
     search: list[str]
     """Folders of the libraries that it opens itself."""
-    advice: str
-    """What helps where it finds no device."""
+    hint: str
+    """How to get a device, for a machine without one."""
 
 
 def _runtime_folder() -> Path:
-    """Where the wheel of the runtime puts its libraries: not in site-packages, but in the prefix's lib."""
-    beside = Path(__file__).resolve().parents[3]  # lib of the prefix that this package is installed in
-    folders = [beside, Path(sys.prefix, "lib"), Path(site.USER_BASE or site.getuserbase(), "lib")]
+    """The folder of SYCL's libraries: their wheel installs them in the prefix's lib, not in site-packages."""
+    installed = Path(__file__).resolve().parents[3]  # lib of the prefix that this package is installed in
+    folders = [installed, Path(sys.prefix, "lib"), Path(site.USER_BASE or site.getuserbase(), "lib")]
     for folder in folders:
         if (folder / _RUNTIME).exists():
             return folder
@@ -45,7 +45,7 @@ def _installed() -> str:
         return "but it is not installed"
 
 
-def _advice() -> str:
+def _hint() -> str:
     if os.environ.get("DOVETAIL_XPU_ALLOW_CPU", "0") not in ("", "0"):
         return (
             "SYCL's CPU device, which DOVETAIL_XPU_ALLOW_CPU asks for, comes with: pip install 'dovetail-xpu[cpu]'"
@@ -56,4 +56,4 @@ def _advice() -> str:
     )
 
 
-backend = Backend(str(Path(__file__).resolve().with_name(f"lib{__name__}.so")), [str(_runtime_folder())], _advice())
+backend = Backend(str(Path(__file__).resolve().with_name(f"lib{__name__}.so")), [str(_runtime_folder())], _hint())

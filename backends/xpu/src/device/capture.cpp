@@ -50,7 +50,7 @@ dvt_status end(dvt_stream* s, dvt_graph** out) {
   });
 }
 
-// What the graph's kernels have found becomes a fault of the stream, as if it had launched them.
+// Reports the faults of the graph's kernels as faults of the stream, as if it had launched them.
 dvt_status take_faults(dvt_graph* g, const dvt_call* c, Fault* found) {
   static const KernelId move_fault = find_kernel("move_fault");
   Fault* const own = fault_slot(&g->device, c);

@@ -5,9 +5,10 @@
 namespace gpu {
 // SYCL's own codes do not distinguish these: the message ends in the name of Unified Runtime's code.
 dvt_status status_of(const sycl::exception& error) {
-  const auto says = [text = error.what()](const char* name) { return std::strstr(text, name) != nullptr; };
-  if (says("DEVICE_LOST") || says("DEVICE_REQUIRES_RESET") || says("DEVICE_NOT_AVAILABLE")) return DVT_DEVICE_LOST;
-  if (says("OUT_OF_DEVICE_MEMORY") || says("OUT_OF_HOST_MEMORY") || says("OUT_OF_RESOURCES") ||
+  const auto contains = [text = error.what()](const char* name) { return std::strstr(text, name) != nullptr; };
+  if (contains("DEVICE_LOST") || contains("DEVICE_REQUIRES_RESET") || contains("DEVICE_NOT_AVAILABLE"))
+    return DVT_DEVICE_LOST;
+  if (contains("OUT_OF_DEVICE_MEMORY") || contains("OUT_OF_HOST_MEMORY") || contains("OUT_OF_RESOURCES") ||
       error.code() == sycl::errc::memory_allocation)
     return DVT_OOM;
   return DVT_INTERNAL;

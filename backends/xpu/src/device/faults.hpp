@@ -1,4 +1,4 @@
-// What goes wrong on one stream after the calls have returned: faults that kernels find, in device memory where
+// Errors on one stream after the calls have returned: faults that kernels find, in device memory where
 // they write them (kernels/common/fault.hpp), with the newest copy that the host can read; and SYCL's asynchronous
 // errors. The stream copies the fault in order, before each event and each wait.
 #pragma once
@@ -18,7 +18,7 @@ class Faults {
   Faults(const Faults&) = delete;
   Faults& operator=(const Faults&) = delete;
 
-  // Where a kernel of the next launch may write a fault.
+  // The address at which a kernel of the next launch may write a fault.
   Fault* slot();
   Fault* used() const { return on_device_; }  // nullptr: slot() was never asked for
   // Enqueues the copy for the host, where a kernel may have written since the last one.

@@ -54,8 +54,8 @@ void dvt_stream::renew() {
   faults.restart(queue);
 }
 
-// oneDNN's work there is functions of the host, and SYCL walks, by recursion, through all that waits behind such a
-// one for every command that it queues: four milliseconds each where two thousand do.
+// On a CPU oneDNN's work is host functions. For every command that it queues, SYCL visits by recursion all commands
+// that wait behind such a function: four milliseconds for two thousand of them.
 void dvt_stream::limit_backlog() {
   constexpr uint32_t calls_between_marks = 256;
   if (!device.is_cpu || capture || ++calls_ % calls_between_marks) return;
@@ -113,7 +113,7 @@ Event end_of(dvt_stream& s) {
 }
 
 namespace {
-// After wait(), or where that throws: what SYCL says of work behind some that has failed is not the cause.
+// Reports errors after wait(), also if that throws: SYCL's error for work behind a failed command is not the cause.
 template <class Wait>
 dvt_status report_after(dvt_stream& s, Wait&& wait) {
   return guarded(&s.device, [&] {

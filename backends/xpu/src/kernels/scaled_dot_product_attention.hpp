@@ -1,4 +1,4 @@
-// A group takes 64 queries of one head and walks over blocks of 64 keys with a running maximum and sum of each
+// A group takes 64 queries of one head and loops over blocks of 64 keys with a running maximum and sum of each
 // query (Dao et al., FlashAttention, 2022): no more than a block of scores exists, in local memory.
 #include <utility>
 

@@ -6,8 +6,8 @@
 #include "kernels/common/types.hpp"
 
 namespace {
-// Where element e of n goes when its run, of `run` elements, is merged with the neighbouring one: behind what of
-// that is less, and from a second run also behind what is equal.
+// The place of element e of n after its run, of `run` elements, is merged with the adjacent run: behind that run's
+// smaller elements, and, if e is of the second run, behind its equal ones too.
 template <class U>
 uint64_t merged_place(const U* keys, uint64_t n, uint64_t run, uint64_t e) {
   const uint64_t r = gpu::quotient(e, run), first = r * run, pair = (r & ~uint64_t(1)) * run;
@@ -23,7 +23,7 @@ uint64_t merged_place(const U* keys, uint64_t n, uint64_t run, uint64_t e) {
   return pair + (e - first) + (low - begin);
 }
 
-// Element e of a sorted row, which element `index` of x comes to. Of both results one is wanted.
+// Stores element e of a sorted row, which is element `index` of x: its index if `indices` is given, else its value.
 template <class U>
 void put(const U* x, U* values, int64_t* indices, const gpu::Place& place, const gpu::Axis& axis, uint64_t e,
          uint32_t index) {

@@ -1,4 +1,5 @@
-// sum, mean, prod. Halves add up in float32; integers wrap, so signed types use the kernels of unsigned ones.
+// sum, mean, prod. fp16 and bf16 add up in float32; integers wrap, so signed types use the kernels of unsigned
+// ones.
 #include "gpu/kernels/shared/totals.hpp"
 #include "kernels/common/reduction.hpp"
 #include "kernels/common/types.hpp"

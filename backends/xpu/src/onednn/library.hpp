@@ -56,7 +56,7 @@ using PrimitiveDesc = std::unique_ptr<dnnl_primitive_desc, Deleter<&Library::pri
 using PrimitiveHandle = std::unique_ptr<dnnl_primitive, Deleter<&Library::primitive_destroy>>;
 using Memory = std::unique_ptr<dnnl_memory, Deleter<&Library::memory_destroy>>;
 
-// What a creating function of oneDNN's makes; empty where it refuses.
+// The object that a creating function of oneDNN returns; empty if it fails.
 template <class Owner, class Create, class... Arguments>
 Owner make(Create create, const Arguments&... arguments) {
   typename Owner::pointer made = nullptr;

@@ -81,7 +81,8 @@ Step make_step(const PrimitiveDesc& desc) {
 }
 
 enum class Way { in, out };
-// What the primitive has of an operand, and how it comes there or back; false where it cannot.
+// Decides the layout in which the primitive uses an operand, and the reorder to or from it. Returns false if oneDNN
+// has no such reorder.
 bool settle(Side& side, Way way, dnnl_engine_t engine, const_dnnl_memory_desc_t used, const Attributes& with) {
   side.used = make<MemoryDesc>(dnnl()->memory_desc_clone, used);
   if (!side.used) return false;

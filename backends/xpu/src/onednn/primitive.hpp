@@ -6,7 +6,7 @@
 #include "onednn/library.hpp"
 
 namespace gpu::onednn {
-// What oneDNN computes with, and the scratch memory that it wants from the caller.
+// A oneDNN primitive, and the scratch memory that the caller provides.
 struct Step {
   PrimitiveHandle primitive;
   MemoryDesc scratch;

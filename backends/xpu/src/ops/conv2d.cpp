@@ -68,7 +68,7 @@ onednn::PrimitiveRef primitive(dvt_device* d, const dvt_call* c) {
   auto description = describe(c);
   if (!description) return nullptr;
   onednn::PrimitiveRef found = d->onednn.find(*d, *description);
-  // Where there is none for 16 bits the detour is slow, too: float16 on a CPU.
+  // Without a primitive for 16 bits, as for float16 on a CPU, float32 and its conversions would be slow, too.
   if (!found || !has_half_a_pair(c)) return found;
   description->in_float32 = true;
   return d->onednn.find(*d, *description);

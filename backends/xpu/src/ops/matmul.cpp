@@ -16,7 +16,7 @@ constinit std::array<KernelId, type_count> kernels{};
 struct Strides {
   int64_t row, column;
 };
-// Of an axis of one element oneDNN wants the stride that a matrix without gaps has.
+// For an axis of one element, oneDNN expects the stride that a matrix without gaps has.
 Strides settled(uint64_t rows, uint64_t columns, int64_t row, int64_t column) {
   if (columns == 1 && rows == 1) return {1, 1};
   if (columns == 1) return {row, 1};
@@ -84,7 +84,7 @@ dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
   return DVT_OK;
 }
 
-// One matrix of weights for all of a batch. The workspace is what query() said of them as they lie.
+// One matrix of weights for all of a batch. The workspace is what query() reported for them as they lie.
 template <Product (*product)(const dvt_call*)>
 dvt_status pack_size(dvt_device* d, const dvt_call* c, uint32_t, uint64_t* size, uint64_t* layout) {
   if (product(c).axes) return DVT_UNSUPPORTED;

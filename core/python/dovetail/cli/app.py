@@ -17,7 +17,7 @@ from dovetail.entry_points.settings import VARIABLES
 PACKAGE = Path(str(dovetail_package.__file__)).parent
 GROUP = "dovetail.cli"
 # The module of each command. It is imported when the command is called, and for its line of help.
-COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench", "new")}
+COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench", "profile", "new")}
 # Commands of other wheels, which the help lists even where they are not installed.
 ELSEWHERE = {"conform": "dovetail-conformance"}
 
@@ -29,7 +29,7 @@ class Commands(click.Group):
         return sorted({*COMMANDS, *ELSEWHERE, *(point.name for point in _entry_points())})
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """As click does, but a command that cannot be loaded is listed with its error, next to the others."""
+        """Lists the commands like click, but one that cannot be loaded with its error."""
         lines = []
         for name in self.list_commands(ctx):
             try:
@@ -126,7 +126,7 @@ def _environment() -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @_flag("--version", _version, "Print the version.")
-@_flag("--include-dir", lambda: PACKAGE / "include", "Print the folder of dovetail/abi.h and backend.hpp.")
+@_flag("--include-dir", lambda: PACKAGE / "include", "Print the folder of dovetail/abi.h and the other headers.")
 @_flag("--cmake-dir", lambda: PACKAGE / "cmake", "Print the folder of dovetail-config.cmake.")
 def dovetail() -> None:
     """Dovetail: one operator set on any device.

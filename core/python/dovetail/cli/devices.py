@@ -72,7 +72,7 @@ def print_trouble(backend: dict[str, Any], indent: str = "") -> None:
     """Prints why a backend gives no device. Prints nothing for one that does."""
     if backend["status"] == "ready":
         if not backend.get("devices", True):
-            why = backend["advice"] or "it finds none of its kind on this machine"
+            why = backend["hint"] or "it finds none of its kind on this machine"
             click.echo(f"{indent}{backend['name']}: opened, but it has no device")
             click.echo(f"{indent}  {why}")
         return

@@ -128,7 +128,7 @@ def _print_backend(backend: dict[str, Any]) -> None:
         return
     click.echo(f"  {backend['name']} {backend['version']}: {', '.join(backend['devices']) or 'no device found'}")
     if not backend["devices"]:
-        _line("  why", backend["advice"])
+        _line("  why", backend["hint"])
     _line("  from", backend["distribution"] or backend["origin"])
     _line("  library", backend["library"])
     _line("  protocol", backend["abi"])

@@ -55,15 +55,15 @@ def command(
 
 
 def _todo(device: Any, expression: str, as_json: bool) -> None:
-    from dovetail.cli.todo import show, todo
+    from dovetail.cli.todo import decompositions, show, todo
 
-    every = support(device.name)
+    every = _declared(device.name)
+    # A decomposition is observed when it is traced for the first time, so before _check_decompositions.
+    uses = decompositions(device, [row["op"] for row in every if row["dtypes"]["f32"] == "decomposition"])
+    _check_decompositions(device.name, every)
     words = {row["op"]: row["dtypes"]["f32"] for row in every}
-    found = [
-        row
-        for row in todo(device, words, {row["op"] for row in every if not row["private"]})
-        if expression in row["op"]
-    ]
+    public = {row["op"] for row in every if not row["private"]}
+    found = [row for row in todo(words, public, uses) if expression in row["op"]]
     if as_json:
         print_json({"device": device.name, "todo": found})
     else:
@@ -92,6 +92,14 @@ def _signatures(expression: str, private: bool, as_json: bool) -> None:
 
 
 def support(device_name: str) -> list[dict[str, Any]]:
+    """How each op runs on the device, by dtype."""
+    rows = _declared(device_name)
+    _check_decompositions(device_name, rows)
+    return rows
+
+
+def _declared(device_name: str) -> list[dict[str, Any]]:
+    """As support(), but some decompositions may need kernels that the device lacks."""
     from dovetail import _core
     from dovetail.schema import registry
 
@@ -116,8 +124,6 @@ def support(device_name: str) -> list[dict[str, Any]]:
                 "dtypes": {d.brief: _cell(*answers.get(d.brief, ("", False)), d.name in meant) for d in dtypes},
             }
         )
-    if any(word == "none" for row in found for word in row["dtypes"].values()):
-        _check_decompositions(device_name, found)
     return found
 
 
@@ -127,6 +133,8 @@ def _check_decompositions(device_name: str, rows: list[dict[str, Any]]) -> None:
     from dovetail.cli.todo import first_sample
     from dovetail.schema import dtypes, registry
 
+    if not any(word == "none" for row in rows for word in row["dtypes"].values()):
+        return
     before = dovetail.fallback("error")
     try:
         with dovetail.device(device_name):
@@ -158,8 +166,8 @@ def _print(device: str, rows: list[dict[str, Any]]) -> None:
     dtypes = [dtype for dtype in rows[0]["dtypes"] if any(row["dtypes"][dtype] for row in rows)]
     # Each op counts once: in float32, or in the first dtype it is declared for.
     counts = Counter(next((row["dtypes"][d] for d in ("f32", *dtypes) if row["dtypes"][d]), "") for row in rows)
-    said = ", ".join(f"{counts[word]} {WORDS.get(word, word)}" for word in MARKS if word and counts[word])
-    heading(f"{device}: {len(rows)} ops: {said}")
+    printed = ", ".join(f"{counts[word]} {WORDS.get(word, word)}" for word in MARKS if word and counts[word])
+    heading(f"{device}: {len(rows)} ops: {printed}")
     print_table(
         ["op", *dtypes, "engines"],
         [

@@ -12,15 +12,14 @@ import click
 from dovetail.cli.output import heading, print_table
 
 
-def todo(device: Any, words: dict[str, str], public: set[str]) -> list[dict[str, Any]]:
+def todo(words: dict[str, str], public: set[str], uses: dict[str, Counter[str]]) -> list[dict[str, Any]]:
     """The ops without a kernel in float32 on the device, first the one that speeds up most public functions.
 
     `words`: how each op runs there ("native", "decomposition", "core", "f32", "none", or "" where it has no
-    float32).
+    float32). `uses`: the ops that each op's decomposition calls.
     Each dict has op, functions (the public functions that call it, directly or through decompositions) and launches
     (the kernels that one call of it launches now; None where it does not run at all).
     """
-    uses = _decompositions(device, [name for name, word in words.items() if word == "decomposition"])
 
     @cache
     def launches(op: str) -> int:
@@ -44,13 +43,16 @@ def todo(device: Any, words: dict[str, str], public: set[str]) -> list[dict[str,
     return sorted(found, key=lambda row: (-len(row["functions"]), -(row["launches"] or 1 << 30), row["op"]))
 
 
-def _decompositions(device: Any, names: list[str]) -> dict[str, Counter[str]]:
-    """The ops that each op's decomposition calls: running its first float32 sample on the device traces it."""
+def decompositions(device: Any, names: list[str]) -> dict[str, Counter[str]]:
+    """The ops that each op's decomposition calls: running its first float32 sample on the device traces it.
+
+    Those that the process has traced before are missing.
+    """
     import dovetail
     from dovetail import _trace
     from dovetail.schema import dtypes, registry
 
-    with _trace.observed() as decompositions, warnings.catch_warnings(), dovetail.device(device):
+    with _trace.observed() as found, warnings.catch_warnings(), dovetail.device(device):
         warnings.simplefilter("ignore")
         for name in names:
             op = registry.get(name)  # an op of C++ has no samples
@@ -61,7 +63,7 @@ def _decompositions(device: Any, names: list[str]) -> dict[str, Counter[str]]:
                 dovetail._core.op_function(name)(*args, **kwargs)
             except NotImplementedError:  # the device lacks a primitive; the decomposition was traced before that
                 continue
-    return decompositions
+    return found
 
 
 def first_sample(op: Any, dtype: Any) -> tuple[str, list[Any], dict[str, Any]] | None:

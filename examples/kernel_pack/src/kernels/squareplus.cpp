@@ -11,7 +11,7 @@ dvt_status squareplus(dvt_device*, const dvt_call* c) {
   dvt::parallel_for(uint64_t(dvt::size(c->out[0])), 16384, [=](uint64_t begin, uint64_t end, uint32_t) {
     for (uint64_t i = begin; i < end; ++i) {
       const double a = x[i];
-      // Where x is negative the sum cancels: b / (sqrt(x^2 + b) - x) is the same number without that.
+      // If x is negative the sum cancels; b / (sqrt(x^2 + b) - x) is the same number and does not.
       const double root = std::sqrt(a * a + b);
       out[i] = float(a < 0 ? b / (root - a) / 2 : (a + root) / 2);
     }

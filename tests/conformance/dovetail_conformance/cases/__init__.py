@@ -70,11 +70,14 @@ class Case:
         named = self.others() | ({self.dtype} if self.dtype else set())
         return frozenset(d for d in named if d.brief not in must_pass.must_pass().dtypes)
 
+    def needed(self) -> frozenset[DType]:
+        """The dtypes of its call in which the device needs a row of the op: without one the case is unsupported."""
+        return self.further() or frozenset([self.dtype] if self.dtype else ())
+
     def refused(self, target: Target, error: NotImplementedError) -> Outcome:
         """The outcome of a call that raised `error`: unsupported where one of its dtypes has no row."""
         assert self.dtype
-        needed = self.further() or {self.dtype}
-        if self.level != "L1" and not all(target.has_row(self.op, d) for d in needed):
+        if self.level != "L1" and not all(target.has_row(self.op, d) for d in self.needed()):
             return Outcome(Status.UNSUPPORTED, str(error))
         return Outcome(Status.FAIL, f"not supported: {error}")
 

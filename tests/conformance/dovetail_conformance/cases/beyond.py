@@ -1,5 +1,5 @@
-"""Dtypes that an op's own cases leave out because few devices have them: whoever declares them is held to them, and
-where a decomposition is all there is, it must work or say that it does not."""
+"""Dtypes that an op's own cases leave out because few devices have them. A device that declares one must pass its
+cases; where only a decomposition serves it, that must work or raise NotImplementedError."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .operand import TYPED
 
 
 def described(op: Op, args: tuple, kwargs: dict[str, Any], layout: str = "", index: Sequence[int] = ()) -> str:
-    """`sum(x=f32(5, 129), axis=-1), layout strided`, and `, there of -0.0 and nan` where that can be said."""
+    """`sum(x=f32(5, 129), axis=-1), layout strided`, and `, there of -0.0 and nan` where that is known."""
     named = dict(zip((p.name for p in op.params), args)) | kwargs
     call = f"{op.name}({', '.join(f'{name}={_argument(a)}' for name, a in named.items())})"
     call += f", layout {layout}" if layout else ""

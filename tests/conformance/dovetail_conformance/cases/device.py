@@ -1,4 +1,4 @@
-"""L0: one case per check of the device itself."""
+"""One case per check of the device itself: L0, but for the check that L1's kernels are there."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ class DeviceCase(Case):
 
 def cases() -> Iterator[Case]:
     for check in checks():
-        yield DeviceCase(f"device.{check.part}[{check.name}]", "L0", check=check, quick=not check.slow)
+        yield DeviceCase(f"device.{check.part}[{check.name}]", check.level, check=check, quick=not check.slow)

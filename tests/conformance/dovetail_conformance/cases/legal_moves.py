@@ -304,7 +304,36 @@ def scatter(m: Drawing) -> dict[str, Any]:
     region[axis] = places.size
     indices = Operand(places.shape, dt.int64, layout=m.layout(places.shape), given=tuple(places.tolist()))
     indices = indices._replace(layout="" if indices.layout == "repeated" else indices.layout)
-    return {"x": x, "indices": indices, "updates": m.operand(m.part_of(tuple(region))), "axis": axis}
+    given = {"x": x, "indices": indices, "updates": m.operand(m.part_of(tuple(region))), "axis": axis}
+    if m.dtype.kind not in "iub":  # sums are rounded, and of two zeros max may choose either
+        return given
+    return given | {"mode": m.pick(("set", "set", "add", "max", "min", "multiply"))}
+
+
+@legal("segment_sum")
+def segment_sum(m: Drawing) -> dict[str, Any]:
+    x, segments = m.operand(m.shape(1)), m.pick(SMALL)
+    ids = Operand(x.shape[:1], dt.int64, "uniform", m.integer(0, 255), m.layout(x.shape[:1]), -1, segments)
+    return {"x": x, "segment_ids": ids, "num_segments": segments}
+
+
+@legal("dynamic_slice", "dynamic_update_slice")
+def dynamic_slice(m: Drawing) -> dict[str, Any]:
+    """Starts inside and outside of x; some calls name axes."""
+    x = m.operand(m.shape())
+    rank = len(x.shape)
+    axes = tuple(range(rank)) if m.pick((True, False)) else m.axes(rank, 1) if rank else ()
+    named = [a % rank for a in ((axes,) if isinstance(axes, int) else axes)]
+    sizes = [m.integer(0, min(x.shape[a], 40)) for a in named]
+    shape = () if len(named) == 1 and m.pick((True, False)) else (len(named),)
+    starts = Operand(shape, dt.int64, "uniform", m.integer(0, 255), m.layout(shape), -3, max((*x.shape, 1)) + 3)
+    given: dict[str, Any] = {"x": x, "starts": starts, "axis": axes}
+    if "sizes" in m.names:
+        return given | {"sizes": tuple(sizes)}
+    region = [*x.shape]
+    for a, size in zip(named, sizes, strict=True):
+        region[a] = size
+    return given | {"update": m.operand(tuple(region))}
 
 
 @legal("embedding")

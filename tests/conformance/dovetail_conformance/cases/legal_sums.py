@@ -118,8 +118,8 @@ def outer(m: Drawing) -> dict[str, Any]:
 
 
 def _finite(a: Operand) -> Operand:
-    """What is hidden or in the padding, some skip and others multiply by 0 or add to -inf; of layers, what
-    underflows becomes NaN next to an infinite weight."""
+    """The operand without NaN and infinity, for which legal kernels differ: some skip masked and padded elements,
+    others multiply them by 0 or add -inf; and a product that underflows becomes NaN next to an infinite weight."""
     return a._replace(values="uniform") if a.values in ("nan", "inf") else a
 
 
@@ -147,6 +147,11 @@ def attention(m: Drawing) -> dict[str, Any]:
     if "dropout_key" in m.names and m.pick((False, True)):
         given["dropout_p"] = m.pick((0.5, 0.25, 1.0))
         given["dropout_key"] = Operand((4,), dt.uint32, ANY, m.integer(0, 255))
+    if "kv_length" in m.names and m.pick((False, True)):
+        of_length = heads[:1] if m.pick((False, True)) else ()
+        given["kv_length"] = Operand(
+            of_length, dt.int64, "uniform", m.integer(0, 255), m.layout(of_length), -1, keys + 1
+        )
     return given | ({"enable_gqa": True} if grouped else {})
 
 

@@ -1,5 +1,5 @@
 """How long representative calls take: every family of ops, in float32 first, in further dtypes where the device
-has kernels for them. What share of a ceiling that is, performance/ceilings.py says when all are measured."""
+has kernels for them. performance/ceilings.py computes the share of a ceiling when all are measured."""
 
 from __future__ import annotations
 

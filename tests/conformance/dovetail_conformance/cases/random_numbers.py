@@ -169,7 +169,7 @@ def _continues(rng: np.random.Generator, d: DType) -> Iterator[Draw]:
 
 
 def _ranges(rng: np.random.Generator, d: DType) -> Iterator[Draw]:
-    """As narrow and as wide as can be, at both ends of the dtype, as far as attributes of 64 bits go."""
+    """The narrowest and the widest ranges at both ends of the dtype, as far as attributes of 64 bits go."""
     least, most = int(d.min), min(int(d.max), LONG // 2 - 2)
     widest = min(most - least + 1, WORD)
     for low, high in ((0, 1), (most, most + 1), (least, least + widest), (most + 1 - widest, most + 1),

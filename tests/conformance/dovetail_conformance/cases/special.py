@@ -1,4 +1,4 @@
-"""The places where elementwise kernels go wrong, listed: thresholds and their neighbours for ops of one operand,
+"""The inputs at which elementwise kernels go wrong: thresholds and adjacent numbers for ops of one operand,
 all pairs of special values for those of two."""
 
 from __future__ import annotations

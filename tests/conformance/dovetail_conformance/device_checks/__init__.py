@@ -48,16 +48,17 @@ class Check(NamedTuple):
     name: str
     run: Callable[[Target, np.random.Generator], None]
     slow: bool
+    level: str
 
 
 _found: list[Check] = []
 
 
-def check(run: Callable | None = None, *, slow: bool = False) -> Any:
+def check(run: Callable | None = None, *, slow: bool = False, level: str = "L0") -> Any:
     """Declares a check, named as the function; not part of --quick if slow."""
 
     def declare(function: Callable) -> Callable:
-        _found.append(Check(function.__module__.rpartition(".")[2], function.__name__, function, slow))
+        _found.append(Check(function.__module__.rpartition(".")[2], function.__name__, function, slow, level))
         return function
 
     return declare if run is None else declare(run)
@@ -76,7 +77,7 @@ def expect(condition: Any, message: str) -> None:
 
 
 def raises(kind: type[Exception] | tuple[type[Exception], ...], call: Callable[[], Any], what: str) -> Exception:
-    """The exception that the call raises; it must be of the kind and say something."""
+    """The exception that the call raises; it must be of the kind and have a message."""
     names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
     try:
         call()

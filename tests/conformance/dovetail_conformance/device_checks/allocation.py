@@ -73,7 +73,7 @@ def inside_a_block(t, rng):
 
 
 def refusal(own: Table, size: int) -> Refused | None:
-    """That of an allocation; None where it is granted, and given back."""
+    """The error of an allocation of `size` bytes; None if it succeeds, and then the memory is freed."""
     try:
         own.dealloc(own.alloc(size))
     except Refused as error:
@@ -151,9 +151,11 @@ def comes_back(t, rng):
 def says_what_is_free(t, rng):
     with table(t) as own:
         free, total = own.mem_info()
-        expect(0 < free <= total, f"mem_info says {free} bytes free of {total}")
+        expect(0 < free <= total, f"mem_info reports {free} bytes free of {total}")
         declared = own.properties["mem_total"]
-        expect(not declared or total == declared, f"mem_info says {total} bytes in all, the properties {declared}")
+        expect(
+            not declared or total == declared, f"mem_info reports {total} bytes in all, the properties {declared}"
+        )
 
 
 @check

@@ -1,4 +1,4 @@
-"""Streams and events as the device has them, past the runtime: who says that work is done must have done it.
+"""The device's streams and events, without the runtime: work that is reported done must be done.
 
 Work that takes a while stands in front of one whose effect can be read. Nothing here depends on how long it takes:
 what is claimed to be done is looked for, and a right device has it there whenever it is asked.
@@ -63,7 +63,7 @@ def sync_of_an_event(t, own, work):
     own.call("ev_record", event, stream)
     own.call("ev_sync", event)
     expect(work.is_done(), "ev_sync came back before the work in front of the event was done")
-    expect(own.is_done(event), "ev_query says that an event which ev_sync has waited for is not done")
+    expect(own.is_done(event), "ev_query reports that an event which ev_sync has waited for is not done")
 
 
 @check
@@ -72,8 +72,8 @@ def query_of_an_event(t, own, work):
     stream, event = own.stream(), own.event()
     work.enqueue(stream)
     own.call("ev_record", event, stream)
-    until(lambda: own.is_done(event), "ev_query did not say that an event is done")
-    expect(work.is_done(), "ev_query said that an event is done before the work in front of it was")
+    until(lambda: own.is_done(event), "ev_query did not report that an event is done")
+    expect(work.is_done(), "ev_query reported that an event is done before the work in front of it was")
 
 
 @check

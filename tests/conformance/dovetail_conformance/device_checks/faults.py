@@ -119,19 +119,19 @@ def lose():
     for _ in range(20):
         (x + 1.0).numpy()
 upload = lambda: dt.asarray([1.0], device=sys.argv[1])
-said = [error_of(lose), error_of(lambda: x + 1.0), error_of(upload), error_of(x.device.synchronize)]
+printed = [error_of(lose), error_of(lambda: x + 1.0), error_of(upload), error_of(x.device.synchronize)]
 def reset():
     x.device.reset()
     y = dt.asarray([1.0, 2.0], device=sys.argv[1])
     assert (y + y).numpy().tolist() == [2.0, 4.0], "1 + 1 is wrong after a reset"
-said.append(error_of(reset))
-print(json.dumps(said))
+printed.append(error_of(reset))
+print(json.dumps(printed))
 """
 
 
 @check(slow=True)
 def lost(t, rng):
-    """Every call says so until the device is reset; then it works again. In a process of its own.
+    """Every call reports the loss until the device is reset; then it works again. In a process of its own.
 
     Devices that come from the template lose themselves where DOVETAIL_<NAME>_FAULT asks for it.
     """

@@ -48,7 +48,7 @@ def properties_sane(t, rng):
     expect(t.device.kind in ("cpu", "gpu", "npu", "other"), f"kind is {t.device.kind!r}")
     align = p["alloc_align"]
     expect(align > 0 and align & (align - 1) == 0, f"alloc_align is {align}, expected a power of two")
-    total, free = p["mem_total"], p.get("mem_free", 0)  # 0: it does not say
+    total, free = p["mem_total"], p.get("mem_free", 0)  # 0: not known
     expect(free <= total or not total, f"mem_free is {free} of mem_total {total}")
     rates = {"peak_bytes_per_s": p["peak_bytes_per_s"], **p["peaks"]}
     for name, rate in rates.items():
@@ -89,17 +89,17 @@ def found_again(t, rng):
         mine = [d for d in t.api.devices() if d.backend == t.device.backend]
         expect(
             counts == [len(mine)] * 2,
-            f"device_count says {counts[0]}, then {counts[1]}, and {len(mine)} devices are open",
+            f"device_count returned {counts[0]}, then {counts[1]}, and {len(mine)} devices are open",
         )
         error = own.refused("device_open", 9999, byref(c_void_p()))
         expect(
-            error and error.words, f"device_open(9999): expected a refusal that says why, got {error or 'a device'}"
+            error and error.words, f"device_open(9999): expected a refusal with a reason, got {error or 'a device'}"
         )
         works(t)
     library = next(b["library"] for b in t.api._core.backends() if b["name"] == t.device.backend)
     if Path(library).suffix != ".py":  # a device in Python has no probe
         scores = [CDLL(library).dvt_probe_v1(create_string_buffer(256), 256) for _ in range(2)]
-        expect(scores[0] == scores[1] != 0, f"dvt_probe_v1 says {scores[0]}, and then {scores[1]}")
+        expect(scores[0] == scores[1] != 0, f"dvt_probe_v1 returned {scores[0]}, and then {scores[1]}")
     run = subprocess.run(
         [sys.executable, "-c", _ASK, t.device.backend], capture_output=True, text=True, timeout=50, check=False
     )
@@ -138,7 +138,7 @@ def kernel_table(t, rng):
         expect(row["max_ulp"] >= 0 and math.isfinite(row["max_ulp"]), f"{op.name}: max_ulp is {row['max_ulp']}")
 
 
-@check
+@check(level="L1")
 def must_have_primitives(t, rng):
     """An op without a decomposition, and not served by the core, needs a kernel."""
     missing = [op.name for op in registry.values() if op.tier == "must" and not t.has_row(op.name)]

@@ -46,7 +46,7 @@ def exported(array) -> tuple[object, DLTensor]:
 
 
 def address(array) -> int:
-    """Where an array begins, in the device's own space."""
+    """The address of an array's first element, in the device's own space."""
     _, tensor = exported(array)
     return (tensor.data or 0) + tensor.byte_offset
 
@@ -66,7 +66,7 @@ def describes_the_array(t, rng):
         where = (tensor.device_type, tensor.device_id)
         expect(
             where == tuple(view.__dlpack_device__()),
-            f"the capsule says device {where}, the array {view.__dlpack_device__()}",
+            f"the capsule has device {where}, the array {view.__dlpack_device__()}",
         )
 
 
@@ -74,7 +74,7 @@ def describes_the_array(t, rng):
 def declared_device(t, rng):
     kind = int(t.asarray(np.zeros(3)).__dlpack_device__()[0])
     declared = t.device.properties["dl_device_type"]
-    expect(kind == declared, f"arrays say DLPack device type {kind}, the device declares {declared}")
+    expect(kind == declared, f"arrays have DLPack device type {kind}, the device declares {declared}")
 
 
 @check
@@ -131,7 +131,7 @@ def values_stay(t, rng):
 
 @check
 def numpy_reads_it(t, rng):
-    """Where the host can read the device's memory, NumPy can."""
+    """NumPy reads the device's memory if the host can."""
     x = t.asarray(np.arange(30, dtype=np.int64).reshape(5, 6))[1:, ::2]
     if t.device.properties["dl_device_type"] == 1:
         seen = np.from_dlpack(x)

@@ -1,6 +1,6 @@
 """The device's own functions, called past the runtime: what it hides or mends is seen here.
 
-Mirrors the part of dovetail/abi.h that the checks call; the device's struct_size says what it has.
+Mirrors the part of dovetail/abi.h that the checks call; the device's struct_size bounds the members that exist.
 """
 
 from __future__ import annotations
@@ -352,7 +352,7 @@ class Work:
             self._busy(stream, n)
             enqueued = time.perf_counter() - begin
             self.own.call("sync", stream)
-            # Where sync does not wait, the work must not become endless; kept, as this copy may be late as well.
+            # If sync does not wait, this read bounds the work; it is kept, as this copy may be late as well.
             self._read.append(self.own.read(self._to, stream=stream))
             took = time.perf_counter() - begin
             left = took - enqueued

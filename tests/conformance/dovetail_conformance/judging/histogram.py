@@ -1,4 +1,4 @@
-"""How far the elements of an answer are off: the shape of an error, of which a verdict says the worst alone."""
+"""A histogram of the elements' errors; a verdict has only the worst."""
 
 from __future__ import annotations
 

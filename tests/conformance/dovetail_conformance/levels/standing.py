@@ -105,7 +105,7 @@ def further_dtypes(cases: Iterable[Case], results: Mapping[str, Result]) -> list
 
 
 def closing_line(at: Standing, covered: Callable[[str], str]) -> str:
-    """The last line of a run that was to say a level."""
+    """The last line of a run for a level."""
     reached = f"level {at.level} ({covered(at.level)})" if at.level else "no level"
     if at.missed is None:
         return reached

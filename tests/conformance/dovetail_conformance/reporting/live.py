@@ -67,8 +67,8 @@ def culprits_first(failed: Mapping[str, int], kernels: Iterable[str]) -> list[tu
 
 def counted(counts: Counter[Status]) -> str:
     """`118 passed, 2 failed, 1 not run`."""
-    said = [f"{counts[s]:,} {WORDS[s]}" for s in Status if counts[s]]
-    return ", ".join(said) or "nothing ran"
+    printed = [f"{counts[s]:,} {WORDS[s]}" for s in Status if counts[s]]
+    return ", ".join(printed) or "nothing ran"
 
 
 def _unread() -> None:

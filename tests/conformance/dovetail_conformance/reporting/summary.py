@@ -37,7 +37,7 @@ STATES = {
         State("decomposition", "D", "passed as its decomposition: a graph of other ops"),
         State("core", "C", "passed, served by the core: a view"),
         State("failed", "✗", "failed, crashed, timed out or fell back to another device"),
-        State("waived", "W", "fails, and a waiver says why"),
+        State("waived", "W", "fails, and a waiver gives the reason"),
         State("unsupported", "–", "the device declares that it cannot, or not in every case"),
         State("not-run", "○", "not run, or not all of it"),
     )

@@ -33,7 +33,7 @@ def render(content: dict[str, Any]) -> str:
 
 
 def served_by(content: dict[str, Any], op: str, dtype: str) -> str:
-    """What runs it: a kernel (native), the core itself, or the op's decomposition."""
+    """The way in which the device runs an op: a kernel (native), the core itself, or the op's decomposition."""
     if dtype in content["kernels"].get(op, ()):
         return "native"
     declared = registry.get(op)

@@ -22,7 +22,7 @@ from .shard import Shard
 
 
 def merge(options: Options, paths: Sequence[Path]) -> int:
-    """Reports on the shards as a run of all cases does; the exit code. `options` say where to write."""
+    """Reports on the shards as a run of all cases does; the exit code. `options` have the folder to write to."""
     parts = [journal.read(path) for path in paths]
     _expect_all_shards(paths, parts)
     options = _as_asked(options, parts[0])

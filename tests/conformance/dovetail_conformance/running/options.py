@@ -24,7 +24,7 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    device: str | None  # as `dovetail devices` shows it; None where shards say it
+    device: str | None  # as `dovetail devices` shows it; None if the shards name it
     level: str | None = None
     quick: bool = False
     profile: str | None = None
@@ -104,7 +104,7 @@ class Options:
             raise UsageError(f"no report can be written to {self.folder}: {error.strerror}: {cure}") from error
 
     def remove_empty_folder(self) -> None:
-        """Where nothing came of the run: a folder without a report would look like one of a run that was lost."""
+        """Removes the folder if it is empty: without a report it would look like that of a run that was lost."""
         with suppress(OSError):
             if self.folder:
                 self.folder.rmdir()

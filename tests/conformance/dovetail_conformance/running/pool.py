@@ -61,8 +61,8 @@ class Worker:
 
     def _read(self, events: queue.SimpleQueue) -> None:
         assert self.process.stdout
-        with self.process.stdout as said:
-            for line in said:
+        with self.process.stdout as printed:
+            for line in printed:
                 if (message := self._understood(line)) is not None:
                     events.put((self, message))
         events.put((self, None))
@@ -125,7 +125,7 @@ def _environment(config: Config) -> dict[str, str]:
 
 
 class Pool:
-    """The workers of a run. `description` is what the first one says about the device.
+    """The workers of a run. `description` is the first one's description of the device.
 
     `note` gets what the user should know of the workers.
     """
@@ -231,8 +231,10 @@ class Pool:
         seconds = time.monotonic() - worker.started
         where = f"\nin {worker.call}" if worker.call else ""
         if worker.timed_out:
-            said = "".join(words.partition("\n")[1:])  # not that it was killed
-            return Result(case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{where}{said}")
+            printed = "".join(words.partition("\n")[1:])  # not that it was killed
+            return Result(
+                case, Status.TIMEOUT, seconds, f"not done after {self.config.timeout:g} s{where}{printed}"
+            )
         return Result(case, Status.CRASH, seconds, words + where)
 
     def _replace(self, worker: Worker) -> None:

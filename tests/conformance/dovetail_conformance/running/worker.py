@@ -2,7 +2,7 @@
 
     python -m dovetail_conformance.running.worker '{"device": "cpu", "seed": 0, "timeout": 60}'
 
-Its first line says what the device is, or why there is none; before an answer may come what it is about to call, so
+Its first line describes the device, or why there is none; before an answer may come what it is about to call, so
 that a crash report has its call. What plugins print goes to standard error.
 """
 

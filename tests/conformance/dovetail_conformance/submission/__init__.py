@@ -6,4 +6,4 @@ it, `verify` computes again all that can be computed.
 
 
 class Refused(Exception):
-    """The package is invalid; the message says why in one line."""
+    """The package is invalid; the message gives the reason in one line."""

@@ -130,8 +130,8 @@ def _check_manifest(found: Mapping[str, bytes]) -> None:
     expected = manifest(rest)
     if found[MANIFEST] == expected:
         return
-    said, right = found[MANIFEST].splitlines(), expected.splitlines()
+    stated, right = found[MANIFEST].splitlines(), expected.splitlines()
     for line, name in zip(right, sorted(rest)):
-        if line not in said:
+        if line not in stated:
             raise Refused(f"{name} was changed: its SHA-256 is not the one in {MANIFEST}")
     raise Refused(f"{MANIFEST} names what is not there")

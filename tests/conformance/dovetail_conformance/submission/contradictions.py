@@ -12,6 +12,7 @@ from ..cases import Case
 from ..cases.determinism import NOT_DECLARED
 from ..judging import oracle
 from ..judging.histogram import EDGES
+from ..levels.standing import PERFORMANCE
 from ..results import BAD, Status
 
 ROUNDING = 5e-5  # results.json has four digits of an error
@@ -35,7 +36,8 @@ def contradiction(case: Case, entry: dict[str, Any], kernels: dict[str, list[str
         return _of_pass(entry, tol, ulp)
     if not entry.get("message"):
         return f"is {status} without saying why"
-    if status is Status.UNSUPPORTED and case.dtype and case.dtype.brief in kernels.get(case.op, ()):
+    needed = {d.brief for d in case.needed()} if case.level != PERFORMANCE else set()
+    if status is Status.UNSUPPORTED and needed and needed <= {*kernels.get(case.op, ())}:
         return "is unsupported, but the device declares a kernel for it"
     if status in BAD and ulp is not None and tol is not None and ulp <= tol and entry.get("wrong") == 0:
         return f"is {status}, but nothing in it is wrong"

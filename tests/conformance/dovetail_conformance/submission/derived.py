@@ -19,8 +19,8 @@ def options(document: dict[str, Any]) -> Options:
     same = {key: run[key] for key in ("level", "profile", "seed", "timeout", "performance")}
     brief, full = (Options(device=device, no_report=True, **same) for device in (name.partition(":")[0], name))
     # The device may have been named without its index.
-    said = next((case for case in document["cases"] if "replay" in case), None)
-    return brief if said and said["replay"] == brief.replay.command(said["id"]) else full
+    stated = next((case for case in document["cases"] if "replay" in case), None)
+    return brief if stated and stated["replay"] == brief.replay.command(stated["id"]) else full
 
 
 def whole_run(document: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:

@@ -25,13 +25,13 @@ def package(document: dict[str, Any], log: str, submitter: str = "") -> bytes:
 
 def assemble(document: dict[str, Any], log: str, submitter: str, wheels: Iterable[Wheel]) -> bytes:
     took_part = list(wheels)
-    said = statement(document, took_part, submitter)
+    stated = statement(document, took_part, submitter)
     return archive.pack(
         {
             archive.LOG: log.encode("utf-8", "replace"),
             archive.RESULTS: _json(document),
-            archive.STATEMENT: as_toml(said),
-            archive.STATEMENT_TEXT: as_text(said, document, took_part),
+            archive.STATEMENT: as_toml(stated),
+            archive.STATEMENT_TEXT: as_text(stated, document, took_part),
             archive.WHEELS: _json({"wheels": [wheel._asdict() for wheel in took_part]}),
         },
         mtime(document),
@@ -39,7 +39,7 @@ def assemble(document: dict[str, Any], log: str, submitter: str, wheels: Iterabl
 
 
 def mtime(document: dict[str, Any]) -> int:
-    """That of the run."""
+    """The time at which the run began, for every member of the archive."""
     return int(datetime.fromisoformat(document["run"]["started"]).timestamp())
 
 

@@ -13,6 +13,7 @@ from .verify import Verified, verify
 from .wheels import HOW
 
 HOLDS, REFUSED = 0, 1
+MOST_LETTERS = 1000  # of one line
 
 
 def show(path: Path, as_json: bool) -> int:
@@ -31,14 +32,14 @@ def show(path: Path, as_json: bool) -> int:
 
 
 def _lines(path: Path, verified: Verified) -> Iterator[str]:
-    said, run = verified.statement, verified.document["run"]
-    versions, suite = said["versions"], said["suite"]
+    stated, run = verified.statement, verified.document["run"]
+    versions, suite = stated["versions"], stated["suite"]
     python = f"Python {versions['python']}, NumPy {versions['numpy']}"
-    yield f"{path} holds: {said['claim']}"
+    yield f"{path} holds: {stated['claim']}"
     yield f"device     {headline(verified.document)}"
-    yield f"by         {said['submitter'] or 'nobody named'}"
-    cases = ", ".join(f"{n} {status}" for status, n in said["cases"].items())
-    yield f"run        {said['date']}, seed {run['seed']}: {cases}"
+    yield f"by         {stated['submitter'] or 'nobody named'}"
+    cases = ", ".join(f"{n} {status}" for status, n in stated["cases"].items())
+    yield f"run        {stated['date']}, seed {run['seed']}: {cases}"
     yield f"on         {versions['platform']}, {versions['machine']}, {python}"
     yield f"must pass  version {suite['must_pass_version']}, {suite['must_pass_sha256']}"
     yield f"cases      {suite['cases_sha256']}"
@@ -50,5 +51,6 @@ def _lines(path: Path, verified: Verified) -> Iterator[str]:
 
 
 def _printable(line: str) -> str:
-    """The package's texts are a stranger's: none of them steers the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    """The package's texts are a stranger's: none of them steers the terminal or fills it."""
+    shown = line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}..."
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)

@@ -58,14 +58,14 @@ def statement(document: dict[str, Any], wheels: list[Wheel], submitter: str) -> 
 
 def command(run: dict[str, Any], device: str) -> str:
     """The command that makes the same run: without paths of the machine that made this one."""
-    said = f"dovetail conform --device {device} --level {run['level']} --seed {run['seed']}"
+    stated = f"dovetail conform --device {device} --level {run['level']} --seed {run['seed']}"
     if run["profile"]:
-        said += f" --profile {run['profile']}"
-    return f"{said} --timeout {run['timeout']:g}{' --performance' if run['performance'] else ''}"
+        stated += f" --profile {run['profile']}"
+    return f"{stated} --timeout {run['timeout']:g}{' --performance' if run['performance'] else ''}"
 
 
-def as_toml(said: dict[str, Any]) -> bytes:
-    return tomli_w.dumps(said).encode()
+def as_toml(stated: dict[str, Any]) -> bytes:
+    return tomli_w.dumps(stated).encode()
 
 
 _SUBMITTER = "submitter = "  # as_toml writes it first
@@ -109,26 +109,26 @@ def _key(line: bytes) -> str | None:
     return name[1].decode() if name else _table(line)
 
 
-def as_text(said: dict[str, Any], document: dict[str, Any], wheels: list[Wheel]) -> bytes:
+def as_text(stated: dict[str, Any], document: dict[str, Any], wheels: list[Wheel]) -> bytes:
     """The same, to be read by people."""
-    versions = said["versions"]
+    versions = stated["versions"]
     lines = [
-        f"# {headline(document)}: {said['claim']}",
+        f"# {headline(document)}: {stated['claim']}",
         "",
-        f"Submitted by: {said['submitter'] or 'nobody named'}. The run began on {said['date']}:",
+        f"Submitted by: {stated['submitter'] or 'nobody named'}. The run began on {stated['date']}:",
         "",
-        f"    {said['command']}",
+        f"    {stated['command']}",
         "",
-        f"- cases: {', '.join(f'{n} {status}' for status, n in said['cases'].items())}",
+        f"- cases: {', '.join(f'{n} {status}' for status, n in stated['cases'].items())}",
         f"- dovetail {versions['dovetail']}, dovetail-conformance {versions['dovetail-conformance']}, "
         f"Python {versions['python']}, NumPy {versions['numpy']}",
         f"- {versions['platform']}, {versions['machine']}",
-        f"- must-pass list {said['suite']['must_pass_version']}, SHA-256 {said['suite']['must_pass_sha256']}",
+        f"- must-pass list {stated['suite']['must_pass_version']}, SHA-256 {stated['suite']['must_pass_sha256']}",
         *(
             f"- {w.label}: {HOW[w.installed]}{f'; SHA-256 of its files {w.sha256}' if w.files else ''}"
             for w in wheels
         ),
-        *(f"- waived: {w['case']} ({len(w['cases'])} cases): {w['reason']}" for w in said["waivers"]),
+        *(f"- waived: {w['case']} ({len(w['cases'])} cases): {w['reason']}" for w in stated["waivers"]),
         "",
         "Checked by `dovetail verify`. A hash proves that nothing was changed, not that the run was honest.",
         "",

@@ -44,9 +44,9 @@ def verify(path: Path) -> Verified:
     _check_run(document, time)
     _check_cases(document)
     wheels = _wheels(members[archive.WHEELS], document)
-    said = _statement(members, document, wheels)
+    stated = _statement(members, document, wheels)
     _check_log(members[archive.LOG], document)
-    return Verified(hashlib.sha256(data).hexdigest(), document, said, wheels, _notes(document, wheels))
+    return Verified(hashlib.sha256(data).hexdigest(), document, stated, wheels, _notes(document, wheels))
 
 
 # ---- results.json ----------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def _wheels(text: bytes, document: dict[str, Any]) -> list[Wheel]:
         if wheel.sha256 != digest(wheel.files):
             raise Refused(f"{name}: the SHA-256 of {wheel.part} is not that of its files")
         if wheel.installed == WHEEL and not wheel.files:
-            raise Refused(f"{name}: {wheel.part} is said to be installed from a wheel, but has no files")
+            raise Refused(f"{name}: {wheel.part} is listed as installed from a wheel, but has no files")
     core, suite = listed[:2]
     if (core.version, suite.version) != (document["dovetail"], document["run"]["suite"]):
         raise Refused(f"{name}: other versions than those of the run")

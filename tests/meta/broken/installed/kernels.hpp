@@ -1,5 +1,4 @@
-// What ../broken.hpp needs of the good device's kernels if that is an already built plugin: a placeholder
-// name.
+// Replaces the good device's kernels for ../broken.hpp if that device is an already built plugin: a placeholder.
 #pragma once
 #include "dovetail/backend.hpp"
 

@@ -1,4 +1,4 @@
-// Tensors as rows. Shared with the host.
+// Tensors as rows, as channels and as the tiles of a transposing copy. Shared with the host.
 #pragma once
 #include "gpu/kernels/shared/axes.hpp"
 
@@ -15,4 +15,22 @@ struct ReductionPlan {
   uint32_t kept, along;
   Axis axis[most_axes];
 };
+
+// Tensors whose elements differ by the index of one axis: those of an index are its channel.
+struct Channels {
+  uint64_t n;                // elements
+  LongDivisor inner, count;  // elements of a channel side by side; channels, which come in turn
+};
+
+// A copy whose operands are contiguous along different axes, x along axis 0 and the output along axis 1: tiles of
+// both at a time, for each place of the other axes.
+struct Transpose {
+  uint64_t tiles;
+  LongDivisor along[2];  // of the tiles
+  uint64_t size[2];
+  int64_t from, to;  // strides: of axis 1 in x, of axis 0 in the output
+  IterationSpace others;
+};
+// The edge of a tile, of elements of so many bytes: rows of it are whole sectors of memory.
+constexpr int tile_edge(int bytes) { return bytes < 4 ? 64 : 32; }
 }  // namespace gpu

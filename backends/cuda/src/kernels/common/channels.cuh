@@ -1,6 +1,6 @@
 // Elementwise kernels with parameters for each channel.
 #pragma once
-#include "kernels/common/channels.hpp"
+#include "kernels/common/axes.hpp"
 #include "kernels/common/rows.cuh"
 
 #if !defined(GPU_LIST_KERNELS)

@@ -7,7 +7,7 @@
 
 namespace gpu {
 // The kernels on mma.sync, for heads of up to `size` elements: blocks of so many warps of `tiles` x 16 queries,
-// which walk over so many keys at a time. Two tiles for a warp read shared memory half as often; where they leave
+// which take so many keys at a time. Two tiles for a warp read shared memory half as often; where they leave
 // no registers, there are more warps.
 struct FlashShape {
   int size, warps, tiles, keys;

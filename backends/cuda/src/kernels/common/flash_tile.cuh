@@ -87,8 +87,9 @@ __device__ __forceinline__ void add_weighted(FragmentC (&result)[tiles][n],
   }
 }
 
-// Where one of p.sequences begins, of so many rows; number 0 is what lies before the first one, p.sequences + 1
-// what lies behind the last. The result is a valid row whatever the offsets are: they are unchecked data.
+// The row at which sequence `number` of p.sequences begins; number 0 is the padding before the first one,
+// p.sequences + 1 the padding behind the last. The result is a valid row whatever the offsets are: they are
+// unchecked data.
 __device__ __forceinline__ int begin_of(const Flash& p, const void* begins, uint32_t rows, uint32_t number) {
   if (number == 0) return 0;
   if (number > p.sequences + 1) return int(rows);

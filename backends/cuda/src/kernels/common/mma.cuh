@@ -1,5 +1,5 @@
 // Tensor cores of sm_80 and newer, and what feeds them: mma.sync.m16n8k16, ldmatrix, cp.async. Fragments lie as the
-// PTX ISA says (9.7.14, "Matrix fragments for mma.m16n8k16"): lane 4 g + t holds
+// PTX ISA documents (9.7.14, "Matrix fragments for mma.m16n8k16"): lane 4 g + t holds
 //   A  x[0] (g, 2t) x[1] (g + 8, 2t) x[2] (g, 2t + 8) x[3] (g + 8, 2t + 8)   rows and columns, each with the next
 //   column B  x[0] (2t, g) x[1] (2t + 8, g)                                         each with the next row C  x[0]
 //   (g, 2t) x[1] (g, 2t + 1) x[2] (g + 8, 2t) x[3] (g + 8, 2t + 1)

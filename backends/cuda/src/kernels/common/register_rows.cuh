@@ -1,6 +1,6 @@
 // A compact row in the registers of its threads: it is read once, whatever is done with it.
 #pragma once
-#include "kernels/common/register_rows.hpp"
+#include "kernels/common/pack.hpp"
 #include "kernels/common/rows.cuh"
 
 #if !defined(GPU_LIST_KERNELS)

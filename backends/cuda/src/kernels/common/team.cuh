@@ -10,7 +10,7 @@ __device__ __forceinline__ T* shared_slots() {
   return slots;
 }
 
-// Neighbours: some lanes of a warp, or all of a block that has more than one.
+// Adjacent threads: some lanes of a warp, or all of a block that has more than one.
 struct Row {
   uint32_t lane, width;
 
@@ -39,8 +39,8 @@ struct Row {
     const uint32_t near = width < warp_size ? width : warp_size, place = lane % near;
     value = scan_group<R>(value, near);
     all = shuffle(value, near - 1, near);
-    const Value neighbour = shuffle_up(value, 1, near);
-    Value before = place ? neighbour : R::nothing();
+    const Value preceding = shuffle_up(value, 1, near);
+    Value before = place ? preceding : R::nothing();
     if (width > warp_size) {
       const uint32_t warps = width / warp_size, warp = lane / warp_size;
       Value* const slots = shared_slots<Value, warp_size>();
@@ -56,7 +56,7 @@ struct Row {
   }
 
  private:
-  // In the first lane of each group.
+  // Returns the joined value in the first lane of each group.
   template <class R, class Value>
   static __device__ __forceinline__ Value join_first(Value value, uint32_t group) {
     for (uint32_t step = group / 2; step; step /= 2) value = R::join(value, shuffle_down(value, step, group));
@@ -72,7 +72,7 @@ struct Row {
   }
 };
 
-// Threads that share one row while their neighbours in the block have the rows next to it, so that reads are
+// Threads that share one row while the adjacent threads of the block have the rows next to it, so that reads are
 // contiguous.
 struct Column {
   static constexpr int most_threads = 256;  // of a block

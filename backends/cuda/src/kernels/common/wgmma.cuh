@@ -31,8 +31,7 @@ struct MatrixDescriptor {
 __device__ __forceinline__ void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-// What is computed of the fragments before stays before, and what is after, after: the compiler's order of what it
-// could move past waits.
+// Keeps the compiler from moving computations on the fragments across this point, and so across a wait.
 template <int n>
 __device__ __forceinline__ void settle(FragmentC (&c)[1][n]) {
 #pragma unroll

@@ -42,7 +42,7 @@ Fiber::Fiber(void (*entry)(), size_t number) : entry_(entry) {
   context_.uc_stack.ss_size = size;
   makecontext(&context_, begin, 0);
 #else
-  // As if a switch had stopped at begin(), with the stack as after a call.
+  // Prepares the stack as if a switch had stopped at begin(), just after a call.
   void** top = reinterpret_cast<void**>(bottom + size);
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(&begin);

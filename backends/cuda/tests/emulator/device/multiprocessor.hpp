@@ -42,7 +42,7 @@ struct KernelError {
 
 class Multiprocessor;
 
-// What threads know of their grid.
+// A thread's block and grid.
 struct Surroundings {
   Multiprocessor* on;
   Index block_index;

@@ -11,7 +11,7 @@
 namespace emulator {
 namespace {
 std::mutex mutex;  // of all contexts
-// Of this thread. Never destroyed: a process closes its devices after its threads' ends.
+// This thread's stack of contexts. Never destroyed: a process closes its devices after its threads have ended.
 thread_local std::vector<CUcontext>& current = *new std::vector<CUcontext>;
 
 CUctx_st& context_of(CUdevice device) {

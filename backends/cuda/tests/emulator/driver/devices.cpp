@@ -101,9 +101,9 @@ int value_of(CUdevice_attribute which, CUdevice device) {
   }
 }
 
-// As much of the text as fits, like the driver.
+// Copies as much of the text as fits, like the driver.
 void put(char* to, int length, const std::string& text) {
-  if (length <= 0) refuse(CUDA_ERROR_INVALID_VALUE, "there is no room for a name");
+  if (length <= 0) refuse(CUDA_ERROR_INVALID_VALUE, "the buffer has no place for a name");
   std::snprintf(&place_for(to), size_t(length), "%s", text.c_str());
 }
 }  // namespace

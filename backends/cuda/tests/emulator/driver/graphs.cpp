@@ -14,7 +14,8 @@ struct CUgraphExec_st {
 using namespace emulator;
 
 namespace {
-// Of all orders that the edges allow, the one nearest to the selected order, so that missing edges show.
+// Among all orders that the edges allow, returns the one nearest to the selected order: missing edges change
+// results.
 std::vector<Work> in_order(const CUgraph_st& graph) {
   const auto n = uint32_t(graph.nodes.size());
   const std::vector<uint32_t> wanted = Order::of_environment().permutation(n, 0);

@@ -14,7 +14,7 @@ Memory& memory() { return Memory::instance(); }
 
 CUdeviceptr allocate(Kind kind, size_t bytes) { return memory().allocate(kind, require_life()->device, bytes); }
 
-// As the driver: once the device has finished all its work.
+// Frees, like the driver, once the device has finished all its work.
 void free_when_idle(CUdeviceptr address, bool pinned) {
   memory().release(address, pinned);
   for (const Stream& stream : streams_of(*require_life())) stream->queue.wait();

@@ -30,7 +30,7 @@ KERNEL(64, check_halves)(const int32_t* x, int32_t* y) {
   }
 }
 
-// Of a full mask, lanes that have returned are not waited for.
+// A vote with a full mask does not wait for lanes that have returned.
 KERNEL(32, check_returned_lanes)(int32_t* y) {
   if (threadIdx.x >= 20) return;
   y[threadIdx.x] = int32_t(__ballot_sync(~0u, true));

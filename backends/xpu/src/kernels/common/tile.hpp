@@ -14,7 +14,7 @@ C multiply_add(C a, C b, C c) {
 }
 
 // A block of them in local memory, 0 beyond their ends. Right operands lie by element, for vectors along tx; a left
-// one, of which neighbouring items read the same, as it is filled best: by line where its elements are contiguous.
+// one, of which adjacent items read the same, as it is filled best: by line where its elements are contiguous.
 template <class C, int lines, int elements>
 struct ByLine {
   C (&to)[lines][elements];
@@ -26,7 +26,7 @@ struct ByElement {
   C& at(size_t l, size_t q) const { return to[q][l]; }
 };
 
-// Where tx counts elements (along) adjacent items read adjacent elements if step is 1, else if line is.
+// If tx counts elements (along), adjacent items read adjacent elements when step is 1, otherwise when line is 1.
 template <bool along, template <class, int, int> class Tile, class C, int lines, int elements, class T>
 void fill(const Tile<C, lines, elements>& tile, const T* from, int64_t line, int64_t step, size_t lines_left,
           size_t elements_left, size_t ty, size_t tx) {

@@ -127,12 +127,12 @@ function histogram(errors, edges) {
 
 panel.addEventListener("close", () => opener?.focus());
 panel.addEventListener("click", (event) => {
-  if (event.target === panel) panel.close(); // beside it
+  if (event.target === panel) panel.close(); // a click outside it
 });
 
 // ---- copying
 
-const said = $("#said");
+const announced = $("#announced");
 
 async function copy(button) {
   const code = button.parentElement.querySelector("code");
@@ -144,7 +144,7 @@ async function copy(button) {
     if (code) getSelection().selectAllChildren(code); // no clipboard here: ready for the keyboard
     button.textContent = code ? "Selected" : "Not allowed";
   }
-  said.textContent = button.textContent;
+  announced.textContent = button.textContent;
   setTimeout(() => (button.textContent = "Copy"), 1500);
 }
 
@@ -228,7 +228,7 @@ function filter() {
   }
   const total = all("tr[data-op]", grid).length;
   $("#shown").textContent = shown === total ? `${total} ops` : `${shown} of ${total} ops`;
-  said.textContent = $("#shown").textContent;
+  announced.textContent = $("#shown").textContent;
   $("#nothing").hidden = shown > 0;
   makeCurrent(visibleCells().flat().find(Boolean));
 }

@@ -1,0 +1,206 @@
+// Copies elements from any strides to any strides.
+#pragma once
+#include <cstring>
+
+#include "kernel.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace strided {
+inline constexpr uint64_t grain_bytes = 1 << 17;  // worth a thread
+
+// The iteration space: axes by descending output stride, contiguous ones merged, axes of one element dropped.
+struct Space {
+  int ndim = 0;
+  int64_t shape[DVT_MAX_NDIM], in[DVT_MAX_NDIM], out[DVT_MAX_NDIM];
+
+  Space(const DLTensor* from, const DLTensor* to) {
+    int order[DVT_MAX_NDIM], n = 0;
+    for (int axis = 0; axis < to->ndim; ++axis) {
+      if (to->shape[axis] == 1) continue;
+      int at = n++;
+      for (; at > 0 && to->strides[order[at - 1]] < to->strides[axis]; --at) order[at] = order[at - 1];
+      order[at] = axis;
+    }
+    for (int i = 0; i < n; ++i) {
+      const int64_t size = to->shape[order[i]], x = from->strides[order[i]], y = to->strides[order[i]];
+      if (ndim && in[ndim - 1] == x * size && out[ndim - 1] == y * size) {
+        shape[ndim - 1] *= size, in[ndim - 1] = x, out[ndim - 1] = y;
+      } else {
+        shape[ndim] = size, in[ndim] = x, out[ndim++] = y;
+      }
+    }
+    if (!ndim) shape[0] = in[0] = out[0] = 1, ndim = 1;
+  }
+  // Makes axis `at` the last but one; the others keep their order.
+  void make_last_but_one(int at) {
+    const int64_t s = shape[at], x = in[at], y = out[at];
+    for (int i = at; i < ndim - 2; ++i) shape[i] = shape[i + 1], in[i] = in[i + 1], out[i] = out[i + 1];
+    shape[ndim - 2] = s, in[ndim - 2] = x, out[ndim - 2] = y;
+  }
+  // Offsets of the index-th position among the first n axes.
+  void locate(int n, int64_t index, int64_t& x, int64_t& y) const {
+    x = y = 0;
+    for (int axis = n; axis-- > 0; index /= shape[axis]) {
+      x += index % shape[axis] * in[axis];
+      y += index % shape[axis] * out[axis];
+    }
+  }
+  int64_t positions(int n) const {
+    int64_t product = 1;
+    for (int axis = 0; axis < n; ++axis) product *= shape[axis];
+    return product;
+  }
+};
+
+template <class T>
+void copy_dense(const T* in, T* out, int64_t n) {
+  dvt::parallel_for(uint64_t(n), grain_bytes / sizeof(T), [=](uint64_t begin, uint64_t end, uint32_t) {
+    std::memcpy(out + begin, in + begin, (end - begin) * sizeof(T));
+  });
+}
+
+template <class T>
+void copy_rows(const Space& s, const T* in, T* out) {
+  const int last = s.ndim - 1;
+  const int64_t n = s.shape[last], x_step = s.in[last], y_step = s.out[last];
+  const auto rows = [&, n, x_step, y_step](uint64_t begin, uint64_t end, uint32_t) {
+    for (uint64_t row = begin; row < end; ++row) {
+      int64_t x, y;
+      s.locate(last, int64_t(row), x, y);
+      const T* from = in + x;
+      T* to = out + y;
+      if (x_step == 1 && y_step == 1) std::memcpy(to, from, size_t(n) * sizeof(T));
+      else if (y_step == 1 && x_step == 0)
+        for (int64_t i = 0; i < n; ++i) to[i] = *from;
+      else
+        for (int64_t i = 0; i < n; ++i) to[i * y_step] = from[i * x_step];
+    }
+  };
+  dvt::parallel_for(uint64_t(s.positions(last)), 1 + grain_bytes / sizeof(T) / uint64_t(n), rows);
+}
+
+// out[i * out_step + j] = in[j * in_step + i] for a square with 16 bytes per row, by rounds of interleaving:
+// each round rotates the bits of every element's index by one.
+template <class T>
+struct Square {
+  static constexpr int n = 16 / sizeof(T);
+  typedef T V __attribute__((vector_size(16), aligned(1), may_alias));
+
+  template <int... i>
+  DOVETAIL_CPU_INLINE static V interleave(V a, V b, bool high) {
+#if defined(__clang__)
+    return high ? __builtin_shufflevector(a, b, ((n / 2 + i / 2) + (i % 2) * n)...)
+                : __builtin_shufflevector(a, b, (i / 2 + (i % 2) * n)...);
+#else
+    typedef T M __attribute__((vector_size(16)));
+    return high ? __builtin_shuffle(a, b, M{T((n / 2 + i / 2) + (i % 2) * n)...})
+                : __builtin_shuffle(a, b, M{T(i / 2 + (i % 2) * n)...});
+#endif
+  }
+  template <int... i>
+  DOVETAIL_CPU_INLINE static void run(const T* in, int64_t in_step, T* out, int64_t out_step) {
+    V a[n], b[n];
+#pragma GCC unroll 16
+    for (int k = 0; k < n; ++k) a[k] = *reinterpret_cast<const V*>(in + k * in_step);
+#pragma GCC unroll 4
+    for (int round = 1; round < n; round *= 2) {
+#pragma GCC unroll 16
+      for (int k = 0; k < n / 2; ++k) {
+        b[2 * k] = interleave<i...>(a[k], a[k + n / 2], false);
+        b[2 * k + 1] = interleave<i...>(a[k], a[k + n / 2], true);
+      }
+#pragma GCC unroll 16
+      for (int k = 0; k < n; ++k) a[k] = b[k];
+    }
+#pragma GCC unroll 16
+    for (int k = 0; k < n; ++k) *reinterpret_cast<V*>(out + k * out_step) = a[k];
+  }
+};
+DOVETAIL_CPU_INLINE void square(const uint8_t* in, int64_t in_step, uint8_t* out, int64_t out_step) {
+  Square<uint8_t>::run<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>(in, in_step, out, out_step);
+}
+DOVETAIL_CPU_INLINE void square(const uint16_t* in, int64_t in_step, uint16_t* out, int64_t out_step) {
+  Square<uint16_t>::run<0, 1, 2, 3, 4, 5, 6, 7>(in, in_step, out, out_step);
+}
+DOVETAIL_CPU_INLINE void square(const uint32_t* in, int64_t in_step, uint32_t* out, int64_t out_step) {
+  Square<uint32_t>::run<0, 1, 2, 3>(in, in_step, out, out_step);
+}
+DOVETAIL_CPU_INLINE void square(const uint64_t* in, int64_t in_step, uint64_t* out, int64_t out_step) {
+  Square<uint64_t>::run<0, 1>(in, in_step, out, out_step);
+}
+
+// Tiles of a transposition are as wide as a cache line in both directions. Rows whose distance is a power of
+// two evict each other from the cache, so each is read once and written once, whole; the shuffling is done in
+// registers.
+template <class T>
+constexpr int64_t tile = 64 / sizeof(T);
+
+// out[i * out_step + j] = in[j * in_step + i] for i, j < tile
+template <class T>
+void copy_tile(const T* in, int64_t in_step, T* out, int64_t out_step) {
+  constexpr int64_t n = tile<T>, part = 16 / sizeof(T);
+  alignas(64) T from[n * n];
+  for (int64_t j = 0; j < n; ++j) std::memcpy(from + j * n, in + j * in_step, 64);
+  for (int64_t i = 0; i < n; i += part)
+    for (int64_t j = 0; j < n; j += part) square(from + j * n + i, n, out + i * out_step + j, out_step);
+}
+template <class T>
+void copy_part_of_tile(const T* in, int64_t in_step, T* out, int64_t out_step, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) out[i * out_step + j] = in[j * in_step + i];
+}
+
+// The last axis is dense in the output, the last but one in the input.
+template <class T>
+void copy_transposed(const Space& s, const T* in, T* out) {
+  constexpr int64_t size = tile<T>;
+  const int a = s.ndim - 2, b = s.ndim - 1;
+  const int64_t down = (s.shape[a] + size - 1) / size, across = (s.shape[b] + size - 1) / size;
+  const uint64_t tiles = uint64_t(s.positions(a) * down * across);
+  dvt::parallel_for(tiles, grain_bytes / 64 / size, [&](uint64_t begin, uint64_t end, uint32_t) {
+    for (uint64_t index = begin; index < end; ++index) {
+      const int64_t i = int64_t(index) % down * size, j = int64_t(index) / down % across * size;
+      int64_t x, y;
+      s.locate(a, int64_t(index) / down / across, x, y);
+      const T* from = in + x + i + j * s.in[b];
+      T* to = out + y + i * s.out[a] + j;
+      const int64_t rows = s.shape[a] - i, columns = s.shape[b] - j;
+      if constexpr (sizeof(T) < 16)
+        if (rows >= size && columns >= size) {
+          copy_tile(from, s.in[b], to, s.out[a]);
+          continue;
+        }
+      copy_part_of_tile(from, s.in[b], to, s.out[a], rows < size ? rows : size, columns < size ? columns : size);
+    }
+  });
+}
+
+}  // namespace strided
+
+// Both have one shape, of one element at least.
+template <class T>
+void copy_strided(const DLTensor* from, const DLTensor* to) {
+  using namespace strided;
+  const T* in = dvt::data<const T>(from);
+  T* out = dvt::data<T>(to);
+  if (to->ndim == 0) {  // also a host scalar
+    *out = *in;
+    return;
+  }
+  Space s(from, to);
+  const int last = s.ndim - 1;
+  if (s.ndim == 1 && s.in[0] == 1 && s.out[0] == 1) return copy_dense(in, out, s.shape[0]);
+  if (s.out[last] == 1 && s.in[last] != 1 && s.shape[last] >= 4)
+    for (int axis = 0; axis < last; ++axis)
+      if (s.in[axis] == 1 && s.shape[axis] >= 4) {
+        s.make_last_but_one(axis);
+        return copy_transposed(s, in, out);
+      }
+  copy_rows(s, in, out);
+}
+
+// An element of 16 bytes.
+struct alignas(8) Pair {
+  uint64_t half[2];
+};
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -1,0 +1,194 @@
+"""Writing to places that indices name, and sums of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from .. import dtypes as dt
+from ..declare import Index, Tensor, Unsupported, op
+from ..lazy_numpy import np
+from ..samples import Sample, draw, given, indices, sample
+from .primitives import add, astype, copy, equal, full, iota, less, maximum, minimum, multiply, take, where
+from .sorting import argsort
+from .views import broadcast_to, moveaxis, reshape
+
+JOINS = {"add": "add", "max": "maximum", "min": "minimum", "multiply": "multiply"}
+ORDERED = dt.NOT_COMPLEX  # complex numbers have no order, and not every device adds them up
+
+
+def _scatter(x, indices, updates, axis, mode):
+    out = np.moveaxis(np.array(x), axis, 0)
+    region = [*x.shape]
+    region[axis] = indices.size
+    updates = np.moveaxis(np.broadcast_to(updates, region), axis, 0)
+    if mode == "set":
+        out[indices] = updates
+    else:
+        getattr(np, JOINS[mode]).at(out, indices, updates)
+    return np.moveaxis(out, 0, axis)
+
+
+def _scatter_scale(x, indices, updates, axis, mode):
+    """What the rounding errors of one place are worth: they grow with the number of updates that meet there."""
+    if mode not in ("add", "multiply"):
+        return 0.0
+    size = _scatter(np.abs(x), indices, np.abs(updates), axis, mode)
+    n = np.moveaxis(np.zeros(x.shape), axis, 0)
+    np.add.at(n, indices, 1)
+    n = np.moveaxis(n, 0, axis)
+    return size * np.maximum(1, n / 4 if mode == "multiply" else np.sqrt(n) / 2)
+
+
+def _scatter_samples() -> Iterator[Sample]:
+    yield sample("vector", draw(9), given([3, -1, 0], dtype=dt.int64), draw(3))
+    yield sample("rows", draw(5, 4), given([4, 1], dtype=dt.int64), draw(2, 4))
+    yield sample("columns", draw(5, 4), given([3, -3], dtype=dt.int64), draw(5, 2), axis=-1)
+    yield sample("broadcast", draw(5, 4), given([2], dtype=dt.int64), draw(1, 1))
+    yield sample("nothing", draw(5), given([], 0, dtype=dt.int64), draw(0))
+    yield sample("beyond", draw(5), given([5], dtype=dt.int64), draw(1), error=IndexError)
+    for mode in JOINS:
+        near = {"low": 0.5, "high": 1.5} if mode == "multiply" else {}
+        yield sample(f"{mode}_vector", draw(9), indices(30, size=9), draw(30, **near), mode=mode, only=ORDERED)
+        yield sample(f"{mode}_rows", draw(5, 4), indices(12, size=5), draw(12, 4, **near), mode=mode, only=ORDERED)
+        yield sample(
+            f"{mode}_columns",
+            draw(3, 5, 2),
+            indices(9, size=5),
+            draw(3, 9, 2, **near),
+            axis=1,
+            mode=mode,
+            only=ORDERED,
+        )
+        yield sample(
+            f"{mode}_broadcast",
+            draw(4, 7),
+            indices(6, size=7),
+            draw(4, 1, **near),
+            axis=-1,
+            mode=mode,
+            only=ORDERED,
+        )
+        yield sample(f"{mode}_nothing", draw(5), given([], 0, dtype=dt.int64), draw(0), mode=mode, only=ORDERED)
+    yield sample("add_number", draw(6), indices(4, size=6), 2, mode="add", only=dt.REAL)
+    yield sample("add_many", draw(3, 70), indices(300, size=3), draw(300, 70), mode="add", only=ORDERED)
+    yield sample("add_no_columns", draw(5, 0), indices(3, size=5), draw(3, 0), mode="add", only=ORDERED)
+    for mode in ("max", "min"):
+        yield sample(
+            f"{mode}_any_value",
+            draw(7, low=None),
+            indices(100, size=7),
+            draw(100, low=None),
+            mode=mode,
+            only=ORDERED,
+        )
+    yield sample("add_beyond", draw(5), given([1, 5], dtype=dt.int64), draw(2), mode="add", error=IndexError)
+    yield sample("add_before", draw(5), given([-6, 1], dtype=dt.int64), draw(2), mode="add", error=IndexError)
+    yield sample("bad_mode", draw(5), given([1], dtype=dt.int64), draw(1), mode="mean", error=ValueError)
+
+
+def _reduced(updates: Tensor, places: Tensor, join: Callable[..., Tensor]) -> Tensor:
+    """Each row of updates joined with those before it that have the same place; places ascend. log2(n) rounds."""
+    n, k = updates.shape[0], 1
+    column = (n, *(1,) * (updates.ndim - 1))
+    row = iota(n, dt.int64)
+    while k < n:
+        before = maximum(row - k, 0)
+        same = equal(take(places, before, axis=0), places) & ~less(row, k)
+        updates = where(reshape(same, column), join(take(updates, before, axis=0), updates), updates)
+        k *= 2
+    return updates
+
+
+@op(
+    shape="scatter",
+    dtype="promote",
+    tier="must",
+    tol=2,
+    dtypes=dt.NOT_COMPLEX,
+    reference=_scatter,
+    scale=_scatter_scale,
+    samples=_scatter_samples,
+    version=2,
+    since={"mode": 2},
+)
+def scatter(x: Tensor, indices: Index, updates: Tensor, *, axis: int = 0, mode: str = "set") -> Tensor:
+    """x with the slices that indices (a vector) names replaced by updates, or joined with them as mode says.
+
+    updates broadcast to x's shape with as many slices on axis as there are indices. mode="set" replaces: of several
+    writes to one place any may win. "add", "multiply", "max" and "min" join each place with all its updates; equal
+    calls give equal results, as their order is fixed. float16 and bfloat16 add up and multiply in float32; max and
+    min give NaN where there is one; of bool, add and max are or, multiply and min are and.
+    """
+    if mode == "set":
+        raise Unsupported("mode='set' has no decomposition: it needs a kernel")
+    if x.dtype.kind == "b":
+        wide = scatter_joined(astype(x, dt.int32), indices, astype(updates, dt.int32), axis, mode)
+        return astype(wide, dt.bool_)
+    return scatter_joined(x, indices, updates, axis, mode)
+
+
+def scatter_joined(x: Tensor, indices: Tensor, updates: Tensor, axis: int, mode: str) -> Tensor:
+    """The updates of each place are brought together and joined in order; the last of each holds them all."""
+    join = {"add": add, "max": maximum, "min": minimum, "multiply": multiply}[mode]
+    n, size = indices.shape[0], x.shape[axis]
+    if n == 0:
+        return copy(x)
+    region = (*x.shape[:axis], n, *x.shape[axis + 1 :])
+    x, updates = moveaxis(x, axis, 0), moveaxis(broadcast_to(updates, region), axis, 0)
+    places = take(iota(size, dt.int64), indices, axis=0)  # counted from 0; an index out of range is an error
+    order = argsort(places, axis=0)
+    places = take(places, order, axis=0)
+    updates = _reduced(take(updates, order, axis=0), places, join)
+    row = iota(n, dt.int64)
+    last = less(places, take(places, minimum(row + 1, n - 1), axis=0)) | equal(row, n - 1)
+    # For each place of x the row that holds its updates, or n: rows that are not their place's last go behind x.
+    source = scatter(full((size + 1,), n, dtype=dt.int64), where(last, places, size), row)[:size]
+    source = where(equal(source, n), -1, source)
+    joined = join(x, take(updates, source, axis=0))
+    return moveaxis(where(reshape(less(source, 0), (size, *(1,) * (x.ndim - 1))), x, joined), 0, axis)
+
+
+# ---- segments ----------------------------------------------------------------------------------------------------
+
+
+def _segment_sum(x, segment_ids, num_segments):
+    out = np.zeros((num_segments, *x.shape[1:]), x.dtype)
+    inside = (segment_ids >= 0) & (segment_ids < num_segments)
+    np.add.at(out, segment_ids[inside], x[inside])
+    return out
+
+
+def _segment_sum_scale(x, segment_ids, num_segments):
+    n = _segment_sum(np.ones(x.shape), segment_ids, num_segments)
+    return _segment_sum(np.abs(x), segment_ids, num_segments) * np.maximum(1, np.sqrt(n) / 2)
+
+
+def _segment_sum_samples() -> Iterator[Sample]:
+    yield sample("sorted", draw(6, 3), given([0, 0, 1, 3, 3, 3], dtype=dt.int64), 5)
+    yield sample("unsorted", draw(40), indices(40, size=7)._replace(low=0), 7)
+    yield sample("outside", draw(5, 2), given([0, -1, 2, 7, 2], dtype=dt.int64), 3)
+    yield sample("nothing", draw(0, 4), given([], 0, dtype=dt.int64), 3)
+    yield sample("no_segments", draw(3, 4), given([0, 1, 2], dtype=dt.int64), 0)
+    yield sample("mismatch", draw(3, 4), given([0, 1], dtype=dt.int64), 2, error=ValueError)
+    yield sample("scalar", draw(), given([0], dtype=dt.int64), 2, error=ValueError)
+    yield sample("negative", draw(3), given([0, 1, 2], dtype=dt.int64), -1, error=ValueError)
+
+
+@op(
+    shape="segment_sum",
+    dtype="numeric",
+    tol=2,
+    reference=_segment_sum,
+    scale=_segment_sum_scale,
+    samples=_segment_sum_samples,
+)
+def segment_sum(x: Tensor, segment_ids: Index, num_segments: int) -> Tensor:
+    """The sums of those rows of x (slices of its first axis) that have the same segment id; 0 where there are none.
+
+    A row whose id is outside of [0, num_segments) is left out. Equal calls give equal results; float16 and bfloat16
+    add up in float32.
+    """
+    outside = less(segment_ids, 0) | ~less(segment_ids, num_segments)
+    places = where(outside, num_segments, segment_ids)
+    zeros = full((num_segments + 1, *x.shape[1:]), 0, dtype=x.dtype)
+    return scatter(zeros, places, x, mode="add")[:num_segments]

@@ -1,0 +1,94 @@
+#include "dispatch/replay.hpp"
+
+#include <algorithm>
+
+#include "device/timeline.hpp"
+#include "dispatch/execute.hpp"
+
+namespace dovetail {
+namespace {
+// One node as a call; its operands and outputs are `values`.
+class NodeCall {
+ public:
+  NodeCall(const Executable& e, size_t k, std::vector<Tensor>& values)
+      : node_(e.binding.program->nodes[k]),
+        inv_{.op = *node_.op,
+             .device = e.device,
+             .in = few_,
+             .n_in = int(node_.in.size()),
+             .attrs = const_cast<Attrs&>(e.binding.nodes[k].attrs)} {  // normalised: no rule changes them again
+    if (node_.in.size() > kMaxInputs) many_.resize(node_.in.size()), inv_.in = many_.data();
+    const Tensor** in = node_.in.size() > kMaxInputs ? many_.data() : few_;
+    for (size_t i = 0; i < node_.in.size(); ++i) in[i] = node_.in[i] < 0 ? nullptr : &values[size_t(node_.in[i])];
+    for (uint32_t i = 0; i < node_.op->spec.n_out; ++i) inv_.out[i] = &values[size_t(node_.out) + i];
+    inv_.plan = e.nodes[k].plan;
+    inv_.work = e.binding.nodes[k].work;
+  }
+  Invocation& invocation() { return inv_; }
+
+ private:
+  const Program::Node& node_;
+  const Tensor* few_[kMaxInputs];
+  std::vector<const Tensor*> many_;
+  Invocation inv_;
+};
+
+void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
+  const Program::Node& node = e.binding.program->nodes[k];
+  const Executable::Node& bound = e.nodes[k];
+  if (bound.casts && !values[size_t(node.in[0])].device) {  // stays a host scalar
+    values[size_t(node.out)] = cast_scalar(values[size_t(node.in[0])], bound.plan->result[0]);
+    return;
+  }
+  NodeCall call(e, k, values);
+  Invocation& inv = call.invocation();
+  if (bound.donor >= 0) inv.replace(values[size_t(bound.donor)]);
+  const auto dispatch = [&] {
+    if (bound.nested && !engine_choice) run_decomposition(inv, *bound.nested);
+    else inv.run();
+  };
+  if (recording()) [[unlikely]]
+    run_recorded(node.op->spec.name.c_str(), dispatch);
+  else dispatch();
+  for (const int v : node.dies) values[size_t(v)] = Tensor();
+}
+int donor_of(const Program::Node& node, const std::vector<Tensor>& values) {
+  const Tensor& out = values[size_t(node.out)];
+  for (const int v : node.in)
+    if (v >= 0 && std::ranges::count(node.dies, v) && values[size_t(v)].dtype == out.dtype &&
+        values[size_t(v)].same_shape(out))
+      return v;
+  return -1;
+}
+}  // namespace
+
+std::shared_ptr<const Executable> make_executable(Binding binding, Device& device) {
+  auto made = std::make_shared<Executable>();
+  made->epoch = plans_epoch();
+  made->device = &device;
+  made->nodes.resize(binding.nodes.size());
+  made->binding = std::move(binding);
+  std::vector<Tensor>& values = made->binding.values;
+  for (Tensor& t : values)
+    if (!t.view.data) t.set_type(t.dtype, &device);
+  for (size_t k = 0; k < made->nodes.size(); ++k) {
+    NodeCall call(*made, k, values);
+    Invocation& inv = call.invocation();
+    made->nodes[k].plan = inv.plan = &plan_for(inv.op, device, dtype_key(inv), inv);
+    made->nodes[k].donor = donor_of(made->binding.program->nodes[k], values);
+    made->nodes[k].casts = inv.op.spec.flags & op_converts;
+    if (inv.plan->mode == Plan::decomposition) made->nodes[k].nested = decomposition_of(inv);
+  }
+  return made;
+}
+
+bool is_current(const Executable& e) { return e.epoch == plans_epoch(); }
+
+void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
+  const Program& p = *e.binding.program;
+  std::vector<Tensor> values = e.binding.values;
+  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
+  for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values);
+  for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];
+}
+}  // namespace dovetail

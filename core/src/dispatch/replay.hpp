@@ -1,0 +1,26 @@
+// A program on a device: its binding with the plans of the device, and its run without any front end.
+#pragma once
+#include "graph/program.hpp"
+
+namespace dovetail {
+// A binding whose nodes have plans on a device; decompositions that nodes need are bound with it.
+struct Executable {
+  struct Node {
+    const Plan* plan;
+    int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
+    bool casts = false;                        // astype
+    std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
+  };
+  Binding binding;
+  std::vector<Node> nodes;
+  Device* device;
+  uint64_t epoch;  // of the plans
+};
+
+// Throws Error(not_implemented) where the device lacks a kernel that a node needs.
+std::shared_ptr<const Executable> make_executable(Binding, Device&);
+bool is_current(const Executable&);  // kernels and the fallback mode have not changed since
+// Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
+// memory.
+void replay(const Executable&, const Tensor* const* in, Tensor* const* out);
+}  // namespace dovetail

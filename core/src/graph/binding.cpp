@@ -1,0 +1,146 @@
+// The sizes of one call, followed through a program by the rules.
+#include <algorithm>
+
+#include "dispatch/execute.hpp"
+#include "graph/program.hpp"
+
+namespace dovetail {
+namespace {
+Tensor scalar_of(DType dtype, const Number& n, NumberValue v) {
+  const Tensor exact = n.is_real ? host_scalar(DType::f64, &v.f) : host_scalar(DType::i64, &v.i);
+  Tensor scalar = cast_scalar(exact, dtype);
+  if (!n.is_real && is_integer(dtype)) {
+    int64_t back;
+    std::memcpy(&back, cast_scalar(scalar, DType::i64).view.data, sizeof back);
+    if (back != v.i || (v.i < 0 && info(dtype).kind == DKind::unsigned_int))
+      throw Error(ErrorKind::value, std::to_string(v.i) + " does not fit in " + info(dtype).name +
+                                        ": expected a smaller number, or arrays of a wider dtype");
+  }
+  return scalar;
+}
+
+class Binder {
+ public:
+  Binder(std::shared_ptr<const Program> program, const Attrs* attrs)
+      : program_(*program), attrs_(attrs), values_(program->numbers.size()) {
+    made_.program = std::move(program);
+    made_.nodes.resize(program_.nodes.size());
+    made_.values.resize(size_t(program_.n_values));
+  }
+
+  std::optional<Binding> run(const Tensor* const* inputs) {
+    for (size_t i = 0; i < program_.inputs.size(); ++i) {
+      const Program::Input& input = program_.inputs[i];
+      const bool any = input.dtype == DType::none;
+      if (!any && (inputs[i]->dtype != input.dtype || !fits(inputs[i]->shape(), input.shape))) return std::nullopt;
+      Tensor& t = made_.values[size_t(input.value)];
+      t.set_type(inputs[i]->dtype, nullptr);
+      t.set_shape(inputs[i]->shape());
+    }
+    for (const Program::Constant& c : program_.constants)
+      if (c.number < 0) made_.values[size_t(c.value)] = c.scalar;
+    for (size_t k = 0; k < program_.nodes.size(); ++k) {
+      if (!guards_hold(k) || !know(program_.nodes[k].numbers)) return std::nullopt;
+      infer(k);
+    }
+    if (!guards_hold(program_.nodes.size()) || !know(program_.numbers.size())) return std::nullopt;
+    set_constants(program_.n_values);
+    made_.numbers = std::move(values_);
+    return std::move(made_);
+  }
+
+ private:
+  static bool fits(std::span<const int64_t> shape, const std::vector<int64_t>& declared) {
+    return std::ranges::equal(shape, declared, [](int64_t n, int64_t m) { return m < 0 || n == m; });
+  }
+
+  bool guards_hold(size_t node) {
+    for (; guard_ < program_.guards.size() && program_.guards[guard_].at <= node; ++guard_) {
+      const Guard& g = program_.guards[guard_];
+      if (!know(size_t(std::max(g.a, g.b)) + 1) || !holds(g, program_.numbers, values_)) return false;
+    }
+    return true;
+  }
+
+  // Computes the first n entries of the table; false where one has no value.
+  bool know(size_t n) {
+    for (; known_ < n; ++known_) {
+      const auto v = value_of(program_.numbers[known_]);
+      if (!v) return false;
+      values_[known_] = *v;
+    }
+    return true;
+  }
+
+  std::optional<NumberValue> value_of(const Number& n) {
+    if (n.op == Number::size) {
+      const Tensor& t = made_.values[size_t(n.a)];
+      if (n.b >= t.rank()) return std::nullopt;
+      return NumberValue{t.size(n.b), 0};
+    }
+    if (n.op != Number::attribute) return evaluate(n, program_.numbers, values_);
+    if (!attrs_ || n.a >= kMaxAttrs) return std::nullopt;
+    const dvt_attr& a = attrs_->at[n.a];
+    if (a.kind == DVT_A_I64S && n.b >= 0 && uint32_t(n.b) < a.count) return NumberValue{a.v.is[n.b], 0};
+    if (n.b < 0 && a.kind == (n.is_real ? DVT_A_F64 : DVT_A_I64))
+      return n.is_real ? NumberValue{0, a.v.f} : NumberValue{a.v.i, 0};
+    return std::nullopt;
+  }
+
+  // Those among the values before `end`. Not earlier: guards in between say whether the numbers fit their dtypes.
+  void set_constants(int end) {
+    for (; constant_ < program_.constants.size() && program_.constants[constant_].value < end; ++constant_) {
+      const Program::Constant& c = program_.constants[constant_];
+      if (c.number < 0) continue;
+      made_.values[size_t(c.value)] =
+          scalar_of(c.scalar.dtype, program_.numbers[size_t(c.number)], values_[size_t(c.number)]);
+    }
+  }
+
+  void infer(size_t k) {
+    const Program::Node& node = program_.nodes[k];
+    set_constants(node.out);
+    Attrs& attrs = made_.nodes[k].attrs = filled_attrs(program_, node, values_);
+    const Tensor* few[kMaxInputs];
+    std::vector<const Tensor*> many;
+    const Tensor** in = few;
+    if (node.in.size() > kMaxInputs) many.resize(node.in.size()), in = many.data();
+    for (size_t i = 0; i < node.in.size(); ++i) in[i] = node.in[i] < 0 ? nullptr : &made_.values[size_t(node.in[i])];
+    Invocation inv{.op = *node.op, .device = nullptr, .in = in, .n_in = int(node.in.size()), .attrs = attrs};
+    for (uint32_t i = 0; i < node.op->spec.n_out; ++i) inv.out[i] = &made_.values[size_t(node.out) + i];
+    Plan plan;
+    inv.infer_abstract(plan);
+    made_.nodes[k].work = inv.work;
+  }
+
+  const Program& program_;
+  const Attrs* attrs_;
+  Binding made_;
+  std::vector<NumberValue> values_;
+  size_t known_ = 0, guard_ = 0, constant_ = 0;
+};
+}  // namespace
+
+Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vector<NumberValue>& numbers) {
+  Attrs attrs = node.attrs;
+  for (const Program::Slot& slot : node.slots) {
+    const Number& n = p.numbers[size_t(slot.number)];
+    const NumberValue v = numbers[size_t(slot.number)];
+    dvt_attr& a = attrs.at[slot.attr];
+    if (slot.element >= 0) {
+      if (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints))
+        attrs.set_ints(slot.attr, attrs.i64s(slot.attr));
+      const_cast<int64_t*>(a.v.is)[slot.element] = v.i;  // it points into attrs.ints, which is not const
+    } else if (a.kind == DVT_A_F64) {
+      a.v.f = as_real(n, v);
+    } else {
+      a.v.i = v.i;
+    }
+  }
+  return attrs;
+}
+
+std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const Tensor* const* inputs, const Attrs* attrs) {
+  return Binder(std::move(program), attrs).run(inputs);
+}
+}  // namespace dovetail

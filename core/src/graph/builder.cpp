@@ -1,0 +1,230 @@
+// Programs are recorded here.
+#include <algorithm>
+
+#include "graph/program.hpp"
+
+namespace dovetail {
+Program& ProgramBuilder::program() const {
+  if (program_) return *program_;
+  throw Error(ErrorKind::runtime, "a traced value is used after the trace has ended: do not keep it");
+}
+
+int ProgramBuilder::input(DType dtype, std::span<const int64_t> shape) {
+  Tensor t;
+  t.set_type(dtype, nullptr);
+  t.set_shape(shape);
+  const int value = add_value(std::move(t));
+  program_->inputs.push_back({value, DType::none, {}});
+  return value;
+}
+
+int ProgramBuilder::add_value(Tensor t) {
+  values_.push_back(std::move(t));
+  return program().n_values++;
+}
+
+int ProgramBuilder::constant(const Tensor& host_scalar, int number) {
+  program().constants.push_back({program_->n_values, host_scalar, number});
+  return add_value(host_scalar);
+}
+
+void ProgramBuilder::own(Attrs& attrs) {
+  for (dvt_attr& a : attrs.at) {
+    if (a.kind == DVT_A_STR) a.v.s = program().strings.emplace_back(a.v.s, a.count).c_str();
+    else if (a.kind == DVT_A_F64S) a.v.fs = program().float_lists.emplace_back(a.v.fs, a.v.fs + a.count).data();
+    else if (a.kind == DVT_A_I64S && (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints)))
+      a.v.is = program().int_lists.emplace_back(a.v.is, a.v.is + a.count).data();
+  }
+}
+
+int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& attrs,
+                         std::vector<Program::Slot> slots) {
+  Program& p = program();
+  Program::Node node{.op = &op,
+                     .in = in,
+                     .out = p.n_values,
+                     .attrs = attrs,
+                     .slots = std::move(slots),
+                     .numbers = 0,
+                     .dies = {}};
+  std::vector<const Tensor*> operands;
+  for (const int i : in) operands.push_back(i < 0 ? nullptr : &values_.at(size_t(i)));
+  std::vector<Tensor> made(op.spec.n_out);
+  Attrs normalised = attrs;
+  Invocation inv{
+      .op = op, .device = nullptr, .in = operands.data(), .n_in = int(operands.size()), .attrs = normalised};
+  for (size_t i = 0; i < made.size(); ++i) inv.out[i] = &made[i];
+  Plan plan;
+  inv.infer_abstract(plan);
+  own(node.attrs);
+  for (Tensor& t : made) add_value(std::move(t));
+  p.nodes.push_back(std::move(node));
+  return p.nodes.back().out;
+}
+
+int ProgramBuilder::cast(int value, DType dtype) {
+  static const Op& astype = op("astype");
+  if (this->value(value).dtype == dtype) return value;
+  Attrs attrs;
+  attrs.at[0] = {DVT_A_DTYPE, 1, {.dt = info(dtype).dl}};
+  return call(astype, {value}, attrs);
+}
+
+int ProgramBuilder::number(Number n) { return program(), numbers_.add(n); }
+
+void ProgramBuilder::guard(Guard::Compare compare, int a, int b) {
+  Program& p = program();
+  const Guard g{compare, a, b, uint32_t(p.nodes.size())};
+  const auto known = [&](const Guard& other) { return other.compare == compare && other.a == a && other.b == b; };
+  if (std::ranges::none_of(p.guards, known)) p.guards.push_back(g);
+}
+
+void ProgramBuilder::fix(const Attrs& attrs, int n_attrs) {
+  const auto pin = [&](const Number& leaf, const Number& literal) {
+    guard(Guard::equal, number(leaf), number(literal));
+  };
+  for (const Program::Input& input : program().inputs)
+    for (int axis = 0; axis < value(input.value).rank(); ++axis)
+      pin({.op = Number::size, .a = input.value, .b = axis},
+          {.op = Number::integer, .i = value(input.value).size(axis)});
+  for (int i = 0; i < n_attrs; ++i) {
+    const dvt_attr& a = attrs.at[i];
+    if (a.kind == DVT_A_I64) pin({.op = Number::attribute, .a = i}, {.op = Number::integer, .i = a.v.i});
+    if (a.kind == DVT_A_F64)
+      pin({.op = Number::attribute, .is_real = true, .a = i}, {.op = Number::real, .is_real = true, .f = a.v.f});
+    if (a.kind == DVT_A_I64S)
+      for (uint32_t k = 0; k < a.count; ++k)
+        pin({.op = Number::attribute, .a = i, .b = int(k)}, {.op = Number::integer, .i = a.v.is[k]});
+  }
+}
+
+void plan_lifetimes(Program& p) {
+  std::vector<bool> needed(size_t(p.n_values), false);
+  for (const int v : p.outputs) needed[size_t(v)] = true;
+  for (const Program::Input& input : p.inputs) needed[size_t(input.value)] = true;  // the caller's
+  for (const Program::Constant& c : p.constants) needed[size_t(c.value)] = true;
+  for (auto node = p.nodes.rbegin(); node != p.nodes.rend(); ++node) {
+    for (const int v : node->in) {
+      if (v < 0 || needed[size_t(v)]) continue;
+      needed[size_t(v)] = true;
+      node->dies.push_back(v);
+    }
+    for (uint32_t i = 0; i < node->op->spec.n_out; ++i)
+      if (!needed[size_t(node->out) + i]) node->dies.push_back(node->out + int(i));  // an output nobody looks at
+  }
+}
+
+// Leaves out the numbers that nothing needs, and notes for every node how many it and those before it need.
+static void drop_unused_numbers(Program& p) {
+  std::vector<int> place(p.numbers.size(), -1);
+  const auto need = [&](int k) {
+    if (k >= 0) place[size_t(k)] = 0;
+  };
+  for (const Guard& g : p.guards) need(g.a), need(g.b);
+  for (const Program::Constant& c : p.constants) need(c.number);
+  for (const Program::Node& node : p.nodes)
+    for (const Program::Slot& slot : node.slots) need(slot.number);
+  for (size_t k = place.size(); k-- > 0;)
+    if (const Number& n = p.numbers[k]; place[k] == 0 && !is_leaf(n.op)) need(n.a), need(n.b);
+  std::vector<Number> kept;
+  for (size_t k = 0; k < place.size(); ++k) {
+    if (place[k] < 0) continue;
+    Number n = p.numbers[k];
+    if (!is_leaf(n.op)) n.a = place[size_t(n.a)], n.b = n.b < 0 ? n.b : place[size_t(n.b)];
+    place[k] = int(kept.size());
+    kept.push_back(n);
+  }
+  p.numbers = std::move(kept);
+  const auto renumber = [&](int& k) { k = k < 0 ? k : place[size_t(k)]; };
+  for (Guard& g : p.guards) renumber(g.a), renumber(g.b);
+  for (Program::Constant& c : p.constants) renumber(c.number);
+  size_t constant = 0;
+  uint32_t needed = 0;
+  for (Program::Node& node : p.nodes) {
+    for (Program::Slot& slot : node.slots) renumber(slot.number), needed = std::max(needed, uint32_t(slot.number) + 1);
+    for (; constant < p.constants.size() && p.constants[constant].value < node.out; ++constant)
+      needed = std::max(needed, uint32_t(p.constants[constant].number + 1));
+    node.numbers = needed;
+  }
+}
+
+std::shared_ptr<const Program> ProgramBuilder::finish(const std::vector<int>& outputs) {
+  program().outputs = outputs;
+  program_->numbers = numbers_.take();
+  drop_unused_numbers(*program_);
+  plan_lifetimes(*program_);
+  return std::move(program_);
+}
+
+// ---- one program in another -------------------------------------------------------------------------------------
+namespace {
+class Inliner {
+ public:
+  Inliner(ProgramBuilder& to, const Binding& bound)
+      : to_(to),
+        bound_(bound),
+        program_(*bound.program),
+        value_(size_t(program_.n_values), -1),
+        number_(program_.numbers.size(), -1) {}
+
+  std::vector<int> run(const std::vector<int>& operands) {
+    for (size_t i = 0; i < program_.inputs.size(); ++i) value_[size_t(program_.inputs[i].value)] = operands[i];
+    for (size_t k = 0; k < program_.nodes.size(); ++k) {
+      record_guards(k);
+      record_constants(program_.nodes[k].out);
+      record_node(program_.nodes[k]);
+    }
+    record_guards(program_.nodes.size());
+    record_constants(program_.n_values);
+    std::vector<int> outputs;
+    for (const int v : program_.outputs) outputs.push_back(value_[size_t(v)]);
+    return outputs;
+  }
+
+ private:
+  int number(int k) {
+    if (k < 0) return k;
+    int& made = number_[size_t(k)];
+    if (made >= 0) return made;
+    Number n = program_.numbers[size_t(k)];
+    if (n.op == Number::size) n.a = value_[size_t(n.a)];
+    else if (!is_leaf(n.op)) n.a = number(n.a), n.b = number(n.b);
+    return made = to_.number(n);
+  }
+
+  void record_guards(size_t node) {
+    for (; guard_ < program_.guards.size() && program_.guards[guard_].at <= node; ++guard_) {
+      const Guard& g = program_.guards[guard_];
+      const int a = number(g.a), b = number(g.b);
+      to_.guard(g.compare, a, b);
+    }
+  }
+
+  void record_constants(int end) {
+    for (; constant_ < program_.constants.size() && program_.constants[constant_].value < end; ++constant_) {
+      const Program::Constant& c = program_.constants[constant_];
+      value_[size_t(c.value)] = to_.constant(bound_.values[size_t(c.value)], number(c.number));
+    }
+  }
+
+  void record_node(const Program::Node& node) {
+    std::vector<int> in;
+    for (const int v : node.in) in.push_back(v < 0 ? v : value_[size_t(v)]);
+    std::vector<Program::Slot> slots = node.slots;
+    for (Program::Slot& slot : slots) slot.number = number(slot.number);
+    const int out = to_.call(*node.op, in, filled_attrs(program_, node, bound_.numbers), std::move(slots));
+    for (uint32_t i = 0; i < node.op->spec.n_out; ++i) value_[size_t(node.out) + i] = out + int(i);
+  }
+
+  ProgramBuilder& to_;
+  const Binding& bound_;
+  const Program& program_;
+  std::vector<int> value_, number_;  // what they are in the other program
+  size_t guard_ = 0, constant_ = 0;
+};
+}  // namespace
+
+std::vector<int> record_inline(ProgramBuilder& to, const Binding& bound, const std::vector<int>& operands) {
+  return Inliner(to, bound).run(operands);
+}
+}  // namespace dovetail

@@ -1,0 +1,76 @@
+// Numbers of a program that follow from its operands' sizes and from attributes: a table of expressions, in which an
+// entry refers to earlier ones. Integers are exact; what leaves 64 bits is an error. Reals are doubles.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace dovetail {
+struct Number {
+  enum Op : uint8_t {
+    integer,    // i
+    real,       // f
+    size,       // of value a on axis b
+    attribute,  // number a of the traced op's attributes, element b of it (-1: the attribute is one number)
+    add,
+    subtract,
+    multiply,
+    divide,        // always real
+    floor_divide,  // as Python's //
+    modulo,        // as Python's %
+    minimum,
+    maximum,
+    shift_left,
+    bit_length,  // of a
+    to_real,
+    floor,  // of a real, as an integer
+    ceil,
+  };
+  Op op;
+  bool is_real = false;
+  int a = -1, b = -1;
+  int64_t i = 0;
+  double f = 0;
+
+  bool operator==(const Number&) const = default;
+};
+constexpr bool is_leaf(Number::Op op) { return op <= Number::attribute; }
+constexpr bool is_unary(Number::Op op) { return op >= Number::bit_length; }
+
+struct NumberValue {
+  int64_t i = 0;
+  double f = 0;
+};
+double as_real(const Number&, NumberValue);
+
+// Appends entries, equal ones once.
+class NumberTable {
+ public:
+  int add(Number);  // the entry's index; literals are folded
+  const std::vector<Number>& entries() const { return entries_; }
+  std::vector<Number> take() { return std::move(entries_); }
+
+ private:
+  struct Hash {
+    size_t operator()(const Number&) const;
+  };
+  std::vector<Number> entries_;
+  std::unordered_map<Number, int, Hash> index_;
+};
+
+// The value of an entry that is no leaf, from those of its operands. Nothing where Python raises or where an integer
+// leaves 64 bits.
+std::optional<NumberValue> evaluate(const Number&, const std::vector<Number>&, const std::vector<NumberValue>&);
+
+// A condition under which a program is valid: Python compared two numbers while it was traced.
+struct Guard {
+  enum Compare : uint8_t { equal, not_equal, less, less_equal };
+  Compare compare;
+  int a, b;
+  uint32_t at;  // as many nodes were recorded before it
+
+  bool operator==(const Guard&) const = default;
+};
+bool holds(const Guard&, const std::vector<Number>&, const std::vector<NumberValue>&);
+}  // namespace dovetail

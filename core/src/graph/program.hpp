@@ -1,0 +1,103 @@
+// A graph of calls of ops, symbolic in the sizes of its inputs: what a decomposition, a traced function and a saved file
+// are. Ops are those of the registry; sizes and numbers of attributes are entries of a table of expressions. For the
+// sizes of one call the shape rules run over it once: that is a binding.
+#pragma once
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dispatch/invocation.hpp"
+#include "graph/number.hpp"
+
+namespace dovetail {
+struct Program {
+  // An element of an attribute that is an entry of `numbers`.
+  struct Slot {
+    uint8_t attr;
+    int16_t element;  // of a list; -1: the attribute is one number
+    int number;
+    bool operator==(const Slot&) const = default;
+  };
+  struct Node {
+    const Op* op;
+    std::vector<int> in;  // values; -1: not given
+    int out;              // output 0; further outputs follow it
+    Attrs attrs;          // as they were given; at slots the numbers of the trace
+    std::vector<Slot> slots;
+    uint32_t numbers;       // it and those before it need as many entries of the table
+    std::vector<int> dies;  // values that no later node and no output uses
+    std::string where = {};  // file:line of the user's function
+  };
+  struct Input {
+    int value;
+    DType dtype;                 // none: any, as the rules make of it
+    std::vector<int64_t> shape;  // -1: any size; not looked at where the dtype is any
+    std::string name = {};
+  };
+  struct Constant {
+    int value;
+    Tensor scalar;    // in host memory
+    int number = -1;  // its value, in the scalar's dtype; -1: the scalar's own
+  };
+  int n_values = 0;
+  std::vector<Input> inputs;
+  std::vector<Constant> constants;  // in the order of their values
+  std::vector<Node> nodes;
+  std::vector<int> outputs;
+  std::vector<Number> numbers;
+  std::vector<Guard> guards;        // in the order in which they were recorded
+  std::deque<std::string> strings;  // what attributes point to
+  std::deque<std::vector<int64_t>> int_lists;
+  std::deque<std::vector<double>> float_lists;
+};
+
+// Records calls on abstract tensors. Values and numbers are named by their index.
+class ProgramBuilder {
+ public:
+  ProgramBuilder() : program_(std::make_shared<Program>()) {}
+  int input(DType dtype, std::span<const int64_t> shape);
+  int constant(const Tensor& host_scalar, int number = -1);
+  const Tensor& value(int i) const { return program(), values_.at(size_t(i)); }
+  // Infers the outputs and returns the first one's value; the others follow it.
+  int call(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
+  int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
+
+  int number(Number);
+  void guard(Guard::Compare, int a, int b);
+  // Makes the program one for just these sizes and these numbers of attributes: a tracer that has looked at them.
+  void fix(const Attrs&, int n_attrs);
+  std::shared_ptr<const Program> finish(const std::vector<int>& outputs);
+
+ private:
+  Program& program() const;  // throws once it is finished: a decomposition may have kept one of its values
+  void own(Attrs& attrs);
+  int add_value(Tensor);
+  std::shared_ptr<Program> program_;
+  std::vector<Tensor> values_;  // abstract, with the sizes of the trace
+  NumberTable numbers_;
+};
+
+void plan_lifetimes(Program&);  // sets what dies at each node
+
+// A program with the sizes and attributes of one call: what the rules made of them.
+struct Binding {
+  struct Node {
+    Attrs attrs;  // normalised
+    uint64_t work;
+  };
+  std::shared_ptr<const Program> program;
+  std::vector<Node> nodes;
+  std::vector<Tensor> values;  // abstract, but constants: dtype, shape and dense strides
+  std::vector<NumberValue> numbers;
+};
+// A copy of a node's attributes with the numbers of a binding in their slots.
+Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
+// Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that these
+// values have.
+std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands);
+// Nothing where a guard does not hold, or where Python would have raised. `attrs`: those of the op whose decomposition
+// it is. Throws what rules throw.
+std::optional<Binding> bind_program(std::shared_ptr<const Program>, const Tensor* const* inputs, const Attrs* attrs);
+}  // namespace dovetail

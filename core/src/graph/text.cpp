@@ -1,0 +1,454 @@
+#include "graph/text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dispatch/execute.hpp"
+
+namespace dovetail {
+namespace {
+constexpr int kFormat = 1;
+constexpr const char* number_names[] = {"integer",  "real",       "size",   "attribute",    "add",     "subtract",
+                                        "multiply", "divide",     "floor_divide", "modulo", "minimum", "maximum",
+                                        "shift_left", "bit_length", "to_real", "floor",     "ceil"};
+constexpr const char* compare_names[] = {"equal", "not_equal", "less", "less_equal"};
+constexpr const char* kRealAttribute = "real_attribute";
+
+const ParamSpec& attribute_of(const Op& op, int i) {
+  for (const ParamSpec& p : op.spec.params)
+    if (!is_operand(p.kind) && i-- == 0) return p;
+  throw Error(ErrorKind::runtime, "[" + op.spec.name + "] has no such attribute");
+}
+
+// ---- writing ----------------------------------------------------------------------------------------------------
+Json json_of(const Number& n) {
+  switch (n.op) {
+    case Number::integer: return Json(n.i);
+    case Number::real: return Json(n.f);
+    case Number::attribute: {
+      Json j = Json::list({n.is_real ? kRealAttribute : number_names[n.op], n.a});
+      if (n.b >= 0) j.items.push_back(n.b);
+      return j;
+    }
+    default: {
+      Json j = Json::list({number_names[n.op], n.a});
+      if (!is_unary(n.op)) j.items.push_back(n.b);
+      return j;
+    }
+  }
+}
+
+Json number_entry(int entry) { return Json::map({{"number", entry}}); }
+
+Json scalar_json(const Tensor& t) {
+  if (is_complex(t.dtype)) {
+    double parts[2];
+    std::memcpy(parts, cast_scalar(t, DType::c128).view.data, sizeof parts);
+    return Json::list({parts[0], parts[1]});
+  }
+  if (t.dtype == DType::b8) return Json(*static_cast<const uint8_t*>(t.view.data) != 0);
+  if (t.dtype == DType::u64) {
+    uint64_t u;
+    std::memcpy(&u, t.view.data, sizeof u);
+    return Json(u);
+  }
+  if (is_integer(t.dtype)) {
+    int64_t i;
+    std::memcpy(&i, cast_scalar(t, DType::i64).view.data, sizeof i);
+    return Json(i);
+  }
+  double f;
+  std::memcpy(&f, cast_scalar(t, DType::f64).view.data, sizeof f);
+  return Json(f);
+}
+
+Json attribute_json(const dvt_attr& a) {
+  switch (a.kind) {
+    case DVT_A_I64: return Json(a.v.i);
+    case DVT_A_U64: return Json(a.v.raw);
+    case DVT_A_F64: return Json(a.v.f);
+    case DVT_A_BOOL: return Json(a.v.i != 0);
+    case DVT_A_STR: return Json(std::string(a.v.s, a.count));
+    case DVT_A_DTYPE: return Json::map({{"dtype", info(*dtype_of(a.v.dt)).name}});
+    case DVT_A_F64S: return Json::map({{"complex", Json::list({a.v.fs[0], a.v.fs[1]})}});
+    case DVT_A_I64S: {
+      Json j = Json::list();
+      for (uint32_t k = 0; k < a.count; ++k) j.items.emplace_back(a.v.is[k]);
+      return j;
+    }
+    default: return {};
+  }
+}
+
+class Writer {
+ public:
+  explicit Writer(const Program& p) : program_(p), place_(size_t(p.n_values), -1), constant_(size_t(p.n_values), -1) {
+    int next = 0;
+    for (const Program::Input& input : p.inputs) place_[size_t(input.value)] = next++;
+    for (const Program::Node& node : p.nodes)
+      for (uint32_t i = 0; i < node.op->spec.n_out; ++i) place_[size_t(node.out) + i] = next++;
+    for (size_t i = 0; i < p.constants.size(); ++i) constant_[size_t(p.constants[i].value)] = int(i);
+  }
+
+  Json document() const {
+    Json j = Json::map({{"dovetail", kFormat}, {"inputs", Json::list()}});
+    for (const Program::Input& input : program_.inputs) j.members.back().second.items.push_back(input_json(input));
+    if (!program_.numbers.empty()) {
+      Json numbers = Json::list();
+      for (Number n : program_.numbers) {
+        if (n.op == Number::size) n.a = place_[size_t(n.a)];
+        numbers.items.push_back(json_of(n));
+      }
+      j.members.emplace_back("numbers", std::move(numbers));
+    }
+    if (!program_.guards.empty()) {
+      Json guards = Json::list();
+      for (const Guard& g : program_.guards)
+        guards.items.push_back(Json::list({compare_names[g.compare], g.a, g.b, int64_t(g.at)}));
+      j.members.emplace_back("guards", std::move(guards));
+    }
+    Json nodes = Json::list(), outputs = Json::list();
+    for (const Program::Node& node : program_.nodes) nodes.items.push_back(node_json(node));
+    for (const int v : program_.outputs) outputs.items.push_back(operand_json(v));
+    j.members.emplace_back("nodes", std::move(nodes));
+    j.members.emplace_back("outputs", std::move(outputs));
+    return j;
+  }
+
+ private:
+  static Json input_json(const Program::Input& input) {
+    if (input.dtype == DType::none) return Json::map();
+    Json shape = Json::list();
+    for (const int64_t n : input.shape) shape.items.push_back(n < 0 ? Json() : Json(n));
+    Json j = Json::map({{"dtype", info(input.dtype).name}, {"shape", std::move(shape)}});
+    if (!input.name.empty()) j.members.emplace_back("name", input.name);
+    return j;
+  }
+
+  Json operand_json(int v) const {
+    if (v < 0) return {};
+    if (constant_[size_t(v)] < 0) return Json(place_[size_t(v)]);
+    const Program::Constant& c = program_.constants[size_t(constant_[size_t(v)])];
+    Json j = c.number < 0 ? Json::map({{"n", scalar_json(c.scalar)}}) : number_entry(c.number);
+    j.members.emplace_back("dtype", info(c.scalar.dtype).name);
+    return j;
+  }
+
+  Json node_json(const Program::Node& node) const {
+    const Op& op = *node.op;
+    Json j = Json::map({{"op", op.spec.name}});
+    if (op.spec.version != 1) j.members.emplace_back("v", int64_t(op.spec.version));
+    Json in = Json::list(), at = Json::map();
+    for (const int v : node.in) in.items.push_back(operand_json(v));
+    const Attrs defaults = op.defaults;
+    for (int i = 0; i < op.n_attr; ++i) {
+      Json value = attribute_json(node.attrs.at[i]);
+      bool slots = false;
+      for (const Program::Slot& slot : node.slots) {
+        if (slot.attr != i) continue;
+        (slot.element < 0 ? value : value.items[size_t(slot.element)]) = number_entry(slot.number);
+        slots = true;
+      }
+      if (slots || !same_value(node.attrs.at[i], defaults.at[i]))
+        at.members.emplace_back(attribute_of(op, i).name, std::move(value));
+    }
+    j.members.emplace_back("in", std::move(in));
+    if (!at.members.empty()) j.members.emplace_back("at", std::move(at));
+    if (!node.where.empty()) j.members.emplace_back("where", node.where);
+    return j;
+  }
+
+  const Program& program_;
+  std::vector<int> place_, constant_;  // of each value: its number in the text; its place among the constants
+};
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+class Reader {
+ public:
+  explicit Reader(const Json& document) : document_(document), made_(std::make_shared<Program>()) {}
+
+  std::shared_ptr<const Program> program() {
+    if (document_.kind != Json::object) throw Error(ErrorKind::value, "a program: expected an object");
+    if (const int64_t format = document_.at("dovetail", "a program").as_integer("dovetail"); format != kFormat)
+      throw Error(ErrorKind::value, "a program of format " + std::to_string(format) + ": this library reads format " +
+                                        std::to_string(kFormat),
+                  format > kFormat ? "pip install -U dovetail-runtime" : "");
+    for (const Json& input : document_.at("inputs", "a program").as_list("inputs")) read_input(input);
+    const auto& nodes = document_.at("nodes", "a program").as_list("nodes");
+    if (const Json* numbers = document_.find("numbers")) read_numbers(numbers->as_list("numbers"));
+    if (const Json* guards = document_.find("guards")) read_guards(guards->as_list("guards"), nodes.size());
+    for (const Json& node : nodes) read_node(node);
+    for (const Json& output : document_.at("outputs", "a program").as_list("outputs"))
+      made_->outputs.push_back(operand(output, "outputs"));
+    check_numbers();
+    std::ranges::sort(made_->constants, {}, &Program::Constant::value);
+    plan_lifetimes(*made_);
+    return made_;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const {
+    const std::string node = made_->nodes.size() < n_nodes() ? "node " + std::to_string(made_->nodes.size()) + ": " : "";
+    throw Error(ErrorKind::value, node + why);
+  }
+  size_t n_nodes() const { return document_.at("nodes", "a program").items.size(); }
+
+  static DType dtype(const Json& j, const char* what) {
+    const std::string& name = j.as_string(what);
+    for (int t = 0; t < kDTypes; ++t)
+      if (name == dtype_table[t].name) return DType(t);
+    throw Error(ErrorKind::value, std::string(what) + ": there is no dtype '" + name + "'");
+  }
+
+  int add_value() {
+    place_.push_back(made_->n_values);
+    return made_->n_values++;
+  }
+
+  void read_input(const Json& j) {
+    if (!j.find("dtype")) return void(made_->inputs.push_back({add_value(), DType::none, {}}));
+    Program::Input input{add_value(), dtype(*j.find("dtype"), "an input's dtype"), {}};
+    for (const Json& n : j.at("shape", "an input").as_list("an input's shape")) {
+      const int64_t size = n.kind == Json::null ? -1 : n.as_integer("a size");
+      if (n.kind != Json::null && size < 0) throw Error(ErrorKind::value, "an input's shape: expected sizes of at least 0");
+      input.shape.push_back(size);
+    }
+    if (input.shape.size() > DVT_MAX_NDIM) throw Error(ErrorKind::value, "an input's shape: more than 16 axes");
+    if (const Json* name = j.find("name")) input.name = name->as_string("an input's name");
+    made_->inputs.push_back(std::move(input));
+  }
+
+  void read_numbers(const std::vector<Json>& numbers) {
+    if (numbers.size() > (size_t{1} << 24)) throw Error(ErrorKind::value, "numbers: more than 2^24 entries");
+    for (const Json& j : numbers) made_->numbers.push_back(number(j));
+  }
+
+  Number number(const Json& j) const {
+    const int here = int(made_->numbers.size());
+    if (j.kind == Json::integer) return {.op = Number::integer, .i = j.i};
+    if (j.kind != Json::array) return {.op = Number::real, .is_real = true, .f = j.as_real("a number")};
+    if (j.items.size() < 2 || j.items.size() > 3) fail("number " + std::to_string(here) + ": expected [operation, a, b]");
+    const std::string& name = j.items[0].as_string("a number's operation");
+    Number n{.op = Number::attribute};
+    if (name == kRealAttribute) {
+      n.is_real = true;
+    } else {
+      const auto found = std::find(std::begin(number_names) + Number::size, std::end(number_names), name);
+      if (found == std::end(number_names)) fail("there is no number operation '" + name + "'");
+      n.op = Number::Op(found - std::begin(number_names));
+    }
+    n.a = index(j.items[1], "a number's operand", is_leaf(n.op) ? 1 << 24 : here);
+    const bool second = j.items.size() == 3;
+    if (n.op != Number::attribute && second == is_unary(n.op))
+      fail("number " + std::to_string(here) + ", " + name + ": wrong number of operands");
+    if (second) n.b = index(j.items[2], "a number's operand", is_leaf(n.op) ? 1 << 24 : here);
+    const auto real = [&](int k) { return k >= 0 && made_->numbers[size_t(k)].is_real; };
+    if (!is_leaf(n.op))
+      n.is_real = n.op == Number::divide || n.op == Number::to_real ||
+                  (n.op != Number::floor && n.op != Number::ceil && (real(n.a) || real(n.b)));
+    return n;
+  }
+
+  static int index(const Json& j, const char* what, int end) {
+    const int64_t i = j.as_integer(what);
+    if (i < 0 || i >= end)
+      throw Error(ErrorKind::value, std::string(what) + " " + std::to_string(i) + ": expected 0 to " + std::to_string(end - 1));
+    return int(i);
+  }
+  int entry(const Json& j) const { return index(j, "a number", int(made_->numbers.size())); }
+
+  void read_guards(const std::vector<Json>& guards, size_t n_nodes) {
+    for (const Json& j : guards) {
+      if (j.as_list("a guard").size() != 4) throw Error(ErrorKind::value, "a guard: expected [comparison, a, b, node]");
+      const std::string& name = j.items[0].as_string("a guard's comparison");
+      const auto found = std::find(std::begin(compare_names), std::end(compare_names), name);
+      if (found == std::end(compare_names)) throw Error(ErrorKind::value, "there is no comparison '" + name + "'");
+      Guard g{Guard::Compare(found - std::begin(compare_names)), entry(j.items[1]), entry(j.items[2]),
+              uint32_t(index(j.items[3], "a guard's node", int(n_nodes) + 1))};
+      if (!made_->guards.empty() && g.at < made_->guards.back().at)
+        throw Error(ErrorKind::value, "guards: expected them in the order of their nodes");
+      made_->guards.push_back(g);
+    }
+  }
+
+  // A value, or a number that becomes a constant.
+  int operand(const Json& j, const char* what) {
+    if (j.kind != Json::object) return place_[size_t(index(j, what, int(place_.size())))];
+    Program::Constant c{made_->n_values++, scalar(j, dtype(j.at("dtype", what), "a number's dtype"))};
+    if (const Json* number = j.find("number")) c.number = entry(*number), needs_.emplace_back(c.number, made_->nodes.size());
+    made_->constants.push_back(std::move(c));
+    return made_->constants.back().value;
+  }
+
+  Tensor scalar(const Json& j, DType dtype) const {
+    const Json* n = j.find("n");
+    const int64_t nought = 0;
+    if (!n) return cast_scalar(host_scalar(DType::i64, &nought), dtype);
+    if (n->kind == Json::boolean) {
+      const uint8_t truth = n->truth;
+      return cast_scalar(host_scalar(DType::b8, &truth), dtype);
+    }
+    if (n->kind == Json::unsigned_integer) return cast_scalar(host_scalar(DType::u64, &n->u), dtype);
+    if (n->kind == Json::integer) return cast_scalar(host_scalar(DType::i64, &n->i), dtype);
+    if (n->kind == Json::array) {
+      if (n->items.size() != 2) fail("a complex number: expected [real, imaginary]");
+      const double parts[] = {n->items[0].as_real("a real part"), n->items[1].as_real("an imaginary part")};
+      return cast_scalar(host_scalar(DType::c128, parts), dtype);
+    }
+    const double f = n->as_real("a number");
+    return cast_scalar(host_scalar(DType::f64, &f), dtype);
+  }
+
+  void read_node(const Json& j) {
+    const std::string& name = j.at("op", "a node").as_string("a node's op");
+    const Op* op = find_op(name);
+    if (!op) fail("needs the op '" + name + "', which is not here: install the package that brings it");
+    const int64_t version = j.find("v") ? j.find("v")->as_integer("a node's v") : 1;
+    if (version < 1 || version > int64_t(op->spec.version))
+      throw Error(ErrorKind::value, "needs " + name + " version " + std::to_string(version) + ", this dovetail has version " +
+                                        std::to_string(op->spec.version),
+                  "pip install -U dovetail-runtime");
+    Program::Node node{.op = op, .in = {}, .out = 0, .attrs = (*op).defaults, .slots = {}, .numbers = 0, .dies = {}};
+    for (const Json& in : j.at("in", "a node").as_list("a node's in"))
+      node.in.push_back(in.kind == Json::null ? -1 : operand(in, "an operand"));
+    // Operands that a later version of the op added may be missing.
+    while (!op->variadic && node.in.size() < size_t(op->n_in)) node.in.push_back(-1);
+    check_operands(*op, node.in);
+    if (const Json* at = j.find("at"))
+      for (const auto& [attribute, value] : at->members) read_attribute(node, attribute, value);
+    for (const ParamSpec& p : op->spec.params)
+      if (!is_operand(p.kind) && p.fallback.kind == AttrDefault::required &&
+          (!j.find("at") || !j.find("at")->find(p.name)))
+        fail("[" + name + "] misses the attribute '" + p.name + "'");
+    if (const Json* where = j.find("where")) node.where = where->as_string("a node's where");
+    node.out = made_->n_values;
+    for (uint32_t i = 0; i < op->spec.n_out; ++i) add_value();
+    node.numbers = uint32_t(needed_);
+    made_->nodes.push_back(std::move(node));
+  }
+
+  void check_operands(const Op& op, const std::vector<int>& in) const {
+    const size_t least = size_t(op.n_in) - op.variadic;
+    if (op.variadic ? in.size() < least : in.size() != size_t(op.n_in))
+      fail("[" + op.spec.name + "] has " + std::to_string(in.size()) + " operands: expected " + std::to_string(op.n_in));
+    size_t i = 0;
+    for (const ParamSpec& p : op.spec.params) {
+      if (!is_operand(p.kind)) continue;
+      for (; i < in.size(); ++i) {
+        if (in[i] < 0 && !p.optional) fail("[" + op.spec.name + "] " + p.name + " is null: expected a value");
+        if (!p.variadic) {
+          ++i;
+          break;
+        }
+      }
+    }
+  }
+
+  void read_attribute(Program::Node& node, const std::string& name, const Json& value) {
+    int i = 0;
+    for (const ParamSpec& p : node.op->spec.params) {
+      if (is_operand(p.kind)) continue;
+      if (p.name == name) return set(node, i, p, value);
+      ++i;
+    }
+    fail("[" + node.op->spec.name + "] has no attribute '" + name + "'");
+  }
+
+  void slot(Program::Node& node, int attr, int element, const Json& j) {
+    const int number = entry(j.at("number", "an attribute"));
+    if (element >= 0 && made_->numbers[size_t(number)].is_real) fail("an element of a list is a real number");
+    needs_.emplace_back(number, made_->nodes.size());
+    needed_ = std::max(needed_, size_t(number) + 1);
+    node.slots.push_back({uint8_t(attr), int16_t(element), number});
+  }
+
+  void set(Program::Node& node, int i, const ParamSpec& p, const Json& value) {
+    dvt_attr& a = node.attrs.at[i];
+    const std::string what = "[" + node.op->spec.name + "] " + p.name;
+    const bool is_slot = value.find("number") != nullptr;
+    const bool real = is_slot && made_->numbers[size_t(entry(*value.find("number")))].is_real;
+    if (value.kind == Json::null) return void(a = {DVT_A_NONE, 0, {.raw = 0}});
+    switch (p.kind) {
+      case ParamKind::i64:
+        a = {DVT_A_I64, 1, {.i = is_slot ? 0 : value.as_integer(what.c_str())}};
+        if (real) fail(what + ": expected an integer");
+        break;
+      case ParamKind::f64: a = {DVT_A_F64, 1, {.f = is_slot ? 0 : value.as_real(what.c_str())}}; break;
+      case ParamKind::boolean:
+        if (value.kind != Json::boolean) fail(what + ": expected true or false");
+        a = {DVT_A_BOOL, 1, {.i = value.truth}};
+        return;
+      case ParamKind::str: {
+        const std::string& s = made_->strings.emplace_back(value.as_string(what.c_str()));
+        a = {DVT_A_STR, uint32_t(s.size()), {.s = s.c_str()}};
+        return;
+      }
+      case ParamKind::dtype:
+        a = {DVT_A_DTYPE, 1, {.dt = info(dtype(value.at("dtype", what.c_str()), what.c_str())).dl}};
+        return;
+      case ParamKind::scalar: set_scalar(a, value, what, is_slot, real); break;
+      default: return set_list(node, i, value, what);
+    }
+    if (is_slot) slot(node, i, -1, value);
+  }
+
+  void set_scalar(dvt_attr& a, const Json& value, const std::string& what, bool is_slot, bool real) {
+    if (is_slot) return void(a = real ? dvt_attr{DVT_A_F64, 1, {.f = 0}} : dvt_attr{DVT_A_I64, 1, {.i = 0}});
+    if (const Json* complex = value.find("complex")) {
+      if (complex->as_list(what.c_str()).size() != 2) fail(what + ": expected [real, imaginary]");
+      auto& parts = made_->float_lists.emplace_back();
+      for (const Json& part : complex->items) parts.push_back(part.as_real(what.c_str()));
+      a = {DVT_A_F64S, 2, {.fs = parts.data()}};
+    } else if (value.kind == Json::boolean) {
+      a = {DVT_A_BOOL, 1, {.i = value.truth}};
+    } else if (value.kind == Json::unsigned_integer) {
+      a = {DVT_A_U64, 1, {.raw = value.u}};
+    } else if (value.kind == Json::integer) {
+      a = {DVT_A_I64, 1, {.i = value.i}};
+    } else {
+      a = {DVT_A_F64, 1, {.f = value.as_real(what.c_str())}};
+    }
+  }
+
+  void set_list(Program::Node& node, int i, const Json& value, const std::string& what) {
+    const auto& items = value.as_list(what.c_str());
+    if (items.size() > 2 * DVT_MAX_NDIM) fail(what + ": expected at most 32 integers");
+    int64_t values[2 * DVT_MAX_NDIM] = {};
+    for (size_t k = 0; k < items.size(); ++k)
+      if (items[k].kind == Json::object) slot(node, i, int(k), items[k]);
+      else values[k] = items[k].as_integer(what.c_str());
+    node.attrs.set_ints(i, {values, items.size()});
+  }
+
+  // A size is one of a value that is there before the number is needed; only then its axes are known.
+  void check_numbers() {
+    std::vector<size_t> made_by(size_t(made_->n_values), 0);  // as many nodes are needed for each value
+    for (size_t k = 0; k < made_->nodes.size(); ++k)
+      for (uint32_t i = 0; i < made_->nodes[k].op->spec.n_out; ++i) made_by[size_t(made_->nodes[k].out) + i] = k + 1;
+    std::vector<size_t> after(made_->numbers.size(), 0);
+    for (size_t i = 0; i < after.size(); ++i) {
+      Number& n = made_->numbers[i];
+      if (n.op == Number::size) {
+        if (size_t(n.a) >= place_.size()) throw Error(ErrorKind::value, "number " + std::to_string(i) + ": there is no value " + std::to_string(n.a));
+        n.a = place_[size_t(n.a)];
+        after[i] = made_by[size_t(n.a)];
+      }
+      if (i) after[i] = std::max(after[i], after[i - 1]);  // they are computed in their order
+    }
+    for (const auto& [number, node] : needs_)
+      if (after[size_t(number)] > node) throw Error(ErrorKind::value, "node " + std::to_string(node) + " needs a number that follows from a later one");
+    for (const Guard& g : made_->guards)
+      if (std::max(after[size_t(g.a)], after[size_t(g.b)]) > g.at) throw Error(ErrorKind::value, "a guard needs a number that follows from a later node");
+  }
+
+  const Json& document_;
+  std::shared_ptr<Program> made_;
+  std::vector<int> place_;                        // the value that a number of the text stands for
+  std::vector<std::pair<int, size_t>> needs_;     // numbers, and the nodes that need them
+  size_t needed_ = 0;
+};
+}  // namespace
+
+Json to_json(const Program& p) { return Writer(p).document(); }
+std::shared_ptr<const Program> program_of(const Json& j) { return Reader(j).program(); }
+}  // namespace dovetail

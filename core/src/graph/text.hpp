@@ -1,0 +1,21 @@
+// The canonical form of programs: JSON. What follows from other parts, as the shapes of intermediate values, is not in it.
+//
+//   {"dovetail": 1,
+//    "inputs": [{"dtype": "float32", "shape": [null, 16]}],   null: any size; {}: whatever the nodes take
+//    "numbers": [["size", 0, 1], 2, ["multiply", 0, 1]],      of value 0 the size of axis 1; 2; their product
+//    "guards": [["less", 1, 0, 0]],                           number 1 < number 0, looked at before node 0
+//    "nodes": [{"op": "add", "v": 2, "in": [0, {"n": 0.5, "dtype": "float32"}, null], "at": {"axis": {"number": 2}}}],
+//    "outputs": [1]}
+//
+// Values are the inputs and, after them, the outputs of the nodes in their order. "v" is the op's version, 1 where it is
+// not given; attributes at their defaults are not written. An operand {"number": 2, "dtype": ...} is a number as an array.
+#pragma once
+#include "graph/json.hpp"
+#include "graph/program.hpp"
+
+namespace dovetail {
+Json to_json(const Program&);
+// Throws Error(value) with the place in the program where it is not sound, or needs an op or a version of one that this
+// library does not have.
+std::shared_ptr<const Program> program_of(const Json&);
+}  // namespace dovetail
