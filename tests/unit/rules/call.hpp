@@ -137,6 +137,8 @@ struct Call {
   void param(ParamSpec p) { op.spec.params.push_back(std::move(p)); }
   Call& attr(const char* name, ParamKind kind, dvt_attr a) {
     param({.name = name, .kind = kind});
+    if (op.spec.params.back().name == "axis") op.axis_attr = op.n_attr;
+    if (op.spec.params.back().name == "keepdims") op.keepdims_attr = op.n_attr;
     attrs.at[op.n_attr++] = a;
     return *this;
   }
