@@ -152,6 +152,7 @@ LAYERS = {
     "device": {"types", "platform"},
     "probe": {"device", "platform"},  # a program of its own, which shares the handshake
     "dispatch": {"types", "rules", "graph", "device", "platform"},
+    "api": {"types", "rules", "graph", "device", "dispatch", "platform"},
 }
 TOP = {"api", "bindings"}  # they may include every layer
 

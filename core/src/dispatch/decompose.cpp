@@ -1,6 +1,6 @@
-// Calls that run as their op's decomposition. A program is kept for what it was traced for (dtypes, ranks, attributes
-// that are no numbers); its guards say for which sizes and numbers it is right. The binding and the plans of each set
-// of sizes are kept, too, the most recent ones.
+// Calls that run as their op's decomposition. A program is kept for what it was traced for (dtypes, ranks,
+// attributes that are no numbers); its guards say for which sizes and numbers it is right. The binding and the
+// plans of each set of sizes are kept, too, the most recent ones.
 #include <algorithm>
 #include <list>
 #include <mutex>
@@ -19,7 +19,7 @@ using Programs = std::vector<std::shared_ptr<const Program>>;
 // What is kept of one op.
 struct Decompositions {
   static constexpr size_t kMostValues = 1 << 15;  // of all executables together
-  static constexpr size_t kMostPrograms = 64;     // of one pattern; only a decomposition that fixes its sizes has many
+  static constexpr size_t kMostPrograms = 64;  // of one pattern; only a decomposition that fixes its sizes has many
   struct Entry {
     std::string key;
     std::shared_ptr<const Executable> executable;
@@ -43,7 +43,7 @@ struct Decompositions {
   void keep(std::string key, std::shared_ptr<const Executable> executable) {
     const std::lock_guard lock(mutex);
     if (const auto found = index.find(key); found != index.end()) drop(found->second);
-    values += executable->binding.values.size();
+    values += executable->values.size();
     recent.push_front({std::move(key), std::move(executable)});
     index[recent.front().key] = recent.begin();
     while (values > kMostValues && recent.size() > 1) drop(std::prev(recent.end()));
@@ -64,7 +64,7 @@ struct Decompositions {
 
  private:
   void drop(std::list<Entry>::iterator entry) {
-    values -= entry->executable->binding.values.size();
+    values -= entry->executable->values.size();
     index.erase(entry->key);
     recent.erase(entry);
   }
@@ -126,7 +126,7 @@ std::string sizes_of(const Invocation& inv) {
 void check_outputs(const Invocation& inv, const Binding& b) {
   const Program& p = *b.program;
   for (size_t i = 0; i < p.outputs.size(); ++i)
-    if (const Tensor& made = b.values[size_t(p.outputs[i])]; !made.same_shape(*inv.out[i]))
+    if (const TensorType& made = b.values[size_t(p.outputs[i])]; !made.same_shape(*inv.out[i]))
       inv.fail(ErrorKind::runtime, "its decomposition gives shape " + to_string(made.shape()) +
                                        ", its shape rule says " + to_string(inv.out[i]->shape()));
 }
@@ -148,8 +148,8 @@ std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposi
       operands[size_t(i)] = builder->cast(operands[size_t(i)], working(inv.plan->compute_of(i), inv.op));
   std::vector<int> outputs = decomposition(builder, operands);
   if (outputs.size() != inv.op.spec.n_out)
-    inv.fail(ErrorKind::runtime, "its decomposition gives " + std::to_string(outputs.size()) + " arrays: expected " +
-                                     std::to_string(inv.op.spec.n_out));
+    inv.fail(ErrorKind::runtime, "its decomposition gives " + std::to_string(outputs.size()) +
+                                     " arrays: expected " + std::to_string(inv.op.spec.n_out));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const DType made = builder->value(outputs[i]).dtype, result = inv.plan->result[i];
     if (made != result && !is_narrow_float(result))
@@ -161,9 +161,9 @@ std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposi
 }
 
 std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<const Program>& program) {
-  const Tensor* few[kMaxInputs];
-  std::vector<const Tensor*> many;
-  const Tensor** given = few;
+  const TensorType* few[kMaxInputs];
+  std::vector<const TensorType*> many;
+  const TensorType** given = few;
   if (inv.n_in > kMaxInputs) many.resize(size_t(inv.n_in)), given = many.data();
   int n = 0;
   for (int i = 0; i < inv.n_in; ++i)
@@ -176,12 +176,12 @@ std::shared_ptr<const Program> shipped(const Invocation& inv) {
   const auto candidates = shipped_decompositions(inv.op, decomposition_pattern(inv));
   if (candidates.empty()) return nullptr;
   bool casts = false;
-  std::vector<Tensor> operands(size_t(inv.n_in));
-  std::vector<const Tensor*> given;
+  std::vector<TensorType> operands(size_t(inv.n_in));
+  std::vector<const TensorType*> given;
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
     if (!t) continue;
-    operands[size_t(i)].set_type(working(inv.plan->compute_of(i), inv.op), nullptr);
+    operands[size_t(i)].dtype = working(inv.plan->compute_of(i), inv.op);
     operands[size_t(i)].set_shape(t->shape());
     casts |= operands[size_t(i)].dtype != t->dtype;
     given.push_back(&operands[size_t(i)]);
@@ -345,7 +345,7 @@ std::string missing_in(const Executable& e) {
       continue;
     }
     std::vector<const Tensor*> in;
-    for (const int i : node.in) in.push_back(i < 0 ? nullptr : &e.binding.values[size_t(i)]);
+    for (const int i : node.in) in.push_back(i < 0 ? nullptr : &e.values[size_t(i)]);
     missing = missing_for(*node.op, in, e.binding.nodes[k].attrs, *e.device);
   }
   return missing;

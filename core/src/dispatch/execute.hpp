@@ -1,6 +1,7 @@
 // What the files of dispatch/ share below the level of an op call.
 #pragma once
 #include "dispatch/invocation.hpp"
+#include "types/scalar.hpp"
 
 namespace dovetail {
 struct Program;
@@ -16,6 +17,8 @@ void copy_into(Tensor& to, const Tensor& from);
 Tensor broadcast_view(const Tensor& t, std::span<const int64_t> shape);
 // A scalar in host memory; its value is read from `bits` of that dtype.
 Tensor host_scalar(DType dtype, const void* bits);
+Tensor host_scalar(const Scalar&);
+Scalar scalar_of(const Tensor& host_scalar);
 Tensor cast_scalar(const Tensor& scalar, DType dtype);
 
 // The device of kind cpu that stands in for `other`; nullptr if there is none.
@@ -41,11 +44,11 @@ void serve_declined(bool);
 void run_set_slice(Invocation&);
 void run_decomposition(Invocation&);
 void run_decomposition(Invocation&, const Executable&);
-// The decomposition of the op of a call that was inferred, for its dtypes, sizes and attributes on its device. Throws
-// Error(not_implemented) where there is none.
+// The decomposition of the op of a call that was inferred, for its dtypes, sizes and attributes on its device.
+// Throws Error(not_implemented) where there is none.
 std::shared_ptr<const Executable> decomposition_of(const Invocation&);
-// Which of an op's decompositions, those that the library brings, serve a call: text that names its operands' dtypes
-// (after casts) and ranks, and its attributes but for the numbers. Elementwise ops have one for every rank.
+// Which of an op's decompositions, those that the library brings, serve a call: text that names its operands'
+// dtypes (after casts) and ranks, and its attributes but for the numbers. Elementwise ops have one for every rank.
 std::string decomposition_pattern(const Invocation&);
 // The program that the front end records for a call whose operands need no casts.
 std::shared_ptr<const Program> trace_decomposition(const Invocation&);

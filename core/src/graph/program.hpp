@@ -1,6 +1,6 @@
-// A graph of calls of ops, symbolic in the sizes of its inputs: what a decomposition, a traced function and a saved file
-// are. Ops are those of the registry; sizes and numbers of attributes are entries of a table of expressions. For the
-// sizes of one call the shape rules run over it once: that is a binding.
+// A graph of calls of ops, symbolic in the sizes of its inputs: what a decomposition, a traced function and a saved
+// file are. Ops are those of the registry; sizes and numbers of attributes are entries of a table of expressions.
+// For the sizes of one call the shape rules run over it once: that is a binding.
 #pragma once
 #include <deque>
 #include <memory>
@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "dispatch/invocation.hpp"
 #include "graph/number.hpp"
+#include "rules/inference.hpp"
+#include "types/scalar.hpp"
 
 namespace dovetail {
 struct Program {
@@ -26,8 +27,8 @@ struct Program {
     int out;              // output 0; further outputs follow it
     Attrs attrs;          // as they were given; at slots the numbers of the trace
     std::vector<Slot> slots;
-    uint32_t numbers;       // it and those before it need as many entries of the table
-    std::vector<int> dies;  // values that no later node and no output uses
+    uint32_t numbers;        // it and those before it need as many entries of the table
+    std::vector<int> dies;   // values that no later node and no output uses
     std::string where = {};  // file:line of the user's function
   };
   struct Input {
@@ -38,7 +39,7 @@ struct Program {
   };
   struct Constant {
     int value;
-    Tensor scalar;    // in host memory
+    Scalar scalar;
     int number = -1;  // its value, in the scalar's dtype; -1: the scalar's own
   };
   int n_values = 0;
@@ -58,8 +59,8 @@ class ProgramBuilder {
  public:
   ProgramBuilder() : program_(std::make_shared<Program>()) {}
   int input(DType dtype, std::span<const int64_t> shape);
-  int constant(const Tensor& host_scalar, int number = -1);
-  const Tensor& value(int i) const { return program(), values_.at(size_t(i)); }
+  int constant(const Scalar&, int number = -1);
+  const TensorType& value(int i) const { return program(), values_.at(size_t(i)); }
   // Infers the outputs and returns the first one's value; the others follow it.
   int call(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
@@ -73,9 +74,9 @@ class ProgramBuilder {
  private:
   Program& program() const;  // throws once it is finished: a decomposition may have kept one of its values
   void own(Attrs& attrs);
-  int add_value(Tensor);
+  int add_value(TensorType);
   std::shared_ptr<Program> program_;
-  std::vector<Tensor> values_;  // abstract, with the sizes of the trace
+  std::vector<TensorType> values_;  // with the sizes of the trace
   NumberTable numbers_;
 };
 
@@ -89,15 +90,17 @@ struct Binding {
   };
   std::shared_ptr<const Program> program;
   std::vector<Node> nodes;
-  std::vector<Tensor> values;  // abstract, but constants: dtype, shape and dense strides
+  std::vector<TensorType> values;  // with dense strides
+  std::vector<Scalar> constants;   // of the program, in its order
   std::vector<NumberValue> numbers;
 };
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
-// Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that these
-// values have.
+// Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that
+// these values have.
 std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands);
-// Nothing where a guard does not hold, or where Python would have raised. `attrs`: those of the op whose decomposition
-// it is. Throws what rules throw.
-std::optional<Binding> bind_program(std::shared_ptr<const Program>, const Tensor* const* inputs, const Attrs* attrs);
+// Nothing where a guard does not hold, or where Python would have raised. `attrs`: those of the op whose
+// decomposition it is. Throws what rules throw.
+std::optional<Binding> bind_program(std::shared_ptr<const Program>, const TensorType* const* inputs,
+                                    const Attrs* attrs);
 }  // namespace dovetail

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dispatch/execute.hpp"
-
 namespace dovetail {
 namespace {
 constexpr int kFormat = 1;
-constexpr const char* number_names[] = {"integer",  "real",       "size",   "attribute",    "add",     "subtract",
-                                        "multiply", "divide",     "floor_divide", "modulo", "minimum", "maximum",
-                                        "shift_left", "bit_length", "to_real", "floor",     "ceil"};
+constexpr const char* number_names[] = {
+    "integer", "real",    "size",    "attribute",  "add",        "subtract", "multiply", "divide", "floor_divide",
+    "modulo",  "minimum", "maximum", "shift_left", "bit_length", "to_real",  "floor",    "ceil"};
 constexpr const char* compare_names[] = {"equal", "not_equal", "less", "less_equal"};
 constexpr const char* kRealAttribute = "real_attribute";
 
@@ -40,26 +38,17 @@ Json json_of(const Number& n) {
 
 Json number_entry(int entry) { return Json::map({{"number", entry}}); }
 
-Json scalar_json(const Tensor& t) {
-  if (is_complex(t.dtype)) {
+Json scalar_json(const Scalar& s) {
+  if (is_complex(s.dtype)) {
+    const Scalar wide = cast_scalar(s, DType::c128);
     double parts[2];
-    std::memcpy(parts, cast_scalar(t, DType::c128).view.data, sizeof parts);
+    std::memcpy(parts, wide.bits, sizeof parts);
     return Json::list({parts[0], parts[1]});
   }
-  if (t.dtype == DType::b8) return Json(*static_cast<const uint8_t*>(t.view.data) != 0);
-  if (t.dtype == DType::u64) {
-    uint64_t u;
-    std::memcpy(&u, t.view.data, sizeof u);
-    return Json(u);
-  }
-  if (is_integer(t.dtype)) {
-    int64_t i;
-    std::memcpy(&i, cast_scalar(t, DType::i64).view.data, sizeof i);
-    return Json(i);
-  }
-  double f;
-  std::memcpy(&f, cast_scalar(t, DType::f64).view.data, sizeof f);
-  return Json(f);
+  if (s.dtype == DType::b8) return Json(s.read<uint8_t>() != 0);
+  if (s.dtype == DType::u64) return Json(s.read<uint64_t>());
+  if (is_integer(s.dtype)) return Json(cast_scalar(s, DType::i64).read<int64_t>());
+  return Json(cast_scalar(s, DType::f64).read<double>());
 }
 
 Json attribute_json(const dvt_attr& a) {
@@ -82,7 +71,8 @@ Json attribute_json(const dvt_attr& a) {
 
 class Writer {
  public:
-  explicit Writer(const Program& p) : program_(p), place_(size_t(p.n_values), -1), constant_(size_t(p.n_values), -1) {
+  explicit Writer(const Program& p)
+      : program_(p), place_(size_t(p.n_values), -1), constant_(size_t(p.n_values), -1) {
     int next = 0;
     for (const Program::Input& input : p.inputs) place_[size_t(input.value)] = next++;
     for (const Program::Node& node : p.nodes)
@@ -170,8 +160,9 @@ class Reader {
   std::shared_ptr<const Program> program() {
     if (document_.kind != Json::object) throw Error(ErrorKind::value, "a program: expected an object");
     if (const int64_t format = document_.at("dovetail", "a program").as_integer("dovetail"); format != kFormat)
-      throw Error(ErrorKind::value, "a program of format " + std::to_string(format) + ": this library reads format " +
-                                        std::to_string(kFormat),
+      throw Error(ErrorKind::value,
+                  "a program of format " + std::to_string(format) + ": this library reads format " +
+                      std::to_string(kFormat),
                   format > kFormat ? "pip install -U dovetail-runtime" : "");
     for (const Json& input : document_.at("inputs", "a program").as_list("inputs")) read_input(input);
     const auto& nodes = document_.at("nodes", "a program").as_list("nodes");
@@ -188,7 +179,8 @@ class Reader {
 
  private:
   [[noreturn]] void fail(const std::string& why) const {
-    const std::string node = made_->nodes.size() < n_nodes() ? "node " + std::to_string(made_->nodes.size()) + ": " : "";
+    const std::string node =
+        made_->nodes.size() < n_nodes() ? "node " + std::to_string(made_->nodes.size()) + ": " : "";
     throw Error(ErrorKind::value, node + why);
   }
   size_t n_nodes() const { return document_.at("nodes", "a program").items.size(); }
@@ -210,7 +202,8 @@ class Reader {
     Program::Input input{add_value(), dtype(*j.find("dtype"), "an input's dtype"), {}};
     for (const Json& n : j.at("shape", "an input").as_list("an input's shape")) {
       const int64_t size = n.kind == Json::null ? -1 : n.as_integer("a size");
-      if (n.kind != Json::null && size < 0) throw Error(ErrorKind::value, "an input's shape: expected sizes of at least 0");
+      if (n.kind != Json::null && size < 0)
+        throw Error(ErrorKind::value, "an input's shape: expected sizes of at least 0");
       input.shape.push_back(size);
     }
     if (input.shape.size() > DVT_MAX_NDIM) throw Error(ErrorKind::value, "an input's shape: more than 16 axes");
@@ -227,7 +220,8 @@ class Reader {
     const int here = int(made_->numbers.size());
     if (j.kind == Json::integer) return {.op = Number::integer, .i = j.i};
     if (j.kind != Json::array) return {.op = Number::real, .is_real = true, .f = j.as_real("a number")};
-    if (j.items.size() < 2 || j.items.size() > 3) fail("number " + std::to_string(here) + ": expected [operation, a, b]");
+    if (j.items.size() < 2 || j.items.size() > 3)
+      fail("number " + std::to_string(here) + ": expected [operation, a, b]");
     const std::string& name = j.items[0].as_string("a number's operation");
     Number n{.op = Number::attribute};
     if (name == kRealAttribute) {
@@ -252,14 +246,16 @@ class Reader {
   static int index(const Json& j, const char* what, int end) {
     const int64_t i = j.as_integer(what);
     if (i < 0 || i >= end)
-      throw Error(ErrorKind::value, std::string(what) + " " + std::to_string(i) + ": expected 0 to " + std::to_string(end - 1));
+      throw Error(ErrorKind::value,
+                  std::string(what) + " " + std::to_string(i) + ": expected 0 to " + std::to_string(end - 1));
     return int(i);
   }
   int entry(const Json& j) const { return index(j, "a number", int(made_->numbers.size())); }
 
   void read_guards(const std::vector<Json>& guards, size_t n_nodes) {
     for (const Json& j : guards) {
-      if (j.as_list("a guard").size() != 4) throw Error(ErrorKind::value, "a guard: expected [comparison, a, b, node]");
+      if (j.as_list("a guard").size() != 4)
+        throw Error(ErrorKind::value, "a guard: expected [comparison, a, b, node]");
       const std::string& name = j.items[0].as_string("a guard's comparison");
       const auto found = std::find(std::begin(compare_names), std::end(compare_names), name);
       if (found == std::end(compare_names)) throw Error(ErrorKind::value, "there is no comparison '" + name + "'");
@@ -275,28 +271,29 @@ class Reader {
   int operand(const Json& j, const char* what) {
     if (j.kind != Json::object) return place_[size_t(index(j, what, int(place_.size())))];
     Program::Constant c{made_->n_values++, scalar(j, dtype(j.at("dtype", what), "a number's dtype"))};
-    if (const Json* number = j.find("number")) c.number = entry(*number), needs_.emplace_back(c.number, made_->nodes.size());
+    if (const Json* number = j.find("number"))
+      c.number = entry(*number), needs_.emplace_back(c.number, made_->nodes.size());
     made_->constants.push_back(std::move(c));
     return made_->constants.back().value;
   }
 
-  Tensor scalar(const Json& j, DType dtype) const {
+  Scalar scalar(const Json& j, DType dtype) const {
     const Json* n = j.find("n");
     const int64_t nought = 0;
-    if (!n) return cast_scalar(host_scalar(DType::i64, &nought), dtype);
+    if (!n) return cast_scalar(Scalar(DType::i64, &nought), dtype);
     if (n->kind == Json::boolean) {
       const uint8_t truth = n->truth;
-      return cast_scalar(host_scalar(DType::b8, &truth), dtype);
+      return cast_scalar(Scalar(DType::b8, &truth), dtype);
     }
-    if (n->kind == Json::unsigned_integer) return cast_scalar(host_scalar(DType::u64, &n->u), dtype);
-    if (n->kind == Json::integer) return cast_scalar(host_scalar(DType::i64, &n->i), dtype);
+    if (n->kind == Json::unsigned_integer) return cast_scalar(Scalar(DType::u64, &n->u), dtype);
+    if (n->kind == Json::integer) return cast_scalar(Scalar(DType::i64, &n->i), dtype);
     if (n->kind == Json::array) {
       if (n->items.size() != 2) fail("a complex number: expected [real, imaginary]");
       const double parts[] = {n->items[0].as_real("a real part"), n->items[1].as_real("an imaginary part")};
-      return cast_scalar(host_scalar(DType::c128, parts), dtype);
+      return cast_scalar(Scalar(DType::c128, parts), dtype);
     }
     const double f = n->as_real("a number");
-    return cast_scalar(host_scalar(DType::f64, &f), dtype);
+    return cast_scalar(Scalar(DType::f64, &f), dtype);
   }
 
   void read_node(const Json& j) {
@@ -305,10 +302,12 @@ class Reader {
     if (!op) fail("needs the op '" + name + "', which is not here: install the package that brings it");
     const int64_t version = j.find("v") ? j.find("v")->as_integer("a node's v") : 1;
     if (version < 1 || version > int64_t(op->spec.version))
-      throw Error(ErrorKind::value, "needs " + name + " version " + std::to_string(version) + ", this dovetail has version " +
-                                        std::to_string(op->spec.version),
+      throw Error(ErrorKind::value,
+                  "needs " + name + " version " + std::to_string(version) + ", this dovetail has version " +
+                      std::to_string(op->spec.version),
                   "pip install -U dovetail-runtime");
-    Program::Node node{.op = op, .in = {}, .out = 0, .attrs = (*op).defaults, .slots = {}, .numbers = 0, .dies = {}};
+    Program::Node node{
+        .op = op, .in = {}, .out = 0, .attrs = (*op).defaults, .slots = {}, .numbers = 0, .dies = {}};
     for (const Json& in : j.at("in", "a node").as_list("a node's in"))
       node.in.push_back(in.kind == Json::null ? -1 : operand(in, "an operand"));
     // Operands that a later version of the op added may be missing.
@@ -330,7 +329,8 @@ class Reader {
   void check_operands(const Op& op, const std::vector<int>& in) const {
     const size_t least = size_t(op.n_in) - op.variadic;
     if (op.variadic ? in.size() < least : in.size() != size_t(op.n_in))
-      fail("[" + op.spec.name + "] has " + std::to_string(in.size()) + " operands: expected " + std::to_string(op.n_in));
+      fail("[" + op.spec.name + "] has " + std::to_string(in.size()) + " operands: expected " +
+           std::to_string(op.n_in));
     size_t i = 0;
     for (const ParamSpec& p : op.spec.params) {
       if (!is_operand(p.kind)) continue;
@@ -424,27 +424,33 @@ class Reader {
   void check_numbers() {
     std::vector<size_t> made_by(size_t(made_->n_values), 0);  // as many nodes are needed for each value
     for (size_t k = 0; k < made_->nodes.size(); ++k)
-      for (uint32_t i = 0; i < made_->nodes[k].op->spec.n_out; ++i) made_by[size_t(made_->nodes[k].out) + i] = k + 1;
+      for (uint32_t i = 0; i < made_->nodes[k].op->spec.n_out; ++i)
+        made_by[size_t(made_->nodes[k].out) + i] = k + 1;
     std::vector<size_t> after(made_->numbers.size(), 0);
     for (size_t i = 0; i < after.size(); ++i) {
       Number& n = made_->numbers[i];
       if (n.op == Number::size) {
-        if (size_t(n.a) >= place_.size()) throw Error(ErrorKind::value, "number " + std::to_string(i) + ": there is no value " + std::to_string(n.a));
+        if (size_t(n.a) >= place_.size())
+          throw Error(ErrorKind::value,
+                      "number " + std::to_string(i) + ": there is no value " + std::to_string(n.a));
         n.a = place_[size_t(n.a)];
         after[i] = made_by[size_t(n.a)];
       }
       if (i) after[i] = std::max(after[i], after[i - 1]);  // they are computed in their order
     }
     for (const auto& [number, node] : needs_)
-      if (after[size_t(number)] > node) throw Error(ErrorKind::value, "node " + std::to_string(node) + " needs a number that follows from a later one");
+      if (after[size_t(number)] > node)
+        throw Error(ErrorKind::value,
+                    "node " + std::to_string(node) + " needs a number that follows from a later one");
     for (const Guard& g : made_->guards)
-      if (std::max(after[size_t(g.a)], after[size_t(g.b)]) > g.at) throw Error(ErrorKind::value, "a guard needs a number that follows from a later node");
+      if (std::max(after[size_t(g.a)], after[size_t(g.b)]) > g.at)
+        throw Error(ErrorKind::value, "a guard needs a number that follows from a later node");
   }
 
   const Json& document_;
   std::shared_ptr<Program> made_;
-  std::vector<int> place_;                        // the value that a number of the text stands for
-  std::vector<std::pair<int, size_t>> needs_;     // numbers, and the nodes that need them
+  std::vector<int> place_;                     // the value that a number of the text stands for
+  std::vector<std::pair<int, size_t>> needs_;  // numbers, and the nodes that need them
   size_t needed_ = 0;
 };
 }  // namespace

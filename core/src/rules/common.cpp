@@ -24,6 +24,14 @@ TensorType& Inference::output(int i, std::span<const int64_t> shape) {
   }
   return t;
 }
+
+uint64_t infer(const Op& op, const TensorType* const* in, int n_in, Attrs& attrs, TensorType* const* out) {
+  DType compute[kMaxInputs], result[kMaxOutputs];
+  Inference call{op, in, n_in, attrs, compute, result, out};
+  rules::infer_dtypes(call, compute, result);
+  call.infer_shapes();
+  return call.work;
+}
 }  // namespace dovetail
 
 namespace dovetail::rules {

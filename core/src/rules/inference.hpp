@@ -30,6 +30,10 @@ struct Inference {
   [[noreturn]] void fail(const std::string& why) const { fail(ErrorKind::value, why); }
 };
 
+// The dtype rule and the shape rule of one call on operands of any dtypes: fills in `out`, normalises `attrs` and
+// returns the work.
+uint64_t infer(const Op&, const TensorType* const* in, int n_in, Attrs& attrs, TensorType* const* out);
+
 // What a dtype rule sees and decides.
 struct DTypeQuery {
   const Op& op;

@@ -1,8 +1,8 @@
 // Decompositions: traced by a function of the test, replayed by the core.
 #include <set>
 
-#include "graph/program.hpp"
 #include "dispatch/recorder.hpp"
+#include "graph/program.hpp"
 
 using namespace recorder;
 
@@ -22,7 +22,7 @@ struct Tracing {
     std::fill_n(attrs.ints, attrs.n_ints, -99);  // a program has its own
     return value;
   }
-  int number(double v, DType t = f32) { return b.constant(recorder::number(v, t)); }
+  int number(double v, DType t = f32) { return b.constant(scalar_of(recorder::number(v, t))); }
 };
 using Body = std::function<std::vector<int>(Tracing&)>;
 std::map<std::string, Body> decompositions;
@@ -30,7 +30,8 @@ std::map<std::string, int> traced;
 
 std::set<std::string> for_any_sizes;  // the others look at sizes and attributes
 
-std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuilder>& b, const std::vector<int>& in) {
+std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuilder>& b,
+                       const std::vector<int>& in) {
   ++traced[inv.op.spec.name];
   if (!for_any_sizes.count(inv.op.spec.name)) b->fix(inv.attrs, inv.op.n_attr);
   Tracing t{*b, inv, in};
@@ -140,26 +141,31 @@ TEST(one_program_for_all_sizes) {
       "b.sizes",
       [](Tracing& t) -> std::vector<int> {
         ProgramBuilder& b = t.b;
-        const Tensor& x = b.value(t.in[0]);
+        const TensorType& x = b.value(t.in[0]);
         const int n = b.number({.op = Number::size, .a = t.in[0], .b = 0});
         const int m = b.number({.op = Number::size, .a = t.in[0], .b = 1});
         const int two = b.number({.op = Number::integer, .i = 2});
         const int zero = b.number({.op = Number::integer, .i = 0});
-        b.guard(x.size(0) > 1 ? Guard::less : Guard::less_equal, x.size(0) > 1 ? b.number({.op = Number::integer, .i = 1}) : n,
+        b.guard(x.size(0) > 1 ? Guard::less : Guard::less_equal,
+                x.size(0) > 1 ? b.number({.op = Number::integer, .i = 1}) : n,
                 x.size(0) > 1 ? n : b.number({.op = Number::integer, .i = 1}));
         b.guard(Guard::less, zero, m);
         const int scale = b.number({.op = Number::attribute, .is_real = true, .a = 0});
         const int scaled = b.number({.op = Number::multiply, .is_real = true, .a = scale, .b = m});
         const int twice = b.number({.op = Number::multiply, .a = two, .b = n});
         const Op& full = op("full");
-        const int ones = b.call(full, {}, attributes(full, {{"shape", Ints{2 * x.size(0)}}, {"fill_value", 0.}, {"dtype", f32}}),
-                                {{0, 0, twice}});
-        return {b.call(op("add"), {ones, b.constant(recorder::number(0, f32), scaled)}, op("add").defaults)};
+        const int ones =
+            b.call(full, {}, attributes(full, {{"shape", Ints{2 * x.size(0)}}, {"fill_value", 0.}, {"dtype", f32}}),
+                   {{0, 0, twice}});
+        return {
+            b.call(op("add"), {ones, b.constant(scalar_of(recorder::number(0, f32)), scaled)}, op("add").defaults)};
       },
-      1, {.shape = "repeat", .dtype = "same",
-          .params = {{.name = "scale", .kind = ParamKind::f64, .fallback = {.kind = AttrDefault::f64, .f = 1}},
-                     {.name = "repeats", .kind = ParamKind::i64, .fallback = {.kind = AttrDefault::i64, .i = 1}},
-                     {.name = "axis", .kind = ParamKind::i64, .fallback = {.kind = AttrDefault::none}}}});
+      1,
+      {.shape = "repeat",
+       .dtype = "same",
+       .params = {{.name = "scale", .kind = ParamKind::f64, .fallback = {.kind = AttrDefault::f64, .f = 1}},
+                  {.name = "repeats", .kind = ParamKind::i64, .fallback = {.kind = AttrDefault::i64, .i = 1}},
+                  {.name = "axis", .kind = ParamKind::i64, .fallback = {.kind = AttrDefault::none}}}});
   for_any_sizes.insert("b.sizes");
   const auto run = [&](const Ints& shape, double scale) {
     const Tensor x = iota(shape);
