@@ -1,5 +1,5 @@
-// Decompositions become programs here: the runtime asks for one, dovetail._trace runs the decomposition of the schema
-// on tracers.
+// Decompositions become programs here: the runtime asks for one, dovetail._trace runs the decomposition of the
+// schema on tracers.
 #include <pybind11/stl.h>
 
 #include <deque>
@@ -39,8 +39,8 @@ py::tuple describe(const ProgramBuilder& b, int value) {
   return py::make_tuple(shape, info(t.dtype).name);
 }
 
-// One operand of a recorded call: a value's number, None, or (number, entry): a Python number that is an entry of the
-// builder's table, or -1 where it is always the same.
+// One operand of a recorded call: a value's number, None, or (number, entry): a Python number that is an entry of
+// the builder's table, or -1 where it is always the same.
 int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, const NumberDType& dtypes) {
   if (x.is_none()) return -1;
   if (py::isinstance<py::int_>(x)) return x.cast<int>();
@@ -83,9 +83,9 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
   return b.call(o, in, attrs, std::move(numbers));
 }
 
-const char* const number_ops[] = {"integer",  "real",    "size",    "attribute",    "add",    "subtract",
-                                  "multiply", "divide",  "floor_divide", "modulo",  "minimum", "maximum",
-                                  "shift_left", "bit_length", "to_real", "floor",   "ceil"};
+const char* const number_ops[] = {"integer",    "real",       "size",         "attribute", "add",     "subtract",
+                                  "multiply",   "divide",     "floor_divide", "modulo",    "minimum", "maximum",
+                                  "shift_left", "bit_length", "to_real",      "floor",     "ceil"};
 const char* const comparisons[] = {"equal", "not_equal", "less", "less_equal"};
 
 template <size_t N>

@@ -86,8 +86,8 @@ bool overlap(const Tensor&, const Tensor&);
 // A composite's graph: traced once by the front end for any sizes, replayed here without it.
 struct Executable;
 class ProgramBuilder;
-// Set by the front end: records the decomposition of inv.op on these values of the builder (-1: not given), which have
-// the shapes of inv.in, and returns its results.
+// Set by the front end: records the decomposition of inv.op on these values of the builder (-1: not given), which
+// have the shapes of inv.in, and returns its results.
 using DecompositionTracer = std::vector<int> (*)(const Invocation& inv, const std::shared_ptr<ProgramBuilder>&,
                                                  const std::vector<int>& operands);
 extern DecompositionTracer decomposition_tracer;

@@ -7,9 +7,7 @@
 
 namespace dovetail {
 namespace {
-Tensor weak(Tensor t) {
-  return t;
-}
+Tensor weak(Tensor t) { return t; }
 }  // namespace
 
 Tensor number_of(const Integer& number, DType dtype, const char* function) {

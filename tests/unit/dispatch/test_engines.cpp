@@ -3,8 +3,8 @@
 
 #include <thread>
 
-#include "graph/program.hpp"
 #include "dispatch/recorder.hpp"
+#include "graph/program.hpp"
 
 using namespace recorder;
 
