@@ -47,6 +47,7 @@ struct Session {
   std::vector<std::shared_ptr<ThreadLog>> logs;
   std::shared_ptr<const Reference> references[kMaxDevices];
   std::unordered_set<std::string> names;  // never shrinks: records point into it
+  Session* of_parent = nullptr;           // before the fork; it stays
 };
 Session* session = new Session;
 std::atomic<uint64_t> generation{0};  // of the session; 0: none yet
@@ -251,7 +252,9 @@ Recording end_recording() {
 
 void recording_after_fork() {
   debug_checks &= uint8_t(~recorded);
-  session = new Session;  // another thread of the parent may have held the mutex of the old one, which stays
+  auto* fresh = new Session;  // another thread of the parent may have held the mutex of the old one
+  fresh->of_parent = session;
+  session = fresh;
   ++generation;
 }
 

@@ -18,7 +18,7 @@ using Programs = std::vector<std::shared_ptr<const Program>>;
 
 // What is kept of one op.
 struct Decompositions {
-  static constexpr size_t kMostValues = 1 << 15;  // of all executables together
+  static constexpr size_t kMostValues = 1 << 14;  // of all executables together
   static constexpr size_t kMostPrograms = 64;  // of one pattern; only a decomposition that fixes its sizes has many
   struct Entry {
     std::string key;

@@ -6,13 +6,6 @@
 #include "text.hpp"
 
 namespace dovetail {
-namespace {
-Tensor weak(Tensor t) {
-  t.weak = true;
-  return t;
-}
-}  // namespace
-
 Tensor number_of(const Integer& number, DType dtype, const char* function) {
   const int width = 8 * info(dtype).bytes;
   const bool is_signed = info(dtype).kind == DKind::signed_int;
@@ -27,7 +20,7 @@ Tensor number_of(const Integer& number, DType dtype, const char* function) {
                                          std::to_string(least) + " to " + std::to_string(most) +
                                          ", or a wider dtype");
   }
-  return weak(host_scalar(dtype, &number.bits));  // little-endian: the low bytes come first
+  return host_scalar(dtype, &number.bits);  // little-endian: the low bytes come first
 }
 
 Tensor number_of(double value, DType dtype, const char* function, const std::string& text) {
@@ -37,21 +30,21 @@ Tensor number_of(double value, DType dtype, const char* function, const std::str
                                          "448, or a wider dtype");
   if (dtype == DType::f32) {
     const float narrow = float(value);
-    return weak(host_scalar(dtype, &narrow));
+    return host_scalar(dtype, &narrow);
   }
   const Tensor wide = host_scalar(DType::f64, &value);
-  return weak(dtype == DType::f64 ? wide : cast_scalar(wide, dtype));
+  return dtype == DType::f64 ? wide : cast_scalar(wide, dtype);
 }
 
 Tensor complex_number_of(double real, double imaginary, DType dtype) {
   const double parts[2] = {real, imaginary};
   const Tensor wide = host_scalar(DType::c128, parts);
-  return weak(dtype == DType::c128 ? wide : cast_scalar(wide, dtype));
+  return dtype == DType::c128 ? wide : cast_scalar(wide, dtype);
 }
 
 Tensor bool_number_of(bool value) {
   const uint8_t byte = value;
-  return weak(host_scalar(DType::b8, &byte));
+  return host_scalar(DType::b8, &byte);
 }
 
 bool joins_any_device(const Tensor& t) { return t.rank() == 0 && t.device && t.device->props.kind == DVT_KIND_CPU; }

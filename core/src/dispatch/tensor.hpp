@@ -14,7 +14,6 @@ struct Tensor {
   uint64_t numel = 0;
   DType dtype = DType::none;
   bool dense = false;              // row-major without gaps
-  bool weak = false;               // made from a Python scalar
   int64_t dims[2 * DVT_MAX_NDIM];  // shape, then strides from DVT_MAX_NDIM on
 
   Tensor() { set_rank(0); }

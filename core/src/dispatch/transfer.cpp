@@ -85,9 +85,7 @@ Tensor cast_scalar(const Tensor& t, DType dtype) {
     if (is_complex(dtype)) write_real(bits + info(dtype).bytes / 2, dtype, real_value(imaginary));
     else if (dtype == DType::b8) bits[0] |= std::byte{real_value(imaginary) != 0};
   }
-  Tensor out = host_scalar(dtype, bits);
-  out.weak = t.weak;
-  return out;
+  return host_scalar(dtype, bits);
 }
 
 Tensor host_scalar(DType dtype, const void* bits) {

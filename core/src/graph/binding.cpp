@@ -16,7 +16,6 @@ Tensor scalar_of(DType dtype, const Number& n, NumberValue v) {
       throw Error(ErrorKind::value, std::to_string(v.i) + " does not fit in " + info(dtype).name +
                                         ": expected a smaller number, or arrays of a wider dtype");
   }
-  scalar.weak = true;
   return scalar;
 }
 

@@ -283,7 +283,6 @@ class Reader {
     if (j.kind != Json::object) return place_[size_t(index(j, what, int(place_.size())))];
     Program::Constant c{made_->n_values++, scalar(j, dtype(j.at("dtype", what), "a number's dtype"))};
     if (const Json* number = j.find("number")) c.number = needed(entry(*number));
-    c.scalar.weak = true;
     made_->constants.push_back(std::move(c));
     return made_->constants.back().value;
   }
