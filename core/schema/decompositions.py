@@ -43,7 +43,7 @@ def _axis_sets(rank: int) -> Iterator[tuple[int, ...]]:
         yield from itertools.combinations(range(rank), n)
 
 
-def _floats(op: Any, *names: str) -> Iterator[dict[str, float]]:
+def _floats(op: Any) -> Iterator[dict[str, float]]:
     """Values of real attributes on either side of what decompositions compare them with."""
     values = {
         "ord": (2.0, 1.0, 3.0, 0.0, float("inf"), float("-inf"), -2.0),

@@ -50,6 +50,25 @@ int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, const Number
   return b.constant(scalar_from(number.ptr(), dtype, o.spec.name.c_str()), pair[1].cast<int>());
 }
 
+// The attributes by name, defaults filled in. What they point to lives as long as `keep`.
+Attrs attributes_of(const Op& o, const py::dict& attributes, std::deque<py::object>& keep) {
+  Attrs attrs;
+  int i = 0;
+  for (const ParamSpec& p : o.spec.params) {
+    if (is_operand(p.kind)) continue;
+    if (attributes.contains(p.name.c_str())) {
+      keep.push_back(attributes[p.name.c_str()]);
+      set_attr(o, attrs, i, p, keep.back().ptr());
+    } else {
+      if (p.fallback.kind == AttrDefault::required)
+        throw Error(ErrorKind::type, "[" + o.spec.name + "] misses the argument '" + p.name + "'");
+      set_default(attrs, i, p);
+    }
+    ++i;
+  }
+  return attrs;
+}
+
 // `slots` lists (attribute's name, element or -1, entry) of the numbers among the attributes.
 int record(ProgramBuilder& b, const std::string& name, const py::list& operands, const py::dict& attributes,
            const std::vector<std::tuple<std::string, int, int>>& slots) {
@@ -59,20 +78,12 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
     if (py::isinstance<py::int_>(operands[i])) dtypes.add_array(int(i), b.value(operands[i].cast<int>()).dtype);
   std::vector<int> in;
   for (size_t i = 0; i < operands.size(); ++i) in.push_back(operand(b, o, i, operands[i], dtypes));
-  Attrs attrs;
   std::deque<py::object> keep;
+  const Attrs attrs = attributes_of(o, attributes, keep);
   std::vector<Program::Slot> numbers;
   int i = 0;
   for (const ParamSpec& p : o.spec.params) {
     if (is_operand(p.kind)) continue;
-    if (attributes.contains(p.name.c_str())) {
-      keep.push_back(attributes[p.name.c_str()]);
-      set_attr(o, attrs, i, p, keep.back().ptr());
-    } else {
-      if (p.fallback.kind == AttrDefault::required)
-        throw Error(ErrorKind::type, "[" + name + "] misses the argument '" + p.name + "'");
-      set_default(attrs, i, p);
-    }
     for (const auto& [attribute, element, entry] : slots)
       if (attribute == p.name) {
         const bool list = attrs.at[i].kind == DVT_A_I64S;  // one number may stand for a list of one
@@ -83,11 +94,6 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
   return b.call(o, in, attrs, std::move(numbers));
 }
 
-const char* const number_ops[] = {"integer",    "real",       "size",         "attribute", "add",     "subtract",
-                                  "multiply",   "divide",     "floor_divide", "modulo",    "minimum", "maximum",
-                                  "shift_left", "bit_length", "to_real",      "floor",     "ceil"};
-const char* const comparisons[] = {"equal", "not_equal", "less", "less_equal"};
-
 template <size_t N>
 int index_of(const char* const (&names)[N], const std::string& name) {
   const auto found = std::find(std::begin(names), std::end(names), name);
@@ -96,11 +102,12 @@ int index_of(const char* const (&names)[N], const std::string& name) {
 }
 
 int number(ProgramBuilder& b, const std::string& op, bool is_real, int x, int y, const py::object& literal) {
-  Number n{.op = Number::Op(index_of(number_ops, op)), .is_real = is_real, .a = x, .b = y};
+  Number n{.op = Number::Op(index_of(number_names, op)), .is_real = is_real, .a = x, .b = y};
   if (n.op == Number::integer) n.i = literal.cast<int64_t>();
   if (n.op == Number::real) n.f = literal.cast<double>();
   return b.number(n);
 }
+
 // The decomposition of an op as the library could bring it: its pattern, and the program as JSON. `operands` are
 // (dtype, shape) or None. Raises what the op raises for such a call.
 py::tuple decomposition_text(const std::string& name, const py::list& operands, const py::dict& attributes) {
@@ -117,17 +124,8 @@ py::tuple decomposition_text(const std::string& name, const py::list& operands, 
     values[i].set_shape(given[1].cast<std::vector<int64_t>>());
     in.push_back(&values[i]);
   }
-  Attrs attrs = default_attrs(o);
   std::deque<py::object> keep;
-  int i = 0;
-  for (const ParamSpec& p : o.spec.params) {
-    if (is_operand(p.kind)) continue;
-    if (attributes.contains(p.name.c_str())) {
-      keep.push_back(attributes[p.name.c_str()]);
-      set_attr(o, attrs, i, p, keep.back().ptr());
-    }
-    ++i;
-  }
+  Attrs attrs = attributes_of(o, attributes, keep);
   Invocation inv{.op = o, .device = nullptr, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
   Tensor out[kMaxOutputs];
   for (uint32_t k = 0; k < o.spec.n_out; ++k) inv.out[k] = &out[k];
@@ -158,7 +156,7 @@ void make_tracing(py::module_& m) {
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
       .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
       .def("guard", [](ProgramBuilder& b, const std::string& compare, int x, int y) {
-        b.guard(Guard::Compare(index_of(comparisons, compare)), x, y);
+        b.guard(Guard::Compare(index_of(compare_names, compare)), x, y);
       });
   make_with_new(m.attr("ProgramBuilder"));
   m.def("decomposition_text", decomposition_text, "(pattern, JSON) of an op's decomposition, for the generator.");

@@ -160,15 +160,24 @@ std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposi
   return builder->finish(outputs);
 }
 
+// The operands of a call without those that are not given, as a program's inputs are.
+class GivenOperands {
+ public:
+  explicit GivenOperands(const Invocation& inv) {
+    if (inv.n_in > kMaxInputs) many_.resize(size_t(inv.n_in)), data_ = many_.data();
+    std::copy_if(inv.in, inv.in + inv.n_in, data_, [](const Tensor* t) { return t != nullptr; });
+  }
+  GivenOperands(const GivenOperands&) = delete;
+  const Tensor* const* data() const { return data_; }
+
+ private:
+  const Tensor* few_[kMaxInputs];
+  std::vector<const Tensor*> many_;
+  const Tensor** data_ = few_;
+};
+
 std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<const Program>& program) {
-  const Tensor* few[kMaxInputs];
-  std::vector<const Tensor*> many;
-  const Tensor** given = few;
-  if (inv.n_in > kMaxInputs) many.resize(size_t(inv.n_in)), given = many.data();
-  int n = 0;
-  for (int i = 0; i < inv.n_in; ++i)
-    if (inv.in[i]) given[n++] = inv.in[i];
-  return bind_program(program, given, &inv.attrs);
+  return bind_program(program, GivenOperands(inv).data(), &inv.attrs);
 }
 
 // One that the library brings, for the dtypes of the call; nullptr where it has none for these sizes.
@@ -266,14 +275,7 @@ std::vector<const Op*> decomposition_ops(const Invocation& inv) {
 }
 
 void run_decomposition(Invocation& inv, const Executable& executable) {
-  const Tensor* few[kMaxInputs];
-  std::vector<const Tensor*> many;
-  const Tensor** given = few;
-  if (inv.n_in > kMaxInputs) many.resize(size_t(inv.n_in)), given = many.data();
-  int n = 0;
-  for (int i = 0; i < inv.n_in; ++i)
-    if (inv.in[i]) given[n++] = inv.in[i];
-  replay(executable, given, inv.out);
+  replay(executable, GivenOperands(inv).data(), inv.out);
   for (uint32_t i = 0; i < inv.op.spec.n_out; ++i)
     if (Tensor& out = *inv.out[i]; !out.device) out = materialise(out, *inv.device);  // a constant
 }

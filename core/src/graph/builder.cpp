@@ -105,7 +105,7 @@ void plan_lifetimes(Program& p) {
       node->dies.push_back(v);
     }
     for (uint32_t i = 0; i < node->op->spec.n_out; ++i)
-      if (!needed[size_t(node->out) + i]) node->dies.push_back(node->out + int(i));  // an output nobody looks at
+      if (!needed[size_t(node->out) + i]) node->dies.push_back(node->out + int(i));  // an output that nothing uses
   }
 }
 

@@ -35,6 +35,10 @@ struct Number {
 
   bool operator==(const Number&) const = default;
 };
+// Their names in the text of programs, in the order of Number::Op.
+inline constexpr const char* number_names[] = {
+    "integer", "real",    "size",    "attribute",  "add",        "subtract", "multiply", "divide", "floor_divide",
+    "modulo",  "minimum", "maximum", "shift_left", "bit_length", "to_real",  "floor",    "ceil"};
 constexpr bool is_leaf(Number::Op op) { return op <= Number::attribute; }
 constexpr bool is_unary(Number::Op op) { return op >= Number::bit_length; }
 
@@ -72,5 +76,7 @@ struct Guard {
 
   bool operator==(const Guard&) const = default;
 };
+// In the order of Guard::Compare.
+inline constexpr const char* compare_names[] = {"equal", "not_equal", "less", "less_equal"};
 bool holds(const Guard&, const std::vector<Number>&, const std::vector<NumberValue>&);
 }  // namespace dovetail

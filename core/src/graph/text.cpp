@@ -8,10 +8,6 @@
 namespace dovetail {
 namespace {
 constexpr int kFormat = 1;
-constexpr const char* number_names[] = {
-    "integer", "real",    "size",    "attribute",  "add",        "subtract", "multiply", "divide", "floor_divide",
-    "modulo",  "minimum", "maximum", "shift_left", "bit_length", "to_real",  "floor",    "ceil"};
-constexpr const char* compare_names[] = {"equal", "not_equal", "less", "less_equal"};
 constexpr const char* kRealAttribute = "real_attribute";
 
 const ParamSpec& attribute_of(const Op& op, int i) {
