@@ -107,6 +107,10 @@ class Param(NamedTuple):
         return self.kind in ("value", "mask", "index", "raw")
 
 
+# What the core has to know of some ops: enum OpFlags explains them.
+TRAITS = ("set_slice", "converts", "identity_on_ints", "integer_exponent")
+
+
 class Spec(NamedTuple):
     """The core's description of an op: struct OpSpec."""
 
@@ -122,8 +126,21 @@ class Spec(NamedTuple):
     must: bool
     private: bool
     view: bool
+    traits: tuple[str, ...]  # of TRAITS
     tol: float
     doc: str  # one line
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The names of its OpFlags."""
+        own = {
+            "half_in_f32": self.half_in_f32,
+            "decomposition": self.has_decomposition,
+            "must": self.must,
+            "private": self.private,
+            "view": self.view,
+        }
+        return (*(name for name, given in own.items() if given), *self.traits)
 
 
 # The dtypes of an op's cases, by its dtype rule, unless `dtypes` is given: the dtype of the value operands.
@@ -322,6 +339,7 @@ def op(
     private: bool = False,
     view: bool = False,
     core: bool = False,
+    traits: tuple[str, ...] = (),
     half: str = "float32",
     version: int = 1,
     since: dict[str, int] | None = None,
@@ -342,6 +360,7 @@ def op(
     space          the public namespace below dovetail: "", "nn", "linalg", "random"
     private        for decompositions: in no public namespace
     view, core     served by the core: as metadata, or over copies
+    traits         of TRAITS
     half           "float32": float16 and bfloat16 compute in float32 and round once, where there is no kernel for
                    them; "native": the decomposition runs on them as they are
     version        grows when an attribute with a default or, at their end, an optional operand is added; since
@@ -353,7 +372,10 @@ def op(
         has_decomposition = fn.__code__.co_code != _docstring_only.__code__.co_code
         doc = (fn.__doc__ or "").strip().split("\n", 1)[0]
         must_only = tier == "must" and version == 1  # newer attributes may go to a decomposition
-        _check(full_name, fn, doc, has_decomposition, tier=tier, half=half, served=view or core, bare=must_only)
+        served = view or core
+        _check(
+            full_name, fn, doc, has_decomposition, tier=tier, half=half, served=served, traits=traits, bare=must_only
+        )
         spec = Spec(
             full_name,
             version,
@@ -367,6 +389,7 @@ def op(
             tier == "must",
             private,
             view,
+            traits,
             float(tol),
             doc,
         )
@@ -396,12 +419,15 @@ def _check(
     tier: str | None,
     half: str,
     served: bool,
+    traits: tuple[str, ...],
     bare: bool,
 ) -> None:
     if name in registry:
         raise ValueError(f"[{name}] is declared twice: in {registry[name].__module__} and in {fn.__module__}")
     if not doc and __debug__:
         raise ValueError(f"[{name}] needs a docstring: expected its first line to describe the result")
+    if unknown := set(traits) - {*TRAITS}:
+        raise ValueError(f"[{name}] traits: expected some of {', '.join(TRAITS)}, got {', '.join(sorted(unknown))}")
     if tier not in (None, "must", "extended"):
         raise ValueError(f"[{name}] tier: expected 'must', 'extended' or None, got {tier!r}")
     if half not in ("float32", "native"):

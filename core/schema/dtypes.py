@@ -1,28 +1,35 @@
-"""The data types in decompositions, samples and the generator."""
+"""The data types: the only table of them.
+
+generate.py writes core/include/dovetail/dtypes.hpp from it, which the core and the headers for backends read.
+Python asks the core.
+"""
 
 from __future__ import annotations
 
 import math
 
 KINDS = {"b": "bool", "i": "signed integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
+CODES = {"b": "BOOL", "i": "INT", "u": "UINT", "f": "FLOAT", "c": "COMPLEX"}
 
 
 class DType:
     """One data type. There is one object per type: compare with `is` or `==`."""
 
-    __slots__ = ("brief", "eps", "has_inf", "itemsize", "kind", "mant", "max", "min", "name", "tiny")
+    __slots__ = ("bits", "brief", "code", "eps", "has_inf", "kind", "mant", "max", "min", "name", "tiny")
 
     def __init__(
         self,
         name: str,
         brief: str,
         kind: str,
-        itemsize: int,
+        bits: int,
         mant: int = 0,
         exponent: int = 0,
         has_inf: bool = True,
+        code: str | None = None,
     ):
-        self.name, self.brief, self.kind, self.itemsize = name, brief, kind, itemsize
+        self.name, self.brief, self.kind, self.bits = name, brief, kind, bits
+        self.code = code or CODES[kind]  # of a DLDataType, as abi.h names it after DVT_
         self.mant = mant  # stored bits of the significand of a float
         self.has_inf = has_inf  # otherwise numbers have its exponent, too, and the last of them is NaN
         self.min: float
@@ -32,7 +39,6 @@ class DType:
             self.max = math.ldexp(2.0 - 2.0**-mant * (1 if has_inf else 2), exponent)
             self.min, self.tiny, self.eps = -self.max, 2.0 ** ((1 if has_inf else 2) - exponent), 2.0**-mant
         else:
-            bits = 8 * itemsize
             self.min = -(2 ** (bits - 1)) if kind == "i" else 0
             self.max = {"b": 1, "i": 2 ** (bits - 1) - 1, "u": 2**bits - 1}.get(kind, 0)
 
@@ -40,8 +46,9 @@ class DType:
         return self.name
 
     @property
-    def bits(self) -> int:
-        return 8 * self.itemsize
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.bits // 8
 
     @property
     def numpy(self):
@@ -55,16 +62,16 @@ class DType:
         return numpy.dtype(self.name)
 
 
-bool_ = DType("bool", "bool", "b", 1)
-int8, int16, int32, int64 = (DType(f"int{n}", f"i{n}", "i", n // 8) for n in (8, 16, 32, 64))
-uint8, uint16, uint32, uint64 = (DType(f"uint{n}", f"u{n}", "u", n // 8) for n in (8, 16, 32, 64))
-float8_e4m3fn = DType("float8_e4m3fn", "f8e4m3fn", "f", 1, 3, 8, has_inf=False)
-float8_e5m2 = DType("float8_e5m2", "f8e5m2", "f", 1, 2, 15)
-float16 = DType("float16", "f16", "f", 2, 10, 15)
-bfloat16 = DType("bfloat16", "bf16", "f", 2, 7, 127)
-float32 = DType("float32", "f32", "f", 4, 23, 127)
-float64 = DType("float64", "f64", "f", 8, 52, 1023)
-complex64, complex128 = DType("complex64", "c64", "c", 8), DType("complex128", "c128", "c", 16)
+bool_ = DType("bool", "bool", "b", 8)
+int8, int16, int32, int64 = (DType(f"int{n}", f"i{n}", "i", n) for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (DType(f"uint{n}", f"u{n}", "u", n) for n in (8, 16, 32, 64))
+float8_e4m3fn = DType("float8_e4m3fn", "f8e4m3fn", "f", 8, 3, 8, has_inf=False, code="F8_E4M3FN")
+float8_e5m2 = DType("float8_e5m2", "f8e5m2", "f", 8, 2, 15, code="F8_E5M2")
+float16 = DType("float16", "f16", "f", 16, 10, 15)
+bfloat16 = DType("bfloat16", "bf16", "f", 16, 7, 127, code="BFLOAT")
+float32 = DType("float32", "f32", "f", 32, 23, 127)
+float64 = DType("float64", "f64", "f", 64, 52, 1023)
+complex64, complex128 = DType("complex64", "c64", "c", 64), DType("complex128", "c128", "c", 128)
 
 BOOL = (bool_,)
 SIGNED = (int8, int16, int32, int64)
@@ -79,7 +86,7 @@ COMPLEX = (complex64, complex128)
 NOT_COMPLEX = BOOL + REAL
 ALL = BOOL + INTEGERS + FLOAT8 + FLOATS + COMPLEX
 
-FOREIGN = (*FLOAT8, bfloat16)  # NumPy has none of its own
+FOREIGN = tuple(d for d in ALL if d.kind == "f" and d.code != "FLOAT")  # NumPy has none of its own
 
 # The dtype of a complex number's parts.
 PART = {complex64: float32, complex128: float64}

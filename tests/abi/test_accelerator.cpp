@@ -31,7 +31,7 @@ Doubles read(const Tensor& t, Stream& stream) {
   host.data = bytes.data(), host.device = dl_device(1 /* kDLCPU */, 0);
   copy_bytes(*from.device, stream, host, from.view);
   Doubles v;
-  for (uint64_t i = 0; i < from.numel; ++i) v.push_back(get(from.dtype, &bytes[i * info(from.dtype).bytes]));
+  for (uint64_t i = 0; i < from.numel; ++i) v.push_back(get(from.dtype, &bytes[i * info(from.dtype).bytes()]));
   return v;
 }
 std::string text(const Tensor& t) { return show(read(t, current_stream(*t.device))); }

@@ -143,6 +143,51 @@ def test_only_platform_asks_for_the_operating_system():
     nothing(found)
 
 
+# The folders of core/src, and for each those whose headers it may include. text.hpp and error.hpp are for all.
+LAYERS = {
+    "types": set(),
+    "platform": set(),
+    "rules": {"types"},
+    "graph": {"types", "rules"},
+    "device": {"types", "platform"},
+    "probe": {"device", "platform"},  # a program of its own, which shares the handshake
+    "dispatch": {"types", "rules", "graph", "device", "platform"},
+    "api": {"types", "rules", "graph", "device", "dispatch", "platform"},
+}
+TOP = {"api", "bindings"}  # they may include every layer
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_includes_only_those_below_it(layer):
+    allowed = LAYERS[layer] | {layer}
+    found = []
+    for path in files(f"core/src/{layer}", suffixes=CXX):
+        for name, hit in included(path):
+            folder = name.split("/")[0] if "/" in name else ""
+            if folder in LAYERS.keys() | TOP and folder not in allowed:
+                found.append(hit)
+    nothing(found)
+
+
+def test_every_folder_is_a_layer():
+    folders = {path.name for path in (ROOT / "core/src").iterdir() if path.is_dir()}
+    assert folders <= LAYERS.keys() | TOP
+
+
+def test_rules_name_nothing_of_a_device():
+    """A declaration would do to name it, without an include."""
+    sources = [path for folder in ("types", "rules") for path in files(f"core/src/{folder}", suffixes=CXX)]
+    nothing(
+        [hit for path in sources for hit in lines(path, r"^(?!\s*//).*\b(Device|Storage|Stream|Invocation|Plan)\b")]
+    )
+
+
+def test_dispatch_knows_no_op_by_name():
+    """It may call ops. What is special about an op is a flag of its declaration."""
+    pattern = r"spec\.name\s*[!=]=|[!=]=\s*\w*\.?spec\.name\b|&inv\.op\s*[!=]="
+    nothing([hit for path in files("core/src/dispatch", suffixes=CXX) for hit in lines(path, pattern)])
+
+
 def test_libdovetail_does_not_include_the_bindings():
     sources = [path for path in files("core/src", suffixes=CXX) if "bindings" not in path.parts]
     nothing([hit for path in sources for hit in lines(path, r'#\s*include\s+"bindings/')])

@@ -155,6 +155,7 @@ def test_unsound_declarations(op, fn, error, message):
     ("given", "message"),
     [
         ({"tier": "should"}, "tier: expected 'must'"),
+        ({"traits": ("sets",)}, "traits: expected some of set_slice, converts, identity_on_ints, integer_exponent"),
         ({"half": "float64"}, "half: expected 'float32'"),
         ({}, "has no decomposition"),
     ],

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "dovetail/abi.h"
+#include "dovetail/dtypes.hpp"
 #include "dovetail/float16.hpp"
 
 #ifndef DVT_CODE_NAMESPACE
@@ -82,10 +83,11 @@ inline dvt_status accept(const dvt_host* h) {
 
 // ---- data types -------------------------------------------------------------------------------------------------
 
-inline constexpr DLDataType boolean{DVT_BOOL, 8, 1}, i8{DVT_INT, 8, 1}, i16{DVT_INT, 16, 1}, i32{DVT_INT, 32, 1},
-    i64{DVT_INT, 64, 1}, u8{DVT_UINT, 8, 1}, u16{DVT_UINT, 16, 1}, u32{DVT_UINT, 32, 1}, u64{DVT_UINT, 64, 1},
-    f8e4m3fn{DVT_F8_E4M3FN, 8, 1}, f8e5m2{DVT_F8_E5M2, 8, 1}, f16{DVT_FLOAT, 16, 1}, bf16{DVT_BFLOAT, 16, 1},
-    f32{DVT_FLOAT, 32, 1}, f64{DVT_FLOAT, 64, 1}, c64{DVT_COMPLEX, 64, 1}, c128{DVT_COMPLEX, 128, 1};
+// i8, u8, f16, bf16, f32, c64 and so on.
+#define DVT_CONSTANT(id, name, brief, code, bits, kind) inline constexpr DLDataType id{code, bits, 1};
+DVT_FOR_EACH_DTYPE(DVT_CONSTANT)
+#undef DVT_CONSTANT
+inline constexpr DLDataType boolean = b8;
 // In a row: any type of this width; 0 = any type at all.
 constexpr DLDataType any(unsigned bits) { return {DVT_ANY, uint8_t(bits), 1}; }
 constexpr bool same(DLDataType a, DLDataType b) {

@@ -29,9 +29,14 @@ DVT_HIDDEN inline const Types floats8{f8e4m3fn, f8e5m2};
 // For kernels that move elements and do not look at them.
 DVT_HIDDEN inline const Types sizes{any(8), any(16), any(32), any(64), any(128)};
 
-inline constexpr const char* type_names[] = {"bool", "i8",  "i16", "i32",  "i64",      "u8",    "u16",
-                                             "u32",  "u64", "f16", "bf16", "f32",      "f64",   "x8",
-                                             "x16",  "x32", "x64", "x128", "f8e4m3fn", "f8e5m2"};
+// The data types, then the sizes.
+inline constexpr const char* type_names[] = {
+#define DVT_NAME(id, name, brief, code, bits, kind) brief,
+    DVT_FOR_EACH_DTYPE(DVT_NAME)
+#undef DVT_NAME
+    // clang-format off
+    "x8", "x16", "x32", "x64", "x128"};
+// clang-format on
 inline constexpr size_t type_count = std::size(type_names);
 
 constexpr size_t log2_bytes(unsigned bits) {
@@ -40,17 +45,20 @@ constexpr size_t log2_bytes(unsigned bits) {
   return n;
 }
 // The place among `sizes` in type_names; of a complex number too.
-constexpr size_t size_index(DLDataType t) { return 13 + log2_bytes(t.bits); }
-// The place in type_names.
+constexpr size_t size_index(DLDataType t) { return type_count - 5 + log2_bytes(t.bits); }
+// The place in type_names; a complex number has that of its size.
 constexpr size_t type_index(DLDataType t) {
-  switch (t.code) {
-    case DVT_BOOL: return 0;
-    case DVT_INT: return 1 + log2_bytes(t.bits);
-    case DVT_UINT: return 5 + log2_bytes(t.bits);
-    case DVT_BFLOAT: return 10;
-    case DVT_FLOAT: return t.bits == 16 ? 9 : t.bits == 32 ? 11 : 12;
-    case DVT_F8_E4M3FN: return 18;
-    case DVT_F8_E5M2: return 19;
+  enum : size_t {
+#define DVT_PLACE(id, ...) place_of_##id,
+    DVT_FOR_EACH_DTYPE(DVT_PLACE)
+#undef DVT_PLACE
+  };
+  if (t.code == DVT_COMPLEX) return size_index(t);
+  switch (t.code << 8 | t.bits) {
+#define DVT_CASE(id, name, brief, code, bits, kind) \
+  case code << 8 | bits: return place_of_##id;
+    DVT_FOR_EACH_DTYPE(DVT_CASE)
+#undef DVT_CASE
     default: return size_index(t);
   }
 }

@@ -14,7 +14,7 @@ from dovetail._errors import AxisError
 
 _op = _core.op_function
 _METHODS: list[tuple[str, object]] = []
-FOREIGN = frozenset({"float8_e4m3fn", "float8_e5m2", "bfloat16"})  # dtypes that NumPy has from ml_dtypes
+FOREIGN = frozenset(_core.foreign_dtypes)  # dtypes that NumPy has from ml_dtypes
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 

@@ -13,13 +13,6 @@ def register_op(op: Op) -> _core.Op:
     name is taken or a rule is unknown.
     """
     spec = op.spec
-    flags = {
-        "half_in_f32": spec.half_in_f32,
-        "decomposition": spec.has_decomposition,
-        "must": spec.must,
-        "private": spec.private,
-        "view": spec.view,
-    }
     params = [
         {
             "name": p.name,
@@ -41,7 +34,7 @@ def register_op(op: Op) -> _core.Op:
             "dtype": spec.dtype,
             "params": params,
             "n_out": spec.n_out,
-            "flags": [name for name, given in flags.items() if given],
+            "flags": spec.flags,
             "tol": spec.tol,
             "doc": spec.doc,
         }

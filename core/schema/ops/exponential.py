@@ -202,6 +202,7 @@ def _pow_samples() -> Iterator[Sample]:
     shape="broadcast",
     dtype="numeric",
     tier="extended",
+    traits=("integer_exponent",),
     tol=8,
     reference=_pow,
     samples=_pow_samples,

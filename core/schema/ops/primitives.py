@@ -42,7 +42,14 @@ def _astype_samples() -> Iterator[Sample]:
 
 
 @op(
-    shape="same", dtype="given", tier="must", half="native", reference=_astype, samples=_astype_samples, tol=ROUNDED
+    shape="same",
+    dtype="given",
+    tier="must",
+    traits=("converts",),
+    half="native",
+    reference=_astype,
+    samples=_astype_samples,
+    tol=ROUNDED,
 )
 def astype(x: Tensor, dtype: DType, /) -> Tensor:
     """x converted to dtype: floats lose their fraction on the way to integers, and are True where not 0.
@@ -230,7 +237,7 @@ def bitwise_right_shift(x1: Tensor, x2: Tensor, /) -> Tensor:
 # ---- functions ---------------------------------------------------------------------------------------------------
 
 
-@op(shape="same", dtype="same_real", tier="must", reference=np.floor)
+@op(shape="same", dtype="same_real", tier="must", traits=("identity_on_ints",), reference=np.floor)
 def floor(x: Tensor, /) -> Tensor:
     """The largest integer not above x, keeping -0; integers are themselves."""
 

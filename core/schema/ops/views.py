@@ -158,6 +158,7 @@ def _set_slice_samples() -> Iterator[Sample]:
     shape="set_slice",
     dtype="promote",
     core=True,
+    traits=("set_slice",),
     half="native",
     private=True,
     dtypes=ANY,

@@ -131,7 +131,7 @@ void copy(Tensor target, Tensor from) {
   if (from.device && from.device != target.device) from = to_device(from, *target.device);
   if (from.dtype != target.dtype) from = cast(from, target.dtype, *target.device);
   if (!from.device) from = materialise(from, *target.device);
-  if (!rules::broadcasts_to(from.shape(), target.shape()))
+  if (!broadcasts_to(from.shape(), target.shape()))
     throw Error(ErrorKind::value,
                 "shape " + to_string(from.shape()) + " does not broadcast to " + to_string(target.shape()));
   if (overlap(from, target)) from = compact(from);

@@ -106,7 +106,7 @@ class Call {
 
   void set_attrs(const dvr_attr* given, uint32_t n) {
     if (n) expect(given, "the list of attributes");
-    attrs_ = default_attrs(op_);
+    attrs_ = op_.defaults;
     uint64_t set = 0;
     for (uint32_t i = 0; i < n; ++i) {
       const int at = given[i].name ? attr_position(op_, given[i].name) : int(i);

@@ -128,7 +128,7 @@ PyObject* item(PyObject* self, PyObject*) {
     const Tensor held = t;
     if (held.device->host_mapped) {
       host_access(*held.storage, false);
-      std::memcpy(host.view.data, held.view.data, info(t.dtype).bytes);
+      std::memcpy(host.view.data, held.view.data, info(t.dtype).bytes());
     } else {
       Stream& stream = current_stream(*held.device);
       use(*held.storage, stream, false);
@@ -201,7 +201,7 @@ PyObject* get_strides(PyObject* self, void*) { return int_tuple(tensor_of(self).
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self).rank()); }
 PyObject* get_size(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(tensor_of(self).numel); }
 PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(tensor_of(self).bytes()); }
-PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLong(info(tensor_of(self).dtype).bytes); }
+PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLong(info(tensor_of(self).dtype).bytes()); }
 PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(tensor_of(self).dtype)); }
 PyObject* get_device(PyObject* self, void*) { return Py_NewRef(device_object(*tensor_of(self).device)); }
 
@@ -219,7 +219,8 @@ void dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(PyArray, weakrefs), READONLY, nullptr}, {}};
+// PyArray is no class for offsetof: weakrefs comes right after its head.
+PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, sizeof(PyObject), READONLY, nullptr}, {}};
 PyGetSetDef getters[] = {{"shape", get_shape, nullptr, "Sizes of the axes.", nullptr},
                          {"strides", get_strides, nullptr, "Steps along the axes, in elements.", nullptr},
                          {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},

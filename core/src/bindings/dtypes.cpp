@@ -51,9 +51,9 @@ void make_dtypes(py::module_& m) {
       .def_property_readonly("name", [](const PyDType& d) { return info(d.value).name; })
       .def_property_readonly("brief", [](const PyDType& d) { return info(d.value).brief; })
       .def_property_readonly(
-          "itemsize", [](const PyDType& d) { return int(info(d.value).bytes); }, "Bytes of one element.")
+          "itemsize", [](const PyDType& d) { return int(info(d.value).bytes()); }, "Bytes of one element.")
       .def_property_readonly(
-          "byteorder", [](const PyDType& d) { return info(d.value).bytes == 1 ? "|" : "="; },
+          "byteorder", [](const PyDType& d) { return info(d.value).bytes() == 1 ? "|" : "="; },
           "As NumPy's: '=' for the host's order, '|' for single bytes.")
       .def_property_readonly("kind", [](const PyDType& d) { return kind_name(info(d.value).kind); })
       .def("__repr__", [](const PyDType& d) { return std::string("dovetail.") + info(d.value).name; })
@@ -67,12 +67,15 @@ void make_dtypes(py::module_& m) {
       });
   make_with_new(m.attr("DType"));
   py::dict all;
+  py::set foreign;
   for (int i = 0; i < kDTypes; ++i) {
     py::object o = py::cast(PyDType{DType(i)});
     all[dtype_table[i].name] = o;
+    if (is_foreign(DType(i))) foreign.add(dtype_table[i].name);
     objects[i] = o.release().ptr();  // one per process
   }
   m.attr("dtypes") = all;
+  m.attr("foreign_dtypes") = foreign;
   m.def("promote", [](const py::object& a, const py::object& b) -> py::object {
     const auto t = promote(to_dtype(a.ptr(), "result_type"), to_dtype(b.ptr(), "result_type"));
     return t ? py::reinterpret_borrow<py::object>(dtype_object(*t)) : py::none();

@@ -168,7 +168,7 @@ struct Arguments {
         few[n++] = bound.at[i];
       } else {
         if (bound.at[i]) set_attr(op, attrs, attr, p, bound.at[i]);
-        else set_default(attrs, attr, p);
+        else attrs.at[attr] = op.defaults.at[attr];
         ++attr;
       }
     }

@@ -89,7 +89,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     auto e = std::make_unique<Export>(Export{.held = t, .shape = {}, .strides = {}});
     host_access(*e->held.storage, false);
     const Tensor& held = e->held;
-    const Py_ssize_t item = info(held.dtype).bytes;
+    const Py_ssize_t item = info(held.dtype).bytes();
     for (int i = 0; i < held.rank(); ++i) e->shape[i] = held.size(i), e->strides[i] = held.stride(i) * item;
     *view = {.buf = held.view.data,
              .obj = Py_NewRef(self),
@@ -167,7 +167,7 @@ void put(const py::object& self, const Tensor& indices, const Tensor& updates, s
     const auto n = int64_t(x.numel);
     x.set_shape({&n, 1});
   }
-  Attrs attrs = default_attrs(scatter);
+  Attrs attrs = scatter.defaults;
   attrs.at[0] = {DVT_A_I64, 1, {.i = axis.value_or(0)}};
   const Tensor* in[] = {&x, &indices, &updates};
   Tensor result;
@@ -178,7 +178,7 @@ void put(const py::object& self, const Tensor& indices, const Tensor& updates, s
   {
     const Tensor held[] = {indices, updates};
     in[1] = &held[0], in[2] = &held[1];
-    const GilRelease others_run(inv.work * info(x.dtype).bytes > kManyBytes);
+    const GilRelease others_run(inv.work * info(x.dtype).bytes() > kManyBytes);
     inv.run();
   }
   result.set_shape(shape);
@@ -189,7 +189,7 @@ void put(const py::object& self, const Tensor& indices, const Tensor& updates, s
 void replace(const py::object& self, const py::object& function, const py::args& operands) {
   const Op* op = op_of(function.ptr());
   if (!op || !is_array(self.ptr())) throw Error(ErrorKind::type, "[replace] expected an array and an op");
-  Attrs attrs = default_attrs(*op);
+  Attrs attrs = (*op).defaults;
   std::vector<PyObject*> given;
   for (const py::handle o : operands) given.push_back(o.ptr());
   PyObject* result = call(*op, given.data(), int(given.size()), attrs, nullptr, self.ptr());
@@ -204,7 +204,7 @@ Tensor complex_part(const Tensor& x, bool imaginary) {
   Tensor t = x;
   t.set_type(x.dtype == DType::c64 ? DType::f32 : DType::f64, x.device);
   for (int i = 0; i < t.rank(); ++i) t.stride(i) *= 2;
-  if (imaginary && t.numel) t.view.data = static_cast<char*>(t.view.data) + info(t.dtype).bytes;
+  if (imaginary && t.numel) t.view.data = static_cast<char*>(t.view.data) + info(t.dtype).bytes();
   t.update_dense();
   return t;
 }

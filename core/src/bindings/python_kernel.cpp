@@ -165,18 +165,17 @@ void add_rows(const py::dict& from, std::vector<const dvt_kernel*>& rows, const 
 py::tuple row_dtypes(const std::string& name, const py::object& dtype, bool given) {
   const Op& o = op(name);
   const DType t = to_dtype(dtype.ptr());
-  Tensor operands[kMaxInputs];
-  const Tensor* in[kMaxInputs];
+  TensorType operands[kMaxInputs];
+  const TensorType* in[kMaxInputs];
   for (int i = 0; i < o.n_in; ++i) {
     const ParamKind kind = o.operand_kinds[i];
     operands[i].dtype = kind == ParamKind::mask ? DType::b8 : kind == ParamKind::index ? DType::i64 : t;
     in[i] = &operands[i];
   }
-  Attrs attrs = default_attrs(o);
+  Attrs attrs = o.defaults;
   if (given && o.dtype_attr >= 0) attrs.at[o.dtype_attr] = {DVT_A_DTYPE, 1, {.dt = info(t).dl}};
-  const Invocation inv{.op = o, .device = nullptr, .in = in, .n_in = o.n_in, .attrs = attrs};
   DType compute[kMaxInputs], result[kMaxOutputs];
-  rules::infer_dtypes(inv, compute, result);
+  rules::infer_dtypes({o, in, o.n_in, attrs, compute, result, nullptr}, compute, result);
   py::list inputs, outputs;
   const auto object = [](DType d) { return py::reinterpret_borrow<py::object>(dtype_object(d)); };
   for (int i = 0; i < o.n_in; ++i) inputs.append(object(compute[i]));

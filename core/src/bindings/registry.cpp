@@ -3,6 +3,7 @@
 
 #include "bindings/array.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/rows.hpp"
 #include "rules/rules.hpp"
 
 namespace dovetail::bindings {
@@ -16,7 +17,11 @@ constexpr std::pair<const char*, uint32_t> op_flags[] = {{"half_in_f32", op_half
                                                          {"decomposition", op_has_decomposition},
                                                          {"must", op_must},
                                                          {"private", op_private},
-                                                         {"view", op_view}};
+                                                         {"view", op_view},
+                                                         {"set_slice", op_set_slice},
+                                                         {"converts", op_converts},
+                                                         {"identity_on_ints", op_identity_on_ints},
+                                                         {"integer_exponent", op_integer_exponent}};
 
 ParamKind param_kind(const std::string& name) {
   for (auto& [known, kind] : param_kinds)

@@ -87,8 +87,8 @@ struct Writer {
       if (!overflow) return put(value);
     }
     const Tensor t = scalar_from(o, dtype, "asarray");
-    std::memcpy(to, t.view.data, info(dtype).bytes);
-    to += info(dtype).bytes;
+    std::memcpy(to, t.view.data, info(dtype).bytes());
+    to += info(dtype).bytes();
   }
   void all(PyObject* o) {
     if (!is_list(o)) return number(o);

@@ -33,7 +33,7 @@ std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuild
 }
 
 py::tuple describe(const ProgramBuilder& b, int value) {
-  const Tensor& t = b.value(value);
+  const TensorType& t = b.value(value);
   py::tuple shape(t.rank());
   for (int i = 0; i < t.rank(); ++i) shape[i] = py::int_(t.size(i));
   return py::make_tuple(shape, info(t.dtype).name);
@@ -47,7 +47,7 @@ int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, const Number
   const auto pair = x.cast<py::tuple>();
   const py::object number = pair[0];
   const DType dtype = dtypes.of(int(i), own_dtype(number.ptr()));
-  return b.constant(scalar_from(number.ptr(), dtype, o.spec.name.c_str()), pair[1].cast<int>());
+  return b.constant(scalar_of(scalar_from(number.ptr(), dtype, o.spec.name.c_str())), pair[1].cast<int>());
 }
 
 // The attributes by name, defaults filled in. What they point to lives as long as `keep`.

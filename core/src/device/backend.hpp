@@ -1,17 +1,18 @@
 // Loaded backends and their devices.
 #pragma once
 #include <atomic>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/storage.hpp"
-#include "dispatch/dtype.hpp"
 #include "dovetail/abi.h"
 #include "error.hpp"
+#include "types/dtype.hpp"
 
 namespace dovetail {
 struct Backend;
-struct Op;
 struct Pool;    // pool.hpp
 struct Queues;  // stream.cpp: all streams and spare events
 
@@ -86,6 +87,18 @@ struct Backend {
   std::vector<std::string> notes;        // problems that do not keep it from working
   std::vector<const KernelPack*> packs;  // changes while the loader's lock is held
 };
+
+// Kernel rows belong to dispatch, which sets these functions for the loader.
+struct RowHooks {
+  // Throws Error(runtime) where the row asks for what no row may ask of this device.
+  void (*check)(const dvt_kernel&, const Device&);
+  void (*add)(Device&, std::span<const dvt_kernel* const>);
+  // Problems of rows that do not keep the others from working.
+  std::vector<std::string> (*notes)(std::span<const dvt_kernel* const>);
+};
+extern RowHooks row_hooks;
+constexpr std::string_view kOwnEngine = "own";    // of rows that name none
+constexpr std::string_view kMathEngine = "math";  // the op's decomposition
 
 // ---- loading ----------------------------------------------------------------------------------------------------
 

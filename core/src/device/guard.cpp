@@ -8,7 +8,6 @@
 #include "device/environment.hpp"
 #include "device/pool.hpp"
 #include "device/queues.hpp"
-#include "dispatch/op.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -28,7 +27,7 @@ struct Guard {
   Storage* const block;
   const uint64_t front, bytes;
   const uint8_t salt;  // zones differ, so that a kernel which copies one into another does not go unseen
-  std::atomic<const Op*> op{nullptr};
+  std::atomic<const char*> op{nullptr};
   std::atomic<int> output{0};
   bool reported = false;  // by Pool::mutex_
 
@@ -86,8 +85,8 @@ std::vector<Overrun> Guard::look() const {
   uint64_t first = 0, end = kZone;  // what is as it should be: before the beginning, and from its end on
   while (first < front && before[first] == pattern(first)) ++first;
   while (end && behind[end - 1] == pattern(front + bytes + end - 1)) --end;
-  const Op* by = op.load(std::memory_order_acquire);
-  const Overrun here{by ? by->spec.name : "", output.load(std::memory_order_relaxed), bytes, false, 0};
+  const char* by = op.load(std::memory_order_acquire);
+  const Overrun here{by ? by : "", output.load(std::memory_order_relaxed), bytes, false, 0};
   std::vector<Overrun> all;
   if (first < front) all.push_back(here), all.back().bytes = front - first;
   if (end) all.push_back(here), all.back().behind = true, all.back().bytes = end;
@@ -139,11 +138,11 @@ Storage* allocate_guarded(Device& device, Stream& stream, uint64_t bytes) {
   return s;
 }
 
-void note_writer(const Storage& s, const Op& op, int output) {
+void note_writer(const Storage& s, const char* op, int output) {
   if (s.deleter != end_guard) return;
   auto* guard = static_cast<Guard*>(s.owner);
   guard->output.store(output, std::memory_order_relaxed);
-  guard->op.store(&op, std::memory_order_release);
+  guard->op.store(op, std::memory_order_release);
 }
 
 void poison_calls(bool on) {

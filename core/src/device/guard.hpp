@@ -7,7 +7,6 @@
 
 namespace dovetail {
 struct Device;
-struct Op;
 class Stream;
 struct Storage;
 
@@ -24,9 +23,10 @@ void poison_calls(bool on);
 // Buffers that were allocated before stay unguarded.
 void guard_memory(bool on);
 Storage* allocate_guarded(Device&, Stream&, uint64_t bytes);
-// `op` is about to write the buffer as its `output`, as a packed operand, or use it as its workspace.
+// `op`, a name that lives as long as the process, is about to write the buffer as its `output`, as a packed
+// operand, or use it as its workspace.
 constexpr int kWorkspace = -1, kPack = -2;
-void note_writer(const Storage&, const Op& op, int output);
+void note_writer(const Storage&, const char* op, int output);
 
 struct Overrun {
   std::string op;  // that wrote the buffer last; "": none did, it was copied to

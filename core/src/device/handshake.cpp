@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cstring>
 
-#include "dispatch/engines.hpp"
+#include "types/op_spec.hpp"
 
 #ifndef DOVETAIL_VERSION
 #error "the build defines DOVETAIL_VERSION from the file VERSION"

@@ -18,11 +18,12 @@
 #include "device/queues.hpp"
 #include "device/services.hpp"
 #include "device/timeline.hpp"
-#include "dispatch/op.hpp"
 #include "platform/platform.hpp"
 #include "text.hpp"
 
 namespace dovetail {
+RowHooks row_hooks{};
+
 namespace {
 // Never destroyed: arrays may outlive every static object.
 struct Registry {
@@ -242,29 +243,6 @@ class FloatControlKept {
   const uint64_t before_ = platform::float_control();
 };
 
-// Rows of ops that are not Dovetail's may wait for an op that is registered later. Users write "nn.softmax" for
-// dvt.softmax, so that name is none of another's.
-void note_unknown_ops(std::span<const dvt_kernel* const> rows, std::vector<std::string>& notes) {
-  static constexpr std::string_view own = "dvt.";
-  const std::vector<const Op*> ops = all_ops();
-  std::set<std::string, std::less<>> prefixes{std::string(own)};
-  for (const Op* op : ops)
-    if (op->kernel_name.starts_with(own)) prefixes.insert(op->spec.space + ".");
-  std::set<std::string> unknown;
-  for (const dvt_kernel* row : rows) {
-    const std::string_view name = row->op;
-    if (prefixes.contains(name.substr(0, name.find('.') + 1)) &&
-        !find_op(std::string(name.starts_with(own) ? name.substr(own.size()) : name)))
-      unknown.emplace(name);
-  }
-  if (unknown.empty()) return;
-  std::vector<std::string> known;
-  for (const Op* op : ops) known.push_back(op->kernel_name);
-  for (const std::string& name : unknown)
-    notes.push_back("its row \"" + name + "\" is never used: there is no such op" +
-                    did_you_mean(std::string(own) + name.substr(name.rfind('.') + 1), known));
-}
-
 std::vector<std::string> notes_on(const std::string& library, std::span<const dvt_kernel* const> rows,
                                   const FloatControlKept& floats) {
   std::vector<std::string> notes;
@@ -274,7 +252,7 @@ std::vector<std::string> notes_on(const std::string& library, std::span<const dv
                     "undone: expected a library that is linked without -ffast-math");
   if (platform::is_writable_by_all(library))
     notes.push_back("every user of this machine can change its library; chmod o-w '" + library + "'");
-  note_unknown_ops(rows, notes);
+  for (std::string& note : row_hooks.notes(rows)) notes.push_back(std::move(note));
   return notes;
 }
 
@@ -341,10 +319,10 @@ const KernelPack& load_kernels(Backend& backend, const std::string& name, const 
   rename_host(host, own_name);
   loaded_pack(backend, own_name, library);
   for (const Device* device : backend.devices)
-    for (uint64_t i = 0; i < table->n_kernels; ++i) check_row(*table->kernels[i], *device);
+    for (uint64_t i = 0; i < table->n_kernels; ++i) row_hooks.check(*table->kernels[i], *device);
   auto* pack = new KernelPack{own_name, table->version ? table->version : "", library, table,
                               notes_on(library, {table->kernels, table->n_kernels}, floats)};
-  for (Device* device : backend.devices) add_kernels(*device, {table->kernels, table->n_kernels});
+  for (Device* device : backend.devices) row_hooks.add(*device, {table->kernels, table->n_kernels});
   {
     const std::lock_guard guard(registry().mutex);
     backend.packs.push_back(pack);

@@ -9,9 +9,9 @@
 #include "device/backend.hpp"
 #include "device/environment.hpp"
 #include "device/log.hpp"
+#include "device/probe_stages.hpp"
 #include "error.hpp"
 #include "platform/platform.hpp"
-#include "probe/stages.hpp"
 #include "text.hpp"
 
 namespace dovetail {

@@ -10,7 +10,6 @@
 #include "device/queues.hpp"
 #include "device/services.hpp"
 #include "device/timeline.hpp"
-#include "dispatch/op.hpp"
 #include "platform/platform.hpp"
 
 namespace dovetail {
@@ -18,10 +17,22 @@ using namespace std::chrono_literals;
 thread_local constinit Stream* current_streams[kMaxDevices] = {};
 
 namespace {
-// A correlation id is the op's id + 1 and a running number, so that a late fault can be named without a history.
+// A correlation id is the number of the op's name and a running number, so that a late fault can be named without a
+// history.
 constexpr int kCallBits = 40;
-constexpr int kNamedOps = 4096;
-std::atomic<const Op*> named_ops[kNamedOps];
+constexpr int kNamesLog2 = 12, kProbes = 16;
+std::atomic<const char*> names[1 << kNamesLog2];
+
+// The place of a name in the table, counted from 1; 0: there is none left for it.
+uint64_t number_of(const char* name) {
+  uint64_t at = uint64_t(reinterpret_cast<uintptr_t>(name)) * 0x9E3779B97F4A7C15u >> (64 - kNamesLog2);
+  for (int i = 0; i < kProbes; ++i, at = (at + 1) % std::size(names)) {
+    const char* there = names[at].load(std::memory_order_acquire);
+    if (there == name) return at + 1;
+    if (!there && (names[at].compare_exchange_strong(there, name) || there == name)) return at + 1;
+  }
+  return 0;
+}
 
 // A fault found by ev_sync or ev_query belongs to the event's stream.
 void keep(Stream& stream, dvt_status status) {
@@ -36,8 +47,8 @@ const dvt_streams& stream_functions(const Device& device) { return *device.backe
 
 std::string caller_of(uint64_t correlation_id) {
   const uint64_t id = correlation_id >> kCallBits;
-  const Op* op = id >= 1 && id <= kNamedOps ? named_ops[id - 1].load(std::memory_order_acquire) : nullptr;
-  return op ? "[" + op->spec.name + "]" : "[an earlier call]";
+  const char* op = id >= 1 && id <= std::size(names) ? names[id - 1].load(std::memory_order_acquire) : nullptr;
+  return op ? "[" + std::string(op) + "]" : "[an earlier call]";
 }
 
 // ---- recorded events --------------------------------------------------------------------------------------------
@@ -144,12 +155,9 @@ std::unique_lock<std::mutex> Stream::lock_queue() {
   return order;
 }
 
-uint64_t Stream::correlate(const Op& op) {
-  const bool named = op.id >= 0 && op.id < kNamedOps;
-  if (named && named_ops[op.id].load(std::memory_order_relaxed) != &op)
-    named_ops[op.id].store(&op, std::memory_order_release);
+uint64_t Stream::correlate(const char* op) {
   const uint64_t number = ++calls_ & ((uint64_t{1} << kCallBits) - 1);
-  return (named ? uint64_t(op.id + 1) << kCallBits : 0) | std::max(number, uint64_t{1});
+  return number_of(op) << kCallBits | std::max(number, uint64_t{1});
 }
 
 void Stream::set_passed(uint64_t position) {

@@ -63,8 +63,9 @@ class Stream {
     device.check_usable();
     return handle ? lock_queue() : std::unique_lock<std::mutex>();
   }
-  // With the lock held: a correlation id for a call of `op`, so that a later fault can name it.
-  uint64_t correlate(const Op& op);
+  // With the lock held: a correlation id for a call of `op`, so that a later fault can name it. The name lives as
+  // long as the process.
+  uint64_t correlate(const char* op);
   // Work enqueued on this stream from now on runs after what is now enqueued on `other`, or after `point`.
   void wait_for(Stream& other);
   void wait_for(const RecordedEvent& point);

@@ -4,10 +4,8 @@
 #include <mutex>
 #include <optional>
 
-#include "device/guard.hpp"
 #include "device/timeline.hpp"
-#include "dispatch/execute.hpp"
-#include "dispatch/packed.hpp"
+#include "dispatch/submit.hpp"
 #include "dovetail/backend.hpp"
 
 namespace dovetail {
@@ -29,16 +27,13 @@ dvt_status poisoned(const dvt_call& call, F f) {
 }
 }  // namespace
 
-dvt_status run_checked(const Invocation& inv, const Storage* workspace, const dvt_kernel& row,
-                       const dvt_call& call) {
-  for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) note_writer(*inv.out[i]->storage, inv.op, int(i));
-  if (workspace) note_writer(*workspace, inv.op, kWorkspace);
-  dvt_device* device = inv.device->handle;
-  const auto run = [&](const dvt_call* c) { return row.run(device, c); };
+dvt_status run_checked(const char* name, const char* engine, Stream& stream, std::span<Tensor* const> outputs,
+                       const Storage* workspace, const dvt_call& call,
+                       const std::function<dvt_status(const dvt_call*)>& run) {
+  for (size_t i = 0; i < outputs.size(); ++i) note_writer(*outputs[i]->storage, name, int(i));
+  if (workspace) note_writer(*workspace, name, kWorkspace);
   std::optional<DeviceSpan> span;
-  if (recording())
-    span.emplace(Activity::kernel, inv.op.spec.name.c_str(), row.engine, current_stream(*inv.device),
-                 call.correlation_id, 0);
+  if (recording()) span.emplace(Activity::kernel, name, engine, stream, call.correlation_id, 0);
   return enabled(poisoned_calls) ? poisoned(call, run) : run(&call);
 }
 

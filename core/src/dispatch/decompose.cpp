@@ -43,7 +43,7 @@ struct Decompositions {
   void keep(std::string key, std::shared_ptr<const Executable> executable) {
     const std::lock_guard lock(mutex);
     if (const auto found = index.find(key); found != index.end()) drop(found->second);
-    values += executable->binding.values.size();
+    values += executable->values.size();
     recent.push_front({std::move(key), std::move(executable)});
     index[recent.front().key] = recent.begin();
     while (values > kMostValues && recent.size() > 1) drop(std::prev(recent.end()));
@@ -64,7 +64,7 @@ struct Decompositions {
 
  private:
   void drop(std::list<Entry>::iterator entry) {
-    values -= entry->executable->binding.values.size();
+    values -= entry->executable->values.size();
     index.erase(entry->key);
     recent.erase(entry);
   }
@@ -126,7 +126,7 @@ std::string sizes_of(const Invocation& inv) {
 void check_outputs(const Invocation& inv, const Binding& b) {
   const Program& p = *b.program;
   for (size_t i = 0; i < p.outputs.size(); ++i)
-    if (const Tensor& made = b.values[size_t(p.outputs[i])]; !made.same_shape(*inv.out[i]))
+    if (const TensorType& made = b.values[size_t(p.outputs[i])]; !made.same_shape(*inv.out[i]))
       inv.fail(ErrorKind::runtime, "its decomposition gives shape " + to_string(made.shape()) +
                                        ", its shape rule says " + to_string(inv.out[i]->shape()));
 }
@@ -161,6 +161,7 @@ std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposi
 }
 
 // The operands of a call without those that are not given, as a program's inputs are.
+template <class T>
 class GivenOperands {
  public:
   explicit GivenOperands(const Invocation& inv) {
@@ -168,16 +169,16 @@ class GivenOperands {
     std::copy_if(inv.in, inv.in + inv.n_in, data_, [](const Tensor* t) { return t != nullptr; });
   }
   GivenOperands(const GivenOperands&) = delete;
-  const Tensor* const* data() const { return data_; }
+  const T* const* data() const { return data_; }
 
  private:
-  const Tensor* few_[kMaxInputs];
-  std::vector<const Tensor*> many_;
-  const Tensor** data_ = few_;
+  const T* few_[kMaxInputs];
+  std::vector<const T*> many_;
+  const T** data_ = few_;
 };
 
 std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<const Program>& program) {
-  return bind_program(program, GivenOperands(inv).data(), &inv.attrs);
+  return bind_program(program, GivenOperands<TensorType>(inv).data(), &inv.attrs);
 }
 
 // One that the library brings, for the dtypes of the call; nullptr where it has none for these sizes.
@@ -186,12 +187,12 @@ std::shared_ptr<const Program> shipped(const Invocation& inv) {
   if (candidates.empty()) candidates = shipped_decompositions(inv.op, decomposition_pattern(inv, false));
   if (candidates.empty()) return nullptr;
   bool casts = false;
-  std::vector<Tensor> operands(size_t(inv.n_in));
-  std::vector<const Tensor*> given;
+  std::vector<TensorType> operands(size_t(inv.n_in));
+  std::vector<const TensorType*> given;
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
     if (!t) continue;
-    operands[size_t(i)].set_type(working(inv.plan->compute_of(i), inv.op), nullptr);
+    operands[size_t(i)].dtype = working(inv.plan->compute_of(i), inv.op);
     operands[size_t(i)].set_shape(t->shape());
     casts |= operands[size_t(i)].dtype != t->dtype;
     given.push_back(&operands[size_t(i)]);
@@ -275,7 +276,7 @@ std::vector<const Op*> decomposition_ops(const Invocation& inv) {
 }
 
 void run_decomposition(Invocation& inv, const Executable& executable) {
-  replay(executable, GivenOperands(inv).data(), inv.out);
+  replay(executable, GivenOperands<Tensor>(inv).data(), inv.out);
   for (uint32_t i = 0; i < inv.op.spec.n_out; ++i)
     if (Tensor& out = *inv.out[i]; !out.device) out = materialise(out, *inv.device);  // a constant
 }
@@ -287,7 +288,6 @@ void run_decomposition(Invocation& inv) {
     run_decomposition(inv, *executable);
   } catch (const Error& e) {
     if (e.kind != ErrorKind::not_implemented) throw;
-    if (fallback() != Fallback::error && host_device(*inv.device)) return run_on_host(inv);
     if (std::string_view(e.what()).starts_with("[" + inv.op.spec.name + "]")) throw;
     throw Error(e.kind, "[" + inv.op.spec.name + "] its decomposition: " + e.what());
   }
@@ -295,7 +295,7 @@ void run_decomposition(Invocation& inv) {
 
 // A primitive that the device has in float32: operands up, result down.
 void run_via_f32(Invocation& inv) {
-  if (inv.op.spec.name == "astype") {
+  if (inv.op.spec.flags & op_converts) {
     *inv.out[0] = cast(cast(*inv.in[0], DType::f32, *inv.device), inv.plan->result[0], *inv.device);
     return;
   }
@@ -355,7 +355,7 @@ std::string missing_in(const Executable& e) {
       continue;
     }
     std::vector<const Tensor*> in;
-    for (const int i : node.in) in.push_back(i < 0 ? nullptr : &e.binding.values[size_t(i)]);
+    for (const int i : node.in) in.push_back(i < 0 ? nullptr : &e.values[size_t(i)]);
     missing = missing_for(*node.op, in, e.binding.nodes[k].attrs, *e.device);
   }
   return missing;
@@ -375,7 +375,7 @@ std::string missing_kernel(const Invocation& inv) {
       return e.what();
     }
   if (mode != Plan::via_f32) return {};
-  if (inv.op.spec.name == "astype") return missing_cast(*inv.in[0], DType::f32, *inv.device);
+  if (inv.op.spec.flags & op_converts) return missing_cast(*inv.in[0], DType::f32, *inv.device);
   std::vector<Tensor> operands(size_t(inv.n_in));
   std::vector<const Tensor*> in(size_t(inv.n_in), nullptr);
   for (size_t i = 0; i < in.size(); ++i) {

@@ -108,12 +108,12 @@ bool read_layout(const DLTensor& from, Tensor& t) {
     t.update_dense();
   }
   const auto address = reinterpret_cast<uintptr_t>(from.data) + from.byte_offset;
-  const int item = info(*dtype).bytes;
+  const int item = info(*dtype).bytes();
   return fits && address % uintptr_t(is_complex(*dtype) ? item / 2 : item) == 0;
 }
 
 void gather(const Tensor& t, int axis, const char* from, char*& to) {  // elements of any strides, row by row
-  const int64_t item = info(t.dtype).bytes;
+  const int64_t item = info(t.dtype).bytes();
   if (axis == t.rank()) {
     std::memcpy(to, from, size_t(item));
     to += item;
@@ -137,7 +137,7 @@ Tensor with_plain_bools(Tensor t, std::optional<bool> copy) {
   Tensor bytes = t, largest, plain;
   bytes.set_type(DType::u8, t.device);
   const Tensor* in[] = {&bytes, nullptr};
-  Attrs attrs = default_attrs(max);
+  Attrs attrs = max.defaults;
   dovetail::call(max, t.device, in, 1, attrs, &largest);
   uint8_t found = 0;
   download(largest, &found);

@@ -5,6 +5,7 @@
 
 #include "device/log.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/rows.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -35,16 +36,21 @@ std::string why_without_rows(const Invocation& inv, const std::string& engine) {
 
 // Empty where the engine has served the call, else why it does not.
 std::string run_by(Invocation& inv, const std::string& engine) {
+  const std::span<const Plan::Candidate> all = inv.plan->candidates;
   if (engine == kMathEngine) {
-    if (!(inv.op.spec.flags & op_has_decomposition)) return "the op has no decomposition";
+    const auto math = std::find_if(all.begin(), all.end(), [](auto& c) { return c.mode == Plan::decomposition; });
+    if (math == all.end()) return "the op has no decomposition";
     log_engine(inv, kMathEngine, "");
-    run_decomposition(inv);
+    run_first_of(inv, {math, all.end()});
     return {};
   }
-  std::vector<const dvt_kernel*> rows;
-  for (const dvt_kernel* row : inv.plan->rows)
-    if (engine_of(*row) == engine) rows.push_back(row);
-  return rows.empty() ? why_without_rows(inv, engine) : run_rows(inv, rows);
+  std::vector<Plan::Candidate> rows;
+  for (const Plan::Candidate& c : inv.plan->rows())
+    if (engine_of(c) == engine) rows.push_back(c);
+  if (rows.empty()) return why_without_rows(inv, engine);
+  if (!run_rows(inv, rows, true)) return why_declined(inv, rows);
+  log_engine(inv, engine, "");
+  return {};
 }
 }  // namespace
 
@@ -57,6 +63,10 @@ EngineChoice::EngineChoice(std::vector<const Op*> covered, std::vector<std::stri
   for (const std::string& engine : engines)
     if (!has(known, engine))
       throw Error(ErrorKind::value, "no device has an engine '" + engine + "'" + did_you_mean(engine, known));
+}
+
+std::string_view engine_of(const Plan::Candidate& c) {
+  return c.mode == Plan::kernel ? engine_of(*c.row) : c.mode == Plan::decomposition ? kMathEngine : "";
 }
 
 bool EngineChoice::covers(const Op& op) const { return std::find(ops.begin(), ops.end(), &op) != ops.end(); }
@@ -85,7 +95,7 @@ void log_engine(const Invocation& inv, std::string_view engine, const std::strin
 
 void Invocation::run_chosen() {
   const EngineChoice& choice = *engine_choice;
-  if (!choice.covers(op)) return run(plan->mode);
+  if (!choice.covers(op)) return run_first_of(*this, plan->candidates);
   std::string refused;
   for (const std::string& engine : choice.engines) {
     const std::string why = run_by(*this, engine);

@@ -7,12 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "dispatch/op.hpp"
+#include "dispatch/plan.hpp"
 
 namespace dovetail {
-constexpr std::string_view kOwnEngine = "own";    // of rows that name none
-constexpr std::string_view kMathEngine = "math";  // the op's decomposition
-inline std::string_view engine_of(const dvt_kernel& row) { return row.engine ? row.engine : kOwnEngine; }
+// "math" of a decomposition; "" of what is no engine.
+std::string_view engine_of(const Plan::Candidate&);
 
 // For calls of `ops`: only these engines, the first first.
 struct EngineChoice {

@@ -1,6 +1,7 @@
 // What the files of dispatch/ share below the level of an op call.
 #pragma once
 #include "dispatch/invocation.hpp"
+#include "types/scalar.hpp"
 
 namespace dovetail {
 struct Program;
@@ -16,28 +17,30 @@ void copy_into(Tensor& to, const Tensor& from);
 Tensor broadcast_view(const Tensor& t, std::span<const int64_t> shape);
 // A scalar in host memory; its value is read from `bits` of that dtype.
 Tensor host_scalar(DType dtype, const void* bits);
+Tensor host_scalar(const Scalar&);
+Scalar scalar_of(const Tensor& host_scalar);
 Tensor cast_scalar(const Tensor& scalar, DType dtype);
 
 // The device of kind cpu that stands in for `other`; nullptr if there is none.
 Device* host_device(const Device& other);
 Tensor to_device(const Tensor& t, Device& device);
 
-// `outputs_given`: the outputs have memory already, and any strides.
-void run_kernel(Invocation&, bool outputs_given = false);
-// By the first of these rows of the plan that would serve the call. Empty, or why none of them would.
-std::string run_rows(Invocation&, std::span<const dvt_kernel* const> rows);
+// By the first of these rows that would serve the call. False: none of them would. `chosen`: the caller chose
+// these.
+bool run_rows(Invocation&, std::span<const Plan::Candidate> rows, bool chosen = false);
+std::string why_declined(Invocation&, std::span<const Plan::Candidate> rows);
+// By a row; the outputs have memory already, and any strides. Throws Error(not_implemented) where no row serves the
+// call.
+void run_into(Invocation&);
 // The rows of the plan that would serve the call, in the order in which they are tried.
 std::vector<const dvt_kernel*> serving_rows(Invocation&);
 // A line of the log where it is at debug level: who serves the call, and what others had against it.
 void log_engine(const Invocation&, std::string_view engine, const std::string& refused);
-// row.run() with the debug checks of device/guard.hpp. `workspace` may be nullptr.
-dvt_status run_checked(const Invocation&, const Storage* workspace, const dvt_kernel& row, const dvt_call& call);
 // For the conformance suite, which asks whether a device can do what it declines: how many calls of an op all its
 // rows declined since that was first asked, and whether the first of them is to run such a call all the same. What
 // that does to the process is the row's affair.
 uint64_t declined_calls(const Op&);
 void serve_declined(bool);
-void run_view(Invocation&);
 void run_set_slice(Invocation&);
 void run_decomposition(Invocation&);
 void run_decomposition(Invocation&, const Executable&);
@@ -62,9 +65,4 @@ void run_on_host(Invocation&);
 // Why the call, which was inferred, does not run on its device alone: the message of the kernel that is missing,
 // perhaps deep in a decomposition. Empty where it does. Runs nothing, but traces decompositions.
 std::string missing_kernel(const Invocation&);
-std::span<const OpSpec> builtin_ops();
-// "float32, int64": of the operands whose bit is set in `given`; without any, of the result.
-std::string dtype_list(const Plan&, uint64_t given, int n_in);
-// How an op runs where no kernel row serves it; Plan::kernel: not at all.
-Plan::Mode mode_without_rows(const Op&, const Device&, const Plan&);
 }  // namespace dovetail

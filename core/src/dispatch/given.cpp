@@ -10,7 +10,7 @@ std::pair<uintptr_t, uintptr_t> extent(const Tensor& t) {
   int64_t last = 0;
   for (int i = 0; i < t.rank(); ++i) last += (t.size(i) - 1) * t.stride(i);
   const auto begin = reinterpret_cast<uintptr_t>(t.view.data);
-  return {begin, begin + (t.numel ? uint64_t(last + 1) * info(t.dtype).bytes : 0)};
+  return {begin, begin + (t.numel ? uint64_t(last + 1) * info(t.dtype).bytes() : 0)};
 }
 
 // Each axis steps over all that the axes of smaller strides reach.
@@ -47,7 +47,7 @@ void check(const Invocation& inv, const Tensor& given, const Tensor& result, uin
   if (given.device != inv.device)
     inv.fail(which + " is given on " + (given.device ? given.device->name : "the host") + ": expected " +
              inv.device->name);
-  const int item = info(given.dtype).bytes;
+  const int item = info(given.dtype).bytes();
   if (given.numel &&
       reinterpret_cast<uintptr_t>(given.view.data) % uintptr_t(is_complex(given.dtype) ? item / 2 : item))
     inv.fail(which + " is given at an address that is no multiple of an element's size");

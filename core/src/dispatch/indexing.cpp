@@ -50,7 +50,7 @@ class Selection {
     for (int a = 0; a < x_.rank(); ++a) offset += r_.start[a] * x_.stride(a);
     r_.view.set_rank(out_);
     r_.view.update_dense();
-    if (r_.view.numel) r_.view.view.data = static_cast<char*>(x_.view.data) + offset * info(x_.dtype).bytes;
+    if (r_.view.numel) r_.view.view.data = static_cast<char*>(x_.view.data) + offset * info(x_.dtype).bytes();
   }
 
  private:

@@ -3,45 +3,15 @@
 #include <memory>
 
 #include "dispatch/engines.hpp"
-#include "dispatch/op.hpp"
+#include "dispatch/tensor.hpp"
+#include "rules/inference.hpp"
 
 namespace dovetail {
-// Attributes in schema order, and what they point to.
-struct Attrs {
-  dvt_attr at[kMaxAttrs] = {};
-  int64_t ints[3 * DVT_MAX_NDIM + 8];  // room for the i64s of one call; longer ones live with the caller
-  int n_ints = 0;
-
-  Attrs() = default;
-  Attrs(const Attrs& o) { *this = o; }
-  Attrs& operator=(const Attrs& o);
-  int64_t* room(int n);  // n more ints, or nullptr if they do not fit
-  void set_ints(int i, std::span<const int64_t> values);
-
-  bool given(int i) const { return at[i].kind != DVT_A_NONE; }
-  int64_t i64(int i) const { return at[i].v.i; }
-  bool boolean(int i) const { return at[i].v.i != 0; }
-  double f64(int i) const { return at[i].v.f; }
-  std::string_view str(int i) const { return {at[i].v.s, at[i].count}; }
-  std::span<const int64_t> i64s(int i) const { return {at[i].v.is, at[i].count}; }
-  DType dtype(int i) const { return given(i) ? dtype_of(at[i].v.dt).value_or(DType::none) : DType::none; }
-};
-
-// Equal kinds and values, strings and lists by what they hold.
-bool same_value(const dvt_attr&, const dvt_attr&);
-Attrs default_attrs(const Op&);
-void set_default(Attrs&, int i, const ParamSpec&);
-
-// What a dtype rule sees and decides.
-struct DTypeQuery {
-  const Op& op;
-  int n_in;
-  const DType* in;                                       // none: an optional operand not given
-  DType given;                                           // the dtype attribute, none if absent
-  DType* compute;                                        // to fill: per operand
-  DType* result;                                         // to fill: per output
-  [[noreturn]] void fail(const std::string& why) const;  // TypeError
-};
+struct Invocation;
+void run_simple(Invocation&);  // where plan->simple
+void run_view(Invocation&);    // where plan->mode is view
+// Runs the call by the first candidate that serves it.
+void run_first_of(Invocation&, std::span<const Plan::Candidate>);
 
 struct Invocation {
   const Op& op;
@@ -49,8 +19,7 @@ struct Invocation {
   const Tensor* const* in;  // n_in operands; nullptr: optional, not given
   int n_in;
   Attrs& attrs;  // rules normalise them: axes become non-negative, None becomes its meaning
-  // Fresh; filled by the shape rule (shape, strides, dtype, device), then by run(). Outputs that the rule does not
-  // mention have the first one's shape.
+  // Fresh; filled by infer() (shape, strides, dtype, device), then by run().
   Tensor* out[kMaxOutputs] = {};
   const Plan* plan = nullptr;
   uint64_t work = 0;                 // elements or multiply-adds, by the shape rule
@@ -68,23 +37,40 @@ struct Invocation {
   void run() {
     if (engine_choice) [[unlikely]]
       return run_chosen();
-    run(plan->mode);
+    if (plan->simple) [[likely]]
+      return run_simple(*this);
+    if (plan->mode == Plan::view) return run_view(*this);
+    run_first_of(*this, plan->candidates);
   }
-  void run(Plan::Mode);
   void run_chosen();  // by the engines of engine_choice, where it covers the op
 
   void infer_shapes();  // given a plan
   // Output 0 may take the memory of `operand`, whose value ends with the call; after infer().
   void replace(const Tensor& operand);
 
-  // What a shape rule uses.
   const Tensor& operand(int i) const { return *in[i]; }
   bool has(int i) const { return i < n_in && in[i]; }
-  const char* param(int i) const { return op.spec.params[i].name.c_str(); }
-  Tensor& output(int i, std::span<const int64_t> shape);  // sets dense strides, dtype plan->result[i], device
   [[noreturn]] void fail(ErrorKind, const std::string& why) const;  // prefixes "[op] "
   [[noreturn]] void fail(const std::string& why) const { fail(ErrorKind::value, why); }
 };
+
+// The call as the op's rules see it.
+inline Inference inference_of(const Invocation& inv) {
+  return {inv.op,
+          reinterpret_cast<const Inference::Operand*>(inv.in),
+          inv.n_in,
+          inv.attrs,
+          inv.plan ? inv.plan->compute : nullptr,
+          inv.plan ? inv.plan->result : nullptr,
+          reinterpret_cast<const Inference::Output*>(inv.out)};
+}
+
+[[gnu::always_inline]] inline void Invocation::infer_shapes() {
+  Inference call = inference_of(*this);
+  call.infer_shapes();
+  work = call.work;
+  for (uint32_t i = 0; i < op.spec.n_out; ++i) out[i]->set_device(device);
+}
 
 // Calls an op from C++: infer and run. Results are in `out` (n_out of the op).
 void call(const Op&, Device*, const Tensor* const* in, int n_in, Attrs&, Tensor* out);

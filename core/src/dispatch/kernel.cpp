@@ -3,10 +3,10 @@
 #include <new>
 #include <unordered_map>
 
-#include "device/guard.hpp"
 #include "device/log.hpp"
 #include "dispatch/execute.hpp"
-#include "dispatch/packed.hpp"
+#include "dispatch/rows.hpp"
+#include "dispatch/submit.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -39,19 +39,11 @@ constexpr int kMaxOperands = kMaxInputs + kMaxOutputs;
 int64_t no_strides[1] = {0};
 int64_t unit_strides[1] = {1};
 
-// Given back when a call has ended, however it did.
-struct Workspace {
-  ~Workspace() {
-    if (storage) release(storage);
-  }
-  Storage* storage = nullptr;
-};
-
 class KernelCall {
-  using Rows = std::span<const dvt_kernel* const>;
+  using Rows = std::span<const Plan::Candidate>;
 
  public:
-  KernelCall(Invocation& inv, bool outputs_given)
+  [[gnu::always_inline]] KernelCall(Invocation& inv, bool outputs_given)
       : inv_(inv), n_in_(inv.n_in), n_out_(inv.op.spec.n_out), outputs_given_(outputs_given) {
     for (int i = 0; i < n_in_; ++i) {
       operand_[i] = inv.in[i];
@@ -61,40 +53,6 @@ class KernelCall {
     }
   }
 
-  void run() {
-    const dvt_kernel* row = inv_.plan->rows[0];
-    if (!inv_.plan->simple) [[unlikely]] {
-      row = choose(inv_.plan->rows);
-      if (!row) row = declined_row();
-      if (logs(Log::dispatch, 3)) log_row(row);
-      if (!row) return run_without_row();
-    }
-    run(*row);
-  }
-
-  // Empty, or why none of these rows would serve the call.
-  std::string run_one_of(Rows rows) {
-    const dvt_kernel* row = choose(rows);
-    if (!row) return reasons(rows);
-    log_engine(inv_, engine_of(*row), "");
-    run(*row);
-    return {};
-  }
-
-  // Those that take the operands as they are come first, as they do in choose().
-  std::vector<const dvt_kernel*> serving() {
-    std::vector<const dvt_kernel*> rows, after_copy;
-    for (const dvt_kernel* row : inv_.plan->rows) {
-      if (!old_enough(*row)) continue;
-      const dvt_answer answer = ask(*row);
-      if (answer.level) rows.push_back(row);
-      else if (answer.need_compact) after_copy.push_back(row);
-    }
-    rows.insert(rows.end(), after_copy.begin(), after_copy.end());
-    return rows;
-  }
-
- private:
   void run(const dvt_kernel& row) {
     Stream& stream = current_stream(*inv_.device);
     if (!outputs_given_) [[likely]]
@@ -108,6 +66,40 @@ class KernelCall {
     launch(row, stream);
   }
 
+  // False: none of these rows would serve the call.
+  bool run_one_of(Rows rows, bool chosen = false) {
+    const dvt_kernel* row = choose(rows);
+    if (!row && !chosen) row = declined_row(rows);
+    if (!chosen && logs(Log::dispatch, 3)) log_row(rows, row);
+    if (row) run(*row);
+    return row;
+  }
+
+  // Those that take the operands as they are come first, as they do in choose().
+  std::vector<const dvt_kernel*> serving() {
+    std::vector<const dvt_kernel*> rows, after_copy;
+    for (const auto& [mode, row] : inv_.plan->rows()) {
+      if (!old_enough(*row)) continue;
+      const dvt_answer answer = ask(*row);
+      if (answer.level) rows.push_back(row);
+      else if (answer.need_compact) after_copy.push_back(row);
+    }
+    rows.insert(rows.end(), after_copy.begin(), after_copy.end());
+    return rows;
+  }
+
+  // Why choose() passed these rows over. They are asked again, as only messages want to know.
+  std::string reasons(Rows rows) {
+    std::string text;
+    for (const auto& [mode, row] : rows) {
+      const char* reason = old_enough(*row) ? ask(*row).reason : nullptr;
+      if (reason && text.find(reason) == std::string::npos)
+        text += (text.empty() ? "" : ", ") + std::string(reason);
+    }
+    return text.empty() ? "no row of its table serves these attributes" : text;
+  }
+
+ private:
   // A variadic row describes its operands by one.
   static const dvt_operand& wanted(const dvt_kernel& row, uint32_t i) {
     return row.operands[std::min(i, row.n_in - 1)];
@@ -182,10 +174,10 @@ class KernelCall {
 
   // An op made at run time may have a shape rule that looks at one operand only.
   void expect_fit(int i) const {
-    if (rules::broadcasts_to(operand_[i]->shape(), inv_.out[0]->shape())) [[likely]]
+    if (broadcasts_to(operand_[i]->shape(), inv_.out[0]->shape())) [[likely]]
       return;
-    inv_.fail(rules::described(inv_, i) + " does not broadcast to " + to_string(inv_.out[0]->shape()) +
-              ", the shape that the op's rule '" + inv_.op.spec.shape +
+    inv_.fail(rules::described(inv_.op, i, operand_[i]->shape()) + " does not broadcast to " +
+              to_string(inv_.out[0]->shape()) + ", the shape that the op's rule '" + inv_.op.spec.shape +
               "' gives: expected every axis, from the last on, to be equal or 1");
   }
 
@@ -340,7 +332,7 @@ class KernelCall {
   const dvt_kernel* choose(Rows rows) {
     const dvt_kernel* after_copy = nullptr;
     uint64_t need_compact = 0;
-    for (const dvt_kernel* row : rows) {
+    for (const auto& [mode, row] : rows) {
       if (!old_enough(*row)) continue;
       const dvt_answer answer = ask(*row);
       if (answer.level) return workspace_ = answer.workspace, row;
@@ -356,35 +348,23 @@ class KernelCall {
   }
 
   // The row that the conformance suite would have serve what all of them decline.
-  const dvt_kernel* declined_row() const {
+  const dvt_kernel* declined_row(Rows rows) const {
     if (!counts_declined.load(std::memory_order_relaxed) && !serves_declined) return nullptr;
-    const Rows rows = inv_.plan->rows;
-    const auto first = std::find_if(rows.begin(), rows.end(), [&](auto* row) { return old_enough(*row); });
+    const auto first = std::find_if(rows.begin(), rows.end(), [&](auto& c) { return old_enough(*c.row); });
     if (first == rows.end()) return nullptr;
     count_declined(inv_.op);
-    return serves_declined ? *first : nullptr;
+    return serves_declined ? first->row : nullptr;
   }
 
-  // Why choose() passed these rows over. They are asked again, as only messages want to know.
-  std::string reasons(Rows rows) {
-    std::string text;
-    for (const dvt_kernel* row : rows) {
-      const char* reason = old_enough(*row) ? ask(*row).reason : nullptr;
-      if (reason && text.find(reason) == std::string::npos)
-        text += (text.empty() ? "" : ", ") + std::string(reason);
-    }
-    return text.empty() ? "no row of its table serves these attributes" : text;
-  }
-
-  void log_row(const dvt_kernel* row) {
-    const Rows rows = inv_.plan->rows;
+  void log_row(Rows rows, const dvt_kernel* row) {
     std::string refused;
-    for (size_t i = 0, end; i < rows.size() && rows[i] != row; i = end) {
-      const std::string_view engine = engine_of(*rows[i]);
-      for (end = i; end < rows.size() && rows[end] != row && engine_of(*rows[end]) == engine;) ++end;
+    for (size_t i = 0, end; i < rows.size() && rows[i].row != row; i = end) {
+      const std::string_view engine = engine_of(rows[i]);
+      for (end = i; end < rows.size() && rows[end].row != row && engine_of(rows[end]) == engine;) ++end;
       refused += (refused.empty() ? "" : "; ") + std::string(engine) + ": " + reasons(rows.subspan(i, end - i));
     }
-    const bool decomposition = mode_without_rows(inv_.op, *inv_.device, *inv_.plan) == Plan::decomposition;
+    const auto next = inv_.plan->without_rows();
+    const bool decomposition = !next.empty() && next[0].mode == Plan::decomposition;
     log_engine(inv_, row ? engine_of(*row) : decomposition ? kMathEngine : "none", refused);
   }
 
@@ -418,43 +398,17 @@ class KernelCall {
     return answer;
   }
 
-  void run_without_row() {
-    const Plan::Mode mode = outputs_given_ ? Plan::kernel : mode_without_rows(inv_.op, *inv_.device, *inv_.plan);
-    if (mode == Plan::kernel)
-      inv_.fail(ErrorKind::not_implemented,
-                "not supported on " + inv_.device->name + ": " + reasons(inv_.plan->rows));
-    inv_.run(mode);
-  }
-
   [[gnu::noinline]] void launch_packed(const dvt_kernel& row, Stream& stream) {
     PackedOperands packed(inv_, row);
     launch(row, stream, &packed);
   }
 
   void launch(const dvt_kernel& row, Stream& stream, PackedOperands* packed = nullptr) {
-    Device& device = *inv_.device;
+    dvt_device* const device = inv_.device->handle;
     dvt_call call = make_call(row);
-    Workspace workspace;
-    std::unique_lock<std::mutex> lock;
-    if (workspace_) {
-      workspace.storage = allocate(device, device.index, stream, workspace_);
-      call.workspace = workspace.storage->data, call.workspace_size = workspace_;
-    }
-    if (packed) packed->find(operand_, call, stream);
-    if (!device.synchronous) [[unlikely]] {
-      for (int i = 0; i < n_in_; ++i)
-        if (operand_[i] && operand_[i]->storage) use(*operand_[i]->storage, stream, false);
-      for (uint32_t i = 0; i < n_out_; ++i) use(*inv_.out[i]->storage, stream, true);
-      lock = stream.lock();
-      call.stream = stream.handle;
-      if (stream.handle) call.correlation_id = stream.correlate(inv_.op);  // nothing is found later without one
-    }
-    if (packed) packed->complete(call);
-    const dvt_status status = debug_checks.load(std::memory_order_relaxed)
-                                  ? run_checked(inv_, workspace.storage, row, call)
-                                  : row.run(device.handle, &call);
-    if (status != DVT_OK) [[unlikely]]
-      device.fail(status, "[" + inv_.op.spec.name + "]");
+    submit(
+        *inv_.device, stream, inv_.op.spec.name.c_str(), row.engine, call, {operand_, size_t(n_in_)},
+        {inv_.out, n_out_}, workspace_, [&row, device](const dvt_call* c) { return row.run(device, c); }, packed);
   }
 
   Invocation& inv_;
@@ -480,16 +434,20 @@ uint64_t declined_calls(const Op& op) {
 }
 void serve_declined(bool serve) { serves_declined = serve; }
 
-void run_kernel(Invocation& inv, bool outputs_given) {
-  if (inv.n_in > kMaxInputs) [[unlikely]] {
-    if (inv.op.spec.flags & op_has_decomposition) return run_decomposition(inv);
-    inv.fail("more than " + std::to_string(kMaxInputs) + " arrays: expected fewer, as the op has no decomposition");
-  }
-  KernelCall(inv, outputs_given).run();
+void run_simple(Invocation& inv) { KernelCall(inv, false).run(*inv.plan->candidates[0].row); }
+
+bool run_rows(Invocation& inv, std::span<const Plan::Candidate> rows, bool chosen) {
+  return KernelCall(inv, false).run_one_of(rows, chosen);
 }
 
-std::string run_rows(Invocation& inv, std::span<const dvt_kernel* const> rows) {
-  return KernelCall(inv, false).run_one_of(rows);
+void run_into(Invocation& inv) {
+  if (!KernelCall(inv, true).run_one_of(inv.plan->rows()))
+    inv.fail(ErrorKind::not_implemented,
+             "not supported on " + inv.device->name + ": " + why_declined(inv, inv.plan->rows()));
+}
+
+std::string why_declined(Invocation& inv, std::span<const Plan::Candidate> rows) {
+  return KernelCall(inv, false).reasons(rows);
 }
 std::vector<const dvt_kernel*> serving_rows(Invocation& inv) { return KernelCall(inv, false).serving(); }
 }  // namespace dovetail

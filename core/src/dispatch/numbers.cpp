@@ -7,7 +7,7 @@
 
 namespace dovetail {
 Tensor number_of(const Integer& number, DType dtype, const char* function) {
-  const int width = 8 * info(dtype).bytes;
+  const int width = 8 * info(dtype).bytes();
   const bool is_signed = info(dtype).kind == DKind::signed_int;
   const uint64_t most = ~uint64_t{0} >> (64 - width + is_signed), least = is_signed ? most + 1 : 0;
   const uint64_t magnitude = number.negative ? ~number.bits + 1 : number.bits;

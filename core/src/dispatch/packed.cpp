@@ -117,7 +117,7 @@ void PackedOperands::find(Storage& value, uint32_t i, const dvt_call& call, Stre
 void PackedOperands::complete(dvt_call& call) {
   for (uint32_t i = 0; to_pack_ >> i; ++i) {
     if (!(to_pack_ >> i & 1)) continue;
-    if (enabled(guarded_memory)) note_writer(*found_[i].bytes, inv_.op, kPack);
+    if (enabled(guarded_memory)) note_writer(*found_[i].bytes, inv_.op.spec.name.c_str(), kPack);
     const dvt_status status = enabled(poisoned_calls) ? pack_checked(row_, inv_.device->handle, call, i, packed_[i])
                                                       : row_.pack(inv_.device->handle, &call, i, &packed_[i]);
     if (status == DVT_OK) {

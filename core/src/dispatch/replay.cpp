@@ -7,11 +7,6 @@
 
 namespace dovetail {
 namespace {
-const Op& astype() {
-  static const Op& op = dovetail::op("astype");
-  return op;
-}
-
 // One node as a call; its operands and outputs are `values`.
 class NodeCall {
  public:
@@ -73,15 +68,20 @@ std::shared_ptr<const Executable> make_executable(Binding binding, Device& devic
   made->device = &device;
   made->nodes.resize(binding.nodes.size());
   made->binding = std::move(binding);
-  std::vector<Tensor>& values = made->binding.values;
-  for (Tensor& t : values)
-    if (!t.view.data) t.set_type(t.dtype, &device);
+  std::vector<Tensor>& values = made->values;
+  for (const TensorType& type : made->binding.values) {
+    static_cast<TensorType&>(values.emplace_back()) = type;
+    values.back().set_device(&device);
+  }
+  made->binding.values = {};
+  for (size_t i = 0; i < made->binding.constants.size(); ++i)
+    values[size_t(made->binding.program->constants[i].value)] = host_scalar(made->binding.constants[i]);
   for (size_t k = 0; k < made->nodes.size(); ++k) {
     NodeCall call(*made, k, values);
     Invocation& inv = call.invocation();
-    made->nodes[k].plan = inv.plan = &inv.op.plan(device, dtype_key(inv), inv);
+    made->nodes[k].plan = inv.plan = &plan_for(inv.op, device, dtype_key(inv), inv);
     made->nodes[k].donor = donor_of(made->binding.program->nodes[k], values);
-    made->nodes[k].casts = &inv.op == &astype();
+    made->nodes[k].casts = inv.op.spec.flags & op_converts;
     if (inv.plan->mode == Plan::decomposition) made->nodes[k].nested = decomposition_of(inv);
   }
   return made;
@@ -91,7 +91,7 @@ bool is_current(const Executable& e) { return e.epoch == plans_epoch(); }
 
 void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
   const Program& p = *e.binding.program;
-  std::vector<Tensor> values = e.binding.values;
+  std::vector<Tensor> values = e.values;
   for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
   for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values);
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];

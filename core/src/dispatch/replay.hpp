@@ -1,5 +1,6 @@
 // A program on a device: its binding with the plans of the device, and its run without any front end.
 #pragma once
+#include "dispatch/invocation.hpp"
 #include "graph/program.hpp"
 
 namespace dovetail {
@@ -11,7 +12,8 @@ struct Executable {
     bool casts = false;                        // astype
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
   };
-  Binding binding;
+  Binding binding;             // its values are moved to the next
+  std::vector<Tensor> values;  // without memory, but constants
   std::vector<Node> nodes;
   Device* device;
   uint64_t epoch;  // of the plans

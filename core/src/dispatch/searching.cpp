@@ -18,7 +18,7 @@ const dvt_attr int64 = dtype(DType::i64);
 // The op's result for these operands; `device`: for an op without any.
 Tensor run(const char* name, std::initializer_list<const Tensor*> in, Named named = {}, Device* device = nullptr) {
   const Op& o = op(name);
-  Attrs attrs = default_attrs(o);
+  Attrs attrs = o.defaults;
   for (const auto& [attr, value] : named) set_attr(o, attrs, attr, value);
   Tensor out;
   call(o, device, in.begin(), int(in.size()), attrs, &out);
@@ -41,7 +41,7 @@ Tensor part(const Tensor& x, int64_t begin, int64_t end) {
   Tensor t = x;
   const int64_t n = end - begin;
   t.set_shape({&n, 1});
-  if (n) t.view.data = static_cast<char*>(x.view.data) + begin * info(x.dtype).bytes;
+  if (n) t.view.data = static_cast<char*>(x.view.data) + begin * info(x.dtype).bytes();
   return t;
 }
 

@@ -9,91 +9,20 @@
 namespace dovetail {
 namespace {
 const Op& named(const char* name) { return op(name); }
-
-template <class T>
-T read(const Tensor& t) {
-  T value;
-  std::memcpy(&value, t.view.data, sizeof value);
-  return value;
-}
-
-// The value of a host scalar as a long double, which holds every integer and real dtype exactly.
-long double real_value(const Tensor& t) {
-  switch (t.dtype) {
-    case DType::b8: return read<uint8_t>(t) != 0;
-    case DType::i8: return read<int8_t>(t);
-    case DType::i16: return read<int16_t>(t);
-    case DType::i32: return read<int32_t>(t);
-    case DType::i64: return read<int64_t>(t);
-    case DType::u8: return read<uint8_t>(t);
-    case DType::u16: return read<uint16_t>(t);
-    case DType::u32: return read<uint32_t>(t);
-    case DType::u64: return read<uint64_t>(t);
-    case DType::f8e4m3fn: return std::bit_cast<float>(dvt::float32_of<3>(read<uint8_t>(t)));
-    case DType::f8e5m2: return std::bit_cast<float>(dvt::float32_of<2>(read<uint8_t>(t)));
-    case DType::f16: return float(read<dvt::float16>(t));
-    case DType::bf16: return std::bit_cast<float>(dvt::float32_of_bf16(read<uint16_t>(t)));
-    case DType::f32:
-    case DType::c64: return read<float>(t);
-    case DType::f64:
-    case DType::c128: return read<double>(t);
-    default: throw Error(ErrorKind::type, "a scalar without a dtype");
-  }
-}
-
-// Integers out of range wrap, as they do on a device.
-template <class T>
-T wrap(long double v) {
-  if (!std::isfinite(v)) return 0;
-  const long double two64 = 18446744073709551616.0L;
-  const long double whole = std::fmod(std::trunc(v), two64);
-  return T(whole < 0 ? ~uint64_t(-whole) + 1 : uint64_t(whole));
-}
-
-void write_real(void* to, DType dtype, long double v) {
-  auto put = [&](auto value) { std::memcpy(to, &value, sizeof value); };
-  switch (dtype) {
-    case DType::b8: return put(uint8_t(v != 0));
-    case DType::i8: return put(wrap<int8_t>(v));
-    case DType::i16: return put(wrap<int16_t>(v));
-    case DType::i32: return put(wrap<int32_t>(v));
-    case DType::i64: return put(wrap<int64_t>(v));
-    case DType::u8: return put(wrap<uint8_t>(v));
-    case DType::u16: return put(wrap<uint16_t>(v));
-    case DType::u32: return put(wrap<uint32_t>(v));
-    case DType::u64: return put(wrap<uint64_t>(v));
-    case DType::f8e4m3fn: return put(dvt::float8_of<3>(dvt::odd_float32_of(v)));
-    case DType::f8e5m2: return put(dvt::float8_of<2>(dvt::odd_float32_of(v)));
-    case DType::f16: return put(dvt::f16_of(dvt::odd_float32_of(v)));
-    case DType::bf16: return put(dvt::bf16_of(dvt::odd_float32_of(v)));
-    case DType::f32:
-    case DType::c64: return put(float(v));
-    case DType::f64:
-    case DType::c128: return put(double(v));
-    default: throw Error(ErrorKind::type, "a scalar without a dtype");
-  }
-}
 }  // namespace
 
-Tensor cast_scalar(const Tensor& t, DType dtype) {
-  alignas(16) std::byte bits[16] = {};
-  write_real(bits, dtype, real_value(t));
-  if (is_complex(t.dtype)) {
-    const int half = info(t.dtype).bytes / 2;
-    Tensor imaginary =
-        host_scalar(half == 4 ? DType::f32 : DType::f64, static_cast<std::byte*>(t.view.data) + half);
-    if (is_complex(dtype)) write_real(bits + info(dtype).bytes / 2, dtype, real_value(imaginary));
-    else if (dtype == DType::b8) bits[0] |= std::byte{real_value(imaginary) != 0};
-  }
-  return host_scalar(dtype, bits);
-}
+Scalar scalar_of(const Tensor& t) { return {t.dtype, t.view.data}; }
+
+Tensor host_scalar(const Scalar& s) { return host_scalar(s.dtype, s.bits); }
+
+Tensor cast_scalar(const Tensor& t, DType dtype) { return host_scalar(cast_scalar(scalar_of(t), dtype)); }
 
 Tensor host_scalar(DType dtype, const void* bits) {
   Tensor t;
   t.set_type(dtype, nullptr);
   t.set_dense();
   t.view.data = &t.dims[DVT_MAX_NDIM];  // the strides' place, which a 0-d tensor does not need
-  std::memcpy(t.view.data, bits, info(dtype).bytes);
+  std::memcpy(t.view.data, bits, info(dtype).bytes());
   return t;
 }
 
@@ -152,7 +81,7 @@ void copy_into(Tensor& to, const Tensor& from) {
     inv.fail(ErrorKind::not_implemented,
              "no kernel for " + std::string(info(from.dtype).name) + " on " + to.device->name);
   inv.out[0] = &to;
-  run_kernel(inv, true);
+  run_into(inv);
 }
 
 namespace {

@@ -1,17 +1,32 @@
 // Ops that only make metadata, and set_slice, which is one of them plus a copy.
 #include "dispatch/execute.hpp"
-#include "rules/rules.hpp"
 
 namespace dovetail {
+namespace {
+// Makes output 0 a view of x. Returns false where x has to be made compact first: a host scalar has no buffer to
+// share, as its value lies in the Tensor itself.
+bool share(Invocation& inv, const Tensor& x) {
+  if (!x.device && x.view.data) return false;
+  int64_t offset = 0;
+  Inference call = inference_of(inv);
+  const Inference::Operand in[] = {&x};
+  call.in = in;
+  if (!inv.op.view(call, offset)) return false;
+  Tensor& out = *inv.out[0];
+  out.update_dense();
+  if (x.storage) retain(x.storage), out.own(x.storage);
+  out.view.data = x.view.data;
+  if (offset && out.numel)
+    out.view.data = static_cast<char*>(out.view.data) + int64_t(info(x.dtype).bytes()) * offset;
+  return true;
+}
+}  // namespace
+
 void run_view(Invocation& inv) {
-  const rules::View view = rules::view(inv.op.spec.name);
-  if (view(inv)) return;
   const Tensor& x = inv.operand(0);
-  const Tensor made = x.device ? compact(x) : materialise(x, *inv.device);
-  const Tensor* in[] = {&made};
-  Invocation again = inv;
-  again.in = in;
-  if (!view(again)) inv.fail(ErrorKind::runtime, "no view of a compact array");
+  if (share(inv, x)) return;
+  if (!share(inv, x.device ? compact(x) : materialise(x, *inv.device)))
+    inv.fail(ErrorKind::runtime, "no view of a compact array");
 }
 
 // x with a strided region replaced. x's own memory is written only where nobody else can see it.
@@ -24,7 +39,7 @@ void run_set_slice(Invocation& inv) {
   char* data = static_cast<char*>(x.view.data);
   const auto start = inv.attrs.i64s(0), stop = inv.attrs.i64s(1), step = inv.attrs.i64s(2);
   for (int i = 0; i < x.rank(); ++i) {
-    data += start[i] * x.stride(i) * info(dtype).bytes;
+    data += start[i] * x.stride(i) * int64_t(info(dtype).bytes());
     region.size(i) = stop[i] > start[i] ? (stop[i] - start[i] + step[i] - 1) / step[i] : 0;
     region.stride(i) = x.stride(i) * step[i];
   }

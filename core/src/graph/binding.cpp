@@ -1,17 +1,14 @@
 // The sizes of one call, followed through a program by the rules.
 #include <algorithm>
 
-#include "dispatch/execute.hpp"
 #include "graph/program.hpp"
 
 namespace dovetail {
 namespace {
-Tensor scalar_of(DType dtype, const Number& n, NumberValue v) {
-  const Tensor exact = n.is_real ? host_scalar(DType::f64, &v.f) : host_scalar(DType::i64, &v.i);
-  Tensor scalar = cast_scalar(exact, dtype);
+Scalar scalar_of(DType dtype, const Number& n, NumberValue v) {
+  const Scalar scalar = cast_scalar(n.is_real ? Scalar(DType::f64, &v.f) : Scalar(DType::i64, &v.i), dtype);
   if (!n.is_real && is_integer(dtype)) {
-    int64_t back;
-    std::memcpy(&back, cast_scalar(scalar, DType::i64).view.data, sizeof back);
+    const auto back = cast_scalar(scalar, DType::i64).read<int64_t>();
     if (back != v.i || (v.i < 0 && info(dtype).kind == DKind::unsigned_int))
       throw Error(ErrorKind::value, std::to_string(v.i) + " does not fit in " + info(dtype).name +
                                         ": expected a smaller number, or arrays of a wider dtype");
@@ -28,17 +25,19 @@ class Binder {
     made_.values.resize(size_t(program_.n_values));
   }
 
-  std::optional<Binding> run(const Tensor* const* inputs) {
+  std::optional<Binding> run(const TensorType* const* inputs) {
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       const Program::Input& input = program_.inputs[i];
       const bool any = input.dtype == DType::none;
       if (!any && (inputs[i]->dtype != input.dtype || !fits(inputs[i]->shape(), input.shape))) return std::nullopt;
-      Tensor& t = made_.values[size_t(input.value)];
-      t.set_type(inputs[i]->dtype, nullptr);
+      TensorType& t = made_.values[size_t(input.value)];
+      t.dtype = inputs[i]->dtype;
       t.set_shape(inputs[i]->shape());
     }
-    for (const Program::Constant& c : program_.constants)
-      if (c.number < 0) made_.values[size_t(c.value)] = c.scalar;
+    for (const Program::Constant& c : program_.constants) {
+      made_.constants.push_back(c.scalar);
+      made_.values[size_t(c.value)] = type_of(c.scalar);
+    }
     for (size_t k = 0; k < program_.nodes.size(); ++k) {
       if (!guards_hold(k) || !know(program_.nodes[k].numbers)) return std::nullopt;
       infer(k);
@@ -74,7 +73,7 @@ class Binder {
 
   std::optional<NumberValue> value_of(const Number& n) {
     if (n.op == Number::size) {
-      const Tensor& t = made_.values[size_t(n.a)];
+      const TensorType& t = made_.values[size_t(n.a)];
       if (n.b >= t.rank()) return std::nullopt;
       return NumberValue{t.size(n.b), 0};
     }
@@ -92,7 +91,7 @@ class Binder {
     for (; constant_ < program_.constants.size() && program_.constants[constant_].value < end; ++constant_) {
       const Program::Constant& c = program_.constants[constant_];
       if (c.number < 0) continue;
-      made_.values[size_t(c.value)] =
+      made_.constants[constant_] =
           scalar_of(c.scalar.dtype, program_.numbers[size_t(c.number)], values_[size_t(c.number)]);
     }
   }
@@ -101,17 +100,15 @@ class Binder {
     const Program::Node& node = program_.nodes[k];
     set_constants(node.out);
     Attrs& attrs = made_.nodes[k].attrs = filled_attrs(program_, node, values_);
-    const Tensor* few[kMaxInputs];
-    std::vector<const Tensor*> many;
-    const Tensor** in = few;
+    const TensorType* few[kMaxInputs];
+    std::vector<const TensorType*> many;
+    const TensorType** in = few;
     if (node.in.size() > kMaxInputs) many.resize(node.in.size()), in = many.data();
     for (size_t i = 0; i < node.in.size(); ++i)
       in[i] = node.in[i] < 0 ? nullptr : &made_.values[size_t(node.in[i])];
-    Invocation inv{.op = *node.op, .device = nullptr, .in = in, .n_in = int(node.in.size()), .attrs = attrs};
-    for (uint32_t i = 0; i < node.op->spec.n_out; ++i) inv.out[i] = &made_.values[size_t(node.out) + i];
-    Plan plan;
-    inv.infer_abstract(plan);
-    made_.nodes[k].work = inv.work;
+    TensorType* out[kMaxOutputs];
+    for (uint32_t i = 0; i < node.op->spec.n_out; ++i) out[i] = &made_.values[size_t(node.out) + i];
+    made_.nodes[k].work = dovetail::infer(*node.op, in, int(node.in.size()), attrs, out);
   }
 
   const Program& program_;
@@ -141,7 +138,7 @@ Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vecto
   return attrs;
 }
 
-std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const Tensor* const* inputs,
+std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const TensorType* const* inputs,
                                     const Attrs* attrs) {
   return Binder(std::move(program), attrs).run(inputs);
 }

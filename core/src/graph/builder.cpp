@@ -10,22 +10,22 @@ Program& ProgramBuilder::program() const {
 }
 
 int ProgramBuilder::input(DType dtype, std::span<const int64_t> shape) {
-  Tensor t;
-  t.set_type(dtype, nullptr);
+  TensorType t;
+  t.dtype = dtype;
   t.set_shape(shape);
   const int value = add_value(std::move(t));
   program_->inputs.push_back({value, DType::none, {}});
   return value;
 }
 
-int ProgramBuilder::add_value(Tensor t) {
+int ProgramBuilder::add_value(TensorType t) {
   values_.push_back(std::move(t));
   return program().n_values++;
 }
 
-int ProgramBuilder::constant(const Tensor& host_scalar, int number) {
-  program().constants.push_back({program_->n_values, host_scalar, number});
-  return add_value(host_scalar);
+int ProgramBuilder::constant(const Scalar& scalar, int number) {
+  program().constants.push_back({program_->n_values, scalar, number});
+  return add_value(type_of(scalar));
 }
 
 void ProgramBuilder::own(Attrs& attrs) {
@@ -42,17 +42,15 @@ int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& 
   Program& p = program();
   Program::Node node{
       .op = &op, .in = in, .out = p.n_values, .attrs = attrs, .slots = std::move(slots), .numbers = 0, .dies = {}};
-  std::vector<const Tensor*> operands;
+  std::vector<const TensorType*> operands;
   for (const int i : in) operands.push_back(i < 0 ? nullptr : &values_.at(size_t(i)));
-  std::vector<Tensor> made(op.spec.n_out);
+  std::vector<TensorType> made(op.spec.n_out);
   Attrs normalised = attrs;
-  Invocation inv{
-      .op = op, .device = nullptr, .in = operands.data(), .n_in = int(operands.size()), .attrs = normalised};
-  for (size_t i = 0; i < made.size(); ++i) inv.out[i] = &made[i];
-  Plan plan;
-  inv.infer_abstract(plan);
+  TensorType* out[kMaxOutputs];
+  for (size_t i = 0; i < made.size(); ++i) out[i] = &made[i];
+  infer(op, operands.data(), int(operands.size()), normalised, out);
   own(node.attrs);
-  for (Tensor& t : made) add_value(std::move(t));
+  for (TensorType& t : made) add_value(std::move(t));
   p.nodes.push_back(std::move(node));
   return p.nodes.back().out;
 }
@@ -199,7 +197,7 @@ class Inliner {
   void record_constants(int end) {
     for (; constant_ < program_.constants.size() && program_.constants[constant_].value < end; ++constant_) {
       const Program::Constant& c = program_.constants[constant_];
-      value_[size_t(c.value)] = to_.constant(bound_.values[size_t(c.value)], number(c.number));
+      value_[size_t(c.value)] = to_.constant(bound_.constants[constant_], number(c.number));
     }
   }
 

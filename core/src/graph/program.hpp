@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "dispatch/invocation.hpp"
 #include "graph/number.hpp"
+#include "rules/inference.hpp"
+#include "types/scalar.hpp"
 
 namespace dovetail {
 struct Program {
@@ -38,7 +39,7 @@ struct Program {
   };
   struct Constant {
     int value;
-    Tensor scalar;    // in host memory
+    Scalar scalar;
     int number = -1;  // its value, in the scalar's dtype; -1: the scalar's own
   };
   int n_values = 0;
@@ -58,8 +59,8 @@ class ProgramBuilder {
  public:
   ProgramBuilder() : program_(std::make_shared<Program>()) {}
   int input(DType dtype, std::span<const int64_t> shape);
-  int constant(const Tensor& host_scalar, int number = -1);
-  const Tensor& value(int i) const { return program(), values_.at(size_t(i)); }
+  int constant(const Scalar&, int number = -1);
+  const TensorType& value(int i) const { return program(), values_.at(size_t(i)); }
   // Infers the outputs and returns the first one's value; the others follow it.
   int call(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
@@ -73,9 +74,9 @@ class ProgramBuilder {
  private:
   Program& program() const;  // throws once it is finished: a decomposition may have kept one of its values
   void own(Attrs& attrs);
-  int add_value(Tensor);
+  int add_value(TensorType);
   std::shared_ptr<Program> program_;
-  std::vector<Tensor> values_;  // abstract, with the sizes of the trace
+  std::vector<TensorType> values_;  // with the sizes of the trace
   NumberTable numbers_;
 };
 
@@ -89,7 +90,8 @@ struct Binding {
   };
   std::shared_ptr<const Program> program;
   std::vector<Node> nodes;
-  std::vector<Tensor> values;  // abstract, but constants: dtype, shape and dense strides
+  std::vector<TensorType> values;  // with dense strides
+  std::vector<Scalar> constants;   // of the program, in its order
   std::vector<NumberValue> numbers;
 };
 // A copy of a node's attributes with the numbers of a binding in their slots.
@@ -99,6 +101,6 @@ Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<Numbe
 std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands);
 // Nothing where a guard does not hold, or where Python would have raised. `attrs`: those of the op whose
 // decomposition it is. Throws what rules throw.
-std::optional<Binding> bind_program(std::shared_ptr<const Program>, const Tensor* const* inputs,
+std::optional<Binding> bind_program(std::shared_ptr<const Program>, const TensorType* const* inputs,
                                     const Attrs* attrs);
 }  // namespace dovetail

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dispatch/execute.hpp"
-
 namespace dovetail {
 namespace {
 constexpr int kFormat = 1;
@@ -36,26 +34,17 @@ Json json_of(const Number& n) {
 
 Json number_entry(int entry) { return Json::map({{"number", entry}}); }
 
-Json scalar_json(const Tensor& t) {
-  if (is_complex(t.dtype)) {
+Json scalar_json(const Scalar& s) {
+  if (is_complex(s.dtype)) {
+    const Scalar wide = cast_scalar(s, DType::c128);
     double parts[2];
-    std::memcpy(parts, cast_scalar(t, DType::c128).view.data, sizeof parts);
+    std::memcpy(parts, wide.bits, sizeof parts);
     return Json::list({parts[0], parts[1]});
   }
-  if (t.dtype == DType::b8) return Json(*static_cast<const uint8_t*>(t.view.data) != 0);
-  if (t.dtype == DType::u64) {
-    uint64_t u;
-    std::memcpy(&u, t.view.data, sizeof u);
-    return Json(u);
-  }
-  if (is_integer(t.dtype)) {
-    int64_t i;
-    std::memcpy(&i, cast_scalar(t, DType::i64).view.data, sizeof i);
-    return Json(i);
-  }
-  double f;
-  std::memcpy(&f, cast_scalar(t, DType::f64).view.data, sizeof f);
-  return Json(f);
+  if (s.dtype == DType::b8) return Json(s.read<uint8_t>() != 0);
+  if (s.dtype == DType::u64) return Json(s.read<uint64_t>());
+  if (is_integer(s.dtype)) return Json(cast_scalar(s, DType::i64).read<int64_t>());
+  return Json(cast_scalar(s, DType::f64).read<double>());
 }
 
 Json attribute_json(const dvt_attr& a) {
@@ -137,7 +126,7 @@ class Writer {
     if (op.spec.version != 1) j.members.emplace_back("v", int64_t(op.spec.version));
     Json in = Json::list(), at = Json::map();
     for (const int v : node.in) in.items.push_back(operand_json(v));
-    const Attrs defaults = default_attrs(op);
+    const Attrs defaults = op.defaults;
     for (int i = 0; i < op.n_attr; ++i) {
       Json value = attribute_json(node.attrs.at[i]);
       bool slots = false;
@@ -283,23 +272,23 @@ class Reader {
     return made_->constants.back().value;
   }
 
-  Tensor scalar(const Json& j, DType dtype) const {
+  Scalar scalar(const Json& j, DType dtype) const {
     const Json* n = j.find("n");
     const int64_t nought = 0;
-    if (!n) return cast_scalar(host_scalar(DType::i64, &nought), dtype);
+    if (!n) return cast_scalar(Scalar(DType::i64, &nought), dtype);
     if (n->kind == Json::boolean) {
       const uint8_t truth = n->truth;
-      return cast_scalar(host_scalar(DType::b8, &truth), dtype);
+      return cast_scalar(Scalar(DType::b8, &truth), dtype);
     }
-    if (n->kind == Json::unsigned_integer) return cast_scalar(host_scalar(DType::u64, &n->u), dtype);
-    if (n->kind == Json::integer) return cast_scalar(host_scalar(DType::i64, &n->i), dtype);
+    if (n->kind == Json::unsigned_integer) return cast_scalar(Scalar(DType::u64, &n->u), dtype);
+    if (n->kind == Json::integer) return cast_scalar(Scalar(DType::i64, &n->i), dtype);
     if (n->kind == Json::array) {
       if (n->items.size() != 2) fail("a complex number: expected [real, imaginary]");
       const double parts[] = {n->items[0].as_real("a real part"), n->items[1].as_real("an imaginary part")};
-      return cast_scalar(host_scalar(DType::c128, parts), dtype);
+      return cast_scalar(Scalar(DType::c128, parts), dtype);
     }
     const double f = n->as_real("a number");
-    return cast_scalar(host_scalar(DType::f64, &f), dtype);
+    return cast_scalar(Scalar(DType::f64, &f), dtype);
   }
 
   void read_node(const Json& j) {
@@ -313,7 +302,7 @@ class Reader {
                       std::to_string(op->spec.version),
                   "pip install -U dovetail-runtime");
     Program::Node node{
-        .op = op, .in = {}, .out = 0, .attrs = default_attrs(*op), .slots = {}, .numbers = 0, .dies = {}};
+        .op = op, .in = {}, .out = 0, .attrs = (*op).defaults, .slots = {}, .numbers = 0, .dies = {}};
     for (const Json& in : j.at("in", "a node").as_list("a node's in"))
       node.in.push_back(in.kind == Json::null ? -1 : operand(in, "an operand"));
     // Operands that a later version of the op added may be missing.

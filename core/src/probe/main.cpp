@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "device/handshake.hpp"
+#include "device/probe_stages.hpp"
 #include "dovetail/abi.h"
 #include "platform/platform.hpp"
-#include "probe/stages.hpp"
 
 namespace {
 using namespace dovetail;

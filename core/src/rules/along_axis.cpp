@@ -5,13 +5,13 @@
 #include "text.hpp"
 
 namespace dovetail::rules {
-void shape_along_axis(Invocation& inv) {
+void shape_along_axis(Inference& inv) {
   single_axis(inv);
   inv.work = inv.output(0, inv.operand(0).shape()).numel;
 }
 
-void shape_top_k(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_top_k(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const int axis = single_axis(inv);
   Shape shape(x.shape());
   shape.at[axis] = integer(inv, attr(inv, "k"), 0);
@@ -26,9 +26,9 @@ void shape_top_k(Invocation& inv) {
   inv.work = x.numel;
 }
 
-void shape_scan(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
-  const int a = attr(inv, "axis");
+void shape_scan(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const int a = axis_attr(inv);
   if (!inv.attrs.given(a)) {
     if (x.rank() != 1) inv.fail("axis is needed for " + described(inv, 0) + ": only a 1-D array has a default");
     set_i64(inv, a, 0);
@@ -39,14 +39,14 @@ void shape_scan(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_flip(Invocation& inv) {
-  axes(inv, attr(inv, "axis"), inv.operand(0).rank());
+void shape_flip(Inference& inv) {
+  axes(inv, axis_attr(inv), inv.operand(0).rank());
   inv.work = inv.output(0, inv.operand(0).shape()).numel;
 }
 
-void shape_roll(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
-  const int a = attr(inv, "axis"), s = attr(inv, "shift");
+void shape_roll(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const int a = axis_attr(inv), s = attr(inv, "shift");
   if (!inv.attrs.given(a)) {
     ints(inv, s, 1, INT64_MIN);
   } else {
@@ -57,19 +57,19 @@ void shape_roll(Invocation& inv) {
   inv.work = inv.output(0, x.shape()).numel;
 }
 
-void shape_matrix(Invocation& inv) {
+void shape_matrix(Inference& inv) {
   expect_rank(inv, 0, 2);
   inv.work = inv.output(0, inv.operand(0).shape()).numel;
 }
 
-void shape_diff(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_diff(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const int axis = single_axis(inv);
   const int64_t n = integer(inv, attr(inv, "n"), 0);
   Shape shape(x.shape());
   for (int i = 1; i < inv.n_in; ++i) {
     if (!inv.has(i)) continue;
-    const Tensor& extra = inv.operand(i);
+    const TensorType& extra = inv.operand(i);
     if (extra.rank() == 0) {
       shape.at[axis] += 1;
       continue;

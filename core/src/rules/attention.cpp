@@ -13,15 +13,15 @@ namespace {
 enum { query, key, value, mask, dropout_key, kv_length = 4, cu_seq_q = 3, cu_seq_k };
 constexpr char groups_cure[] = "enable_gqa=True lets key heads serve several query heads";
 
-void check_groups(const Invocation& inv, int64_t heads, int64_t key_heads) {
+void check_groups(const Inference& inv, int64_t heads, int64_t key_heads) {
   if (key_heads == 0 ? heads != 0 : heads % key_heads != 0)
     inv.fail(std::to_string(heads) + " query heads and " + std::to_string(key_heads) +
              " key heads: expected a multiple of the key heads");
 }
 
 // The axes before the last two agree; with enable_gqa each key head may serve several query heads.
-void check_batch(const Invocation& inv) {
-  const Tensor &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
+void check_batch(const Inference& inv) {
+  const TensorType &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
   const int heads = q.rank() - 3;
   const bool grouped = heads >= 0 && flag(inv, "enable_gqa");
   Shape batch;
@@ -37,8 +37,8 @@ void check_batch(const Invocation& inv) {
   if (grouped) check_groups(inv, q.size(heads), k.size(heads));
 }
 
-void check_mask(const Invocation& inv, std::span<const int64_t> scores) {
-  const Tensor& m = inv.operand(mask);
+void check_mask(const Inference& inv, std::span<const int64_t> scores) {
+  const TensorType& m = inv.operand(mask);
   if (m.dtype != DType::b8 && !is_float(m.dtype))
     inv.fail(ErrorKind::type, operand_name(inv, mask) + " is " + info(m.dtype).name +
                                   ": expected bool (True takes part) or a float (added to the scores); astype one");
@@ -46,7 +46,7 @@ void check_mask(const Invocation& inv, std::span<const int64_t> scores) {
     inv.fail(described(inv, mask) + " does not broadcast to the scores of shape " + to_string(scores));
 }
 // Only some ops of this family have the attribute.
-void check_dropout(const Invocation& inv) {
+void check_dropout(const Inference& inv) {
   const int a = find_attr(inv, "dropout_p");
   if (a < 0) return;
   const double p = inv.attrs.f64(a);
@@ -54,7 +54,7 @@ void check_dropout(const Invocation& inv) {
   if (p > 0 && !inv.has(dropout_key))
     inv.fail("dropout_p without dropout_key: expected the key of a draw, as dovetail.random.key() gives it");
   if (!inv.has(dropout_key)) return;
-  if (const Tensor& drawn = inv.operand(dropout_key); drawn.dtype != DType::u32)
+  if (const TensorType& drawn = inv.operand(dropout_key); drawn.dtype != DType::u32)
     inv.fail(ErrorKind::type, operand_name(inv, dropout_key) + " is " + info(drawn.dtype).name +
                                   ": expected uint32, as dovetail.random.key() gives it");
   const int64_t words[] = {4};
@@ -62,34 +62,34 @@ void check_dropout(const Invocation& inv) {
 }
 
 // The fifth operand of the op of this family that has no dropout.
-void check_kv_length(const Invocation& inv) {
+void check_kv_length(const Inference& inv) {
   if (find_attr(inv, "dropout_p") >= 0 || !inv.has(kv_length)) return;
-  const Tensor& n = inv.operand(kv_length);
+  const TensorType& n = inv.operand(kv_length);
   if (n.rank() == 0) return;
-  const Tensor& q = inv.operand(query);
+  const TensorType& q = inv.operand(query);
   if (n.rank() > 1 || q.rank() < 3 || n.size(0) != q.size(0))
     inv.fail(described(inv, kv_length) + " does not fit " + described(inv, query) + ": expected no axis" +
              (q.rank() < 3 ? "" : ", or one of " + std::to_string(q.size(0)) + ", the batch"));
 }
 
-void check_head_sizes(const Invocation& inv, int64_t size, int64_t key_size) {
+void check_head_sizes(const Inference& inv, int64_t size, int64_t key_size) {
   if (size != key_size)
     inv.fail("query's head size " + std::to_string(size) + " and key's " + std::to_string(key_size) +
              " differ: expected the last axes to be equal");
 }
 
-void check_values(const Invocation& inv, int64_t keys, int64_t values, const char* axes) {
+void check_values(const Inference& inv, int64_t keys, int64_t values, const char* axes) {
   if (keys != values)
     inv.fail(std::to_string(keys) + " keys and " + std::to_string(values) + " values: expected their " + axes +
              " axes to be equal");
 }
 
-void set_scale(Invocation& inv, int64_t size) {
+void set_scale(Inference& inv, int64_t size) {
   if (const int a = attr(inv, "scale"); !inv.attrs.given(a))
     set_f64(inv, a, size ? 1 / std::sqrt(double(size)) : 1.0);
 }
 
-void check_offsets(const Invocation& inv) {
+void check_offsets(const Inference& inv) {
   for (const int i : {int{cu_seq_q}, int{cu_seq_k}}) {
     if (const DType t = inv.operand(i).dtype; t != DType::i32 && t != DType::i64)
       inv.fail(ErrorKind::type, operand_name(inv, i) + " is " + info(t).name +
@@ -103,9 +103,9 @@ void check_offsets(const Invocation& inv) {
 }
 }  // namespace
 
-void shape_attention(Invocation& inv) {
+void shape_attention(Inference& inv) {
   expect_rank(inv, query, 2);
-  const Tensor &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
+  const TensorType &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
   const int rank = q.rank();
   expect_rank(inv, key, rank, rank);
   expect_rank(inv, value, rank, rank);
@@ -128,9 +128,9 @@ void shape_attention(Invocation& inv) {
   inv.work = rows * uint64_t(n_keys) * uint64_t(head + v.size(rank - 1));
 }
 
-void shape_attention_varlen(Invocation& inv) {
+void shape_attention_varlen(Inference& inv) {
   for (const int i : {int{query}, int{key}, int{value}}) expect_rank(inv, i, 3, 3);
-  const Tensor &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
+  const TensorType &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
   if (flag(inv, "enable_gqa")) check_groups(inv, q.size(1), k.size(1));
   else if (q.size(1) != k.size(1))
     inv.fail(std::to_string(q.size(1)) + " query heads and " + std::to_string(k.size(1)) +

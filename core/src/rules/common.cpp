@@ -1,13 +1,43 @@
 // Functions that shape rules share: attributes by name, axes, broadcasting, and error messages.
 #include <algorithm>
+#include <bit>
 
 #include "rules/rules.hpp"
 #include "text.hpp"
 
+namespace dovetail {
+void DTypeQuery::fail(const std::string& why) const {
+  throw Error(ErrorKind::type, "[" + op.spec.name + "] " + why);
+}
+
+void Inference::fail(ErrorKind kind, const std::string& why) const {
+  throw Error(kind, "[" + op.spec.name + "] " + why);
+}
+
+TensorType& Inference::output(int i, std::span<const int64_t> shape) {
+  TensorType& t = *out[i];
+  t.dtype = result[i];
+  try {
+    t.set_shape(shape);
+  } catch (const Error& e) {
+    fail(e.kind, e.what());
+  }
+  return t;
+}
+
+uint64_t infer(const Op& op, const TensorType* const* in, int n_in, Attrs& attrs, TensorType* const* out) {
+  DType compute[kMaxInputs], result[kMaxOutputs];
+  Inference call{op, in, n_in, attrs, compute, result, out};
+  rules::infer_dtypes(call, compute, result);
+  call.infer_shapes();
+  return call.work;
+}
+}  // namespace dovetail
+
 namespace dovetail::rules {
 // ---- attributes ---------------------------------------------------------------------------------
 
-int find_attr(const Invocation& inv, std::string_view name) {
+int find_attr(const Inference& inv, std::string_view name) {
   int i = 0;
   for (const ParamSpec& p : inv.op.spec.params) {
     if (is_operand(p.kind)) continue;
@@ -17,34 +47,41 @@ int find_attr(const Invocation& inv, std::string_view name) {
   return -1;
 }
 
-[[gnu::cold, noreturn]] static void missing_attr(const Invocation& inv, std::string_view name) {
+[[gnu::cold, noreturn]] static void missing_attr(const Inference& inv, std::string_view name) {
   inv.fail(ErrorKind::runtime, "the op's shape rule '" + inv.op.spec.shape + "' expects an attribute '" +
                                    std::string(name) + "': declare it");
 }
 
-int attr(const Invocation& inv, std::string_view name) {
+int attr(const Inference& inv, std::string_view name) {
   const int i = find_attr(inv, name);
   if (i < 0) [[unlikely]]
     missing_attr(inv, name);
   return i;
 }
 
-static const std::string& attr_name(const Invocation& inv, int attr) {
+int axis_attr(const Inference& inv) {
+  const int i = inv.op.axis_attr;
+  if (i < 0) [[unlikely]]
+    missing_attr(inv, "axis");
+  return i;
+}
+
+static const std::string& attr_name(const Inference& inv, int attr) {
   for (const ParamSpec& p : inv.op.spec.params)
     if (!is_operand(p.kind) && attr-- == 0) return p.name;
   return inv.op.spec.name;
 }
 
-[[gnu::cold, noreturn]] static void wrong_kind(const Invocation& inv, int attr, const char* expected) {
+[[gnu::cold, noreturn]] static void wrong_kind(const Inference& inv, int attr, const char* expected) {
   const std::string got = inv.attrs.given(attr) ? "another type" : "None";
   inv.fail(ErrorKind::type, attr_name(inv, attr) + ": expected " + expected + ", got " + got);
 }
 
-[[gnu::cold, noreturn]] static void too_small(const Invocation& inv, int attr, int64_t least, int64_t got) {
+[[gnu::cold, noreturn]] static void too_small(const Inference& inv, int attr, int64_t least, int64_t got) {
   inv.fail(attr_name(inv, attr) + ": expected at least " + std::to_string(least) + ", got " + std::to_string(got));
 }
 
-int64_t integer(const Invocation& inv, int attr, int64_t least) {
+int64_t integer(const Inference& inv, int attr, int64_t least) {
   const dvt_attr& a = inv.attrs.at[attr];
   if (a.kind != DVT_A_I64) [[unlikely]]
     wrong_kind(inv, attr, "an int");
@@ -53,7 +90,7 @@ int64_t integer(const Invocation& inv, int attr, int64_t least) {
   return a.v.i;
 }
 
-bool flag(const Invocation& inv, std::string_view name) {
+bool flag(const Inference& inv, std::string_view name) {
   const auto& params = inv.op.spec.params;
   if (!params.empty() && params.back().name == name)
     return inv.attrs.boolean(inv.op.n_attr - 1);  // usually the last attribute
@@ -61,7 +98,7 @@ bool flag(const Invocation& inv, std::string_view name) {
   return i >= 0 && inv.attrs.boolean(i);
 }
 
-std::span<int64_t> ints(Invocation& inv, int attr) {
+std::span<int64_t> ints(Inference& inv, int attr) {
   Attrs& attrs = inv.attrs;
   dvt_attr& a = attrs.at[attr];
   if (a.kind == DVT_A_I64) attrs.set_ints(attr, {&a.v.i, 1});
@@ -77,7 +114,7 @@ std::span<int64_t> ints(Invocation& inv, int attr) {
   return {const_cast<int64_t*>(a.v.is), a.count};  // it points into attrs.ints, which is not const
 }
 
-std::span<int64_t> ints(Invocation& inv, int attr, int n, int64_t least) {
+std::span<int64_t> ints(Inference& inv, int attr, int n, int64_t least) {
   std::span<int64_t> values = ints(inv, attr);
   if (values.size() == 1 && n != 1) {
     int64_t repeated[2 * DVT_MAX_NDIM];
@@ -94,14 +131,14 @@ std::span<int64_t> ints(Invocation& inv, int attr, int n, int64_t least) {
   return values;
 }
 
-void set_i64(Invocation& inv, int attr, int64_t value) { inv.attrs.at[attr] = {DVT_A_I64, 1, {.i = value}}; }
-void set_f64(Invocation& inv, int attr, double value) { inv.attrs.at[attr] = {DVT_A_F64, 1, {.f = value}}; }
+void set_i64(Inference& inv, int attr, int64_t value) { inv.attrs.at[attr] = {DVT_A_I64, 1, {.i = value}}; }
+void set_f64(Inference& inv, int attr, double value) { inv.attrs.at[attr] = {DVT_A_F64, 1, {.f = value}}; }
 
 // ---- operands -----------------------------------------------------------------------------------
 
-std::string operand_name(const Invocation& inv, int i) {
+std::string operand_name(const Op& op, int i) {
   int at = 0;
-  for (const ParamSpec& p : inv.op.spec.params) {
+  for (const ParamSpec& p : op.spec.params) {
     if (!is_operand(p.kind)) continue;
     if (p.variadic) return p.name + "[" + std::to_string(i - at) + "]";
     if (at++ == i) return p.name;
@@ -109,11 +146,11 @@ std::string operand_name(const Invocation& inv, int i) {
   return "operand " + std::to_string(i);
 }
 
-std::string described(const Invocation& inv, int i) {
-  return operand_name(inv, i) + " of shape " + to_string(inv.operand(i).shape());
+std::string described(const Op& op, int i, std::span<const int64_t> shape) {
+  return operand_name(op, i) + " of shape " + to_string(shape);
 }
 
-void expect_rank(const Invocation& inv, int i, int least, int most) {
+void expect_rank(const Inference& inv, int i, int least, int most) {
   const int rank = inv.operand(i).rank();
   if (rank >= least && rank <= most) [[likely]]
     return;
@@ -124,15 +161,15 @@ void expect_rank(const Invocation& inv, int i, int least, int most) {
            count);
 }
 
-void expect_shape(const Invocation& inv, int i, std::span<const int64_t> shape, std::string_view why) {
-  const Tensor& t = inv.operand(i);
+void expect_shape(const Inference& inv, int i, std::span<const int64_t> shape, std::string_view why) {
+  const TensorType& t = inv.operand(i);
   if (!std::ranges::equal(t.shape(), shape)) [[unlikely]]
     inv.fail(described(inv, i) + " does not fit: expected shape " + to_string(shape) + ", " + std::string(why));
 }
 
 // ---- axes ---------------------------------------------------------------------------------------
 
-[[gnu::cold, noreturn]] static void bad_axis(const Invocation& inv, int64_t value, int rank, int i) {
+[[gnu::cold, noreturn]] static void bad_axis(const Inference& inv, int64_t value, int rank, int i) {
   std::string whose;
   if (inv.has(i)) {
     const bool own = inv.operand(i).rank() == rank;
@@ -144,25 +181,25 @@ void expect_shape(const Invocation& inv, int i, std::span<const int64_t> shape, 
                                 std::to_string(-rank) + " to " + std::to_string(rank - 1) + whose);
 }
 
-[[gnu::cold, noreturn]] static void axis_twice(const Invocation& inv, int attr, int axis) {
+[[gnu::cold, noreturn]] static void axis_twice(const Inference& inv, int attr, int axis) {
   inv.fail(attr_name(inv, attr) + " " + to_string(inv.attrs.i64s(attr)) + " names axis " + std::to_string(axis) +
            " twice: expected each axis once");
 }
 
-int axis(const Invocation& inv, int64_t value, int rank, int i) {
+int axis(const Inference& inv, int64_t value, int rank, int i) {
   if (value < -rank || value >= rank) [[unlikely]]
     bad_axis(inv, value, rank, i);
   return int(value < 0 ? value + rank : value);
 }
 
-int single_axis(Invocation& inv) {
-  const int a = attr(inv, "axis");
+int single_axis(Inference& inv) {
+  const int a = axis_attr(inv);
   const int at = axis(inv, integer(inv, a), inv.operand(0).rank());
   set_i64(inv, a, at);
   return at;
 }
 
-uint32_t axes(Invocation& inv, int attr, int rank) {
+uint32_t axes(Inference& inv, int attr, int rank) {
   if (!inv.attrs.given(attr)) {
     int64_t all[2 * DVT_MAX_NDIM];
     for (int i = 0; i < rank; ++i) all[i] = i;
@@ -183,29 +220,5 @@ uint32_t axes(Invocation& inv, int attr, int rank) {
     left &= left - 1;
   }
   return mask;
-}
-
-// ---- broadcasting -------------------------------------------------------------------------------
-
-bool broadcast_shapes(std::span<const int64_t> a, std::span<const int64_t> b, int64_t* out, int* rank) {
-  if (a.size() < b.size()) std::swap(a, b);
-  const size_t lead = a.size() - b.size();
-  int64_t merged[DVT_MAX_NDIM];
-  for (size_t i = 0; i < a.size(); ++i) {
-    const int64_t n = a[i], m = i < lead ? 1 : b[i - lead];
-    if (n != m && n != 1 && m != 1) return false;
-    merged[i] = n == 1 ? m : n;
-  }
-  *rank = int(a.size());
-  std::copy_n(merged, a.size(), out);
-  return true;
-}
-
-bool broadcasts_to(std::span<const int64_t> from, std::span<const int64_t> to) {
-  if (from.size() > to.size()) return false;
-  const size_t lead = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); ++i)
-    if (from[i] != 1 && from[i] != to[lead + i]) return false;
-  return true;
 }
 }  // namespace dovetail::rules

@@ -3,15 +3,15 @@
 #include "text.hpp"
 
 namespace dovetail::rules {
-static int64_t add_sizes(const Invocation& inv, int64_t a, uint64_t b) {
+static int64_t add_sizes(const Inference& inv, int64_t a, uint64_t b) {
   int64_t sum;
   if (__builtin_add_overflow(a, b, &sum)) inv.fail("the result is too large: expected at most 2^58 elements");
   return sum;
 }
 
-void shape_concat(Invocation& inv) {
-  const Tensor& first = inv.operand(0);
-  if (!inv.attrs.given(attr(inv, "axis"))) {
+void shape_concat(Inference& inv) {
+  const TensorType& first = inv.operand(0);
+  if (!inv.attrs.given(axis_attr(inv))) {
     int64_t total = 0;
     for (int i = 0; i < inv.n_in; ++i) total = add_sizes(inv, total, inv.operand(i).numel);
     inv.work = inv.output(0, {&total, 1}).numel;
@@ -21,7 +21,7 @@ void shape_concat(Invocation& inv) {
   const int axis = single_axis(inv);
   Shape shape(first.shape());
   for (int i = 1; i < inv.n_in; ++i) {
-    const Tensor& t = inv.operand(i);
+    const TensorType& t = inv.operand(i);
     Shape expected(first.shape());
     if (t.rank() == first.rank()) expected.at[axis] = t.size(axis);
     expect_shape(inv, i, expected, "the first array's but along the axis");
@@ -30,9 +30,9 @@ void shape_concat(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_stack(Invocation& inv) {
-  const Tensor& first = inv.operand(0);
-  const int a = attr(inv, "axis");
+void shape_stack(Inference& inv) {
+  const TensorType& first = inv.operand(0);
+  const int a = axis_attr(inv);
   const int at = axis(inv, integer(inv, a), first.rank() + 1);
   set_i64(inv, a, at);
   for (int i = 1; i < inv.n_in; ++i) expect_shape(inv, i, first.shape(), "the first array's");

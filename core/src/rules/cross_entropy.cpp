@@ -3,8 +3,8 @@
 #include "text.hpp"
 
 namespace dovetail::rules {
-void shape_cross_entropy(Invocation& inv) {
-  const Tensor &x = inv.operand(0), &target = inv.operand(1);
+void shape_cross_entropy(Inference& inv) {
+  const TensorType &x = inv.operand(0), &target = inv.operand(1);
   expect_rank(inv, 0, 1);
   const int classes = x.rank() == 1 ? 0 : 1;
   Shape expected;

@@ -125,16 +125,15 @@ void dtype_quantize(DTypeQuery& q) {
 
 // ---- around them --------------------------------------------------------------------------------
 
-DType given_dtype(const Invocation& inv) {
-  const Op& op = inv.op;
+DType given_dtype(const Op& op, const Attrs& attrs) {
   if (op.dtype_attr < 0) return DType::none;
-  if (inv.attrs.given(op.dtype_attr)) return inv.attrs.dtype(op.dtype_attr);
+  if (attrs.given(op.dtype_attr)) return attrs.dtype(op.dtype_attr);
   if (op.n_in > 0) return DType::none;
   DType t = DType::none;
   int i = 0;
   for (const ParamSpec& p : op.spec.params) {
     if (is_operand(p.kind)) continue;
-    const uint32_t kind = inv.attrs.at[i++].kind;
+    const uint32_t kind = attrs.at[i++].kind;
     if (p.kind != ParamKind::scalar || kind == DVT_A_NONE) continue;
     const DType own = kind == DVT_A_F64S   ? DType::c64
                       : kind == DVT_A_F64  ? kDefaultFloat
@@ -166,7 +165,7 @@ static bool is_value(const Op& op, int i) {
   return false;
 }
 
-DType promoted(const Invocation& inv) {
+DType promoted(const Inference& inv) {
   if (inv.n_in == 0 && inv.op.variadic) inv.fail("no arrays: expected at least one");
   DType t = DType::none;
   for (int i = 0; i < inv.n_in; ++i) {
@@ -181,7 +180,7 @@ DType promoted(const Invocation& inv) {
   return t;
 }
 
-static DType compute_dtype(const Invocation& inv, int i, ParamKind kind) {
+static DType compute_dtype(const Inference& inv, int i, ParamKind kind) {
   const DType t = inv.in[i]->dtype;
   if (kind == ParamKind::mask && t != DType::b8)
     inv.fail(ErrorKind::type,
@@ -192,7 +191,7 @@ static DType compute_dtype(const Invocation& inv, int i, ParamKind kind) {
   return kind == ParamKind::index ? DType::i64 : t;
 }
 
-uint64_t infer_dtypes(const Invocation& inv, DType* compute, DType* result) {
+uint64_t infer_dtypes(const Inference& inv, DType* compute, DType* result) {
   const Op& op = inv.op;
   DType values[kMaxInputs], decided[kMaxInputs];
   int at[kMaxInputs], n_values = 0, i = 0;
@@ -210,7 +209,7 @@ uint64_t infer_dtypes(const Invocation& inv, DType* compute, DType* result) {
     }
     ++i;
   }
-  DTypeQuery query{op, n_values, values, given_dtype(inv), decided, result};
+  DTypeQuery query{op, n_values, values, given_dtype(op, inv.attrs), decided, result};
   op.dtype(query);
   for (int v = 0; v < n_values; ++v)
     if (values[v] != DType::none) compute[at[v]] = decided[v];

@@ -4,8 +4,8 @@
 
 namespace dovetail::rules {
 // The axes that the starts (operand i) belong to, in their order.
-static std::span<const int64_t> axes_of_starts(Invocation& inv, int i) {
-  const int a = attr(inv, "axis"), rank = inv.operand(0).rank();
+static std::span<const int64_t> axes_of_starts(Inference& inv, int i) {
+  const int a = axis_attr(inv), rank = inv.operand(0).rank();
   if (!inv.attrs.given(a)) {
     axes(inv, a, rank);
   } else {
@@ -18,7 +18,7 @@ static std::span<const int64_t> axes_of_starts(Invocation& inv, int i) {
     }
   }
   const auto named = inv.attrs.i64s(a);
-  const Tensor& starts = inv.operand(i);
+  const TensorType& starts = inv.operand(i);
   if (starts.rank() > 1 || starts.numel != named.size() || (starts.rank() == 0 && !inv.attrs.given(a)))
     inv.fail(described(inv, i) + " do not fit: expected " +
              (named.size() == 1 ? "one start, for axis " + std::to_string(named[0])
@@ -26,8 +26,8 @@ static std::span<const int64_t> axes_of_starts(Invocation& inv, int i) {
   return named;
 }
 
-void shape_dynamic_slice(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_dynamic_slice(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const auto named = axes_of_starts(inv, 1);
   const auto sizes = ints(inv, attr(inv, "sizes"));
   if (sizes.size() != named.size())
@@ -44,8 +44,8 @@ void shape_dynamic_slice(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_dynamic_update_slice(Invocation& inv) {
-  const Tensor &x = inv.operand(0), &update = inv.operand(1);
+void shape_dynamic_update_slice(Inference& inv) {
+  const TensorType &x = inv.operand(0), &update = inv.operand(1);
   const auto named = axes_of_starts(inv, 2);
   expect_rank(inv, 1, x.rank(), x.rank());
   uint32_t free = 0;

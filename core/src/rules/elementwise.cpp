@@ -3,16 +3,16 @@
 #include "text.hpp"
 
 namespace dovetail::rules {
-void shape_same(Invocation& inv) { inv.work = inv.output(0, inv.operand(0).shape()).numel; }
+void shape_same(Inference& inv) { inv.work = inv.output(0, inv.operand(0).shape()).numel; }
 
 // If several shapes do not broadcast together, some two of them do not.
-[[gnu::cold, noreturn]] static void no_broadcast(const Invocation& inv) {
+[[gnu::cold, noreturn]] static void no_broadcast(const Inference& inv) {
   int64_t merged[DVT_MAX_NDIM];
   int rank;
   for (int j = 1; j < inv.n_in; ++j)
     for (int i = 0; i < j; ++i) {
       if (!inv.in[i] || !inv.in[j]) continue;
-      const Tensor &a = inv.operand(i), &b = inv.operand(j);
+      const TensorType &a = inv.operand(i), &b = inv.operand(j);
       if (broadcast_shapes(a.shape(), b.shape(), merged, &rank)) continue;
       int back = 1;
       while (a.size(a.rank() - back) == b.size(b.rank() - back) || a.size(a.rank() - back) == 1 ||
@@ -26,11 +26,11 @@ void shape_same(Invocation& inv) { inv.work = inv.output(0, inv.operand(0).shape
   inv.fail("shapes do not broadcast");
 }
 
-void shape_broadcast(Invocation& inv) {
-  const Tensor* widest = inv.in[0];
+void shape_broadcast(Inference& inv) {
+  const TensorType* widest = inv.in[0];
   bool plain = true;  // every operand has the widest one's shape or is 0-d
   for (int i = 1; i < inv.n_in; ++i) {
-    const Tensor* t = inv.in[i];
+    const TensorType* t = inv.in[i];
     if (!t) continue;
     if (!widest) {
       widest = t;

@@ -5,24 +5,24 @@
 #include "text.hpp"
 
 namespace dovetail::rules {
-[[gnu::cold, noreturn]] static void no_match(const Invocation& inv, const std::string& expected) {
+[[gnu::cold, noreturn]] static void no_match(const Inference& inv, const std::string& expected) {
   inv.fail("shapes " + to_string(inv.operand(0).shape()) + " and " + to_string(inv.operand(1).shape()) +
            " do not match: expected " + expected);
 }
 
 // "x1's last axis 3 to equal x2's first 4"
-[[gnu::cold, noreturn]] static void inner_differ(const Invocation& inv, int i, int64_t n, int j, const char* which,
+[[gnu::cold, noreturn]] static void inner_differ(const Inference& inv, int i, int64_t n, int j, const char* which,
                                                  int64_t m) {
   no_match(inv, operand_name(inv, i) + "'s last axis " + std::to_string(n) + " to equal " + operand_name(inv, j) +
                     "'s " + which + " " + std::to_string(m));
 }
 
-[[gnu::cold, noreturn]] static void batch_differ(const Invocation& inv) {
+[[gnu::cold, noreturn]] static void batch_differ(const Inference& inv) {
   no_match(inv, "the axes before the last two to broadcast");
 }
 
-void shape_matmul(Invocation& inv) {
-  const Tensor &a = inv.operand(0), &b = inv.operand(1);
+void shape_matmul(Inference& inv) {
+  const TensorType &a = inv.operand(0), &b = inv.operand(1);
   const int m = a.rank(), n = b.rank();
   if (m == 0 || n == 0) [[unlikely]]
     inv.fail(operand_name(inv, m ? 1 : 0) + " is 0-d: expected at least one axis; multiply() takes scalars");
@@ -34,7 +34,7 @@ void shape_matmul(Invocation& inv) {
     if (!broadcast_shapes(a.shape().first(m - 2), b.shape().first(n - 2), shape.at, &shape.rank)) [[unlikely]]
       batch_differ(inv);
   } else {
-    const Tensor& batched = m > 2 ? a : b;
+    const TensorType& batched = m > 2 ? a : b;
     shape.append(batched, 0, std::max(batched.rank() - 2, 0));
   }
   if (m > 1) shape.push(a.size(m - 2));
@@ -43,8 +43,8 @@ void shape_matmul(Invocation& inv) {
 }
 
 // x @ weight.T, plus the bias if one is given.
-static void product_of_linear(Invocation& inv, int bias) {
-  const Tensor &x = inv.operand(0), &weight = inv.operand(1);
+static void product_of_linear(Inference& inv, int bias) {
+  const TensorType &x = inv.operand(0), &weight = inv.operand(1);
   expect_rank(inv, 0, 1);
   expect_rank(inv, 1, 2, 2);
   const int64_t features = x.size(x.rank() - 1);
@@ -56,11 +56,11 @@ static void product_of_linear(Invocation& inv, int bias) {
   inv.work = inv.output(0, shape).numel * uint64_t(features);
 }
 
-void shape_linear(Invocation& inv) { product_of_linear(inv, 2); }
+void shape_linear(Inference& inv) { product_of_linear(inv, 2); }
 
 static bool is_eight_bits(DType t) { return t == DType::i8 || is_float8(t); }
 
-void shape_scaled_linear(Invocation& inv) {
+void shape_scaled_linear(Inference& inv) {
   enum { x, weight, x_scale, weight_scale, bias };
   for (const int i : {x, weight})
     if (const DType t = inv.operand(i).dtype; !is_eight_bits(t))
@@ -70,7 +70,7 @@ void shape_scaled_linear(Invocation& inv) {
     inv.fail(ErrorKind::type, operand_name(inv, bias) + " is complex: expected real numbers");
   product_of_linear(inv, bias);
   const auto expect_factor = [&](int i, std::span<const int64_t> rows, const char* why) {
-    const Tensor& t = inv.operand(i);
+    const TensorType& t = inv.operand(i);
     const bool keeps_axis = t.rank() > 0 && t.size(t.rank() - 1) == 1;
     if (t.numel == 1 || (keeps_axis && std::ranges::equal(t.shape().first(t.rank() - 1), rows))) return;
     expect_shape(inv, i, rows, why);
@@ -82,10 +82,10 @@ void shape_scaled_linear(Invocation& inv) {
 }
 
 // The axis counts from the end of both operands.
-void shape_vecdot(Invocation& inv) {
-  const Tensor &a = inv.operand(0), &b = inv.operand(1);
+void shape_vecdot(Inference& inv) {
+  const TensorType &a = inv.operand(0), &b = inv.operand(1);
   const int rank = std::max(a.rank(), b.rank()), shorter = std::min(a.rank(), b.rank());
-  const int which = attr(inv, "axis");
+  const int which = axis_attr(inv);
   const int at = axis(inv, integer(inv, which), rank, a.rank() == rank ? 0 : 1);
   const int back = rank - at;
   if (back > shorter)
@@ -104,7 +104,7 @@ void shape_vecdot(Invocation& inv) {
   inv.work = inv.output(0, shape).numel * uint64_t(n);
 }
 
-void shape_outer(Invocation& inv) {
+void shape_outer(Inference& inv) {
   expect_rank(inv, 0, 1, 1);
   expect_rank(inv, 1, 1, 1);
   const int64_t shape[] = {inv.operand(0).size(0), inv.operand(1).size(0)};

@@ -15,14 +15,14 @@ static double epsilon(DType t) {
   }
 }
 
-static void resolve_eps(Invocation& inv) {
+static void resolve_eps(Inference& inv) {
   const int a = attr(inv, "eps");
-  if (!inv.attrs.given(a)) set_f64(inv, a, epsilon(inv.plan->compute[0]));
+  if (!inv.attrs.given(a)) set_f64(inv, a, epsilon(inv.compute[0]));
   else if (inv.attrs.at[a].kind == DVT_A_I64) set_f64(inv, a, double(inv.attrs.i64(a)));
 }
 
-void shape_layer_norm(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_layer_norm(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const std::span<const int64_t> last = ints(inv, attr(inv, "normalized_shape"));
   const int n = int(last.size());
   if (n == 0 || n > x.rank() || !std::ranges::equal(x.shape().last(n), last))
@@ -33,8 +33,8 @@ void shape_layer_norm(Invocation& inv) {
   inv.work = inv.output(0, x.shape()).numel;
 }
 
-void shape_batch_norm(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_batch_norm(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   expect_rank(inv, 0, 2);
   for (int i = 1; i < inv.n_in; ++i)
     if (inv.has(i)) expect_shape(inv, i, x.shape().subspan(1, 1), "one value for each channel, x's axis 1");

@@ -6,12 +6,12 @@ namespace dovetail::rules {
 namespace {
 enum { x, scale, zero_point };
 
-bool is_one_value(const Tensor& t) { return t.numel == 1 && t.rank() <= 1; }
+bool is_one_value(const TensorType& t) { return t.numel == 1 && t.rank() <= 1; }
 }  // namespace
 
-void shape_quantize(Invocation& inv) {
-  const Tensor& values = inv.operand(x);
-  if (const int a = attr(inv, "axis"); inv.attrs.given(a)) {
+void shape_quantize(Inference& inv) {
+  const TensorType& values = inv.operand(x);
+  if (const int a = axis_attr(inv); inv.attrs.given(a)) {
     const int axis = single_axis(inv);
     const int64_t n = values.size(axis);
     expect_shape(inv, scale, {&n, 1}, "one value for each index of x's axis " + std::to_string(axis));
@@ -24,7 +24,7 @@ void shape_quantize(Invocation& inv) {
   inv.work = inv.output(0, values.shape()).numel;
 }
 
-void shape_dequantize(Invocation& inv) {
+void shape_dequantize(Inference& inv) {
   if (const DType t = inv.operand(x).dtype; t != DType::i8 && t != DType::u8)
     inv.fail(ErrorKind::type, operand_name(inv, x) + " is " + info(t).name +
                                   ": expected int8 or uint8, as quantize gives them; astype and multiply others");

@@ -4,39 +4,44 @@
 namespace dovetail::rules {
 // The maximum of no elements has no value. Sums and products, float statistics (mean: NaN), counts and predicates
 // have one.
-[[gnu::cold, noreturn]] static void nothing_to_reduce(const Invocation& inv) {
+[[gnu::cold, noreturn]] static void nothing_to_reduce(const Inference& inv) {
   inv.fail("zero-size reduction: " + described(inv, 0) +
            " is empty along the reduced axes, and the op has no identity");
 }
 
-static bool has_identity(const Invocation& inv) { return inv.op.spec.dtype != "same"; }
+static bool has_identity(const Inference& inv) { return inv.op.spec.dtype != "same"; }
 
-void shape_reduce(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
-  const uint32_t reduced = axes(inv, attr(inv, "axis"), x.rank());
-  const bool keep = flag(inv, "keepdims");
+static bool keepdims(const Inference& inv) {
+  const int i = inv.op.keepdims_attr;
+  return i >= 0 && inv.attrs.boolean(i);
+}
+
+void shape_reduce(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const uint32_t reduced = axes(inv, axis_attr(inv), x.rank());
+  const bool keep = keepdims(inv);
   Shape shape;
   for (int i = 0; i < x.rank(); ++i) {
     const bool here = reduced >> i & 1;
     if (!here || keep) shape.push(here ? 1 : x.size(i));
   }
-  const Tensor& out = inv.output(0, shape);
+  const TensorType& out = inv.output(0, shape);
   if (x.numel == 0 && out.numel != 0 && !has_identity(inv)) [[unlikely]]
     nothing_to_reduce(inv);
   inv.work = x.numel;
 }
 
-void shape_arg_reduce(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
-  const bool all = !inv.attrs.given(attr(inv, "axis"));
+void shape_arg_reduce(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const bool all = !inv.attrs.given(axis_attr(inv));
   const int axis = all ? -1 : single_axis(inv);
-  const bool keep = flag(inv, "keepdims");
+  const bool keep = keepdims(inv);
   Shape shape;
   for (int i = 0; i < x.rank(); ++i) {
     const bool here = all || i == axis;
     if (!here || keep) shape.push(here ? 1 : x.size(i));
   }
-  const Tensor& out = inv.output(0, shape);
+  const TensorType& out = inv.output(0, shape);
   if (x.numel == 0 && out.numel != 0) [[unlikely]]
     nothing_to_reduce(inv);
   inv.work = x.numel;

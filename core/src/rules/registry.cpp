@@ -5,9 +5,9 @@
 #include "rules/rules.hpp"
 
 namespace dovetail::rules {
-#define SHAPE(name, elementwise) void shape_##name(Invocation&);
+#define SHAPE(name, elementwise) void shape_##name(Inference&);
 #define DTYPE(name) void dtype_##name(DTypeQuery&);
-#define VIEW(name) bool view_##name(Invocation&);
+#define VIEW(name) bool view_##name(Inference&, int64_t& offset);
 #include "rules/rules.inc"
 #undef SHAPE
 #undef DTYPE
@@ -15,7 +15,7 @@ namespace dovetail::rules {
 
 namespace {
 struct NamedView {
-  std::string_view name;  // views are looked up per call
+  const char* name;
   View rule;
 };
 
@@ -56,5 +56,5 @@ const auto& find(const Rules& rules, const std::string& name, const char* what) 
 
 const NamedShapeRule& shape_rule(const std::string& name) { return find(shape_rules, name, "shape rule"); }
 const NamedDTypeRule& dtype_rule(const std::string& name) { return find(dtype_rules, name, "dtype rule"); }
-View view(const std::string& op) { return find(views, op, "view").rule; }
+View view(const std::string& shape_rule) { return find(views, shape_rule, "view").rule; }
 }  // namespace dovetail::rules

@@ -3,27 +3,27 @@
 #include "text.hpp"
 
 namespace dovetail::rules {
-[[gnu::cold, noreturn]] static void too_large(const Invocation& inv, int axis) {
+[[gnu::cold, noreturn]] static void too_large(const Inference& inv, int axis) {
   inv.fail("the result's axis " + std::to_string(axis) + " is too large: expected at most 2^58 elements");
 }
 
-static int64_t times(const Invocation& inv, int64_t a, int64_t b, int axis) {
+static int64_t times(const Inference& inv, int64_t a, int64_t b, int axis) {
   int64_t product;
   if (__builtin_mul_overflow(a, b, &product)) too_large(inv, axis);
   return product;
 }
 
-static int64_t plus(const Invocation& inv, int64_t a, int64_t b, int axis) {
+static int64_t plus(const Inference& inv, int64_t a, int64_t b, int axis) {
   int64_t sum;
   if (__builtin_add_overflow(a, b, &sum)) too_large(inv, axis);
   return sum;
 }
 
-void shape_repeat(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_repeat(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const int64_t n = integer(inv, attr(inv, "repeats"), 0);
   Shape shape;
-  if (inv.attrs.given(attr(inv, "axis"))) {
+  if (inv.attrs.given(axis_attr(inv))) {
     const int axis = single_axis(inv);
     shape.append(x.shape());
     shape.at[axis] = times(inv, shape.at[axis], n, axis);
@@ -33,8 +33,8 @@ void shape_repeat(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_tile(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_tile(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const int a = attr(inv, "repetitions");
   std::span<const int64_t> given = ints(inv, a);
   if (given.size() > DVT_MAX_NDIM)
@@ -49,8 +49,8 @@ void shape_tile(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_pad(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_pad(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const int a = attr(inv, "pad_width"), rank = x.rank();
   const std::span<const int64_t> given = ints(inv, a);
   if (given.size() == 2 && rank > 1) {

@@ -7,9 +7,9 @@ namespace {
 enum { x, cos, sin };
 }  // namespace
 
-void shape_rotary_embedding(Invocation& inv) {
+void shape_rotary_embedding(Inference& inv) {
   expect_rank(inv, x, 1);
-  const Tensor &values = inv.operand(x), &table = inv.operand(cos);
+  const TensorType &values = inv.operand(x), &table = inv.operand(cos);
   const int last = values.rank() - 1;
   expect_rank(inv, cos, 1, values.rank());
   const int64_t pairs = table.size(table.rank() - 1), most = values.size(last) / 2;

@@ -4,7 +4,7 @@
 #pragma once
 #include <string_view>
 
-#include "dispatch/invocation.hpp"
+#include "rules/inference.hpp"
 
 namespace dovetail::rules {
 struct NamedShapeRule {
@@ -20,24 +20,22 @@ struct NamedDTypeRule {
 const NamedShapeRule& shape_rule(const std::string& name);
 const NamedDTypeRule& dtype_rule(const std::string& name);
 
-// The view function of an op that only changes metadata (op_view). Call it after the shape rule: it gives output 0
-// the operand's data, a share of its buffer and the view's strides. It returns false and does nothing where the
-// view needs a compact operand on the device first: reshape of some strided operands, and any host scalar.
-using View = bool (*)(Invocation&);
-View view(const std::string& op);  // throws Error(value) where the core has no such view
+// The view function of an op that only changes metadata (op_view), which has the name of its shape rule. Throws
+// Error(value) where there is none.
+View view(const std::string& shape_rule);
 
 // ---- dtypes -------------------------------------------------------------------------------------
 
 // Sets a dtype per operand (for a variadic operand up to kMaxInputs) and per output. The op's rule decides the
 // dtype of the value operands; masks must be bool, indices integers, and raw operands keep their dtype. Returns a
 // mask of the operands that are given.
-uint64_t infer_dtypes(const Invocation& inv, DType* compute, DType* result);
+uint64_t infer_dtypes(const Inference& inv, DType* compute, DType* result);
 // The dtype that all value operands promote to. Throws TypeError where there is none, ValueError where a variadic
 // operand is an empty sequence.
-DType promoted(const Invocation& inv);
+DType promoted(const Inference& inv);
 // The dtype attribute; where it is not given, the dtype that follows from a creation op's scalar attributes (full:
 // 1 gives int64, 1.0 float32); none where neither decides. Plans depend on it.
-DType given_dtype(const Invocation& inv);
+DType given_dtype(const Op&, const Attrs&);
 // The dtype of a Python scalar (bool, int64, float32 or complex64) in a call whose arrays promote to `arrays`.
 DType weak_dtype(DType arrays, DType scalar);
 // The `arrays` argument of weak_dtype in a call of the op: the dtype that they promote to, or float64, which loses
@@ -46,7 +44,7 @@ DType dtype_of_numbers(const Op&, DType promoted);
 
 // ---- for shape rules ----------------------------------------------------------------------------
 
-// A shape under construction. Rules keep it below twice the legal rank; Invocation::output checks it.
+// A shape under construction. Rules keep it below twice the legal rank; Inference::output checks it.
 struct Shape {
   int64_t at[2 * DVT_MAX_NDIM];
   int rank = 0;
@@ -57,7 +55,7 @@ struct Shape {
   void append(std::span<const int64_t> s) {
     for (int64_t n : s) push(n);
   }
-  void append(const Tensor& t, int from, int to) { append(t.shape().subspan(from, to - from)); }
+  void append(const TensorType& t, int from, int to) { append(t.shape().subspan(from, to - from)); }
   void insert(int axis, int64_t n) {
     for (int i = rank++; i > axis; --i) at[i] = at[i - 1];
     at[axis] = n;
@@ -67,29 +65,29 @@ struct Shape {
 
 // The position of an attribute. find_attr returns -1 where there is none, attr fails and names the op's
 // declaration.
-int find_attr(const Invocation&, std::string_view name);
-int attr(const Invocation&, std::string_view name);
+int find_attr(const Inference&, std::string_view name);
+int attr(const Inference&, std::string_view name);
+int axis_attr(const Inference&);  // attr(inv, "axis") without a search
 // An attribute that must be one int, at least `least`.
-int64_t integer(const Invocation&, int attr, int64_t least = INT64_MIN);
-bool flag(const Invocation&, std::string_view name);  // false where the op has no such attribute
+int64_t integer(const Inference&, int attr, int64_t least = INT64_MIN);
+bool flag(const Inference&, std::string_view name);  // false where the op has no such attribute
 // The ints of an attribute that must be an int or ints, in memory of this call that the rule may write to.
-std::span<int64_t> ints(Invocation&, int attr);
+std::span<int64_t> ints(Inference&, int attr);
 // The same with exactly n values: a single one is repeated.
-std::span<int64_t> ints(Invocation&, int attr, int n, int64_t least);
-void set_i64(Invocation&, int attr, int64_t);
-void set_f64(Invocation&, int attr, double);
+std::span<int64_t> ints(Inference&, int attr, int n, int64_t least);
+void set_i64(Inference&, int attr, int64_t);
+void set_f64(Inference&, int attr, double);
 
-std::string operand_name(const Invocation&, int i);  // "x1", "arrays[2]"
-std::string described(const Invocation&, int i);     // "x1 of shape (2, 3)"
+std::string operand_name(const Op&, int i);                               // "x1", "arrays[2]"
+std::string described(const Op&, int i, std::span<const int64_t> shape);  // "x1 of shape (2, 3)"
+inline std::string operand_name(const Inference& inv, int i) { return operand_name(inv.op, i); }
+inline std::string described(const Inference& inv, int i) { return described(inv.op, i, inv.operand(i).shape()); }
 // Makes an axis non-negative. A failure names operand i, which has or yields `rank` axes.
-int axis(const Invocation&, int64_t value, int rank, int i = 0);
+int axis(const Inference&, int64_t value, int rank, int i = 0);
 // The attribute `axis` of a single-axis op, normalised against operand 0.
-int single_axis(Invocation&);
+int single_axis(Inference&);
 // The attribute as a bit mask; normalised to the sorted list, None to all axes.
-uint32_t axes(Invocation&, int attr, int rank);
-void expect_rank(const Invocation&, int i, int least, int most = DVT_MAX_NDIM);
-void expect_shape(const Invocation&, int i, std::span<const int64_t> shape, std::string_view why);
-// Returns false where two sizes differ and neither is 1. `out` has DVT_MAX_NDIM elements and may be a's memory.
-bool broadcast_shapes(std::span<const int64_t> a, std::span<const int64_t> b, int64_t* out, int* rank);
-bool broadcasts_to(std::span<const int64_t> from, std::span<const int64_t> to);
+uint32_t axes(Inference&, int attr, int rank);
+void expect_rank(const Inference&, int i, int least, int most = DVT_MAX_NDIM);
+void expect_shape(const Inference&, int i, std::span<const int64_t> shape, std::string_view why);
 }  // namespace dovetail::rules

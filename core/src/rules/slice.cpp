@@ -1,5 +1,5 @@
 // Rules of rectangular regions with forward steps: slice, set_slice, and diagonal.
-#include "rules/views.hpp"
+#include "rules/rules.hpp"
 
 #include <algorithm>
 
@@ -11,8 +11,8 @@ struct Region {
   Shape shape;
 };
 
-static Region region(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+static Region region(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   Region r{ints(inv, attr(inv, "start")), ints(inv, attr(inv, "stop")), ints(inv, attr(inv, "step")), {}};
   const size_t rank = size_t(x.rank());
   if (r.start.size() != rank || r.stop.size() != rank || r.step.size() != rank)
@@ -33,22 +33,21 @@ static Region region(Invocation& inv) {
   return r;
 }
 
-void shape_slice(Invocation& inv) { inv.work = inv.output(0, region(inv).shape).numel; }
+void shape_slice(Inference& inv) { inv.work = inv.output(0, region(inv).shape).numel; }
 
-bool view_slice(Invocation& inv) {
-  if (!can_share(inv)) return false;
-  const Tensor& x = inv.operand(0);
-  Tensor& out = *inv.out[0];
+bool view_slice(Inference& inv, int64_t& offset) {
+  const TensorType& x = inv.operand(0);
+  TensorType& out = *inv.out[0];
   const Region r = region(inv);
-  int64_t offset = 0;
+  offset = 0;
   for (int i = 0; i < out.rank(); ++i) {
     offset += r.start[i] * x.stride(i);
     out.stride(i) = x.stride(i) * r.step[i];
   }
-  return share(inv, offset);
+  return true;
 }
 
-void shape_set_slice(Invocation& inv) {
+void shape_set_slice(Inference& inv) {
   const Region r = region(inv);
   if (!broadcasts_to(inv.operand(1).shape(), r.shape))
     inv.fail(described(inv, 1) + " do not broadcast to the region of shape " + to_string(r.shape) +
@@ -58,8 +57,8 @@ void shape_set_slice(Invocation& inv) {
 
 // ---- diagonal -----------------------------------------------------------------------------------
 
-static int64_t diagonal_start(const Invocation& inv, int64_t* rows, int64_t* columns) {
-  const Tensor& x = inv.operand(0);
+static int64_t diagonal_start(const Inference& inv, int64_t* rows, int64_t* columns) {
+  const TensorType& x = inv.operand(0);
   const int64_t offset = integer(inv, attr(inv, "offset"));
   *rows = x.size(x.rank() - 2), *columns = x.size(x.rank() - 1);
   const int64_t down = offset < 0 ? (offset < -*rows ? *rows : -offset) : 0;
@@ -68,9 +67,9 @@ static int64_t diagonal_start(const Invocation& inv, int64_t* rows, int64_t* col
   return down * x.stride(x.rank() - 2) + right * x.stride(x.rank() - 1);
 }
 
-void shape_diagonal(Invocation& inv) {
+void shape_diagonal(Inference& inv) {
   expect_rank(inv, 0, 2);
-  const Tensor& x = inv.operand(0);
+  const TensorType& x = inv.operand(0);
   int64_t rows, columns;
   diagonal_start(inv, &rows, &columns);
   Shape shape;
@@ -79,15 +78,14 @@ void shape_diagonal(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-bool view_diagonal(Invocation& inv) {
-  if (!can_share(inv)) return false;
-  const Tensor& x = inv.operand(0);
-  Tensor& out = *inv.out[0];
+bool view_diagonal(Inference& inv, int64_t& offset) {
+  const TensorType& x = inv.operand(0);
+  TensorType& out = *inv.out[0];
   int64_t rows, columns;
-  const int64_t offset = diagonal_start(inv, &rows, &columns);
+  offset = diagonal_start(inv, &rows, &columns);
   const int last = x.rank() - 2;
   for (int i = 0; i < last; ++i) out.stride(i) = x.stride(i);
   out.stride(last) = x.stride(last) + x.stride(last + 1);
-  return share(inv, offset);
+  return true;
 }
 }  // namespace dovetail::rules

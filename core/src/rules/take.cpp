@@ -4,15 +4,15 @@
 
 namespace dovetail::rules {
 // Every index into an empty axis is out of range: the rule reports it before a kernel runs.
-static void expect_something(const Invocation& inv, int i, int axis, const Tensor& indices) {
+static void expect_something(const Inference& inv, int i, int axis, const TensorType& indices) {
   if (inv.operand(i).size(axis) == 0 && indices.numel != 0) [[unlikely]]
     inv.fail(ErrorKind::index, "indices into axis " + std::to_string(axis) + " of size 0: " + described(inv, i) +
                                    " has no elements to take there");
 }
 
-void shape_take(Invocation& inv) {
-  const Tensor &x = inv.operand(0), &indices = inv.operand(1);
-  const int a = attr(inv, "axis");
+void shape_take(Inference& inv) {
+  const TensorType &x = inv.operand(0), &indices = inv.operand(1);
+  const int a = axis_attr(inv);
   if (!inv.attrs.given(a)) {
     if (x.rank() != 1) inv.fail("axis is needed for " + described(inv, 0) + ": only a 1-D array has a default");
     set_i64(inv, a, 0);
@@ -26,8 +26,8 @@ void shape_take(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_take_along_axis(Invocation& inv) {
-  const Tensor &x = inv.operand(0), &indices = inv.operand(1);
+void shape_take_along_axis(Inference& inv) {
+  const TensorType &x = inv.operand(0), &indices = inv.operand(1);
   const int axis = single_axis(inv);
   expect_rank(inv, 1, x.rank(), x.rank());
   Shape shape(indices.shape());
@@ -43,7 +43,7 @@ void shape_take_along_axis(Invocation& inv) {
 }
 
 // The attribute came with version 2: an op made at run time may lack it.
-static void check_mode(const Invocation& inv) {
+static void check_mode(const Inference& inv) {
   const int a = find_attr(inv, "mode");
   if (a < 0) return;
   const std::string_view mode = inv.attrs.str(a);
@@ -52,8 +52,8 @@ static void check_mode(const Invocation& inv) {
   inv.fail("mode: expected 'set', 'add', 'max', 'min' or 'multiply', got '" + std::string(mode) + "'");
 }
 
-void shape_scatter(Invocation& inv) {
-  const Tensor &x = inv.operand(0), &indices = inv.operand(1), &updates = inv.operand(2);
+void shape_scatter(Inference& inv) {
+  const TensorType &x = inv.operand(0), &indices = inv.operand(1), &updates = inv.operand(2);
   const int axis = single_axis(inv);
   check_mode(inv);
   expect_rank(inv, 1, 1, 1);
@@ -67,9 +67,9 @@ void shape_scatter(Invocation& inv) {
   inv.work = x.numel + updates.numel;
 }
 
-void shape_segment_sum(Invocation& inv) {
+void shape_segment_sum(Inference& inv) {
   expect_rank(inv, 0, 1);
-  const Tensor& x = inv.operand(0);
+  const TensorType& x = inv.operand(0);
   const int64_t rows = x.size(0);
   expect_shape(inv, 1, {&rows, 1}, "one id for each slice of x's first axis");
   Shape shape;
@@ -78,8 +78,8 @@ void shape_segment_sum(Invocation& inv) {
   inv.work = inv.output(0, shape).numel + x.numel;
 }
 
-void shape_embedding(Invocation& inv) {
-  const Tensor &indices = inv.operand(0), &weight = inv.operand(1);
+void shape_embedding(Inference& inv) {
+  const TensorType &indices = inv.operand(0), &weight = inv.operand(1);
   expect_rank(inv, 1, 2, 2);
   expect_something(inv, 1, 0, indices);
   Shape shape(indices.shape());
@@ -87,7 +87,7 @@ void shape_embedding(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-void shape_one_hot(Invocation& inv) {
+void shape_one_hot(Inference& inv) {
   Shape shape(inv.operand(0).shape());
   shape.push(integer(inv, attr(inv, "num_classes"), 1));
   inv.work = inv.output(0, shape).numel;

@@ -1,6 +1,6 @@
 // Views that rearrange axes, each with its shape rule and its strides: reshape, permute_dims,
 // expand_dims, squeeze, broadcast_to, moveaxis, matrix_transpose, bitcast.
-#include "rules/views.hpp"
+#include "rules/rules.hpp"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace dovetail::rules {
 // ---- reshape ------------------------------------------------------------------------------------
 
 // The size that a -1 stands for.
-static int64_t missing_size(const Invocation& inv, std::span<const int64_t> shape, size_t at) {
+static int64_t missing_size(const Inference& inv, std::span<const int64_t> shape, size_t at) {
   const uint64_t numel = inv.operand(0).numel;
   uint64_t others = 1;
   bool fits = true;
@@ -26,13 +26,13 @@ static int64_t missing_size(const Invocation& inv, std::span<const int64_t> shap
   return int64_t(numel / others);
 }
 
-void shape_reshape(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_reshape(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const int a = attr(inv, "shape");
   const std::span<int64_t> shape = ints(inv, a);
   if (const auto free = std::ranges::find(shape, -1); free != shape.end())
     *free = missing_size(inv, shape, size_t(free - shape.begin()));
-  const Tensor& out = inv.output(0, shape);
+  const TensorType& out = inv.output(0, shape);
   if (out.numel != x.numel)
     inv.fail(described(inv, 0) + " of " + std::to_string(x.numel) + " elements does not fit shape " +
              to_string(out.shape()) + " of " + std::to_string(out.numel));
@@ -42,7 +42,7 @@ void shape_reshape(Invocation& inv) {
 // Strides for `out` over the elements of x, which is not compact: the function matches runs of contiguous axes of x
 // with runs of out's axes that have as many elements. Returns false and leaves `out` alone where a run would have
 // to be split.
-static bool restride(const Tensor& x, Tensor& out) {
+static bool restride(const TensorType& x, TensorType& out) {
   int64_t strides[DVT_MAX_NDIM];
   std::ranges::copy(out.strides(), strides);  // axes of size 1 that remain keep the strides of a compact array
   int from = x.rank() - 1, to = out.rank() - 1;
@@ -71,57 +71,54 @@ static bool restride(const Tensor& x, Tensor& out) {
   return true;
 }
 
-bool view_reshape(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
-  if (!can_share(inv)) return false;
+bool view_reshape(Inference& inv, int64_t&) {
+  const TensorType& x = inv.operand(0);
   if (!x.dense && !restride(x, *inv.out[0])) return false;
-  return share(inv);
+  return true;
 }
 
 // ---- broadcast_to -------------------------------------------------------------------------------
 
-void shape_broadcast_to(Invocation& inv) {
+void shape_broadcast_to(Inference& inv) {
   const std::span<const int64_t> shape = ints(inv, attr(inv, "shape"));
-  const Tensor& out = inv.output(0, shape);
+  const TensorType& out = inv.output(0, shape);
   if (!broadcasts_to(inv.operand(0).shape(), shape))
     inv.fail(described(inv, 0) + " does not broadcast to " + to_string(shape) +
              ": expected every axis, from the last on, to be equal or 1");
   inv.work = out.numel;
 }
 
-bool view_broadcast_to(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
-  if (!can_share(inv)) return false;
-  Tensor& out = *inv.out[0];
+bool view_broadcast_to(Inference& inv, int64_t&) {
+  const TensorType& x = inv.operand(0);
+  TensorType& out = *inv.out[0];
   const int lead = out.rank() - x.rank();
   for (int i = 0; i < out.rank(); ++i) {
     const bool repeats = i < lead || x.size(i - lead) != out.size(i);
     if (out.size(i) != 1 || !repeats) out.stride(i) = repeats ? 0 : x.stride(i - lead);
   }
-  return share(inv);
+  return true;
 }
 
 // ---- permutations -------------------------------------------------------------------------------
 
 // Axis i of the output is axis order[i] of the operand.
-static void permute(Invocation& inv, const int* order) {
-  const Tensor& x = inv.operand(0);
+static void permute(Inference& inv, const int* order) {
+  const TensorType& x = inv.operand(0);
   Shape shape;
   for (int i = 0; i < x.rank(); ++i) shape.push(x.size(order[i]));
   inv.work = inv.output(0, shape).numel;
 }
 
-static bool permuted_view(Invocation& inv, const int* order) {
-  if (!can_share(inv)) return false;
-  const Tensor& x = inv.operand(0);
+static bool permuted_view(Inference& inv, const int* order) {
+  const TensorType& x = inv.operand(0);
   for (int i = 0; i < x.rank(); ++i) inv.out[0]->stride(i) = x.stride(order[i]);
-  return share(inv);
+  return true;
 }
 
-static void axes_order(Invocation& inv, int* order) { std::ranges::copy(inv.attrs.i64s(attr(inv, "axes")), order); }
+static void axes_order(Inference& inv, int* order) { std::ranges::copy(inv.attrs.i64s(attr(inv, "axes")), order); }
 
-void shape_permute_dims(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_permute_dims(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const std::span<int64_t> axes = ints(inv, attr(inv, "axes"));
   uint32_t seen = 0;
   for (int64_t& v : axes) {
@@ -136,13 +133,13 @@ void shape_permute_dims(Invocation& inv) {
   permute(inv, order);
 }
 
-bool view_permute_dims(Invocation& inv) {
+bool view_permute_dims(Inference& inv, int64_t&) {
   int order[DVT_MAX_NDIM];
   axes_order(inv, order);
   return permuted_view(inv, order);
 }
 
-static void moveaxis_order(Invocation& inv, int* order) {
+static void moveaxis_order(Inference& inv, int* order) {
   const int rank = inv.operand(0).rank();
   const auto from = inv.attrs.i64s(attr(inv, "source")), to = inv.attrs.i64s(attr(inv, "destination"));
   uint32_t moved = 0;
@@ -158,7 +155,7 @@ static void moveaxis_order(Invocation& inv, int* order) {
   }
 }
 
-void shape_moveaxis(Invocation& inv) {
+void shape_moveaxis(Inference& inv) {
   const int rank = inv.operand(0).rank();
   const int attrs[] = {attr(inv, "source"), attr(inv, "destination")};
   for (const int a : attrs) {
@@ -179,26 +176,26 @@ void shape_moveaxis(Invocation& inv) {
   permute(inv, order);
 }
 
-bool view_moveaxis(Invocation& inv) {
+bool view_moveaxis(Inference& inv, int64_t&) {
   int order[DVT_MAX_NDIM];
   moveaxis_order(inv, order);
   return permuted_view(inv, order);
 }
 
-static void transpose_order(const Invocation& inv, int* order) {
+static void transpose_order(const Inference& inv, int* order) {
   const int rank = inv.operand(0).rank();
   for (int i = 0; i < rank; ++i) order[i] = i;
   std::swap(order[rank - 1], order[rank - 2]);
 }
 
-void shape_matrix_transpose(Invocation& inv) {
+void shape_matrix_transpose(Inference& inv) {
   expect_rank(inv, 0, 2);
   int order[DVT_MAX_NDIM];
   transpose_order(inv, order);
   permute(inv, order);
 }
 
-bool view_matrix_transpose(Invocation& inv) {
+bool view_matrix_transpose(Inference& inv, int64_t&) {
   int order[DVT_MAX_NDIM];
   transpose_order(inv, order);
   return permuted_view(inv, order);
@@ -206,9 +203,9 @@ bool view_matrix_transpose(Invocation& inv) {
 
 // ---- axes of size 1 -----------------------------------------------------------------------------
 
-void shape_expand_dims(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
-  const int a = attr(inv, "axis");
+void shape_expand_dims(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const int a = axis_attr(inv);
   const int rank = x.rank() + int(ints(inv, a).size());
   if (rank > DVT_MAX_NDIM)
     inv.fail("the result would have " + std::to_string(rank) + " axes: expected at most " +
@@ -219,19 +216,18 @@ void shape_expand_dims(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-bool view_expand_dims(Invocation& inv) {
-  if (!can_share(inv)) return false;
-  const Tensor& x = inv.operand(0);
-  Tensor& out = *inv.out[0];
-  const uint32_t added = axes(inv, attr(inv, "axis"), out.rank());
+bool view_expand_dims(Inference& inv, int64_t&) {
+  const TensorType& x = inv.operand(0);
+  TensorType& out = *inv.out[0];
+  const uint32_t added = axes(inv, axis_attr(inv), out.rank());
   for (int i = 0, from = 0; i < out.rank(); ++i)
     if (!(added >> i & 1)) out.stride(i) = x.stride(from++);
-  return share(inv);
+  return true;
 }
 
-void shape_squeeze(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
-  const int a = attr(inv, "axis");
+void shape_squeeze(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const int a = axis_attr(inv);
   if (!inv.attrs.given(a)) inv.fail(ErrorKind::type, "axis: expected an int or a sequence of ints, got None");
   const uint32_t dropped = axes(inv, a, x.rank());
   Shape shape;
@@ -244,31 +240,29 @@ void shape_squeeze(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-bool view_squeeze(Invocation& inv) {
-  if (!can_share(inv)) return false;
-  const Tensor& x = inv.operand(0);
-  const uint32_t dropped = axes(inv, attr(inv, "axis"), x.rank());
+bool view_squeeze(Inference& inv, int64_t&) {
+  const TensorType& x = inv.operand(0);
+  const uint32_t dropped = axes(inv, axis_attr(inv), x.rank());
   for (int i = 0, to = 0; i < x.rank(); ++i)
     if (!(dropped >> i & 1)) inv.out[0]->stride(to++) = x.stride(i);
-  return share(inv);
+  return true;
 }
 
 // ---- bitcast ------------------------------------------------------------------------------------
 
-void shape_bitcast(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
-  const Tensor& out = inv.output(0, x.shape());
-  if (info(out.dtype).bytes != info(x.dtype).bytes)
-    inv.fail(ErrorKind::type, std::string(info(x.dtype).name) + " has " + std::to_string(info(x.dtype).bytes) +
+void shape_bitcast(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const TensorType& out = inv.output(0, x.shape());
+  if (info(out.dtype).bytes() != info(x.dtype).bytes())
+    inv.fail(ErrorKind::type, std::string(info(x.dtype).name) + " has " + std::to_string(info(x.dtype).bytes()) +
                                   " bytes and " + info(out.dtype).name + " " +
-                                  std::to_string(info(out.dtype).bytes) + ": expected as many");
+                                  std::to_string(info(out.dtype).bytes()) + ": expected as many");
   inv.work = out.numel;
 }
 
-bool view_bitcast(Invocation& inv) {
-  if (!can_share(inv)) return false;
-  const Tensor& x = inv.operand(0);
+bool view_bitcast(Inference& inv, int64_t&) {
+  const TensorType& x = inv.operand(0);
   std::ranges::copy(x.strides(), inv.out[0]->dims + DVT_MAX_NDIM);
-  return share(inv);
+  return true;
 }
 }  // namespace dovetail::rules

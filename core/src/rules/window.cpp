@@ -1,13 +1,13 @@
 // Rules of windows that move over the last axes: sliding_window, and conv and pool, whose number of spatial axes is
 // the digit in the op's name.
-#include "rules/views.hpp"
+#include "rules/rules.hpp"
 #include "text.hpp"
 
 namespace dovetail::rules {
 namespace {
 constexpr int64_t kLargest = INT32_MAX;  // limits a window's attributes, so that their products stay within 63 bits
 
-int spatial_axes(const Invocation& inv) {
+int spatial_axes(const Inference& inv) {
   const std::string& name = inv.op.spec.name;
   if (const size_t at = name.rfind('d');
       at != std::string::npos && at > 0 && name[at - 1] >= '1' && name[at - 1] <= '9')
@@ -16,7 +16,7 @@ int spatial_axes(const Invocation& inv) {
                                    "' takes the number of spatial axes from the op's name: name it like conv2d");
 }
 
-std::span<int64_t> window(Invocation& inv, const char* name, int n, int64_t least) {
+std::span<int64_t> window(Inference& inv, const char* name, int n, int64_t least) {
   const auto values = ints(inv, attr(inv, name), n, least);
   for (const int64_t v : values)
     if (v > kLargest)
@@ -25,7 +25,7 @@ std::span<int64_t> window(Invocation& inv, const char* name, int n, int64_t leas
 }
 
 // The number of positions of a window of `size` taps, `dilation` apart.
-int64_t places(const Invocation& inv, int axis, int64_t size, int64_t stride, int64_t padding, int64_t dilation) {
+int64_t places(const Inference& inv, int axis, int64_t size, int64_t stride, int64_t padding, int64_t dilation) {
   const int64_t n = inv.operand(0).size(axis), reach = dilation * (size - 1) + 1;
   if (n + 2 * padding < reach)
     inv.fail("the window does not fit axis " + std::to_string(axis) + " of " + described(inv, 0) +
@@ -35,8 +35,8 @@ int64_t places(const Invocation& inv, int axis, int64_t size, int64_t stride, in
 }
 }  // namespace
 
-void shape_conv(Invocation& inv) {
-  const Tensor &x = inv.operand(0), &weight = inv.operand(1);
+void shape_conv(Inference& inv) {
+  const TensorType &x = inv.operand(0), &weight = inv.operand(1);
   const int n = spatial_axes(inv);
   expect_rank(inv, 0, n + 2, n + 2);
   expect_rank(inv, 1, n + 2, n + 2);
@@ -66,8 +66,8 @@ void shape_conv(Invocation& inv) {
   inv.work = inv.output(0, shape).numel * taps;
 }
 
-void shape_pool(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_pool(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const int n = spatial_axes(inv);
   expect_rank(inv, 0, n + 2, n + 2);
   const auto size = window(inv, "kernel_size", n, 1);
@@ -90,8 +90,8 @@ void shape_pool(Invocation& inv) {
 
 // ---- sliding_window ---------------------------------------------------------------------------------------------
 
-void shape_sliding_window(Invocation& inv) {
-  const Tensor& x = inv.operand(0);
+void shape_sliding_window(Inference& inv) {
+  const TensorType& x = inv.operand(0);
   const int n = int(ints(inv, attr(inv, "kernel_size")).size());
   if (n > x.rank()) inv.fail("kernel_size for " + std::to_string(n) + " axes: " + described(inv, 0) + " has fewer");
   const auto size = window(inv, "kernel_size", n, 1), stride = window(inv, "stride", n, 1),
@@ -104,10 +104,9 @@ void shape_sliding_window(Invocation& inv) {
   inv.work = inv.output(0, shape).numel;
 }
 
-bool view_sliding_window(Invocation& inv) {
-  if (!can_share(inv)) return false;
-  const Tensor& x = inv.operand(0);
-  Tensor& out = *inv.out[0];
+bool view_sliding_window(Inference& inv, int64_t&) {
+  const TensorType& x = inv.operand(0);
+  TensorType& out = *inv.out[0];
   const auto stride = inv.attrs.i64s(attr(inv, "stride")), dilation = inv.attrs.i64s(attr(inv, "dilation"));
   const int n = int(stride.size()), first = x.rank() - n;
   for (int i = 0; i < first; ++i) out.stride(i) = x.stride(i);
@@ -116,6 +115,6 @@ bool view_sliding_window(Invocation& inv) {
     out.stride(first + i) = out.size(first + i) > 1 ? x.stride(first + i) * stride[size_t(i)] : 1;
     out.stride(first + n + i) = out.size(first + n + i) > 1 ? x.stride(first + i) * dilation[size_t(i)] : 1;
   }
-  return share(inv);
+  return true;
 }
 }  // namespace dovetail::rules

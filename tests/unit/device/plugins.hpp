@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "dispatch/op.hpp"
 
 // With a sanitizer, the tests still fork while threads run and allocate more memory than there is.
 extern "C" {
@@ -91,7 +90,7 @@ struct Vector {
   DLDataType type = info(DType::f32).dl;
 
   Vector(Device& device, int64_t n, Stream& stream, DType dtype = DType::f32)
-      : storage(allocate(device, device.index, stream, uint64_t(n) * info(dtype).bytes)),
+      : storage(allocate(device, device.index, stream, uint64_t(n) * info(dtype).bytes())),
         n(n),
         type(info(dtype).dl) {}
   Vector(Device& device, int64_t n, DType dtype = DType::f32) : Vector(device, n, current_stream(device), dtype) {}
@@ -145,27 +144,13 @@ inline bool is(Vector& v, float value, Stream& stream) {
 }
 inline bool is(Vector& v, float value) { return is(v, value, current_stream(v.device())); }
 
-inline Op& op(const std::string& name, int id) {
-  Op& op = *new Op;
-  op.spec.name = name, op.kernel_name = "dvt." + name, op.id = id;
-  return op;
-}
-inline Op& add_op() {
-  static Op& o = op("add", 3);
-  return o;
-}
-inline Op& take_op() {
-  static Op& o = op("take", 4);
-  return o;
-}
-
 // Runs an op's row in the way dispatch does.
-inline void run(const Op& op, Stream& stream, std::vector<Vector*> in, Vector& out) {
+inline void run(const char* op, Stream& stream, std::vector<Vector*> in, Vector& out) {
   Device& device = stream.device;
   const dvt_backend& table = *device.backend->table;
   const dvt_kernel* row = nullptr;
   for (uint64_t i = 0; i < table.n_kernels && !row; ++i)
-    if (op.kernel_name == table.kernels[i]->op) row = table.kernels[i];
+    if ("dvt." + std::string(op) == table.kernels[i]->op) row = table.kernels[i];
   std::vector<DLTensor> views;
   std::vector<const DLTensor*> pointers;
   for (Vector* v : in) views.push_back(v->view());
@@ -178,12 +163,12 @@ inline void run(const Op& op, Stream& stream, std::vector<Vector*> in, Vector& o
   use(*out.storage, stream, true);
   const auto order = stream.lock();
   if (!device.synchronous) call.stream = stream.handle, call.correlation_id = stream.correlate(op);
-  const std::string who = "[" + op.spec.name + "]";
+  const std::string who = "[" + std::string(op) + "]";
   device.check(row->run(device.handle, &call), who.c_str());
 }
 inline Vector add(Vector& a, Vector& b, Stream& stream) {
   Vector out(a.device(), a.n, stream);
-  run(add_op(), stream, {&a, &b}, out);
+  run("add", stream, {&a, &b}, out);
   return out;
 }
 inline Vector add(Vector& a, Vector& b) { return add(a, b, current_stream(a.device())); }

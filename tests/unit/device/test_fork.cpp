@@ -119,7 +119,7 @@ TEST(a_device_that_does_not_survive_raises) {
   CHECK_EQ(failures_in_child([&] {
              const char* why = "[queue:0] cannot be used in a forked process";
              CHECK_THROWS(Error, why, add(x, x));
-             CHECK_THROWS(Error, why, run(add_op(), *device.default_stream, {&x, &x}, x));
+             CHECK_THROWS(Error, why, run("add", *device.default_stream, {&x, &x}, x));
              CHECK_THROWS(Error, why, read(y));
              CHECK_THROWS(Error, why, device.synchronize());
              CHECK_THROWS(Error, why, host_access(*x.storage, false));

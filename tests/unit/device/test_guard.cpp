@@ -67,14 +67,14 @@ TEST(each_byte_in_a_zone_is_found_once) {
 TEST(the_last_writer_is_named) {
   const Guarded guarded;
   Storage* s = take(minimal(), 100);
-  note_writer(*s, add_op(), 0);
-  note_writer(*s, take_op(), 1);
+  note_writer(*s, "add", 0);
+  note_writer(*s, "take", 1);
   bytes_of(s)[103] ^= 1;
   bytes_of(s)[-2] ^= 1;
   CHECK_EQ(reported(minimal()),
            "[take] wrote 2 bytes before the beginning of its output 1 (100 B)\n"
            "[take] wrote 4 bytes past the end of its output 1 (100 B)\n");
-  note_writer(*s, add_op(), kWorkspace);
+  note_writer(*s, "add", kWorkspace);
   release(s);
   CHECK_EQ(reported(minimal()), "");  // reported already
 }
@@ -98,7 +98,7 @@ TEST(queues_go_on_until_somebody_asks) {
     Vector* out = new Vector(q.device, 100, stream);
     stream.synchronize();
     q.hold(1);
-    run(add_op(), stream, {&a, &b}, *out);
+    run("add", stream, {&a, &b}, *out);
     static char* behind;
     behind = static_cast<char*>(out->storage->data) + 400;
     {
@@ -176,7 +176,7 @@ TEST(buffers_of_many_threads) {
       Device& device = i % 2 ? minimal() : queue().device;
       for (int n = 0; n < 200; ++n) {
         Storage* s = take(device, uint64_t(1 + 37 * n));
-        note_writer(*s, add_op(), 0);
+        note_writer(*s, "add", 0);
         release(s);
       }
     });

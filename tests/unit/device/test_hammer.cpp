@@ -67,14 +67,14 @@ void rewrite(Device& device, std::mt19937& random, const std::vector<Stream*>& s
   Vector x = filled(device, kSizes[random() % 4], 1, *streams[random() % streams.size()]);
   Vector one = filled(device, x.n, 1, *streams[random() % streams.size()]);
   const int rounds = 1 + int(random() % 4);
-  for (int i = 0; i < rounds; ++i) run(add_op(), *streams[random() % streams.size()], {&x, &one}, x);
+  for (int i = 0; i < rounds; ++i) run("add", *streams[random() % streams.size()], {&x, &one}, x);
   expect(is(x, float(1 + rounds), *streams[random() % streams.size()]), "an array rewritten in place");
 }
 
 void fault(Device& device, std::mt19937& random, Stream& stream) {
   Vector x = filled(device, 8, 5, stream), k(device, 1, stream, DType::i64), out(device, 1, stream);
   write(k, std::vector<int64_t>{int64_t(random() % 8)}, stream);
-  run(take_op(), stream, {&x, &k}, out);
+  run("take", stream, {&x, &k}, out);
   expect(is(out, 5, stream), "take");
 }
 

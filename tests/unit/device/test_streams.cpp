@@ -34,7 +34,7 @@ TEST(reading_from_another_stream_waits_for_the_writer) {
   TwoStreams s;
   Vector x = filled(s.device, 100, 1, s.a), y = filled(s.device, 100, 0, s.a);
   stall(s.a, kLate);
-  run(add_op(), s.a, {&x, &x}, y);
+  run("add", s.a, {&x, &x}, y);
   const uint64_t waits = queue().waits();
   Vector z = add(y, y, s.b);
   CHECK(is(z, 4, s.b));
@@ -49,7 +49,7 @@ TEST(writing_from_another_stream_waits_for_readers) {
   s.a.synchronize();
   stall(s.b, kLate);
   Vector z = add(x, x, s.b);
-  run(add_op(), s.a, {&y, &y}, x);  // in place
+  run("add", s.a, {&y, &y}, x);  // in place
   CHECK(is(z, 2, s.b));
   CHECK(is(x, 10, s.a));
 }
@@ -77,12 +77,12 @@ TEST(reuse_waits_for_readers_on_other_streams) {
   s.a.synchronize();
   set_memory_limit(s.device, memory_stats(s.device).reserved);
   stall(s.b, kLate);
-  run(add_op(), s.b, {x, x}, z);
+  run("add", s.b, {x, x}, z);
   void* data = x->storage->data;
   delete x;
   Vector w(s.device, 1 << 20, s.a);
   CHECK_EQ(w.storage->data, data);
-  run(add_op(), s.a, {&y, &y}, w);
+  run("add", s.a, {&y, &y}, w);
   CHECK(is(z, 6, s.b));
   CHECK(is(w, 14, s.a));
   set_memory_limit(s.device, 0);
@@ -96,10 +96,10 @@ TEST(reuse_waits_for_the_stream_that_had_it) {
   s.b.synchronize();
   set_memory_limit(s.device, memory_stats(s.device).reserved);
   stall(s.b, kLate);
-  run(add_op(), s.b, {x, x}, z);
+  run("add", s.b, {x, x}, z);
   delete x;
   Vector w(s.device, 1 << 20, s.a);
-  run(add_op(), s.a, {&y, &y}, w);
+  run("add", s.a, {&y, &y}, w);
   CHECK(is(z, 6, s.b));
   CHECK(is(w, 14, s.a));
   set_memory_limit(s.device, 0);
@@ -219,7 +219,7 @@ Vector take_badly(Stream& stream) {
   Vector x = filled(stream.device, 64, 1, stream), k(stream.device, 2, stream, DType::i64),
          out(stream.device, 2, stream);
   write(k, std::vector<int64_t>{9, 99}, stream);
-  run(take_op(), stream, {&x, &k}, out);
+  run("take", stream, {&x, &k}, out);
   return out;
 }
 constexpr char kBadIndex[] = "[take] index 99 is out of range: the axis has 64 elements";
@@ -269,7 +269,7 @@ TEST(a_lost_device_raises_until_reset) {
   Vector x = filled(device, 100, 1), out(device, 100);
   queue().lose();
   CHECK_THROWS(Error, "[add] the device was lost, as the test wished",
-               run(add_op(), *device.default_stream, {&x, &x}, out));
+               run("add", *device.default_stream, {&x, &x}, out));
   for (int i = 0; i < 2; ++i) {
     CHECK_THROWS(Error, "[queue:0] the device was lost, and the contents of its memory; reset() it, or start",
                  add(x, x));
@@ -298,7 +298,7 @@ TEST(events) {
   event.wait(s.b);
   queue().hold(1);
   Vector x(s.device, 10, s.a);
-  run(add_op(), s.a, {&x, &x}, x);
+  run("add", s.a, {&x, &x}, x);
   event.record(s.a);
   CHECK(!event.query());
   CHECK(!s.a.idle());
@@ -388,7 +388,7 @@ TEST(waits_release_the_interpreters_lock) {
   Stream& stream = *device.default_stream;
   Vector x = filled(device, 10, 1), y = add(x, x);
   Event event(device);
-  const auto work = [&] { run(add_op(), stream, {&x, &x}, y); };
+  const auto work = [&] { run("add", stream, {&x, &x}, y); };
   waits_without_the_lock([&] { work(), stream.synchronize(); });
   waits_without_the_lock([&] { work(), device.synchronize(); });
   waits_without_the_lock([&] { work(), host_access(*y.storage, false); });

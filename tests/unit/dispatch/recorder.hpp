@@ -14,6 +14,7 @@
 
 #include "check.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/rows.hpp"
 #include "dovetail/backend.hpp"
 #include "text.hpp"
 
@@ -343,7 +344,7 @@ inline Tensor array(Device& device, const Ints& shape, Doubles values = {}, DTyp
   Stream& stream = current_stream(device);
   t.own(allocate(device, device.index, stream, t.bytes()));
   std::vector<char> bytes(t.bytes() + 1);
-  for (uint64_t i = 0; i < t.numel; ++i) put(dtype, &bytes[i * info(dtype).bytes], values[i]);
+  for (uint64_t i = 0; i < t.numel; ++i) put(dtype, &bytes[i * info(dtype).bytes()], values[i]);
   DLTensor host = t.view;
   host.data = bytes.data(), host.device = {static_cast<decltype(host.device.device_type)>(1), 0};
   use(*t.storage, stream, true);
@@ -368,7 +369,7 @@ using Value = std::variant<std::nullptr_t, int, double, bool, Ints, std::string,
 using Settings = std::vector<std::pair<std::string, Value>>;
 inline Attrs attributes(const Op& o, const Settings& settings) {
   static auto& strings = *new std::deque<std::string>;
-  Attrs attrs = default_attrs(o);
+  Attrs attrs = o.defaults;
   int i = 0;
   for (const ParamSpec& p : o.spec.params) {
     if (is_operand(p.kind)) continue;
@@ -399,7 +400,7 @@ struct Call {  // the result of `infer` stays for inspection
     for (uint32_t i = 0; i < o.spec.n_out; ++i) inv.out[i] = &out[i];
   }
   const Plan& plan() { return inv.infer(), *inv.plan; }
-  std::string engine() { return plan().rows.at(0)->engine; }
+  std::string engine() { return plan().rows()[0].row->engine; }
   Tensor& run() { return inv.infer(), inv.run(), out[0]; }
 
   std::vector<const Tensor*> in;

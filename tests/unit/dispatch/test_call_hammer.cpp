@@ -8,6 +8,7 @@
 
 #include "device/plugins.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/rows.hpp"
 #include "graph/program.hpp"
 
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
@@ -51,7 +52,7 @@ const Op& named(const char* name) {
   return o ? *o : *(o = &dovetail::op(name));
 }
 Tensor with_ints(const char* name, const Tensor& x, const Ints& values) {
-  Attrs attrs = default_attrs(named(name));
+  Attrs attrs = named(name).defaults;
   attrs.set_ints(0, values);
   return run(named(name), {&x}, attrs);
 }
@@ -111,7 +112,7 @@ std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuild
   const int rank = b.value(v).rank();
   Attrs shape;
   shape.set_ints(0, b.value(v).shape());
-  v = b.call(named("reshape"), {b.call(named("add"), {v, b.constant(number(1))}, {})}, shape);
+  v = b.call(named("reshape"), {b.call(named("add"), {v, b.constant(scalar_of(number(1)))}, {})}, shape);
   if (rank && b.value(v).same_shape(b.value(x))) {
     Attrs region;
     region.set_ints(0, Ints(rank, 0)), region.set_ints(1, b.value(v).shape()), region.set_ints(2, Ints(rank, 1));

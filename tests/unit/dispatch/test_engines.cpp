@@ -18,7 +18,7 @@ std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuild
   const int x = in[0];
   const bool calls_attention = inv.op.spec.name == "t.layer";
   const Op& called = op(calls_attention ? "t.attend" : "add");
-  return {b->call(called, calls_attention ? std::vector{x} : std::vector{x, x}, default_attrs(called))};
+  return {b->call(called, calls_attention ? std::vector{x} : std::vector{x, x}, called.defaults)};
 }
 OpSpec unary(const std::string& name, uint32_t flags) {
   return {.name = name,

@@ -89,6 +89,20 @@ std::string sum_of(const Tensor& x, const Tensor& y) {  // through a copy
 }
 }  // namespace
 
+TEST(views_share_the_buffer) {
+  const Tensor x = array(device(), {2, 3});
+  {
+    const Tensor y = permute(x, {1, 0});
+    CHECK(y.storage == x.storage && y.view.data == x.view.data && x.storage->refs == 2);
+    const Tensor z = slice(y, {1, 0}, {3, 2}, {1, 1});
+    CHECK_EQ(values(z), "1 4 2 5");
+    CHECK(z.storage == x.storage && x.storage->refs == 3);
+  }
+  CHECK(x.storage->refs == 1);
+  const Tensor five = number(5);
+  CHECK_EQ(values(run("broadcast_to", {&five}, {{"shape", Ints{3}}}, &device())), "5 5 5");
+}
+
 TEST(axes_are_merged) {
   const Tensor x = iota({2, 3, 4}), row = iota({4}), plane = iota({3, 4}), column = iota({3, 1});
   CHECK_EQ(saw("t.plain", x, x), "f32(24)/(1), f32(24)/(1) -> f32(24)/(1)");

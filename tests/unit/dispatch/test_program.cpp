@@ -22,7 +22,7 @@ struct Tracing {
     std::fill_n(attrs.ints, attrs.n_ints, -99);  // a program has its own
     return value;
   }
-  int number(double v, DType t = f32) { return b.constant(recorder::number(v, t)); }
+  int number(double v, DType t = f32) { return b.constant(scalar_of(recorder::number(v, t))); }
 };
 using Body = std::function<std::vector<int>(Tracing&)>;
 std::map<std::string, Body> decompositions;
@@ -141,7 +141,7 @@ TEST(one_program_for_all_sizes) {
       "b.sizes",
       [](Tracing& t) -> std::vector<int> {
         ProgramBuilder& b = t.b;
-        const Tensor& x = b.value(t.in[0]);
+        const TensorType& x = b.value(t.in[0]);
         const int n = b.number({.op = Number::size, .a = t.in[0], .b = 0});
         const int m = b.number({.op = Number::size, .a = t.in[0], .b = 1});
         const int two = b.number({.op = Number::integer, .i = 2});
@@ -157,7 +157,7 @@ TEST(one_program_for_all_sizes) {
         const int ones =
             b.call(full, {}, attributes(full, {{"shape", Ints{2 * x.size(0)}}, {"fill_value", 0.}, {"dtype", f32}}),
                    {{0, 0, twice}});
-        return {b.call(op("add"), {ones, b.constant(recorder::number(0, f32), scaled)}, default_attrs(op("add")))};
+        return {b.call(op("add"), {ones, b.constant(scalar_of(recorder::number(0, f32)), scaled)}, op("add").defaults)};
       },
       1,
       {.shape = "repeat",

@@ -26,6 +26,27 @@ Plugin& device_with(const std::vector<Row>& rows, Options options = {}) {
 }
 }  // namespace
 
+TEST(candidates_in_order) {
+  OpSpec spec = unary("t.ordered");
+  spec.flags = op_has_decomposition | op_half_in_f32;
+  const Op& o = register_op(spec);
+  Plugin& own = device_with({{"t.ordered", {takes(f32)}, {takes(f32, 0)}, computes(plus)}});
+  const auto modes = [&](DType t) {
+    static constexpr const char* words[] = {"kernel",        "view",    "set_slice", "identity",
+                                            "decomposition", "via_f32", "host"};
+    const Tensor x = array(own.device(), {2}, {}, t);
+    std::string text;
+    for (const Plan::Candidate& c : Call(o, {&x}).plan().candidates) text += std::string(words[c.mode]) + " ";
+    return text;
+  };
+  CHECK_EQ(modes(f32), "kernel decomposition host ");
+  CHECK_EQ(modes(DType::f16), "via_f32 decomposition host ");
+  CHECK_EQ(modes(DType::i32), "decomposition host ");
+  set_fallback(Fallback::error);
+  CHECK_EQ(modes(f32), "kernel decomposition ");
+  set_fallback(Fallback::warn);
+}
+
 TEST(what_register_op_refuses) {
   using K = ParamKind;
   const auto refused = [](auto change, const std::string& why) {
@@ -57,7 +78,13 @@ TEST(what_register_op_refuses) {
   refused([](OpSpec& s) { s.n_out = 5; }, "1 to 4 outputs");
   refused([](OpSpec& s) { s.shape = "smae"; }, "there is no shape rule 'smae': expected one of same, broadcast");
   refused([](OpSpec& s) { s.dtype = "any"; }, "there is no dtype rule 'any'");
-  refused([](OpSpec& s) { s.flags = op_view; }, "there is no view 't.refused'");
+  refused([](OpSpec& s) { s.flags = op_view; }, "there is no view 'same'");
+  refused([](OpSpec& s) { s.flags = op_set_slice; }, "its traits: expected set_slice of an op with its shape rule");
+  refused([](OpSpec& s) { s.flags = op_converts; }, "its traits: expected converts of an op with one operand");
+  refused([](OpSpec& s) { s.flags = op_identity_on_ints, s.shape = "flip"; },
+          "its traits: expected identity_on_ints");
+  refused([](OpSpec& s) { s.flags = op_integer_exponent; },
+          "its traits: expected integer_exponent of an op with two");
   refused([](OpSpec& s) { s.params.push_back({.name = "p", .kind = K::f64, .since = 2}); },
           "'p' is since version 2: expected at most");
   refused([](OpSpec& s) { s.version = 2, s.params.push_back({.name = "p", .kind = K::f64, .since = 2}); },
@@ -90,7 +117,7 @@ TEST(rows_in_table_order_and_those_added_first) {
       device_with({row("t.order", "one"), row("t.order", "doubles", f64), row("t.order", "two")}, {.devices = 2});
   Device &device = p.device(), &sibling = p.device(1);
   const Tensor x = array(device, {2}), y = array(device, {2}, {}, f64), z = array(sibling, {2});
-  CHECK_EQ(Call(o, {&x}).plan().rows.size(), 2u);
+  CHECK_EQ(Call(o, {&x}).plan().rows().size(), 2u);
   CHECK_EQ(Call(o, {&x}).engine(), "one");
   CHECK_EQ(Call(o, {&x}).inv.plan, static_cast<const Plan*>(nullptr));
   CHECK_EQ(Call(o, {&y}).engine(), "doubles");
@@ -103,7 +130,7 @@ TEST(rows_in_table_order_and_those_added_first) {
   const Plan& plan = Call(o, {&x}).plan();
   CHECK(&plan != before);
   std::string engines;
-  for (const dvt_kernel* k : plan.rows) engines += std::string(k->engine) + " ";
+  for (const auto& [mode, row] : plan.rows()) engines += std::string(row->engine) + " ";
   CHECK_EQ(engines, "four three one two ");
   CHECK_EQ(Call(o, {&z}).engine(), "one");
   CHECK_EQ(Call(o, {&y}).engine(), "doubles");
@@ -159,7 +186,7 @@ TEST(more_plans_than_a_table_holds) {
     for (int n = 0; n < 2 * kDTypes * kDTypes; ++n) {
       const int at = (from + n) % (kDTypes * kDTypes);
       const Plan& p = Call(o, {&of[int(f32)], &of[at / kDTypes], &of[at % kDTypes]}).plan();
-      wrong += p.compute[1] != DType(at / kDTypes) || p.compute[2] != DType(at % kDTypes) || p.rows.size() != 1;
+      wrong += p.compute[1] != DType(at / kDTypes) || p.compute[2] != DType(at % kDTypes) || p.rows().size() != 1;
     }
   };
   std::vector<std::thread> threads;
@@ -179,7 +206,7 @@ TEST(any_types) {
   const auto rows = [&](DType t) {
     const Tensor x = array(device, {1}, {}, t);
     std::string names;
-    for (const dvt_kernel* k : Call(o, {&x}).plan().rows) names += std::string(k->engine) + " ";
+    for (const auto& [mode, row] : Call(o, {&x}).plan().rows()) names += std::string(row->engine) + " ";
     return names;
   };
   CHECK_EQ(rows(f32), "float 32 rest ");

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "../check.hpp"
+#include "dispatch/tensor.hpp"
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -14,16 +15,18 @@ using Ints = std::vector<int64_t>;
 struct Call {
   Op op;
   std::deque<Tensor> operands;
-  std::vector<const Tensor*> in;
+  std::vector<const TensorType*> in;
   Attrs attrs;
-  Plan plan{};
+  DType compute[kMaxInputs]{}, result[kMaxOutputs]{};
   Tensor outs[kMaxOutputs];
+  TensorType* out[kMaxOutputs];
   uint64_t work = 0;
 
   Call(const char* name, const char* shape, const char* dtype = "promote") {
     op.spec.name = name, op.spec.shape = shape, op.spec.dtype = dtype;
     op.shape = rules::shape_rule(shape).rule;
     op.dtype = rules::dtype_rule(dtype).rule;
+    for (int i = 0; i < kMaxOutputs; ++i) out[i] = &outs[i];
   }
 
   Call(const Call&) = delete;  // `in` points into it
@@ -85,15 +88,10 @@ struct Call {
   }
 
   // ---- results
-  Invocation invocation() {
-    Invocation inv{.op = op, .device = nullptr, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
-    for (int i = 0; i < kMaxOutputs; ++i) inv.out[i] = &outs[i];
-    inv.plan = &plan;
-    return inv;
-  }
+  Inference inference() { return {op, in.data(), int(in.size()), attrs, compute, result, out}; }
   Call& infer() {
-    Invocation inv = invocation();
-    rules::infer_dtypes(inv, plan.compute, plan.result);
+    Inference inv = inference();
+    rules::infer_dtypes(inv, compute, result);
     op.shape(inv);
     work = inv.work;
     return *this;
@@ -117,10 +115,10 @@ struct Call {
     }
     return text;
   }
-  std::string list(const char* name) { return to_string(attrs.i64s(rules::attr(invocation(), name))); }
-  int64_t value(const char* name) { return attrs.i64(rules::attr(invocation(), name)); }
-  double real(const char* name) { return attrs.f64(rules::attr(invocation(), name)); }
-  bool is_none(const char* name) { return !attrs.given(rules::attr(invocation(), name)); }
+  std::string list(const char* name) { return to_string(attrs.i64s(rules::attr(inference(), name))); }
+  int64_t value(const char* name) { return attrs.i64(rules::attr(inference(), name)); }
+  double real(const char* name) { return attrs.f64(rules::attr(inference(), name)); }
+  bool is_none(const char* name) { return !attrs.given(rules::attr(inference(), name)); }
   void fails(ErrorKind kind, const std::string& text, const char* file, int line) {
     try {
       infer();
@@ -139,6 +137,8 @@ struct Call {
   void param(ParamSpec p) { op.spec.params.push_back(std::move(p)); }
   Call& attr(const char* name, ParamKind kind, dvt_attr a) {
     param({.name = name, .kind = kind});
+    if (op.spec.params.back().name == "axis") op.axis_attr = op.n_attr;
+    if (op.spec.params.back().name == "keepdims") op.keepdims_attr = op.n_attr;
     attrs.at[op.n_attr++] = a;
     return *this;
   }

@@ -57,7 +57,7 @@ TEST(every_builtin_op_has_its_rules) {
     const OpSpec& op = registered->spec;
     CHECK_EQ(std::string(rules::shape_rule(op.shape).name), op.shape);
     CHECK_EQ(std::string(rules::dtype_rule(op.dtype).name), op.dtype);
-    if (op.flags & op_view) CHECK(rules::view(op.name) != nullptr);
+    if (op.flags & op_view) CHECK(rules::view(op.shape) != nullptr);
     const auto needed = attributes.find(op.shape);
     if (needed == attributes.end()) continue;
     for (const std::string name : needed->second) {

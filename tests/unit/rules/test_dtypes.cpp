@@ -55,8 +55,8 @@ std::string decided(const char* rule, std::vector<DType> in, DType given = DType
     return e.kind == ErrorKind::type ? "" : "another error";
   }
   std::string text;
-  for (size_t i = 0; i < in.size(); ++i) text += std::string(name(c.plan.compute[i])) + " ";
-  return text + "-> " + name(c.plan.result[0]);
+  for (size_t i = 0; i < in.size(); ++i) text += std::string(name(c.compute[i])) + " ";
+  return text + "-> " + name(c.result[0]);
 }
 
 TEST(rules_over_one_operand) {
@@ -126,8 +126,8 @@ TEST(a_second_output_of_floats) {
     Call two("t.two", "same", "float");
     two.op.spec.n_out = 2;
     two.x("x", {2}, t).infer();
-    CHECK_EQ(name(two.plan.result[0]), std::string(name(t == DType::i32 ? DType::f32 : t)));
-    CHECK_EQ(name(two.plan.result[1]), std::string(name(second)));
+    CHECK_EQ(name(two.result[0]), std::string(name(t == DType::i32 ? DType::f32 : t)));
+    CHECK_EQ(name(two.result[1]), std::string(name(second)));
   }
 }
 
@@ -136,7 +136,7 @@ TEST(masks_indices_raw_and_absent_operands) {
   c.x("m", {}, DType::b8, ParamKind::mask).x("i", {}, DType::u8, ParamKind::index);
   c.x("r", {}, DType::c64, ParamKind::raw).absent("a").x("x", {}, DType::i8).x("y", {}, DType::f16);
   c.infer();
-  const Invocation inv = c.invocation();
+  const Inference inv = c.inference();
   DType compute[kMaxInputs], result[kMaxOutputs];
   CHECK_EQ(rules::infer_dtypes(inv, compute, result), 0b110111u);
   std::string text;
@@ -159,8 +159,8 @@ TEST(variadic_operands) {
   c.variadic("arrays", {{1}, {2}, {3}, {1}, {2}, {3}, {1}, {2}, {3}, {4}}).i64("axis", 0);
   c.operands[9].set_type(DType::f64, nullptr);
   CHECK_SHAPE(c, "(22,)");
-  for (const DType t : c.plan.compute) CHECK(t == DType::f64);
-  CHECK(c.plan.result[0] == DType::f64);
+  for (const DType t : c.compute) CHECK(t == DType::f64);
+  CHECK(c.result[0] == DType::f64);
   c.operands[0].set_type(DType::u64, nullptr), c.operands[1].set_type(DType::i64, nullptr);
   CHECK_FAILS(c, type, "dtypes uint64 and int64 (arrays[1]) do not promote");
 }
@@ -169,7 +169,7 @@ std::string creation(dvt_attr value, DType given = DType::none) {
   Call c("full", "from_shape", "given");
   c.ints("shape", {2}).scalar("fill_value", value).dtype(given);
   c.infer();
-  return name(c.plan.result[0]);
+  return name(c.result[0]);
 }
 
 TEST(given_follows_the_scalars_of_creation_ops) {
@@ -182,12 +182,12 @@ TEST(given_follows_the_scalars_of_creation_ops) {
   CHECK_EQ(creation({DVT_A_I64, 1, {.i = 1}}, DType::f16), "f16");
   Call zeros("zeros", "from_shape", "given");
   zeros.ints("shape", {2}).dtype(DType::none).infer();
-  CHECK_EQ(name(zeros.plan.result[0]), std::string("f32"));
+  CHECK_EQ(name(zeros.result[0]), std::string("f32"));
   Call arange("arange", "arange", "given");
   arange.scalar("start", {DVT_A_I64, 1, {.i = 3}}).none("stop").scalar("step", {DVT_A_F64, 1, {.f = .5}});
   arange.dtype(DType::none);
   CHECK_SHAPE(arange, "(6,)");
-  CHECK_EQ(name(arange.plan.result[0]), std::string("f32"));
+  CHECK_EQ(name(arange.result[0]), std::string("f32"));
 }
 
 TEST(weak_scalars) {

@@ -1,7 +1,10 @@
-#include "dispatch/tensor.hpp"
+#include "types/tensor_type.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
+#include "error.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -23,7 +26,7 @@ constexpr int64_t kMaxElements = int64_t{1} << 58;
 }
 }  // namespace
 
-void Tensor::set_shape(std::span<const int64_t> shape) {
+void TensorType::set_shape(std::span<const int64_t> shape) {
   const size_t rank = shape.size();
   if (rank > DVT_MAX_NDIM) [[unlikely]]
     bad_shape(shape);
@@ -39,14 +42,12 @@ void Tensor::set_shape(std::span<const int64_t> shape) {
     dims[i] = n, dims[DVT_MAX_NDIM + i] = step;
     step = next;
   }
-  set_rank(int(rank));
+  ndim = int32_t(rank);
   numel = empty ? 0 : uint64_t(step);
   dense = true;
 }
 
-void Tensor::set_dense() { set_shape({dims, size_t(rank())}); }
-
-void Tensor::update_dense() {
+void TensorType::update_dense() {
   uint64_t elements = 1, step = 1;
   bool row_major = true;
   for (int i = rank(); i-- > 0;) {
@@ -58,5 +59,27 @@ void Tensor::update_dense() {
   }
   numel = elements;
   dense = row_major || elements == 0;
+}
+
+bool broadcast_shapes(std::span<const int64_t> a, std::span<const int64_t> b, int64_t* out, int* rank) {
+  if (a.size() < b.size()) std::swap(a, b);
+  const size_t lead = a.size() - b.size();
+  int64_t merged[DVT_MAX_NDIM];
+  for (size_t i = 0; i < a.size(); ++i) {
+    const int64_t n = a[i], m = i < lead ? 1 : b[i - lead];
+    if (n != m && n != 1 && m != 1) return false;
+    merged[i] = n == 1 ? m : n;
+  }
+  *rank = int(a.size());
+  std::copy_n(merged, a.size(), out);
+  return true;
+}
+
+bool broadcasts_to(std::span<const int64_t> from, std::span<const int64_t> to) {
+  if (from.size() > to.size()) return false;
+  const size_t lead = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i)
+    if (from[i] != 1 && from[i] != to[lead + i]) return false;
+  return true;
 }
 }  // namespace dovetail

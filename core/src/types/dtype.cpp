@@ -1,13 +1,13 @@
-#include "dispatch/dtype.hpp"
+#include "types/dtype.hpp"
 
 #include <algorithm>
 #include <array>
 
 namespace dovetail {
 namespace {
-constexpr DType find(DKind kind, int bytes) {
+constexpr DType find(DKind kind, uint32_t bits) {
   for (int i = 0; i < kDTypes; ++i)
-    if (dtype_table[i].kind == kind && dtype_table[i].bytes == bytes) return DType(i);
+    if (dtype_table[i].kind == kind && dtype_table[i].bits() == bits) return DType(i);
   return DType::none;
 }
 
@@ -15,11 +15,11 @@ constexpr DType find(DKind kind, int bytes) {
 constexpr DType complex_of(DType real) { return real == DType::f64 ? DType::c128 : DType::c64; }
 
 constexpr DType promote_ints(DType a, DType b) {
-  const int a_bytes = info(a).bytes, b_bytes = info(b).bytes;
-  if (info(a).kind == info(b).kind) return a_bytes < b_bytes ? b : a;
+  const uint32_t a_bits = info(a).bits(), b_bits = info(b).bits();
+  if (info(a).kind == info(b).kind) return a_bits < b_bits ? b : a;
   const bool a_signed = info(a).kind == DKind::signed_int;
-  const int signed_bytes = a_signed ? a_bytes : b_bytes, unsigned_bytes = a_signed ? b_bytes : a_bytes;
-  return find(DKind::signed_int, std::max(signed_bytes, 2 * unsigned_bytes));  // none: would take 128 bits
+  const uint32_t signed_bits = a_signed ? a_bits : b_bits, unsigned_bits = a_signed ? b_bits : a_bits;
+  return find(DKind::signed_int, std::max(signed_bits, 2 * unsigned_bits));  // none: would take 128 bits
 }
 
 constexpr DType promote_any(DType a, DType b) {
@@ -30,8 +30,8 @@ constexpr DType promote_any(DType a, DType b) {
   if (is_complex(a) && is_complex(b)) return DType::c128;
   if (is_complex(a)) return a == DType::c64 ? complex_of(b) : a;
   if (is_complex(b)) return b == DType::c64 ? complex_of(a) : b;
-  if (info(a).bytes == info(b).bytes) return DType::f32;  // different ones
-  return info(a).bytes < info(b).bytes ? b : a;
+  if (info(a).bits() == info(b).bits()) return DType::f32;  // different ones
+  return info(a).bits() < info(b).bits() ? b : a;
 }
 
 constexpr auto table = [] {

@@ -1,5 +1,5 @@
 // The schema's ops: a file of its own, as it takes long to compile.
-#include "dispatch/execute.hpp"
+#include "rules/op.hpp"
 
 namespace dovetail {
 std::span<const OpSpec> builtin_ops() {
