@@ -96,8 +96,10 @@ def bad_ones(results: dict) -> dict[str, dict]:
 
 
 def words(message: str) -> str:
-    """The message's first line without numbers, which differ between processors and runs."""
-    return re.sub(r"-?\b(\d[\w.+-]*|nan|inf|True|False)", "#", message.partition("\n")[0])
+    """The message's first line without the place in the code, and without numbers, which differ between processors
+    and runs."""
+    line = re.sub(r" \(\w+, line \d+\)$", "", message.partition("\n")[0])
+    return re.sub(r"-?\b(\d[\w.+-]*|nan|inf|True|False)", "#", line)
 
 
 def expect_culprit(conform, fault: Fault, *args: str) -> None:
