@@ -24,27 +24,28 @@ class ExecutableCache {
     return nullptr;
   }
 
-  // Drops the least recently used ones beyond kMostValues. Replaces one of the same key.
+  // Drops the least recently used ones beyond kMostBytes. Replaces one of the same key.
   void keep(std::string key, std::shared_ptr<const Executable> executable) {
     std::list<Entry> entry, dropped;  // made and freed without the lock
     entry.push_front({std::move(key), std::move(executable)});
     const std::lock_guard lock(mutex_);
     if (const auto found = index_.find(entry.front().key); found != index_.end()) drop(found->second, dropped);
-    values_ += entry.front().executable->values.size();
+    bytes_ += entry.front().bytes();
     index_.emplace(entry.front().key, entry.begin());
     recent_.splice(recent_.begin(), entry);
-    while (values_ > kMostValues && recent_.size() > 1) drop(std::prev(recent_.end()), dropped);
+    while (bytes_ > kMostBytes && recent_.size() > 1) drop(std::prev(recent_.end()), dropped);
   }
 
  private:
-  static constexpr size_t kMostValues = 1 << 14;  // of all executables together
+  static constexpr size_t kMostBytes = 4 << 20;  // of all executables together
   struct Entry {
     std::string key;
     std::shared_ptr<const Executable> executable;
+    size_t bytes() const { return sizeof *this + key.size() + executable->bytes(); }
   };
 
   void drop(std::list<Entry>::iterator entry, std::list<Entry>& dropped) {
-    values_ -= entry->executable->values.size();
+    bytes_ -= entry->bytes();
     index_.erase(entry->key);
     dropped.splice(dropped.end(), recent_, entry);
   }
@@ -52,6 +53,6 @@ class ExecutableCache {
   std::mutex mutex_;
   std::list<Entry> recent_;  // the last used one first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;
-  size_t values_ = 0;
+  size_t bytes_ = 0;
 };
 }  // namespace dovetail
