@@ -2,124 +2,134 @@
 // attributes that are no numbers); its guards say for which sizes and numbers it is right. The binding and the
 // plans of each set of sizes are kept, too, the most recent ones.
 #include <algorithm>
-#include <list>
+#include <memory_resource>
 #include <mutex>
 #include <unordered_map>
 
+#include "dispatch/executables.hpp"
 #include "dispatch/execute.hpp"
-#include "dispatch/replay.hpp"
 #include "text.hpp"
 
 namespace dovetail {
 DecompositionTracer decomposition_tracer = nullptr;
 
 namespace {
-using Programs = std::vector<std::shared_ptr<const Program>>;
+// A program, and how devices run it for the dtypes of its pattern.
+struct KnownProgram {
+  std::shared_ptr<const Program> program;
+  std::vector<std::shared_ptr<const ProgramPlans>> plans;  // of one device each; they may be out of date
 
-// What is kept of one op.
-struct Decompositions {
-  static constexpr size_t kMostValues = 1 << 14;  // of all executables together
-  static constexpr size_t kMostPrograms = 64;  // of one pattern; only a decomposition that fixes its sizes has many
-  struct Entry {
-    std::string key;
-    std::shared_ptr<const Executable> executable;
-  };
-  std::mutex mutex;
-  std::unordered_map<std::string, Programs> programs;
-  std::list<Entry> recent;  // the last used one first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> index;
-  size_t values = 0;
-
-  std::shared_ptr<const Executable> find(const std::string& key) {
-    const std::lock_guard lock(mutex);
-    const auto found = index.find(key);
-    if (found == index.end()) return nullptr;
-    recent.splice(recent.begin(), recent, found->second);
-    if (is_current(*found->second->executable)) return found->second->executable;
-    drop(found->second);
+  std::shared_ptr<const ProgramPlans> plans_on(const Device& device) const {
+    for (const auto& p : plans)
+      if (p->device == &device && p->is_current()) return p;
     return nullptr;
   }
+};
+using Programs = std::vector<KnownProgram>;
+}  // namespace
 
-  void keep(std::string key, std::shared_ptr<const Executable> executable) {
-    const std::lock_guard lock(mutex);
-    if (const auto found = index.find(key); found != index.end()) drop(found->second);
-    values += executable->values.size();
-    recent.push_front({std::move(key), std::move(executable)});
-    index[recent.front().key] = recent.begin();
-    while (values > kMostValues && recent.size() > 1) drop(std::prev(recent.end()));
+// What is kept of one op.
+class Decompositions {
+ public:
+  ExecutableCache executables;
+
+  std::shared_ptr<const Programs> programs_for(std::string_view pattern) {
+    const std::lock_guard lock(mutex_);
+    const auto found = programs_.find(pattern);
+    return found == programs_.end() ? std::make_shared<Programs>() : found->second;
   }
 
-  Programs programs_for(const std::string& pattern) {
-    const std::lock_guard lock(mutex);
-    const auto found = programs.find(pattern);
-    return found == programs.end() ? Programs{} : found->second;
-  }
-
-  void add(const std::string& pattern, std::shared_ptr<const Program> program) {
-    const std::lock_guard lock(mutex);
-    Programs& known = programs[pattern];
-    if (known.size() >= kMostPrograms) known.erase(known.begin());
-    known.push_back(std::move(program));
+  // Adds a program, or its plans on a device.
+  void keep(std::string_view pattern, const std::shared_ptr<const Program>& program,
+            std::shared_ptr<const ProgramPlans> plans = nullptr) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<const Programs>& known = programs_.try_emplace(std::string(pattern)).first->second;
+    auto changed =
+        known ? std::make_shared<Programs>(*known) : std::make_shared<Programs>();  // others read `known`
+    auto at = std::ranges::find(*changed, program, &KnownProgram::program);
+    if (at == changed->end()) {
+      if (changed->size() >= kMostPrograms) changed->erase(changed->begin());
+      at = changed->insert(changed->end(), {program, {}});
+    }
+    if (plans) {
+      std::erase_if(at->plans, [&](const auto& p) { return p->device == plans->device; });
+      at->plans.push_back(std::move(plans));
+    }
+    known = std::move(changed);
   }
 
  private:
-  void drop(std::list<Entry>::iterator entry) {
-    values -= entry->executable->values.size();
-    index.erase(entry->key);
-    recent.erase(entry);
-  }
+  static constexpr size_t kMostPrograms = 64;  // of one pattern; only a decomposition that fixes its sizes has many
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view s) const { return std::hash<std::string_view>()(s); }
+  };
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Programs>, Hash, std::equal_to<>> programs_;
 };
 
+namespace {
 Decompositions& decompositions_of(const Op& op) {
+  OpPlans& plans = *op.plans.load(std::memory_order_acquire);  // the call has a plan
+  if (Decompositions* known = plans.decompositions.load(std::memory_order_acquire)) return *known;
   static std::mutex mutex;
-  static auto& all = *new std::unordered_map<const Op*, std::unique_ptr<Decompositions>>;
+  static auto& all = *new std::vector<std::unique_ptr<Decompositions>>;
   const std::lock_guard lock(mutex);
-  auto& made = all[&op];
-  if (!made) made = std::make_unique<Decompositions>();
-  return *made;
+  if (!plans.decompositions.load(std::memory_order_relaxed))
+    plans.decompositions.store(all.emplace_back(std::make_unique<Decompositions>()).get(),
+                               std::memory_order_release);
+  return *plans.decompositions.load(std::memory_order_relaxed);
 }
 
-template <class T>
-void append(std::string& key, const T& value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
+// What an executable depends on, as bytes.
+class Key {
+ public:
+  Key() { bytes_.reserve(sizeof few_ / 2); }
+  void add(const void* data, size_t n) { bytes_.append(static_cast<const char*>(data), n); }
+  template <class T>
+  void add(const T& value) {
+    add(&value, sizeof value);
+  }
+  std::string_view view() const { return bytes_; }
+
+ private:
+  char few_[512];
+  std::pmr::monotonic_buffer_resource memory_{few_, sizeof few_};
+  std::pmr::string bytes_{&memory_};
+};
 
 // What a decomposition may look at without a guard: dtypes, ranks, and attributes that are no numbers.
-std::string pattern_of(const Invocation& inv) {
-  std::string key;
-  append(key, inv.n_in);
+void add_pattern(Key& key, const Invocation& inv) {
+  key.add(inv.n_in);
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
-    key.push_back(char(t ? t->dtype : DType::none));
-    key.push_back(char(t ? t->rank() : -1));
-    key.push_back(char(t ? inv.plan->compute_of(i) : DType::none));
+    const uint8_t operand[] = {uint8_t(t ? t->dtype : DType::none), uint8_t(t ? t->rank() : -1),
+                               uint8_t(t ? inv.plan->compute_of(i) : DType::none)};
+    key.add(operand);
   }
   for (int i = 0; i < inv.op.n_attr; ++i) {
     const dvt_attr& a = inv.attrs.at[i];
-    append(key, a.kind), append(key, a.count);
-    if (a.kind == DVT_A_F64S) key.append(reinterpret_cast<const char*>(a.v.fs), sizeof(double) * a.count);
-    else if (a.kind == DVT_A_STR) key.append(a.v.s, a.count);
-    else if (a.kind == DVT_A_DTYPE) append(key, a.v.dt);
-    else if (a.kind == DVT_A_BOOL || a.kind == DVT_A_U64) append(key, a.v.raw);
+    key.add(a.kind), key.add(a.count);
+    if (a.kind == DVT_A_F64S) key.add(a.v.fs, sizeof(double) * a.count);
+    else if (a.kind == DVT_A_STR) key.add(a.v.s, a.count);
+    else if (a.kind == DVT_A_DTYPE) key.add(a.v.dt);
+    else if (a.kind == DVT_A_BOOL || a.kind == DVT_A_U64) key.add(a.v.raw);
   }
-  return key;
 }
 
 // The sizes and numbers, which guards are about; and the device.
-std::string sizes_of(const Invocation& inv) {
-  std::string key;
-  append(key, inv.device->index);
+void add_sizes(Key& key, const Invocation& inv) {
+  key.add(inv.device->index);
   for (int i = 0; i < inv.n_in; ++i)
     if (const Tensor* t = inv.in[i]) {
-      key.push_back(t->device ? 'a' : 's');
-      key.append(reinterpret_cast<const char*>(t->dims), sizeof(int64_t) * size_t(t->rank()));
+      key.add(t->device ? 'a' : 's');
+      key.add(t->dims, sizeof(int64_t) * size_t(t->rank()));
     }
   for (int i = 0; i < inv.op.n_attr; ++i) {
     const dvt_attr& a = inv.attrs.at[i];
-    if (a.kind == DVT_A_I64S) key.append(reinterpret_cast<const char*>(a.v.is), sizeof(int64_t) * a.count);
-    else if (a.kind == DVT_A_I64 || a.kind == DVT_A_F64) append(key, a.v.raw);
+    if (a.kind == DVT_A_I64S) key.add(a.v.is, sizeof(int64_t) * a.count);
+    else if (a.kind == DVT_A_I64 || a.kind == DVT_A_F64) key.add(a.v.raw);
   }
-  return key;
 }
 
 // Decompositions are other people's: what follows relies on the rule's shapes.
@@ -177,8 +187,10 @@ class GivenOperands {
   const T** data_ = few_;
 };
 
-std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<const Program>& program) {
-  return bind_program(program, GivenOperands<TensorType>(inv).data(), &inv.attrs);
+std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<const Program>& program,
+                                 const ProgramPlans* plans) {
+  return bind_program(program, GivenOperands<TensorType>(inv).data(), &inv.attrs,
+                      plans ? plans->dtypes.data() : nullptr);
 }
 
 // One that the library brings, for the dtypes of the call; nullptr where it has none for these sizes.
@@ -211,16 +223,23 @@ std::shared_ptr<const Program> shipped(const Invocation& inv) {
   return nullptr;
 }
 
-Binding bound(const Invocation& inv, Decompositions& known) {
-  const std::string pattern = pattern_of(inv);
-  for (const auto& program : known.programs_for(pattern))
-    if (auto binding = bind_call(inv, program)) return std::move(*binding);
+struct BoundCall {
+  Binding binding;
+  std::shared_ptr<const ProgramPlans> plans;  // nullptr: none are known yet
+};
+
+BoundCall bound(const Invocation& inv, Decompositions& known, std::string_view pattern) {
+  const auto programs = known.programs_for(pattern);
+  for (const KnownProgram& p : *programs) {
+    auto plans = p.plans_on(*inv.device);
+    if (auto binding = bind_call(inv, p.program, plans.get())) return {std::move(*binding), std::move(plans)};
+  }
   std::shared_ptr<const Program> program = shipped(inv);
   if (!program) program = trace_decomposition(inv);
-  auto binding = bind_call(inv, program);
+  auto binding = bind_call(inv, program, nullptr);
   if (!binding) inv.fail(ErrorKind::runtime, "its decomposition gave another program for the same sizes");
-  known.add(pattern, std::move(program));
-  return std::move(*binding);
+  known.keep(pattern, program);
+  return {std::move(*binding), nullptr};
 }
 }  // namespace
 
@@ -260,18 +279,29 @@ std::string decomposition_pattern(const Invocation& inv, bool ranks) {
 
 std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
   Decompositions& known = decompositions_of(inv.op);
-  std::string key = pattern_of(inv) + sizes_of(inv);
-  if (auto found = known.find(key)) return found;
-  Binding binding = bound(inv, known);
-  check_outputs(inv, binding);
-  auto made = make_executable(std::move(binding), *inv.device);
-  known.keep(std::move(key), made);
+  Key key;
+  add_pattern(key, inv);
+  const size_t n = key.view().size();
+  add_sizes(key, inv);
+  if (auto found = known.executables.find(key.view())) return found;
+  const std::string_view pattern = key.view().substr(0, n);
+  BoundCall call = bound(inv, known, pattern);
+  check_outputs(inv, call.binding);
+  if (!call.plans) {
+    call.plans = plan_program(call.binding, *inv.device);
+    known.keep(pattern, call.binding.program, call.plans);
+  }
+  auto made = make_executable(std::move(call.binding), std::move(call.plans));
+  known.executables.keep(std::string(key.view()), made);
   return made;
 }
 
 std::vector<const Op*> decomposition_ops(const Invocation& inv) {
+  Key key;
+  add_pattern(key, inv);
   std::vector<const Op*> ops;
-  for (const Program::Node& node : bound(inv, decompositions_of(inv.op)).program->nodes) ops.push_back(node.op);
+  const BoundCall call = bound(inv, decompositions_of(inv.op), key.view());
+  for (const Program::Node& node : call.binding.program->nodes) ops.push_back(node.op);
   return ops;
 }
 
@@ -348,6 +378,7 @@ std::string missing_cast(const Tensor& t, DType to, Device& device) {
 
 std::string missing_in(const Executable& e) {
   std::string missing;
+  const std::vector<Tensor> values = e.values();
   for (size_t k = 0; k < e.nodes.size() && missing.empty(); ++k) {
     const Program::Node& node = e.binding.program->nodes[k];
     if (e.nodes[k].nested) {
@@ -355,8 +386,8 @@ std::string missing_in(const Executable& e) {
       continue;
     }
     std::vector<const Tensor*> in;
-    for (const int i : node.in) in.push_back(i < 0 ? nullptr : &e.values[size_t(i)]);
-    missing = missing_for(*node.op, in, e.binding.nodes[k].attrs, *e.device);
+    for (const int i : node.in) in.push_back(i < 0 ? nullptr : &values[size_t(i)]);
+    missing = missing_for(*node.op, in, *e.binding.nodes[k].attrs, e.device());
   }
   return missing;
 }

@@ -34,6 +34,8 @@ struct Plan {
   std::span<const Candidate> without_rows() const { return std::span(candidates).subspan(n_rows); }
 };
 
+class Decompositions;  // programs of one op and their executables: decompose.cpp
+
 // The plans of one op by device and the dtypes of a call, as one number.
 struct OpPlans {
   static constexpr uint64_t kSlots = 256;
@@ -42,6 +44,7 @@ struct OpPlans {
   };
   static uint64_t hash(uint64_t key) { return (key * 0x9E3779B97F4A7C15u) >> 56; }
   std::atomic<Table*> tables[kMaxDevices]{};
+  std::atomic<Decompositions*> decompositions{nullptr};
 };
 const Plan& make_plan(const Device&, uint64_t dtype_key, const Invocation&);
 inline const Plan& plan_for(const Op& op, const Device& device, uint64_t dtype_key, const Invocation& call) {

@@ -13,15 +13,15 @@ class NodeCall {
   NodeCall(const Executable& e, size_t k, std::vector<Tensor>& values)
       : node_(e.binding.program->nodes[k]),
         inv_{.op = *node_.op,
-             .device = e.device,
+             .device = e.plans->device,
              .in = few_,
              .n_in = int(node_.in.size()),
-             .attrs = const_cast<Attrs&>(e.binding.nodes[k].attrs)} {  // normalised: no rule changes them again
+             .attrs = const_cast<Attrs&>(*e.binding.nodes[k].attrs)} {  // normalised: no rule changes them again
     if (node_.in.size() > kMaxInputs) many_.resize(node_.in.size()), inv_.in = many_.data();
     const Tensor** in = node_.in.size() > kMaxInputs ? many_.data() : few_;
     for (size_t i = 0; i < node_.in.size(); ++i) in[i] = node_.in[i] < 0 ? nullptr : &values[size_t(node_.in[i])];
     for (uint32_t i = 0; i < node_.op->spec.n_out; ++i) inv_.out[i] = &values[size_t(node_.out) + i];
-    inv_.plan = e.nodes[k].plan;
+    inv_.plan = e.plans->plans[k];
     inv_.work = e.binding.nodes[k].work;
   }
   Invocation& invocation() { return inv_; }
@@ -36,8 +36,8 @@ class NodeCall {
 void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
   const Program::Node& node = e.binding.program->nodes[k];
   const Executable::Node& bound = e.nodes[k];
-  if (bound.casts && !values[size_t(node.in[0])].device) {  // stays a host scalar
-    values[size_t(node.out)] = cast_scalar(values[size_t(node.in[0])], bound.plan->result[0]);
+  if (node.op->spec.flags & op_converts && !values[size_t(node.in[0])].device) {  // stays a host scalar
+    values[size_t(node.out)] = cast_scalar(values[size_t(node.in[0])], e.plans->plans[k]->result[0]);
     return;
   }
   NodeCall call(e, k, values);
@@ -52,46 +52,97 @@ void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
   else dispatch();
   for (const int v : node.dies) values[size_t(v)] = Tensor();
 }
-int donor_of(const Program::Node& node, const std::vector<Tensor>& values) {
-  const Tensor& out = values[size_t(node.out)];
+
+int donor_of(const Program::Node& node, std::span<const TensorType> values) {
+  const TensorType& out = values[size_t(node.out)];
   for (const int v : node.in)
-    if (v >= 0 && std::ranges::count(node.dies, v) && values[size_t(v)].dtype == out.dtype &&
-        values[size_t(v)].same_shape(out))
+    if (v >= 0 && values[size_t(v)].dtype == out.dtype && values[size_t(v)].same_shape(out) &&
+        std::ranges::count(node.dies, v))
       return v;
   return -1;
 }
 }  // namespace
 
-std::shared_ptr<const Executable> make_executable(Binding binding, Device& device) {
-  auto made = std::make_shared<Executable>();
+bool ProgramPlans::is_current() const { return epoch == plans_epoch(); }
+
+std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device& device) {
+  auto made = std::make_shared<ProgramPlans>();
   made->epoch = plans_epoch();
   made->device = &device;
-  made->nodes.resize(binding.nodes.size());
-  made->binding = std::move(binding);
-  std::vector<Tensor>& values = made->values;
-  for (const TensorType& type : made->binding.values) {
-    static_cast<TensorType&>(values.emplace_back()) = type;
-    values.back().set_device(&device);
-  }
-  made->binding.values = {};
-  for (size_t i = 0; i < made->binding.constants.size(); ++i)
-    values[size_t(made->binding.program->constants[i].value)] = host_scalar(made->binding.constants[i]);
-  for (size_t k = 0; k < made->nodes.size(); ++k) {
-    NodeCall call(*made, k, values);
-    Invocation& inv = call.invocation();
-    made->nodes[k].plan = inv.plan = &plan_for(inv.op, device, dtype_key(inv), inv);
-    made->nodes[k].donor = donor_of(made->binding.program->nodes[k], values);
-    made->nodes[k].casts = inv.op.spec.flags & op_converts;
-    if (inv.plan->mode == Plan::decomposition) made->nodes[k].nested = decomposition_of(inv);
+  const std::vector<Tensor> values = PackedTypes(binding.values).tensors(device);
+  for (size_t k = 0; k < binding.nodes.size(); ++k) {
+    const Program::Node& node = binding.program->nodes[k];
+    std::vector<const Tensor*> in;
+    for (const int v : node.in) in.push_back(v < 0 ? nullptr : &values[size_t(v)]);
+    Attrs attrs = *binding.nodes[k].attrs;
+    const Invocation inv{
+        .op = *node.op, .device = &device, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
+    const Plan& plan = plan_for(inv.op, device, dtype_key(inv), inv);
+    made->plans.push_back(&plan);
+    NodeDTypes& dtypes = made->dtypes.emplace_back();
+    std::ranges::copy(plan.compute, dtypes.compute);
+    std::ranges::copy(plan.result, dtypes.result);
   }
   return made;
 }
 
-bool is_current(const Executable& e) { return e.epoch == plans_epoch(); }
+PackedTypes::PackedTypes(std::span<const TensorType> types) {
+  types_.reserve(types.size());
+  size_t sizes = 0;
+  for (const TensorType& t : types) sizes += size_t(t.rank());
+  sizes_.reserve(sizes);
+  for (const TensorType& t : types) {
+    types_.push_back({t.dtype, uint8_t(t.rank())});
+    for (const int64_t n : t.shape()) sizes_.push_back(n);
+  }
+}
+
+std::vector<Tensor> PackedTypes::tensors(Device& device) const {
+  std::vector<Tensor> made(types_.size());
+  const int64_t* sizes = sizes_.data();
+  for (size_t i = 0; i < made.size(); ++i) {
+    made[i].dtype = types_[i].dtype;
+    made[i].set_shape({sizes, types_[i].rank});
+    made[i].set_device(&device);
+    sizes += types_[i].rank;
+  }
+  return made;
+}
+
+Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p)
+    : binding(std::move(b)), plans(std::move(p)), types(binding.values), nodes(binding.nodes.size()) {
+  for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(binding.program->nodes[k], binding.values);
+  binding.values = {};
+}
+
+std::vector<Tensor> Executable::values() const {
+  std::vector<Tensor> made = types.tensors(device());
+  const auto& constants = binding.program->constants;
+  for (size_t i = 0; i < constants.size(); ++i)
+    made[size_t(constants[i].value)] = host_scalar(binding.constants[i]);
+  return made;
+}
+
+size_t Executable::bytes() const {
+  return sizeof *this + types.bytes() + nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
+         binding.attrs.size() * sizeof(Attrs) + binding.constants.size() * sizeof(Scalar) +
+         binding.numbers.size() * sizeof(NumberValue);
+}
+
+std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_ptr<const ProgramPlans> plans) {
+  auto made = std::make_shared<Executable>(std::move(binding), std::move(plans));
+  std::vector<Tensor> values;
+  for (size_t k = 0; k < made->nodes.size(); ++k) {
+    if (made->plans->plans[k]->mode != Plan::decomposition) continue;
+    if (values.empty()) values = made->values();
+    made->nodes[k].nested = decomposition_of(NodeCall(*made, k, values).invocation());
+  }
+  return made;
+}
 
 void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
   const Program& p = *e.binding.program;
-  std::vector<Tensor> values = e.values;
+  std::vector<Tensor> values = e.values();
   for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
   for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values);
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];

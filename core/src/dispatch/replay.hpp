@@ -4,24 +4,60 @@
 #include "graph/program.hpp"
 
 namespace dovetail {
+// How a device runs a program's nodes for inputs of some dtypes: it is the same for all sizes.
+struct ProgramPlans {
+  std::vector<NodeDTypes> dtypes;
+  std::vector<const Plan*> plans;
+  Device* device;
+  uint64_t epoch;  // of the plans
+
+  bool is_current() const;  // kernels and the fallback mode have not changed since
+};
+
+// The dtypes and shapes of row-major tensors, in little memory: many executables are kept.
+class PackedTypes {
+ public:
+  explicit PackedTypes(std::span<const TensorType>);
+  size_t size() const { return types_.size(); }
+  size_t bytes() const { return types_.size() * sizeof(Type) + sizes_.size() * sizeof(int64_t); }
+  std::vector<Tensor> tensors(Device&) const;  // without memory
+
+ private:
+  struct Type {
+    DType dtype;
+    uint8_t rank;
+  };
+  std::vector<Type> types_;
+  std::vector<int64_t> sizes_;  // of all, one after another
+};
+
 // A binding whose nodes have plans on a device; decompositions that nodes need are bound with it.
 struct Executable {
   struct Node {
-    const Plan* plan;
     int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
-    bool casts = false;                        // astype
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
   };
-  Binding binding;             // its values are moved to the next
-  std::vector<Tensor> values;  // without memory, but constants
+  Executable(Binding, std::shared_ptr<const ProgramPlans>);
+  Device& device() const { return *plans->device; }
+  std::vector<Tensor> values() const;  // without memory, but constants
+  size_t bytes() const;                // that it takes, those of the decompositions of nodes not counted
+
+  Binding binding;  // without its values
+  std::shared_ptr<const ProgramPlans> plans;
+  PackedTypes types;  // of the values
   std::vector<Node> nodes;
-  Device* device;
-  uint64_t epoch;  // of the plans
 };
 
-// Throws Error(not_implemented) where the device lacks a kernel that a node needs.
-std::shared_ptr<const Executable> make_executable(Binding, Device&);
-bool is_current(const Executable&);  // kernels and the fallback mode have not changed since
+// For the dtypes of a binding. Throws Error(not_implemented) where the device lacks a kernel that a node needs.
+std::shared_ptr<const ProgramPlans> plan_program(const Binding&, Device&);
+// Throws Error(not_implemented) where the device lacks a kernel that a decomposition of a node needs. `plans`: from
+// plan_program() for these dtypes.
+std::shared_ptr<const Executable> make_executable(Binding, std::shared_ptr<const ProgramPlans> plans);
+inline std::shared_ptr<const Executable> make_executable(Binding binding, Device& device) {
+  auto plans = plan_program(binding, device);
+  return make_executable(std::move(binding), std::move(plans));
+}
+inline bool is_current(const Executable& e) { return e.plans->is_current(); }
 // Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
 // memory.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/program.hpp"
+#include "rules/rules.hpp"
 
 namespace dovetail {
 namespace {
@@ -16,13 +17,34 @@ Scalar scalar_of(DType dtype, const Number& n, NumberValue v) {
   return scalar;
 }
 
+// Puts the numbers of a binding into the slots of a node's attributes.
+void fill_slots(const Program& p, const Program::Node& node, const std::vector<NumberValue>& numbers,
+                Attrs& attrs) {
+  for (const Program::Slot& slot : node.slots) {
+    const Number& n = p.numbers[size_t(slot.number)];
+    const NumberValue v = numbers[size_t(slot.number)];
+    dvt_attr& a = attrs.at[slot.attr];
+    if (slot.element >= 0) {
+      if (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints))
+        attrs.set_ints(slot.attr, attrs.i64s(slot.attr));
+      const_cast<int64_t*>(a.v.is)[slot.element] = v.i;  // it points into attrs.ints, which is not const
+    } else if (a.kind == DVT_A_F64) {
+      a.v.f = as_real(n, v);
+    } else {
+      a.v.i = v.i;
+    }
+  }
+}
+
 class Binder {
  public:
-  Binder(std::shared_ptr<const Program> program, const Attrs* attrs)
-      : program_(*program), attrs_(attrs), values_(program->numbers.size()) {
+  Binder(std::shared_ptr<const Program> program, const Attrs* attrs, const NodeDTypes* dtypes)
+      : program_(*program), attrs_(attrs), dtypes_(dtypes), values_(program->numbers.size()) {
     made_.program = std::move(program);
     made_.nodes.resize(program_.nodes.size());
     made_.values.resize(size_t(program_.n_values));
+    made_.constants.reserve(program_.constants.size());
+    made_.attrs.reserve(size_t(std::ranges::count_if(program_.nodes, has_attrs)));  // nodes point to them
   }
 
   std::optional<Binding> run(const TensorType* const* inputs) {
@@ -49,6 +71,8 @@ class Binder {
   }
 
  private:
+  static bool has_attrs(const Program::Node& node) { return node.op->n_attr > 0; }
+
   static bool fits(std::span<const int64_t> shape, const std::vector<int64_t>& declared) {
     return std::ranges::equal(shape, declared, [](int64_t n, int64_t m) { return m < 0 || n == m; });
   }
@@ -99,7 +123,14 @@ class Binder {
   void infer(size_t k) {
     const Program::Node& node = program_.nodes[k];
     set_constants(node.out);
-    Attrs& attrs = made_.nodes[k].attrs = filled_attrs(program_, node, values_);
+    Binding::Node& made = made_.nodes[k];
+    Attrs none;
+    Attrs* attrs = &none;
+    made.attrs = &Binding::no_attrs;
+    if (has_attrs(node)) {
+      made.attrs = attrs = &made_.attrs.emplace_back(node.attrs);
+      fill_slots(program_, node, values_, *attrs);
+    }
     const TensorType* few[kMaxInputs];
     std::vector<const TensorType*> many;
     const TensorType** in = few;
@@ -108,38 +139,33 @@ class Binder {
       in[i] = node.in[i] < 0 ? nullptr : &made_.values[size_t(node.in[i])];
     TensorType* out[kMaxOutputs];
     for (uint32_t i = 0; i < node.op->spec.n_out; ++i) out[i] = &made_.values[size_t(node.out) + i];
-    made_.nodes[k].work = dovetail::infer(*node.op, in, int(node.in.size()), attrs, out);
+    NodeDTypes own;
+    const NodeDTypes& dtypes = dtypes_ ? dtypes_[k] : own;
+    Inference call{*node.op, in, int(node.in.size()), *attrs, dtypes.compute, dtypes.result, out};
+    if (!dtypes_) rules::infer_dtypes(call, own.compute, own.result);
+    call.infer_shapes();
+    made.work = call.work;
   }
 
   const Program& program_;
   const Attrs* attrs_;
+  const NodeDTypes* const dtypes_;
   Binding made_;
   std::vector<NumberValue> values_;
   size_t known_ = 0, guard_ = 0, constant_ = 0;
 };
 }  // namespace
 
+const Attrs Binding::no_attrs;
+
 Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vector<NumberValue>& numbers) {
   Attrs attrs = node.attrs;
-  for (const Program::Slot& slot : node.slots) {
-    const Number& n = p.numbers[size_t(slot.number)];
-    const NumberValue v = numbers[size_t(slot.number)];
-    dvt_attr& a = attrs.at[slot.attr];
-    if (slot.element >= 0) {
-      if (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints))
-        attrs.set_ints(slot.attr, attrs.i64s(slot.attr));
-      const_cast<int64_t*>(a.v.is)[slot.element] = v.i;  // it points into attrs.ints, which is not const
-    } else if (a.kind == DVT_A_F64) {
-      a.v.f = as_real(n, v);
-    } else {
-      a.v.i = v.i;
-    }
-  }
+  fill_slots(p, node, numbers, attrs);
   return attrs;
 }
 
 std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const TensorType* const* inputs,
-                                    const Attrs* attrs) {
-  return Binder(std::move(program), attrs).run(inputs);
+                                    const Attrs* attrs, const NodeDTypes* dtypes) {
+  return Binder(std::move(program), attrs, dtypes).run(inputs);
 }
 }  // namespace dovetail

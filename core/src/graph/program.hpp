@@ -82,17 +82,28 @@ class ProgramBuilder {
 
 void plan_lifetimes(Program&);  // sets what dies at each node
 
+// What the dtype rules decide for a node. It follows from the dtypes of the program's inputs: it is the same for
+// all sizes.
+struct NodeDTypes {
+  DType compute[kMaxInputs], result[kMaxOutputs];
+};
+
 // A program with the sizes and attributes of one call: what the rules made of them.
 struct Binding {
   struct Node {
-    Attrs attrs;  // normalised
+    const Attrs* attrs;  // normalised; of an op without attributes no_attrs
     uint64_t work;
   };
+  static const Attrs no_attrs;
+  Binding() = default;
+  Binding(Binding&&) = default;  // and no copies: nodes point to attrs
+  Binding& operator=(Binding&&) = default;
   std::shared_ptr<const Program> program;
   std::vector<Node> nodes;
   std::vector<TensorType> values;  // with dense strides
   std::vector<Scalar> constants;   // of the program, in its order
   std::vector<NumberValue> numbers;
+  std::vector<Attrs> attrs;  // of the nodes that have some
 };
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
@@ -100,7 +111,8 @@ Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<Numbe
 // these values have.
 std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands);
 // Nothing where a guard does not hold, or where Python would have raised. `attrs`: those of the op whose
-// decomposition it is. Throws what rules throw.
+// decomposition it is. `dtypes`: per node, from another binding for inputs of these dtypes; nullptr: the dtype
+// rules run. Throws what rules throw.
 std::optional<Binding> bind_program(std::shared_ptr<const Program>, const TensorType* const* inputs,
-                                    const Attrs* attrs);
+                                    const Attrs* attrs, const NodeDTypes* dtypes = nullptr);
 }  // namespace dovetail

@@ -13,7 +13,7 @@ struct Attrs {
   int64_t ints[3 * DVT_MAX_NDIM + 8];  // room for the i64s of one call; longer ones live with the caller
   int n_ints = 0;
 
-  Attrs() = default;
+  Attrs() {}  // not defaulted: Attrs{} would fill `ints` with zeros first
   Attrs(const Attrs& o) { *this = o; }
   Attrs& operator=(const Attrs& o);
   int64_t* room(int n);  // n more ints, or nullptr if they do not fit

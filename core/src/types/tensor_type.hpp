@@ -13,7 +13,7 @@ struct TensorType {
   int32_t ndim = 0;
   int64_t dims[2 * DVT_MAX_NDIM];  // shape, then strides from DVT_MAX_NDIM on
 
-  TensorType() = default;
+  TensorType() {}  // not defaulted: TensorType{} would fill `dims` with zeros first
   TensorType(const TensorType& o) { *this = o; }
   TensorType& operator=(const TensorType& o) {
     numel = o.numel, dtype = o.dtype, dense = o.dense, ndim = o.ndim;
