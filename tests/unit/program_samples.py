@@ -37,7 +37,8 @@ def prepared(op: Any, args: tuple, kwargs: dict[str, Any]) -> Prepared:
     def cast(a: Any, to: Any) -> Any:
         if a is None or isinstance(a, (list, tuple)):
             return None if a is None else [cast(x, to) for x in a]
-        return np.asarray(a) if to is None else np.asarray(a).astype(to.numpy)
+        with np.errstate(invalid="ignore"):  # NaN as a bool
+            return np.asarray(a) if to is None else np.asarray(a).astype(to.numpy)
 
     to = {"value": via, "index": dt.int64, "mask": dt.bool_, "raw": None}
     operands: list[Any] = []
@@ -45,7 +46,8 @@ def prepared(op: Any, args: tuple, kwargs: dict[str, Any]) -> Prepared:
     for p in op.operands:
         a = cast(given[p.name], to[p.kind])
         operands += a if isinstance(a, list) else [a]
-        normal[p.name] = [Traced(None, x) for x in a] if isinstance(a, list) else a if a is None else Traced(None, a)
+        if a is not None:
+            normal[p.name] = [Traced(None, x) for x in a] if isinstance(a, list) else Traced(None, a)
     normalise(op, normal)
     attributes = {p.name: given[p.name] for p in op.attributes}
     return Prepared(operands, attributes, [normal[p.name] for p in op.attributes], via, result)

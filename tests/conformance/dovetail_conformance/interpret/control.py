@@ -28,7 +28,8 @@ def _loop(carries: Operands, at: dict[str, Any]) -> list[Value]:
 
 
 def _truth(values: list[Value], what: str) -> bool:
-    expect(len(values) == 1 and values[0].dtype.kind == "b" and values[0].data.ndim == 0, f"{what}: expected a bool")
+    sound = len(values) == 1 and values[0].dtype.kind == "b" and values[0].data.ndim == 0
+    expect(sound, f"{what}: expected one 0-d bool")
     return bool(values[0].data)
 
 

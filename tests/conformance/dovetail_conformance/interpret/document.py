@@ -1,4 +1,4 @@
-"""A program as it is written: JSON text, a document, or a .dvt file (safetensors with the program in its metadata)."""
+"""A program as it is written: JSON text, a document, or a .dvt file, which is one of safetensors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]
         header = file.read(length)
     expect(len(header) == length, f"{path}: cut off: the header ends at byte {8 + length}")
     entries = json.loads(header, object_pairs_hook=_unique)
-    data = np.memmap(path, np.uint8, "r")[8 + length :] if path.stat().st_size > 8 + length else np.empty(0, np.uint8)
+    data = np.memmap(path, np.uint8, "r")[8 + length :]  # never empty: the header was read
     metadata = entries.pop("__metadata__", {})
     tensors = {}
     for name, entry in entries.items():

@@ -43,7 +43,6 @@ class Program:
         return _Run(self, inputs, attributes).outputs()
 
 
-
 class _Run:
     def __init__(self, program: Program, inputs: Sequence[Value | None], attributes: Sequence[Any]):
         self.program, self.document = program, program.document
