@@ -57,6 +57,7 @@ class Cache {
   Cache() {
     if (!mkdtemp(name_.data())) throw std::runtime_error("cannot make " + name_);
     setenv("XDG_CACHE_HOME", name_.c_str(), 1);
+    setenv("DOVETAIL_LOGS", "-loader", 0);
   }
   Cache(const Cache&) = delete;
   ~Cache() { std::filesystem::remove_all(name_); }  // children leave by _exit
@@ -167,7 +168,8 @@ static int fuzz_for(const Options& options, const char* program) {
     const int status = in_child(
         [&] {
           dovetail::Device* device = device_of(options.library);
-          for (uint64_t seed = next; seed < next + kCasesOfOneChild && std::chrono::steady_clock::now() < end; ++seed)
+          for (uint64_t seed = next; seed < next + kCasesOfOneChild && std::chrono::steady_clock::now() < end;
+               ++seed)
             run_case(*shared, made(seed), seed, device);
         },
         false);

@@ -9,18 +9,45 @@
 namespace fuzz {
 using dovetail::Json;
 namespace {
-constexpr int64_t kIntegers[] = {0,   1,   2,    -1,      -2,        3,          4,         7,         8,
-                                 15,  16,  17,   31,      32,        33,         63,        64,        255,
-                                 256, 127, 1000, 1 << 24, INT32_MAX, INT32_MIN,  1LL << 32, 1LL << 53, INT64_MAX,
-                                 INT64_MIN,      INT64_MAX - 1,      1LL << 62};
+constexpr int64_t kIntegers[] = {0,
+                                 1,
+                                 2,
+                                 -1,
+                                 -2,
+                                 3,
+                                 4,
+                                 7,
+                                 8,
+                                 15,
+                                 16,
+                                 17,
+                                 31,
+                                 32,
+                                 33,
+                                 63,
+                                 64,
+                                 255,
+                                 256,
+                                 127,
+                                 1000,
+                                 1 << 24,
+                                 INT32_MAX,
+                                 INT32_MIN,
+                                 1LL << 32,
+                                 1LL << 53,
+                                 INT64_MAX,
+                                 INT64_MIN,
+                                 INT64_MAX - 1,
+                                 1LL << 62};
 constexpr double kReals[] = {0., -0., 1., 0.5, -1.5, 1e-310, 1e308, 9007199254740993., 0x1p63, -0x1p63, 1e19};
-const char* const kWords[] = {"",      "inf",   "-inf",  "nan",     "size", "attribute", "real_attribute", "float32",
-                              "bool",  "int8",  "int64", "uint64",  "complex64", "bfloat16", "float8_e5m2", "number",
-                              "dtype", "tensor", "n",    "program", "none", "tanh", "equal", "less", "batch"};
-const char* const kMembers[] = {"dovetail", "inputs", "numbers", "guards", "nodes", "outputs", "op",   "v",
-                                "in",       "at",     "where",   "dtype",  "shape", "name",    "n",    "number",
-                                "complex",  "programs", "program", "tensors", "tensor", "signature", "out", "axis",
-                                "body",     "count",  "start",   "stop",   "step",  "sizes"};
+const char* const kWords[] = {
+    "",     "inf",     "-inf",   "nan",       "size",     "attribute",   "real_attribute", "float32", "bool",
+    "int8", "int64",   "uint64", "complex64", "bfloat16", "float8_e5m2", "number",         "dtype",   "tensor",
+    "n",    "program", "none",   "tanh",      "equal",    "less",        "batch"};
+const char* const kMembers[] = {
+    "dovetail", "inputs",    "numbers", "guards", "nodes", "outputs", "op",      "v",        "in",      "at",
+    "where",    "dtype",     "shape",   "name",   "n",     "number",  "complex", "programs", "program", "tensors",
+    "tensor",   "signature", "out",     "axis",   "body",  "count",   "start",   "stop",     "step",    "sizes"};
 
 template <class T, size_t N>
 const T& any_of(const T (&list)[N], Rng& rng) {

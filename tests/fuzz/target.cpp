@@ -141,8 +141,7 @@ void run_program(const std::string& text, const std::vector<Seed::Input>& inputs
         std::vector<Tensor> in(types.size()), out(program->outputs.size());
         std::vector<const Tensor*> given;
         std::vector<Tensor*> made;
-        for (size_t i = 0; i < in.size(); ++i)
-          in[i] = filled(types[i], *device, rng), given.push_back(&in[i]);
+        for (size_t i = 0; i < in.size(); ++i) in[i] = filled(types[i], *device, rng), given.push_back(&in[i]);
         for (Tensor& t : out) made.push_back(&t);
         replay(*make_executable(std::move(*binding), *device), given.data(), made.data());
         device->synchronize();
