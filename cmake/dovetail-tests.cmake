@@ -50,3 +50,4 @@ endforeach()
 
 add_subdirectory("${tests_dir}/abi" "${CMAKE_BINARY_DIR}/tests/abi")
 add_subdirectory("${tests_dir}/runtime" "${CMAKE_BINARY_DIR}/tests/runtime")
+add_subdirectory("${tests_dir}/fuzz" "${CMAKE_BINARY_DIR}/tests/fuzz")

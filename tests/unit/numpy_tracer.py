@@ -154,7 +154,7 @@ def normalise(op, g):
         g["axis"] = _axis(g["axis"], max(n, g["x2"].ndim))
     elif rule == "layer_norm" and g["eps"] is None:
         g["eps"] = x.dtype.eps
-    elif rule == "attention" and g["scale"] is None:
+    elif rule in ("attention", "attention_varlen") and g["scale"] is None:
         g["scale"] = 1 / np.sqrt(x.shape[-1]).item()
     elif rule in ("conv", "pool"):
         g["stride"] = g["kernel_size"] if g["stride"] is None else g["stride"]

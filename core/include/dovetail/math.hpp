@@ -182,8 +182,9 @@ struct Split {
     using Signed = typename Format<T>::Signed;
     constexpr int digits = Format<T>::digits;
     const bool small = x < smallest_normal<T>;
-    const auto b = Signed(bits(small ? x * T(0x1p60) : x)), exponent = (b - Format<T>::root_half) >> digits;
-    m = bit_cast<T>(Signed(b - (exponent << digits)));
+    const Bits<T> b = bits(small ? x * T(0x1p60) : x);  // unsigned: of a negative x the difference overflows
+    const Signed exponent = Signed(b - Bits<T>(Format<T>::root_half)) >> digits;
+    m = bit_cast<T>(Bits<T>(b - (Bits<T>(exponent) << digits)));
     e = int(exponent) - (small ? 60 : 0);
   }
 };

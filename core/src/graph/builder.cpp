@@ -68,8 +68,7 @@ int ProgramBuilder::number(Number n) { return program(), numbers_.add(n); }
 void ProgramBuilder::guard(Guard::Compare compare, int a, int b) {
   Program& p = program();
   const Guard g{compare, a, b, uint32_t(p.nodes.size())};
-  const auto known = [&](const Guard& other) { return other.compare == compare && other.a == a && other.b == b; };
-  if (std::ranges::none_of(p.guards, known)) p.guards.push_back(g);
+  if (guarded_.emplace(compare, a, b).second) p.guards.push_back(g);
 }
 
 void ProgramBuilder::fix(const Attrs& attrs, int n_attrs) {

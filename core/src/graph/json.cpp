@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <unordered_set>
 
 #include "error.hpp"
 
@@ -126,6 +127,7 @@ class Parser {
 
  private:
   static constexpr int kMostDepth = 64;
+  static constexpr size_t kFewMembers = 16;
 
   [[noreturn]] void fail(const char* why) const {
     throw Error(ErrorKind::value, "JSON at byte " + std::to_string(at_) + ": " + why);
@@ -172,11 +174,15 @@ class Parser {
   Json members(int depth) {
     Json j = Json::map();
     if (take('}')) return j;
+    std::unordered_set<std::string> names;  // of an object with so many that looking for each in all takes long
     do {
       skip_space();
       if (at_ >= text_.size() || text_[at_] != '"') fail("expected a name in quotation marks");
       std::string name = quoted();
-      if (j.find(name)) fail("a name that the object has already");
+      if (j.members.size() == kFewMembers)
+        for (const auto& member : j.members) names.insert(member.first);
+      const bool known = j.members.size() < kFewMembers ? j.find(name) != nullptr : !names.insert(name).second;
+      if (known) fail("a name that the object has already");
       if (!take(':')) fail("expected :");
       j.members.emplace_back(std::move(name), value(depth + 1));
     } while (take(','));

@@ -34,6 +34,16 @@ std::optional<NumberValue> of_integers(Number::Op op, int64_t a, int64_t b) {
   return integer_value(r);
 }
 
+// As Python's //, which takes the remainder off first: 1.0 // 0.1 is 9.0.
+std::optional<NumberValue> floor_divide(double a, double b) {
+  if (b == 0) return std::nullopt;
+  double remainder = std::fmod(a, b), quotient = (a - remainder) / b;
+  if (remainder != 0 && (remainder < 0) != (b < 0)) quotient -= 1;
+  if (quotient == 0) return real_value(std::copysign(0.0, a / b));
+  const double whole = std::floor(quotient);
+  return real_value(quotient - whole > 0.5 ? whole + 1 : whole);
+}
+
 std::optional<NumberValue> of_reals(Number::Op op, double a, double b) {
   switch (op) {
     case Number::add: return real_value(a + b);
@@ -42,9 +52,7 @@ std::optional<NumberValue> of_reals(Number::Op op, double a, double b) {
     case Number::divide:
       if (b == 0) return std::nullopt;
       return real_value(a / b);
-    case Number::floor_divide:
-      if (b == 0) return std::nullopt;
-      return real_value(std::floor(a / b));
+    case Number::floor_divide: return floor_divide(a, b);
     case Number::minimum: return real_value(b < a ? b : a);
     case Number::maximum: return real_value(a < b ? b : a);
     default: return std::nullopt;
@@ -65,7 +73,8 @@ std::optional<NumberValue> evaluate(const Number& n, const std::vector<Number>& 
     case Number::real: return real_value(n.f);
     case Number::size:
     case Number::attribute: return std::nullopt;
-    case Number::bit_length: return integer_value(std::bit_width(uint64_t(std::abs(values[a].i))));
+    case Number::bit_length:
+      return integer_value(std::bit_width(values[a].i < 0 ? -uint64_t(values[a].i) : uint64_t(values[a].i)));
     case Number::to_real: return real_value(as_real(table[a], values[a]));
     case Number::floor: return rounded(std::floor(as_real(table[a], values[a])));
     case Number::ceil: return rounded(std::ceil(as_real(table[a], values[a])));
@@ -85,10 +94,13 @@ size_t NumberTable::Hash::operator()(const Number& n) const {
 int NumberTable::add(Number n) {
   const auto literal = [&](int i) { return i < 0 || entries_[size_t(i)].op <= Number::real; };
   if (!is_leaf(n.op) && literal(n.a) && literal(n.b)) {
-    std::vector<NumberValue> values(entries_.size());
+    std::vector<Number> operands;
+    std::vector<NumberValue> values;
     for (const int i : {n.a, n.b})
-      if (i >= 0) values[size_t(i)] = {entries_[size_t(i)].i, entries_[size_t(i)].f};
-    if (const auto v = evaluate(n, entries_, values))
+      if (i >= 0) operands.push_back(entries_[size_t(i)]), values.push_back({operands.back().i, operands.back().f});
+    Number alone = n;
+    alone.a = 0, alone.b = n.b < 0 ? -1 : 1;
+    if (const auto v = evaluate(alone, operands, values))
       n = n.is_real ? Number{.op = Number::real, .is_real = true, .f = v->f}
                     : Number{.op = Number::integer, .i = v->i};
   }

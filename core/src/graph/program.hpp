@@ -5,7 +5,9 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "graph/number.hpp"
@@ -78,6 +80,7 @@ class ProgramBuilder {
   std::shared_ptr<Program> program_;
   std::vector<TensorType> values_;  // with the sizes of the trace
   NumberTable numbers_;
+  std::set<std::tuple<Guard::Compare, int, int>> guarded_;
 };
 
 void plan_lifetimes(Program&);  // sets what dies at each node

@@ -1,0 +1,119 @@
+"""A program as it is written: JSON text, a document, or a .dvt file, which is one of safetensors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from dovetail.schema import dtypes as dt
+
+FORMAT = 1
+MOST_HEADER = 100_000_000  # bytes, as safetensors has it
+DTYPES = {
+    "BOOL": dt.bool_, "I8": dt.int8, "I16": dt.int16, "I32": dt.int32, "I64": dt.int64,
+    "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
+    "F8_E4M3": dt.float8_e4m3fn, "F8_E5M2": dt.float8_e5m2, "F16": dt.float16, "BF16": dt.bfloat16,
+    "F32": dt.float32, "F64": dt.float64, "C64": dt.complex64,
+}  # fmt: skip
+
+
+class BadProgram(ValueError):
+    """The text or the file is no sound program."""
+
+
+class Loaded(NamedTuple):
+    document: dict[str, Any]
+    tensors: dict[str, np.ndarray]  # the arrays of the program, by name
+
+
+def expect(holds: Any, message: str) -> None:
+    if not holds:
+        raise BadProgram(message)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    expect(len(made) == len(pairs), "an object has a name twice")
+    return made
+
+
+def parse(text: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as e:
+        raise BadProgram(f"no JSON: {e}") from None
+    expect(isinstance(document, dict), "a program: expected an object")
+    found = document.get("dovetail")
+    expect(found == FORMAT, f"a program of format {found}: expected {FORMAT}; pip install -U dovetail-conformance")
+    return document
+
+
+def without_places(document: Any) -> Any:
+    """The document without the nodes' "where", of which the hash of a file is taken."""
+    if isinstance(document, list):
+        return [without_places(x) for x in document]
+    if not isinstance(document, dict):
+        return document
+    is_node = "op" in document and "in" in document
+    return {k: without_places(v) for k, v in document.items() if not (is_node and k == "where")}
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """The metadata and the arrays, which read the mapped file."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        expect(length <= MOST_HEADER, f"{path}: a header of {length} bytes: expected at most {MOST_HEADER}")
+        header = file.read(length)
+    expect(len(header) == length, f"{path}: cut off: the header ends at byte {8 + length}")
+    entries = json.loads(header, object_pairs_hook=_unique)
+    data = np.memmap(path, np.uint8, "r")[8 + length :]  # never empty: the header was read
+    metadata = entries.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in entries.items():
+        begin, end = entry["data_offsets"]
+        expect(entry["dtype"] in DTYPES, f"{path}: tensor {name} has the dtype {entry['dtype']}")
+        d = DTYPES[entry["dtype"]].numpy
+        size = math.prod(entry["shape"]) * d.itemsize
+        expect(0 <= begin <= end <= data.size, f"{path}: cut off: tensor {name} ends at byte {8 + length + end}")
+        expect(end - begin == size, f"{path}: tensor {name} has {end - begin} bytes: expected {size}")
+        # A copy where the file does not align it.
+        tensors[name] = np.frombuffer(data[begin:end].tobytes(), d).reshape(entry["shape"])
+    return metadata, tensors
+
+
+def _declared(tensors: dict[str, np.ndarray], document: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The program's arrays with the dtypes that it declares: safetensors has no name for some, and stores bytes."""
+    made = {}
+    for name, entry in document.get("tensors", {}).items():
+        expect(name in tensors, f"the file lacks the tensor '{name}'")
+        d, shape = dt.by_name[entry["dtype"]].numpy, tuple(entry["shape"])
+        raw = np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8)
+        expect(
+            raw.size == math.prod(shape) * d.itemsize,
+            f"tensor '{name}' has {raw.size} bytes: expected {math.prod(shape) * d.itemsize}",
+        )
+        made[name] = raw.view(d).reshape(shape)
+    return made
+
+
+def load_document(source: str | Path | dict[str, Any], tensors: dict[str, np.ndarray] | None = None) -> Loaded:
+    """From a document, its text, or the path of a .dvt or .json file."""
+    if isinstance(source, dict):
+        return Loaded(source, tensors or {})
+    if isinstance(source, str) and source.lstrip().startswith("{"):
+        return Loaded(parse(source), tensors or {})
+    path = Path(source)
+    if path.suffix == ".json":
+        return Loaded(parse(path.read_text()), tensors or {})
+    metadata, stored = read_safetensors(path)
+    expect(metadata.get("format") == "dovetail", f"{path}: not a dovetail file")
+    text = metadata["program"]
+    document = parse(text)
+    bare = json.dumps(without_places(document), separators=(",", ":"), ensure_ascii=False)
+    sums = {hashlib.sha256(t.encode()).hexdigest() for t in (text, bare)}
+    expect(metadata.get("sha256") in sums, f"{path}: the program's text was changed: its hash is another")
+    return Loaded(document, _declared(stored, document))

@@ -1,0 +1,155 @@
+#include "target.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "dispatch/execute.hpp"
+#include "dispatch/replay.hpp"
+#include "graph/text.hpp"
+
+namespace fuzz {
+using namespace dovetail;
+namespace {
+constexpr size_t kProgramsOfOneOp = 12;
+constexpr uint64_t kMostElements = 1 << 16;  // of the values of a program that is run
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::invalid_argument("cannot read " + path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// "f32.2,i64;..." as decomposition_pattern writes the operands.
+std::vector<Seed::Input> inputs_of(const std::string& pattern) {
+  std::vector<Seed::Input> made;
+  std::stringstream operands(pattern.substr(0, pattern.find(';')));
+  for (std::string one; std::getline(operands, one, ',');) {
+    const std::string brief = one.substr(0, one.find('.'));
+    const int rank = one.find('.') == std::string::npos ? -1 : std::atoi(one.c_str() + one.find('.') + 1);
+    for (int t = 0; t < kDTypes; ++t)
+      if (brief == dtype_table[t].brief) made.push_back({DType(t), rank});
+  }
+  return made;
+}
+
+void add_decompositions(const Json& of_op, std::vector<Seed>& seeds) {
+  const auto& programs = of_op.at("programs", "an op").items;
+  const auto& patterns = of_op.at("patterns", "an op").members;
+  for (size_t k = 0; k < std::min(programs.size(), kProgramsOfOneOp); ++k) {
+    const size_t i = k * programs.size() / std::min(programs.size(), kProgramsOfOneOp);
+    Seed seed{programs[i], {}};
+    for (const auto& [pattern, places] : patterns)
+      for (const Json& place : places.items)
+        if (size_t(place.i) == i) seed.inputs = inputs_of(pattern);
+    seeds.push_back(std::move(seed));
+  }
+}
+
+DType any_dtype(Rng& rng) {
+  constexpr DType common[] = {DType::f32, DType::i64, DType::b8, DType::i32, DType::f16, DType::u32};
+  return below(rng, 4) ? common[below(rng, std::size(common))] : DType(below(rng, kDTypes));
+}
+
+int64_t any_size(Rng& rng) {
+  constexpr int64_t sizes[] = {0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 17, 64};
+  return below(rng, 200) ? sizes[below(rng, std::size(sizes))] : int64_t{1} << below(rng, 62);
+}
+
+std::vector<TensorType> operands_of(const Program& p, const std::vector<Seed::Input>& known, Rng& rng) {
+  std::vector<TensorType> made(p.inputs.size());
+  const int64_t one = any_size(rng);
+  for (size_t i = 0; i < made.size(); ++i) {
+    std::vector<int64_t> shape = p.inputs[i].shape;
+    made[i].dtype = p.inputs[i].dtype;
+    if (made[i].dtype == DType::none) {
+      made[i].dtype = i < known.size() ? known[i].dtype : any_dtype(rng);
+      shape.assign(i < known.size() && known[i].rank >= 0 ? size_t(known[i].rank) : below(rng, 4), -1);
+    }
+    for (int64_t& n : shape)
+      if (n < 0) n = below(rng, 2) ? one : any_size(rng);
+    made[i].set_shape(shape);
+  }
+  return made;
+}
+
+// Numbers of a traced op's attributes.
+Attrs any_attributes(Rng& rng) {
+  Attrs attrs;
+  int64_t list[6];
+  for (int i = 0; i < kMaxAttrs; ++i) {
+    dvt_attr& a = attrs.at[i];
+    switch (below(rng, 4)) {
+      case 0: a = {DVT_A_I64, 1, {.i = int64_t(below(rng, 5)) - 1}}; break;
+      case 1: a = {DVT_A_F64, 1, {.f = double(below(rng, 7)) / 2 - 1}}; break;
+      case 2:
+        for (int64_t& n : list) n = int64_t(below(rng, 4));
+        attrs.set_ints(i, {list, below(rng, 7)});
+        break;
+      default: break;
+    }
+  }
+  return attrs;
+}
+
+Tensor filled(const TensorType& type, Device& device, Rng& rng) {
+  const double value = double(below(rng, 9)) - 2;
+  const Scalar scalar = cast_scalar(Scalar(DType::f64, &value), type.dtype);
+  Tensor one = materialise(host_scalar(scalar), device);
+  Tensor made = compact(broadcast_view(one, type.shape()));
+  return made;
+}
+
+bool is_small(const Binding& b) {
+  uint64_t elements = 0;
+  for (const TensorType& t : b.values)
+    if ((elements += std::min(t.numel, kMostElements)) >= kMostElements) return false;
+  return true;
+}
+}  // namespace
+
+std::vector<Seed> read_seeds(const std::string& decompositions, const std::string& folder) {
+  std::vector<Seed> seeds;
+  const Json document = parse_json(read_file(decompositions));
+  for (const auto& [name, of_op] : document.members) add_decompositions(of_op, seeds);
+  if (!folder.empty())
+    for (const auto& file : std::filesystem::directory_iterator(folder))
+      if (file.path().extension() == ".json") seeds.push_back({parse_json(read_file(file.path().string())), {}});
+  return seeds;
+}
+
+void run_program(const std::string& text, const std::vector<Seed::Input>& inputs, Device* device, Rng& rng,
+                 Counts& counts) {
+  try {
+    const auto program = program_of(parse_json(text));
+    ++counts.read;
+    const std::string again = to_json(*program).dump();
+    if (to_json(*program_of(parse_json(again))).dump() != again)
+      throw std::logic_error("the program changes where it is read and written: " + again);
+    for (int round = 0; round < 4; ++round) {
+      try {
+        const std::vector<TensorType> types = operands_of(*program, inputs, rng);
+        std::vector<const TensorType*> operands;
+        for (const TensorType& t : types) operands.push_back(&t);
+        const Attrs attrs = any_attributes(rng);
+        auto binding = bind_program(program, operands.data(), &attrs);
+        if (!binding) continue;
+        ++counts.bound;
+        if (!device || !is_small(*binding)) continue;
+        std::vector<Tensor> in(types.size()), out(program->outputs.size());
+        std::vector<const Tensor*> given;
+        std::vector<Tensor*> made;
+        for (size_t i = 0; i < in.size(); ++i) in[i] = filled(types[i], *device, rng), given.push_back(&in[i]);
+        for (Tensor& t : out) made.push_back(&t);
+        replay(*make_executable(std::move(*binding), *device), given.data(), made.data());
+        device->synchronize();
+        ++counts.run;
+      } catch (const Error&) {
+      }
+    }
+  } catch (const Error&) {
+  }
+}
+}  // namespace fuzz
