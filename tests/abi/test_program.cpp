@@ -10,6 +10,7 @@
 #include "graph/content_hash.hpp"
 #include "graph/text.hpp"
 #include "print_program.h"
+#include "text.hpp"
 
 using namespace dovetail;
 
@@ -259,6 +260,98 @@ TEST(shipped_decompositions) {
   for (const auto& [op, value] : parse_json(text).members)
     for (const Json& program : value.at("programs", "").items) compare(program), ++programs;
   CHECK(programs > 1000);
+}
+
+// ---- with types -------------------------------------------------------------------------------------------------
+
+namespace {
+using Shapes = std::vector<std::vector<int64_t>>;
+
+std::optional<Binding> bind(const std::shared_ptr<const Program>& p, const Shapes& shapes, DType dtype = f32) {
+  std::vector<TensorType> types(shapes.size());
+  std::vector<const TensorType*> in;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    types[i].dtype = dtype;
+    types[i].set_shape(shapes[i]);
+    in.push_back(&types[i]);
+  }
+  return bind_program(p, in.data(), nullptr);
+}
+
+std::shared_ptr<const Program> program(const std::string& rest) {
+  return program_of(parse_json(R"({"dovetail":1,)" + rest + "}"));
+}
+
+std::string types(const dvt_program& p) {
+  return printed([&](FILE* to) {
+    for (uint32_t v = 0; v < p.n_values; ++v) std::fprintf(to, v ? " " : ""), print_type(&p.values[v], to);
+  });
+}
+std::string symbols(const CProgram& c, const Binding& b) {
+  const auto found = symbols_in(c.types(), b);
+  return found ? to_string(*found) : "none";
+}
+}  // namespace
+
+TEST(equal_sizes_share_a_symbol) {
+  const auto p = program(R"("inputs":[{},{},{"dtype":"float32","shape":[8]}],
+    "nodes":[{"op":"add","in":[0,1]},{"op":"multiply","in":[3,2]},{"op":"concat","in":[0,4],"at":{"axis":0}}],
+    "outputs":[4,5])");
+  const CProgram c(*bind(p, {{4, 8}, {4, 8}, {8}}), nullptr);
+  CHECK_EQ(types(c.view()), "2.32(s0,8) 2.32(s0,8) 2.32(8) 2.32(s0,8) 2.32(s0,8) 2.32(s1,8)");
+  CHECK_EQ(c.view().flags, unsigned(DVT_P_TYPED));
+  CHECK_EQ(by_c(c.view()).find("symbol 0: input 0 axis 0 hint 4\nsymbol 1: input -1 axis -1 hint 8\n") !=
+               std::string::npos,
+           true);
+  CHECK_EQ(symbols(c, *bind(p, {{5, 8}, {5, 8}, {8}})), "(5, 10)");
+  CHECK_EQ(symbols(c, *bind(p, {{1, 8}, {1, 8}, {8}})), "(1, 2)");
+  CHECK_EQ(symbols(c, *bind(p, {{5, 8}, {1, 8}, {8}})), "none");
+  CHECK_EQ(symbols(c, *bind(p, {{5, 8}, {8}, {8}})), "none");
+
+  const CProgram one(*bind(p, {{4, 8}, {1, 8}, {8}}), nullptr);
+  CHECK_EQ(types(one.view()), "2.32(s0,8) 2.32(1,8) 2.32(8) 2.32(s0,8) 2.32(s0,8) 2.32(s1,8)");
+  CHECK(one.view().hash[0] != c.view().hash[0]);
+
+  const CProgram same(*bind(p, {{7, 8}, {7, 8}, {8}}), nullptr);
+  CHECK(same.view().hash[0] == c.view().hash[0] && same.view().hash[1] == c.view().hash[1]);
+}
+
+TEST(independent_sizes_that_are_equal_in_the_hints) {
+  const auto p =
+      program(R"("inputs":[{"dtype":"float32","shape":[null,null]},{"dtype":"float32","shape":[null,null]}],
+    "nodes":[{"op":"matmul","in":[0,1]},{"op":"sum","in":[2],"at":{"axis":[0]}}],"outputs":[3])");
+  const CProgram c(*bind(p, {{6, 6}, {6, 6}}), nullptr);
+  CHECK_EQ(types(c.view()), "2.32(s0,s1) 2.32(s1,s2) 2.32(s0,s2) 2.32(s2)");
+  CHECK_EQ(symbols(c, *bind(p, {{2, 3}, {3, 5}})), "(2, 3, 5)");
+}
+
+TEST(guards_fix_sizes_and_attributes_give_some) {
+  const auto p = program(R"("inputs":[{"dtype":"float32","shape":[null,null]}],
+    "numbers":[["size",0,1],64,["size",0,0],["attribute",0]],"guards":[["equal",0,1,0]],
+    "nodes":[{"op":"full","in":[],"at":{"shape":[{"number":2},{"number":3}],"fill_value":0.0,"dtype":{"dtype":"float32"}}},
+             {"op":"add","in":[0,0]}],"outputs":[1,2])");
+  TensorType x;
+  x.dtype = f32;
+  x.set_shape(std::vector<int64_t>{3, 64});
+  const TensorType* in[] = {&x};
+  Attrs attrs;
+  attrs.at[0] = {DVT_A_I64, 1, {.i = 9}};
+  const auto bound = bind_program(p, in, &attrs);
+  const CProgram c(*bound, &attrs);
+  CHECK_EQ(types(c.view()), "2.32(s0,64) 2.32(s0,9) 2.32(s0,64)");
+  attrs.at[0].v.i = 10;
+  CHECK_EQ(symbols(c, *bind_program(p, in, &attrs)), "none");
+}
+
+TEST(a_view_that_several_threads_ask_for) {
+  const auto p = program_of(parse_json(everything));
+  const LazyCProgram lazy;
+  const dvt_program* seen[8];
+  std::vector<std::thread> threads;
+  for (auto& place : seen) threads.emplace_back([&] { place = lazy.of(p); });
+  for (std::thread& t : threads) t.join();
+  for (const dvt_program* view : seen) CHECK(view == seen[0]);
+  CHECK_EQ(by_c(*seen[0]), by_c(CProgram(p).view()));
 }
 
 CHECK_MAIN
