@@ -447,7 +447,7 @@ enum {
 typedef struct {
   uint32_t flags;
   int32_t donor;     /* of an output: the input whose memory it may take, or -1 */
-  uint64_t identity; /* of a weight's value: changes when its elements do */
+  uint64_t identity; /* of a weight's value: changes when its elements do; 0: unknown */
   int32_t number;    /* of DVT_V_NUMBER, else -1 */
   uint32_t reserved32;
   const char* name; /* of an input or a weight; NULL */
@@ -467,9 +467,9 @@ typedef struct {
 enum {
   DVT_P_ROUND_EACH = 1,    /* f16, bf16: round after every node, as eager execution does; else once per group */
   DVT_P_DETERMINISTIC = 2, /* the same bits whatever the number of threads */
-  DVT_P_TYPED = 4 /* the types of all values are known. What a compiler gets is; else only those of inputs and
-                     constants are, where the program names them. An unknown dtype has code DVT_ANY,
-                     an unknown shape has ndim -1 */
+  /* The types of all values are known: so is each program that a compiler gets. In others only inputs and constants
+   * have types, as far as the program names them; an unknown dtype has code DVT_ANY, an unknown shape ndim -1. */
+  DVT_P_TYPED = 4
 };
 struct dvt_program {
   uint32_t struct_size, flags, n_values, n_nodes, n_inputs, n_outputs, n_symbols, n_numbers, n_guards, reserved;
