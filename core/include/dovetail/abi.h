@@ -154,7 +154,11 @@ enum {
   DVT_A_DTYPE,
   DVT_A_U64,
   DVT_A_F64S, /* a complex number is count 2 */
-  DVT_A_PROGRAM
+  DVT_A_PROGRAM,
+  /* Only in nodes of a program: entries of its `numbers` in place of numbers. */
+  DVT_A_SIZE,  /* i: the entry of an integer */
+  DVT_A_SIZES, /* is: the entries of integers, of literals, too */
+  DVT_A_REAL   /* i: the entry of a number, which becomes a double */
 };
 typedef struct {
   uint32_t kind, count; /* count: elements of is and fs, bytes of s */
@@ -378,36 +382,144 @@ typedef struct {
   void (*destroy)(dvt_graph*);
 } dvt_capture;
 
-/* Fallback: node by node. The same graph is what libdovetail replays for an op's decomposition. */
-#define DVT_X_COMPILER 1u
+/* ---- programs: a graph of ops, symbolic in its sizes. A decomposition, a traced function, a file ---------- */
+
+/* Sizes. A dimension d < 0 is the symbol -1 - d. Axes that must be equal share a symbol. With DVT_P_TYPED more is
+ * presumed: sizes of 1 are literals, axes that were equal at the hints may share a symbol. The host checks that for
+ * the sizes of each run; no executable runs at sizes for which it does not hold. */
 typedef struct {
   int64_t min, max, multiple;
-} dvt_symbol; /* a dimension d < 0 is symbol -1 - d */
+  int64_t hint;        /* the size in the call that the types are of, for decisions, never for truth; -1: none */
+  int32_t input, axis; /* of which input it is the size; input -1: derived, the host computes it for each run */
+  const char* name;    /* as the user calls it; NULL */
+  uint64_t reserved[2];
+} dvt_symbol;
+
+/* Numbers of attributes, of constants and of guards. Operands are earlier entries: evaluated in order, an
+ * expression of any depth needs no recursion. Integers are exact; a program does not run where one leaves 64 bits
+ * or where Python would raise. The host evaluates all of them for each run. */
+enum {
+  DVT_N_INTEGER,
+  DVT_N_REAL,
+  DVT_N_SIZE,      /* of value a on axis b */
+  DVT_N_ATTRIBUTE, /* attribute a of the call that runs the program; b >= 0: its element b. In the body of dvt.loop
+                      0 is the round, and 1 the list `numbers` */
+  DVT_N_ADD,
+  DVT_N_SUBTRACT,
+  DVT_N_MULTIPLY,
+  DVT_N_DIVIDE,       /* real */
+  DVT_N_FLOOR_DIVIDE, /* as Python's // and % */
+  DVT_N_MODULO,
+  DVT_N_MINIMUM,
+  DVT_N_MAXIMUM,
+  DVT_N_SHIFT_LEFT,
+  DVT_N_BIT_LENGTH, /* of a */
+  DVT_N_TO_REAL,
+  DVT_N_FLOOR, /* of a, to an integer */
+  DVT_N_CEIL
+};
+typedef union {
+  int64_t i;
+  double f;
+} dvt_number_value;
 typedef struct {
-  uint32_t struct_size, op_version;
-  const char* op;
-  const uint32_t *in, *out; /* indices into values; UINT32_MAX = absent */
-  const dvt_attr* attr;
-  uint32_t n_in, n_out, n_attr, flags;
-} dvt_node;
-struct dvt_program {
-  uint32_t struct_size, n_values, n_nodes, n_inputs, n_outputs, n_symbols;
-  const DLTensor* values; /* strides NULL = free choice; data != NULL: a constant, valid until compile returns */
-  const dvt_node* const* nodes;
-  const uint32_t *inputs, *outputs;
-  const dvt_symbol* symbols;
-  const int32_t* donated; /* per output: the input whose memory it may take, or -1 */
+  uint32_t op, is_real;   /* is_real: its value is f, else i */
+  int32_t a, b;           /* -1: absent */
+  dvt_number_value value; /* of a literal */
+  uint64_t reserved[2];
+} dvt_number;
+
+/* The program is right where all guards hold: it was traced by Python code that compared these numbers. */
+enum { DVT_G_EQUAL, DVT_G_NOT_EQUAL, DVT_G_LESS, DVT_G_LESS_EQUAL };
+typedef struct {
+  uint32_t compare, a, b; /* entries of `numbers` */
+  uint32_t node;          /* it was recorded before this node, and may mention sizes of values made before it */
+  uint64_t reserved[2];
+} dvt_guard;
+
+enum {
+  DVT_V_CONSTANT = 1,    /* data is there, valid until compile returns */
+  DVT_V_WEIGHT = 2,      /* its value seldom changes: pack it, by `identity` */
+  DVT_V_HOST_SCALAR = 4, /* 0-d, in host memory at run */
+  DVT_V_ANY_LAYOUT = 8, /* an output or an inner value: strides are the executable's choice (dvt_compiler.layout) */
+  DVT_V_NUMBER = 16     /* 0-d, neither input nor output of a node: entry `number`, rounded to the value's dtype */
 };
 typedef struct {
+  uint32_t flags;
+  int32_t donor;     /* of an output: the input whose memory it may take, or -1 */
+  uint64_t identity; /* of a weight's value: changes when its elements do; 0: unknown */
+  int32_t number;    /* of DVT_V_NUMBER, else -1 */
+  uint32_t reserved32;
+  const char* name; /* of an input or a weight; NULL */
+  uint64_t reserved[2];
+} dvt_value;
+
+typedef struct {
+  uint32_t struct_size, op_version;
+  const char* op;           /* as kernel rows spell it, "dvt.exp". dvt.loop, dvt.cond, dvt.while_loop and dvt.scan
+                               have attributes of kind DVT_A_PROGRAM */
+  const uint32_t *in, *out; /* indices into values; UINT32_MAX = absent */
+  const dvt_attr* attr;     /* all of them, also those at their defaults */
+  uint32_t n_in, n_out, n_attr, flags;
+  const char* where; /* "model.py:84", for messages and profiles; NULL */
+} dvt_node;
+
+enum {
+  DVT_P_ROUND_EACH = 1,    /* f16, bf16: round after every node, as eager execution does; else once per group */
+  DVT_P_DETERMINISTIC = 2, /* the same bits whatever the number of threads */
+  /* The types of all values are known: so is each program that a compiler gets. In others only inputs and constants
+   * have types, as far as the program names them; an unknown dtype has code DVT_ANY, an unknown shape ndim -1. */
+  DVT_P_TYPED = 4
+};
+struct dvt_program {
+  uint32_t struct_size, flags, n_values, n_nodes, n_inputs, n_outputs, n_symbols, n_numbers, n_guards, reserved;
+  const DLTensor* values; /* the inputs, the outputs of all nodes in order, constants. strides NULL = free choice */
+  const dvt_value* info;  /* one per value */
+  const dvt_node* const* nodes; /* in an order in which they may run */
+  const uint32_t *inputs, *outputs;
+  const dvt_symbol* symbols;
+  const dvt_number* numbers;
+  const dvt_guard* guards;
+  /* Of all but the elements and identities of weights, hints and `where`: equal programs share code. */
+  uint64_t hash[2];
+};
+
+/* ---- compiler: groups of nodes as one executable. Fallback: node by node --------------------------------- */
+
+#define DVT_X_COMPILER 2u
+typedef struct {  /* one per node, filled in by claim */
+  uint32_t group; /* 0: not mine. Nodes of one number become one executable; the host splits what is not convex */
+  float gain_ns;  /* what it expects to save over node by node at the hints; <= 0: only where asked */
+  const char* reason; /* static; of group 0, why not */
+  uint64_t reserved[2];
+} dvt_claim;
+typedef struct { /* one run */
+  uint32_t struct_size, n_symbols, n_numbers, reserved;
+  const int64_t* symbols; /* the values of the program's symbols and numbers */
+  const dvt_number_value* numbers;
+  const dvt_call* call; /* inputs and outputs of the program; attr: what DVT_N_ATTRIBUTE refers to */
+} dvt_exe_call;
+typedef struct {
   uint32_t struct_size, flags;
-  dvt_status (*claim)(dvt_device*, const dvt_program*, uint8_t* node_mask);
+  /* Pure and quick: under 2 us a node. A node that is not claimed and has a decomposition may come again, as the
+   * nodes of that. */
+  dvt_status (*claim)(dvt_device*, const dvt_program*, dvt_claim* out);
+  /* One group. From any thread; may take seconds; sees no stream. The executable may be slow at first and replace
+   * its code later: run is legal from here on. */
   dvt_status (*compile)(dvt_device*, const dvt_program*, const char* options_json, dvt_exe**);
-  dvt_status (*query)(dvt_exe*, const dvt_call*, dvt_answer*); /* workspace for these shapes */
-  dvt_status (*run)(dvt_exe*, const dvt_call*);
-  void (*destroy)(dvt_exe*);
-  dvt_status (*save)(dvt_exe*, void (*sink)(void*, const void*, size_t), void* ctx);
-  dvt_status (*load)(dvt_device*, const void*, size_t, dvt_exe**);
+  /* For these sizes: workspace, operands needed compact. Pure: the host caches the answer by sizes and strides. */
+  dvt_status (*query)(dvt_exe*, const dvt_exe_call*, dvt_answer*);
+  dvt_status (*run)(dvt_exe*, const dvt_exe_call*);
+  void (*destroy)(dvt_exe*); /* its work is done, no run is in progress */
+  /* (optional) */
+  dvt_status (*layout)(dvt_exe*, const dvt_exe_call*, uint32_t output, int64_t* strides);
+  dvt_status (*save)(dvt_exe*, void (*sink)(void*, const void*, size_t), void* ctx); /* UNSUPPORTED until final */
+  dvt_status (*load)(dvt_device*, const dvt_program*, const void*, size_t, dvt_exe**);
+  /* Writes what saved bytes depend on beside the program: compiler, its version, processor, driver. */
+  dvt_status (*fingerprint)(dvt_device*, void (*sink)(void*, const void*, size_t), void* ctx);
 } dvt_compiler;
+
+/* ---- collectives ------------------------------------------------------------------------------------ */
 
 /* Fallback: stage through pinned host memory. */
 #define DVT_X_COLLECTIVES 1u
