@@ -1,5 +1,5 @@
-/* Calls that a file describes, without Python: every_op DEVICE LIBRARY CALLS RESULTS. drawn_calls.py has the form of both
- * files. A call that fails is a result too: its status and message. */
+/* Calls that a file describes, without Python: every_op DEVICE LIBRARY CALLS RESULTS. drawn_calls.py has the form
+ * of both files. A call that fails is a result too: its status and message. */
 #include "api.h"
 
 typedef struct {
@@ -12,11 +12,11 @@ static const void* bytes(reader* r, uint64_t n) {
   r->at += n;
   return found;
 }
-#define READ(type, name)                    \
-  static type read_##name(reader* r) {      \
-    type value;                             \
+#define READ(type, name)                                  \
+  static type read_##name(reader* r) {                    \
+    type value;                                           \
     memcpy(&value, bytes(r, sizeof value), sizeof value); \
-    return value;                           \
+    return value;                                         \
   }
 READ(uint8_t, u8)
 READ(uint32_t, u32)
@@ -136,7 +136,8 @@ static void one_call(reader* r, dvr_device* device, FILE* to) {
   OK(dvr_get_op_info(op, &info));
   dvr_tensor out[MOST_RESULTS] = {0};
   CHECK(info.n_out <= MOST_RESULTS);
-  const dvr_status status = dvr_call(op, arrays ? NULL : device, in, n_in, attributes, n_attributes, out, info.n_out, 0);
+  const dvr_status status =
+      dvr_call(op, arrays ? NULL : device, in, n_in, attributes, n_attributes, out, info.n_out, 0);
   const uint32_t head[] = {(uint32_t)status, status ? 0 : info.n_out};
   fwrite(head, sizeof *head, 2, to);
   write_text(to, status ? last_error().message : "");
