@@ -19,7 +19,7 @@ from typing import Any
 GENERATED = Path(__file__).resolve().parent.parent / "generated" / "decompositions.json"
 MOST_AXES = 6
 SIZES = (3, 5, 7, 4, 6, 8)  # of the axes of a trace: different, so that no two are equal by chance
-ARRAYS = (1, 2, 3)  # of ops that take several
+ARRAYS = (1, 2, 3, 4)  # of ops that take several
 # Their decompositions have a number of rounds that grows with a size: programs have no loops yet.
 ROUNDS = {"argsort", "cumulative_prod", "cumulative_sum", "prod", "scatter"}
 
@@ -36,6 +36,11 @@ def _shapes(least: int = 0, most: int = MOST_AXES) -> Iterator[tuple[int, ...]]:
                 yield (*whole[:axis], n, *whole[axis + 1 :])
         if rank > 1:
             yield (1,) * rank
+
+
+def _of_every_rank(least: int = 0) -> Iterator[tuple[int, ...]]:
+    """One shape each, for decompositions that compare no sizes."""
+    yield from (SIZES[:rank] for rank in range(least, MOST_AXES + 1))
 
 
 def _axis_sets(rank: int) -> Iterator[tuple[int, ...]]:
@@ -114,47 +119,40 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
         for shape in _shapes():
             yield from (([shape], {"axis": axes}) for axes in _axis_sets(len(shape)))
     elif rule == "roll":
-        for shape in _shapes():
-            for shift in (2, 0):
-                yield [shape], {"shift": (shift,), "axis": None}
-                yield from (([shape], {"shift": (shift,), "axis": (axis,)}) for axis in range(len(shape)))
+        for shape in _of_every_rank():
+            yield [shape], {"shift": (2,), "axis": None}
+            for several in range(3):
+                for axes in itertools.product(range(len(shape)), repeat=several):
+                    yield [shape], {"shift": (2,) * several, "axis": axes}
     elif rule == "diff":
-        for shape in _shapes(1):
-            for axis, order in itertools.product(range(len(shape)), (0, 1, 2)):
-                yield [shape] * 3, {"axis": axis, "n": order}
+        yield from _diff_layouts()
     elif rule in ("matrix", "diagonal", "matrix_transpose"):
         yield from (([shape], {}) for shape in _shapes(2))
     elif rule == "take_along_axis":
         for shape in _shapes(1):
             yield from (([shape, shape], {"axis": axis}) for axis in range(len(shape)))
     elif rule in ("concat", "stack"):
-        for rank, arrays in itertools.product(range(rule == "concat", 5), ARRAYS):
+        most = MOST_AXES + (rule == "concat")  # the stacked ones have one axis more
+        for rank, arrays in itertools.product(range(rule == "concat", most), ARRAYS):
             shapes = [SIZES[:rank]] * arrays
             yield from ((shapes, {"axis": axis}) for axis in range(rank + (rule == "stack")))
             if rule == "concat":
                 yield shapes, {"axis": None}
     elif rule == "dynamic_slice":
-        for shape in _shapes(1, 4):
-            yield [shape, (len(shape),)], {"sizes": tuple(min(2, n) for n in shape), "axis": None}
-            yield from (
-                ([shape, at], {"sizes": (min(2, n),), "axis": (a,)})
-                for a, n in enumerate(shape)
-                for at in ((), (1,))
-            )
+        for shape, axes, region, at in _regions():
+            yield [shape, at], {"sizes": tuple(region[a] for a in axes), "axis": axes}
     elif rule == "dynamic_update_slice":
-        for shape in _shapes(1, 4):
-            yield [shape, tuple(min(2, n) for n in shape), (len(shape),)], {"axis": None}
-            for a, n in enumerate(shape):
-                update = (*shape[:a], min(2, n), *shape[a + 1 :])
-                yield from (([shape, update, at], {"axis": (a,)}) for at in ((), (1,)))
+        for shape, axes, region, at in _regions():
+            yield [shape, region, at], {"axis": axes}
     elif rule == "repeat":
         for shape in _shapes():
             yield from (([shape], {"repeats": 2, "axis": axis}) for axis in (None, *range(len(shape))))
     elif rule == "tile":
-        for rank, more in itertools.product(range(MOST_AXES + 1), (0, 1, 2)):
+        for rank, more in itertools.product(range(MOST_AXES + 1), range(5)):
             yield [SIZES[:rank]], {"repetitions": (2,) * (rank + more)}
     elif rule == "pad":
-        yield from (([SIZES[:rank]], {"pad_width": (1, 2) * rank}) for rank in range(MOST_AXES + 1))
+        for shape, value in itertools.product(_of_every_rank(), (0, 1, 0.5, False, True)):
+            yield [shape], {"pad_width": (1, 2) * len(shape), "constant_values": value}
     elif rule == "embedding":
         yield from (([SIZES[:rank], (9, 4)], {}) for rank in range(MOST_AXES + 1))
     elif rule == "one_hot":
@@ -184,15 +182,17 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     elif rule == "outer":
         yield [(3,), (5,)], {}
     elif rule == "rotary_embedding":
+        yield from (([(8,), (pairs,), (pairs,)], {}) for pairs in (4, 3))
         for a in range(2, MOST_AXES + 1):
             for b in range(1, a + 1):
                 for pairs in (4, 3):
                     table = (*(1,) * (b - 2), 5, pairs) if b > 1 else (pairs,)
                     yield [(*SIZES[: a - 2], 5, 8), table, table], {}
     elif rule in ("quantize", "dequantize"):
-        for shape in _shapes(0, 4):
+        for shape in _of_every_rank():
             yield [shape, (), ()], {"axis": None}
-            yield from (([shape, (n,), (n,)], {"axis": axis}) for axis, n in enumerate(shape))
+            for axis, n, of_zero in itertools.product(range(len(shape)), (9, 1), (0, 1)):
+                yield [(*shape[:axis], n, *shape[axis + 1 :]), (n,), (n,) * of_zero], {"axis": axis}
     elif rule == "attention":
         yield from _attention_layouts(op)
     elif rule == "attention_varlen":
@@ -202,7 +202,9 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
         yield from _window_layouts(op)
     elif rule == "from_shape":
         key = [(4,)] * n
-        yield from ((key, {"shape": SIZES[:rank]}) for rank in range(MOST_AXES + 1))
+        more = {"integers": [{"low": low, "high": 10} for low in (0, 3)]}.get(op.name, [{}])
+        most = MOST_AXES + (op.name == "random_bits")  # normal draws one axis more
+        yield from ((key, {"shape": (*SIZES, 9)[:rank], **m}) for rank in range(most + 1) for m in more)
     elif rule == "arange":
         yield from (([], {"start": a, "stop": b, "step": c}) for a, b, c in _ranges())
     elif rule == "linspace":
@@ -218,26 +220,52 @@ def _ranges() -> Iterator[tuple[Any, Any, Any]]:
     yield from ((5, None, 1), (5.0, None, 1))
 
 
+def _diff_layouts() -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
+    """Up to three differences, what is joined to x with its axes or without any; less elements than differences."""
+    for shape in _of_every_rank(1):
+        yield from (([shape, *joined], {"axis": 0, "n": 0}) for joined in itertools.product((shape, ()), repeat=2))
+        for axis in range(len(shape)):
+            of = {n: (*shape[:axis], n, *shape[axis + 1 :]) for n in (0, 1, 2, 5)}
+            for joined in itertools.product((of[2], ()), repeat=2):
+                yield from (([of[5], *joined], {"axis": axis, "n": n}) for n in (1, 2))
+            yield from (([of[n]], {"axis": axis, "n": 3}) for n in of)
+
+
+def _regions() -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+    """Shape, axes, the region's shape, that of its starts: with some axes and all, in any order where they are few,
+    each whole or in part."""
+    for shape in _of_every_rank():
+        rank = len(shape)
+        for n in range(rank + 1):
+            if rank > 3 and n not in (1, 2, rank):
+                continue
+            orders = [tuple(range(rank))] if rank > 3 and n == rank else itertools.permutations(range(rank), n)
+            for axes in orders:
+                for whole in itertools.product((False, True), repeat=n):
+                    cut = {a for a, all_of in zip(axes, whole, strict=True) if not all_of}
+                    region = tuple(2 if a in cut else size for a, size in enumerate(shape))
+                    yield from ((shape, axes, region, at) for at in ((n,), *[()] * (n == 1)))
+
+
 def _attention_layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     for rank, keys in itertools.product(range(2, 5), (7, 0)):
-        batch = SIZES[: rank - 2]
-        for mask_rank in range(rank + 1):
-            mask = (*batch, 5, keys)[rank - mask_rank :]
-            for heads in {batch[-1:], (1,) * len(batch[-1:])}:
-                kv = (*batch[:-1], *heads)
-                shapes = [(*batch, 5, 8), (*kv, keys, 8), (*kv, keys, 6), mask]
-                if len(op.operands) == 4:
-                    yield shapes, {}
-                elif op.operands[4].name == "kv_length":
-                    yield from (([*shapes, length], {}) for length in ((), (batch or (1,))[:1]))
-                else:
-                    yield [*shapes, (4,)], {}
+        batch, heads = SIZES[: max(0, rank - 3)], ((4, 4), (4, 1), (1, 1), (4, 2)) if rank > 2 else (((), ()),)
+        for (ours, theirs), mask_rank in itertools.product(heads, range(rank + 1)):
+            q, kv = ((*batch, n) if rank > 2 else () for n in (ours, theirs))
+            mask = (*q, 5, keys)[rank - mask_rank :]
+            shapes = [(*q, 5, 8), (*kv, keys, 8), (*kv, keys, 6), mask]
+            if len(op.operands) == 4:
+                yield shapes, {}
+            elif op.operands[4].name == "kv_length":
+                yield from (([*shapes, length], {}) for length in ((), (q or (1,))[:1]))
+            else:
+                yield [*shapes, (4,)], {}
 
 
 def _window_layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     n = 1 if op.name.endswith("1d") else 2
     for kernel in ((1,) * n, (3, 2)[:n]):
-        for padding in ((0,) * n, (1,) * n):
+        for padding in ((0,) * n, (1,) * n, (0,) * (n - 1) + (1,)):
             if op.spec.shape == "pool" and any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
                 continue
             image = (2, 4, *(16 + i for i in range(n)))
@@ -282,7 +310,8 @@ def calls_of(op: Any, dt: Any) -> Iterator[Call]:
         for dtypes in _operand_dtypes(op, dt):
             if op.operands and op.operands[-1].variadic:
                 dtypes = dtypes * len(shapes)
-            operands = list(zip(dtypes, shapes, strict=False))
+            operands: list[Any] = list(zip(dtypes, shapes, strict=False))
+            operands += [None] * (len(op.operands) - len(operands))  # optional ones
             choices = itertools.product(
                 _optional(op, operands), _flags(op), _floats(op), _dtypes_of_results(op, dt)
             )
@@ -294,10 +323,12 @@ def calls_of(op: Any, dt: Any) -> Iterator[Call]:
                 yield given, chosen
 
 
+ANY = "*"  # in patterns and programs: the dtype of the value operands
+
+
 def decompositions(op: Any, core: Any, dt: Any) -> dict[str, Any]:
-    """{"patterns": {pattern: [places among programs]}, "programs": [...]} of one op."""
-    patterns: dict[str, list[int]] = {}
-    places: dict[str, int] = {}
+    """{"any": [dtypes], "patterns": {pattern: [places among programs]}, "programs": [...]} of one op."""
+    traced: dict[str, dict[Any, list[str]]] = {}  # by pattern and dtype of the value operands
     for operands, attributes in calls_of(op, dt):
         given = [None if x is None else (x[0].name, list(x[1])) for x in operands]
         named = {k: getattr(v, "name", v) for k, v in attributes.items()}
@@ -305,22 +336,64 @@ def decompositions(op: Any, core: Any, dt: Any) -> dict[str, Any]:
             pattern, text = core.decomposition_text(op.name, given, named)
         except (TypeError, ValueError, IndexError, NotImplementedError):
             continue  # a call that the op refuses
-        place = places.setdefault(text, len(places))
-        if place not in (known := patterns.setdefault(pattern, [])):
-            known.append(place)
+        pattern, dtype = _apart(op, pattern, operands)
+        if text not in (known := traced.setdefault(pattern, {}).setdefault(dtype, [])):
+            known.append(text)
+    every = {dtype for of in traced.values() for dtype in of}
+    texts: dict[str, list[str]] = {}
+    for pattern, of in traced.items():
+        shared = _template(of) if of.keys() == every and None not in every else None
+        if shared:
+            texts[pattern] = shared
+        else:
+            texts |= {pattern.replace(ANY, d.brief) if d else pattern: programs for d, programs in of.items()}
     if op.spec.shape in ("same", "broadcast"):
-        patterns = _without_ranks(patterns) or patterns
-    return {"patterns": patterns, "programs": [json.loads(text) for text in places]}
+        texts = _without_ranks(texts)
+    places: dict[str, int] = {}
+    patterns = {
+        pattern: [places.setdefault(text, len(places)) for text in programs] for pattern, programs in texts.items()
+    }
+    return {
+        "any": sorted(d.brief for d in every if d) if any(ANY in p for p in patterns) else [],
+        "patterns": patterns,
+        "programs": [json.loads(text) for text in places],
+    }
 
 
-def _without_ranks(patterns: dict[str, list[int]]) -> dict[str, list[int]]:
-    """The patterns of an elementwise op, whatever the ranks; {} where its decomposition looks at them."""
-    found: dict[str, list[int]] = {}
-    for pattern, programs in patterns.items():
+def _apart(op: Any, pattern: str, operands: list[Any]) -> tuple[str, Any]:
+    """A pattern with ANY for the dtype of value operands, and this dtype; as it is where they have none."""
+    parts, *attributes = pattern.split(";")
+    names = parts.split(",")
+    dtype = None
+    for i, x in enumerate(operands):
+        if x is not None and op.operands[min(i, len(op.operands) - 1)].kind == "value":
+            names[i], dtype = names[i].replace(x[0].brief, ANY, 1), x[0]
+    return ";".join([",".join(names), *attributes]), dtype
+
+
+def _template(of: dict[Any, list[str]]) -> list[str] | None:
+    """Programs with ANY for the dtype that give those of every dtype; None where there are no such programs."""
+    for base, programs in of.items():
+        made = [text.replace(f'"dtype":"{base.name}"', f'"dtype":"{ANY}"') for text in programs]
+        if len(of) > 1 and all(
+            [text.replace(f'"dtype":"{ANY}"', f'"dtype":"{d.name}"') for text in made] == known
+            for d, known in of.items()
+        ):
+            return made
+    return None
+
+
+def _without_ranks(texts: dict[str, list[str]]) -> dict[str, list[str]]:
+    """One pattern for all ranks of an elementwise op where its programs do not depend on them."""
+    by_short: dict[str, dict[str, list[str]]] = {}
+    for pattern, programs in texts.items():
         operands, *attributes = pattern.split(";")
         short = ";".join([re.sub(r"\.\d+", "", operands), *attributes])
-        if found.setdefault(short, programs) != programs:
-            return {}
+        by_short.setdefault(short, {})[pattern] = programs
+    found: dict[str, list[str]] = {}
+    for short, of in by_short.items():
+        programs = next(iter(of.values()))
+        found |= {short: programs} if all(p == programs for p in of.values()) else of
     return found
 
 

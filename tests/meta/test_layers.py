@@ -143,7 +143,8 @@ def test_only_platform_asks_for_the_operating_system():
     nothing(found)
 
 
-# The folders of core/src, and for each those whose headers it may include. text.hpp and error.hpp are for all.
+# The folders of core/src, from the bottom up: each with those whose headers it may include. text.hpp and error.hpp
+# are for all of them.
 LAYERS = {
     "types": set(),
     "platform": set(),
@@ -153,8 +154,14 @@ LAYERS = {
     "probe": {"device", "platform"},  # a program of its own, which shares the handshake
     "dispatch": {"types", "rules", "graph", "device", "platform"},
     "api": {"types", "rules", "graph", "device", "dispatch", "platform"},
+    "bindings": {"types", "rules", "graph", "device", "dispatch", "api", "platform"},
 }
-TOP = {"api", "bindings"}  # they may include every layer
+FOR_ALL = {"text.hpp", "error.hpp"}
+GENERATED = {"rules": {"ops.inc"}}
+# Of core/include/dovetail: the names of a call's parts and the dtypes are for all, runtime.h is the layer api, and
+# dispatch looks into calls as a backend does.
+NUMBERS = {"abi.h", "dtypes.hpp", "float16.hpp", "floats.hpp"}
+PUBLIC = {"api": {"runtime.h"}, "dispatch": {"backend.hpp"}}
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -162,16 +169,38 @@ def test_a_layer_includes_only_those_below_it(layer):
     allowed = LAYERS[layer] | {layer}
     found = []
     for path in files(f"core/src/{layer}", suffixes=CXX):
+        found += lines(path, rf"#\s*include\s*<({'|'.join(LAYERS)}|dovetail)/")
         for name, hit in included(path):
-            folder = name.split("/")[0] if "/" in name else ""
-            if folder in LAYERS.keys() | TOP and folder not in allowed:
+            folder, _, rest = name.rpartition("/")
+            if folder == "dovetail":
+                fits = rest in NUMBERS | PUBLIC.get(layer, set())
+            else:
+                fits = folder in allowed if folder else name in FOR_ALL | GENERATED.get(layer, set())
+            if not fits:
                 found.append(hit)
+    nothing(found)
+
+
+def test_the_layers_have_no_circle():
+    below = list(LAYERS)
+    assert all(below.index(lower) < below.index(layer) for layer, of in LAYERS.items() for lower in of)
+
+
+def test_what_is_for_all_layers_includes_the_lowest_at_most():
+    sources = [ROOT / "core/src" / name for name in (*FOR_ALL, "text.cpp")]
+    nothing([hit for path in sources for name, hit in included(path) if name not in FOR_ALL])
+
+
+def test_public_headers_include_each_other_alone():
+    found = []
+    for path in files("core/include", suffixes=CXX):
+        found += [hit for name, hit in included(path) if not is_public(name) and not (path.parent / name).is_file()]
     nothing(found)
 
 
 def test_every_folder_is_a_layer():
     folders = {path.name for path in (ROOT / "core/src").iterdir() if path.is_dir()}
-    assert folders <= LAYERS.keys() | TOP
+    assert folders == LAYERS.keys()
 
 
 def test_rules_name_nothing_of_a_device():
@@ -186,11 +215,6 @@ def test_dispatch_knows_no_op_by_name():
     """It may call ops. What is special about an op is a flag of its declaration."""
     pattern = r"spec\.name\s*[!=]=|[!=]=\s*\w*\.?spec\.name\b|&inv\.op\s*[!=]="
     nothing([hit for path in files("core/src/dispatch", suffixes=CXX) for hit in lines(path, pattern)])
-
-
-def test_libdovetail_does_not_include_the_bindings():
-    sources = [path for path in files("core/src", suffixes=CXX) if "bindings" not in path.parts]
-    nothing([hit for path in sources for hit in lines(path, r'#\s*include\s+"bindings/')])
 
 
 def test_files_fit_in_the_head():

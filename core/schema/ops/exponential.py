@@ -27,7 +27,7 @@ from ._float import (
 )
 from .arithmetic import clip
 from .logic import isfinite, isnan, logical_not, signbit
-from .primitives import astype, exp, floor, full, log, maximum, minimum, sqrt, where
+from .primitives import astype, exp, floor, log, maximum, minimum, sqrt, where
 
 
 @op(shape="same", dtype="float", tier="extended", tol=4, reference=np.expm1)
@@ -138,9 +138,10 @@ ATANH_64 = tuple(2 / (2 * k + 3) for k in range(10))
 
 
 def integer_pow(x1: Tensor, x2: Tensor) -> Tensor:
-    r = full(x1.shape, 1, dtype=x1.dtype)
-    for k in range(x1.dtype.bits - (x1.dtype.kind == "i")):
-        r, x1 = where(((x2 >> k) & 1) == 1, r * x1, r), x1 * x1
+    r = where((x2 & 1) == 1, x1, 1)
+    for k in range(1, x1.dtype.bits - (x1.dtype.kind == "i")):
+        x1 = x1 * x1
+        r = where(((x2 >> k) & 1) == 1, r * x1, r)
     return r
 
 

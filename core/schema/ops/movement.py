@@ -155,10 +155,7 @@ def _roll_samples() -> Iterator[Sample]:
 
 
 def _rolled(x: Tensor, shift: int, axis: int) -> Tensor:
-    n = x.shape[axis]
-    cut = -shift % n if n else 0
-    if cut == 0:
-        return x
+    cut = -shift % largest(x.shape[axis], 1)
     head = (slice(None),) * axis
     return concat([x[(*head, slice(cut, None))], x[(*head, slice(0, cut))]], axis=axis)
 

@@ -141,6 +141,12 @@ void check_outputs(const Invocation& inv, const Binding& b) {
                                        ", its shape rule says " + to_string(inv.out[i]->shape()));
 }
 
+bool is_value(const Op& op, int operand) {
+  for (const ParamSpec& p : op.spec.params)
+    if (is_operand(p.kind) && (p.variadic || operand-- == 0)) return p.kind == ParamKind::value;
+  return false;
+}
+
 DType working(DType t, const Op& op) {
   return t != DType::none && is_narrow_float(t) && op.spec.flags & op_half_in_f32 ? DType::f32 : t;
 }
@@ -193,11 +199,25 @@ std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<co
                       plans ? plans->dtypes.data() : nullptr);
 }
 
+// In which the value operands compute, where it is one for all.
+DType value_dtype(const Invocation& inv) {
+  DType found = DType::none;
+  for (int i = 0; i < inv.n_in; ++i) {
+    if (!inv.in[i] || !is_value(inv.op, i)) continue;
+    const DType t = working(inv.plan->compute_of(i), inv.op);
+    if (found != DType::none && t != found) return DType::none;
+    found = t;
+  }
+  return found;
+}
+
 // One that the library brings, for the dtypes of the call; nullptr where it has none for these sizes.
 std::shared_ptr<const Program> shipped(const Invocation& inv) {
-  auto candidates = shipped_decompositions(inv.op, decomposition_pattern(inv));
-  if (candidates.empty()) candidates = shipped_decompositions(inv.op, decomposition_pattern(inv, false));
-  if (candidates.empty()) return nullptr;
+  Programs candidates;
+  for (const DType any : {DType::none, value_dtype(inv)})
+    for (const bool ranks : {true, false})
+      if (candidates.empty())
+        candidates = shipped_decompositions(inv.op, decomposition_pattern(inv, ranks, any), any);
   bool casts = false;
   std::vector<TensorType> operands(size_t(inv.n_in));
   std::vector<const TensorType*> given;
@@ -252,12 +272,13 @@ std::shared_ptr<const Program> trace_decomposition(const Invocation& inv) {
   });
 }
 
-std::string decomposition_pattern(const Invocation& inv, bool ranks) {
+std::string decomposition_pattern(const Invocation& inv, bool ranks, DType any) {
   std::string text;
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
     text += i ? "," : "";
-    text += t ? info(working(inv.plan->compute_of(i), inv.op)).brief : "-";
+    const bool is_any = any != DType::none && is_value(inv.op, i);
+    text += !t ? "-" : is_any ? "*" : info(working(inv.plan->compute_of(i), inv.op)).brief;
     if (t && ranks) text += "." + std::to_string(t->rank());
   }
   for (int i = 0; i < inv.op.n_attr; ++i) {

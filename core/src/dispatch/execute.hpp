@@ -51,12 +51,13 @@ std::shared_ptr<const Executable> decomposition_of(const Invocation&);
 std::vector<const Op*> decomposition_ops(const Invocation&);
 // Which of an op's decompositions, those that the library brings, serve a call: text that names its operands'
 // dtypes (after casts) and ranks, and its attributes but for the numbers. Without ranks: those that serve every
-// rank.
-std::string decomposition_pattern(const Invocation&, bool ranks = true);
+// rank. `any`: those that serve every dtype of the value operands.
+std::string decomposition_pattern(const Invocation&, bool ranks = true, DType any = DType::none);
 // The program that the front end records for a call whose operands need no casts.
 std::shared_ptr<const Program> trace_decomposition(const Invocation&);
-// What core/generated/decompositions.json has for a pattern.
-std::span<const std::shared_ptr<const Program>> shipped_decompositions(const Op&, const std::string& pattern);
+// What core/generated/decompositions.json has for a pattern; `any` as in the pattern.
+std::vector<std::shared_ptr<const Program>> shipped_decompositions(const Op&, const std::string& pattern,
+                                                                   DType any);
 // What a plan depends on: the operands' dtypes, and the dtype attribute.
 uint64_t dtype_key(const Invocation&);
 uint64_t plans_epoch();  // grows when plans are forgotten

@@ -1,5 +1,6 @@
 // The decompositions that the library brings: core/generated/decompositions.json, one op a line, parsed when it is
 // needed.
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
@@ -21,9 +22,14 @@ asm(".pushsection .rodata\n"
 
 namespace dovetail {
 namespace {
-// {"patterns": {"f32.2;i": [0, 1]}, "programs": [...]}
+constexpr char kAny[] = "*";  // as a dtype: that of the value operands
+
+// {"any": ["f32", "f64"], "patterns": {"*.2;i": [0, 1]}, "programs": [...]}
 struct OpDecompositions {
-  std::unordered_map<std::string, std::vector<std::shared_ptr<const Program>>> by_pattern;
+  std::vector<std::string> any;  // the dtypes for which patterns and programs with kAny hold
+  std::unordered_map<std::string, std::vector<size_t>> by_pattern;
+  std::vector<Json> programs;
+  std::vector<std::unordered_map<int, std::shared_ptr<const Program>>> made;  // of each program, by dtype
 };
 
 std::string_view text() {
@@ -50,27 +56,46 @@ std::string_view line_of(const std::string& op) {
 }
 
 OpDecompositions parse(const Op& op) {
-  OpDecompositions made;
+  OpDecompositions found;
   const std::string_view line = line_of(op.spec.name);
-  if (line.empty()) return made;
-  const Json document = parse_json(line);
-  std::vector<std::shared_ptr<const Program>> programs;
-  for (const Json& program : document.at("programs", "decompositions").items)
-    programs.push_back(program_of(program));
+  if (line.empty()) return found;
+  Json document = parse_json(line);
+  for (const Json& dtype : document.at("any", "decompositions").items) found.any.push_back(dtype.text);
   for (const auto& [pattern, which] : document.at("patterns", "decompositions").members)
-    for (const Json& i : which.items) made.by_pattern[pattern].push_back(programs.at(size_t(i.i)));
-  return made;
+    for (const Json& i : which.items) found.by_pattern[pattern].push_back(size_t(i.i));
+  for (auto& [name, value] : document.members)
+    if (name == "programs") found.programs = std::move(value.items);
+  found.made.resize(found.programs.size());
+  return found;
+}
+
+Json with_dtype(Json j, const char* dtype) {
+  for (Json& item : j.items) item = with_dtype(std::move(item), dtype);
+  for (auto& [name, value] : j.members)
+    if (name == "dtype" && value.kind == Json::string && value.text == kAny) value = Json(dtype);
+    else value = with_dtype(std::move(value), dtype);
+  return j;
 }
 }  // namespace
 
-std::span<const std::shared_ptr<const Program>> shipped_decompositions(const Op& op, const std::string& pattern) {
+std::vector<std::shared_ptr<const Program>> shipped_decompositions(const Op& op, const std::string& pattern,
+                                                                   DType any) {
   static std::mutex mutex;
   static auto& parsed = *new std::unordered_map<const Op*, OpDecompositions>;
   const std::lock_guard lock(mutex);
-  auto found = parsed.find(&op);
-  if (found == parsed.end()) found = parsed.emplace(&op, parse(op)).first;
-  const auto programs = found->second.by_pattern.find(pattern);
-  if (programs == found->second.by_pattern.end()) return {};
-  return programs->second;
+  auto of = parsed.find(&op);
+  if (of == parsed.end()) of = parsed.emplace(&op, parse(op)).first;
+  OpDecompositions& known = of->second;
+  const auto places = known.by_pattern.find(pattern);
+  if (places == known.by_pattern.end()) return {};
+  if (any != DType::none && std::ranges::find(known.any, info(any).brief) == known.any.end()) return {};
+  std::vector<std::shared_ptr<const Program>> programs;
+  for (const size_t place : places->second) {
+    std::shared_ptr<const Program>& program = known.made.at(place)[int(any)];
+    if (!program && any == DType::none) program = program_of(known.programs[place]);
+    else if (!program) program = program_of(with_dtype(known.programs[place], info(any).name));
+    programs.push_back(program);
+  }
+  return programs;
 }
 }  // namespace dovetail

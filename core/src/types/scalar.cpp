@@ -2,8 +2,9 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 
-#include "dovetail/backend.hpp"
+#include "dovetail/float16.hpp"
 #include "dovetail/floats.hpp"
 #include "error.hpp"
 
