@@ -204,8 +204,8 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
     const ContextEngines engines;
     Call c(op, operands, n, attrs, device, replaced);
     if (!c.gathered()) return nullptr;
-    if (const Op* logical = op_for_bools(op); logical && c.all_bool()) [[unlikely]]
-      return call(*logical, operands, n, attrs, device, replaced);
+    if (c.all_bool()) [[unlikely]]
+      if (const Op* logical = op_for_bools(op)) return call(*logical, operands, n, attrs, device, replaced);
     if (replaced) [[unlikely]]
       return run_in_place(c, replaced);
     if (op.spec.n_out > 1) [[unlikely]]

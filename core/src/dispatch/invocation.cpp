@@ -17,10 +17,8 @@ namespace {
            ": expected one device; bring one over with .to_device()");
 }
 
-}  // namespace
-
 // A place per operand, none where it is not given, and one for the dtype attribute.
-uint64_t dtype_key(const Invocation& inv) {
+[[gnu::always_inline]] inline uint64_t key_of(const Invocation& inv) {
   constexpr int bits = std::bit_width(unsigned(DType::none));
   static_assert((kMaxInputs + 1) * bits <= 64);
   const Op& op = inv.op;
@@ -35,6 +33,9 @@ uint64_t dtype_key(const Invocation& inv) {
   if (op.keyed_by_attrs) key = key << bits | uint64_t(rules::given_dtype(op, inv.attrs));
   return key;
 }
+}  // namespace
+
+uint64_t dtype_key(const Invocation& inv) { return key_of(inv); }
 
 void Invocation::infer() {
   for (int i = 0; i < n_in; ++i) {
@@ -46,7 +47,7 @@ void Invocation::infer() {
   }
   if (!device) [[unlikely]]
     fail(ErrorKind::type, "expected at least one array: dovetail.asarray() makes one of a number");
-  plan = &plan_for(op, *device, dtype_key(*this), *this);
+  plan = &plan_for(op, *device, key_of(*this), *this);
   infer_shapes();
   if (replaced) [[unlikely]]
     replace(*replaced);

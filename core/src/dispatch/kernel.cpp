@@ -55,10 +55,12 @@ class KernelCall {
 
   void run(const dvt_kernel& row) {
     Stream& stream = current_stream(*inv_.device);
-    if (!outputs_given_) [[likely]]
-      allocate_outputs(row, stream);
-    else value_changes(*inv_.out[0]->storage);
-    if (inv_.out[0]->numel == 0 && all_empty()) return;
+    Tensor& out = *inv_.out[0];
+    if (!outputs_given_ && n_out_ == 1 && !inv_.in_place && !inv_.given) [[likely]]
+      out.own(allocate(*inv_.device, inv_.device->index, stream, out.bytes()));
+    else if (!outputs_given_) allocate_outputs(row, stream);
+    else value_changes(*out.storage);
+    if (out.numel == 0 && all_empty()) return;
     meet_flags(row);
     lay_out(row);
     if (!inv_.plan->simple && packs_operands(row)) [[unlikely]]
