@@ -51,7 +51,7 @@ struct Case {
   std::vector<Seed::Input> inputs;
 };
 
-// The loader's cache, in a folder of this process that ends with it.
+// The folder of the loader's cache and of files, which ends with this process.
 class Cache {
  public:
   Cache() {
@@ -78,7 +78,7 @@ void run_case(Shared& shared, const Case& c, uint64_t seed, dovetail::Device* de
   alarm(kMostSeconds);
   Rng rng(seed);
   try {
-    run_program(c.text, c.inputs, device, rng, shared.counts);
+    run_program(c.text, c.inputs, device, std::getenv("XDG_CACHE_HOME"), rng, shared.counts);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "threw %s\n", e.what());
     _exit(kThrew);

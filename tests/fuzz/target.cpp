@@ -6,6 +6,9 @@
 
 #include "dispatch/execute.hpp"
 #include "dispatch/replay.hpp"
+#include "dispatch/run_program.hpp"
+#include "graph/content_hash.hpp"
+#include "graph/file.hpp"
 #include "graph/text.hpp"
 
 namespace fuzz {
@@ -102,11 +105,69 @@ Tensor filled(const TensorType& type, Device& device, Rng& rng) {
   return made;
 }
 
+// For programs that are in no file.
+HostArray zeros(const std::string& name, DType dtype, std::vector<int64_t> shape) {
+  static const std::vector<std::byte> memory(1 << 16);
+  HostArray made{dtype, std::move(shape), memory.data(), nullptr};
+  if (made.type().bytes() > memory.size()) throw Error(ErrorKind::value, "a large tensor " + name);
+  return made;
+}
+
+// The text as the header of a file. Mostly with the hash that its program has, and with as many bytes as its
+// tensors need, within reason.
+std::shared_ptr<const Program> read_as_file(const std::string& text, const std::string& folder, Rng& rng) {
+  Json header = parse_json(text);
+  uint64_t size = 0;
+  for (auto& [name, value] : header.members) {
+    if (name == "__metadata__") {
+      for (auto& [key, j] : value.members)
+        if (key == "program" && j.kind == Json::object) j = Json(j.dump());
+      const Json* program = value.find("program");
+      if (program && program->kind == Json::string && below(rng, 20))
+        for (auto& [key, j] : value.members)
+          if (key == "sha256") j = Json(to_hex(content_hash(parse_json(program->text))));
+    } else if (const Json* offsets = value.find("data_offsets")) {
+      for (const Json& offset : offsets->items) size = std::max(size, uint64_t(std::max<int64_t>(offset.i, 0)));
+    }
+  }
+  const std::string path = folder + "/case.dvt", written = header.dump();
+  uint64_t length = written.size();
+  if (below(rng, 30) == 0) length = rng() >> below(rng, 64);
+  size = std::min<uint64_t>(size, 1 << 16) + (below(rng, 30) ? 0 : below(rng, 9));
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length)
+      << written << std::string(size, char(below(rng, 3)));
+  file.close();
+  return load_program(path);
+}
+
 bool is_small(const Binding& b) {
   uint64_t elements = 0;
   for (const TensorType& t : b.values)
     if ((elements += std::min(t.numel, kMostElements)) >= kMostElements) return false;
   return true;
+}
+void run_once(RunnableProgram& runnable, const std::vector<TensorType>& types, Device* device, Rng& rng,
+              Counts& counts) {
+  std::vector<const TensorType*> operands;
+  for (const TensorType& t : types) operands.push_back(&t);
+  const Attrs attrs = any_attributes(rng);
+  auto binding = bind_program(runnable.shared(), operands.data(), nullptr);
+  const bool is_whole = binding.has_value();  // needs no attributes
+  if (!is_whole) binding = bind_program(runnable.shared(), operands.data(), &attrs);
+  if (!binding) return;
+  ++counts.bound;
+  if (!device || !is_small(*binding)) return;
+  std::vector<Tensor> in;
+  for (const TensorType& t : types) in.push_back(filled(t, *device, rng));
+  if (is_whole) {
+    const std::vector<Tensor> kept = below(rng, 2) ? in : std::vector<Tensor>();  // otherwise they are given away
+    runnable.run(device, std::move(in));
+  } else {
+    replay(*make_executable(std::move(*binding), *device), std::move(in));
+  }
+  device->synchronize();
+  ++counts.run;
 }
 }  // namespace
 
@@ -120,36 +181,25 @@ std::vector<Seed> read_seeds(const std::string& decompositions, const std::strin
   return seeds;
 }
 
-void run_program(const std::string& text, const std::vector<Seed::Input>& inputs, Device* device, Rng& rng,
-                 Counts& counts) {
+void run_program(const std::string& text, const std::vector<Seed::Input>& inputs, Device* device,
+                 const std::string& folder, Rng& rng, Counts& counts) {
+  std::shared_ptr<const Program> program;
   try {
-    const auto program = program_of(parse_json(text));
+    program = text.find("\"__metadata__\"") == std::string::npos ? program_of(parse_json(text), zeros)
+                                                                 : read_as_file(text, folder, rng);
     ++counts.read;
     const std::string again = to_json(*program).dump();
-    if (to_json(*program_of(parse_json(again))).dump() != again)
+    if (to_json(*program_of(parse_json(again), zeros)).dump() != again)
       throw std::logic_error("the program changes where it is read and written: " + again);
-    for (int round = 0; round < 4; ++round) {
-      try {
-        const std::vector<TensorType> types = operands_of(*program, inputs, rng);
-        std::vector<const TensorType*> operands;
-        for (const TensorType& t : types) operands.push_back(&t);
-        const Attrs attrs = any_attributes(rng);
-        auto binding = bind_program(program, operands.data(), &attrs);
-        if (!binding) continue;
-        ++counts.bound;
-        if (!device || !is_small(*binding)) continue;
-        std::vector<Tensor> in(types.size()), out(program->outputs.size());
-        std::vector<const Tensor*> given;
-        std::vector<Tensor*> made;
-        for (size_t i = 0; i < in.size(); ++i) in[i] = filled(types[i], *device, rng), given.push_back(&in[i]);
-        for (Tensor& t : out) made.push_back(&t);
-        replay(*make_executable(std::move(*binding), *device), given.data(), made.data());
-        device->synchronize();
-        ++counts.run;
-      } catch (const Error&) {
-      }
-    }
   } catch (const Error&) {
+    return;
+  }
+  RunnableProgram runnable(program);
+  for (int round = 0; round < 4; ++round) {
+    try {
+      run_once(runnable, operands_of(*program, inputs, rng), device, rng, counts);
+    } catch (const Error&) {
+    }
   }
 }
 }  // namespace fuzz

@@ -33,7 +33,22 @@ class NodeCall {
   Invocation inv_;
 };
 
-void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
+// Results that are computed where the caller wants them.
+struct Wanted {
+  int value;
+  const Tensor* memory;
+};
+
+void run_wanted(Invocation& inv, int first, std::span<const Wanted> wanted) {
+  const Tensor* given[kMaxOutputs] = {};
+  for (const Wanted& w : wanted)
+    if (w.value >= first && w.value < first + int(inv.op.spec.n_out)) given[w.value - first] = w.memory;
+  const bool any = std::any_of(given, given + inv.op.spec.n_out, [](const Tensor* t) { return t != nullptr; });
+  if (any) run_into(inv, given);
+  else inv.run();
+}
+
+void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
   const Program::Node& node = e.binding.program->nodes[k];
   const Executable::Node& bound = e.nodes[k];
   if (node.op->spec.flags & op_converts && !values[size_t(node.in[0])].device) {  // stays a host scalar
@@ -45,7 +60,8 @@ void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
   if (bound.donor >= 0) inv.replace(values[size_t(bound.donor)]);
   const auto dispatch = [&] {
     if (bound.nested && !engine_choice) run_decomposition(inv, *bound.nested);
-    else inv.run();
+    else if (wanted.empty()) inv.run();
+    else run_wanted(inv, node.out, wanted);
   };
   if (recording()) [[unlikely]]
     run_recorded(node.op->spec.name.c_str(), dispatch);
@@ -60,6 +76,24 @@ int donor_of(const Program::Node& node, std::span<const TensorType> values) {
         std::ranges::count(node.dies, v))
       return v;
   return -1;
+}
+
+// Results of nodes whose memory no operand shares: what is written there early is read by nobody else.
+std::vector<Wanted> wanted_results(const Program& p, const std::vector<Tensor>& values,
+                                   const Tensor* const* given) {
+  std::vector<Wanted> wanted;
+  const auto is_operand = [&](const Tensor& t) {
+    return std::ranges::any_of(p.inputs, [&](const auto& i) { return overlap(values[size_t(i.value)], t); }) ||
+           std::ranges::any_of(p.arrays, [&](const auto& a) { return overlap(values[size_t(a.value)], t); });
+  };
+  for (size_t i = 0; i < p.outputs.size(); ++i) {
+    const int v = p.outputs[i];
+    const bool made = !p.nodes.empty() && v >= p.nodes.front().out && !values[size_t(v)].storage;
+    if (!given[i] || !made || !values[size_t(v)].device || is_operand(*given[i])) continue;
+    if (std::ranges::none_of(wanted, [&](const Wanted& w) { return w.value == v; }))
+      wanted.push_back({v, given[i]});
+  }
+  return wanted;
 }
 }  // namespace
 
@@ -109,8 +143,12 @@ std::vector<Tensor> PackedTypes::tensors(Device& device) const {
   return made;
 }
 
-Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p)
-    : binding(std::move(b)), plans(std::move(p)), types(binding.values), nodes(binding.nodes.size()) {
+Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::span<const Tensor> on_device)
+    : binding(std::move(b)),
+      plans(std::move(p)),
+      types(binding.values),
+      nodes(binding.nodes.size()),
+      arrays(on_device.begin(), on_device.end()) {
   for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(binding.program->nodes[k], binding.values);
   binding.values = {};
 }
@@ -120,6 +158,7 @@ std::vector<Tensor> Executable::values() const {
   const auto& constants = binding.program->constants;
   for (size_t i = 0; i < constants.size(); ++i)
     made[size_t(constants[i].value)] = host_scalar(binding.constants[i]);
+  for (size_t i = 0; i < arrays.size(); ++i) made[size_t(binding.program->arrays[i].value)] = arrays[i];
   return made;
 }
 
@@ -129,8 +168,9 @@ size_t Executable::bytes() const {
          binding.numbers.size() * sizeof(NumberValue);
 }
 
-std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_ptr<const ProgramPlans> plans) {
-  auto made = std::make_shared<Executable>(std::move(binding), std::move(plans));
+std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_ptr<const ProgramPlans> plans,
+                                                  std::span<const Tensor> arrays) {
+  auto made = std::make_shared<Executable>(std::move(binding), std::move(plans), arrays);
   std::vector<Tensor> values;
   for (size_t k = 0; k < made->nodes.size(); ++k) {
     if (made->plans->plans[k]->mode != Plan::decomposition) continue;
@@ -144,7 +184,18 @@ void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
   const Program& p = *e.binding.program;
   std::vector<Tensor> values = e.values();
   for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
-  for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values);
+  for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values, {});
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];
+}
+
+std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in, const Tensor* const* given) {
+  const Program& p = *e.binding.program;
+  std::vector<Tensor> values = e.values();
+  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = std::move(in[i]);
+  const std::vector<Wanted> wanted = given ? wanted_results(p, values, given) : std::vector<Wanted>();
+  for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values, wanted);
+  std::vector<Tensor> results;
+  for (const int v : p.outputs) results.push_back(values[size_t(v)]);
+  return results;
 }
 }  // namespace dovetail

@@ -37,7 +37,7 @@ struct Executable {
     int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
   };
-  Executable(Binding, std::shared_ptr<const ProgramPlans>);
+  Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays);
   Device& device() const { return *plans->device; }
   std::vector<Tensor> values() const;  // without memory, but constants
   size_t bytes() const;                // that it takes, those of the decompositions of nodes not counted
@@ -46,19 +46,26 @@ struct Executable {
   std::shared_ptr<const ProgramPlans> plans;
   PackedTypes types;  // of the values
   std::vector<Node> nodes;
+  std::vector<Tensor> arrays;  // of the program, on the device
 };
 
 // For the dtypes of a binding. Throws Error(not_implemented) where the device lacks a kernel that a node needs.
 std::shared_ptr<const ProgramPlans> plan_program(const Binding&, Device&);
 // Throws Error(not_implemented) where the device lacks a kernel that a decomposition of a node needs. `plans`: from
-// plan_program() for these dtypes.
-std::shared_ptr<const Executable> make_executable(Binding, std::shared_ptr<const ProgramPlans> plans);
-inline std::shared_ptr<const Executable> make_executable(Binding binding, Device& device) {
+// plan_program() for these dtypes. `arrays`: those of the program, on the device.
+std::shared_ptr<const Executable> make_executable(Binding, std::shared_ptr<const ProgramPlans> plans,
+                                                  std::span<const Tensor> arrays = {});
+inline std::shared_ptr<const Executable> make_executable(Binding binding, Device& device,
+                                                         std::span<const Tensor> arrays = {}) {
   auto plans = plan_program(binding, device);
-  return make_executable(std::move(binding), std::move(plans));
+  return make_executable(std::move(binding), std::move(plans), arrays);
 }
 inline bool is_current(const Executable& e) { return e.plans->is_current(); }
 // Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
 // memory.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out);
+// The same on operands that are given away: where nobody else holds their memory, it may be used. `given`: nullptr,
+// or for each result the memory in which the caller wants it, or nullptr; results that are computed there without a
+// copy share it.
+std::vector<Tensor> replay(const Executable&, std::vector<Tensor> in, const Tensor* const* given = nullptr);
 }  // namespace dovetail

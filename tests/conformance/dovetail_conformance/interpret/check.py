@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from dovetail.schema import dtypes as dt
 
-from .document import Loaded, expect, load_document
+from .document import expect, load_document
 from .dtype_rules import cast
 from .interpreter import dtype_named, interpret
 
@@ -60,19 +62,41 @@ def _error(got: np.ndarray, want: np.ndarray) -> float:
     return float(np.abs(g - w)[finite].max(initial=0.0) / (part.eps * max(largest, part.tiny)))
 
 
+def run_on(device: str, program: Any, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What the runtime returns for a .dvt file, or for a document or text without arrays."""
+    import dovetail
+    from dovetail import _core
+
+    if isinstance(program, dict) or str(program).lstrip().startswith("{"):
+        made = _core.program_from_text(program if isinstance(program, str) else json.dumps(program))
+    else:
+        made = _core.load_program(Path(program))
+    arrays = [dovetail.asarray(x, device=device) for x in inputs]
+    return [x.numpy() for x in made.run(dovetail.Device(device), arrays)]
+
+
 def check_program(
     program: Any,
     inputs: Sequence[np.ndarray],
-    run: Callable[[Loaded, Sequence[np.ndarray]], Sequence[Any]],
-    tensors: dict[str, np.ndarray] | None = None,
+    device: str | None = None,
     *,
+    run: Callable[[Sequence[np.ndarray]], Sequence[Any]] | None = None,
+    tensors: dict[str, np.ndarray] | None = None,
     rounding: str = "last",
     tol: float = 64.0,
 ) -> list[Comparison]:
-    """Compares what `run` returns for a program and its inputs with the interpreter, output by output."""
+    """Compares the outputs of a program with the interpreter's: those on a device, or those that `run` returns.
+
+    `program`: a document, its text, or the path of a .dvt file.
+    """
     loaded = load_document(program, tensors)
     want = interpret(loaded.document, inputs, loaded.tensors, rounding=rounding)
-    got = [np.asarray(x) for x in run(loaded, inputs)]
+    if run is None:
+        expect(device is not None, "expected a device, or a function that runs the program")
+        made: Sequence[Any] = run_on(str(device), program, inputs)
+    else:
+        made = run(inputs)
+    got = [np.asarray(x) for x in made]
     expect(len(got) == len(want), f"{len(got)} outputs: expected {len(want)}")
     return [
         Comparison(f"output {i}", w.dtype.name, w.shape, _error(g, w), 0.0 if w.dtype.kind in "biu" else tol)

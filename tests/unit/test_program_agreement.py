@@ -1,0 +1,94 @@
+"""The runtime and the interpreter of dovetail_conformance.interpret agree on programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import _core
+from dovetail_conformance.interpret import GuardFailed, check_program, interpret, load_document, seeded_inputs
+from dovetail_conformance.interpret.check import run_on
+from numpy_tracer import dt as dtypes
+from numpy_tracer import oracle, registry, ulps
+from program_samples import decompositions, one_node, prepared
+
+SEED = 20261125
+PROGRAMS = Path(__file__).parents[1] / "fuzz/programs"
+OPS = [o for o in registry.values() if o.__module__.startswith("dovetail.schema.")]
+TESTED = (dtypes.float32, dtypes.float64, dtypes.int32, dtypes.bool_)
+
+
+def programs_of(op, call):
+    """Those that need no number of the traced call's attributes."""
+    yield one_node(op, call)
+    if not op.decomposition:
+        return
+    for program in decompositions(op, call, _core):
+        if "attribute" not in json.dumps(program.get("numbers", [])):
+            yield program
+
+
+def assert_near(op, got, want, scale, what):
+    assert got.dtype == want.dtype and got.shape == want.shape, what
+    if got.dtype.kind != "f":
+        np.testing.assert_array_equal(got, want, what)
+    elif got.size:
+        error = ulps(got, want, np.broadcast_to(scale, want.shape), dtypes.of(got))
+        assert error.max() <= 2 * op.spec.tol + 1, what  # either may be as far from the oracle as it may
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_ops(op):
+    rng = np.random.default_rng(SEED)
+    for s in op.cases():
+        for d in TESTED:
+            if s.error or d not in op.dtypes or (s.dtypes and d not in s.dtypes):
+                continue
+            args, kwargs = s.make(rng, d)
+            call = prepared(op, args, kwargs)
+            scales = oracle.scale(op, args, kwargs)
+            for program in programs_of(op, call):
+                what = f"{s.id} {d} seed={SEED} {json.dumps(program)[:300]}"
+                try:
+                    want = interpret(program, call.given)
+                except GuardFailed:
+                    with pytest.raises(ValueError, match=r"\[program\]"):
+                        run_on("sim:0", program, call.given)
+
+                    continue
+                got = run_on("sim:0", program, call.given)
+                for g, w, scale in zip(got, want, scales if op.spec.n_out > 1 else [scales], strict=True):
+                    assert_near(op, g, w, scale, what)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_named_sizes(seed):
+    program = (PROGRAMS / "named_sizes.json").read_text()
+    inputs = seeded_inputs(program, seed, {"batch": 3, "tokens": seed + 2})
+    for output in check_program(program, inputs, "sim:0"):
+        assert output.ok, output
+
+
+def test_a_file(tmp_path):
+    """Written by the runtime, read by the interpreter's own reader of safetensors."""
+    rng = np.random.default_rng(SEED)
+    arrays = {
+        "w": rng.normal(size=(4, 3)).astype(np.float32),
+        "half": rng.normal(size=(3,)).astype(np.float16),
+        "flags": np.array([True, False, True]),
+        "empty": np.empty((0, 2), np.int8),
+    }
+    b = _core.ProgramBuilder()
+    x = b.input("float32", ["n", 4], "x", [5, 4])
+    held = [b.array_constant(dt.asarray(a, device="sim"), name) for name, a in arrays.items()]
+    product = b.call("matmul", [x, held[0]], {}, [])
+    path = tmp_path / "m.dvt"
+    b.finish([product, *held[1:]]).save(path)
+    loaded = load_document(path)
+    for name, a in arrays.items():
+        np.testing.assert_array_equal(loaded.tensors[name], a)
+    for output in check_program(path, seeded_inputs(loaded.document, SEED), "sim:0"):
+        assert output.ok, output
