@@ -2,7 +2,6 @@
 // attributes that are no numbers); its guards say for which sizes and numbers it is right. The binding and the
 // plans of each set of sizes are kept, too, the most recent ones.
 #include <algorithm>
-#include <memory_resource>
 #include <mutex>
 #include <unordered_map>
 
@@ -81,21 +80,30 @@ Decompositions& decompositions_of(const Op& op) {
   return *plans.decompositions.load(std::memory_order_relaxed);
 }
 
-// What an executable depends on, as bytes.
+// What an executable depends on, as bytes; without an allocation where they are few.
 class Key {
  public:
-  Key() { bytes_.reserve(sizeof few_ / 2); }
-  void add(const void* data, size_t n) { bytes_.append(static_cast<const char*>(data), n); }
+  void add(const void* data, size_t n) {
+    if (size_ + n > sizeof few_) [[unlikely]]
+      return add_to_many(data, n);
+    std::copy_n(static_cast<const char*>(data), n, few_ + size_);
+    size_ += n;
+  }
   template <class T>
   void add(const T& value) {
     add(&value, sizeof value);
   }
-  std::string_view view() const { return bytes_; }
+  std::string_view view() const { return many_.empty() ? std::string_view(few_, size_) : many_; }
 
  private:
+  void add_to_many(const void* data, size_t n) {
+    if (many_.empty()) many_.assign(few_, size_);
+    many_.append(static_cast<const char*>(data), n);
+    size_ = sizeof few_ + 1;  // what follows comes here, too
+  }
   char few_[512];
-  std::pmr::monotonic_buffer_resource memory_{few_, sizeof few_};
-  std::pmr::string bytes_{&memory_};
+  size_t size_ = 0;
+  std::string many_;
 };
 
 // What a decomposition may look at without a guard: dtypes, ranks, and attributes that are no numbers.
@@ -213,7 +221,7 @@ DType value_dtype(const Invocation& inv) {
 
 // One that the library brings, for the dtypes of the call; nullptr where it has none for these sizes.
 std::shared_ptr<const Program> shipped(const Invocation& inv) {
-  Programs candidates;
+  std::vector<std::shared_ptr<const Program>> candidates;
   for (const DType any : {DType::none, value_dtype(inv)})
     for (const bool ranks : {true, false})
       if (candidates.empty())

@@ -37,7 +37,7 @@ class ExecutableCache {
   }
 
  private:
-  static constexpr size_t kMostBytes = 4 << 20;  // of all executables together
+  static constexpr size_t kMostBytes = 8 << 20;  // of all executables together
   struct Entry {
     std::string key;
     std::shared_ptr<const Executable> executable;

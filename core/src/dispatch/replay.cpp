@@ -120,25 +120,26 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
   return made;
 }
 
-PackedTypes::PackedTypes(std::span<const TensorType> types) {
-  types_.reserve(types.size());
-  size_t sizes = 0;
-  for (const TensorType& t : types) sizes += size_t(t.rank());
-  sizes_.reserve(sizes);
+PackedTypes::PackedTypes(std::span<const TensorType> types) : n_(types.size()) {
+  size_t words = n_;
+  for (const TensorType& t : types) words += size_t(t.rank());
+  words_.resize(words);
+  int64_t* to = words_.data();
   for (const TensorType& t : types) {
-    types_.push_back({t.dtype, uint8_t(t.rank())});
-    for (const int64_t n : t.shape()) sizes_.push_back(n);
+    *to++ = int64_t(t.dtype) << 32 | t.rank();
+    to = std::copy_n(t.dims, t.rank(), to);
   }
 }
 
 std::vector<Tensor> PackedTypes::tensors(Device& device) const {
-  std::vector<Tensor> made(types_.size());
-  const int64_t* sizes = sizes_.data();
-  for (size_t i = 0; i < made.size(); ++i) {
-    made[i].dtype = types_[i].dtype;
-    made[i].set_shape({sizes, types_[i].rank});
-    made[i].set_device(&device);
-    sizes += types_[i].rank;
+  std::vector<Tensor> made(n_);
+  const int64_t* from = words_.data();
+  for (Tensor& t : made) {
+    t.dtype = DType(*from >> 32);
+    const auto rank = size_t(uint32_t(*from));
+    t.set_shape({from + 1, rank});
+    t.set_device(&device);
+    from += 1 + rank;
   }
   return made;
 }
@@ -150,7 +151,8 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       nodes(binding.nodes.size()),
       arrays(on_device.begin(), on_device.end()) {
   for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(binding.program->nodes[k], binding.values);
-  binding.values = {};
+  give_back_values(binding.values);
+  binding.numbers = {};
 }
 
 std::vector<Tensor> Executable::values() const {
@@ -164,8 +166,7 @@ std::vector<Tensor> Executable::values() const {
 
 size_t Executable::bytes() const {
   return sizeof *this + types.bytes() + nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
-         binding.attrs.size() * sizeof(Attrs) + binding.constants.size() * sizeof(Scalar) +
-         binding.numbers.size() * sizeof(NumberValue);
+         binding.attrs.size() * (sizeof(Attrs) + sizeof(void*)) + binding.constants.size() * sizeof(Scalar);
 }
 
 std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_ptr<const ProgramPlans> plans,

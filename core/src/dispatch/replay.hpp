@@ -18,17 +18,12 @@ struct ProgramPlans {
 class PackedTypes {
  public:
   explicit PackedTypes(std::span<const TensorType>);
-  size_t size() const { return types_.size(); }
-  size_t bytes() const { return types_.size() * sizeof(Type) + sizes_.size() * sizeof(int64_t); }
+  size_t bytes() const { return words_.size() * sizeof(int64_t); }
   std::vector<Tensor> tensors(Device&) const;  // without memory
 
  private:
-  struct Type {
-    DType dtype;
-    uint8_t rank;
-  };
-  std::vector<Type> types_;
-  std::vector<int64_t> sizes_;  // of all, one after another
+  size_t n_;
+  std::vector<int64_t> words_;  // of each in turn the dtype and the rank in one, then its sizes
 };
 
 // A binding whose nodes have plans on a device; decompositions that nodes need are bound with it.
@@ -42,7 +37,7 @@ struct Executable {
   std::vector<Tensor> values() const;  // without memory, but constants
   size_t bytes() const;                // that it takes, those of the decompositions of nodes not counted
 
-  Binding binding;  // without its values
+  Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
   PackedTypes types;  // of the values
   std::vector<Node> nodes;

@@ -102,8 +102,9 @@ std::vector<Tensor> RunnableProgram::run(Device* wanted, std::vector<Tensor> in,
   const auto e = executable(device, types_of(std::span<const Tensor>(in)).data());
   const size_t n = program_->outputs.size();
   if (given) {
+    const std::vector<Tensor> values = e->values();
     std::vector<const TensorType*> types;
-    for (const int v : program_->outputs) types.push_back(&e->values[size_t(v)]);
+    for (const int v : program_->outputs) types.push_back(&values[size_t(v)]);
     check_given("program", given, types.data(), n, device);
   }
   std::vector<Tensor> results = replay(*e, std::move(in), given);

@@ -37,15 +37,17 @@ void fill_slots(const Program& p, const Program::Node& node, const std::vector<N
   }
 }
 
+thread_local std::vector<TensorType> spare_values;  // empty, with memory
+
 class Binder {
  public:
   Binder(std::shared_ptr<const Program> program, const Attrs* attrs, const NodeDTypes* dtypes, std::string* why)
       : program_(*program), attrs_(attrs), dtypes_(dtypes), why_(why), values_(program->numbers.size()) {
     made_.program = std::move(program);
     made_.nodes.resize(program_.nodes.size());
+    made_.values.swap(spare_values);
     made_.values.resize(size_t(program_.n_values));
     made_.constants.reserve(program_.constants.size());
-    made_.attrs.reserve(size_t(std::ranges::count_if(program_.nodes, has_attrs)));  // nodes point to them
   }
 
   std::optional<Binding> run(const TensorType* const* inputs) {
@@ -76,6 +78,16 @@ class Binder {
 
  private:
   static bool has_attrs(const Program::Node& node) { return node.op->n_attr > 0; }
+
+  // The program's own where the rule changed nothing. Lists are kept: views write to theirs again.
+  const Attrs* kept(const Program::Node& node, const Attrs& attrs) {
+    if (!has_attrs(node)) return &Binding::no_attrs;
+    bool own = true;
+    for (int i = 0; own && i < node.op->n_attr; ++i)
+      own = attrs.at[i].kind != DVT_A_I64S && same_value(attrs.at[i], node.attrs.at[i]);
+    if (own) return &node.attrs;
+    return made_.attrs.emplace_back(std::make_unique<Attrs>(attrs)).get();
+  }
 
   bool guards_hold(size_t node) {
     for (; guard_ < program_.guards.size() && program_.guards[guard_].at <= node; ++guard_) {
@@ -131,13 +143,8 @@ class Binder {
     const Program::Node& node = program_.nodes[k];
     set_constants(node.out);
     Binding::Node& made = made_.nodes[k];
-    Attrs none;
-    Attrs* attrs = &none;
-    made.attrs = &Binding::no_attrs;
-    if (has_attrs(node)) {
-      made.attrs = attrs = &made_.attrs.emplace_back(node.attrs);
-      fill_slots(program_, node, values_, *attrs);
-    }
+    Attrs attrs;
+    if (has_attrs(node)) attrs = node.attrs, fill_slots(program_, node, values_, attrs);
     const TensorType* few[kMaxInputs];
     std::vector<const TensorType*> many;
     const TensorType** in = few;
@@ -148,10 +155,11 @@ class Binder {
     for (uint32_t i = 0; i < node.op->spec.n_out; ++i) out[i] = &made_.values[size_t(node.out) + i];
     NodeDTypes own;
     const NodeDTypes& dtypes = dtypes_ ? dtypes_[k] : own;
-    Inference call{*node.op, in, int(node.in.size()), *attrs, dtypes.compute, dtypes.result, out};
+    Inference call{*node.op, in, int(node.in.size()), attrs, dtypes.compute, dtypes.result, out};
     if (!dtypes_) rules::infer_dtypes(call, own.compute, own.result);
     call.infer_shapes();
     made.work = call.work;
+    made.attrs = kept(node, attrs);
   }
 
   const Program& program_;
@@ -165,6 +173,13 @@ class Binder {
 }  // namespace
 
 const Attrs Binding::no_attrs;
+
+void give_back_values(std::vector<TensorType>& values) {
+  constexpr size_t kMost = 256;  // a thread keeps no more than about 70 KB
+  values.clear();
+  if (values.capacity() <= kMost) spare_values.swap(values);
+  values = {};
+}
 
 Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vector<NumberValue>& numbers) {
   Attrs attrs = node.attrs;

@@ -123,20 +123,22 @@ struct NodeDTypes {
 // A program with the sizes and attributes of one call: what the rules made of them.
 struct Binding {
   struct Node {
-    const Attrs* attrs;  // normalised; of an op without attributes no_attrs
+    const Attrs* attrs;  // normalised; of the binding, of the program, or no_attrs of an op without attributes
     uint64_t work;
   };
   static const Attrs no_attrs;
   Binding() = default;
-  Binding(Binding&&) = default;  // and no copies: nodes point to attrs
+  Binding(Binding&&) = default;
   Binding& operator=(Binding&&) = default;
   std::shared_ptr<const Program> program;
   std::vector<Node> nodes;
   std::vector<TensorType> values;  // with dense strides
   std::vector<Scalar> constants;   // of the program, in its order
   std::vector<NumberValue> numbers;
-  std::vector<Attrs> attrs;  // of the nodes that have some
+  std::vector<std::unique_ptr<Attrs>> attrs;  // of the nodes for which they are not the program's own
 };
+// Takes the memory of a binding's values, which are large, for the thread's next binding.
+void give_back_values(std::vector<TensorType>&);
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
 // Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that
