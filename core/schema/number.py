@@ -17,6 +17,7 @@ class Number:
     """An int or float of a trace. `table` records: table.number(...) -> entry, table.guard(comparison, a, b)."""
 
     __slots__ = ("entry", "leaf", "natural", "table", "value")
+    __dovetail_number__ = True  # code that cannot import this module finds numbers of a trace by it
 
     def __init__(self, table: Any, entry: int, value: int | float, *, natural: bool = False, leaf: bool = False):
         self.table, self.entry, self.value = table, entry, value
@@ -27,6 +28,9 @@ class Number:
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec)
 
     # ---- arithmetic
 
@@ -204,6 +208,11 @@ class Number:
 
     def __float__(self) -> float:
         return float(self.pin())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        return np.asarray(self.pin(), dtype)
 
 
 def is_number(x: Any) -> bool:

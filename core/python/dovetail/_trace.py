@@ -72,6 +72,9 @@ class Graph:
     def __init__(self, builder: Any, name: str = ""):
         self.builder, self.name = builder, name  # the op's
 
+    def tracer(self, value: int) -> Tracer:
+        return Tracer(self, value)
+
     # ---- numbers
 
     def number(self, op: str, is_real: bool, a: int = -1, b: int = -1, literal: Any = None) -> int:
@@ -119,8 +122,8 @@ class Graph:
                 operands.append(self._operand(value))
         first = self.builder.call(op.name, operands, attributes, slots)
         if op.spec.n_out == 1:
-            return Tracer(self, first)
-        return tuple(Tracer(self, first + i) for i in range(op.spec.n_out))
+            return self.tracer(first)
+        return tuple(self.tracer(first + i) for i in range(op.spec.n_out))
 
     def _attribute(self, name: str, value: Any, slots: list[tuple[str, int, int]]) -> Any:
         """The attribute of this trace; `slots` gets the entries of its numbers."""

@@ -154,6 +154,7 @@ void make_tracing(py::module_& m) {
       m, "ProgramBuilder", "Records a decomposition's calls; made by the runtime.")
       .def("describe", describe, "(shape, dtype name) of a value.")
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
+      .def("at", &ProgramBuilder::at, "Sets file:line of the nodes and guards that follow.")
       .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
       .def("guard", [](ProgramBuilder& b, const std::string& compare, int x, int y) {
         b.guard(Guard::Compare(index_of(compare_names, compare)), x, y);
