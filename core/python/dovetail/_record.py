@@ -110,7 +110,11 @@ class FunctionGraph(Graph):
         if operands and not any(isinstance(x, Array) for x in operands):
             raise TypeError(f"[{op.name}] expected at least one array: dovetail.asarray() makes one of a number")
         self.builder.at(user_line())
-        return Graph.record(self, op, (), given)
+        made = Graph.record(self, op, (), given)
+        if op.spec.shape in ("same", "broadcast") and isinstance(made, Tracer):
+            arrays = [self.value(x) for x in operands if isinstance(x, Array)]
+            made.shape = _joined_shape(arrays if op.spec.shape == "broadcast" else arrays[:1], made.shape)
+        return made
 
     def _spread(self, op: str, values: Any) -> tuple[Any, ...]:
         if not hasattr(type(values), "__iter__"):
@@ -307,10 +311,24 @@ class FunctionGraph(Graph):
                     f"[setitem] a value of shape {value.shape} does not broadcast to the selection's new axis"
                 )
         shape = tuple(given.get(axis, 1) if keep else 1 for axis, keep in enumerate(kept))
-        while shape and shape[0] == 1 and isinstance(shape[0], int):
+        while shape and isinstance(shape[0], int) and shape[0] == 1:
             shape = shape[1:]
         same = len(shape) == value.ndim and all(a is b for a, b in zip(shape, value.shape))
         return value if same else self.record(registry["reshape"], (value, shape), {})
+
+
+def _joined_shape(arrays: list[ArrayTracer], shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The shape with the sizes of the operands where they are certain, so that comparing them leaves no guard."""
+    sizes = list(shape)
+    for i in range(1, len(sizes) + 1):
+        there = [x.shape[-i] for x in arrays if x.ndim >= i]
+        there = [n for n in there if isinstance(n, Number) or n != 1]  # an integer is the same in every call
+        fixed = [n for n in there if not isinstance(n, Number)]
+        if fixed or not there:
+            sizes[-i] = fixed[0] if fixed else 1
+        elif all(n.entry == there[0].entry for n in there):
+            sizes[-i] = there[0]
+    return tuple(sizes)
 
 
 def _bound(end: Any) -> Any:

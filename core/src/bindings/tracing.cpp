@@ -2,6 +2,7 @@
 // schema on tracers.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "bindings/python_device.hpp"
@@ -78,6 +79,9 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
     if (py::isinstance<py::int_>(operands[i])) dtypes.add_array(int(i), b.value(operands[i].cast<int>()).dtype);
   std::vector<int> in;
   for (size_t i = 0; i < operands.size(); ++i) in.push_back(operand(b, o, i, operands[i], dtypes));
+  const auto is_bool = [&](int v) { return v >= 0 && b.value(v).dtype == DType::b8; };
+  if (const Op* logical = op_for_bools(o); logical && std::ranges::all_of(in, is_bool))
+    return b.call(*logical, in, logical->defaults);
   std::deque<py::object> keep;
   const Attrs attrs = attributes_of(o, attributes, keep);
   std::vector<Program::Slot> numbers;
