@@ -2,6 +2,7 @@
 // schema on tracers.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "bindings/python_device.hpp"
@@ -85,6 +86,9 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
     if (py::isinstance<py::int_>(operands[i])) dtypes.add_array(int(i), b.value(operands[i].cast<int>()).dtype);
   std::vector<int> in;
   for (size_t i = 0; i < operands.size(); ++i) in.push_back(operand(b, o, i, operands[i], dtypes));
+  const auto is_bool = [&](int v) { return v >= 0 && b.value(v).dtype == DType::b8; };
+  if (const Op* logical = op_for_bools(o); logical && std::ranges::all_of(in, is_bool))
+    return b.call(*logical, in, logical->defaults);
   std::deque<py::object> keep;
   const Attrs attrs = attributes_of(o, attributes, keep);
   std::vector<Program::Slot> numbers;
@@ -161,6 +165,7 @@ void make_tracing(py::module_& m) {
       m, "ProgramBuilder", "Records a decomposition's calls; made by the runtime.")
       .def("describe", describe, "(shape, dtype name) of a value.")
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
+      .def("at", &ProgramBuilder::at, "Sets file:line of the nodes and guards that follow.")
       .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
       .def("guard", [](ProgramBuilder& b, const std::string& compare, int x, int y) {
         b.guard(Guard::Compare(index_of(compare_names, compare)), x, y);

@@ -2,12 +2,11 @@
 // attributes that are no numbers); its guards say for which sizes and numbers it is right. The binding and the
 // plans of each set of sizes are kept, too, the most recent ones.
 #include <algorithm>
-#include <list>
 #include <mutex>
 #include <unordered_map>
 
+#include "dispatch/executables.hpp"
 #include "dispatch/execute.hpp"
-#include "dispatch/replay.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -17,57 +16,27 @@ namespace {
 using Programs = std::vector<std::shared_ptr<const Program>>;
 
 // What is kept of one op.
-struct Decompositions {
-  static constexpr size_t kMostValues = 1 << 14;  // of all executables together
-  static constexpr size_t kMostPrograms = 64;  // of one pattern; only a decomposition that fixes its sizes has many
-  struct Entry {
-    std::string key;
-    std::shared_ptr<const Executable> executable;
-  };
-  std::mutex mutex;
-  std::unordered_map<std::string, Programs> programs;
-  std::list<Entry> recent;  // the last used one first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> index;
-  size_t values = 0;
-
-  std::shared_ptr<const Executable> find(const std::string& key) {
-    const std::lock_guard lock(mutex);
-    const auto found = index.find(key);
-    if (found == index.end()) return nullptr;
-    recent.splice(recent.begin(), recent, found->second);
-    if (is_current(*found->second->executable)) return found->second->executable;
-    drop(found->second);
-    return nullptr;
-  }
-
-  void keep(std::string key, std::shared_ptr<const Executable> executable) {
-    const std::lock_guard lock(mutex);
-    if (const auto found = index.find(key); found != index.end()) drop(found->second);
-    values += executable->values.size();
-    recent.push_front({std::move(key), std::move(executable)});
-    index[recent.front().key] = recent.begin();
-    while (values > kMostValues && recent.size() > 1) drop(std::prev(recent.end()));
-  }
+class Decompositions {
+ public:
+  ExecutableCache executables;
 
   Programs programs_for(const std::string& pattern) {
-    const std::lock_guard lock(mutex);
-    const auto found = programs.find(pattern);
-    return found == programs.end() ? Programs{} : found->second;
+    const std::lock_guard lock(mutex_);
+    const auto found = programs_.find(pattern);
+    return found == programs_.end() ? Programs{} : found->second;
   }
 
   void add(const std::string& pattern, std::shared_ptr<const Program> program) {
-    const std::lock_guard lock(mutex);
-    Programs& known = programs[pattern];
+    const std::lock_guard lock(mutex_);
+    Programs& known = programs_[pattern];
     if (known.size() >= kMostPrograms) known.erase(known.begin());
     known.push_back(std::move(program));
   }
 
  private:
-  void drop(std::list<Entry>::iterator entry) {
-    values -= entry->executable->values.size();
-    index.erase(entry->key);
-    recent.erase(entry);
-  }
+  static constexpr size_t kMostPrograms = 64;  // of one pattern; only a decomposition that fixes its sizes has many
+  std::mutex mutex_;
+  std::unordered_map<std::string, Programs> programs_;
 };
 
 Decompositions& decompositions_of(const Op& op) {
@@ -261,11 +230,11 @@ std::string decomposition_pattern(const Invocation& inv, bool ranks) {
 std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
   Decompositions& known = decompositions_of(inv.op);
   std::string key = pattern_of(inv) + sizes_of(inv);
-  if (auto found = known.find(key)) return found;
+  if (auto found = known.executables.find(key)) return found;
   Binding binding = bound(inv, known);
   check_outputs(inv, binding);
   auto made = make_executable(std::move(binding), *inv.device);
-  known.keep(std::move(key), made);
+  known.executables.keep(std::move(key), made);
   return made;
 }
 

@@ -69,6 +69,7 @@ int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& 
   own(node.attrs);
   for (TensorType& t : made) add_value(std::move(t));
   p.nodes.push_back(std::move(node));
+  p.nodes.back().where = where_;
   return p.nodes.back().out;
 }
 
@@ -111,7 +112,7 @@ int ProgramBuilder::number(Number n) { return program(), numbers_.add(n); }
 
 void ProgramBuilder::guard(Guard::Compare compare, int a, int b) {
   Program& p = program();
-  const Guard g{compare, a, b, uint32_t(p.nodes.size())};
+  const Guard g{compare, a, b, uint32_t(p.nodes.size()), where_};
   const auto known = [&](const Guard& other) { return other.compare == compare && other.a == a && other.b == b; };
   if (std::ranges::none_of(p.guards, known)) p.guards.push_back(g);
 }

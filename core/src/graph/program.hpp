@@ -82,6 +82,7 @@ class ProgramBuilder {
 
   int number(Number);
   void guard(Guard::Compare, int a, int b);
+  void at(std::string where) { where_ = std::move(where); }  // of the nodes and guards that follow
   // Makes the program one for just these sizes and these numbers of attributes: a tracer that has looked at them.
   void fix(const Attrs&, int n_attrs);
   std::shared_ptr<const Program> finish(const std::vector<int>& outputs);
@@ -93,6 +94,7 @@ class ProgramBuilder {
   std::shared_ptr<Program> program_;
   std::vector<TensorType> values_;  // with the sizes of the trace
   NumberTable numbers_;
+  std::string where_;
 };
 
 void plan_lifetimes(Program&);  // sets what dies at each node

@@ -98,8 +98,10 @@ class Writer {
     }
     if (!program_.guards.empty()) {
       Json guards = Json::list();
-      for (const Guard& g : program_.guards)
+      for (const Guard& g : program_.guards) {
         guards.items.push_back(Json::list({compare_names[g.compare], g.a, g.b, int64_t(g.at)}));
+        if (!g.where.empty()) guards.items.back().items.emplace_back(g.where);
+      }
       j.members.emplace_back("guards", std::move(guards));
     }
     if (!program_.programs.empty()) {
@@ -289,8 +291,9 @@ class Reader {
 
   void read_guards(const std::vector<Json>& guards, size_t n_nodes) {
     for (const Json& j : guards) {
-      if (j.as_list("a guard").size() != 4)
-        throw Error(ErrorKind::value, "a guard: expected [comparison, a, b, node]");
+      const size_t n = j.as_list("a guard").size();
+      if (n != 4 && n != 5)
+        throw Error(ErrorKind::value, "a guard: expected [comparison, a, b, node], and perhaps where it is from");
       const std::string& name = j.items[0].as_string("a guard's comparison");
       const auto found = std::find(std::begin(compare_names), std::end(compare_names), name);
       if (found == std::end(compare_names)) throw Error(ErrorKind::value, "there is no comparison '" + name + "'");
@@ -298,6 +301,7 @@ class Reader {
               uint32_t(index(j.items[3], "a guard's node", int(n_nodes) + 1))};
       if (!made_->guards.empty() && g.at < made_->guards.back().at)
         throw Error(ErrorKind::value, "guards: expected them in the order of their nodes");
+      if (n == 5) g.where = j.items[4].as_string("a guard's where");
       made_->guards.push_back(g);
     }
   }

@@ -4,7 +4,8 @@
 //   {"dovetail": 1,
 //    "inputs": [{"dtype": "float32", "shape": [null, 16]}],   null: any size; {}: whatever the nodes take
 //    "numbers": [["size", 0, 1], 2, ["multiply", 0, 1]],      of value 0 the size of axis 1; 2; their product
-//    "guards": [["less", 1, 0, 0]],                           number 1 < number 0, looked at before node 0
+//    "guards": [["less", 1, 0, 0]],                           number 1 < number 0, looked at before node 0;
+//                                                          then perhaps "file:line" that compared them
 //    "nodes": [{"op": "add", "v": 2, "in": [0, {"n": 0.5, "dtype": "float32"}, null], "at": {"axis": {"number":
 //    2}}}], "outputs": [1]}
 //
