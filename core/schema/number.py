@@ -14,9 +14,14 @@ __all__ = ["Number", "is_integer", "largest", "smallest"]
 
 
 class Number:
-    """An int or float of a trace. `table` records: table.number(...) -> entry, table.guard(comparison, a, b)."""
+    """An int or float of a trace. `table` records: table.number(...) -> entry, table.guard(comparison, a, b).
+
+    Programs within programs have tables of their own: table.depth counts those around it, and table.adopt(number)
+    makes a number of a table around it one of its own.
+    """
 
     __slots__ = ("entry", "leaf", "natural", "table", "value")
+    __dovetail_number__ = True  # code that cannot import this module finds numbers of a trace by it
 
     def __init__(self, table: Any, entry: int, value: int | float, *, natural: bool = False, leaf: bool = False):
         self.table, self.entry, self.value = table, entry, value
@@ -27,6 +32,9 @@ class Number:
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec)
 
     # ---- arithmetic
 
@@ -39,6 +47,7 @@ class Number:
         return Number(self.table, self.table.number(op, isinstance(value, float), a, b), value, natural=natural)
 
     def _binary(self, op: str, other: Any, value: int | float, swapped: bool = False) -> Any:
+        self, other = together(self, other)
         a, b = self.entry, self._entry_of(other)
         natural = op not in ("subtract", "divide") and self.natural and is_natural(other)
         return self._make(op, value, *((b, a) if swapped else (a, b)), natural=natural)
@@ -137,6 +146,7 @@ class Number:
 
     def _compare(self, holds: str, otherwise: tuple[str, bool], other: Any, result: bool) -> bool:
         """Guards `self holds other`, or where that is false its opposite, `otherwise` with swapped operands."""
+        self, other = together(self, other)
         if isinstance(other, Number) and other.entry == self.entry:
             return result
         a, b = self.entry, self._entry_of(other)
@@ -205,6 +215,20 @@ class Number:
     def __float__(self) -> float:
         return float(self.pin())
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        return np.asarray(self.pin(), dtype)
+
+
+def together(n: Number, other: Any) -> tuple[Number, Any]:
+    """Both in the inner one of their tables."""
+    if not isinstance(other, Number) or other.table is n.table:
+        return n, other
+    if other.table.depth > n.table.depth:
+        return other.table.adopt(n), other
+    return n, n.table.adopt(other)
+
 
 def is_number(x: Any) -> bool:
     return isinstance(x, (Number, int, float))
@@ -237,7 +261,7 @@ def _chosen(op: str, choose: Any, values: tuple) -> Any:
         if not isinstance(out, Number) and not isinstance(x, Number):
             out = choose(out, x)
             continue
-        n, other = (out, x) if isinstance(out, Number) else (x, out)
+        n, other = together(*((out, x) if isinstance(out, Number) else (x, out)))
         if isinstance(other, Number) and other.entry == n.entry:
             out = n
         elif is_zero(other) and n.natural:  # min(0, n) is 0, max(0, n) is n

@@ -100,6 +100,8 @@ _WRITTEN = {
         "ones_like",
         "zeros_like",
     ),
+    "_export": ("export", "spec"),
+    "_program": ("Program", "load"),
     "_dtypes": ("__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"),
     "_functions": (
         "astype",

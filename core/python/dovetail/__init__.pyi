@@ -105,6 +105,8 @@ from dovetail._dtypes import (
 from dovetail._errors import AxisError as AxisError
 from dovetail._errors import DeviceLostError as DeviceLostError
 from dovetail._errors import FallbackWarning as FallbackWarning
+from dovetail._export import export as export
+from dovetail._export import spec as spec
 from dovetail._functions import (
     broadcast_arrays as broadcast_arrays,
 )
@@ -134,6 +136,8 @@ from dovetail._functions import (
 )
 from dovetail._ops import *  # noqa: F403 - generated
 from dovetail._profile import profile as profile
+from dovetail._program import Program as Program
+from dovetail._program import load as load
 from dovetail._register import register_op as register_op
 from dovetail._searching import (
     isin as isin,

@@ -29,6 +29,24 @@ def _property(function):
     return function
 
 
+def symbolic(n):
+    """Whether n is a number of a trace, as a size of a traced array is: it is passed on, and not looked at."""
+    return hasattr(type(n), "__dovetail_number__")
+
+
+def as_size(n):
+    """operator.index(n) of what is no number of a trace."""
+    return n if symbolic(n) else index(n)
+
+
+def expect_elements(op, x, cure):
+    """Raises TypeError for an array that is being traced: it has no elements yet."""
+    if type(x) is not Array:
+        from dovetail._tracer import refuse_value
+
+        raise refuse_value(f"{op}(), whose result depends on elements,", cure)
+
+
 def expect_array(op, x, name="x"):
     """Raises TypeError for what is no Array, in functions that read its shape before any op checks it."""
     if not isinstance(x, Array) and not hasattr(type(x), "__dovetail_op__"):
@@ -67,7 +85,7 @@ def astype(self, dtype, /, *, copy=True):
     copy=False: the array may share its elements with x where the dtype is the same already.
     """
     if self.dtype == dtype:
-        return _op("copy")(self) if copy else _core.share(self)
+        return _op("copy")(self) if copy else self.__copy__()
     return _op("astype")(self, dtype)
 
 
@@ -104,7 +122,7 @@ def mT(self):
 @_property
 def real(self):
     """The real part, as a view: of a real array, the array itself."""
-    return _core.part(self, imaginary=False) if _is_complex(self) else _core.share(self)
+    return _core.part(self, imaginary=False) if _is_complex(self) else self.__copy__()
 
 
 @_property
@@ -297,7 +315,12 @@ def to_numpy(x):
     import numpy as np
 
     if x.dtype.name in FOREIGN:
-        return to_numpy(_op("bitcast")(x, f"uint{8 * x.dtype.itemsize}")).view(numpy_dtype(x.dtype))
+        before = _core.set_recorder(None)  # a trace does not record how elements are read
+        try:
+            bits = _op("bitcast")(x, f"uint{8 * x.dtype.itemsize}")
+        finally:
+            _core.set_recorder(before)
+        return to_numpy(bits).view(numpy_dtype(x.dtype))
     with suppress(BufferError):  # memory that the host cannot read
         return np.asarray(_core.elements(x))
     return _copied(x)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from operator import index
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import FOREIGN, expect_array, numpy_dtype
+from dovetail._array import FOREIGN, as_size, expect_array, numpy_dtype, symbolic
 from dovetail._core import Array, Device, DType
 
 __all__ = [
@@ -38,6 +37,8 @@ def asarray(
     """
     if isinstance(obj, Array):
         return _as_array(obj, dtype, device, copy)
+    if symbolic(obj):
+        return _op("full")((), obj, dtype=("float32" if obj.is_real else "int64") if dtype is None else dtype)
     made = None
     numpy = sys.modules.get("numpy")
     if isinstance(obj, (bool, int, float, complex, list, tuple)) and not (numpy and isinstance(obj, numpy.generic)):
@@ -68,10 +69,10 @@ def _refuse_no_copy(copy: bool | None, obj: Any) -> None:
 
 
 def _as_array(x: Array, dtype: Any, device: Any, copy: bool | None) -> Array:
-    out = _core.share(x)
+    out = x.__copy__()
     if device is not None and x.device != device:
         _refuse_move(copy, "another device")
-        out = _core.to_device(out, device)
+        out = out.to_device(device)
     elif copy and (dtype is None or x.dtype == dtype):
         out = _op("copy")(out)
     if dtype is not None and out.dtype != dtype:
@@ -229,7 +230,9 @@ def eye(
     device: Device | str | None = None,
 ) -> Array:
     """1 on the k-th diagonal, 0 elsewhere; dtype is float32 by default."""
-    k = max(-(2**62), min(2**62, index(k)))  # beyond the matrix all diagonals are empty
+    k = as_size(k)
+    if not symbolic(k):
+        k = max(-(2**62), min(2**62, k))  # beyond the matrix all diagonals are empty
     return _op("eye")(n_rows, n_cols, k=k, dtype=dtype, device=device)
 
 
@@ -260,13 +263,15 @@ def empty(
     shape: int | tuple[int, ...], *, dtype: DType | str | None = None, device: Device | str | None = None
 ) -> Array:
     """An array whose elements are whatever the memory holds. dtype: float32 by default."""
+    if _core.recorder() is not None:  # a program has no elements of any value
+        return _op("zeros")(shape, dtype=dtype, device=device)
     return _core.empty(shape, "float32" if dtype is None else dtype, device)
 
 
 def empty_like(x: Array, /, *, dtype: DType | str | None = None, device: Device | str | None = None) -> Array:
     """empty() with the shape, dtype and device of x where they are not given."""
     expect_array("empty_like", x)
-    return _core.empty(x.shape, x.dtype if dtype is None else dtype, x.device if device is None else device)
+    return empty(x.shape, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
 
 
 def full_like(

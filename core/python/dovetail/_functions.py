@@ -7,7 +7,7 @@ from math import prod
 from operator import index
 
 from dovetail import _core
-from dovetail._array import expect_array, expect_axis
+from dovetail._array import as_size, expect_array, expect_axis
 from dovetail._core import Array, Device, DType
 from dovetail._errors import AxisError
 
@@ -24,18 +24,23 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     result: list[int] = []
     for shape in shapes:
         try:
-            shape = tuple(map(index, shape))
+            shape = tuple(map(as_size, shape))
         except TypeError:
             raise TypeError(f"[broadcast_shapes] expected tuples of integers, got {shape!r}") from None
         result[:0] = [1] * (len(shape) - len(result))
         for i, n in enumerate(reversed(shape), 1):
-            if n == 1 or n == result[-i]:
+            if _is_one(n) or (not _is_one(result[-i]) and (n == result[-i] or n == 1)):
                 continue
             if result[-i] != 1:
                 got = ", ".join(map(str, shapes))
                 raise ValueError(f"[broadcast_shapes] shapes {got} do not match: expected equal sizes or 1")
             result[-i] = n
     return tuple(result)
+
+
+def _is_one(n: int) -> bool:
+    """Whether n is 1 in every call: of a traced size that is not asked, as the answer would be a guard."""
+    return type(n) is int and n == 1
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
@@ -61,7 +66,7 @@ def astype(x: Array, dtype: DType | str, /, *, copy: bool = True, device: Device
     """
     expect_array("astype", x)
     out = x.astype(dtype, copy=copy)
-    return out if device is None else _core.to_device(out, device)
+    return out if device is None else out.to_device(device)
 
 
 def conj(x: Array, /) -> Array:
@@ -72,7 +77,7 @@ def conj(x: Array, /) -> Array:
             "[conj] complex arithmetic is not supported yet: got a complex array, expected a real one; "
             "x.numpy().conj() runs on the host"
         )
-    return _core.share(x)
+    return x.__copy__()
 
 
 def real(x: Array, /) -> Array:
@@ -131,7 +136,7 @@ def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = No
     if copy:
         x = _op("copy")(x)
     out = _op("reshape")(x, shape)
-    if copy is False and not _core.same_memory(x, out):
+    if copy is False and type(x) is Array and not _core.same_memory(x, out):
         raise ValueError(
             f"[reshape] strides {x.strides} of shape {x.shape} do not allow {out.shape} without a copy"
         )

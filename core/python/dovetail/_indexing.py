@@ -7,11 +7,10 @@ and names axis, size and index; else at the next wait.
 from __future__ import annotations
 
 from math import prod
-from operator import index as as_integer
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import to_numpy
+from dovetail._array import as_size, symbolic, to_numpy
 from dovetail._core import Array
 
 _op = _core.op_function
@@ -68,7 +67,10 @@ class Selection:
             self.shape = broadcast_shapes(*shapes)
         except ValueError:
             raise IndexError(f"[index] index arrays of shapes {shapes} do not broadcast together") from None
-        self.arrays = [a if a.shape == self.shape else _op("broadcast_to")(a, self.shape) for a in self.arrays]
+        alone = len(shapes) == 1
+        self.arrays = [
+            a if alone or a.shape == self.shape else _op("broadcast_to")(a, self.shape) for a in self.arrays
+        ]
 
     def sliced(self, x: Array) -> Array:
         return x[tuple(self.basic)]
@@ -104,7 +106,7 @@ def _expanded(x: Array, key: tuple) -> list[Any]:
             ellipsis = len(items)
             continue
         if _is_int(item):
-            item = as_integer(item)  # otherwise a NumPy array without axes would come back here
+            item = as_size(item)  # otherwise a NumPy array without axes would come back here
         elif not (item is None or isinstance(item, slice)):
             item = _as_index(x, item)
         used += item.ndim if isinstance(item, Array) and item.dtype == "bool" else item is not None
@@ -180,8 +182,26 @@ def _without_masks(x: Array, items: list[Any]) -> list[Any]:
     return out
 
 
+def _is_symbolic(item: slice, size: Any) -> bool:
+    return any(map(symbolic, (size, item.start, item.stop, item.step)))
+
+
+def _span(item: slice, size: Any) -> tuple[Any, Any, Any]:
+    """(start, count, step) of a slice of an axis."""
+    if _is_symbolic(item, size):
+        from dovetail._tracer import slice_span
+
+        return slice_span(item, size)
+    r = range(*item.indices(size))
+    return r.start, len(r), r.step
+
+
 def _forward(item: slice, size: int) -> slice:
     """The elements of a backward slice, in forward order."""
+    if _is_symbolic(item, size):
+        from dovetail._tracer import forward
+
+        return forward(item, size)
     r = range(*item.indices(size))
     return slice(r[-1], r[0] + 1, -r.step) if r else slice(0, 0, 1)
 
@@ -260,6 +280,8 @@ def _moved(y: Array, at: int, to: int, n: int) -> Array:
 def _explain(arrays: list[Array], sizes: list[int], axes: list[int]) -> None:
     """Raises IndexError with the index that is out of range; the kernel's error has neither axis nor index."""
     for index, size, axis in zip(arrays, sizes, axes):
+        if type(index) is not Array:
+            return  # a traced array has no elements
         values = to_numpy(index)
         if not values.size:
             continue
@@ -286,7 +308,11 @@ def setitem(x: Array, key: Any, value: Any) -> None:
         return
     if mask is not None and value.size == 1 and value.ndim <= x.ndim - mask.ndim + 1:
         spread = _op("reshape")(mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
-        _core.replace(x, _op("where"), spread, _op("reshape")(value, ()), x)
+        number = _op("reshape")(value, ())
+        if type(x) is Array:
+            _core.replace(x, _op("where"), spread, number, x)
+        else:
+            x.take_value(_op("where")(spread, number, x))
         return
     s = Selection(x, key)
     if not s.arrays:
@@ -306,7 +332,7 @@ def _value(x: Array, value: Any) -> Array:
     if not isinstance(value, Array):
         value = asarray(value, device=x.device)
     if value.device != x.device and joins(value):
-        value = _core.to_device(value, x.device)
+        value = value.to_device(x.device)
     if value.device != x.device:
         raise ValueError(
             f"[setitem] a value on {value.device} for an array on {x.device}: bring it over with .to_device()"
@@ -341,7 +367,7 @@ def _put_slabs(x: Array, s: Selection, value: Array) -> None:
     shape = [*x.shape[:axis], prod(s.shape), *x.shape[axis + 1 :]]
     updates = _op("reshape")(value, shape)
     try:
-        _core.put(x, _op("reshape")(s.arrays[0], (-1,)), updates, axis)
+        _put(x, _op("reshape")(s.arrays[0], (-1,)), updates, axis)
     except IndexError:
         _explain(s.arrays, [x.shape[axis]], s.names)
         raise
@@ -351,7 +377,18 @@ def _put_elements(x: Array, s: Selection, value: Array) -> None:
     """Any selection: by the row-major positions of its elements in x."""
     index = _position_of_each(x, s)
     value = _spread(value, index.shape)
-    _core.put(x, _op("reshape")(index, (-1,)), _op("reshape")(value, (-1,)))
+    _put(x, _op("reshape")(index, (-1,)), _op("reshape")(value, (-1,)))
+
+
+def _put(x: Array, indices: Array, updates: Array, axis: int | None = None) -> None:
+    """x[indices] = updates along one axis, or without it over x's elements in row-major order."""
+    if type(x) is Array:
+        _core.put(x, indices, updates, axis)
+    elif axis is None:
+        flat = _op("scatter")(_op("reshape")(x, (x.size,)), indices, updates, axis=0)
+        x.take_value(_op("reshape")(flat, x.shape))
+    else:
+        x.take_value(_op("scatter")(x, indices, updates, axis=axis))
 
 
 def _position_of_each(x: Array, s: Selection) -> Array:
@@ -374,16 +411,17 @@ def _position_of_each(x: Array, s: Selection) -> Array:
             part = _op("reshape")(part, (*s.shape, *(1,) * n_rest))
             out += 1
         elif isinstance(item, slice):
-            r = range(*item.indices(size))
-            r = r[::-1] if out in s.flips else r
-            numbers = _op("iota")(len(r), "int64", device=x.device)
-            part = numbers * (r.step * stride)
-            offset += r.start * stride
+            start, count, step = _span(item, size)
+            if out in s.flips:
+                start, step = start + (count - 1) * step, -step
+            numbers = _op("iota")(count, "int64", device=x.device)
+            part = numbers * (step * stride)
+            offset += start * stride
             after = n_rest - rest - 1
-            part = _op("reshape")(part, (*(1,) * (n_new + rest), len(r), *(1,) * after))
+            part = _op("reshape")(part, (*(1,) * (n_new + rest), count, *(1,) * after))
             out, rest = out + 1, rest + 1
         else:
-            i = item.__index__()
+            i = as_size(item)
             offset += (i + size if i < 0 else i) * stride
         if part is not None:
             total = part if total is None else total + part

@@ -118,7 +118,7 @@ def _bind(
 
 def function(of: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of Array.__array_function__."""
-    if any(t is not Array and t is not np.ndarray and t is not np.memmap for t in types):
+    if not all(t in (Array, np.ndarray, np.memmap) or hasattr(t, "__dovetail_op__") for t in types):
         return NotImplemented
     module = of.__module__.partition(".")[2]
     key = of.__name__ if module in ("", "_core", "lib") else f"{module}.{of.__name__}"
@@ -191,7 +191,7 @@ def _numpy_dtype(x: Any) -> Any:
 
 
 def _flat(x: Any) -> Any:
-    return dt.reshape(x, (-1,)) if x.size else dt.reshape(x, (0,))
+    return dt.reshape(x, (x.size,))
 
 
 def _swapped(x: Any, axis1: int, axis2: int) -> Any:

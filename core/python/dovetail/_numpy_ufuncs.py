@@ -214,7 +214,7 @@ def stored(name: str, result: Any, outputs: tuple[Any, ...], where: Any) -> Any:
             raise refuse(
                 name, f"out: got an array of {out.dtype}, expected one of {new.dtype}", "astype the result"
             )
-        if np.broadcast_shapes(out.shape, new.shape) != out.shape:
+        if dt.broadcast_shapes(out.shape, new.shape) != out.shape:
             short = name.rpartition(".")[2]
             raise ValueError(
                 f"[{short}] out: got shape {out.shape}, expected {new.shape}; dovetail.empty({new.shape}) makes one"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from dovetail import _core
-from dovetail._array import expect_array, expect_axis
+from dovetail._array import expect_array, expect_axis, expect_elements
 from dovetail._core import Array
 from dovetail._dtypes import result_type
 
@@ -17,6 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 _op = _core.op_function
+_UNIQUE = "call it outside of the program, or use dovetail.sort() and keep the shape"
 _MOST = 2**58  # elements of an array
 UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
 UniqueCounts = namedtuple("UniqueCounts", "values counts")
@@ -28,7 +29,7 @@ def _numbers(n: int, like: Array) -> Array:
 
 
 def _flat(x: Array) -> Array:
-    return _op("reshape")(x, (-1,)) if x.size else _core.empty((0,), x.dtype, x.device)
+    return _op("reshape")(x, (x.size,))
 
 
 # ---- where -------------------------------------------------------------------------------------------------------
@@ -40,6 +41,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     Raises ValueError for an array without axes. Waits for the device.
     """
     expect_array("nonzero", x)
+    expect_elements("nonzero", x, "use dovetail.where(mask, x, other) and keep the shape")
     return _core.nonzero(x)
 
 
@@ -53,6 +55,7 @@ def unique_all(x: Array, /) -> UniqueAll:
     values[inverse_indices] equal to x; counts: how often each occurs. All int64. NaNs are distinct from each other.
     """
     expect_array("unique_all", x)
+    expect_elements("unique_all", x, _UNIQUE)
     return UniqueAll(*_core.unique(x))
 
 
@@ -71,6 +74,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse:
 def unique_values(x: Array, /) -> Array:
     """The distinct values of x, sorted. NaNs are distinct from each other."""
     expect_array("unique_values", x)
+    expect_elements("unique_values", x, _UNIQUE)
     return _core.unique(x, values_only=True)
 
 
@@ -166,6 +170,7 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     expect_array("repeat", x)
     if "integer" not in repeats.dtype.kind:
         raise TypeError(f"[repeat] repeats: expected integers, got {repeats.dtype}")
+    expect_elements("repeat", repeats, "pass one number for all, or an array that the program captures")
     if axis is None:
         x, axis = _flat(x), 0
     axis = expect_axis("repeat", axis, x.ndim)

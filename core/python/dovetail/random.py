@@ -13,7 +13,7 @@ from math import prod
 from numbers import Integral, Real
 
 from dovetail import _core
-from dovetail._array import expect_axis
+from dovetail._array import expect_axis, symbolic
 from dovetail._core import Array, Device, DType
 
 __all__ = ["Generator", "bits", "default_generator", "integers", "key", "normal", "permutation", "seed", "uniform"]
@@ -80,6 +80,8 @@ class Generator:
 
     def __init__(self, seed: int | None = None):
         self._core = _core.Generator()
+        self._trace = _core.recorder()  # in which it was made
+        self._offset = None
         self.seed(seed)
 
     def seed(self, seed: int | None = None) -> None:
@@ -103,6 +105,7 @@ class Generator:
             if not 0 <= value <= _LONG:
                 raise ValueError(f"[random] {name}: expected 0 to 2^64 - 1, got {value}")
         self._core.state = state
+        self._offset = None
 
     def __repr__(self) -> str:
         seed, offset = self.state
@@ -112,12 +115,29 @@ class Generator:
         return _restored, self.state
 
     def _advance(self, words: int) -> tuple[int, int]:
-        """(seed, offset) of a draw of so many words."""
-        return self._core.draw(words & _LONG)
+        """(seed, offset) of a draw of so many words. In a trace the offset may follow from sizes."""
+        trace = _core.recorder()
+        if trace is None:
+            return self._core.draw(words & _LONG)
+        if self._trace is not trace:
+            raise TypeError(
+                "[random] a draw in a traced function, of a generator that is not its own: every call of the program "
+                "would give the same numbers; pass a key as an argument, dovetail.random.key(shape), or make a "
+                "dovetail.random.Generator(seed) in the function"
+            )
+        seed, offset = self.state
+        if self._offset is not None:
+            offset = self._offset
+        self._offset = offset - (-words // 4)
+        return seed, offset
 
     def _key(self, words: int, device: Where) -> Array:
         """The draw's key on the device: u32[4] {seed lo, seed hi, offset lo, offset hi}."""
-        return _core.from_buffer(struct.pack("<QQ", *self._advance(words)), "uint32", (4,), device)
+        seed, offset = self._advance(words)
+        if not symbolic(offset):
+            return _core.from_buffer(struct.pack("<QQ", seed, offset), "uint32", (4,), device)
+        halves = seed & _WORD, seed >> 32, offset % 2**32, offset // 2**32
+        return _op("stack")([_op("full")((), half, dtype="uint32", device=device) for half in halves])
 
     def key(self, shape: Shape, *, device: Where = None) -> Array:
         """The key of a draw of this shape, for ops that draw by themselves: dropout draws one for each score.
@@ -237,6 +257,7 @@ def _restored(seed: int, offset: int) -> Generator:
 
 _default = Generator.__new__(Generator)
 _default._core = _core.default_generator()
+_default._trace = _default._offset = None
 
 
 def default_generator() -> Generator:

@@ -1,6 +1,7 @@
 // The Array type: operators, conversions and the attributes that must be fast. dovetail._array adds the methods
 // that are written in Python.
 #include "bindings/interchange.hpp"
+#include "bindings/recorder.hpp"
 #include "dispatch/execute.hpp"
 #include "text.hpp"
 
@@ -81,6 +82,8 @@ PyObject* apply_to_numpy(Operator which, PyObject* const* operands, PyObject* re
 }
 
 PyObject* apply(Operator which, PyObject* const* operands, int n, PyObject* replaced) {
+  if (PyObject* const trace = recorder()) [[unlikely]]
+    return record_operator(trace, *operators[which], operands, n, replaced != nullptr);
   Attrs attrs;
   PyObject* out = call(*operators[which], operands, n, attrs, nullptr, replaced);
   if (out || PyErr_Occurred()) [[likely]]

@@ -2,7 +2,7 @@
 // is data. No wrapper is written or generated per op.
 #include <pybind11/stl.h>
 
-#include "bindings/array.hpp"
+#include "bindings/recorder.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -187,7 +187,10 @@ PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObje
   const int nargs = int(PyVectorcall_NARGS(nargsf));
   Bound bound;
   Arguments given;
-  if (!bind(self, args, nargs, kwnames, bound) || !given.take(*self.op, bound)) return nullptr;
+  if (!bind(self, args, nargs, kwnames, bound)) return nullptr;
+  if (PyObject* const trace = recorder()) [[unlikely]]
+    return record_call(trace, object, args, nargs, kwnames);
+  if (!given.take(*self.op, bound)) return nullptr;
   PyObject* out = call(*self.op, given.operands, given.n, given.attrs, given.device, nullptr);
   return out || PyErr_Occurred() ? out : divert(object, args, nargs, kwnames, given.operands, given.n);
 }

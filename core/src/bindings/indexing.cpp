@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "bindings/python_device.hpp"
+#include "bindings/recorder.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/indexing.hpp"
 
@@ -104,6 +105,8 @@ void assign(PyObject* self, Region& r, PyObject* value) {
 
 PyObject* get_item(PyObject* self, PyObject* key) {
   try {
+    if (PyObject* const trace = recorder()) [[unlikely]]
+      return py::handle(trace).attr("get_item")(py::handle(self), py::handle(key)).release().ptr();
     Region r;
     switch (parse(self, key, r)) {
       case Parsed::ok: return new_array(std::move(r.view));
@@ -124,6 +127,8 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     return -1;
   }
   try {
+    if (PyObject* const trace = recorder()) [[unlikely]]
+      return py::handle(trace).attr("set_item")(py::handle(self), py::handle(key), py::handle(value)), 0;
     Region r;
     switch (parse(self, key, r)) {
       case Parsed::ok: return assign(self, r, value), 0;

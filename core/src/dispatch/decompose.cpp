@@ -19,6 +19,7 @@ struct KnownProgram {
   std::vector<std::shared_ptr<const ProgramPlans>> plans;  // of one device each; they may be out of date
 
   std::shared_ptr<const ProgramPlans> plans_on(const Device& device) const {
+    if (!program->programs.empty()) return nullptr;  // dtypes may depend on how many rounds a loop has
     for (const auto& p : plans)
       if (p->device == &device && p->is_current()) return p;
     return nullptr;
@@ -325,12 +326,17 @@ std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
   return made;
 }
 
+static void add_ops(const Program& p, std::vector<const Op*>& ops) {
+  for (const Program::Node& node : p.nodes)
+    if (!(node.op->spec.flags & op_control)) ops.push_back(node.op);
+  for (const auto& part : p.programs) add_ops(*part, ops);
+}
+
 std::vector<const Op*> decomposition_ops(const Invocation& inv) {
   Key key;
   add_pattern(key, inv);
   std::vector<const Op*> ops;
-  const BoundCall call = bound(inv, decompositions_of(inv.op), key.view());
-  for (const Program::Node& node : call.binding.program->nodes) ops.push_back(node.op);
+  add_ops(*bound(inv, decompositions_of(inv.op), key.view()).binding.program, ops);
   return ops;
 }
 
@@ -412,6 +418,11 @@ std::string missing_kernel(const Executable& e) {
   const std::vector<Tensor> values = e.values();
   for (size_t k = 0; k < e.nodes.size() && missing.empty(); ++k) {
     const Program::Node& node = e.binding.program->nodes[k];
+    if (!e.plans->plans[k]) {
+      for (const auto& part : e.nodes[k].programs)
+        if (missing.empty()) missing = missing_kernel(*part);
+      continue;
+    }
     if (e.nodes[k].nested) {
       missing = missing_kernel(*e.nodes[k].nested);
       continue;

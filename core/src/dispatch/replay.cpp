@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/timeline.hpp"
+#include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
 
 namespace dovetail {
@@ -48,7 +49,7 @@ void run_wanted(Invocation& inv, int first, std::span<const Wanted> wanted) {
   else inv.run();
 }
 
-void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
+void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
   const Program::Node& node = e.binding.program->nodes[k];
   const Executable::Node& bound = e.nodes[k];
   if (node.op->spec.flags & op_converts && !values[size_t(node.in[0])].device) {  // stays a host scalar
@@ -66,10 +67,26 @@ void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   if (recording()) [[unlikely]]
     run_recorded(node.op->spec.name.c_str(), dispatch);
   else dispatch();
+}
+
+void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
+  const Program::Node& node = e.binding.program->nodes[k];
+  if (node.op->spec.flags & op_control) {
+    const auto run = [&] { run_control(e, k, values); };
+    if (recording()) run_recorded(node.op->spec.name.c_str(), run);
+    else run();
+  } else {
+    run_call(e, k, values, wanted);
+  }
   for (const int v : node.dies) values[size_t(v)] = Tensor();
 }
 
+void run_nodes(const Executable& e, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
+  for (size_t k = 0; k < e.nodes.size(); ++k) run_node(e, k, values, wanted);
+}
+
 int donor_of(const Program::Node& node, std::span<const TensorType> values) {
+  if (node.op->spec.flags & op_control) return -1;  // its programs take what ends with it
   const TensorType& out = values[size_t(node.out)];
   for (const int v : node.in)
     if (v >= 0 && values[size_t(v)].dtype == out.dtype && values[size_t(v)].same_shape(out) &&
@@ -106,6 +123,11 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
   const std::vector<Tensor> values = PackedTypes(binding.values).tensors(device);
   for (size_t k = 0; k < binding.nodes.size(); ++k) {
     const Program::Node& node = binding.program->nodes[k];
+    NodeDTypes& dtypes = made->dtypes.emplace_back();
+    if (node.op->spec.flags & op_control) {
+      made->plans.push_back(nullptr);
+      continue;
+    }
     std::vector<const Tensor*> in;
     for (const int v : node.in) in.push_back(v < 0 ? nullptr : &values[size_t(v)]);
     Attrs attrs = *binding.nodes[k].attrs;
@@ -113,7 +135,6 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
         .op = *node.op, .device = &device, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
     const Plan& plan = plan_for(inv.op, device, dtype_key(inv), inv);
     made->plans.push_back(&plan);
-    NodeDTypes& dtypes = made->dtypes.emplace_back();
     std::ranges::copy(plan.compute, dtypes.compute);
     std::ranges::copy(plan.result, dtypes.result);
   }
@@ -165,7 +186,11 @@ std::vector<Tensor> Executable::values() const {
 }
 
 size_t Executable::bytes() const {
-  return sizeof *this + types.bytes() + nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
+  size_t parts = 0;
+  for (const Node& node : nodes)
+    for (size_t i = 0; i < node.programs.size(); ++i)
+      if (!i || node.programs[i] != node.programs[i - 1]) parts += node.programs[i]->bytes();
+  return parts + sizeof *this + types.bytes() + nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
          binding.attrs.size() * (sizeof(Attrs) + sizeof(void*)) + binding.constants.size() * sizeof(Scalar);
 }
 
@@ -174,7 +199,9 @@ std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_p
   auto made = std::make_shared<Executable>(std::move(binding), std::move(plans), arrays);
   std::vector<Tensor> values;
   for (size_t k = 0; k < made->nodes.size(); ++k) {
-    if (made->plans->plans[k]->mode != Plan::decomposition) continue;
+    const Plan* plan = made->plans->plans[k];
+    if (!plan) made->nodes[k].programs = make_executables(made->binding.nodes[k], made->device());
+    if (!plan || plan->mode != Plan::decomposition) continue;
     if (values.empty()) values = made->values();
     made->nodes[k].nested = decomposition_of(NodeCall(*made, k, values).invocation());
   }
@@ -185,7 +212,7 @@ void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
   const Program& p = *e.binding.program;
   std::vector<Tensor> values = e.values();
   for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
-  for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values, {});
+  run_nodes(e, values, {});
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];
 }
 
@@ -194,7 +221,7 @@ std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in, const Te
   std::vector<Tensor> values = e.values();
   for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = std::move(in[i]);
   const std::vector<Wanted> wanted = given ? wanted_results(p, values, given) : std::vector<Wanted>();
-  for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values, wanted);
+  run_nodes(e, values, wanted);
   std::vector<Tensor> results;
   for (const int v : p.outputs) results.push_back(values[size_t(v)]);
   return results;

@@ -7,7 +7,7 @@ namespace dovetail {
 // How a device runs a program's nodes for inputs of some dtypes: it is the same for all sizes.
 struct ProgramPlans {
   std::vector<NodeDTypes> dtypes;
-  std::vector<const Plan*> plans;
+  std::vector<const Plan*> plans;  // nullptr of a control node
   Device* device;
   uint64_t epoch;  // of the plans
 
@@ -31,6 +31,7 @@ struct Executable {
   struct Node {
     int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
+    std::vector<std::shared_ptr<const Executable>> programs = {};  // of a control node, as its binding has them
   };
   Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays);
   Device& device() const { return *plans->device; }

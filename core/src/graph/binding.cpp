@@ -1,8 +1,8 @@
 // The sizes of one call, followed through a program by the rules.
 #include <algorithm>
 
+#include "graph/control.hpp"
 #include "graph/explain.hpp"
-#include "graph/program.hpp"
 #include "rules/rules.hpp"
 
 namespace dovetail {
@@ -41,8 +41,18 @@ thread_local std::vector<TensorType> spare_values;  // empty, with memory
 
 class Binder {
  public:
-  Binder(std::shared_ptr<const Program> program, const Attrs* attrs, const NodeDTypes* dtypes, std::string* why)
-      : program_(*program), attrs_(attrs), dtypes_(dtypes), why_(why), values_(program->numbers.size()) {
+  Binder(std::shared_ptr<const Program> program, const Attrs* attrs, const NodeDTypes* dtypes, BindLimits& limits,
+         std::string* why)
+      : program_(*program),
+        attrs_(attrs),
+        dtypes_(dtypes),
+        limits_(limits),
+        why_(why),
+        values_(program->numbers.size()) {
+    limits_.nodes += program_.nodes.size() + 1;
+    if (limits_.nodes > BindLimits::kMostNodes)
+      throw Error(ErrorKind::value, "a program with more than " + std::to_string(BindLimits::kMostNodes) +
+                                        " nodes in all rounds of its loops: expected fewer rounds");
     made_.program = std::move(program);
     made_.nodes.resize(program_.nodes.size());
     made_.values.swap(spare_values);
@@ -68,7 +78,11 @@ class Binder {
     }
     for (size_t k = 0; k < program_.nodes.size(); ++k) {
       if (!guards_hold(k) || !know(program_.nodes[k].numbers)) return std::nullopt;
-      infer(k);
+      if (program_.nodes[k].op->spec.flags & op_control) {
+        if (!bind_programs(k)) return std::nullopt;
+      } else {
+        infer(k);
+      }
     }
     if (!guards_hold(program_.nodes.size()) || !know(program_.numbers.size())) return std::nullopt;
     set_constants(program_.n_values);
@@ -143,6 +157,7 @@ class Binder {
     const Program::Node& node = program_.nodes[k];
     set_constants(node.out);
     Binding::Node& made = made_.nodes[k];
+    made_.steps += 1;
     Attrs attrs;
     if (has_attrs(node)) attrs = node.attrs, fill_slots(program_, node, values_, attrs);
     const TensorType* few[kMaxInputs];
@@ -162,9 +177,26 @@ class Binder {
     made.attrs = kept(node, attrs);
   }
 
+  bool bind_programs(size_t k) {
+    const Program::Node& node = program_.nodes[k];
+    set_constants(node.out);
+    Binding::Node& made = made_.nodes[k];
+    made.attrs = kept(node, filled_attrs(program_, node, values_));
+    std::vector<const TensorType*> in;
+    for (const int v : node.in) in.push_back(&made_.values[size_t(v)]);
+    auto bound = bind_control(program_, k, *made.attrs, in, limits_, why_);
+    if (!bound) return false;
+    made.work = 0;
+    made.programs = std::move(bound->programs);
+    made_.steps += bound->steps;
+    std::ranges::move(bound->results, made_.values.begin() + node.out);
+    return true;
+  }
+
   const Program& program_;
   const Attrs* attrs_;
   const NodeDTypes* const dtypes_;
+  BindLimits& limits_;
   std::string* why_;
   Binding made_;
   std::vector<NumberValue> values_;
@@ -189,6 +221,12 @@ Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vecto
 
 std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const TensorType* const* inputs,
                                     const Attrs* attrs, const NodeDTypes* dtypes, std::string* why) {
-  return Binder(std::move(program), attrs, dtypes, why).run(inputs);
+  BindLimits limits;
+  return Binder(std::move(program), attrs, dtypes, limits, why).run(inputs);
+}
+
+std::optional<Binding> bind_nested(std::shared_ptr<const Program> program, const TensorType* const* inputs,
+                                   const Attrs* attrs, BindLimits& limits, std::string* why) {
+  return Binder(std::move(program), attrs, nullptr, limits, why).run(inputs);
 }
 }  // namespace dovetail

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -73,6 +74,7 @@ struct Guard {
   Compare compare;
   int a, b;
   uint32_t at;  // as many nodes were recorded before it
+  std::string where = {};  // file:line of the user's function
 
   bool operator==(const Guard&) const = default;
 };

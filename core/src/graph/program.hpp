@@ -15,6 +15,8 @@
 #include "types/scalar.hpp"
 
 namespace dovetail {
+constexpr int kMaxProgramDepth = 16;  // of programs within programs
+
 // Row-major elements in host memory, which do not change.
 struct HostArray {
   DType dtype = DType::none;
@@ -24,7 +26,7 @@ struct HostArray {
   TensorType type() const;            // throws Error(value) where the size overflows
 };
 
-struct Program {
+struct Program : std::enable_shared_from_this<Program> {
   // An element of an attribute that is an entry of `numbers`.
   struct Slot {
     uint8_t attr;
@@ -36,6 +38,7 @@ struct Program {
     const Op* op;
     std::vector<int> in;  // values; -1: not given
     int out;              // output 0; further outputs follow it
+    uint32_t n_out = 1;   // the op's, but for control ops
     Attrs attrs;          // as they were given; at slots the numbers of the trace
     std::vector<Slot> slots;
     uint32_t numbers;        // it and those before it need as many entries of the table
@@ -68,6 +71,8 @@ struct Program {
   std::vector<Array> arrays;
   std::vector<Node> nodes;
   std::vector<int> outputs;
+  std::vector<std::shared_ptr<const Program>> programs;  // that attributes of nodes hold
+  int depth = 0;                                         // of programs within this one
   std::vector<Number> numbers;
   std::vector<Guard> guards;        // in the order in which they were recorded
   std::string signature;            // how a front end takes arguments and gives results, as JSON; may be empty
@@ -78,6 +83,12 @@ struct Program {
 
 // An open size while a program is recorded, where nobody names one: many numbers divide it.
 constexpr int64_t kSizeOfTrace = 120;
+
+// The program of an attribute of kind DVT_A_PROGRAM. The program of the node owns it.
+inline const Program& program_in(const dvt_attr& a) { return *reinterpret_cast<const Program*>(a.v.p); }
+inline dvt_attr program_attr(const Program& p) {
+  return {DVT_A_PROGRAM, 1, {.p = reinterpret_cast<const dvt_program*>(&p)}};
+}
 
 // Records calls on abstract tensors. Values and numbers are named by their index.
 class ProgramBuilder {
@@ -92,11 +103,15 @@ class ProgramBuilder {
   const TensorType& value(int i) const { return program(), values_.at(size_t(i)); }
   // Infers the outputs and returns the first one's value; the others follow it.
   int call(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
-  void set_where(std::string where) { program().nodes.back().where = std::move(where); }  // of the last call
+  // The same for a control op, whose attributes are complete: its programs become this program's. Such a node has
+  // as many outputs as its programs give.
+  int control(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
+  uint32_t outputs_of_last_call() const { return program().nodes.back().n_out; }
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 
   int number(Number);
   void guard(Guard::Compare, int a, int b);
+  void at(std::string where) { where_ = std::move(where); }  // of the nodes and guards that follow
   // Makes the program one for just these sizes and these numbers of attributes: a tracer that has looked at them.
   void fix(const Attrs&, int n_attrs);
   std::shared_ptr<const Program> finish(const std::vector<int>& outputs, std::string signature = {});
@@ -110,6 +125,7 @@ class ProgramBuilder {
   std::vector<TensorType> values_;  // with the sizes of the trace
   NumberTable numbers_;
   std::set<std::tuple<Guard::Compare, int, int>> guarded_;
+  std::string where_;
 };
 
 void plan_lifetimes(Program&);  // sets what dies at each node
@@ -125,17 +141,17 @@ struct Binding {
   struct Node {
     const Attrs* attrs;  // normalised; of the binding, of the program, or no_attrs of an op without attributes
     uint64_t work;
+    // Of a control node: of a loop one for each round, of others one for each program. Equal ones are shared.
+    std::vector<std::shared_ptr<Binding>> programs = {};
   };
   static const Attrs no_attrs;
-  Binding() = default;
-  Binding(Binding&&) = default;
-  Binding& operator=(Binding&&) = default;
   std::shared_ptr<const Program> program;
   std::vector<Node> nodes;
   std::vector<TensorType> values;  // with dense strides
   std::vector<Scalar> constants;   // of the program, in its order
   std::vector<NumberValue> numbers;
   std::vector<std::unique_ptr<Attrs>> attrs;  // of the nodes for which they are not the program's own
+  uint64_t steps = 0;  // nodes that one run runs: those of a loop in every round, of other control nodes once
 };
 // Takes the memory of a binding's values, which are large, for the thread's next binding.
 void give_back_values(std::vector<TensorType>&);

@@ -4,7 +4,8 @@
 //   {"dovetail": 1,
 //    "inputs": [{"dtype": "float32", "shape": [null, 16]}],   null: any size; {}: whatever the nodes take
 //    "numbers": [["size", 0, 1], 2, ["multiply", 0, 1]],      of value 0 the size of axis 1; 2; their product
-//    "guards": [["less", 1, 0, 0]],                           number 1 < number 0, looked at before node 0
+//    "guards": [["less", 1, 0, 0]],                           number 1 < number 0, looked at before node 0;
+//                                                          then perhaps "file:line" that compared them
 //    "nodes": [{"op": "add", "v": 2, "in": [0, {"n": 0.5, "dtype": "float32"}, null], "at": {"axis": {"number":
 //    2}}}], "outputs": [1],
 //    "tensors": {"w0": {"dtype": "float32", "shape": [384, 384]}},    arrays: an operand {"tensor": "w0"}
@@ -12,6 +13,12 @@
 //
 // An element of an input's shape may be a string: any size, with that name; sizes of one name are equal. The
 // elements of tensors are the tensors of these names in the file that the text is in.
+//
+// A control node holds programs: an attribute {"program": 1} is element 1 of the list "programs" of the program that
+// the node is in, in the same form without "dovetail". Only control nodes have "out", the number of their results:
+//   {"op": "loop", "in": [0, 1], "out": 2, "at": {"count": {"number": 3}, "numbers": [2], "body": {"program": 0}}}
+// In the body of a loop ["attribute", 0] is the round, counted from 0, and ["attribute", 1, k] is element k of the
+// node's numbers. core/schema/ops/control.py describes the ops.
 //
 // Values are the inputs and, after them, the outputs of the nodes in their order. "v" is the op's version, 1 where
 // it is not given; attributes at their defaults are not written. An operand {"number": 2, "dtype": ...} is a number

@@ -1,0 +1,192 @@
+"""Programs as people read them: a line per node, with sizes by name, dtypes, and the line of the user's code."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dovetail._program import Program
+
+__all__ = ["listing"]
+
+_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%"}
+_COMPARED = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<="}
+# Sizes for which shapes are computed, to find out how they follow from the inputs'. Multiples of 24 first, as many
+# reshapes want their divisors.
+_PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
+_TRIALS = (24, 36, 1, 5, 120)
+
+
+def listing(program: Program) -> str:
+    """The program as text."""
+    return "\n".join(_Listing(program).lines())
+
+
+class _Listing:
+    def __init__(self, program: Program):
+        self.program = program
+        self.json = json.loads(program.text())
+        self.names = [port.name or f"input{i}" for i, port in enumerate(program.inputs)]
+        self.names = [name if name.isidentifier() else f"{{{name}}}" for name in self.names]
+        self.sizes = self._sizes_of_inputs()
+        self.types = self._types()
+
+    # ---- lines ------------------------------------------------------------------------------------------------
+
+    def lines(self) -> Iterator[str]:
+        inputs = ", ".join(f"{name}: {self._type(i)}" for i, name in enumerate(self.names))
+        yield f"program {self.program.name}({inputs})"
+        for name, tensor in self.json.get("tensors", {}).items():
+            yield f"  {name}: {tensor['dtype']}[{', '.join(map(str, tensor['shape']))}] is constant"
+        value, rows = len(self.names), []
+        for node in self.json["nodes"]:
+            n_out = self._n_out(node)
+            made = ", ".join(f"v{value + k}" for k in range(n_out))
+            types = ", ".join(self._type(value + k) for k in range(n_out))
+            rows.append((f"  {made} = {node['op']}({self._arguments(node)})", types, _short(node.get("where", ""))))
+            value += n_out
+        width = min(max((len(row[0]) for row in rows), default=0), 64)
+        typed = min(max((len(row[1]) for row in rows), default=0), 28)
+        for call, types, where in rows:
+            yield f"{call:<{width}}  {types:<{typed}}  {where}".rstrip()
+        for comparison, a, b, _, *where in self.json.get("guards", ()):
+            line = f"  # made for {self._number(a)} {_COMPARED[comparison]} {self._number(b)}"
+            yield line + (f", {_short(where[0])}" if where else "")
+        yield "  return " + ", ".join(map(self._operand, self.json["outputs"]))
+
+    def _n_out(self, node: dict[str, Any]) -> int:
+        if "out" in node:
+            return node["out"]
+        from dovetail.schema import registry
+
+        op = registry.get(node["op"])
+        return 1 if op is None else op.spec.n_out
+
+    def _arguments(self, node: dict[str, Any]) -> str:
+        operands = [*map(self._operand, node["in"])]
+        while operands and operands[-1] == "None":
+            operands.pop()
+        attributes = [f"{name}={self._attribute(value)}" for name, value in node.get("at", {}).items()]
+        return ", ".join(operands + attributes)
+
+    def _operand(self, x: Any) -> str:
+        if x is None:
+            return "None"
+        if isinstance(x, int):
+            return self.names[x] if x < len(self.names) else f"v{x}"
+        if "tensor" in x:
+            return x["tensor"]
+        return self._number(x["number"]) if "number" in x else repr(x.get("n"))
+
+    def _attribute(self, x: Any) -> str:
+        if isinstance(x, list):
+            inner = ", ".join(map(self._attribute, x))
+            return f"({inner},)" if len(x) == 1 else f"({inner})"
+        if isinstance(x, dict):
+            if "number" in x:
+                return self._number(x["number"])
+            ((kind, value),) = x.items()
+            return str(value) if kind == "dtype" else f"{kind} {value}"
+        return repr(x)
+
+    def _number(self, k: int, inside: bool = False) -> str:
+        entry = self.json["numbers"][k]
+        if not isinstance(entry, list):
+            return repr(entry)
+        op, *of = entry
+        if op == "size":
+            value, axis = of
+            if value < len(self.names):
+                return self.sizes[value][axis] if axis < len(self.sizes[value]) else f"{self.names[value]}.shape[{axis}]"
+            return f"v{value}.shape[{axis}]"
+        if op in _SIGNS:
+            text = f"{self._number(of[0], True)} {_SIGNS[op]} {self._number(of[1], True)}"
+            return f"({text})" if inside else text
+        if op in ("attribute", "integer", "real"):
+            return f"{op} {of}"
+        name = {"minimum": "min", "maximum": "max", "shift_left": "shift_left"}.get(op, op)
+        return f"{name}({', '.join(self._number(n) for n in of if isinstance(n, int) and n >= 0)})"
+
+    # ---- types ------------------------------------------------------------------------------------------------
+
+    def _type(self, value: int) -> str:
+        if value < len(self.names):
+            dtype = self.program.inputs[value].dtype
+            return f"{dtype}[{', '.join(self.sizes[value])}]" if dtype else "any"
+        return self.types[value] if value < len(self.types) else ""
+
+    def _sizes_of_inputs(self) -> list[list[str]]:
+        """The sizes as text: 16, a name, or ids.0 for axis 0 of the input ids."""
+        return [
+            [f"{name}.{axis}" if n is None else str(n) for axis, n in enumerate(port.shape or ())]
+            for name, port in zip(self.names, self.program.inputs, strict=True)
+        ]
+
+    def _types(self) -> list[str]:
+        """dtype[sizes] of each value; empty where the program takes none of the sizes that were tried."""
+        found: list[tuple[dict[str, int], list[tuple[str, tuple[int, ...]]]]] = []
+        for factor in _TRIALS:
+            known: dict[str, int] = {}
+            shapes = []
+            for port, texts in zip(self.program.inputs, self.sizes, strict=True):
+                for n, text in zip(port.shape or (), texts, strict=True):
+                    if not isinstance(n, int):
+                        known.setdefault(text, factor * _PRIMES[len(known) % len(_PRIMES)])
+                shapes.append([n if isinstance(n, int) else known[text] for n, text in zip(port.shape or (), texts)])
+            try:
+                types = self.program._core.types(shapes)
+            except (ValueError, IndexError, TypeError):  # sizes that a guard or a rule refuses
+                continue
+            found.append((known, types))
+            if len(found) == 2 or not known:
+                break
+        if not found:
+            return []
+        return [
+            f"{found[0][1][i][0]}[{', '.join(self._sizes(found, i))}]" for i in range(len(found[0][1]))
+        ]
+
+    def _sizes(self, found: list[Any], value: int) -> Iterator[str]:
+        rank = len(found[0][1][value][1])
+        for axis in range(rank):
+            yield _expression([(known, types[value][1][axis]) for known, types in found])
+
+
+def _expression(cases: list[tuple[dict[str, int], int]]) -> str:
+    """How a size follows from named ones: the first simple expression that is right in all cases."""
+    for text, value in _candidates(cases[0]):
+        if all(value(known) == n for known, n in cases):
+            return text
+    return "?"
+
+
+def _candidates(case: tuple[dict[str, int], int]) -> Iterator[tuple[str, Callable[[dict[str, int]], int]]]:
+    known, n = case
+    if len(known) == 0 or n < min(known.values()):
+        yield str(n), lambda known: n
+    for name in known:
+        yield name, lambda known, a=name: known[a]
+    yield str(n), lambda known: n
+    names = list(known)
+    for i, a in enumerate(names):
+        for b in names[i:]:
+            yield f"{a}*{b}", lambda known, a=a, b=b: known[a] * known[b]
+            yield f"{a} + {b}", lambda known, a=a, b=b: known[a] + known[b]
+            if known[a] * known[b] and n % (known[a] * known[b]) == 0:
+                k = n // (known[a] * known[b])
+                yield f"{k}*{a}*{b}", lambda known, a=a, b=b, k=k: k * known[a] * known[b]
+    for a in names:
+        if known[a] and n and n % known[a] == 0:
+            yield f"{n // known[a]}*{a}", lambda known, a=a, k=n // known[a]: k * known[a]
+        if n and known[a] > n:
+            yield f"{a} // {known[a] // n}", lambda known, a=a, k=known[a] // n: known[a] // k
+        d = n - known[a]
+        yield f"{a} {'+' if d >= 0 else '-'} {abs(d)}", lambda known, a=a, d=d: known[a] + d
+
+
+def _short(where: str) -> str:
+    """The file without its folders."""
+    return os.path.basename(where)

@@ -1,0 +1,164 @@
+"""Arguments and results as trees: tuples, lists, dicts, namedtuples and dataclasses of arrays and constants.
+
+A tree's JSON is the signature of a program: an integer is the place of an array among the inputs (outputs),
+{"tuple": [...]}, {"list": [...]}, {"dict": {...}} are containers, {"value": x} is None, a bool, number or string.
+A namedtuple is a tuple there and a dataclass a dict, as a file does not know their classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+__all__ = ["Constant", "Leaf", "Node", "Tree", "flatten", "read", "rebuilt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An array: its place among the inputs or outputs."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that is a part of the program."""
+
+    value: None | bool | int | float | str
+
+    def same(self, other: Any) -> bool:
+        """Whether it is this value; 1, 1.0 and True are different ones, and NaN is itself."""
+        mine = self.value
+        return type(other) is type(mine) and (other == mine or (mine != mine and other != other))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A container: its kind ("tuple", "list", "dict"), its keys, its parts, and what makes one of the parts."""
+
+    kind: str
+    keys: tuple[Any, ...]
+    parts: tuple[Tree, ...]
+    make: Callable[[list[Any]], Any]
+
+
+Tree = Leaf | Constant | Node
+
+
+def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callable[[list[Any]], Any]] | None:
+    """The kind of a container, (key, path, value) of its parts, and what makes one; None for everything else."""
+    if isinstance(x, tuple):
+        names = getattr(x, "_fields", None)
+        if names is None:
+            return "tuple", [(i, f"{path}[{i}]", v) for i, v in enumerate(x)], tuple
+        named = [(i, f"{path}.{name}", v) for i, (name, v) in enumerate(zip(names, x, strict=True))]
+        return "tuple", named, type(x)._make  # type: ignore[attr-defined]
+    if isinstance(x, list):
+        return "list", [(i, f"{path}[{i}]", v) for i, v in enumerate(x)], list
+    if isinstance(x, dict):
+        keys = list(x)
+        for key in keys:
+            if not isinstance(key, str):
+                raise TypeError(f"[export] {path}: got a dict with the key {key!r}, expected strings as keys")
+        return (
+            "dict",
+            [(k, f"{path}[{k!r}]", x[k]) for k in keys],
+            lambda parts: dict(zip(keys, parts, strict=True)),
+        )
+    if is_dataclass(x) and not isinstance(x, type):
+        names = [field.name for field in fields(x) if field.init]
+        kind = type(x)
+        return (
+            "dict",
+            [(n, f"{path}.{n}", getattr(x, n)) for n in names],
+            lambda parts: kind(**dict(zip(names, parts, strict=True))),
+        )
+    return None
+
+
+def flatten(x: Any, path: str, leaf: Callable[[Any, str], Tree]) -> Tree:
+    """The tree of x; `leaf` makes those of everything that is no container, in their order."""
+    found = children(x, path)
+    if found is None:
+        return leaf(x, path)
+    kind, items, make = found
+    parts = tuple(flatten(value, where, leaf) for _, where, value in items)
+    return Node(kind, tuple(key for key, _, _ in items), parts, make)
+
+
+def rebuilt(tree: Tree, leaves: Any) -> Any:
+    """The value with this tree and these leaves."""
+    if isinstance(tree, Leaf):
+        return leaves[tree.place]
+    if isinstance(tree, Constant):
+        return tree.value
+    return tree.make([rebuilt(part, leaves) for part in tree.parts])
+
+
+def leaves_like(tree: Tree, x: Any, path: str) -> Iterator[tuple[int, Any, str]]:
+    """(place, value, path) of each leaf of x. Raises TypeError where x is not as the tree is."""
+    if isinstance(tree, Leaf):
+        yield tree.place, x, path
+        return
+    if isinstance(tree, Constant):
+        if not tree.same(x):
+            raise TypeError(
+                f"[program] {path}: got {_kind(x)}, but the program was made for {tree.value!r}, which is a part of "
+                "it; pass that, or export the function for another value"
+            )
+        return
+    found = children(x, path)
+    if found is None or found[0] != tree.kind:
+        raise TypeError(f"[program] {path}: got {_kind(x)}, expected a {tree.kind} as in the trace")
+    given = {key: (where, value) for key, where, value in found[1]}
+    if given.keys() != set(tree.keys):
+        wanted = f"{len(tree.keys)} parts" if tree.kind != "dict" else f"the keys {', '.join(map(repr, tree.keys))}"
+        got = f"{len(given)}" if tree.kind != "dict" else ", ".join(map(repr, given)) or "none"
+        raise TypeError(f"[program] {path}: got {got}, expected {wanted} as in the trace")
+    for key, part in zip(tree.keys, tree.parts, strict=True):
+        where, value = given[key]
+        yield from leaves_like(part, value, where)
+
+
+def _kind(x: Any) -> str:
+    if x is None or isinstance(x, (bool, int, float, str)):
+        return repr(x)
+    shape = getattr(x, "shape", None)
+    return f"an array of shape {shape}" if isinstance(shape, tuple) else f"a {type(x).__name__}"
+
+
+# ---- JSON --------------------------------------------------------------------------------------------------------
+
+
+def to_json(tree: Tree) -> Any:
+    if isinstance(tree, Leaf):
+        return tree.place
+    if isinstance(tree, Constant):
+        value = tree.value
+        finite = not isinstance(value, float) or value - value == 0
+        return {"value": value} if finite else {"value": {"float": repr(value)}}
+    if tree.kind == "dict":
+        return {"dict": dict(zip(tree.keys, map(to_json, tree.parts), strict=True))}
+    return {tree.kind: [*map(to_json, tree.parts)]}
+
+
+def read(json: Any) -> Tree:
+    """The tree of a program's signature. Raises ValueError where it is none."""
+    if isinstance(json, int) and not isinstance(json, bool) and json >= 0:
+        return Leaf(json)
+    if not isinstance(json, dict) or len(json) != 1:
+        raise ValueError(f"[load] signature: got {json!r}, expected a place, or one of tuple, list, dict, value")
+    ((kind, value),) = json.items()
+    if kind == "value":
+        if isinstance(value, dict):
+            return Constant(float(value["float"]))
+        return Constant(value)
+    if kind == "dict" and isinstance(value, dict):
+        keys = tuple(value)
+        return Node(
+            "dict", keys, tuple(map(read, value.values())), lambda parts: dict(zip(keys, parts, strict=True))
+        )
+    if kind in ("tuple", "list") and isinstance(value, list):
+        return Node(kind, tuple(range(len(value))), tuple(map(read, value)), tuple if kind == "tuple" else list)
+    raise ValueError(f"[load] signature: got {kind!r}, expected one of tuple, list, dict, value")

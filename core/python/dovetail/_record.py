@@ -1,0 +1,349 @@
+"""The recorder of a traced function: it takes the thread's ops, operators and indexing, and makes nodes of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import index as as_integer
+from typing import Any
+
+from dovetail import _core
+from dovetail._core import Array
+from dovetail._trace import Graph, Tracer, _place, _range, _whole
+from dovetail._tracer import ArrayTracer, TraceError, is_basic, is_number_operand, refuse_value
+from dovetail.schema import registry
+from dovetail.schema.number import Number, value_of
+
+__all__ = ["FunctionGraph", "recording_on", "user_line"]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_KINDS = ("bool", "integer", "real floating", "complex floating")
+_CONSTANT = "an array that the function captured is a constant of the program: pass it as an argument"
+
+
+def is_internal(file: str) -> bool:
+    """Whether a file is dovetail's, NumPy's, or none: what a user's error or node is not attributed to."""
+    return file.startswith((_PACKAGE, "<")) or f"{os.sep}numpy{os.sep}" in file or file.endswith("contextlib.py")
+
+
+def user_line() -> str:
+    """file:line of the innermost frame outside of dovetail."""
+    frame = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+@contextmanager
+def recording_on(graph: FunctionGraph | None) -> Iterator[None]:
+    """Within it, this thread's ops go to the graph; with None they run."""
+    before = _core.set_recorder(graph)
+    try:
+        yield
+    finally:
+        _core.set_recorder(before)
+
+
+class FunctionGraph(Graph):
+    """The recorder of one trace. Arrays that are no tracers become constants of the program: one for each Array."""
+
+    def __init__(self, builder: Any, name: str, device: Any):
+        Graph.__init__(self, builder, name)
+        self.device = device
+        self.fixed: set[tuple[int, int]] = set()  # (value, axis) of inputs whose size is always the same
+        self._captured: dict[int, tuple[Array, ArrayTracer]] = {}
+
+    def tracer(self, value: int) -> ArrayTracer:
+        return ArrayTracer(self, value)
+
+    def size(self, value: int, axis: int, n: int) -> Any:
+        return n if (value, axis) in self.fixed else Graph.size(self, value, axis, n)
+
+    def guard(self, comparison: str, a: int, b: int) -> None:
+        self.builder.at(user_line())
+        self.builder.guard(comparison, a, b)
+
+    def expect_device(self, op: str, device: Any) -> None:
+        if device is not None and device != self.device:
+            raise TraceError(
+                f"[{op}] device {device} at {user_line()}: a program runs on the device of its arguments, in this "
+                f"trace {self.device}; leave device= out, or use x.device"
+            )
+
+    def value(self, x: Any) -> ArrayTracer:
+        """The tracer of an array: its own, or that of a constant."""
+        if not isinstance(x, Tracer):
+            found = self._captured.get(id(x))
+            if found is None:
+                value = self.builder.array_constant(x)
+                self.fixed |= {(value, axis) for axis in range(x.ndim)}
+                found = self._captured[id(x)] = x, self.tracer(value)  # keeps x, and so its id
+            return found[1]
+        if x._graph is not self:
+            raise TraceError(
+                f"[export] a traced array of {x._graph.name} is used in the trace of {self.name} at {user_line()}: "
+                "pass it as an argument"
+            )
+        return x  # type: ignore[return-value]
+
+    # ---- calls ------------------------------------------------------------------------------------------------
+
+    def __dovetail_op__(self, op: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        op = registry[getattr(op, "name", None) or op.__name__]
+        if device is not None and op.operands:
+            raise TypeError(f"[{op.name}] takes no device: it runs where its arrays are")
+        self.expect_device(op.name, device)
+        return self.record(op, args, kwargs)
+
+    def record(self, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        given = op.bind(*args, **kwargs)
+        operands = []
+        for param in op.operands:
+            if param.variadic:
+                given[param.name] = self._spread(op.name, given[param.name])
+                operands += [self._checked(op.name, x, False) for x in given[param.name]]
+            else:
+                given[param.name] = self._checked(op.name, given[param.name], param.optional)
+                operands.append(given[param.name])
+        if operands and not any(isinstance(x, Array) for x in operands):
+            raise TypeError(f"[{op.name}] expected at least one array: dovetail.asarray() makes one of a number")
+        self.builder.at(user_line())
+        made = Graph.record(self, op, (), given)
+        if op.spec.shape in ("same", "broadcast") and isinstance(made, Tracer):
+            arrays = [self.value(x) for x in operands if isinstance(x, Array)]
+            made.shape = _joined_shape(arrays if op.spec.shape == "broadcast" else arrays[:1], made.shape)
+        return made
+
+    def _spread(self, op: str, values: Any) -> tuple[Any, ...]:
+        if not hasattr(type(values), "__iter__"):
+            raise TypeError(f"[{op}] expected a sequence of arrays, got {type(values).__name__}")
+        values = tuple(values)
+        if not values:
+            raise ValueError(f"[{op}] expected at least one array, got an empty sequence")
+        return values
+
+    def _checked(self, op: str, x: Any, optional: bool) -> Any:
+        if x is None:
+            if not optional:
+                raise TypeError(f"[{op}] expected an array, got None")
+        elif not isinstance(x, Array) and not is_number_operand(x):
+            raise TypeError(
+                f"[{op}] expected dovetail arrays or Python numbers, got {type(x).__name__}: dovetail.asarray() "
+                "makes an array"
+            )
+        return x
+
+    def _operand(self, x: Any) -> Any:
+        return self.value(x)._id if isinstance(x, Array) else Graph._operand(self, x)
+
+    def _attribute(self, name: str, value: Any, slots: list[tuple[str, int, int]]) -> Any:
+        for x in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(x, Tracer):
+                raise refuse_value(f"an array as {name}=", "pass a Python number, which the program keeps")
+        return Graph._attribute(self, name, value, slots)
+
+    # ---- operators --------------------------------------------------------------------------------------------
+
+    def operator(self, op: Any, operands: tuple[Any, ...], in_place: bool) -> Any:
+        name, target = op.__name__, operands[0]
+        if in_place and not isinstance(target, Tracer):
+            raise TraceError(f"[{name}] an in-place operation at {user_line()}: {_CONSTANT}, or write x = x + y")
+        values = []
+        for x in operands:
+            if isinstance(x, (list, tuple)) and name != "multiply":  # [0] * n repeats a list
+                self._checked(name, x, False)
+            numpy = sys.modules.get("numpy")
+            if numpy is not None and type(x) is numpy.ndarray:
+                from dovetail._creation import asarray
+
+                x = asarray(x, device=self.device)
+            if not isinstance(x, Array) and not is_number_operand(x):
+                return NotImplemented  # Python then tries the reflected operator
+            values.append(x)
+        result = self.record(registry[name], tuple(values), {})
+        return self._store(name, target, values[1:], result) if in_place else result
+
+    def _store(self, name: str, target: ArrayTracer, others: list[Any], result: ArrayTracer) -> ArrayTracer:
+        """x op= y: x takes the result, in its own dtype and shape."""
+        wide = any(isinstance(x, Array) and x.ndim for x in others)
+        if wide and (result.ndim != target.ndim or any(a != b for a, b in zip(result.shape, target.shape))):
+            raise ValueError(
+                f"[{name}] an in-place operation keeps the shape: got a result of {result.shape}, expected "
+                f"{target.shape}; write x = x + y"
+            )
+        if result.dtype != target.dtype:
+            if _breadth(result.dtype) > _breadth(target.dtype):
+                raise TypeError(
+                    f"[{name}] an in-place operation keeps the dtype: got a result of {result.dtype}, expected one "
+                    f"that {target.dtype} can hold; write x = x + y"
+                )
+            result = self.record(registry["astype"], (result, target.dtype.name), {})
+        return target.take_value(result)
+
+    # ---- indexing ---------------------------------------------------------------------------------------------
+
+    def get_item(self, x: Any, key: Any) -> ArrayTracer:
+        x, key = self.value(x), self._key(key)
+        if is_basic(key):
+            return self.index(x, key)
+        self._refuse_masks(key)
+        from dovetail._indexing import getitem
+
+        return getitem(x, key)  # type: ignore[return-value]
+
+    def set_item(self, x: Any, key: Any, value: Any) -> None:
+        if not isinstance(x, Tracer):
+            raise TraceError(f"[setitem] a write at {user_line()}: {_CONSTANT}")
+        key = self._key(key)
+        if isinstance(value, Array):
+            value = self.value(value)
+        if is_basic(key):
+            self._set_region(x, key, value)
+            return
+        from dovetail._indexing import setitem
+
+        setitem(x, key, value)
+
+    def _key(self, key: Any) -> tuple[Any, ...]:
+        """The key with its arrays as tracers and its other integers as Python's."""
+        return tuple(map(self._key_item, key if isinstance(key, tuple) else (key,)))
+
+    def _key_item(self, k: Any) -> Any:
+        if isinstance(k, Array):
+            return self.value(k)
+        if isinstance(k, slice):
+            return slice(*(_bound(end) for end in (k.start, k.stop, k.step)))
+        if k is None or k is Ellipsis or isinstance(k, (bool, list, tuple, Number)) or getattr(k, "shape", ()):
+            return k
+        return as_integer(k) if hasattr(type(k), "__index__") else k
+
+    def _refuse_masks(self, key: tuple[Any, ...]) -> None:
+        for k in key:
+            if isinstance(k, bool) or (getattr(k, "dtype", None) == "bool"):
+                raise refuse_value(
+                    "a boolean index, whose result has a size that depends on elements,",
+                    "use dovetail.where(mask, x, other) and keep the shape",
+                )
+
+    def index(self, x: Any, key: tuple[Any, ...]) -> Any:
+        """x[key] of a basic key."""
+        region, sizes, axes = self._region(x, key)
+        out = x
+        if not all(_whole(r, n) for r, n in zip(region, x.shape, strict=True)):
+            out = self.record(registry["slice"], (out, *map(tuple, zip(*region, strict=True))), {})
+        dropped = tuple(axis for axis, kept in enumerate(sizes) if not kept)
+        if dropped:
+            out = self.record(registry["squeeze"], (out, dropped), {})
+        if new := tuple(i for i, axis in enumerate(axes) if axis is None):
+            out = self.record(registry["expand_dims"], (out,), {"axis": new})
+        return self.tracer(out._id) if out is x else out
+
+    def _region(
+        self, x: Any, key: tuple[Any, ...]
+    ) -> tuple[list[tuple[Any, Any, Any]], list[bool], list[int | None]]:
+        """(start, stop, step) of each axis, whether the result keeps it, and the axes of the result: None is new."""
+        given = [k for k in key if k is not Ellipsis]
+        if len(key) - len(given) > 1:
+            raise IndexError("[index] an index can have only one Ellipsis ('...')")
+        used = sum(k is not None for k in given)
+        if used > x.ndim:
+            raise IndexError(f"[index] too many indices: the array has {x.ndim} axes, but {used} were indexed")
+        at = next((i for i, k in enumerate(key) if k is Ellipsis), len(key))
+        filled = (*key[:at], *(slice(None),) * (x.ndim - used), *key[at + 1 :])
+        region: list[tuple[Any, Any, Any]] = []
+        kept: list[bool] = []
+        axes: list[int | None] = []
+        for k in filled:
+            if k is None:
+                axes.append(None)
+                continue
+            axis, n = len(region), x.shape[len(region)]
+            if isinstance(k, slice):
+                axes.append(axis)
+                region.append(_range(k, n))
+            else:
+                low, high = -value_of(n), value_of(n) - 1
+                if not low <= value_of(k) <= high:
+                    expected = f"expected {low} to {high}" if high >= 0 else "it has no elements"
+                    raise IndexError(f"[index] index {k} is out of range for axis {axis} of size {n}: {expected}")
+                region.append(_place(k, n, axis))
+            kept.append(isinstance(k, slice))
+        return region, kept, axes
+
+    def _set_region(self, x: ArrayTracer, key: tuple[Any, ...], value: Any) -> None:
+        region, kept, axes = self._region(x, key)
+        if isinstance(value, (bool, int, float, complex)) or is_number_operand(value):
+            kind = 0 if isinstance(value, bool) else 3 if isinstance(value, complex) else 1
+            if kind == 1 and not hasattr(type(value), "__index__") or getattr(value, "is_real", False):
+                kind = 2
+            if kind > _breadth(x.dtype, merged=True):
+                raise TypeError(
+                    f"[setitem] cannot store a {type(value_of(value)).__name__} in an array of {x.dtype}: use "
+                    ".astype() on one of them"
+                )
+        else:
+            from dovetail._indexing import _value
+
+            value = self._over_region(_value(x, value), kept, axes)
+        names = ("start", "stop", "step")
+        bounds = (
+            dict(zip(names, map(tuple, zip(*region, strict=True)), strict=True))
+            if region
+            else {name: () for name in names}
+        )
+        x.take_value(self.record(registry["set_slice"], (x, value), bounds))
+
+    def _over_region(self, value: Any, kept: list[bool], axes: list[int | None]) -> Any:
+        """The value with an axis for each of the array's: 1 where the key has an integer, none where it has None."""
+        sizes = list(value.shape)
+        while len(sizes) > len(axes):
+            if sizes[0] != 1:
+                raise ValueError(
+                    f"[setitem] a value of shape {value.shape} does not broadcast to a selection of {len(axes)} axes"
+                )
+            sizes.pop(0)
+        given = dict(zip(reversed(axes), reversed(sizes)))
+        for axis, n in zip(reversed(axes), reversed(sizes)):
+            if axis is None and n != 1:
+                raise ValueError(
+                    f"[setitem] a value of shape {value.shape} does not broadcast to the selection's new axis"
+                )
+        shape = tuple(given.get(axis, 1) if keep else 1 for axis, keep in enumerate(kept))
+        while shape and isinstance(shape[0], int) and shape[0] == 1:
+            shape = shape[1:]
+        same = len(shape) == value.ndim and all(a is b for a, b in zip(shape, value.shape))
+        return value if same else self.record(registry["reshape"], (value, shape), {})
+
+
+def _joined_shape(arrays: list[ArrayTracer], shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The shape with the sizes of the operands where they are certain, so that comparing them leaves no guard."""
+    sizes = list(shape)
+    for i in range(1, len(sizes) + 1):
+        there = [x.shape[-i] for x in arrays if x.ndim >= i]
+        there = [n for n in there if isinstance(n, Number) or n != 1]  # an integer is the same in every call
+        fixed = [n for n in there if not isinstance(n, Number)]
+        if fixed or not there:
+            sizes[-i] = fixed[0] if fixed else 1
+        elif all(n.entry == there[0].entry for n in there):
+            sizes[-i] = there[0]
+    return tuple(sizes)
+
+
+def _bound(end: Any) -> Any:
+    if end is None or isinstance(end, Number):
+        return end
+    if isinstance(end, Tracer):
+        raise refuse_value(
+            "an array as the end of a slice", "use dovetail.dynamic_slice, which reads its start on the device"
+        )
+    return as_integer(end)
+
+
+def _breadth(dtype: Any, merged: bool = False) -> int:
+    """By NumPy's rule same_kind a value is cast in place to a dtype of the same or a greater breadth."""
+    if merged:
+        return next(i for i, kind in enumerate(_KINDS) if kind in dtype.kind)
+    kinds = ("bool", "unsigned integer", "signed integer", "real floating", "complex floating")
+    return kinds.index(dtype.kind)

@@ -1,0 +1,41 @@
+#include "bindings/recorder.hpp"
+
+namespace dovetail::bindings {
+namespace {
+thread_local PyObject* own = nullptr;
+
+// Returns the recorder that was set before, for the caller to set again.
+py::object set_recorder(const py::object& next) {
+  const auto before = py::reinterpret_steal<py::object>(own);
+  own = next.is_none() ? nullptr : next.inc_ref().ptr();
+  recorders += int(own != nullptr) - int(before.ptr() != nullptr);
+  return before ? before : py::none();
+}
+}  // namespace
+
+PyObject* recorder_of_thread() { return own; }
+
+PyObject* record_call(PyObject* recorder, PyObject* function, PyObject* const* args, int nargs, PyObject* kwnames) {
+  static PyObject* const hook = PyUnicode_InternFromString("__dovetail_op__");
+  std::vector<PyObject*> passed{recorder, function};
+  passed.insert(passed.end(), args, args + nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0));
+  return PyObject_VectorcallMethod(hook, passed.data(), size_t(nargs) + 2, kwnames);
+}
+
+PyObject* record_operator(PyObject* recorder, const Op& op, PyObject* const* operands, int n, bool in_place) try {
+  py::tuple given(n);
+  for (int i = 0; i < n; ++i) given[i] = py::reinterpret_borrow<py::object>(operands[i]);
+  return py::handle(recorder).attr("operator")(op_function(op), given, in_place).release().ptr();
+} catch (...) {
+  set_python_error();
+  return nullptr;
+}
+
+void make_recorder(py::module_& m) {
+  m.def("recorder", []() -> py::object { return own ? py::reinterpret_borrow<py::object>(own) : py::none(); },
+        "The recorder of this thread's trace, or None.");
+  m.def("set_recorder", set_recorder,
+        "Passes this thread's ops, operators and indexing to a recorder, or with None runs them; returns the "
+        "recorder that was set before.");
+}
+}  // namespace dovetail::bindings

@@ -1,0 +1,21 @@
+// The recorder of a trace: while one is set on a thread, ops, operators and indexing of that thread are passed to it,
+// those on arrays that are no tracers and those without operands, as zeros(), included.
+#pragma once
+#include <atomic>
+
+#include "bindings/array.hpp"
+
+namespace dovetail::bindings {
+inline std::atomic<int> recorders{0};  // of all threads, so that calls outside of traces look at no thread's own
+
+[[gnu::cold, gnu::noinline]] PyObject* recorder_of_thread();  // borrowed; nullptr: none
+inline PyObject* recorder() {
+  if (recorders.load(std::memory_order_relaxed) == 0) [[likely]]
+    return nullptr;
+  return recorder_of_thread();
+}
+// recorder.__dovetail_op__(function, arguments...), with arguments as vectorcall passes them.
+PyObject* record_call(PyObject* recorder, PyObject* function, PyObject* const* args, int nargs, PyObject* kwnames);
+// recorder.operator(function, operands, in_place)
+PyObject* record_operator(PyObject* recorder, const Op& op, PyObject* const* operands, int n, bool in_place);
+}  // namespace dovetail::bindings
