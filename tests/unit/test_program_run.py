@@ -4,10 +4,9 @@ import gc
 import os
 import threading
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 from dovetail import _core
 
 SEED = int(os.environ.get("DOVETAIL_SEED", "20261125"))
