@@ -192,7 +192,7 @@ std::vector<RunnableProgram::Output> RunnableProgram::outputs() const {
 
 HostArray elements_of(const Tensor& array) {
   const Tensor t = array.dense ? array : compact(array);
-  HostArray made{.dtype = t.dtype, .shape = {t.shape().begin(), t.shape().end()}};
+  HostArray made{t.dtype, {t.shape().begin(), t.shape().end()}, nullptr, nullptr};
   if (t.device->host_mapped && is_pooled(*t.storage)) {  // others may write memory of their own
     host_access(*t.storage, false);
     made.data = static_cast<const std::byte*>(t.view.data);
