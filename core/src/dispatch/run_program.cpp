@@ -55,7 +55,13 @@ Tensor on_device(const HostArray& elements, Device& device) {
 Binding RunnableProgram::bind(const TensorType* const* in) const {
   std::string why;
   auto binding = bind_program(program_, in, nullptr, nullptr, &why);
-  if (!binding) throw Error(ErrorKind::value, "[program] " + why);
+  if (!binding) {
+    const auto& inputs = program_->inputs;
+    const auto wrong = [&](const Program::Input& i) {
+      return i.dtype != DType::none && in[&i - inputs.data()]->dtype != i.dtype;
+    };
+    throw Error(std::ranges::any_of(inputs, wrong) ? ErrorKind::type : ErrorKind::value, "[program] " + why);
+  }
   return std::move(*binding);
 }
 
@@ -187,7 +193,7 @@ std::vector<RunnableProgram::Output> RunnableProgram::outputs() const {
 
 HostArray elements_of(const Tensor& array) {
   const Tensor t = array.dense ? array : compact(array);
-  HostArray made{.dtype = t.dtype, .shape = {t.shape().begin(), t.shape().end()}};
+  HostArray made{t.dtype, {t.shape().begin(), t.shape().end()}, nullptr, nullptr};
   if (t.device->host_mapped && is_pooled(*t.storage)) {  // others may write memory of their own
     host_access(*t.storage, false);
     made.data = static_cast<const std::byte*>(t.view.data);
