@@ -51,11 +51,23 @@ def shapes(x):
 def made(x):
     n = x.shape[0]
     grid = dt.meshgrid(dt.arange(n), dt.arange(n + 1, dtype="float32").astype("int64"), indexing="ij")
-    return dt.arange(1, 2 * n, 2), dt.eye(n, k=1), dt.full((n, 2), n), dt.linspace(0.0, 1.0, n), *grid, dt.asarray(n)
+    return (
+        dt.arange(1, 2 * n, 2),
+        dt.eye(n, k=1),
+        dt.full((n, 2), n),
+        dt.linspace(0.0, 1.0, n),
+        *grid,
+        dt.asarray(n),
+    )
 
 
 def like(x):
-    return dt.zeros_like(x), dt.ones_like(x, dtype="int32"), dt.full_like(x, 3), dt.astype(x, "float64", device=x.device)
+    return (
+        dt.zeros_like(x),
+        dt.ones_like(x, dtype="int32"),
+        dt.full_like(x, 3),
+        dt.astype(x, "float64", device=x.device),
+    )
 
 
 def methods(x):
@@ -69,7 +81,8 @@ def methods(x):
 def operators(x):
     i, m = dt.astype(x, "int32"), x > 0
     return (
-        x + 1, 1 - x, x * x, x / 2, 2.0 / (x * x + 1), x // 2, x % 3, (x * x) ** 0.5, 2.0 ** x, x @ x.T, i & 3, i | 1,
+        x + 1, 1 - x, x * x, x / 2, 2.0 / (x * x + 1), x // 2, x % 3, (x * x) ** 0.5, 2.0 ** x, x @ x.T, i & 3,
+        i | 1,
         i ^ 2, i << 1, i >> 1, ~i, m & m, m | ~m, m ^ m, m + m, m * m, x < 1, x <= x, x == x, x != 0, x > 1, x >= 0,
         np.float32(2) * x, x + np.ones(x.shape[1:], np.float32) if isinstance(x.shape[1], int) else x + 1,
     )  # fmt: skip
@@ -118,7 +131,8 @@ def joined(x):
 def numpys(x):
     halves = np.split(x, 2, axis=1) if isinstance(x.shape[1], int) else []
     return (
-        np.exp(-np.abs(x)), np.maximum(x, 0), np.sum(x, axis=0), np.concatenate([x, x]), np.transpose(x), np.mean(x),
+        np.exp(-np.abs(x)), np.maximum(x, 0), np.sum(x, axis=0), np.concatenate([x, x]), np.transpose(x),
+        np.mean(x),
         np.add.reduce(x), np.where(x > 0, x, -x), np.clip(x, -1, 1), np.ravel(x), np.swapaxes(x, 0, 1), *halves,
         np.stack([x, x]), np.outer(x[0], x[1]), np.expand_dims(x, 0),
     )  # fmt: skip
@@ -128,14 +142,19 @@ def contracted(x):
     w = dt.asarray(W, device=x.device)
     return (
         x @ w, dt.linalg.vecdot(x, x), dt.tensordot(x, w, axes=1), dt.nn.linear(x, w), dt.nn.softmax(x),
-        dt.nn.layer_norm(x, (x.shape[-1],)), dt.linalg.vector_norm(x, axis=1), dt.sort(x, axis=0), dt.cumulative_sum(x, axis=1),
+        dt.nn.layer_norm(x, (x.shape[-1],)), dt.linalg.vector_norm(x, axis=1), dt.sort(x, axis=0),
+        dt.cumulative_sum(x, axis=1),
     )  # fmt: skip
 
 
 def random_numbers(x):
     generator = dt.random.Generator(7)
     first = generator.normal(x.shape, device=x.device)
-    return first, generator.uniform((x.shape[0], 3), device=x.device), generator.integers(9, shape=4, device=x.device)
+    return (
+        first,
+        generator.uniform((x.shape[0], 3), device=x.device),
+        generator.integers(9, shape=4, device=x.device),
+    )
 
 
 SYMBOLIC = [

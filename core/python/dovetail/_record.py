@@ -243,7 +243,7 @@ class FunctionGraph(Graph):
     def _region(
         self, x: Any, key: tuple[Any, ...]
     ) -> tuple[list[tuple[Any, Any, Any]], list[bool], list[int | None]]:
-        """(start, stop, step) of each axis, whether the result keeps it, and the axes of the result: None is new."""
+        """(start, stop, step) of each axis, whether the result keeps it, and the result's axes: None is new."""
         given = [k for k in key if k is not Ellipsis]
         if len(key) - len(given) > 1:
             raise IndexError("[index] an index can have only one Ellipsis ('...')")
@@ -276,7 +276,7 @@ class FunctionGraph(Graph):
         region, kept, axes = self._region(x, key)
         if isinstance(value, (bool, int, float, complex)) or is_number_operand(value):
             kind = 0 if isinstance(value, bool) else 3 if isinstance(value, complex) else 1
-            if kind == 1 and not hasattr(type(value), "__index__") or getattr(value, "is_real", False):
+            if (kind == 1 and not hasattr(type(value), "__index__")) or getattr(value, "is_real", False):
                 kind = 2
             if kind > _breadth(x.dtype, merged=True):
                 raise TypeError(
@@ -291,17 +291,18 @@ class FunctionGraph(Graph):
         bounds = (
             dict(zip(names, map(tuple, zip(*region, strict=True)), strict=True))
             if region
-            else {name: () for name in names}
+            else dict.fromkeys(names, ())
         )
         x.take_value(self.record(registry["set_slice"], (x, value), bounds))
 
     def _over_region(self, value: Any, kept: list[bool], axes: list[int | None]) -> Any:
-        """The value with an axis for each of the array's: 1 where the key has an integer, none where it has None."""
+        """The value with an axis for each of the array's: of size 1 where the key has an integer."""
         sizes = list(value.shape)
         while len(sizes) > len(axes):
             if sizes[0] != 1:
                 raise ValueError(
-                    f"[setitem] a value of shape {value.shape} does not broadcast to a selection of {len(axes)} axes"
+                    f"[setitem] a value of shape {value.shape} does not broadcast to a selection of "
+                    f"{len(axes)} axes"
                 )
             sizes.pop(0)
         given = dict(zip(reversed(axes), reversed(sizes)))
