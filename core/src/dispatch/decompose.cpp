@@ -315,12 +315,14 @@ std::string missing_cast(const Tensor& t, DType to, Device& device) {
   return missing_for(astype, in, attrs, device);
 }
 
-std::string missing_in(const Executable& e) {
+}  // namespace
+
+std::string missing_kernel(const Executable& e) {
   std::string missing;
   for (size_t k = 0; k < e.nodes.size() && missing.empty(); ++k) {
     const Program::Node& node = e.binding.program->nodes[k];
     if (e.nodes[k].nested) {
-      missing = missing_in(*e.nodes[k].nested);
+      missing = missing_kernel(*e.nodes[k].nested);
       continue;
     }
     std::vector<const Tensor*> in;
@@ -329,7 +331,6 @@ std::string missing_in(const Executable& e) {
   }
   return missing;
 }
-}  // namespace
 
 std::string missing_kernel(const Invocation& inv) {
   const Plan::Mode mode = inv.plan->mode;
@@ -338,7 +339,7 @@ std::string missing_kernel(const Invocation& inv) {
   if (mode == Plan::host_fallback)
     return "[" + inv.op.spec.name + "] no kernel for " + dtype_list(*inv.plan, given, inv.n_in);
   if (mode == Plan::decomposition) try {
-      return missing_in(*decomposition_of(inv));
+      return missing_kernel(*decomposition_of(inv));
     } catch (const Error& e) {
       if (e.kind != ErrorKind::not_implemented) throw;
       return e.what();

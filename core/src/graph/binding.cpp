@@ -1,6 +1,7 @@
 // The sizes of one call, followed through a program by the rules.
 #include <algorithm>
 
+#include "graph/explain.hpp"
 #include "graph/program.hpp"
 
 namespace dovetail {
@@ -18,22 +19,25 @@ Scalar scalar_of(DType dtype, const Number& n, NumberValue v) {
 
 class Binder {
  public:
-  Binder(std::shared_ptr<const Program> program, const Attrs* attrs)
-      : program_(*program), attrs_(attrs), values_(program->numbers.size()) {
+  Binder(std::shared_ptr<const Program> program, const Attrs* attrs, std::string* why)
+      : program_(*program), attrs_(attrs), why_(why), values_(program->numbers.size()) {
     made_.program = std::move(program);
     made_.nodes.resize(program_.nodes.size());
     made_.values.resize(size_t(program_.n_values));
   }
 
   std::optional<Binding> run(const TensorType* const* inputs) {
+    if (std::string why = misfit(program_, inputs); !why.empty()) {
+      if (why_) *why_ = std::move(why);
+      return std::nullopt;
+    }
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       const Program::Input& input = program_.inputs[i];
-      const bool any = input.dtype == DType::none;
-      if (!any && (inputs[i]->dtype != input.dtype || !fits(inputs[i]->shape(), input.shape))) return std::nullopt;
       TensorType& t = made_.values[size_t(input.value)];
       t.dtype = inputs[i]->dtype;
       t.set_shape(inputs[i]->shape());
     }
+    for (const Program::Array& a : program_.arrays) made_.values[size_t(a.value)] = a.elements.type();
     for (const Program::Constant& c : program_.constants) {
       made_.constants.push_back(c.scalar);
       made_.values[size_t(c.value)] = type_of(c.scalar);
@@ -49,14 +53,14 @@ class Binder {
   }
 
  private:
-  static bool fits(std::span<const int64_t> shape, const std::vector<int64_t>& declared) {
-    return std::ranges::equal(shape, declared, [](int64_t n, int64_t m) { return m < 0 || n == m; });
-  }
-
   bool guards_hold(size_t node) {
     for (; guard_ < program_.guards.size() && program_.guards[guard_].at <= node; ++guard_) {
       const Guard& g = program_.guards[guard_];
-      if (!know(size_t(std::max(g.a, g.b)) + 1) || !holds(g, program_.numbers, values_)) return false;
+      if (!know(size_t(std::max(g.a, g.b)) + 1)) return false;
+      if (!holds(g, program_.numbers, values_)) {
+        if (why_) *why_ = broken(program_, g, values_);
+        return false;
+      }
     }
     return true;
   }
@@ -65,7 +69,10 @@ class Binder {
   bool know(size_t n) {
     for (; known_ < n; ++known_) {
       const auto v = value_of(program_.numbers[known_]);
-      if (!v) return false;
+      if (!v) {
+        if (why_) *why_ = text_of(program_, int(known_), 0) + " has no value for these sizes";
+        return false;
+      }
       values_[known_] = *v;
     }
     return true;
@@ -113,6 +120,7 @@ class Binder {
 
   const Program& program_;
   const Attrs* attrs_;
+  std::string* why_;
   Binding made_;
   std::vector<NumberValue> values_;
   size_t known_ = 0, guard_ = 0, constant_ = 0;
@@ -139,7 +147,7 @@ Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vecto
 }
 
 std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const TensorType* const* inputs,
-                                    const Attrs* attrs) {
-  return Binder(std::move(program), attrs).run(inputs);
+                                    const Attrs* attrs, std::string* why) {
+  return Binder(std::move(program), attrs, why).run(inputs);
 }
 }  // namespace dovetail

@@ -18,6 +18,47 @@ int ProgramBuilder::input(DType dtype, std::span<const int64_t> shape) {
   return value;
 }
 
+int ProgramBuilder::input(Program::Input declared, std::span<const int64_t> sizes) {
+  if (declared.shape.size() > DVT_MAX_NDIM)
+    throw Error(ErrorKind::value, "an input of " + std::to_string(declared.shape.size()) +
+                                      " axes: expected at most " + std::to_string(DVT_MAX_NDIM));
+  TensorType t;
+  t.dtype = declared.dtype;
+  t.set_shape(sizes);
+  declared.value = add_value(std::move(t));
+  program_->inputs.push_back(std::move(declared));
+  std::vector<const TensorType*> types;
+  for (const Program::Input& input : program_->inputs) types.push_back(&values_[size_t(input.value)]);
+  if (const std::string why = misfit(*program_, types.data()); !why.empty()) {
+    program_->inputs.pop_back();
+    throw Error(ErrorKind::value, why);
+  }
+  return int(values_.size()) - 1;
+}
+
+TensorType HostArray::type() const {
+  TensorType t;
+  t.dtype = dtype;
+  t.set_shape(shape);
+  return t;
+}
+
+int ProgramBuilder::array(HostArray elements, const std::string& name) {
+  for (const Program::Array& a : program().arrays)
+    if (a.elements.data == elements.data && a.elements.dtype == elements.dtype &&
+        a.elements.shape == elements.shape)
+      return a.value;
+  const auto taken = [&](const std::string& n) {
+    return std::ranges::any_of(program_->arrays, [&](const Program::Array& a) { return a.name == n; });
+  };
+  std::string own = name.empty() ? "w" + std::to_string(program_->arrays.size()) : name;
+  for (int k = 1; taken(own) || own.starts_with("__"); ++k)
+    own = (name.empty() ? "w" : name) + "." + std::to_string(k);
+  const int value = add_value(elements.type());
+  program_->arrays.push_back({value, std::move(own), std::move(elements)});
+  return value;
+}
+
 int ProgramBuilder::add_value(TensorType t) {
   values_.push_back(std::move(t));
   return program().n_values++;
@@ -64,7 +105,23 @@ int ProgramBuilder::cast(int value, DType dtype) {
   return call(astype, {value}, attrs);
 }
 
-int ProgramBuilder::number(Number n) { return program(), numbers_.add(n); }
+// A size that is always the same as a literal, and one of several equal ones for all of them.
+Number ProgramBuilder::known_size(Number n) const {
+  const auto literal = [&] { return Number{.op = Number::integer, .i = value(n.a).size(n.b)}; };
+  if (n.b < 0 || n.b >= value(n.a).rank()) return n;
+  for (const Program::Array& a : program_->arrays)
+    if (a.value == n.a) return literal();
+  const auto own = std::ranges::find(program_->inputs, n.a, &Program::Input::value);
+  if (own == program_->inputs.end() || own->dtype == DType::none) return n;
+  if (own->shape[size_t(n.b)] >= 0) return literal();
+  if (const std::string_view name = own->size_name(size_t(n.b)); !name.empty())
+    for (const Program::Input& input : program_->inputs)
+      for (size_t axis = 0; axis < input.shape.size(); ++axis)
+        if (input.size_name(axis) == name) return n.a = input.value, n.b = int(axis), n;
+  return n;
+}
+
+int ProgramBuilder::number(Number n) { return program(), numbers_.add(n.op == Number::size ? known_size(n) : n); }
 
 void ProgramBuilder::guard(Guard::Compare compare, int a, int b) {
   Program& p = program();
@@ -95,8 +152,8 @@ void ProgramBuilder::fix(const Attrs& attrs, int n_attrs) {
 void plan_lifetimes(Program& p) {
   std::vector<bool> needed(size_t(p.n_values), false);
   for (const int v : p.outputs) needed[size_t(v)] = true;
-  for (const Program::Input& input : p.inputs) needed[size_t(input.value)] = true;  // the caller's
   for (const Program::Constant& c : p.constants) needed[size_t(c.value)] = true;
+  for (const Program::Array& a : p.arrays) needed[size_t(a.value)] = true;
   for (auto node = p.nodes.rbegin(); node != p.nodes.rend(); ++node) {
     for (const int v : node->in) {
       if (v < 0 || needed[size_t(v)]) continue;
@@ -143,8 +200,9 @@ static void drop_unused_numbers(Program& p) {
   }
 }
 
-std::shared_ptr<const Program> ProgramBuilder::finish(const std::vector<int>& outputs) {
+std::shared_ptr<const Program> ProgramBuilder::finish(const std::vector<int>& outputs, std::string signature) {
   program().outputs = outputs;
+  program_->signature = std::move(signature);
   program_->numbers = numbers_.take();
   drop_unused_numbers(*program_);
   plan_lifetimes(*program_);
@@ -164,6 +222,7 @@ class Inliner {
 
   std::vector<int> run(const std::vector<int>& operands) {
     for (size_t i = 0; i < program_.inputs.size(); ++i) value_[size_t(program_.inputs[i].value)] = operands[i];
+    for (const Program::Array& a : program_.arrays) value_[size_t(a.value)] = to_.array(a.elements, a.name);
     for (size_t k = 0; k < program_.nodes.size(); ++k) {
       record_guards(k);
       record_constants(program_.nodes[k].out);
