@@ -47,6 +47,11 @@ class Program:
         device: where to run; None: where the arrays are, or the default device. Raises TypeError or ValueError,
         with the argument's name, for arguments that the program was not made for.
         """
+        if _core.recorder() is not None:
+            raise TypeError(
+                f"[program] {self.name} is called in a function that is being traced: expected a call of the "
+                "function that it was exported from"
+            )
         if len(args) != len(self._names):
             raise TypeError(
                 f"[program] {self.name} got {len(args)} arguments, expected {len(self._names)}: "

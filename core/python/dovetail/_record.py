@@ -24,8 +24,12 @@ _CONSTANT = "an array that the function captured is a constant of the program: p
 
 
 def is_internal(file: str) -> bool:
-    """Whether a file is dovetail's, NumPy's, or none: what a user's error or node is not attributed to."""
-    return file.startswith((_PACKAGE, "<")) or f"{os.sep}numpy{os.sep}" in file or file.endswith("contextlib.py")
+    """Whether a file is dovetail's or NumPy's: errors and nodes are not attributed to it."""
+    return (
+        file.startswith((_PACKAGE, "<frozen", "<__array_function__"))
+        or f"{os.sep}numpy{os.sep}" in file
+        or file.endswith("contextlib.py")
+    )
 
 
 def user_line() -> str:
@@ -286,6 +290,10 @@ class FunctionGraph(Graph):
         else:
             from dovetail._indexing import _value
 
+            if isinstance(value, Array) and _breadth(value.dtype, merged=True) > _breadth(x.dtype, merged=True):
+                raise TypeError(
+                    f"[setitem] cannot store {value.dtype} in an array of {x.dtype}: use .astype() on one of them"
+                )
             value = self._over_region(_value(x, value), kept, axes)
         names = ("start", "stop", "step")
         bounds = (
