@@ -73,7 +73,7 @@ def test_trees_of_arguments_and_results():
         ({"x": (array(1), array(2))}, TypeError, "x: got a tuple, expected a dict"),
         ({"x": {"w": [array(1), 2.0]}}, TypeError, "x['w'][1]: got float, expected an array"),
         ({"n": 3}, TypeError, "n: got 3, but the program was made for 2"),
-        ({"n": True}, TypeError, "n: got True, but the program was made for 2"),
+        ({"n": 2.0}, TypeError, "n: got 2.0, but the program was made for 2"),
         ({"x": {"w": [array(1), array(2, dtype="int32")]}}, (TypeError, ValueError), "x['w'][1]"),
         ({"x": {"w": [array(1), dt.ones((1, 1))]}}, ValueError, "x['w'][1]"),
     ],
@@ -186,6 +186,13 @@ def test_broadcasting_is_decided_at_the_call():
         program(dt.ones((2, 3)), dt.ones((4, 3)))
 
 
+def test_sizes_that_follow_from_constants_leave_no_guard():
+    w = dt.ones(3)
+    fn = lambda x: [x * i for i in range((x + w).shape[1])]  # noqa: E731
+    program = dt.export(fn, dt.ones((2, 1)))
+    assert guards(program) == [] and len(program(dt.ones((4, 3)))) == 3
+
+
 def test_a_guard_names_its_line():
     def fn(x):
         out = x
@@ -284,6 +291,8 @@ def test_where_things_may_not_run():
     if SIM:
         with pytest.raises(TypeError, match="runs on the device of its arguments"):
             dt.export(lambda x: dt.zeros(3, device="sim:0"), array(1))
+    with pytest.raises(TypeError, match="used in the trace of"):
+        dt.export(lambda x: dt.export(lambda y: x + y, array(1)), array(1))
     kept = []
     dt.export(lambda x: kept.append(x) or x, array(1))
     with pytest.raises(RuntimeError, match="after the trace has ended"):
