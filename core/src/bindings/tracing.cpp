@@ -72,7 +72,7 @@ Attrs attributes_of(const Op& o, const py::dict& attributes, std::deque<py::obje
 
 // `slots` lists (attribute's name, element or -1, entry) of the numbers among the attributes.
 int record(ProgramBuilder& b, const std::string& name, const py::list& operands, const py::dict& attributes,
-           const std::vector<std::tuple<std::string, int, int>>& slots, const std::string& where) {
+           const std::vector<std::tuple<std::string, int, int>>& slots) {
   const Op& o = op(name);
   NumberDType dtypes(o);
   for (size_t i = 0; i < operands.size(); ++i)
@@ -95,9 +95,7 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
       }
     ++i;
   }
-  const int out = b.call(o, in, attrs, std::move(numbers));
-  if (!where.empty()) b.set_where(where);
-  return out;
+  return b.call(o, in, attrs, std::move(numbers));
 }
 
 template <size_t N>
@@ -156,12 +154,9 @@ py::object lazy(const char* module, const char* name) {
 }
 
 void make_tracing(py::module_& m) {
-  py::class_<ProgramBuilder, std::shared_ptr<ProgramBuilder>>(
-      m, "ProgramBuilder", "Records calls as a program.")
+  py::class_<ProgramBuilder, std::shared_ptr<ProgramBuilder>>(m, "ProgramBuilder", "Records calls as a program.")
       .def("describe", describe, "(shape, dtype name) of a value.")
-      .def("call", record, py::arg("op"), py::arg("operands"), py::arg("attributes"), py::arg("slots"),
-           py::arg("where") = "",
-           "Records a call and returns its first output's number; further outputs follow it. `where`: file:line.")
+      .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
       .def("at", &ProgramBuilder::at, "Sets file:line of the nodes and guards that follow.")
       .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
       .def("guard", [](ProgramBuilder& b, const std::string& compare, int x, int y) {

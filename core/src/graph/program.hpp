@@ -90,7 +90,6 @@ class ProgramBuilder {
   const TensorType& value(int i) const { return program(), values_.at(size_t(i)); }
   // Infers the outputs and returns the first one's value; the others follow it.
   int call(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
-  void set_where(std::string where) { program().nodes.back().where = std::move(where); }  // of the last call
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 
   int number(Number);
