@@ -4,6 +4,7 @@ import inspect
 import json
 import subprocess
 import sys
+import threading
 from collections import namedtuple
 from dataclasses import dataclass
 from typing import Any
@@ -300,6 +301,23 @@ def test_where_things_may_not_run():
     with pytest.raises(TypeError, match=r"x: got a object"):
         dt.export(lambda x: x, object())
     assert dt._core.recorder() is None
+
+
+def test_what_else_runs_during_a_trace():
+    """Arrays of the function print and are read, other threads compute."""
+    large = dt.asarray(np.arange(4000.0).reshape(2, 2000), dtype="bfloat16")
+    seen = []
+
+    def fn(x):
+        other = threading.Thread(target=lambda: seen.append((dt.ones(2) + 1).tolist()))
+        other.start()
+        other.join()
+        seen.append((repr(large), large.tolist()[0][:2]))
+        return x
+
+    program = dt.export(fn, array(1))
+    assert seen == [[2.0, 2.0], (repr(large), [0.0, 1.0])]
+    assert json.loads(program.text())["nodes"] == []
 
 
 def test_isinstance_and_text_of_a_tracer():

@@ -10,9 +10,10 @@ from typing import Any
 
 from dovetail import _core
 from dovetail import _pytree as pytree
+from dovetail._array import recording_on
 from dovetail._core import Array, DType
 from dovetail._program import Program
-from dovetail._record import FunctionGraph, is_internal, recording_on
+from dovetail._record import FunctionGraph, is_internal
 from dovetail._trace import Tracer
 from dovetail.schema.number import Number
 

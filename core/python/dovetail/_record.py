@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from operator import index as as_integer
 from typing import Any
 
-from dovetail import _core
 from dovetail._core import Array
 from dovetail._trace import Graph, Tracer, _place, _range, _whole
 from dovetail._tracer import ArrayTracer, TraceError, is_basic, is_number_operand, refuse_value
 from dovetail.schema import registry
 from dovetail.schema.number import Number, value_of
 
-__all__ = ["FunctionGraph", "recording_on", "user_line"]
+__all__ = ["FunctionGraph", "user_line"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _KINDS = ("bool", "integer", "real floating", "complex floating")
@@ -38,16 +35,6 @@ def user_line() -> str:
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
-
-
-@contextmanager
-def recording_on(graph: FunctionGraph | None) -> Iterator[None]:
-    """Within it, this thread's ops go to the graph; with None they run."""
-    before = _core.set_recorder(graph)
-    try:
-        yield
-    finally:
-        _core.set_recorder(before)
 
 
 class FunctionGraph(Graph):
