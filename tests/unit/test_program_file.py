@@ -23,7 +23,9 @@ def program(dtype: str = "float32", *, where: str = "user.py:3") -> _core.Progra
     x = b.input(dtype, ["n", 5], "x")
     first = b.array_constant(dt.asarray(W, device="cpu:0").astype(dtype))
     second = b.array_constant(dt.asarray(W[:1], device="cpu:0").astype(dtype), "bias")
-    out = b.call("add", [b.call("matmul", [x, first], {}, []), second], {}, [], where)
+    product = b.call("matmul", [x, first], {}, [])
+    b.at(where)
+    out = b.call("add", [product, second], {}, [])
     return b.finish([out, first, second], '{"arguments":{"tuple":[0]}}')
 
 

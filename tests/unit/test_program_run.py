@@ -105,11 +105,12 @@ def test_a_guard_that_fails_names_the_input_the_size_and_the_line():
     x = b.input("float32", [None, 3], "x", sizes=[4, 3])
     size = b.number("size", False, x, 0, None)
     half = b.number("floor_divide", False, size, b.number("integer", False, -1, -1, 2), None)
+    b.at("user.py:12")
     b.guard("equal", half, b.number("integer", False, -1, -1, 2))
-    program = b.finish([b.call("negative", [x], {}, [], "user.py:12")])
+    program = b.finish([b.call("negative", [x], {}, [])])
     assert program.run(None, [dt.ones((5, 3), device="cpu:0")])[0].shape == (5, 3)
     for wrong, text in [
-        ((7, 3), r"\[program\] it was made for x.shape\[0\] // 2 \(here 3\) == 2, before user.py:12"),
+        ((7, 3), r"\[program\] it was made for x.shape\[0\] // 2 \(here 3\) == 2, at user.py:12"),
         ((4, 2), r"\[program\] x has size 2 on axis 1: expected 3"),
         ((4,), r"\[program\] x has shape \(4,\): expected 2 axes"),
     ]:

@@ -5,7 +5,7 @@ NumPy and everything else that takes time to load is imported by the method that
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from operator import index
 
 from dovetail import _core
@@ -27,6 +27,16 @@ def _method(function):
 def _property(function):
     _METHODS.append((function.__name__, property(function)))
     return function
+
+
+@contextmanager
+def recording_on(recorder):
+    """Within it, this thread's ops go to the recorder of a trace; with None they run."""
+    before = _core.set_recorder(recorder)
+    try:
+        yield
+    finally:
+        _core.set_recorder(before)
 
 
 def symbolic(n):
@@ -315,11 +325,8 @@ def to_numpy(x):
     import numpy as np
 
     if x.dtype.name in FOREIGN:
-        before = _core.set_recorder(None)  # a trace does not record how elements are read
-        try:
+        with recording_on(None):  # a trace does not record how elements are read
             bits = _op("bitcast")(x, f"uint{8 * x.dtype.itemsize}")
-        finally:
-            _core.set_recorder(before)
         return to_numpy(bits).view(numpy_dtype(x.dtype))
     with suppress(BufferError):  # memory that the host cannot read
         return np.asarray(_core.elements(x))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import FOREIGN, to_numpy
+from dovetail._array import FOREIGN, recording_on, to_numpy
 from dovetail._core import Array
 
 # The dtypes that asarray gives to printed values: they are not printed.
@@ -47,7 +47,8 @@ def _elements(x: Array, prefix: str, separator: str) -> str:
     options = np.get_printoptions()
     how: dict[str, Any] = {"threshold": options["threshold"]}
     if x.size > options["threshold"]:
-        x = _outline(x, options["edgeitems"])
+        with recording_on(None):
+            x = _outline(x, options["edgeitems"])
         how["threshold"] = 0
     values = to_numpy(x)
     if x.dtype.name in FOREIGN:  # NumPy does not print them well; eight bits take three digits

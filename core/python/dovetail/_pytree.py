@@ -25,7 +25,7 @@ class Leaf:
 class Constant:
     """A value that is a part of the program."""
 
-    value: None | bool | int | float | str
+    value: bool | int | float | str | None
 
     def same(self, other: Any) -> bool:
         """Whether it is this value; 1, 1.0 and True are different ones, and NaN is itself."""
@@ -104,8 +104,8 @@ def leaves_like(tree: Tree, x: Any, path: str) -> Iterator[tuple[int, Any, str]]
     if isinstance(tree, Constant):
         if not tree.same(x):
             raise TypeError(
-                f"[program] {path}: got {_kind(x)}, but the program was made for {tree.value!r}, which is a part of "
-                "it; pass that, or export the function for another value"
+                f"[program] {path}: got {_kind(x)}, but the program was made for {tree.value!r}, which is a part "
+                "of it; pass that, or export the function for another value"
             )
         return
     found = children(x, path)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from operator import index as as_integer
 from typing import Any
 
-from dovetail import _core
 from dovetail._core import Array
 from dovetail._trace import Graph, Tracer, _place, _range, _whole
 from dovetail._tracer import ArrayTracer, TraceError, is_basic, is_number_operand, refuse_value
 from dovetail.schema import registry
 from dovetail.schema.number import Number, value_of
 
-__all__ = ["FunctionGraph", "recording_on", "user_line"]
+__all__ = ["FunctionGraph", "user_line"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _KINDS = ("bool", "integer", "real floating", "complex floating")
@@ -24,8 +21,12 @@ _CONSTANT = "an array that the function captured is a constant of the program: p
 
 
 def is_internal(file: str) -> bool:
-    """Whether a file is dovetail's, NumPy's, or none: what a user's error or node is not attributed to."""
-    return file.startswith((_PACKAGE, "<")) or f"{os.sep}numpy{os.sep}" in file or file.endswith("contextlib.py")
+    """Whether a file is dovetail's or NumPy's: errors and nodes are not attributed to it."""
+    return (
+        file.startswith((_PACKAGE, "<frozen", "<__array_function__"))
+        or f"{os.sep}numpy{os.sep}" in file
+        or file.endswith("contextlib.py")
+    )
 
 
 def user_line() -> str:
@@ -34,16 +35,6 @@ def user_line() -> str:
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
-
-
-@contextmanager
-def recording_on(graph: FunctionGraph | None) -> Iterator[None]:
-    """Within it, this thread's ops go to the graph; with None they run."""
-    before = _core.set_recorder(graph)
-    try:
-        yield
-    finally:
-        _core.set_recorder(before)
 
 
 class FunctionGraph(Graph):
@@ -243,7 +234,7 @@ class FunctionGraph(Graph):
     def _region(
         self, x: Any, key: tuple[Any, ...]
     ) -> tuple[list[tuple[Any, Any, Any]], list[bool], list[int | None]]:
-        """(start, stop, step) of each axis, whether the result keeps it, and the axes of the result: None is new."""
+        """(start, stop, step) of each axis, whether the result keeps it, and the result's axes: None is new."""
         given = [k for k in key if k is not Ellipsis]
         if len(key) - len(given) > 1:
             raise IndexError("[index] an index can have only one Ellipsis ('...')")
@@ -276,7 +267,7 @@ class FunctionGraph(Graph):
         region, kept, axes = self._region(x, key)
         if isinstance(value, (bool, int, float, complex)) or is_number_operand(value):
             kind = 0 if isinstance(value, bool) else 3 if isinstance(value, complex) else 1
-            if kind == 1 and not hasattr(type(value), "__index__") or getattr(value, "is_real", False):
+            if (kind == 1 and not hasattr(type(value), "__index__")) or getattr(value, "is_real", False):
                 kind = 2
             if kind > _breadth(x.dtype, merged=True):
                 raise TypeError(
@@ -286,22 +277,27 @@ class FunctionGraph(Graph):
         else:
             from dovetail._indexing import _value
 
+            if isinstance(value, Array) and _breadth(value.dtype, merged=True) > _breadth(x.dtype, merged=True):
+                raise TypeError(
+                    f"[setitem] cannot store {value.dtype} in an array of {x.dtype}: use .astype() on one of them"
+                )
             value = self._over_region(_value(x, value), kept, axes)
         names = ("start", "stop", "step")
         bounds = (
             dict(zip(names, map(tuple, zip(*region, strict=True)), strict=True))
             if region
-            else {name: () for name in names}
+            else dict.fromkeys(names, ())
         )
         x.take_value(self.record(registry["set_slice"], (x, value), bounds))
 
     def _over_region(self, value: Any, kept: list[bool], axes: list[int | None]) -> Any:
-        """The value with an axis for each of the array's: 1 where the key has an integer, none where it has None."""
+        """The value with an axis for each of the array's: of size 1 where the key has an integer."""
         sizes = list(value.shape)
         while len(sizes) > len(axes):
             if sizes[0] != 1:
                 raise ValueError(
-                    f"[setitem] a value of shape {value.shape} does not broadcast to a selection of {len(axes)} axes"
+                    f"[setitem] a value of shape {value.shape} does not broadcast to a selection of "
+                    f"{len(axes)} axes"
                 )
             sizes.pop(0)
         given = dict(zip(reversed(axes), reversed(sizes)))

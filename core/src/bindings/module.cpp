@@ -91,8 +91,8 @@ PYBIND11_MODULE(_core_of_main, m) {
   make_engines(m);
   make_random(m);
   make_tracing(m);
-  make_programs(m);
   make_recorder(m);
+  make_programs(m);
   make_profile(m);
   make_python_devices(m);
   make_interchange(m);
