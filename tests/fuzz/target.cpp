@@ -195,6 +195,10 @@ void run_program(const std::string& text, const std::vector<Seed::Input>& inputs
     return;
   }
   RunnableProgram runnable(program);
+  try {
+    runnable.outputs();
+  } catch (const Error&) {
+  }
   for (int round = 0; round < 4; ++round) {
     try {
       run_once(runnable, operands_of(*program, inputs, rng), device, rng, counts);

@@ -72,8 +72,8 @@ void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
 int donor_of(const Program::Node& node, const std::vector<Tensor>& values) {
   const Tensor& out = values[size_t(node.out)];
   for (const int v : node.in)
-    if (v >= 0 && std::ranges::count(node.dies, v) && values[size_t(v)].dtype == out.dtype &&
-        values[size_t(v)].same_shape(out))
+    if (v >= 0 && values[size_t(v)].dtype == out.dtype && values[size_t(v)].same_shape(out) &&
+        std::ranges::count(node.dies, v))
       return v;
   return -1;
 }
