@@ -1,8 +1,8 @@
 """Programs of many nodes: python benchmarks/program_size.py [--device sim] [--nodes 10000 40000]
 
 CPU time of this thread in microseconds a node: to record a program, to write it as text, to read that, for the
-first run of its sizes (binding, plans, run) and for a later one. The last line has the ratios of the largest program
-to the smallest: 1 where the time is linear in the number of nodes.
+first run of its sizes (binding, plans, run) and for a later one. The last line has the ratios of the largest
+program to the smallest: 1 where the time is linear in the number of nodes.
 """
 
 from __future__ import annotations
