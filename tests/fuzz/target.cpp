@@ -15,6 +15,7 @@ namespace fuzz {
 using namespace dovetail;
 namespace {
 constexpr size_t kProgramsOfOneOp = 12;
+constexpr size_t kCopies = 100;  // of each program of the folder, so that many cases are made of them
 constexpr uint64_t kMostElements = 1 << 16;  // of the values of a program that is run
 
 std::string read_file(const std::string& path) {
@@ -177,7 +178,8 @@ std::vector<Seed> read_seeds(const std::string& decompositions, const std::strin
   for (const auto& [name, of_op] : document.members) add_decompositions(of_op, seeds);
   if (!folder.empty())
     for (const auto& file : std::filesystem::directory_iterator(folder))
-      if (file.path().extension() == ".json") seeds.push_back({parse_json(read_file(file.path().string())), {}});
+      if (file.path().extension() == ".json")
+        seeds.insert(seeds.end(), kCopies, {parse_json(read_file(file.path().string())), {}});
   return seeds;
 }
 
@@ -195,6 +197,10 @@ void run_program(const std::string& text, const std::vector<Seed::Input>& inputs
     return;
   }
   RunnableProgram runnable(program);
+  try {
+    runnable.outputs();
+  } catch (const Error&) {
+  }
   for (int round = 0; round < 4; ++round) {
     try {
       run_once(runnable, operands_of(*program, inputs, rng), device, rng, counts);

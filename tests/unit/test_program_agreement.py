@@ -26,7 +26,11 @@ def programs_of(op, call):
     yield one_node(op, call)
     if not op.decomposition:
         return
-    for program in decompositions(op, call, _core):
+    try:
+        found = decompositions(op, call, _core)
+    except NotImplementedError:  # it has none for these attributes
+        return
+    for program in found:
         if "attribute" not in json.dumps(program.get("numbers", [])):
             yield program
 
@@ -67,7 +71,7 @@ def test_ops(op):
 @pytest.mark.parametrize("seed", range(4))
 def test_named_sizes(seed):
     program = (PROGRAMS / "named_sizes.json").read_text()
-    inputs = seeded_inputs(program, seed, {"batch": 3, "tokens": seed + 2})
+    inputs = seeded_inputs(program, seed, {"batch": 4, "tokens": 2 * seed + 2})  # indices are below 4
     for output in check_program(program, inputs, "sim:0"):
         assert output.ok, output
 

@@ -1,6 +1,8 @@
 #include "graph/file.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "graph/content_hash.hpp"
@@ -156,6 +158,7 @@ class FileReader {
     std::vector<Range> ranges;
     for (const auto& [name, j] : header_.members) {
       if (name == kMetadata) continue;
+      tensors_.emplace(name, &j);
       const auto& offsets = j.at("data_offsets", "a tensor").as_list("data_offsets");
       if (offsets.size() != 2) throw Error(ErrorKind::value, "tensor " + name + ": expected two data_offsets");
       const int64_t begin = offsets[0].as_integer("an offset"), end = offsets[1].as_integer("an offset");
@@ -180,8 +183,10 @@ class FileReader {
   }
 
   HostArray tensor(const std::string& name, DType dtype, std::vector<int64_t> shape) const {
-    const Json* j = name == kMetadata ? nullptr : header_.find(name);
-    if (!j) throw Error(ErrorKind::value, "it has no tensor " + name + ", which its program needs");
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end())
+      throw Error(ErrorKind::value, "it has no tensor " + name + ", which its program needs");
+    const Json* j = found->second;
     HostArray made{dtype, std::move(shape), nullptr, file_};
     const uint64_t bytes = made.type().bytes();
     const std::string& stored = j->at("dtype", "a tensor").as_string("a tensor's dtype");
@@ -198,7 +203,8 @@ class FileReader {
   std::shared_ptr<platform::MappedFile> file_;
   std::span<const std::byte> bytes_;
   Json header_;
-  uint64_t data_ = 0;  // where it begins
+  std::unordered_map<std::string_view, const Json*> tensors_;  // of the header, by their names
+  uint64_t data_ = 0;                                          // where it begins
 };
 }  // namespace
 

@@ -72,7 +72,7 @@ def run_on(device: str, program: Any, inputs: Sequence[np.ndarray]) -> list[np.n
     else:
         made = _core.load_program(Path(program))
     arrays = [dovetail.asarray(x, device=device) for x in inputs]
-    return [x.numpy() for x in made.run(dovetail.Device(device), arrays)]
+    return [x.numpy() for x in made.run(device, arrays)]
 
 
 def check_program(
