@@ -83,10 +83,13 @@ def _flags(op: Any) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, chosen, strict=True))
 
 
-def _dtypes_of_results(op: Any, dt: Any) -> Iterator[dict[str, Any]]:
+def _dtypes_of_results(op: Any, operands: list[Any], dt: Any) -> Iterator[dict[str, Any]]:
     attribute = next((p for p in op.attributes if p.kind == "dtype"), None)
-    if attribute is None or op.spec.shape in ("reduce", "scan"):
+    if attribute is None:
         yield {}
+        return
+    if op.spec.dtype == "accum":  # operands are cast to the result's dtype first
+        yield from ({}, {attribute.name: operands[0]})
         return
     if op.spec.dtype == "quantize":
         yield from ({attribute.name: d} for d in (dt.int8, dt.uint8))
@@ -166,6 +169,8 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     elif rule == "pad":
         for shape, value in itertools.product(_of_every_rank(), (0, 1, 0.5, False, True)):
             yield [shape], {"pad_width": (1, 2) * len(shape), "constant_values": value}
+    elif rule == "segment_sum":
+        yield from (([shape, shape[:1]], {"num_segments": 4}) for shape in _of_every_rank(1))
     elif rule == "embedding":
         yield from (([SIZES[:rank], (9, 4)], {}) for rank in range(MOST_AXES + 1))
     elif rule == "one_hot":
@@ -326,7 +331,7 @@ def calls_of(op: Any, dt: Any) -> Iterator[Call]:
             operands: list[Any] = list(zip(dtypes, shapes, strict=False))
             operands += [None] * (len(op.operands) - len(operands))  # optional ones
             choices = itertools.product(
-                _optional(op, operands), _flags(op), _floats(op), _dtypes_of_results(op, dt)
+                _optional(op, operands), _flags(op), _floats(op), _dtypes_of_results(op, dtypes, dt)
             )
             for given, flags, floats, result in choices:
                 known = {p.name for p in op.attributes}
@@ -375,13 +380,15 @@ def decompositions(op: Any, core: Any, dt: Any) -> dict[str, Any]:
 
 def _apart(op: Any, pattern: str, operands: list[Any]) -> tuple[str, Any]:
     """A pattern with ANY for the dtype of value operands, and this dtype; as it is where they have none."""
-    parts, *attributes = pattern.split(";")
-    names = parts.split(",")
+    names, attributes = (part.split(",") for part in (pattern + ";").split(";")[:2])
     dtype = None
     for i, x in enumerate(operands):
         if x is not None and op.operands[min(i, len(op.operands) - 1)].kind == "value":
             names[i], dtype = names[i].replace(x[0].brief, ANY, 1), x[0]
-    return ";".join([",".join(names), *attributes]), dtype
+    for i, p in enumerate(op.attributes):
+        if dtype and p.kind == "dtype" and attributes[i] == dtype.brief:
+            attributes[i] = ANY
+    return ";".join([",".join(names), *([",".join(attributes)] if op.attributes else [])]), dtype
 
 
 def _template(of: dict[Any, list[str]]) -> list[str] | None:

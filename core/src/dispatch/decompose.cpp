@@ -300,7 +300,7 @@ std::string decomposition_pattern(const Invocation& inv, bool ranks, DType any) 
       case DVT_A_I64S: text += "i" + std::to_string(a.count); break;
       case DVT_A_BOOL: text += a.v.i ? "true" : "false"; break;
       case DVT_A_STR: text += "'" + std::string(a.v.s, a.count) + "'"; break;
-      case DVT_A_DTYPE: text += info(*dtype_of(a.v.dt)).brief; break;
+      case DVT_A_DTYPE: text += *dtype_of(a.v.dt) == any ? "*" : info(*dtype_of(a.v.dt)).brief; break;
       default: text += std::to_string(a.kind) + ":" + std::to_string(a.v.raw); break;
     }
   }
