@@ -10,6 +10,7 @@ from .declare import (
     Mask,
     Op,
     Param,
+    Program,
     Raw,
     Scalar,
     Spec,
@@ -19,6 +20,7 @@ from .declare import (
     recording,
     registry,
 )
+from .loops import loop
 from .samples import Draw, Sample
 
 from . import ops  # isort: skip  declares them all, with the names above
@@ -31,6 +33,7 @@ __all__ = [
     "Mask",
     "Op",
     "Param",
+    "Program",
     "Raw",
     "Sample",
     "Scalar",
@@ -38,6 +41,7 @@ __all__ = [
     "Tensor",
     "Unsupported",
     "dtypes",
+    "loop",
     "op",
     "ops",
     "recording",

@@ -65,6 +65,10 @@ class Raw(Tensor):
     """Annotation of an operand of any dtype that is left alone."""
 
 
+class Program:
+    """Annotation of an attribute of a control op: a program that the op's nodes hold."""
+
+
 if TYPE_CHECKING:
     Ints = int | tuple[int, ...]
     Scalar = int | float | bool | complex
@@ -86,6 +90,7 @@ ATTRIBUTES = {
     "Ints": "i64s",
     "DType": "dtype",
     "Scalar": "scalar",
+    "Program": "program",
 }
 REQUIRED = type("Required", (), {"__repr__": lambda self: "REQUIRED"})()
 
@@ -108,7 +113,10 @@ class Param(NamedTuple):
 
 
 # What the core has to know of some ops: enum OpFlags explains them.
-TRAITS = ("set_slice", "converts", "identity_on_ints", "integer_exponent")
+TRAITS = (
+    *("set_slice", "converts", "identity_on_ints", "integer_exponent"),
+    *("loop", "branch", "while", "scan"),  # control ops
+)
 
 
 class Spec(NamedTuple):
@@ -200,8 +208,8 @@ class Op:
             for item in a if isinstance(a, (list, tuple)) else (a,):
                 if hasattr(item, "__dovetail_op__"):
                     return item.__dovetail_op__(self, *args, **kwargs)
-        if recorders := getattr(_local, "recorders", None):
-            return recorders[-1].__dovetail_op__(self, *args, **kwargs)
+        if recorder := active_recorder():
+            return recorder.__dovetail_op__(self, *args, **kwargs)
         return self._run(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
@@ -253,6 +261,12 @@ class Op:
         return samples_of(self)
 
 
+def active_recorder() -> Any:
+    """Where ops called without a tracer go: the innermost recording()'s; None outside."""
+    recorders = getattr(_local, "recorders", None)
+    return recorders[-1] if recorders else None
+
+
 @contextmanager
 def recording(recorder: Any) -> Iterator[None]:
     """Within it, ops called without a tracer among their arguments go to recorder.__dovetail_op__."""
@@ -292,7 +306,7 @@ def _params(fn: Callable, name: str, since: dict[str, int]) -> tuple[Param, ...]
             )
         params.append(
             Param(
-                param,
+                param.removesuffix("_"),  # else_
                 kind,
                 optional,
                 variadic,

@@ -20,8 +20,9 @@ GENERATED = Path(__file__).resolve().parent.parent / "generated" / "decompositio
 MOST_AXES = 6
 SIZES = (3, 5, 7, 4, 6, 8)  # of the axes of a trace: different, so that no two are equal by chance
 ARRAYS = (1, 2, 3)  # of ops that take several
-# Their decompositions have a number of rounds that grows with a size: programs have no loops yet.
-ROUNDS = {"argsort", "cumulative_prod", "cumulative_sum", "prod", "scatter"}
+# Their decompositions differ by axis and have loops: each program is long, and more axes are rare.
+FEW_AXES = {"argsort": 4, "prod": 4, "scatter": 4}
+PADDED = {"argsort", "prod"}  # to a power of two, unless the size is one
 
 Call = tuple[list[Any], dict[str, Any]]  # (dtype, shape) or None of each operand; attributes
 
@@ -36,6 +37,11 @@ def _shapes(least: int = 0, most: int = MOST_AXES) -> Iterator[tuple[int, ...]]:
                 yield (*whole[:axis], n, *whole[axis + 1 :])
         if rank > 1:
             yield (1,) * rank
+
+
+def _powers_of_two(op: Any, most: int) -> Iterator[tuple[int, ...]]:
+    if op.name in PADDED:
+        yield from ((2,) * rank for rank in range(1, most + 1))
 
 
 def _axis_sets(rank: int) -> Iterator[tuple[int, ...]]:
@@ -64,7 +70,7 @@ def _flags(op: Any) -> Iterator[dict[str, Any]]:
         "approximate": ("none", "tanh"),
         "reduction": ("mean", "sum", "none"),
         "activation": ("relu", "gelu", "gelu_tanh"),
-        "mode": ("largest", "smallest"),
+        "mode": ("add", "max", "min", "multiply") if op.name == "scatter" else ("largest", "smallest"),
     }
     names = [p.name for p in op.attributes if p.kind == "boolean" or p.name in words]
     choices = [words.get(name, (False, True)) for name in names]
@@ -95,18 +101,25 @@ def _optional(op: Any, operands: list[Any]) -> Iterator[list[Any]]:
 def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     """Shapes of the operands, and the attributes that go with them."""
     rule, n = op.spec.shape, len(op.operands)
+    most = FEW_AXES.get(op.name, MOST_AXES)
     if rule in ("same", "broadcast"):
         yield from (([shape] * n, {}) for shape in _shapes())
     elif rule == "reduce":
-        for shape in _shapes():
+        for shape in (*_shapes(most=most), *_powers_of_two(op, most)):
             yield from (([shape], {"axis": axes}) for axes in _axis_sets(len(shape)))
     elif rule == "arg_reduce":
         for shape in _shapes():
             yield from (([shape], {"axis": axis}) for axis in (None, *range(len(shape))))
     elif rule in ("along_axis", "scan"):
-        for shape in _shapes(1):
+        for shape in (*_shapes(1, most), *_powers_of_two(op, most)):
             for axis in range(len(shape)):
                 yield [shape], {"axis": axis}
+    elif rule == "scatter":
+        for rank, places in itertools.product(range(1, most + 1), (2, 0)):
+            shape = SIZES[:rank]
+            for axis in range(rank):
+                region = (*shape[:axis], places, *shape[axis + 1 :])
+                yield from (([shape, (places,), updates], {"axis": axis}) for updates in (region, ()))
     elif rule == "top_k":
         for shape in _shapes(1):
             yield from (([shape], {"axis": axis, "k": min(2, shape[axis])}) for axis in range(len(shape)))
@@ -330,9 +343,7 @@ def text_of(names: list[str] | None = None) -> str:
     from dovetail.schema import registry
 
     own = sorted(
-        o.name
-        for o in registry.values()
-        if o.decomposition and o.__module__.startswith("dovetail.schema") and o.name not in ROUNDS
+        o.name for o in registry.values() if o.decomposition and o.__module__.startswith("dovetail.schema")
     )
     lines = []
     for name in names or own:

@@ -142,6 +142,7 @@ TYPES = {
     "i64s": "int | Sequence[int]",
     "dtype": "DType | str",
     "scalar": "complex",
+    "program": "Program",
 }
 
 

@@ -14,7 +14,11 @@ __all__ = ["Number", "is_integer", "largest", "smallest"]
 
 
 class Number:
-    """An int or float of a trace. `table` records: table.number(...) -> entry, table.guard(comparison, a, b)."""
+    """An int or float of a trace. `table` records: table.number(...) -> entry, table.guard(comparison, a, b).
+
+    Programs within programs have tables of their own: table.depth counts those around it, and table.adopt(number)
+    makes a number of a table around it one of its own.
+    """
 
     __slots__ = ("entry", "leaf", "natural", "table", "value")
 
@@ -39,6 +43,7 @@ class Number:
         return Number(self.table, self.table.number(op, isinstance(value, float), a, b), value, natural=natural)
 
     def _binary(self, op: str, other: Any, value: int | float, swapped: bool = False) -> Any:
+        self, other = together(self, other)
         a, b = self.entry, self._entry_of(other)
         natural = op not in ("subtract", "divide") and self.natural and is_natural(other)
         return self._make(op, value, *((b, a) if swapped else (a, b)), natural=natural)
@@ -137,6 +142,7 @@ class Number:
 
     def _compare(self, holds: str, otherwise: tuple[str, bool], other: Any, result: bool) -> bool:
         """Guards `self holds other`, or where that is false its opposite, `otherwise` with swapped operands."""
+        self, other = together(self, other)
         if isinstance(other, Number) and other.entry == self.entry:
             return result
         a, b = self.entry, self._entry_of(other)
@@ -206,6 +212,15 @@ class Number:
         return float(self.pin())
 
 
+def together(n: Number, other: Any) -> tuple[Number, Any]:
+    """Both in the inner one of their tables."""
+    if not isinstance(other, Number) or other.table is n.table:
+        return n, other
+    if other.table.depth > n.table.depth:
+        return other.table.adopt(n), other
+    return n, n.table.adopt(other)
+
+
 def is_number(x: Any) -> bool:
     return isinstance(x, (Number, int, float))
 
@@ -237,7 +252,7 @@ def _chosen(op: str, choose: Any, values: tuple) -> Any:
         if not isinstance(out, Number) and not isinstance(x, Number):
             out = choose(out, x)
             continue
-        n, other = (out, x) if isinstance(out, Number) else (x, out)
+        n, other = together(*((out, x) if isinstance(out, Number) else (x, out)))
         if isinstance(other, Number) and other.entry == n.entry:
             out = n
         elif is_zero(other) and n.natural:  # min(0, n) is 0, max(0, n) is n

@@ -58,6 +58,7 @@ SHAPE = {
     "dequantize": "the shape of x",
     "conv": "`(N, C, n...)` and `(O, C / groups, k...)` give `(N, O, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
     "pool": "`(N, C, n...)` gives `(N, C, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
+    "control": "those that its programs give",
     "one_hot": "x's, and a last axis of `num_classes`",
     "cross_entropy": 'that of target for `reduction="none"`, else `()`',
 }
@@ -80,6 +81,7 @@ DTYPE = {
     "bits": "uint32",
     "quantize": "`dtype`; the operands are promoted as for float",
     "scaled": "`dtype`, a real float, else float32",
+    "control": "those that its programs give",
 }
 
 _AXIS = {"axis": "counted from 0"}

@@ -16,6 +16,7 @@ KINDS = {
     "i64s": "I64S",
     "dtype": "DTYPE",
     "scalar": "NUMBER",  # BOOL, I64, U64, F64 or F64S
+    "program": "PROGRAM",
 }
 # The dtypes that operands of these kinds are cast to; the op's dtype rule decides those of the other kinds.
 CASTS = {"mask": "bool", "index": "i64", "raw": "as given"}

@@ -264,7 +264,7 @@ def test_the_inventory():
 def test_an_op_is_sound(op):
     spec = op.spec
     assert spec.shape in rules.SHAPE and spec.dtype in rules.DTYPE
-    assert op.reference is not None, "it has no oracle"
+    assert op.reference is not None or spec.shape == "control", "it has no oracle"
     assert spec.doc.endswith((".", "?")) and len(spec.doc) <= 120, spec.doc
     assert op.dtypes and set(op.dtypes) <= set(dt.ALL)
     assert len(op.operands) <= 8 and len(op.attributes) <= 8 and 1 <= spec.n_out <= 4
@@ -278,7 +278,8 @@ def test_an_op_is_sound(op):
 @builtin
 def test_samples_are_sound(op):
     cases = list(op.cases())
-    assert any(s.error is None for s in cases), "it has no sample that works"
+    if op.spec.shape != "control":  # test_control.py runs those: they take programs
+        assert any(s.error is None for s in cases), "it has no sample that works"
     names = [s.id for s in cases]
     assert len(set(names)) == len(names), "two samples have one id"
     for s in cases:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from dovetail._core import Array
 from dovetail.schema import Unsupported, registry
+from dovetail.schema.declare import active_recorder, recording
 from dovetail.schema.dtypes import DType, by_name
 from dovetail.schema.number import Number, is_natural, is_number, is_zero, largest, smallest, value_of
 
@@ -27,7 +29,13 @@ class Tracer:
     ndim = property(lambda self: len(self.shape))
 
     def __dovetail_op__(self, op: Any, *args: Any, **kwargs: Any) -> Tracer | tuple[Tracer, ...]:
-        return self._graph.record(registry[getattr(op, "name", None) or op.__name__], args, kwargs)
+        return self._record(registry[getattr(op, "name", None) or op.__name__], args, kwargs)
+
+    def __dovetail_loop__(self, count: Any, body: Any, carries: tuple) -> tuple[Tracer, ...]:
+        return record_loop(innermost(self._graph), count, body, carries)
+
+    def _record(self, op: Any, args: tuple, kwargs: dict[str, Any]) -> Tracer | tuple[Tracer, ...]:
+        return innermost(self._graph).record(op, args, kwargs)
 
     def __bool__(self) -> bool:
         raise TypeError("a decomposition may look at shapes, dtypes and attributes, never at values")
@@ -36,15 +44,15 @@ class Tracer:
 
     def __getitem__(self, key: Any) -> Tracer:
         """Basic indexing: ints, forward slices, None and Ellipsis."""
-        return self._graph.index(self, key if isinstance(key, tuple) else (key,))
+        return innermost(self._graph).index(self, key if isinstance(key, tuple) else (key,))
 
 
 def _operators() -> None:
     def binary(name: str):
-        return lambda self, other: self._graph.record(registry[name], (self, other), {})
+        return lambda self, other: self._record(registry[name], (self, other), {})
 
     def reflected(name: str):
-        return lambda self, other: self._graph.record(registry[name], (other, self), {})
+        return lambda self, other: self._record(registry[name], (other, self), {})
 
     names = {
         "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
@@ -60,22 +68,103 @@ def _operators() -> None:
     for method, op in comparisons.items():
         setattr(Tracer, f"__{method}__", binary(op))
     for method, op in {"neg": "negative", "invert": "bitwise_invert", "abs": "abs"}.items():
-        setattr(Tracer, f"__{method}__", lambda self, op=op: self._graph.record(registry[op], (self,), {}))
+        setattr(Tracer, f"__{method}__", lambda self, op=op: self._record(registry[op], (self,), {}))
 
 
 _operators()
 
 
 class Graph:
-    """Records calls in the runtime's builder, and the numbers of the trace in its table."""
+    """Records calls in the runtime's builder, and the numbers of the trace in its table.
+
+    The program of a control op is traced by a nested graph, in which values and numbers of the graphs around it may
+    be used: adopt_value and adopt make them operands and numbers of the program.
+    """
+
+    outer: Graph | None = None
+    depth = 0  # of graphs around it
+    numbers_given: list[Any] | None = None  # of a loop's body: integers of the outer graph, the node's `numbers`
 
     def __init__(self, builder: Any, name: str = ""):
         self.builder, self.name = builder, name  # the op's
+        self._expressions: dict[int, tuple] = {}  # of entries: the arguments of number()
+        self._adopted_values: dict[int, tuple[Tracer, Tracer]] = {}  # by the outer value: it, and ours
+        self._adopted: dict[int, Number] = {}  # by the outer entry
+
+    # ---- graphs within graphs
+
+    def nested(self) -> Graph:
+        inner = copy(self)
+        inner.builder, inner.outer, inner.depth = self.builder.nested(), self, self.depth + 1
+        inner._expressions, inner._adopted_values, inner._adopted = {}, {}, {}
+        inner.numbers_given = None
+        return inner
+
+    def like(self, x: Tracer) -> Tracer:
+        """A new input with the type of an outer value."""
+        return self.tracer(self.builder.operand(x.dtype.name, list(map(value_of, x.shape))))
+
+    def tracer(self, value: int) -> Tracer:
+        return Tracer(self, value)
+
+    def adopt_value(self, x: Tracer) -> Tracer:
+        """The same value in this graph."""
+        if x._graph is self:
+            return x
+        if self.outer is None:
+            raise TypeError(
+                f"[{self.name}] got a traced value of another function, expected one of this trace: do not keep "
+                "traced values after the function that got them has returned"
+            )
+        outer = self.outer.adopt_value(x)
+        if outer._id not in self._adopted_values:
+            self._adopted_values[outer._id] = (outer, self.like(outer))
+        return self._adopted_values[outer._id][1]
+
+    @property
+    def adopted_values(self) -> list[tuple[Tracer, Tracer]]:
+        """Pairs of an outer value and the input that stands for it, in the order of the inputs."""
+        return list(self._adopted_values.values())
+
+    def adopt(self, n: Number) -> Number:
+        """A number of a graph around this one."""
+        if n.table is self:
+            return n
+        if self.outer is None:
+            raise TypeError(f"[{self.name}] got a size of another trace: do not keep sizes of traced values")
+        outer = self.outer.adopt(n)
+        if outer.entry not in self._adopted:
+            entry = self._entry_of_outer(outer.entry, outer.value)
+            self._adopted[outer.entry] = Number(self, entry, outer.value, natural=outer.natural)
+        return self._adopted[outer.entry]
+
+    def _entry_of_outer(self, entry: int, value: Any) -> int:
+        assert self.outer is not None
+        if self.numbers_given is not None and isinstance(value, int):
+            self.numbers_given.append(Number(self.outer, entry, value))
+            return self.number("attribute", False, 1, len(self.numbers_given) - 1)
+        return self._expression_of_outer(entry)
+
+    def _expression_of_outer(self, entry: int) -> int:
+        """Made again from sizes of adopted values."""
+        assert self.outer is not None
+        op, is_real, a, b, literal = self.outer._expressions[entry]
+        if op == "attribute" or self.numbers_given is not None:
+            raise TypeError(
+                f"[{self.name}] the function of a control op uses a number that follows from an attribute, or a loop "
+                "a real number: expected sizes; make an array of it"
+            )
+        if op == "size":
+            return self.number(op, is_real, self.adopt_value(self.outer.tracer(a))._id, b)
+        operands = [k if k < 0 else self._expression_of_outer(k) for k in (a, b)]
+        return self.number(op, is_real, *operands, literal)
 
     # ---- numbers
 
     def number(self, op: str, is_real: bool, a: int = -1, b: int = -1, literal: Any = None) -> int:
-        return self.builder.number(op, is_real, a, b, literal)
+        entry = self.builder.number(op, is_real, a, b, literal)
+        self._expressions.setdefault(entry, (op, is_real, a, b, literal))
+        return entry
 
     def literal(self, value: int | float) -> int:
         is_real = isinstance(value, float)
@@ -119,30 +208,43 @@ class Graph:
                 operands.append(self._operand(value))
         first = self.builder.call(op.name, operands, attributes, slots)
         if op.spec.n_out == 1:
-            return Tracer(self, first)
-        return tuple(Tracer(self, first + i) for i in range(op.spec.n_out))
+            return self.tracer(first)
+        return tuple(self.tracer(first + i) for i in range(op.spec.n_out))
+
+    def record_control(self, name: str, operands: list[Tracer], **attributes: Any) -> list[Tracer]:
+        """A node that holds programs."""
+        slots: list[tuple[str, int, int]] = []
+        given = {key: self._attribute(key, value, slots) for key, value in attributes.items()}
+        first = self.builder.call(name, [self.adopt_value(x)._id for x in operands], given, slots)
+        return [self.tracer(first + i) for i in range(self.builder.outputs_of_last_call())]
 
     def _attribute(self, name: str, value: Any, slots: list[tuple[str, int, int]]) -> Any:
         """The attribute of this trace; `slots` gets the entries of its numbers."""
         if isinstance(value, Number):
-            slots.append((name, -1, value.entry))
+            slots.append((name, -1, self.adopt(value).entry))
             return value.value
         if isinstance(value, (list, tuple)):
-            slots.extend((name, k, n.entry) for k, n in enumerate(value) if isinstance(n, Number))
+            slots.extend((name, k, self.adopt(n).entry) for k, n in enumerate(value) if isinstance(n, Number))
             return tuple(map(value_of, value))
         return value
 
     def _operand(self, value: Any) -> Any:
         if isinstance(value, Tracer):
-            return value._id
+            return self.adopt_value(value)._id
         if isinstance(value, Array):
-            raise TypeError(
-                f"[{self.name}] its decomposition uses an array that it was not given: got an array of shape "
-                f"{value.shape}, expected the op's operands and Python numbers; make the array an operand of the op"
-            )
+            return self.adopt_value(self.array(value))._id
         if isinstance(value, Number):
-            return value.value, value.entry
+            return value.value, self.adopt(value).entry
         return None if value is None else (value, -1)  # a Python number
+
+    def array(self, value: Array) -> Tracer:
+        """The value of an array that the traced function uses; the outermost graph decides."""
+        if self.outer is not None:
+            return self.outer.array(value)
+        raise TypeError(
+            f"[{self.name}] its decomposition uses an array that it was not given: got an array of shape "
+            f"{value.shape}, expected the op's operands and Python numbers; make the array an operand of the op"
+        )
 
     def index(self, x: Tracer, key: tuple) -> Tracer:
         if any(k is Ellipsis for k in key):
@@ -202,6 +304,37 @@ def _whole(region: tuple[Any, Any, Any], n: Any) -> bool:
     start, stop, step = region
     same = stop is n or (isinstance(stop, Number) and isinstance(n, Number) and stop.entry == n.entry)
     return same and not isinstance(start, Number) and start == 0 and not isinstance(step, Number) and step == 1
+
+
+def innermost(graph: Graph) -> Graph:
+    """The graph that is recording: `graph`, or one nested in it."""
+    found = active_recorder()
+    if isinstance(found, Graph) and found.depth > graph.depth:
+        return found
+    return graph
+
+
+def record_loop(graph: Graph, count: Any, body: Any, carries: tuple) -> tuple[Tracer, ...]:
+    """dovetail.schema.loop in a trace: what it captures goes round with the carries."""
+    inner = graph.nested()
+    inner.numbers_given = []
+    outer = [graph.adopt_value(c) for c in carries]
+    index = Number(inner, inner.number("attribute", False, 0), 0, natural=True)
+    with recording(inner):
+        results = body(index, *map(inner.like, outer))
+    results = results if isinstance(results, tuple) else (results,)
+    if len(results) != len(carries) or not all(isinstance(r, Tracer) for r in results):
+        raise TypeError(f"[{graph.name}] the body of a loop gave {len(results)} values: expected {len(carries)} arrays")
+    captured = inner.adopted_values
+    outputs = [inner.adopt_value(r)._id for r in results] + [x._id for _, x in captured]
+    made = graph.record_control(
+        "loop",
+        [*outer, *(x for x, _ in captured)],
+        count=count,
+        numbers=tuple(inner.numbers_given),
+        body=inner.builder.close(outputs),
+    )
+    return tuple(made[: len(carries)])
 
 
 def run_decomposition(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from .. import dtypes as dt
 from ..declare import DType, Ints, Tensor, op
 from ..lazy_numpy import np
+from ..loops import loop
 from ..number import largest
 from ..samples import Sample, draw, given, sample
 from ._float import NAN
@@ -95,10 +96,12 @@ def prod(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, 
     if size > n:
         ones = full((*x.shape[:-1], size), 1, dtype=x.dtype)
         x = set_slice(ones, x, start=(0,) * x.ndim, stop=x.shape, step=(1,) * x.ndim)
-    while size > 1:  # halves times halves
-        size = size // 2
-        x = multiply(x[..., :size], x[..., size:])
-    return reshape(x, shape)
+
+    def halves(i: int, x: Tensor) -> Tensor:
+        half = x.shape[-1] // 2
+        return multiply(x[..., :half], x[..., half:])
+
+    return reshape(loop(largest(0, n - 1).bit_length(), halves, x)[0], shape)
 
 
 def _mean(x, axis, keepdims=True):
@@ -343,11 +346,15 @@ def _with(x: Tensor, updates: Tensor, axis: int, start: int) -> Tensor:
 
 
 def _scan(x: Tensor, join: Callable[..., Tensor], unit: int, axis: int, include_initial: bool) -> Tensor:
-    """Each round joins every element with the one k before it: log2(n) rounds."""
-    n, k = x.shape[axis], 1
-    while k < n:
-        x = _with(x, join(x[_part(axis, 0, n - k)], x[_part(axis, k)]), axis, k)
-        k *= 2
+    """Round i joins every element with the one 2^i before it."""
+    n = x.shape[axis]
+
+    def joined(i: int, x: Tensor) -> Tensor:
+        k = 1 << i
+        return _with(x, join(x[_part(axis, 0, largest(n - k, 0))], x[_part(axis, k)]), axis, k)
+
+    if n > 1:
+        (x,) = loop((n - 1).bit_length(), joined, x)
     if include_initial:
         shape = tuple(m + (i == axis) for i, m in enumerate(x.shape))
         return _with(full(shape, unit, dtype=x.dtype), x, axis, 1)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from .. import dtypes as dt
 from ..declare import Index, Tensor, Unsupported, op
 from ..lazy_numpy import np
+from ..loops import loop
+from ..number import largest
 from ..samples import Sample, draw, given, indices, sample
 from .primitives import add, astype, copy, equal, full, iota, less, maximum, minimum, multiply, take, where
 from .sorting import argsort
@@ -88,15 +90,17 @@ def _scatter_samples() -> Iterator[Sample]:
 
 def _reduced(updates: Tensor, places: Tensor, join: Callable[..., Tensor]) -> Tensor:
     """Each row of updates joined with those before it that have the same place; places ascend. log2(n) rounds."""
-    n, k = updates.shape[0], 1
+    n = updates.shape[0]
     column = (n, *(1,) * (updates.ndim - 1))
     row = iota(n, dt.int64)
-    while k < n:
+
+    def with_those_before(i: int, updates: Tensor) -> Tensor:
+        k = 1 << i
         before = maximum(row - k, 0)
         same = equal(take(places, before, axis=0), places) & ~less(row, k)
-        updates = where(reshape(same, column), join(take(updates, before, axis=0), updates), updates)
-        k *= 2
-    return updates
+        return where(reshape(same, column), join(take(updates, before, axis=0), updates), updates)
+
+    return loop(largest(0, n - 1).bit_length(), with_those_before, updates)[0]
 
 
 @op(

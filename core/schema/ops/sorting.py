@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .. import dtypes as dt
 from ..declare import Tensor, Unsupported, op
 from ..lazy_numpy import np
+from ..loops import loop
 from ..number import largest
 from ..samples import Sample, draw, given, sample
 from ._float import bits, magnitude_bits
@@ -74,13 +75,15 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
         padded = full(whole, int(key.dtype.max), dtype=key.dtype)
         key = set_slice(padded, key, start=(0,) * key.ndim, stop=(*whole[:-1], n), step=(1,) * key.ndim)
     index = broadcast_to(iota(size, dt.int32), whole)
-    block = 2
-    while block <= size:
-        step = block // 2
-        while step:
-            key, index = _exchange(key, index, block, step)
-            step //= 2
-        block *= 2
+
+    def merge(b: int, key: Tensor, index: Tensor) -> tuple[Tensor, ...]:
+        """Sorts blocks of 2^(b + 1), in which both halves are sorted."""
+        return loop(
+            b + 1, lambda i, key, index: _exchange(key, index, block=2 << b, step=1 << (b - i)), key, index
+        )
+
+    if n > 1:
+        key, index = loop((n - 1).bit_length(), merge, key, index)
     return moveaxis(astype(index[..., :n], dt.int64), x.ndim - 1, axis)
 
 

@@ -12,7 +12,7 @@ constexpr std::pair<const char*, ParamKind> param_kinds[] = {
     {"value", ParamKind::value},     {"mask", ParamKind::mask},    {"index", ParamKind::index},
     {"raw", ParamKind::raw},         {"i64", ParamKind::i64},      {"f64", ParamKind::f64},
     {"boolean", ParamKind::boolean}, {"str", ParamKind::str},      {"i64s", ParamKind::i64s},
-    {"dtype", ParamKind::dtype},     {"scalar", ParamKind::scalar}};
+    {"dtype", ParamKind::dtype},     {"scalar", ParamKind::scalar},  {"program", ParamKind::program}};
 constexpr std::pair<const char*, uint32_t> op_flags[] = {{"half_in_f32", op_half_in_f32},
                                                          {"decomposition", op_has_decomposition},
                                                          {"must", op_must},
@@ -21,7 +21,11 @@ constexpr std::pair<const char*, uint32_t> op_flags[] = {{"half_in_f32", op_half
                                                          {"set_slice", op_set_slice},
                                                          {"converts", op_converts},
                                                          {"identity_on_ints", op_identity_on_ints},
-                                                         {"integer_exponent", op_integer_exponent}};
+                                                         {"integer_exponent", op_integer_exponent},
+                                                         {"loop", op_loop},
+                                                         {"branch", op_branch},
+                                                         {"while", op_while},
+                                                         {"scan", op_scan}};
 
 ParamKind param_kind(const std::string& name) {
   for (auto& [known, kind] : param_kinds)

@@ -11,6 +11,11 @@
 
 namespace dovetail::bindings {
 namespace {
+// A traced program for a control op's attribute.
+struct TracedProgram {
+  std::shared_ptr<const Program> program;
+};
+
 // Called by the runtime without its locks and perhaps without the GIL.
 std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuilder>& builder,
                        const std::vector<int>& values) {
@@ -58,7 +63,8 @@ Attrs attributes_of(const Op& o, const py::dict& attributes, std::deque<py::obje
     if (is_operand(p.kind)) continue;
     if (attributes.contains(p.name.c_str())) {
       keep.push_back(attributes[p.name.c_str()]);
-      set_attr(o, attrs, i, p, keep.back().ptr());
+      if (p.kind == ParamKind::program) attrs.at[i] = program_attr(*keep.back().cast<TracedProgram&>().program);
+      else set_attr(o, attrs, i, p, keep.back().ptr());
     } else {
       if (p.fallback.kind == AttrDefault::required)
         throw Error(ErrorKind::type, "[" + o.spec.name + "] misses the argument '" + p.name + "'");
@@ -73,8 +79,9 @@ Attrs attributes_of(const Op& o, const py::dict& attributes, std::deque<py::obje
 int record(ProgramBuilder& b, const std::string& name, const py::list& operands, const py::dict& attributes,
            const std::vector<std::tuple<std::string, int, int>>& slots) {
   const Op& o = op(name);
+  const bool control = o.spec.flags & op_control;
   NumberDType dtypes(o);
-  for (size_t i = 0; i < operands.size(); ++i)
+  for (size_t i = 0; i < operands.size() && !control; ++i)  // operands of control ops have nothing to do with each other
     if (py::isinstance<py::int_>(operands[i])) dtypes.add_array(int(i), b.value(operands[i].cast<int>()).dtype);
   std::vector<int> in;
   for (size_t i = 0; i < operands.size(); ++i) in.push_back(operand(b, o, i, operands[i], dtypes));
@@ -91,7 +98,7 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
       }
     ++i;
   }
-  return b.call(o, in, attrs, std::move(numbers));
+  return control ? b.control(o, in, attrs, std::move(numbers)) : b.call(o, in, attrs, std::move(numbers));
 }
 
 template <size_t N>
@@ -157,8 +164,23 @@ void make_tracing(py::module_& m) {
       .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
       .def("guard", [](ProgramBuilder& b, const std::string& compare, int x, int y) {
         b.guard(Guard::Compare(index_of(compare_names, compare)), x, y);
-      });
+      })
+      .def("outputs_of_last_call", &ProgramBuilder::outputs_of_last_call, "How many outputs the last call has.")
+      .def(
+          "nested", [](const ProgramBuilder&) { return std::make_shared<ProgramBuilder>(); },
+          "A builder for a program that a node of this one will hold.")
+      .def(
+          "operand",
+          [](ProgramBuilder& b, const std::string& dtype, const std::vector<int64_t>& shape) {
+            return b.input(to_dtype(py::str(dtype).ptr()), shape);
+          },
+          "An input of a nested program, of any dtype and sizes when it runs; returns its number.")
+      .def(
+          "close", [](ProgramBuilder& b, const std::vector<int>& outputs) { return TracedProgram{b.finish(outputs)}; },
+          "Ends a nested program; the result is an attribute of the node that holds it.");
+  py::class_<TracedProgram>(m, "TracedProgram", "A program within another one; made by ProgramBuilder.close().");
   make_with_new(m.attr("ProgramBuilder"));
+  make_with_new(m.attr("TracedProgram"));
   m.def("decomposition_text", decomposition_text, "(pattern, JSON) of an op's decomposition, for the generator.");
   decomposition_tracer = trace;
 }

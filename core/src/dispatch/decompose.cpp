@@ -269,9 +269,15 @@ std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
   return made;
 }
 
+static void add_ops(const Program& p, std::vector<const Op*>& ops) {
+  for (const Program::Node& node : p.nodes)
+    if (!(node.op->spec.flags & op_control)) ops.push_back(node.op);
+  for (const auto& part : p.programs) add_ops(*part, ops);
+}
+
 std::vector<const Op*> decomposition_ops(const Invocation& inv) {
   std::vector<const Op*> ops;
-  for (const Program::Node& node : bound(inv, decompositions_of(inv.op)).program->nodes) ops.push_back(node.op);
+  add_ops(*bound(inv, decompositions_of(inv.op)).program, ops);
   return ops;
 }
 
@@ -350,6 +356,11 @@ std::string missing_in(const Executable& e) {
   std::string missing;
   for (size_t k = 0; k < e.nodes.size() && missing.empty(); ++k) {
     const Program::Node& node = e.binding.program->nodes[k];
+    if (!e.nodes[k].plan) {
+      for (const auto& part : e.nodes[k].programs)
+        if (missing.empty()) missing = missing_in(*part);
+      continue;
+    }
     if (e.nodes[k].nested) {
       missing = missing_in(*e.nodes[k].nested);
       continue;

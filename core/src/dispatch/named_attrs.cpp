@@ -32,6 +32,7 @@ uint32_t attr_kind(ParamKind kind) {
     case ParamKind::str: return DVT_A_STR;
     case ParamKind::i64s: return DVT_A_I64S;
     case ParamKind::dtype: return DVT_A_DTYPE;
+    case ParamKind::program: return DVT_A_PROGRAM;
     default: return DVT_A_NONE;
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/timeline.hpp"
+#include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
 
 namespace dovetail {
@@ -33,7 +34,7 @@ class NodeCall {
   Invocation inv_;
 };
 
-void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
+void run_call(const Executable& e, size_t k, std::vector<Tensor>& values) {
   const Program::Node& node = e.binding.program->nodes[k];
   const Executable::Node& bound = e.nodes[k];
   if (bound.casts && !values[size_t(node.in[0])].device) {  // stays a host scalar
@@ -50,8 +51,24 @@ void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
   if (recording()) [[unlikely]]
     run_recorded(node.op->spec.name.c_str(), dispatch);
   else dispatch();
+}
+
+void run_node(const Executable& e, size_t k, std::vector<Tensor>& values) {
+  const Program::Node& node = e.binding.program->nodes[k];
+  if (node.op->spec.flags & op_control) {
+    const auto run = [&] { run_control(e, k, values); };
+    if (recording()) run_recorded(node.op->spec.name.c_str(), run);
+    else run();
+  } else {
+    run_call(e, k, values);
+  }
   for (const int v : node.dies) values[size_t(v)] = Tensor();
 }
+
+void run_nodes(const Executable& e, std::vector<Tensor>& values) {
+  for (size_t k = 0; k < e.nodes.size(); ++k) run_node(e, k, values);
+}
+
 int donor_of(const Program::Node& node, const std::vector<Tensor>& values) {
   const Tensor& out = values[size_t(node.out)];
   for (const int v : node.in)
@@ -77,6 +94,11 @@ std::shared_ptr<const Executable> make_executable(Binding binding, Device& devic
   for (size_t i = 0; i < made->binding.constants.size(); ++i)
     values[size_t(made->binding.program->constants[i].value)] = host_scalar(made->binding.constants[i]);
   for (size_t k = 0; k < made->nodes.size(); ++k) {
+    if (made->binding.program->nodes[k].op->spec.flags & op_control) {
+      made->nodes[k].plan = nullptr;
+      made->nodes[k].programs = make_executables(made->binding.nodes[k], device);
+      continue;
+    }
     NodeCall call(*made, k, values);
     Invocation& inv = call.invocation();
     made->nodes[k].plan = inv.plan = &plan_for(inv.op, device, dtype_key(inv), inv);
@@ -93,7 +115,16 @@ void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
   const Program& p = *e.binding.program;
   std::vector<Tensor> values = e.values;
   for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
-  for (size_t k = 0; k < p.nodes.size(); ++k) run_node(e, k, values);
+  run_nodes(e, values);
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];
+}
+
+std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in) {
+  const Program& p = *e.binding.program;
+  std::vector<Tensor> values = e.values, out;
+  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = std::move(in[i]);
+  run_nodes(e, values);
+  for (const int v : p.outputs) out.push_back(values[size_t(v)]);
+  return out;
 }
 }  // namespace dovetail

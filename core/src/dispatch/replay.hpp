@@ -7,10 +7,11 @@ namespace dovetail {
 // A binding whose nodes have plans on a device; decompositions that nodes need are bound with it.
 struct Executable {
   struct Node {
-    const Plan* plan;
+    const Plan* plan;  // none: of a control node
     int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
     bool casts = false;                        // astype
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
+    std::vector<std::shared_ptr<const Executable>> programs = {};  // of a control node, as its binding has them
   };
   Binding binding;             // its values are moved to the next
   std::vector<Tensor> values;  // without memory, but constants
@@ -25,4 +26,6 @@ bool is_current(const Executable&);  // kernels and the fallback mode have not c
 // Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
 // memory.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out);
+// The same on operands that are given away: where nobody else holds their memory, it may be used.
+std::vector<Tensor> replay(const Executable&, std::vector<Tensor> in);
 }  // namespace dovetail

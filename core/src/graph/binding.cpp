@@ -1,7 +1,7 @@
 // The sizes of one call, followed through a program by the rules.
 #include <algorithm>
 
-#include "graph/program.hpp"
+#include "graph/control.hpp"
 
 namespace dovetail {
 namespace {
@@ -18,8 +18,12 @@ Scalar scalar_of(DType dtype, const Number& n, NumberValue v) {
 
 class Binder {
  public:
-  Binder(std::shared_ptr<const Program> program, const Attrs* attrs)
-      : program_(*program), attrs_(attrs), values_(program->numbers.size()) {
+  Binder(std::shared_ptr<const Program> program, const Attrs* attrs, BindLimits& limits)
+      : program_(*program), attrs_(attrs), limits_(limits), values_(program->numbers.size()) {
+    limits_.nodes += program_.nodes.size() + 1;
+    if (limits_.nodes > BindLimits::kMostNodes)
+      throw Error(ErrorKind::value, "a program with more than " + std::to_string(BindLimits::kMostNodes) +
+                                        " nodes in all rounds of its loops: expected fewer rounds");
     made_.program = std::move(program);
     made_.nodes.resize(program_.nodes.size());
     made_.values.resize(size_t(program_.n_values));
@@ -40,7 +44,11 @@ class Binder {
     }
     for (size_t k = 0; k < program_.nodes.size(); ++k) {
       if (!guards_hold(k) || !know(program_.nodes[k].numbers)) return std::nullopt;
-      infer(k);
+      if (program_.nodes[k].op->spec.flags & op_control) {
+        if (!bind_programs(k)) return std::nullopt;
+      } else {
+        infer(k);
+      }
     }
     if (!guards_hold(program_.nodes.size()) || !know(program_.numbers.size())) return std::nullopt;
     set_constants(program_.n_values);
@@ -100,6 +108,7 @@ class Binder {
     const Program::Node& node = program_.nodes[k];
     set_constants(node.out);
     Attrs& attrs = made_.nodes[k].attrs = filled_attrs(program_, node, values_);
+    made_.steps += 1;
     const TensorType* few[kMaxInputs];
     std::vector<const TensorType*> many;
     const TensorType** in = few;
@@ -111,8 +120,24 @@ class Binder {
     made_.nodes[k].work = dovetail::infer(*node.op, in, int(node.in.size()), attrs, out);
   }
 
+  bool bind_programs(size_t k) {
+    const Program::Node& node = program_.nodes[k];
+    set_constants(node.out);
+    made_.nodes[k].attrs = filled_attrs(program_, node, values_);
+    std::vector<const TensorType*> in;
+    for (const int v : node.in) in.push_back(&made_.values[size_t(v)]);
+    auto bound = bind_control(program_, k, made_.nodes[k].attrs, in, limits_);
+    if (!bound) return false;
+    made_.nodes[k].work = 0;
+    made_.nodes[k].programs = std::move(bound->programs);
+    made_.steps += bound->steps;
+    std::ranges::move(bound->results, made_.values.begin() + node.out);
+    return true;
+  }
+
   const Program& program_;
   const Attrs* attrs_;
+  BindLimits& limits_;
   Binding made_;
   std::vector<NumberValue> values_;
   size_t known_ = 0, guard_ = 0, constant_ = 0;
@@ -140,6 +165,12 @@ Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vecto
 
 std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const TensorType* const* inputs,
                                     const Attrs* attrs) {
-  return Binder(std::move(program), attrs).run(inputs);
+  BindLimits limits;
+  return Binder(std::move(program), attrs, limits).run(inputs);
+}
+
+std::optional<Binding> bind_nested(std::shared_ptr<const Program> program, const TensorType* const* inputs,
+                                   const Attrs* attrs, BindLimits& limits) {
+  return Binder(std::move(program), attrs, limits).run(inputs);
 }
 }  // namespace dovetail

@@ -1,7 +1,7 @@
 // Programs are recorded here.
 #include <algorithm>
 
-#include "graph/program.hpp"
+#include "graph/control.hpp"
 
 namespace dovetail {
 Program& ProgramBuilder::program() const {
@@ -28,12 +28,22 @@ int ProgramBuilder::constant(const Scalar& scalar, int number) {
   return add_value(type_of(scalar));
 }
 
+static void own_program(Program& p, const Program& part) {
+  const auto same = [&](const auto& known) { return known.get() == &part; };
+  if (std::ranges::none_of(p.programs, same)) p.programs.push_back(part.shared_from_this());
+  p.depth = std::max(p.depth, part.depth + 1);
+  if (p.depth > kMaxProgramDepth)
+    throw Error(ErrorKind::value,
+                "programs within programs: expected at most " + std::to_string(kMaxProgramDepth) + " levels");
+}
+
 void ProgramBuilder::own(Attrs& attrs) {
   for (dvt_attr& a : attrs.at) {
     if (a.kind == DVT_A_STR) a.v.s = program().strings.emplace_back(a.v.s, a.count).c_str();
     else if (a.kind == DVT_A_F64S) a.v.fs = program().float_lists.emplace_back(a.v.fs, a.v.fs + a.count).data();
     else if (a.kind == DVT_A_I64S && (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints)))
       a.v.is = program().int_lists.emplace_back(a.v.is, a.v.is + a.count).data();
+    else if (a.kind == DVT_A_PROGRAM) own_program(program(), program_in(a));
   }
 }
 
@@ -41,7 +51,14 @@ int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& 
                          std::vector<Program::Slot> slots) {
   Program& p = program();
   Program::Node node{
-      .op = &op, .in = in, .out = p.n_values, .attrs = attrs, .slots = std::move(slots), .numbers = 0, .dies = {}};
+      .op = &op,
+      .in = in,
+      .out = p.n_values,
+      .n_out = op.spec.n_out,
+      .attrs = attrs,
+      .slots = std::move(slots),
+      .numbers = 0,
+      .dies = {}};
   std::vector<const TensorType*> operands;
   for (const int i : in) operands.push_back(i < 0 ? nullptr : &values_.at(size_t(i)));
   std::vector<TensorType> made(op.spec.n_out);
@@ -52,6 +69,33 @@ int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& 
   own(node.attrs);
   for (TensorType& t : made) add_value(std::move(t));
   p.nodes.push_back(std::move(node));
+  return p.nodes.back().out;
+}
+
+int ProgramBuilder::control(const Op& op, const std::vector<int>& in, const Attrs& attrs,
+                            std::vector<Program::Slot> slots) {
+  Program& p = program();
+  Program::Node node{.op = &op,
+                     .in = in,
+                     .out = p.n_values,
+                     .n_out = count_results(op, attrs, in.size()),
+                     .attrs = attrs,
+                     .slots = std::move(slots),
+                     .numbers = 0,
+                     .dies = {}};
+  std::vector<const TensorType*> operands;
+  for (const int i : in) operands.push_back(&values_.at(size_t(i)));
+  own(node.attrs);
+  p.nodes.push_back(std::move(node));
+  try {
+    BindLimits limits;
+    auto bound = bind_control(p, p.nodes.size() - 1, attrs, operands, limits);
+    if (!bound) throw Error(ErrorKind::value, "[" + op.spec.name + "] a guard of its program does not hold");
+    for (TensorType& t : bound->results) add_value(std::move(t));
+  } catch (...) {
+    p.nodes.pop_back();
+    throw;
+  }
   return p.nodes.back().out;
 }
 
@@ -94,7 +138,6 @@ void ProgramBuilder::fix(const Attrs& attrs, int n_attrs) {
 void plan_lifetimes(Program& p) {
   std::vector<bool> needed(size_t(p.n_values), false);
   for (const int v : p.outputs) needed[size_t(v)] = true;
-  for (const Program::Input& input : p.inputs) needed[size_t(input.value)] = true;  // the caller's
   for (const Program::Constant& c : p.constants) needed[size_t(c.value)] = true;
   for (auto node = p.nodes.rbegin(); node != p.nodes.rend(); ++node) {
     for (const int v : node->in) {
@@ -102,7 +145,7 @@ void plan_lifetimes(Program& p) {
       needed[size_t(v)] = true;
       node->dies.push_back(v);
     }
-    for (uint32_t i = 0; i < node->op->spec.n_out; ++i)
+    for (uint32_t i = 0; i < node->n_out; ++i)
       if (!needed[size_t(node->out) + i]) node->dies.push_back(node->out + int(i));  // an output that nothing uses
   }
 }
@@ -206,8 +249,10 @@ class Inliner {
     for (const int v : node.in) in.push_back(v < 0 ? v : value_[size_t(v)]);
     std::vector<Program::Slot> slots = node.slots;
     for (Program::Slot& slot : slots) slot.number = number(slot.number);
-    const int out = to_.call(*node.op, in, filled_attrs(program_, node, bound_.numbers), std::move(slots));
-    for (uint32_t i = 0; i < node.op->spec.n_out; ++i) value_[size_t(node.out) + i] = out + int(i);
+    const Attrs attrs = filled_attrs(program_, node, bound_.numbers);
+    const int out = node.op->spec.flags & op_control ? to_.control(*node.op, in, attrs, std::move(slots))
+                                                     : to_.call(*node.op, in, attrs, std::move(slots));
+    for (uint32_t i = 0; i < node.n_out; ++i) value_[size_t(node.out) + i] = out + int(i);
   }
 
   ProgramBuilder& to_;

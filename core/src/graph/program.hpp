@@ -13,7 +13,9 @@
 #include "types/scalar.hpp"
 
 namespace dovetail {
-struct Program {
+constexpr int kMaxProgramDepth = 16;  // of programs within programs
+
+struct Program : std::enable_shared_from_this<Program> {
   // An element of an attribute that is an entry of `numbers`.
   struct Slot {
     uint8_t attr;
@@ -25,6 +27,7 @@ struct Program {
     const Op* op;
     std::vector<int> in;  // values; -1: not given
     int out;              // output 0; further outputs follow it
+    uint32_t n_out = 1;   // the op's, but for control ops
     Attrs attrs;          // as they were given; at slots the numbers of the trace
     std::vector<Slot> slots;
     uint32_t numbers;        // it and those before it need as many entries of the table
@@ -47,12 +50,20 @@ struct Program {
   std::vector<Constant> constants;  // in the order of their values
   std::vector<Node> nodes;
   std::vector<int> outputs;
+  std::vector<std::shared_ptr<const Program>> programs;  // that attributes of nodes hold
+  int depth = 0;                                         // of programs within this one
   std::vector<Number> numbers;
   std::vector<Guard> guards;        // in the order in which they were recorded
   std::deque<std::string> strings;  // what attributes point to
   std::deque<std::vector<int64_t>> int_lists;
   std::deque<std::vector<double>> float_lists;
 };
+
+// The program of an attribute of kind DVT_A_PROGRAM. The program of the node owns it.
+inline const Program& program_in(const dvt_attr& a) { return *reinterpret_cast<const Program*>(a.v.p); }
+inline dvt_attr program_attr(const Program& p) {
+  return {DVT_A_PROGRAM, 1, {.p = reinterpret_cast<const dvt_program*>(&p)}};
+}
 
 // Records calls on abstract tensors. Values and numbers are named by their index.
 class ProgramBuilder {
@@ -63,6 +74,10 @@ class ProgramBuilder {
   const TensorType& value(int i) const { return program(), values_.at(size_t(i)); }
   // Infers the outputs and returns the first one's value; the others follow it.
   int call(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
+  // The same for a control op, whose attributes are complete: its programs become this program's. Such a node has
+  // as many outputs as its programs give.
+  int control(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
+  uint32_t outputs_of_last_call() const { return program().nodes.back().n_out; }
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 
   int number(Number);
@@ -87,12 +102,15 @@ struct Binding {
   struct Node {
     Attrs attrs;  // normalised
     uint64_t work;
+    // Of a control node: of a loop one for each round, of others one for each program. Equal ones are shared.
+    std::vector<std::shared_ptr<const Binding>> programs = {};
   };
   std::shared_ptr<const Program> program;
   std::vector<Node> nodes;
   std::vector<TensorType> values;  // with dense strides
   std::vector<Scalar> constants;   // of the program, in its order
   std::vector<NumberValue> numbers;
+  uint64_t steps = 0;  // nodes that one run runs: those of a loop in every round, of other control nodes once
 };
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/control.hpp"
+
 namespace dovetail {
 namespace {
 constexpr int kFormat = 1;
@@ -72,12 +74,19 @@ class Writer {
     int next = 0;
     for (const Program::Input& input : p.inputs) place_[size_t(input.value)] = next++;
     for (const Program::Node& node : p.nodes)
-      for (uint32_t i = 0; i < node.op->spec.n_out; ++i) place_[size_t(node.out) + i] = next++;
+      for (uint32_t i = 0; i < node.n_out; ++i) place_[size_t(node.out) + i] = next++;
     for (size_t i = 0; i < p.constants.size(); ++i) constant_[size_t(p.constants[i].value)] = int(i);
   }
 
   Json document() const {
-    Json j = Json::map({{"dovetail", kFormat}, {"inputs", Json::list()}});
+    Json j = Json::map({{"dovetail", kFormat}});
+    for (auto& member : body().members) j.members.push_back(std::move(member));
+    return j;
+  }
+
+ private:
+  Json body() const {
+    Json j = Json::map({{"inputs", Json::list()}});
     for (const Program::Input& input : program_.inputs) j.members.back().second.items.push_back(input_json(input));
     if (!program_.numbers.empty()) {
       Json numbers = Json::list();
@@ -93,6 +102,11 @@ class Writer {
         guards.items.push_back(Json::list({compare_names[g.compare], g.a, g.b, int64_t(g.at)}));
       j.members.emplace_back("guards", std::move(guards));
     }
+    if (!program_.programs.empty()) {
+      Json programs = Json::list();
+      for (const auto& part : program_.programs) programs.items.push_back(Writer(*part).body());
+      j.members.emplace_back("programs", std::move(programs));
+    }
     Json nodes = Json::list(), outputs = Json::list();
     for (const Program::Node& node : program_.nodes) nodes.items.push_back(node_json(node));
     for (const int v : program_.outputs) outputs.items.push_back(operand_json(v));
@@ -101,7 +115,11 @@ class Writer {
     return j;
   }
 
- private:
+  Json program_json(const dvt_attr& a) const {
+    const auto found = std::ranges::find(program_.programs, &program_in(a), [](const auto& p) { return p.get(); });
+    return Json::map({{"program", int64_t(found - program_.programs.begin())}});
+  }
+
   static Json input_json(const Program::Input& input) {
     if (input.dtype == DType::none) return Json::map();
     Json shape = Json::list();
@@ -128,17 +146,19 @@ class Writer {
     for (const int v : node.in) in.items.push_back(operand_json(v));
     const Attrs defaults = op.defaults;
     for (int i = 0; i < op.n_attr; ++i) {
-      Json value = attribute_json(node.attrs.at[i]);
+      const dvt_attr& a = node.attrs.at[i];
+      Json value = a.kind == DVT_A_PROGRAM ? program_json(a) : attribute_json(a);
       bool slots = false;
       for (const Program::Slot& slot : node.slots) {
         if (slot.attr != i) continue;
         (slot.element < 0 ? value : value.items[size_t(slot.element)]) = number_entry(slot.number);
         slots = true;
       }
-      if (slots || !same_value(node.attrs.at[i], defaults.at[i]))
+      if (slots || !same_value(a, defaults.at[i]))
         at.members.emplace_back(attribute_of(op, i).name, std::move(value));
     }
     j.members.emplace_back("in", std::move(in));
+    if (op.spec.flags & op_control) j.members.emplace_back("out", int64_t(node.n_out));
     if (!at.members.empty()) j.members.emplace_back("at", std::move(at));
     if (!node.where.empty()) j.members.emplace_back("where", node.where);
     return j;
@@ -151,15 +171,23 @@ class Writer {
 // ---- reading ----------------------------------------------------------------------------------------------------
 class Reader {
  public:
-  explicit Reader(const Json& document) : document_(document), made_(std::make_shared<Program>()) {}
+  explicit Reader(const Json& document, int level = 0)
+      : document_(document), level_(level), made_(std::make_shared<Program>()) {
+    if (document_.kind != Json::object) throw Error(ErrorKind::value, "a program: expected an object");
+  }
 
   std::shared_ptr<const Program> program() {
-    if (document_.kind != Json::object) throw Error(ErrorKind::value, "a program: expected an object");
     if (const int64_t format = document_.at("dovetail", "a program").as_integer("dovetail"); format != kFormat)
       throw Error(ErrorKind::value,
                   "a program of format " + std::to_string(format) + ": this library reads format " +
                       std::to_string(kFormat),
                   format > kFormat ? "pip install -U dovetail-runtime" : "");
+    return body();
+  }
+
+ private:
+  std::shared_ptr<const Program> body() {
+    if (const Json* programs = document_.find("programs")) read_programs(programs->as_list("programs"));
     for (const Json& input : document_.at("inputs", "a program").as_list("inputs")) read_input(input);
     const auto& nodes = document_.at("nodes", "a program").as_list("nodes");
     if (const Json* numbers = document_.find("numbers")) read_numbers(numbers->as_list("numbers"));
@@ -173,7 +201,18 @@ class Reader {
     return made_;
   }
 
- private:
+  void read_programs(const std::vector<Json>& programs) {
+    if (level_ == kMaxProgramDepth)
+      throw Error(ErrorKind::value,
+                  "programs within programs: expected at most " + std::to_string(kMaxProgramDepth) + " levels");
+    for (size_t i = 0; i < programs.size(); ++i) try {
+        made_->programs.push_back(Reader(programs[i], level_ + 1).body());
+        made_->depth = std::max(made_->depth, made_->programs.back()->depth + 1);
+      } catch (const Error& e) {
+        throw Error(e.kind, "program " + std::to_string(i) + ": " + e.what());
+      }
+  }
+
   [[noreturn]] void fail(const std::string& why) const {
     const std::string node =
         made_->nodes.size() < n_nodes() ? "node " + std::to_string(made_->nodes.size()) + ": " : "";
@@ -302,7 +341,8 @@ class Reader {
                       std::to_string(op->spec.version),
                   "pip install -U dovetail-runtime");
     Program::Node node{
-        .op = op, .in = {}, .out = 0, .attrs = (*op).defaults, .slots = {}, .numbers = 0, .dies = {}};
+        .op = op, .in = {}, .out = 0, .n_out = op->spec.n_out, .attrs = (*op).defaults, .slots = {}, .numbers = 0,
+        .dies = {}};
     for (const Json& in : j.at("in", "a node").as_list("a node's in"))
       node.in.push_back(in.kind == Json::null ? -1 : operand(in, "an operand"));
     // Operands that a later version of the op added may be missing.
@@ -315,8 +355,12 @@ class Reader {
           (!j.find("at") || !j.find("at")->find(p.name)))
         fail("[" + name + "] misses the attribute '" + p.name + "'");
     if (const Json* where = j.find("where")) node.where = where->as_string("a node's where");
+    if (op->spec.flags & op_control) node.n_out = count_results(*op, node.attrs, node.in.size());
+    if (const Json* out = j.find("out"); out ? out->as_integer("a node's out") != int64_t(node.n_out)
+                                             : bool(op->spec.flags & op_control))
+      fail("[" + name + "] out: expected " + std::to_string(node.n_out) + ", as many results as it has");
     node.out = made_->n_values;
-    for (uint32_t i = 0; i < op->spec.n_out; ++i) add_value();
+    for (uint32_t i = 0; i < node.n_out; ++i) add_value();
     node.numbers = uint32_t(needed_);
     made_->nodes.push_back(std::move(node));
   }
@@ -386,6 +430,10 @@ class Reader {
       case ParamKind::dtype:
         a = {DVT_A_DTYPE, 1, {.dt = info(dtype(value.at("dtype", what.c_str()), what.c_str())).dl}};
         return;
+      case ParamKind::program:
+        a = program_attr(*made_->programs[size_t(
+            index(value.at("program", what.c_str()), what.c_str(), int(made_->programs.size())))]);
+        return;
       case ParamKind::scalar: set_scalar(a, value, what, is_slot, real); break;
       default: return set_list(node, i, value, what);
     }
@@ -424,7 +472,7 @@ class Reader {
   void check_numbers() {
     std::vector<size_t> made_by(size_t(made_->n_values), 0);  // as many nodes are needed for each value
     for (size_t k = 0; k < made_->nodes.size(); ++k)
-      for (uint32_t i = 0; i < made_->nodes[k].op->spec.n_out; ++i)
+      for (uint32_t i = 0; i < made_->nodes[k].n_out; ++i)
         made_by[size_t(made_->nodes[k].out) + i] = k + 1;
     std::vector<size_t> after(made_->numbers.size(), 0);
     for (size_t i = 0; i < after.size(); ++i) {
@@ -448,6 +496,7 @@ class Reader {
   }
 
   const Json& document_;
+  const int level_;  // of programs around it
   std::shared_ptr<Program> made_;
   std::vector<int> place_;                     // the value that a number of the text stands for
   std::vector<std::pair<int, size_t>> needs_;  // numbers, and the nodes that need them

@@ -8,6 +8,12 @@
 //    "nodes": [{"op": "add", "v": 2, "in": [0, {"n": 0.5, "dtype": "float32"}, null], "at": {"axis": {"number":
 //    2}}}], "outputs": [1]}
 //
+// A control node holds programs: an attribute {"program": 1} is element 1 of the list "programs" of the program that
+// the node is in, in the same form without "dovetail". Only control nodes have "out", the number of their results:
+//   {"op": "loop", "in": [0, 1], "out": 2, "at": {"count": {"number": 3}, "numbers": [2], "body": {"program": 0}}}
+// In the body of a loop ["attribute", 0] is the round, counted from 0, and ["attribute", 1, k] is element k of the
+// node's numbers. core/schema/ops/control.py describes the ops.
+//
 // Values are the inputs and, after them, the outputs of the nodes in their order. "v" is the op's version, 1 where
 // it is not given; attributes at their defaults are not written. An operand {"number": 2, "dtype": ...} is a number
 // as an array.

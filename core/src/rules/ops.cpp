@@ -63,6 +63,14 @@ void check_params(const OpSpec& spec, Op& op) {
   if (spec.n_out < 1 || spec.n_out > kMaxOutputs) refuse(spec, "1 to " + std::to_string(kMaxOutputs) + " outputs");
 }
 
+// The kinds of an op's attributes, in their order.
+std::vector<ParamKind> attributes_of(const OpSpec& spec) {
+  std::vector<ParamKind> kinds;
+  for (const ParamSpec& p : spec.params)
+    if (!is_operand(p.kind)) kinds.push_back(p.kind);
+  return kinds;
+}
+
 // What runs an op with one of these flags relies on its operands and attributes.
 void check_flags(const OpSpec& spec, const Op& op) {
   const auto require = [&](OpFlags flag, bool fits, const char* expected) {
@@ -75,6 +83,17 @@ void check_flags(const OpSpec& spec, const Op& op) {
   require(op_identity_on_ints, op.n_in == 1 && spec.n_out == 1 && spec.shape == "same",
           "identity_on_ints of an op with one operand and shape rule same only");
   require(op_integer_exponent, op.n_in == 2, "integer_exponent of an op with two operands only");
+  using K = ParamKind;
+  const auto takes = [&](std::vector<K> kinds, int n_in) {
+    return op.variadic && op.n_in == n_in && attributes_of(spec) == kinds && spec.shape == "control" &&
+           spec.dtype == "control";
+  };
+  require(op_loop, takes({K::i64, K::i64s, K::program}, 1), "loop of an op with the parameters of loop only");
+  require(op_branch, takes({K::program, K::program}, 2), "branch of an op with the parameters of cond only");
+  require(op_while, takes({K::program, K::program}, 1), "while of an op with the parameters of while_loop only");
+  require(op_scan, takes({K::i64, K::i64, K::program}, 1), "scan of an op with the parameters of scan only");
+  if (spec.shape == "control" && !(spec.flags & op_control))
+    refuse(spec, "its shape rule is control: expected one of the traits loop, branch, while and scan");
 }
 
 void find_rules(const OpSpec& spec, Op& op) {

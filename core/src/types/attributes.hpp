@@ -25,6 +25,7 @@ struct Attrs {
   double f64(int i) const { return at[i].v.f; }
   std::string_view str(int i) const { return {at[i].v.s, at[i].count}; }
   std::span<const int64_t> i64s(int i) const { return {at[i].v.is, at[i].count}; }
+  const dvt_program* program(int i) const { return at[i].v.p; }
   DType dtype(int i) const { return given(i) ? dtype_of(at[i].v.dt).value_or(DType::none) : DType::none; }
 };
 

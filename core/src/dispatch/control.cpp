@@ -1,0 +1,119 @@
+#include "dispatch/control.hpp"
+
+#include <algorithm>
+
+#include "dispatch/execute.hpp"
+#include "dispatch/host_memory.hpp"
+#include "graph/control.hpp"
+
+namespace dovetail {
+namespace {
+// The value of a 0-d bool array. Waits for the device.
+bool is_true(const Tensor& t) {
+  uint8_t value = 0;
+  if (t.device) download(t, &value);
+  else value = scalar_of(t).read<uint8_t>();
+  return value != 0;
+}
+
+// The operands; those that end with the node live on in the result alone.
+std::vector<Tensor> take_operands(const Program::Node& node, std::vector<Tensor>& values) {
+  std::vector<Tensor> in;
+  in.reserve(node.in.size());
+  for (const int v : node.in) in.push_back(values[size_t(v)]);
+  for (const int v : node.dies)
+    if (std::ranges::find(node.in, v) != node.in.end()) values[size_t(v)] = Tensor();
+  return in;
+}
+
+// Element i along the first axis, as a view.
+Tensor element(const Tensor& x, int64_t i) {
+  Tensor out = x;
+  out.set_rank(x.rank() - 1);
+  for (int a = 0; a < out.rank(); ++a) out.size(a) = x.size(a + 1), out.stride(a) = x.stride(a + 1);
+  out.update_dense();
+  if (out.numel)
+    out.view.data = static_cast<char*>(x.view.data) + i * x.stride(0) * int64_t(info(x.dtype).bytes());
+  return out;
+}
+
+class Control {
+ public:
+  Control(const Executable& e, size_t k, std::vector<Tensor>& values)
+      : node_(e.binding.program->nodes[k]),
+        attrs_(e.binding.nodes[k].attrs),
+        programs_(e.nodes[k].programs),
+        device_(*e.device),
+        out_(std::span(values).subspan(size_t(node_.out), node_.n_out)),
+        in_(take_operands(node_, values)) {}
+
+  std::vector<Tensor> run() {
+    const uint32_t flags = node_.op->spec.flags;
+    if (flags & op_loop) return loop();
+    if (flags & op_branch) return branch();
+    return flags & op_while ? while_loop() : scan();
+  }
+
+ private:
+  std::vector<Tensor> loop() {
+    for (const auto& round : programs_) in_ = replay(*round, std::move(in_));
+    return std::move(in_);
+  }
+
+  std::vector<Tensor> branch() {
+    const bool pred = is_true(in_[0]);
+    in_.erase(in_.begin());
+    return replay(*programs_[pred ? BranchAttrs::then : BranchAttrs::otherwise], std::move(in_));
+  }
+
+  std::vector<Tensor> while_loop() {
+    while (is_true(replay(*programs_[WhileAttrs::cond], in_)[0]))
+      in_ = replay(*programs_[WhileAttrs::body], std::move(in_));
+    return std::move(in_);
+  }
+
+  std::vector<Tensor> scan() {
+    const auto n_carry = size_t(attrs_.i64(ScanAttrs::n_carry));
+    const std::vector<Tensor> xs(std::make_move_iterator(in_.begin() + ptrdiff_t(n_carry)),
+                                 std::make_move_iterator(in_.end()));
+    std::vector<Tensor> carries = std::move(in_), ys;
+    carries.resize(n_carry);
+    for (const Tensor& y : out_.subspan(n_carry)) ys.push_back(empty_tensor(y.dtype, y.shape(), device_));
+    for (int64_t i = 0; i < attrs_.i64(ScanAttrs::length); ++i) {
+      for (const Tensor& x : xs) carries.push_back(element(x, i));
+      carries = replay(*programs_[0], std::move(carries));
+      for (size_t k = 0; k < ys.size(); ++k) {
+        Tensor place = element(ys[k], i);
+        const Tensor& made = carries[n_carry + k];
+        copy_into(place, made.device ? made : materialise(made, device_));
+      }
+      carries.resize(n_carry);
+    }
+    std::ranges::move(ys, std::back_inserter(carries));
+    return carries;
+  }
+
+  const Program::Node& node_;
+  const Attrs& attrs_;
+  const std::vector<std::shared_ptr<const Executable>>& programs_;
+  Device& device_;
+  std::span<const Tensor> out_;  // their types
+  std::vector<Tensor> in_;
+};
+}  // namespace
+
+std::vector<std::shared_ptr<const Executable>> make_executables(const Binding::Node& node, Device& device) {
+  std::vector<std::shared_ptr<const Executable>> made;
+  for (size_t i = 0; i < node.programs.size(); ++i) {
+    const bool again = i && node.programs[i] == node.programs[i - 1];
+    made.push_back(again ? made.back() : make_executable(*node.programs[i], device));
+  }
+  return made;
+}
+
+void run_control(const Executable& e, size_t k, std::vector<Tensor>& values) {
+  const int out = e.binding.program->nodes[k].out;
+  std::vector<Tensor> results = Control(e, k, values).run();
+  std::ranges::move(results, values.begin() + out);
+}
+}  // namespace dovetail
