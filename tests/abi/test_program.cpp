@@ -1,8 +1,9 @@
 // Programs as C sees them: each against its canonical text, which says the same in another way; and the symbols of
 // programs with types.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <map>
+#include <set>
 #include <thread>
 
 #include "check.hpp"
@@ -44,7 +45,10 @@ class Described {
  public:
   explicit Described(const Json& program) : program_(program) {
     if (const Json* found = program.find("numbers")) numbers_ = found->items;
-    for (const Json& n : numbers_) real_.push_back(is_real(n));
+    for (const Json& n : numbers_) {
+      real_.push_back(is_real(n));
+      if (n.kind == Json::integer) literals_.insert(n.i);
+    }
   }
 
   std::string text() {
@@ -71,9 +75,13 @@ class Described {
       for (const Json& g : guards->items)
         text += "guard before " + g.items[3].dump() + ": " + g.items[0].text + " " + g.items[1].dump() + " " +
                 g.items[2].dump() + "\n";
-    for (const Json& node : program_.at("nodes", "").items) text += describe_node(node, value);
-    for (size_t i = 0; i < numbers_.size(); ++i) text += format("number %zu: ", i) + number(i) + "\n";
+    for (const Json& node : program_.at("nodes", "").items) text += describe_node(node, value), ++node_;
+    size_t n = 0;
+    for (; n < numbers_.size(); ++n) text += format("number %zu: ", n) + number(n) + "\n";
+    for (const int64_t literal : further_) text += format("number %zu: integer %lld\n", n++, (long long)literal);
     for (const Json& output : program_.at("outputs", "").items) text += "output" + operand(output) + "\n";
+    for (const auto& [node, inner] : parts_)
+      text += format("program of node %zu\n", node) + Described(program_.at("programs", "").items[inner]).text();
     return text;
   }
 
@@ -138,12 +146,20 @@ class Described {
     return type + hex;
   }
 
-  std::string attribute(const ParamSpec& p, const Json& j) const {
+  std::string attribute(const ParamSpec& p, const Json& j) {
     if (j.kind == Json::null) return " none";
     const Json* slot = j.find("number");
     const bool real = slot && real_[size_t(slot->i)];
     switch (p.kind) {
       case ParamKind::boolean: return format(" b:%d", j.truth);
+      case ParamKind::program: {
+        const size_t inner = size_t(j.at("program", "").i);
+        parts_.emplace_back(node_, inner);
+        Json document = Json::map({{"dovetail", 1}});
+        for (const auto& member : program_.at("programs", "").items[inner].members)
+          document.members.push_back(member);
+        return " program:" + to_hex(content_hash(document)).substr(0, 16);
+      }
       case ParamKind::str: return " s:" + j.text;
       case ParamKind::dtype: return " dt:" + dtype(j.at("dtype", ""));
       case ParamKind::i64: return " i:" + (slot ? entry(j) : j.dump());
@@ -160,8 +176,13 @@ class Described {
       default: break;
     }
     std::string text = " is:";
+    const bool slots =
+        std::ranges::any_of(j.items, [](const Json& element) { return element.kind == Json::object; });
     for (size_t k = 0; k < j.items.size(); ++k) {
       if (k) text += ",";
+      // Then literals are entries of the table, too, behind those that the program has.
+      if (slots && j.items[k].kind == Json::integer && literals_.insert(j.items[k].i).second)
+        further_.push_back(j.items[k].i);
       text += j.items[k].kind == Json::object ? entry(j.items[k]) : j.items[k].dump();
     }
     return text;
@@ -183,12 +204,13 @@ class Described {
     }
   }
 
-  std::string describe_node(const Json& node, int& value) const {
+  std::string describe_node(const Json& node, int& value) {
     const Op& o = op(node.at("op", "").text);
     std::string text = "node dvt." + o.spec.name + " " + std::to_string(o.spec.version) + ":";
     for (const Json& in : node.at("in", "").items) text += operand(in);
     text += " ->";
-    for (uint32_t i = 0; i < o.spec.n_out; ++i) text += format(" %d", value++);
+    const int64_t results = node.find("out") ? node.at("out", "").i : o.spec.n_out;
+    for (int64_t i = 0; i < results; ++i) text += format(" %d", value++);
     text += " |";
     const Json* at = node.find("at");
     for (const ParamSpec& p : o.spec.params) {
@@ -203,28 +225,16 @@ class Described {
   const Json& program_;
   std::vector<Json> numbers_;
   std::vector<bool> real_;
+  std::set<int64_t> literals_;
+  std::vector<int64_t> further_;
+  size_t node_ = 0;
+  std::vector<std::pair<size_t, size_t>> parts_;  // nodes and the programs that they hold
 };
-
-// Numbers behind the program's own: literals of lists.
-std::string without_further_numbers(const std::string& text, const Json& program) {
-  const size_t own = program.find("numbers") ? program.at("numbers", "").items.size() : 0;
-  std::string kept;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = text.find('\n', at) + 1;
-    const std::string line = text.substr(at, end - at);
-    const bool further =
-        line.starts_with("number ") && std::strtoul(line.c_str() + std::strlen("number "), nullptr, 10) >= own;
-    if (further) CHECK(line.find(": integer ") != std::string::npos);
-    else kept += line;
-    at = end;
-  }
-  return kept;
-}
 
 void compare(const Json& json) {
   const auto program = program_of(json);
   const CProgram c(program);
-  CHECK_EQ(without_further_numbers(by_c(c.view()), json), Described(json).text());
+  CHECK_EQ(by_c(c.view()), Described(json).text());
   CHECK_EQ(format("%016llx%016llx", static_cast<unsigned long long>(c.view().hash[0]),
                   static_cast<unsigned long long>(c.view().hash[1])),
            to_hex(content_hash(json)).substr(0, 32));
@@ -236,6 +246,11 @@ const char* const everything = R"({"dovetail":1,
 ["multiply",5,6],["attribute",1],["attribute",2,3],["real_attribute",0],["bit_length",0],["to_real",0],["floor",7],
 ["ceil",7],["shift_left",0,11],["minimum",0,1],["maximum",0,1],["modulo",1,2],["subtract",0,1],["add",6,10],
 ["size",3,0]],
+"programs":[{"inputs":[{},{}],"numbers":[["attribute",0],["attribute",1,0]],
+ "nodes":[{"op":"add","in":[0,{"number":0,"dtype":"float32"}],"where":"model.py:9"}],"outputs":[1,2]},
+ {"inputs":[{}],"programs":[{"inputs":[{}],"nodes":[],"outputs":[0]}],"nodes":[{"op":"loop","in":[0],"out":1,
+ "at":{"count":3,"numbers":[],"body":{"program":0}}}],"outputs":[1]},
+ {"inputs":[{"dtype":"float32","shape":[null,2]}],"nodes":[],"outputs":[0]}],
 "guards":[["less",2,1,0],["not_equal",0,1,0],["equal",18,0,0],["less_equal",21,4,1]],
 "nodes":[{"op":"reshape","in":[0],"at":{"shape":[{"number":4}]},"where":"model.py:84"},
 {"op":"reshape","in":[0],"at":{"shape":[-7,{"number":0},8,{"number":2},{"number":3}]}},
@@ -247,7 +262,9 @@ const char* const everything = R"({"dovetail":1,
 {"op":"scaled_dot_product_attention","in":[0,0,0,null],"at":{"scale":{"number":7},"is_causal":true}},
 {"op":"roll","in":[0],"at":{"shift":[{"number":11}],"axis":[0]}},
 {"op":"concat","in":[0,0,0],"at":{"axis":1}},
-{"op":"top_k","in":[0],"at":{"k":{"number":16},"mode":"smallest"}}],
+{"op":"top_k","in":[0],"at":{"k":{"number":16},"mode":"smallest"}},
+{"op":"loop","in":[0,0],"out":2,"at":{"count":{"number":11},"numbers":[{"number":0},7],"body":{"program":0}}},
+{"op":"cond","in":[{"n":true,"dtype":"bool"},0],"out":1,"at":{"then":{"program":1},"else":{"program":2}}}],
 "outputs":[3,0,{"n":true,"dtype":"bool"},12,13]})";
 }  // namespace
 

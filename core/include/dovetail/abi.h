@@ -467,8 +467,9 @@ typedef struct {
 enum {
   DVT_P_ROUND_EACH = 1,    /* f16, bf16: round after every node, as eager execution does; else once per group */
   DVT_P_DETERMINISTIC = 2, /* the same bits whatever the number of threads */
-  /* The types of all values are known: so is each program that a compiler gets. In others only inputs and constants
-   * have types, as far as the program names them; an unknown dtype has code DVT_ANY, an unknown shape ndim -1. */
+  /* The types of all values are known, as in each program that a compiler gets. In others, also in those that
+   * attributes hold, only inputs and constants have types, as far as the program names them: an unknown dtype has
+   * code DVT_ANY, an unknown shape ndim -1. */
   DVT_P_TYPED = 4
 };
 struct dvt_program {

@@ -51,6 +51,7 @@ CProgram::CProgram(std::shared_ptr<const Program> program, SymbolicTypes types)
   describe_symbols();
   describe_numbers();
   describe_guards();
+  for (const auto& part : program_->programs) parts_.emplace(part.get(), std::make_unique<CProgram>(part));
   describe_nodes();
   std::vector<int> inputs;
   for (const Program::Input& input : program_->inputs) inputs.push_back(input.value);
@@ -71,7 +72,7 @@ void CProgram::number_values() {
   place_.assign(size_t(program_->n_values), kAbsent);
   for (const Program::Input& input : program_->inputs) place_[size_t(input.value)] = next++;
   for (const Program::Node& node : program_->nodes)
-    for (uint32_t i = 0; i < node.op->spec.n_out; ++i) place_[size_t(node.out) + i] = next++;
+    for (uint32_t i = 0; i < node.n_out; ++i) place_[size_t(node.out) + i] = next++;
   for (const Program::Constant& c : program_->constants) place_[size_t(c.value)] = next++;
 }
 
@@ -140,7 +141,7 @@ void CProgram::describe_nodes() {
     std::vector<dvt_attr>& attrs = attrs_.emplace_back();
     for (int i = 0; i < node.op->n_attr; ++i) attrs.push_back(attribute(node, i));
     std::vector<int> out;
-    for (uint32_t i = 0; i < node.op->spec.n_out; ++i) out.push_back(node.out + int(i));
+    for (uint32_t i = 0; i < node.n_out; ++i) out.push_back(node.out + int(i));
     nodes_.push_back({.struct_size = sizeof(dvt_node),
                       .op_version = node.op->spec.version,
                       .op = node.op->kernel_name.c_str(),
@@ -158,6 +159,7 @@ void CProgram::describe_nodes() {
 
 dvt_attr CProgram::attribute(const Program::Node& node, int i) {
   const dvt_attr& given = node.attrs.at[i];
+  if (given.kind == DVT_A_PROGRAM) return {DVT_A_PROGRAM, 1, {.p = &parts_.at(&program_in(given))->view()}};
   std::vector<int64_t> entries;  // of a list; -1: a literal
   for (const Program::Slot& slot : node.slots) {
     if (slot.attr != i) continue;

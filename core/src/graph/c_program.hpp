@@ -36,6 +36,7 @@ class CProgram {
 
   std::shared_ptr<const Program> program_;
   SymbolicTypes types_;
+  std::unordered_map<const Program*, std::unique_ptr<const CProgram>> parts_;  // of control nodes, as written
   std::vector<uint32_t> place_;  // of each value of the program: its number in the view
   std::vector<DLTensor> values_;
   std::vector<dvt_value> info_;
