@@ -388,7 +388,15 @@ def op(
         must_only = tier == "must" and version == 1  # newer attributes may go to a decomposition
         served = view or core
         _check(
-            full_name, fn, doc, has_decomposition, tier=tier, half=half, served=served, traits=traits, bare=must_only
+            full_name,
+            fn,
+            doc,
+            has_decomposition,
+            tier=tier,
+            half=half,
+            served=served,
+            traits=traits,
+            bare=must_only,
         )
         spec = Spec(
             full_name,

@@ -148,7 +148,7 @@ LAYERS = {
     "types": set(),
     "platform": set(),
     "rules": {"types"},
-    "graph": {"types", "rules"},
+    "graph": {"types", "rules", "platform"},
     "device": {"types", "platform"},
     "probe": {"device", "platform"},  # a program of its own, which shares the handshake
     "dispatch": {"types", "rules", "graph", "device", "platform"},

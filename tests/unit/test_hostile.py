@@ -253,7 +253,7 @@ def test_messages_name_the_function_and_the_cure(case):
 # ---- objects without a value -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [dt.Array, dt.Op, dt.Device, dt.DType, _core.ProgramBuilder])
+@pytest.mark.parametrize("kind", [dt.Array, dt.Op, dt.Device, dt.DType, _core.Program])
 def test_only_the_runtime_makes_these(kind):
     for make in (kind, lambda: kind.__new__(kind), lambda: object.__new__(kind)):
         with pytest.raises(TypeError, match=r"cannot create|is not safe|is not called"):

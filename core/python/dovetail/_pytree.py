@@ -25,7 +25,7 @@ class Leaf:
 class Constant:
     """A value that is a part of the program."""
 
-    value: None | bool | int | float | str
+    value: bool | int | float | str | None
 
     def same(self, other: Any) -> bool:
         """Whether it is this value; 1, 1.0 and True are different ones, and NaN is itself."""

@@ -72,8 +72,31 @@ class FunctionGraph(Graph):
                 f"trace {self.device}; leave device= out, or use x.device"
             )
 
+    # ---- functions of control ops --------------------------------------------------------------------------------
+
+    def nested(self) -> FunctionGraph:
+        inner = Graph.nested(self)
+        inner.fixed, inner._captured = set(), {}
+        return inner
+
+    def like_type(self, dtype: str, shape: tuple[Any, ...]) -> ArrayTracer:
+        value = self.builder.operand(dtype, list(map(value_of, shape)))
+        self.fixed |= {(value, axis) for axis, n in enumerate(shape) if not isinstance(n, Number)}
+        return self.tracer(value)
+
+    def active(self) -> Any:
+        return recording_on(self)
+
+    def record_control(self, name: str, operands: list[Tracer], **attributes: Any) -> list[Tracer]:
+        self.builder.at(user_line())
+        return Graph.record_control(self, name, operands, **attributes)
+
+    # ---- values --------------------------------------------------------------------------------------------------
+
     def value(self, x: Any) -> ArrayTracer:
         """The tracer of an array: its own, or that of a constant."""
+        if self.outer is not None and (not isinstance(x, Tracer) or x._graph is not self):
+            return self.adopt_value(x if isinstance(x, Tracer) else self.outer.value(x))  # type: ignore[return-value]
         if not isinstance(x, Tracer):
             found = self._captured.get(id(x))
             if found is None:
@@ -88,7 +111,7 @@ class FunctionGraph(Graph):
             )
         return x  # type: ignore[return-value]
 
-    # ---- calls ------------------------------------------------------------------------------------------------
+    # ---- calls ---------------------------------------------------------------------------------------------------
 
     def __dovetail_op__(self, op: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
         op = registry[getattr(op, "name", None) or op.__name__]
@@ -144,7 +167,7 @@ class FunctionGraph(Graph):
                 raise refuse_value(f"an array as {name}=", "pass a Python number, which the program keeps")
         return Graph._attribute(self, name, value, slots)
 
-    # ---- operators --------------------------------------------------------------------------------------------
+    # ---- operators -----------------------------------------------------------------------------------------------
 
     def operator(self, op: Any, operands: tuple[Any, ...], in_place: bool) -> Any:
         name, target = op.__name__, operands[0]
@@ -165,8 +188,16 @@ class FunctionGraph(Graph):
         result = self.record(registry[name], tuple(values), {})
         return self._store(name, target, values[1:], result) if in_place else result
 
+    def _expect_own(self, name: str, target: ArrayTracer) -> None:
+        if target._graph is not self:
+            raise TraceError(
+                f"[{name}] a write at {user_line()} to an array from outside of the function that a control op "
+                "traces: return the new array, or pass it as an operand"
+            )
+
     def _store(self, name: str, target: ArrayTracer, others: list[Any], result: ArrayTracer) -> ArrayTracer:
         """x op= y: x takes the result, in its own dtype and shape."""
+        self._expect_own(name, target)
         wide = any(isinstance(x, Array) and x.ndim for x in others)
         if wide and (result.ndim != target.ndim or any(a != b for a, b in zip(result.shape, target.shape))):
             raise ValueError(
@@ -182,7 +213,7 @@ class FunctionGraph(Graph):
             result = self.record(registry["astype"], (result, target.dtype.name), {})
         return target.take_value(result)
 
-    # ---- indexing ---------------------------------------------------------------------------------------------
+    # ---- indexing ------------------------------------------------------------------------------------------------
 
     def get_item(self, x: Any, key: Any) -> ArrayTracer:
         x, key = self.value(x), self._key(key)
@@ -196,6 +227,7 @@ class FunctionGraph(Graph):
     def set_item(self, x: Any, key: Any, value: Any) -> None:
         if not isinstance(x, Tracer):
             raise TraceError(f"[setitem] a write at {user_line()}: {_CONSTANT}")
+        self._expect_own("setitem", x)
         key = self._key(key)
         if isinstance(value, Array):
             value = self.value(value)
@@ -276,7 +308,7 @@ class FunctionGraph(Graph):
         region, kept, axes = self._region(x, key)
         if isinstance(value, (bool, int, float, complex)) or is_number_operand(value):
             kind = 0 if isinstance(value, bool) else 3 if isinstance(value, complex) else 1
-            if kind == 1 and not hasattr(type(value), "__index__") or getattr(value, "is_real", False):
+            if (kind == 1 and not hasattr(type(value), "__index__")) or getattr(value, "is_real", False):
                 kind = 2
             if kind > _breadth(x.dtype, merged=True):
                 raise TypeError(
@@ -291,7 +323,7 @@ class FunctionGraph(Graph):
         bounds = (
             dict(zip(names, map(tuple, zip(*region, strict=True)), strict=True))
             if region
-            else {name: () for name in names}
+            else dict.fromkeys(names, ())
         )
         x.take_value(self.record(registry["set_slice"], (x, value), bounds))
 
@@ -347,3 +379,15 @@ def _breadth(dtype: Any, merged: bool = False) -> int:
         return next(i for i, kind in enumerate(_KINDS) if kind in dtype.kind)
     kinds = ("bool", "unsigned integer", "signed integer", "real floating", "complex floating")
     return kinds.index(dtype.kind)
+
+
+class TypesGraph(FunctionGraph):
+    """Records a function for the types of its results alone: arrays that it uses are no constants, only types."""
+
+    def value(self, x: Any) -> ArrayTracer:
+        if isinstance(x, Tracer) or self.outer is not None:
+            return FunctionGraph.value(self, x)
+        found = self._captured.get(id(x))
+        if found is None:
+            found = self._captured[id(x)] = x, self.like_type(x.dtype.name, x.shape)
+        return found[1]

@@ -105,6 +105,7 @@ void make_registry(py::module_& m);
 void make_engines(py::module_& m);
 void make_tracing(py::module_& m);
 void make_recorder(py::module_& m);  // of traces
+void make_programs(py::module_& m);  // after make_tracing
 void make_profile(py::module_& m);
 void name_recorded_thread();  // which may have ended when the recording ends
 void make_python_devices(py::module_& m);

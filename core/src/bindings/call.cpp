@@ -246,7 +246,7 @@ std::vector<std::string> decomposition_of_call(const Op& op, PyObject* const* op
 }
 
 std::string missing_for_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device) {
-  return about_call(op, operands, n, attrs, device, missing_kernel);
+  return about_call(op, operands, n, attrs, device, [](const Invocation& inv) { return missing_kernel(inv); });
 }
 
 // The exception's type. The package's own are looked up only when raised: an ending interpreter cannot import.

@@ -321,17 +321,19 @@ std::string missing_cast(const Tensor& t, DType to, Device& device) {
   return missing_for(astype, in, attrs, device);
 }
 
-std::string missing_in(const Executable& e) {
+}  // namespace
+
+std::string missing_kernel(const Executable& e) {
   std::string missing;
   for (size_t k = 0; k < e.nodes.size() && missing.empty(); ++k) {
     const Program::Node& node = e.binding.program->nodes[k];
     if (!e.nodes[k].plan) {
       for (const auto& part : e.nodes[k].programs)
-        if (missing.empty()) missing = missing_in(*part);
+        if (missing.empty()) missing = missing_kernel(*part);
       continue;
     }
     if (e.nodes[k].nested) {
-      missing = missing_in(*e.nodes[k].nested);
+      missing = missing_kernel(*e.nodes[k].nested);
       continue;
     }
     std::vector<const Tensor*> in;
@@ -340,7 +342,6 @@ std::string missing_in(const Executable& e) {
   }
   return missing;
 }
-}  // namespace
 
 std::string missing_kernel(const Invocation& inv) {
   const Plan::Mode mode = inv.plan->mode;
@@ -349,7 +350,7 @@ std::string missing_kernel(const Invocation& inv) {
   if (mode == Plan::host_fallback)
     return "[" + inv.op.spec.name + "] no kernel for " + dtype_list(*inv.plan, given, inv.n_in);
   if (mode == Plan::decomposition) try {
-      return missing_in(*decomposition_of(inv));
+      return missing_kernel(*decomposition_of(inv));
     } catch (const Error& e) {
       if (e.kind != ErrorKind::not_implemented) throw;
       return e.what();

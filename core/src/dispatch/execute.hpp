@@ -32,6 +32,12 @@ std::string why_declined(Invocation&, std::span<const Plan::Candidate> rows);
 // By a row; the outputs have memory already, and any strides. Throws Error(not_implemented) where no row serves the
 // call.
 void run_into(Invocation&);
+// Throws Error where memory that the caller gives for the results of `what` has another dtype, shape or device than
+// these, or strides that place an element twice. An entry of `given` may be nullptr.
+void check_given(const std::string& what, const Tensor* const* given, const TensorType* const* results, size_t n,
+                 const Device&);
+// Copies results into such memory, where they are not there already, and makes them that memory.
+void put_in_given(Tensor* const* results, const Tensor* const* given, size_t n, Device&);
 // The rows of the plan that would serve the call, in the order in which they are tried.
 std::vector<const dvt_kernel*> serving_rows(Invocation&);
 // A line of the log where it is at debug level: who serves the call, and what others had against it.
@@ -65,4 +71,5 @@ void run_on_host(Invocation&);
 // Why the call, which was inferred, does not run on its device alone: the message of the kernel that is missing,
 // perhaps deep in a decomposition. Empty where it does. Runs nothing, but traces decompositions.
 std::string missing_kernel(const Invocation&);
+std::string missing_kernel(const Executable&);  // the same for all nodes of a program
 }  // namespace dovetail

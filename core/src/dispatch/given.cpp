@@ -36,24 +36,22 @@ bool is_same(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-void check(const Invocation& inv, const Tensor& given, const Tensor& result, uint32_t i) {
-  const std::string which = inv.op.spec.n_out > 1 ? "result " + std::to_string(i) : "the result";
+void check(const std::string& which, const Tensor& given, const TensorType& result, const Device& device) {
+  const auto fail = [&](const std::string& why) { throw Error(ErrorKind::value, which + " is given " + why); };
   if (given.dtype != result.dtype)
-    inv.fail(ErrorKind::type,
-             which + " is given as " + info(given.dtype).name + ": expected " + info(result.dtype).name);
+    throw Error(ErrorKind::type,
+                which + " is given as " + info(given.dtype).name + ": expected " + info(result.dtype).name);
   if (!given.same_shape(result))
-    inv.fail(which + " is given with shape " + to_string(given.shape()) + ": expected " +
-             to_string(result.shape()));
-  if (given.device != inv.device)
-    inv.fail(which + " is given on " + (given.device ? given.device->name : "the host") + ": expected " +
-             inv.device->name);
+    fail("with shape " + to_string(given.shape()) + ": expected " + to_string(result.shape()));
+  if (given.device != &device)
+    fail("on " + (given.device ? given.device->name : "the host") + ": expected " + device.name);
   const int item = info(given.dtype).bytes();
   if (given.numel &&
       reinterpret_cast<uintptr_t>(given.view.data) % uintptr_t(is_complex(given.dtype) ? item / 2 : item))
-    inv.fail(which + " is given at an address that is no multiple of an element's size");
+    fail("at an address that is no multiple of an element's size");
   if (given.numel && !places_each_once(given))
-    inv.fail(which + " is given with strides " + to_string(given.strides()) + " for shape " +
-             to_string(given.shape()) + ": expected strides that place each element once");
+    fail("with strides " + to_string(given.strides()) + " for shape " + to_string(given.shape()) +
+         ": expected strides that place each element once");
 }
 }  // namespace
 
@@ -63,31 +61,44 @@ bool overlap(const Tensor& a, const Tensor& b) {
   return x.first < y.second && y.first < x.second;
 }
 
-void run_into(Invocation& inv, const Tensor* const* given) {
-  const uint32_t n = inv.op.spec.n_out;
-  for (uint32_t i = 0; i < n; ++i)
-    if (given[i]) check(inv, *given[i], *inv.out[i], i);
-  for (uint32_t i = 0; i < n; ++i)
-    for (uint32_t k = 0; k < i; ++k)
+void check_given(const std::string& what, const Tensor* const* given, const TensorType* const* results, size_t n,
+                 const Device& device) {
+  for (size_t i = 0; i < n; ++i)
+    if (given[i])
+      check("[" + what + "] " + (n > 1 ? "result " + std::to_string(i) : "the result"), *given[i], *results[i],
+            device);
+  for (size_t i = 0; i < n; ++i)
+    for (size_t k = 0; k < i; ++k)
       if (given[i] && given[k] && overlap(*given[i], *given[k]))
-        inv.fail("results " + std::to_string(k) + " and " + std::to_string(i) +
-                 " are given in memory that overlaps");
-  inv.given = given;
-  inv.run();
-  inv.given = nullptr;
+        throw Error(ErrorKind::value, "[" + what + "] results " + std::to_string(k) + " and " + std::to_string(i) +
+                                          " are given in memory that overlaps");
+}
+
+void put_in_given(Tensor* const* results, const Tensor* const* given, size_t n, Device& device) {
   // A result may be a view of an operand that a given result overlaps: all are read before the first is written.
-  for (uint32_t i = 0; i < n; ++i) {
-    Tensor& made = *inv.out[i];
-    if (!made.device) made = materialise(made, *inv.device);
+  for (size_t i = 0; i < n; ++i) {
+    Tensor& made = *results[i];
+    if (!made.device) made = materialise(made, device);
     if (given[i] && is_same(made, *given[i])) continue;
     if (std::any_of(given, given + n, [&](const Tensor* t) { return t && overlap(made, *t); }))
       made = compact(made);
   }
-  for (uint32_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < n; ++i) {
     if (!given[i]) continue;
     Tensor to = *given[i];
-    if (!is_same(*inv.out[i], to)) copy_into(to, *inv.out[i]);
-    *inv.out[i] = std::move(to);
+    if (!is_same(*results[i], to)) copy_into(to, *results[i]);
+    *results[i] = std::move(to);
   }
+}
+
+void run_into(Invocation& inv, const Tensor* const* given) {
+  const uint32_t n = inv.op.spec.n_out;
+  const TensorType* types[kMaxOutputs];
+  std::copy_n(inv.out, n, types);
+  check_given(inv.op.spec.name, given, types, n, *inv.device);
+  inv.given = given;
+  inv.run();
+  inv.given = nullptr;
+  put_in_given(inv.out, given, n, *inv.device);
 }
 }  // namespace dovetail

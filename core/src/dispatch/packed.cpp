@@ -84,7 +84,7 @@ bool PackedOperands::may_be_packed(const Tensor* const* operands, int i) const {
   if (!t || !(wants.flags & DVT_O_PACKABLE) || t != inv_.in[i] || !t->storage || !t->numel) return false;
   const bool written = std::any_of(inv_.out, inv_.out + inv_.op.spec.n_out,
                                    [&](const Tensor* out) { return out->storage == t->storage; });
-  return !written && is_pooled(*t->storage);
+  return !written && (is_pooled(*t->storage) || t->storage->immutable);
 }
 
 void PackedOperands::find(const Tensor* const* operands, const dvt_call& call, Stream& stream) {

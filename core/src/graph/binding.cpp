@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/control.hpp"
+#include "graph/explain.hpp"
 
 namespace dovetail {
 namespace {
@@ -18,8 +19,8 @@ Scalar scalar_of(DType dtype, const Number& n, NumberValue v) {
 
 class Binder {
  public:
-  Binder(std::shared_ptr<const Program> program, const Attrs* attrs, BindLimits& limits)
-      : program_(*program), attrs_(attrs), limits_(limits), values_(program->numbers.size()) {
+  Binder(std::shared_ptr<const Program> program, const Attrs* attrs, BindLimits& limits, std::string* why)
+      : program_(*program), attrs_(attrs), limits_(limits), why_(why), values_(program->numbers.size()) {
     limits_.nodes += program_.nodes.size() + 1;
     if (limits_.nodes > BindLimits::kMostNodes)
       throw Error(ErrorKind::value, "a program with more than " + std::to_string(BindLimits::kMostNodes) +
@@ -30,14 +31,17 @@ class Binder {
   }
 
   std::optional<Binding> run(const TensorType* const* inputs) {
+    if (std::string why = misfit(program_, inputs); !why.empty()) {
+      if (why_) *why_ = std::move(why);
+      return std::nullopt;
+    }
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       const Program::Input& input = program_.inputs[i];
-      const bool any = input.dtype == DType::none;
-      if (!any && (inputs[i]->dtype != input.dtype || !fits(inputs[i]->shape(), input.shape))) return std::nullopt;
       TensorType& t = made_.values[size_t(input.value)];
       t.dtype = inputs[i]->dtype;
       t.set_shape(inputs[i]->shape());
     }
+    for (const Program::Array& a : program_.arrays) made_.values[size_t(a.value)] = a.elements.type();
     for (const Program::Constant& c : program_.constants) {
       made_.constants.push_back(c.scalar);
       made_.values[size_t(c.value)] = type_of(c.scalar);
@@ -57,14 +61,14 @@ class Binder {
   }
 
  private:
-  static bool fits(std::span<const int64_t> shape, const std::vector<int64_t>& declared) {
-    return std::ranges::equal(shape, declared, [](int64_t n, int64_t m) { return m < 0 || n == m; });
-  }
-
   bool guards_hold(size_t node) {
     for (; guard_ < program_.guards.size() && program_.guards[guard_].at <= node; ++guard_) {
       const Guard& g = program_.guards[guard_];
-      if (!know(size_t(std::max(g.a, g.b)) + 1) || !holds(g, program_.numbers, values_)) return false;
+      if (!know(size_t(std::max(g.a, g.b)) + 1)) return false;
+      if (!holds(g, program_.numbers, values_)) {
+        if (why_) *why_ = broken(program_, g, values_);
+        return false;
+      }
     }
     return true;
   }
@@ -73,7 +77,10 @@ class Binder {
   bool know(size_t n) {
     for (; known_ < n; ++known_) {
       const auto v = value_of(program_.numbers[known_]);
-      if (!v) return false;
+      if (!v) {
+        if (why_) *why_ = text_of(program_, int(known_), 0) + " has no value for these sizes";
+        return false;
+      }
       values_[known_] = *v;
     }
     return true;
@@ -138,6 +145,7 @@ class Binder {
   const Program& program_;
   const Attrs* attrs_;
   BindLimits& limits_;
+  std::string* why_;
   Binding made_;
   std::vector<NumberValue> values_;
   size_t known_ = 0, guard_ = 0, constant_ = 0;
@@ -164,13 +172,13 @@ Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vecto
 }
 
 std::optional<Binding> bind_program(std::shared_ptr<const Program> program, const TensorType* const* inputs,
-                                    const Attrs* attrs) {
+                                    const Attrs* attrs, std::string* why) {
   BindLimits limits;
-  return Binder(std::move(program), attrs, limits).run(inputs);
+  return Binder(std::move(program), attrs, limits, why).run(inputs);
 }
 
 std::optional<Binding> bind_nested(std::shared_ptr<const Program> program, const TensorType* const* inputs,
                                    const Attrs* attrs, BindLimits& limits) {
-  return Binder(std::move(program), attrs, limits).run(inputs);
+  return Binder(std::move(program), attrs, limits, nullptr).run(inputs);
 }
 }  // namespace dovetail

@@ -18,6 +18,47 @@ int ProgramBuilder::input(DType dtype, std::span<const int64_t> shape) {
   return value;
 }
 
+int ProgramBuilder::input(Program::Input declared, std::span<const int64_t> sizes) {
+  if (declared.shape.size() > DVT_MAX_NDIM)
+    throw Error(ErrorKind::value, "an input of " + std::to_string(declared.shape.size()) +
+                                      " axes: expected at most " + std::to_string(DVT_MAX_NDIM));
+  TensorType t;
+  t.dtype = declared.dtype;
+  t.set_shape(sizes);
+  declared.value = add_value(std::move(t));
+  program_->inputs.push_back(std::move(declared));
+  std::vector<const TensorType*> types;
+  for (const Program::Input& input : program_->inputs) types.push_back(&values_[size_t(input.value)]);
+  if (const std::string why = misfit(*program_, types.data()); !why.empty()) {
+    program_->inputs.pop_back();
+    throw Error(ErrorKind::value, why);
+  }
+  return int(values_.size()) - 1;
+}
+
+TensorType HostArray::type() const {
+  TensorType t;
+  t.dtype = dtype;
+  t.set_shape(shape);
+  return t;
+}
+
+int ProgramBuilder::array(HostArray elements, const std::string& name) {
+  for (const Program::Array& a : program().arrays)
+    if (a.elements.data == elements.data && a.elements.dtype == elements.dtype &&
+        a.elements.shape == elements.shape)
+      return a.value;
+  const auto taken = [&](const std::string& n) {
+    return std::ranges::any_of(program_->arrays, [&](const Program::Array& a) { return a.name == n; });
+  };
+  std::string own = name.empty() ? "w" + std::to_string(program_->arrays.size()) : name;
+  for (int k = 1; taken(own) || own.starts_with("__"); ++k)
+    own = (name.empty() ? "w" : name) + "." + std::to_string(k);
+  const int value = add_value(elements.type());
+  program_->arrays.push_back({value, std::move(own), std::move(elements)});
+  return value;
+}
+
 int ProgramBuilder::add_value(TensorType t) {
   values_.push_back(std::move(t));
   return program().n_values++;
@@ -50,15 +91,14 @@ void ProgramBuilder::own(Attrs& attrs) {
 int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& attrs,
                          std::vector<Program::Slot> slots) {
   Program& p = program();
-  Program::Node node{
-      .op = &op,
-      .in = in,
-      .out = p.n_values,
-      .n_out = op.spec.n_out,
-      .attrs = attrs,
-      .slots = std::move(slots),
-      .numbers = 0,
-      .dies = {}};
+  Program::Node node{.op = &op,
+                     .in = in,
+                     .out = p.n_values,
+                     .n_out = op.spec.n_out,
+                     .attrs = attrs,
+                     .slots = std::move(slots),
+                     .numbers = 0,
+                     .dies = {}};
   std::vector<const TensorType*> operands;
   for (const int i : in) operands.push_back(i < 0 ? nullptr : &values_.at(size_t(i)));
   std::vector<TensorType> made(op.spec.n_out);
@@ -100,6 +140,20 @@ int ProgramBuilder::control(const Op& op, const std::vector<int>& in, const Attr
   return p.nodes.back().out;
 }
 
+void ProgramBuilder::order_inputs(const std::vector<int>& values) {
+  std::vector<Program::Input> ordered;
+  for (const int v : values) {
+    const auto found = std::ranges::find(program().inputs, v, &Program::Input::value);
+    if (found == program().inputs.end())
+      throw Error(ErrorKind::value, "value " + std::to_string(v) + " is no input of the program");
+    ordered.push_back(*found);
+  }
+  if (ordered.size() != program().inputs.size())
+    throw Error(ErrorKind::value, std::to_string(ordered.size()) + " inputs: expected all " +
+                                      std::to_string(program().inputs.size()));
+  program().inputs = std::move(ordered);
+}
+
 int ProgramBuilder::cast(int value, DType dtype) {
   static const Op& astype = op("astype");
   if (this->value(value).dtype == dtype) return value;
@@ -108,7 +162,23 @@ int ProgramBuilder::cast(int value, DType dtype) {
   return call(astype, {value}, attrs);
 }
 
-int ProgramBuilder::number(Number n) { return program(), numbers_.add(n); }
+// A size that is always the same as a literal, and one of several equal ones for all of them.
+Number ProgramBuilder::known_size(Number n) const {
+  const auto literal = [&] { return Number{.op = Number::integer, .i = value(n.a).size(n.b)}; };
+  if (n.b < 0 || n.b >= value(n.a).rank()) return n;
+  for (const Program::Array& a : program_->arrays)
+    if (a.value == n.a) return literal();
+  const auto own = std::ranges::find(program_->inputs, n.a, &Program::Input::value);
+  if (own == program_->inputs.end() || own->dtype == DType::none) return n;
+  if (own->shape[size_t(n.b)] >= 0) return literal();
+  if (const std::string_view name = own->size_name(size_t(n.b)); !name.empty())
+    for (const Program::Input& input : program_->inputs)
+      for (size_t axis = 0; axis < input.shape.size(); ++axis)
+        if (input.size_name(axis) == name) return n.a = input.value, n.b = int(axis), n;
+  return n;
+}
+
+int ProgramBuilder::number(Number n) { return program(), numbers_.add(n.op == Number::size ? known_size(n) : n); }
 
 void ProgramBuilder::guard(Guard::Compare compare, int a, int b) {
   Program& p = program();
@@ -140,6 +210,7 @@ void plan_lifetimes(Program& p) {
   std::vector<bool> needed(size_t(p.n_values), false);
   for (const int v : p.outputs) needed[size_t(v)] = true;
   for (const Program::Constant& c : p.constants) needed[size_t(c.value)] = true;
+  for (const Program::Array& a : p.arrays) needed[size_t(a.value)] = true;
   for (auto node = p.nodes.rbegin(); node != p.nodes.rend(); ++node) {
     for (const int v : node->in) {
       if (v < 0 || needed[size_t(v)]) continue;
@@ -186,8 +257,9 @@ static void drop_unused_numbers(Program& p) {
   }
 }
 
-std::shared_ptr<const Program> ProgramBuilder::finish(const std::vector<int>& outputs) {
+std::shared_ptr<const Program> ProgramBuilder::finish(const std::vector<int>& outputs, std::string signature) {
   program().outputs = outputs;
+  program_->signature = std::move(signature);
   program_->numbers = numbers_.take();
   drop_unused_numbers(*program_);
   plan_lifetimes(*program_);
@@ -207,6 +279,7 @@ class Inliner {
 
   std::vector<int> run(const std::vector<int>& operands) {
     for (size_t i = 0; i < program_.inputs.size(); ++i) value_[size_t(program_.inputs[i].value)] = operands[i];
+    for (const Program::Array& a : program_.arrays) value_[size_t(a.value)] = to_.array(a.elements, a.name);
     for (size_t k = 0; k < program_.nodes.size(); ++k) {
       record_guards(k);
       record_constants(program_.nodes[k].out);

@@ -57,7 +57,8 @@ class ControlBinder {
 
   // Nothing where a guard does not hold.
   std::shared_ptr<const Binding> bind(int attr, const Types& types, const Attrs* attrs = nullptr) {
-    auto bound = bind_nested(program_in(attrs_.at[attr]).shared_from_this(), pointers(types).data(), attrs, limits_);
+    auto bound =
+        bind_nested(program_in(attrs_.at[attr]).shared_from_this(), pointers(types).data(), attrs, limits_);
     return bound ? std::make_shared<const Binding>(std::move(*bound)) : nullptr;
   }
 
@@ -163,8 +164,8 @@ class ControlBinder {
 };
 
 [[noreturn]] void misfit(const Op& op, const std::string& what, size_t got, size_t expected) {
-  throw Error(ErrorKind::value, "[" + op.spec.name + "] " + what + " " + std::to_string(got) + " arrays: expected " +
-                                    std::to_string(expected));
+  throw Error(ErrorKind::value, "[" + op.spec.name + "] " + what + " " + std::to_string(got) +
+                                    " arrays: expected " + std::to_string(expected));
 }
 }  // namespace
 

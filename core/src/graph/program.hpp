@@ -15,6 +15,15 @@
 namespace dovetail {
 constexpr int kMaxProgramDepth = 16;  // of programs within programs
 
+// Row-major elements in host memory, which do not change.
+struct HostArray {
+  DType dtype = DType::none;
+  std::vector<int64_t> shape;
+  const std::byte* data = nullptr;
+  std::shared_ptr<const void> owner;  // of the memory
+  TensorType type() const;            // throws Error(value) where the size overflows
+};
+
 struct Program : std::enable_shared_from_this<Program> {
   // An element of an attribute that is an entry of `numbers`.
   struct Slot {
@@ -39,21 +48,32 @@ struct Program : std::enable_shared_from_this<Program> {
     DType dtype;                 // none: any, as the rules make of it
     std::vector<int64_t> shape;  // -1: any size; not looked at where the dtype is any
     std::string name = {};
+    std::vector<std::string> size_names = {};  // of the axes, "" without one; may be empty
+    std::string_view size_name(size_t axis) const {
+      return axis < size_names.size() ? std::string_view(size_names[axis]) : std::string_view();
+    }
   };
   struct Constant {
     int value;
     Scalar scalar;
     int number = -1;  // its value, in the scalar's dtype; -1: the scalar's own
   };
+  struct Array {
+    int value;
+    std::string name;
+    HostArray elements;
+  };
   int n_values = 0;
   std::vector<Input> inputs;
   std::vector<Constant> constants;  // in the order of their values
+  std::vector<Array> arrays;
   std::vector<Node> nodes;
   std::vector<int> outputs;
   std::vector<std::shared_ptr<const Program>> programs;  // that attributes of nodes hold
   int depth = 0;                                         // of programs within this one
   std::vector<Number> numbers;
   std::vector<Guard> guards;        // in the order in which they were recorded
+  std::string signature;            // how a front end takes arguments and gives results, as JSON; may be empty
   std::deque<std::string> strings;  // what attributes point to
   std::deque<std::vector<int64_t>> int_lists;
   std::deque<std::vector<double>> float_lists;
@@ -65,11 +85,18 @@ inline dvt_attr program_attr(const Program& p) {
   return {DVT_A_PROGRAM, 1, {.p = reinterpret_cast<const dvt_program*>(&p)}};
 }
 
+// An open size while a program is recorded, where nobody names one: many numbers divide it.
+constexpr int64_t kSizeOfTrace = 120;
+
 // Records calls on abstract tensors. Values and numbers are named by their index.
 class ProgramBuilder {
  public:
   ProgramBuilder() : program_(std::make_shared<Program>()) {}
   int input(DType dtype, std::span<const int64_t> shape);
+  // One that takes a dtype and sizes as declared (its value is set here). `sizes`: those of the trace.
+  int input(Program::Input declared, std::span<const int64_t> sizes);
+  // Elements of the same memory become one value. Without a name it gets one.
+  int array(HostArray, const std::string& name = {});
   int constant(const Scalar&, int number = -1);
   const TensorType& value(int i) const { return program(), values_.at(size_t(i)); }
   // Infers the outputs and returns the first one's value; the others follow it.
@@ -77,7 +104,9 @@ class ProgramBuilder {
   // The same for a control op, whose attributes are complete: its programs become this program's. Such a node has
   // as many outputs as its programs give.
   int control(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
+  void order_inputs(const std::vector<int>& values);  // all of them
   uint32_t outputs_of_last_call() const { return program().nodes.back().n_out; }
+  void set_where(std::string where) { program().nodes.back().where = std::move(where); }  // of the last call
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 
   int number(Number);
@@ -85,12 +114,13 @@ class ProgramBuilder {
   void at(std::string where) { where_ = std::move(where); }  // of the nodes and guards that follow
   // Makes the program one for just these sizes and these numbers of attributes: a tracer that has looked at them.
   void fix(const Attrs&, int n_attrs);
-  std::shared_ptr<const Program> finish(const std::vector<int>& outputs);
+  std::shared_ptr<const Program> finish(const std::vector<int>& outputs, std::string signature = {});
 
  private:
   Program& program() const;  // throws once it is finished: a decomposition may have kept one of its values
   void own(Attrs& attrs);
   int add_value(TensorType);
+  Number known_size(Number) const;
   std::shared_ptr<Program> program_;
   std::vector<TensorType> values_;  // with the sizes of the trace
   NumberTable numbers_;
@@ -119,8 +149,12 @@ Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<Numbe
 // Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that
 // these values have.
 std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands);
-// Nothing where a guard does not hold, or where Python would have raised. `attrs`: those of the op whose
-// decomposition it is. Throws what rules throw.
+// Nothing where a guard does not hold, or where Python would have raised; `why` (may be nullptr) is set then.
+// `attrs`: those of the op whose decomposition it is. Throws what rules throw.
 std::optional<Binding> bind_program(std::shared_ptr<const Program>, const TensorType* const* inputs,
-                                    const Attrs* attrs);
+                                    const Attrs* attrs, std::string* why = nullptr);
+// "ids", or "input 0" of one without a name.
+std::string name_of_input(const Program&, size_t i);
+// Why the operands are not as the program's inputs are declared; empty where they are.
+std::string misfit(const Program&, const TensorType* const* inputs);
 }  // namespace dovetail

@@ -70,12 +70,13 @@ Json attribute_json(const dvt_attr& a) {
 class Writer {
  public:
   explicit Writer(const Program& p)
-      : program_(p), place_(size_t(p.n_values), -1), constant_(size_t(p.n_values), -1) {
+      : program_(p), place_(size_t(p.n_values), -1), constant_(place_), array_(place_) {
     int next = 0;
     for (const Program::Input& input : p.inputs) place_[size_t(input.value)] = next++;
     for (const Program::Node& node : p.nodes)
       for (uint32_t i = 0; i < node.n_out; ++i) place_[size_t(node.out) + i] = next++;
     for (size_t i = 0; i < p.constants.size(); ++i) constant_[size_t(p.constants[i].value)] = int(i);
+    for (size_t i = 0; i < p.arrays.size(); ++i) array_[size_t(p.arrays[i].value)] = int(i);
   }
 
   Json document() const {
@@ -114,6 +115,8 @@ class Writer {
     for (const int v : program_.outputs) outputs.items.push_back(operand_json(v));
     j.members.emplace_back("nodes", std::move(nodes));
     j.members.emplace_back("outputs", std::move(outputs));
+    if (!program_.arrays.empty()) j.members.emplace_back("tensors", tensors());
+    if (!program_.signature.empty()) j.members.emplace_back("signature", parse_json(program_.signature));
     return j;
   }
 
@@ -125,14 +128,30 @@ class Writer {
   static Json input_json(const Program::Input& input) {
     if (input.dtype == DType::none) return Json::map();
     Json shape = Json::list();
-    for (const int64_t n : input.shape) shape.items.push_back(n < 0 ? Json() : Json(n));
+    for (size_t axis = 0; axis < input.shape.size(); ++axis)
+      if (const std::string_view name = input.size_name(axis); !name.empty())
+        shape.items.emplace_back(std::string(name));
+      else shape.items.push_back(input.shape[axis] < 0 ? Json() : Json(input.shape[axis]));
     Json j = Json::map({{"dtype", info(input.dtype).name}, {"shape", std::move(shape)}});
     if (!input.name.empty()) j.members.emplace_back("name", input.name);
     return j;
   }
 
+  Json tensors() const {
+    Json j = Json::map();
+    for (const Program::Array& a : program_.arrays) {
+      Json shape = Json::list();
+      for (const int64_t n : a.elements.shape) shape.items.emplace_back(n);
+      j.members.emplace_back(a.name,
+                             Json::map({{"dtype", info(a.elements.dtype).name}, {"shape", std::move(shape)}}));
+    }
+    return j;
+  }
+
   Json operand_json(int v) const {
     if (v < 0) return {};
+    if (const int array = array_[size_t(v)]; array >= 0)
+      return Json::map({{"tensor", program_.arrays[size_t(array)].name}});
     if (constant_[size_t(v)] < 0) return Json(place_[size_t(v)]);
     const Program::Constant& c = program_.constants[size_t(constant_[size_t(v)])];
     Json j = c.number < 0 ? Json::map({{"n", scalar_json(c.scalar)}}) : number_entry(c.number);
@@ -167,14 +186,15 @@ class Writer {
   }
 
   const Program& program_;
-  std::vector<int> place_, constant_;  // of each value: its number in the text; its place among the constants
+  // Of each value: its number in the text; its place among the constants, among the arrays.
+  std::vector<int> place_, constant_, array_;
 };
 
 // ---- reading ----------------------------------------------------------------------------------------------------
 class Reader {
  public:
-  explicit Reader(const Json& document, int level = 0)
-      : document_(document), level_(level), made_(std::make_shared<Program>()) {
+  Reader(const Json& document, const ReadTensor& read, int level = 0)
+      : document_(document), read_(read), level_(level), made_(std::make_shared<Program>()) {
     if (document_.kind != Json::object) throw Error(ErrorKind::value, "a program: expected an object");
   }
 
@@ -191,6 +211,11 @@ class Reader {
   std::shared_ptr<const Program> body() {
     if (const Json* programs = document_.find("programs")) read_programs(programs->as_list("programs"));
     for (const Json& input : document_.at("inputs", "a program").as_list("inputs")) read_input(input);
+    if (const Json* tensors = document_.find("tensors")) {
+      if (level_) throw Error(ErrorKind::value, "tensors: expected none in a program within another; use operands");
+      read_tensors(*tensors);
+    }
+    if (const Json* signature = document_.find("signature")) made_->signature = signature->dump();
     const auto& nodes = document_.at("nodes", "a program").as_list("nodes");
     if (const Json* numbers = document_.find("numbers")) read_numbers(numbers->as_list("numbers"));
     if (const Json* guards = document_.find("guards")) read_guards(guards->as_list("guards"), nodes.size());
@@ -208,7 +233,7 @@ class Reader {
       throw Error(ErrorKind::value,
                   "programs within programs: expected at most " + std::to_string(kMaxProgramDepth) + " levels");
     for (size_t i = 0; i < programs.size(); ++i) try {
-        made_->programs.push_back(Reader(programs[i], level_ + 1).body());
+        made_->programs.push_back(Reader(programs[i], read_, level_ + 1).body());
         made_->depth = std::max(made_->depth, made_->programs.back()->depth + 1);
       } catch (const Error& e) {
         throw Error(e.kind, "program " + std::to_string(i) + ": " + e.what());
@@ -238,14 +263,37 @@ class Reader {
     if (!j.find("dtype")) return void(made_->inputs.push_back({add_value(), DType::none, {}}));
     Program::Input input{add_value(), dtype(*j.find("dtype"), "an input's dtype"), {}};
     for (const Json& n : j.at("shape", "an input").as_list("an input's shape")) {
-      const int64_t size = n.kind == Json::null ? -1 : n.as_integer("a size");
-      if (n.kind != Json::null && size < 0)
-        throw Error(ErrorKind::value, "an input's shape: expected sizes of at least 0");
+      const bool any = n.kind == Json::null || n.kind == Json::string;
+      const int64_t size = any ? -1 : n.as_integer("a size");
+      if (!any && size < 0) throw Error(ErrorKind::value, "an input's shape: expected sizes of at least 0");
+      if (n.kind == Json::string) {
+        if (n.text.empty()) throw Error(ErrorKind::value, "an input's shape: the name of a size is empty");
+        input.size_names.resize(input.shape.size() + 1);
+        input.size_names.back() = n.text;
+      }
       input.shape.push_back(size);
     }
     if (input.shape.size() > DVT_MAX_NDIM) throw Error(ErrorKind::value, "an input's shape: more than 16 axes");
     if (const Json* name = j.find("name")) input.name = name->as_string("an input's name");
     made_->inputs.push_back(std::move(input));
+  }
+
+  void read_tensors(const Json& tensors) {
+    if (tensors.kind != Json::object) throw Error(ErrorKind::value, "tensors: expected an object");
+    if (tensors.members.empty()) return;
+    if (!read_)
+      throw Error(ErrorKind::value, "the program has arrays, whose elements are not in its text",
+                  "load the .dvt file that they are in");
+    for (const auto& [name, j] : tensors.members) {
+      std::vector<int64_t> shape;
+      for (const Json& n : j.at("shape", "a tensor").as_list("a tensor's shape"))
+        shape.push_back(n.as_integer("a tensor's size"));
+      if (shape.size() > DVT_MAX_NDIM || std::ranges::any_of(shape, [](int64_t n) { return n < 0; }))
+        throw Error(ErrorKind::value, "tensor " + name + ": expected at most 16 axes, with sizes of at least 0");
+      HostArray elements = read_(name, dtype(j.at("dtype", "a tensor"), "a tensor's dtype"), std::move(shape));
+      array_[name] = made_->n_values;
+      made_->arrays.push_back({made_->n_values++, name, std::move(elements)});
+    }
   }
 
   void read_numbers(const std::vector<Json>& numbers) {
@@ -309,6 +357,11 @@ class Reader {
   // A value, or a number that becomes a constant.
   int operand(const Json& j, const char* what) {
     if (j.kind != Json::object) return place_[size_t(index(j, what, int(place_.size())))];
+    if (const Json* tensor = j.find("tensor")) {
+      const auto found = array_.find(tensor->as_string(what));
+      if (found == array_.end()) fail("there is no tensor '" + tensor->text + "'");
+      return found->second;
+    }
     Program::Constant c{made_->n_values++, scalar(j, dtype(j.at("dtype", what), "a number's dtype"))};
     if (const Json* number = j.find("number")) c.number = needed(entry(*number));
     made_->constants.push_back(std::move(c));
@@ -344,9 +397,14 @@ class Reader {
                   "needs " + name + " version " + std::to_string(version) + ", this dovetail has version " +
                       std::to_string(op->spec.version),
                   "pip install -U dovetail-runtime");
-    Program::Node node{
-        .op = op, .in = {}, .out = 0, .n_out = op->spec.n_out, .attrs = (*op).defaults, .slots = {}, .numbers = 0,
-        .dies = {}};
+    Program::Node node{.op = op,
+                       .in = {},
+                       .out = 0,
+                       .n_out = op->spec.n_out,
+                       .attrs = (*op).defaults,
+                       .slots = {},
+                       .numbers = 0,
+                       .dies = {}};
     for (const Json& in : j.at("in", "a node").as_list("a node's in"))
       node.in.push_back(in.kind == Json::null ? -1 : operand(in, "an operand"));
     // Operands that a later version of the op added may be missing.
@@ -360,8 +418,8 @@ class Reader {
         fail("[" + name + "] misses the attribute '" + p.name + "'");
     if (const Json* where = j.find("where")) node.where = where->as_string("a node's where");
     if (op->spec.flags & op_control) node.n_out = count_results(*op, node.attrs, node.in.size());
-    if (const Json* out = j.find("out"); out ? out->as_integer("a node's out") != int64_t(node.n_out)
-                                             : bool(op->spec.flags & op_control))
+    if (const Json* out = j.find("out");
+        out ? out->as_integer("a node's out") != int64_t(node.n_out) : bool(op->spec.flags & op_control))
       fail("[" + name + "] out: expected " + std::to_string(node.n_out) + ", as many results as it has");
     node.out = made_->n_values;
     for (uint32_t i = 0; i < node.n_out; ++i) add_value();
@@ -476,8 +534,7 @@ class Reader {
   void check_numbers() {
     std::vector<size_t> made_by(size_t(made_->n_values), 0);  // as many nodes are needed for each value
     for (size_t k = 0; k < made_->nodes.size(); ++k)
-      for (uint32_t i = 0; i < made_->nodes[k].n_out; ++i)
-        made_by[size_t(made_->nodes[k].out) + i] = k + 1;
+      for (uint32_t i = 0; i < made_->nodes[k].n_out; ++i) made_by[size_t(made_->nodes[k].out) + i] = k + 1;
     std::vector<size_t> after(made_->numbers.size(), 0);
     for (size_t i = 0; i < after.size(); ++i) {
       Number& n = made_->numbers[i];
@@ -500,14 +557,18 @@ class Reader {
   }
 
   const Json& document_;
+  const ReadTensor& read_;
   const int level_;  // of programs around it
   std::shared_ptr<Program> made_;
-  std::vector<int> place_;                     // the value that a number of the text stands for
-  std::vector<std::pair<int, size_t>> needs_;  // numbers, and the nodes that need them
+  std::unordered_map<std::string, int> array_;  // the values of tensors, by their names
+  std::vector<int> place_;                      // the value that a number of the text stands for
+  std::vector<std::pair<int, size_t>> needs_;   // numbers, and the nodes that need them
   size_t needed_ = 0;
 };
 }  // namespace
 
 Json to_json(const Program& p) { return Writer(p).document(); }
-std::shared_ptr<const Program> program_of(const Json& j) { return Reader(j).program(); }
+std::shared_ptr<const Program> program_of(const Json& j, const ReadTensor& read) {
+  return Reader(j, read).program();
+}
 }  // namespace dovetail

@@ -7,7 +7,12 @@
 //    "guards": [["less", 1, 0, 0]],                           number 1 < number 0, looked at before node 0;
 //                                                          then perhaps "file:line" that compared them
 //    "nodes": [{"op": "add", "v": 2, "in": [0, {"n": 0.5, "dtype": "float32"}, null], "at": {"axis": {"number":
-//    2}}}], "outputs": [1]}
+//    2}}}], "outputs": [1],
+//    "tensors": {"w0": {"dtype": "float32", "shape": [384, 384]}},    arrays: an operand {"tensor": "w0"}
+//    "signature": {"arguments": TREE, "results": TREE}}       of a front end; kept as it is
+//
+// An element of an input's shape may be a string: any size, with that name; sizes of one name are equal. The
+// elements of tensors are the tensors of these names in the file that the text is in.
 //
 // A control node holds programs: an attribute {"program": 1} is element 1 of the list "programs" of the program that
 // the node is in, in the same form without "dovetail". Only control nodes have "out", the number of their results:
@@ -19,12 +24,16 @@
 // it is not given; attributes at their defaults are not written. An operand {"number": 2, "dtype": ...} is a number
 // as an array.
 #pragma once
+#include <functional>
+
 #include "graph/json.hpp"
 #include "graph/program.hpp"
 
 namespace dovetail {
 Json to_json(const Program&);
+// The elements of a tensor of the program, which has this dtype and shape.
+using ReadTensor = std::function<HostArray(const std::string& name, DType, std::vector<int64_t> shape)>;
 // Throws Error(value) with the place in the program where it is not sound, or needs an op or a version of one that
-// this library does not have.
-std::shared_ptr<const Program> program_of(const Json&);
+// this library does not have. Without `read`: of a program without tensors.
+std::shared_ptr<const Program> program_of(const Json&, const ReadTensor& read = {});
 }  // namespace dovetail

@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -82,6 +84,29 @@ bool replace_file(const std::string& path, const std::string& content) {
   }
   std::filesystem::remove(draft, error);
   return false;
+}
+
+std::string replace_file(const std::string& path, std::span<const std::string_view> parts) {
+  static std::atomic<unsigned> drafts{0};
+  std::string draft;
+  int file = -1;
+  do {  // a name that another process left behind is taken
+    draft = path + "." + std::to_string(getpid()) + "." + std::to_string(drafts++) + ".part";
+    file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file < 0 && errno == EEXIST);
+  if (file < 0) return std::strerror(errno);
+  int error = 0;
+  for (std::string_view part : parts)
+    while (!error && !part.empty()) {
+      const ssize_t n = write(file, part.data(), part.size());
+      if (n >= 0) part.remove_prefix(size_t(n));
+      else if (errno != EINTR) error = errno;
+    }
+  if (close(file) && !error) error = errno;
+  if (!error && rename(draft.c_str(), path.c_str())) error = errno;
+  if (!error) return {};
+  unlink(draft.c_str());
+  return std::strerror(error);
 }
 
 std::string cache_folder() {

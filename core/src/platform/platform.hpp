@@ -48,6 +48,8 @@ std::string read_own_file(const std::string& path);
 // Readers see the old content or the new one, never a part. The folder is made; a link at `path` is replaced, not
 // followed. False where the file cannot be written.
 bool replace_file(const std::string& path, const std::string& content);
+// The same in parts, with the rights of new files, in a folder that is there. Returns the error; empty: none.
+std::string replace_file(const std::string& path, std::span<const std::string_view> parts);
 // "$XDG_CACHE_HOME/dovetail" or "~/.cache/dovetail"; empty where there is neither.
 std::string cache_folder();
 // Changes whenever the machine starts; empty where the system has no such id.

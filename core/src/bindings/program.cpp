@@ -1,0 +1,151 @@
+// Programs: recorded by the builder, read from files, run.
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include "bindings/engines.hpp"
+#include "bindings/interchange.hpp"
+#include "device/timeline.hpp"
+#include "dispatch/host_memory.hpp"
+#include "dispatch/run_program.hpp"
+#include "graph/file.hpp"
+#include "graph/text.hpp"
+
+namespace dovetail::bindings {
+namespace {
+using Size = std::variant<std::monostate, int64_t, std::string>;  // any; one; any, with a name
+
+int input(ProgramBuilder& b, const py::object& dtype, const std::vector<Size>& shape, const std::string& name,
+          const std::optional<std::vector<int64_t>>& sizes) {
+  Program::Input declared{-1, to_dtype(dtype.ptr()), {}, name};
+  std::vector<int64_t> of_trace;
+  for (const Size& n : shape) {
+    const auto* fixed = std::get_if<int64_t>(&n);
+    const auto* named = std::get_if<std::string>(&n);
+    declared.shape.push_back(fixed ? *fixed : -1);
+    declared.size_names.push_back(named ? *named : std::string());
+    of_trace.push_back(fixed ? *fixed : kSizeOfTrace);
+  }
+  return b.input(std::move(declared), sizes ? *sizes : of_trace);
+}
+
+py::list inputs(const RunnableProgram& p) {
+  py::list all;
+  for (const Program::Input& input : p.program().inputs) {
+    py::tuple shape(input.shape.size());
+    for (size_t axis = 0; axis < input.shape.size(); ++axis)
+      if (const auto name = input.size_name(axis); !name.empty()) shape[axis] = py::str(std::string(name));
+      else shape[axis] = input.shape[axis] < 0 ? py::object(py::none()) : py::int_(input.shape[axis]);
+    const bool any = input.dtype == DType::none;
+    all.append(py::make_tuple(input.name, any ? py::object(py::none()) : py::str(info(input.dtype).name), shape));
+  }
+  return all;
+}
+
+py::list outputs(const RunnableProgram& p) {
+  py::list all;
+  for (const RunnableProgram::Output& output : p.outputs()) {
+    py::tuple shape(output.shape.size());
+    for (size_t axis = 0; axis < output.shape.size(); ++axis)
+      shape[axis] = output.shape[axis] < 0 ? py::object(py::none()) : py::int_(output.shape[axis]);
+    all.append(py::make_tuple(info(output.dtype).name, shape));
+  }
+  return all;
+}
+
+// A donated array is left without elements.
+std::vector<Tensor> take(const py::sequence& arrays, const std::vector<size_t>& donated) {
+  std::vector<Tensor> operands;
+  for (const py::handle x : arrays) {
+    if (!is_array(x.ptr()))
+      throw Error(ErrorKind::type, "[program] got " + shown(x.ptr()) + ": expected dovetail arrays");
+    operands.push_back(tensor_of(x.ptr()));
+  }
+  for (const size_t i : donated) {
+    if (i >= operands.size())
+      throw Error(ErrorKind::index, "[program] donate " + std::to_string(i) + ": expected less than " +
+                                        std::to_string(operands.size()) + ", the number of arrays");
+    const Tensor& given = operands[i];
+    constexpr int64_t none[] = {0};
+    if (given.storage) tensor_of(py::object(arrays[i]).ptr()) = empty_tensor(given.dtype, none, *given.device);
+  }
+  return operands;
+}
+
+py::list run(RunnableProgram& p, const py::object& device, const py::sequence& arrays,
+             const std::vector<size_t>& donated) {
+  refuse_reentry();
+  const ContextEngines engines;
+  Device* const d = device.is_none() ? nullptr : &to_device(device.ptr());
+  if (recording()) name_recorded_thread();
+  std::vector<Tensor> operands = take(arrays, donated), made;
+  {
+    const GilRelease others_run;
+    made = p.run(d, std::move(operands));
+  }
+  py::list results;
+  for (Tensor& t : made) results.append(wrap(std::move(t)));
+  return results;
+}
+
+std::shared_ptr<RunnableProgram> runnable(std::shared_ptr<const Program> program) {
+  return std::make_shared<RunnableProgram>(std::move(program));
+}
+}  // namespace
+
+void make_programs(py::module_& m) {
+  py::class_<RunnableProgram, std::shared_ptr<RunnableProgram>>(
+      m, "Program", "A graph of ops that runs on any device and for any sizes that it was made for.")
+      .def("run", run, py::arg("device"), py::arg("arrays"), py::arg("donate") = std::vector<size_t>(),
+           "The results for these arrays, on `device` (None: where they are). The memory of the arrays at the "
+           "positions `donate` may become a result's; they are left without elements.")
+      .def(
+          "missing",
+          [](RunnableProgram& p, const py::object& device) {
+            Device& d = to_device(device.ptr());
+            const GilRelease others_run;
+            return p.missing(d);
+          },
+          "The message of the kernel that the device lacks; empty where the program runs on it.")
+      .def(
+          "text", [](const RunnableProgram& p) { return to_json(p.program()).dump(); }, "The canonical JSON.")
+      .def(
+          "save",
+          [](const RunnableProgram& p, const std::filesystem::path& path) {
+            const GilRelease others_run;
+            save_program(p.program(), path.string());
+          },
+          "Writes a .dvt file.")
+      .def_property_readonly("inputs", inputs, "(name, dtype, shape) of each; a size is a number, a name or None.")
+      .def_property_readonly("outputs", outputs,
+                             "(dtype, shape) of each; None: a size that depends on the inputs'.")
+      .def_property_readonly("signature", [](const RunnableProgram& p) { return p.program().signature; });
+  make_with_new(m.attr("Program"));
+  m.def(
+      "load_program",
+      [](const std::filesystem::path& path) {
+        const GilRelease others_run;
+        return runnable(load_program(path.string()));
+      },
+      "Opens a .dvt file. Its arrays are read from the file when they are first used: the file must stay as it is. "
+      "Where it is cut off later, the process ends by the signal SIGBUS.");
+  m.def(
+      "program_from_text", [](const std::string& text) { return runnable(program_of(parse_json(text))); },
+      "A program without arrays from its JSON.");
+  auto builder =
+      py::reinterpret_borrow<py::class_<ProgramBuilder, std::shared_ptr<ProgramBuilder>>>(m.attr("ProgramBuilder"));
+  builder
+      .def("input", input, py::arg("dtype"), py::arg("shape"), py::arg("name") = "", py::arg("sizes") = py::none(),
+           "An input's number. A size is a number, None (any) or a name; `sizes`: those of the trace.")
+      .def(
+          "array_constant",
+          [](ProgramBuilder& b, const Tensor& x, const std::string& name) { return b.array(elements_of(x), name); },
+          py::arg("array"), py::arg("name") = "", "An array as a part of the program.")
+      .def(
+          "finish",
+          [](ProgramBuilder& b, const std::vector<int>& outputs, std::string signature) {
+            return runnable(b.finish(outputs, std::move(signature)));
+          },
+          py::arg("outputs"), py::arg("signature") = "", "The program; the builder is at its end.");
+  make_with_new(builder, py::cpp_function([] { return std::make_shared<ProgramBuilder>(); }));
+}
+}  // namespace dovetail::bindings

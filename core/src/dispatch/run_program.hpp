@@ -1,0 +1,49 @@
+// A program that runs: on any device, for any sizes, from any thread.
+#pragma once
+#include <map>
+#include <mutex>
+
+#include "dispatch/executables.hpp"
+
+namespace dovetail {
+class RunnableProgram {
+ public:
+  explicit RunnableProgram(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  const Program& program() const { return *program_; }
+  const std::shared_ptr<const Program>& shared() const { return program_; }
+
+  // One operand for each input, all on `device` (nullptr: on that of the first). The memory of an operand that
+  // nobody else holds may be taken for a result. `given`: nullptr, or for each result the memory in which the
+  // caller wants it (of any strides, also over operands), or nullptr.
+  std::vector<Tensor> run(Device* device, std::vector<Tensor> in, const Tensor* const* given = nullptr);
+  // Dtypes and shapes of the results for operands of these. Nothing runs.
+  std::vector<TensorType> infer(std::span<const TensorType> in) const;
+  // What is known of the results without operands: their dtypes, and the sizes that are the same whatever the
+  // operands' are; -1 for the others. Error(value) where no sizes are found that the program takes.
+  struct Output {
+    DType dtype;
+    std::vector<int64_t> shape;
+  };
+  std::vector<Output> outputs() const;
+  // Why the program does not run on the device alone for operands of these dtypes and shapes: the message of the
+  // kernel that is missing. Empty where it does. Runs nothing.
+  std::string missing(Device&, std::span<const TensorType> in);
+  // The same for sizes that the program takes.
+  std::string missing(Device&);
+
+ private:
+  template <class F>
+  void try_sizes(size_t times, F) const;
+  Binding bind(const TensorType* const* in) const;
+  Device& device_for(Device* wanted, const std::vector<Tensor>& in) const;
+  std::shared_ptr<const Executable> executable(Device&, const TensorType* const* in);
+  std::vector<Tensor> arrays_on(Device&);
+
+  const std::shared_ptr<const Program> program_;
+  ExecutableCache executables_;
+  std::mutex mutex_;
+  std::map<const Device*, std::vector<Tensor>> arrays_;  // of the program, where they have been used
+};
+// The elements of an array, which keeps its value: a later change of it gets memory of its own.
+HostArray elements_of(const Tensor&);
+}  // namespace dovetail
