@@ -318,7 +318,8 @@ static void errors(void) {
   CHECK(dvr_quarantine(q, 4) == 1 && strstr(q[0].library, "libdovetail_x.so") && strstr(q[0].reason, "no file"));
   FAILS(dvr_load_backends((const char* const[]){"/nowhere"}, 1), DVR_VALUE, "/nowhere");
   const dvr_tensor* in[] = {&x};
-  OK(dvr_call(dvr_find_op("logsumexp"), NULL, in, 1, NULL, 0, &y, 1, 0)); /* by its decomposition where it has no kernel */
+  OK(dvr_call(dvr_find_op("logsumexp"), NULL, in, 1, NULL, 0, &y, 1,
+              0)); /* by its decomposition where it has no kernel */
   dvr_tensor_release(&y);
   dvr_tensor_release(&x);
 }

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+SEED = 20261125
 HERE = Path(__file__).parent
 PROJECT = """
 cmake_minimum_required(VERSION 3.24)
@@ -20,7 +22,7 @@ set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_CXX_EXTENSIONS OFF)
 add_compile_options(-pedantic -Wall -Wextra -Werror)
-foreach(name first everything)
+foreach(name first everything programs run_program)
   add_executable(${{name}} {here}/${{name}}.c)
   target_link_libraries(${{name}} PRIVATE dovetail::runtime)
 endforeach()
@@ -63,10 +65,40 @@ def test_the_first_program(programs, device):
     assert ended.stdout == "1.5 2.5 3.5 4.5 5.5 6.5\n" and not ended.stderr
 
 
-@pytest.mark.parametrize("name", ["everything", "threads"])
+@pytest.mark.parametrize("name", ["everything", "programs", "threads"])
 def test_every_function(programs, device, name):
     """Also that no Python is mapped into the process."""
     assert run(programs / name, *device).stdout == "ok\n"
+
+
+def test_a_saved_program_gives_the_bits_that_python_got(programs, device, tmp_path):
+    """At several sizes, in a process that has no Python in it."""
+    import dovetail as dt
+    from dovetail import _core
+
+    rng = np.random.default_rng(SEED)
+    builder = _core.ProgramBuilder()
+    x = builder.input("float32", ["n", None, 24], "x")
+    ids = builder.input("int64", ["n"], "ids")
+    table = builder.array_constant(dt.asarray(rng.standard_normal((50, 24), np.float32), device=device[0]))
+    weights = builder.array_constant(dt.asarray(rng.standard_normal((24, 31), np.float32), device=device[0]))
+    rows = builder.call("take", [table, ids], {"axis": 0}, [])
+    rows = builder.call("expand_dims", [rows], {"axis": (1,)}, [])
+    product = builder.call("matmul", [builder.call("add", [x, rows], {}, []), weights], {}, [])
+    outputs = [builder.call("softmax", [product], {}, []), builder.call("argmax", [product], {}, []), product]
+    program = builder.finish(outputs)
+    program.save(tmp_path / "m.dvt")
+    for n, m in [(1, 5), (3, 1), (40, 7), (2, 128)]:
+        inputs = [rng.standard_normal((n, m, 24), np.float32), rng.integers(0, 50, n)]
+        expected = program.run(None, [dt.asarray(array, device=device[0]) for array in inputs])
+        files = [tmp_path / f"{kind}{i}.npy" for kind, count in (("in", 2), ("out", 3)) for i in range(count)]
+        for file, array in zip(files, inputs, strict=False):
+            np.save(file, array)
+        assert run(programs / "run_program", *device, tmp_path / "m.dvt", *files).stdout == "ok\n", SEED
+        for file, array in zip(files[2:], expected, strict=True):
+            got = np.load(file)
+            assert got.dtype == np.asarray(array).dtype, (SEED, n, m)
+            assert got.tobytes() == np.asarray(array).tobytes() and got.shape == array.shape, (SEED, n, m)
 
 
 def test_a_folder_of_plugins(programs, device, tmp_path):

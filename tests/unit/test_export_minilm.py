@@ -1,4 +1,4 @@
-"""One program of MiniLM's forward pass: the eager bits for any batch and length, on every device, from a file too."""
+"""One program of MiniLM's forward pass: the eager bits for any batch and length, on each device, from a file."""
 
 import json
 import subprocess
@@ -79,12 +79,17 @@ def test_one_program_gives_the_eager_bits_for_all_sizes_and_devices(tmp_path):
     devices = [d.name for d in dt.devices() if d.name in ("cpu:0", "sim:0")]
     models = {name: model_on(name, values) for name in devices}
     ids, mask = (dt.asarray(x, device=devices[0]) for x in inputs(2, 16))
-    program = dt.export(models[devices[0]].embed, ids, mask, dynamic={"ids": {0: "b", 1: "t"}, "mask": {0: "b", 1: "t"}})
+    program = dt.export(
+        models[devices[0]].embed, ids, mask, dynamic={"ids": {0: "b", 1: "t"}, "mask": {0: "b", 1: "t"}}
+    )
     text = json.loads(program.text())
     print(f"{len(text['nodes'])} nodes, {len(text.get('guards', []))} guards")
     assert text.get("guards", []) == []
     program.save(tmp_path / "minilm.dvt")
-    np.savez(tmp_path / "given.npz", **{f"{n}{k}": x for k, s in enumerate(SIZES) for n, x in zip(("ids", "mask"), inputs(*s))})
+    np.savez(
+        tmp_path / "given.npz",
+        **{f"{n}{k}": x for k, s in enumerate(SIZES) for n, x in zip(("ids", "mask"), inputs(*s))},
+    )
     for name, model in models.items():
         command = [sys.executable, "-c", FROM_FILE, "minilm.dvt", "given.npz", name, f"out.{name}"]
         subprocess.run(command, check=True, cwd=tmp_path, timeout=600)

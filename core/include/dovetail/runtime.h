@@ -279,7 +279,84 @@ DVT_EXPORT dvr_status dvr_event_synchronize(dvr_event*);
 DVT_EXPORT dvr_status dvr_event_query(dvr_event*, uint32_t* done);
 DVT_EXPORT dvr_status dvr_event_elapsed_ns(dvr_event* from, dvr_event* to, uint64_t* ns);
 
-/* ---- programs: dvr_builder_* and dvr_program_* come here ------------------------------------------- */
+/* ---- programs ------------------------------------------------------------------------------------ */
+
+/* A graph of calls, symbolic in the sizes of its inputs. Any number of threads may use one at the same time. */
+typedef struct dvr_program dvr_program;
+DVT_EXPORT void dvr_program_free(dvr_program*);
+/* A .dvt file. Its arrays are read when a device first needs them: the file must stay as it is until
+ * dvr_program_free. Where it is cut off before, reading them ends the process by SIGBUS. */
+DVT_EXPORT dvr_status dvr_program_load(const char* path, dvr_program** out);
+DVT_EXPORT dvr_status dvr_program_save(dvr_program*, const char* path);
+/* The canonical JSON, which lives as long as the program; arrays are in it by name alone. */
+DVT_EXPORT dvr_status dvr_program_text(dvr_program*, const char** text);
+DVT_EXPORT dvr_status dvr_program_from_text(const char* text, dvr_program** out); /* of a program without arrays */
+
+DVT_EXPORT dvr_status dvr_program_counts(dvr_program*, uint32_t* n_inputs, uint32_t* n_outputs);
+typedef struct {
+  uint32_t struct_size, ndim;
+  DLDataType dtype;              /* bits 0: any, and any number of axes */
+  const char* name;              /* "" without one, as of outputs */
+  const int64_t* shape;          /* -1: any size; of an output: one that depends on the operands' */
+  const char* const* size_names; /* of each axis, "" without one; sizes of one name are equal */
+} dvr_value_info;                /* pointers live as long as the program */
+DVT_EXPORT dvr_status dvr_program_input(dvr_program*, uint32_t i, dvr_value_info* out);
+DVT_EXPORT dvr_status dvr_program_output(dvr_program*, uint32_t i, dvr_value_info* out);
+/* DVR_NOT_IMPLEMENTED: the device alone cannot run the program; the error names the op that has neither a kernel
+ * nor a decomposition. in: operands for whose sizes it is checked, which need no memory; NULL: sizes that the
+ * program takes are tried. Nothing runs. */
+DVT_EXPORT dvr_status dvr_program_check(dvr_program*, dvr_device*, const dvr_tensor* const* in, uint32_t n_in);
+/* Dtypes and shapes of the results, as dvr_infer. */
+DVT_EXPORT dvr_status dvr_program_infer(dvr_program*, const dvr_tensor* const* in, uint32_t n_in, dvr_tensor* out,
+                                        uint32_t n_out);
+/* Operands are arrays on one device; device may be NULL where there are any. Results as of dvr_call with
+ * DVR_OWN_RESULTS, made or given. donate (or NULL): n_in bytes; where one is not 0, the operand is given away: its
+ * buffer is released and set to NULL, and a result may take its memory if nobody else holds it. This happens also
+ * where the call fails after its arguments were checked. */
+DVT_EXPORT dvr_status dvr_program_run(dvr_program*, dvr_device* device, dvr_tensor* const* in, uint32_t n_in,
+                                      const uint8_t* donate, dvr_tensor* out, uint32_t n_out);
+
+/* Records calls as a program. One thread at a time. Values and numbers are named by small integers, which the
+ * functions return. */
+typedef struct dvr_builder dvr_builder;
+DVT_EXPORT dvr_status dvr_builder_new(dvr_builder** out);
+DVT_EXPORT void dvr_builder_free(dvr_builder*);
+/* shape: -1 is any size. size_names (or NULL): of each axis, NULL or "" without one. name: or NULL. While the
+ * program is recorded, shape rules see 120 where the size is open. */
+DVT_EXPORT dvr_status dvr_builder_input(dvr_builder*, DLDataType, uint32_t ndim, const int64_t* shape,
+                                        const char* const* size_names, const char* name, int32_t* value);
+DVT_EXPORT dvr_status dvr_builder_constant(dvr_builder*, DLDataType, const void* number, int32_t* value);
+/* A copy of row-major host memory. */
+DVT_EXPORT dvr_status dvr_builder_array(dvr_builder*, DLDataType, uint32_t ndim, const int64_t* shape,
+                                        const void* data, int32_t* value);
+/* Numbers, for attributes of calls: an integer, the size of a value on an axis, arithmetic on these. */
+enum {
+  DVR_ADD,
+  DVR_SUBTRACT,
+  DVR_MULTIPLY,
+  DVR_FLOOR_DIVIDE, /* towards minus infinity, as Python's */
+  DVR_MODULO,       /* with the sign of b, as Python's */
+  DVR_MINIMUM,
+  DVR_MAXIMUM
+};
+DVT_EXPORT dvr_status dvr_builder_integer(dvr_builder*, int64_t, int32_t* number);
+DVT_EXPORT dvr_status dvr_builder_size(dvr_builder*, int32_t value, uint32_t axis, int32_t* number);
+DVT_EXPORT dvr_status dvr_builder_arithmetic(dvr_builder*, uint32_t operation, int32_t a, int32_t b,
+                                             int32_t* number);
+typedef struct {
+  const char* attr; /* the attribute's name */
+  int32_t element;  /* of a list; -1: the attribute is one integer */
+  int32_t number;   /* takes the place of what the attribute has there */
+} dvr_number_at;
+/* in: values, -1 for an optional one that is not given. first: the first result; further ones follow it. */
+DVT_EXPORT dvr_status dvr_builder_call(dvr_builder*, const dvr_op*, const int32_t* in, uint32_t n_in,
+                                       const dvr_attr* attrs, uint32_t n_attrs, const dvr_number_at* numbers,
+                                       uint32_t n_numbers, int32_t* first);
+/* Dtype and shape of a value in out->view, with buffer and data NULL; open sizes are those of the recording. */
+DVT_EXPORT dvr_status dvr_builder_describe(dvr_builder*, int32_t value, dvr_tensor* out);
+/* After it the builder can only be freed. */
+DVT_EXPORT dvr_status dvr_builder_finish(dvr_builder*, const int32_t* outputs, uint32_t n_outputs,
+                                         dvr_program** out);
 
 #ifdef __cplusplus
 }

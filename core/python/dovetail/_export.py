@@ -58,12 +58,12 @@ def export(fn: Callable[..., Any], /, *args: Any, dynamic: Dynamic = None) -> Pr
 
     dynamic: which sizes of the inputs may differ from call to call. None: all; of a spec, those that are no
     integers. False: none. Else a dict by the name of the argument: {"ids": {0: "batch", 1: True}} makes axis 0 any
-    size with a name, and axis 1 any size. Sizes of one name are equal. {"x": True} makes all sizes of x dynamic; for
-    an argument that is a container the value is a container of the same keys.
+    size with a name, and axis 1 any size. Sizes of one name are equal. {"x": True} makes all sizes of x dynamic;
+    for an argument that is a container the value is a container of the same keys.
 
-    fn runs once, on arrays without elements: what it prints or appends happens then. Reading elements (if x:, int(x))
-    raises TypeError with the line. A size that Python looks at, as in range(x.shape[0]), leaves a guard: a call with
-    another value raises ValueError with that line.
+    fn runs once, on arrays without elements: what it prints or appends happens then. Reading elements, as in `if x`
+    or int(x), raises TypeError with the line. A size that Python looks at, as in range(x.shape[0]), leaves a guard:
+    a call with another value raises ValueError with that line.
     """
     names = _parameter_names(fn, len(args))
     name = getattr(fn, "__qualname__", None) or type(fn).__name__
@@ -130,7 +130,8 @@ def _device_of(args: tuple[Any, ...]) -> Any:
     homes = {x.device.name: x.device for x in _leaves(args) if type(x) is Array}
     if len(homes) > 1:
         raise ValueError(
-            f"[export] arguments on {' and '.join(homes)}: expected arrays of one device; .to_device() brings them over"
+            f"[export] arguments on {' and '.join(homes)}: expected arrays of one device; .to_device() brings them "
+            "over"
         )
     return next(iter(homes.values()), None) or _devices.device(None)
 
@@ -160,8 +161,8 @@ class _Inputs:
         if not isinstance(x, (Array, Spec)):
             if numpy is None or not isinstance(x, numpy.ndarray):
                 raise TypeError(
-                    f"[export] {path}: got a {type(x).__name__}, expected arrays, numbers, strings, None, and tuples, "
-                    "lists, dicts or dataclasses of them; what else the function needs it takes from a closure"
+                    f"[export] {path}: got a {type(x).__name__}, expected arrays, numbers, strings, None, and "
+                    "tuples, lists, dicts or dataclasses of them; a closure gives the function everything else"
                 )
             from dovetail._creation import asarray
 
@@ -277,8 +278,8 @@ def _output(graph: FunctionGraph, outputs: list[int], x: Any, path: str) -> pytr
         x = asarray(x, device=graph.device)
     if not isinstance(x, Array):
         raise TypeError(
-            f"[export] {path}: got a {type(x).__name__}, expected arrays, numbers, strings, None, and tuples, lists, "
-            "dicts or dataclasses of them"
+            f"[export] {path}: got a {type(x).__name__}, expected arrays, numbers, strings, None, and tuples, "
+            "lists, dicts or dataclasses of them"
         )
     outputs.append(graph.value(x)._id)
     return pytree.Leaf(len(outputs) - 1)

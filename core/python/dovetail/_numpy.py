@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import dovetail as dt
-from dovetail._array import numpy_dtype
+from dovetail._array import as_size, numpy_dtype
 from dovetail._core import Array
 from dovetail._functions import rounded
 from dovetail._names import RENAMED
@@ -258,12 +258,14 @@ def _hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
 def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     n, axis = ary.shape[axis], axis % ary.ndim
     if isinstance(indices_or_sections, int):
-        cuts = [part[0] if part.size else n for part in np.array_split(np.arange(n), indices_or_sections)][1:]
+        sections = indices_or_sections
+        each, longer = n // sections, n % sections  # so many parts have one slice more
+        cuts = [each * i + dt.schema.number.smallest(i, longer) for i in range(1, sections)]
     else:
-        cuts = [int(i) for i in indices_or_sections]
+        cuts = [*map(as_size, indices_or_sections)]
     lead = (slice(None),) * axis
     ends = zip([0, *cuts], [*cuts, n], strict=True)
-    return [ary[(*lead, slice(int(start), int(stop)))] for start, stop in ends]
+    return [ary[(*lead, slice(start, stop))] for start, stop in ends]
 
 
 @_written("where")

@@ -22,7 +22,7 @@ _CLOCKS = {
 class _Record(NamedTuple):
     activity: str
     name: str
-    detail: str | None  # a kernel's engine, a traced activity's plugin
+    detail: str | None  # a kernel's engine, an op's file:line in a program, a traced activity's plugin
     device: str | None
     stream: int | None
     begin: int
@@ -85,7 +85,8 @@ class Trace:
             for r in records:
                 if r.activity in ("op", "copy_call"):
                     category = "op" if r.activity == "op" else "copy"
-                    events.append(self._slice(r, category, _HOST, track, {}))
+                    args = {"where": r.detail} if r.detail else {}  # of a node of a program
+                    events.append(self._slice(r, category, _HOST, track, args))
                 elif r.activity == "memory":
                     where = {"device": r.device, "bytes": abs(r.bytes)}
                     at = {"ts": self._us(r.begin), "pid": _HOST, "tid": track}

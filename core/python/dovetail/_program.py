@@ -44,9 +44,14 @@ class Program:
     def __call__(self, *args: Any, device: Device | str | None = None) -> Any:
         """Runs the program on the arguments: arrays of one device, NumPy arrays are brought there.
 
-        device: where to run; None: where the arrays are, or the default device. Raises TypeError and ValueError, which
-        name the argument, for arguments that the program was not made for.
+        device: where to run; None: where the arrays are, or the default device. Raises TypeError or ValueError,
+        with the argument's name, for arguments that the program was not made for.
         """
+        if _core.recorder() is not None:
+            raise TypeError(
+                f"[program] {self.name} is called in a function that is being traced: expected a call of the "
+                "function that it was exported from"
+            )
         if len(args) != len(self._names):
             raise TypeError(
                 f"[program] {self.name} got {len(args)} arguments, expected {len(self._names)}: "
@@ -112,7 +117,7 @@ def _input(x: Any, path: str, home: Device) -> Array:
 def load(path: str | os.PathLike[str]) -> Program:
     """The program of a .dvt file, as Program.save wrote it.
 
-    The file's tensors are mapped, not read: whoever truncates the file while the program is in use ends the process.
+    The file's tensors are mapped, not read: if the file is truncated while the program is in use, the process ends.
     Raises ValueError for a file that is no program, or needs an op that this version does not have.
     """
     core = _core.load_program(os.fspath(path))

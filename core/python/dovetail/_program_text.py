@@ -100,7 +100,11 @@ class _Listing:
         if op == "size":
             value, axis = of
             if value < len(self.names):
-                return self.sizes[value][axis] if axis < len(self.sizes[value]) else f"{self.names[value]}.shape[{axis}]"
+                return (
+                    self.sizes[value][axis]
+                    if axis < len(self.sizes[value])
+                    else f"{self.names[value]}.shape[{axis}]"
+                )
             return f"v{value}.shape[{axis}]"
         if op in _SIGNS:
             text = f"{self._number(of[0], True)} {_SIGNS[op]} {self._number(of[1], True)}"
@@ -135,7 +139,9 @@ class _Listing:
                 for n, text in zip(port.shape or (), texts, strict=True):
                     if not isinstance(n, int):
                         known.setdefault(text, factor * _PRIMES[len(known) % len(_PRIMES)])
-                shapes.append([n if isinstance(n, int) else known[text] for n, text in zip(port.shape or (), texts)])
+                shapes.append(
+                    [n if isinstance(n, int) else known[text] for n, text in zip(port.shape or (), texts)]
+                )
             try:
                 types = self.program._core.types(shapes)
             except (ValueError, IndexError, TypeError):  # sizes that a guard or a rule refuses
@@ -145,9 +151,7 @@ class _Listing:
                 break
         if not found:
             return []
-        return [
-            f"{found[0][1][i][0]}[{', '.join(self._sizes(found, i))}]" for i in range(len(found[0][1]))
-        ]
+        return [f"{found[0][1][i][0]}[{', '.join(self._sizes(found, i))}]" for i in range(len(found[0][1]))]
 
     def _sizes(self, found: list[Any], value: int) -> Iterator[str]:
         rank = len(found[0][1][value][1])

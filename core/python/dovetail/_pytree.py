@@ -104,8 +104,8 @@ def leaves_like(tree: Tree, x: Any, path: str) -> Iterator[tuple[int, Any, str]]
     if isinstance(tree, Constant):
         if not tree.same(x):
             raise TypeError(
-                f"[program] {path}: got {_kind(x)}, but the program was made for {tree.value!r}, which is a part of "
-                "it; pass that, or export the function for another value"
+                f"[program] {path}: got {_kind(x)}, but the program was made for {tree.value!r}, which is a part "
+                "of it; pass that, or export the function for another value"
             )
         return
     found = children(x, path)

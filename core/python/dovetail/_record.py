@@ -24,8 +24,12 @@ _CONSTANT = "an array that the function captured is a constant of the program: p
 
 
 def is_internal(file: str) -> bool:
-    """Whether a file is dovetail's, NumPy's, or none: what a user's error or node is not attributed to."""
-    return file.startswith((_PACKAGE, "<")) or f"{os.sep}numpy{os.sep}" in file or file.endswith("contextlib.py")
+    """Whether a file is dovetail's or NumPy's: errors and nodes are not attributed to it."""
+    return (
+        file.startswith((_PACKAGE, "<frozen", "<__array_function__"))
+        or f"{os.sep}numpy{os.sep}" in file
+        or file.endswith("contextlib.py")
+    )
 
 
 def user_line() -> str:
@@ -275,7 +279,7 @@ class FunctionGraph(Graph):
     def _region(
         self, x: Any, key: tuple[Any, ...]
     ) -> tuple[list[tuple[Any, Any, Any]], list[bool], list[int | None]]:
-        """(start, stop, step) of each axis, whether the result keeps it, and the axes of the result: None is new."""
+        """(start, stop, step) of each axis, whether the result keeps it, and the result's axes: None is new."""
         given = [k for k in key if k is not Ellipsis]
         if len(key) - len(given) > 1:
             raise IndexError("[index] an index can have only one Ellipsis ('...')")
@@ -318,6 +322,10 @@ class FunctionGraph(Graph):
         else:
             from dovetail._indexing import _value
 
+            if isinstance(value, Array) and _breadth(value.dtype, merged=True) > _breadth(x.dtype, merged=True):
+                raise TypeError(
+                    f"[setitem] cannot store {value.dtype} in an array of {x.dtype}: use .astype() on one of them"
+                )
             value = self._over_region(_value(x, value), kept, axes)
         names = ("start", "stop", "step")
         bounds = (
@@ -328,12 +336,13 @@ class FunctionGraph(Graph):
         x.take_value(self.record(registry["set_slice"], (x, value), bounds))
 
     def _over_region(self, value: Any, kept: list[bool], axes: list[int | None]) -> Any:
-        """The value with an axis for each of the array's: 1 where the key has an integer, none where it has None."""
+        """The value with an axis for each of the array's: of size 1 where the key has an integer."""
         sizes = list(value.shape)
         while len(sizes) > len(axes):
             if sizes[0] != 1:
                 raise ValueError(
-                    f"[setitem] a value of shape {value.shape} does not broadcast to a selection of {len(axes)} axes"
+                    f"[setitem] a value of shape {value.shape} does not broadcast to a selection of "
+                    f"{len(axes)} axes"
                 )
             sizes.pop(0)
         given = dict(zip(reversed(axes), reversed(sizes)))

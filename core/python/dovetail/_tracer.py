@@ -68,8 +68,8 @@ class ArrayTracer(Tracer):
     @property
     def strides(self) -> Any:
         raise TraceError(
-            f"[export] strides at {_line()}: a traced array has no place in memory yet; expected code that looks at "
-            "its shape"
+            f"[export] strides at {_line()}: a traced array has no place in memory yet; expected code that looks "
+            "at its shape"
         )
 
     def __len__(self) -> int:
@@ -153,7 +153,7 @@ def _add_methods() -> None:
 
 
 _CURES = {
-    "__bool__": "use dovetail.where(condition, a, b) to choose between values, or dovetail.cond to choose what runs",
+    "__bool__": "use dovetail.where(condition, a, b) to choose values, or dovetail.cond to choose what runs",
     "__index__": "index with the array itself (x[i]), or pass the number as a Python int, which the program keeps",
     "__array__": "use a function of dovetail, or one of NumPy that dovetail has",
 }

@@ -121,9 +121,9 @@ class Generator:
             return self._core.draw(words & _LONG)
         if self._trace is not trace:
             raise TypeError(
-                "[random] a draw in a traced function, of a generator that is not its own: every call of the program "
-                "would give the same numbers; pass a key as an argument, dovetail.random.key(shape), or make a "
-                "dovetail.random.Generator(seed) in the function"
+                "[random] a draw in a traced function, of a generator that is not its own: every call of the "
+                "program would give the same numbers; pass a key as an argument, dovetail.random.key(shape), or "
+                "make a dovetail.random.Generator(seed) in the function"
             )
         seed, offset = self.state
         if self._offset is not None:

@@ -52,6 +52,35 @@ py::list outputs(const RunnableProgram& p) {
   return all;
 }
 
+// In the order in which the text of a program numbers its values.
+py::list types(const RunnableProgram& p, const std::vector<std::vector<int64_t>>& shapes) {
+  const Program& program = p.program();
+  if (shapes.size() != program.inputs.size())
+    throw Error(ErrorKind::value, "[program] got shapes of " + std::to_string(shapes.size()) +
+                                      " inputs: expected " + std::to_string(program.inputs.size()));
+  std::vector<TensorType> inputs(shapes.size());
+  std::vector<const TensorType*> in;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    inputs[i].dtype = program.inputs[i].dtype;
+    inputs[i].set_shape(shapes[i]);
+    in.push_back(&inputs[i]);
+  }
+  std::string why;
+  const auto bound = bind_program(p.shared(), in.data(), nullptr, &why);
+  if (!bound) throw Error(ErrorKind::value, "[program] " + why);
+  py::list all;
+  const auto add = [&](int value) {
+    const TensorType& t = bound->values[size_t(value)];
+    py::tuple shape(t.rank());
+    for (int axis = 0; axis < t.rank(); ++axis) shape[axis] = t.size(axis);
+    all.append(py::make_tuple(info(t.dtype).name, shape));
+  };
+  for (const Program::Input& input : program.inputs) add(input.value);
+  for (const Program::Node& node : program.nodes)
+    for (uint32_t k = 0; k < node.op->spec.n_out; ++k) add(node.out + int(k));
+  return all;
+}
+
 // A donated array is left without elements.
 std::vector<Tensor> take(const py::sequence& arrays, const std::vector<size_t>& donated) {
   std::vector<Tensor> operands;
@@ -118,6 +147,8 @@ void make_programs(py::module_& m) {
       .def_property_readonly("inputs", inputs, "(name, dtype, shape) of each; a size is a number, a name or None.")
       .def_property_readonly("outputs", outputs,
                              "(dtype, shape) of each; None: a size that depends on the inputs'.")
+      .def("types", types, py::arg("shapes"),
+           "(dtype, shape) of each value, inputs first, then nodes' results, for inputs of these shapes.")
       .def_property_readonly("signature", [](const RunnableProgram& p) { return p.program().signature; });
   make_with_new(m.attr("Program"));
   m.def(

@@ -32,8 +32,9 @@ PyObject* record_operator(PyObject* recorder, const Op& op, PyObject* const* ope
 }
 
 void make_recorder(py::module_& m) {
-  m.def("recorder", []() -> py::object { return own ? py::reinterpret_borrow<py::object>(own) : py::none(); },
-        "The recorder of this thread's trace, or None.");
+  m.def(
+      "recorder", []() -> py::object { return own ? py::reinterpret_borrow<py::object>(own) : py::none(); },
+      "The recorder of this thread's trace, or None.");
   m.def("set_recorder", set_recorder,
         "Passes this thread's ops, operators and indexing to a recorder, or with None runs them; returns the "
         "recorder that was set before.");

@@ -1,5 +1,5 @@
-// The recorder of a trace: while one is set on a thread, ops, operators and indexing of that thread are passed to it,
-// those on arrays that are no tracers and those without operands, as zeros(), included.
+// The recorder of a trace: while one is set on a thread, ops, operators and indexing of that thread are passed to
+// it, those on arrays that are no tracers and those without operands, as zeros(), included.
 #pragma once
 #include <atomic>
 

@@ -78,7 +78,7 @@ Attrs attributes_of(const Op& o, const py::dict& attributes, std::deque<py::obje
 
 // `slots` lists (attribute's name, element or -1, entry) of the numbers among the attributes.
 int record(ProgramBuilder& b, const std::string& name, const py::list& operands, const py::dict& attributes,
-           const std::vector<std::tuple<std::string, int, int>>& slots, const std::string& where) {
+           const std::vector<std::tuple<std::string, int, int>>& slots) {
   const Op& o = op(name);
   const bool control = o.spec.flags & op_control;
   NumberDType dtypes(o);
@@ -103,9 +103,7 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
       }
     ++i;
   }
-  const int out = control ? b.control(o, in, attrs, std::move(numbers)) : b.call(o, in, attrs, std::move(numbers));
-  if (!where.empty()) b.set_where(where);
-  return out;
+  return control ? b.control(o, in, attrs, std::move(numbers)) : b.call(o, in, attrs, std::move(numbers));
 }
 
 // Inputs were recorded when the traced function first used their values.
@@ -172,9 +170,7 @@ py::object lazy(const char* module, const char* name) {
 void make_tracing(py::module_& m) {
   py::class_<ProgramBuilder, std::shared_ptr<ProgramBuilder>>(m, "ProgramBuilder", "Records calls as a program.")
       .def("describe", describe, "(shape, dtype name) of a value.")
-      .def("call", record, py::arg("op"), py::arg("operands"), py::arg("attributes"), py::arg("slots"),
-           py::arg("where") = "",
-           "Records a call and returns its first output's number; further outputs follow it. `where`: file:line.")
+      .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
       .def("at", &ProgramBuilder::at, "Sets file:line of the nodes and guards that follow.")
       .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
       .def("guard", [](ProgramBuilder& b, const std::string& compare, int x,

@@ -290,9 +290,21 @@ void record_traced(const std::string& plugin, uint64_t correlation_id, const std
              .value = correlation_id});
 }
 
+const char* lasting(const std::string& text) {
+  static auto& texts = *new std::unordered_set<std::string>;
+  static auto& mutex = *new std::mutex;
+  const std::lock_guard guard(mutex);
+  return texts.insert(text).first->c_str();
+}
+
 HostSpan::~HostSpan() {
   if (ThreadLog* log = own_log())
-    add(*log, {.activity = activity_, .name = name_, .begin = begin_, .end = host_clock(), .enqueued = begin_});
+    add(*log, {.activity = activity_,
+               .name = name_,
+               .detail = detail_,
+               .begin = begin_,
+               .end = host_clock(),
+               .enqueued = begin_});
 }
 
 DeviceSpan::DeviceSpan(Activity activity, const char* name, const char* detail, Stream& stream,

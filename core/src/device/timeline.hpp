@@ -18,7 +18,7 @@ struct Record {
   bool device_time = false;  // begin and end were measured by the device
   bool unfinished = false;   // the device had not come to its end when the recording ended
   const char* name = nullptr;
-  const char* detail = nullptr;  // a kernel's engine; of `traced` the plugin's name
+  const char* detail = nullptr;  // a kernel's engine; of an op file:line of its node; of `traced` the plugin's name
   Device* device = nullptr;      // nullptr: of the host, or of `traced` not known
   Stream* stream = nullptr;
   uint64_t begin = 0, end = 0;
@@ -71,23 +71,28 @@ void record_traced(const std::string& plugin, uint64_t correlation_id, const std
 void record_device(Device&);  // it was opened
 void recording_after_fork();  // in the child, which records nothing
 
-// The host's time of a scope. `name` lives for ever.
+// A copy of the text that lives for ever, the same one for equal texts.
+const char* lasting(const std::string& text);
+
+// The host's time of a scope. `name` and `detail` live for ever.
 class HostSpan {
  public:
-  HostSpan(Activity activity, const char* name) : activity_(activity), name_(name), begin_(host_clock()) {}
+  HostSpan(Activity activity, const char* name, const char* detail = nullptr)
+      : activity_(activity), name_(name), detail_(detail), begin_(host_clock()) {}
   ~HostSpan();
   HostSpan(const HostSpan&) = delete;
 
  private:
   const Activity activity_;
   const char* const name_;
+  const char* const detail_;
   const uint64_t begin_;
 };
 
-// Runs f() as the op `name`.
+// Runs f() as the op `name`, of a node of the user's code at `where`.
 template <class F>
-[[gnu::noinline, gnu::cold]] void run_recorded(const char* name, F& f) {
-  const HostSpan span(Activity::op, name);
+[[gnu::noinline, gnu::cold]] void run_recorded(const char* name, F& f, const std::string& where = {}) {
+  const HostSpan span(Activity::op, name, where.empty() ? nullptr : lasting(where));
   f();
 }
 

@@ -65,7 +65,7 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
     else run_wanted(inv, node.out, wanted);
   };
   if (recording()) [[unlikely]]
-    run_recorded(node.op->spec.name.c_str(), dispatch);
+    run_recorded(node.op->spec.name.c_str(), dispatch, node.where);
   else dispatch();
 }
 

@@ -55,7 +55,13 @@ Tensor on_device(const HostArray& elements, Device& device) {
 Binding RunnableProgram::bind(const TensorType* const* in) const {
   std::string why;
   auto binding = bind_program(program_, in, nullptr, &why);
-  if (!binding) throw Error(ErrorKind::value, "[program] " + why);
+  if (!binding) {
+    const auto& inputs = program_->inputs;
+    const auto wrong = [&](const Program::Input& i) {
+      return i.dtype != DType::none && in[&i - inputs.data()]->dtype != i.dtype;
+    };
+    throw Error(std::ranges::any_of(inputs, wrong) ? ErrorKind::type : ErrorKind::value, "[program] " + why);
+  }
   return std::move(*binding);
 }
 

@@ -123,7 +123,8 @@ int ProgramBuilder::control(const Op& op, const std::vector<int>& in, const Attr
                      .attrs = attrs,
                      .slots = std::move(slots),
                      .numbers = 0,
-                     .dies = {}};
+                     .dies = {},
+                     .where = where_};
   std::vector<const TensorType*> operands;
   for (const int i : in) operands.push_back(&values_.at(size_t(i)));
   own(node.attrs);

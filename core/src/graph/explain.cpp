@@ -50,8 +50,9 @@ std::string broken(const Program& p, const Guard& g, const std::vector<NumberVal
     return text + " (here " + (n.is_real ? to_string(v.f) : std::to_string(v.i)) + ")";
   };
   std::string why = "it was made for " + shown(g.a) + " " + signs[g.compare] + " " + shown(g.b);
-  if (g.at < p.nodes.size() && !p.nodes[g.at].where.empty()) why += ", before " + p.nodes[g.at].where;
-  return why;
+  if (!g.where.empty()) why += ", at " + g.where;
+  else if (g.at < p.nodes.size() && !p.nodes[g.at].where.empty()) why += ", before " + p.nodes[g.at].where;
+  return why + "; export the function for such sizes too, or let it compute with the size instead of looking at it";
 }
 
 std::string name_of_input(const Program& p, size_t i) {

@@ -1,7 +1,7 @@
 #include "graph/file.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <unordered_set>
 
 #include "graph/content_hash.hpp"
 #include "graph/text.hpp"
@@ -58,7 +58,7 @@ class FileWriter {
     header_ = Json::map(
         {{kMetadata,
           Json::map({{"format", kFormat}, {"program", text.dump()}, {"sha256", to_hex(content_hash(text))}})}});
-    for (const Program::Array& a : program.arrays) names_.push_back(a.name);
+    for (const Program::Array& a : program.arrays) names_.insert(a.name);
     for (const Program::Array& a : program.arrays) add(a);
   }
 
@@ -90,7 +90,7 @@ class FileWriter {
     if (const uint64_t gap = aligned(offset_) - offset_) {  // safetensors allows no holes
       std::string name;
       do name = "pad" + std::to_string(n_pads_++);
-      while (std::ranges::count(names_, name));
+      while (names_.contains(name));
       entry(name, "U8", Json::list({int64_t(gap)}), {zeros, gap});
     }
     const uint64_t bytes = a.elements.type().bytes();
@@ -99,7 +99,7 @@ class FileWriter {
   }
 
   Json header_;
-  std::vector<std::string> names_;
+  std::unordered_set<std::string_view> names_;
   std::vector<std::string_view> data_;
   uint64_t offset_ = 0, n_pads_ = 0;
 };

@@ -73,7 +73,7 @@ struct Guard {
   enum Compare : uint8_t { equal, not_equal, less, less_equal };
   Compare compare;
   int a, b;
-  uint32_t at;  // as many nodes were recorded before it
+  uint32_t at;             // as many nodes were recorded before it
   std::string where = {};  // file:line of the user's function
 
   bool operator==(const Guard&) const = default;

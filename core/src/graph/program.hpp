@@ -106,7 +106,6 @@ class ProgramBuilder {
   int control(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
   void order_inputs(const std::vector<int>& values);  // all of them
   uint32_t outputs_of_last_call() const { return program().nodes.back().n_out; }
-  void set_where(std::string where) { program().nodes.back().where = std::move(where); }  // of the last call
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 
   int number(Number);

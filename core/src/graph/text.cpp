@@ -418,9 +418,10 @@ class Reader {
         fail("[" + name + "] misses the attribute '" + p.name + "'");
     if (const Json* where = j.find("where")) node.where = where->as_string("a node's where");
     if (op->spec.flags & op_control) node.n_out = count_results(*op, node.attrs, node.in.size());
-    if (const Json* out = j.find("out");
-        out ? out->as_integer("a node's out") != int64_t(node.n_out) : bool(op->spec.flags & op_control))
-      fail("[" + name + "] out: expected " + std::to_string(node.n_out) + ", as many results as it has");
+    const Json* out = j.find("out");
+    const bool control = op->spec.flags & op_control;
+    if (control ? !out || out->as_integer("a node's out") != int64_t(node.n_out) : out != nullptr)
+      fail("[" + name + "] out: expected " + (control ? std::to_string(node.n_out) : "none but of a control op"));
     node.out = made_->n_values;
     for (uint32_t i = 0; i < node.n_out; ++i) add_value();
     node.numbers = uint32_t(needed_);
