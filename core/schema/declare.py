@@ -14,8 +14,8 @@ A function with more than a docstring is a decomposition: ordinary Python over o
 .shape .dtype .ndim, the operators and basic indexing. It may look at those and at attributes (as the shape rule has
 normalised them), never at values. Sizes and numbers of attributes are Numbers (number.py): arithmetic with them
 stays an expression of the program; where Python compares them or counts with them, the program is right only for
-what gives the same answer. So write smallest(a, b) and largest(a, b) for min and max, and is_integer(a) for
-isinstance(a, int).
+what gives the same answer. So write smallest(a, b) and largest(a, b) for min and max, is_integer(a) for
+isinstance(a, int), and loop(n, body, x) (loops.py) for rounds whose number follows from a size.
 An op without a decomposition needs a kernel on every device, unless the core itself serves it.
 """
 

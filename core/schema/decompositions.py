@@ -300,6 +300,8 @@ def _operand_dtypes(op: Any, dt: Any) -> Iterator[list[Any]]:
     values = [d for d in op.dtypes if d.kind != "c"]
     if op.spec.half_in_f32:
         values = [d for d in values if d not in narrow]
+    if op.spec.dtype == "accum":  # small integers are cast before
+        values = [d for d in values if d.kind == "f" or d.itemsize == 8]
     raw = {
         "key": (dt.uint32,),
         "dropout_key": (dt.uint32,),

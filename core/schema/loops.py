@@ -13,8 +13,8 @@ def loop(count: int, body: Callable[..., Any], *carries: Any) -> tuple[Any, ...]
 
         x, y = loop(n.bit_length(), lambda i, x, y: (x + y, y * (1 << i)), x, y)
 
-    In a trace the body runs once, on tracers of round 0, and becomes a program of its own: a loop serves every count,
-    and the carries' sizes may change from round to round. It may use arrays and integers from outside.
+    In a trace the body runs once, on tracers of round 0, and becomes a program of its own: a loop serves every
+    count, and the carries' sizes may change from round to round. It may use arrays and integers from outside.
     """
     for carry in carries:
         if record := getattr(carry, "__dovetail_loop__", None):

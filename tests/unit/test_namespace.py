@@ -66,7 +66,7 @@ def test_ops_live_in_their_spaces_and_private_ones_nowhere():
         space = getattr(dt, op["space"]) if op["space"] else dt
         if "." in op["name"]:
             continue  # another test's
-        if op["private"]:
+        if op["private"] and op["name"] not in ("cond", "scan", "while_loop"):  # functions that record those ops
             assert not hasattr(dt, op["name"])
         elif op["space"] != "random":
             assert callable(getattr(space, op["name"]))

@@ -63,8 +63,31 @@ class FunctionGraph(Graph):
                 f"trace {self.device}; leave device= out, or use x.device"
             )
 
+    # ---- functions of control ops --------------------------------------------------------------------------------
+
+    def nested(self) -> FunctionGraph:
+        inner = Graph.nested(self)
+        inner.fixed, inner._captured = set(), {}
+        return inner
+
+    def like_type(self, dtype: str, shape: tuple[Any, ...]) -> ArrayTracer:
+        value = self.builder.operand(dtype, list(map(value_of, shape)))
+        self.fixed |= {(value, axis) for axis, n in enumerate(shape) if not isinstance(n, Number)}
+        return self.tracer(value)
+
+    def active(self) -> Any:
+        return recording_on(self)
+
+    def record_control(self, name: str, operands: list[Tracer], **attributes: Any) -> list[Tracer]:
+        self.builder.at(user_line())
+        return Graph.record_control(self, name, operands, **attributes)
+
+    # ---- values --------------------------------------------------------------------------------------------------
+
     def value(self, x: Any) -> ArrayTracer:
         """The tracer of an array: its own, or that of a constant."""
+        if self.outer is not None and (not isinstance(x, Tracer) or x._graph is not self):
+            return self.adopt_value(x if isinstance(x, Tracer) else self.outer.value(x))  # type: ignore[return-value]
         if not isinstance(x, Tracer):
             found = self._captured.get(id(x))
             if found is None:
@@ -79,7 +102,7 @@ class FunctionGraph(Graph):
             )
         return x  # type: ignore[return-value]
 
-    # ---- calls ------------------------------------------------------------------------------------------------
+    # ---- calls ---------------------------------------------------------------------------------------------------
 
     def __dovetail_op__(self, op: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
         op = registry[getattr(op, "name", None) or op.__name__]
@@ -135,7 +158,7 @@ class FunctionGraph(Graph):
                 raise refuse_value(f"an array as {name}=", "pass a Python number, which the program keeps")
         return Graph._attribute(self, name, value, slots)
 
-    # ---- operators --------------------------------------------------------------------------------------------
+    # ---- operators -----------------------------------------------------------------------------------------------
 
     def operator(self, op: Any, operands: tuple[Any, ...], in_place: bool) -> Any:
         name, target = op.__name__, operands[0]
@@ -156,8 +179,16 @@ class FunctionGraph(Graph):
         result = self.record(registry[name], tuple(values), {})
         return self._store(name, target, values[1:], result) if in_place else result
 
+    def _expect_own(self, name: str, target: ArrayTracer) -> None:
+        if target._graph is not self:
+            raise TraceError(
+                f"[{name}] a write at {user_line()} to an array from outside of the function that a control op "
+                "traces: return the new array, or pass it as an operand"
+            )
+
     def _store(self, name: str, target: ArrayTracer, others: list[Any], result: ArrayTracer) -> ArrayTracer:
         """x op= y: x takes the result, in its own dtype and shape."""
+        self._expect_own(name, target)
         wide = any(isinstance(x, Array) and x.ndim for x in others)
         if wide and (result.ndim != target.ndim or any(a != b for a, b in zip(result.shape, target.shape))):
             raise ValueError(
@@ -173,7 +204,7 @@ class FunctionGraph(Graph):
             result = self.record(registry["astype"], (result, target.dtype.name), {})
         return target.take_value(result)
 
-    # ---- indexing ---------------------------------------------------------------------------------------------
+    # ---- indexing ------------------------------------------------------------------------------------------------
 
     def get_item(self, x: Any, key: Any) -> ArrayTracer:
         x, key = self.value(x), self._key(key)
@@ -187,6 +218,7 @@ class FunctionGraph(Graph):
     def set_item(self, x: Any, key: Any, value: Any) -> None:
         if not isinstance(x, Tracer):
             raise TraceError(f"[setitem] a write at {user_line()}: {_CONSTANT}")
+        self._expect_own("setitem", x)
         key = self._key(key)
         if isinstance(value, Array):
             value = self.value(value)
@@ -343,3 +375,15 @@ def _breadth(dtype: Any, merged: bool = False) -> int:
         return next(i for i, kind in enumerate(_KINDS) if kind in dtype.kind)
     kinds = ("bool", "unsigned integer", "signed integer", "real floating", "complex floating")
     return kinds.index(dtype.kind)
+
+
+class TypesGraph(FunctionGraph):
+    """Records a function for the types of its results alone: arrays that it uses are no constants, only types."""
+
+    def value(self, x: Any) -> ArrayTracer:
+        if isinstance(x, Tracer) or self.outer is not None:
+            return FunctionGraph.value(self, x)
+        found = self._captured.get(id(x))
+        if found is None:
+            found = self._captured[id(x)] = x, self.like_type(x.dtype.name, x.shape)
+        return found[1]

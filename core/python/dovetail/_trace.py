@@ -102,7 +102,18 @@ class Graph:
 
     def like(self, x: Tracer) -> Tracer:
         """A new input with the type of an outer value."""
-        return self.tracer(self.builder.operand(x.dtype.name, list(map(value_of, x.shape))))
+        return self.like_type(x.dtype.name, x.shape)
+
+    def like_type(self, dtype: str, shape: tuple[Any, ...]) -> Tracer:
+        return self.tracer(self.builder.operand(dtype, list(map(value_of, shape))))
+
+    def active(self) -> Any:
+        """A context in which this graph records."""
+        return recording(self)
+
+    def value(self, x: Tracer | Array) -> Tracer:
+        """An array as a value of this graph."""
+        return self.adopt_value(x if isinstance(x, Tracer) else self.array(x))
 
     def tracer(self, value: int) -> Tracer:
         return Tracer(self, value)
@@ -151,8 +162,8 @@ class Graph:
         op, is_real, a, b, literal = self.outer._expressions[entry]
         if op == "attribute" or self.numbers_given is not None:
             raise TypeError(
-                f"[{self.name}] the function of a control op uses a number that follows from an attribute, or a loop "
-                "a real number: expected sizes; make an array of it"
+                f"[{self.name}] the function of a control op uses a number that follows from an attribute, or a "
+                "loop a real number: expected sizes; make an array of it"
             )
         if op == "size":
             return self.number(op, is_real, self.adopt_value(self.outer.tracer(a))._id, b)
@@ -320,19 +331,24 @@ def record_loop(graph: Graph, count: Any, body: Any, carries: tuple) -> tuple[Tr
     inner.numbers_given = []
     outer = [graph.adopt_value(c) for c in carries]
     index = Number(inner, inner.number("attribute", False, 0), 0, natural=True)
-    with recording(inner):
-        results = body(index, *map(inner.like, outer))
+    with inner.active():
+        inputs = list(map(inner.like, outer))
+        results = body(index, *inputs)
     results = results if isinstance(results, tuple) else (results,)
     if len(results) != len(carries) or not all(isinstance(r, Tracer) for r in results):
-        raise TypeError(f"[{graph.name}] the body of a loop gave {len(results)} values: expected {len(carries)} arrays")
+        raise TypeError(
+            f"[{graph.name}] the body of a loop gave {len(results)} values: expected {len(carries)} arrays"
+        )
+    results = [inner.adopt_value(r) for r in results]
     captured = inner.adopted_values
-    outputs = [inner.adopt_value(r)._id for r in results] + [x._id for _, x in captured]
+    inputs += (x for _, x in captured)
+    outputs = [x._id for x in (*results, *(x for _, x in captured))]
     made = graph.record_control(
         "loop",
         [*outer, *(x for x, _ in captured)],
         count=count,
         numbers=tuple(inner.numbers_given),
-        body=inner.builder.close(outputs),
+        body=inner.builder.close(outputs, [x._id for x in inputs]),
     )
     return tuple(made[: len(carries)])
 

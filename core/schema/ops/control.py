@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .. import dtypes as dt
 from ..declare import Ints, Mask, Program, Tensor, op
 
-CONTROL = dict(shape="control", dtype="control", dtypes=dt.ALL, core=True, private=True)
+CONTROL = {"shape": "control", "dtype": "control", "dtypes": dt.ALL, "core": True, "private": True}
 
 
 @op(**CONTROL, traits=("loop",))
@@ -41,6 +41,6 @@ def while_loop(carries: Sequence[Tensor], /, *, cond: Program, body: Program) ->
 def scan(arrays: Sequence[Tensor], /, *, n_carry: int, length: int, body: Program) -> Tensor:
     """The final carries, then the stacked results of `length` rounds over slices of arrays.
 
-    The first `n_carry` arrays are the carries; round i gives `body` these and element i along the first axis of each
-    other array. Its results are the carries of the next round, of equal types, and elements i of the results.
+    The first `n_carry` arrays are the carries; round i gives `body` these and element i along the first axis of
+    each other array. Its results are the carries of the next round, of equal types, and elements i of the results.
     """

@@ -78,9 +78,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 
     def merge(b: int, key: Tensor, index: Tensor) -> tuple[Tensor, ...]:
         """Sorts blocks of 2^(b + 1), in which both halves are sorted."""
-        return loop(
-            b + 1, lambda i, key, index: _exchange(key, index, block=2 << b, step=1 << (b - i)), key, index
-        )
+        return loop(b + 1, lambda i, key, index: _exchange(key, index, block=2 << b, step=1 << (b - i)), key, index)
 
     if n > 1:
         key, index = loop((n - 1).bit_length(), merge, key, index)

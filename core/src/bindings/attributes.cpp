@@ -108,6 +108,7 @@ void set_attr(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject* v
       a = {DVT_A_DTYPE, 1, {.dt = info(to_dtype(value)).dl}};
       break;
     case ParamKind::scalar: set_scalar(op, attrs, i, p, value); break;
+    case ParamKind::program: refuse(op, p, "a program, which only nodes of programs hold", value);
     default: refuse(op, p, "an attribute", value);
   }
 }

@@ -82,7 +82,8 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
   const Op& o = op(name);
   const bool control = o.spec.flags & op_control;
   NumberDType dtypes(o);
-  for (size_t i = 0; i < operands.size() && !control; ++i)  // operands of control ops have nothing to do with each other
+  for (size_t i = 0; i < operands.size() && !control;
+       ++i)  // operands of control ops have nothing to do with each other
     if (py::isinstance<py::int_>(operands[i])) dtypes.add_array(int(i), b.value(operands[i].cast<int>()).dtype);
   std::vector<int> in;
   for (size_t i = 0; i < operands.size(); ++i) in.push_back(operand(b, o, i, operands[i], dtypes));
@@ -103,6 +104,12 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
     ++i;
   }
   return control ? b.control(o, in, attrs, std::move(numbers)) : b.call(o, in, attrs, std::move(numbers));
+}
+
+// Inputs were recorded when the traced function first used their values.
+TracedProgram close(ProgramBuilder& b, const std::vector<int>& outputs, const std::vector<int>& inputs) {
+  b.order_inputs(inputs);
+  return {b.finish(outputs)};
 }
 
 template <size_t N>
@@ -166,9 +173,8 @@ void make_tracing(py::module_& m) {
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
       .def("at", &ProgramBuilder::at, "Sets file:line of the nodes and guards that follow.")
       .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
-      .def("guard", [](ProgramBuilder& b, const std::string& compare, int x, int y) {
-        b.guard(Guard::Compare(index_of(compare_names, compare)), x, y);
-      })
+      .def("guard", [](ProgramBuilder& b, const std::string& compare, int x,
+                       int y) { b.guard(Guard::Compare(index_of(compare_names, compare)), x, y); })
       .def("outputs_of_last_call", &ProgramBuilder::outputs_of_last_call, "How many outputs the last call has.")
       .def(
           "nested", [](const ProgramBuilder&) { return std::make_shared<ProgramBuilder>(); },
@@ -179,11 +185,9 @@ void make_tracing(py::module_& m) {
             return b.input(to_dtype(py::str(dtype).ptr()), shape);
           },
           "An input of a nested program, of any dtype and sizes when it runs; returns its number.")
-      .def(
-          "close", [](ProgramBuilder& b, const std::vector<int>& outputs) { return TracedProgram{b.finish(outputs)}; },
-          "Ends a nested program; the result is an attribute of the node that holds it.");
+      .def("close", close,
+           "Ends a nested program, with its inputs in this order; an attribute of the node that holds it.");
   py::class_<TracedProgram>(m, "TracedProgram", "A program within another one; made by ProgramBuilder.close().");
-  make_with_new(m.attr("ProgramBuilder"));
   make_with_new(m.attr("TracedProgram"));
   m.def("decomposition_text", decomposition_text, "(pattern, JSON) of an op's decomposition, for the generator.");
   decomposition_tracer = trace;

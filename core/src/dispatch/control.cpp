@@ -32,8 +32,7 @@ Tensor element(const Tensor& x, int64_t i) {
   out.set_rank(x.rank() - 1);
   for (int a = 0; a < out.rank(); ++a) out.size(a) = x.size(a + 1), out.stride(a) = x.stride(a + 1);
   out.update_dense();
-  if (out.numel)
-    out.view.data = static_cast<char*>(x.view.data) + i * x.stride(0) * int64_t(info(x.dtype).bytes());
+  if (out.numel) out.view.data = static_cast<char*>(x.view.data) + i * x.stride(0) * int64_t(info(x.dtype).bytes());
   return out;
 }
 

@@ -91,15 +91,14 @@ void ProgramBuilder::own(Attrs& attrs) {
 int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& attrs,
                          std::vector<Program::Slot> slots) {
   Program& p = program();
-  Program::Node node{
-      .op = &op,
-      .in = in,
-      .out = p.n_values,
-      .n_out = op.spec.n_out,
-      .attrs = attrs,
-      .slots = std::move(slots),
-      .numbers = 0,
-      .dies = {}};
+  Program::Node node{.op = &op,
+                     .in = in,
+                     .out = p.n_values,
+                     .n_out = op.spec.n_out,
+                     .attrs = attrs,
+                     .slots = std::move(slots),
+                     .numbers = 0,
+                     .dies = {}};
   std::vector<const TensorType*> operands;
   for (const int i : in) operands.push_back(i < 0 ? nullptr : &values_.at(size_t(i)));
   std::vector<TensorType> made(op.spec.n_out);
@@ -124,7 +123,8 @@ int ProgramBuilder::control(const Op& op, const std::vector<int>& in, const Attr
                      .attrs = attrs,
                      .slots = std::move(slots),
                      .numbers = 0,
-                     .dies = {}};
+                     .dies = {},
+                     .where = where_};
   std::vector<const TensorType*> operands;
   for (const int i : in) operands.push_back(&values_.at(size_t(i)));
   own(node.attrs);
@@ -139,6 +139,20 @@ int ProgramBuilder::control(const Op& op, const std::vector<int>& in, const Attr
     throw;
   }
   return p.nodes.back().out;
+}
+
+void ProgramBuilder::order_inputs(const std::vector<int>& values) {
+  std::vector<Program::Input> ordered;
+  for (const int v : values) {
+    const auto found = std::ranges::find(program().inputs, v, &Program::Input::value);
+    if (found == program().inputs.end())
+      throw Error(ErrorKind::value, "value " + std::to_string(v) + " is no input of the program");
+    ordered.push_back(*found);
+  }
+  if (ordered.size() != program().inputs.size())
+    throw Error(ErrorKind::value, std::to_string(ordered.size()) + " inputs: expected all " +
+                                      std::to_string(program().inputs.size()));
+  program().inputs = std::move(ordered);
 }
 
 int ProgramBuilder::cast(int value, DType dtype) {

@@ -165,8 +165,8 @@ class ControlBinder {
 };
 
 [[noreturn]] void misfit(const Op& op, const std::string& what, size_t got, size_t expected) {
-  throw Error(ErrorKind::value, "[" + op.spec.name + "] " + what + " " + std::to_string(got) + " arrays: expected " +
-                                    std::to_string(expected));
+  throw Error(ErrorKind::value, "[" + op.spec.name + "] " + what + " " + std::to_string(got) +
+                                    " arrays: expected " + std::to_string(expected));
 }
 }  // namespace
 

@@ -18,8 +18,8 @@ struct ScanAttrs {
   enum { n_carry, length, body };
 };
 
-// How many results a control node has. Throws Error(value) where its programs do not take as many arrays as the node
-// has operands, or do not give as many as the op needs.
+// How many results a control node has. Throws Error(value) where its programs do not take as many arrays as the
+// node has operands, or do not give as many as the op needs.
 uint32_t count_results(const Op&, const Attrs&, size_t n_in);
 
 // What programs from files may ask for when they are bound, nested programs included.

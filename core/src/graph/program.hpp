@@ -106,6 +106,7 @@ class ProgramBuilder {
   // The same for a control op, whose attributes are complete: its programs become this program's. Such a node has
   // as many outputs as its programs give.
   int control(const Op& op, const std::vector<int>& in, const Attrs& attrs, std::vector<Program::Slot> slots = {});
+  void order_inputs(const std::vector<int>& values);  // all of them
   uint32_t outputs_of_last_call() const { return program().nodes.back().n_out; }
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 

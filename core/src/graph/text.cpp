@@ -193,7 +193,7 @@ class Writer {
 // ---- reading ----------------------------------------------------------------------------------------------------
 class Reader {
  public:
-  explicit Reader(const Json& document, const ReadTensor& read, int level = 0)
+  Reader(const Json& document, const ReadTensor& read, int level = 0)
       : document_(document), read_(read), level_(level), made_(std::make_shared<Program>()) {
     if (document_.kind != Json::object) throw Error(ErrorKind::value, "a program: expected an object");
   }
@@ -212,7 +212,7 @@ class Reader {
     if (const Json* programs = document_.find("programs")) read_programs(programs->as_list("programs"));
     for (const Json& input : document_.at("inputs", "a program").as_list("inputs")) read_input(input);
     if (const Json* tensors = document_.find("tensors")) {
-      if (level_) throw Error(ErrorKind::value, "tensors: expected none in a program within another one");
+      if (level_) throw Error(ErrorKind::value, "tensors: expected none in a program within another; use operands");
       read_tensors(*tensors);
     }
     if (const Json* signature = document_.find("signature")) made_->signature = signature->dump();
@@ -399,9 +399,14 @@ class Reader {
                   "needs " + name + " version " + std::to_string(version) + ", this dovetail has version " +
                       std::to_string(op->spec.version),
                   "pip install -U dovetail-runtime");
-    Program::Node node{
-        .op = op, .in = {}, .out = 0, .n_out = op->spec.n_out, .attrs = (*op).defaults, .slots = {}, .numbers = 0,
-        .dies = {}};
+    Program::Node node{.op = op,
+                       .in = {},
+                       .out = 0,
+                       .n_out = op->spec.n_out,
+                       .attrs = (*op).defaults,
+                       .slots = {},
+                       .numbers = 0,
+                       .dies = {}};
     for (const Json& in : j.at("in", "a node").as_list("a node's in"))
       node.in.push_back(in.kind == Json::null ? -1 : operand(in, "an operand"));
     // Operands that a later version of the op added may be missing.
@@ -415,9 +420,10 @@ class Reader {
         fail("[" + name + "] misses the attribute '" + p.name + "'");
     if (const Json* where = j.find("where")) node.where = where->as_string("a node's where");
     if (op->spec.flags & op_control) node.n_out = count_results(*op, node.attrs, node.in.size());
-    if (const Json* out = j.find("out"); out ? out->as_integer("a node's out") != int64_t(node.n_out)
-                                             : bool(op->spec.flags & op_control))
-      fail("[" + name + "] out: expected " + std::to_string(node.n_out) + ", as many results as it has");
+    const Json* out = j.find("out");
+    const bool control = op->spec.flags & op_control;
+    if (control ? !out || out->as_integer("a node's out") != int64_t(node.n_out) : out != nullptr)
+      fail("[" + name + "] out: expected " + (control ? std::to_string(node.n_out) : "none but of a control op"));
     node.out = made_->n_values;
     for (uint32_t i = 0; i < node.n_out; ++i) add_value();
     node.numbers = uint32_t(needed_);
@@ -531,8 +537,7 @@ class Reader {
   void check_numbers() {
     std::vector<size_t> made_by(size_t(made_->n_values), 0);  // as many nodes are needed for each value
     for (size_t k = 0; k < made_->nodes.size(); ++k)
-      for (uint32_t i = 0; i < made_->nodes[k].n_out; ++i)
-        made_by[size_t(made_->nodes[k].out) + i] = k + 1;
+      for (uint32_t i = 0; i < made_->nodes[k].n_out; ++i) made_by[size_t(made_->nodes[k].out) + i] = k + 1;
     std::vector<size_t> after(made_->numbers.size(), 0);
     for (size_t i = 0; i < after.size(); ++i) {
       Number& n = made_->numbers[i];

@@ -6,5 +6,7 @@ void dtype_control(DTypeQuery& q) {
   q.fail("takes programs: it runs as a node of a program only; in Python call dovetail." + q.op.spec.name +
          ", or build a program with such a node");
 }
-void shape_control(Inference& inv) { inv.fail(ErrorKind::type, "takes programs: it runs as a node of a program only"); }
+void shape_control(Inference& inv) {
+  inv.fail(ErrorKind::type, "takes programs: it runs as a node of a program only");
+}
 }  // namespace dovetail::rules
