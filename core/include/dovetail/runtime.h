@@ -290,6 +290,8 @@ DVT_EXPORT dvr_status dvr_program_load(const char* path, dvr_program** out);
 DVT_EXPORT dvr_status dvr_program_save(dvr_program*, const char* path);
 /* The canonical JSON, which lives as long as the program; arrays are in it by name alone. */
 DVT_EXPORT dvr_status dvr_program_text(dvr_program*, const char** text);
+/* Its inputs, nodes, numbers and guards as C structs of abi.h, which live as long as the program. */
+DVT_EXPORT dvr_status dvr_program_view(dvr_program*, const dvt_program** view);
 DVT_EXPORT dvr_status dvr_program_from_text(const char* text, dvr_program** out); /* of a program without arrays */
 
 DVT_EXPORT dvr_status dvr_program_counts(dvr_program*, uint32_t* n_inputs, uint32_t* n_outputs);

@@ -123,6 +123,10 @@ dvr_status dvr_program_text(dvr_program* p, const char** text) {
   return guarded("program_text", [&] { expect(text, "the result") = to(p).text().c_str(); });
 }
 
+dvr_status dvr_program_view(dvr_program* p, const dvt_program** view) {
+  return guarded("program_view", [&] { expect(view, "the result") = to(p).view(); });
+}
+
 dvr_status dvr_program_from_text(const char* text, dvr_program** out) {
   return guarded("program_from_text", [&] {
     dvr_program*& result = expect(out, "the result");

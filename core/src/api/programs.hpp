@@ -4,6 +4,7 @@
 
 #include "api/api.hpp"
 #include "dispatch/run_program.hpp"
+#include "graph/c_program.hpp"
 
 namespace dovetail::api {
 struct ProgramHandle {
@@ -17,12 +18,14 @@ struct ProgramHandle {
   };
   const std::string& text();
   const std::vector<Value>& inputs();
+  const dvt_program* view() const { return view_.of(runnable.program().shared_from_this()); }
   const std::vector<Value>& outputs();  // throws where no sizes are found that the program takes
   RunnableProgram runnable;
 
  private:
   std::once_flag text_once_, inputs_once_, outputs_once_;
   std::string text_;
+  LazyCProgram view_;
   std::vector<Value> inputs_, outputs_;
 };
 inline ProgramHandle& to(dvr_program* p) { return expect(reinterpret_cast<ProgramHandle*>(p), "the program"); }

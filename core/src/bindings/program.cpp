@@ -77,7 +77,7 @@ py::list types(const RunnableProgram& p, const std::vector<std::vector<int64_t>>
   };
   for (const Program::Input& input : program.inputs) add(input.value);
   for (const Program::Node& node : program.nodes)
-    for (uint32_t k = 0; k < node.op->spec.n_out; ++k) add(node.out + int(k));
+    for (uint32_t k = 0; k < node.n_out; ++k) add(node.out + int(k));
   return all;
 }
 

@@ -184,6 +184,9 @@ std::vector<RunnableProgram::Output> RunnableProgram::outputs() const {
     for (size_t i = 0; i < types.size(); ++i) {
       const std::span<const int64_t> shape = types[i].shape();
       if (known.size() < types.size()) known.push_back({types[i].dtype, {shape.begin(), shape.end()}});
+      if (known[i].shape.size() != shape.size() || known[i].dtype != types[i].dtype)
+        throw Error(ErrorKind::value, "[program] output " + std::to_string(i) +
+                                          " has no one dtype and number of axes: they depend on the inputs' sizes");
       for (size_t axis = 0; axis < shape.size(); ++axis)
         if (known[i].shape[axis] != shape[axis]) known[i].shape[axis] = -1;
     }

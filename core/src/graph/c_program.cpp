@@ -74,6 +74,7 @@ void CProgram::number_values() {
   for (const Program::Node& node : program_->nodes)
     for (uint32_t i = 0; i < node.n_out; ++i) place_[size_t(node.out) + i] = next++;
   for (const Program::Constant& c : program_->constants) place_[size_t(c.value)] = next++;
+  for (const Program::Array& a : program_->arrays) place_[size_t(a.value)] = next++;
 }
 
 void CProgram::describe_values() {
@@ -99,6 +100,14 @@ void CProgram::describe_values() {
     t.device = kHost;
     t.data = const_cast<std::byte*>(c.scalar.bits);  // DLPack's data is never const
   }
+  for (const Program::Array& a : program_->arrays) {
+    DLTensor& t = values_[place_[size_t(a.value)]];
+    dvt_value& value = info_[place_[size_t(a.value)]];
+    value.flags = DVT_V_CONSTANT | DVT_V_WEIGHT;
+    value.name = name_or_null(a.name);
+    t.device = kHost;
+    t.data = const_cast<std::byte*>(a.elements.data);
+  }
 }
 
 void CProgram::describe_symbols() {
@@ -109,7 +118,7 @@ void CProgram::describe_symbols() {
                         .hint = s.hint,
                         .input = s.input,
                         .axis = s.axis,
-                        .name = nullptr,
+                        .name = s.name.empty() ? nullptr : s.name.data(),
                         .reserved = {}});
 }
 

@@ -24,7 +24,7 @@ class Prober {
       inputs_.push_back(t);
       for (int axis = 0; axis < t.rank(); ++axis)
         if (input.dtype == DType::none || input.shape[size_t(axis)] < 0)
-          if (t.size(axis) != 1) free_.push_back({{{int(i), axis}}, t.size(axis)});
+          if (t.size(axis) != 1) add_free(int(i), axis, t.size(axis));
     }
   }
 
@@ -42,6 +42,15 @@ class Prober {
   }
 
  private:
+  // Axes whose sizes have one name move together.
+  void add_free(int input, int axis, int64_t hint) {
+    const std::string_view name = program_.inputs[size_t(input)].size_name(size_t(axis));
+    const auto [known, fresh] = named_.try_emplace(name, free_.size());
+    if (name.empty() || fresh) free_.push_back({{}, hint});
+    Free& group = name.empty() ? free_.back() : free_[known->second];
+    group.places.emplace_back(input, axis);
+  }
+
   // Binds the program with another size there and keeps the result; false where no size that is tried is legal.
   bool move(const Free& group) {
     const int64_t h = group.hint;
@@ -99,6 +108,8 @@ class Prober {
       }
       const auto [found, fresh] = symbol_.try_emplace(std::move(sizes), int(made.symbols.size()));
       if (fresh) made.symbols.push_back({t.size(axis), input, input < 0 ? -1 : axis});
+      if (input >= 0 && made.symbols[size_t(found->second)].name.empty())
+        made.symbols[size_t(found->second)].name = program_.inputs[size_t(input)].size_name(size_t(axis));
       type.shape.push_back(-1 - found->second);
     }
   }
@@ -108,6 +119,7 @@ class Prober {
   const Attrs* attrs_;
   std::vector<TensorType> inputs_;
   std::vector<Free> free_;
+  std::map<std::string_view, size_t> named_;  // places in free_
   std::vector<std::vector<TensorType>> probes_;
   std::map<std::vector<int64_t>, int> symbol_;  // by the sizes of an axis in all bindings
 };
@@ -117,6 +129,9 @@ SymbolicTypes declared_types(const Program& p) {
   SymbolicTypes made;
   made.values.resize(size_t(p.n_values));
   for (const Program::Constant& c : p.constants) made.values[size_t(c.value)] = type_of_constant(c);
+  for (const Program::Array& a : p.arrays)
+    made.values[size_t(a.value)] = {a.elements.dtype, int(a.elements.shape.size()), a.elements.shape};
+  std::map<std::string_view, int64_t> named;
   for (size_t i = 0; i < p.inputs.size(); ++i) {
     const Program::Input& input = p.inputs[i];
     if (input.dtype == DType::none) continue;
@@ -124,8 +139,11 @@ SymbolicTypes declared_types(const Program& p) {
     type = {input.dtype, int(input.shape.size()), input.shape};
     for (size_t axis = 0; axis < input.shape.size(); ++axis) {
       if (input.shape[axis] >= 0) continue;
-      type.shape[axis] = -1 - int64_t(made.symbols.size());
-      made.symbols.push_back({-1, int(i), int(axis)});
+      const std::string_view name = input.size_name(axis);
+      const auto fresh = int64_t(made.symbols.size());
+      const int64_t symbol = name.empty() ? fresh : named.try_emplace(name, fresh).first->second;
+      type.shape[axis] = -1 - symbol;
+      if (symbol == fresh) made.symbols.push_back({-1, int(i), int(axis), name});
     }
   }
   return made;

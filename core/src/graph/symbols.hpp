@@ -1,6 +1,7 @@
 // The types of a program's values with symbols for sizes, as a compiler of devices sees them.
 #pragma once
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "graph/program.hpp"
@@ -14,7 +15,8 @@ struct SymbolicTypes {
   };
   struct Symbol {
     int64_t hint;     // -1: none
-    int input, axis;  // of which input it is the size; -1: derived from others
+    int input, axis;             // of which input it is the size; -1: derived from others
+    std::string_view name = {};  // the program's, "" without one
   };
   std::vector<Type> values;  // by the program's numbers of values
   std::vector<Symbol> symbols;
