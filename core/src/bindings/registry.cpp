@@ -9,10 +9,10 @@
 namespace dovetail::bindings {
 namespace {
 constexpr std::pair<const char*, ParamKind> param_kinds[] = {
-    {"value", ParamKind::value},     {"mask", ParamKind::mask},    {"index", ParamKind::index},
-    {"raw", ParamKind::raw},         {"i64", ParamKind::i64},      {"f64", ParamKind::f64},
-    {"boolean", ParamKind::boolean}, {"str", ParamKind::str},      {"i64s", ParamKind::i64s},
-    {"dtype", ParamKind::dtype},     {"scalar", ParamKind::scalar},  {"program", ParamKind::program}};
+    {"value", ParamKind::value},     {"mask", ParamKind::mask},     {"index", ParamKind::index},
+    {"raw", ParamKind::raw},         {"i64", ParamKind::i64},       {"f64", ParamKind::f64},
+    {"boolean", ParamKind::boolean}, {"str", ParamKind::str},       {"i64s", ParamKind::i64s},
+    {"dtype", ParamKind::dtype},     {"scalar", ParamKind::scalar}, {"program", ParamKind::program}};
 constexpr std::pair<const char*, uint32_t> op_flags[] = {{"half_in_f32", op_half_in_f32},
                                                          {"decomposition", op_has_decomposition},
                                                          {"must", op_must},
