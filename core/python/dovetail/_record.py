@@ -123,6 +123,8 @@ class FunctionGraph(Graph):
                 operands.append(given[param.name])
         if operands and not any(isinstance(x, Array) for x in operands):
             raise TypeError(f"[{op.name}] expected at least one array: dovetail.asarray() makes one of a number")
+        if "integer_exponent" in op.spec.traits:
+            _check_exponent(op.name, *operands)
         self.builder.at(user_line())
         made = Graph.record(self, op, (), given)
         if op.spec.shape in ("same", "broadcast") and isinstance(made, Tracer):
@@ -343,6 +345,16 @@ class FunctionGraph(Graph):
             shape = shape[1:]
         same = len(shape) == value.ndim and all(a is b for a, b in zip(shape, value.shape))
         return value if same else self.record(registry["reshape"], (value, shape), {})
+
+
+def _check_exponent(op: str, base: Any, exponent: Any) -> None:
+    """2 ** -1 is no integer. Of an exponent that is an array, nothing is known."""
+    integer = not isinstance(base, Array) or "integer" in base.dtype.kind
+    if integer and hasattr(type(exponent), "__index__") and not isinstance(exponent, Array) and exponent < 0:
+        raise ValueError(
+            f"[{op}] integers to negative integer powers are not allowed: got a negative exponent, expected 0 or "
+            "more; astype one operand to a float"
+        )
 
 
 def _joined_shape(arrays: list[ArrayTracer], shape: tuple[Any, ...]) -> tuple[Any, ...]:
