@@ -66,7 +66,7 @@ py::list types(const RunnableProgram& p, const std::vector<std::vector<int64_t>>
     in.push_back(&inputs[i]);
   }
   std::string why;
-  const auto bound = bind_program(p.shared(), in.data(), nullptr, &why);
+  const auto bound = bind_program(p.shared(), in.data(), nullptr, nullptr, &why);
   if (!bound) throw Error(ErrorKind::value, "[program] " + why);
   py::list all;
   const auto add = [&](int value) {
