@@ -15,7 +15,7 @@ namespace fuzz {
 using namespace dovetail;
 namespace {
 constexpr size_t kProgramsOfOneOp = 12;
-constexpr size_t kCopies = 100;  // of each program of the folder, so that many cases are made of them
+constexpr size_t kCopies = 100;              // of each program of the folder, so that many cases are made of them
 constexpr uint64_t kMostElements = 1 << 16;  // of the values of a program that is run
 
 std::string read_file(const std::string& path) {

@@ -7,6 +7,7 @@ import sys
 from operator import index as as_integer
 from typing import Any
 
+from dovetail._array import recording_on
 from dovetail._core import Array
 from dovetail._trace import Graph, Tracer, _place, _range, _whole
 from dovetail._tracer import ArrayTracer, TraceError, is_basic, is_number_operand, refuse_value

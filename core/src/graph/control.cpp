@@ -35,8 +35,7 @@ Types results_of(const Binding& b) {
 
 class ControlBinder {
  public:
-  ControlBinder(const Program& outer, size_t k, const Attrs& attrs, BindLimits& limits,
-                std::string* why)
+  ControlBinder(const Program& outer, size_t k, const Attrs& attrs, BindLimits& limits, std::string* why)
       : node_(outer.nodes[k]), k_(k), attrs_(attrs), limits_(limits), why_(why) {}
 
   std::optional<ControlBinding> run(const std::vector<const TensorType*>& in) {
@@ -58,7 +57,8 @@ class ControlBinder {
 
   // Nothing where a guard does not hold.
   std::shared_ptr<Binding> bind(int attr, const Types& types, const Attrs* attrs = nullptr) {
-    auto bound = bind_nested(program_in(attrs_.at[attr]).shared_from_this(), pointers(types).data(), attrs, limits_, why_);
+    auto bound =
+        bind_nested(program_in(attrs_.at[attr]).shared_from_this(), pointers(types).data(), attrs, limits_, why_);
     return bound ? std::make_shared<Binding>(std::move(*bound)) : nullptr;
   }
 

@@ -14,7 +14,7 @@ struct SymbolicTypes {
     std::vector<int64_t> shape;  // a dimension d < 0 is symbol -1 - d
   };
   struct Symbol {
-    int64_t hint;     // -1: none
+    int64_t hint;                // -1: none
     int input, axis;             // of which input it is the size; -1: derived from others
     std::string_view name = {};  // the program's, "" without one
   };

@@ -14,8 +14,9 @@
 // An element of an input's shape may be a string: any size, with that name; sizes of one name are equal. The
 // elements of tensors are the tensors of these names in the file that the text is in.
 //
-// A control node holds programs: an attribute {"program": 1} is element 1 of the list "programs" of the program that
-// the node is in, in the same form without "dovetail". Only control nodes have "out", the number of their results:
+// A control node holds programs: an attribute {"program": 1} is element 1 of the list "programs" of the program
+// that the node is in, in the same form without "dovetail". Only control nodes have "out", the number of their
+// results:
 //   {"op": "loop", "in": [0, 1], "out": 2, "at": {"count": {"number": 3}, "numbers": [2], "body": {"program": 0}}}
 // In the body of a loop ["attribute", 0] is the round, counted from 0, and ["attribute", 1, k] is element k of the
 // node's numbers. core/schema/ops/control.py describes the ops.

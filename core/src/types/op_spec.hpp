@@ -56,10 +56,10 @@ enum OpFlags : uint32_t {
   op_identity_on_ints = 128,  // returns integers as they are
   op_integer_exponent = 256,  // of integers, operand 1 must not be negative
   // Control ops are nodes of programs: their attributes hold programs, each node has its own number of results.
-  op_loop = 512,         // attributes count, numbers, body: rounds whose number follows from sizes
-  op_branch = 1024,      // attributes then, else: one of two programs, by a bool read at run time
-  op_while = 2048,       // attributes cond, body: rounds while cond gives true
-  op_scan = 4096,        // attributes n_carry, length, body: rounds over slices of arrays
+  op_loop = 512,     // attributes count, numbers, body: rounds whose number follows from sizes
+  op_branch = 1024,  // attributes then, else: one of two programs, by a bool read at run time
+  op_while = 2048,   // attributes cond, body: rounds while cond gives true
+  op_scan = 4096,    // attributes n_carry, length, body: rounds over slices of arrays
   op_control = 512 | 1024 | 2048 | 4096,
 };
 

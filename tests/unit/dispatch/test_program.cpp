@@ -157,7 +157,8 @@ TEST(one_program_for_all_sizes) {
         const int ones =
             b.call(full, {}, attributes(full, {{"shape", Ints{2 * x.size(0)}}, {"fill_value", 0.}, {"dtype", f32}}),
                    {{0, 0, twice}});
-        return {b.call(op("add"), {ones, b.constant(scalar_of(recorder::number(0, f32)), scaled)}, op("add").defaults)};
+        return {
+            b.call(op("add"), {ones, b.constant(scalar_of(recorder::number(0, f32)), scaled)}, op("add").defaults)};
       },
       1,
       {.shape = "repeat",

@@ -44,18 +44,19 @@ TEST(newer_files_are_refused_with_the_cure) {
 }
 
 TEST(numbers_are_those_of_python) {
-  const std::pair<const char*, double> reals[] = {
-      {"1.0;0.1;[\"floor_divide\",0,1]", 9},    {"-1.0;0.1;[\"floor_divide\",0,1]", -10},
-      {"7.0;-2.0;[\"floor_divide\",0,1]", -4},  {"6.0;2.0;[\"floor_divide\",0,1]", 3},
-      {"[\"size\",0,0];2;[\"divide\",0,1]", 1.5}};
+  const std::pair<const char*, double> reals[] = {{"1.0;0.1;[\"floor_divide\",0,1]", 9},
+                                                  {"-1.0;0.1;[\"floor_divide\",0,1]", -10},
+                                                  {"7.0;-2.0;[\"floor_divide\",0,1]", -4},
+                                                  {"6.0;2.0;[\"floor_divide\",0,1]", 3},
+                                                  {"[\"size\",0,0];2;[\"divide\",0,1]", 1.5}};
   for (const auto& [table, value] : reals) CHECK_EQ(numbers(table).back().f, value);
   const std::pair<const char*, int64_t> integers[] = {{"-9223372036854775808;[\"bit_length\",0]", 64},
                                                       {"-7;2;[\"floor_divide\",0,1]", -4},
                                                       {"-7;2;[\"modulo\",0,1]", 1},
                                                       {"0.0;[\"floor\",0]", 0}};
   for (const auto& [table, value] : integers) CHECK_EQ(numbers(table).back().i, value);
-  for (const char* none : {"9223372036854775807;1;[\"add\",0,1]", "1;0;[\"modulo\",0,1]", "1.0;0.0;[\"divide\",0,1]",
-                           "[\"size\",0,1]", "1e300;[\"floor\",0]"})
+  for (const char* none : {"9223372036854775807;1;[\"add\",0,1]", "1;0;[\"modulo\",0,1]",
+                           "1.0;0.0;[\"divide\",0,1]", "[\"size\",0,1]", "1e300;[\"floor\",0]"})
     CHECK(numbers(none).empty());
   CHECK_THROWS(Error, "number 1, bit_length: expected an integer", numbers("1.5;[\"bit_length\",0]"));
 }
