@@ -272,7 +272,10 @@ TEST(every_part_of_a_program) { compare(to_json(*program_of(parse_json(everythin
 
 TEST(shipped_decompositions) {
   std::ifstream file(DECOMPOSITIONS);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string any = R"("dtype":"*")", one = R"("dtype":"float32")";  // a dtype for which it holds
+  for (size_t at = 0; (at = text.find(any, at)) != std::string::npos; at += one.size())
+    text.replace(at, any.size(), one);
   int programs = 0;
   for (const auto& [op, value] : parse_json(text).members)
     for (const Json& program : value.at("programs", "").items) compare(program), ++programs;

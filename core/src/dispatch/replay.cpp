@@ -85,14 +85,18 @@ void run_nodes(const Executable& e, std::vector<Tensor>& values, std::span<const
   for (size_t k = 0; k < e.nodes.size(); ++k) run_node(e, k, values, wanted);
 }
 
-int donor_of(const Program::Node& node, std::span<const TensorType> values) {
+// Results of nodes first: the program's inputs have the memory of callers, who may go on to hold it.
+int donor_of(const Program& p, const Program::Node& node, std::span<const TensorType> values) {
   if (node.op->spec.flags & op_control) return -1;  // its programs take what ends with it
   const TensorType& out = values[size_t(node.out)];
+  int donor = -1;
   for (const int v : node.in)
     if (v >= 0 && values[size_t(v)].dtype == out.dtype && values[size_t(v)].same_shape(out) &&
-        std::ranges::count(node.dies, v))
-      return v;
-  return -1;
+        std::ranges::count(node.dies, v)) {
+      donor = v;
+      if (v >= p.nodes.front().out) break;
+    }
+  return donor;
 }
 
 // Results of nodes whose memory no operand shares: what is written there early is read by nobody else.
@@ -171,7 +175,8 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       types(binding.values),
       nodes(binding.nodes.size()),
       arrays(on_device.begin(), on_device.end()) {
-  for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(binding.program->nodes[k], binding.values);
+  const Program& program = *binding.program;
+  for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(program, program.nodes[k], binding.values);
   give_back_values(binding.values);
   binding.numbers = {};
 }
