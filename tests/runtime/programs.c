@@ -108,6 +108,15 @@ static void sizes(const char* path) {
   OK(dvr_program_text(program, &text));
   OK(dvr_program_text(loaded, &again));
   CHECK(!strcmp(text, again));
+  const dvt_program *view, *same;
+  OK(dvr_program_view(loaded, &view));
+  CHECK(view->n_inputs == 2 && view->n_outputs == 2 && view->n_symbols == 1 && view->n_nodes == 3);
+  CHECK(!strcmp(view->symbols[0].name, "n") && view->values[view->inputs[1]].shape[0] == -1);
+  const uint32_t weights = view->outputs[1];
+  CHECK(view->info[weights].flags == (DVT_V_CONSTANT | DVT_V_WEIGHT));
+  CHECK(view->values[weights].shape[0] == 4 && ((const float*)view->values[weights].data)[7] == 8);
+  OK(dvr_program_view(program, &same));
+  CHECK(view->hash[0] == same->hash[0] && view->hash[1] == same->hash[1]);
   FAILS(dvr_program_from_text(text, &program), DVR_VALUE, "load the .dvt file");
   const int64_t each[] = {1, 0, 3, 40, 3};
   for (int i = 0; i < 5; ++i) {
