@@ -1,4 +1,5 @@
-"""One program of MiniLM's forward pass: the eager bits for any batch and length, on each device, from a file."""
+"""One program of MiniLM's forward pass: the eager bits for any batch and length on each device, from its file also
+in a C program without Python."""
 
 import json
 import subprocess
@@ -8,16 +9,17 @@ from pathlib import Path
 import dovetail as dt
 import numpy as np
 import pytest
+from c_programs import compiled
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/minilm"
 SIZES = [(1, 5), (2, 16), (8, 128), (5, 1)]
-CONFIG = {"num_hidden_layers": 6, "num_attention_heads": 12, "layer_norm_eps": 1e-12}
+CONFIG = {"num_hidden_layers": 2, "num_attention_heads": 12, "layer_norm_eps": 1e-12}  # of six, which are alike
 WIDTH, WORDS = 384, 1000
 SEED = 3
 
 
 def weights() -> dict[str, np.ndarray]:
-    """Random weights of MiniLM's shapes, with fewer words."""
+    """Random weights of MiniLM's shapes, with fewer words and layers."""
     print(f"seed {SEED}")
     rng = np.random.default_rng(SEED)
     shapes = {
@@ -63,38 +65,45 @@ def inputs(batch: int, tokens: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(0, WORDS, (batch, tokens)), mask.astype(np.int64)
 
 
-FROM_FILE = """
-import sys
-import dovetail as dt, numpy as np
-program = dt.load(sys.argv[1])
-given = np.load(sys.argv[2])
-for k in range(len(given) // 2):
-    out = program(given[f"ids{k}"], given[f"mask{k}"], device=sys.argv[3])
-    np.save(f"{sys.argv[4]}.{k}.npy", out.numpy())
-"""
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """Runs a .dvt file in a process that has libdovetail and one device, and fails where libpython is mapped."""
+    return compiled("run_program", tmp_path_factory.mktemp("run_program"))
 
 
-def test_one_program_gives_the_eager_bits_for_all_sizes_and_devices(tmp_path):
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The values, the program for all sizes, and its file."""
     values = weights()
-    devices = [d.name for d in dt.devices() if d.name in ("cpu:0", "sim:0")]
-    models = {name: model_on(name, values) for name in devices}
-    ids, mask = (dt.asarray(x, device=devices[0]) for x in inputs(2, 16))
-    program = dt.export(
-        models[devices[0]].embed, ids, mask, dynamic={"ids": {0: "b", 1: "t"}, "mask": {0: "b", 1: "t"}}
-    )
-    text = json.loads(program.text())
-    print(f"{len(text['nodes'])} nodes, {len(text.get('guards', []))} guards")
-    assert text.get("guards", []) == []
-    program.save(tmp_path / "minilm.dvt")
-    np.savez(
-        tmp_path / "given.npz",
-        **{f"{n}{k}": x for k, s in enumerate(SIZES) for n, x in zip(("ids", "mask"), inputs(*s))},
-    )
-    for name, model in models.items():
-        command = [sys.executable, "-c", FROM_FILE, "minilm.dvt", "given.npz", name, f"out.{name}"]
-        subprocess.run(command, check=True, cwd=tmp_path, timeout=600)
-        for k, size in enumerate(SIZES):
-            arrays = [dt.asarray(x, device=name) for x in inputs(*size)]
-            expected = model.embed(*arrays).numpy().tobytes()
-            assert program(*arrays).numpy().tobytes() == expected, (name, size)
-            assert np.load(tmp_path / f"out.{name}.{k}.npy").tobytes() == expected, (name, size, "from the file")
+    ids, mask = (dt.asarray(x, device="cpu:0") for x in inputs(2, 16))
+    sizes = {0: "b", 1: "t"}
+    made = dt.export(model_on("cpu:0", values).embed, ids, mask, dynamic={"ids": sizes, "mask": sizes})
+    text = json.loads(made.text())
+    print(f"{len(text['nodes'])} nodes")
+    assert "guards" not in text
+    file = tmp_path_factory.mktemp("minilm") / "minilm.dvt"
+    made.save(file)
+    return values, made, file
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_one_program_gives_the_eager_bits_for_all_sizes_in_python_and_c(exported, program, device, tmp_path):
+    library = pytest.importorskip(f"dovetail_{device}").backend.library
+    values, made, file = exported
+    model, loaded = model_on(f"{device}:0", values), dt.load(file)
+    for size in SIZES:
+        given = inputs(*size)
+        arrays = [dt.asarray(x, device=model.device) for x in given]
+        expected = model.embed(*arrays).numpy()
+        assert made(*arrays).numpy().tobytes() == expected.tobytes(), size
+        assert loaded(*arrays).numpy().tobytes() == expected.tobytes(), (size, "from the file")
+        files = [tmp_path / f"{name}.npy" for name in ("ids", "mask", "embeddings")]
+        for path, array in zip(files, given, strict=False):
+            np.save(path, array)
+        ended = subprocess.run(
+            [program, f"{device}:0", library, file, *files], capture_output=True, text=True, timeout=300
+        )
+        assert ended.returncode == 0 and ended.stdout == "ok\n", (size, ended.stderr)
+        got = np.load(files[2])
+        assert got.dtype == expected.dtype and got.shape == expected.shape, size
+        assert got.tobytes() == expected.tobytes(), (size, "in C")
