@@ -10,6 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from c_programs import compiled
+from dovetail_conformance.interpret import check_program
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/minilm"
 SIZES = [(1, 5), (2, 16), (8, 128), (5, 1)]
@@ -107,3 +108,10 @@ def test_one_program_gives_the_eager_bits_for_all_sizes_in_python_and_c(exported
         got = np.load(files[2])
         assert got.dtype == expected.dtype and got.shape == expected.shape, size
         assert got.tobytes() == expected.tobytes(), (size, "in C")
+
+
+def test_the_interpreter_agrees(exported):
+    _, made, file = exported
+    given = inputs(2, 16)
+    for output in check_program(file, given, run=lambda xs: [made(*map(dt.asarray, xs))]):
+        assert output.ok, output
