@@ -5,7 +5,7 @@ from dovetail._core import Array, Device, DType
 
 ArrayLike = Array | complex
 
-__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'astype', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'dynamic_slice', 'dynamic_update_slice', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'flip', 'floor', 'floor_divide', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'repeat', 'reshape', 'roll', 'round', 'rsqrt', 'scatter', 'segment_sum', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
+__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'dynamic_slice', 'dynamic_update_slice', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'flip', 'floor', 'floor_divide', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'roll', 'round', 'rsqrt', 'scatter', 'segment_sum', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
 
 def abs(x: ArrayLike, /) -> Array:
     """The absolute value; the least integer is its own."""
@@ -44,12 +44,6 @@ def asin(x: ArrayLike, /) -> Array:
 
 def asinh(x: ArrayLike, /) -> Array:
     """The inverse hyperbolic sine."""
-
-def astype(x: ArrayLike, dtype: DType | str, /) -> Array:
-    """x converted to dtype: floats lose their fraction on the way to integers, and are True where not 0.
-
-    An integer too large for a smaller type wraps; a float that an integer type cannot hold gives any value. What is
-    too large for float8_e4m3fn, which has no infinity, is NaN."""
 
 def atan(x: ArrayLike, /) -> Array:
     """The inverse tangent; -pi/2 and pi/2 at infinities."""
@@ -289,12 +283,6 @@ def reciprocal(x: ArrayLike, /) -> Array:
 
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Python's x1 % x2: what floor division leaves, with the sign of x2; exact. Integers: 0 where x2 is 0."""
-
-def repeat(x: ArrayLike, repeats: int, /, *, axis: int | None = None) -> Array:
-    """Every element repeats times in a row, along axis or of the flattened x."""
-
-def reshape(x: ArrayLike, /, shape: int | Sequence[int]) -> Array:
-    """The elements of x in row-major order, in another shape; copied where strides cannot express it."""
 
 def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Array:
     """x moved shift places along axis, what leaves at one end coming in at the other.

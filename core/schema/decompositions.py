@@ -21,7 +21,7 @@ MOST_AXES = 6
 SIZES = (3, 5, 7, 4, 6, 8)  # of the axes of a trace: different, so that no two are equal by chance
 ARRAYS = (1, 2, 3, 4)  # of ops that take several
 # Their decompositions differ by axis and have loops: each program is long, and more axes are rare.
-FEW_AXES = {"argsort": 4, "prod": 4, "scatter": 4}
+FEW_AXES = {"argsort": 4, "prod": 4}
 PADDED = {"argsort", "prod"}  # to a power of two, unless the size is one
 
 Call = tuple[list[Any], dict[str, Any]]  # (dtype, shape) or None of each operand; attributes

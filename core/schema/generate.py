@@ -42,7 +42,7 @@ SHARED = {
     "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines")},
 }
 # Ops whose public function is written by hand in the package: the stub there names them.
-WRITTEN = {"": {"eye", "full", "linspace", "pad"}}
+WRITTEN = {"": {"astype", "eye", "full", "linspace", "pad", "repeat", "reshape"}}
 SPACES = {"": "dovetail", "nn": "dovetail.nn", "linalg": "dovetail.linalg", "random": "dovetail.random"}
 
 

@@ -188,29 +188,18 @@ static void searching(void) {
   const float values[] = {0, 3, 0, 1, 3, 0};
   dvr_tensor x, at[2], v, counts;
   array(&x, device, f32, 2, two_three, values);
-  dvr_device_info info = {.struct_size = sizeof info};
-  OK(dvr_get_device_info(device, &info));
-  if (info.host_mapped) {
-    OK(dvr_nonzero(&x, at, 2));
-    int64_t rows[3], columns[3];
-    CHECK(count(&at[0]) == 3);
-    OK(dvr_read(&at[0], rows));
-    OK(dvr_read(&at[1], columns));
-    CHECK(rows[0] == 0 && rows[1] == 1 && rows[2] == 1 && columns[0] == 1 && columns[1] == 0 && columns[2] == 1);
-    dvr_tensor_release(&at[0]), dvr_tensor_release(&at[1]);
-  } else { /* without kernels, these need decompositions with rounds, which the library does not bring */
-    const dvr_status status = dvr_nonzero(&x, at, 2);
-    CHECK(status == DVR_OK || status == DVR_NOT_IMPLEMENTED);
-  }
-  const dvr_status status = dvr_unique(&x, &v, NULL, NULL, &counts);
-  CHECK(status == DVR_OK || status == DVR_NOT_IMPLEMENTED);
-  if (status == DVR_OK) {
-    int64_t times[3];
-    expect_floats(&v, (const float[]){0, 1, 3}, 3);
-    OK(dvr_read(&counts, times));
-    CHECK(times[0] == 3 && times[1] == 1 && times[2] == 2);
-    dvr_tensor_release(&v), dvr_tensor_release(&counts);
-  }
+  OK(dvr_nonzero(&x, at, 2));
+  int64_t rows[3], columns[3], times[3];
+  CHECK(count(&at[0]) == 3);
+  OK(dvr_read(&at[0], rows));
+  OK(dvr_read(&at[1], columns));
+  CHECK(rows[0] == 0 && rows[1] == 1 && rows[2] == 1 && columns[0] == 1 && columns[1] == 0 && columns[2] == 1);
+  dvr_tensor_release(&at[0]), dvr_tensor_release(&at[1]);
+  OK(dvr_unique(&x, &v, NULL, NULL, &counts));
+  expect_floats(&v, (const float[]){0, 1, 3}, 3);
+  OK(dvr_read(&counts, times));
+  CHECK(times[0] == 3 && times[1] == 1 && times[2] == 2);
+  dvr_tensor_release(&v), dvr_tensor_release(&counts);
   FAILS(dvr_nonzero(&x, at, 1), DVR_VALUE, "1 results");
   dvr_tensor_release(&x);
 }

@@ -1,4 +1,4 @@
-"""Each op's conformance samples, exported: the eager bits, or the eager error."""
+"""Each op's conformance samples, exported: the eager bits, or the eager error; and what the interpreter returns."""
 
 import dovetail as dt
 import numpy as np
@@ -7,6 +7,7 @@ from dovetail import _core
 from dovetail.schema import dtypes as schema_dtypes
 from dovetail.schema import registry
 from dovetail.schema.dtypes import DType
+from dovetail_conformance.interpret import check_program
 
 SEED = 11
 OF_ELEMENTS = {
@@ -42,12 +43,13 @@ def filled(x, arrays):
 
 
 def outcome(call, *arrays):
-    """The results' bits, or the exception."""
+    """The results' bits, or the exception; and the results."""
     try:
         out = call(*arrays)
     except Exception as error:  # the types and texts are compared
-        return type(error), str(error)
-    return [(x.dtype.name, x.shape, x.tobytes()) for x in (out if isinstance(out, tuple) else (out,))]
+        return (type(error), str(error)), None
+    out = out if isinstance(out, tuple) else (out,)
+    return [(x.dtype.name, x.shape, x.tobytes()) for x in out], out
 
 
 def runs(op, sample, dtype):
@@ -55,7 +57,7 @@ def runs(op, sample, dtype):
 
 
 @pytest.mark.parametrize("name", sorted(registry))
-def test_exported_samples_give_what_eager_calls_give(name):
+def test_exported_samples_give_what_eager_calls_and_the_interpreter_give(name, tmp_path):
     op, function = registry[name], _core.op_function(name)
     rng = np.random.default_rng(SEED)
     print(f"seed {SEED}")
@@ -73,11 +75,20 @@ def test_exported_samples_give_what_eager_calls_give(name):
             def call(*xs, args=args, kwargs=kwargs):
                 return function(*(filled(x, xs) for x in args), **{k: filled(x, xs) for k, x in kwargs.items()})
 
-            expected = outcome(call, *arrays)
-            got = outcome(lambda *xs, call=call: dt.export(call, *xs)(*xs), *arrays)
+            def exported(*xs, call=call):
+                program = dt.export(call, *xs)
+                program.save(tmp_path / "m.dvt")
+                return program(*xs)
+
+            expected, _ = outcome(call, *arrays)
+            got, results = outcome(exported, *arrays)
             if (name, sample.id) in OF_ELEMENTS:
                 continue
             assert got == expected, (sample.id, dtype.name)
+            if results:
+                given = [x.numpy() for x in arrays]
+                for output in check_program(tmp_path / "m.dvt", given, run=lambda _, results=results: results):
+                    assert output.ok, (sample.id, dtype.name, output)
             tried += 1
             break
     assert tried or not any(runs(op, s, by_name[d]) for s in op.cases() for d in DTYPES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import shutil
@@ -112,3 +113,10 @@ def test_submodules_list_their_own_names():
     for module in (dt.memory, dt.random):
         assert dir(module) == sorted(module.__all__)
         assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_stubs_have_the_functions_that_are_written_by_hand():
+    """Each from its own module: the signature of the op's stub may lack parameters."""
+    stub = ast.parse(Path(dt.__file__).with_name("__init__.pyi").read_text())
+    imported = {a.name: n.module for n in stub.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert {name: imported.get(name) for name in dt._HOME} == {n: f"dovetail.{m}" for n, m in dt._HOME.items()}

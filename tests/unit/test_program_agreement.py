@@ -96,3 +96,56 @@ def test_a_file(tmp_path):
         np.testing.assert_array_equal(loaded.tensors[name], a)
     for output in check_program(path, seeded_inputs(loaded.document, SEED), "sim:0"):
         assert output.ok, output
+
+
+WEIGHTS = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+
+
+def dense(x):
+    """A captured array, named sizes in a shape, and a view that begins where a size says."""
+    b, t, _ = x.shape
+    y = dt.nn.relu(x @ dt.asarray(WEIGHTS, device=x.device))
+    y[:, 0] = 1.0
+    return dt.reshape(y, (b * t, -1)) + dt.arange(b * t)[:, None], y[:, t // 2 :]
+
+
+def recurrent(x):
+    """The last state and those of all steps, in containers."""
+    w = dt.asarray(WEIGHTS[:, :2], device=x.device)
+
+    def step(state, row):
+        state = {"h": dt.tanh(state["h"] / 2 + row @ w)}
+        return state, dt.sum(state["h"], axis=-1)
+
+    start = {"h": dt.zeros((x.shape[0], 2), device=x.device)}
+    return dt.scan(step, start, dt.permute_dims(x, (1, 0, 2)))
+
+
+def chosen(x):
+    """A choice around a loop, with an array from outside of both."""
+    w = dt.asarray(WEIGHTS[0, 0], device=x.device)
+
+    def halved(x):
+        return dt.while_loop(lambda v: dt.max(dt.abs(v)) > 0.5, lambda v: v / 2 + w / 8, x)
+
+    return dt.cond(dt.sum(x) > 0, halved, lambda x: x - w, x)
+
+
+def sorted_rows(x):
+    """What has rounds that follow from sizes on a device without kernels."""
+    order = dt.argsort(x, axis=1)
+    return dt.cumulative_sum(dt.take_along_axis(x, order, axis=1), axis=1), order
+
+
+@pytest.mark.parametrize("function", [dense, recurrent, chosen, sorted_rows], ids=lambda f: f.__name__)
+def test_exported_functions(function, tmp_path):
+    """At sizes that the trace did not have, on both devices, from the file."""
+    file = tmp_path / "m.dvt"
+    dt.export(function, dt.spec(("b", "t", 4), "float32")).save(file)
+    rng = np.random.default_rng(SEED)
+    for shape in [(2, 3, 4), (1, 1, 4), (5, 8, 4)]:
+        for sign in (1, -1):
+            x = (rng.random(shape) * sign).astype(np.float32)
+            for device in ("cpu:0", "sim:0"):
+                for output in check_program(file, [x], device):
+                    assert output.ok, (SEED, shape, sign, device, output)

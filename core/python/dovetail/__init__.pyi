@@ -33,6 +33,15 @@ from dovetail._core import (
 from dovetail._core import (
     default_stream as default_stream,
 )
+from dovetail._control import (
+    cond as cond,
+)
+from dovetail._control import (
+    scan as scan,
+)
+from dovetail._control import (
+    while_loop as while_loop,
+)
 from dovetail._creation import (
     asarray as asarray,
 )
@@ -108,6 +117,9 @@ from dovetail._errors import FallbackWarning as FallbackWarning
 from dovetail._export import export as export
 from dovetail._export import spec as spec
 from dovetail._functions import (
+    astype as astype,
+)
+from dovetail._functions import (
     broadcast_arrays as broadcast_arrays,
 )
 from dovetail._functions import (
@@ -129,6 +141,9 @@ from dovetail._functions import (
     real as real,
 )
 from dovetail._functions import (
+    reshape as reshape,
+)
+from dovetail._functions import (
     tensordot as tensordot,
 )
 from dovetail._functions import (
@@ -144,6 +159,9 @@ from dovetail._searching import (
 )
 from dovetail._searching import (
     nonzero as nonzero,
+)
+from dovetail._searching import (
+    repeat as repeat,
 )
 from dovetail._searching import (
     searchsorted as searchsorted,

@@ -24,6 +24,8 @@
 // Values are the inputs and, after them, the outputs of the nodes in their order. "v" is the op's version, 1 where
 // it is not given; attributes at their defaults are not written. An operand {"number": 2, "dtype": ...} is a number
 // as an array.
+//
+// text_writer.cpp writes it, text_reader.cpp reads and checks it.
 #pragma once
 #include <functional>
 
@@ -31,6 +33,9 @@
 #include "graph/program.hpp"
 
 namespace dovetail {
+constexpr int kTextFormat = 1;                            // the member "dovetail"
+constexpr const char* kRealAttribute = "real_attribute";  // in numbers: ["attribute", ...] of a real attribute
+
 Json to_json(const Program&);
 // The elements of a tensor of the program, which has this dtype and shape.
 using ReadTensor = std::function<HostArray(const std::string& name, DType, std::vector<int64_t> shape)>;
