@@ -166,6 +166,13 @@ def test_which_sizes_may_change():
             dt.export(fn, *args, dynamic={wrong: {2: "n"}})
 
 
+def test_sizes_of_a_trace_do_not_run_out_and_may_be_0():
+    many = dt.export(lambda *xs: xs[0], *[dt.spec((None, None)) for _ in range(20)])
+    assert sizes_of(many) == [(None, None)] * 20
+    program = dt.export(lambda x, y: x + y, dt.ones((0,)), dt.spec(("n",)), dynamic={"x": {0: "n"}, "y": True})
+    assert program(dt.ones((2,)), dt.ones((2,))).numpy().tolist() == [2, 2]
+
+
 def test_a_spec_stands_for_an_array():
     def fn(ids, w):
         return dt.nn.embedding(ids, w)[:, : ids.shape[1] // 2]

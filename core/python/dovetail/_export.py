@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from types import TracebackType
 from typing import Any
 
@@ -192,12 +193,12 @@ class _Inputs:
         known: dict[str, int] = {}
         for _, shape, sizes, _ in self._declared:
             known |= {name: n for name, n in zip(shape, sizes) if isinstance(name, str) and isinstance(n, int)}
-        chosen = iter(_SIZES)
+        chosen = _sizes()
         for dtype, shape, sizes, path in self._declared:
             now = []
             for name, n in zip(shape, sizes, strict=True):
                 if not isinstance(n, int):
-                    n = known.get(name or "") or next(chosen)
+                    n = known[name] if name in known else next(chosen)
                     if name is not None:
                         known[str(name)] = n
                 now.append(n)
@@ -206,9 +207,9 @@ class _Inputs:
             self.tracers.append(self.graph.tracer(value))
 
 
-_SIZES = [
-    24 * n for n in (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
-]
+def _sizes() -> Iterator[int]:
+    """Sizes for the trace: 24 times the primes from 5."""
+    return (24 * n for n in count(5, 2) if all(n % k for k in range(3, n, 2)))
 
 
 def _marks_of_arguments(dynamic: Dynamic, names: list[str], args: tuple[Any, ...]) -> dict[str, Any]:
