@@ -355,6 +355,11 @@ SIZES_AND_WRITES = {
         x[0, :1],
         x,
     ),
+    "outer_first": lambda x: dt.scan(
+        lambda c, i: (x[0] + c, (x[i], x[:, : c.shape[0] // 2], x[0] > c, x.shape[0] + c.shape[0] + i)),
+        x[0],
+        dt.arange(x.shape[0]),
+    ),
     "write_in_while": write_in_while,
     "write_in_scan": write_in_scan,
     "write_in_cond": write_in_cond,
