@@ -406,6 +406,7 @@ WRONG = {
         r"\[scan\] xs\[1\] has 2 elements, expected as many as 3 of xs\[0\]",
     ),
     "scan_length": (lambda x: dt.scan(lambda c, x: (c, x), x, x, 4), ValueError, "expected as many as length=4"),
+    "scan_length_type": (lambda x: dt.scan(lambda c, x: (c, x), x, None, 2.0), TypeError, "length: got float"),
     "scan_nothing": (lambda x: dt.scan(lambda c, x: (c, x), x), ValueError, "neither xs nor length="),
     "scan_pair": (lambda x: dt.scan(lambda c, x: c, x, x), TypeError, r"expected a tuple \(carry, y\)"),
     "scan_carry": (lambda x: dt.scan(lambda c, x: (c + x, x), 0, x), TypeError, "carry of f's carry is float32"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 from dovetail import _core
@@ -207,7 +208,7 @@ def _truth(op: str, x: Any, what: str) -> bool:
 
 
 def _length(given: _Trees, arrays: list[Any], length: int | None) -> Any:
-    rounds: Any = length
+    rounds: Any = _as_length(length)
     for path, x in zip(given.paths, arrays, strict=True):
         if not x.ndim:
             raise ValueError(f"[scan] {path} has no axes, expected arrays with the elements along their first axis")
@@ -220,6 +221,14 @@ def _length(given: _Trees, arrays: list[Any], length: int | None) -> Any:
     if value_of(rounds) < 0:
         raise ValueError(f"[scan] length={length}, expected at least 0")
     return rounds
+
+
+def _as_length(length: Any) -> Any:
+    if length is None or isinstance(length, Number):
+        return length
+    if not hasattr(type(length), "__index__"):
+        raise TypeError(f"[scan] length: got {type(length).__name__}, expected an integer")
+    return index(length)
 
 
 def _device_of(leaves: list[Any]) -> Any:
