@@ -308,6 +308,80 @@ def test_scan_without_xs_and_control_within_control(device):
     np.testing.assert_array_equal(ys, want)
 
 
+# ---- operands ----------------------------------------------------------------------------------------------------
+
+
+def write_in_while(x):
+    def test(s):
+        s[0][...] = 9  # not seen by the body
+        return dt.max(s[1]) < 5
+
+    def body(s):
+        a, b = s
+        b += a[:1]
+        return b, b
+
+    return dt.while_loop(test, body, (x, x)), x
+
+
+def write_in_scan(x):
+    def step(c, v):
+        c += v
+        v *= 2
+        return c, (c, v)
+
+    return dt.scan(step, x[0] + 1, x), x
+
+
+def write_in_cond(x):
+    def fn(a):
+        a[:1] = 7
+        return a
+
+    return dt.cond(dt.sum(x) > 0, fn, fn, x), x
+
+
+SIZES_AND_WRITES = {
+    "cond": lambda x: dt.cond(dt.sum(x) > 9, lambda a: a / a.shape[0], lambda a: a + dt.zeros(a.shape), x),
+    "while_loop": lambda x: dt.while_loop(lambda s: dt.sum(s) < 99, lambda s: s + s.shape[0] + 1, x[:2]),
+    "scan": lambda x: dt.scan(
+        lambda c, v: (c + v.shape[0] * c.shape[0], dt.arange(c.shape[0])), x[:, 0], x.T[..., None]
+    ),
+    "nested": lambda x: dt.scan(
+        lambda c, v: (
+            dt.cond(v[0] > 1, lambda c: c * c.shape[0], lambda c: c - x.shape[0], c),
+            v[: v.shape[0] // 2],
+        ),
+        x[0, :1],
+        x,
+    ),
+    "outer_first": lambda x: dt.scan(
+        lambda c, i: (x[0] + c, (x[i], x[:, : c.shape[0] // 2], x[0] > c, x.shape[0] + c.shape[0] + i)),
+        x[0],
+        dt.arange(x.shape[0]),
+    ),
+    "write_in_while": write_in_while,
+    "write_in_scan": write_in_scan,
+    "write_in_cond": write_in_cond,
+}
+
+
+@pytest.mark.parametrize("name", SIZES_AND_WRITES)
+def test_functions_follow_the_sizes_of_operands_and_may_write_to_them(name):
+    fn = SIZES_AND_WRITES[name]
+
+    def given(n):
+        return dt.asarray(np.arange(1, 1 + n * n, dtype=np.float32).reshape(n, n))
+
+    program = dt.export(fn, given(3))
+    for n in (1, 3, 4):
+        eager, before = leaves(fn(given(n))), given(n).numpy()
+        for a, b in zip(leaves(program(given(n))), eager, strict=True):
+            assert (a.shape, a.numpy().tolist()) == (b.shape, b.numpy().tolist()), n
+        if name.startswith("write"):
+            np.testing.assert_array_equal(eager[-1].numpy(), before)  # the caller's array keeps its value
+
+
 # ---- errors ------------------------------------------------------------------------------------------------------
 
 X = np.ones(3, np.float32)
@@ -332,6 +406,7 @@ WRONG = {
         r"\[scan\] xs\[1\] has 2 elements, expected as many as 3 of xs\[0\]",
     ),
     "scan_length": (lambda x: dt.scan(lambda c, x: (c, x), x, x, 4), ValueError, "expected as many as length=4"),
+    "scan_length_type": (lambda x: dt.scan(lambda c, x: (c, x), x, None, 2.0), TypeError, "length: got float"),
     "scan_nothing": (lambda x: dt.scan(lambda c, x: (c, x), x), ValueError, "neither xs nor length="),
     "scan_pair": (lambda x: dt.scan(lambda c, x: c, x, x), TypeError, r"expected a tuple \(carry, y\)"),
     "scan_carry": (lambda x: dt.scan(lambda c, x: (c + x, x), 0, x), TypeError, "carry of f's carry is float32"),

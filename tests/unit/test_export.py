@@ -87,6 +87,31 @@ def test_wrong_arguments_are_named(change, error, words):
     assert words in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: dt.export(lambda x, n: x, x, 2**63), r"n: got an integer of 64 bits"),
+        (lambda x: dt.export(lambda x: 2**70, x), r"result: got an integer of 71 bits"),
+        (lambda x: dt.export(lambda x, s: x, x, "\ud800"), r"s: got .* without lone surrogates"),
+        (lambda x: dt.export(lambda x: {"\udc00": x}, x), r"a key of result: got .* without lone surrogates"),
+        (lambda x: dt.export(lambda x: x, x, dynamic={"x": {0: "n", -1: "m"}}), "an axis is there twice"),
+        (lambda x: dt.export(lambda: x, dynamic={"x": True}), "there are no arguments"),
+        (lambda x: dt.spec((2**63,)), "fits in 64 bits"),
+    ],
+)
+def test_what_no_program_can_hold_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call(array(1, 2))
+
+
+def test_text_in_a_signature_is_kept(tmp_path):
+    text = 'é\0\u2028\U0001f600"\\'
+    program = dt.export(lambda x, s: {text: (x, s)}, array(1), text)
+    program.save(tmp_path / "m.dvt")
+    for p in (program, dt.load(tmp_path / "m.dvt")):
+        assert p(array(1), text)[text][1] == text
+
+
 def test_number_of_arguments():
     program = dt.export(lambda x, y: x + y, array(1), array(2))
     with pytest.raises(TypeError, match=r"got 1 arguments, expected 2: \(x, y\)"):
@@ -164,6 +189,13 @@ def test_which_sizes_may_change():
     }.items():  # fmt: skip
         with pytest.raises(ValueError, match=words):
             dt.export(fn, *args, dynamic={wrong: {2: "n"}})
+
+
+def test_sizes_of_a_trace_do_not_run_out_and_may_be_0():
+    many = dt.export(lambda *xs: xs[0], *[dt.spec((None, None)) for _ in range(20)])
+    assert sizes_of(many) == [(None, None)] * 20
+    program = dt.export(lambda x, y: x + y, dt.ones((0,)), dt.spec(("n",)), dynamic={"x": {0: "n"}, "y": True})
+    assert program(dt.ones((2,)), dt.ones((2,))).numpy().tolist() == [2, 2]
 
 
 def test_a_spec_stands_for_an_array():

@@ -149,3 +149,20 @@ def test_exported_functions(function, tmp_path):
             for device in ("cpu:0", "sim:0"):
                 for output in check_program(file, [x], device):
                     assert output.ok, (SEED, shape, sign, device, output)
+
+
+def test_an_exported_function(tmp_path):
+    """With guards, which have the user's line, and functions of control ops that use sizes."""
+
+    def fn(x, y):
+        z = x[: x.shape[0] // 2] if x.shape[0] > 2 else x
+        return dt.scan(lambda c, v: (c + v * z.shape[0], v + y.shape[0]), dt.sum(y), z)
+
+    path = tmp_path / "m.dvt"
+    dt.export(fn, dt.spec(("n",)), dt.spec((None,))).save(path)
+    for n in (3, 8):
+        inputs = [np.arange(n, dtype=np.float32), np.ones(n + 1, np.float32)]
+        for output in check_program(path, inputs, "sim:0"):
+            assert output.ok, output
+    with pytest.raises(GuardFailed):
+        check_program(path, [np.ones(2, np.float32)] * 2, "sim:0")

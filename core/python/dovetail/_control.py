@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 from dovetail import _core
@@ -52,10 +53,11 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     device = _device_of(start.leaves)
     carry = start.arrays(device)
     types = start, list(map(_type, carry))
-    while _truth("while_loop", cond_fn(start.value(carry)), "cond_fn's result"):
+    while _truth("while_loop", cond_fn(start.value([x.__copy__() for x in carry])), "cond_fn's result"):
         made = _Trees("while_loop", body_fn(start.value(carry)), "body_fn's result")
         carry = made.arrays(device)
         _expect_same("while_loop", (made, list(map(_type, carry))), types, "body_fn", "init")
+        del made  # the next round writes to arrays of which it has the only handle in place
     return start.value(carry)
 
 
@@ -85,6 +87,7 @@ def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | 
             _expect_same("scan", (y, list(map(_type, found))), first, f"f's y of round {i}", "its first y")
         tree = tree or y
         ys.append(found)
+        del made, y  # the next round writes to arrays of which it has the only handle in place
     if tree is None:
         return start.value(carry), _no_results(device, f, start, carry, given, arrays)
     stack = registry["stack"]
@@ -119,9 +122,10 @@ class _Trees:
         return pytree.rebuilt(self.tree, leaves)
 
     def arrays(self, device: Any) -> list[Array]:
+        """The leaves as arrays of their own, which functions may write to as traced ones may."""
         from dovetail._creation import asarray
 
-        return [x if isinstance(x, Array) else asarray(x, device=device) for x in self.leaves]
+        return [x.__copy__() if isinstance(x, Array) else asarray(x, device=device) for x in self.leaves]
 
     def values(self, graph: Graph) -> list[Tracer]:
         """The leaves as values of the graph."""
@@ -204,7 +208,7 @@ def _truth(op: str, x: Any, what: str) -> bool:
 
 
 def _length(given: _Trees, arrays: list[Any], length: int | None) -> Any:
-    rounds: Any = length
+    rounds: Any = _as_length(length)
     for path, x in zip(given.paths, arrays, strict=True):
         if not x.ndim:
             raise ValueError(f"[scan] {path} has no axes, expected arrays with the elements along their first axis")
@@ -217,6 +221,14 @@ def _length(given: _Trees, arrays: list[Any], length: int | None) -> Any:
     if value_of(rounds) < 0:
         raise ValueError(f"[scan] length={length}, expected at least 0")
     return rounds
+
+
+def _as_length(length: Any) -> Any:
+    if length is None or isinstance(length, Number):
+        return length
+    if not hasattr(type(length), "__index__"):
+        raise TypeError(f"[scan] length: got {type(length).__name__}, expected an integer")
+    return index(length)
 
 
 def _device_of(leaves: list[Any]) -> Any:
@@ -277,9 +289,10 @@ class _Part:
         self, op: str, graph: Graph, fn: Callable[..., Any], operands: list[tuple[str, tuple]], given: Any
     ):
         self.graph = graph.nested()
-        self.inputs = [self.graph.like_type(dtype, shape) for dtype, shape in operands]
+        inputs = [self.graph.like_type(dtype, shape) for dtype, shape in operands]
+        self.inputs = [self.graph.tracer(x._id) for x in inputs]  # fn may give its own other values
         with self.graph.active():
-            self.result = fn(*given(self.inputs))
+            self.result = fn(*given(inputs))
 
     def close(self, results: list[Tracer], captured: list[Tracer], n_first: int, passes: bool) -> Any:
         """`captured`, outer values, are inputs after the first ones, and among the results too where it passes."""
@@ -299,11 +312,16 @@ def _types(values: list[Tracer]) -> list[tuple[str, tuple]]:
     return list(map(_type, values))
 
 
+def _operands(values: list[Tracer]) -> list[tuple[str, tuple]]:
+    """The dtypes and shapes of inputs of a part; sizes that may differ from call to call stay symbolic there."""
+    return [(x.dtype.name, x.shape) for x in values]
+
+
 def _record_cond(graph: Graph, pred: _Trees, given: _Trees, true_fn: Any, false_fn: Any) -> Any:
     truth, operands = pred.values(graph), given.values(graph)
     if len(truth) != 1 or _type(truth[0]) != ("bool", ()):
         raise TypeError(f"[cond] pred is {_types(truth)}, expected a bool array without axes; compare, or use any")
-    parts = [_Part("cond", graph, fn, _types(operands), given.value) for fn in (true_fn, false_fn)]
+    parts = [_Part("cond", graph, fn, _operands(operands), given.value) for fn in (true_fn, false_fn)]
     made = [_Trees("cond", part.result, "result") for part in parts]
     results = [m.values(part.graph) for m, part in zip(made, parts, strict=True)]
     then, other = ((m, _types(r)) for m, r in zip(made, results, strict=True))
@@ -322,8 +340,8 @@ def _record_while(graph: Graph, cond_fn: Any, body_fn: Any, start: _Trees) -> An
     def given(values: list[Tracer]) -> tuple[Any]:
         return (start.value(values),)
 
-    test = _Part("while_loop", graph, cond_fn, _types(carry), given)
-    body = _Part("while_loop", graph, body_fn, _types(carry), given)
+    test = _Part("while_loop", graph, cond_fn, _operands(carry), given)
+    body = _Part("while_loop", graph, body_fn, _operands(carry), given)
     truth = _Trees("while_loop", test.result, "cond_fn's result").values(test.graph)
     if len(truth) != 1 or _type(truth[0]) != ("bool", ()):
         raise TypeError(f"[while_loop] cond_fn's result is {_types(truth)}, expected a bool array without axes")
@@ -344,12 +362,12 @@ def _record_scan(graph: Graph, f: Any, start: _Trees, given: _Trees, length: int
     carry, arrays = start.values(graph), given.values(graph)
     rounds = _length(given, arrays, length)
     n = len(carry)
-    elements = [(dtype, shape[1:]) for dtype, shape in _types(arrays)]
+    elements = [(dtype, shape[1:]) for dtype, shape in _operands(arrays)]
     part = _Part(
         "scan",
         graph,
         f,
-        [*_types(carry), *elements],
+        [*_operands(carry), *elements],
         lambda values: (start.value(values[:n]), given.value(values[n:])),
     )
     made, y = _pair(part.result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from types import TracebackType
 from typing import Any
 
@@ -46,6 +47,8 @@ def spec(shape: int | Sequence[Size], dtype: DType | str = "float32") -> Spec:
     for n in sizes:
         if isinstance(n, bool) or not (n is None or (isinstance(n, str) and n) or (isinstance(n, int) and n >= 0)):
             raise ValueError(f"[spec] shape: expected integers of at least 0, None or names, got {shape!r}")
+        if isinstance(n, int) and n >= 2**63:
+            raise ValueError(f"[spec] shape: got the size {n}, expected one that fits in 64 bits")
     return Spec(sizes, _core.to_dtype(dtype))
 
 
@@ -90,7 +93,7 @@ def export(fn: Callable[..., Any], /, *args: Any, dynamic: Dynamic = None) -> Pr
         "names": list(names),
         "function": name,
     }
-    made = builder.finish(outputs, json.dumps(signature))
+    made = builder.finish(outputs, json.dumps(signature, ensure_ascii=False))
     return Program(made, name, tuple(names), tuple(trees), results)
 
 
@@ -155,8 +158,8 @@ class _Inputs:
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(x, numpy.generic):
             x = x.item()
-        if isinstance(x, _PLAIN) and type(x) in _PLAIN:
-            return pytree.Constant(x)
+        if type(x) in _PLAIN:
+            return _constant(x, path)
         if isinstance(x, Tracer):
             raise TypeError(f"[export] {path}: got a traced array: export cannot be called inside of a trace")
         if not isinstance(x, (Array, Spec)):
@@ -192,12 +195,12 @@ class _Inputs:
         known: dict[str, int] = {}
         for _, shape, sizes, _ in self._declared:
             known |= {name: n for name, n in zip(shape, sizes) if isinstance(name, str) and isinstance(n, int)}
-        chosen = iter(_SIZES)
+        chosen = _sizes()
         for dtype, shape, sizes, path in self._declared:
             now = []
             for name, n in zip(shape, sizes, strict=True):
                 if not isinstance(n, int):
-                    n = known.get(name or "") or next(chosen)
+                    n = known[name] if name in known else next(chosen)
                     if name is not None:
                         known[str(name)] = n
                 now.append(n)
@@ -206,9 +209,9 @@ class _Inputs:
             self.tracers.append(self.graph.tracer(value))
 
 
-_SIZES = [
-    24 * n for n in (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
-]
+def _sizes() -> Iterator[int]:
+    """Sizes for the trace: 24 times the primes from 5."""
+    return (24 * n for n in count(5, 2) if all(n % k for k in range(3, n, 2)))
 
 
 def _marks_of_arguments(dynamic: Dynamic, names: list[str], args: tuple[Any, ...]) -> dict[str, Any]:
@@ -225,7 +228,8 @@ def _marks_of_arguments(dynamic: Dynamic, names: list[str], args: tuple[Any, ...
         )
     for key in dynamic:
         if key not in names:
-            raise ValueError(f"[export] dynamic: there is no argument {key!r}: expected some of {', '.join(names)}")
+            expected = f"some of {', '.join(names)}" if names else "none, as there are no arguments"
+            raise ValueError(f"[export] dynamic: there is no argument {key!r}: expected {expected}")
     for x, path in zip(args, names, strict=True):
         _mark(dynamic.get(path, False), x, path, marks)
     return marks
@@ -243,6 +247,8 @@ def _mark(given: Any, x: Any, path: str, marks: dict[str, Any]) -> None:
                     raise ValueError(
                         f"[export] dynamic: {path}, axis {axis}: expected True or a name, got {name!r}"
                     )
+            if len({axis % rank for axis in given}) < len(given):
+                raise ValueError(f"[export] dynamic: {path}: an axis is there twice: got {given}")
             given = {axis % rank: name for axis, name in given.items()}
         elif given is not None and not isinstance(given, bool):
             raise TypeError(
@@ -271,8 +277,8 @@ def _output(graph: FunctionGraph, outputs: list[int], x: Any, path: str) -> pytr
         raise TypeError(f"[export] {path}: got a size, expected arrays; dovetail.asarray(n) makes an array of it")
     if numpy is not None and isinstance(x, numpy.generic):
         x = x.item()
-    if isinstance(x, _PLAIN) and type(x) in _PLAIN:
-        return pytree.Constant(x)
+    if type(x) in _PLAIN:
+        return _constant(x, path)
     if numpy is not None and isinstance(x, numpy.ndarray):
         from dovetail._creation import asarray
 
@@ -284,6 +290,18 @@ def _output(graph: FunctionGraph, outputs: list[int], x: Any, path: str) -> pytr
         )
     outputs.append(graph.value(x)._id)
     return pytree.Leaf(len(outputs) - 1)
+
+
+def _constant(x: Any, path: str) -> pytree.Tree:
+    """A value that is a part of the program; its file can hold it."""
+    if isinstance(x, int) and not -(2**63) <= x < 2**63:
+        raise ValueError(
+            f"[export] {path}: got an integer of {x.bit_length()} bits, expected one that fits in 64 bits; a "
+            "closure gives the function larger ones"
+        )
+    if isinstance(x, str):
+        pytree.expect_text(x, path)
+    return pytree.Constant(x)
 
 
 def _users(traceback: TracebackType | None) -> TracebackType | None:

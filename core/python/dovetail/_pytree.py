@@ -61,6 +61,7 @@ def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callab
         for key in keys:
             if not isinstance(key, str):
                 raise TypeError(f"[export] {path}: got a dict with the key {key!r}, expected strings as keys")
+            expect_text(key, f"a key of {path}")
         return (
             "dict",
             [(k, f"{path}[{k!r}]", x[k]) for k in keys],
@@ -75,6 +76,14 @@ def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callab
             lambda parts: kind(**dict(zip(names, parts, strict=True))),
         )
     return None
+
+
+def expect_text(x: str, path: str) -> None:
+    """Raises ValueError for a string that UTF-8, and so the program's JSON, cannot spell."""
+    try:
+        x.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"[export] {path}: got {x!r}, expected a string without lone surrogates") from None
 
 
 def flatten(x: Any, path: str, leaf: Callable[[Any, str], Tree]) -> Tree:

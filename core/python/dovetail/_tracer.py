@@ -78,7 +78,8 @@ class ArrayTracer(Tracer):
         return int(self.shape[0])
 
     def __copy__(self) -> ArrayTracer:
-        return self._graph.tracer(self._id)
+        graph = _recording(self._graph)
+        return graph.tracer(graph.value(self)._id)
 
     def __deepcopy__(self, memo: Any) -> ArrayTracer:
         return self.__copy__()
@@ -105,10 +106,10 @@ class ArrayTracer(Tracer):
     # ---- elements -------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> ArrayTracer:
-        return self._graph.get_item(self, key)
+        return _recording(self._graph).get_item(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._graph.set_item(self, key, value)
+        _recording(self._graph).set_item(self, key, value)
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("[setitem] elements of an array cannot be deleted: select those to keep, x[mask]")
@@ -117,6 +118,12 @@ class ArrayTracer(Tracer):
         """This array has another value of the same shape and dtype from now on."""
         self._id = value._id
         return self
+
+
+def _recording(graph: Any) -> Any:
+    """`graph`, or the graph of the control op's function within it that is being traced."""
+    found = _core.recorder()
+    return found if getattr(found, "depth", 0) > graph.depth else graph
 
 
 def _line() -> str:
@@ -181,7 +188,7 @@ def _add_operators() -> None:
 
         def method(self: Any, *others: Any) -> Any:
             operands = (*others, self) if swapped else (self, *others)
-            return self._graph.operator(op, operands, in_place)
+            return _recording(self._graph).operator(op, operands, in_place)
 
         return method
 

@@ -92,7 +92,11 @@ class _Run:
         return [v for v in made if v is not None]
 
     def _check_guard(self, guard: list[Any]) -> None:
-        compare, a, b, _ = guard
+        expect(
+            4 <= len(guard) <= 5,
+            f"a guard {guard}: expected [comparison, a, b, node], and perhaps where it is from",
+        )
+        compare, a, b = guard[:3]
         expect(compare in COMPARE, f"there is no comparison '{compare}'")
         if not COMPARE[compare](self.numbers[a], self.numbers[b]):
             raise GuardFailed(f"a guard: {self.numbers[a]} {compare} {self.numbers[b]} does not hold")
