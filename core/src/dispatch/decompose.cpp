@@ -419,7 +419,7 @@ std::string missing_kernel(const Executable& e) {
   for (size_t k = 0; k < e.nodes.size() && missing.empty(); ++k) {
     const Program::Node& node = e.binding.program->nodes[k];
     if (!e.plans->plans[k]) {
-      for (const auto& part : e.nodes[k].programs)
+      for (const auto& part : e.programs.at(k))
         if (missing.empty()) missing = missing_kernel(*part);
       continue;
     }

@@ -1,5 +1,7 @@
 // A program on a device: its binding with the plans of the device, and its run without any front end.
 #pragma once
+#include <map>
+
 #include "dispatch/invocation.hpp"
 #include "graph/program.hpp"
 
@@ -31,7 +33,6 @@ struct Executable {
   struct Node {
     int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
-    std::vector<std::shared_ptr<const Executable>> programs = {};  // of a control node, as its binding has them
   };
   Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays);
   Device& device() const { return *plans->device; }
@@ -42,6 +43,7 @@ struct Executable {
   std::shared_ptr<const ProgramPlans> plans;
   PackedTypes types;  // of the values
   std::vector<Node> nodes;
+  std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;  // of the program, on the device
 };
 

@@ -57,7 +57,6 @@ class Binder {
     made_.nodes.resize(program_.nodes.size());
     made_.values.swap(spare_values);
     made_.values.resize(size_t(program_.n_values));
-    made_.constants.reserve(program_.constants.size());
   }
 
   std::optional<Binding> run(const TensorType* const* inputs) {
@@ -73,7 +72,6 @@ class Binder {
     }
     for (const Program::Array& a : program_.arrays) made_.values[size_t(a.value)] = a.elements.type();
     for (const Program::Constant& c : program_.constants) {
-      made_.constants.push_back(c.scalar);
       made_.values[size_t(c.value)] = type_of(c.scalar);
     }
     for (size_t k = 0; k < program_.nodes.size(); ++k) {
@@ -148,9 +146,15 @@ class Binder {
     for (; constant_ < program_.constants.size() && program_.constants[constant_].value < end; ++constant_) {
       const Program::Constant& c = program_.constants[constant_];
       if (c.number < 0) continue;
+      if (made_.constants.empty()) copy_constants();
       made_.constants[constant_] =
           scalar_of(c.scalar.dtype, program_.numbers[size_t(c.number)], values_[size_t(c.number)]);
     }
+  }
+
+  void copy_constants() {
+    made_.constants.reserve(program_.constants.size());
+    for (const Program::Constant& c : program_.constants) made_.constants.push_back(c.scalar);
   }
 
   void infer(size_t k) {
@@ -187,7 +191,7 @@ class Binder {
     auto bound = bind_control(program_, k, *made.attrs, in, limits_, why_);
     if (!bound) return false;
     made.work = 0;
-    made.programs = std::move(bound->programs);
+    made_.programs.emplace(k, std::move(bound->programs));
     made_.steps += bound->steps;
     std::ranges::move(bound->results, made_.values.begin() + node.out);
     return true;
