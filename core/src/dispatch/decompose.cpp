@@ -322,7 +322,7 @@ std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
     known.keep(pattern, call.binding.program, call.plans);
   }
   auto made = make_executable(std::move(call.binding), std::move(call.plans));
-  known.executables.keep(std::string(key.view()), made);
+  known.executables.keep(key.view(), made);
   return made;
 }
 

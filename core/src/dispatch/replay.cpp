@@ -137,6 +137,7 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
     made->plans.push_back(&plan);
     std::ranges::copy(plan.compute, dtypes.compute);
     std::ranges::copy(plan.result, dtypes.result);
+    if (node.op->n_attr) dtypes.attrs = &made->attrs.emplace_back(*binding.nodes[k].attrs);
   }
   return made;
 }
@@ -172,8 +173,7 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       nodes(binding.nodes.size()),
       arrays(on_device.begin(), on_device.end()) {
   for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(binding.program->nodes[k], binding.values);
-  give_back_values(binding.values);
-  binding.numbers = {};
+  give_back_memory(binding);
 }
 
 std::vector<Tensor> Executable::values() const {

@@ -1,5 +1,6 @@
 // A program on a device: its binding with the plans of the device, and its run without any front end.
 #pragma once
+#include <deque>
 #include <map>
 
 #include "dispatch/invocation.hpp"
@@ -9,6 +10,7 @@ namespace dovetail {
 // How a device runs a program's nodes for inputs of some dtypes: it is the same for all sizes.
 struct ProgramPlans {
   std::vector<NodeDTypes> dtypes;
+  std::deque<Attrs> attrs;  // of the nodes in the binding that the plans were made for
   std::vector<const Plan*> plans;  // nullptr of a control node
   Device* device;
   uint64_t epoch;  // of the plans

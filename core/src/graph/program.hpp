@@ -136,12 +136,13 @@ void plan_lifetimes(Program&);  // sets what dies at each node
 // all sizes.
 struct NodeDTypes {
   DType compute[kMaxInputs], result[kMaxOutputs];
+  const Attrs* attrs = nullptr;  // of the binding that they are from, for others to share where theirs are equal
 };
 
 // A program with the sizes and attributes of one call: what the rules made of them.
 struct Binding {
   struct Node {
-    const Attrs* attrs;  // normalised; of the binding, of the program, or no_attrs of an op without attributes
+    const Attrs* attrs;  // normalised; of the binding, the program, the NodeDTypes, or no_attrs without attributes
     uint64_t work;
   };
   static const Attrs no_attrs;
@@ -157,8 +158,8 @@ struct Binding {
 
   const Scalar& constant(size_t i) const { return constants.empty() ? program->constants[i].scalar : constants[i]; }
 };
-// Takes the memory of a binding's values, which are large, for the thread's next binding.
-void give_back_values(std::vector<TensorType>&);
+// Takes the memory of a binding's values and numbers for the thread's next binding.
+void give_back_memory(Binding&);
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
 // Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that
