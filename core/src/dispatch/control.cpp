@@ -41,7 +41,7 @@ class Control {
   Control(const Executable& e, size_t k, std::vector<Tensor>& values)
       : node_(e.binding.program->nodes[k]),
         attrs_(*e.binding.nodes[k].attrs),
-        programs_(e.nodes[k].programs),
+        programs_(e.programs.at(k)),
         device_(e.device()),
         out_(std::span(values).subspan(size_t(node_.out), node_.n_out)),
         in_(take_operands(node_, values)) {}
@@ -101,13 +101,14 @@ class Control {
 };
 }  // namespace
 
-std::vector<std::shared_ptr<const Executable>> make_executables(Binding::Node& node, Device& device) {
+std::vector<std::shared_ptr<const Executable>> make_executables(std::vector<std::shared_ptr<Binding>>& programs,
+                                                                Device& device) {
   std::vector<std::shared_ptr<const Executable>> made;
-  for (size_t i = 0; i < node.programs.size(); ++i) {
-    const bool again = i && node.programs[i] == node.programs[i - 1];
-    made.push_back(again ? made.back() : make_executable(std::move(*node.programs[i]), device));
+  for (size_t i = 0; i < programs.size(); ++i) {
+    const bool again = i && programs[i] == programs[i - 1];
+    made.push_back(again ? made.back() : make_executable(std::move(*programs[i]), device));
   }
-  node.programs.clear();
+  programs.clear();
   return made;
 }
 

@@ -322,7 +322,7 @@ std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
     known.keep(pattern, call.binding.program, call.plans);
   }
   auto made = make_executable(std::move(call.binding), std::move(call.plans));
-  known.executables.keep(std::string(key.view()), made);
+  known.executables.keep(key.view(), made);
   return made;
 }
 
@@ -419,7 +419,7 @@ std::string missing_kernel(const Executable& e) {
   for (size_t k = 0; k < e.nodes.size() && missing.empty(); ++k) {
     const Program::Node& node = e.binding.program->nodes[k];
     if (!e.plans->plans[k]) {
-      for (const auto& part : e.nodes[k].programs)
+      for (const auto& part : e.programs.at(k))
         if (missing.empty()) missing = missing_kernel(*part);
       continue;
     }

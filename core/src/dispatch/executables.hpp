@@ -1,58 +1,79 @@
 // The executables of the most recent calls, each under a key of all that it depends on: dtypes, sizes, device.
 #pragma once
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "dispatch/replay.hpp"
 
 namespace dovetail {
 class ExecutableCache {
  public:
+  ExecutableCache() { newest_.older = newest_.newer = &newest_; }
+  ExecutableCache(const ExecutableCache&) = delete;
+
   // nullptr: none, or one whose plans are out of date, which is dropped.
   std::shared_ptr<const Executable> find(std::string_view key) {
-    std::list<Entry> dropped;  // freed without the lock
+    std::vector<Entries::node_type> dropped;  // freed without the lock
     const std::lock_guard lock(mutex_);
-    const auto found = index_.find(key);
-    if (found == index_.end()) return nullptr;
-    recent_.splice(recent_.begin(), recent_, found->second);
-    if (is_current(*found->second->executable)) return found->second->executable;
-    drop(found->second, dropped);
-    return nullptr;
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return nullptr;
+    Entry& entry = found->second;
+    if (!is_current(*entry.executable)) {
+      drop(found, dropped);
+      return nullptr;
+    }
+    entry.unlink();
+    entry.link_after(newest_);
+    return entry.executable;
   }
 
   // Drops the least recently used ones beyond kMostBytes. Replaces one of the same key.
-  void keep(std::string key, std::shared_ptr<const Executable> executable) {
-    std::list<Entry> entry, dropped;  // made and freed without the lock
-    entry.push_front({std::move(key), std::move(executable)});
+  void keep(std::string_view key, std::shared_ptr<const Executable> executable) {
+    std::vector<Entries::node_type> dropped;  // freed without the lock
     const std::lock_guard lock(mutex_);
-    if (const auto found = index_.find(entry.front().key); found != index_.end()) drop(found->second, dropped);
-    bytes_ += entry.front().bytes();
-    index_.emplace(entry.front().key, entry.begin());
-    recent_.splice(recent_.begin(), entry);
-    while (bytes_ > kMostBytes && recent_.size() > 1) drop(std::prev(recent_.end()), dropped);
+    if (const auto found = entries_.find(key); found != entries_.end()) drop(found, dropped);
+    const auto at = entries_.try_emplace(std::string(key)).first;
+    Entry& entry = at->second;
+    entry.executable = std::move(executable);
+    entry.key = at->first;
+    entry.link_after(newest_);
+    bytes_ += entry.bytes();
+    while (bytes_ > kMostBytes && entries_.size() > 1) drop(entries_.find(newest_.newer->key), dropped);
   }
 
  private:
   static constexpr size_t kMostBytes = 8 << 20;  // of all executables together
   struct Entry {
-    std::string key;
     std::shared_ptr<const Executable> executable;
-    size_t bytes() const { return sizeof *this + key.size() + executable->bytes(); }
-  };
+    std::string_view key;
+    Entry *newer = nullptr, *older = nullptr;  // a ring in the order of use
 
-  void drop(std::list<Entry>::iterator entry, std::list<Entry>& dropped) {
-    bytes_ -= entry->bytes();
-    index_.erase(entry->key);
-    dropped.splice(dropped.end(), recent_, entry);
+    size_t bytes() const { return sizeof *this + sizeof(std::string) + key.size() + executable->bytes(); }
+    void unlink() { newer->older = older, older->newer = newer; }
+    void link_after(Entry& other) {
+      newer = &other, older = other.older;
+      older->newer = other.older = this;
+    }
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view s) const { return std::hash<std::string_view>()(s); }
+  };
+  using Entries = std::unordered_map<std::string, Entry, Hash, std::equal_to<>>;
+
+  void drop(Entries::iterator at, std::vector<Entries::node_type>& dropped) {
+    bytes_ -= at->second.bytes();
+    at->second.unlink();
+    dropped.push_back(entries_.extract(at));
   }
 
   std::mutex mutex_;
-  std::list<Entry> recent_;  // the last used one first
-  std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;
+  Entries entries_;
+  Entry newest_;  // of no executable: the ring's start, older than which is the last used one
   size_t bytes_ = 0;
 };
 }  // namespace dovetail

@@ -141,6 +141,7 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
     made->plans.push_back(&plan);
     std::ranges::copy(plan.compute, dtypes.compute);
     std::ranges::copy(plan.result, dtypes.result);
+    if (node.op->n_attr) dtypes.attrs = &made->attrs.emplace_back(*binding.nodes[k].attrs);
   }
   return made;
 }
@@ -177,24 +178,23 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       arrays(on_device.begin(), on_device.end()) {
   const Program& program = *binding.program;
   for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(program, program.nodes[k], binding.values);
-  give_back_values(binding.values);
-  binding.numbers = {};
+  give_back_memory(binding);
 }
 
 std::vector<Tensor> Executable::values() const {
   std::vector<Tensor> made = types.tensors(device());
   const auto& constants = binding.program->constants;
   for (size_t i = 0; i < constants.size(); ++i)
-    made[size_t(constants[i].value)] = host_scalar(binding.constants[i]);
+    made[size_t(constants[i].value)] = host_scalar(binding.constant(i));
   for (size_t i = 0; i < arrays.size(); ++i) made[size_t(binding.program->arrays[i].value)] = arrays[i];
   return made;
 }
 
 size_t Executable::bytes() const {
   size_t parts = 0;
-  for (const Node& node : nodes)
-    for (size_t i = 0; i < node.programs.size(); ++i)
-      if (!i || node.programs[i] != node.programs[i - 1]) parts += node.programs[i]->bytes();
+  for (const auto& [node, made] : programs)
+    for (size_t i = 0; i < made.size(); ++i)
+      if (!i || made[i] != made[i - 1]) parts += made[i]->bytes();
   return parts + sizeof *this + types.bytes() + nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
          binding.attrs.size() * (sizeof(Attrs) + sizeof(void*)) + binding.constants.size() * sizeof(Scalar);
 }
@@ -205,7 +205,7 @@ std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_p
   std::vector<Tensor> values;
   for (size_t k = 0; k < made->nodes.size(); ++k) {
     const Plan* plan = made->plans->plans[k];
-    if (!plan) made->nodes[k].programs = make_executables(made->binding.nodes[k], made->device());
+    if (!plan) made->programs.emplace(k, make_executables(made->binding.programs.at(k), made->device()));
     if (!plan || plan->mode != Plan::decomposition) continue;
     if (values.empty()) values = made->values();
     made->nodes[k].nested = decomposition_of(NodeCall(*made, k, values).invocation());

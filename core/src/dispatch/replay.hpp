@@ -1,5 +1,8 @@
 // A program on a device: its binding with the plans of the device, and its run without any front end.
 #pragma once
+#include <deque>
+#include <map>
+
 #include "dispatch/invocation.hpp"
 #include "graph/program.hpp"
 
@@ -7,6 +10,7 @@ namespace dovetail {
 // How a device runs a program's nodes for inputs of some dtypes: it is the same for all sizes.
 struct ProgramPlans {
   std::vector<NodeDTypes> dtypes;
+  std::deque<Attrs> attrs;  // of the nodes in the binding that the plans were made for
   std::vector<const Plan*> plans;  // nullptr of a control node
   Device* device;
   uint64_t epoch;  // of the plans
@@ -31,7 +35,6 @@ struct Executable {
   struct Node {
     int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
-    std::vector<std::shared_ptr<const Executable>> programs = {};  // of a control node, as its binding has them
   };
   Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays);
   Device& device() const { return *plans->device; }
@@ -42,6 +45,7 @@ struct Executable {
   std::shared_ptr<const ProgramPlans> plans;
   PackedTypes types;  // of the values
   std::vector<Node> nodes;
+  std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;  // of the program, on the device
 };
 

@@ -98,7 +98,7 @@ std::shared_ptr<const Executable> RunnableProgram::executable(Device& device, co
   std::string key = key_of(device, in, program_->inputs.size());
   if (auto found = executables_.find(key)) return found;
   auto made = make_executable(bind(in), device, arrays_on(device));
-  executables_.keep(std::move(key), made);
+  executables_.keep(key, made);
   return made;
 }
 

@@ -38,6 +38,7 @@ void fill_slots(const Program& p, const Program::Node& node, const std::vector<N
 }
 
 thread_local std::vector<TensorType> spare_values;  // empty, with memory
+thread_local std::vector<NumberValue> spare_numbers;
 
 class Binder {
  public:
@@ -47,8 +48,9 @@ class Binder {
         attrs_(attrs),
         dtypes_(dtypes),
         limits_(limits),
-        why_(why),
-        values_(program->numbers.size()) {
+        why_(why) {
+    values_.swap(spare_numbers);
+    values_.resize(program->numbers.size());
     limits_.nodes += program_.nodes.size() + 1;
     if (limits_.nodes > BindLimits::kMostNodes)
       throw Error(ErrorKind::value, "a program with more than " + std::to_string(BindLimits::kMostNodes) +
@@ -57,7 +59,6 @@ class Binder {
     made_.nodes.resize(program_.nodes.size());
     made_.values.swap(spare_values);
     made_.values.resize(size_t(program_.n_values));
-    made_.constants.reserve(program_.constants.size());
   }
 
   std::optional<Binding> run(const TensorType* const* inputs) {
@@ -73,7 +74,6 @@ class Binder {
     }
     for (const Program::Array& a : program_.arrays) made_.values[size_t(a.value)] = a.elements.type();
     for (const Program::Constant& c : program_.constants) {
-      made_.constants.push_back(c.scalar);
       made_.values[size_t(c.value)] = type_of(c.scalar);
     }
     for (size_t k = 0; k < program_.nodes.size(); ++k) {
@@ -93,13 +93,18 @@ class Binder {
  private:
   static bool has_attrs(const Program::Node& node) { return node.op->n_attr > 0; }
 
-  // The program's own where the rule changed nothing. Lists are kept: views write to theirs again.
-  const Attrs* kept(const Program::Node& node, const Attrs& attrs) {
+  // The program's own where the rule changed nothing, or those of an earlier binding. Lists of views are kept: views
+  // write to theirs again.
+  const Attrs* kept(const Program::Node& node, const Attrs& attrs, const Attrs* known) {
     if (!has_attrs(node)) return &Binding::no_attrs;
-    bool own = true;
-    for (int i = 0; own && i < node.op->n_attr; ++i)
-      own = attrs.at[i].kind != DVT_A_I64S && same_value(attrs.at[i], node.attrs.at[i]);
-    if (own) return &node.attrs;
+    const bool is_view = node.op->spec.flags & op_view;
+    const auto same = [&](const Attrs& others, bool lists) {
+      for (int i = 0; i < node.op->n_attr; ++i)
+        if ((!lists && attrs.at[i].kind == DVT_A_I64S) || !same_value(attrs.at[i], others.at[i])) return false;
+      return true;
+    };
+    if (same(node.attrs, false)) return &node.attrs;
+    if (known && same(*known, !is_view)) return known;
     return made_.attrs.emplace_back(std::make_unique<Attrs>(attrs)).get();
   }
 
@@ -148,9 +153,15 @@ class Binder {
     for (; constant_ < program_.constants.size() && program_.constants[constant_].value < end; ++constant_) {
       const Program::Constant& c = program_.constants[constant_];
       if (c.number < 0) continue;
+      if (made_.constants.empty()) copy_constants();
       made_.constants[constant_] =
           scalar_of(c.scalar.dtype, program_.numbers[size_t(c.number)], values_[size_t(c.number)]);
     }
+  }
+
+  void copy_constants() {
+    made_.constants.reserve(program_.constants.size());
+    for (const Program::Constant& c : program_.constants) made_.constants.push_back(c.scalar);
   }
 
   void infer(size_t k) {
@@ -174,20 +185,20 @@ class Binder {
     if (!dtypes_) rules::infer_dtypes(call, own.compute, own.result);
     call.infer_shapes();
     made.work = call.work;
-    made.attrs = kept(node, attrs);
+    made.attrs = kept(node, attrs, dtypes.attrs);
   }
 
   bool bind_programs(size_t k) {
     const Program::Node& node = program_.nodes[k];
     set_constants(node.out);
     Binding::Node& made = made_.nodes[k];
-    made.attrs = kept(node, filled_attrs(program_, node, values_));
+    made.attrs = kept(node, filled_attrs(program_, node, values_), nullptr);
     std::vector<const TensorType*> in;
     for (const int v : node.in) in.push_back(&made_.values[size_t(v)]);
     auto bound = bind_control(program_, k, *made.attrs, in, limits_, why_);
     if (!bound) return false;
     made.work = 0;
-    made.programs = std::move(bound->programs);
+    made_.programs.emplace(k, std::move(bound->programs));
     made_.steps += bound->steps;
     std::ranges::move(bound->results, made_.values.begin() + node.out);
     return true;
@@ -206,11 +217,12 @@ class Binder {
 
 const Attrs Binding::no_attrs;
 
-void give_back_values(std::vector<TensorType>& values) {
-  constexpr size_t kMost = 256;  // a thread keeps no more than about 70 KB
-  values.clear();
-  if (values.capacity() <= kMost) spare_values.swap(values);
-  values = {};
+void give_back_memory(Binding& b) {
+  constexpr size_t kMost = 256;  // a thread keeps no more than about 75 KB
+  b.values.clear(), b.numbers.clear();
+  if (b.values.capacity() <= kMost) spare_values.swap(b.values);
+  if (b.numbers.capacity() <= kMost) spare_numbers.swap(b.numbers);
+  b.values = {}, b.numbers = {};
 }
 
 Attrs filled_attrs(const Program& p, const Program::Node& node, const std::vector<NumberValue>& numbers) {

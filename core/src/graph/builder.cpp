@@ -314,7 +314,7 @@ class Inliner {
   void record_constants(int end) {
     for (; constant_ < program_.constants.size() && program_.constants[constant_].value < end; ++constant_) {
       const Program::Constant& c = program_.constants[constant_];
-      value_[size_t(c.value)] = to_.constant(bound_.constants[constant_], number(c.number));
+      value_[size_t(c.value)] = to_.constant(bound_.constant(constant_), number(c.number));
     }
   }
 

@@ -3,6 +3,7 @@
 // For the sizes of one call the shape rules run over it once: that is a binding.
 #pragma once
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -135,27 +136,30 @@ void plan_lifetimes(Program&);  // sets what dies at each node
 // all sizes.
 struct NodeDTypes {
   DType compute[kMaxInputs], result[kMaxOutputs];
+  const Attrs* attrs = nullptr;  // of the binding that they are from, for others to share where theirs are equal
 };
 
 // A program with the sizes and attributes of one call: what the rules made of them.
 struct Binding {
   struct Node {
-    const Attrs* attrs;  // normalised; of the binding, of the program, or no_attrs of an op without attributes
+    const Attrs* attrs;  // normalised; of the binding, the program, the NodeDTypes, or no_attrs without attributes
     uint64_t work;
-    // Of a control node: of a loop one for each round, of others one for each program. Equal ones are shared.
-    std::vector<std::shared_ptr<Binding>> programs = {};
   };
   static const Attrs no_attrs;
   std::shared_ptr<const Program> program;
   std::vector<Node> nodes;
   std::vector<TensorType> values;  // with dense strides
-  std::vector<Scalar> constants;   // of the program, in its order
+  std::vector<Scalar> constants;   // in the program's order; empty where all have the values of the program
   std::vector<NumberValue> numbers;
   std::vector<std::unique_ptr<Attrs>> attrs;  // of the nodes for which they are not the program's own
+  // By control node: of a loop one for each round, of others one for each program. Equal ones are shared.
+  std::map<size_t, std::vector<std::shared_ptr<Binding>>> programs;
   uint64_t steps = 0;  // nodes that one run runs: those of a loop in every round, of other control nodes once
+
+  const Scalar& constant(size_t i) const { return constants.empty() ? program->constants[i].scalar : constants[i]; }
 };
-// Takes the memory of a binding's values, which are large, for the thread's next binding.
-void give_back_values(std::vector<TensorType>&);
+// Takes the memory of a binding's values and numbers for the thread's next binding.
+void give_back_memory(Binding&);
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
 // Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that
