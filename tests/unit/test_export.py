@@ -331,7 +331,7 @@ def test_where_things_may_not_run():
     dt.export(lambda x: kept.append(x) or x, array(1))
     with pytest.raises(RuntimeError, match="after the trace has ended"):
         kept[0] + 1
-    with pytest.raises(TypeError, match=r"x: got a object"):
+    with pytest.raises(TypeError, match=r"x: got object"):
         dt.export(lambda x: x, object())
     assert dt._core.recorder() is None
 

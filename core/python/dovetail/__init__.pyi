@@ -6,6 +6,15 @@ from dovetail import nn as nn
 from dovetail import prototype as prototype
 from dovetail import random as random
 from dovetail import schema as schema
+from dovetail._control import (
+    cond as cond,
+)
+from dovetail._control import (
+    scan as scan,
+)
+from dovetail._control import (
+    while_loop as while_loop,
+)
 from dovetail._core import (
     Array as Array,
 )
@@ -32,15 +41,6 @@ from dovetail._core import (
 )
 from dovetail._core import (
     default_stream as default_stream,
-)
-from dovetail._control import (
-    cond as cond,
-)
-from dovetail._control import (
-    scan as scan,
-)
-from dovetail._control import (
-    while_loop as while_loop,
 )
 from dovetail._creation import (
     asarray as asarray,

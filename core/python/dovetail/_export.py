@@ -165,7 +165,7 @@ class _Inputs:
         if not isinstance(x, (Array, Spec)):
             if numpy is None or not isinstance(x, numpy.ndarray):
                 raise TypeError(
-                    f"[export] {path}: got a {type(x).__name__}, expected arrays, numbers, strings, None, and "
+                    f"[export] {path}: got {type(x).__name__}, expected arrays, numbers, strings, None, and "
                     "tuples, lists, dicts or dataclasses of them; a closure gives the function everything else"
                 )
             from dovetail._creation import asarray
@@ -285,7 +285,7 @@ def _output(graph: FunctionGraph, outputs: list[int], x: Any, path: str) -> pytr
         x = asarray(x, device=graph.device)
     if not isinstance(x, Array):
         raise TypeError(
-            f"[export] {path}: got a {type(x).__name__}, expected arrays, numbers, strings, None, and tuples, "
+            f"[export] {path}: got {type(x).__name__}, expected arrays, numbers, strings, None, and tuples, "
             "lists, dicts or dataclasses of them"
         )
     outputs.append(graph.value(x)._id)
