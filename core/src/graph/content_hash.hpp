@@ -4,7 +4,7 @@
 #include "sha256.hpp"
 
 namespace dovetail {
-// The SHA-256 of the canonical text without the nodes' "where". Tensors enter by name, dtype and shape, not by
+// The SHA-256 of the canonical text without files and lines. Tensors enter by name, dtype and shape, not by
 // their elements. In a file it stands as to_hex writes it; dvt_program.hash is its first 128 bits.
 Sha256::Digest content_hash(const Json& program);
 }  // namespace dovetail

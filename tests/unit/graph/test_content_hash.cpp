@@ -22,15 +22,17 @@ TEST(examples_of_the_standard) {
 }
 
 TEST(a_program_by_its_content) {
-  const auto hash = [](const std::string& at, const std::string& where) {
-    const Json read = parse_json(R"({"dovetail":1,"inputs":[{"dtype":"float32","shape":[null]}],"nodes":[)"
-                                 R"({"op":"sum","in":[0],"at":{"axis":)" +
-                                 at + "}" + where + R"(}],"outputs":[1]})");
+  const auto hash = [](const std::string& at, const std::string& where, const std::string& guard = "") {
+    const Json read = parse_json(
+        R"({"dovetail":1,"inputs":[{"dtype":"float32","shape":[null]}],"numbers":[["size",0,0],2],)"
+        R"("guards":[["less",1,0,0)" +
+        guard + R"(]],"nodes":[{"op":"sum","in":[0],"at":{"axis":)" + at + "}" + where + R"(}],"outputs":[1]})");
     const std::string hex = to_hex(content_hash(read));
     CHECK_EQ(to_hex(content_hash(to_json(*program_of(read)))), hex);
     return hex;
   };
   CHECK_EQ(hash("[0]", ""), hash("[0]", R"(,"where":"model.py:84")"));
+  CHECK_EQ(hash("[0]", ""), hash("[0]", "", R"(,"model.py:83")"));
   CHECK(hash("[0]", "") != hash("[-1]", ""));
 }
 
