@@ -331,6 +331,16 @@ def test_where_things_may_not_run():
     dt.export(lambda x: kept.append(x) or x, array(1))
     with pytest.raises(RuntimeError, match="after the trace has ended"):
         kept[0] + 1
+
+    def rows(x):
+        yield x
+
+    async def later(x):
+        return x
+
+    for fn in (rows, later):
+        with pytest.raises(TypeError, match="is async or a generator"):
+            dt.export(fn, array(1))
     with pytest.raises(TypeError, match=r"x: got a object"):
         dt.export(lambda x: x, object())
     assert dt._core.recorder() is None
