@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail import _core
 
 SIM = [d.name for d in dt.devices() if d.name.startswith("sim")]
 Pair = namedtuple("Pair", "first second")
@@ -331,9 +333,33 @@ def test_where_things_may_not_run():
     dt.export(lambda x: kept.append(x) or x, array(1))
     with pytest.raises(RuntimeError, match="after the trace has ended"):
         kept[0] + 1
+
+    def rows(x):
+        yield x
+
+    async def later(x):
+        return x
+
+    for fn in (rows, later):
+        with pytest.raises(TypeError, match="is async or a generator"):
+            dt.export(fn, array(1))
     with pytest.raises(TypeError, match=r"x: got object"):
         dt.export(lambda x: x, object())
-    assert dt._core.recorder() is None
+    assert _core.recorder() is None
+
+
+def test_an_interrupted_trace_records_nothing_more():
+    def branch(x):
+        signal.raise_signal(signal.SIGINT)
+        return x + 1
+
+    for fn in (branch, lambda x: dt.cond(dt.sum(x) > 0, lambda x: x, branch, x)):
+        with pytest.raises(KeyboardInterrupt):
+            dt.export(fn, array(1))
+        assert _core.recorder() is None and (array(1) + 1).tolist() == [2.0]
+    with pytest.raises(KeyboardInterrupt):
+        dt.cond(dt.asarray(True), lambda x: x, branch, array(1))  # the function that does not run is traced
+    assert _core.recorder() is None and (array(1) + 1).tolist() == [2.0]
 
 
 def test_what_else_runs_during_a_trace():

@@ -5,7 +5,7 @@ NumPy and everything else that takes time to load is imported by the method that
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from operator import index
 
 from dovetail import _core
@@ -13,6 +13,7 @@ from dovetail._core import Array
 from dovetail._errors import AxisError
 
 _op = _core.op_function
+recording_on = _core.recording_on
 _METHODS: list[tuple[str, object]] = []
 FOREIGN = frozenset(_core.foreign_dtypes)  # dtypes that NumPy has from ml_dtypes
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -27,16 +28,6 @@ def _method(function):
 def _property(function):
     _METHODS.append((function.__name__, property(function)))
     return function
-
-
-@contextmanager
-def recording_on(recorder):
-    """Within it, this thread's ops go to the recorder of a trace; with None they run."""
-    before = _core.set_recorder(recorder)
-    try:
-        yield
-    finally:
-        _core.set_recorder(before)
 
 
 def symbolic(n):

@@ -70,6 +70,7 @@ def export(fn: Callable[..., Any], /, *args: Any, dynamic: Dynamic = None) -> Pr
     a call with another value raises ValueError with that line.
     """
     names = _parameter_names(fn, len(args))
+    _expect_that_a_call_runs(fn)
     name = getattr(fn, "__qualname__", None) or type(fn).__name__
     builder = _core.ProgramBuilder()
     graph = FunctionGraph(builder, name, _device_of(args))
@@ -117,6 +118,17 @@ def _parameter_names(fn: Callable[..., Any], n: int) -> list[str]:
     if n > len(names):
         raise TypeError(f"[export] {getattr(fn, '__name__', 'the function')} takes {len(names)} arguments, got {n}")
     return names[:n]
+
+
+def _expect_that_a_call_runs(fn: Callable[..., Any]) -> None:
+    """Refuses functions whose code runs when somebody iterates over their result or awaits it."""
+    from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+
+    if isgeneratorfunction(fn) or iscoroutinefunction(fn) or isasyncgenfunction(fn):
+        raise TypeError(
+            f"[export] {getattr(fn, '__name__', 'the function')} is async or a generator, so a call does not run "
+            "it: expected a function that returns its arrays; collect what it yields in a list and return that"
+        )
 
 
 def _leaves(x: Any) -> Iterator[Any]:

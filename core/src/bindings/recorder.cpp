@@ -1,5 +1,7 @@
 #include "bindings/recorder.hpp"
 
+#include <utility>
+
 namespace dovetail::bindings {
 namespace {
 thread_local PyObject* own = nullptr;
@@ -11,6 +13,18 @@ py::object set_recorder(const py::object& next) {
   recorders += int(own != nullptr) - int(before.ptr() != nullptr);
   return before ? before : py::none();
 }
+
+// A context manager that is not written in Python: the interpreter runs no signal handler between its functions and
+// the code within, so that Ctrl-C leaves no recorder behind.
+class RecordingOn {
+ public:
+  explicit RecordingOn(py::object next) : next_(std::move(next)) {}
+  void enter() { before_ = set_recorder(next_); }
+  void exit(const py::args&) { set_recorder(std::exchange(before_, py::none())); }
+
+ private:
+  py::object next_, before_ = py::none();
+};
 }  // namespace
 
 PyObject* recorder_of_thread() { return own; }
@@ -35,8 +49,12 @@ void make_recorder(py::module_& m) {
   m.def(
       "recorder", []() -> py::object { return own ? py::reinterpret_borrow<py::object>(own) : py::none(); },
       "The recorder of this thread's trace, or None.");
-  m.def("set_recorder", set_recorder,
-        "Passes this thread's ops, operators and indexing to a recorder, or with None runs them; returns the "
-        "recorder that was set before.");
+  py::class_<RecordingOn>(
+      m, "recording_on",
+      "Within it, this thread's ops, operators and indexing go to the recorder of a trace; with "
+      "None they run.")
+      .def(py::init<py::object>())
+      .def("__enter__", &RecordingOn::enter)
+      .def("__exit__", &RecordingOn::exit);
 }
 }  // namespace dovetail::bindings
