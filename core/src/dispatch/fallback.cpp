@@ -64,7 +64,8 @@ void run_on_host(Invocation& inv) {
     in.push_back(t);
   }
   Tensor results[kMaxOutputs];
-  call(inv.op, host, in.data(), inv.n_in, inv.attrs, results);
+  Attrs attrs = inv.attrs;  // rules write to them, and nodes of programs share theirs
+  call(inv.op, host, in.data(), inv.n_in, attrs, results);
   for (uint32_t i = 0; i < inv.op.spec.n_out; ++i) *inv.out[i] = to_device(results[i], *inv.device);
 }
 }  // namespace dovetail

@@ -8,6 +8,25 @@
 
 namespace dovetail {
 namespace {
+thread_local std::vector<Tensor> spare_values;  // empty, with memory
+
+// The values of one run, in memory that the thread keeps for its next one.
+class RunValues {
+ public:
+  explicit RunValues(const Executable& e) {
+    at.swap(spare_values);
+    e.set_values(at);
+  }
+  ~RunValues() {
+    constexpr size_t kMost = 256;  // a thread keeps no more than about 100 KB
+    at.clear();
+    if (at.capacity() <= kMost) spare_values.swap(at);
+  }
+  RunValues(const RunValues&) = delete;
+
+  std::vector<Tensor> at;
+};
+
 // One node as a call; its operands and outputs are `values`.
 class NodeCall {
  public:
@@ -124,7 +143,8 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
   auto made = std::make_shared<ProgramPlans>();
   made->epoch = plans_epoch();
   made->device = &device;
-  const std::vector<Tensor> values = PackedTypes(binding.values).tensors(device);
+  std::vector<Tensor> values;
+  PackedTypes(binding.values).set(values, device);
   for (size_t k = 0; k < binding.nodes.size(); ++k) {
     const Program::Node& node = binding.program->nodes[k];
     NodeDTypes& dtypes = made->dtypes.emplace_back();
@@ -157,8 +177,8 @@ PackedTypes::PackedTypes(std::span<const TensorType> types) : n_(types.size()) {
   }
 }
 
-std::vector<Tensor> PackedTypes::tensors(Device& device) const {
-  std::vector<Tensor> made(n_);
+void PackedTypes::set(std::vector<Tensor>& made, Device& device) const {
+  made.resize(n_);
   const int64_t* from = words_.data();
   for (Tensor& t : made) {
     t.dtype = DType(*from >> 32);
@@ -167,7 +187,6 @@ std::vector<Tensor> PackedTypes::tensors(Device& device) const {
     t.set_device(&device);
     from += 1 + rank;
   }
-  return made;
 }
 
 Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::span<const Tensor> on_device)
@@ -182,12 +201,16 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
 }
 
 std::vector<Tensor> Executable::values() const {
-  std::vector<Tensor> made = types.tensors(device());
-  const auto& constants = binding.program->constants;
-  for (size_t i = 0; i < constants.size(); ++i)
-    made[size_t(constants[i].value)] = host_scalar(binding.constant(i));
-  for (size_t i = 0; i < arrays.size(); ++i) made[size_t(binding.program->arrays[i].value)] = arrays[i];
+  std::vector<Tensor> made;
+  set_values(made);
   return made;
+}
+
+void Executable::set_values(std::vector<Tensor>& made) const {
+  types.set(made, device());
+  const auto& constants = binding.program->constants;
+  for (size_t i = 0; i < constants.size(); ++i) made[size_t(constants[i].value)] = host_scalar(binding.constant(i));
+  for (size_t i = 0; i < arrays.size(); ++i) made[size_t(binding.program->arrays[i].value)] = arrays[i];
 }
 
 size_t Executable::bytes() const {
@@ -215,7 +238,8 @@ std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_p
 
 void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
   const Program& p = *e.binding.program;
-  std::vector<Tensor> values = e.values();
+  RunValues run(e);
+  std::vector<Tensor>& values = run.at;
   for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
   run_nodes(e, values, {});
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];
@@ -223,7 +247,8 @@ void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
 
 std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in, const Tensor* const* given) {
   const Program& p = *e.binding.program;
-  std::vector<Tensor> values = e.values();
+  RunValues run(e);
+  std::vector<Tensor>& values = run.at;
   for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = std::move(in[i]);
   const std::vector<Wanted> wanted = given ? wanted_results(p, values, given) : std::vector<Wanted>();
   run_nodes(e, values, wanted);

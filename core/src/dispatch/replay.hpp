@@ -10,7 +10,7 @@ namespace dovetail {
 // How a device runs a program's nodes for inputs of some dtypes: it is the same for all sizes.
 struct ProgramPlans {
   std::vector<NodeDTypes> dtypes;
-  std::deque<Attrs> attrs;  // of the nodes in the binding that the plans were made for
+  std::deque<Attrs> attrs;         // of the nodes in the binding that the plans were made for
   std::vector<const Plan*> plans;  // nullptr of a control node
   Device* device;
   uint64_t epoch;  // of the plans
@@ -23,7 +23,7 @@ class PackedTypes {
  public:
   explicit PackedTypes(std::span<const TensorType>);
   size_t bytes() const { return words_.size() * sizeof(int64_t); }
-  std::vector<Tensor> tensors(Device&) const;  // without memory
+  void set(std::vector<Tensor>& empty, Device&) const;  // to tensors without memory
 
  private:
   size_t n_;
@@ -39,14 +39,15 @@ struct Executable {
   Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays);
   Device& device() const { return *plans->device; }
   std::vector<Tensor> values() const;  // without memory, but constants
-  size_t bytes() const;                // that it takes, those of the decompositions of nodes not counted
+  void set_values(std::vector<Tensor>& empty) const;
+  size_t bytes() const;  // that it takes, those of the decompositions of nodes not counted
 
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
   PackedTypes types;  // of the values
   std::vector<Node> nodes;
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
-  std::vector<Tensor> arrays;  // of the program, on the device
+  std::vector<Tensor> arrays;                                                 // of the program, on the device
 };
 
 // For the dtypes of a binding. Throws Error(not_implemented) where the device lacks a kernel that a node needs.

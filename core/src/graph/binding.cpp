@@ -44,11 +44,7 @@ class Binder {
  public:
   Binder(std::shared_ptr<const Program> program, const Attrs* attrs, const NodeDTypes* dtypes, BindLimits& limits,
          std::string* why)
-      : program_(*program),
-        attrs_(attrs),
-        dtypes_(dtypes),
-        limits_(limits),
-        why_(why) {
+      : program_(*program), attrs_(attrs), dtypes_(dtypes), limits_(limits), why_(why) {
     values_.swap(spare_numbers);
     values_.resize(program->numbers.size());
     limits_.nodes += program_.nodes.size() + 1;
@@ -93,8 +89,8 @@ class Binder {
  private:
   static bool has_attrs(const Program::Node& node) { return node.op->n_attr > 0; }
 
-  // The program's own where the rule changed nothing, or those of an earlier binding. Lists of views are kept: views
-  // write to theirs again.
+  // The program's own where the rule changed nothing, or those of an earlier binding. Lists of views are kept:
+  // views write to theirs again.
   const Attrs* kept(const Program::Node& node, const Attrs& attrs, const Attrs* known) {
     if (!has_attrs(node)) return &Binding::no_attrs;
     const bool is_view = node.op->spec.flags & op_view;
