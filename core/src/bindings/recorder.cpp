@@ -54,7 +54,7 @@ void make_recorder(py::module_& m) {
       "Within it, this thread's ops, operators and indexing go to the recorder of a trace; with "
       "None they run.")
       .def(py::init<py::object>())
-      .def("__enter__", &RecordingOn::enter)
-      .def("__exit__", &RecordingOn::exit);
+      .def("__enter__", [](RecordingOn& r) { return r.enter(); })
+      .def("__exit__", [](RecordingOn& r, const py::args& raised) { r.exit(raised); });
 }
 }  // namespace dovetail::bindings

@@ -171,11 +171,15 @@ void make_tracing(py::module_& m) {
   py::class_<ProgramBuilder, std::shared_ptr<ProgramBuilder>>(m, "ProgramBuilder", "Records calls as a program.")
       .def("describe", describe, "(shape, dtype name) of a value.")
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
-      .def("at", &ProgramBuilder::at, "Sets file:line of the nodes and guards that follow.")
+      .def(
+          "at", [](ProgramBuilder& b, const std::string& where) { b.at(where); },
+          "Sets file:line of the nodes and guards that follow.")
       .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
       .def("guard", [](ProgramBuilder& b, const std::string& compare, int x,
                        int y) { b.guard(Guard::Compare(index_of(compare_names, compare)), x, y); })
-      .def("outputs_of_last_call", &ProgramBuilder::outputs_of_last_call, "How many outputs the last call has.")
+      .def(
+          "outputs_of_last_call", [](const ProgramBuilder& b) { return b.outputs_of_last_call(); },
+          "How many outputs the last call has.")
       .def(
           "nested", [](const ProgramBuilder&) { return std::make_shared<ProgramBuilder>(); },
           "A builder for a program that a node of this one will hold.")
