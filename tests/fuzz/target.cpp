@@ -1,5 +1,6 @@
 #include "target.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -26,7 +27,15 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// "f32.2,i64;..." as decomposition_pattern writes the operands.
+// Of decompositions that hold for several dtypes, the programs of float32.
+std::string with_one_dtype(std::string text) {
+  const std::string any = R"("dtype":"*")", one = R"("dtype":"float32")";
+  for (size_t at = 0; (at = text.find(any, at)) != std::string::npos; at += one.size())
+    text.replace(at, any.size(), one);
+  return text;
+}
+
+// "f32.2,i64;..." as decomposition_pattern writes the operands; "*" is float32, as above.
 std::vector<Seed::Input> inputs_of(const std::string& pattern) {
   std::vector<Seed::Input> made;
   std::stringstream operands(pattern.substr(0, pattern.find(';')));
@@ -34,7 +43,8 @@ std::vector<Seed::Input> inputs_of(const std::string& pattern) {
     const std::string brief = one.substr(0, one.find('.'));
     const int rank = one.find('.') == std::string::npos ? -1 : std::atoi(one.c_str() + one.find('.') + 1);
     for (int t = 0; t < kDTypes; ++t)
-      if (brief == dtype_table[t].brief) made.push_back({DType(t), rank});
+      if (brief == dtype_table[t].brief || (brief == "*" && DType(t) == DType::f32))
+        made.push_back({DType(t), rank});
   }
   return made;
 }
@@ -148,6 +158,13 @@ bool is_small(const Binding& b) {
     if ((elements += std::min(t.numel, kMostElements)) >= kMostElements) return false;
   return true;
 }
+
+// A while_loop that was mutated may have no end.
+bool may_not_end(const Program& p) {
+  return std::ranges::any_of(p.nodes, [](const auto& node) { return node.op->spec.flags & op_while; }) ||
+         std::ranges::any_of(p.programs, [](const auto& part) { return may_not_end(*part); });
+}
+
 void run_once(RunnableProgram& runnable, const std::vector<TensorType>& types, Device* device, Rng& rng,
               Counts& counts) {
   std::vector<const TensorType*> operands;
@@ -158,7 +175,7 @@ void run_once(RunnableProgram& runnable, const std::vector<TensorType>& types, D
   if (!is_whole) binding = bind_program(runnable.shared(), operands.data(), &attrs);
   if (!binding) return;
   ++counts.bound;
-  if (!device || !is_small(*binding)) return;
+  if (!device || !is_small(*binding) || may_not_end(runnable.program())) return;
   std::vector<Tensor> in;
   for (const TensorType& t : types) in.push_back(filled(t, *device, rng));
   if (is_whole) {
@@ -174,7 +191,7 @@ void run_once(RunnableProgram& runnable, const std::vector<TensorType>& types, D
 
 std::vector<Seed> read_seeds(const std::string& decompositions, const std::string& folder) {
   std::vector<Seed> seeds;
-  const Json document = parse_json(read_file(decompositions));
+  const Json document = parse_json(with_one_dtype(read_file(decompositions)));
   for (const auto& [name, of_op] : document.members) add_decompositions(of_op, seeds);
   if (!folder.empty())
     for (const auto& file : std::filesystem::directory_iterator(folder))
