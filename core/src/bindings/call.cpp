@@ -68,7 +68,6 @@ class Call {
   // is neither.
   bool gather(PyObject* const* objects, const Tensor** in) {
     int n_scalars = 0;
-    NumberDType dtype(op_);
     for (int i = 0; i < n_; ++i) {
       in[i] = nullptr;
       if (!objects[i]) continue;
@@ -80,7 +79,6 @@ class Call {
         in[i] = &tensor_of(objects[i]);
         mixed_devices_ |= home_ && home_ != in[i]->device;
         home_ = in[i]->device;
-        dtype.add_array(i, in[i]->dtype);
       } else if (is_number(objects[i])) {
         ++n_scalars;
       } else {
@@ -91,6 +89,9 @@ class Call {
       return true;
     if (n_scalars > kMaxInputs)
       throw Error(ErrorKind::type, "[" + op_.spec.name + "] expected arrays, got Python numbers");
+    NumberDType dtype(op_);
+    for (int i = 0; i < n_; ++i)
+      if (in[i]) dtype.add_array(i, in[i]->dtype);
     for (int i = 0; i < n_; ++i) {
       PyObject* o = objects[i];
       if (!o || o == Py_None || is_array(o)) continue;
