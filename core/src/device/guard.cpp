@@ -22,7 +22,7 @@ std::atomic<uint8_t> debug_checks{
             (environment_switch("DOVETAIL_GUARD_MEMORY", false) ? guarded_memory : 0))};
 
 // The zones around one buffer, which is `bytes` of `block` from `front` on.
-struct Guard {
+struct MemoryGuard {
   Device& device;
   Storage* const block;
   const uint64_t front, bytes;
@@ -31,10 +31,10 @@ struct Guard {
   std::atomic<int> output{0};
   bool reported = false;  // by Pool::mutex_
 
-  Guard(Device& device, Storage* block, uint64_t front, uint64_t bytes, uint8_t salt)
+  MemoryGuard(Device& device, Storage* block, uint64_t front, uint64_t bytes, uint8_t salt)
       : device(device), block(block), front(front), bytes(bytes), salt(salt) {}
-  Guard(const Guard&) = delete;
-  ~Guard() { release(block); }
+  MemoryGuard(const MemoryGuard&) = delete;
+  ~MemoryGuard() { release(block); }
 
   std::byte pattern(uint64_t i) const { return std::byte(uint8_t(salt + 37 * i)); }
   uint64_t total() const { return front + bytes + kZone; }
@@ -48,12 +48,12 @@ struct Guard {
   void inspect();
 
   // The pool's list; the caller holds its mutex.
-  static std::vector<std::shared_ptr<Guard>>& all(Device& device) { return device.pool->guards_; }
+  static std::vector<std::shared_ptr<MemoryGuard>>& all(Device& device) { return device.pool->guards_; }
   static std::vector<Overrun>& found(Device& device) { return device.pool->overruns_; }
   static std::mutex& mutex(Device& device) { return device.pool->mutex_; }
 };
 
-void Guard::fill(Stream& stream) const {
+void MemoryGuard::fill(Stream& stream) const {
   std::vector<std::byte> image(total(), kJunk);
   for (uint64_t i = 0; i < total(); i = i + 1 == front ? front + bytes : i + 1) image[i] = pattern(i);
   auto size = int64_t(total());
@@ -64,7 +64,7 @@ void Guard::fill(Stream& stream) const {
 }
 
 // Not copy_bytes(), which lets go of other buffers; it is there when `stream` has come so far.
-void Guard::read(Stream& stream, uint64_t begin, std::vector<std::byte>& to) const {
+void MemoryGuard::read(Stream& stream, uint64_t begin, std::vector<std::byte>& to) const {
   auto size = int64_t(to.size());
   const DLTensor from = view(begin, size);
   DLTensor host = from;
@@ -75,7 +75,7 @@ void Guard::read(Stream& stream, uint64_t begin, std::vector<std::byte>& to) con
 }
 
 // Nothing in flight uses the buffer.
-std::vector<Overrun> Guard::look() const {
+std::vector<Overrun> MemoryGuard::look() const {
   Stream* stream = device.new_stream(0);  // one that need not wait for what others are doing
   const auto give_back = std::shared_ptr<Stream>(stream, [this](Stream* s) { device.free_stream(s); });
   std::vector<std::byte> before(front), behind(kZone);
@@ -93,7 +93,7 @@ std::vector<Overrun> Guard::look() const {
   return all;
 }
 
-void Guard::inspect() try {
+void MemoryGuard::inspect() try {
   std::vector<Overrun> all = look();
   {
     const std::lock_guard guard(mutex(device));
@@ -115,11 +115,11 @@ std::string to_string(const Overrun& o) {
 
 // A deleter. The queues are through with the buffer.
 void end_guard(Storage* s) {
-  auto* own = static_cast<Guard*>(s->owner);
+  auto* own = static_cast<MemoryGuard*>(s->owner);
   own->inspect();
-  std::shared_ptr<Guard> last;  // gives the block back when the mutex is not held any more
-  const std::lock_guard guard(Guard::mutex(own->device));
-  auto& all = Guard::all(own->device);
+  std::shared_ptr<MemoryGuard> last;  // gives the block back when the mutex is not held any more
+  const std::lock_guard guard(MemoryGuard::mutex(own->device));
+  auto& all = MemoryGuard::all(own->device);
   const auto at = std::find_if(all.begin(), all.end(), [&](const auto& g) { return g.get() == own; });
   last = std::move(*at);
   all.erase(at);
@@ -130,17 +130,17 @@ Storage* allocate_guarded(Device& device, Stream& stream, uint64_t bytes) {
   static std::atomic<uint8_t> number{0};
   const uint64_t align = device.props.alloc_align, front = (kZone + align - 1) & ~(align - 1);
   Storage* block = allocate_block(device, stream, front + bytes + kZone);
-  const auto guard = std::make_shared<Guard>(device, block, front, bytes, number += 91);
+  const auto guard = std::make_shared<MemoryGuard>(device, block, front, bytes, number += 91);
   guard->fill(stream);
   Storage* s = adopt(device, stream, static_cast<std::byte*>(block->data) + front, end_guard, guard.get());
-  const std::lock_guard held(Guard::mutex(device));
-  Guard::all(device).push_back(guard);
+  const std::lock_guard held(MemoryGuard::mutex(device));
+  MemoryGuard::all(device).push_back(guard);
   return s;
 }
 
 void note_writer(const Storage& s, const char* op, int output) {
   if (s.deleter != end_guard) return;
-  auto* guard = static_cast<Guard*>(s.owner);
+  auto* guard = static_cast<MemoryGuard*>(s.owner);
   guard->output.store(output, std::memory_order_relaxed);
   guard->op.store(op, std::memory_order_release);
 }
@@ -159,13 +159,13 @@ void guard_memory(bool on) {
 std::vector<Overrun> overruns(Device& device) {
   for (Stream* stream : streams_of(device)) stream->record()->synchronize();
   device.pool->delete_adopted();
-  std::vector<std::shared_ptr<Guard>> all;
+  std::vector<std::shared_ptr<MemoryGuard>> all;
   {
-    const std::lock_guard guard(Guard::mutex(device));
-    all = Guard::all(device);
+    const std::lock_guard guard(MemoryGuard::mutex(device));
+    all = MemoryGuard::all(device);
   }
   for (const auto& guard : all) guard->inspect();
-  const std::lock_guard guard(Guard::mutex(device));
-  return std::exchange(Guard::found(device), {});
+  const std::lock_guard guard(MemoryGuard::mutex(device));
+  return std::exchange(MemoryGuard::found(device), {});
 }
 }  // namespace dovetail

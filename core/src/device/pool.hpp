@@ -9,7 +9,7 @@
 #include "device/stream.hpp"
 
 namespace dovetail {
-struct Guard;  // guard.cpp
+struct MemoryGuard;  // guard.cpp
 
 // The streams other than Storage::stream that read a buffer since it was last written there. Guarded by
 // Pool::mutex.
@@ -75,12 +75,12 @@ struct Pool {
   std::vector<Storage*> adopted_;  // released, but a queue may still be using them
   std::atomic<bool> has_adopted_{false};
   bool caches_reached_ = true;  // before_fork()
-  std::vector<std::shared_ptr<Guard>> guards_;
+  std::vector<std::shared_ptr<MemoryGuard>> guards_;
   std::vector<Overrun> overruns_;  // not returned by overruns() yet
   std::unordered_set<Packs*> packs_;
   uint64_t packed_ = 0;  // bytes
 
-  friend struct Guard;
+  friend struct MemoryGuard;
   friend struct Packs;
   friend void use_slow(Storage&, Stream&, bool);
   friend void host_access(Storage&, bool);
