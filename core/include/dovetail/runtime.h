@@ -313,7 +313,7 @@ DVT_EXPORT dvr_status dvr_program_infer(dvr_program*, const dvr_tensor* const* i
                                         uint32_t n_out);
 /* Operands are arrays on one device; device may be NULL where there are any. Results as of dvr_call with
  * DVR_OWN_RESULTS, made or given. donate (or NULL): n_in bytes; where one is not 0, the operand is given away: its
- * buffer is released and set to NULL, and a result may take its memory if nobody else holds it. This happens also
+ * buffer is released and set to NULL, and a result may take its memory if nothing else holds it. This happens also
  * where the call fails after its arguments were checked. */
 DVT_EXPORT dvr_status dvr_program_run(dvr_program*, dvr_device* device, dvr_tensor* const* in, uint32_t n_in,
                                       const uint8_t* donate, dvr_tensor* out, uint32_t n_out);

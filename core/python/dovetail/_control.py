@@ -244,7 +244,7 @@ def _device_of(leaves: list[Any]) -> Any:
 
 
 def _scratch(device: Any) -> Any:
-    """A graph whose program nobody keeps: what is recorded there shows types."""
+    """A graph that is recorded for the types of its results; its program is dropped."""
     from dovetail._record import TypesGraph
 
     return TypesGraph(_core.ProgramBuilder(), "control flow", device)

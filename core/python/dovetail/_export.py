@@ -121,7 +121,7 @@ def _parameter_names(fn: Callable[..., Any], n: int) -> list[str]:
 
 
 def _expect_that_a_call_runs(fn: Callable[..., Any]) -> None:
-    """Refuses functions whose code runs when somebody iterates over their result or awaits it."""
+    """Refuses functions whose code runs when their result is iterated over or awaited."""
     from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
     if isgeneratorfunction(fn) or iscoroutinefunction(fn) or isasyncgenfunction(fn):

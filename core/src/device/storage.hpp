@@ -49,7 +49,7 @@ struct Storage {
   uint64_t released_at = 0;             // in a free list: how far `stream` had come
   void (*deleter)(Storage*) = nullptr;  // set on memory that does not go back to the pool as it is: adopt()
   void* owner = nullptr;                // deleter's
-  bool immutable = false;               // nobody writes it while it is held, although it is adopted
+  bool immutable = false;               // it is not written while it is held, although it is adopted
 };
 
 // Free buffers of one thread and device, all last used on `stream`, which runs in order: no lock, no event.

@@ -10,31 +10,12 @@ from dovetail.schema.declare import Op
 from dovetail.schema.dtypes import DType
 
 from ..judging.compare import rounded
+from ..judging.oracle import promote
 
 
 class Typed(NamedTuple):
     compute: DType | None  # of the value operands
     results: list[DType]
-
-
-def promote(a: DType, b: DType) -> DType:
-    if a is b or b.kind == "b":
-        return a
-    if a.kind == "b":
-        return b
-    kinds = a.kind + b.kind
-    if "c" in kinds:
-        parts = [dt.PART.get(d, d) for d in (a, b) if d.kind in "fc"]
-        wide = any(d is dt.float64 for d in parts)
-        return dt.complex128 if wide else dt.complex64
-    if "f" in kinds:
-        if a.kind != b.kind:
-            return a if a.kind == "f" else b
-        return dt.float32 if a.itemsize == b.itemsize else max(a, b, key=lambda d: d.itemsize)
-    both = np.promote_types(a.numpy, b.numpy)
-    if both.kind == "f":
-        raise TypeError(f"dtypes {a} and {b} do not promote to a common one")
-    return dt.by_name[both.name]
 
 
 def _of_number(value: Any) -> DType:
