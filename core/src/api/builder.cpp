@@ -67,13 +67,7 @@ Attrs read_attrs(BuilderHandle& b, const Op& op, const dvr_attr* given, uint32_t
     slots.push_back({uint8_t(at), int16_t(list ? std::max(where.element, 0) : -1), where.number});
     set |= uint64_t{1} << at;
   }
-  int i = 0;
-  for (const ParamSpec& p : op.spec.params) {
-    if (is_operand(p.kind)) continue;
-    if (p.fallback.kind == AttrDefault::required && !(set >> i & 1))
-      throw Error(ErrorKind::type, "[" + op.spec.name + "] misses the attribute '" + p.name + "'");
-    ++i;
-  }
+  expect_attrs(op, set);
   return attrs;
 }
 

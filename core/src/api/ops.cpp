@@ -113,13 +113,7 @@ class Call {
       set_attr(op_, attrs_, at, given[i].value);
       set |= uint64_t{1} << at;
     }
-    int i = 0;
-    for (const ParamSpec& p : op_.spec.params) {
-      if (is_operand(p.kind)) continue;
-      if (p.fallback.kind == AttrDefault::required && !(set >> i & 1))
-        throw Error(ErrorKind::type, "[" + op_.spec.name + "] misses the attribute '" + p.name + "'");
-      ++i;
-    }
+    expect_attrs(op_, set);
   }
 
   Invocation& invocation() { return inv_; }

@@ -150,10 +150,9 @@ void check_outputs(const Invocation& inv, const Binding& b) {
                                        ", its shape rule says " + to_string(inv.out[i]->shape()));
 }
 
+// The last parameter may stand for any number of operands.
 bool is_value(const Op& op, int operand) {
-  for (const ParamSpec& p : op.spec.params)
-    if (is_operand(p.kind) && (p.variadic || operand-- == 0)) return p.kind == ParamKind::value;
-  return false;
+  return op.operand_kinds[std::min(operand, op.n_in - 1)] == ParamKind::value;
 }
 
 DType working(DType t, const Op& op) {

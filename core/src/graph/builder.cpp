@@ -88,17 +88,23 @@ void ProgramBuilder::own(Attrs& attrs) {
   }
 }
 
+Program::Node ProgramBuilder::node_of(const Op& op, const std::vector<int>& in, uint32_t n_out, const Attrs& attrs,
+                                      std::vector<Program::Slot> slots) const {
+  return {.op = &op,
+          .in = in,
+          .out = program().n_values,
+          .n_out = n_out,
+          .attrs = attrs,
+          .slots = std::move(slots),
+          .numbers = 0,
+          .dies = {},
+          .where = where_};
+}
+
 int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& attrs,
                          std::vector<Program::Slot> slots) {
   Program& p = program();
-  Program::Node node{.op = &op,
-                     .in = in,
-                     .out = p.n_values,
-                     .n_out = op.spec.n_out,
-                     .attrs = attrs,
-                     .slots = std::move(slots),
-                     .numbers = 0,
-                     .dies = {}};
+  Program::Node node = node_of(op, in, op.spec.n_out, attrs, std::move(slots));
   std::vector<const TensorType*> operands;
   for (const int i : in) operands.push_back(i < 0 ? nullptr : &values_.at(size_t(i)));
   std::vector<TensorType> made(op.spec.n_out);
@@ -109,22 +115,13 @@ int ProgramBuilder::call(const Op& op, const std::vector<int>& in, const Attrs& 
   own(node.attrs);
   for (TensorType& t : made) add_value(std::move(t));
   p.nodes.push_back(std::move(node));
-  p.nodes.back().where = where_;
   return p.nodes.back().out;
 }
 
 int ProgramBuilder::control(const Op& op, const std::vector<int>& in, const Attrs& attrs,
                             std::vector<Program::Slot> slots) {
   Program& p = program();
-  Program::Node node{.op = &op,
-                     .in = in,
-                     .out = p.n_values,
-                     .n_out = count_results(op, attrs, in.size()),
-                     .attrs = attrs,
-                     .slots = std::move(slots),
-                     .numbers = 0,
-                     .dies = {},
-                     .where = where_};
+  Program::Node node = node_of(op, in, count_results(op, attrs, in.size()), attrs, std::move(slots));
   std::vector<const TensorType*> operands;
   for (const int i : in) operands.push_back(&values_.at(size_t(i)));
   own(node.attrs);

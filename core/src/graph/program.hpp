@@ -120,6 +120,9 @@ class ProgramBuilder {
 
  private:
   Program& program() const;  // throws once it is finished: a decomposition may have kept one of its values
+  // The next one, whose outputs are no values yet.
+  Program::Node node_of(const Op&, const std::vector<int>& in, uint32_t n_out, const Attrs&,
+                        std::vector<Program::Slot>) const;
   void own(Attrs& attrs);
   int add_value(TensorType);
   Number known_size(Number) const;
