@@ -20,16 +20,13 @@ GENERATED = Path(__file__).resolve().parent.parent / "generated" / "decompositio
 MOST_AXES = 6
 SIZES = (3, 5, 7, 4, 6, 8)  # of the axes of a trace: different, so that no two are equal by chance
 ARRAYS = (1, 2, 3, 4)  # of ops that take several
-# Their decompositions differ by axis and have loops: each program is long, and more axes are rare.
-FEW_AXES = {"argsort": 4, "prod": 4}
-PADDED = {"argsort", "prod"}  # to a power of two, unless the size is one
 
 Call = tuple[list[Any], dict[str, Any]]  # (dtype, shape) or None of each operand; attributes
 
 
-def _shapes(least: int = 0, most: int = MOST_AXES) -> Iterator[tuple[int, ...]]:
+def _shapes(least: int = 0) -> Iterator[tuple[int, ...]]:
     """A shape of each rank; then with each axis, and all, of one element and of none: guards ask for these."""
-    for rank in range(least, most + 1):
+    for rank in range(least, MOST_AXES + 1):
         whole = SIZES[:rank]
         yield whole
         for n in (1, 0):
@@ -42,11 +39,6 @@ def _shapes(least: int = 0, most: int = MOST_AXES) -> Iterator[tuple[int, ...]]:
 def _of_every_rank(least: int = 0) -> Iterator[tuple[int, ...]]:
     """One shape each, for decompositions that compare no sizes."""
     yield from (SIZES[:rank] for rank in range(least, MOST_AXES + 1))
-
-
-def _powers_of_two(op: Any, most: int) -> Iterator[tuple[int, ...]]:
-    if op.name in PADDED:
-        yield from ((2,) * rank for rank in range(1, most + 1))
 
 
 def _axis_sets(rank: int) -> Iterator[tuple[int, ...]]:
@@ -109,21 +101,22 @@ def _optional(op: Any, operands: list[Any]) -> Iterator[list[Any]]:
 def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     """Shapes of the operands, and the attributes that go with them."""
     rule, n = op.spec.shape, len(op.operands)
-    most = FEW_AXES.get(op.name, MOST_AXES)
     if rule in ("same", "broadcast"):
         yield from (([shape] * n, {}) for shape in _shapes())
     elif rule == "reduce":
-        for shape in (*_shapes(most=most), *_powers_of_two(op, most)):
+        for shape in _shapes():
             yield from (([shape], {"axis": axes}) for axes in _axis_sets(len(shape)))
     elif rule == "arg_reduce":
         for shape in _shapes():
             yield from (([shape], {"axis": axis}) for axis in (None, *range(len(shape))))
     elif rule in ("along_axis", "scan"):
-        for shape in (*_shapes(1, most), *_powers_of_two(op, most)):
+        for shape in _shapes(1):
             for axis in range(len(shape)):
                 yield [shape], {"axis": axis}
+    elif rule in ("middle", "reduce_middle"):
+        yield from (([(3, n, 7)], {}) for n in (5, 4, 1, 0))  # they pad to a power of two
     elif rule == "scatter":
-        for rank, places in itertools.product(range(1, most + 1), (2, 0)):
+        for rank, places in itertools.product(range(1, MOST_AXES + 1), (2, 0)):
             shape = SIZES[:rank]
             for axis in range(rank):
                 region = (*shape[:axis], places, *shape[axis + 1 :])
@@ -362,11 +355,10 @@ def decompositions(op: Any, core: Any, dt: Any) -> dict[str, Any]:
     every = {dtype for of in traced.values() for dtype in of}
     texts: dict[str, list[str]] = {}
     for pattern, of in traced.items():
-        shared = _template(of) if of.keys() == every and None not in every else None
-        if shared:
+        shared, dtypes = _shared(of) if of.keys() == every and None not in every else ([], set())
+        if dtypes:
             texts[pattern] = shared
-        else:
-            texts |= {pattern.replace(ANY, d.brief) if d else pattern: programs for d, programs in of.items()}
+        texts |= {pattern.replace(ANY, d.brief) if d else pattern: of[d] for d in of if d not in dtypes}
     if op.spec.shape in ("same", "broadcast"):
         texts = _without_ranks(texts)
     places: dict[str, int] = {}
@@ -393,16 +385,17 @@ def _apart(op: Any, pattern: str, operands: list[Any]) -> tuple[str, Any]:
     return ";".join([",".join(names), *([",".join(attributes)] if op.attributes else [])]), dtype
 
 
-def _template(of: dict[Any, list[str]]) -> list[str] | None:
-    """Programs with ANY for the dtype that give those of every dtype; None where there are no such programs."""
+def _shared(of: dict[Any, list[str]]) -> tuple[list[str], set[Any]]:
+    """Programs with ANY for the dtype, and the dtypes for which they give the right ones: as many as possible, or
+    none where no two have programs in common."""
+    shared: list[str] = []
+    served: set[Any] = set()
     for base, programs in of.items():
         made = [text.replace(f'"dtype":"{base.name}"', f'"dtype":"{ANY}"') for text in programs]
-        if len(of) > 1 and all(
-            [text.replace(f'"dtype":"{ANY}"', f'"dtype":"{d.name}"') for text in made] == known
-            for d, known in of.items()
-        ):
-            return made
-    return None
+        alike = {d for d in of if [t.replace(f'"dtype":"{ANY}"', f'"dtype":"{d.name}"') for t in made] == of[d]}
+        if len(alike) > max(1, len(served)):
+            shared, served = made, alike
+    return shared, served
 
 
 def _without_ranks(texts: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -43,14 +43,51 @@ def test_it_has_every_op_with_a_decomposition():
     assert {json.loads(line[: line.index(":")]) for line in LINES} == own
 
 
-def test_python_is_not_asked(monkeypatch):
-    """For sizes, numbers and dtypes that no test uses elsewhere."""
+@pytest.fixture
+def no_tracing(monkeypatch):
     from dovetail import _trace
 
     def traced(name, *_):
         raise AssertionError(f"{name} was traced")
 
     monkeypatch.setattr(_trace, "run_decomposition", traced)
+
+
+@pytest.mark.usefixtures("no_tracing")
+@pytest.mark.parametrize("axis", range(6))
+def test_sorts_and_products_along_every_axis_of_six(axis):
+    """The sizes along the axis: one, a power of two, and others; the sizes before and behind it differ."""
+    rng = np.random.default_rng(20261126)
+    for n in (1, 8, 9):
+        shape = [2, 1, 3, 1, 2, 3]
+        shape[axis] = n
+        x = rng.integers(-3, 4, shape)
+        a = dt.asarray(x, device="sim")
+        order = np.argsort(x, axis, kind="stable")
+        np.testing.assert_array_equal(dt.argsort(a, axis=axis).numpy(), order)
+        np.testing.assert_array_equal(
+            dt.argsort(a, axis=axis, descending=True).numpy(), np.argsort(-x, axis, kind="stable")
+        )
+        np.testing.assert_array_equal(dt.sort(a, axis=axis).numpy(), np.sort(x, axis))
+        values, places = dt.top_k(a, 1, axis=axis, mode="smallest")
+        np.testing.assert_array_equal(values.numpy(), x.min(axis, keepdims=True))
+        np.testing.assert_array_equal(places.numpy(), order.take([0], axis))
+        np.testing.assert_array_equal(dt.prod(a, axis=axis).numpy(), x.prod(axis))
+
+
+@pytest.mark.usefixtures("no_tracing")
+@pytest.mark.parametrize("axes", [(), (0, 5), (1, 2, 3), (0, 2, 4), (5, 3, 0, 1), None])
+def test_products_over_several_axes_of_six(axes):
+    x = np.random.default_rng(20261127).integers(-2, 3, (2, 3, 1, 4, 2, 3)) * 2 + 1
+    a = dt.asarray(x, device="sim")
+    for keepdims in (False, True):
+        got = dt.prod(a, axis=axes, keepdims=keepdims).numpy()
+        np.testing.assert_array_equal(got, x.prod(axes, keepdims=keepdims))
+
+
+@pytest.mark.usefixtures("no_tracing")
+def test_python_is_not_asked():
+    """For sizes, numbers and dtypes that no test uses elsewhere."""
     rng = np.random.default_rng(20261124)
     x = rng.normal(size=(3, 11, 13)).astype(np.float32)
     a = dt.asarray(x, device="sim")

@@ -32,7 +32,7 @@ from .primitives import (
     sum_,
     where,
 )
-from .views import permute_dims, reshape, set_slice
+from .views import permute_dims, reshape, set_slice, with_middle
 
 
 def count(x: Tensor, reduced: Tensor) -> int:
@@ -45,10 +45,12 @@ def reduced_shape(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> tuple[int
 
 
 def _joined(x: Tensor, axis: tuple[int, ...]) -> Tensor:
-    """x with the axes of a reduction as one last axis."""
-    kept = [i for i in range(x.ndim) if i not in axis]
-    x = permute_dims(x, (*kept, *axis)) if axis else x
-    return reshape(x, (*x.shape[: len(kept)], math.prod(x.shape[len(kept) :])))
+    """x as (outer, n, inner): n goes over the axes of a reduction. Nothing is copied where they are adjacent."""
+    first = axis[0] if axis else x.ndim
+    if axis != tuple(range(first, first + len(axis))):
+        kept = [i for i in range(x.ndim) if i not in axis]
+        x, first = permute_dims(x, (*kept, *axis)), len(kept)
+    return with_middle(x, first, len(axis))
 
 
 @op(
@@ -85,23 +87,45 @@ def _prod_samples() -> Iterator[Sample]:
     yield sample("bad_axis", draw(3, 4), axis=2, error=ValueError)
 
 
+def _prod_middle_samples() -> Iterator[Sample]:
+    for n in (0, 1, 2, 33, 64):
+        yield sample(f"{n}", draw(2, n, 3, low=-1.5, high=1.5))
+    yield sample("no_rows", draw(0, 5, 3))
+    yield sample("vector", draw(3), error=ValueError)
+
+
+@op(
+    shape="reduce_middle",
+    dtype="same",
+    private=True,
+    tol=2,
+    dtypes=(*dt.FLOATS, dt.int64, dt.uint64),
+    scale=lambda x: _prod_scale(x, 1, None, False),
+    samples=_prod_middle_samples,
+    reference=lambda x: np.prod(x, axis=1),
+)
+def prod_middle(x: Tensor, /) -> Tensor:
+    """The products of x, which has three axes, over the middle one; 1 of nothing."""
+    outer, n, inner = x.shape
+    size = 1 << largest(0, n - 1).bit_length()
+    if size > n:
+        ones = full((outer, size, inner), 1, dtype=x.dtype)
+        x = set_slice(ones, x, start=(0, 0, 0), stop=x.shape, step=(1, 1, 1))
+
+    def halves(i: int, x: Tensor) -> Tensor:
+        half = x.shape[1] // 2
+        return multiply(x[:, :half], x[:, half:])
+
+    return reshape(loop(largest(0, n - 1).bit_length(), halves, x)[0], (outer, inner))
+
+
 @op(
     shape="reduce", dtype="accum", tier="extended", tol=2, scale=_prod_scale, samples=_prod_samples, reference=_prod
 )
 def prod(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The product over axis, or of all; 1 of nothing."""
-    shape, x = reduced_shape(x, axis, keepdims), _joined(x, axis)
-    n = x.shape[-1]
-    size = 1 << largest(0, n - 1).bit_length()
-    if size > n:
-        ones = full((*x.shape[:-1], size), 1, dtype=x.dtype)
-        x = set_slice(ones, x, start=(0,) * x.ndim, stop=x.shape, step=(1,) * x.ndim)
-
-    def halves(i: int, x: Tensor) -> Tensor:
-        half = x.shape[-1] // 2
-        return multiply(x[..., :half], x[..., half:])
-
-    return reshape(loop(largest(0, n - 1).bit_length(), halves, x)[0], shape)
+    axis = tuple(map(int, axis))  # each set of axes has a program of its own
+    return reshape(prod_middle(_joined(x, axis)), reduced_shape(x, axis, keepdims))
 
 
 def _mean(x, axis, keepdims=True):

@@ -14,7 +14,7 @@ from ._float import bits, magnitude_bits
 from .logic import bitwise_invert
 from .movement import concat, take_along_axis
 from .primitives import ANY, astype, full, iota, where
-from .views import broadcast_to, moveaxis, reshape, set_slice, slice_
+from .views import broadcast_to, moveaxis, reshape, set_slice, slice_, with_middle
 
 
 def _argsort(x, axis, descending, stable):
@@ -39,8 +39,6 @@ def _sort_samples() -> Iterator[Sample]:
 
 def _order_key(x: Tensor, descending: bool) -> Tensor:
     """Integers in the order of x: zeros are one, NaN is last."""
-    if x.dtype.kind == "c":
-        raise Unsupported(f"{x.dtype} has no order: sort its abs, or its real part in x.numpy()")
     if x.dtype.kind != "f":
         key = astype(x, dt.int32) if x.dtype.kind == "b" else x  # L1 has no smaller integer
         return bitwise_invert(key) if descending else key
@@ -64,16 +62,33 @@ def _exchange(key: Tensor, index: Tensor, block: int, step: int) -> tuple[Tensor
     return key, reshape(concat([where(swap, ib, ia), where(swap, ia, ib)], axis=-2), index.shape)
 
 
-@op(shape="along_axis", dtype="index", tier="extended", dtypes=ANY, samples=_sort_samples, reference=_argsort)
-def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices that sort x along axis; NaN comes last, equal elements keep their order (in both directions)."""
-    n = x.shape[axis]
-    key = moveaxis(_order_key(x, descending), axis, x.ndim - 1)
+def _argsort_middle_samples() -> Iterator[Sample]:
+    for n in (0, 1, 2, 17, 64):
+        yield sample(f"{n}", draw(2, n, 3))
+    yield sample("ties", draw(2, 40, 2, low=0, high=3, dtype=dt.int32), descending=True)
+    yield sample("any_value", draw(1, 100, 2, low=None))
+    yield sample("any_value_down", draw(2, 100, 1, low=None), descending=True)
+    yield sample("no_rows", draw(0, 5, 3))
+    yield sample("two_axes", draw(3, 4), error=ValueError)
+
+
+@op(
+    shape="middle",
+    dtype="index",
+    private=True,
+    dtypes=ANY,
+    samples=_argsort_middle_samples,
+    reference=lambda x, descending: _argsort(x, 1, descending, True),
+)
+def argsort_middle(x: Tensor, /, *, descending: bool = False) -> Tensor:
+    """argsort of x, which has three axes, along the middle one."""
+    n = x.shape[1]
+    key = moveaxis(_order_key(x, descending), 1, 2)
     size = 1 << largest(0, n - 1).bit_length()
-    whole = (*key.shape[:-1], size)
+    whole = (*key.shape[:2], size)
     if size > n:
         padded = full(whole, int(key.dtype.max), dtype=key.dtype)
-        key = set_slice(padded, key, start=(0,) * key.ndim, stop=(*whole[:-1], n), step=(1,) * key.ndim)
+        key = set_slice(padded, key, start=(0, 0, 0), stop=(*whole[:2], n), step=(1, 1, 1))
     index = broadcast_to(iota(size, dt.int32), whole)
 
     def merge(b: int, key: Tensor, index: Tensor) -> tuple[Tensor, ...]:
@@ -82,7 +97,15 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 
     if n > 1:
         key, index = loop((n - 1).bit_length(), merge, key, index)
-    return moveaxis(astype(index[..., :n], dt.int64), x.ndim - 1, axis)
+    return moveaxis(astype(index[..., :n], dt.int64), 2, 1)
+
+
+@op(shape="along_axis", dtype="index", tier="extended", dtypes=ANY, samples=_sort_samples, reference=_argsort)
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The indices that sort x along axis; NaN comes last, equal elements keep their order (in both directions)."""
+    if x.dtype.kind == "c":
+        raise Unsupported(f"{x.dtype} has no order: sort its abs, or its real part in x.numpy()")
+    return reshape(argsort_middle(with_middle(x, axis), descending=descending), x.shape)
 
 
 @op(

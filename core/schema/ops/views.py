@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from .. import dtypes as dt
@@ -32,6 +33,17 @@ def _reshape_samples() -> Iterator[Sample]:
 )
 def reshape(x: Tensor, /, shape: Ints) -> Tensor:
     """The elements of x in row-major order, in another shape; copied where strides cannot express it."""
+
+
+def with_middle(x: Tensor, axis: int, n_axes: int = 1) -> Tensor:
+    """x as (outer, middle, inner): n_axes axes from `axis` on as one, those before and those behind as one each.
+
+    What depends on ranks and axes stays outside of the op that works along the middle axis: a decomposition that is
+    long, or has loops, then needs few programs.
+    """
+    axis = int(axis)  # each axis has a program of its own
+    end = axis + n_axes
+    return reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:end]), math.prod(x.shape[end:])))
 
 
 def _permute_samples() -> Iterator[Sample]:

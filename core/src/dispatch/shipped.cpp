@@ -26,7 +26,7 @@ constexpr char kAny[] = "*";  // as a dtype: that of the value operands
 
 // {"any": ["f32", "f64"], "patterns": {"*.2;i": [0, 1]}, "programs": [...]}
 struct OpDecompositions {
-  std::vector<std::string> any;  // the dtypes for which patterns and programs with kAny hold
+  std::vector<std::string> any;  // the dtypes for which kAny stands, where no pattern names the dtype itself
   std::unordered_map<std::string, std::vector<size_t>> by_pattern;
   std::vector<Json> programs;
   std::vector<std::unordered_map<int, std::shared_ptr<const Program>>> made;  // of each program, by dtype

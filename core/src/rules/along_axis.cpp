@@ -10,6 +10,11 @@ void shape_along_axis(Inference& inv) {
   inv.work = inv.output(0, inv.operand(0).shape()).numel;
 }
 
+void shape_middle(Inference& inv) {
+  expect_rank(inv, 0, 3, 3);
+  inv.work = inv.output(0, inv.operand(0).shape()).numel;
+}
+
 void shape_top_k(Inference& inv) {
   const TensorType& x = inv.operand(0);
   const int axis = single_axis(inv);

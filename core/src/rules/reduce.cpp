@@ -31,6 +31,14 @@ void shape_reduce(Inference& inv) {
   inv.work = x.numel;
 }
 
+void shape_reduce_middle(Inference& inv) {
+  expect_rank(inv, 0, 3, 3);
+  const TensorType& x = inv.operand(0);
+  const int64_t shape[] = {x.size(0), x.size(2)};
+  inv.output(0, shape);
+  inv.work = x.numel;
+}
+
 void shape_arg_reduce(Inference& inv) {
   const TensorType& x = inv.operand(0);
   const bool all = !inv.attrs.given(axis_attr(inv));

@@ -111,6 +111,19 @@ TEST(top_k) {
   CHECK_FAILS(Best(1, "median"), value, "mode 'median': expected 'largest' or 'smallest'");
 }
 
+TEST(rules_of_the_middle_axis) {
+  Call order("argsort_middle", "middle", "index"), product("prod_middle", "reduce_middle", "same");
+  order.x("x", {2, 5, 3});
+  CHECK_SHAPE(order, "(2, 5, 3)");
+  product.x("x", {2, 5, 3});
+  CHECK_SHAPE(product, "(2, 3)");
+  CHECK_EQ(product.work, 30);
+  for (const char* rule : {"middle", "reduce_middle"}) {
+    CHECK_FAILS(Call("f", rule).x("x", {2, 3}), value, "[f] x of shape (2, 3) has 2 axes: expected 3");
+    CHECK_FAILS(Call("f", rule).x("x", {2, 3, 4, 5}), value, "has 4 axes: expected 3");
+  }
+}
+
 TEST(along_axis_flip_roll_matrix) {
   Call softmax("softmax", "along_axis", "float");
   softmax.x("x", {2, 3}).i64("axis", -1);

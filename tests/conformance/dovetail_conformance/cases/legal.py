@@ -117,7 +117,7 @@ class Drawing:
         if self.values > 1 and self.partners and self.rarely():
             d, self.partners = self.pick(self.partners), ()  # two of them need not promote to each other
         kinds: tuple[str, ...] = KINDS if d.kind == "f" else KINDS[:2]
-        if self.op.name in ("prod", "cumulative_prod"):  # overflow on the way depends on the order
+        if self.op.name in ("prod", "prod_middle", "cumulative_prod"):  # overflow on the way depends on the order
             kinds = tuple(k for k in kinds if k != "zeros")
             low, high = (-1.5, 1.5) if d.kind == "f" else (low, high)
         if self.any and (low, high) == (-4.0, 4.0) and (d.kind == "f" or d.kind == self.dtype.kind):

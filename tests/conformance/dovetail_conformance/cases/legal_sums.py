@@ -34,6 +34,11 @@ def along_axis(m: Drawing) -> dict[str, Any]:
     return {"x": x, "axis": m.axis(len(x.shape))}
 
 
+@legal("middle", "reduce_middle")
+def middle(m: Drawing) -> dict[str, Any]:
+    return {"x": m.operand(m.shape(3, 3))}
+
+
 @legal("top_k")
 def top_k(m: Drawing) -> dict[str, Any]:
     """From nothing to all."""
