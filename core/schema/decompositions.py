@@ -19,7 +19,7 @@ from typing import Any
 GENERATED = Path(__file__).resolve().parent.parent / "generated" / "decompositions.json"
 MOST_AXES = 6
 SIZES = (3, 5, 7, 4, 6, 8)  # of the axes of a trace: different, so that no two are equal by chance
-ARRAYS = (1, 2, 3, 4)  # of ops that take several
+ARRAYS = range(1, 9)  # of ops that take several
 
 Call = tuple[list[Any], dict[str, Any]]  # (dtype, shape) or None of each operand; attributes
 
@@ -67,7 +67,7 @@ def _flags(op: Any) -> Iterator[dict[str, Any]]:
         "approximate": ("none", "tanh"),
         "reduction": ("mean", "sum", "none"),
         "activation": ("relu", "gelu", "gelu_tanh"),
-        "mode": ("add", "max", "min", "multiply") if op.name == "scatter" else ("largest", "smallest"),
+        "mode": ("largest", "smallest") if op.name == "top_k" else ("add", "max", "min", "multiply"),
     }
     names = [p.name for p in op.attributes if p.kind == "boolean" or p.name in words]
     choices = [words.get(name, (False, True)) for name in names]
@@ -86,7 +86,8 @@ def _dtypes_of_results(op: Any, operands: list[Any], dt: Any) -> Iterator[dict[s
     if op.spec.dtype == "quantize":
         yield from ({attribute.name: d} for d in (dt.int8, dt.uint8))
         return
-    allowed = [d for d in dt.REAL + dt.BOOL if op.spec.dtype in ("given", "index") or d.kind == "f"]
+    of_rule = {"given": op.dtypes, "index": dt.NOT_COMPLEX}.get(op.spec.dtype, dt.FLOATS)
+    allowed = [d for d in dt.REAL + dt.BOOL if d in of_rule]
     yield from ({attribute.name: d} for d in (*([None] if attribute.default is None else []), *allowed))
 
 
@@ -120,7 +121,10 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
             shape = SIZES[:rank]
             for axis in range(rank):
                 region = (*shape[:axis], places, *shape[axis + 1 :])
-                yield from (([shape, (places,), updates], {"axis": axis}) for updates in (region, ()))
+                yield from (([shape, (places,), region[k:]], {"axis": axis}) for k in range(rank + 1))
+    elif rule == "scatter_middle":
+        for region in ((3, 2, 7), (3, 0, 7)):
+            yield from (([(3, 5, 7), region[1:2], region[k:]], {}) for k in range(4))
     elif rule == "top_k":
         for shape in _shapes(1):
             yield from (([shape], {"axis": axis, "k": min(2, shape[axis])}) for axis in range(len(shape)))
@@ -232,14 +236,11 @@ def _ranges() -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _diff_layouts() -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
-    """Up to three differences, what is joined to x with its axes or without any; less elements than differences."""
+    """No difference and some, what is joined to x with its axes or without any."""
     for shape in _of_every_rank(1):
-        yield from (([shape, *joined], {"axis": 0, "n": 0}) for joined in itertools.product((shape, ()), repeat=2))
-        for axis in range(len(shape)):
-            of = {n: (*shape[:axis], n, *shape[axis + 1 :]) for n in (0, 1, 2, 5)}
-            for joined in itertools.product((of[2], ()), repeat=2):
-                yield from (([of[5], *joined], {"axis": axis, "n": n}) for n in (1, 2))
-            yield from (([of[n]], {"axis": axis, "n": 3}) for n in of)
+        for joined in itertools.product((shape, ()), repeat=2):
+            yield [shape, *joined], {"axis": 0, "n": 0}
+            yield from (([shape, *joined], {"axis": axis, "n": 1}) for axis in range(len(shape)))
 
 
 def _regions() -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:

@@ -24,6 +24,7 @@ SHAPE = {
     "take": "x's with `axis` replaced by the axes of `indices`",
     "take_along_axis": "that of `indices`, broadcast with x's on the other axes",
     "scatter": "the shape of x",
+    "scatter_middle": "the shape of x, which has three axes",
     "segment_sum": "`(num_segments,)`, then x's without its first axis",
     "dynamic_slice": "x's, `sizes` along `axis`",
     "dynamic_update_slice": "the shape of x",

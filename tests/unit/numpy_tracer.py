@@ -314,8 +314,6 @@ class Machine:
         return Traced(self, v if v.dtype == to.numpy else v.astype(to.numpy))
 
     def serve(self, op, given):
-        if self.nested:
-            self.edges.add((self.nested[-1], op.name))
         if op.name in INEXACT:
             self.launches[op.name] += 1
             return Traced(self, rounded(INEXACT[op.name], given["x"].v, self.slop))
@@ -327,6 +325,8 @@ class Machine:
             operands = [bare.pop(p.name) for p in op.operands]
             return Traced(self, RUN[op.name](*operands, **bare))
         assert op.name not in self.nested, f"{op.name} calls itself through {self.nested}"
+        if self.nested:
+            self.edges.add((self.nested[-1], op.name))
         self.nested.append(op.name)
         try:
             args = [given[p.name] for p in op.params if not p.keyword_only]

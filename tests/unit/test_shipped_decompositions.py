@@ -86,6 +86,53 @@ def test_products_over_several_axes_of_six(axes):
 
 
 @pytest.mark.usefixtures("no_tracing")
+@pytest.mark.parametrize("mode", ["add", "max", "min", "multiply"])
+@pytest.mark.parametrize("axis", range(6))
+def test_updates_of_every_rank_are_joined(axis, mode):
+    """Several updates for one place, none, and none at all."""
+    rng = np.random.default_rng(20261128)
+    join = {"add": np.add, "max": np.maximum, "min": np.minimum, "multiply": np.multiply}[mode]
+    shape = [2, 1, 3, 2, 1, 2]
+    shape[axis] = 5
+    x = rng.integers(-5, 6, shape)
+    for places in ([4, 0, -1, 0], []):
+        region = [*shape]
+        region[axis] = len(places)
+        for rank in range(7):
+            updates = rng.integers(-5, 6, region[6 - rank :])
+            want = np.moveaxis(x.copy(), axis, 0)
+            join.at(want, np.array(places, int), np.moveaxis(np.broadcast_to(updates, region), axis, 0))
+            a, u = (dt.asarray(v, device="sim") for v in (x, updates))
+            i = dt.asarray(np.array(places, np.int64), device="sim")
+            got = _core.op_function("scatter")(a, i, u, axis=axis, mode=mode).numpy()
+            np.testing.assert_array_equal(got, np.moveaxis(want, 0, axis))
+
+
+@pytest.mark.usefixtures("no_tracing")
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_differences_are_taken_any_number_of_times(n):
+    x = np.random.default_rng(20261129).integers(-9, 10, (3, 7, 2))
+    a = dt.asarray(x, device="sim")
+    for axis in range(3):
+        np.testing.assert_array_equal(dt.diff(a, axis=axis, n=n).numpy(), np.diff(x, n, axis))
+        np.testing.assert_array_equal(dt.diff(a, axis=axis, n=n, append=a).numpy(), np.diff(x, n, axis, append=x))
+
+
+@pytest.mark.usefixtures("no_tracing")
+@pytest.mark.parametrize("axis", range(6))
+def test_eight_arrays_are_joined(axis):
+    rng = np.random.default_rng(20261130)
+    shape = [2, 1, 2, 1, 2, 3]
+    parts = [rng.integers(0, 100, (*shape[:axis], n, *shape[axis + 1 :])) for n in (1, 2, 0, 3, 1, 1, 4, 2)]
+    got = dt.concat([dt.asarray(p, device="sim") for p in parts], axis=axis)
+    np.testing.assert_array_equal(got.numpy(), np.concatenate(parts, axis))
+    row = [p.reshape(-1)[:1] for p in parts if p.size] + [parts[0].reshape(-1)[:1]]
+    np.testing.assert_array_equal(
+        dt.stack([dt.asarray(r, device="sim") for r in row], axis=1).numpy(), np.stack(row, axis=1)
+    )
+
+
+@pytest.mark.usefixtures("no_tracing")
 def test_python_is_not_asked():
     """For sizes, numbers and dtypes that no test uses elsewhere."""
     rng = np.random.default_rng(20261124)

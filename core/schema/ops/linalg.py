@@ -9,7 +9,8 @@ from .. import dtypes as dt
 from ..declare import Ints, Tensor, Unsupported, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
-from ._float import INF, magnitude
+from ._float import INF
+from .arithmetic import abs_
 from .primitives import (
     ROUNDED,
     as_axes,
@@ -128,7 +129,7 @@ def vector_norm(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = Fals
 
     The largest or smallest magnitude for an infinite ord, the number of nonzero elements for 0.
     """
-    a = magnitude(x)
+    a = abs_(x)
     if ord in (INF, -INF):
         return (max_ if ord > 0 else min_)(a, axis=axis, keepdims=keepdims)
     if ord == 0:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from .. import dtypes as dt
 from ..declare import Index, Ints, Scalar, Tensor, op
 from ..lazy_numpy import np
+from ..loops import loop
 from ..number import largest, smallest
 from ..samples import Sample, draw, given, indices, sample
 from .logic import less_equal, not_equal
@@ -321,8 +322,9 @@ def diff(
     one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     parts = [broadcast_to(p, one) if p.ndim == 0 else p for p in (prepend, x, append) if p is not None]
     out = concat(parts, axis=axis) if len(parts) > 1 else x
-    head = (slice(None),) * axis
-    for _ in range(min(n, out.shape[axis])):
-        later, earlier = out[(*head, slice(1, None))], out[(*head, slice(0, out.shape[axis] - 1))]
-        out = not_equal(later, earlier) if out.dtype.kind == "b" else subtract(later, earlier)
-    return copy(x) if out is x else out
+    head, differ = (slice(None),) * axis, not_equal if out.dtype.kind == "b" else subtract
+
+    def difference(_: int, x: Tensor) -> Tensor:
+        return differ(x[(*head, slice(1, None))], x[(*head, slice(0, largest(x.shape[axis] - 1, 0)))])
+
+    return loop(smallest(n, out.shape[axis]), difference, out)[0]

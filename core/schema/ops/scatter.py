@@ -12,7 +12,7 @@ from ..number import largest
 from ..samples import Sample, draw, given, indices, sample
 from .primitives import add, astype, copy, equal, full, iota, less, maximum, minimum, multiply, take, where
 from .sorting import argsort
-from .views import broadcast_to, moveaxis, reshape
+from .views import broadcast_to, moveaxis, reshape, with_middle
 
 JOINS = {"add": "add", "max": "maximum", "min": "minimum", "multiply": "multiply"}
 ORDERED = dt.NOT_COMPLEX  # complex numbers have no order, and not every device adds them up
@@ -91,16 +91,68 @@ def _scatter_samples() -> Iterator[Sample]:
 def _reduced(updates: Tensor, places: Tensor, join: Callable[..., Tensor]) -> Tensor:
     """Each row of updates joined with those before it that have the same place; places ascend. log2(n) rounds."""
     n = updates.shape[0]
-    column = (n, *(1,) * (updates.ndim - 1))
     row = iota(n, dt.int64)
 
     def with_those_before(i: int, updates: Tensor) -> Tensor:
         k = 1 << i
         before = maximum(row - k, 0)
         same = equal(take(places, before, axis=0), places) & ~less(row, k)
-        return where(reshape(same, column), join(take(updates, before, axis=0), updates), updates)
+        return where(reshape(same, (n, 1, 1)), join(take(updates, before, axis=0), updates), updates)
 
     return loop(largest(0, n - 1).bit_length(), with_those_before, updates)[0]
+
+
+def _scatter_middle_samples() -> Iterator[Sample]:
+    for mode in JOINS:
+        near = {"low": 0.5, "high": 1.5} if mode == "multiply" else {}
+        yield sample(f"{mode}", draw(3, 5, 2), indices(9, size=5), draw(3, 9, 2, **near), mode=mode)
+        yield sample(f"{mode}_broadcast", draw(3, 5, 2), indices(9, size=5), draw(9, 1, **near), mode=mode)
+        yield sample(f"{mode}_nothing", draw(3, 5, 2), given([], 0, dtype=dt.int64), draw(3, 0, 2), mode=mode)
+    yield sample("add_beyond", draw(3, 5, 2), given([5], dtype=dt.int64), draw(), mode="add", error=IndexError)
+    yield sample("matrix", draw(3, 5), given([1], dtype=dt.int64), draw(), mode="add", error=ValueError)
+    yield sample("bad_mode", draw(3, 5, 2), given([1], dtype=dt.int64), draw(), mode="mean", error=ValueError)
+
+
+@op(
+    shape="scatter_middle",
+    dtype="promote",
+    private=True,
+    tol=2,
+    dtypes=ORDERED,
+    reference=lambda x, indices, updates, mode: _scatter(x, indices, updates, 1, mode),
+    scale=lambda x, indices, updates, mode: _scatter_scale(x, indices, updates, 1, mode),
+    samples=_scatter_middle_samples,
+)
+def scatter_middle(x: Tensor, indices: Index, updates: Tensor, *, mode: str) -> Tensor:
+    """x, which has three axes, with the updates joined to the slices along the middle one that indices names.
+
+    As scatter does, for each mode but "set".
+    """
+    if mode == "set":
+        raise Unsupported("mode='set' has no decomposition: it needs a kernel")
+    if x.dtype.kind == "b":
+        return astype(_scatter_joined(astype(x, dt.int32), indices, astype(updates, dt.int32), mode), dt.bool_)
+    return _scatter_joined(x, indices, updates, mode)
+
+
+def _scatter_joined(x: Tensor, indices: Tensor, updates: Tensor, mode: str) -> Tensor:
+    """The updates of each place are brought together and joined in order; the last of each holds them all."""
+    join = {"add": add, "max": maximum, "min": minimum, "multiply": multiply}[mode]
+    n, (outer, size, inner) = indices.shape[0], x.shape
+    if n == 0:
+        return copy(x)
+    x, updates = moveaxis(x, 1, 0), moveaxis(broadcast_to(updates, (outer, n, inner)), 1, 0)
+    places = take(iota(size, dt.int64), indices, axis=0)  # counted from 0; an index out of range is an error
+    order = argsort(places, axis=0)
+    places = take(places, order, axis=0)
+    updates = _reduced(take(updates, order, axis=0), places, join)
+    row = iota(n, dt.int64)
+    last = less(places, take(places, minimum(row + 1, n - 1), axis=0)) | equal(row, n - 1)
+    # For each place of x the row that holds its updates, or n: rows that are not their place's last go behind x.
+    source = scatter(full((size + 1,), n, dtype=dt.int64), where(last, places, size), row)[:size]
+    source = where(equal(source, n), -1, source)
+    joined = join(x, take(updates, source, axis=0))
+    return moveaxis(where(reshape(less(source, 0), (size, 1, 1)), x, joined), 0, 1)
 
 
 @op(
@@ -125,31 +177,10 @@ def scatter(x: Tensor, indices: Index, updates: Tensor, *, axis: int = 0, mode: 
     """
     if mode == "set":
         raise Unsupported("mode='set' has no decomposition: it needs a kernel")
-    if x.dtype.kind == "b":
-        wide = scatter_joined(astype(x, dt.int32), indices, astype(updates, dt.int32), axis, mode)
-        return astype(wide, dt.bool_)
-    return scatter_joined(x, indices, updates, axis, mode)
-
-
-def scatter_joined(x: Tensor, indices: Tensor, updates: Tensor, axis: int, mode: str) -> Tensor:
-    """The updates of each place are brought together and joined in order; the last of each holds them all."""
-    join = {"add": add, "max": maximum, "min": minimum, "multiply": multiply}[mode]
-    n, size = indices.shape[0], x.shape[axis]
-    if n == 0:
-        return copy(x)
-    region = (*x.shape[:axis], n, *x.shape[axis + 1 :])
-    x, updates = moveaxis(x, axis, 0), moveaxis(broadcast_to(updates, region), axis, 0)
-    places = take(iota(size, dt.int64), indices, axis=0)  # counted from 0; an index out of range is an error
-    order = argsort(places, axis=0)
-    places = take(places, order, axis=0)
-    updates = _reduced(take(updates, order, axis=0), places, join)
-    row = iota(n, dt.int64)
-    last = less(places, take(places, minimum(row + 1, n - 1), axis=0)) | equal(row, n - 1)
-    # For each place of x the row that holds its updates, or n: rows that are not their place's last go behind x.
-    source = scatter(full((size + 1,), n, dtype=dt.int64), where(last, places, size), row)[:size]
-    source = where(equal(source, n), -1, source)
-    joined = join(x, take(updates, source, axis=0))
-    return moveaxis(where(reshape(less(source, 0), (size, *(1,) * (x.ndim - 1))), x, joined), 0, axis)
+    if updates.ndim:
+        region = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
+        updates = with_middle(broadcast_to(updates, region), axis)
+    return reshape(scatter_middle(with_middle(x, axis), indices, updates, mode=mode), x.shape)
 
 
 # ---- segments ----------------------------------------------------------------------------------------------------

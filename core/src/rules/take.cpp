@@ -52,9 +52,8 @@ static void check_mode(const Inference& inv) {
   inv.fail("mode: expected 'set', 'add', 'max', 'min' or 'multiply', got '" + std::string(mode) + "'");
 }
 
-void shape_scatter(Inference& inv) {
+static void scatter_along(Inference& inv, int axis) {
   const TensorType &x = inv.operand(0), &indices = inv.operand(1), &updates = inv.operand(2);
-  const int axis = single_axis(inv);
   check_mode(inv);
   expect_rank(inv, 1, 1, 1);
   expect_something(inv, 0, axis, indices);
@@ -65,6 +64,13 @@ void shape_scatter(Inference& inv) {
              described(inv, 0) + " on axis " + std::to_string(axis) + ": expected " + to_string(region));
   inv.output(0, x.shape());
   inv.work = x.numel + updates.numel;
+}
+
+void shape_scatter(Inference& inv) { scatter_along(inv, single_axis(inv)); }
+
+void shape_scatter_middle(Inference& inv) {
+  expect_rank(inv, 0, 3, 3);
+  scatter_along(inv, 1);
 }
 
 void shape_segment_sum(Inference& inv) {

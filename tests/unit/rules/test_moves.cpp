@@ -52,6 +52,12 @@ TEST(take_along_axis_scatter_embedding_one_hot) {
   CHECK_FAILS(Call("scatter", "scatter").x("x", {4}).index("i", {2, 2}).x("updates", {}).i64("axis", 0), value,
               "i of shape (2, 2) has 2 axes: expected 1");
 
+  CHECK_SHAPE(Call("s", "scatter_middle").x("x", {2, 5, 3}).index("i", {4}).x("updates", {4, 1}), "(2, 5, 3)");
+  CHECK_FAILS(Call("s", "scatter_middle").x("x", {2, 5, 3}).index("i", {4}).x("updates", {2, 5, 3}), value,
+              "expected (2, 4, 3)");
+  CHECK_FAILS(Call("s", "scatter_middle").x("x", {5, 3}).index("i", {4}).x("updates", {}), value,
+              "x of shape (5, 3) has 2 axes: expected 3");
+
   Call joined("scatter", "scatter");
   CHECK_SHAPE(joined.x("x", {4}).index("i", {3}).x("updates", {3}).i64("axis", 0).str("mode", "max"), "(4,)");
   Call unknown("scatter", "scatter");

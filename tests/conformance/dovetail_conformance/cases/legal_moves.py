@@ -302,11 +302,8 @@ def take_along_axis(m: Drawing) -> dict[str, Any]:
     return {"x": x, "indices": indices, "axis": axis}
 
 
-@legal("scatter")
-def scatter(m: Drawing) -> dict[str, Any]:
+def _scatter(m: Drawing, x: Operand, axis: int) -> dict[str, Any]:
     """Each place at most once: of several writes any may win."""
-    x = m.operand(m.shape(1))
-    axis = m.axis(len(x.shape))
     n = x.shape[axis]
     rng = np.random.default_rng(m.integer(0, 255))
     places = rng.permutation(n)[: m.integer(0, min(n, 40))]
@@ -315,10 +312,23 @@ def scatter(m: Drawing) -> dict[str, Any]:
     region[axis] = places.size
     indices = Operand(places.shape, dt.int64, layout=m.layout(places.shape), given=tuple(places.tolist()))
     indices = indices._replace(layout="" if indices.layout == "repeated" else indices.layout)
-    given = {"x": x, "indices": indices, "updates": m.operand(m.part_of(tuple(region))), "axis": axis}
+    return {"x": x, "indices": indices, "updates": m.operand(m.part_of(tuple(region)))}
+
+
+@legal("scatter")
+def scatter(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(1))
+    axis = m.axis(len(x.shape))
+    given = _scatter(m, x, axis) | {"axis": axis}
     if m.dtype.kind not in "iub":  # sums are rounded, and of two zeros max may choose either
         return given
     return given | {"mode": m.pick(("set", "set", "add", "max", "min", "multiply"))}
+
+
+@legal("scatter_middle")
+def scatter_middle(m: Drawing) -> dict[str, Any]:
+    modes = ("add", "max", "min", "multiply") if m.dtype.kind in "iub" else ("add", "multiply")
+    return _scatter(m, m.operand(m.shape(3, 3)), 1) | {"mode": m.pick(modes)}
 
 
 @legal("segment_sum")
