@@ -152,8 +152,14 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
             if rule == "concat":
                 yield shapes, {"axis": None}
     elif rule == "dynamic_slice":
-        for shape, axes, region, at in _regions():
-            yield [shape, at], {"sizes": tuple(region[a] for a in axes), "axis": axes}
+        for shape in _of_every_rank():
+            for n in range(len(shape) + 1):
+                how = {"sizes": (2,) * n, "axis": tuple(range(n))}
+                yield from (([shape, at], how) for at in ((n,), *[()] * (n == 1)))
+    elif rule == "dynamic_slice_axis":
+        for shape in _of_every_rank(1):
+            for axis, n in enumerate(shape):
+                yield from (([shape, (1,)], {"size": size, "axis": axis}) for size in (2, n))
     elif rule == "dynamic_update_slice":
         for shape, axes, region, at in _regions():
             yield [shape, region, at], {"axis": axes}

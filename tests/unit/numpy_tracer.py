@@ -114,7 +114,10 @@ def _ints(v, n=1):
     return v * n if len(v) == 1 else v
 
 
-ONE_AXIS = "arg_reduce scan along_axis top_k take take_along_axis scatter diff repeat quantize dequantize".split()
+ONE_AXIS = (
+    "arg_reduce scan along_axis top_k take take_along_axis scatter dynamic_slice_axis diff repeat quantize "
+    "dequantize"
+).split()
 
 
 def normalise(op, g):

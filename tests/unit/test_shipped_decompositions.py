@@ -119,6 +119,24 @@ def test_differences_are_taken_any_number_of_times(n):
 
 
 @pytest.mark.usefixtures("no_tracing")
+def test_slices_of_any_axes_in_any_order():
+    rng = np.random.default_rng(20261131)
+    x = rng.integers(0, 100, (2, 3, 4, 3, 2, 3))
+    for n in range(7):
+        for _ in range(10):
+            axes = rng.permutation(6)[:n].tolist()
+            sizes = [int(rng.integers(0, x.shape[a] + 1)) for a in axes]
+            starts = rng.integers(-2, 5, n)
+            want = [slice(None)] * 6
+            for a, size, start in zip(axes, sizes, starts.tolist(), strict=True):
+                first = min(max(start, 0), x.shape[a] - size)
+                want[a] = slice(first, first + size)
+            a, at = (dt.asarray(v, device="sim") for v in (x, starts))
+            got = dt.dynamic_slice(a, at, tuple(sizes), axis=tuple(axes)).numpy()
+            np.testing.assert_array_equal(got, x[tuple(want)])
+
+
+@pytest.mark.usefixtures("no_tracing")
 @pytest.mark.parametrize("axis", range(6))
 def test_eight_arrays_are_joined(axis):
     rng = np.random.default_rng(20261130)

@@ -75,6 +75,35 @@ def _places(starts: Tensor, axis: Ints, x: Tensor, sizes: tuple[int, ...]) -> li
     ]
 
 
+def _dynamic_slice_axis_samples() -> Iterator[Sample]:
+    for name, start in (("part", 2), ("before", -9), ("behind", 9)):
+        yield sample(name, draw(2, 5, 3), _starts(start), 2, axis=1)
+    yield sample("int32_start", draw(5), _starts(2, dtype=dt.int32), 2)
+    yield sample("all", draw(5, 3), _starts(1), 3, axis=-1)
+    yield sample("no_elements", draw(5, 3), _starts(1), 0)
+    yield sample("too_large", draw(5), _starts(0), 6, error=ValueError)
+    yield sample("two_starts", draw(5, 3), _starts(0, 1), 1, error=ValueError)
+
+
+@op(
+    shape="dynamic_slice_axis",
+    dtype="same",
+    private=True,
+    samples=_dynamic_slice_axis_samples,
+    reference=lambda x, start, size, axis: _dynamic_slice(x, start, size, axis),
+    **MOVES,
+)
+def dynamic_slice_axis(x: Tensor, start: Index, size: int, *, axis: int = 0) -> Tensor:
+    """dynamic_slice along one axis; start is a vector of one integer.
+
+    Nothing is copied where x has `size` elements there.
+    """
+    n = x.shape[axis]
+    if size == n:
+        return reshape(x, x.shape)
+    return take(x, _clamped(start, n - size) + iota(size, dt.int64), axis=axis)
+
+
 @op(
     shape="dynamic_slice",
     dtype="same",
@@ -89,10 +118,12 @@ def dynamic_slice(x: Tensor, starts: Index, sizes: Ints, *, axis: Ints | None = 
     starts has one integer per axis, or one per axis of `axis`, in that order; for one axis it may be 0-d. A region
     that would begin before x or end behind it is moved until it lies within x, as in JAX.
     """
-    out = x
-    for a, places in _places(starts, axis, x, sizes):
-        out = take(out, places, axis=a)
-    return copy(x) if out is x else out
+    if not axis:
+        return copy(x)
+    starts = reshape(starts, (len(axis),))
+    for i, (a, size) in enumerate(zip(axis, sizes, strict=True)):
+        x = dynamic_slice_axis(x, starts[i : i + 1], size, axis=a)
+    return x
 
 
 def _dynamic_update_slice_samples() -> Iterator[Sample]:

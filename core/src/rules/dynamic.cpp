@@ -26,6 +26,13 @@ static std::span<const int64_t> axes_of_starts(Inference& inv, int i) {
   return named;
 }
 
+static void check_size(const Inference& inv, int64_t size, int axis) {
+  const int64_t most = inv.operand(0).size(axis);
+  if (size < 0 || size > most)
+    inv.fail("size " + std::to_string(size) + " on axis " + std::to_string(axis) + " of " + described(inv, 0) +
+             ": expected 0 to " + std::to_string(most));
+}
+
 void shape_dynamic_slice(Inference& inv) {
   const TensorType& x = inv.operand(0);
   const auto named = axes_of_starts(inv, 1);
@@ -35,12 +42,20 @@ void shape_dynamic_slice(Inference& inv) {
              ", one per start");
   Shape shape(x.shape());
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const int64_t most = x.size(int(named[i]));
-    if (sizes[i] < 0 || sizes[i] > most)
-      inv.fail("size " + std::to_string(sizes[i]) + " on axis " + std::to_string(named[i]) + " of " +
-               described(inv, 0) + ": expected 0 to " + std::to_string(most));
+    check_size(inv, sizes[i], int(named[i]));
     shape.at[named[i]] = sizes[i];
   }
+  inv.work = inv.output(0, shape).numel;
+}
+
+void shape_dynamic_slice_axis(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const int axis = single_axis(inv);
+  const int64_t one = 1, size = integer(inv, attr(inv, "size"), 0);
+  expect_shape(inv, 1, {&one, 1}, "the start");
+  check_size(inv, size, axis);
+  Shape shape(x.shape());
+  shape.at[axis] = size;
   inv.work = inv.output(0, shape).numel;
 }
 

@@ -25,6 +25,7 @@ const std::map<std::string, std::vector<const char*>> attributes = {
     {"scatter", {"axis", "mode"}},
     {"segment_sum", {"num_segments"}},
     {"dynamic_slice", {"sizes", "axis"}},
+    {"dynamic_slice_axis", {"size", "axis"}},
     {"dynamic_update_slice", {"axis"}},
     {"one_hot", {"num_classes"}},
     {"concat", {"axis"}},

@@ -79,6 +79,14 @@ TEST(take_along_axis_scatter_embedding_one_hot) {
 }
 
 TEST(dynamic_slices) {
+  Call along("d", "dynamic_slice_axis");
+  CHECK_SHAPE(along.x("x", {2, 9, 3}).index("start", {1}).i64("size", 4).i64("axis", -2), "(2, 4, 3)");
+  CHECK_EQ(along.value("axis"), 1);
+  CHECK_FAILS(Call("d", "dynamic_slice_axis").x("x", {9}).index("start", {1}).i64("size", 10).i64("axis", 0), value,
+              "size 10 on axis 0 of x of shape (9,): expected 0 to 9");
+  CHECK_FAILS(Call("d", "dynamic_slice_axis").x("x", {9}).index("start", {2}).i64("size", 1).i64("axis", 0), value,
+              "start of shape (2,) does not fit: expected shape (1,), the start");
+
   Call one("d", "dynamic_slice");
   CHECK_SHAPE(one.x("x", {2, 9, 3}).index("starts", {}).ints("sizes", {4}).ints("axis", {-2}), "(2, 4, 3)");
   CHECK_EQ(one.list("axis"), "(1,)");

@@ -357,6 +357,15 @@ def dynamic_slice(m: Drawing) -> dict[str, Any]:
     return given | {"update": m.operand(tuple(region))}
 
 
+@legal("dynamic_slice_axis")
+def dynamic_slice_axis(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(1))
+    axis = m.axis(len(x.shape))
+    n = x.shape[axis]
+    start = Operand((1,), dt.int64, "uniform", m.integer(0, 255), "", -3, n + 3)
+    return {"x": x, "start": start, "size": m.pick((n, m.integer(0, n))), "axis": axis}
+
+
 @legal("embedding")
 def embedding(m: Drawing) -> dict[str, Any]:
     rows = m.pick(SIZES[:12])
