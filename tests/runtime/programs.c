@@ -140,6 +140,55 @@ static void sizes(const char* path) {
   dvr_program_free(program), dvr_program_free(loaded);
 }
 
+/* A program as a part of another: flat_product of (z, z), and the sum of its first result. */
+static void inlined(void) {
+  dvr_program *part = flat_product(), *whole;
+  dvr_builder* b;
+  int32_t z, wrong, in[2], out[2], ignored;
+  OK(dvr_builder_new(&b));
+  OK(dvr_builder_input(b, f32, 2, any_four, NULL, "z", &z));
+  OK(dvr_builder_input(b, i64, 2, any_four, NULL, NULL, &wrong));
+  in[0] = in[1] = z;
+  FAILS(dvr_builder_inline(b, part, in, 1, out, 2), DVR_TYPE, "1 operands: expected 2");
+  FAILS(dvr_builder_inline(b, part, in, 2, out, 1), DVR_VALUE, "1 results: expected 2");
+  in[1] = 99;
+  FAILS(dvr_builder_inline(b, part, in, 2, out, 2), DVR_INDEX, "value 99");
+  in[1] = wrong;
+  FAILS(dvr_builder_inline(b, part, in, 2, out, 2), DVR_TYPE, "[program] y has dtype int64: expected float32");
+  in[1] = z;
+  OK(dvr_builder_inline(b, part, in, 2, out, 2));
+  dvr_program_free(part); /* its array is the builder's, too */
+  dvr_tensor described;
+  OK(dvr_builder_describe(b, out[1], &described));
+  CHECK(described.view.ndim == 2 && described.view.shape[0] == 4);
+  const int32_t total = call(b, "sum", out[0], -1);
+  const int32_t outputs[] = {out[0], total};
+  FAILS(dvr_builder_size(b, total, 0, &ignored), DVR_INDEX, "0 axes");
+  OK(dvr_builder_finish(b, outputs, 2, &whole));
+  dvr_builder_free(b);
+  const int64_t shape[] = {3, 4};
+  float values[12], got[6], sum, expected = 0;
+  for (int i = 0; i < 12; ++i) values[i] = (float)i;
+  int64_t unused[12] = {0};
+  dvr_tensor x, y, made[2] = {nothing(), nothing()};
+  array(&x, device, f32, 2, shape, values);
+  array(&y, device, i64, 2, shape, unused);
+  dvr_tensor* operands[] = {&x, &y};
+  OK(dvr_program_run(whole, NULL, operands, 2, NULL, made, 2));
+  OK(dvr_read(&made[0], got));
+  OK(dvr_read(&made[1], &sum));
+  for (int i = 0; i < 3; ++i)
+    for (int c = 0; c < 2; ++c) {
+      float one = 0;
+      for (int k = 0; k < 4; ++k) one += 2 * values[4 * i + k] * (float)(2 * k + c + 1);
+      CHECK(got[2 * i + c] == one);
+      expected += one;
+    }
+  CHECK(sum == expected);
+  dvr_tensor_release(&made[0]), dvr_tensor_release(&made[1]), dvr_tensor_release(&x), dvr_tensor_release(&y);
+  dvr_program_free(whole);
+}
+
 static uint64_t bytes_in_use(void) {
   dvr_memory_stats_info stats = {.struct_size = sizeof stats};
   OK(dvr_memory_stats(device, &stats));
@@ -212,6 +261,7 @@ int main(int argc, char** argv) {
   char path[4096];
   snprintf(path, sizeof path, "%s.%p.dvt", argv[0], (void*)&path);
   sizes(path);
+  inlined();
   uint32_t how;
   OK(dvr_supports(device, "dynamic_update_slice", f32, &how));
   cache(how == DVR_KERNEL);

@@ -83,7 +83,18 @@ class FunctionGraph(Graph):
         self.builder.at(user_line())
         return Graph.record_control(self, name, operands, **attributes)
 
+    def inline(self, program: Any, operands: list[Any]) -> list[Tracer]:
+        self.builder.at(user_line())
+        return Graph.inline(self, program, operands)
+
     # ---- values --------------------------------------------------------------------------------------------------
+
+    def arrays_of(self, program: Any) -> list[Tracer]:
+        if self.outer is not None:
+            return self.outer.arrays_of(program)
+        values = self.builder.arrays_of(program)
+        self.fixed |= {(v, axis) for v in values for axis in range(len(self.builder.describe(v)[0]))}
+        return [self.tracer(v) for v in values]
 
     def value(self, x: Any) -> ArrayTracer:
         """The tracer of an array: its own, or that of a constant."""

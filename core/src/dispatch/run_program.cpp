@@ -126,6 +126,14 @@ std::vector<Tensor> RunnableProgram::run(Device* wanted, std::vector<Tensor> in,
 
 std::vector<TensorType> RunnableProgram::infer(std::span<const TensorType> in) const {
   expect_count(*program_, in.size());
+std::vector<int> RunnableProgram::record_in(ProgramBuilder& builder, const std::vector<int>& operands,
+                                            const std::vector<int>* arrays) const {
+  expect_count(*program_, operands.size());
+  std::vector<const TensorType*> in;
+  for (const int v : operands) in.push_back(&builder.value(v));
+  return record_inline(builder, bind(in.data()), operands, arrays);
+}
+
   const Binding b = bind(types_of(in).data());
   std::vector<TensorType> results;
   for (const int v : program_->outputs) results.push_back(b.values[size_t(v)]);

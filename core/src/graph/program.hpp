@@ -115,6 +115,7 @@ class ProgramBuilder {
   void guard(Guard::Compare, int a, int b);
   void at(std::string where) { where_ = std::move(where); }  // of the nodes and guards that follow
   // Makes the program one for just these sizes and these numbers of attributes: a tracer that has looked at them.
+  const std::string& where() const { return where_; }
   void fix(const Attrs&, int n_attrs);
   std::shared_ptr<const Program> finish(const std::vector<int>& outputs, std::string signature = {});
 
@@ -165,9 +166,11 @@ struct Binding {
 void give_back_memory(Binding&);
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
-// Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that
-// these values have.
-std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands);
+// Records the program's calls on values of the builder, as a part of another program; its guards, and the sizes
+// that its inputs declare, become guards. `bound`: for the sizes that these values have. `arrays`: the values of
+// the program's arrays; nullptr: they become arrays of the builder's program.
+std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands,
+                               const std::vector<int>* arrays = nullptr);
 // Nothing where a guard does not hold, or where Python would have raised; `why` (may be nullptr) is set then.
 // `attrs`: those of the op whose decomposition it is. `dtypes`: per node, from another binding for inputs of these
 // dtypes; nullptr: the dtype rules run. Throws what rules throw.
