@@ -189,6 +189,40 @@ static void inlined(void) {
   dvr_program_free(whole);
 }
 
+/* A guard of a program within a program fails with the lines of both, when it runs and when it is inlined. */
+static void guarded(void) {
+  static const char text[] =
+      "{\"dovetail\":1,\"inputs\":[{\"dtype\":\"bool\",\"shape\":[]},{\"dtype\":\"float32\",\"shape\":[null]}],"
+      "\"programs\":[{\"inputs\":[{}],\"numbers\":[[\"size\",0,0],3],\"guards\":[[\"equal\",0,1,0,\"model.py:7\"]],"
+      "\"nodes\":[],\"outputs\":[0]}],\"nodes\":[{\"op\":\"cond\",\"in\":[0,1],\"out\":1,"
+      "\"at\":{\"then\":{\"program\":0},\"else\":{\"program\":0}},\"where\":\"model.py:9\"}],\"outputs\":[2]}";
+  const char* const expected = "[program] then of cond (model.py:9): it was made for input 0.shape[0] (here ";
+  const int64_t three[] = {3}, four[] = {4}, any[] = {-1};
+  const float values[4] = {1, 2, 3, 4};
+  const uint8_t yes = 1;
+  const DLDataType truth = {6, 8, 1};
+  dvr_program* program;
+  dvr_tensor pred, x, y, out = nothing();
+  OK(dvr_program_from_text(text, &program));
+  array(&pred, device, truth, 0, NULL, &yes);
+  array(&x, device, f32, 1, three, values);
+  array(&y, device, f32, 1, four, values);
+  dvr_tensor *good[] = {&pred, &x}, *bad[] = {&pred, &y};
+  OK(dvr_program_run(program, NULL, good, 2, NULL, &out, 1));
+  dvr_tensor_release(&out);
+  FAILS(dvr_program_run(program, NULL, bad, 2, NULL, &out, 1), DVR_VALUE, expected);
+  FAILS(dvr_program_run(program, NULL, bad, 2, NULL, &out, 1), DVR_VALUE, "4) == 3, at model.py:7; ");
+  dvr_builder* b;
+  int32_t in[2], result;
+  OK(dvr_builder_new(&b));
+  OK(dvr_builder_input(b, truth, 0, NULL, NULL, NULL, &in[0]));
+  OK(dvr_builder_input(b, f32, 1, any, NULL, NULL, &in[1]));
+  FAILS(dvr_builder_inline(b, program, in, 2, &result, 1), DVR_VALUE, expected); /* 120, where the size is open */
+  dvr_builder_free(b);
+  dvr_tensor_release(&pred), dvr_tensor_release(&x), dvr_tensor_release(&y);
+  dvr_program_free(program);
+}
+
 static uint64_t bytes_in_use(void) {
   dvr_memory_stats_info stats = {.struct_size = sizeof stats};
   OK(dvr_memory_stats(device, &stats));
@@ -262,6 +296,7 @@ int main(int argc, char** argv) {
   snprintf(path, sizeof path, "%s.%p.dvt", argv[0], (void*)&path);
   sizes(path);
   inlined();
+  guarded();
   uint32_t how;
   OK(dvr_supports(device, "dynamic_update_slice", f32, &how));
   cache(how == DVR_KERNEL);

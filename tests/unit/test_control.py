@@ -1,6 +1,7 @@
 """cond, while_loop, scan, and loops whose rounds follow from sizes: eager, exported, from text; against NumPy."""
 
 import json
+import re
 from collections import Counter
 
 import dovetail as dt
@@ -306,6 +307,48 @@ def test_scan_without_xs_and_control_within_control(device):
         want.append(y)
     np.testing.assert_array_equal(carry, c)
     np.testing.assert_array_equal(ys, want)
+
+
+def looks_at_the_size(v):
+    return v * 2 if v.shape[0] == 3 else v + 1
+
+
+GUARDED = {
+    "then of cond": lambda x: dt.cond(dt.sum(x) > 0, looks_at_the_size, lambda v: v, x[0]),
+    "else of cond": lambda x: dt.cond(dt.sum(x) > 0, lambda v: v, looks_at_the_size, x[0]),
+    "cond of while_loop": lambda x: dt.while_loop(
+        lambda v: dt.sum(looks_at_the_size(v)) < 50, lambda v: v + 1, x[0]
+    ),
+    "body of while_loop": lambda x: dt.while_loop(lambda v: dt.sum(v) < 10, looks_at_the_size, x[0]),
+    "body of scan": lambda x: dt.scan(lambda c, v: (c, looks_at_the_size(v)), x[0], x),
+}
+
+
+@pytest.mark.parametrize("where", GUARDED)
+def test_a_guard_in_a_function_of_a_control_op_names_both_lines(where):
+    fn = GUARDED[where]
+    program = dt.export(fn, dt.ones((2, 3)))
+    program(dt.ones((5, 3)))
+    lines = [
+        f"{__file__}:{line}" for line in (fn.__code__.co_firstlineno, looks_at_the_size.__code__.co_firstlineno + 1)
+    ]
+    message = f"[program] {where} ({lines[0]}): it was made for input "
+    for call in (program, lambda x: dt.export(program, x)):  # run, and inlined
+        with pytest.raises(ValueError, match=re.escape(message)) as raised:
+            call(dt.ones((2, 4)))
+        assert f".shape[0] (here 4) == 3, at {lines[1]}; " in str(raised.value)
+
+
+def test_the_innermost_guard_is_named_within_all_around_it():
+    def fn(x):
+        def step(c, v):
+            return c, dt.cond(c > 0, looks_at_the_size, lambda v: v, v)
+
+        return dt.scan(step, dt.sum(x), x)
+
+    program = dt.export(fn, dt.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"\[program\] body of scan \(.*\): then of cond \(.*\): it was made for"):
+        program(dt.ones((2, 4)))
 
 
 # ---- operands ----------------------------------------------------------------------------------------------------

@@ -128,8 +128,9 @@ int ProgramBuilder::control(const Op& op, const std::vector<int>& in, const Attr
   p.nodes.push_back(std::move(node));
   try {
     BindLimits limits;
-    auto bound = bind_control(p, p.nodes.size() - 1, attrs, operands, limits);
-    if (!bound) throw Error(ErrorKind::value, "[" + op.spec.name + "] a guard of its program does not hold");
+    std::string why;
+    auto bound = bind_control(p, p.nodes.size() - 1, attrs, operands, limits, &why);
+    if (!bound) throw Error(ErrorKind::value, "[" + op.spec.name + "] " + why);
     for (TensorType& t : bound->results) add_value(std::move(t));
   } catch (...) {
     p.nodes.pop_back();
