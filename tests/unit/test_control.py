@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 
 import dovetail as dt
@@ -258,6 +260,32 @@ def test_while_loop_of_narrow_floats(device, dtype):
     program = dt.export(fn, x, most)
     for got in (fn(x, most), program(x, most)):
         assert got.dtype == x.dtype and dt.astype(got, dt.float32).numpy().tolist() == [8, 24]
+
+
+INTERRUPTED = """
+import os, signal, threading
+import dovetail as dt
+
+x = dt.asarray(1.0, device={device!r})
+
+def endless(x):
+    return dt.while_loop(lambda x: x > 0, lambda x: x * 1.0, x)
+
+run = endless if {eager} else dt.export(endless, x)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    run(x)
+except KeyboardInterrupt:
+    print("interrupted", (x + 1).tolist())
+"""
+
+
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "exported"])
+@on_devices
+def test_an_endless_loop_can_be_interrupted(device, eager):
+    program = INTERRUPTED.format(device=device, eager=eager)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "interrupted 2.0\n", done.stderr
 
 
 # ---- scan --------------------------------------------------------------------------------------------------------

@@ -55,7 +55,10 @@ class Control {
 
  private:
   std::vector<Tensor> loop() {
-    for (const auto& round : programs_) in_ = replay(*round, std::move(in_));
+    for (const auto& round : programs_) {
+      check_interrupt_();
+      in_ = replay(*round, std::move(in_));
+    }
     return std::move(in_);
   }
 
@@ -66,8 +69,11 @@ class Control {
   }
 
   std::vector<Tensor> while_loop() {
-    while (is_true(replay(*programs_[WhileAttrs::cond], in_)[0]))
+    while (is_true(replay(*programs_[WhileAttrs::cond], in_)[0])) {
+      check_interrupt_();
+      RoundLimit::take_one();
       in_ = replay(*programs_[WhileAttrs::body], std::move(in_));
+    }
     return std::move(in_);
   }
 
@@ -79,6 +85,7 @@ class Control {
     carries.resize(n_carry);
     for (const Tensor& y : out_.subspan(n_carry)) ys.push_back(empty_tensor(y.dtype, y.shape(), device_));
     for (int64_t i = 0; i < attrs_.i64(ScanAttrs::length); ++i) {
+      check_interrupt_();
       for (const Tensor& x : xs) carries.push_back(element(x, i));
       carries = replay(*programs_[0], std::move(carries));
       for (size_t k = 0; k < ys.size(); ++k) {
@@ -98,8 +105,16 @@ class Control {
   Device& device_;
   std::span<const Tensor> out_;  // their types
   std::vector<Tensor> in_;
+  InterruptCheck check_interrupt_;
 };
 }  // namespace
+
+thread_local uint64_t RoundLimit::left_ = UINT64_MAX;
+
+void RoundLimit::take_one() {
+  if (left_ == 0) throw Error(ErrorKind::runtime, "[while_loop] more rounds than the run's limit: expected fewer");
+  --left_;
+}
 
 std::vector<std::shared_ptr<const Executable>> make_executables(std::vector<std::shared_ptr<Binding>>& programs,
                                                                 Device& device) {
