@@ -100,6 +100,16 @@ def test_the_programs_arrays_are_on_a_device_once_and_leave_with_it():
     assert dt.memory.stats(device)["in_use"] == before
 
 
+def test_the_programs_arrays_are_made_again_after_a_reset():
+    weights = np.random.default_rng(SEED).random(WIDTH, np.float32)
+    program = scale_program(dt.asarray(weights, device="cpu:0"))
+    device = dt.device("sim:1")
+    for n in (1, 1, 3):  # sizes that were bound before the reset, and others
+        got = program.run(None, [dt.ones((n, WIDTH), device=device)])[0]
+        assert np.array_equal(np.asarray(got), np.broadcast_to(weights, (n, WIDTH)))
+        device.reset()  # sim overwrites its memory
+
+
 def test_a_guard_that_fails_names_the_input_the_size_and_the_line():
     b = _core.ProgramBuilder()
     x = b.input("float32", [None, 3], "x", sizes=[4, 3])

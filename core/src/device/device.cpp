@@ -148,6 +148,7 @@ void Device::reset() {
   if (!DVT_HAS(table, dvt_backend, device_reset))
     throw Error(ErrorKind::not_implemented, "[" + name + "] this device cannot be reset; start the process again");
   check(table->device_reset(handle), "[reset]");
+  ++resets;
   for (Stream* stream : streams_of(*this)) {
     stream->set_passed(stream->position());
     stream->forget_fault();

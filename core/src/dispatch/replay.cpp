@@ -194,7 +194,8 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       plans(std::move(p)),
       types(binding.values),
       nodes(binding.nodes.size()),
-      arrays(on_device.begin(), on_device.end()) {
+      arrays(on_device.begin(), on_device.end()),
+      resets(device().resets) {
   const Program& program = *binding.program;
   for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(program, program.nodes[k], binding.values);
   give_back_memory(binding);

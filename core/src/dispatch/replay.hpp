@@ -48,6 +48,7 @@ struct Executable {
   std::vector<Node> nodes;
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;                                                 // of the program, on the device
+  uint64_t resets;                                                            // of the device when it was made
 };
 
 // For the dtypes of a binding. Throws Error(not_implemented) where the device lacks a kernel that a node needs.
@@ -61,7 +62,9 @@ inline std::shared_ptr<const Executable> make_executable(Binding binding, Device
   auto plans = plan_program(binding, device);
   return make_executable(std::move(binding), std::move(plans), arrays);
 }
-inline bool is_current(const Executable& e) { return e.plans->is_current(); }
+inline bool is_current(const Executable& e) {
+  return e.plans->is_current() && (e.arrays.empty() || e.resets == e.device().resets);
+}
 // Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
 // memory.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out);

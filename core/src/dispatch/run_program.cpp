@@ -85,13 +85,14 @@ std::vector<Tensor> RunnableProgram::arrays_on(Device& device) {
     const GilRelease others_run;  // the holder may wait for it
     lock.lock();
   }
-  std::vector<Tensor>& known = arrays_[&device];
-  if (known.empty()) {
+  OnDevice& known = on_device_[&device];
+  const uint64_t resets = device.resets;
+  if (known.arrays.empty() || known.resets != resets) {
     std::vector<Tensor> made;
     for (const Program::Array& a : program_->arrays) made.push_back(on_device(a.elements, device));
-    known = std::move(made);
+    known = {std::move(made), resets};
   }
-  return known;
+  return known.arrays;
 }
 
 std::shared_ptr<const Executable> RunnableProgram::executable(Device& device, const TensorType* const* in) {

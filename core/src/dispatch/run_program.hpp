@@ -45,7 +45,11 @@ class RunnableProgram {
   const std::shared_ptr<const Program> program_;
   ExecutableCache executables_;
   std::mutex mutex_;
-  std::map<const Device*, std::vector<Tensor>> arrays_;  // of the program, where they have been used
+  struct OnDevice {
+    std::vector<Tensor> arrays;  // of the program
+    uint64_t resets;             // of the device when they were made
+  };
+  std::map<const Device*, OnDevice> on_device_;  // where they have been used
 };
 // The elements of an array, which keeps its value: a later change of it gets memory of its own.
 HostArray elements_of(const Tensor&);
