@@ -10,6 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import _core, _trace
+from trace_events import names
 
 DEVICES = [d.name for d in dt.devices() if d.index == 0]
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -335,6 +336,37 @@ def test_scan_without_xs_and_control_within_control(device):
         want.append(y)
     np.testing.assert_array_equal(carry, c)
     np.testing.assert_array_equal(ys, want)
+
+
+IN_PLACE = {
+    "apart": (lambda c, v: (c * 0.5 + v, c + v), 0),
+    "carry": (lambda c, v: (c + v,) * 2, 1),  # the last one gets memory of its own
+    "twice": (lambda c, v: (c + v, (v * 2,) * 2), 5),  # written to one place, copied to the other
+    "operand": (lambda c, v: (c + v, v), 5),
+    "earlier carry": (lambda c, v: (v, c), 5),
+    "decomposed": (lambda c, v: (c + v, dt.nn.softplus(v)), None),
+}
+
+
+@on_devices
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_the_results_of_a_scan_are_computed_in_their_places(name, device, rng, tmp_path):
+    f, copies = IN_PLACE[name]
+    x = dt.asarray(rng.standard_normal((5, 64), np.float32), device=device)
+    program = dt.export(lambda x: dt.scan(f, x[0] * 1, x), x)
+    for _ in range(2):  # the second run has memory that was used before
+        carry, ys = program(x)
+        wanted = [leaf.numpy().tobytes() for leaf in leaves(dt.scan(f, x[0] * 1, x))]
+        assert [leaf.numpy().tobytes() for leaf in leaves((carry, ys))] == wanted
+    before = dt.memory.stats(device)["in_use"]
+    size = sum(leaf.nbytes for leaf in leaves(ys))
+    del ys
+    assert before - dt.memory.stats(device)["in_use"] >= size  # the carry holds none of it
+    with dt.profile(tmp_path / "t.json"):
+        program(x)
+        dt.device(device).synchronize()
+    made = names(json.loads((tmp_path / "t.json").read_text())["traceEvents"], "kernel").count("copy")
+    assert made == copies or copies is None
 
 
 def looks_at_the_size(v):

@@ -16,16 +16,6 @@ bool is_true(const Tensor& t) {
   return value != 0;
 }
 
-// The operands; those that end with the node live on in the result alone.
-std::vector<Tensor> take_operands(const Program::Node& node, std::vector<Tensor>& values) {
-  std::vector<Tensor> in;
-  in.reserve(node.in.size());
-  for (const int v : node.in) in.push_back(values[size_t(v)]);
-  for (const int v : node.dies)
-    if (std::ranges::find(node.in, v) != node.in.end()) values[size_t(v)] = Tensor();
-  return in;
-}
-
 // Element i along the first axis, as a view.
 Tensor element(const Tensor& x, int64_t i) {
   Tensor out = x;
@@ -84,17 +74,24 @@ class Control {
     std::vector<Tensor> carries = std::move(in_), ys;
     carries.resize(n_carry);
     for (const Tensor& y : out_.subspan(n_carry)) ys.push_back(empty_tensor(y.dtype, y.shape(), device_));
+    std::vector<Tensor> places(ys.size());  // of the round's results in the ys
+    std::vector<const Tensor*> given(n_carry, nullptr);
+    for (const Tensor& place : places) given.push_back(&place);
     for (int64_t i = 0; i < attrs_.i64(ScanAttrs::length); ++i) {
       check_interrupt_();
       for (const Tensor& x : xs) carries.push_back(element(x, i));
-      carries = replay(*programs_[0], std::move(carries));
+      for (size_t k = 0; k < ys.size(); ++k) places[k] = element(ys[k], i);
+      carries = replay(*programs_[0], std::move(carries), given.data());
       for (size_t k = 0; k < ys.size(); ++k) {
-        Tensor place = element(ys[k], i);
         const Tensor& made = carries[n_carry + k];
-        copy_into(place, made.device ? made : materialise(made, device_));
+        if (made.storage == places[k].storage && made.view.data == places[k].view.data) continue;
+        copy_into(places[k], made.device ? made : materialise(made, device_));
       }
       carries.resize(n_carry);
     }
+    for (Tensor& carry : carries)  // one that is a y, too, would keep all of these
+      if (carry.storage && std::ranges::find(ys, carry.storage, &Tensor::storage) != ys.end())
+        carry = compact(carry);
     std::ranges::move(ys, std::back_inserter(carries));
     return carries;
   }

@@ -59,13 +59,30 @@ struct Wanted {
   const Tensor* memory;
 };
 
-void run_wanted(Invocation& inv, int first, std::span<const Wanted> wanted) {
-  const Tensor* given[kMaxOutputs] = {};
-  for (const Wanted& w : wanted)
-    if (w.value >= first && w.value < first + int(inv.op.spec.n_out)) given[w.value - first] = w.memory;
-  const bool any = std::any_of(given, given + inv.op.spec.n_out, [](const Tensor* t) { return t != nullptr; });
-  if (any) run_into(inv, given);
-  else inv.run();
+// The memory that is wanted for a node's results; nullptr: none.
+class Given {
+ public:
+  Given(const Program::Node& node, std::span<const Wanted> wanted) {
+    for (const Wanted& w : wanted)
+      if (w.value >= node.out && w.value < node.out + int(node.n_out))
+        at_[w.value - node.out] = w.memory, any_ = true;
+  }
+  const Tensor* const* get() const { return any_ ? at_ : nullptr; }
+
+ private:
+  const Tensor* at_[kMaxOutputs] = {};
+  bool any_ = false;
+};
+
+// By the op's decomposition, whose nodes may take the memory of what ends with the node, and write where results
+// are wanted.
+void run_nested(const Executable& nested, const Program::Node& node, std::vector<Tensor>& values,
+                const Tensor* const* given) {
+  std::vector<Tensor> results = replay(nested, take_operands(node, values), given);
+  for (size_t i = 0; i < results.size(); ++i) {
+    Tensor& out = values[size_t(node.out) + i];
+    out = results[i].device ? std::move(results[i]) : materialise(results[i], nested.device());
+  }
 }
 
 void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
@@ -79,9 +96,14 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   Invocation& inv = call.invocation();
   if (bound.donor >= 0) inv.replace(values[size_t(bound.donor)]);
   const auto dispatch = [&] {
-    if (bound.nested && !engine_choice) run_decomposition(inv, *bound.nested);
-    else if (wanted.empty()) inv.run();
-    else run_wanted(inv, node.out, wanted);
+    const Given given(node, wanted);
+    if (bound.nested && !engine_choice) {
+      if (given.get() || bound.donor >= 0) run_nested(*bound.nested, node, values, given.get());
+      else run_decomposition(inv, *bound.nested);
+    } else {
+      inv.given = given.get();
+      inv.run();
+    }
   };
   if (recording()) [[unlikely]]
     run_recorded(node.op->spec.name.c_str(), dispatch, node.where);
@@ -136,6 +158,16 @@ std::vector<Wanted> wanted_results(const Program& p, const std::vector<Tensor>& 
   return wanted;
 }
 }  // namespace
+
+std::vector<Tensor> take_operands(const Program::Node& node, std::vector<Tensor>& values) {
+  std::vector<Tensor> in;
+  in.reserve(node.in.size());
+  for (const int v : node.in)
+    if (v >= 0) in.push_back(values[size_t(v)]);
+  for (const int v : node.dies)
+    if (std::ranges::find(node.in, v) != node.in.end()) values[size_t(v)] = Tensor();
+  return in;
+}
 
 bool ProgramPlans::is_current() const { return epoch == plans_epoch(); }
 
