@@ -221,10 +221,17 @@ void PackedTypes::set(std::vector<Tensor>& made, Device& device) const {
   }
 }
 
+static PackedTypes types_of_results(const Binding& b) {
+  std::vector<TensorType> types;
+  for (const int v : b.program->outputs) types.push_back(b.values[size_t(v)]);
+  return PackedTypes(types);
+}
+
 Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::span<const Tensor> on_device)
     : binding(std::move(b)),
       plans(std::move(p)),
       types(binding.values),
+      results(types_of_results(binding)),
       nodes(binding.nodes.size()),
       arrays(on_device.begin(), on_device.end()),
       resets(device().resets) {
@@ -251,7 +258,8 @@ size_t Executable::bytes() const {
   for (const auto& [node, made] : programs)
     for (size_t i = 0; i < made.size(); ++i)
       if (!i || made[i] != made[i - 1]) parts += made[i]->bytes();
-  return parts + sizeof *this + types.bytes() + nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
+  return parts + sizeof *this + types.bytes() + results.bytes() +
+         nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
          binding.attrs.size() * (sizeof(Attrs) + sizeof(void*)) + binding.constants.size() * sizeof(Scalar);
 }
 

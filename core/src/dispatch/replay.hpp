@@ -44,7 +44,8 @@ struct Executable {
 
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
-  PackedTypes types;  // of the values
+  PackedTypes types;    // of the values
+  PackedTypes results;  // their types
   std::vector<Node> nodes;
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;                                                 // of the program, on the device

@@ -69,9 +69,9 @@ int ProgramBuilder::constant(const Scalar& scalar, int number) {
   return add_value(type_of(scalar));
 }
 
-static void own_program(Program& p, const Program& part) {
-  const auto same = [&](const auto& known) { return known.get() == &part; };
-  if (std::ranges::none_of(p.programs, same)) p.programs.push_back(part.shared_from_this());
+void ProgramBuilder::own(const Program& part) {
+  Program& p = program();
+  if (parts_.insert(&part).second) p.programs.push_back(part.shared_from_this());
   p.depth = std::max(p.depth, part.depth + 1);
   if (p.depth > kMaxProgramDepth)
     throw Error(ErrorKind::value,
@@ -84,7 +84,7 @@ void ProgramBuilder::own(Attrs& attrs) {
     else if (a.kind == DVT_A_F64S) a.v.fs = program().float_lists.emplace_back(a.v.fs, a.v.fs + a.count).data();
     else if (a.kind == DVT_A_I64S && (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints)))
       a.v.is = program().int_lists.emplace_back(a.v.is, a.v.is + a.count).data();
-    else if (a.kind == DVT_A_PROGRAM) own_program(program(), program_in(a));
+    else if (a.kind == DVT_A_PROGRAM) own(program_in(a));
   }
 }
 

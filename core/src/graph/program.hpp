@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/number.hpp"
@@ -114,8 +115,8 @@ class ProgramBuilder {
   int number(Number);
   void guard(Guard::Compare, int a, int b);
   void at(std::string where) { where_ = std::move(where); }  // of the nodes and guards that follow
-  // Makes the program one for just these sizes and these numbers of attributes: a tracer that has looked at them.
   const std::string& where() const { return where_; }
+  // Makes the program one for just these sizes and these numbers of attributes: a tracer that has looked at them.
   void fix(const Attrs&, int n_attrs);
   std::shared_ptr<const Program> finish(const std::vector<int>& outputs, std::string signature = {});
 
@@ -125,12 +126,14 @@ class ProgramBuilder {
   Program::Node node_of(const Op&, const std::vector<int>& in, uint32_t n_out, const Attrs&,
                         std::vector<Program::Slot>) const;
   void own(Attrs& attrs);
+  void own(const Program& part);
   int add_value(TensorType);
   Number known_size(Number) const;
   std::shared_ptr<Program> program_;
   std::vector<TensorType> values_;  // with the sizes of the trace
   NumberTable numbers_;
   std::set<std::tuple<Guard::Compare, int, int>> guarded_;
+  std::unordered_set<const Program*> parts_;  // that the program owns
   std::string where_;
 };
 
