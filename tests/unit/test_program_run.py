@@ -1,6 +1,7 @@
 """Programs run from Python: sizes, devices, arrays that are given away, threads."""
 
 import gc
+import json
 import os
 import threading
 
@@ -195,3 +196,11 @@ def test_threads_share_a_program():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_a_missing_attribute_is_named_alike_by_the_builder_and_the_reader():
+    text = json.dumps({"dovetail": 1, "inputs": [], "nodes": [{"op": "iota", "in": []}], "outputs": [0]})
+    with pytest.raises(TypeError, match=r"^\[iota\] misses the attribute 'size'$"):
+        _core.ProgramBuilder().call("iota", [], {}, [])
+    with pytest.raises(ValueError, match=r"^node 0: \[iota\] misses the attribute 'size'$"):
+        _core.program_from_text(text)
