@@ -140,8 +140,7 @@ def _value(graph: Graph, x: Any) -> Tracer:
 
         return graph.value(asarray(x, device=graph.device))
     dtype = {bool: "bool", int: "int64", float: "float32"}.get(type(number), "complex64")
-    with graph.active():
-        return graph.record(registry["full"], ((), x), {"dtype": _dtype(dtype)})
+    return graph.run(graph.record, registry["full"], ((), x), {"dtype": _dtype(dtype)})
 
 
 def _dtype(name: str) -> Any:
@@ -251,8 +250,7 @@ def _scratch(device: Any) -> Any:
 
 def _types_of(op: str, device: Any, fn: Callable[..., Any], arrays: list[Array], given: Callable) -> Types:
     graph = _scratch(device)
-    with graph.active():
-        made = _Trees(op, fn(*given([graph.value(x) for x in arrays])), "result")
+    made = _Trees(op, graph.run(fn, *given([graph.value(x) for x in arrays])), "result")
     return made, [_type(x) for x in made.values(graph)]
 
 
@@ -261,10 +259,9 @@ def _no_results(device: Any, f: Any, start: _Trees, carry: list[Array], given: _
     from dovetail._creation import empty
 
     graph = _scratch(device)
-    with graph.active():
-        shown = [graph.like_type(x.dtype.name, x.shape[1:]) for x in arrays]
-        _, y = _pair(f(start.value([graph.value(c) for c in carry]), given.value(shown)))
-        types = [_type(x) for x in y.values(graph)]
+    shown = [graph.like_type(x.dtype.name, x.shape[1:]) for x in arrays]
+    _, y = _pair(graph.run(f, start.value([graph.value(c) for c in carry]), given.value(shown)))
+    types = [_type(x) for x in y.values(graph)]
     return y.value([empty((0, *shape), dtype=_core.dtypes[dtype], device=device) for dtype, shape in types])
 
 
@@ -280,8 +277,7 @@ class _Part:
         self.graph = graph.nested()
         inputs = [self.graph.like_type(dtype, shape) for dtype, shape in operands]
         self.inputs = [self.graph.tracer(x._id) for x in inputs]  # fn may give its own other values
-        with self.graph.active():
-            self.result = fn(*given(inputs))
+        self.result = self.graph.run(fn, *given(inputs))
 
     def close(self, results: list[Tracer], captured: list[Tracer], n_first: int, passes: bool) -> Any:
         """`captured`, outer values, are inputs after the first ones, and among the results too where it passes."""

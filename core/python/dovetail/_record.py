@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from operator import index as as_integer
 from typing import Any
 
@@ -76,8 +77,9 @@ class FunctionGraph(Graph):
         self.fixed |= {(value, axis) for axis, n in enumerate(shape) if not isinstance(n, Number)}
         return self.tracer(value)
 
-    def active(self) -> Any:
-        return recording_on(self)
+    def run(self, function: Callable, *args: Any) -> Any:
+        with recording_on(self):
+            return function(*args)
 
     def record_control(self, name: str, operands: list[Tracer], **attributes: Any) -> list[Tracer]:
         self.builder.at(user_line())

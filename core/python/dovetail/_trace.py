@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any
 
 from dovetail import _core
 from dovetail._core import Array
 from dovetail.schema import Unsupported, registry
-from dovetail.schema.declare import active_recorder, recording
+from dovetail.schema.declare import active_recorder, recorded
 from dovetail.schema.dtypes import DType, by_name
 from dovetail.schema.number import Number, is_natural, is_number, is_zero, largest, smallest, value_of
 
@@ -110,9 +110,9 @@ class Graph:
     def like_type(self, dtype: str, shape: tuple[Any, ...]) -> Tracer:
         return self.tracer(self.builder.operand(dtype, list(map(value_of, shape))))
 
-    def active(self) -> Any:
-        """A context in which this graph records."""
-        return recording(self)
+    def run(self, function: Callable, *args: Any) -> Any:
+        """function(*args), recorded by this graph."""
+        return recorded(self, function, *args)
 
     def value(self, x: Tracer | Array) -> Tracer:
         """An array as a value of this graph."""
@@ -366,9 +366,8 @@ def record_loop(graph: Graph, count: Any, body: Any, carries: tuple) -> tuple[Tr
     inner.numbers_given = []
     outer = [graph.adopt_value(c) for c in carries]
     index = Number(inner, inner.number("attribute", False, 0), 0, natural=True)
-    with inner.active():
-        inputs = list(map(inner.like, outer))
-        results = body(index, *inputs)
+    inputs = list(map(inner.like, outer))
+    results = inner.run(body, index, *inputs)
     results = results if isinstance(results, tuple) else (results,)
     if len(results) != len(carries) or not all(isinstance(r, Tracer) for r in results):
         raise TypeError(
