@@ -1,10 +1,7 @@
 // Decompositions: traced by a function of the test, replayed by the core.
 #include <set>
 
-#include "dispatch/control.hpp"
 #include "dispatch/recorder.hpp"
-#include "dispatch/run_program.hpp"
-#include "graph/control.hpp"
 #include "graph/program.hpp"
 
 using namespace recorder;
@@ -478,30 +475,6 @@ TEST(an_error_in_the_middle) {
   CHECK_EQ(values(x), "0 1 2");
   fail_at = 1e9;
   CHECK_EQ(values(Call(o, {&x}).run()), "1 4 9");
-}
-
-TEST(while_loops_have_a_limit_of_rounds) {
-  const auto endless = [] {  // while x == x: x
-    ProgramBuilder cond, body, b;
-    const auto program = [](ProgramBuilder& of, int result) { return of.finish({result}); };
-    const int x = cond.input(DType::b8, {}), y = body.input(DType::b8, {});
-    const auto same = program(cond, x), next = program(body, y);
-    Attrs attrs;
-    attrs.at[WhileAttrs::cond] = program_attr(*same), attrs.at[WhileAttrs::body] = program_attr(*next);
-    const int in = b.input(DType::b8, {});
-    return b.finish({b.control(op("while_loop"), {in}, attrs)});
-  }();
-  RunnableProgram runnable(endless);
-  const uint8_t yes = 1;
-  const Tensor truth = materialise(host_scalar(DType::b8, &yes), device());
-  const auto run = [&] { runnable.run(nullptr, {truth}); };
-  const RoundLimit outer(5);
-  {
-    const RoundLimit limit(3);
-    CHECK_THROWS(Error, "[while_loop] more rounds than the run's limit", run());
-    CHECK_THROWS(Error, "[while_loop] more rounds", run());
-  }
-  CHECK_THROWS(Error, "[while_loop] more rounds", run());
 }
 
 TEST(wrong_decompositions) {
