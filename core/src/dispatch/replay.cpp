@@ -59,20 +59,16 @@ struct Wanted {
   const Tensor* memory;
 };
 
-// The memory that is wanted for a node's results; nullptr: none.
-class Given {
- public:
-  Given(const Program::Node& node, std::span<const Wanted> wanted) {
-    for (const Wanted& w : wanted)
-      if (w.value >= node.out && w.value < node.out + int(node.n_out))
-        at_[w.value - node.out] = w.memory, any_ = true;
+// The memory that is wanted for each of a node's results, in `memory`; nullptr: for none.
+const Tensor* const* wanted_of(const Program::Node& node, std::span<const Wanted> wanted, const Tensor** memory) {
+  bool any = false;
+  for (uint32_t i = 0; i < node.n_out; ++i) {
+    const auto found = std::ranges::find(wanted, node.out + int(i), &Wanted::value);
+    memory[i] = found == wanted.end() ? nullptr : found->memory;
+    any |= memory[i] != nullptr;
   }
-  const Tensor* const* get() const { return any_ ? at_ : nullptr; }
-
- private:
-  const Tensor* at_[kMaxOutputs] = {};
-  bool any_ = false;
-};
+  return any ? memory : nullptr;
+}
 
 // By the op's decomposition, whose nodes may take the memory of what ends with the node, and write where results
 // are wanted.
@@ -95,13 +91,13 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   NodeCall call(e, k, values);
   Invocation& inv = call.invocation();
   if (bound.donor >= 0) inv.replace(values[size_t(bound.donor)]);
+  const Tensor* memory[kMaxOutputs];
+  if (!wanted.empty()) inv.given = wanted_of(node, wanted, memory);
   const auto dispatch = [&] {
-    const Given given(node, wanted);
     if (bound.nested && !engine_choice) {
-      if (given.get() || bound.donor >= 0) run_nested(*bound.nested, node, values, given.get());
+      if (inv.given || bound.donor >= 0) run_nested(*bound.nested, node, values, inv.given);
       else run_decomposition(inv, *bound.nested);
     } else {
-      inv.given = given.get();
       inv.run();
     }
   };
