@@ -17,7 +17,7 @@ from .declare import (
     Tensor,
     Unsupported,
     op,
-    recording,
+    recorded,
     registry,
 )
 from .loops import loop
@@ -44,6 +44,6 @@ __all__ = [
     "loop",
     "op",
     "ops",
-    "recording",
+    "recorded",
     "registry",
 ]

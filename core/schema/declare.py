@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import dtypes as dt
@@ -242,8 +241,7 @@ class Op:
         """Runs the decomposition. Calls without a tracer among the arguments (full, iota) go to the recorder."""
         if self.decomposition is None:
             raise Unsupported(f"[{self.name}] has no decomposition: it needs a kernel")
-        with recording(recorder):
-            return self.decomposition(*args, **kwargs)
+        return recorded(recorder, self.decomposition, *args, **kwargs)
 
     def expected(self, *args: Any, like: DType | None = None, **kwargs: Any) -> Any:
         """The oracle's answer for NumPy arguments: floats are widened to float64, integers keep their type.
@@ -262,20 +260,21 @@ class Op:
 
 
 def active_recorder() -> Any:
-    """Where ops called without a tracer go: the innermost recording()'s; None outside."""
-    recorders = getattr(_local, "recorders", None)
-    return recorders[-1] if recorders else None
+    """Where ops called without a tracer go: the innermost recorded()'s; None outside."""
+    return getattr(_local, "recorder", None)
 
 
-@contextmanager
-def recording(recorder: Any) -> Iterator[None]:
-    """Within it, ops called without a tracer among their arguments go to recorder.__dovetail_op__."""
-    stack = _local.__dict__.setdefault("recorders", [])
-    stack.append(recorder)
+def recorded(recorder: Any, function: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """function(*args, **kwargs), whose ops without a tracer among their arguments go to recorder.__dovetail_op__.
+
+    No context manager, as Ctrl-C on the way into its block or out of it would leave the recorder on.
+    """
+    before = active_recorder()
     try:
-        yield
+        _local.recorder = recorder
+        return function(*args, **kwargs)
     finally:
-        stack.pop()
+        _local.recorder = before
 
 
 def _spelled(annotation: Any) -> str:

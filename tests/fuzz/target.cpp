@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/replay.hpp"
 #include "dispatch/run_program.hpp"
@@ -18,6 +19,8 @@ namespace {
 constexpr size_t kProgramsOfOneOp = 12;
 constexpr size_t kCopies = 100;              // of each program of the folder, so that many cases are made of them
 constexpr uint64_t kMostElements = 1 << 16;  // of the values of a program that is run
+constexpr uint64_t kMostSteps = 1 << 18;     // of such a run, those of a while_loop's programs counted once
+constexpr uint64_t kMostRounds = 16;         // of its while_loops: a mutated one may have no end
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -159,12 +162,6 @@ bool is_small(const Binding& b) {
   return true;
 }
 
-// A while_loop that was mutated may have no end.
-bool may_not_end(const Program& p) {
-  return std::ranges::any_of(p.nodes, [](const auto& node) { return node.op->spec.flags & op_while; }) ||
-         std::ranges::any_of(p.programs, [](const auto& part) { return may_not_end(*part); });
-}
-
 void run_once(RunnableProgram& runnable, const std::vector<TensorType>& types, Device* device, Rng& rng,
               Counts& counts) {
   std::vector<const TensorType*> operands;
@@ -175,9 +172,10 @@ void run_once(RunnableProgram& runnable, const std::vector<TensorType>& types, D
   if (!is_whole) binding = bind_program(runnable.shared(), operands.data(), &attrs);
   if (!binding) return;
   ++counts.bound;
-  if (!device || !is_small(*binding) || may_not_end(runnable.program())) return;
+  if (!device || !is_small(*binding) || binding->steps > kMostSteps) return;
   std::vector<Tensor> in;
   for (const TensorType& t : types) in.push_back(filled(t, *device, rng));
+  const RoundLimit limit(kMostRounds);
   if (is_whole) {
     const std::vector<Tensor> kept = below(rng, 2) ? in : std::vector<Tensor>();  // otherwise they are given away
     runnable.run(device, std::move(in));

@@ -140,6 +140,89 @@ static void sizes(const char* path) {
   dvr_program_free(program), dvr_program_free(loaded);
 }
 
+/* A program as a part of another: flat_product of (z, z), and the sum of its first result. */
+static void inlined(void) {
+  dvr_program *part = flat_product(), *whole;
+  dvr_builder* b;
+  int32_t z, wrong, in[2], out[2], ignored;
+  OK(dvr_builder_new(&b));
+  OK(dvr_builder_input(b, f32, 2, any_four, NULL, "z", &z));
+  OK(dvr_builder_input(b, i64, 2, any_four, NULL, NULL, &wrong));
+  in[0] = in[1] = z;
+  FAILS(dvr_builder_inline(b, part, in, 1, out, 2), DVR_TYPE, "1 operands: expected 2");
+  FAILS(dvr_builder_inline(b, part, in, 2, out, 1), DVR_VALUE, "1 results: expected 2");
+  in[1] = 99;
+  FAILS(dvr_builder_inline(b, part, in, 2, out, 2), DVR_INDEX, "value 99");
+  in[1] = wrong;
+  FAILS(dvr_builder_inline(b, part, in, 2, out, 2), DVR_TYPE, "[program] y has dtype int64: expected float32");
+  in[1] = z;
+  OK(dvr_builder_inline(b, part, in, 2, out, 2));
+  dvr_program_free(part); /* its array is the builder's, too */
+  dvr_tensor described;
+  OK(dvr_builder_describe(b, out[1], &described));
+  CHECK(described.view.ndim == 2 && described.view.shape[0] == 4);
+  const int32_t total = call(b, "sum", out[0], -1);
+  const int32_t outputs[] = {out[0], total};
+  FAILS(dvr_builder_size(b, total, 0, &ignored), DVR_INDEX, "0 axes");
+  OK(dvr_builder_finish(b, outputs, 2, &whole));
+  dvr_builder_free(b);
+  const int64_t shape[] = {3, 4};
+  float values[12], got[6], sum, expected = 0;
+  for (int i = 0; i < 12; ++i) values[i] = (float)i;
+  int64_t unused[12] = {0};
+  dvr_tensor x, y, made[2] = {nothing(), nothing()};
+  array(&x, device, f32, 2, shape, values);
+  array(&y, device, i64, 2, shape, unused);
+  dvr_tensor* operands[] = {&x, &y};
+  OK(dvr_program_run(whole, NULL, operands, 2, NULL, made, 2));
+  OK(dvr_read(&made[0], got));
+  OK(dvr_read(&made[1], &sum));
+  for (int i = 0; i < 3; ++i)
+    for (int c = 0; c < 2; ++c) {
+      float one = 0;
+      for (int k = 0; k < 4; ++k) one += 2 * values[4 * i + k] * (float)(2 * k + c + 1);
+      CHECK(got[2 * i + c] == one);
+      expected += one;
+    }
+  CHECK(sum == expected);
+  dvr_tensor_release(&made[0]), dvr_tensor_release(&made[1]), dvr_tensor_release(&x), dvr_tensor_release(&y);
+  dvr_program_free(whole);
+}
+
+/* A guard of a program within a program fails with the lines of both, when it runs and when it is inlined. */
+static void guarded(void) {
+  static const char text[] =
+      "{\"dovetail\":1,\"inputs\":[{\"dtype\":\"bool\",\"shape\":[]},{\"dtype\":\"float32\",\"shape\":[null]}],"
+      "\"programs\":[{\"inputs\":[{}],\"numbers\":[[\"size\",0,0],3],\"guards\":[[\"equal\",0,1,0,\"model.py:7\"]],"
+      "\"nodes\":[],\"outputs\":[0]}],\"nodes\":[{\"op\":\"cond\",\"in\":[0,1],\"out\":1,"
+      "\"at\":{\"then\":{\"program\":0},\"else\":{\"program\":0}},\"where\":\"model.py:9\"}],\"outputs\":[2]}";
+  const char* const expected = "[program] then of cond (model.py:9): it was made for input 0.shape[0] (here ";
+  const int64_t three[] = {3}, four[] = {4}, any[] = {-1};
+  const float values[4] = {1, 2, 3, 4};
+  const uint8_t yes = 1;
+  const DLDataType truth = {6, 8, 1};
+  dvr_program* program;
+  dvr_tensor pred, x, y, out = nothing();
+  OK(dvr_program_from_text(text, &program));
+  array(&pred, device, truth, 0, NULL, &yes);
+  array(&x, device, f32, 1, three, values);
+  array(&y, device, f32, 1, four, values);
+  dvr_tensor *good[] = {&pred, &x}, *bad[] = {&pred, &y};
+  OK(dvr_program_run(program, NULL, good, 2, NULL, &out, 1));
+  dvr_tensor_release(&out);
+  FAILS(dvr_program_run(program, NULL, bad, 2, NULL, &out, 1), DVR_VALUE, expected);
+  FAILS(dvr_program_run(program, NULL, bad, 2, NULL, &out, 1), DVR_VALUE, "4) == 3, at model.py:7; ");
+  dvr_builder* b;
+  int32_t in[2], result;
+  OK(dvr_builder_new(&b));
+  OK(dvr_builder_input(b, truth, 0, NULL, NULL, NULL, &in[0]));
+  OK(dvr_builder_input(b, f32, 1, any, NULL, NULL, &in[1]));
+  FAILS(dvr_builder_inline(b, program, in, 2, &result, 1), DVR_VALUE, expected); /* 120, where the size is open */
+  dvr_builder_free(b);
+  dvr_tensor_release(&pred), dvr_tensor_release(&x), dvr_tensor_release(&y);
+  dvr_program_free(program);
+}
+
 static uint64_t bytes_in_use(void) {
   dvr_memory_stats_info stats = {.struct_size = sizeof stats};
   OK(dvr_memory_stats(device, &stats));
@@ -148,7 +231,7 @@ static uint64_t bytes_in_use(void) {
 
 /* A static cache of keys: a row is written at a position that the device knows. Given away, the cache is written in
  * place; kept, it does not change. */
-static void cache(int has_kernel) {
+static void cache(void) {
   enum { ROWS = 4096, WIDTH = 64 };
   const int64_t all[] = {ROWS, WIDTH}, row[] = {1, WIDTH}, one[] = {1}, axis[] = {0};
   dvr_builder* b;
@@ -186,10 +269,8 @@ static void cache(int has_kernel) {
   CHECK(!keys.buffer && new_row.buffer);
   OK(dvr_read(&updated, values));
   for (int64_t i = 0; i < ROWS * WIDTH; ++i) CHECK(values[i] == (float)(i / WIDTH == place));
-  if (has_kernel) {
-    CHECK(updated.view.data == memory);
-    CHECK(bytes_in_use() - before < ROWS * WIDTH * sizeof(float) / 4);
-  }
+  CHECK(updated.view.data == memory);
+  CHECK(bytes_in_use() - before < ROWS * WIDTH * sizeof(float) / 4);
   /* given away, but somebody else holds it: it does not change */
   dvr_tensor other = updated;
   dvr_retain(other.buffer);
@@ -212,9 +293,9 @@ int main(int argc, char** argv) {
   char path[4096];
   snprintf(path, sizeof path, "%s.%p.dvt", argv[0], (void*)&path);
   sizes(path);
-  uint32_t how;
-  OK(dvr_supports(device, "dynamic_update_slice", f32, &how));
-  cache(how == DVR_KERNEL);
+  inlined();
+  guarded();
+  cache();
   puts("ok");
   return 0;
 }

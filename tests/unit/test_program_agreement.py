@@ -68,6 +68,41 @@ def test_ops(op):
                     assert_near(op, g, w, scale, what)
 
 
+def either(run):
+    """The results, or the exception's type."""
+    try:
+        return [(x.dtype, x.shape, x.tolist()) for x in run()]
+    except (TypeError, ValueError) as error:
+        return TypeError if isinstance(error, TypeError) else ValueError
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "sim:0"])
+def test_errors_of_ops(device):
+    """Where an op refuses a dtype or has nothing to choose from."""
+    bools = np.array([True, False])
+    cases = [(op, bools, {}) for op in ("positive", "negative", "logical_not", "max", "any")]
+    for shape, axis in [
+        ((0, 3), 0),
+        ((0, 3), 1),
+        ((3, 0), 0),
+        ((0, 0), 0),
+        ((0, 0), 1),
+        ((2, 0, 0), 2),
+        ((0, 0), None),
+    ]:
+        for op in ("max", "min", "any", "sum", "argmax", "argmin"):
+            listed = axis if axis is None or op.startswith("arg") else [axis]
+            cases.append((op, np.zeros(shape, np.float32), {} if axis is None else {"axis": listed}))
+    refused = 0
+    for op, x, at in cases:
+        node = {"op": op, "in": [0], "at": at}
+        program = {"dovetail": 1, "inputs": [{}], "nodes": [node], "outputs": [1]}
+        want = either(lambda: interpret(program, [x]))  # noqa: B023
+        assert either(lambda: run_on(device, program, [x])) == want, (op, x.shape, at)  # noqa: B023
+        refused += isinstance(want, type)
+    assert refused == 2 + 4 * 5  # negative and positive; the extrema along an axis of size 0
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_named_sizes(seed):
     program = (PROGRAMS / "named_sizes.json").read_text()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -223,12 +225,31 @@ def test_a_call_goes_to_its_first_tracer():
 
 def test_an_op_without_tracers_goes_to_the_recorder_of_the_decomposition():
     outer, inner = Recorder(), Recorder()
-    with schema.recording(outer):
-        with schema.recording(inner):
-            registry["iota"](3, dt.int64)
+
+    def function():
+        schema.recorded(inner, registry["iota"], 3, dt.int64)
         registry["zeros"].trace(inner, (2,))
         registry["full"]((), 1)
+
+    schema.recorded(outer, function)
+    assert declare.active_recorder() is None
     assert [c[0] for c in inner.calls] == ["iota", "full"] and [c[0] for c in outer.calls] == ["full"]
+
+
+class Interrupted(threading.local):
+    """The state of the module, where Ctrl-C comes just after it was set."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if value is not None:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_leaves_no_recorder_behind(monkeypatch):
+    monkeypatch.setattr(declare, "_local", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        schema.recorded(Recorder(), lambda: None)
+    assert declare.active_recorder() is None
 
 
 def test_a_call_that_nothing_can_run():

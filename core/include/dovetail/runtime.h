@@ -354,6 +354,10 @@ typedef struct {
 DVT_EXPORT dvr_status dvr_builder_call(dvr_builder*, const dvr_op*, const int32_t* in, uint32_t n_in,
                                        const dvr_attr* attrs, uint32_t n_attrs, const dvr_number_at* numbers,
                                        uint32_t n_numbers, int32_t* first);
+/* Records the calls of a program: its arrays, guards and programs within it become the builder's. in: a value for
+ * each of its inputs; out: its results' values. */
+DVT_EXPORT dvr_status dvr_builder_inline(dvr_builder*, dvr_program*, const int32_t* in, uint32_t n_in, int32_t* out,
+                                         uint32_t n_out);
 /* Dtype and shape of a value in out->view, with buffer and data NULL; open sizes are those of the recording. */
 DVT_EXPORT dvr_status dvr_builder_describe(dvr_builder*, int32_t value, dvr_tensor* out);
 /* After it the builder can only be freed. */

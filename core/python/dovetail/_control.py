@@ -9,9 +9,8 @@ from typing import Any
 from dovetail import _core
 from dovetail import _pytree as pytree
 from dovetail._core import Array
-from dovetail._trace import Graph, Tracer, innermost
+from dovetail._trace import Graph, Tracer, recording_graph
 from dovetail.schema import registry
-from dovetail.schema.declare import active_recorder
 from dovetail.schema.number import Number, value_of
 
 __all__ = ["cond", "scan", "while_loop"]
@@ -25,7 +24,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], /
     """
     given = _Trees("cond", operands, "operands")
     pred = _Trees("cond", pred, "pred")
-    graph = _recorder([*given.leaves, *pred.leaves])
+    graph = recording_graph([*given.leaves, *pred.leaves])
     if graph is not None:
         return _record_cond(graph, pred, given, true_fn, false_fn)
     device = _device_of([*given.leaves, *pred.leaves])
@@ -47,7 +46,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     dtypes. cond_fn returns a bool array without axes, which is read in every round.
     """
     start = _Trees("while_loop", init, "init")
-    graph = _recorder(start.leaves)
+    graph = recording_graph(start.leaves)
     if graph is not None:
         return _record_while(graph, cond_fn, body_fn, start)
     device = _device_of(start.leaves)
@@ -68,7 +67,7 @@ def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | 
     shapes and dtypes. Without xs (None) f gets None, `length` times.
     """
     start, given = _Trees("scan", init, "init"), _Trees("scan", xs, "xs")
-    graph = _recorder([*start.leaves, *given.leaves])
+    graph = recording_graph([*start.leaves, *given.leaves])
     if graph is not None:
         return _record_scan(graph, f, start, given, length)
     device = _device_of([*start.leaves, *given.leaves])
@@ -139,10 +138,9 @@ def _value(graph: Graph, x: Any) -> Tracer:
     if not isinstance(number, (bool, int, float, complex)):
         from dovetail._creation import asarray
 
-        return graph.value(asarray(x, device=getattr(graph, "device", None)))
+        return graph.value(asarray(x, device=graph.device))
     dtype = {bool: "bool", int: "int64", float: "float32"}.get(type(number), "complex64")
-    with graph.active():
-        return graph.record(registry["full"], ((), x), {"dtype": _dtype(dtype)})
+    return graph.run(graph.record, registry["full"], ((), x), {"dtype": _dtype(dtype)})
 
 
 def _dtype(name: str) -> Any:
@@ -252,8 +250,7 @@ def _scratch(device: Any) -> Any:
 
 def _types_of(op: str, device: Any, fn: Callable[..., Any], arrays: list[Array], given: Callable) -> Types:
     graph = _scratch(device)
-    with graph.active():
-        made = _Trees(op, fn(*given([graph.value(x) for x in arrays])), "result")
+    made = _Trees(op, graph.run(fn, *given([graph.value(x) for x in arrays])), "result")
     return made, [_type(x) for x in made.values(graph)]
 
 
@@ -262,24 +259,13 @@ def _no_results(device: Any, f: Any, start: _Trees, carry: list[Array], given: _
     from dovetail._creation import empty
 
     graph = _scratch(device)
-    with graph.active():
-        shown = [graph.like_type(x.dtype.name, x.shape[1:]) for x in arrays]
-        _, y = _pair(f(start.value([graph.value(c) for c in carry]), given.value(shown)))
-        types = [_type(x) for x in y.values(graph)]
+    shown = [graph.like_type(x.dtype.name, x.shape[1:]) for x in arrays]
+    _, y = _pair(graph.run(f, start.value([graph.value(c) for c in carry]), given.value(shown)))
+    types = [_type(x) for x in y.values(graph)]
     return y.value([empty((0, *shape), dtype=_core.dtypes[dtype], device=device) for dtype, shape in types])
 
 
 # ---- recording ---------------------------------------------------------------------------------------------------
-
-
-def _recorder(leaves: list[Any]) -> Graph | None:
-    for found in (_core.recorder(), active_recorder()):
-        if isinstance(found, Graph):
-            return found
-    for x in leaves:
-        if isinstance(x, Tracer):
-            return innermost(x._graph)
-    return None
 
 
 class _Part:
@@ -291,8 +277,7 @@ class _Part:
         self.graph = graph.nested()
         inputs = [self.graph.like_type(dtype, shape) for dtype, shape in operands]
         self.inputs = [self.graph.tracer(x._id) for x in inputs]  # fn may give its own other values
-        with self.graph.active():
-            self.result = fn(*given(inputs))
+        self.result = self.graph.run(fn, *given(inputs))
 
     def close(self, results: list[Tracer], captured: list[Tracer], n_first: int, passes: bool) -> Any:
         """`captured`, outer values, are inputs after the first ones, and among the results too where it passes."""

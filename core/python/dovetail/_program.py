@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from dovetail import _core
 from dovetail import _pytree as pytree
 from dovetail._core import Array, Device
+from dovetail._trace import Tracer, recording_graph
 
 __all__ = ["Port", "Program", "load"]
 
@@ -45,13 +46,9 @@ class Program:
         """Runs the program on the arguments: arrays of one device, NumPy arrays are brought there.
 
         device: where to run; None: where the arrays are, or the default device. Raises TypeError or ValueError,
-        with the argument's name, for arguments that the program was not made for.
+        with the argument's name, for arguments that the program was not made for. In a function that is being
+        traced the program's nodes become nodes of the trace.
         """
-        if _core.recorder() is not None:
-            raise TypeError(
-                f"[program] {self.name} is called in a function that is being traced: expected a call of the "
-                "function that it was exported from"
-            )
         if len(args) != len(self._names):
             raise TypeError(
                 f"[program] {self.name} got {len(args)} arguments, expected {len(self._names)}: "
@@ -61,8 +58,13 @@ class Program:
         for x, tree, path in zip(args, self._arguments, self._names, strict=True):
             leaves.update((place, (value, where)) for place, value, where in pytree.leaves_like(tree, x, path))
         given = [leaves[i] for i in range(len(leaves))]
-        home = _home(given, device)
-        outputs = self._core.run(home, [_input(x, path, home) for x, path in given])
+        graph = recording_graph(x for x, _ in given)
+        if graph is not None:
+            graph.expect_device("program", device)
+            outputs = graph.inline(self._core, [_input(x, path, graph.device) for x, path in given])
+        else:
+            home = _home(given, device)
+            outputs = self._core.run(home, [_input(x, path, home) for x, path in given])
         return pytree.rebuilt(self._results, outputs)
 
     @property
@@ -103,8 +105,8 @@ def _home(given: list[tuple[Any, str]], device: Any) -> Device:
     return _devices.device(None) if target is None else target
 
 
-def _input(x: Any, path: str, home: Device) -> Array:
-    if type(x) is Array:
+def _input(x: Any, path: str, home: Device | None) -> Any:
+    if type(x) is Array or isinstance(x, Tracer):
         return x
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(x, numpy.ndarray):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from operator import index as as_integer
 from typing import Any
 
@@ -76,14 +77,26 @@ class FunctionGraph(Graph):
         self.fixed |= {(value, axis) for axis, n in enumerate(shape) if not isinstance(n, Number)}
         return self.tracer(value)
 
-    def active(self) -> Any:
-        return recording_on(self)
+    def run(self, function: Callable, *args: Any) -> Any:
+        with recording_on(self):
+            return function(*args)
 
     def record_control(self, name: str, operands: list[Tracer], **attributes: Any) -> list[Tracer]:
         self.builder.at(user_line())
         return Graph.record_control(self, name, operands, **attributes)
 
+    def inline(self, program: Any, operands: list[Any]) -> list[Tracer]:
+        self.builder.at(user_line())
+        return Graph.inline(self, program, operands)
+
     # ---- values --------------------------------------------------------------------------------------------------
+
+    def arrays_of(self, program: Any) -> list[Tracer]:
+        if self.outer is not None:
+            return self.outer.arrays_of(program)
+        values = self.builder.arrays_of(program)
+        self.fixed |= {(v, axis) for v in values for axis in range(len(self.builder.describe(v)[0]))}
+        return [self.tracer(v) for v in values]
 
     def value(self, x: Any) -> ArrayTracer:
         """The tracer of an array: its own, or that of a constant."""

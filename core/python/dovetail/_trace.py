@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any
 
+from dovetail import _core
 from dovetail._core import Array
 from dovetail.schema import Unsupported, registry
-from dovetail.schema.declare import active_recorder, recording
+from dovetail.schema.declare import active_recorder, recorded
 from dovetail.schema.dtypes import DType, by_name
 from dovetail.schema.number import Number, is_natural, is_number, is_zero, largest, smallest, value_of
 
-__all__ = ["Graph", "Tracer", "Unsupported", "run_decomposition"]
+__all__ = ["Graph", "Tracer", "Unsupported", "recording_graph", "run_decomposition"]
 
 
 class Tracer:
@@ -81,6 +83,7 @@ class Graph:
     be used: adopt_value and adopt make them operands and numbers of the program.
     """
 
+    device: Any = None  # of the arguments of a function; a decomposition runs anywhere
     outer: Graph | None = None
     depth = 0  # of graphs around it
     numbers_given: list[Any] | None = None  # of a loop's body: integers of the outer graph, the node's `numbers`
@@ -107,9 +110,9 @@ class Graph:
     def like_type(self, dtype: str, shape: tuple[Any, ...]) -> Tracer:
         return self.tracer(self.builder.operand(dtype, list(map(value_of, shape))))
 
-    def active(self) -> Any:
-        """A context in which this graph records."""
-        return recording(self)
+    def run(self, function: Callable, *args: Any) -> Any:
+        """function(*args), recorded by this graph."""
+        return recorded(self, function, *args)
 
     def value(self, x: Tracer | Array) -> Tracer:
         """An array as a value of this graph."""
@@ -222,6 +225,12 @@ class Graph:
             return self.tracer(first)
         return tuple(self.tracer(first + i) for i in range(op.spec.n_out))
 
+    def inline(self, program: Any, operands: list[Any]) -> list[Tracer]:
+        """The results of a program, whose calls become a part of this one."""
+        values = [self.value(x)._id for x in operands]
+        arrays = [self.adopt_value(x)._id for x in self.arrays_of(program)]
+        return [self.tracer(v) for v in self.builder.inline(program, values, arrays)]
+
     def record_control(self, name: str, operands: list[Tracer], **attributes: Any) -> list[Tracer]:
         """A node that holds programs."""
         slots: list[tuple[str, int, int]] = []
@@ -256,6 +265,21 @@ class Graph:
             f"[{self.name}] its decomposition uses an array that it was not given: got an array of shape "
             f"{value.shape}, expected the op's operands and Python numbers; make the array an operand of the op"
         )
+
+    def arrays_of(self, program: Any) -> list[Tracer]:
+        """The values of the arrays of a program that the traced function calls; the outermost graph decides."""
+        if self.outer is not None:
+            return self.outer.arrays_of(program)
+        if program.has_arrays:
+            raise TypeError(
+                f"[{self.name}] its decomposition calls a program with constant arrays: expected one without; make "
+                "them operands of the op"
+            )
+        return []
+
+    def expect_device(self, op: str, device: Any) -> None:
+        if device is not None:
+            raise TypeError(f"[{op}] device {device} in a decomposition, which runs on the device of its operands")
 
     def index(self, x: Tracer, key: tuple) -> Tracer:
         if any(k is Ellipsis for k in key):
@@ -325,15 +349,25 @@ def innermost(graph: Graph) -> Graph:
     return graph
 
 
+def recording_graph(leaves: Iterable[Any]) -> Graph | None:
+    """The graph that records what is done now with these operands; None outside of traces."""
+    for found in (_core.recorder(), active_recorder()):
+        if isinstance(found, Graph):
+            return found
+    for x in leaves:
+        if isinstance(x, Tracer):
+            return innermost(x._graph)
+    return None
+
+
 def record_loop(graph: Graph, count: Any, body: Any, carries: tuple) -> tuple[Tracer, ...]:
     """dovetail.schema.loop in a trace: what it captures goes round with the carries."""
     inner = graph.nested()
     inner.numbers_given = []
     outer = [graph.adopt_value(c) for c in carries]
     index = Number(inner, inner.number("attribute", False, 0), 0, natural=True)
-    with inner.active():
-        inputs = list(map(inner.like, outer))
-        results = body(index, *inputs)
+    inputs = list(map(inner.like, outer))
+    results = inner.run(body, index, *inputs)
     results = results if isinstance(results, tuple) else (results,)
     if len(results) != len(carries) or not all(isinstance(r, Tracer) for r in results):
         raise TypeError(

@@ -37,7 +37,7 @@ from .primitives import (
 )
 
 
-@op(shape="same", dtype="same", half="native", reference=np.positive)
+@op(shape="same", dtype="numeric", half="native", reference=np.positive)
 def positive(x: Tensor, /) -> Tensor:
     """+x."""
     return copy(x)

@@ -208,6 +208,23 @@ dvr_status dvr_builder_call(dvr_builder* b, const dvr_op* op, const int32_t* in,
   });
 }
 
+dvr_status dvr_builder_inline(dvr_builder* b, dvr_program* p, const int32_t* in, uint32_t n_in, int32_t* out,
+                              uint32_t n_out) {
+  return guarded("builder_inline", [&] {
+    BuilderHandle& h = handle(b);
+    const RunnableProgram& program = to(p).runnable;
+    if (n_in) expect(in, "the list of operands");
+    if (n_out) expect(out, "the list of results");
+    if (n_out != program.program().outputs.size())
+      throw Error(ErrorKind::value,
+                  std::to_string(n_out) + " results: expected " + std::to_string(program.program().outputs.size()));
+    const std::vector<int> operands(in, in + n_in);
+    for (const int v : operands) h.type(v);
+    const std::vector<int> results = program.record_in(h.builder, operands);
+    for (uint32_t i = 0; i < n_out; ++i) out[i] = h.made(results[i]);
+  });
+}
+
 dvr_status dvr_builder_describe(dvr_builder* b, int32_t value, dvr_tensor* out) {
   return guarded("builder_describe", [&] { put_type(handle(b).type(value), expect(out, "the result")); });
 }

@@ -145,6 +145,9 @@ void make_programs(py::module_& m) {
           },
           "Writes a .dvt file.")
       .def_property_readonly("inputs", inputs, "(name, dtype, shape) of each; a size is a number, a name or None.")
+      .def_property_readonly(
+          "has_arrays", [](const RunnableProgram& p) { return !p.program().arrays.empty(); },
+          "Whether arrays are parts of it.")
       .def_property_readonly("outputs", outputs,
                              "(dtype, shape) of each; None: a size that depends on the inputs'.")
       .def("types", types, py::arg("shapes"),
@@ -171,6 +174,21 @@ void make_programs(py::module_& m) {
           "array_constant",
           [](ProgramBuilder& b, const Tensor& x, const std::string& name) { return b.array(elements_of(x), name); },
           py::arg("array"), py::arg("name") = "", "An array as a part of the program.")
+      .def(
+          "arrays_of",
+          [](ProgramBuilder& b, const RunnableProgram& p) {
+            std::vector<int> values;
+            for (const Program::Array& a : p.program().arrays) values.push_back(b.array(a.elements, a.name));
+            return values;
+          },
+          "The arrays of a program as parts of this one.")
+      .def(
+          "inline",
+          [](ProgramBuilder& b, const RunnableProgram& p, const std::vector<int>& operands,
+             const std::vector<int>& arrays) { return p.record_in(b, operands, &arrays); },
+          py::arg("program"), py::arg("operands"), py::arg("arrays"),
+          "Records the calls of a program on these values; returns its outputs' numbers. `arrays`: from arrays_of, "
+          "perhaps of the builder around this one.")
       .def(
           "finish",
           [](ProgramBuilder& b, const std::vector<int>& outputs, std::string signature) {

@@ -58,7 +58,8 @@ int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, const Number
 
 // The attributes by name, defaults filled in. What they point to lives as long as `keep`.
 Attrs attributes_of(const Op& o, const py::dict& attributes, std::deque<py::object>& keep) {
-  Attrs attrs;
+  Attrs attrs = o.defaults;
+  uint64_t given = 0;
   int i = 0;
   for (const ParamSpec& p : o.spec.params) {
     if (is_operand(p.kind)) continue;
@@ -66,13 +67,11 @@ Attrs attributes_of(const Op& o, const py::dict& attributes, std::deque<py::obje
       keep.push_back(attributes[p.name.c_str()]);
       if (p.kind == ParamKind::program) attrs.at[i] = program_attr(*keep.back().cast<TracedProgram&>().program);
       else set_attr(o, attrs, i, p, keep.back().ptr());
-    } else {
-      if (p.fallback.kind == AttrDefault::required)
-        throw Error(ErrorKind::type, "[" + o.spec.name + "] misses the argument '" + p.name + "'");
-      set_default(attrs, i, p);
+      given |= uint64_t{1} << i;
     }
     ++i;
   }
+  expect_attrs(o, given);
   return attrs;
 }
 

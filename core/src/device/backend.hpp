@@ -40,6 +40,7 @@ struct Device {
   // device of an interpreted backend.
   std::atomic<bool> synchronous{true};
   std::atomic<DeviceState> state{DeviceState::usable};
+  std::atomic<uint64_t> resets{0};  // after each of which it is undefined what the memory holds
   Stream* default_stream = nullptr;
   Pool* pool = nullptr;
   Queues* queues = nullptr;

@@ -10,6 +10,7 @@
 #include "device/pool.hpp"
 #include "device/queues.hpp"
 #include "device/services.hpp"
+#include "platform/platform.hpp"
 
 namespace dovetail {
 Interpreter interpreter;
@@ -20,6 +21,11 @@ void throw_reentry() {
               std::string("dovetail was called inside ") + inside +
                   ", for which it waits: expected work on the buffers alone; an op that is made "
                   "of others needs no kernel, its decomposition runs");
+}
+
+void InterruptCheck::look() {
+  if (platform::on_main_thread()) interpreter.check_interrupt();
+  next_ = Clock::now() + kBetween;
 }
 
 std::vector<Stream*> streams_of(Device& device) {
@@ -142,6 +148,7 @@ void Device::reset() {
   if (!DVT_HAS(table, dvt_backend, device_reset))
     throw Error(ErrorKind::not_implemented, "[" + name + "] this device cannot be reset; start the process again");
   check(table->device_reset(handle), "[reset]");
+  ++resets;
   for (Stream* stream : streams_of(*this)) {
     stream->set_passed(stream->position());
     stream->forget_fault();

@@ -2,6 +2,7 @@
 // them unset. Every function that may wait may release it - on a device with streams also allocate, use,
 // Stream::lock and copy_bytes - so a caller holds its own references to the objects it works on.
 #pragma once
+#include <chrono>
 #include <mutex>
 
 namespace dovetail {
@@ -13,6 +14,22 @@ struct Interpreter {
   void (*check_interrupt)() = nullptr;
 };
 extern Interpreter interpreter;
+
+// For long waits and loops, which call it all the time: throws, ten times a second, where the user has interrupted
+// the program.
+class InterruptCheck {
+ public:
+  void operator()() {
+    if (interpreter.check_interrupt && Clock::now() >= next_) [[unlikely]]
+      look();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kBetween{100};
+  void look();
+  Clock::time_point next_ = Clock::now() + kBetween;
+};
 
 class GilRelease {  // for a scope that may wait
  public:

@@ -97,16 +97,14 @@ RecordedEvent::Progress RecordedEvent::look() const {
 
 // A device has no function that waits for a limited time. The first half millisecond is watched closely, as most
 // waits are short; later looks are a sixteenth of the time so far apart, and at most 2 ms.
-bool RecordedEvent::poll(Clock::time_point until, void (*check)()) const {
-  constexpr Clock::duration between = 100ms;
+bool RecordedEvent::poll(Clock::time_point until, InterruptCheck* check) const {
   const Clock::time_point begin = Clock::now();
-  Clock::time_point next = begin + between;
   for (;;) {
     const Progress progress = look();
     if (progress != Progress::pending) return true;
     const Clock::time_point now = Clock::now();
     if (now >= until) return false;
-    if (check && now >= next) check(), next = Clock::now() + between;
+    if (check) (*check)();
     if (now - begin < std::chrono::microseconds(500)) std::this_thread::yield();
     else std::this_thread::sleep_for(std::clamp<Clock::duration>((now - begin) / 16, 50us, 2ms));
   }
@@ -116,7 +114,8 @@ void RecordedEvent::wait() const {
   if (is_past()) return;
   if (!interpreter.check_interrupt || !platform::on_main_thread()) return synchronize();
   const GilRelease waiting;
-  poll(Clock::time_point::max(), interpreter.check_interrupt);
+  InterruptCheck check;
+  poll(Clock::time_point::max(), &check);
 }
 
 bool RecordedEvent::wait_until(Clock::time_point until) const { return poll(until, nullptr); }

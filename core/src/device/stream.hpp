@@ -33,7 +33,7 @@ class RecordedEvent {
   bool is_past() const;  // without asking the device
   Progress look() const;
   // Calls `check`, which may throw, every 100 ms. False: the event is still pending at `until`.
-  bool poll(Clock::time_point until, void (*check)()) const;
+  bool poll(Clock::time_point until, InterruptCheck*) const;
 };
 using RecordedEventPtr = std::shared_ptr<const RecordedEvent>;
 

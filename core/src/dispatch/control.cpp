@@ -16,16 +16,6 @@ bool is_true(const Tensor& t) {
   return value != 0;
 }
 
-// The operands; those that end with the node live on in the result alone.
-std::vector<Tensor> take_operands(const Program::Node& node, std::vector<Tensor>& values) {
-  std::vector<Tensor> in;
-  in.reserve(node.in.size());
-  for (const int v : node.in) in.push_back(values[size_t(v)]);
-  for (const int v : node.dies)
-    if (std::ranges::find(node.in, v) != node.in.end()) values[size_t(v)] = Tensor();
-  return in;
-}
-
 // Element i along the first axis, as a view.
 Tensor element(const Tensor& x, int64_t i) {
   Tensor out = x;
@@ -55,7 +45,10 @@ class Control {
 
  private:
   std::vector<Tensor> loop() {
-    for (const auto& round : programs_) in_ = replay(*round, std::move(in_));
+    for (const auto& round : programs_) {
+      check_interrupt_();
+      in_ = replay(*round, std::move(in_));
+    }
     return std::move(in_);
   }
 
@@ -66,8 +59,11 @@ class Control {
   }
 
   std::vector<Tensor> while_loop() {
-    while (is_true(replay(*programs_[WhileAttrs::cond], in_)[0]))
+    while (is_true(replay(*programs_[WhileAttrs::cond], in_)[0])) {
+      check_interrupt_();
+      RoundLimit::take_one();
       in_ = replay(*programs_[WhileAttrs::body], std::move(in_));
+    }
     return std::move(in_);
   }
 
@@ -78,16 +74,24 @@ class Control {
     std::vector<Tensor> carries = std::move(in_), ys;
     carries.resize(n_carry);
     for (const Tensor& y : out_.subspan(n_carry)) ys.push_back(empty_tensor(y.dtype, y.shape(), device_));
+    std::vector<Tensor> places(ys.size());  // of the round's results in the ys
+    std::vector<const Tensor*> given(n_carry, nullptr);
+    for (const Tensor& place : places) given.push_back(&place);
     for (int64_t i = 0; i < attrs_.i64(ScanAttrs::length); ++i) {
+      check_interrupt_();
       for (const Tensor& x : xs) carries.push_back(element(x, i));
-      carries = replay(*programs_[0], std::move(carries));
+      for (size_t k = 0; k < ys.size(); ++k) places[k] = element(ys[k], i);
+      carries = replay(*programs_[0], std::move(carries), given.data());
       for (size_t k = 0; k < ys.size(); ++k) {
-        Tensor place = element(ys[k], i);
         const Tensor& made = carries[n_carry + k];
-        copy_into(place, made.device ? made : materialise(made, device_));
+        if (made.storage == places[k].storage && made.view.data == places[k].view.data) continue;
+        copy_into(places[k], made.device ? made : materialise(made, device_));
       }
       carries.resize(n_carry);
     }
+    for (Tensor& carry : carries)  // one that is a y, too, would keep all of these
+      if (carry.storage && std::ranges::find(ys, carry.storage, &Tensor::storage) != ys.end())
+        carry = compact(carry);
     std::ranges::move(ys, std::back_inserter(carries));
     return carries;
   }
@@ -98,8 +102,16 @@ class Control {
   Device& device_;
   std::span<const Tensor> out_;  // their types
   std::vector<Tensor> in_;
+  InterruptCheck check_interrupt_;
 };
 }  // namespace
+
+thread_local uint64_t RoundLimit::left_ = UINT64_MAX;
+
+void RoundLimit::take_one() {
+  if (left_ == 0) throw Error(ErrorKind::runtime, "[while_loop] more rounds than the run's limit: expected fewer");
+  --left_;
+}
 
 std::vector<std::shared_ptr<const Executable>> make_executables(std::vector<std::shared_ptr<Binding>>& programs,
                                                                 Device& device) {

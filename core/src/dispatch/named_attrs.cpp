@@ -86,14 +86,4 @@ void set_attr(const Op& op, Attrs& attrs, int i, const dvt_attr& a) {
     refuse(name_of(a.kind));
   }
 }
-
-void expect_attrs(const Op& op, uint64_t given) {
-  int i = 0;
-  for (const ParamSpec& p : op.spec.params) {
-    if (is_operand(p.kind)) continue;
-    if (p.fallback.kind == AttrDefault::required && !(given >> i & 1))
-      throw Error(ErrorKind::type, "[" + op.spec.name + "] misses the attribute '" + p.name + "'");
-    ++i;
-  }
-}
 }  // namespace dovetail

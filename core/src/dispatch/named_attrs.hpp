@@ -9,7 +9,5 @@ int attr_position(const Op&, std::string_view name);
 // texts are not copied: they live as long as `attrs` is used.
 void set_attr(const Op&, Attrs& attrs, std::string_view name, const dvt_attr& value);
 void set_attr(const Op&, Attrs& attrs, int position, const dvt_attr& value);
-// Throws Error(type) where an attribute without a default is not among those whose bits are set in `given`.
-void expect_attrs(const Op&, uint64_t given);
 uint32_t attr_kind(ParamKind);  // DVT_A_*; DVT_A_NONE for a number of any kind
 }  // namespace dovetail

@@ -59,13 +59,26 @@ struct Wanted {
   const Tensor* memory;
 };
 
-void run_wanted(Invocation& inv, int first, std::span<const Wanted> wanted) {
-  const Tensor* given[kMaxOutputs] = {};
-  for (const Wanted& w : wanted)
-    if (w.value >= first && w.value < first + int(inv.op.spec.n_out)) given[w.value - first] = w.memory;
-  const bool any = std::any_of(given, given + inv.op.spec.n_out, [](const Tensor* t) { return t != nullptr; });
-  if (any) run_into(inv, given);
-  else inv.run();
+// The memory that is wanted for each of a node's results, in `memory`; nullptr: for none.
+const Tensor* const* wanted_of(const Program::Node& node, std::span<const Wanted> wanted, const Tensor** memory) {
+  bool any = false;
+  for (uint32_t i = 0; i < node.n_out; ++i) {
+    const auto found = std::ranges::find(wanted, node.out + int(i), &Wanted::value);
+    memory[i] = found == wanted.end() ? nullptr : found->memory;
+    any |= memory[i] != nullptr;
+  }
+  return any ? memory : nullptr;
+}
+
+// By the op's decomposition, whose nodes may take the memory of what ends with the node, and write where results
+// are wanted.
+void run_nested(const Executable& nested, const Program::Node& node, std::vector<Tensor>& values,
+                const Tensor* const* given) {
+  std::vector<Tensor> results = replay(nested, take_operands(node, values), given);
+  for (size_t i = 0; i < results.size(); ++i) {
+    Tensor& out = values[size_t(node.out) + i];
+    out = results[i].device ? std::move(results[i]) : materialise(results[i], nested.device());
+  }
 }
 
 void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
@@ -78,10 +91,15 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   NodeCall call(e, k, values);
   Invocation& inv = call.invocation();
   if (bound.donor >= 0) inv.replace(values[size_t(bound.donor)]);
+  const Tensor* memory[kMaxOutputs];
+  if (!wanted.empty()) inv.given = wanted_of(node, wanted, memory);
   const auto dispatch = [&] {
-    if (bound.nested && !engine_choice) run_decomposition(inv, *bound.nested);
-    else if (wanted.empty()) inv.run();
-    else run_wanted(inv, node.out, wanted);
+    if (bound.nested && !engine_choice) {
+      if (inv.given || bound.donor >= 0) run_nested(*bound.nested, node, values, inv.given);
+      else run_decomposition(inv, *bound.nested);
+    } else {
+      inv.run();
+    }
   };
   if (recording()) [[unlikely]]
     run_recorded(node.op->spec.name.c_str(), dispatch, node.where);
@@ -137,6 +155,16 @@ std::vector<Wanted> wanted_results(const Program& p, const std::vector<Tensor>& 
 }
 }  // namespace
 
+std::vector<Tensor> take_operands(const Program::Node& node, std::vector<Tensor>& values) {
+  std::vector<Tensor> in;
+  in.reserve(node.in.size());
+  for (const int v : node.in)
+    if (v >= 0) in.push_back(values[size_t(v)]);
+  for (const int v : node.dies)
+    if (std::ranges::find(node.in, v) != node.in.end()) values[size_t(v)] = Tensor();
+  return in;
+}
+
 bool ProgramPlans::is_current() const { return epoch == plans_epoch(); }
 
 std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device& device) {
@@ -189,12 +217,20 @@ void PackedTypes::set(std::vector<Tensor>& made, Device& device) const {
   }
 }
 
+static PackedTypes types_of_results(const Binding& b) {
+  std::vector<TensorType> types;
+  for (const int v : b.program->outputs) types.push_back(b.values[size_t(v)]);
+  return PackedTypes(types);
+}
+
 Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::span<const Tensor> on_device)
     : binding(std::move(b)),
       plans(std::move(p)),
       types(binding.values),
+      results(types_of_results(binding)),
       nodes(binding.nodes.size()),
-      arrays(on_device.begin(), on_device.end()) {
+      arrays(on_device.begin(), on_device.end()),
+      resets(device().resets) {
   const Program& program = *binding.program;
   for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(program, program.nodes[k], binding.values);
   give_back_memory(binding);
@@ -218,7 +254,8 @@ size_t Executable::bytes() const {
   for (const auto& [node, made] : programs)
     for (size_t i = 0; i < made.size(); ++i)
       if (!i || made[i] != made[i - 1]) parts += made[i]->bytes();
-  return parts + sizeof *this + types.bytes() + nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
+  return parts + sizeof *this + types.bytes() + results.bytes() +
+         nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
          binding.attrs.size() * (sizeof(Attrs) + sizeof(void*)) + binding.constants.size() * sizeof(Scalar);
 }
 

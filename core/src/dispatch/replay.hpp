@@ -44,10 +44,12 @@ struct Executable {
 
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
-  PackedTypes types;  // of the values
+  PackedTypes types;    // of the values
+  PackedTypes results;  // their types
   std::vector<Node> nodes;
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;                                                 // of the program, on the device
+  uint64_t resets;                                                            // of the device when it was made
 };
 
 // For the dtypes of a binding. Throws Error(not_implemented) where the device lacks a kernel that a node needs.
@@ -61,12 +63,17 @@ inline std::shared_ptr<const Executable> make_executable(Binding binding, Device
   auto plans = plan_program(binding, device);
   return make_executable(std::move(binding), std::move(plans), arrays);
 }
-inline bool is_current(const Executable& e) { return e.plans->is_current(); }
+inline bool is_current(const Executable& e) {
+  return e.plans->is_current() && (e.arrays.empty() || e.resets == e.device().resets);
+}
+// The operands of a node that are given. Those that end with it are taken from `values`: if nobody else holds their
+// memory, the node's programs may use it.
+std::vector<Tensor> take_operands(const Program::Node&, std::vector<Tensor>& values);
 // Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
 // memory.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out);
 // The same on operands that are given away: where nobody else holds their memory, it may be used. `given`: nullptr,
-// or for each result the memory in which the caller wants it, or nullptr; results that are computed there without a
-// copy share it.
+// or for each result memory of its type in which the caller wants it, or nullptr; results that are computed there
+// without a copy share it.
 std::vector<Tensor> replay(const Executable&, std::vector<Tensor> in, const Tensor* const* given = nullptr);
 }  // namespace dovetail

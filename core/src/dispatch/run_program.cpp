@@ -85,13 +85,14 @@ std::vector<Tensor> RunnableProgram::arrays_on(Device& device) {
     const GilRelease others_run;  // the holder may wait for it
     lock.lock();
   }
-  std::vector<Tensor>& known = arrays_[&device];
-  if (known.empty()) {
+  OnDevice& known = on_device_[&device];
+  const uint64_t resets = device.resets;
+  if (known.arrays.empty() || known.resets != resets) {
     std::vector<Tensor> made;
     for (const Program::Array& a : program_->arrays) made.push_back(on_device(a.elements, device));
-    known = std::move(made);
+    known = {std::move(made), resets};
   }
-  return known;
+  return known.arrays;
 }
 
 std::shared_ptr<const Executable> RunnableProgram::executable(Device& device, const TensorType* const* in) {
@@ -106,18 +107,18 @@ std::vector<Tensor> RunnableProgram::run(Device* wanted, std::vector<Tensor> in,
   expect_count(*program_, in.size());
   Device& device = device_for(wanted, in);
   const auto e = executable(device, types_of(std::span<const Tensor>(in)).data());
-  const size_t n = program_->outputs.size();
   if (given) {
-    const std::vector<Tensor> values = e->values();
-    std::vector<const TensorType*> types;
-    for (const int v : program_->outputs) types.push_back(&values[size_t(v)]);
-    check_given("program", given, types.data(), n, device);
+    std::vector<Tensor> types;
+    e->results.set(types, device);
+    std::vector<const TensorType*> results;
+    for (const Tensor& t : types) results.push_back(&t);
+    check_given("program", given, results.data(), results.size(), device);
   }
   std::vector<Tensor> results = replay(*e, std::move(in), given);
   if (given) {
     std::vector<Tensor*> made;
     for (Tensor& t : results) made.push_back(&t);
-    put_in_given(made.data(), given, n, device);
+    put_in_given(made.data(), given, made.size(), device);
   }
   for (Tensor& t : results)
     if (!t.device) t = materialise(t, device);
@@ -130,6 +131,14 @@ std::vector<TensorType> RunnableProgram::infer(std::span<const TensorType> in) c
   std::vector<TensorType> results;
   for (const int v : program_->outputs) results.push_back(b.values[size_t(v)]);
   return results;
+}
+
+std::vector<int> RunnableProgram::record_in(ProgramBuilder& builder, const std::vector<int>& operands,
+                                            const std::vector<int>* arrays) const {
+  expect_count(*program_, operands.size());
+  std::vector<const TensorType*> in;
+  for (const int v : operands) in.push_back(&builder.value(v));
+  return record_inline(builder, bind(in.data()), operands, arrays);
 }
 
 std::string RunnableProgram::missing(Device& device, std::span<const TensorType> in) {

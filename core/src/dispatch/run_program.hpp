@@ -18,6 +18,9 @@ class RunnableProgram {
   std::vector<Tensor> run(Device* device, std::vector<Tensor> in, const Tensor* const* given = nullptr);
   // Dtypes and shapes of the results for operands of these. Nothing runs.
   std::vector<TensorType> infer(std::span<const TensorType> in) const;
+  // Records the program's calls on values of the builder, as record_inline() does; its errors are those of a run.
+  std::vector<int> record_in(ProgramBuilder&, const std::vector<int>& operands,
+                             const std::vector<int>* arrays = nullptr) const;
   // What is known of the results without operands: their dtypes, and the sizes that are the same whatever the
   // operands' are; -1 for the others. Error(value) where no sizes are found that the program takes.
   struct Output {
@@ -42,7 +45,11 @@ class RunnableProgram {
   const std::shared_ptr<const Program> program_;
   ExecutableCache executables_;
   std::mutex mutex_;
-  std::map<const Device*, std::vector<Tensor>> arrays_;  // of the program, where they have been used
+  struct OnDevice {
+    std::vector<Tensor> arrays;  // of the program
+    uint64_t resets;             // of the device when they were made
+  };
+  std::map<const Device*, OnDevice> on_device_;  // where they have been used
 };
 // The elements of an array, which keeps its value: a later change of it gets memory of its own.
 HostArray elements_of(const Tensor&);

@@ -69,9 +69,9 @@ int ProgramBuilder::constant(const Scalar& scalar, int number) {
   return add_value(type_of(scalar));
 }
 
-static void own_program(Program& p, const Program& part) {
-  const auto same = [&](const auto& known) { return known.get() == &part; };
-  if (std::ranges::none_of(p.programs, same)) p.programs.push_back(part.shared_from_this());
+void ProgramBuilder::own(const Program& part) {
+  Program& p = program();
+  if (parts_.insert(&part).second) p.programs.push_back(part.shared_from_this());
   p.depth = std::max(p.depth, part.depth + 1);
   if (p.depth > kMaxProgramDepth)
     throw Error(ErrorKind::value,
@@ -84,7 +84,7 @@ void ProgramBuilder::own(Attrs& attrs) {
     else if (a.kind == DVT_A_F64S) a.v.fs = program().float_lists.emplace_back(a.v.fs, a.v.fs + a.count).data();
     else if (a.kind == DVT_A_I64S && (a.v.is < attrs.ints || a.v.is >= attrs.ints + std::size(attrs.ints)))
       a.v.is = program().int_lists.emplace_back(a.v.is, a.v.is + a.count).data();
-    else if (a.kind == DVT_A_PROGRAM) own_program(program(), program_in(a));
+    else if (a.kind == DVT_A_PROGRAM) own(program_in(a));
   }
 }
 
@@ -128,8 +128,9 @@ int ProgramBuilder::control(const Op& op, const std::vector<int>& in, const Attr
   p.nodes.push_back(std::move(node));
   try {
     BindLimits limits;
-    auto bound = bind_control(p, p.nodes.size() - 1, attrs, operands, limits);
-    if (!bound) throw Error(ErrorKind::value, "[" + op.spec.name + "] a guard of its program does not hold");
+    std::string why;
+    auto bound = bind_control(p, p.nodes.size() - 1, attrs, operands, limits, &why);
+    if (!bound) throw Error(ErrorKind::value, "[" + op.spec.name + "] " + why);
     for (TensorType& t : bound->results) add_value(std::move(t));
   } catch (...) {
     p.nodes.pop_back();
@@ -269,14 +270,21 @@ class Inliner {
  public:
   Inliner(ProgramBuilder& to, const Binding& bound)
       : to_(to),
+        caller_(to.where()),
         bound_(bound),
         program_(*bound.program),
         value_(size_t(program_.n_values), -1),
         number_(program_.numbers.size(), -1) {}
 
-  std::vector<int> run(const std::vector<int>& operands) {
+  ~Inliner() { to_.at(caller_); }
+
+  std::vector<int> run(const std::vector<int>& operands, const std::vector<int>* arrays) {
     for (size_t i = 0; i < program_.inputs.size(); ++i) value_[size_t(program_.inputs[i].value)] = operands[i];
-    for (const Program::Array& a : program_.arrays) value_[size_t(a.value)] = to_.array(a.elements, a.name);
+    for (size_t i = 0; i < program_.arrays.size(); ++i) {
+      const Program::Array& a = program_.arrays[i];
+      value_[size_t(a.value)] = arrays ? arrays->at(i) : to_.array(a.elements, a.name);
+    }
+    record_declared_sizes();
     for (size_t k = 0; k < program_.nodes.size(); ++k) {
       record_guards(k);
       record_constants(program_.nodes[k].out);
@@ -300,10 +308,27 @@ class Inliner {
     return made = to_.number(n);
   }
 
+  // What happens at `where`, "" where the program does not know, is attributed to that line of it.
+  void at(const std::string& where) { to_.at(where.empty() ? caller_ : where); }
+
+  void record_declared_sizes() {
+    std::map<std::string_view, int> named;
+    for (const Program::Input& input : program_.inputs)
+      for (size_t axis = 0; axis < input.shape.size(); ++axis) {
+        const std::string_view name = input.size_name(axis);
+        if (input.shape[axis] < 0 && name.empty()) continue;
+        const int size = to_.number({.op = Number::size, .a = value_[size_t(input.value)], .b = int(axis)});
+        const int expected = name.empty() ? to_.number({.op = Number::integer, .i = input.shape[axis]})
+                                          : named.try_emplace(name, size).first->second;
+        if (size != expected) to_.guard(Guard::equal, size, expected);
+      }
+  }
+
   void record_guards(size_t node) {
     for (; guard_ < program_.guards.size() && program_.guards[guard_].at <= node; ++guard_) {
       const Guard& g = program_.guards[guard_];
       const int a = number(g.a), b = number(g.b);
+      at(g.where);
       to_.guard(g.compare, a, b);
     }
   }
@@ -321,12 +346,14 @@ class Inliner {
     std::vector<Program::Slot> slots = node.slots;
     for (Program::Slot& slot : slots) slot.number = number(slot.number);
     const Attrs attrs = filled_attrs(program_, node, bound_.numbers);
+    at(node.where);
     const int out = node.op->spec.flags & op_control ? to_.control(*node.op, in, attrs, std::move(slots))
                                                      : to_.call(*node.op, in, attrs, std::move(slots));
     for (uint32_t i = 0; i < node.n_out; ++i) value_[size_t(node.out) + i] = out + int(i);
   }
 
   ProgramBuilder& to_;
+  const std::string caller_;
   const Binding& bound_;
   const Program& program_;
   std::vector<int> value_, number_;  // what they are in the other program
@@ -334,7 +361,8 @@ class Inliner {
 };
 }  // namespace
 
-std::vector<int> record_inline(ProgramBuilder& to, const Binding& bound, const std::vector<int>& operands) {
-  return Inliner(to, bound).run(operands);
+std::vector<int> record_inline(ProgramBuilder& to, const Binding& bound, const std::vector<int>& operands,
+                               const std::vector<int>* arrays) {
+  return Inliner(to, bound).run(operands, arrays);
 }
 }  // namespace dovetail

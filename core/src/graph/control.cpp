@@ -51,15 +51,23 @@ class ControlBinder {
 
  private:
   [[noreturn]] void fail(const std::string& why) const {
-    throw Error(ErrorKind::value, "[" + node_.op->spec.name + "] node " + std::to_string(k_) +
-                                      (node_.where.empty() ? "" : " (" + node_.where + ")") + ": " + why);
+    throw Error(ErrorKind::value,
+                "[" + node_.op->spec.name + "] node " + std::to_string(k_) + place() + ": " + why);
+  }
+  std::string place() const { return node_.where.empty() ? "" : " (" + node_.where + ")"; }
+  const std::string& name_of(int attr) const {
+    const auto& params = node_.op->spec.params;
+    return std::ranges::find_if(params, [&](const ParamSpec& p) { return !is_operand(p.kind) && attr-- == 0; })
+        ->name;
   }
 
   // Nothing where a guard does not hold.
   std::shared_ptr<Binding> bind(int attr, const Types& types, const Attrs* attrs = nullptr) {
     auto bound =
         bind_nested(program_in(attrs_.at[attr]).shared_from_this(), pointers(types).data(), attrs, limits_, why_);
-    return bound ? std::make_shared<Binding>(std::move(*bound)) : nullptr;
+    if (bound) return std::make_shared<Binding>(std::move(*bound));
+    if (why_) *why_ = name_of(attr) + " of " + node_.op->spec.name + place() + ": " + *why_;
+    return nullptr;
   }
 
   void add(std::shared_ptr<Binding> binding) {
@@ -109,8 +117,9 @@ class ControlBinder {
   bool branch() {
     expect_bool(in_[0], "pred");
     const Types operands(in_.begin() + 1, in_.end());
-    const auto then = bind(BranchAttrs::then, operands), otherwise = bind(BranchAttrs::otherwise, operands);
-    if (!then || !otherwise) return false;
+    const auto then = bind(BranchAttrs::then, operands);
+    const auto otherwise = then ? bind(BranchAttrs::otherwise, operands) : nullptr;
+    if (!otherwise) return false;
     made_.results = results_of(*then);
     expect_same(results_of(*otherwise), made_.results, made_.results.size(), "else: result", "then");
     add(then), add(otherwise);
@@ -118,8 +127,9 @@ class ControlBinder {
   }
 
   bool while_loop() {
-    const auto cond = bind(WhileAttrs::cond, in_), body = bind(WhileAttrs::body, in_);
-    if (!cond || !body) return false;
+    const auto cond = bind(WhileAttrs::cond, in_);
+    const auto body = cond ? bind(WhileAttrs::body, in_) : nullptr;
+    if (!body) return false;
     expect_bool(results_of(*cond)[0], "cond: its result");
     made_.results = results_of(*body);
     expect_same(made_.results, in_, in_.size(), "body: result", "the carry");

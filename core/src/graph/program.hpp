@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "graph/number.hpp"
@@ -114,6 +115,7 @@ class ProgramBuilder {
   int number(Number);
   void guard(Guard::Compare, int a, int b);
   void at(std::string where) { where_ = std::move(where); }  // of the nodes and guards that follow
+  const std::string& where() const { return where_; }
   // Makes the program one for just these sizes and these numbers of attributes: a tracer that has looked at them.
   void fix(const Attrs&, int n_attrs);
   std::shared_ptr<const Program> finish(const std::vector<int>& outputs, std::string signature = {});
@@ -124,12 +126,14 @@ class ProgramBuilder {
   Program::Node node_of(const Op&, const std::vector<int>& in, uint32_t n_out, const Attrs&,
                         std::vector<Program::Slot>) const;
   void own(Attrs& attrs);
+  void own(const Program& part);
   int add_value(TensorType);
   Number known_size(Number) const;
   std::shared_ptr<Program> program_;
   std::vector<TensorType> values_;  // with the sizes of the trace
   NumberTable numbers_;
   std::set<std::tuple<Guard::Compare, int, int>> guarded_;
+  std::unordered_set<const Program*> parts_;  // that the program owns
   std::string where_;
 };
 
@@ -165,9 +169,11 @@ struct Binding {
 void give_back_memory(Binding&);
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
-// Records the program's calls on values of the builder, as a part of another program. `bound`: for the sizes that
-// these values have.
-std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands);
+// Records the program's calls on values of the builder, as a part of another program; its guards, and the sizes
+// that its inputs declare, become guards. `bound`: for the sizes that these values have. `arrays`: the values of
+// the program's arrays; nullptr: they become arrays of the builder's program.
+std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands,
+                               const std::vector<int>* arrays = nullptr);
 // Nothing where a guard does not hold, or where Python would have raised; `why` (may be nullptr) is set then.
 // `attrs`: those of the op whose decomposition it is. `dtypes`: per node, from another binding for inputs of these
 // dtypes; nullptr: the dtype rules run. Throws what rules throw.

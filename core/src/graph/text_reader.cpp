@@ -228,12 +228,15 @@ class Reader {
     // Operands that a later version of the op added may be missing.
     while (!op->variadic && node.in.size() < size_t(op->n_in)) node.in.push_back(-1);
     check_operands(*op, node.in);
+    uint64_t given = 0;
     if (const Json* at = j.find("at"))
-      for (const auto& [attribute, value] : at->members) read_attribute(node, attribute, value);
-    for (const ParamSpec& p : op->spec.params)
-      if (!is_operand(p.kind) && p.fallback.kind == AttrDefault::required &&
-          (!j.find("at") || !j.find("at")->find(p.name)))
-        fail("[" + name + "] misses the attribute '" + p.name + "'");
+      for (const auto& [attribute, value] : at->members)
+        given |= uint64_t{1} << read_attribute(node, attribute, value);
+    try {
+      expect_attrs(*op, given);
+    } catch (const Error& e) {
+      fail(e.what());
+    }
     if (const Json* where = j.find("where")) node.where = where->as_string("a node's where");
     if (op->spec.flags & op_control) node.n_out = count_results(*op, node.attrs, node.in.size());
     const Json* out = j.find("out");
@@ -264,11 +267,12 @@ class Reader {
     }
   }
 
-  void read_attribute(Program::Node& node, const std::string& name, const Json& value) {
+  // Returns its position among the op's attributes.
+  int read_attribute(Program::Node& node, const std::string& name, const Json& value) {
     int i = 0;
     for (const ParamSpec& p : node.op->spec.params) {
       if (is_operand(p.kind)) continue;
-      if (p.name == name) return set(node, i, p, value);
+      if (p.name == name) return set(node, i, p, value), i;
       ++i;
     }
     fail("[" + node.op->spec.name + "] has no attribute '" + name + "'");

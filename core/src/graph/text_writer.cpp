@@ -1,6 +1,7 @@
 // Programs as JSON: graph/text.hpp describes the form, text_reader.cpp reads it.
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "graph/control.hpp"
 #include "graph/text.hpp"
@@ -73,6 +74,7 @@ class Writer {
       for (uint32_t i = 0; i < node.n_out; ++i) place_[size_t(node.out) + i] = next++;
     for (size_t i = 0; i < p.constants.size(); ++i) constant_[size_t(p.constants[i].value)] = int(i);
     for (size_t i = 0; i < p.arrays.size(); ++i) array_[size_t(p.arrays[i].value)] = int(i);
+    for (size_t i = 0; i < p.programs.size(); ++i) part_[p.programs[i].get()] = int64_t(i);
   }
 
   Json document() const {
@@ -116,10 +118,7 @@ class Writer {
     return j;
   }
 
-  Json program_json(const dvt_attr& a) const {
-    const auto found = std::ranges::find(program_.programs, &program_in(a), [](const auto& p) { return p.get(); });
-    return Json::map({{"program", int64_t(found - program_.programs.begin())}});
-  }
+  Json program_json(const dvt_attr& a) const { return Json::map({{"program", part_.at(&program_in(a))}}); }
 
   static Json input_json(const Program::Input& input) {
     if (input.dtype == DType::none) return Json::map();
@@ -184,6 +183,7 @@ class Writer {
   const Program& program_;
   // Of each value: its number in the text; its place among the constants, among the arrays.
   std::vector<int> place_, constant_, array_;
+  std::unordered_map<const Program*, int64_t> part_;  // the places of programs within this one
 };
 }  // namespace
 

@@ -46,6 +46,8 @@ const Op& op(const std::string& name);  // throws Error(value), with the nearest
 const Op* find_op(const std::string& name);
 // How many operands a kernel row of this version of the op has: newer ones are optional and come last.
 uint32_t operands_of(const Op&, uint32_t version);
+// Throws Error(type) where an attribute without a default is not among those whose bits are set in `given`.
+void expect_attrs(const Op&, uint64_t given);
 std::vector<const Op*> all_ops();
 
 std::span<const OpSpec> builtin_ops();

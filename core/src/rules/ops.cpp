@@ -167,6 +167,16 @@ uint32_t operands_of(const Op& op, uint32_t version) {
       op.spec.params, [&](const ParamSpec& p) { return is_operand(p.kind) && p.since <= version; }));
 }
 
+void expect_attrs(const Op& op, uint64_t given) {
+  int i = 0;
+  for (const ParamSpec& p : op.spec.params) {
+    if (is_operand(p.kind)) continue;
+    if (p.fallback.kind == AttrDefault::required && !(given >> i & 1))
+      throw Error(ErrorKind::type, "[" + op.spec.name + "] misses the attribute '" + p.name + "'");
+    ++i;
+  }
+}
+
 std::vector<const Op*> all_ops() {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);

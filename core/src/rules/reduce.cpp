@@ -21,13 +21,15 @@ void shape_reduce(Inference& inv) {
   const uint32_t reduced = axes(inv, axis_attr(inv), x.rank());
   const bool keep = keepdims(inv);
   Shape shape;
+  bool empty = false;  // as in NumPy an error also where the result has no elements
   for (int i = 0; i < x.rank(); ++i) {
     const bool here = reduced >> i & 1;
     if (!here || keep) shape.push(here ? 1 : x.size(i));
+    empty |= here && x.size(i) == 0;
   }
-  const TensorType& out = inv.output(0, shape);
-  if (x.numel == 0 && out.numel != 0 && !has_identity(inv)) [[unlikely]]
+  if (empty && !has_identity(inv)) [[unlikely]]
     nothing_to_reduce(inv);
+  inv.output(0, shape);
   inv.work = x.numel;
 }
 
@@ -45,13 +47,15 @@ void shape_arg_reduce(Inference& inv) {
   const int axis = all ? -1 : single_axis(inv);
   const bool keep = keepdims(inv);
   Shape shape;
+  bool empty = false;
   for (int i = 0; i < x.rank(); ++i) {
     const bool here = all || i == axis;
     if (!here || keep) shape.push(here ? 1 : x.size(i));
+    empty |= here && x.size(i) == 0;
   }
-  const TensorType& out = inv.output(0, shape);
-  if (x.numel == 0 && out.numel != 0) [[unlikely]]
+  if (empty) [[unlikely]]
     nothing_to_reduce(inv);
+  inv.output(0, shape);
   inv.work = x.numel;
 }
 }  // namespace dovetail::rules

@@ -54,20 +54,23 @@ TEST(reduce_failures) {
               "axis 0 is out of range: expected no axis for x of shape ()");
   CHECK_FAILS(Call("sum", "reduce").x("x", {2, 3}).ints("axis", {1, -1}), value, "axis (1, -1) names axis 1 twice");
   CHECK_FAILS(Call("sum", "reduce").x("x", {2}).ints("axis", Ints(40, 0)), value, "40 values: expected at most 32");
-  // There is no maximum of zero elements, unless the result is empty.
+  // There is no maximum of zero elements, as in NumPy not even where the result is empty.
   CHECK_FAILS(Call("max", "reduce", "same").x("x", {0}).ints("axis", {0}), value,
               "[max] zero-size reduction: x of shape (0,) is empty along the reduced axes");
   CHECK_FAILS(Call("max", "reduce", "same").x("x", {2, 0}).ints("axis", {1}), value, "zero-size reduction");
+  CHECK_FAILS(Call("max", "reduce", "same").x("x", {0, 0}).ints("axis", {0}), value, "zero-size reduction");
 }
 
 TEST(reduce_of_nothing) {
   CHECK_SHAPE(Call("max", "reduce", "same").x("x", {2, 0}).ints("axis", {0}), "(0,)");
-  CHECK_SHAPE(Call("max", "reduce", "same").x("x", {0, 0}).ints("axis", {0}), "(0,)");
+  CHECK_SHAPE(Call("max", "reduce", "same").x("x", {0, 3}).ints("axis", {1}), "(0,)");
+  CHECK_SHAPE(Call("max", "reduce", "same").x("x", {0, 0}).ints("axis", {}), "(0, 0)");
   CHECK_SHAPE(Call("sum", "reduce", "accum").x("x", {2, 0}).ints("axis", {1}), "(2,)");
   CHECK_SHAPE(Call("mean", "reduce", "float").x("x", {0}).none("axis"), "()");
   CHECK_SHAPE(Call("any", "reduce", "predicate").x("x", {0}, DType::b8).none("axis"), "()");
   CHECK_SHAPE(Call("argmax", "arg_reduce", "index").x("x", {2, 0}).i64("axis", 0), "(0,)");
   CHECK_FAILS(Call("argmax", "arg_reduce", "index").x("x", {2, 0}).i64("axis", 1), value, "zero-size reduction");
+  CHECK_FAILS(Call("argmax", "arg_reduce", "index").x("x", {0, 0}).i64("axis", 0), value, "zero-size reduction");
   CHECK_FAILS(Call("argmax", "arg_reduce", "index").x("x", {0}).none("axis"), value, "zero-size reduction");
 }
 
