@@ -47,11 +47,6 @@ class Program:
         device: where to run; None: where the arrays are, or the default device. Raises TypeError or ValueError,
         with the argument's name, for arguments that the program was not made for.
         """
-        if _core.recorder() is not None:
-            raise TypeError(
-                f"[program] {self.name} is called in a function that is being traced: expected a call of the "
-                "function that it was exported from"
-            )
         if len(args) != len(self._names):
             raise TypeError(
                 f"[program] {self.name} got {len(args)} arguments, expected {len(self._names)}: "
@@ -61,6 +56,8 @@ class Program:
         for x, tree, path in zip(args, self._arguments, self._names, strict=True):
             leaves.update((place, (value, where)) for place, value, where in pytree.leaves_like(tree, x, path))
         given = [leaves[i] for i in range(len(leaves))]
+        if (trace := _core.recorder()) is not None:
+            return pytree.rebuilt(self._results, trace.inline(self._core, [x for x, _ in given]))
         home = _home(given, device)
         outputs = self._core.run(home, [_input(x, path, home) for x, path in given])
         return pytree.rebuilt(self._results, outputs)

@@ -172,6 +172,17 @@ void make_programs(py::module_& m) {
           [](ProgramBuilder& b, const Tensor& x, const std::string& name) { return b.array(elements_of(x), name); },
           py::arg("array"), py::arg("name") = "", "An array as a part of the program.")
       .def(
+          "inline",
+          [](ProgramBuilder& b, const RunnableProgram& p, const std::vector<int>& operands) {
+            std::vector<const TensorType*> in;
+            for (const int v : operands) in.push_back(&b.value(v));
+            std::string why;
+            const auto bound = bind_program(p.shared(), in.data(), nullptr, nullptr, &why);
+            if (!bound) throw Error(ErrorKind::value, "[program] " + why);
+            return record_inline(b, *bound, operands);
+          },
+          py::arg("program"), py::arg("operands"), "Records a program's nodes; returns its results.")
+      .def(
           "finish",
           [](ProgramBuilder& b, const std::vector<int>& outputs, std::string signature) {
             return runnable(b.finish(outputs, std::move(signature)));

@@ -139,6 +139,8 @@ class Binder {
     if (!attrs_ || n.a >= kMaxAttrs) return std::nullopt;
     const dvt_attr& a = attrs_->at[n.a];
     if (a.kind == DVT_A_I64S && n.b >= 0 && uint32_t(n.b) < a.count) return NumberValue{a.v.is[n.b], 0};
+    if (a.kind == DVT_A_F64S && n.is_real && n.b >= 0 && uint32_t(n.b) < a.count)
+      return NumberValue{0, a.v.fs[n.b]};
     if (n.b < 0 && a.kind == (n.is_real ? DVT_A_F64 : DVT_A_I64))
       return n.is_real ? NumberValue{0, a.v.f} : NumberValue{a.v.i, 0};
     return std::nullopt;

@@ -76,6 +76,7 @@ struct Program : std::enable_shared_from_this<Program> {
   int depth = 0;                                         // of programs within this one
   std::vector<Number> numbers;
   std::vector<Guard> guards;        // in the order in which they were recorded
+  std::vector<std::string> arguments;  // names of the numbers that a call gives, as ProgramBuilder::argument made them
   std::string signature;            // how a front end takes arguments and gives results, as JSON; may be empty
   std::deque<std::string> strings;  // what attributes point to
   std::deque<std::vector<int64_t>> int_lists;
@@ -112,6 +113,9 @@ class ProgramBuilder {
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 
   int number(Number);
+  // A number that each call gives, in Attrs: of k arguments the integers are a list in attribute 0, the reals one in
+  // attribute 1, each of k elements.
+  int argument(bool is_real, std::string name);
   void guard(Guard::Compare, int a, int b);
   void at(std::string where) { where_ = std::move(where); }  // of the nodes and guards that follow
   // Makes the program one for just these sizes and these numbers of attributes: a tracer that has looked at them.
