@@ -275,18 +275,19 @@ void add(const py::object& compiled, const std::shared_ptr<CompiledProgram>& pro
   *self.programs = std::move(next);
 }
 
-BoundArguments arguments_of(const py::tuple& values, int n_extra, const py::tuple& keywords) {
-  BoundArguments given;
+void set_arguments(BoundArguments& given, const py::tuple& values, int n_extra, const py::tuple& keywords) {
+  given.values.clear();
   for (const py::handle v : values) given.values.push_back(v.ptr());
   given.n_extra = n_extra;
   for (const py::handle k : keywords) given.keywords.push_back(k.ptr());
-  return given;
 }
 
 // (whether a program was right, its result)
 py::tuple run(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
   std::string why;
-  PyObject* const result = run_first_right(checked(compiled), arguments_of(values, n_extra, keywords), why);
+  BoundArguments given;
+  set_arguments(given, values, n_extra, keywords);
+  PyObject* const result = run_first_right(checked(compiled), given, why);
   if (!result && PyErr_Occurred()) throw py::error_already_set();
   return py::make_tuple(result != nullptr, result ? py::reinterpret_steal<py::object>(result) : py::none());
 }

@@ -47,11 +47,19 @@ bool BoundArguments::bind(const Parameters& p, PyObject* const* args, int nargs,
 // ---- matching ---------------------------------------------------------------------------------------------------
 namespace {
 struct Spare {
-  std::vector<PyObject*> arrays, objects, held;
-  std::vector<int64_t> integers;
+  std::vector<PyObject*> values, arrays, objects, held;
+  std::vector<int64_t> integers, key;
   std::vector<double> reals;
+  std::vector<const Tensor*> operands;
 };
-thread_local Spare spare;
+thread_local Spare spare_of_thread;
+
+void exchange(Match& m) {
+  Spare& spare = spare_of_thread;
+  m.arrays.swap(spare.arrays), m.objects.swap(spare.objects), m.held.swap(spare.held);
+  m.integers.swap(spare.integers), m.reals.swap(spare.reals), m.key.swap(spare.key);
+  m.operands.swap(spare.operands);
+}
 
 // Equal values of one type: 1, 1.0 and True are different. Runs no code of users.
 bool same_value(PyObject* a, PyObject* b) {
@@ -208,15 +216,12 @@ class Matcher {
 };
 }  // namespace
 
-Match::Match() {
-  arrays.swap(spare.arrays), objects.swap(spare.objects), held.swap(spare.held);
-  integers.swap(spare.integers), reals.swap(spare.reals);
-}
-
+BoundArguments::BoundArguments() { values.swap(spare_of_thread.values); }
+BoundArguments::~BoundArguments() { values.swap(spare_of_thread.values); }
+Match::Match() { exchange(*this); }
 Match::~Match() {
   clear(0, 0, 0);
-  arrays.swap(spare.arrays), objects.swap(spare.objects), held.swap(spare.held);
-  integers.swap(spare.integers), reals.swap(spare.reals);
+  exchange(*this);
 }
 
 void Match::clear(size_t n_inputs, size_t n_arguments, size_t n_objects) {

@@ -15,7 +15,11 @@ struct Parameters {
 
 // Arguments by parameter, then further positional ones, then those of further keywords; borrowed.
 struct BoundArguments {
-  std::vector<PyObject*> values;
+  BoundArguments();
+  ~BoundArguments();
+  BoundArguments(const BoundArguments&) = delete;
+
+  std::vector<PyObject*> values;  // in memory that the thread keeps
   int n_extra = 0;
   std::vector<PyObject*> keywords;
 
@@ -68,6 +72,8 @@ struct Match {
   std::vector<int64_t> integers;
   std::vector<double> reals;
   std::vector<PyObject*> held;  // new references
+  std::vector<int64_t> key;     // of a binding
+  std::vector<const Tensor*> operands;
 };
 
 struct Guards {

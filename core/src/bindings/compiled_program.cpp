@@ -114,9 +114,9 @@ std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bind(std::vector<
   return std::make_shared<const Bound>(Bound{std::move(key), std::move(e), brief});
 }
 
-std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bound_for(const Match& m, std::string& why) {
+std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bound_for(Match& m, std::string& why) {
   // The device, dtypes and ranks are those of the guards.
-  static thread_local std::vector<int64_t> key;
+  std::vector<int64_t>& key = m.key;
   key.clear();
   for (PyObject* const o : m.arrays)
     if (o) key.insert(key.end(), tensor_of(o).dims, tensor_of(o).dims + tensor_of(o).rank());
@@ -174,7 +174,7 @@ void CompiledProgram::give_away(const Match& m) const {
                                                         " at " + line + " and is gone: use what the call returned");
 }
 
-PyObject* CompiledProgram::run(const Match& m, std::string& why) {
+PyObject* CompiledProgram::run(Match& m, std::string& why) {
   refuse_reentry();
   const ContextEngines engines;
   if (recording()) [[unlikely]]
@@ -190,16 +190,16 @@ PyObject* CompiledProgram::run(const Match& m, std::string& why) {
 }
 
 // Holds the GIL, without which the caller's arrays might change.
-std::vector<Tensor> CompiledProgram::run_briefly(const Match& m, const Executable& e,
+std::vector<Tensor> CompiledProgram::run_briefly(Match& m, const Executable& e,
                                                  const std::vector<Tensor>& keys) const {
   const size_t n = program_->program().outputs.size();
   std::vector<Tensor> made(n);
-  std::vector<const Tensor*> in(m.arrays.size());
   std::vector<Tensor*> out(n);
   size_t key = 0;
-  for (size_t i = 0; i < in.size(); ++i) in[i] = m.arrays[i] ? &tensor_of(m.arrays[i]) : &keys[key++];
+  m.operands.clear();
+  for (PyObject* const o : m.arrays) m.operands.push_back(o ? &tensor_of(o) : &keys[key++]);
   for (size_t i = 0; i < n; ++i) out[i] = &made[i];
-  replay(e, in.data(), out.data());
+  replay(e, m.operands.data(), out.data());
   bring_over(made);
   return made;
 }

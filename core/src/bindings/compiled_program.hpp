@@ -50,7 +50,7 @@ class CompiledProgram {
   bool match(const BoundArguments&, Match&) const;
   // Runs it; nullptr with an exception set, or without one where the program is not right for these sizes and
   // numbers, which `why` explains.
-  PyObject* run(const Match&, std::string& why);
+  PyObject* run(Match&, std::string& why);
   // Makes the binding for inputs of these shapes. Throws Error(value) where it is not right for them.
   void prepare(const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& integers,
                const std::vector<double>& reals);
@@ -64,14 +64,14 @@ class CompiledProgram {
     std::shared_ptr<const Executable> executable;
     bool brief;  // the run is short and waits for nothing: it keeps the GIL
   };
-  std::shared_ptr<const Bound> bound_for(const Match&, std::string& why);
+  std::shared_ptr<const Bound> bound_for(Match&, std::string& why);
   std::shared_ptr<const Bound> bind(std::vector<int64_t> key, const std::vector<const TensorType*>& in,
                                     const std::vector<int64_t>& integers, const std::vector<double>& reals,
                                     std::string& why) const;
   std::vector<Tensor> operands(const Match&) const;  // those of draws have no elements
   std::vector<Tensor> drawn(const Executable&) const;
   void give_away(const Match&) const;
-  std::vector<Tensor> run_briefly(const Match&, const Executable&, const std::vector<Tensor>& keys) const;
+  std::vector<Tensor> run_briefly(Match&, const Executable&, const std::vector<Tensor>& keys) const;
   std::vector<Tensor> run_for_long(const Match&, const Executable&, std::vector<Tensor>& keys) const;
   void bring_over(std::vector<Tensor>& results) const;
   PyObject* result(const Match&, const Executable&, std::vector<Tensor>& outputs) const;

@@ -15,7 +15,7 @@ class RunValues {
  public:
   explicit RunValues(const Executable& e) {
     at.swap(spare_values);
-    e.set_values(at);
+    e.set_values(at, false);
   }
   ~RunValues() {
     constexpr size_t kMost = 256;  // a thread keeps no more than about 100 KB
@@ -177,10 +177,11 @@ PackedTypes::PackedTypes(std::span<const TensorType> types) : n_(types.size()) {
   }
 }
 
-void PackedTypes::set(std::vector<Tensor>& made, Device& device) const {
+void PackedTypes::set(std::vector<Tensor>& made, Device& device, size_t left_out) const {
   made.resize(n_);
   const int64_t* from = words_.data();
-  for (Tensor& t : made) {
+  for (size_t i = 0; i < left_out; ++i) from += 1 + uint32_t(*from);
+  for (Tensor& t : std::span(made).subspan(left_out)) {
     t.dtype = DType(*from >> 32);
     const auto rank = size_t(uint32_t(*from));
     t.set_shape({from + 1, rank});
@@ -197,6 +198,8 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       arrays(on_device.begin(), on_device.end()) {
   const Program& program = *binding.program;
   for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(program, program.nodes[k], binding.values);
+  first_inputs = 0;
+  for (const Program::Input& input : program.inputs) first_inputs += size_t(input.value) == first_inputs;
   give_back_memory(binding);
 }
 
@@ -206,8 +209,8 @@ std::vector<Tensor> Executable::values() const {
   return made;
 }
 
-void Executable::set_values(std::vector<Tensor>& made) const {
-  types.set(made, device());
+void Executable::set_values(std::vector<Tensor>& made, bool inputs) const {
+  types.set(made, device(), inputs ? 0 : first_inputs);
   const auto& constants = binding.program->constants;
   for (size_t i = 0; i < constants.size(); ++i) made[size_t(constants[i].value)] = host_scalar(binding.constant(i));
   for (size_t i = 0; i < arrays.size(); ++i) made[size_t(binding.program->arrays[i].value)] = arrays[i];
@@ -240,7 +243,7 @@ void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
   const Program& p = *e.binding.program;
   RunValues run(e);
   std::vector<Tensor>& values = run.at;
-  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
+  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)].share(*in[i]);
   run_nodes(e, values, {});
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];
 }

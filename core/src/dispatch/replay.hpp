@@ -23,7 +23,8 @@ class PackedTypes {
  public:
   explicit PackedTypes(std::span<const TensorType>);
   size_t bytes() const { return words_.size() * sizeof(int64_t); }
-  void set(std::vector<Tensor>& empty, Device&) const;  // to tensors without memory
+  // To tensors without memory; the first `left_out` of them get only room.
+  void set(std::vector<Tensor>& empty, Device&, size_t left_out = 0) const;
 
  private:
   size_t n_;
@@ -39,12 +40,13 @@ struct Executable {
   Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays);
   Device& device() const { return *plans->device; }
   std::vector<Tensor> values() const;  // without memory, but constants
-  void set_values(std::vector<Tensor>& empty) const;
+  void set_values(std::vector<Tensor>& empty, bool inputs = true) const;
   size_t bytes() const;  // that it takes, those of the decompositions of nodes not counted
 
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
   PackedTypes types;  // of the values
+  size_t first_inputs;  // the program's first values are so many inputs of it
   std::vector<Node> nodes;
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;                                                 // of the program, on the device
