@@ -1,4 +1,4 @@
-"""Compilers that are broken on purpose: L3 of the conformance suite must find them, and no error in the good one."""
+"""Compilers that are broken on purpose: L3 must find them, and no error in the good one."""
 
 from __future__ import annotations
 

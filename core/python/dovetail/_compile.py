@@ -171,13 +171,13 @@ def _trace(compiled: Any, state: _State, bound: Bound, why: str) -> Traced:
     names = bound.names[1:] if state.is_method else bound.names
     marks = marks_of_arguments(state.options["dynamic"], names, first, "compile")
     start = time.perf_counter()
-    traced = trace(state.fn, bound, state.symbols, marks, state.options["donate"])
+    program, traced = trace(state.fn, bound, state.symbols, marks, state.options["donate"])
     state.seconds += time.perf_counter() - start
     if state.traces:
         state.reasons.append(reason)
     _log(state, reason, traced)
     state.traces.append(traced)
-    _core.add_compiled_program(compiled, traced.compiled)
+    _core.add_compiled_program(compiled, program)
     return traced
 
 
@@ -283,7 +283,8 @@ def _warmup(self: Any, *args: Any, **kwargs: Any) -> None:
         facts = _facts(state, bound)
         traced = next((t for t in state.traces if t.facts == facts), None) or _trace(self, state, bound, "")
     if all(isinstance(n, int) for x in _leaves_of(bound.values) for n in x.shape):
-        traced.compiled.prepare(_shapes_of(traced, bound.values), traced.integers, traced.reals)
+        shapes = _shapes_of(traced, bound.values)
+        _core.prepare_compiled(self, traced.program, shapes, traced.integers, traced.reals)
 
 
 def _shapes_of(traced: Traced, values: Sequence[Any]) -> list[tuple[int, ...]]:

@@ -19,7 +19,7 @@ __all__ = ["explanation", "report"]
 
 def explanation(state: _State, traced: Traced, shapes: Sequence[tuple[int, ...]]) -> str:
     """The program of a call, and what it stands for."""
-    core = traced.compiled.program
+    core = traced.program
     names = tuple(name for name, _, _ in core.inputs)
     tree = pytree.Node("tuple", (), (), tuple)
     program = Program(core, state.name, names, tuple(pytree.Leaf(i) for i in range(len(names))), tree)

@@ -49,7 +49,7 @@ class Bound:
 class Traced:
     """A program of a compiled function, with what is needed to explain it."""
 
-    compiled: Any
+    program: Any  # _core.Program
     facts: dict[str, Any]  # of the arguments, by path: what the program was made for
     shapes: list[tuple[int, ...]]
     integers: list[int]
@@ -354,8 +354,13 @@ class _Results:
 # ---- the trace ---------------------------------------------------------------------------------------------------
 
 
-def trace(fn: Any, bound: Bound, symbols: set[str], marks: dict[str, Any], donate: Sequence[str]) -> Traced:
-    """Runs fn on tracers. Raises what fn raises, and TraceError for what a program cannot do."""
+def trace(
+    fn: Any, bound: Bound, symbols: set[str], marks: dict[str, Any], donate: Sequence[str]
+) -> tuple[Any, Traced]:
+    """Runs fn on tracers: a _core.CompiledProgram, and what is known of it, which keeps no object of the caller's.
+
+    Raises what fn raises, and TraceError for what a program cannot do.
+    """
     name = getattr(fn, "__qualname__", None) or type(fn).__name__
     held = [x for x in bound.values[1:] if not isinstance(x, Spec)] if bound.weak_self else bound.values
     builder = _core.ProgramBuilder()
@@ -409,17 +414,15 @@ def trace(fn: Any, bound: Bound, symbols: set[str], marks: dict[str, Any], donat
             facts_of(x, path, facts)
     names = [found.get(i, name) for i, (_, _, name) in enumerate(graph.inputs)]
     notes = [f"{names[i]}: no path leads to it, so that another array in its place is not seen" for i in kept]
-    sizes = [tuple(builder_shape) for builder_shape in _shapes(graph)]
-    return Traced(
-        compiled, facts, sizes, arguments.integers, arguments.reals, [*found.values()],
-        [names[i] for i, _ in written], notes,
-    )  # fmt: skip
+    shapes = [(4,) if x is None else _concrete(x.shape) for x, _, _ in graph.inputs]
+    writes = [names[i] for i, _ in written]
+    return compiled, Traced(
+        program, facts, shapes, arguments.integers, arguments.reals, [*found.values()], writes, notes
+    )
 
 
-def _shapes(graph: CompileGraph) -> list[tuple[int, ...]]:
-    return [
-        (4,) if x is None else tuple(n if isinstance(n, int) else 0 for n in x.shape) for x, _, _ in graph.inputs
-    ]
+def _concrete(shape: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(n if isinstance(n, int) else 0 for n in shape)
 
 
 def _leaves(values: Sequence[Any]) -> list[Any]:

@@ -88,7 +88,7 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self.function);
   Py_VISIT(self.missed);
   for (const py::object& d : self.parameters->defaults) Py_VISIT(d.ptr());
-  if (self.programs->use_count() == 1)
+  if (self.programs->use_count() == 1)  // no call goes through them
     for (const auto& p : **self.programs)
       if (p.use_count() == 1)
         if (const int stop = p->visit(visit, arg)) return stop;
@@ -292,6 +292,15 @@ py::tuple run(const py::object& compiled, const py::tuple& values, int n_extra, 
   return py::make_tuple(result != nullptr, result ? py::reinterpret_steal<py::object>(result) : py::none());
 }
 
+void prepare(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program,
+             const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& integers,
+             const std::vector<double>& reals) {
+  const std::shared_ptr<const Programs> programs = *checked(compiled).programs;
+  for (const auto& p : *programs)
+    if (p->program() == program) return p->prepare(shapes, integers, reals);
+  throw Error(ErrorKind::value, "[compile] the function has no such program");
+}
+
 class Off {
  public:
   void enter() { ++off; }
@@ -305,12 +314,12 @@ void make_compiled_functions(py::module_& m) {
   m.attr("CompiledFunction") = py::handle(reinterpret_cast<PyObject*>(compiled_type));
   py::class_<CompiledProgram, std::shared_ptr<CompiledProgram>>(m, "CompiledProgram",
                                                                 "A program with its guards and effects.")
-      .def("prepare", &CompiledProgram::prepare, py::arg("shapes"), py::arg("integers"), py::arg("reals"),
-           "Makes the binding for inputs of these shapes and these numbers among the arguments.")
       .def_property_readonly("program", &CompiledProgram::program);
   make_with_new(m.attr("CompiledProgram"), py::cpp_function(make_program));
   m.def("make_compiled", make_compiled, "A compiled function without programs.");
   m.def("add_compiled_program", add, "The compiled function tries this program first.");
+  m.def("prepare_compiled", prepare,
+        "Makes the binding of a program of the compiled function for inputs of these shapes and these numbers.");
   m.def("run_compiled", run, "(whether a program was right, its result) for arguments by parameter.");
   m.def(
       "log_compile", [](const std::string& text) { log(Log::trace, 3, text); },

@@ -45,7 +45,7 @@ struct Executable {
 
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
-  PackedTypes types;  // of the values
+  PackedTypes types;    // of the values
   size_t first_inputs;  // the program's first values are so many inputs of it
   std::vector<Node> nodes;
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them

@@ -1,9 +1,9 @@
 """The level that the results amount to, and how it is printed. Pure logic.
 
 L0 is the device itself, L1 the must-pass list, L2 every op: in L1's dtypes, and in every other one that the device
-declares; L3 every op within a compiled function. A level holds when every case of it and of those below was run and passed. A check of L0 may also be
-declared unsupported, and so may a case of L2 whose call names a dtype that L1 does not ask for; cases of L2 may be
-waived.
+declares, L3 every op within a compiled function. A level holds when every case of it and of those below was run and
+passed. A check of L0 may also be declared unsupported, and so may a case above L1 whose call names a dtype that L1
+does not ask for; cases of L2 may be waived.
 """
 
 from __future__ import annotations
