@@ -524,7 +524,7 @@ def test_explain_graph_and_report():
         return dt.exp(x) * w
 
     text = f.explain(array(3, 4))
-    assert "captured: w" in text
+    assert "captured: w, as" in text
     assert "exp(x)" in text
     assert "2 nodes" in text
     program = f.graph(array(3, 4))

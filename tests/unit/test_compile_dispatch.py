@@ -187,3 +187,53 @@ def test_a_failed_trace_leaves_nothing_behind():
     same(dt.add(array(1), array(1)), array(2))  # no recorder is left on the thread
     same(f(array(1), False), array(2))
     assert len(f._state.traces) == 1
+
+
+def test_floats_take_no_binding_of_their_own():
+    """They are constants of one run: what follows from them and from sizes, too."""
+
+    @dt.compile
+    def f(x, a, b):
+        return (x * a + x.shape[0] / b, a * 2), dt.full_like(x, 3)
+
+    for n in (3, 5, 3):
+        for a, b in [(0.5, 2.0), (-1.0, 4.0), (float("inf"), 0.5)]:
+            x = array(*range(n))
+            (y, double), _ = f(x, a, b)
+            same(y, x * a + n / b)
+            assert double == a * 2
+    for x in (array(1), array(1, 2, 3)):  # of a size that has no binding yet, and of one that has
+        with pytest.raises(ZeroDivisionError):
+            f(x, 1.0, 0.0)
+    g = dt.compile(lambda x, k: x + dt.full(x.shape, k, dtype="float32"))  # an attribute follows from it
+    for k in (1.0, 2.0, 1.0):
+        same(g(array(1), k), array(1 + k))
+    assert len(f._state.traces) == len(g._state.traces) == 1
+
+
+def test_threads_that_donate_what_others_read():
+    """A call gets the array's value, or the error that it is gone."""
+    take = dt.compile(lambda x, k: x * k, donate="x")
+    read = dt.compile(lambda x, k: dt.sum(x * k))
+    failed = []
+
+    def work(arrays):
+        for n, x in arrays:
+            try:
+                if float(read(x, float(n))) != n * n:
+                    failed.append(n)
+                take(x, 1.0)
+            except RuntimeError as why:
+                if "donated" not in str(why):
+                    failed.append(why)
+            except Exception as why:
+                failed.append(why)
+
+    for _ in range(20):
+        arrays = [(n, dt.ones((n,), device="sim:0")) for n in range(1, 40)]
+        threads = [threading.Thread(target=work, args=(arrays,)) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert not failed

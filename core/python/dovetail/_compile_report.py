@@ -47,7 +47,7 @@ def _launches(core: Any) -> Iterator[str]:
 def report(states: Sequence[_State]) -> str:
     """A line for each compiled function, and one for each further trace of it."""
     lines = []
-    for state in sorted(states, key=lambda s: s.name):
+    for state in sorted((s for s in states if s.traces or s.eager_calls), key=lambda s: s.name):
         eager = f", {state.eager_calls} eager calls" if state.eager_calls else ""
         lines.append(f"{state.name}: {len(state.traces)} traces in {1000 * state.seconds:.1f} ms{eager}")
         lines += [f"  traced again: {reason}" for reason in state.reasons]

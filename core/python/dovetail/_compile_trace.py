@@ -417,7 +417,14 @@ def trace(
     shapes = [(4,) if x is None else _concrete(x.shape) for x, _, _ in graph.inputs]
     writes = [names[i] for i, _ in written]
     return compiled, Traced(
-        program, facts, shapes, arguments.integers, arguments.reals, [*found.values()], writes, notes
+        program,
+        facts,
+        shapes,
+        arguments.integers,
+        arguments.reals,
+        [f"{name}, as {graph.inputs[i][2]}" for i, name in found.items()],
+        writes,
+        notes,
     )
 
 

@@ -243,6 +243,12 @@ bool Guards::match(const BoundArguments& given, Match& m) const {
   return matcher.arguments(given.values) && matcher.captured() && matcher.kept() && matcher.distinct();
 }
 
+bool Guards::still_match(const Match& m) const {
+  for (size_t i = 0; i < words.size(); ++i)
+    if (m.arrays[i] && !has_elements(m.arrays[i])) return false;
+  return true;
+}
+
 int Guards::visit(visitproc visit, void* arg) const {
   for (const Part& p : parts) {
     Py_VISIT(p.what.ptr());

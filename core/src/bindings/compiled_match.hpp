@@ -87,6 +87,7 @@ struct Guards {
   size_t n_arguments = 0, n_objects = 0;
 
   bool match(const BoundArguments&, Match&) const;
+  bool still_match(const Match&) const;  // the arrays, as far as other threads can change them
   int visit(visitproc, void*) const;
 };
 

@@ -33,14 +33,12 @@ std::vector<const TensorType*> types_of(const std::vector<Tensor>& tensors) {
   return types;
 }
 
-Scalar constant_of(const Executable& e, size_t i) { return e.binding.constant(i); }
-
 // Builds what the function returns.
 class Builder {
  public:
-  Builder(const std::vector<Returned>& parts, const Match& match, const Executable& e,
+  Builder(const std::vector<Returned>& parts, const Match& match, const Constants& constants,
           std::vector<py::object>& made)
-      : parts_(parts), match_(match), executable_(e), made_(made) {}
+      : parts_(parts), match_(match), constants_(constants), made_(made) {}
 
   py::object next() {
     const Returned& p = parts_[at_++];
@@ -48,8 +46,8 @@ class Builder {
       case Returned::output: return made_[p.n];
       case Returned::input: return py::reinterpret_borrow<py::object>(match_.arrays[p.n]);
       case Returned::value: return p.what;
-      case Returned::integer: return py::int_(constant_of(executable_, p.n).read<int64_t>());
-      case Returned::real: return py::float_(constant_of(executable_, p.n).read<double>());
+      case Returned::integer: return py::int_(constants_.at(p.n).read<int64_t>());
+      case Returned::real: return py::float_(constants_.at(p.n).read<double>());
       case Returned::tuple: {
         py::tuple all(p.n);
         for (uint32_t i = 0; i < p.n; ++i) all[i] = next();
@@ -78,7 +76,7 @@ class Builder {
 
   const std::vector<Returned>& parts_;
   const Match& match_;
-  const Executable& executable_;
+  const Constants& constants_;
   std::vector<py::object>& made_;
   size_t at_ = 0;
 };
@@ -91,7 +89,54 @@ CompiledProgram::CompiledProgram(std::shared_ptr<RunnableProgram> program, Devic
       on_default_device_(on_default_device),
       guards_(std::move(guards)),
       effects_(std::move(effects)),
-      function_(std::move(function)) {}
+      function_(std::move(function)),
+      late_(late_numbers(program_->program())) {}
+
+CompiledProgram::LateNumbers CompiledProgram::late_numbers(const Program& p) {
+  LateNumbers late{.all = true, .numbers = {}, .constants = {}};
+  std::vector<bool> follows(p.numbers.size());
+  for (size_t i = 0; i < follows.size(); ++i) {
+    const Number& n = p.numbers[i];
+    if (n.op == Number::attribute) follows[i] = n.is_real;
+    else if (!is_leaf(n.op)) follows[i] = follows[size_t(n.a)] || (n.b >= 0 && follows[size_t(n.b)]);
+    if (follows[i]) late.numbers.push_back(i);
+  }
+  for (const Guard& g : p.guards) late.all &= !follows[size_t(g.a)] && !follows[size_t(g.b)];
+  for (const Program::Node& node : p.nodes)
+    for (const Program::Slot& slot : node.slots) late.all &= !follows[size_t(slot.number)];
+  for (size_t i = 0; i < p.constants.size(); ++i)
+    if (p.constants[i].number >= 0 && follows[size_t(p.constants[i].number)]) late.constants.push_back(i);
+  return late;
+}
+
+void CompiledProgram::add_numbers(std::vector<int64_t>& key, const std::vector<int64_t>& integers,
+                                  const std::vector<double>& reals) const {
+  key.insert(key.end(), integers.begin(), integers.end());
+  if (late_.all) return;
+  for (const double x : reals) key.push_back(std::bit_cast<int64_t>(x));
+}
+
+std::optional<Constants> CompiledProgram::constants(const Executable& e, const std::vector<double>& reals,
+                                                    std::string& why) const {
+  if (!late_.all || late_.constants.empty()) return Constants{e, {}};
+  const Program& p = program_->program();
+  std::vector<NumberValue> values = e.numbers;
+  for (const size_t i : late_.numbers) {
+    const Number& n = p.numbers[i];
+    std::optional<NumberValue> v = NumberValue{0, n.op == Number::attribute ? reals[size_t(n.b)] : 0};
+    if (n.op != Number::attribute) v = evaluate(n, p.numbers, values);
+    if (!v) return why = "a number that follows from an argument has no value", std::nullopt;
+    values[i] = *v;
+  }
+  std::vector<Scalar> all;
+  all.reserve(p.constants.size());
+  for (size_t i = 0; i < p.constants.size(); ++i) all.push_back(e.binding.constant(i));
+  for (const size_t i : late_.constants) {
+    const auto number = size_t(p.constants[i].number);
+    all[i] = constant_of(all[i].dtype, p.numbers[number], values[number]);
+  }
+  return Constants{e, std::move(all)};
+}
 
 bool CompiledProgram::match(const BoundArguments& given, Match& m) const {
   if (on_default_device_ && &to_device(Py_None) != &device_) return false;
@@ -120,8 +165,7 @@ std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bound_for(Match& 
   key.clear();
   for (PyObject* const o : m.arrays)
     if (o) key.insert(key.end(), tensor_of(o).dims, tensor_of(o).dims + tensor_of(o).rank());
-  key.insert(key.end(), m.integers.begin(), m.integers.end());
-  for (const double x : m.reals) key.push_back(std::bit_cast<int64_t>(x));
+  add_numbers(key, m.integers, m.reals);
   if (last_ && last_->key == key && is_current(*last_->executable)) [[likely]]
     return last_;
   std::vector<Tensor> held = operands(m);  // other threads may change the caller's arrays without the GIL
@@ -148,18 +192,17 @@ void CompiledProgram::prepare(const std::vector<std::vector<int64_t>>& shapes, c
     in[i].set_shape(shapes[i]);
     if (guards_.words[i]) key.insert(key.end(), shapes[i].begin(), shapes[i].end());
   }
-  key.insert(key.end(), integers.begin(), integers.end());
-  for (const double x : reals) key.push_back(std::bit_cast<int64_t>(x));
+  add_numbers(key, integers, reals);
   std::string why;
   if (!bind(std::move(key), types_of(in), integers, reals, why)) throw Error(ErrorKind::value, "[compile] " + why);
 }
 
-std::vector<Tensor> CompiledProgram::drawn(const Executable& e) const {
+std::vector<Tensor> CompiledProgram::drawn(const Constants& c) const {
   std::vector<Tensor> all;
   for (const Draws& d : effects_.draws) {
-    const auto [seed, begin] = d.generator->draw(4 * constant_of(e, d.total).read<uint64_t>());
+    const auto [seed, begin] = d.generator->draw(4 * c.at(d.total).read<uint64_t>());
     for (const Draws::Draw& one : d.draws) {
-      const uint64_t key[] = {seed, begin + constant_of(e, one.offset).read<uint64_t>()};
+      const uint64_t key[] = {seed, begin + c.at(one.offset).read<uint64_t>()};
       all.push_back(upload(key, DType::u32, kKeyShape, device_));
     }
   }
@@ -181,16 +224,22 @@ PyObject* CompiledProgram::run(Match& m, std::string& why) {
     name_recorded_thread();
   const std::shared_ptr<const Bound> bound = bound_for(m, why);
   if (!bound) return nullptr;
-  const Executable& e = *bound->executable;
-  std::vector<Tensor> keys = drawn(e);
+  const auto of_run = constants(*bound->executable, m.reals, why);
+  if (!of_run) return nullptr;
+  const Constants& c = *of_run;
+  std::vector<Tensor> keys = drawn(c);
+  if (!guards_.still_match(m)) {  // where the GIL was released, another thread may have donated an array
+    why = "an array was donated by another thread";
+    return nullptr;
+  }
   std::vector<Tensor> outputs =
-      bound->brief && effects_.donated.empty() ? run_briefly(m, e, keys) : run_for_long(m, e, keys);
+      bound->brief && effects_.donated.empty() ? run_briefly(m, c, keys) : run_for_long(m, c, keys);
   for (const auto& [input, output] : effects_.written) tensor_of(m.arrays[size_t(input)]) = outputs[size_t(output)];
-  return result(m, e, outputs);
+  return result(m, c, outputs);
 }
 
 // Holds the GIL, without which the caller's arrays might change.
-std::vector<Tensor> CompiledProgram::run_briefly(Match& m, const Executable& e,
+std::vector<Tensor> CompiledProgram::run_briefly(Match& m, const Constants& c,
                                                  const std::vector<Tensor>& keys) const {
   const size_t n = program_->program().outputs.size();
   std::vector<Tensor> made(n);
@@ -199,12 +248,12 @@ std::vector<Tensor> CompiledProgram::run_briefly(Match& m, const Executable& e,
   m.operands.clear();
   for (PyObject* const o : m.arrays) m.operands.push_back(o ? &tensor_of(o) : &keys[key++]);
   for (size_t i = 0; i < n; ++i) out[i] = &made[i];
-  replay(e, m.operands.data(), out.data());
+  replay(c.executable, m.operands.data(), out.data(), c.given());
   bring_over(made);
   return made;
 }
 
-std::vector<Tensor> CompiledProgram::run_for_long(const Match& m, const Executable& e,
+std::vector<Tensor> CompiledProgram::run_for_long(const Match& m, const Constants& c,
                                                   std::vector<Tensor>& keys) const {
   std::vector<Tensor> in = operands(m);
   size_t key = 0;
@@ -212,7 +261,7 @@ std::vector<Tensor> CompiledProgram::run_for_long(const Match& m, const Executab
     if (!m.arrays[i]) in[i] = std::move(keys[key++]);
   give_away(m);
   const GilRelease others_run;
-  std::vector<Tensor> made = replay(e, std::move(in));
+  std::vector<Tensor> made = replay(c.executable, std::move(in), nullptr, c.given());
   bring_over(made);
   return made;
 }
@@ -223,11 +272,11 @@ void CompiledProgram::bring_over(std::vector<Tensor>& results) const {
     if (!t.device) t = materialise(t, device_);
 }
 
-PyObject* CompiledProgram::result(const Match& m, const Executable& e, std::vector<Tensor>& outputs) const {
+PyObject* CompiledProgram::result(const Match& m, const Constants& c, std::vector<Tensor>& outputs) const {
   std::vector<py::object> made;
   made.reserve(outputs.size());
   for (Tensor& t : outputs) made.push_back(wrap(std::move(t)));
-  return Builder(effects_.returned, m, e, made).next().release().ptr();
+  return Builder(effects_.returned, m, c, made).next().release().ptr();
 }
 
 int CompiledProgram::visit(visitproc visit, void* arg) const {

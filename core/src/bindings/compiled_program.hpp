@@ -36,6 +36,14 @@ struct Draws {
   std::vector<Draw> draws;
 };
 
+// The constants of one run.
+struct Constants {
+  const Executable& executable;
+  std::vector<Scalar> own;  // empty: those of the binding
+  Scalar at(size_t i) const { return own.empty() ? executable.binding.constant(i) : own[i]; }
+  const std::vector<Scalar>* given() const { return own.empty() ? nullptr : &own; }
+};
+
 class CompiledProgram {
  public:
   struct Effects {
@@ -64,17 +72,28 @@ class CompiledProgram {
     std::shared_ptr<const Executable> executable;
     bool brief;  // the run is short and waits for nothing: it keeps the GIL
   };
+  // Real numbers among the arguments, where nothing but constants follows from them: they need no other binding.
+  struct LateNumbers {
+    bool all = false;             // no guard or attribute follows from one
+    std::vector<size_t> numbers;  // of the program, that follow from one; in order
+    std::vector<size_t> constants;
+  };
+  static LateNumbers late_numbers(const Program&);
+  void add_numbers(std::vector<int64_t>& key, const std::vector<int64_t>& integers,
+                   const std::vector<double>& reals) const;
+  // Those of a run. Nothing where Python would raise, which `why` explains.
+  std::optional<Constants> constants(const Executable&, const std::vector<double>& reals, std::string& why) const;
   std::shared_ptr<const Bound> bound_for(Match&, std::string& why);
   std::shared_ptr<const Bound> bind(std::vector<int64_t> key, const std::vector<const TensorType*>& in,
                                     const std::vector<int64_t>& integers, const std::vector<double>& reals,
                                     std::string& why) const;
   std::vector<Tensor> operands(const Match&) const;  // those of draws have no elements
-  std::vector<Tensor> drawn(const Executable&) const;
+  std::vector<Tensor> drawn(const Constants&) const;
   void give_away(const Match&) const;
-  std::vector<Tensor> run_briefly(Match&, const Executable&, const std::vector<Tensor>& keys) const;
-  std::vector<Tensor> run_for_long(const Match&, const Executable&, std::vector<Tensor>& keys) const;
+  std::vector<Tensor> run_briefly(Match&, const Constants&, const std::vector<Tensor>& keys) const;
+  std::vector<Tensor> run_for_long(const Match&, const Constants&, std::vector<Tensor>& keys) const;
   void bring_over(std::vector<Tensor>& results) const;
-  PyObject* result(const Match&, const Executable&, std::vector<Tensor>& outputs) const;
+  PyObject* result(const Match&, const Constants&, std::vector<Tensor>& outputs) const;
 
   const std::shared_ptr<RunnableProgram> program_;
   Device& device_;
@@ -82,6 +101,7 @@ class CompiledProgram {
   const Guards guards_;
   const Effects effects_;
   const std::string function_;
+  const LateNumbers late_;
   std::shared_ptr<const Bound> last_;  // guarded by the GIL
 };
 }  // namespace dovetail::bindings

@@ -7,17 +7,6 @@
 
 namespace dovetail {
 namespace {
-Scalar scalar_of(DType dtype, const Number& n, NumberValue v) {
-  const Scalar scalar = cast_scalar(n.is_real ? Scalar(DType::f64, &v.f) : Scalar(DType::i64, &v.i), dtype);
-  if (!n.is_real && is_integer(dtype)) {
-    const auto back = cast_scalar(scalar, DType::i64).read<int64_t>();
-    if (back != v.i || (v.i < 0 && info(dtype).kind == DKind::unsigned_int))
-      throw Error(ErrorKind::value, std::to_string(v.i) + " does not fit in " + info(dtype).name +
-                                        ": expected a smaller number, or arrays of a wider dtype");
-  }
-  return scalar;
-}
-
 // Puts the numbers of a binding into the slots of a node's attributes.
 void fill_slots(const Program& p, const Program::Node& node, const std::vector<NumberValue>& numbers,
                 Attrs& attrs) {
@@ -153,7 +142,7 @@ class Binder {
       if (c.number < 0) continue;
       if (made_.constants.empty()) copy_constants();
       made_.constants[constant_] =
-          scalar_of(c.scalar.dtype, program_.numbers[size_t(c.number)], values_[size_t(c.number)]);
+          constant_of(c.scalar.dtype, program_.numbers[size_t(c.number)], values_[size_t(c.number)]);
     }
   }
 
@@ -214,6 +203,17 @@ class Binder {
 }  // namespace
 
 const Attrs Binding::no_attrs;
+
+Scalar constant_of(DType dtype, const Number& n, NumberValue v) {
+  const Scalar scalar = cast_scalar(n.is_real ? Scalar(DType::f64, &v.f) : Scalar(DType::i64, &v.i), dtype);
+  if (!n.is_real && is_integer(dtype)) {
+    const auto back = cast_scalar(scalar, DType::i64).read<int64_t>();
+    if (back != v.i || (v.i < 0 && info(dtype).kind == DKind::unsigned_int))
+      throw Error(ErrorKind::value, std::to_string(v.i) + " does not fit in " + info(dtype).name +
+                                        ": expected a smaller number, or arrays of a wider dtype");
+  }
+  return scalar;
+}
 
 void give_back_memory(Binding& b) {
   constexpr size_t kMost = 256;  // a thread keeps no more than about 75 KB

@@ -75,8 +75,9 @@ struct Program : std::enable_shared_from_this<Program> {
   std::vector<std::shared_ptr<const Program>> programs;  // that attributes of nodes hold
   int depth = 0;                                         // of programs within this one
   std::vector<Number> numbers;
-  std::vector<Guard> guards;        // in the order in which they were recorded
-  std::vector<std::string> arguments;  // names of the numbers that a call gives, as ProgramBuilder::argument made them
+  std::vector<Guard> guards;  // in the order in which they were recorded
+  std::vector<std::string>
+      arguments;                    // names of the numbers that a call gives, as ProgramBuilder::argument made them
   std::string signature;            // how a front end takes arguments and gives results, as JSON; may be empty
   std::deque<std::string> strings;  // what attributes point to
   std::deque<std::vector<int64_t>> int_lists;
@@ -113,8 +114,8 @@ class ProgramBuilder {
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 
   int number(Number);
-  // A number that each call gives, in Attrs: of k arguments the integers are a list in attribute 0, the reals one in
-  // attribute 1, each of k elements.
+  // A number that each call gives, in Attrs: of k arguments the integers are a list in attribute 0, the reals one
+  // in attribute 1, each of k elements.
   int argument(bool is_real, std::string name);
   void guard(Guard::Compare, int a, int b);
   void at(std::string where) { where_ = std::move(where); }  // of the nodes and guards that follow
@@ -165,6 +166,8 @@ struct Binding {
 
   const Scalar& constant(size_t i) const { return constants.empty() ? program->constants[i].scalar : constants[i]; }
 };
+// A number as a constant of a dtype. Throws Error(value) where an integer does not fit.
+Scalar constant_of(DType, const Number&, NumberValue);
 // Takes the memory of a binding's values and numbers for the thread's next binding.
 void give_back_memory(Binding&);
 // A copy of a node's attributes with the numbers of a binding in their slots.
