@@ -246,6 +246,17 @@ def test_nests_of_arguments_and_results():
         f()
 
 
+def test_keys_and_types_of_containers_are_guards():
+    @dt.compile
+    def f(d):
+        return sum(k * float(len(str(key))) for key, k in (d.items() if isinstance(d, dict) else enumerate(d)))
+
+    x = array(1)
+    for given, wanted in [({"a": x}, 1), ({"bcd": x}, 3), ([x], 1), ((x, x), 2), ({"a": x, "b": x}, 2)] * 2:
+        same(f(given), array(wanted))
+    assert traces(f) == 5
+
+
 def test_an_argument_that_is_returned_is_the_callers_array():
     @dt.compile
     def f(x, y):

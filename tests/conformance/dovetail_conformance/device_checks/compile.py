@@ -18,7 +18,7 @@ def numbers(t, rng, *shape):
 def equal(t, x, host, what):
     got = t.numpy(x)
     expect(got.shape == host.shape, f"{what}: got the shape {got.shape}, expected {host.shape}")
-    expect(np.array_equal(got, host), f"{what}: got {got.tolist()[:8]}, expected {host.tolist()[:8]}")
+    expect(np.array_equal(got, host), f"{what}: got {got.ravel()[:8]}, expected {host.ravel()[:8]}")
 
 
 @check(level="L3")
@@ -54,6 +54,15 @@ def guards(t, rng):
         host, x = numbers(t, rng, n)
         expected = host + host if n > 4 else host
         equal(t, f(x, k, how), expected + k if how == "add" else expected, f"size {n}, {k}, {how!r}")
+    ranks = t.api.compile(lambda x: add(x, x.ndim))
+    for shape in ((2,), (2, 3), (), (1, 1, 2), (2,)):
+        host, x = numbers(t, rng, *shape)
+        equal(t, ranks(x), host + len(shape), f"an array of {len(shape)} axes")
+    dtypes = t.api.compile(lambda x: t.function("copy")(x) if x.dtype == host.dtype.name else None)
+    host, x = numbers(t, rng, 3)
+    equal(t, dtypes(x), host, "an array of the first dtype")
+    other = t.api.asarray(np.zeros(3, np.int64), device=t.device)
+    expect(dtypes(other) is None, "an array of another dtype ran the program of the first")
 
 
 @check(level="L3")
@@ -82,6 +91,11 @@ def captured(t, rng):
     equal(t, f(x), other + host, "with another array in its place")
 
 
+def in_place(x, y):
+    x += 1.0
+    return x + y
+
+
 @check(level="L3")
 def written(t, rng):
     """Writes to arguments reach the caller's arrays, and nobody else's."""
@@ -100,6 +114,10 @@ def written(t, rng):
         equal(t, x, np.concatenate([host[:1], y_host]) + t.float(1), "the written argument")
         equal(t, kept, host, "an array that shared its elements")
         equal(t, y, y_host, "the argument that is only read")
+    twice = t.api.compile(in_place)
+    (host, x), (y_host, y) = numbers(t, rng, 3), numbers(t, rng, 3)
+    equal(t, twice(x, y), host + 1 + y_host, "x += 1; x + y")
+    equal(t, twice(x, x), 2 * (host + 2), "x += 1; x + x, of one array twice")
 
 
 @check(level="L3")
