@@ -1,6 +1,7 @@
 """dovetail.compile: arrays that a function captures, writes, donated memory, random numbers."""
 
 import gc
+import re
 import weakref
 from types import SimpleNamespace
 
@@ -63,6 +64,20 @@ def test_a_method_has_programs_for_each_object():
     gc.collect()
     assert gone() is None
     assert len(state.methods) == 1
+
+
+def test_what_a_method_says_is_of_its_object():
+    a = Linear(1, 2)
+    a.scaled.warmup(dt.spec((2,)), 2.0)
+    ((_, compiled),) = [m for m in type(a).scaled._state.methods.values() if m[0]() is a]
+    assert traces(compiled) == 1
+    same(a.scaled(array(1, 1), 3.0), array(3, 6))
+    assert traces(compiled) == 1
+    text = a.scaled.explain(array(1, 1))
+    assert "captured: self.w, as" in text
+    assert re.search(r"multiply\(v\d, k\)", text)
+    same(a.scaled.graph(array(1, 1))(array(2, 2)), array(2, 4))
+    assert traces(compiled) == 1
 
 
 def test_writes_and_new_arrays_of_an_object_are_seen():

@@ -33,7 +33,7 @@ class _State:
     name: str
     options: dict[str, Any]
     parameters: dict[str, Any]
-    is_method: bool = False
+    instance: weakref.ref[Any] | None = None  # of a method: its object
     lock: threading.RLock = field(default_factory=threading.RLock)
     traces: list[Traced] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)  # why there was a further trace
@@ -161,14 +161,14 @@ def _missed(compiled: Any, values: tuple[Any, ...], n_extra: int, keywords: tupl
 def _bound(state: _State, values: Sequence[Any], n_extra: int, keywords: Sequence[str]) -> Bound:
     p = state.parameters
     names = [*p["names"], *(f"args[{i}]" for i in range(n_extra)), *keywords]
-    return Bound(names, values, p["n_positional"], len(p["names"]), n_extra, keywords, state.is_method)
+    return Bound(names, values, p["n_positional"], len(p["names"]), n_extra, keywords, state.instance is not None)
 
 
 def _trace(compiled: Any, state: _State, bound: Bound, why: str) -> Traced:
     reason = _reason(state, bound, why)
     _find_symbols(state, bound)
-    first = bound.values[1:] if state.is_method else bound.values
-    names = bound.names[1:] if state.is_method else bound.names
+    skipped = int(bound.weak_self)
+    names, first = bound.names[skipped:], bound.values[skipped:]
     marks = marks_of_arguments(state.options["dynamic"], names, first, "compile")
     start = time.perf_counter()
     program, traced = trace(state.fn, bound, state.symbols, marks, state.options["donate"])
@@ -184,7 +184,7 @@ def _trace(compiled: Any, state: _State, bound: Bound, why: str) -> Traced:
 def _facts(state: _State, bound: Bound) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for i, (value, path) in enumerate(zip(bound.values, bound.names, strict=True)):
-        if not (state.is_method and i == 0):
+        if not (bound.weak_self and i == 0):
             facts_of(value, path, facts)
     return facts
 
@@ -259,13 +259,13 @@ def _get(self: Any, instance: Any, owner: Any = None) -> Any:
     state: _State = self._state
     known = state.methods.get(id(instance))
     if known is None:
-        own = _State(state.fn, state.name, state.options, state.parameters, is_method=True)
         try:
             key = id(instance)
             reference = weakref.ref(instance, lambda _: state.methods.pop(key, None))
         except TypeError:  # without weak references the object is an argument like others
             return MethodType(self, instance)
-        known = state.methods[id(instance)] = reference, _made(own)
+        own = _State(state.fn, state.name, state.options, state.parameters, reference)
+        known = state.methods[key] = reference, _made(own)
     return MethodType(known[1], instance)
 
 
@@ -304,6 +304,8 @@ def _leaves_of(values: Sequence[Any]) -> list[Any]:
 def _bind(state: _State, args: Sequence[Any], kwargs: dict[str, Any]) -> Bound:
     """Arguments of a call by parameter. Raises TypeError as the call would."""
     p = state.parameters
+    if state.instance is not None:
+        args = (state.instance(), *args)
     names, n = p["names"], min(len(args), p["n_positional"])
     given = dict(zip(names, args[:n], strict=False))
     extra = args[n:]
@@ -330,9 +332,10 @@ def _graph(self: Any, *args: Any, **kwargs: Any) -> Any:
     from dovetail._export import export
 
     state: _State = self._state
+    fn = state.fn if state.instance is None else MethodType(state.fn, state.instance())
     if kwargs:
-        return export(lambda *a: state.fn(*a, **kwargs), *args, dynamic=state.options["dynamic"])
-    return export(state.fn, *args, dynamic=state.options["dynamic"])
+        return export(lambda *a: fn(*a, **kwargs), *args, dynamic=state.options["dynamic"])
+    return export(fn, *args, dynamic=state.options["dynamic"])
 
 
 def _explain(self: Any, *args: Any, **kwargs: Any) -> str:

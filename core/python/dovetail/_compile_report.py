@@ -28,7 +28,9 @@ def explanation(state: _State, traced: Traced, shapes: Sequence[tuple[int, ...]]
     lines += [f"  captured: {name}" for name in traced.captured]
     lines += [f"  writes to: {name}" for name in traced.written]
     lines += [f"  note: {note}" for note in traced.notes]
-    return "\n".join([*lines, *_sizes(names, shapes), *_launches(core), listing(program)])
+    return "\n".join(
+        [*lines, *_sizes(names, shapes), *_launches(core), listing(program, traced.integers, traced.reals)]
+    )
 
 
 def _sizes(names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> Iterator[str]:

@@ -255,7 +255,7 @@ class _Arguments:
             self.parts.append(("array", number, None, _NO_KEYS))
             return tracer
         mark = self.marks.get(path)
-        shape = [size_mark(mark, axis, n, isinstance(x, Spec)) for axis, n in enumerate(x.shape)]
+        shape = [size_mark(mark, axis, n, is_spec=False) for axis, n in enumerate(x.shape)]
         sizes = [self._size(name, n) for name, n in zip(shape, x.shape, strict=True)]
         tracer = self.graph.add_input(x, x.dtype.name, shape, sizes, path)
         number = len(self.graph.inputs) - 1

@@ -148,9 +148,7 @@ std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bind(std::vector<
                                                                     const std::vector<int64_t>& integers,
                                                                     const std::vector<double>& reals,
                                                                     std::string& why) const {
-  Attrs arguments;
-  arguments.at[0] = {DVT_A_I64S, uint32_t(integers.size()), {.is = integers.data()}};
-  arguments.at[1] = {DVT_A_F64S, uint32_t(reals.size()), {.fs = reals.data()}};
+  const Attrs arguments = arguments_of_program(integers, reals);
   const GilRelease others_run;
   const std::string_view text(reinterpret_cast<const char*>(key.data()), key.size() * sizeof(int64_t));
   auto e = program_->find(device_, text, in.data(), arguments, why);

@@ -168,6 +168,13 @@ struct Binding {
 };
 // A number as a constant of a dtype. Throws Error(value) where an integer does not fit.
 Scalar constant_of(DType, const Number&, NumberValue);
+// What bind_program takes for Program::arguments; of each number one of the lists has the value. It points to them.
+inline Attrs arguments_of_program(const std::vector<int64_t>& integers, const std::vector<double>& reals) {
+  Attrs arguments;
+  arguments.at[0] = {DVT_A_I64S, uint32_t(integers.size()), {.is = integers.data()}};
+  arguments.at[1] = {DVT_A_F64S, uint32_t(reals.size()), {.fs = reals.data()}};
+  return arguments;
+}
 // Takes the memory of a binding's values and numbers for the thread's next binding.
 void give_back_memory(Binding&);
 // A copy of a node's attributes with the numbers of a binding in their slots.
