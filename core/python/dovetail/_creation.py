@@ -37,6 +37,14 @@ def asarray(
     """
     if isinstance(obj, Array):
         return _as_array(obj, dtype, device, copy)
+    made = _made(obj, dtype, device, copy)
+    trace = _core.recorder()
+    if trace is not None and type(made) is Array:
+        trace.made(made)
+    return made
+
+
+def _made(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Array:
     if symbolic(obj):
         return _op("full")((), obj, dtype=("float32" if obj.is_real else "int64") if dtype is None else dtype)
     made = None

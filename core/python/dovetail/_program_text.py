@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ _PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73
 _TRIALS = (24, 36, 1, 5, 120)
 
 
-def listing(program: Program) -> str:
-    """The program as text."""
-    return "\n".join(_Listing(program).lines())
+def listing(program: Program, integers: Sequence[int] = (), reals: Sequence[float] = ()) -> str:
+    """The program as text; of one with numbers as arguments, what they are when it finds out the sizes."""
+    return "\n".join(_Listing(program, integers, reals).lines())
 
 
 class _Listing:
-    def __init__(self, program: Program):
-        self.program = program
+    def __init__(self, program: Program, integers: Sequence[int], reals: Sequence[float]):
+        self.program, self.arguments = program, (integers, reals)
         self.json = json.loads(program.text())
         self.names = [port.name or f"input{i}" for i, port in enumerate(program.inputs)]
         self.names = [name if name.isidentifier() else f"{{{name}}}" for name in self.names]
@@ -109,8 +109,8 @@ class _Listing:
         if op in _SIGNS:
             text = f"{self._number(of[0], True)} {_SIGNS[op]} {self._number(of[1], True)}"
             return f"({text})" if inside else text
-        if op in ("attribute", "integer", "real"):
-            return f"{op} {of}"
+        if op.endswith("attribute"):
+            return self.program._core.arguments[of[1]]
         name = {"minimum": "min", "maximum": "max", "shift_left": "shift_left"}.get(op, op)
         return f"{name}({', '.join(self._number(n) for n in of if isinstance(n, int) and n >= 0)})"
 
@@ -143,7 +143,7 @@ class _Listing:
                     [n if isinstance(n, int) else known[text] for n, text in zip(port.shape or (), texts)]
                 )
             try:
-                types = self.program._core.types(shapes)
+                types = self.program._core.types(shapes, *self.arguments)
             except (ValueError, IndexError, TypeError):  # sizes that a guard or a rule refuses
                 continue
             found.append((known, types))

@@ -42,6 +42,8 @@ def user_line() -> str:
 class FunctionGraph(Graph):
     """The recorder of one trace. Arrays that are no tracers become constants of the program: one for each Array."""
 
+    front = "export"
+
     def __init__(self, builder: Any, name: str, device: Any):
         Graph.__init__(self, builder, name)
         self.device = device
@@ -105,16 +107,41 @@ class FunctionGraph(Graph):
         if not isinstance(x, Tracer):
             found = self._captured.get(id(x))
             if found is None:
-                value = self.builder.array_constant(x)
-                self.fixed |= {(value, axis) for axis in range(x.ndim)}
-                found = self._captured[id(x)] = x, self.tracer(value)  # keeps x, and so its id
+                found = self._captured[id(x)] = x, self.capture(x)  # keeps x, and so its id
             return found[1]
         if x._graph is not self:
             raise TraceError(
-                f"[export] a traced array of {x._graph.name} is used in the trace of {self.name} at {user_line()}: "
-                "pass it as an argument"
+                f"[{self.front}] a traced array of {x._graph.name} is used in the trace of {self.name} at "
+                f"{user_line()}: pass it as an argument"
             )
         return x  # type: ignore[return-value]
+
+    def capture(self, x: Array) -> ArrayTracer:
+        """The value of an array that is no tracer, when the function first uses it."""
+        return self.constant(x)
+
+    def constant(self, x: Array) -> ArrayTracer:
+        """A value that is a part of the program."""
+        value = self.builder.array_constant(x)
+        self.fixed |= {(value, axis) for axis in range(x.ndim)}
+        return self.tracer(value)
+
+    def made(self, x: Array) -> None:
+        """The function has made an array of numbers or of another library's array."""
+
+    def share(self, x: Array) -> ArrayTracer:
+        return self.tracer(self.value(x)._id)
+
+    def read(self, x: Array, what: str) -> None:
+        """The function reads elements of an array that is no tracer, as of a constant."""
+
+    def draw_key(self, generator: Any, words: Any) -> ArrayTracer:
+        """The key of a draw from a generator that is not the function's own."""
+        raise TypeError(
+            "[random] a draw in a traced function, of a generator that is not its own: every call of the "
+            "program would give the same numbers; pass a key as an argument, dovetail.random.key(shape), or "
+            "make a dovetail.random.Generator(seed) in the function"
+        )
 
     # ---- calls ---------------------------------------------------------------------------------------------------
 
@@ -178,7 +205,7 @@ class FunctionGraph(Graph):
 
     def operator(self, op: Any, operands: tuple[Any, ...], in_place: bool) -> Any:
         name, target = op.__name__, operands[0]
-        if in_place and not isinstance(target, Tracer):
+        if in_place and not isinstance(target, Tracer) and not self.may_write(target):
             raise TraceError(f"[{name}] an in-place operation at {user_line()}: {_CONSTANT}, or write x = x + y")
         values = []
         for x in operands:
@@ -193,7 +220,14 @@ class FunctionGraph(Graph):
                 return NotImplemented  # Python then tries the reflected operator
             values.append(x)
         result = self.record(registry[name], tuple(values), {})
-        return self._store(name, target, values[1:], result) if in_place else result
+        if not in_place:
+            return result
+        self._store(name, target if isinstance(target, Tracer) else self.value(target), values[1:], result)
+        return target
+
+    def may_write(self, x: Array) -> bool:
+        """Whether the program can write to an array that is no tracer."""
+        return False
 
     def _expect_own(self, name: str, target: ArrayTracer) -> None:
         if target._graph is not self:
@@ -233,7 +267,9 @@ class FunctionGraph(Graph):
 
     def set_item(self, x: Any, key: Any, value: Any) -> None:
         if not isinstance(x, Tracer):
-            raise TraceError(f"[setitem] a write at {user_line()}: {_CONSTANT}")
+            if not self.may_write(x):
+                raise TraceError(f"[setitem] a write at {user_line()}: {_CONSTANT}")
+            x = self.value(x)
         self._expect_own("setitem", x)
         key = self._key(key)
         if isinstance(value, Array):

@@ -24,9 +24,14 @@ def refuse_value(what: str, cure: str = "") -> TraceError:
 
     cure = cure or "use dovetail.where(condition, a, b), or return the array and read it outside of the program"
     return TraceError(
-        f"[export] {what} at {user_line()} needs the elements of a traced array, which are known only when the "
+        f"[{_front()}] {what} at {user_line()} needs the elements of a traced array, which are known only when the "
         f"program runs; {cure}"
     )
+
+
+def _front() -> str:
+    """The function that traces, for messages."""
+    return getattr(_core.recorder(), "front", "export")
 
 
 def is_number_operand(x: Any) -> bool:
@@ -68,8 +73,8 @@ class ArrayTracer(Tracer):
     @property
     def strides(self) -> Any:
         raise TraceError(
-            f"[export] strides at {_line()}: a traced array has no place in memory yet; expected code that looks "
-            "at its shape"
+            f"[{_front()}] strides at {_line()}: a traced array has no place in memory yet; expected code "
+            "that looks at its shape"
         )
 
     def __len__(self) -> int:

@@ -104,6 +104,11 @@ class Generator:
                 raise TypeError(f"[random] {name}: expected an integer, got {value!r}")
             if not 0 <= value <= _LONG:
                 raise ValueError(f"[random] {name}: expected 0 to 2^64 - 1, got {value}")
+        if self._is_foreign():
+            raise TypeError(
+                "[random] a traced function sets the state of a generator that is not its own, which happens only "
+                "while it is traced: set it before the call"
+            )
         self._core.state = state
         self._offset = None
 
@@ -114,16 +119,19 @@ class Generator:
     def __reduce__(self):
         return _restored, self.state
 
+    def _is_foreign(self) -> bool:
+        """Whether a function is being traced that has not made this generator."""
+        trace = _core.recorder()
+        return trace is not None and self._trace is not trace
+
     def _advance(self, words: int) -> tuple[int, int]:
         """(seed, offset) of a draw of so many words. In a trace the offset may follow from sizes."""
-        trace = _core.recorder()
-        if trace is None:
+        if _core.recorder() is None:
             return self._core.draw(words & _LONG)
-        if self._trace is not trace:
+        if self._is_foreign():
             raise TypeError(
-                "[random] a draw in a traced function, of a generator that is not its own: every call of the "
-                "program would give the same numbers; pass a key as an argument, dovetail.random.key(shape), or "
-                "make a dovetail.random.Generator(seed) in the function"
+                "[random] split() in a traced function, of a generator that is not its own: every call of the "
+                "program would give the same numbers; make a dovetail.random.Generator(seed) in the function"
             )
         seed, offset = self.state
         if self._offset is not None:
@@ -133,6 +141,8 @@ class Generator:
 
     def _key(self, words: int, device: Where) -> Array:
         """The draw's key on the device: u32[4] {seed lo, seed hi, offset lo, offset hi}."""
+        if self._is_foreign():
+            return _core.recorder().draw_key(self, words)
         seed, offset = self._advance(words)
         if not symbolic(offset):
             return _core.from_buffer(struct.pack("<QQ", seed, offset), "uint32", (4,), device)

@@ -23,6 +23,14 @@ inline Tensor& tensor_of(PyObject* o) { return reinterpret_cast<PyArray*>(o)->te
 PyObject* new_array();              // with an empty tensor
 PyObject* new_array(Tensor value);  // NULL with MemoryError
 void make_array_type(py::module_& m);
+// An array whose memory was given to a compiled function: it has a shape and nothing else.
+inline bool has_elements(PyObject* array) { return tensor_of(array).dtype != DType::none; }
+void leave_without_elements(PyObject* array, std::string why);
+[[noreturn]] void refuse_without_elements(PyObject* array);  // throws Error(runtime) with that `why`
+inline void expect_elements(PyObject* array) {
+  if (!has_elements(array)) [[unlikely]]
+    refuse_without_elements(array);
+}
 
 // ---- calls ------------------------------------------------------------------------------------------------------
 // Runs `op` on Python objects, one per operand; NULL stands for an operand that is not given. Returns a new
@@ -106,6 +114,7 @@ void make_engines(py::module_& m);
 void make_tracing(py::module_& m);
 void make_recorder(py::module_& m);  // of traces
 void make_programs(py::module_& m);  // after make_tracing
+void make_compiled_functions(py::module_& m);
 void make_profile(py::module_& m);
 void name_recorded_thread();  // which may have ended when the recording ends
 void make_python_devices(py::module_& m);
@@ -124,7 +133,11 @@ struct pybind11::detail::type_caster<dovetail::Tensor> {
   using cast_op_type = const dovetail::Tensor&;
   PyObject* source = nullptr;
   operator const dovetail::Tensor&() const { return dovetail::bindings::tensor_of(source); }
-  bool load(handle h, bool) { return dovetail::bindings::is_array(source = h.ptr()); }
+  bool load(handle h, bool) {
+    if (!dovetail::bindings::is_array(source = h.ptr())) return false;
+    dovetail::bindings::expect_elements(source);
+    return true;
+  }
   static handle cast(const dovetail::Tensor& t, return_value_policy, handle) {
     return dovetail::bindings::new_array(t);
   }

@@ -1,5 +1,7 @@
 // The Array type: operators, conversions and the attributes that must be fast. dovetail._array adds the methods
 // that are written in Python.
+#include <unordered_map>
+
 #include "bindings/interchange.hpp"
 #include "bindings/recorder.hpp"
 #include "dispatch/execute.hpp"
@@ -118,14 +120,31 @@ PyObject* compare(PyObject* a, PyObject* b, int how) {
   return apply(by_code[how], operands, 2, nullptr);
 }
 
+// ---- arrays without elements ------------------------------------------------------------------------------------
+std::unordered_map<PyObject*, std::string>& given_away() {  // why, of those that are alive; guarded by the GIL
+  static auto& all = *new std::unordered_map<PyObject*, std::string>;
+  return all;
+}
+
+PyObject* refuse(PyObject* array) {
+  try {
+    refuse_without_elements(array);
+  } catch (...) {
+    set_python_error();
+  }
+  return nullptr;
+}
+
 // ---- one element as a Python number -----------------------------------------------------------------------------
 PyObject* item(PyObject* self, PyObject*) {
   const Tensor& t = tensor_of(self);
+  if (!has_elements(self)) return refuse(self);
   if (t.numel != 1)
     return PyErr_Format(PyExc_TypeError,
                         "[item] only an array of one element can become a Python number: the shape is %s",
                         to_string(t.shape()).c_str());
   try {
+    expect_readable(self, "the element of an array");
     alignas(16) std::byte bits[16] = {};
     Tensor host = host_scalar(t.dtype, bits);
     const Tensor held = t;
@@ -166,6 +185,7 @@ PyObject* item(PyObject* self, PyObject*) {
 }
 
 int truth(PyObject* self) {
+  if (!has_elements(self)) return refuse(self), -1;
   if (tensor_of(self).numel != 1) {
     PyErr_Format(PyExc_ValueError, "[bool] the truth of an array of shape %s is ambiguous: use any() or all()",
                  to_string(tensor_of(self).shape()).c_str());
@@ -186,6 +206,7 @@ PyObject* as_number(PyObject* self) {
 }
 
 PyObject* as_index(PyObject* self) {
+  if (!has_elements(self)) return refuse(self);
   if (is_integer(tensor_of(self).dtype)) return item(self, nullptr);
   return PyErr_Format(PyExc_TypeError,
                       "[index] got an array of %s, expected an integer array of one element: int(x) makes a number",
@@ -203,10 +224,14 @@ PyObject* get_shape(PyObject* self, void*) { return int_tuple(tensor_of(self).sh
 PyObject* get_strides(PyObject* self, void*) { return int_tuple(tensor_of(self).strides()); }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self).rank()); }
 PyObject* get_size(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(tensor_of(self).numel); }
-PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(tensor_of(self).bytes()); }
-PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromLong(info(tensor_of(self).dtype).bytes()); }
-PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(tensor_of(self).dtype)); }
-PyObject* get_device(PyObject* self, void*) { return Py_NewRef(device_object(*tensor_of(self).device)); }
+template <PyObject* (*get)(const Tensor&)>
+PyObject* of_elements(PyObject* self, void*) {
+  return has_elements(self) ? get(tensor_of(self)) : refuse(self);
+}
+PyObject* nbytes_of(const Tensor& t) { return PyLong_FromUnsignedLongLong(t.bytes()); }
+PyObject* itemsize_of(const Tensor& t) { return PyLong_FromLong(info(t.dtype).bytes()); }
+PyObject* dtype_of(const Tensor& t) { return Py_NewRef(dtype_object(t.dtype)); }
+PyObject* device_of(const Tensor& t) { return Py_NewRef(device_object(*t.device)); }
 
 Py_ssize_t length(PyObject* self) {
   if (tensor_of(self).rank()) return Py_ssize_t(tensor_of(self).size(0));
@@ -217,6 +242,8 @@ Py_ssize_t length(PyObject* self) {
 void dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   if (reinterpret_cast<PyArray*>(self)->weakrefs) PyObject_ClearWeakRefs(self);
+  if (!has_elements(self)) [[unlikely]]
+    given_away().erase(self);
   tensor_of(self).~Tensor();
   PyObject_Free(self);
   Py_DECREF(type);
@@ -224,15 +251,16 @@ void dealloc(PyObject* self) {
 
 // PyArray is no class for offsetof: weakrefs comes right after its head.
 PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, sizeof(PyObject), READONLY, nullptr}, {}};
-PyGetSetDef getters[] = {{"shape", get_shape, nullptr, "Sizes of the axes.", nullptr},
-                         {"strides", get_strides, nullptr, "Steps along the axes, in elements.", nullptr},
-                         {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
-                         {"size", get_size, nullptr, "Number of elements.", nullptr},
-                         {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
-                         {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
-                         {"dtype", get_dtype, nullptr, "Data type.", nullptr},
-                         {"device", get_device, nullptr, "The device that holds the elements.", nullptr},
-                         {}};
+PyGetSetDef getters[] = {
+    {"shape", get_shape, nullptr, "Sizes of the axes.", nullptr},
+    {"strides", get_strides, nullptr, "Steps along the axes, in elements.", nullptr},
+    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
+    {"size", get_size, nullptr, "Number of elements.", nullptr},
+    {"nbytes", of_elements<nbytes_of>, nullptr, "Bytes of all elements.", nullptr},
+    {"itemsize", of_elements<itemsize_of>, nullptr, "Bytes of one element.", nullptr},
+    {"dtype", of_elements<dtype_of>, nullptr, "Data type.", nullptr},
+    {"device", of_elements<device_of>, nullptr, "The device that holds the elements.", nullptr},
+    {}};
 PyMethodDef methods[] = {{"item", item, METH_NOARGS, "The only element as a Python number. Waits for the device."},
                          {}};
 
@@ -302,6 +330,18 @@ PyObject* new_array() {
   self->weakrefs = nullptr;
   new (&self->tensor) Tensor();
   return reinterpret_cast<PyObject*>(self);
+}
+
+void leave_without_elements(PyObject* array, std::string why) {
+  Tensor none;
+  none.set_shape(tensor_of(array).shape());
+  tensor_of(array) = std::move(none);
+  given_away()[array] = std::move(why);
+}
+
+void refuse_without_elements(PyObject* array) {
+  const auto found = given_away().find(array);
+  throw Error(ErrorKind::runtime, found == given_away().end() ? "[Array] it has no elements" : found->second);
 }
 
 PyObject* new_array(Tensor value) {

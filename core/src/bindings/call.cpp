@@ -76,6 +76,7 @@ class Call {
         continue;
       }
       if (is_array(objects[i])) [[likely]] {
+        expect_elements(objects[i]);
         in[i] = &tensor_of(objects[i]);
         mixed_devices_ |= home_ && home_ != in[i]->device;
         home_ = in[i]->device;

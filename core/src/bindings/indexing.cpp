@@ -68,6 +68,7 @@ Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
   if (!is_array(v))
     keep = lazy("_creation", "asarray")(py::handle(v), py::arg("device") = py::handle(device_object(*x.device))),
     v = keep.ptr();
+  expect_elements(v);
   Tensor t = tensor_of(v);  // a wait may let other threads run
   if (t.device != x.device && t.rank() == 0 && t.device->props.kind == DVT_KIND_CPU)
     t = dovetail::to_device(t, *x.device);
@@ -107,6 +108,7 @@ PyObject* get_item(PyObject* self, PyObject* key) {
   try {
     if (PyObject* const trace = recorder()) [[unlikely]]
       return py::handle(trace).attr("get_item")(py::handle(self), py::handle(key)).release().ptr();
+    expect_elements(self);
     Region r;
     switch (parse(self, key, r)) {
       case Parsed::ok: return new_array(std::move(r.view));
@@ -129,6 +131,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
   try {
     if (PyObject* const trace = recorder()) [[unlikely]]
       return py::handle(trace).attr("set_item")(py::handle(self), py::handle(key), py::handle(value)), 0;
+    expect_elements(self);
     Region r;
     switch (parse(self, key, r)) {
       case Parsed::ok: return assign(self, r, value), 0;

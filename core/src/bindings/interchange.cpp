@@ -4,10 +4,17 @@
 
 #include <pybind11/stl.h>
 
+#include "bindings/recorder.hpp"
 #include "dispatch/execute.hpp"
 #include "text.hpp"
 
 namespace dovetail::bindings {
+static const Tensor& tensor_of_checked(const py::object& x) {
+  if (!is_array(x.ptr())) throw Error(ErrorKind::type, "expected an array, got " + shown(x.ptr()));
+  expect_elements(x.ptr());
+  return tensor_of(x.ptr());
+}
+
 // ---- copies -----------------------------------------------------------------------------------------------------
 py::object wrap(Tensor t) {
   PyObject* o = new_array(std::move(t));
@@ -79,7 +86,12 @@ PyTypeObject* elements_type;
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
-  const Tensor& t = tensor_of(reinterpret_cast<PyElements*>(self)->array);
+  PyObject* const array = reinterpret_cast<PyElements*>(self)->array;
+  if (!has_elements(array)) {
+    PyErr_SetString(PyExc_BufferError, "no buffer of an array that was donated");
+    return -1;
+  }
+  const Tensor& t = tensor_of(array);
   if (const char* why = refusal(t, flags)) {
     PyErr_Format(PyExc_BufferError, "no buffer of an array of %s on %s: %s", info(t.dtype).name,
                  t.device->name.c_str(), why);
@@ -133,6 +145,7 @@ PyType_Spec elements_spec{"dovetail.Elements", sizeof(PyElements), 0,
 
 py::object elements(const py::object& x) {
   if (!is_array(x.ptr())) throw Error(ErrorKind::type, "[elements] expected an array, got " + shown(x.ptr()));
+  expect_readable(x.ptr(), "the elements of an array");
   auto* made = PyObject_New(PyElements, elements_type);
   if (!made) throw py::error_already_set();
   made->array = Py_NewRef(x.ptr());
@@ -147,6 +160,7 @@ py::object elements(const py::object& x) {
 namespace {
 void assign(const py::object& self, const Tensor& value) {
   if (!is_array(self.ptr())) throw Error(ErrorKind::type, "[assign] expected an array");
+  expect_elements(self.ptr());
   Tensor& x = tensor_of(self.ptr());
   if (value.dtype != x.dtype || value.device != x.device || !value.same_shape(x))
     throw Error(ErrorKind::value, "[assign] expected a value of the array's shape, dtype and device");
@@ -157,6 +171,7 @@ void assign(const py::object& self, const Tensor& value) {
 // memory where no other array shares it.
 void put(const py::object& self, const Tensor& indices, const Tensor& updates, std::optional<int64_t> axis) {
   static const Op& scatter = op("scatter");
+  expect_elements(self.ptr());
   const Storage* before = tensor_of(self.ptr()).storage;
   Tensor x = tensor_of(self.ptr());
   if (!x.dense) x = compact(x);
@@ -236,14 +251,18 @@ py::object from_buffer(const py::object& buffer, const py::object& dtype, const 
   return wrap(upload(from.view.buf, t.dtype, sizes, *t.device));
 }
 
-void read_into(const Tensor& x, const py::object& buffer) {
+void read_into(const py::object& array, const py::object& buffer) {
+  const Tensor& x = tensor_of_checked(array);
+  expect_readable(array.ptr(), "the elements of an array");
   const Buffer to(buffer, PyBUF_WRITABLE);
   expect_bytes("read_into", x.bytes(), to.view.len);
   const Tensor held = x;
   download(held, to.view.buf);
 }
 
-py::bytes to_bytes(const Tensor& x) {
+py::bytes to_bytes(const py::object& array) {
+  const Tensor& x = tensor_of_checked(array);
+  expect_readable(array.ptr(), "the elements of an array");
   const Tensor held = x;
   py::bytes bytes(static_cast<const char*>(nullptr), held.bytes());
   download(held, PyBytes_AS_STRING(bytes.ptr()));
@@ -282,7 +301,13 @@ void make_interchange(py::module_& m) {
     Tensor moved = dovetail::to_device(held, d);
     return moved;
   });
-  m.def("share", [](const Tensor& x) { return wrap(x); }, "Another array of the same value, without a copy.");
+  m.def(
+      "share",
+      [](const py::object& x) -> py::object {
+        if (PyObject* const trace = recorder()) return py::handle(trace).attr("share")(x);
+        return wrap(tensor_of_checked(x));
+      },
+      "Another array of the same value, without a copy.");
   m.def("same_memory", [](const Tensor& x, const Tensor& y) { return x.storage == y.storage; });
   m.def("assign", assign, "x takes the value of an array of the same shape, dtype and device.");
   m.def("put", put, py::arg("x"), py::arg("indices"), py::arg("updates"), py::arg("axis") = py::none());

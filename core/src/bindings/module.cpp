@@ -93,6 +93,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   make_tracing(m);
   make_recorder(m);
   make_programs(m);
+  make_compiled_functions(m);
   make_profile(m);
   make_python_devices(m);
   make_interchange(m);

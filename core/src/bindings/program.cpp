@@ -53,7 +53,8 @@ py::list outputs(const RunnableProgram& p) {
 }
 
 // In the order in which the text of a program numbers its values.
-py::list types(const RunnableProgram& p, const std::vector<std::vector<int64_t>>& shapes) {
+py::list types(const RunnableProgram& p, const std::vector<std::vector<int64_t>>& shapes,
+               const std::vector<int64_t>& integers, const std::vector<double>& reals) {
   const Program& program = p.program();
   if (shapes.size() != program.inputs.size())
     throw Error(ErrorKind::value, "[program] got shapes of " + std::to_string(shapes.size()) +
@@ -66,7 +67,8 @@ py::list types(const RunnableProgram& p, const std::vector<std::vector<int64_t>>
     in.push_back(&inputs[i]);
   }
   std::string why;
-  const auto bound = bind_program(p.shared(), in.data(), nullptr, nullptr, &why);
+  const Attrs arguments = arguments_of_program(integers, reals);
+  const auto bound = bind_program(p.shared(), in.data(), &arguments, nullptr, &why);
   if (!bound) throw Error(ErrorKind::value, "[program] " + why);
   py::list all;
   const auto add = [&](int value) {
@@ -150,7 +152,10 @@ void make_programs(py::module_& m) {
           "Whether arrays are parts of it.")
       .def_property_readonly("outputs", outputs,
                              "(dtype, shape) of each; None: a size that depends on the inputs'.")
-      .def("types", types, py::arg("shapes"),
+      .def_property_readonly(
+          "arguments", [](const RunnableProgram& p) { return p.program().arguments; },
+          "Names of the numbers that a call gives.")
+      .def("types", types, py::arg("shapes"), py::arg("integers") = py::tuple(), py::arg("reals") = py::tuple(),
            "(dtype, shape) of each value, inputs first, then nodes' results, for inputs of these shapes.")
       .def_property_readonly("signature", [](const RunnableProgram& p) { return p.program().signature; });
   make_with_new(m.attr("Program"));

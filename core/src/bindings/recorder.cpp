@@ -29,6 +29,10 @@ class RecordingOn {
 
 PyObject* recorder_of_thread() { return own; }
 
+void ask_to_read(PyObject* recorder, PyObject* array, const char* what) {
+  py::handle(recorder).attr("read")(py::handle(array), what);
+}
+
 PyObject* record_call(PyObject* recorder, PyObject* function, PyObject* const* args, int nargs, PyObject* kwnames) {
   static PyObject* const hook = PyUnicode_InternFromString("__dovetail_op__");
   std::vector<PyObject*> passed{recorder, function};

@@ -18,4 +18,11 @@ inline PyObject* recorder() {
 PyObject* record_call(PyObject* recorder, PyObject* function, PyObject* const* args, int nargs, PyObject* kwnames);
 // recorder.operator(function, operands, in_place)
 PyObject* record_operator(PyObject* recorder, const Op& op, PyObject* const* operands, int n, bool in_place);
+// Before Python code reads elements of an array: in a trace, recorder.read(array, what), which raises where a later
+// call may find another value there. Throws py::error_already_set.
+[[gnu::cold]] void ask_to_read(PyObject* recorder, PyObject* array, const char* what);
+inline void expect_readable(PyObject* array, const char* what) {
+  if (PyObject* const trace = recorder()) [[unlikely]]
+    ask_to_read(trace, array, what);
+}
 }  // namespace dovetail::bindings

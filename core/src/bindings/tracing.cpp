@@ -174,6 +174,18 @@ void make_tracing(py::module_& m) {
           "at", [](ProgramBuilder& b, const std::string& where) { b.at(where); },
           "Sets file:line of the nodes and guards that follow.")
       .def("number", number, "An entry of the table of numbers: (operation, is real, operand, operand, literal).")
+      .def(
+          "argument",
+          [](ProgramBuilder& b, bool is_real, const std::string& name) { return b.argument(is_real, name); },
+          "The entry of a number that each call gives.")
+      .def(
+          "number_constant",
+          [](ProgramBuilder& b, int entry, bool is_real) {
+            constexpr double real = 0;
+            constexpr int64_t integer = 0;
+            return b.constant(is_real ? Scalar(DType::f64, &real) : Scalar(DType::i64, &integer), entry);
+          },
+          "A value without use in the program, for reading an entry of a binding.")
       .def("guard", [](ProgramBuilder& b, const std::string& compare, int x,
                        int y) { b.guard(Guard::Compare(index_of(compare_names, compare)), x, y); })
       .def(

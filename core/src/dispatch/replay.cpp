@@ -13,9 +13,9 @@ thread_local std::vector<Tensor> spare_values;  // empty, with memory
 // The values of one run, in memory that the thread keeps for its next one.
 class RunValues {
  public:
-  explicit RunValues(const Executable& e) {
+  RunValues(const Executable& e, const std::vector<Scalar>* constants) {
     at.swap(spare_values);
-    e.set_values(at);
+    e.set_values(at, false, constants);
   }
   ~RunValues() {
     constexpr size_t kMost = 256;  // a thread keeps no more than about 100 KB
@@ -205,10 +205,11 @@ PackedTypes::PackedTypes(std::span<const TensorType> types) : n_(types.size()) {
   }
 }
 
-void PackedTypes::set(std::vector<Tensor>& made, Device& device) const {
+void PackedTypes::set(std::vector<Tensor>& made, Device& device, size_t left_out) const {
   made.resize(n_);
   const int64_t* from = words_.data();
-  for (Tensor& t : made) {
+  for (size_t i = 0; i < left_out; ++i) from += 1 + uint32_t(*from);
+  for (Tensor& t : std::span(made).subspan(left_out)) {
     t.dtype = DType(*from >> 32);
     const auto rank = size_t(uint32_t(*from));
     t.set_shape({from + 1, rank});
@@ -233,6 +234,9 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       resets(device().resets) {
   const Program& program = *binding.program;
   for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(program, program.nodes[k], binding.values);
+  if (!program.arguments.empty()) numbers = binding.numbers;
+  first_inputs = 0;
+  for (const Program::Input& input : program.inputs) first_inputs += size_t(input.value) == first_inputs;
   give_back_memory(binding);
 }
 
@@ -242,10 +246,11 @@ std::vector<Tensor> Executable::values() const {
   return made;
 }
 
-void Executable::set_values(std::vector<Tensor>& made) const {
-  types.set(made, device());
+void Executable::set_values(std::vector<Tensor>& made, bool inputs, const std::vector<Scalar>* given) const {
+  types.set(made, device(), inputs ? 0 : first_inputs);
   const auto& constants = binding.program->constants;
-  for (size_t i = 0; i < constants.size(); ++i) made[size_t(constants[i].value)] = host_scalar(binding.constant(i));
+  for (size_t i = 0; i < constants.size(); ++i)
+    made[size_t(constants[i].value)] = host_scalar(given ? (*given)[i] : binding.constant(i));
   for (size_t i = 0; i < arrays.size(); ++i) made[size_t(binding.program->arrays[i].value)] = arrays[i];
 }
 
@@ -273,18 +278,20 @@ std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_p
   return made;
 }
 
-void replay(const Executable& e, const Tensor* const* in, Tensor* const* out) {
+void replay(const Executable& e, const Tensor* const* in, Tensor* const* out,
+            const std::vector<Scalar>* constants) {
   const Program& p = *e.binding.program;
-  RunValues run(e);
+  RunValues run(e, constants);
   std::vector<Tensor>& values = run.at;
-  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = *in[i];
+  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)].share(*in[i]);
   run_nodes(e, values, {});
   for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];
 }
 
-std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in, const Tensor* const* given) {
+std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in, const Tensor* const* given,
+                           const std::vector<Scalar>* constants) {
   const Program& p = *e.binding.program;
-  RunValues run(e);
+  RunValues run(e, constants);
   std::vector<Tensor>& values = run.at;
   for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = std::move(in[i]);
   const std::vector<Wanted> wanted = given ? wanted_results(p, values, given) : std::vector<Wanted>();

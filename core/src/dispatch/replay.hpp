@@ -23,7 +23,8 @@ class PackedTypes {
  public:
   explicit PackedTypes(std::span<const TensorType>);
   size_t bytes() const { return words_.size() * sizeof(int64_t); }
-  void set(std::vector<Tensor>& empty, Device&) const;  // to tensors without memory
+  // To tensors without memory; the first `left_out` of them get only room.
+  void set(std::vector<Tensor>& empty, Device&, size_t left_out = 0) const;
 
  private:
   size_t n_;
@@ -39,13 +40,17 @@ struct Executable {
   Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays);
   Device& device() const { return *plans->device; }
   std::vector<Tensor> values() const;  // without memory, but constants
-  void set_values(std::vector<Tensor>& empty) const;
+  // `constants`: nullptr for those of the binding.
+  void set_values(std::vector<Tensor>& empty, bool inputs = true,
+                  const std::vector<Scalar>* constants = nullptr) const;
   size_t bytes() const;  // that it takes, those of the decompositions of nodes not counted
 
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
-  PackedTypes types;    // of the values
-  PackedTypes results;  // their types
+  PackedTypes types;                 // of the values
+  PackedTypes results;               // their types
+  std::vector<NumberValue> numbers;  // of the binding, where a call gives some (Program::arguments)
+  size_t first_inputs;               // the program's first values are so many inputs of it
   std::vector<Node> nodes;
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;                                                 // of the program, on the device
@@ -70,10 +75,12 @@ inline bool is_current(const Executable& e) {
 // memory, the node's programs may use it.
 std::vector<Tensor> take_operands(const Program::Node&, std::vector<Tensor>& values);
 // Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
-// memory.
-void replay(const Executable&, const Tensor* const* in, Tensor* const* out);
+// memory. `constants`: nullptr, or all of them, in place of the binding's.
+void replay(const Executable&, const Tensor* const* in, Tensor* const* out,
+            const std::vector<Scalar>* constants = nullptr);
 // The same on operands that are given away: where nobody else holds their memory, it may be used. `given`: nullptr,
 // or for each result memory of its type in which the caller wants it, or nullptr; results that are computed there
 // without a copy share it.
-std::vector<Tensor> replay(const Executable&, std::vector<Tensor> in, const Tensor* const* given = nullptr);
+std::vector<Tensor> replay(const Executable&, std::vector<Tensor> in, const Tensor* const* given = nullptr,
+                           const std::vector<Scalar>* constants = nullptr);
 }  // namespace dovetail

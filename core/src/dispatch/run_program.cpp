@@ -103,6 +103,17 @@ std::shared_ptr<const Executable> RunnableProgram::executable(Device& device, co
   return made;
 }
 
+std::shared_ptr<const Executable> RunnableProgram::find(Device& device, std::string_view key,
+                                                        const TensorType* const* in, const Attrs& arguments,
+                                                        std::string& why) {
+  if (auto found = executables_.find(key)) return found;
+  auto binding = bind_program(program_, in, &arguments, nullptr, &why);
+  if (!binding) return nullptr;
+  auto made = make_executable(std::move(*binding), device, arrays_on(device));
+  executables_.keep(key, made);
+  return made;
+}
+
 std::vector<Tensor> RunnableProgram::run(Device* wanted, std::vector<Tensor> in, const Tensor* const* given) {
   expect_count(*program_, in.size());
   Device& device = device_for(wanted, in);

@@ -16,6 +16,11 @@ class RunnableProgram {
   // nobody else holds may be taken for a result. `given`: nullptr, or for each result the memory in which the
   // caller wants it (of any strides, also over operands), or nullptr.
   std::vector<Tensor> run(Device* device, std::vector<Tensor> in, const Tensor* const* given = nullptr);
+  // The binding for operands of these types and these arguments of the program (ProgramBuilder::argument), kept
+  // under `key`, which names the device, them and nothing else. nullptr where the program is not right for them,
+  // which `why` explains.
+  std::shared_ptr<const Executable> find(Device&, std::string_view key, const TensorType* const* in,
+                                         const Attrs& arguments, std::string& why);
   // Dtypes and shapes of the results for operands of these. Nothing runs.
   std::vector<TensorType> infer(std::span<const TensorType> in) const;
   // Records the program's calls on values of the builder, as record_inline() does; its errors are those of a run.

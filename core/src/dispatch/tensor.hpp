@@ -30,6 +30,12 @@ struct Tensor : TensorType {
   ~Tensor() {
     if (storage) release(storage);
   }
+  // *this = o, with one copy of the shape; `this` has no storage.
+  void share(const Tensor& o) {
+    TensorType::operator=(o);
+    assign_view(o);
+    if (storage) retain(storage);
+  }
 
   void set_rank(int rank) { ndim = view.ndim = rank; }
   void set_shape(std::span<const int64_t> shape) { TensorType::set_shape(shape), view.ndim = ndim; }

@@ -7,17 +7,6 @@
 
 namespace dovetail {
 namespace {
-Scalar scalar_of(DType dtype, const Number& n, NumberValue v) {
-  const Scalar scalar = cast_scalar(n.is_real ? Scalar(DType::f64, &v.f) : Scalar(DType::i64, &v.i), dtype);
-  if (!n.is_real && is_integer(dtype)) {
-    const auto back = cast_scalar(scalar, DType::i64).read<int64_t>();
-    if (back != v.i || (v.i < 0 && info(dtype).kind == DKind::unsigned_int))
-      throw Error(ErrorKind::value, std::to_string(v.i) + " does not fit in " + info(dtype).name +
-                                        ": expected a smaller number, or arrays of a wider dtype");
-  }
-  return scalar;
-}
-
 // Puts the numbers of a binding into the slots of a node's attributes.
 void fill_slots(const Program& p, const Program::Node& node, const std::vector<NumberValue>& numbers,
                 Attrs& attrs) {
@@ -139,6 +128,8 @@ class Binder {
     if (!attrs_ || n.a >= kMaxAttrs) return std::nullopt;
     const dvt_attr& a = attrs_->at[n.a];
     if (a.kind == DVT_A_I64S && n.b >= 0 && uint32_t(n.b) < a.count) return NumberValue{a.v.is[n.b], 0};
+    if (a.kind == DVT_A_F64S && n.is_real && n.b >= 0 && uint32_t(n.b) < a.count)
+      return NumberValue{0, a.v.fs[n.b]};
     if (n.b < 0 && a.kind == (n.is_real ? DVT_A_F64 : DVT_A_I64))
       return n.is_real ? NumberValue{0, a.v.f} : NumberValue{a.v.i, 0};
     return std::nullopt;
@@ -151,7 +142,7 @@ class Binder {
       if (c.number < 0) continue;
       if (made_.constants.empty()) copy_constants();
       made_.constants[constant_] =
-          scalar_of(c.scalar.dtype, program_.numbers[size_t(c.number)], values_[size_t(c.number)]);
+          constant_of(c.scalar.dtype, program_.numbers[size_t(c.number)], values_[size_t(c.number)]);
     }
   }
 
@@ -212,6 +203,17 @@ class Binder {
 }  // namespace
 
 const Attrs Binding::no_attrs;
+
+Scalar constant_of(DType dtype, const Number& n, NumberValue v) {
+  const Scalar scalar = cast_scalar(n.is_real ? Scalar(DType::f64, &v.f) : Scalar(DType::i64, &v.i), dtype);
+  if (!n.is_real && is_integer(dtype)) {
+    const auto back = cast_scalar(scalar, DType::i64).read<int64_t>();
+    if (back != v.i || (v.i < 0 && info(dtype).kind == DKind::unsigned_int))
+      throw Error(ErrorKind::value, std::to_string(v.i) + " does not fit in " + info(dtype).name +
+                                        ": expected a smaller number, or arrays of a wider dtype");
+  }
+  return scalar;
+}
 
 void give_back_memory(Binding& b) {
   constexpr size_t kMost = 256;  // a thread keeps no more than about 75 KB

@@ -64,6 +64,14 @@ int ProgramBuilder::add_value(TensorType t) {
   return program().n_values++;
 }
 
+int ProgramBuilder::argument(bool is_real, std::string name) {
+  program().arguments.push_back(std::move(name));
+  return number({.op = Number::attribute,
+                 .is_real = is_real,
+                 .a = is_real ? 1 : 0,
+                 .b = int(program_->arguments.size()) - 1});
+}
+
 int ProgramBuilder::constant(const Scalar& scalar, int number) {
   program().constants.push_back({program_->n_values, scalar, number});
   return add_value(type_of(scalar));

@@ -26,6 +26,7 @@ std::string text_of(const Program& p, int number, int depth) {
   if (n.op == Number::integer) return std::to_string(n.i);
   if (n.op == Number::real) return to_string(n.f);
   if (n.op == Number::size) return of_size(p, n);
+  if (n.op == Number::attribute && n.b >= 0 && size_t(n.b) < p.arguments.size()) return p.arguments[size_t(n.b)];
   if (n.op == Number::attribute) return "attribute " + std::to_string(n.a);
   if (depth == kMostDepth) return "...";
   const std::string a = text_of(p, n.a, depth + 1);

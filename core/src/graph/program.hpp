@@ -76,7 +76,9 @@ struct Program : std::enable_shared_from_this<Program> {
   std::vector<std::shared_ptr<const Program>> programs;  // that attributes of nodes hold
   int depth = 0;                                         // of programs within this one
   std::vector<Number> numbers;
-  std::vector<Guard> guards;        // in the order in which they were recorded
+  std::vector<Guard> guards;  // in the order in which they were recorded
+  std::vector<std::string>
+      arguments;                    // names of the numbers that a call gives, as ProgramBuilder::argument made them
   std::string signature;            // how a front end takes arguments and gives results, as JSON; may be empty
   std::deque<std::string> strings;  // what attributes point to
   std::deque<std::vector<int64_t>> int_lists;
@@ -113,6 +115,9 @@ class ProgramBuilder {
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 
   int number(Number);
+  // A number that each call gives, in Attrs: of k arguments the integers are a list in attribute 0, the reals one
+  // in attribute 1, each of k elements.
+  int argument(bool is_real, std::string name);
   void guard(Guard::Compare, int a, int b);
   void at(std::string where) { where_ = std::move(where); }  // of the nodes and guards that follow
   const std::string& where() const { return where_; }
@@ -165,6 +170,15 @@ struct Binding {
 
   const Scalar& constant(size_t i) const { return constants.empty() ? program->constants[i].scalar : constants[i]; }
 };
+// A number as a constant of a dtype. Throws Error(value) where an integer does not fit.
+Scalar constant_of(DType, const Number&, NumberValue);
+// What bind_program takes for Program::arguments; of each number one of the lists has the value. It points to them.
+inline Attrs arguments_of_program(const std::vector<int64_t>& integers, const std::vector<double>& reals) {
+  Attrs arguments;
+  arguments.at[0] = {DVT_A_I64S, uint32_t(integers.size()), {.is = integers.data()}};
+  arguments.at[1] = {DVT_A_F64S, uint32_t(reals.size()), {.fs = reals.data()}};
+  return arguments;
+}
 // Takes the memory of a binding's values and numbers for the thread's next binding.
 void give_back_memory(Binding&);
 // A copy of a node's attributes with the numbers of a binding in their slots.

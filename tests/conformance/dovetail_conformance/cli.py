@@ -49,9 +49,10 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.command("conform", short_help="What a device really does: the conformance suite.")
 @click.argument("reports", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--device", "-d", metavar="NAME", help="The device, as `dovetail devices` shows it.")
-@click.option("--level", type=click.Choice(["L0", "L1", "L2"], case_sensitive=False),
+@click.option("--level", type=click.Choice(["L0", "L1", "L2", "L3"], case_sensitive=False),
               help="L0: the device itself. L1: and the must-pass ops in f32, i32, i64 and bool. "
-                   "L2: and every op, in every declared dtype.  [default: L1; with -k all]")  # fmt: skip
+                   "L2: and every op, in every declared dtype. L3: and each of them within a compiled function.  "
+                   "[default: L1; with -k L2]")  # fmt: skip
 @click.option(
     "--quick", is_flag=True, help="Fewer layouts and no slow checks: under a minute. Claims nothing above L1."
 )

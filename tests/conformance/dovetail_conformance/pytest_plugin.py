@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--dovetail-device", metavar="NAME", help="the device, as `dovetail devices` shows it")
     group.addoption(
         "--dovetail-level",
-        choices=["L0", "L1", "L2"],
+        choices=["L0", "L1", "L2", "L3"],
         default="L1",
         help="its cases and those below (default: L1)",
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # The order of an op's cases: cheap ones that find most first.
 FAMILIES = (
     "samples", "beyond", "special", "conversions", "halves", "errors", "property", "undeclared", "random_numbers",
-    "determinism", "steady", "performance",
+    "determinism", "steady", "compiled", "performance",
 )  # fmt: skip
 
 

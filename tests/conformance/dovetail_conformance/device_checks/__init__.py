@@ -1,4 +1,4 @@
-"""L0: what a device must do before any op is worth testing.
+"""L0: what a device must do before any op is worth testing; and L3: what compiled functions do.
 
 A check is a function of the target and random numbers. It raises Failed with what went wrong, or Declined where the
 device declares that it lacks the feature. Everything else that it raises is a failure too.
@@ -28,6 +28,7 @@ PARTS = (
     "interchange",
     "errors",
     "faults",
+    "compile",
 )
 
 

@@ -1,9 +1,9 @@
 """The level that the results amount to, and how it is printed. Pure logic.
 
 L0 is the device itself, L1 the must-pass list, L2 every op: in L1's dtypes, and in every other one that the device
-declares. A level holds when every case of it and of those below was run and passed. A check of L0 may also be
-declared unsupported, and so may a case of L2 whose call names a dtype that L1 does not ask for; cases of L2 may be
-waived.
+declares, L3 every op within a compiled function. A level holds when every case of it and of those below was run and
+passed. A check of L0 may also be declared unsupported, and so may a case above L1 whose call names a dtype that L1
+does not ask for; cases of L2 may be waived.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..cases import Case
 from ..results import Result, Status
 from .must_pass import must_pass
 
-LEVELS = ("L0", "L1", "L2")
+LEVELS = ("L0", "L1", "L2", "L3")
 PERFORMANCE = "P"  # of cases that are measured and do not count for a level
 
 
@@ -71,17 +71,17 @@ def coverage(level: str, has_kernel: Callable[[str], bool], decompositions: Coll
              further: Iterable[str] = (), waived: int = 0) -> str:  # fmt: skip
     """`f32, i32, i64, bool; 31 native, 89 decomposed`: of the ops that the level demands; views need neither.
 
-    For L2 the `further` dtypes that it holds in, and how many of its cases are waived.
+    From L2 on the `further` dtypes that it holds in, and how many of its cases are waived.
     """
     if level == "L0":
         return "the device itself"
     ops = must_pass().ops if level == "L1" else registry
     native = sum(map(has_kernel, ops))
     decomposition = sum(op in decompositions and not has_kernel(op) for op in ops)
-    dtypes = [*must_pass().dtypes, *(further if level == "L2" else ())]
+    dtypes = [*must_pass().dtypes, *(further if level in ("L2", "L3") else ())]
     profile = f"profile {must_pass().profile}: " if must_pass().profile else ""
     text = f"{profile}{', '.join(dtypes)}; {native} native, {decomposition} decomposed"
-    return f"{text}; {waived} waived" if level == "L2" and waived else text
+    return f"{text}; {waived} waived" if level in ("L2", "L3") and waived else text
 
 
 def further_dtypes(cases: Iterable[Case], results: Mapping[str, Result]) -> list[str]:

@@ -50,6 +50,7 @@ LEVELS = {
     "L0": "the device itself",
     "L1": "the must-pass ops",
     "L2": "every op and dtype",
+    "L3": "every op, compiled",
 }
 
 

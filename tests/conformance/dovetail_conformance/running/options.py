@@ -46,7 +46,7 @@ class Options:
     api: str = "dovetail"
 
     def __post_init__(self) -> None:
-        if self.quick and self.level == "L2":
+        if self.quick and self.level in ("L2", "L3"):
             raise UsageError("--quick claims nothing above L1: leave it out, or ask for --level L1")
         if self.performance and self.shard:
             raise UsageError(

@@ -92,8 +92,10 @@ def _matching(expression: str, pool: list[Case], level: str) -> list[Case]:
     if matching := [c for c in pool if chosen(c.id)]:
         return matching
     beyond = sorted(c.level for c in all_cases().values() if chosen(c.id))
-    option = "--performance" if beyond[-1:] == [PERFORMANCE] else f"--level {beyond[-1] if beyond else ''}"
-    hint = f"; {len(beyond)} cases above it do: add {option}" if beyond else _nearest(expression)
+    if not beyond:
+        raise UsageError(f"-k {expression!r} matches no case of {level}{_nearest(expression)}")
+    option = "--performance" if beyond[0] == PERFORMANCE else f"--level {beyond[0]}"
+    hint = f"; {beyond.count(beyond[0])} cases above it do: add {option}"
     raise UsageError(f"-k {expression!r} matches no case of {level}{hint}")
 
 

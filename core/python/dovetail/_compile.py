@@ -1,0 +1,380 @@
+"""dovetail.compile: a function over arrays runs as one call of a program that was traced from it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import MethodType
+from typing import Any
+
+from dovetail import _core
+from dovetail._compile_trace import Bound, Traced, facts_of, trace
+from dovetail._core import Array
+from dovetail._function_trace import Dynamic, Spec, expect_that_a_call_runs, marks_of_arguments
+
+__all__ = ["compile", "compile_report"]
+
+MOST_TRACES = 8  # of one function (of one object's method); what needs more runs eagerly
+
+CompiledFunction = _core.CompiledFunction
+_all: weakref.WeakSet[Any] = weakref.WeakSet()  # compiled functions
+
+
+@dataclass(slots=True)
+class _State:
+    """What Python knows of a compiled function; the calls themselves are in bindings/compiled.cpp."""
+
+    fn: Callable[..., Any]
+    name: str
+    options: dict[str, Any]
+    parameters: dict[str, Any]
+    instance: weakref.ref[Any] | None = None  # of a method: its object
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    traces: list[Traced] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)  # why there was a further trace
+    symbols: set[str] = field(default_factory=set)  # ints among the arguments that are no guards
+    seconds: float = 0.0  # of tracing
+    eager_calls: int = 0
+    warned: bool = False
+    methods: dict[int, Any] = field(default_factory=dict)  # by the id of the object: (weak reference, compiled)
+
+
+class _Compile:
+    """dovetail.compile; see __call__."""
+
+    off = staticmethod(_core.compile_off)
+
+    def __call__(
+        self,
+        fn: Callable[..., Any] | None = None,
+        /,
+        *,
+        donate: Sequence[str] = (),
+        dynamic: Dynamic = None,
+        numerics: str = "wide",
+    ) -> Any:
+        """Makes fn a compiled function: traced at the first call, then run as one call of its program.
+
+        A decorator, with or without options, of functions and methods, and a function of those and of Programs.
+        Arguments are arrays, numbers, strings, None, and tuples, lists, dicts with strings as keys, namedtuples and
+        dataclasses of them; any other object is one that the function reads arrays from, as `self`.
+
+        donate: names of arguments whose arrays the call may overwrite; using them later raises RuntimeError.
+        dynamic: sizes that may differ from call to call without another trace, as dovetail.export takes it; None:
+        all. numerics: "wide" or "eager", which has the roundings of eager calls; both do so today.
+        """
+        if numerics not in ("wide", "eager"):
+            raise ValueError(f'[compile] numerics: got {numerics!r}, expected "wide" or "eager"')
+        donate = (donate,) if isinstance(donate, str) else tuple(donate)
+        options = {"donate": donate, "dynamic": dynamic, "numerics": numerics}
+        if fn is None:
+            return lambda function: self(function, **options)
+        if not callable(fn):
+            raise TypeError(f"[compile] expected a function, got {type(fn).__name__}")
+        expect_that_a_call_runs(fn, "compile")
+        if isinstance(fn, CompiledFunction):
+            fn = fn.__wrapped__
+        name = getattr(fn, "__qualname__", None) or getattr(fn, "name", None) or type(fn).__name__
+        state = _State(fn, name, options, _parameters(fn))
+        for d in donate:
+            if d not in state.parameters["names"]:
+                raise ValueError(
+                    f"[compile] donate: {name} has no argument {d!r}: expected some of "
+                    f"{', '.join(state.parameters['names'])}"
+                )
+        return _made(state)
+
+    def __repr__(self) -> str:
+        return "dovetail.compile"
+
+
+def _made(state: _State) -> Any:
+    p = state.parameters
+    named = [(n, p["defaults"].get(n), n in p["defaults"]) for n in p["names"]]
+    compiled = _core.make_compiled(
+        state.fn, _missed, named, p["n_positional_only"], p["n_positional"], p["extra"], p["extra_keywords"]
+    )
+    for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"):
+        if hasattr(state.fn, name):
+            setattr(compiled, name, getattr(state.fn, name))
+    compiled._state = state
+    _all.add(compiled)
+    return compiled
+
+
+def _parameters(fn: Callable[..., Any]) -> dict[str, Any]:
+    from inspect import Parameter, signature
+
+    from dovetail._program import Program
+
+    made: dict[str, Any] = {
+        "names": [], "defaults": {}, "n_positional_only": 0, "n_positional": 0, "extra": False,
+        "extra_keywords": False,
+    }  # fmt: skip
+    try:
+        parameters = () if isinstance(fn, Program) else signature(fn).parameters.values()
+    except (TypeError, ValueError):  # functions written in C may have no signature
+        parameters = ()
+    if not parameters and not hasattr(fn, "__code__"):
+        made |= {"extra": True, "extra_keywords": not isinstance(fn, Program)}
+    for p in parameters:
+        if p.kind is Parameter.VAR_POSITIONAL:
+            made["extra"] = True
+            continue
+        if p.kind is Parameter.VAR_KEYWORD:
+            made["extra_keywords"] = True
+            continue
+        made["names"].append(p.name)
+        made["n_positional_only"] += p.kind is Parameter.POSITIONAL_ONLY
+        made["n_positional"] += p.kind is not Parameter.KEYWORD_ONLY
+        if p.default is not Parameter.empty:
+            made["defaults"][p.name] = p.default
+    return made
+
+
+# ---- calls for which no program is right -------------------------------------------------------------------------
+
+
+def _missed(compiled: Any, values: tuple[Any, ...], n_extra: int, keywords: tuple[str, ...], why: str) -> Any:
+    """Called by the compiled function: traces it for these arguments and runs the program."""
+    state: _State = compiled._state
+    bound = _bound(state, values, n_extra, keywords)
+    known = len(state.traces)
+    with state.lock:  # another thread may have traced meanwhile
+        if known == len(state.traces) and known < MOST_TRACES:
+            _trace(compiled, state, bound, why)
+    done, result = _core.run_compiled(compiled, values, n_extra, keywords)
+    if done:
+        return result
+    if len(state.traces) >= MOST_TRACES:
+        _warn_once(state, _reason(state, bound, why))
+    state.eager_calls += 1
+    positional, named = bound.call(list(values))
+    return state.fn(*positional, **named)
+
+
+def _bound(state: _State, values: Sequence[Any], n_extra: int, keywords: Sequence[str]) -> Bound:
+    p = state.parameters
+    names = [*p["names"], *(f"args[{i}]" for i in range(n_extra)), *keywords]
+    return Bound(names, values, p["n_positional"], len(p["names"]), n_extra, keywords, state.instance is not None)
+
+
+def _trace(compiled: Any, state: _State, bound: Bound, why: str) -> Traced:
+    reason = _reason(state, bound, why)
+    _find_symbols(state, bound)
+    skipped = int(bound.weak_self)
+    names, first = bound.names[skipped:], bound.values[skipped:]
+    marks = marks_of_arguments(state.options["dynamic"], names, first, "compile")
+    start = time.perf_counter()
+    program, traced = trace(state.fn, bound, state.symbols, marks, state.options["donate"])
+    state.seconds += time.perf_counter() - start
+    if state.traces:
+        state.reasons.append(reason)
+    _log(state, reason, traced)
+    state.traces.append(traced)
+    _core.add_compiled_program(compiled, program)
+    return traced
+
+
+def _facts(state: _State, bound: Bound) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    for i, (value, path) in enumerate(zip(bound.values, bound.names, strict=True)):
+        if not (bound.weak_self and i == 0):
+            facts_of(value, path, facts)
+    return facts
+
+
+def _find_symbols(state: _State, bound: Bound) -> None:
+    """An int is a guard by its value; the second value of it makes it a number of the program."""
+    if state.options["dynamic"] is False:
+        return
+    numpy_integers = {
+        path
+        for path, value in zip(bound.names, bound.values)
+        if type(value) is not int and hasattr(type(value), "dtype") and hasattr(type(value), "__index__")
+        and not isinstance(value, (Array, Spec))
+    }  # fmt: skip
+    state.symbols |= numpy_integers
+    facts = _facts(state, bound)
+    for traced in state.traces:
+        for path, fact in facts.items():
+            before = traced.facts.get(path)
+            if before and fact[:2] == before[:2] == ("value", "int") and fact[2] != before[2]:
+                state.symbols.add(path)
+
+
+def _reason(state: _State, bound: Bound, why: str) -> str:
+    """What differs from the last trace."""
+    if why:
+        return why
+    if not state.traces:
+        return "the first call"
+    facts, last = _facts(state, bound), state.traces[-1].facts
+    for path in [*last, *(p for p in facts if p not in last)]:
+        before, now = last.get(path), facts.get(path)
+        if before != now:
+            return f"argument {path} is {_shown(now)}, and was {_shown(before)}"
+    return "an array that the function captures is another one, or of another dtype or number of axes"
+
+
+def _shown(fact: Any) -> str:
+    if fact is None:
+        return "not there"
+    if fact[0] == "array":
+        return f"an array of {fact[1]} with {fact[2]} axes"
+    if fact[0] == "value":
+        return repr(fact[2])
+    return f"another {fact[1]}" if fact[0] == "object" else f"a {fact[0]}" + (f" of {fact[1:]}" if fact[1:] else "")
+
+
+def _warn_once(state: _State, reason: str) -> None:
+    if state.warned:
+        return
+    state.warned = True
+    warnings.warn(
+        f"[compile] {state.name!r} was traced {MOST_TRACES} times, which is the most: {reason}. It runs eagerly "
+        "from here on where no trace fits; pass what changes as an array, or compile the parts that do not change",
+        stacklevel=4,
+    )
+
+
+def _log(state: _State, reason: str, traced: Traced) -> None:
+    _core.log_compile(f"{state.name}: traced because of {reason}")
+    for note in traced.notes:
+        _core.log_compile(f"{state.name}: {note}")
+
+
+# ---- methods of compiled functions -------------------------------------------------------------------------------
+
+
+def _get(self: Any, instance: Any, owner: Any = None) -> Any:
+    """A compiled method has programs of its own for each object, and forgets them with it."""
+    if instance is None:
+        return self
+    state: _State = self._state
+    known = state.methods.get(id(instance))
+    if known is None:
+        try:
+            key = id(instance)
+            reference = weakref.ref(instance, lambda _: state.methods.pop(key, None))
+        except TypeError:  # without weak references the object is an argument like others
+            return MethodType(self, instance)
+        own = _State(state.fn, state.name, state.options, state.parameters, reference)
+        known = state.methods[key] = reference, _made(own)
+    return MethodType(known[1], instance)
+
+
+def _warmup(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Traces for arguments like these, and chooses kernels, without running anything.
+
+    dovetail.spec(shape, dtype) stands for an array on the default device. With a size that is None or a name
+    only the trace is made.
+    """
+    state: _State = self._state
+    bound = _bind(state, args, kwargs)
+    with state.lock:
+        if len(state.traces) >= MOST_TRACES:
+            raise RuntimeError(f"[compile] {state.name!r} was traced {MOST_TRACES} times, which is the most")
+        facts = _facts(state, bound)
+        traced = next((t for t in state.traces if t.facts == facts), None) or _trace(self, state, bound, "")
+    if all(isinstance(n, int) for x in _leaves_of(bound.values) for n in x.shape):
+        shapes = _shapes_of(traced, bound.values)
+        _core.prepare_compiled(self, traced.program, shapes, traced.integers, traced.reals)
+
+
+def _shapes_of(traced: Traced, values: Sequence[Any]) -> list[tuple[int, ...]]:
+    shapes = list(traced.shapes)
+    seen: set[int] = set()
+    given = [x for x in _leaves_of(values) if not (id(x) in seen or seen.add(id(x)))]
+    shapes[: len(given)] = [tuple(x.shape) for x in given]  # arguments come first among the inputs
+    return shapes
+
+
+def _leaves_of(values: Sequence[Any]) -> list[Any]:
+    from dovetail._compile_trace import _leaves
+
+    return [x for x in _leaves(values) if isinstance(x, (Array, Spec))]
+
+
+def _bind(state: _State, args: Sequence[Any], kwargs: dict[str, Any]) -> Bound:
+    """Arguments of a call by parameter. Raises TypeError as the call would."""
+    p = state.parameters
+    if state.instance is not None:
+        args = (state.instance(), *args)
+    names, n = p["names"], min(len(args), p["n_positional"])
+    given = dict(zip(names, args[:n], strict=False))
+    extra = args[n:]
+    if extra and not p["extra"]:
+        raise TypeError(f"[compile] {state.name} takes {p['n_positional']} positional arguments, got {len(args)}")
+    if twice := [key for key in kwargs if key in given]:
+        raise TypeError(f"[compile] {state.name} got two values for {twice[0]!r}")
+    further = {key: x for key, x in kwargs.items() if key not in names}
+    if further and not p["extra_keywords"]:
+        raise TypeError(f"[compile] {state.name} has no argument {next(iter(further))!r}")
+    given = p["defaults"] | given | {key: x for key, x in kwargs.items() if key in names}
+    if missing := [key for key in names if key not in given]:
+        raise TypeError(f"[compile] {state.name} misses the argument {missing[0]!r}")
+    values = (*(given[key] for key in names), *extra, *further.values())
+    return _bound(state, values, len(extra), tuple(further))
+
+
+def _graph(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """The function as a dovetail.Program, for arguments like these: as dovetail.export makes it.
+
+    Arrays that the function captures are constants of the Program. It returns what the function returns; what the
+    function writes to its arguments is not a part of it.
+    """
+    from dovetail._export import export
+
+    state: _State = self._state
+    fn = state.fn if state.instance is None else MethodType(state.fn, state.instance())
+    if kwargs:
+        return export(lambda *a: fn(*a, **kwargs), *args, dynamic=state.options["dynamic"])
+    return export(fn, *args, dynamic=state.options["dynamic"])
+
+
+def _explain(self: Any, *args: Any, **kwargs: Any) -> str:
+    """How a call with these arguments runs: its program, guards, captured arrays, and why there were traces.
+
+    It traces where no program fits, and runs nothing.
+    """
+    from dovetail._compile_report import explanation
+
+    state: _State = self._state
+    bound = _bind(state, args, kwargs)
+    facts = _facts(state, bound)
+    with state.lock:
+        traced = next((t for t in reversed(state.traces) if _fits(t.facts, facts, state.symbols)), None)
+        if traced is None:
+            traced = _trace(self, state, bound, "")
+    return explanation(state, traced, _shapes_of(traced, bound.values))
+
+
+def _fits(of_trace: dict[str, Any], facts: dict[str, Any], symbols: set[str]) -> bool:
+    return of_trace.keys() == facts.keys() and all(
+        fact == of_trace[path] or (path in symbols and fact[:2] == of_trace[path][:2])
+        for path, fact in facts.items()
+    )
+
+
+def compile_report() -> str:
+    """Every compiled function of this process: its traces and why they were made, and the time that they took."""
+    from dovetail._compile_report import report
+
+    return report([c._state for c in _all])
+
+
+for _name, _method in {
+    "__get__": _get, "warmup": _warmup, "graph": _graph, "explain": _explain,
+    "__repr__": lambda self: f"<compiled {self._state.name}>",
+}.items():  # fmt: skip
+    setattr(CompiledFunction, _name, _method)
+
+compile = _Compile()
+if os.environ.get("DOVETAIL_COMPILE") == "0":
+    _core.set_compile_off(True)

@@ -1,0 +1,335 @@
+// The type of compiled functions: a call finds its program and runs it; dovetail._compile makes programs.
+#include <pybind11/stl.h>
+
+#include <algorithm>
+
+#include "bindings/compiled_program.hpp"
+#include "bindings/recorder.hpp"
+#include "device/log.hpp"
+
+namespace dovetail::bindings {
+namespace {
+using Programs = std::vector<std::shared_ptr<CompiledProgram>>;
+
+struct Compiled {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject *weakrefs, *dict;
+  PyObject* function;
+  PyObject* missed;  // called where no program is right: missed(self, values, n_extra, keywords, why)
+  Parameters* parameters;
+  // The last used one first. A call holds the vector that it goes through: others may exchange it meanwhile.
+  std::shared_ptr<const Programs>* programs;
+};
+PyTypeObject* compiled_type;
+
+thread_local int off = 0;
+bool off_for_all = false;
+
+Compiled& of(PyObject* o) { return *reinterpret_cast<Compiled*>(o); }
+
+Compiled& checked(const py::object& o) {
+  if (!Py_IS_TYPE(o.ptr(), compiled_type)) throw Error(ErrorKind::type, "[compile] expected a compiled function");
+  return of(o.ptr());
+}
+
+void move_to_front(Compiled& self, const std::shared_ptr<CompiledProgram>& used) {
+  auto next = std::make_shared<Programs>(**self.programs);
+  const auto at = std::ranges::find(*next, used);
+  if (at == next->end()) return;
+  std::rotate(next->begin(), at, at + 1);
+  *self.programs = std::move(next);
+}
+
+// nullptr without an exception: no program is right for the arguments.
+PyObject* run_first_right(Compiled& self, const BoundArguments& given, std::string& why) {
+  const std::shared_ptr<const Programs> programs = *self.programs;
+  Match match;
+  for (const auto& p : *programs) {
+    if (!p->match(given, match)) continue;
+    PyObject* const result = p->run(match, why);
+    if (!result && !PyErr_Occurred()) continue;
+    if (p != programs->front()) move_to_front(self, p);
+    return result;
+  }
+  return nullptr;
+}
+
+py::tuple tuple_of(const std::vector<PyObject*>& objects) {
+  py::tuple all(objects.size());
+  for (size_t i = 0; i < objects.size(); ++i) all[i] = py::reinterpret_borrow<py::object>(objects[i]);
+  return all;
+}
+
+PyObject* call_compiled(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) try {
+  Compiled& self = of(object);
+  const auto eagerly = [&] { return PyObject_Vectorcall(self.function, args, nargsf, kwnames); };
+  if (recorder() || off || off_for_all) [[unlikely]]
+    return eagerly();
+  BoundArguments given;
+  if (!given.bind(*self.parameters, args, int(PyVectorcall_NARGS(nargsf)), kwnames)) return eagerly();
+  std::string why;
+  if (PyObject* const result = run_first_right(self, given, why); result || PyErr_Occurred()) [[likely]]
+    return result;
+  const auto keep = py::reinterpret_borrow<py::object>(object);
+  return py::reinterpret_borrow<py::object>(self.missed)(keep, tuple_of(given.values), given.n_extra,
+                                                         tuple_of(given.keywords), str_of(why))
+      .release()
+      .ptr();
+} catch (...) {
+  set_python_error();
+  return nullptr;
+}
+
+// ---- the object -------------------------------------------------------------------------------------------------
+int traverse(PyObject* object, visitproc visit, void* arg) {
+  Compiled& self = of(object);
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self.dict);
+  Py_VISIT(self.function);
+  Py_VISIT(self.missed);
+  for (const py::object& d : self.parameters->defaults) Py_VISIT(d.ptr());
+  if (self.programs->use_count() == 1)  // no call goes through them
+    for (const auto& p : **self.programs)
+      if (p.use_count() == 1)
+        if (const int stop = p->visit(visit, arg)) return stop;
+  return 0;
+}
+
+int clear(PyObject* object) {
+  Compiled& self = of(object);
+  Py_CLEAR(self.dict);
+  Py_CLEAR(self.function);
+  Py_CLEAR(self.missed);
+  self.parameters->defaults.clear();
+  self.parameters->names.clear();
+  const auto dropped = std::exchange(*self.programs, std::make_shared<Programs>());
+  return 0;
+}
+
+void dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  Compiled& self = of(object);
+  if (self.weakrefs) PyObject_ClearWeakRefs(object);
+  clear(object);
+  delete self.parameters;
+  delete self.programs;
+  PyTypeObject* const type = Py_TYPE(object);
+  PyObject_GC_Del(object);
+  Py_DECREF(type);
+}
+
+PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError, "[compile] dovetail.compile(function) makes compiled functions");
+  return nullptr;
+}
+
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Compiled, vectorcall), READONLY, nullptr},
+                         {"__weaklistoffset__", T_PYSSIZET, offsetof(Compiled, weakrefs), READONLY, nullptr},
+                         {"__dictoffset__", T_PYSSIZET, offsetof(Compiled, dict), READONLY, nullptr},
+                         {"__wrapped__", T_OBJECT, offsetof(Compiled, function), READONLY, nullptr},
+                         {}};
+PyGetSetDef getters[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+
+template <class F>
+void* slot(F* f) {
+  return reinterpret_cast<void*>(f);
+}
+PyType_Slot slots[] = {{Py_tp_call, slot(PyVectorcall_Call)},
+                       {Py_tp_members, members},
+                       {Py_tp_getset, getters},
+                       {Py_tp_traverse, slot(traverse)},
+                       {Py_tp_clear, slot(clear)},
+                       {Py_tp_dealloc, slot(dealloc)},
+                       {Py_tp_new, slot(refuse_new)},
+                       {}};
+PyType_Spec spec{"dovetail.CompiledFunction", sizeof(Compiled), 0,
+                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+
+// ---- made in Python ---------------------------------------------------------------------------------------------
+// parameters: (name, default or None, is there one) of each; counts as in Parameters.
+py::object make_compiled(const py::object& function, const py::object& missed,
+                         const std::vector<std::tuple<py::str, py::object, bool>>& named, int n_positional_only,
+                         int n_positional, bool extra_positional, bool extra_keywords) {
+  auto parameters = std::make_unique<Parameters>();
+  parameters->n_positional_only = n_positional_only, parameters->n_positional = n_positional;
+  parameters->extra_positional = extra_positional, parameters->extra_keywords = extra_keywords;
+  for (const auto& [name, value, given] : named) {
+    PyObject* interned = py::object(name).release().ptr();
+    PyUnicode_InternInPlace(&interned);
+    parameters->names.push_back(py::reinterpret_steal<py::object>(interned));
+    parameters->defaults.push_back(given ? value : py::object());
+  }
+  auto* self = PyObject_GC_New(Compiled, compiled_type);
+  if (!self) throw py::error_already_set();
+  self->vectorcall = call_compiled;
+  self->weakrefs = self->dict = nullptr;
+  self->function = function.inc_ref().ptr(), self->missed = missed.inc_ref().ptr();
+  self->parameters = parameters.release();
+  self->programs = new std::shared_ptr<const Programs>(std::make_shared<Programs>());
+  PyObject_GC_Track(self);
+  return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(self));
+}
+
+template <size_t N>
+uint8_t kind_of(const char* const (&names)[N], const py::handle& name) {
+  const auto found = std::ranges::find(names, name.cast<std::string>());
+  if (found == std::end(names)) throw Error(ErrorKind::value, "[compile] no such kind: " + shown(name.ptr()));
+  return uint8_t(found - std::begin(names));
+}
+
+// (kind, n, object, keys) of each.
+std::vector<Part> parts_of(const py::list& given, Guards& guards) {
+  static constexpr const char* kinds[] = {"array", "real",     "integer", "value", "object",
+                                          "weak",  "sequence", "dict",    "fields"};
+  std::vector<Part> parts;
+  for (const py::handle item : given) {
+    const auto [kind, n, what, keys] =
+        item.cast<std::tuple<py::str, uint32_t, py::object, std::vector<py::object>>>();
+    Part& p = parts.emplace_back(Part{Part::Kind(kind_of(kinds, kind)), n, what, what.ptr(), keys});
+    if (p.kind == Part::weak) p.what = py::object();
+    if (p.kind == Part::object || p.kind == Part::weak)
+      guards.n_objects = std::max<size_t>(guards.n_objects, n + 1);
+    if (p.kind == Part::real || p.kind == Part::integer)
+      guards.n_arguments = std::max<size_t>(guards.n_arguments, n + 1);
+  }
+  return parts;
+}
+
+// (kind, parent, key, position, input, same, exact or None) of each.
+std::vector<Step> steps_of(const py::list& given) {
+  static constexpr const char* kinds[] = {"constant", "argument", "attribute", "item", "element", "cell"};
+  std::vector<Step> steps;
+  for (const py::handle item : given) {
+    auto [kind, parent, key, at, input, same, exact] =
+        item.cast<std::tuple<py::str, int, py::object, Py_ssize_t, int, int, py::object>>();
+    if (exact.is_none()) exact = py::object();
+    steps.push_back({Step::Kind(kind_of(kinds, kind)), parent, std::move(key), at, input, same, std::move(exact)});
+  }
+  return steps;
+}
+
+// (kind, n, object, keys) of each; an integer or real names a value of the program that is a constant.
+std::vector<Returned> returned_of(const py::list& given, const Program& program);
+
+size_t constant_at(const Program& program, int value) {
+  const auto found = std::ranges::find(program.constants, value, &Program::Constant::value);
+  if (found == program.constants.end())
+    throw Error(ErrorKind::value, "[compile] value " + std::to_string(value) + " is no constant");
+  return size_t(found - program.constants.begin());
+}
+
+std::vector<Returned> returned_of(const py::list& given, const Program& program) {
+  static constexpr const char* kinds[] = {"output", "input", "value", "integer", "real",
+                                          "tuple",  "list",  "dict",  "made"};
+  std::vector<Returned> parts;
+  for (const py::handle item : given) {
+    auto [kind, n, what, keys] = item.cast<std::tuple<py::str, uint32_t, py::object, std::vector<py::object>>>();
+    Returned& r = parts.emplace_back(Returned{Returned::Kind(kind_of(kinds, kind)), n, what, keys});
+    if (r.kind == Returned::integer || r.kind == Returned::real) r.n = uint32_t(constant_at(program, int(n)));
+  }
+  return parts;
+}
+
+// (generator, its core, value of the total, [(input, value of the offset)]) of each generator.
+std::vector<Draws> draws_of(const py::list& given, const Program& program) {
+  std::vector<Draws> all;
+  for (const py::handle item : given) {
+    const auto [object, core, total, draws] =
+        item.cast<std::tuple<py::object, py::object, int, std::vector<std::pair<int, int>>>>();
+    Draws& d = all.emplace_back(Draws{object, core.cast<Generator*>(), constant_at(program, total), {}});
+    for (const auto& [input, offset] : draws) d.draws.push_back({input, constant_at(program, offset)});
+  }
+  return all;
+}
+
+std::shared_ptr<CompiledProgram> make_program(
+    const std::shared_ptr<RunnableProgram>& program, const py::object& device, bool on_default_device,
+    const py::list& parts, int n_extra, const std::vector<py::object>& keywords, const py::list& steps,
+    const std::vector<py::object>& inputs, const std::vector<std::pair<int, int>>& written,
+    const std::vector<std::pair<int, std::string>>& donated, const py::list& draws, const py::list& returned,
+    const std::string& function) {
+  const Program& p = program->program();
+  Device& d = to_device(device.ptr());
+  Guards guards;
+  guards.parts = parts_of(parts, guards);
+  guards.n_extra = n_extra, guards.keywords = keywords;
+  guards.steps = steps_of(steps);
+  guards.writes = !written.empty() || !donated.empty();
+  // An input is None (an array of the arguments or captured), an Array that is kept, or False: a draw.
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Tensor t;
+    t.set_type(p.inputs.at(i).dtype, &d);
+    t.set_rank(int(p.inputs[i].shape.size()));
+    guards.words.push_back(inputs[i].ptr() == Py_False ? 0 : word_of(t));
+    guards.kept.push_back(is_array(inputs[i].ptr()) ? inputs[i] : py::object());
+  }
+  CompiledProgram::Effects effects{written, donated, draws_of(draws, p), returned_of(returned, p)};
+  return std::make_shared<CompiledProgram>(program, d, on_default_device, std::move(guards), std::move(effects),
+                                           function);
+}
+
+void add(const py::object& compiled, const std::shared_ptr<CompiledProgram>& program) {
+  Compiled& self = checked(compiled);
+  auto next = std::make_shared<Programs>(**self.programs);
+  next->insert(next->begin(), program);
+  *self.programs = std::move(next);
+}
+
+void set_arguments(BoundArguments& given, const py::tuple& values, int n_extra, const py::tuple& keywords) {
+  given.values.clear();
+  for (const py::handle v : values) given.values.push_back(v.ptr());
+  given.n_extra = n_extra;
+  for (const py::handle k : keywords) given.keywords.push_back(k.ptr());
+}
+
+// (whether a program was right, its result)
+py::tuple run(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
+  std::string why;
+  BoundArguments given;
+  set_arguments(given, values, n_extra, keywords);
+  PyObject* const result = run_first_right(checked(compiled), given, why);
+  if (!result && PyErr_Occurred()) throw py::error_already_set();
+  return py::make_tuple(result != nullptr, result ? py::reinterpret_steal<py::object>(result) : py::none());
+}
+
+void prepare(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program,
+             const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& integers,
+             const std::vector<double>& reals) {
+  const std::shared_ptr<const Programs> programs = *checked(compiled).programs;
+  for (const auto& p : *programs)
+    if (p->program() == program) return p->prepare(shapes, integers, reals);
+  throw Error(ErrorKind::value, "[compile] the function has no such program");
+}
+
+class Off {
+ public:
+  void enter() { ++off; }
+  void exit(const py::args&) { --off; }
+};
+}  // namespace
+
+void make_compiled_functions(py::module_& m) {
+  compiled_type = reinterpret_cast<PyTypeObject*>(PyType_FromModuleAndSpec(m.ptr(), &spec, nullptr));
+  if (!compiled_type) throw py::error_already_set();
+  m.attr("CompiledFunction") = py::handle(reinterpret_cast<PyObject*>(compiled_type));
+  py::class_<CompiledProgram, std::shared_ptr<CompiledProgram>>(m, "CompiledProgram",
+                                                                "A program with its guards and effects.")
+      .def_property_readonly("program", &CompiledProgram::program);
+  make_with_new(m.attr("CompiledProgram"), py::cpp_function(make_program));
+  m.def("make_compiled", make_compiled, "A compiled function without programs.");
+  m.def("add_compiled_program", add, "The compiled function tries this program first.");
+  m.def("prepare_compiled", prepare,
+        "Makes the binding of a program of the compiled function for inputs of these shapes and these numbers.");
+  m.def("run_compiled", run, "(whether a program was right, its result) for arguments by parameter.");
+  m.def(
+      "log_compile", [](const std::string& text) { log(Log::trace, 3, text); },
+      "A line of the log, at debug level.");
+  m.def("compile_is_off", [] { return off > 0 || off_for_all; });
+  m.def("set_compile_off", [](bool value) { off_for_all = value; }, "For all threads.");
+  py::class_<Off>(m, "compile_off", "Within it, this thread runs compiled functions as ordinary ones.")
+      .def("__enter__", [](Off& o) { o.enter(); })
+      .def("__exit__", [](Off& o, const py::args& raised) { o.exit(raised); });
+  make_with_new(m.attr("compile_off"),
+                py::cpp_function([] { return new Off; }, py::return_value_policy::take_ownership));
+}
+}  // namespace dovetail::bindings

@@ -1,0 +1,98 @@
+// What the arguments of a compiled function must be for one of its programs: guards, checked at each call.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "bindings/array.hpp"
+
+namespace dovetail::bindings {
+// The parameters of a Python function, to which the arguments of a call are bound without Python code.
+struct Parameters {
+  std::vector<py::object> names, defaults;  // of the named ones; defaults[i] is empty where there is none
+  int n_positional_only = 0, n_positional = 0;
+  bool extra_positional = false, extra_keywords = false;  // *args, **kwargs
+};
+
+// Arguments by parameter, then further positional ones, then those of further keywords; borrowed.
+struct BoundArguments {
+  BoundArguments();
+  ~BoundArguments();
+  BoundArguments(const BoundArguments&) = delete;
+
+  std::vector<PyObject*> values;  // in memory that the thread keeps
+  int n_extra = 0;
+  std::vector<PyObject*> keywords;
+
+  // False where Python would raise: the call of the function then does.
+  bool bind(const Parameters&, PyObject* const* args, int nargs, PyObject* kwnames);
+};
+
+// A part of an argument, in the order of a depth-first traversal.
+struct Part {
+  enum Kind : uint8_t {
+    array,     // input `n` of the program
+    real,      // argument `n` of the program: a float
+    integer,   // argument `n` of the program: an int of 64 bits
+    value,     // equal to `what`, and of its type
+    object,    // `what` itself, whose arrays are captured; `n` names it there
+    weak,      // the same, not owned: who owns the compiled function drops it with the object
+    sequence,  // of type `what` (tuple, a namedtuple or list) with `n` parts
+    dict,      // with the keys `keys`, in this order
+    fields,    // an object of type `what` with the attributes `keys`
+  };
+  Kind kind;
+  uint32_t n = 0;
+  py::object what;
+  PyObject* address = nullptr;  // of object and weak
+  std::vector<py::object> keys;
+};
+
+// How to come to an array that the function reads by itself: from `parent` (an index of a step, or of an object
+// among the arguments) by `key`.
+struct Step {
+  enum Kind : uint8_t { constant, argument, attribute, item, element, cell };
+  Kind kind;
+  int parent = -1;    // argument: the `n` of the Part
+  py::object key;     // constant: the object
+  Py_ssize_t at = 0;  // element
+  int input = -1;     // of the program: the array that is there
+  int same = -1;      // an earlier step that came to the same object, as in the trace
+  py::object exact;   // nothing, or the object that must be there
+};
+
+// One call's values for a program, in the order of its inputs and arguments. Its vectors are kept for reuse.
+struct Match {
+  Match();
+  ~Match();
+  Match(const Match&) = delete;
+  void clear(size_t n_inputs, size_t n_arguments, size_t n_objects);
+
+  std::vector<PyObject*> arrays;   // by input; nullptr: not an array of the caller
+  std::vector<PyObject*> objects;  // by `n` of a Part; borrowed
+  std::vector<int64_t> integers;
+  std::vector<double> reals;
+  std::vector<PyObject*> held;  // new references
+  std::vector<int64_t> key;     // of a binding
+  std::vector<const Tensor*> operands;
+};
+
+struct Guards {
+  std::vector<Part> parts;
+  int n_extra = 0;
+  std::vector<py::object> keywords;
+  std::vector<Step> steps;
+  std::vector<uint64_t> words;   // by input: word_of() of the array; 0: not an array of the caller
+  std::vector<py::object> kept;  // by input: an array that no path leads to, or nothing
+  bool writes = false;           // to inputs, or donates some
+  size_t n_arguments = 0, n_objects = 0;
+
+  bool match(const BoundArguments&, Match&) const;
+  bool still_match(const Match&) const;  // the arrays, as far as other threads can change them
+  int visit(visitproc, void*) const;
+};
+
+// Everything about an array that a program depends on, but for its sizes.
+inline uint64_t word_of(const Tensor& t) {
+  return uint64_t(t.dtype) | uint64_t(t.rank()) << 8 | uint64_t(t.device ? t.device->index + 1 : 0) << 16;
+}
+}  // namespace dovetail::bindings

@@ -1,0 +1,107 @@
+// One program of a compiled function: when it may run, and what a run does to the caller's objects.
+#pragma once
+#include "bindings/compiled_match.hpp"
+#include "dispatch/generator.hpp"
+#include "dispatch/run_program.hpp"
+
+namespace dovetail::bindings {
+// A part of what the function returns, in the order of a depth-first traversal.
+struct Returned {
+  enum Kind : uint8_t {
+    output,   // `n` of the program
+    input,    // the caller's own array, input `n` of the program
+    value,    // `what`
+    integer,  // constant `n` of the program, as a Python number
+    real,
+    tuple,  // of `n` parts
+    list,
+    dict,  // with the keys `keys`
+    made,  // what(list of the parts)
+  };
+  Kind kind;
+  uint32_t n = 0;
+  py::object what;
+  std::vector<py::object> keys;
+};
+
+// Draws of one generator of random numbers: hidden inputs, u32[4] {seed, offset}.
+struct Draws {
+  struct Draw {
+    int input;
+    size_t offset;  // a constant of the program: how far behind the generator's state
+  };
+  py::object object;
+  Generator* generator;
+  size_t total;  // a constant of the program: how far the generator goes on
+  std::vector<Draw> draws;
+};
+
+// The constants of one run.
+struct Constants {
+  const Executable& executable;
+  std::vector<Scalar> own;  // empty: those of the binding
+  Scalar at(size_t i) const { return own.empty() ? executable.binding.constant(i) : own[i]; }
+  const std::vector<Scalar>* given() const { return own.empty() ? nullptr : &own; }
+};
+
+class CompiledProgram {
+ public:
+  struct Effects {
+    std::vector<std::pair<int, int>> written;          // (input, output): the array's new value
+    std::vector<std::pair<int, std::string>> donated;  // inputs whose memory the program takes, with their names
+    std::vector<Draws> draws;
+    std::vector<Returned> returned;
+  };
+  CompiledProgram(std::shared_ptr<RunnableProgram>, Device&, bool on_default_device, Guards, Effects,
+                  std::string function);
+
+  bool match(const BoundArguments&, Match&) const;
+  // Runs it; nullptr with an exception set, or without one where the program is not right for these sizes and
+  // numbers, which `why` explains.
+  PyObject* run(Match&, std::string& why);
+  // Makes the binding for inputs of these shapes. Throws Error(value) where it is not right for them.
+  void prepare(const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& integers,
+               const std::vector<double>& reals);
+  int visit(visitproc, void*) const;
+  const std::shared_ptr<RunnableProgram>& program() const { return program_; }
+
+ private:
+  // A binding with what its inputs must be for it.
+  struct Bound {
+    std::vector<int64_t> key;
+    std::shared_ptr<const Executable> executable;
+    bool brief;  // the run is short and waits for nothing: it keeps the GIL
+  };
+  // Real numbers among the arguments, where nothing but constants follows from them: they need no other binding.
+  struct LateNumbers {
+    bool all = false;             // no guard or attribute follows from one
+    std::vector<size_t> numbers;  // of the program, that follow from one; in order
+    std::vector<size_t> constants;
+  };
+  static LateNumbers late_numbers(const Program&);
+  void add_numbers(std::vector<int64_t>& key, const std::vector<int64_t>& integers,
+                   const std::vector<double>& reals) const;
+  // Those of a run. Nothing where Python would raise, which `why` explains.
+  std::optional<Constants> constants(const Executable&, const std::vector<double>& reals, std::string& why) const;
+  std::shared_ptr<const Bound> bound_for(Match&, std::string& why);
+  std::shared_ptr<const Bound> bind(std::vector<int64_t> key, const std::vector<const TensorType*>& in,
+                                    const std::vector<int64_t>& integers, const std::vector<double>& reals,
+                                    std::string& why) const;
+  std::vector<Tensor> operands(const Match&) const;  // those of draws have no elements
+  std::vector<Tensor> drawn(const Constants&) const;
+  void give_away(const Match&) const;
+  std::vector<Tensor> run_briefly(Match&, const Constants&, const std::vector<Tensor>& keys) const;
+  std::vector<Tensor> run_for_long(const Match&, const Constants&, std::vector<Tensor>& keys) const;
+  void bring_over(std::vector<Tensor>& results) const;
+  PyObject* result(const Match&, const Constants&, std::vector<Tensor>& outputs) const;
+
+  const std::shared_ptr<RunnableProgram> program_;
+  Device& device_;
+  const bool on_default_device_;
+  const Guards guards_;
+  const Effects effects_;
+  const std::string function_;
+  const LateNumbers late_;
+  std::shared_ptr<const Bound> last_;  // guarded by the GIL
+};
+}  // namespace dovetail::bindings

@@ -1,0 +1,154 @@
+"""L3: what compiled functions do to the caller's arrays, whatever ops they call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import check, expect, raises
+from .threads import together
+
+SIZES = (5, 1, 64, 0, 17, 5)
+
+
+def numbers(t, rng, *shape):
+    host = rng.integers(-9, 9, shape).astype(t.float)
+    return host, t.asarray(host)
+
+
+def equal(t, x, host, what):
+    got = t.numpy(x)
+    expect(got.shape == host.shape, f"{what}: got the shape {got.shape}, expected {host.shape}")
+    expect(np.array_equal(got, host), f"{what}: got {got.ravel()[:8]}, expected {host.ravel()[:8]}")
+
+
+@check(level="L3")
+def sizes(t, rng):
+    """One trace serves every size, as long as Python does not look at it."""
+    add, total = t.function("add"), t.function("sum")
+    runs = []
+
+    def function(x, y):
+        runs.append(1)
+        return add(x, y), total(add(x, y), axis=0)
+
+    f = t.api.compile(function)
+    for n in SIZES:
+        (a, x), (b, y) = numbers(t, rng, n, 3), numbers(t, rng, n, 3)
+        both, sums = f(x, y)
+        equal(t, both, a + b, f"x + y of size {n}")
+        equal(t, sums, (a + b).sum(0), f"sum of x + y of size {n}")
+    expect(len(runs) == 1, f"the function was traced {len(runs)} times, expected once for all sizes")
+
+
+@check(level="L3")
+def guards(t, rng):
+    """A size, rank, number or string that Python looked at is looked at again in every call."""
+    add = t.function("add")
+
+    def function(x, k, how):
+        y = add(x, x) if x.shape[0] > 4 else x
+        return add(y, k) if how == "add" else y
+
+    f = t.api.compile(function)
+    for n, k, how in [(5, 1, "add"), (3, 1, "add"), (5, 2, "add"), (5, 1, "not"), (4, 3, "add"), (9, 2, "not")]:
+        host, x = numbers(t, rng, n)
+        expected = host + host if n > 4 else host
+        equal(t, f(x, k, how), expected + k if how == "add" else expected, f"size {n}, {k}, {how!r}")
+    ranks = t.api.compile(lambda x: add(x, x.ndim))
+    for shape in ((2,), (2, 3), (), (1, 1, 2), (2,)):
+        host, x = numbers(t, rng, *shape)
+        equal(t, ranks(x), host + len(shape), f"an array of {len(shape)} axes")
+    dtypes = t.api.compile(lambda x: t.function("copy")(x) if x.dtype == host.dtype.name else None)
+    host, x = numbers(t, rng, 3)
+    equal(t, dtypes(x), host, "an array of the first dtype")
+    other = t.api.asarray(np.zeros(3, np.int64), device=t.device)
+    expect(dtypes(other) is None, "an array of another dtype ran the program of the first")
+
+
+@check(level="L3")
+def floats(t, rng):
+    """A float is another number in each call of one program."""
+    add = t.function("add")
+    f = t.api.compile(lambda x, k: add(x, k))
+    host, x = numbers(t, rng, 6)
+    for k in (0.5, -2.0, 1024.0, 0.0, 0.5):
+        equal(t, f(x, k), host + t.float(k), f"x + {k}")
+
+
+@check(level="L3")
+def captured(t, rng):
+    """Writes to a captured array, and another array in its place, are seen."""
+    add = t.function("add")
+    host, w = numbers(t, rng, 4)
+    held = {"w": w}
+    f = t.api.compile(lambda x: add(x, held["w"]))
+    other, x = numbers(t, rng, 4)
+    equal(t, f(x), other + host, "the first call")
+    held["w"][0] = 7.0
+    host[0] = 7
+    equal(t, f(x), other + host, "after a write to the captured array")
+    host, held["w"] = numbers(t, rng, 4)
+    equal(t, f(x), other + host, "with another array in its place")
+
+
+def in_place(x, y):
+    x += 1.0
+    return x + y
+
+
+@check(level="L3")
+def written(t, rng):
+    """Writes to arguments reach the caller's arrays, and nobody else's."""
+
+    def function(x, y):
+        x[1:] = y
+        x += 1.0
+        return x
+
+    f = t.api.compile(function)
+    for n in (4, 7, 4):
+        host, x = numbers(t, rng, n)
+        y_host, y = numbers(t, rng, n - 1)
+        kept = x[:]
+        expect(f(x, y) is x, "the array that the function returns is not the caller's")
+        equal(t, x, np.concatenate([host[:1], y_host]) + t.float(1), "the written argument")
+        equal(t, kept, host, "an array that shared its elements")
+        equal(t, y, y_host, "the argument that is only read")
+    twice = t.api.compile(in_place)
+    (host, x), (y_host, y) = numbers(t, rng, 3), numbers(t, rng, 3)
+    equal(t, twice(x, y), host + 1 + y_host, "x += 1; x + y")
+    equal(t, twice(x, x), 2 * (host + 2), "x += 1; x + x, of one array twice")
+
+
+@check(level="L3")
+def donated(t, rng):
+    """The value of a donated array ends with the call; results never lie in memory that somebody still has."""
+    add = t.function("add")
+    f = t.api.compile(lambda x, y: add(add(x, y), 1.0), donate=("x",))
+    host, x = numbers(t, rng, 1000)
+    shared = x[:]
+    y_host, y = numbers(t, rng, 1000)
+    expected = host
+    for _ in range(3):
+        before, x = x, f(x, y)
+        expected = expected + y_host + t.float(1)
+        equal(t, x, expected, "the result")
+        raises(RuntimeError, lambda before=before: add(before, y), "the use of a donated array")
+    equal(t, shared, host, "an array that shared the donated one's elements")
+    equal(t, y, y_host, "the argument that is not donated")
+
+
+@check(level="L3")
+def threads(t, rng):
+    """Calls of one function from many threads, which trace it, bind it and run it at the same time."""
+    add, total = t.function("add"), t.function("sum")
+    f = t.api.compile(lambda x, k: total(add(x, k), axis=0))
+    arrays = {n: numbers(t, rng, n, 2) for n in range(1, 12)}
+
+    def work(i):
+        for round in range(20):
+            n, k = (i + round) % 11 + 1, float(round % 3)
+            host, x = arrays[n]
+            equal(t, f(x, k), (host + t.float(k)).sum(0), f"size {n} in thread {i}")
+
+    together(work)

@@ -1,0 +1,84 @@
+"""Compilers that are broken on purpose: L3 must find them, and no error in the good one."""
+
+from __future__ import annotations
+
+import dovetail as dt
+import pytest
+from dovetail import _compile_trace, _core
+from dovetail import _record as record
+from dovetail_conformance.cases import find
+from dovetail_conformance.results import Status
+from dovetail_conformance.running.target import Target
+
+CHECKS = ("sizes", "guards", "floats", "captured", "written", "donated", "threads")
+
+
+@pytest.fixture(scope="module")
+def target():
+    before, mode = dt.default_device(), dt.fallback()
+    yield Target("sim:0")
+    dt.set_default_device(before)
+    dt.fallback(mode)
+
+
+def failing(target) -> set[str]:
+    """The checks that do not pass."""
+    return {name for name in CHECKS if outcome_of(target, name) is not Status.PASS}
+
+
+def outcome_of(target, name: str) -> Status:
+    try:
+        return find(f"device.compile[{name}]").run(target, 0).status
+    except Exception:  # execute() makes a failure of it
+        return Status.FAIL
+
+
+def test_the_good_one_passes(target):
+    assert failing(target) == set()
+
+
+def test_a_dropped_guard(target, monkeypatch):
+    """A size that Python looked at is not looked at again."""
+    monkeypatch.setattr(record.FunctionGraph, "guard", lambda self, *guard: None)
+    assert failing(target) == {"guards"}
+
+
+def test_a_stale_number(target, monkeypatch):
+    """A float stays what it was in the first call."""
+    number = _compile_trace._Arguments._number
+    monkeypatch.setattr(_compile_trace._Arguments, "_number", lambda *args: number(*args).value)
+    assert "floats" in failing(target)
+
+
+def test_a_stale_binding(target, monkeypatch):
+    """Sizes of the trace are those of all calls: what depends on them is wrong, or does not run."""
+    monkeypatch.setattr(record.FunctionGraph, "size", lambda self, value, axis, n: n)
+    assert "guards" in failing(target)
+
+
+def test_captured_arrays_as_constants(target, monkeypatch):
+    monkeypatch.setattr(_compile_trace.CompileGraph, "capture", _compile_trace.CompileGraph.constant)
+    assert failing(target) == {"captured"}
+
+
+def test_lost_writes(target, monkeypatch):
+    """The caller's array keeps its value."""
+    made = _core.CompiledProgram
+    monkeypatch.setattr(_core, "CompiledProgram", lambda *args: made(*args[:8], [], *args[9:]))
+    assert failing(target) == {"written"}
+
+
+def test_a_donor_that_is_still_there(target, monkeypatch):
+    """What was donated may be used, and the call does not take it."""
+    monkeypatch.setattr(_compile_trace, "_donated", lambda *args: [])
+    assert failing(target) == {"donated"}
+
+
+def test_the_wrong_donor(target, monkeypatch):
+    """Every array of the arguments is taken."""
+    monkeypatch.setattr(
+        _compile_trace,
+        "_donated",
+        lambda graph, arguments, donate, written: [(number, "x") for _, number in arguments.by_array.values()],
+    )
+    assert "donated" in failing(target)
