@@ -314,7 +314,7 @@ void make_compiled_functions(py::module_& m) {
   m.attr("CompiledFunction") = py::handle(reinterpret_cast<PyObject*>(compiled_type));
   py::class_<CompiledProgram, std::shared_ptr<CompiledProgram>>(m, "CompiledProgram",
                                                                 "A program with its guards and effects.")
-      .def_property_readonly("program", &CompiledProgram::program);
+      .def_property_readonly("program", [](const CompiledProgram& p) { return p.program(); });
   make_with_new(m.attr("CompiledProgram"), py::cpp_function(make_program));
   m.def("make_compiled", make_compiled, "A compiled function without programs.");
   m.def("add_compiled_program", add, "The compiled function tries this program first.");

@@ -1,4 +1,6 @@
 // The recording of dovetail.profile.
+#include <pybind11/stl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>

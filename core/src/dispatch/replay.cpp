@@ -218,17 +218,23 @@ void PackedTypes::set(std::vector<Tensor>& made, Device& device, size_t left_out
   }
 }
 
-static PackedTypes types_of_results(const Binding& b) {
+std::vector<TensorType> PackedTypes::of(std::span<const int> values) const {
+  std::vector<const int64_t*> places;
+  for (const int64_t* at = words_.data(); places.size() < n_; at += 1 + uint32_t(*at)) places.push_back(at);
   std::vector<TensorType> types;
-  for (const int v : b.program->outputs) types.push_back(b.values[size_t(v)]);
-  return PackedTypes(types);
+  for (const int v : values) {
+    const int64_t* at = places[size_t(v)];
+    TensorType& t = types.emplace_back();
+    t.dtype = DType(*at >> 32);
+    t.set_shape({at + 1, uint32_t(*at)});
+  }
+  return types;
 }
 
 Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::span<const Tensor> on_device)
     : binding(std::move(b)),
       plans(std::move(p)),
       types(binding.values),
-      results(types_of_results(binding)),
       nodes(binding.nodes.size()),
       arrays(on_device.begin(), on_device.end()),
       resets(device().resets) {
@@ -259,8 +265,7 @@ size_t Executable::bytes() const {
   for (const auto& [node, made] : programs)
     for (size_t i = 0; i < made.size(); ++i)
       if (!i || made[i] != made[i - 1]) parts += made[i]->bytes();
-  return parts + sizeof *this + types.bytes() + results.bytes() +
-         nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
+  return parts + sizeof *this + types.bytes() + nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
          binding.attrs.size() * (sizeof(Attrs) + sizeof(void*)) + binding.constants.size() * sizeof(Scalar);
 }
 

@@ -25,6 +25,7 @@ class PackedTypes {
   size_t bytes() const { return words_.size() * sizeof(int64_t); }
   // To tensors without memory; the first `left_out` of them get only room.
   void set(std::vector<Tensor>& empty, Device&, size_t left_out = 0) const;
+  std::vector<TensorType> of(std::span<const int> values) const;
 
  private:
   size_t n_;
@@ -48,7 +49,6 @@ struct Executable {
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
   PackedTypes types;                 // of the values
-  PackedTypes results;               // their types
   std::vector<NumberValue> numbers;  // of the binding, where a call gives some (Program::arguments)
   size_t first_inputs;               // the program's first values are so many inputs of it
   std::vector<Node> nodes;
