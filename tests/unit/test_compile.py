@@ -543,3 +543,18 @@ def test_explain_graph_and_report():
     assert isinstance(program, dt.Program)
     same(program(array(0, 0)), array(1, 2))
     assert "f: 1 traces" in dt.compile_report().replace(f._state.name, "f")
+
+
+def test_a_trace_may_wait_for_a_thread_that_calls_the_function():
+    results = []
+
+    def double(x):
+        if threading.current_thread() is main:
+            other = threading.Thread(target=lambda: results.append(f(dt.ones(3))))
+            other.start()
+            other.join()
+        return x * 2
+
+    main, f = threading.current_thread(), dt.compile(double)
+    results.append(f(dt.ones(2)))
+    assert [r.tolist() for r in results] == [[2, 2, 2], [2, 2]]

@@ -411,3 +411,22 @@ def test_generators_of_the_function_itself():
     same(f(dt.zeros(3)), f(dt.zeros(3)))
     with pytest.raises(TypeError, match="state of a generator"):
         dt.compile(lambda x: dt.random.seed(1))(array(1))
+
+
+def test_generators_that_draw_in_turns():
+    def draw(g, q):
+        return g.uniform((3,)), q.uniform((3,)), g.uniform((3,))
+
+    compiled = dt.compile(draw)
+    for run in range(3):
+        eager, ours = ([dt.random.Generator(seed + run) for seed in (1, 7)] for _ in range(2))
+        for a, b in zip(compiled(*ours), draw(*eager), strict=True):
+            same(a, b)
+        same(ours[0].uniform((3,)), eager[0].uniform((3,)))
+
+
+def test_a_donated_array_that_is_returned_stays():
+    f = dt.compile(lambda c, use: c + 1 if use else c, donate="c")
+    c = f(array(1, 2), True)
+    assert f(c, False) is c
+    same(c + 1, array(3, 4))

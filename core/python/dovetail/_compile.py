@@ -145,9 +145,12 @@ def _missed(compiled: Any, values: tuple[Any, ...], n_extra: int, keywords: tupl
     state: _State = compiled._state
     bound = _bound(state, values, n_extra, keywords)
     known = len(state.traces)
-    with state.lock:  # another thread may have traced meanwhile
-        if known == len(state.traces) and known < MOST_TRACES:
-            _trace(compiled, state, bound, why)
+    if state.lock.acquire(blocking=False):  # else another thread traces, and may wait for this one
+        try:
+            if known == len(state.traces) and known < MOST_TRACES:
+                _trace(compiled, state, bound, why)
+        finally:
+            state.lock.release()
     done, result = _core.run_compiled(compiled, values, n_extra, keywords)
     if done:
         return result

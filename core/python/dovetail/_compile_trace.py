@@ -385,7 +385,8 @@ def trace(
         for g, total, each in graph.draws.values()
     ]
     captured = _find_captured(fn, graph, arguments)
-    donated = _donated(graph, arguments, donate, {i for i, _ in written})
+    kept_alive = {i for i, _ in written} | {n for kind, n, *_ in results.parts if kind == "input"}
+    donated = _donated(graph, arguments, donate, kept_alive)
     program = builder.finish(results.outputs, "")
     found = {
         i: places[0].name for i, (x, _, _) in enumerate(graph.inputs) if (places := captured.places.get(id(x)))
@@ -469,12 +470,12 @@ def _expect_known(graph: CompileGraph, kept: list[int], written: list[tuple[int,
 
 
 def _donated(
-    graph: CompileGraph, arguments: _Arguments, donate: Sequence[str], written: set[int]
+    graph: CompileGraph, arguments: _Arguments, donate: Sequence[str], kept_alive: set[int]
 ) -> list[tuple[int, str]]:
     """(input, name) of the arrays below the arguments in `donate` whose value ends with the call."""
     donated = []
     for _, number in arguments.by_array.values():
         path = graph.inputs[number][2]
-        if number not in written and any(path == d or path.startswith((f"{d}[", f"{d}.")) for d in donate):
+        if number not in kept_alive and any(path == d or path.startswith((f"{d}[", f"{d}.")) for d in donate):
             donated.append((number, path))
     return donated

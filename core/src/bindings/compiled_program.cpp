@@ -196,12 +196,13 @@ void CompiledProgram::prepare(const std::vector<std::vector<int64_t>>& shapes, c
 }
 
 std::vector<Tensor> CompiledProgram::drawn(const Constants& c) const {
-  std::vector<Tensor> all;
+  if (effects_.draws.empty()) return {};
+  std::vector<Tensor> all(guards_.words.size());
   for (const Draws& d : effects_.draws) {
     const auto [seed, begin] = d.generator->draw(4 * c.at(d.total).read<uint64_t>());
     for (const Draws::Draw& one : d.draws) {
       const uint64_t key[] = {seed, begin + c.at(one.offset).read<uint64_t>()};
-      all.push_back(upload(key, DType::u32, kKeyShape, device_));
+      all[size_t(one.input)] = upload(key, DType::u32, kKeyShape, device_);
     }
   }
   return all;
@@ -242,9 +243,9 @@ std::vector<Tensor> CompiledProgram::run_briefly(Match& m, const Constants& c,
   const size_t n = program_->program().outputs.size();
   std::vector<Tensor> made(n);
   std::vector<Tensor*> out(n);
-  size_t key = 0;
   m.operands.clear();
-  for (PyObject* const o : m.arrays) m.operands.push_back(o ? &tensor_of(o) : &keys[key++]);
+  for (size_t i = 0; i < m.arrays.size(); ++i)
+    m.operands.push_back(m.arrays[i] ? &tensor_of(m.arrays[i]) : &keys[i]);
   for (size_t i = 0; i < n; ++i) out[i] = &made[i];
   replay(c.executable, m.operands.data(), out.data(), c.given());
   bring_over(made);
@@ -254,9 +255,8 @@ std::vector<Tensor> CompiledProgram::run_briefly(Match& m, const Constants& c,
 std::vector<Tensor> CompiledProgram::run_for_long(const Match& m, const Constants& c,
                                                   std::vector<Tensor>& keys) const {
   std::vector<Tensor> in = operands(m);
-  size_t key = 0;
   for (size_t i = 0; i < in.size(); ++i)
-    if (!m.arrays[i]) in[i] = std::move(keys[key++]);
+    if (!m.arrays[i]) in[i] = std::move(keys[i]);
   give_away(m);
   const GilRelease others_run;
   std::vector<Tensor> made = replay(c.executable, std::move(in), nullptr, c.given());

@@ -88,7 +88,7 @@ class CompiledProgram {
                                     const std::vector<int64_t>& integers, const std::vector<double>& reals,
                                     std::string& why) const;
   std::vector<Tensor> operands(const Match&) const;  // those of draws have no elements
-  std::vector<Tensor> drawn(const Constants&) const;
+  std::vector<Tensor> drawn(const Constants&) const;  // the keys, by input; empty where there are none
   void give_away(const Match&) const;
   std::vector<Tensor> run_briefly(Match&, const Constants&, const std::vector<Tensor>& keys) const;
   std::vector<Tensor> run_for_long(const Match&, const Constants&, std::vector<Tensor>& keys) const;
