@@ -430,3 +430,11 @@ def test_a_donated_array_that_is_returned_stays():
     c = f(array(1, 2), True)
     assert f(c, False) is c
     same(c + 1, array(3, 4))
+
+
+def test_an_argument_that_is_also_captured():
+    w = array(100, 200)
+    f = dt.compile(lambda a: a + w)
+    for x in (w, array(1, 2), w, array(3, 4)):
+        same(f(x), np.asarray(x) + np.asarray([100, 200]))
+    assert traces(f) == 2

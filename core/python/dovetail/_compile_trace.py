@@ -446,8 +446,8 @@ def _tracer_of(graph: CompileGraph, arguments: _Arguments, x: Any) -> ArrayTrace
 
 
 def _find_captured(fn: Any, graph: CompileGraph, arguments: _Arguments) -> _captures.Captured:
-    argued = arguments.by_array
-    wanted = {id(x): x for x, _, _ in graph.inputs if type(x) is Array and id(x) not in argued}
+    # Arguments, too: a place that leads to one is to lead there in later calls.
+    wanted: dict[int, Any] = {id(x): x for x, _, _ in graph.inputs if type(x) is Array}
     wanted |= {ident: draws[0] for ident, draws in graph.draws.items()}
     found = _captures.find(_captures.roots_of(fn, arguments.objects), wanted)
     for place in found.left:
