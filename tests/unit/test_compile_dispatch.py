@@ -27,7 +27,7 @@ def test_import_takes_nothing_of_compile():
     assert out.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("value", ["0", "1"])
+@pytest.mark.parametrize("value", ["0", "1", "may be"])
 def test_the_environment_turns_it_off(value):
     code = """
 import dovetail as dt
@@ -40,6 +40,7 @@ print(len(runs))
     env = os.environ | {"DOVETAIL_COMPILE": value}
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
     assert out.stdout.strip() == ("3" if value == "0" else "1")
+    assert ("DOVETAIL_COMPILE is ignored: expected 0 or 1, got 'may be'" in out.stderr) == (value == "may be")
 
 
 def test_off_is_of_the_thread():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import warnings
@@ -379,5 +378,3 @@ for _name, _method in {
     setattr(CompiledFunction, _name, _method)
 
 compile = _Compile()
-if os.environ.get("DOVETAIL_COMPILE") == "0":
-    _core.set_compile_off(True)

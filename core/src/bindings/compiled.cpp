@@ -5,6 +5,7 @@
 
 #include "bindings/compiled_program.hpp"
 #include "bindings/recorder.hpp"
+#include "device/environment.hpp"
 #include "device/log.hpp"
 
 namespace dovetail::bindings {
@@ -23,7 +24,12 @@ struct Compiled {
 PyTypeObject* compiled_type;
 
 thread_local int off = 0;
-bool off_for_all = false;
+
+// Not where DOVETAIL_COMPILE=0.
+bool compiles() {
+  static const bool value = environment_switch("DOVETAIL_COMPILE", true);
+  return value;
+}
 
 Compiled& of(PyObject* o) { return *reinterpret_cast<Compiled*>(o); }
 
@@ -63,7 +69,7 @@ py::tuple tuple_of(const std::vector<PyObject*>& objects) {
 PyObject* call_compiled(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* kwnames) try {
   Compiled& self = of(object);
   const auto eagerly = [&] { return PyObject_Vectorcall(self.function, args, nargsf, kwnames); };
-  if (recorder() || off || off_for_all) [[unlikely]]
+  if (recorder() || off || !compiles()) [[unlikely]]
     return eagerly();
   BoundArguments given;
   if (!given.bind(*self.parameters, args, int(PyVectorcall_NARGS(nargsf)), kwnames)) return eagerly();
@@ -324,8 +330,7 @@ void make_compiled_functions(py::module_& m) {
   m.def(
       "log_compile", [](const std::string& text) { log(Log::trace, 3, text); },
       "A line of the log, at debug level.");
-  m.def("compile_is_off", [] { return off > 0 || off_for_all; });
-  m.def("set_compile_off", [](bool value) { off_for_all = value; }, "For all threads.");
+  m.def("compile_is_off", [] { return off > 0 || !compiles(); });
   py::class_<Off>(m, "compile_off", "Within it, this thread runs compiled functions as ordinary ones.")
       .def("__enter__", [](Off& o) { o.enter(); })
       .def("__exit__", [](Off& o, const py::args& raised) { o.exit(raised); });
