@@ -87,7 +87,7 @@ class CompiledProgram {
   std::shared_ptr<const Bound> bind(std::vector<int64_t> key, const std::vector<const TensorType*>& in,
                                     const std::vector<int64_t>& integers, const std::vector<double>& reals,
                                     std::string& why) const;
-  std::vector<Tensor> operands(const Match&) const;  // those of draws have no elements
+  std::vector<Tensor> operands(const Match&) const;   // those of draws have no elements
   std::vector<Tensor> drawn(const Constants&) const;  // the keys, by input; empty where there are none
   void give_away(const Match&) const;
   std::vector<Tensor> run_briefly(Match&, const Constants&, const std::vector<Tensor>& keys) const;
