@@ -143,6 +143,7 @@ def _missed(compiled: Any, values: tuple[Any, ...], n_extra: int, keywords: tupl
     """Called by the compiled function: traces it for these arguments and runs the program."""
     state: _State = compiled._state
     bound = _bound(state, values, n_extra, keywords)
+    _forget_dead(compiled, state)
     known = len(state.traces)
     if state.lock.acquire(blocking=False):  # else another thread traces, and may wait for this one
         try:
@@ -154,10 +155,17 @@ def _missed(compiled: Any, values: tuple[Any, ...], n_extra: int, keywords: tupl
     if done:
         return result
     if len(state.traces) >= MOST_TRACES:
-        _warn_once(state, _reason(state, bound, why))
+        _warn_once(state, _reason(compiled, state, bound, why))
     state.eager_calls += 1
     positional, named = bound.call(list(values))
     return state.fn(*positional, **named)
+
+
+def _forget_dead(compiled: Any, state: _State) -> None:
+    """Drops the programs that were made for an object which is gone."""
+    for traced in [t for t in state.traces if t.is_dead]:
+        state.traces.remove(traced)
+        _core.drop_compiled_program(compiled, traced.program)
 
 
 def _bound(state: _State, values: Sequence[Any], n_extra: int, keywords: Sequence[str]) -> Bound:
@@ -167,7 +175,7 @@ def _bound(state: _State, values: Sequence[Any], n_extra: int, keywords: Sequenc
 
 
 def _trace(compiled: Any, state: _State, bound: Bound, why: str) -> Traced:
-    reason = _reason(state, bound, why)
+    reason = _reason(compiled, state, bound, why)
     _find_symbols(state, bound)
     skipped = int(bound.weak_self)
     names, first = bound.names[skipped:], bound.values[skipped:]
@@ -210,7 +218,7 @@ def _find_symbols(state: _State, bound: Bound) -> None:
                 state.symbols.add(path)
 
 
-def _reason(state: _State, bound: Bound, why: str) -> str:
+def _reason(compiled: Any, state: _State, bound: Bound, why: str) -> str:
     """What differs from the last trace."""
     if why:
         return why
@@ -221,7 +229,12 @@ def _reason(state: _State, bound: Bound, why: str) -> str:
         before, now = last.get(path), facts.get(path)
         if before != now:
             return f"argument {path} is {_shown(now)}, and was {_shown(before)}"
-    return "an array that the function captures is another one, or of another dtype or number of axes"
+    at = _core.failing_step(
+        compiled, state.traces[-1].program, tuple(bound.values), bound.n_extra, tuple(bound.keywords)
+    )
+    if at < 0:
+        return "an array is at two places among what the function reads, and was not, or the other way round"
+    return f"{state.traces[-1].watched[at]}, which the function reads, is not what it was"
 
 
 def _shown(fact: Any) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import sys
+import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from enum import Enum
 from typing import Any
 
 from dovetail import _captures, _core
 from dovetail import _pytree as pytree
+from dovetail._attributes import own_attributes, slot_members
 from dovetail._core import Array, Device, DType
 from dovetail._function_trace import Spec, device_of, run_recorded, size_mark, trace_sizes
 from dovetail._record import FunctionGraph, user_line
@@ -56,7 +57,14 @@ class Traced:
     reals: list[float]
     captured: list[str]
     written: list[str]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
+    watched: list[str]  # names of the captured objects that calls look at
+    objects: list[Any] = field(default_factory=list)  # weak references to those among the arguments
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether an object among the arguments that the program was made for is gone."""
+        return any(reference() is None for reference in self.objects)
 
 
 class CompileGraph(FunctionGraph):
@@ -161,22 +169,23 @@ class _NestedGraph(CompileGraph):
 def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callable[[list[Any]], Any]] | None:
     """As pytree.children, of containers that are built again; others are objects whose arrays are captured."""
     kind = type(x)
-    if is_dataclass(x) and not isinstance(x, type):
-        names = [f.name for f in fields(x)]
-
-        def made(values: list[Any]) -> Any:
-            new = copy.copy(x)
-            for name, value in zip(names, values, strict=True):
-                object.__setattr__(new, name, value)
-            return new
-
-        return "fields", [(n, f"{path}.{n}", getattr(x, n)) for n in names if hasattr(x, n)], made
-    if kind is dict and not all(type(key) is str for key in x):
-        return None
-    if kind in (tuple, list, dict) or (isinstance(x, tuple) and hasattr(kind, "_fields")):
+    if kind is dict:
+        return pytree.children(x, path) if all(type(key) is str for key in x) else None
+    if kind in (tuple, list) or (isinstance(x, tuple) and hasattr(kind, "_fields") and not own_attributes(x)):
         found = pytree.children(x, path)
-        return found if found is None or kind is dict else ("sequence", *found[1:])
+        return None if found is None else ("sequence", *found[1:])
+    if is_dataclass(x) and not isinstance(x, (type, list, tuple, dict)):
+        found = pytree.children(x, path)
+        return None if found is None else ("fields", *found[1:])
     return None
+
+
+def weak_or_itself(x: Any) -> Any:
+    """A weak reference to x, or x where there can be none."""
+    try:
+        return weakref.ref(x)
+    except TypeError:
+        return x
 
 
 def number_of(x: Any) -> Any:
@@ -212,6 +221,7 @@ class _Arguments:
         self.integers: list[int] = []
         self.reals: list[float] = []
         self.objects: dict[str, tuple[int, Any]] = {}  # that are no containers, by name
+        self.classes: list[type] = []  # of dataclasses among the arguments
         self.copies: list[tuple[str, Any, list[tuple[Any, Any]]]] = []  # of containers, with what was in them
         self.by_array: dict[int, tuple[ArrayTracer, int]] = {}  # by the id of the array: its tracer and input
         self._known: dict[str, int] = {}
@@ -231,18 +241,23 @@ class _Arguments:
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(x, numpy.ndarray):
             raise TypeError(f"[compile] {path}: got a NumPy array, expected one of dovetail; dovetail.asarray(x)")
-        if isinstance(x, _VALUES):
+        if isinstance(x, (*_VALUES, weakref.ref)):
             self.parts.append(("value", 0, x, _NO_KEYS))
             return x
         number = len(self.objects)
         self.objects[path] = number, x
-        self.parts.append(("weak" if weak else "object", number, x, _NO_KEYS))
+        self.parts.append(("owner" if weak else "object", number, x if weak else weak_or_itself(x), _NO_KEYS))
         return x
 
     def _container(self, x: Any, path: str, found: Any) -> Any:
         kind, items, make = found
         keys = [key for key, _, _ in items] if kind != "sequence" else _NO_KEYS
-        self.parts.append((kind, len(items), type(x), keys))
+        count = len(items)
+        if kind == "fields":
+            members = {d.__name__: d for d in slot_members(type(x))}
+            keys, count = [members.get(key, key) for key in keys], len(own_attributes(x))
+            self.classes.append(type(x))
+        self.parts.append((kind, count, type(x), keys))
         values = [self.add(value, where) for _, where, value in items]
         made = make(values)
         if kind != "sequence" or type(x) is list:
@@ -321,7 +336,10 @@ class _Results:
             self.parts.append(("real" if x.is_real else "integer", self.graph.number_value(x), None, _NO_KEYS))
         elif isinstance(x, Array):
             self._array(x)
-        elif isinstance(x, (float, *_VALUES)) or any(x is known for _, known in self.arguments.objects.values()):
+        elif any(x is known for _, known in self.arguments.objects.values()):
+            number = next(n for n, known in self.arguments.objects.values() if x is known)
+            self.parts.append(("object", number, None, _NO_KEYS))
+        elif isinstance(x, (float, *_VALUES)):
             self.parts.append(("value", 0, x, _NO_KEYS))
         elif (found := pytree.children(x, path)) is not None:
             kind, items, make = found
@@ -361,15 +379,31 @@ def trace(
 
     Raises what fn raises, and TraceError for what a program cannot do.
     """
-    name = getattr(fn, "__qualname__", None) or type(fn).__name__
-    held = [x for x in bound.values[1:] if not isinstance(x, Spec)] if bound.weak_self else bound.values
     builder = _core.ProgramBuilder()
-    graph = CompileGraph(builder, name, device_of(_leaves(held), "compile"))
+    graph = CompileGraph(builder, getattr(fn, "__qualname__", None) or type(fn).__name__, None)
+    try:
+        return _traced(graph, builder, fn, bound, symbols, marks, donate)
+    finally:
+        graph.end()
+
+
+def _traced(
+    graph: CompileGraph,
+    builder: Any,
+    fn: Any,
+    bound: Bound,
+    symbols: set[str],
+    marks: dict[str, Any],
+    donate: Sequence[str],
+) -> tuple[Any, Traced]:
+    held = [x for x in bound.values[1:] if not isinstance(x, Spec)] if bound.weak_self else bound.values
+    graph.device = device_of(_leaves(held), "compile")
     graph.device_is_open = not any(isinstance(x, Array) for x in _leaves(held))
     arguments = _Arguments(graph, symbols, marks)
     pairs = list(zip(bound.values, bound.names, strict=True))
     values = [arguments.add(x, path, bound.weak_self and i == 0) for i, (x, path) in enumerate(pairs)]
     positional, named = bound.call(values)
+    before = _search(fn, arguments)
     result = run_recorded(graph, fn, positional, named)
     arguments.expect_unchanged()
     results = _Results(graph, arguments)
@@ -384,13 +418,18 @@ def trace(
         (g, g._core, graph.number_value(total), [(i, graph.number_value(before)) for i, before in each])
         for g, total, each in graph.draws.values()
     ]
-    captured = _find_captured(fn, graph, arguments)
+    captured = _search(fn, arguments)
+    _expect_nothing_left(captured, graph)
     kept_alive = {i for i, _ in written} | {n for kind, n, *_ in results.parts if kind == "input"}
     donated = _donated(graph, arguments, donate, kept_alive)
     program = builder.finish(results.outputs, "")
     found = {
-        i: places[0].name for i, (x, _, _) in enumerate(graph.inputs) if (places := captured.places.get(id(x)))
+        i: places[0].name for i, (x, _, _) in enumerate(graph.inputs) if (places := captured.leaves.get(id(x)))
     }
+    # Arguments, too: a place that leads to one is to lead there in later calls.
+    wanted: dict[int, Any] = {id(x): x for x, _, _ in graph.inputs if type(x) is Array}
+    wanted |= {ident: draws[0] for ident, draws in graph.draws.items()}
+    steps, watched = captured.steps(before, wanted, {id(x): i for i, (x, _, _) in enumerate(graph.inputs) if i in found})
     argued = {number for _, number in arguments.by_array.values()}
     kept = [i for i, (x, _, _) in enumerate(graph.inputs) if x is not None and i not in argued and i not in found]
     _expect_known(graph, kept, written)
@@ -401,13 +440,13 @@ def trace(
         arguments.parts,
         bound.n_extra,
         list(bound.keywords),
-        captured.steps({id(x): i for i, (x, _, _) in enumerate(graph.inputs) if i in found}),
+        steps,
         [False if x is None else x if i in kept else None for i, (x, _, _) in enumerate(graph.inputs)],
         written,
         donated,
         draws,
         results.parts,
-        name,
+        graph.name,
     )
     facts: dict[str, Any] = {}
     for i, (x, path) in enumerate(pairs):
@@ -426,6 +465,8 @@ def trace(
         [f"{name}, as {graph.inputs[i][2]}" for i, name in found.items()],
         writes,
         notes,
+        watched,
+        [what for kind, _, what, _ in arguments.parts if kind == "object" and isinstance(what, weakref.ref)],
     )
 
 
@@ -445,19 +486,19 @@ def _tracer_of(graph: CompileGraph, arguments: _Arguments, x: Any) -> ArrayTrace
     return arguments.by_array[id(x)][0] if id(x) in arguments.by_array else graph._captured[id(x)][1]
 
 
-def _find_captured(fn: Any, graph: CompileGraph, arguments: _Arguments) -> _captures.Captured:
-    # Arguments, too: a place that leads to one is to lead there in later calls.
-    wanted: dict[int, Any] = {id(x): x for x, _, _ in graph.inputs if type(x) is Array}
-    wanted |= {ident: draws[0] for ident, draws in graph.draws.items()}
-    found = _captures.find(_captures.roots_of(fn, arguments.objects), wanted)
-    for place in found.left:
+def _search(fn: Any, arguments: _Arguments) -> _captures.Found:
+    return _captures.search(_captures.roots_of(fn, arguments.objects, arguments.classes))
+
+
+def _expect_nothing_left(found: _captures.Found, graph: CompileGraph) -> None:
+    """Raises TraceError where the function has left a traced value of this trace behind."""
+    for place in found.traced:
         x = place.object
-        if isinstance(x, Number) or (isinstance(x, Tracer) and x._graph.name == graph.name):
+        if graph.is_of_trace(x.table if isinstance(x, Number) else x._graph):
             raise TraceError(
                 f"[compile] the function leaves a traced value in {place.name}, which later calls would not do: "
                 "return the value, and store it outside of the compiled function"
             )
-    return found
 
 
 def _expect_known(graph: CompileGraph, kept: list[int], written: list[tuple[int, int]]) -> None:

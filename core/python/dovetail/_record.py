@@ -39,6 +39,19 @@ def user_line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 
 
+class _Ended:
+    """The builder of a trace that is over."""
+
+    def __init__(self, front: str, name: str):
+        self.front, self.name = front, name
+
+    def __getattr__(self, _: str) -> Any:
+        raise TraceError(
+            f"[{self.front}] a traced value of {self.name} is used at {user_line()}, after its trace: it stands for "
+            "a value of the program and has no elements; return it from the function and use what a call returns"
+        )
+
+
 class FunctionGraph(Graph):
     """The recorder of one trace. Arrays that are no tracers become constants of the program: one for each Array."""
 
@@ -49,6 +62,16 @@ class FunctionGraph(Graph):
         self.device = device
         self.fixed: set[tuple[int, int]] = set()  # (value, axis) of inputs whose size is always the same
         self._captured: dict[int, tuple[Array, ArrayTracer]] = {}
+        self._all: list[FunctionGraph] = [self]  # with the nested ones, which share the list
+
+    def end(self) -> None:
+        """The trace is over: whatever still uses its values gets an error."""
+        for graph in self._all:
+            graph.builder = _Ended(self.front, self.name)
+
+    def is_of_trace(self, graph: Any) -> bool:
+        """Whether a graph is this one or nested in it."""
+        return any(graph is known for known in self._all)
 
     def tracer(self, value: int) -> ArrayTracer:
         return ArrayTracer(self, value)
@@ -72,6 +95,7 @@ class FunctionGraph(Graph):
     def nested(self) -> FunctionGraph:
         inner = Graph.nested(self)
         inner.fixed, inner._captured = set(), {}
+        self._all.append(inner)
         return inner
 
     def like_type(self, dtype: str, shape: tuple[Any, ...]) -> ArrayTracer:

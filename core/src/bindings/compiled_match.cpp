@@ -1,6 +1,7 @@
 #include "bindings/compiled_match.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace dovetail::bindings {
 // ---- arguments by parameter -------------------------------------------------------------------------------------
@@ -47,7 +48,7 @@ bool BoundArguments::bind(const Parameters& p, PyObject* const* args, int nargs,
 // ---- matching ---------------------------------------------------------------------------------------------------
 namespace {
 struct Spare {
-  std::vector<PyObject*> values, arrays, objects, held;
+  std::vector<PyObject*> values, arrays, objects, held, table;
   std::vector<int64_t> integers, key;
   std::vector<double> reals;
   std::vector<const Tensor*> operands;
@@ -58,17 +59,7 @@ void exchange(Match& m) {
   Spare& spare = spare_of_thread;
   m.arrays.swap(spare.arrays), m.objects.swap(spare.objects), m.held.swap(spare.held);
   m.integers.swap(spare.integers), m.reals.swap(spare.reals), m.key.swap(spare.key);
-  m.operands.swap(spare.operands);
-}
-
-// Equal values of one type: 1, 1.0 and True are different. Runs no code of users.
-bool same_value(PyObject* a, PyObject* b) {
-  if (a == b) return true;
-  if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyUnicode_CheckExact(a)) return PyUnicode_Compare(a, b) == 0;
-  if (PyLong_CheckExact(a) || PyBytes_CheckExact(a) || PyComplex_CheckExact(a))
-    return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-  return false;
+  m.operands.swap(spare.operands), m.table.swap(spare.table);
 }
 
 // A number of NumPy.
@@ -87,20 +78,21 @@ class Matcher {
     return true;
   }
 
-  bool captured() {
+  bool captured(int* failed) {
     std::vector<PyObject*>& at = match_.held;  // a reference by step
-    at.reserve(guards_.steps.size());
+    at.reserve(at.size() + guards_.steps.size());
     const size_t first = at.size();
     for (const Step& s : guards_.steps) {
-      PyObject* const parent = s.parent < 0               ? nullptr
-                               : s.kind == Step::argument ? match_.objects[size_t(s.parent)]
-                                                          : at[first + size_t(s.parent)];
-      PyObject* const found = follow(s, parent);
-      if (!found) return false;
-      at.push_back(found);
-      if (s.exact && found != s.exact.ptr()) return false;
-      if (s.same >= 0 && found != at[first + size_t(s.same)]) return false;
-      if (s.input >= 0 && !array(size_t(s.input), found)) return false;
+      PyObject* const parent = s.parent < 0                  ? nullptr
+                               : s.hop.kind == Hop::argument ? match_.objects[size_t(s.parent)]
+                                                             : at[first + size_t(s.parent)];
+      PyObject* const found = s.hop.follow(parent);
+      if (found) at.push_back(found);
+      if (found && s.expected.holds(found) && (s.same < 0 || found == at[first + size_t(s.same)]) &&
+          (s.input < 0 || array(size_t(s.input), found)))
+        continue;
+      if (failed) *failed = int(&s - guards_.steps.data());
+      return false;
     }
     return true;
   }
@@ -111,13 +103,24 @@ class Matcher {
     return true;
   }
 
-  // Where the function writes to an input, no array is two inputs.
-  bool distinct() {
-    if (!guards_.writes) return true;
-    std::vector<PyObject*> sorted = match_.arrays;
-    std::ranges::sort(sorted);
-    const auto same = [](PyObject* a, PyObject* b) { return a && a == b; };
-    return std::ranges::adjacent_find(sorted, same) == sorted.end();
+  // No array is two inputs: what is written to one would be seen in the other, and `x is y` was false.
+  bool distinct() const {
+    const std::vector<PyObject*>& arrays = match_.arrays;
+    if (arrays.size() <= 8) {
+      for (auto at = arrays.begin(); at != arrays.end(); ++at)
+        if (*at && std::find(arrays.begin(), at, *at) != at) return false;
+      return true;
+    }
+    std::vector<PyObject*>& table = match_.table;  // open addressing, at most half full
+    table.assign(std::bit_ceil(2 * arrays.size()), nullptr);
+    for (PyObject* const o : arrays) {
+      if (!o) continue;
+      size_t at = (reinterpret_cast<uintptr_t>(o) * 0x9E3779B97F4A7C15u) >> 32;
+      for (at &= table.size() - 1; table[at]; at = (at + 1) & (table.size() - 1))
+        if (table[at] == o) return false;
+      table[at] = o;
+    }
+    return true;
   }
 
  private:
@@ -126,30 +129,6 @@ class Matcher {
     if (place) return place == o;  // the trace had one array here and there
     place = o;
     return is_array(o) && word_of(tensor_of(o)) == guards_.words[input];
-  }
-
-  // A new reference; nullptr: there is nothing.
-  static PyObject* follow(const Step& s, PyObject* parent) {
-    PyObject* found = nullptr;
-    switch (s.kind) {
-      case Step::constant: found = s.key.ptr(); break;
-      case Step::argument: found = parent; break;
-      case Step::attribute:
-        found = PyObject_GetAttr(parent, s.key.ptr());
-        if (!found) PyErr_Clear();
-        return found;
-      case Step::item:
-        if (!PyDict_Check(parent)) return nullptr;
-        found = PyDict_GetItemWithError(parent, s.key.ptr());
-        if (!found) PyErr_Clear();
-        break;
-      case Step::element:
-        if (PyList_Check(parent) && s.at < PyList_GET_SIZE(parent)) found = PyList_GET_ITEM(parent, s.at);
-        if (PyTuple_Check(parent) && s.at < PyTuple_GET_SIZE(parent)) found = PyTuple_GET_ITEM(parent, s.at);
-        break;
-      case Step::cell: found = PyCell_Check(parent) ? PyCell_GET(parent) : nullptr; break;
-    }
-    return Py_XNewRef(found);
   }
 
   bool part(PyObject* o) {
@@ -168,8 +147,8 @@ class Matcher {
         return number && !overflow;
       }
       case Part::value: return same_value(o, p.what.ptr());
-      case Part::object:
-      case Part::weak: return match_.objects[p.n] = o, o == p.address;
+      case Part::object: return match_.objects[p.n] = o, o == target(p.what.ptr());
+      case Part::owner: return match_.objects[p.n] = o, o == p.address;
       case Part::sequence: return sequence(p, o);
       case Part::dict: return dict(p, o);
       case Part::fields: return fields(p, o);
@@ -180,9 +159,8 @@ class Matcher {
   bool sequence(const Part& p, PyObject* o) {
     if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != p.what.ptr() || PySequence_Fast_GET_SIZE(o) != Py_ssize_t(p.n))
       return false;
-    // Fields of dataclasses run Python code, which may change a list: its length is read again.
     for (Py_ssize_t i = 0; i < Py_ssize_t(p.n); ++i)
-      if (i >= PySequence_Fast_GET_SIZE(o) || !part(hold(Py_NewRef(PySequence_Fast_GET_ITEM(o, i))))) return false;
+      if (!part(hold(Py_NewRef(PySequence_Fast_GET_ITEM(o, i))))) return false;
     return true;
   }
 
@@ -200,12 +178,25 @@ class Matcher {
 
   bool fields(const Part& p, PyObject* o) {
     if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != p.what.ptr()) return false;
-    for (const py::object& name : p.keys) {
-      PyObject* const value = PyObject_GetAttr(o, name.ptr());
-      if (!value) return PyErr_Clear(), false;
-      if (!part(hold(value))) return false;
+    PyObject** const dict = _PyObject_GetDictPtr(o);
+    if ((dict && *dict ? PyDict_GET_SIZE(*dict) : 0) != Py_ssize_t(p.n)) return false;
+    for (const Hop& hop : p.hops) {
+      PyObject* const value = hop.follow(o);
+      if (!value || !part(hold(value))) return false;
     }
     return true;
+  }
+
+  // Of a weak reference: what it leads to; nullptr: it is gone.
+  static PyObject* target(PyObject* o) {
+    if (!PyWeakref_Check(o)) return o;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject* found = nullptr;
+    if (PyWeakref_GetRef(o, &found) == 1) Py_DECREF(found);  // the caller's arguments hold it
+    return found;
+#else
+    return PyWeakref_GET_OBJECT(o);
+#endif
   }
 
   PyObject* hold(PyObject* reference) { return match_.held.push_back(reference), reference; }
@@ -234,13 +225,13 @@ void Match::clear(size_t n_inputs, size_t n_arguments, size_t n_objects) {
   integers.assign(n_arguments, 0), reals.assign(n_arguments, 0);
 }
 
-bool Guards::match(const BoundArguments& given, Match& m) const {
+bool Guards::match(const BoundArguments& given, Match& m, int* failed) const {
   if (given.n_extra != n_extra || given.keywords.size() != keywords.size()) return false;
   for (size_t i = 0; i < keywords.size(); ++i)
     if (!same_value(given.keywords[i], keywords[i].ptr())) return false;
   m.clear(words.size(), n_arguments, n_objects);
   Matcher matcher(*this, m);
-  return matcher.arguments(given.values) && matcher.captured() && matcher.kept() && matcher.distinct();
+  return matcher.arguments(given.values) && matcher.captured(failed) && matcher.kept() && matcher.distinct();
 }
 
 bool Guards::still_match(const Match& m) const {
@@ -253,10 +244,12 @@ int Guards::visit(visitproc visit, void* arg) const {
   for (const Part& p : parts) {
     Py_VISIT(p.what.ptr());
     for (const py::object& key : p.keys) Py_VISIT(key.ptr());
+    for (const Hop& hop : p.hops) Py_VISIT(hop.key.ptr());
   }
   for (const Step& s : steps) {
-    Py_VISIT(s.key.ptr());
-    Py_VISIT(s.exact.ptr());
+    Py_VISIT(s.hop.key.ptr());
+    Py_VISIT(s.expected.what.ptr());
+    Py_VISIT(s.expected.keys.ptr());
   }
   for (const py::object& array : kept) Py_VISIT(array.ptr());
   return 0;

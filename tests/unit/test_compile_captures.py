@@ -1,0 +1,572 @@
+"""dovetail.compile: the ways to what a function reads by itself, and what calls expect there."""
+
+import collections
+import enum
+import functools
+import gc
+import sys
+import types
+import weakref
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+
+@pytest.fixture(params=["cpu:0", "sim:0"], autouse=True)
+def home(request):
+    before = dt.default_device()
+    dt.set_default_device(request.param)
+    yield request.param
+    dt.set_default_device(before)
+
+
+def array(*values, dtype="float32"):
+    return dt.asarray(list(values), dtype=dtype)
+
+
+def traces(f) -> int:
+    return len(f._state.traces)
+
+
+def same(a, b):
+    np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+# ---- ways to arrays ----------------------------------------------------------------------------------------------
+
+
+class Behind:
+    """A property in front of the instance's own attribute."""
+
+    def __init__(self):
+        vars(self)["w"] = array(1)
+
+    @property
+    def w(self):
+        return vars(self)["w"] * 10
+
+    @w.setter
+    def w(self, value):
+        vars(self)["w"] = value
+
+    @dt.compile
+    def run(self, x):
+        return x + self.w
+
+
+class Renamed:
+    """__getattribute__ and __getattr__ of its own."""
+
+    def __init__(self):
+        vars(self)["w"], vars(self)["v"] = array(1), array(5)
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, "v" if name == "w" else name)
+
+    def __getattr__(self, name):
+        return self.v * 2
+
+    @dt.compile
+    def run(self, x):
+        return x + self.w + self.further
+
+
+def test_attributes_are_not_read_through_the_users_code_twice():
+    for made in (Behind(), Renamed()):
+        for value in (1, 2, 3):
+            vars(made)["w"] = array(value)
+            vars(made)["v"] = array(10 * value)
+            for _ in range(2):
+                same(made.run(array(1)), type(made).run.__wrapped__(made, array(1)))
+        ((_, compiled),) = [m for m in type(made).run._state.methods.values() if m[0]() is made]
+        assert traces(compiled) == 1
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Slotted:
+    __slots__ = ("__weakref__", "inner", "w")
+
+
+class Holder:
+    w = None
+
+    def read(self, x):
+        return x + self.w
+
+
+def helper_with_defaults(x, w=None, *, v=None):
+    return x if w is None else x + w + v
+
+
+def deep(levels):
+    x = SimpleNamespace(w=None)
+    top = x
+    for _ in range(levels):
+        top = SimpleNamespace(inner=top)
+    return top, x
+
+
+def deep_read(top):
+    while hasattr(top, "inner"):
+        top = top.inner
+    return top.w
+
+
+def _set(x, name):
+    return lambda w: setattr(x, name, w)
+
+
+def way_deep():
+    top, last = deep(40)
+    return lambda x: x + deep_read(top), _set(last, "w")
+
+
+def way_deque():
+    held = collections.deque([array(0), None])
+    return lambda x: x + held[1], lambda w: held.__setitem__(1, w)
+
+
+def way_enum_key():
+    held = {Color.RED: [None], (1, "a"): 3, 2.5: 4}
+    return lambda x: x + held[Color.RED][0], lambda w: held.__setitem__(Color.RED, [w])
+
+
+def way_object_key():
+    key = Holder()
+    held = {key: None}
+    return lambda x: x + held[key], lambda w: held.__setitem__(key, w)
+
+
+def way_set():
+    one = Holder()
+    held = {one}
+    return lambda x: x + next(iter(held)).w, _set(one, "w")
+
+
+def way_module():
+    module = types.ModuleType("a_users_module")
+    exec("W = None\ndef helper(x):\n    return x + W", vars(module))
+    return lambda x: module.helper(x), _set(module, "W")
+
+
+def way_defaults():
+    def helper(x, w=None):
+        return x + w
+
+    return lambda x: helper(x), lambda w: setattr(helper, "__defaults__", (w,))
+
+
+def way_keyword_defaults():
+    def helper(x, *, w=None):
+        return x + w
+
+    return lambda x: helper(x), lambda w: setattr(helper, "__kwdefaults__", {"w": w})
+
+
+def way_partial():
+    box = [functools.partial(dt.add, None)]
+    return lambda x: box[0](x), lambda w: box.__setitem__(0, functools.partial(dt.add, w))
+
+
+def way_closure_of_a_helper():
+    w = None
+
+    def helper(x):
+        return x + w
+
+    def put(value):
+        nonlocal w
+        w = value
+
+    held = {"f": helper}
+    return lambda x: held["f"](x), put
+
+
+def way_bound_method():
+    held = Holder()
+    read = held.read
+    return lambda x: read(x), _set(held, "w")
+
+
+def way_class_attribute():
+    kind = type("Kind", (Holder,), {})
+    held = kind()
+    return lambda x: x + held.w, _set(kind, "w")
+
+
+def way_attribute_of_a_named_class():
+    kind = type("Kind", (), {"w": None})
+    return lambda x: x + kind.w, _set(kind, "w")
+
+
+def way_slots():
+    held = Slotted()
+    held.inner = Slotted()
+    return lambda x: x + held.inner.w, _set(held.inner, "w")
+
+
+def way_function_attribute():
+    def helper(x):
+        return x + helper.w
+
+    return lambda x: helper(x), _set(helper, "w")
+
+
+def way_property():
+    kind = type("Kind", (), {"w": property(lambda self: self._parts[-1] * 2)})
+    held = kind()
+    held._parts = [None]
+    return lambda x: x + held.w, lambda w: held._parts.__setitem__(0, w)
+
+
+def way_user_dict():
+    held = collections.UserDict()
+    return lambda x: x + held["w"], lambda w: held.__setitem__("w", w)
+
+
+def way_compiled_helper():
+    held = [None]
+    helper = dt.compile(lambda x: x + held[0])
+    return lambda x: helper(x) * 1, lambda w: held.__setitem__(0, w)
+
+
+WAYS = [value for name, value in list(globals().items()) if name.startswith("way_")]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda f: f.__name__[4:])
+def test_another_array_in_its_place_is_seen(way):
+    f, put = way()
+    put(array(1))
+    g = dt.compile(f)
+    for value in (1, 5, 7):
+        w = array(value)
+        put(w)
+        same(g(array(1)), array(value + 1) if way is not way_property else array(2 * value + 1))
+        w[0] = 100
+        same(g(array(1)), f(array(1)))
+    assert traces(g) == 1
+    assert not g._state.traces[0].notes
+
+
+# ---- what code names is looked at --------------------------------------------------------------------------------
+
+
+class Model:
+    def __init__(self):
+        self.training, self.scale, self.w = True, 2.0, array(3)
+        self.bias = None
+        self.layers = [array(1)]
+        self.config = {"n": 2}
+        self.act = dt.exp
+        self.steps = 0
+
+    @dt.compile
+    def run(self, x):
+        self.steps += 1
+        for layer in self.layers:
+            x = x + layer
+        for name in ("w",):
+            x = x * getattr(self, name) if self.training else x
+        if self.bias is not None:
+            x = x + self.bias
+        for _ in range(self.config["n"]):
+            x = x * self.scale
+        return self.act(x)
+
+
+def checked(model, x):
+    same(model.run(x), type(model).run.__wrapped__(model, x))
+
+
+CHANGES = {
+    "bool": lambda m: setattr(m, "training", False),
+    "float": lambda m: setattr(m, "scale", 3.0),
+    "int for float": lambda m: setattr(m, "scale", 2),
+    "None to array": lambda m: setattr(m, "bias", array(7)),
+    "array to None": lambda m: setattr(m, "bias", None),
+    "longer list": lambda m: m.layers.append(array(2)),
+    "shorter list": lambda m: m.layers.clear(),
+    "value in a dict": lambda m: m.config.update(n=1),
+    "function": lambda m: setattr(m, "act", dt.abs),
+    "array to float": lambda m: setattr(m, "w", 2.0),
+}
+
+
+def test_values_that_the_code_names_are_looked_at():
+    m = Model()
+    for name, change in CHANGES.items():
+        checked(m, array(1, 2)), checked(m, array(1, 2))
+        ((_, compiled),) = [p for p in Model.run._state.methods.values() if p[0]() is m]
+        before = traces(compiled)
+        change(m)
+        checked(m, array(1, 2))
+        assert traces(compiled) <= before + 1, name
+        m.unrelated = name
+        checked(m, array(1, 2))
+        if traces(compiled) >= 6:
+            m = Model()
+
+
+def test_what_the_trace_changes_itself_is_not_looked_at():
+    m = Model()
+    m.run(array(1)), m.run(array(1))
+    ((_, compiled),) = [p for p in Model.run._state.methods.values() if p[0]() is m]
+    assert traces(compiled) == 1
+    assert m.steps == 1
+    log = []
+    f = dt.compile(lambda x: (log.append(len(log)), x + 1)[1])
+    f(array(1)), f(array(1))
+    assert traces(f) == 1
+    assert log == [0]
+
+
+def test_the_reason_names_what_changed():
+    m = Model()
+    m.run(array(1))
+    m.training = False
+    m.run(array(1))
+    ((_, compiled),) = [p for p in Model.run._state.methods.values() if p[0]() is m]
+    assert compiled._state.reasons == ["self.training, which the function reads, is not what it was"]
+
+
+N = 1
+
+
+def test_globals_closures_and_classes_of_plain_values():
+    global N
+    kind = type("Config", (), {"n": 2})
+    k, flags, names = 3, {"a", "b"}, collections.OrderedDict(z=1)
+
+    def helper(x):
+        return x * k
+
+    def f(x):
+        y = helper(x) + N + kind.n + len(flags) + (1 if "a" in flags else 0)
+        return y * next(iter(names.values()))
+
+    g = dt.compile(f)
+    same(g(array(1)), f(array(1)))
+    for change in (lambda: setattr(kind, "n", 5), flags.clear,
+                   lambda: names.update(z=4), lambda: names.update(y=4)):  # fmt: skip
+        change()
+        same(g(array(1)), f(array(1)))
+    N += 10
+    same(g(array(1)), f(array(1)))
+    k = 7
+    same(g(array(1)), f(array(1)))
+    N = 1
+
+
+def test_the_order_of_a_dict_is_looked_at():
+    parts = {"a": array(1), "b": array(2)}
+
+    def f(x):
+        for p in parts.values():
+            x = x * 10 + p
+        return x
+
+    g = dt.compile(f)
+    same(g(array(0)), f(array(0)))
+    parts["a"] = parts.pop("a")
+    same(g(array(0)), f(array(0)))
+    parts["c"] = array(3)
+    same(g(array(0)), f(array(0)))
+
+
+def test_objects_of_another_type_are_another_trace():
+    class Twice(Holder):
+        def read(self, x):
+            return x + self.w * 2
+
+    box = [Holder()]
+    box[0].w = array(1)
+    f = dt.compile(lambda x: box[0].read(x))
+    same(f(array(1)), array(2))
+    box[0] = Twice()
+    box[0].w = array(1)
+    same(f(array(1)), array(3))
+    box[0] = Holder()
+    box[0].w = array(5)
+    same(f(array(1)), array(6))
+    assert traces(f) == 2
+
+
+def test_one_array_as_two_arguments_is_another_trace():
+    w = array(5)
+    f = dt.compile(lambda a, b: a + b if a is b else a * b)
+    g = dt.compile(lambda a, rest: a + 1 if a is rest[3] else a * sum(rest[1:], rest[0]))
+    for x, y in ((array(2), array(3)), (w, w), (array(4), array(4)), (w, w)):
+        same(f(x, y), f.__wrapped__(x, y))
+        many = [array(i) for i in range(12)]
+        same(g(x, many), g.__wrapped__(x, many))
+        same(g(many[3], many), g.__wrapped__(many[3], many))
+        same(g(x, [*many, many[11]]), g.__wrapped__(x, [*many, many[11]]))
+    assert traces(f) == 2
+
+
+def test_other_functions_in_a_variable():
+    def make(k):
+        return lambda x: x * k
+
+    act = make(2)
+    f = dt.compile(lambda x: act(x))
+    same(f(array(1)), array(2))
+    act = make(2)  # the same code and values
+    same(f(array(1)), array(2))
+    assert traces(f) == 1
+    act = make(3)
+    same(f(array(1)), array(3))
+    act = lambda x: x + 100  # noqa: E731
+    same(f(array(1)), array(101))
+
+
+# ---- what is left behind -----------------------------------------------------------------------------------------
+
+
+def left_in_deque(box, x):
+    box.d.append(x)
+
+
+def left_in_class(box, x):
+    Holder.left = x
+
+
+def left_in_function(box, x):
+    helper_with_defaults.left = x
+
+
+def left_in_size(box, x):
+    box.n = x.shape[0]
+
+
+def left_in_nested(box, x):
+    box.deep = [{"a": (x,)}]
+
+
+@pytest.mark.parametrize("leave", [left_in_deque, left_in_class, left_in_function, left_in_size, left_in_nested])
+def test_traced_values_that_are_left_behind(leave):
+    box = SimpleNamespace(d=collections.deque(), n=None, deep=None)
+
+    @dt.compile
+    def f(x):
+        leave(box, x * 2)
+        return x
+
+    with pytest.raises(TypeError, match="leaves a traced value in"):
+        f(array(1))
+    left = box.d or [getattr(Holder, "left", None) if leave is left_in_class else box.n]
+    if left[0] is not None:
+        with pytest.raises(TypeError, match=r"traced value of .*f is used at .*test_compile_captures.py:\d+, after"):
+            left[0] + 1
+    if hasattr(Holder, "left"):
+        del Holder.left
+
+
+def test_a_traced_value_has_an_end():
+    def holds():
+        held = None
+        while True:
+            given = yield held
+            held = held if given is None else given
+
+    hold = holds()
+    next(hold)
+    send = hold.send
+    g = dt.compile(lambda x, k: (send(x * k), x)[1])
+    g(array(1), 2.0)
+    y = hold.send(None)
+    ended = r"\[compile\] a traced value of .* is used at .*test_compile_captures.py:\d+, after its trace"
+    for use in (lambda: y + 1, lambda: y[0], lambda: dt.sum(y), lambda: y.__setitem__(0, 1), lambda: array(1) + y,
+                lambda: y.reshape(-1)):  # fmt: skip
+        with pytest.raises(TypeError, match=ended):
+            use()
+    with pytest.raises(TypeError, match="used in the trace of"):
+        dt.compile(lambda x: x + y)(array(1))
+    inner = []
+    dt.compile(lambda x: dt.cond(dt.sum(x) > 0, lambda v: (hold.send(v), v)[1], lambda v: v, x))(array(1))
+    inner.append(hold.send(None))
+    with pytest.raises(TypeError, match=ended):
+        inner[0] * 2
+
+
+# ---- nothing is kept alive ---------------------------------------------------------------------------------------
+
+
+class Fluent:
+    def __init__(self):
+        self.w = array(1)
+        self.parts = {self_key(self): array(2)}
+
+    @dt.compile
+    def run(self, x):
+        return self, x + self.w + next(iter(self.parts.values()))
+
+
+def self_key(x):
+    return x
+
+
+def test_objects_are_not_kept_alive():
+    m = Fluent()
+    first, y = m.run(array(1))
+    assert first is m
+    assert m.run(array(1))[0] is m
+    same(y, array(4))
+    gone = weakref.ref(m)
+    del m, first
+    gc.collect()
+    assert gone() is None
+
+    f = dt.compile(lambda model, x: (model, x + model.w))
+    for k in range(12):  # more than a function has traces
+        h = Holder()
+        h.w = array(k)
+        for _ in range(2):
+            got, y = f(h, array(1))
+            assert got is h
+            same(y, array(k + 1))
+        gone = weakref.ref(h)
+        del h, got
+        gc.collect()
+        assert gone() is None
+    assert traces(f) <= 2
+    assert f._state.eager_calls == 0
+
+
+@dataclass
+class Point:
+    x: object
+    y: float = 1.0
+
+
+def test_a_property_in_front_of_a_dataclass_field():
+    class Double(Point):
+        pass
+
+    Double.x = property(lambda self: vars(self)["x"] * 2)
+    p = object.__new__(Double)
+    vars(p).update(x=array(3), y=2.0)
+    f = dt.compile(lambda p: p.x * p.y)
+    for _ in range(2):
+        same(f(p), array(12))
+
+
+def test_sys_modules_are_searched_by_name():
+    module = types.ModuleType("further_users_module")
+    sys.modules[module.__name__] = module
+    module.N, module.w = 1, array(1)
+
+    def f(x):
+        import further_users_module
+
+        return x + further_users_module.w
+
+    g = dt.compile(f)
+    same(g(array(1)), array(2))
+    del sys.modules[module.__name__]
