@@ -6,6 +6,7 @@ import dovetail as dt
 import pytest
 from dovetail import _compile_trace, _core
 from dovetail import _record as record
+from dovetail._compile_arguments import Arguments
 from dovetail_conformance.cases import find
 from dovetail_conformance.results import Status
 from dovetail_conformance.running.target import Target
@@ -45,8 +46,8 @@ def test_a_dropped_guard(target, monkeypatch):
 
 def test_a_stale_number(target, monkeypatch):
     """A float stays what it was in the first call."""
-    number = _compile_trace._Arguments._number
-    monkeypatch.setattr(_compile_trace._Arguments, "_number", lambda *args: number(*args).value)
+    number = Arguments._number
+    monkeypatch.setattr(Arguments, "_number", lambda *args: number(*args).value)
     assert "floats" in failing(target)
 
 

@@ -462,7 +462,9 @@ def test_traced_values_that_are_left_behind(leave):
         f(array(1))
     left = box.d or [getattr(Holder, "left", None) if leave is left_in_class else box.n]
     if left[0] is not None:
-        with pytest.raises(TypeError, match=r"traced value of .*f is used at .*test_compile_captures.py:\d+, after"):
+        with pytest.raises(
+            TypeError, match=r"traced value of .*f is used at .*test_compile_captures.py:\d+, after"
+        ):
             left[0] + 1
     if hasattr(Holder, "left"):
         del Holder.left

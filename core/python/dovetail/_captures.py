@@ -1,9 +1,9 @@
 """What a function reads by itself, through closures, globals and objects, and how a call comes to it again.
 
-A search goes from the function, and from objects among its arguments, to everything that they hold. What it finds is
-a Place: a hop from another place. A hop runs no code of the user's, and is the same one in the search and in each
-call (bindings/captured.hpp). Arrays that the function used are found by path; of everything else that the function's
-code names, calls expect what the trace has seen: the same plain values, types, lengths, keys, and functions.
+A search goes from the function, and from objects among its arguments, to everything that they hold. What it finds
+is a Place: a hop from another place. A hop runs no code of the user's, and is the same one in the search and in
+each call (bindings/captured.hpp). Arrays that the function used are found by path; of everything else that its code
+names, calls expect what the trace has seen: the same plain values, types, lengths, keys, and functions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Found", "Place", "roots_of", "search"]
 _MOST_OBJECTS = 50_000  # that a search looks at
 _MOST_VALUES = 256  # plain values and keys of one container that calls look at
 _VALUES = (type(None), bool, int, float, complex, str, bytes)
-_ATOMS = (Enum, DType, Device, BuiltinFunctionType, CodeType, range, slice, type(Ellipsis))  # equal to themselves only
+_ATOMS = (Enum, DType, Device, BuiltinFunctionType, CodeType, range, slice, type(Ellipsis))  # equal to itself only
 _IMPLICIT = ("__call__", "__contains__", "__getattr__", "__getitem__", "__iter__", "__len__")  # of Python's library
 _MAKERS = ("__init__", "__new__", "__post_init__")
 _NOTHING = object()
@@ -63,7 +63,7 @@ class Place:
     at: int = 0
     word: str | None = None  # by which code reads it, if that is needed
     same: Place | None = None  # an earlier place of the same object
-    # ("nothing" | "type" | "identity" | "value", what, length or -1, keys or None), as _core.CompiledProgram takes it
+    # ("nothing" | "type" | "identity" | "value", what, length or -1, keys or None): of _core.CompiledProgram
     expected: tuple[str, Any, int, tuple[Any, ...] | None] = _ANYTHING
 
     @property
@@ -261,8 +261,8 @@ class Found:
     def steps(self, before: Found, wanted: dict[int, Any], inputs: dict[int, int]) -> tuple[list[Any], list[str]]:
         """Steps of _core.CompiledProgram, and their names: to what is wanted, and to all that code names.
 
-        before: the search before the trace; what the trace itself has changed since is not looked at. wanted: arrays
-        and generators, by id. inputs: those of the program, by the id of an array.
+        before: the search before the trace; what the trace itself has changed since is not looked at. wanted:
+        arrays and generators, by id. inputs: those of the program, by the id of an array.
         """
         seen_before = {place.hop: place.expected for place in before.places}
         unnamed: set[Place] = set()

@@ -12,7 +12,8 @@ from types import MethodType
 from typing import Any
 
 from dovetail import _core
-from dovetail._compile_trace import Bound, Traced, facts_of, trace
+from dovetail._compile_arguments import children, facts_of, leaves
+from dovetail._compile_trace import Bound, Traced, trace
 from dovetail._core import Array
 from dovetail._function_trace import Dynamic, Spec, expect_that_a_call_runs, marks_of_arguments
 
@@ -73,6 +74,8 @@ class _Compile:
         options = {"donate": donate, "dynamic": dynamic, "numerics": numerics}
         if fn is None:
             return lambda function: self(function, **options)
+        if isinstance(fn, (staticmethod, classmethod)):
+            return type(fn)(self(fn.__func__, **options))
         if not callable(fn):
             raise TypeError(f"[compile] expected a function, got {type(fn).__name__}")
         expect_that_a_call_runs(fn, "compile")
@@ -116,7 +119,7 @@ def _parameters(fn: Callable[..., Any]) -> dict[str, Any]:
         "extra_keywords": False,
     }  # fmt: skip
     try:
-        parameters = () if isinstance(fn, Program) else signature(fn).parameters.values()
+        parameters = () if isinstance(fn, Program) else signature(fn, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):  # functions written in C may have no signature
         parameters = ()
     if not parameters and not hasattr(fn, "__code__"):
@@ -179,7 +182,7 @@ def _trace(compiled: Any, state: _State, bound: Bound, why: str) -> Traced:
     _find_symbols(state, bound)
     skipped = int(bound.weak_self)
     names, first = bound.names[skipped:], bound.values[skipped:]
-    marks = marks_of_arguments(state.options["dynamic"], names, first, "compile")
+    marks = marks_of_arguments(state.options["dynamic"], names, first, "compile", children)
     start = time.perf_counter()
     program, traced = trace(state.fn, bound, state.symbols, marks, state.options["donate"])
     state.seconds += time.perf_counter() - start
@@ -311,9 +314,7 @@ def _shapes_of(traced: Traced, values: Sequence[Any]) -> list[tuple[int, ...]]:
 
 
 def _leaves_of(values: Sequence[Any]) -> list[Any]:
-    from dovetail._compile_trace import _leaves
-
-    return [x for x in _leaves(values) if isinstance(x, (Array, Spec))]
+    return [x for x in leaves(values) if isinstance(x, (Array, Spec))]
 
 
 def _bind(state: _State, args: Sequence[Any], kwargs: dict[str, Any]) -> Bound:
@@ -341,16 +342,34 @@ def _bind(state: _State, args: Sequence[Any], kwargs: dict[str, Any]) -> Bound:
 def _graph(self: Any, *args: Any, **kwargs: Any) -> Any:
     """The function as a dovetail.Program, for arguments like these: as dovetail.export makes it.
 
-    Arrays that the function captures are constants of the Program. It returns what the function returns; what the
-    function writes to its arguments is not a part of it.
+    Its arguments are the positional ones that are no objects. Keyword arguments, objects, and arrays that the
+    function captures are constants of the Program. It returns what the function returns; what the function writes
+    to its arguments is not a part of it.
     """
-    from dovetail._export import export
+    from dovetail._compile_arguments import is_value, number_of
+    from dovetail._export import exported
 
     state: _State = self._state
-    fn = state.fn if state.instance is None else MethodType(state.fn, state.instance())
-    if kwargs:
-        return export(lambda *a: fn(*a, **kwargs), *args, dynamic=state.options["dynamic"])
-    return export(fn, *args, dynamic=state.options["dynamic"])
+    bound = _bind(state, args, kwargs)
+    values = list(bound.values)
+
+    def is_object(x: Any) -> bool:  # from which the function reads arrays
+        known = isinstance(x, (Array, Spec)) or is_value(x) or type(number_of(x)) is float
+        return not known and children(x, "") is None and not hasattr(x, "__array__")
+
+    n = len(args) + bound.weak_self
+    positional = [*range(min(n, bound.n_positional)), *range(bound.n_named, bound.n_named + bound.n_extra)]
+    places = [i for i in positional if not is_object(values[i])]
+
+    def call(*given: Any) -> Any:
+        for i, x in zip(places, given, strict=True):
+            values[i] = x
+        positional, named = bound.call(values)
+        return state.fn(*positional, **named)
+
+    call.__qualname__ = state.name
+    names = [bound.names[i] for i in places]
+    return exported(call, names, [values[i] for i in places], state.options["dynamic"])
 
 
 def _explain(self: Any, *args: Any, **kwargs: Any) -> str:
@@ -377,6 +396,24 @@ def _fits(of_trace: dict[str, Any], facts: dict[str, Any], symbols: set[str]) ->
     )
 
 
+def _reduce(self: Any, *_: Any) -> str:
+    """Pickle keeps the name by which it is found, as of functions."""
+    import sys
+
+    state: _State = self._state
+    name = str(getattr(self, "__qualname__", state.name))
+    home = sys.modules.get(str(getattr(self, "__module__", None)))
+    found: Any = home
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not self:
+        raise TypeError(
+            f"[compile] pickle: {self.__module__} has no {name!r} that is this function: expected one that its "
+            "module has under its name; define it there, or pickle what it is made of"
+        )
+    return name
+
+
 def compile_report() -> str:
     """Every compiled function of this process: its traces and why they were made, and the time that they took."""
     from dovetail._compile_report import report
@@ -385,6 +422,7 @@ def compile_report() -> str:
 
 
 for _name, _method in {
+    "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self, "__reduce_ex__": _reduce,
     "__get__": _get, "warmup": _warmup, "graph": _graph, "explain": _explain,
     "__repr__": lambda self: f"<compiled {self._state.name}>",
 }.items():  # fmt: skip

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, is_dataclass
-from enum import Enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from dovetail import _captures, _core
 from dovetail import _pytree as pytree
-from dovetail._attributes import own_attributes, slot_members
-from dovetail._core import Array, Device, DType
-from dovetail._function_trace import Spec, device_of, run_recorded, size_mark, trace_sizes
+from dovetail._compile_arguments import NO_KEYS, Arguments, Part, facts_of, is_value, leaves, number_of
+from dovetail._core import Array
+from dovetail._function_trace import Spec, device_of, run_recorded
 from dovetail._record import FunctionGraph, user_line
-from dovetail._trace import Tracer
 from dovetail._tracer import ArrayTracer, TraceError, refuse_value
 from dovetail.schema.number import Number
 
-__all__ = ["Bound", "Traced", "facts_of", "trace"]
-
-_VALUES = (type(None), bool, int, str, bytes, complex, Enum, DType, Device, type)
-_NO_KEYS: tuple[Any, ...] = ()
-Part = tuple[str, int, Any, Sequence[Any]]  # kind, number, object, keys: of _core.CompiledProgram
+__all__ = ["Bound", "Traced", "trace"]
 
 
 @dataclass(slots=True)
@@ -163,162 +156,13 @@ class _NestedGraph(CompileGraph):
         return FunctionGraph.draw_key(self, generator, words)
 
 
-# ---- arguments ---------------------------------------------------------------------------------------------------
-
-
-def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callable[[list[Any]], Any]] | None:
-    """As pytree.children, of containers that are built again; others are objects whose arrays are captured."""
-    kind = type(x)
-    if kind is dict:
-        return pytree.children(x, path) if all(type(key) is str for key in x) else None
-    if kind in (tuple, list) or (isinstance(x, tuple) and hasattr(kind, "_fields") and not own_attributes(x)):
-        found = pytree.children(x, path)
-        return None if found is None else ("sequence", *found[1:])
-    if is_dataclass(x) and not isinstance(x, (type, list, tuple, dict)):
-        found = pytree.children(x, path)
-        return None if found is None else ("fields", *found[1:])
-    return None
-
-
-def weak_or_itself(x: Any) -> Any:
-    """A weak reference to x, or x where there can be none."""
-    try:
-        return weakref.ref(x)
-    except TypeError:
-        return x
-
-
-def number_of(x: Any) -> Any:
-    """A number of NumPy as Python's; everything else as it is."""
-    numpy = sys.modules.get("numpy")
-    return x.item() if numpy is not None and isinstance(x, numpy.generic) else x
-
-
-def facts_of(value: Any, path: str, facts: dict[str, Any]) -> None:
-    """What a program depends on in an argument, by path: for messages, and to see which ints change."""
-    found = children(value, path)
-    value = number_of(value)
-    if isinstance(value, (Array, Spec)):
-        facts[path] = ("array", value.dtype.name, len(value.shape))
-    elif found is not None:
-        facts[path] = (type(value).__name__, *(key for key, _, _ in found[1]))
-        for _, where, part in found[1]:
-            facts_of(part, where, facts)
-    elif type(value) is float:
-        facts[path] = ("float",)
-    elif isinstance(value, _VALUES):
-        facts[path] = ("value", type(value).__name__, value)
-    else:
-        facts[path] = ("object", type(value).__name__, id(value))
-
-
-class _Arguments:
-    """Replaces the arguments of a call by tracers, and notes what they must be for the program."""
-
-    def __init__(self, graph: CompileGraph, symbols: set[str], marks: dict[str, Any]):
-        self.graph, self.symbols, self.marks = graph, symbols, marks
-        self.parts: list[Part] = []
-        self.integers: list[int] = []
-        self.reals: list[float] = []
-        self.objects: dict[str, tuple[int, Any]] = {}  # that are no containers, by name
-        self.classes: list[type] = []  # of dataclasses among the arguments
-        self.copies: list[tuple[str, Any, list[tuple[Any, Any]]]] = []  # of containers, with what was in them
-        self.by_array: dict[int, tuple[ArrayTracer, int]] = {}  # by the id of the array: its tracer and input
-        self._known: dict[str, int] = {}
-        self._chosen = trace_sizes()
-
-    def add(self, x: Any, path: str, weak: bool = False) -> Any:
-        found = None if weak else children(x, path)
-        if found is not None:
-            return self._container(x, path, found)
-        if isinstance(x, (Array, Spec)):
-            return self._array(x, path)
-        x = number_of(x)
-        if type(x) is float:
-            return self._number("real", x, path)
-        if type(x) is int and path in self.symbols and -(2**63) <= x < 2**63:
-            return self._number("integer", x, path)
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(x, numpy.ndarray):
-            raise TypeError(f"[compile] {path}: got a NumPy array, expected one of dovetail; dovetail.asarray(x)")
-        if isinstance(x, (*_VALUES, weakref.ref)):
-            self.parts.append(("value", 0, x, _NO_KEYS))
-            return x
-        number = len(self.objects)
-        self.objects[path] = number, x
-        self.parts.append(("owner" if weak else "object", number, x if weak else weak_or_itself(x), _NO_KEYS))
-        return x
-
-    def _container(self, x: Any, path: str, found: Any) -> Any:
-        kind, items, make = found
-        keys = [key for key, _, _ in items] if kind != "sequence" else _NO_KEYS
-        count = len(items)
-        if kind == "fields":
-            members = {d.__name__: d for d in slot_members(type(x))}
-            keys, count = [members.get(key, key) for key in keys], len(own_attributes(x))
-            self.classes.append(type(x))
-        self.parts.append((kind, count, type(x), keys))
-        values = [self.add(value, where) for _, where, value in items]
-        made = make(values)
-        if kind != "sequence" or type(x) is list:
-            self.copies.append((path, made, list(zip([key for key, _, _ in items], values))))
-        return made
-
-    def _array(self, x: Any, path: str) -> ArrayTracer:
-        if id(x) in self.by_array:
-            tracer, number = self.by_array[id(x)]
-            self.parts.append(("array", number, None, _NO_KEYS))
-            return tracer
-        mark = self.marks.get(path)
-        shape = [size_mark(mark, axis, n, is_spec=False) for axis, n in enumerate(x.shape)]
-        sizes = [self._size(name, n) for name, n in zip(shape, x.shape, strict=True)]
-        tracer = self.graph.add_input(x, x.dtype.name, shape, sizes, path)
-        number = len(self.graph.inputs) - 1
-        self.by_array[id(x)] = tracer, number
-        if isinstance(x, Array):
-            self.graph._captured[id(x)] = x, tracer
-        self.parts.append(("array", number, None, _NO_KEYS))
-        return tracer
-
-    def _size(self, name: Any, n: Any) -> int:
-        """The size of this trace: the given one, or one for the name."""
-        if isinstance(n, int):
-            return self._known.setdefault(name, n) if isinstance(name, str) else n
-        if isinstance(name, str):
-            if name not in self._known:
-                self._known[name] = next(self._chosen)
-            return self._known[name]
-        return next(self._chosen)
-
-    def _number(self, kind: str, x: Any, path: str) -> Number:
-        is_real = kind == "real"
-        entry = self.graph.builder.argument(is_real, path)
-        self.graph._expressions[entry] = ("attribute", is_real, int(is_real), len(self.integers), None)
-        self.parts.append((kind, len(self.integers), None, _NO_KEYS))
-        self.integers.append(0 if is_real else x)
-        self.reals.append(x if is_real else 0.0)
-        return Number(self.graph, entry, x)
-
-    def expect_unchanged(self) -> None:
-        """Raises TraceError where the function has changed a container of the arguments."""
-        for path, made, before in self.copies:
-            found = children(made, path)
-            now = [] if found is None else [(key, value) for key, _, value in found[1]]
-            same = len(now) == len(before) and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(now, before))
-            if not same:
-                raise TraceError(
-                    f"[compile] the function changes which values are in the argument {path}, which a compiled "
-                    "function does not do for its caller: return the new ones; x[...] = v changes an array"
-                )
-
-
 # ---- results -----------------------------------------------------------------------------------------------------
 
 
 class _Results:
     """What the function returns, as _core.CompiledProgram takes it."""
 
-    def __init__(self, graph: CompileGraph, arguments: _Arguments):
+    def __init__(self, graph: CompileGraph, arguments: Arguments):
         self.graph, self.arguments = graph, arguments
         self.parts: list[Part] = []
         self.outputs: list[int] = []  # values
@@ -333,19 +177,19 @@ class _Results:
     def add(self, x: Any, path: str) -> None:
         x = number_of(x)
         if isinstance(x, Number):
-            self.parts.append(("real" if x.is_real else "integer", self.graph.number_value(x), None, _NO_KEYS))
+            self.parts.append(("real" if x.is_real else "integer", self.graph.number_value(x), None, NO_KEYS))
         elif isinstance(x, Array):
             self._array(x)
         elif any(x is known for _, known in self.arguments.objects.values()):
             number = next(n for n, known in self.arguments.objects.values() if x is known)
-            self.parts.append(("object", number, None, _NO_KEYS))
-        elif isinstance(x, (float, *_VALUES)):
-            self.parts.append(("value", 0, x, _NO_KEYS))
+            self.parts.append(("object", number, None, NO_KEYS))
+        elif isinstance(x, (float, type)) or is_value(x):
+            self.parts.append(("value", 0, x, NO_KEYS))
         elif (found := pytree.children(x, path)) is not None:
             kind, items, make = found
             builtin = type(x) in (tuple, list, dict)
-            keys = [key for key, _, _ in items] if kind == "dict" else _NO_KEYS
-            head = (kind, len(items), None, keys) if builtin else ("made", len(items), make, _NO_KEYS)
+            keys = [key for key, _, _ in items] if kind == "dict" else NO_KEYS
+            head = (kind, len(items), None, keys) if builtin else ("made", len(items), make, NO_KEYS)
             self.parts.append(head)
             for _, where, part in items:
                 self.add(part, where)
@@ -361,12 +205,12 @@ class _Results:
             self.graph.value(x)
             number = next((i for i, (array, _, _) in enumerate(self.graph.inputs) if array is x), None)
         if number is not None:
-            self.parts.append(("input", number, None, _NO_KEYS))
+            self.parts.append(("input", number, None, NO_KEYS))
             return
         if id(x) not in self._places:
             self._keep.append(x)
             self._places[id(x)] = self.output(self.graph.value(x)._id)
-        self.parts.append(("output", self._places[id(x)], None, _NO_KEYS))
+        self.parts.append(("output", self._places[id(x)], None, NO_KEYS))
 
 
 # ---- the trace ---------------------------------------------------------------------------------------------------
@@ -397,9 +241,9 @@ def _traced(
     donate: Sequence[str],
 ) -> tuple[Any, Traced]:
     held = [x for x in bound.values[1:] if not isinstance(x, Spec)] if bound.weak_self else bound.values
-    graph.device = device_of(_leaves(held), "compile")
-    graph.device_is_open = not any(isinstance(x, Array) for x in _leaves(held))
-    arguments = _Arguments(graph, symbols, marks)
+    graph.device = device_of(leaves(held), "compile")
+    graph.device_is_open = not any(isinstance(x, Array) for x in leaves(held))
+    arguments = Arguments(graph, symbols, marks)
     pairs = list(zip(bound.values, bound.names, strict=True))
     values = [arguments.add(x, path, bound.weak_self and i == 0) for i, (x, path) in enumerate(pairs)]
     positional, named = bound.call(values)
@@ -429,7 +273,8 @@ def _traced(
     # Arguments, too: a place that leads to one is to lead there in later calls.
     wanted: dict[int, Any] = {id(x): x for x, _, _ in graph.inputs if type(x) is Array}
     wanted |= {ident: draws[0] for ident, draws in graph.draws.items()}
-    steps, watched = captured.steps(before, wanted, {id(x): i for i, (x, _, _) in enumerate(graph.inputs) if i in found})
+    numbers = {id(x): i for i, (x, _, _) in enumerate(graph.inputs) if i in found}
+    steps, watched = captured.steps(before, wanted, numbers)
     argued = {number for _, number in arguments.by_array.values()}
     kept = [i for i, (x, _, _) in enumerate(graph.inputs) if x is not None and i not in argued and i not in found]
     _expect_known(graph, kept, written)
@@ -474,19 +319,11 @@ def _concrete(shape: Sequence[Any]) -> tuple[int, ...]:
     return tuple(n if isinstance(n, int) else 0 for n in shape)
 
 
-def _leaves(values: Sequence[Any]) -> list[Any]:
-    leaves: list[Any] = []
-    for x in values:
-        found = children(x, "")
-        leaves += [x] if found is None else _leaves([part for _, _, part in found[1]])
-    return leaves
-
-
-def _tracer_of(graph: CompileGraph, arguments: _Arguments, x: Any) -> ArrayTracer:
+def _tracer_of(graph: CompileGraph, arguments: Arguments, x: Any) -> ArrayTracer:
     return arguments.by_array[id(x)][0] if id(x) in arguments.by_array else graph._captured[id(x)][1]
 
 
-def _search(fn: Any, arguments: _Arguments) -> _captures.Found:
+def _search(fn: Any, arguments: Arguments) -> _captures.Found:
     return _captures.search(_captures.roots_of(fn, arguments.objects, arguments.classes))
 
 
@@ -511,7 +348,7 @@ def _expect_known(graph: CompileGraph, kept: list[int], written: list[tuple[int,
 
 
 def _donated(
-    graph: CompileGraph, arguments: _Arguments, donate: Sequence[str], kept_alive: set[int]
+    graph: CompileGraph, arguments: Arguments, donate: Sequence[str], kept_alive: set[int]
 ) -> list[tuple[int, str]]:
     """(input, name) of the arrays below the arguments in `donate` whose value ends with the call."""
     donated = []

@@ -64,12 +64,12 @@ def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callab
             )
         if isinstance(x, dict):
             return "dict", [(k, f"{path}[{k!r}]", v) for k, v in _items(x, path)], _maker_of_dict(x)
-        names = getattr(x, "_fields", None) if isinstance(x, tuple) else None
-        parts = tuple.__iter__(x) if isinstance(x, tuple) else list.__iter__(x)
-        items = [
-            (i, f"{path}[{i}]" if names is None else f"{path}.{names[i]}", v) for i, v in enumerate(parts)
-        ]
-        return ("tuple", items, _maker_of_tuple(kind)) if isinstance(x, tuple) else ("list", items, _maker_of_list(kind))
+        if isinstance(x, list):
+            return "list", [(i, f"{path}[{i}]", v) for i, v in enumerate(list.__iter__(x))], _maker_of_list(kind)
+        names = getattr(x, "_fields", None)
+        paths = [f"[{i}]" for i in range(len(x))] if names is None else [f".{name}" for name in names]
+        items = [(i, path + where, v) for i, (where, v) in enumerate(zip(paths, tuple.__iter__(x), strict=True))]
+        return "tuple", items, _maker_of_tuple(kind)
     if is_dataclass(x) and not isinstance(x, type):
         held = attributes(x)
         ordered = {f.name: held[f.name] for f in fields(x) if f.name in held} | held

@@ -47,8 +47,8 @@ class _Ended:
 
     def __getattr__(self, _: str) -> Any:
         raise TraceError(
-            f"[{self.front}] a traced value of {self.name} is used at {user_line()}, after its trace: it stands for "
-            "a value of the program and has no elements; return it from the function and use what a call returns"
+            f"[{self.front}] a traced value of {self.name} is used at {user_line()}, after its trace: it stands "
+            "for a value of the program and has no elements; return it, and use what a call returns"
         )
 
 
