@@ -10,7 +10,7 @@ from typing import Any
 from dovetail import _captures, _core
 from dovetail import _pytree as pytree
 from dovetail._compile_arguments import NO_KEYS, Arguments, Part, facts_of, is_value, leaves, number_of
-from dovetail._core import Array
+from dovetail._core import Array, recording_on
 from dovetail._function_trace import Spec, device_of, run_recorded
 from dovetail._record import FunctionGraph, user_line
 from dovetail._tracer import ArrayTracer, TraceError, refuse_value
@@ -93,8 +93,10 @@ class CompileGraph(FunctionGraph):
                 f"[compile] the function uses an array on {x.device} at {user_line()}, but runs on {self.device}: "
                 "expected arrays of one device; .to_device() brings them over"
             )
+        with recording_on(None):
+            sizes = x.shape
         name = f"captured[{sum(name.startswith('captured') for _, _, name in self.inputs)}]"
-        return self.add_input(x, x.dtype.name, [None] * x.ndim, x.shape, name)
+        return self.add_input(x, x.dtype.name, [None] * x.ndim, sizes, name)
 
     def made(self, x: Array) -> None:
         tracer = self.constant(x)
@@ -104,6 +106,10 @@ class CompileGraph(FunctionGraph):
     def may_write(self, x: Array) -> bool:
         return isinstance(x, Array)
 
+    def about(self, x: Array, name: str) -> Any:
+        """Sizes of a captured array are numbers of the program, as those of an argument."""
+        return None if self._is_constant(x) else getattr(self.value(x), name)
+
     def read(self, x: Array, what: str) -> None:
         if not self._is_constant(x):
             raise refuse_value(what, "pass what is read as a Python number, or compute with the array")
@@ -111,8 +117,6 @@ class CompileGraph(FunctionGraph):
     def share(self, x: Array) -> Any:
         if not self._is_constant(x):
             return FunctionGraph.share(self, x)
-        from dovetail._array import recording_on
-
         with recording_on(None):
             shared = _core.share(x)
         self.made(shared)
@@ -144,6 +148,12 @@ class _NestedGraph(CompileGraph):
 
     def may_write(self, x: Array) -> bool:
         return False
+
+    def about(self, x: Array, name: str) -> Any:
+        return self.outer.about(x, name)  # type: ignore[union-attr]
+
+    def _is_constant(self, x: Array) -> bool:
+        return self.outer._is_constant(x)  # type: ignore[union-attr]
 
     def capture(self, x: Array) -> ArrayTracer:  # value() asks the outer graph first
         raise AssertionError
@@ -251,7 +261,7 @@ def _traced(
     result = run_recorded(graph, fn, positional, named)
     arguments.expect_unchanged()
     results = _Results(graph, arguments)
-    with _core.recording_on(graph):
+    with recording_on(graph):
         results.add(result, "result")
     written = [
         (i, results.output(tracer._id))

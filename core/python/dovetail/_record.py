@@ -424,7 +424,9 @@ class FunctionGraph(Graph):
 def _check_exponent(op: str, base: Any, exponent: Any) -> None:
     """2 ** -1 is no integer. Of an exponent that is an array, nothing is known."""
     integer = not isinstance(base, Array) or "integer" in base.dtype.kind
-    if integer and hasattr(type(exponent), "__index__") and not isinstance(exponent, Array) and exponent < 0:
+    if isinstance(exponent, Array) or getattr(exponent, "is_real", False):
+        return
+    if integer and hasattr(type(exponent), "__index__") and exponent < 0:
         raise ValueError(
             f"[{op}] integers to negative integer powers are not allowed: got a negative exponent, expected 0 or "
             "more; astype one operand to a float"
