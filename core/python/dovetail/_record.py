@@ -390,6 +390,10 @@ class FunctionGraph(Graph):
                     f"[setitem] cannot store {value.dtype} in an array of {x.dtype}: use .astype() on one of them"
                 )
             value = self._over_region(_value(x, value), kept, axes)
+            whole = all(_whole(r, n) for r, n in zip(region, x.shape, strict=True))
+            if whole and value.dtype == x.dtype and _same_sizes(value.shape, x.shape):
+                x.take_value(self.value(value))  # nothing of the old value is left
+                return
         names = ("start", "stop", "step")
         bounds = (
             dict(zip(names, map(tuple, zip(*region, strict=True)), strict=True))
@@ -419,6 +423,17 @@ class FunctionGraph(Graph):
             shape = shape[1:]
         same = len(shape) == value.ndim and all(a is b for a, b in zip(shape, value.shape))
         return value if same else self.record(registry["reshape"], (value, shape), {})
+
+
+def _same_sizes(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    """Whether two shapes are equal for all sizes of the inputs, which leaves no guard."""
+
+    def same(m: Any, n: Any) -> bool:
+        if isinstance(m, Number) and isinstance(n, Number):
+            return m.table is n.table and m.entry == n.entry
+        return not isinstance(m, Number) and not isinstance(n, Number) and m == n
+
+    return len(a) == len(b) and all(map(same, a, b))
 
 
 def _check_exponent(op: str, base: Any, exponent: Any) -> None:
