@@ -181,7 +181,9 @@ class Found:
         x, kind = place.object, type(place.object)
         if not (kind is FunctionType and place.kind == "constant"):  # its defaults are arguments
             for key, word in _slots_of(kind):
-                yield from self._hop(place, "slot", key, _joined(place.name, key.__name__), word=word)
+                for part in self._hop(place, "slot", key, _joined(place.name, key.__name__), word=word):
+                    if word is not None or part.object is not None:  # a function without defaults
+                        yield part
         if kind is _core.CompiledFunction:
             return
         for key, value in list(own_attributes(x).items()):
@@ -220,8 +222,11 @@ class Found:
         return self._members[kind]
 
     def _implicit(self, place: Place) -> Iterator[Place]:
-        """Functions of a class that run although no code names them."""
+        """Functions of a class that run although no code names them; __init__ only where code names the class."""
+        instances_only = place.key is _CLASS or place.parent is None
         for name in self._members_of(place.object):
+            if instances_only and name in _MAKERS:
+                continue
             if name.startswith("__") and (name in _IMPLICIT or not _is_of_python(place.object)):
                 for part in self._hop(place, "lookup", name, f"{place.object.__name__}.{name}"):
                     if isinstance(part.object, _DESCRIPTORS):
