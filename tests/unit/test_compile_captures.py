@@ -5,6 +5,7 @@ import enum
 import functools
 import gc
 import sys
+import time
 import types
 import weakref
 from dataclasses import dataclass
@@ -363,3 +364,69 @@ def test_sizes_of_captured_arrays_are_not_those_of_the_trace():
     for n in (2, 5, 2):
         held.w = dt.ones((n,))
         same(p(array(1)), array(n + 1))
+
+
+# ---- the search --------------------------------------------------------------------------------------------------
+
+
+class Lying:
+    """What the search must not ask."""
+
+    @property
+    def __class__(self):
+        raise AssertionError("runs code of the user")
+
+    def __getattribute__(self, name):
+        if name == "w":
+            return object.__getattribute__(self, "w")
+        raise AssertionError("runs code of the user")
+
+
+class Counted(list):
+    def __len__(self):
+        raise AssertionError("runs code of the user")
+
+    __iter__ = __len__
+
+    def first(self):
+        return list.__getitem__(self, 0)
+
+
+def test_the_search_runs_no_code_of_the_users():
+    held, counted = Lying(), Counted()
+    object.__setattr__(held, "w", array(1))
+    counted.append(array(10))
+    f = dt.compile(lambda x: x + held.w + counted.first())
+    for k in (1, 2):
+        object.__setattr__(held, "w", array(k))
+        counted[0] = array(10 * k)
+        same(f(array(1)), array(1 + 11 * k))
+    assert traces(f) == 1
+
+
+def test_large_objects_are_searched_in_time():
+    held = SimpleNamespace(many=list(range(300_000)), table={i: str(i) for i in range(100_000)}, w=array(1))
+    held.others = [SimpleNamespace(w=i, up=held) for i in range(5_000)]
+    f = dt.compile(lambda x: x + held.w + len(held.many))
+    start = time.perf_counter()
+    same(f(array(1)), array(300_002))
+    assert time.perf_counter() - start < 5
+    held.many.append(1)
+    same(f(array(1)), array(300_003))
+    first = last = SimpleNamespace(w=array(1))
+    for _ in range(3_000):
+        last.next = SimpleNamespace(w=None)
+        last = last.next
+    last.w = array(5)
+
+    def end(x):
+        at = first
+        while hasattr(at, "next"):
+            at = at.next
+        return x + at.w
+
+    g = dt.compile(end)
+    same(g(array(1)), array(6))
+    last.w = array(7)
+    same(g(array(1)), array(8))
+    assert traces(g) == 1

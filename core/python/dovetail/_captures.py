@@ -119,18 +119,18 @@ class Found:
         if type(x) is Array:
             self.leaves.setdefault(id(x), []).append(place)
             place.expected = ("type", Array, -1, None)
-        elif isinstance(x, (Tracer, Number)):
+        elif _is(x, (Tracer, Number)):
             self.traced.append(place)
         elif (value := snapshot(x)) is not _NOTHING:
             place.expected = ("value", value, -1, None)
-        elif isinstance(x, ModuleType):
+        elif _is(x, ModuleType):
             return _is_users_module(x) and self._seen.setdefault(id(x), place) is place
         elif _is_ours(x):
             self.leaves.setdefault(id(x), []).append(place)
             place.expected = ("identity", x, -1, None)
         else:
             earlier = self._seen.setdefault(id(x), place)
-            if earlier is not place and not isinstance(x, (type, FunctionType, CellType)):
+            if earlier is not place and not _is(x, (type, FunctionType, CellType)):
                 place.same = earlier
             place.expected = _expectation(place)
             return earlier is place
@@ -148,32 +148,31 @@ class Found:
 
     def _parts(self, place: Place) -> Iterator[Place]:
         x = place.object
-        if isinstance(x, CellType):
+        if _is(x, CellType):
             yield from self._hop(place, "slot", _CONTENT, place.name)
-        elif isinstance(x, (ModuleType, type)):
-            if isinstance(x, type):
+        elif _is(x, (ModuleType, type)):
+            if _is(x, type):
                 yield from self._implicit(place)
             yield from self._opened(place)
         else:
-            if isinstance(x, FunctionType):
+            if _is(x, FunctionType):
                 yield from self._of_function(place)
-            elif isinstance(x, dict):
+            elif _is(x, dict):
                 yield from self._items(place)
-            elif isinstance(x, (list, tuple)) or type(x) in (deque, set, frozenset):
-                for i, value in enumerate(x):
-                    if len(x) <= _MOST_VALUES or type(value) not in _VALUES:
+            elif (elements := _elements(x)) is not None:
+                for i, value in enumerate(elements):
+                    if len(elements) <= _MOST_VALUES or type(value) not in _VALUES:
                         yield from self._hop(place, "element", None, f"{place.name}[{i}]", at=i)
             yield from self._attributes(place)
 
     def _items(self, place: Place) -> Iterator[Place]:
-        x = place.object
-        by_key = len(x) > _MOST_VALUES or place.expected[3] is not None
-        for i, (key, value) in enumerate(list(x.items())):
-            if len(x) > _MOST_VALUES and (type(value) in _VALUES or not _is_plain(key)):
+        items = list(dict.items(place.object))
+        for i, (key, value) in enumerate(items):
+            if type(value) in _VALUES and len(items) > _MOST_VALUES:
                 continue
-            if by_key:
+            if type(key) in _VALUES:
                 yield from self._hop(place, "item", key, f"{place.name}[{key!r}]")
-            else:
+            elif len(items) <= _MOST_VALUES:
                 yield from self._hop(place, "element", None, f"{place.name}.values()[{i}]", at=i)
 
     def _attributes(self, place: Place) -> Iterator[Place]:
@@ -187,7 +186,7 @@ class Found:
         if kind is _core.CompiledFunction:
             return
         for key, value in list(own_attributes(x).items()):
-            if not _is_plain(value):
+            if type(key) is str and not _is_plain(value):
                 yield from self._hop(place, "attribute", key, _joined(place.name, key), word=key)
         if _has_code(kind):
             yield from self._hop(place, "slot", _CLASS, f"type({place.name})")
@@ -201,15 +200,15 @@ class Found:
 
     def _named_parts(self, place: Place, words: set[str]) -> Iterator[Place]:
         x = place.object
-        if isinstance(x, type):
+        if _is(x, type):
             for word in words & self._members_of(x):
                 yield from self._hop(place, "lookup", word, f"{x.__name__}.{word}", word=word)
             return
         own = own_attributes(x)
         for word in words & own.keys():
-            if isinstance(x, ModuleType) or _is_plain(own[word]):  # others were met before
+            if _is(x, ModuleType) or _is_plain(own[word]):  # others were met before
                 yield from self._hop(place, "attribute", word, _joined(place.name, word), word=word)
-        if not isinstance(x, ModuleType):
+        if not _is(x, ModuleType):
             for word in (words & self._members_of(type(x))) - own.keys():
                 for part in self._hop(place, "attribute", word, _joined(place.name, word), word=word):
                     if not hasattr(type(part.object), "__get__"):
@@ -229,7 +228,7 @@ class Found:
                 continue
             if name.startswith("__") and (name in _IMPLICIT or not _is_of_python(place.object)):
                 for part in self._hop(place, "lookup", name, f"{place.object.__name__}.{name}"):
-                    if isinstance(part.object, _DESCRIPTORS):
+                    if _is(part.object, _DESCRIPTORS):
                         yield part
 
     def _of_function(self, place: Place) -> Iterator[Place]:
@@ -314,20 +313,35 @@ def _same(a: Any, b: Any) -> bool:
 def _expectation(place: Place) -> Any:
     """Of what is no plain value."""
     x = place.object
-    if place.parent is None or isinstance(x, (FunctionType, CellType)):  # a function's code is expected
+    if place.parent is None or _is(x, (FunctionType, CellType)):  # a function's code is expected
         return _ANYTHING
-    if place.key is _CLASS or (place.kind == "lookup" and isinstance(x, _DESCRIPTORS)):
+    if place.key is _CLASS or (place.kind == "lookup" and _is(x, _DESCRIPTORS)):
         return _ANYTHING
-    if isinstance(x, type):
+    if _is(x, type):
         return "identity", x, -1, None
-    countable = isinstance(x, (list, tuple, dict)) or type(x) in (deque, set, frozenset)
-    keys = None
-    if isinstance(x, dict) and len(x) <= _MOST_VALUES and all(map(_is_plain, x)):
-        keys = tuple(x)
-    return "type", type(x), len(x) if countable else -1, keys
+    if _is(x, dict):
+        n = dict.__len__(x)
+        keys = tuple(dict.keys(x)) if n <= _MOST_VALUES else ()
+        return "type", type(x), n, keys if keys and all(map(_is_plain, keys)) else None
+    elements = _elements(x)
+    return "type", type(x), -1 if elements is None else len(elements), None
 
 
 # ---- kinds of objects --------------------------------------------------------------------------------------------
+
+
+def _is(x: Any, kinds: Any) -> bool:
+    """isinstance() without __class__, which may be the user's code."""
+    return issubclass(type(x), kinds)
+
+
+def _elements(x: Any) -> list[Any] | tuple[Any, ...] | None:
+    """Those of a list, tuple, deque or set; None of others."""
+    if _is(x, list):
+        return list(list.__iter__(x))
+    if _is(x, tuple):
+        return tuple(tuple.__iter__(x))
+    return tuple(x) if type(x) in (deque, set, frozenset) else None
 
 
 def _is_plain(x: Any) -> bool:
@@ -342,7 +356,7 @@ def snapshot(x: Any) -> Any:
         nonlocal left
         left -= 1
         kind = type(x)
-        if kind in _VALUES or isinstance(x, _ATOMS):
+        if kind in _VALUES or _is(x, _ATOMS):
             return x
         if depth == 8 or kind not in (list, tuple, dict, set, frozenset) or len(x) > left:
             raise _NotPlain
@@ -375,7 +389,7 @@ def _has_code(kind: type) -> bool:
 
 
 def _home(x: Any) -> str:
-    name = getattr(x, "__name__" if isinstance(x, ModuleType) else "__module__", None)
+    name = getattr(x, "__name__" if _is(x, ModuleType) else "__module__", None)
     return name.partition(".")[0] if isinstance(name, str) else ""
 
 
@@ -390,9 +404,9 @@ def _is_users_module(x: ModuleType) -> bool:
 
 def _is_ours(x: Any) -> bool:
     """Whether x is a part of dovetail or NumPy, and holds no arrays of the user's."""
-    if isinstance(x, FunctionType):
+    if _is(x, FunctionType):
         return is_internal(x.__code__.co_filename)
-    if isinstance(x, type):
+    if _is(x, type):
         return not _has_code(x)
     return type(x) is not _core.CompiledFunction and _home(type(x)) in ("dovetail", "numpy")
 

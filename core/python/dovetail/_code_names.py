@@ -8,7 +8,7 @@ from types import CodeType
 
 __all__ = ["attributes_of", "globals_of", "written_by"]
 
-_OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
+_OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
 @lru_cache(maxsize=4096)

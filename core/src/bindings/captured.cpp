@@ -76,10 +76,6 @@ bool same_dict(PyObject* a, PyObject* b) {
 }
 }  // namespace
 
-Hop::Hop(Kind kind, py::object key, Py_ssize_t at) : kind(kind), key(std::move(key)), at(at) {
-  if (kind == item && (hash = PyObject_Hash(this->key.ptr())) == -1) throw py::error_already_set();
-}
-
 PyObject* Hop::follow(PyObject* parent) const {
   switch (kind) {
     case constant: return key.inc_ref().ptr();
@@ -90,7 +86,7 @@ PyObject* Hop::follow(PyObject* parent) const {
       return PyType_Check(parent) ? Py_XNewRef(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(parent), key.ptr()))
                                   : nullptr;
     case item: {
-      PyObject* const found = PyDict_Check(parent) ? _PyDict_GetItem_KnownHash(parent, key.ptr(), hash) : nullptr;
+      PyObject* const found = PyDict_Check(parent) ? PyDict_GetItemWithError(parent, key.ptr()) : nullptr;
       if (!found) PyErr_Clear();
       return Py_XNewRef(found);
     }

@@ -14,15 +14,13 @@ struct Hop {
     attribute,  // in the instance's __dict__, else what its class has
     slot,       // by the descriptor `key` of a type that is written in C: __slots__, __class__, __closure__
     lookup,     // of a class: what it or a base has
-    item,       // of a dict
+    item,       // of a dict, by a plain value
     element,    // the `at`th of a list, tuple, deque or set; the `at`th value of a dict
   };
   Kind kind;
   py::object key;
   Py_ssize_t at = 0;
-  Py_hash_t hash = 0;  // of an item's key
 
-  Hop(Kind kind, py::object key, Py_ssize_t at);  // throws for a key without a hash
   // A new reference; nullptr, without an exception, where there is nothing.
   PyObject* follow(PyObject* parent) const;
 };

@@ -195,7 +195,7 @@ std::vector<Part> parts_of(const py::list& given, Guards& guards) {
     if (p.kind == Part::owner) p.what = py::object();
     if (p.kind == Part::fields) {
       for (const py::object& key : keys)
-        p.hops.emplace_back(py::isinstance<py::str>(key) ? Hop::attribute : Hop::slot, key, 0);
+        p.hops.push_back({py::isinstance<py::str>(key) ? Hop::attribute : Hop::slot, key});
       p.keys.clear();
     }
     if (p.kind == Part::object || p.kind == Part::owner)
@@ -217,15 +217,14 @@ std::vector<Step> steps_of(const py::list& given) {
         std::tuple<py::str, py::object, Py_ssize_t, int, int, int, py::str, py::object, Py_ssize_t, py::object>>();
     Expectation e{Expectation::Kind(kind_of(expectations, expected)), std::move(what), length, {}};
     if (!keys.is_none()) e.keys = py::tuple(keys);
-    steps.push_back(
-        {Hop(Hop::Kind(kind_of(hop_kinds, kind)), std::move(key), at), parent, input, same, std::move(e)});
+    steps.push_back({{Hop::Kind(kind_of(hop_kinds, kind)), std::move(key), at}, parent, input, same, std::move(e)});
   }
   return steps;
 }
 
 py::object follow_hop(const py::str& kind, const py::object& key, Py_ssize_t at, const py::object& parent,
                       const py::object& missing) {
-  PyObject* const found = Hop(Hop::Kind(kind_of(hop_kinds, kind)), key, at).follow(parent.ptr());
+  PyObject* const found = Hop{Hop::Kind(kind_of(hop_kinds, kind)), key, at}.follow(parent.ptr());
   return found ? py::reinterpret_steal<py::object>(found) : missing;
 }
 
