@@ -66,10 +66,7 @@ class Call {
  public:
   // `abstract`: operands need no memory.
   Call(const Op& op, Device* device, const dvr_tensor* const* in, uint32_t n, bool abstract = false)
-      : op_(op),
-        tensors_(n),
-        in_(n),
-        inv_{.op = op, .device = device, .in = in_.data(), .n_in = int(n), .attrs = attrs_} {
+      : op_(op), tensors_(n), in_(n), inv_(op, device, in_.data(), int(n), attrs_) {
     if (n) expect(in, "the list of operands");
     if (!op.variadic && n < uint32_t(op.n_in))
       for (uint32_t i = n; i < uint32_t(op.n_in); ++i)

@@ -19,7 +19,7 @@ constexpr uint64_t kHeavy = 100'000;
 class Call {
  public:
   Call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced)
-      : op_(op), n_(n), inv_{.op = op, .device = device, .in = few_, .n_in = n, .attrs = attrs} {
+      : op_(op), n_(n), inv_(op, device, few_, n, attrs) {
     if (n > kMaxInputs) [[unlikely]]
       many_.resize(n), inv_.in = many_.data();
     gathered_ = gather(operands, n > kMaxInputs ? many_.data() : few_);

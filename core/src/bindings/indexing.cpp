@@ -94,7 +94,8 @@ void assign(PyObject* self, Region& r, PyObject* value) {
   attrs.set_ints(0, {r.start, n}), attrs.set_ints(1, {r.stop, n}), attrs.set_ints(2, {r.step, n});
   const Tensor* in[] = {&x, &v};
   Tensor result;
-  Invocation inv{.op = set_slice, .device = x.device, .in = in, .n_in = 2, .attrs = attrs, .replaced = &x};
+  Invocation inv(set_slice, x.device, in, 2, attrs);
+  inv.replaced = &x;
   inv.out[0] = &result;
   inv.infer();
   const Tensor held = x;  // a wait may let other threads run

@@ -186,7 +186,8 @@ void put(const py::object& self, const Tensor& indices, const Tensor& updates, s
   attrs.at[0] = {DVT_A_I64, 1, {.i = axis.value_or(0)}};
   const Tensor* in[] = {&x, &indices, &updates};
   Tensor result;
-  Invocation inv{.op = scatter, .device = x.device, .in = in, .n_in = 3, .attrs = attrs, .replaced = &x};
+  Invocation inv(scatter, x.device, in, 3, attrs);
+  inv.replaced = &x;
   inv.out[0] = &result;
   inv.infer();
   inv.in_place = alone && result.dtype == x.dtype;

@@ -143,7 +143,7 @@ py::tuple decomposition_text(const std::string& name, const py::list& operands, 
   }
   std::deque<py::object> keep;
   Attrs attrs = attributes_of(o, attributes, keep);
-  Invocation inv{.op = o, .device = nullptr, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
+  Invocation inv(o, nullptr, in.data(), int(in.size()), attrs);
   Tensor out[kMaxOutputs];
   for (uint32_t k = 0; k < o.spec.n_out; ++k) inv.out[k] = &out[k];
   Plan plan;

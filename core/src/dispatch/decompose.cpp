@@ -390,7 +390,7 @@ namespace {
 std::string missing_for(const Op& op, std::span<const Tensor* const> in, const Attrs& given, Device& device) {
   Attrs attrs = given;
   Tensor out[kMaxOutputs];
-  Invocation inv{.op = op, .device = &device, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
+  Invocation inv(op, &device, in.data(), int(in.size()), attrs);
   for (uint32_t i = 0; i < op.spec.n_out; ++i) inv.out[i] = &out[i];
   try {
     inv.infer();

@@ -66,7 +66,7 @@ void Invocation::infer_abstract(Plan& made) {
 }
 
 void call(const Op& op, Device* device, const Tensor* const* in, int n_in, Attrs& attrs, Tensor* out) {
-  Invocation inv{.op = op, .device = device, .in = in, .n_in = n_in, .attrs = attrs};
+  Invocation inv(op, device, in, n_in, attrs);
   for (uint32_t i = 0; i < op.spec.n_out; ++i) inv.out[i] = &out[i];
   const auto dispatch = [&] {
     inv.infer();

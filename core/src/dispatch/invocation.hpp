@@ -14,6 +14,11 @@ void run_view(Invocation&);    // where plan->mode is view
 void run_first_of(Invocation&, std::span<const Plan::Candidate>);
 
 struct Invocation {
+  // A constructor, so that each member is set once: GCC clears an aggregate of this size by a slow instruction
+  // first.
+  Invocation(const Op& o, Device* of, const Tensor* const* operands, int n, Attrs& attributes)
+      : op(o), device(of), in(operands), n_in(n), attrs(attributes) {}
+
   const Op& op;
   Device* device;           // of the operands; for an op without any, where the result is wanted
   const Tensor* const* in;  // n_in operands; nullptr: optional, not given

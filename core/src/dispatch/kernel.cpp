@@ -311,7 +311,7 @@ class KernelCall {
     Attrs defaults = inv_.attrs;
     uint32_t newer = 0;
     Tensor shapes[kMaxOutputs];
-    Invocation plain{.op = inv_.op, .device = inv_.device, .in = inv_.in, .n_in = n_in_, .attrs = defaults};
+    Invocation plain(inv_.op, inv_.device, inv_.in, n_in_, defaults);
     for (uint32_t k = 0; k < n_out_; ++k) plain.out[k] = &shapes[k];
     plain.plan = inv_.plan;
     try {

@@ -32,11 +32,8 @@ class NodeCall {
  public:
   NodeCall(const Executable& e, size_t k, std::vector<Tensor>& values)
       : node_(e.binding.program->nodes[k]),
-        inv_{.op = *node_.op,
-             .device = e.plans->device,
-             .in = few_,
-             .n_in = int(node_.in.size()),
-             .attrs = const_cast<Attrs&>(*e.binding.nodes[k].attrs)} {  // normalised: no rule changes them again
+        inv_(*node_.op, e.plans->device, few_, int(node_.in.size()),
+             const_cast<Attrs&>(*e.binding.nodes[k].attrs)) {  // normalised: no rule changes them again
     if (node_.in.size() > kMaxInputs) many_.resize(node_.in.size()), inv_.in = many_.data();
     const Tensor** in = node_.in.size() > kMaxInputs ? many_.data() : few_;
     for (size_t i = 0; i < node_.in.size(); ++i) in[i] = node_.in[i] < 0 ? nullptr : &values[size_t(node_.in[i])];
@@ -183,8 +180,7 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
     std::vector<const Tensor*> in;
     for (const int v : node.in) in.push_back(v < 0 ? nullptr : &values[size_t(v)]);
     Attrs attrs = *binding.nodes[k].attrs;
-    const Invocation inv{
-        .op = *node.op, .device = &device, .in = in.data(), .n_in = int(in.size()), .attrs = attrs};
+    const Invocation inv(*node.op, &device, in.data(), int(in.size()), attrs);
     const Plan& plan = plan_for(inv.op, device, dtype_key(inv), inv);
     made->plans.push_back(&plan);
     std::ranges::copy(plan.compute, dtypes.compute);

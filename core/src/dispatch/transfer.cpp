@@ -74,7 +74,7 @@ void copy_into(Tensor& to, const Tensor& from) {
   const Tensor* in[] = {&from};
   Attrs attrs;
   Tensor shape_only;
-  Invocation inv{.op = copy, .device = to.device, .in = in, .n_in = 1, .attrs = attrs};
+  Invocation inv(copy, to.device, in, 1, attrs);
   inv.out[0] = &shape_only;
   inv.infer();
   if (inv.plan->mode != Plan::kernel)
@@ -90,7 +90,7 @@ bool copies_itself(const Tensor& t) {
   const Tensor* in[] = {&t};
   Attrs attrs;
   Tensor shape_only;
-  Invocation inv{.op = copy, .device = t.device, .in = in, .n_in = 1, .attrs = attrs};
+  Invocation inv(copy, t.device, in, 1, attrs);
   inv.out[0] = &shape_only;
   inv.infer();
   return inv.plan->mode == Plan::kernel;

@@ -9,11 +9,13 @@
 namespace dovetail {
 // Attributes in schema order, and what they point to.
 struct Attrs {
-  dvt_attr at[kMaxAttrs] = {};
+  dvt_attr at[kMaxAttrs];              // of kind NONE where none was given; the rest of such an entry is not set
   int64_t ints[3 * DVT_MAX_NDIM + 8];  // room for the i64s of one call; longer ones live with the caller
   int n_ints = 0;
 
-  Attrs() {}  // not defaulted: Attrs{} would fill `ints` with zeros first
+  Attrs() {  // nothing else is cleared: a call makes one on its stack, also for an op without attributes
+    for (dvt_attr& a : at) a.kind = DVT_A_NONE;
+  }
   Attrs(const Attrs& o) { *this = o; }
   Attrs& operator=(const Attrs& o);
   int64_t* room(int n);  // n more ints, or nullptr if they do not fit

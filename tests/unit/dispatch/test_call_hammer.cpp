@@ -37,8 +37,8 @@ Tensor number(float v) { return host_scalar(DType::f32, &v); }
 Tensor run(const Op& o, std::vector<const Tensor*> in, Attrs attrs = {}, Tensor* replaced = nullptr,
            Device* device = nullptr) {
   Tensor out;
-  Invocation inv{
-      .op = o, .device = device, .in = in.data(), .n_in = int(in.size()), .attrs = attrs, .replaced = replaced};
+  Invocation inv(o, device, in.data(), int(in.size()), attrs);
+  inv.replaced = replaced;
   inv.out[0] = &out;
   inv.infer();
   inv.run();
@@ -277,7 +277,7 @@ struct Worker {
     Tensor out;
     const Tensor* in[] = {&t[0], &t[1], &t[2]};
     Attrs attrs;
-    Invocation inv{.op = o, .device = &device, .in = in, .n_in = 3, .attrs = attrs};
+    Invocation inv(o, &device, in, 3, attrs);
     inv.out[0] = &out;
     for (int i = 0; i < 8; ++i) {
       t[1].set_type(DType(die(kDTypes)), &device);
