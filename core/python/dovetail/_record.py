@@ -46,7 +46,10 @@ class _Ended:
         self.front, self.name = front, name
 
     def __getattr__(self, _: str) -> Any:
-        raise TraceError(
+        raise self.error()
+
+    def error(self) -> TraceError:
+        return TraceError(
             f"[{self.front}] a traced value of {self.name} is used at {user_line()}, after its trace: it stands "
             "for a value of the program and has no elements; return it, and use what a call returns"
         )
@@ -134,6 +137,8 @@ class FunctionGraph(Graph):
                 found = self._captured[id(x)] = x, self.capture(x)  # keeps x, and so its id
             return found[1]
         if x._graph is not self:
+            if isinstance(x._graph.builder, _Ended):
+                raise x._graph.builder.error()
             raise TraceError(
                 f"[{self.front}] a traced array of {x._graph.name} is used in the trace of {self.name} at "
                 f"{user_line()}: pass it as an argument"
