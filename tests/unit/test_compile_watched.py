@@ -278,3 +278,48 @@ def test_a_traced_value_has_an_end():
     inner.append(hold.send(None))
     with pytest.raises(TypeError, match=ended):
         inner[0] * 2
+
+
+# ---- what is not looked at ---------------------------------------------------------------------------------------
+
+
+def test_what_a_trace_changes_does_not_part_the_programs():
+    m = Model()
+    for _ in range(6):
+        for x in (array(1), array(1, dtype="float64")):
+            m.run(x)
+    ((_, compiled),) = [p for p in Model.run._state.methods.values() if p[0]() is m]
+    assert traces(compiled) == 2
+    assert m.steps == 2
+
+
+def test_what_only_makes_an_object_is_not_looked_at():
+    size = 2
+
+    class Sized:
+        def __init__(self):
+            self.w = dt.ones((size,))
+
+        @dt.compile
+        def run(self, x):
+            return x + self.w
+
+    m = Sized()
+    m.run(array(1))
+    size = 3
+    m.run(array(1))
+    ((_, compiled),) = Sized.run._state.methods.values()
+    assert traces(compiled) == 1
+    f = dt.compile(lambda x: x + Sized().w)  # here it is
+    same(f(array(1)), array(2, 2, 2))
+    size = 1
+    same(f(array(1)), array(2))
+
+
+def test_ways_to_one_object_are_looked_at_whatever_their_names():
+    one = SimpleNamespace(w=array(1))
+    model = SimpleNamespace(a=one, b=one)
+    f = dt.compile(lambda x: x + getattr(model, chr(98)).w)
+    same(f(array(1)), array(2))
+    model.b = SimpleNamespace(w=array(5))
+    same(f(array(1)), array(6))
