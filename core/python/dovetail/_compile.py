@@ -173,7 +173,7 @@ def _trace(compiled: Any, state: _State, bound: Bound, why: str) -> Traced:
     names, first = bound.names[skipped:], bound.values[skipped:]
     marks = marks_of_arguments(state.options["dynamic"], names, first, "compile")
     start = time.perf_counter()
-    program, traced = trace(state.fn, bound, state.symbols, marks, state.options["donate"])
+    program, traced = trace(state.fn, bound, state.symbols, marks, state.options["donate"], state.options["numerics"])
     state.seconds += time.perf_counter() - start
     if state.traces:
         state.reasons.append(reason)

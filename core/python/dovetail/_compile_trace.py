@@ -355,7 +355,7 @@ class _Results:
 
 
 def trace(
-    fn: Any, bound: Bound, symbols: set[str], marks: dict[str, Any], donate: Sequence[str]
+    fn: Any, bound: Bound, symbols: set[str], marks: dict[str, Any], donate: Sequence[str], numerics: str
 ) -> tuple[Any, Traced]:
     """Runs fn on tracers: a _core.CompiledProgram, and what is known of it, which keeps no object of the caller's.
 
@@ -408,6 +408,7 @@ def trace(
         draws,
         results.parts,
         name,
+        numerics == "eager",
     )
     facts: dict[str, Any] = {}
     for i, (x, path) in enumerate(pairs):

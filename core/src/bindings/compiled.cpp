@@ -253,7 +253,7 @@ std::shared_ptr<CompiledProgram> make_program(
     const py::list& parts, int n_extra, const std::vector<py::object>& keywords, const py::list& steps,
     const std::vector<py::object>& inputs, const std::vector<std::pair<int, int>>& written,
     const std::vector<std::pair<int, std::string>>& donated, const py::list& draws, const py::list& returned,
-    const std::string& function) {
+    const std::string& function, bool rounding_each) {
   const Program& p = program->program();
   Device& d = to_device(device.ptr());
   Guards guards;
@@ -270,8 +270,11 @@ std::shared_ptr<CompiledProgram> make_program(
     guards.kept.push_back(is_array(inputs[i].ptr()) ? inputs[i] : py::object());
   }
   CompiledProgram::Effects effects{written, donated, draws_of(draws, p), returned_of(returned, p)};
-  return std::make_shared<CompiledProgram>(program, d, on_default_device, std::move(guards), std::move(effects),
-                                           function);
+  using Fuse = RunnableProgram::Fuse;
+  auto fused =
+      std::make_shared<RunnableProgram>(program->shared(), rounding_each ? Fuse::rounding_each : Fuse::yes);
+  return std::make_shared<CompiledProgram>(std::move(fused), d, on_default_device, std::move(guards),
+                                           std::move(effects), function);
 }
 
 void add(const py::object& compiled, const std::shared_ptr<CompiledProgram>& program) {

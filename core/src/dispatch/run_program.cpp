@@ -109,8 +109,31 @@ std::shared_ptr<const Executable> RunnableProgram::find(Device& device, std::str
   if (auto found = executables_.find(key)) return found;
   auto binding = bind_program(program_, in, &arguments, nullptr, &why);
   if (!binding) return nullptr;
-  auto made = make_executable(std::move(*binding), device, arrays_on(device));
+  auto fusion = fuse_ == Fuse::no ? nullptr : fusion_for(device, *binding, arguments);
+  auto made = make_executable(std::move(*binding), device, arrays_on(device), std::move(fusion));
   executables_.keep(key, made);
+  return made;
+}
+
+// Compiling may take long: it holds no lock.
+std::shared_ptr<const Fusion> RunnableProgram::fusion_for(Device& device, const Binding& binding,
+                                                          const Attrs& arguments) {
+  constexpr size_t kMost = 8;
+  const uint64_t epoch = plans_epoch();
+  {
+    const std::lock_guard lock(mutex_);
+    Fused& fused = fused_[&device];
+    if (fused.epoch != epoch) fused = {.known = {}, .epoch = epoch};
+    if (fused.none || fused.known.size() == kMost) return nullptr;
+    for (const auto& fusion : fused.known)
+      if (symbols_in(fusion->types, binding)) return fusion;
+  }
+  const uint32_t flags = DVT_P_DETERMINISTIC | (fuse_ == Fuse::rounding_each ? DVT_P_ROUND_EACH : 0);
+  auto made = fuse(binding, device, &arguments, flags);
+  const std::lock_guard lock(mutex_);
+  Fused& fused = fused_[&device];
+  if (made) fused.known.push_back(made);
+  else fused.none = true;
   return made;
 }
 

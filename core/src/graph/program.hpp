@@ -53,6 +53,7 @@ struct Program : std::enable_shared_from_this<Program> {
     std::vector<int64_t> shape;  // -1: any size; not looked at where the dtype is any
     std::string name = {};
     std::vector<std::string> size_names = {};  // of the axes, "" without one; may be empty
+    bool is_scalar = false;                    // 0-d, in host memory; not in files
     std::string_view size_name(size_t axis) const {
       return axis < size_names.size() ? std::string_view(size_names[axis]) : std::string_view();
     }
