@@ -67,6 +67,7 @@ class CompileGraph(FunctionGraph):
     def __init__(self, builder: Any, name: str, device: Any):
         FunctionGraph.__init__(self, builder, name, device)
         self.inputs: list[tuple[Any, int, str]] = []  # (array or None, value, name), in the program's order
+        self.sizes: list[list[int]] = []  # of these, while tracing
         self.draws: dict[int, list[Any]] = {}  # by generator: it, the blocks drawn, [(input, blocks before)]
         self._made: dict[int, int] = {}  # of arrays made while tracing, by id: the first value
         self.device_is_open = False  # the default one, unless the function captures an array
@@ -75,6 +76,7 @@ class CompileGraph(FunctionGraph):
         value = self.builder.input(dtype, list(shape), name, list(sizes))
         self.fixed |= {(value, axis) for axis, n in enumerate(shape) if isinstance(n, int)}
         self.inputs.append((x, value, name))
+        self.sizes.append(list(sizes))
         return self.tracer(value)
 
     def nested(self) -> FunctionGraph:
@@ -409,6 +411,7 @@ def trace(
         results.parts,
         name,
         numerics == "eager",
+        (graph.sizes, arguments.integers, arguments.reals),
     )
     facts: dict[str, Any] = {}
     for i, (x, path) in enumerate(pairs):
@@ -419,7 +422,7 @@ def trace(
     shapes = [(4,) if x is None else _concrete(x.shape) for x, _, _ in graph.inputs]
     writes = [names[i] for i, _ in written]
     return compiled, Traced(
-        program,
+        compiled.program,
         facts,
         shapes,
         arguments.integers,

@@ -2,11 +2,13 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "bindings/compiled_program.hpp"
 #include "bindings/recorder.hpp"
 #include "device/environment.hpp"
 #include "device/log.hpp"
+#include "dispatch/lower.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -215,16 +217,18 @@ std::vector<Step> steps_of(const py::list& given) {
 }
 
 // (kind, n, object, keys) of each; an integer or real names a value of the program that is a constant.
-std::vector<Returned> returned_of(const py::list& given, const Program& program);
+std::vector<Returned> returned_of(const py::list& given, const Lowered& program);
 
-size_t constant_at(const Program& program, int value) {
-  const auto found = std::ranges::find(program.constants, value, &Program::Constant::value);
-  if (found == program.constants.end())
+// Of the lowered program; `value` is one of the program as it was traced.
+size_t constant_at(const Lowered& lowered, int value) {
+  const auto& constants = lowered.program->constants;
+  const auto found = std::ranges::find(constants, lowered.values.at(size_t(value)), &Program::Constant::value);
+  if (found == constants.end())
     throw Error(ErrorKind::value, "[compile] value " + std::to_string(value) + " is no constant");
-  return size_t(found - program.constants.begin());
+  return size_t(found - constants.begin());
 }
 
-std::vector<Returned> returned_of(const py::list& given, const Program& program) {
+std::vector<Returned> returned_of(const py::list& given, const Lowered& program) {
   static constexpr const char* kinds[] = {"output", "input", "value", "integer", "real",
                                           "tuple",  "list",  "dict",  "made"};
   std::vector<Returned> parts;
@@ -237,7 +241,7 @@ std::vector<Returned> returned_of(const py::list& given, const Program& program)
 }
 
 // (generator, its core, value of the total, [(input, value of the offset)]) of each generator.
-std::vector<Draws> draws_of(const py::list& given, const Program& program) {
+std::vector<Draws> draws_of(const py::list& given, const Lowered& program) {
   std::vector<Draws> all;
   for (const py::handle item : given) {
     const auto [object, core, total, draws] =
@@ -248,14 +252,39 @@ std::vector<Draws> draws_of(const py::list& given, const Program& program) {
   return all;
 }
 
+// As it is traced where the device has no compiler, or lacks a kernel, which a run will say. `traced`: the sizes of
+// the inputs while it was traced, and the numbers.
+Lowered lowered_for(
+    Device& device, const std::shared_ptr<const Program>& program,
+    const std::tuple<std::vector<std::vector<int64_t>>, std::vector<int64_t>, std::vector<double>>& traced) {
+  const auto& [shapes, integers, reals] = traced;
+  std::vector<TensorType> types(shapes.size());
+  std::vector<const TensorType*> in;
+  for (size_t i = 0; i < types.size(); ++i) {
+    types[i].dtype = program->inputs.at(i).dtype;
+    types[i].set_shape(shapes[i]);
+    in.push_back(&types[i]);
+  }
+  try {
+    if (compiler_of(device)) return lower(program, in.data(), arguments_of_program(integers, reals), device);
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::not_implemented) throw;
+  }
+  Lowered same{program, std::vector<int>(size_t(program->n_values))};
+  std::iota(same.values.begin(), same.values.end(), 0);
+  return same;
+}
+
 std::shared_ptr<CompiledProgram> make_program(
     const std::shared_ptr<RunnableProgram>& program, const py::object& device, bool on_default_device,
     const py::list& parts, int n_extra, const std::vector<py::object>& keywords, const py::list& steps,
     const std::vector<py::object>& inputs, const std::vector<std::pair<int, int>>& written,
     const std::vector<std::pair<int, std::string>>& donated, const py::list& draws, const py::list& returned,
-    const std::string& function, bool rounding_each) {
-  const Program& p = program->program();
+    const std::string& function, bool rounding_each,
+    const std::tuple<std::vector<std::vector<int64_t>>, std::vector<int64_t>, std::vector<double>>& traced) {
   Device& d = to_device(device.ptr());
+  const Lowered lowered = lowered_for(d, program->shared(), traced);
+  const Program& p = *lowered.program;
   Guards guards;
   guards.parts = parts_of(parts, guards);
   guards.n_extra = n_extra, guards.keywords = keywords;
@@ -269,10 +298,9 @@ std::shared_ptr<CompiledProgram> make_program(
     guards.words.push_back(inputs[i].ptr() == Py_False ? 0 : word_of(t));
     guards.kept.push_back(is_array(inputs[i].ptr()) ? inputs[i] : py::object());
   }
-  CompiledProgram::Effects effects{written, donated, draws_of(draws, p), returned_of(returned, p)};
+  CompiledProgram::Effects effects{written, donated, draws_of(draws, lowered), returned_of(returned, lowered)};
   using Fuse = RunnableProgram::Fuse;
-  auto fused =
-      std::make_shared<RunnableProgram>(program->shared(), rounding_each ? Fuse::rounding_each : Fuse::yes);
+  auto fused = std::make_shared<RunnableProgram>(lowered.program, rounding_each ? Fuse::rounding_each : Fuse::yes);
   return std::make_shared<CompiledProgram>(std::move(fused), d, on_default_device, std::move(guards),
                                            std::move(effects), function);
 }

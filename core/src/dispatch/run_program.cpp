@@ -171,7 +171,9 @@ std::vector<int> RunnableProgram::record_in(ProgramBuilder& builder, const std::
   expect_count(*program_, operands.size());
   std::vector<const TensorType*> in;
   for (const int v : operands) in.push_back(&builder.value(v));
-  return record_inline(builder, bind(in.data()), operands, arrays);
+  InlineOptions options;
+  options.arrays = arrays;
+  return record_inline(builder, bind(in.data()), operands, options);
 }
 
 std::string RunnableProgram::missing(Device& device, std::span<const TensorType> in) {
