@@ -6,6 +6,7 @@
 #include "device/log.hpp"
 #include "device/timeline.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/lower.hpp"
 #include "dispatch/replay.hpp"
 #include "dispatch/submit.hpp"
 
@@ -141,7 +142,7 @@ dvt_answer GroupCode::query(const dvt_exe_call& call) const {
 
 std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const Attrs* arguments, uint32_t flags) {
   const dvt_compiler* const compiler = compiler_of(device);
-  if (!compiler) return nullptr;
+  if (!compiler || !pass_is_on("fuse")) return nullptr;
   const Program& program = *binding.program;
   const CProgram whole(binding.program, symbolic_types(binding, arguments), flags);
   const std::vector<dvt_claim> claims = claims_of(*compiler, device, whole);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "device/environment.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/replay.hpp"
 
@@ -64,7 +65,7 @@ class Round {
     if (auto opened = open(k, in)) return opened;
     const Plan& plan = *executable_->plans->plans[k];
     std::vector<int> operands = in;
-    if (node.op->elementwise && plan.mode == Plan::kernel)
+    if (casts_ && node.op->elementwise && plan.mode == Plan::kernel)
       for (size_t i = 0; i < operands.size(); ++i)
         if (operands[i] >= 0) operands[i] = in_dtype(operands[i], plan.compute_of(int(i)));
     return call(*node.op, operands, node.attrs);
@@ -73,7 +74,7 @@ class Round {
   // The results of the node's decomposition, where that is what the device runs.
   std::optional<std::vector<int>> open(size_t k, const std::vector<int>& in) {
     const auto& nested = executable_->nodes[k].nested;
-    if (!nested) return std::nullopt;
+    if (!nested || !opens_) return std::nullopt;
     const Program& body = *nested->binding.program;
     const auto looks_at_sizes = [&](const Guard& g) {
       return !follows_from_attributes(body, g.a) || !follows_from_attributes(body, g.b);
@@ -115,7 +116,7 @@ class Round {
     std::vector<std::string> texts;
     for (int i = 0; i < op.n_attr; ++i) texts.push_back(text_of(attrs.at[i]));
     const auto [known, fresh] = calls_.try_emplace({&op, in, std::move(texts)}, 0);
-    if (fresh) known->second = builder_.call(op, in, attrs);
+    if (fresh || !shares_) known->second = builder_.call(op, in, attrs);
     std::vector<int> out;
     for (uint32_t i = 0; i < op.spec.n_out; ++i) out.push_back(known->second + int(i));
     return out;
@@ -127,9 +128,15 @@ class Round {
   std::shared_ptr<const Executable> executable_;
   ProgramBuilder builder_;
   std::map<std::tuple<const Op*, std::vector<int>, std::vector<std::string>>, int> calls_;
+  const bool opens_ = pass_is_on("open"), casts_ = pass_is_on("cast"), shares_ = pass_is_on("cse");
   bool opened_ = false;
 };
 }  // namespace
+
+bool pass_is_on(std::string_view name) {
+  static constexpr std::string_view all[] = {"open", "cast", "cse", "fuse"};
+  return environment_leaves_on("DOVETAIL_PASSES", name, all);
+}
 
 Lowered lower(std::shared_ptr<const Program> program, const TensorType* const* sizes, const Attrs& arguments,
               Device& device) {

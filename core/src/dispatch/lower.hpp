@@ -6,6 +6,10 @@
 namespace dovetail {
 struct Device;
 
+// The passes that DOVETAIL_PASSES may switch off ("-cse,-fuse"): decompositions opened, casts as nodes, equal nodes
+// once, and groups (fuse() in groups.hpp).
+bool pass_is_on(std::string_view name);
+
 struct Lowered {
   std::shared_ptr<const Program> program;
   std::vector<int> values;  // what each value of the program that was given became
