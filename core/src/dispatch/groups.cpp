@@ -202,6 +202,23 @@ std::optional<std::vector<BoundGroup>> bind_groups(const Fusion& fusion, const B
   return made;
 }
 
+// Compiling may take long: it holds no lock.
+std::shared_ptr<const Fusion> Fusions::find_or_make(const Binding& binding, Device& device, const Attrs* arguments,
+                                                    uint32_t flags) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (none_) return nullptr;
+    for (const auto& fusion : known_)
+      if (symbols_in(fusion->types, binding)) return fusion;
+    if (known_.size() == kMost) return nullptr;
+  }
+  auto made = fuse(binding, device, arguments, flags);
+  const std::lock_guard lock(mutex_);
+  if (made) known_.push_back(made);
+  else none_ = true;
+  return made;
+}
+
 bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   const Fusion::Group& group = *e.fusion->steps[i].group;
   const BoundGroup& bound = e.groups[i];

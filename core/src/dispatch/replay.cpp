@@ -182,10 +182,13 @@ std::vector<Tensor> take_operands(const Executable& e, size_t k, std::vector<Ten
 
 bool ProgramPlans::is_current() const { return epoch == plans_epoch(); }
 
-std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device& device) {
+std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device& device,
+                                                 std::shared_ptr<Fusions> fusions) {
   auto made = std::make_shared<ProgramPlans>();
   made->epoch = plans_epoch();
   made->device = &device;
+  made->program = binding.program;
+  made->fusions = std::move(fusions);
   std::vector<Tensor> values;
   PackedTypes(binding.values).set(values, device);
   for (size_t k = 0; k < binding.nodes.size(); ++k) {

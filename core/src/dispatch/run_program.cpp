@@ -115,26 +115,18 @@ std::shared_ptr<const Executable> RunnableProgram::find(Device& device, std::str
   return made;
 }
 
-// Compiling may take long: it holds no lock.
 std::shared_ptr<const Fusion> RunnableProgram::fusion_for(Device& device, const Binding& binding,
                                                           const Attrs& arguments) {
-  constexpr size_t kMost = 8;
-  const uint64_t epoch = plans_epoch();
+  std::shared_ptr<Fusions> fusions;
   {
+    const uint64_t epoch = plans_epoch();
     const std::lock_guard lock(mutex_);
     Fused& fused = fused_[&device];
-    if (fused.epoch != epoch) fused = {.known = {}, .epoch = epoch};
-    if (fused.none || fused.known.size() == kMost) return nullptr;
-    for (const auto& fusion : fused.known)
-      if (symbols_in(fusion->types, binding)) return fusion;
+    if (!fused.fusions || fused.epoch != epoch) fused = {std::make_shared<Fusions>(), epoch};
+    fusions = fused.fusions;
   }
   const uint32_t flags = DVT_P_DETERMINISTIC | (fuse_ == Fuse::rounding_each ? DVT_P_ROUND_EACH : 0);
-  auto made = fuse(binding, device, &arguments, flags);
-  const std::lock_guard lock(mutex_);
-  Fused& fused = fused_[&device];
-  if (made) fused.known.push_back(made);
-  else fused.none = true;
-  return made;
+  return fusions->find_or_make(binding, device, &arguments, flags);
 }
 
 std::vector<Tensor> RunnableProgram::run(Device* wanted, std::vector<Tensor> in, const Tensor* const* given) {
