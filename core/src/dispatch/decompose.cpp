@@ -8,6 +8,7 @@
 #include "dispatch/executables.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/lower.hpp"
+#include "few.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -189,17 +190,13 @@ std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposi
 template <class T>
 class GivenOperands {
  public:
-  explicit GivenOperands(const Invocation& inv) {
-    if (inv.n_in > kMaxInputs) many_.resize(size_t(inv.n_in)), data_ = many_.data();
-    std::copy_if(inv.in, inv.in + inv.n_in, data_, [](const Tensor* t) { return t != nullptr; });
+  explicit GivenOperands(const Invocation& inv) : in_(size_t(inv.n_in)) {
+    std::copy_if(inv.in, inv.in + inv.n_in, in_.data(), [](const Tensor* t) { return t != nullptr; });
   }
-  GivenOperands(const GivenOperands&) = delete;
-  const T* const* data() const { return data_; }
+  const T* const* data() const { return in_.data(); }
 
  private:
-  const T* few_[kMaxInputs];
-  std::vector<const T*> many_;
-  const T** data_ = few_;
+  Few<const T*, kMaxInputs> in_;
 };
 
 std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<const Program>& program,
