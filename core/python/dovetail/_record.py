@@ -56,9 +56,12 @@ class FunctionGraph(Graph):
     def size(self, value: int, axis: int, n: int) -> Any:
         return n if (value, axis) in self.fixed else Graph.size(self, value, axis, n)
 
-    def guard(self, comparison: str, a: int, b: int) -> None:
-        self.builder.at(user_line())
+    def guard(self, comparison: str, a: int, b: int, note: str = "") -> None:
+        self.builder.at(f"{user_line()}, {note}" if note else user_line())
         self.builder.guard(comparison, a, b)
+
+    def expect_value(self, entry: int) -> None:
+        self.guard("same", entry, entry)  # also where nothing uses the entry: the function may handle the error
 
     def expect_device(self, op: str, device: Any) -> None:
         if device is not None and device != self.device:
@@ -135,7 +138,7 @@ class FunctionGraph(Graph):
     def read(self, x: Array, what: str) -> None:
         """The function reads elements of an array that is no tracer, as of a constant."""
 
-    def draw_key(self, generator: Any, words: Any) -> ArrayTracer:
+    def draw_key(self, generator: Any, words: Any, device: Any) -> ArrayTracer:
         """The key of a draw from a generator that is not the function's own."""
         raise TypeError(
             "[random] a draw in a traced function, of a generator that is not its own: every call of the "

@@ -184,8 +184,12 @@ class Graph:
         is_real = isinstance(value, float)
         return self.number("real" if is_real else "integer", is_real, literal=value)
 
-    def guard(self, comparison: str, a: int, b: int) -> None:
+    def guard(self, comparison: str, a: int, b: int, note: str = "") -> None:
+        """`note`: what the line does with the numbers, for messages."""
         self.builder.guard(comparison, a, b)
+
+    def expect_value(self, entry: int) -> None:
+        """Python raises for some operands where it computes the entry."""
 
     def size(self, value: int, axis: int, n: int) -> Number:
         return Number(self, self.number("size", False, value, axis), n, natural=True)

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "bindings/compiled_program.hpp"
+#include "bindings/interchange.hpp"
 #include "bindings/recorder.hpp"
 #include "device/environment.hpp"
 #include "device/log.hpp"
@@ -18,7 +19,7 @@ struct Compiled {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject *weakrefs, *dict;
   PyObject* function;
-  PyObject* missed;  // called where no program is right: missed(self, values, n_extra, keywords, why)
+  PyObject* missed;  // called where no program is right: missed(self, values, n_extra, keywords, why, refused)
   Parameters* parameters;
   // The last used one first. A call holds the vector that it goes through: others may exchange it meanwhile.
   std::shared_ptr<const Programs>* programs;
@@ -49,12 +50,12 @@ void move_to_front(Compiled& self, const std::shared_ptr<CompiledProgram>& used)
 }
 
 // nullptr without an exception: no program is right for the arguments.
-PyObject* run_first_right(Compiled& self, const BoundArguments& given, std::string& why) {
+PyObject* run_first_right(Compiled& self, const BoundArguments& given, Miss& miss) {
   const std::shared_ptr<const Programs> programs = *self.programs;
   Match match;
   for (const auto& p : *programs) {
     if (!p->match(given, match)) continue;
-    PyObject* const result = p->run(match, why);
+    PyObject* const result = p->run(match, miss);
     if (!result && !PyErr_Occurred()) continue;
     if (p != programs->front()) move_to_front(self, p);
     return result;
@@ -75,12 +76,13 @@ PyObject* call_compiled(PyObject* object, PyObject* const* args, size_t nargsf, 
     return eagerly();
   BoundArguments given;
   if (!given.bind(*self.parameters, args, int(PyVectorcall_NARGS(nargsf)), kwnames)) return eagerly();
-  std::string why;
-  if (PyObject* const result = run_first_right(self, given, why); result || PyErr_Occurred()) [[likely]]
+  Miss miss;
+  if (PyObject* const result = run_first_right(self, given, miss); result || PyErr_Occurred()) [[likely]]
     return result;
   const auto keep = py::reinterpret_borrow<py::object>(object);
   return py::reinterpret_borrow<py::object>(self.missed)(keep, tuple_of(given.values), given.n_extra,
-                                                         tuple_of(given.keywords), str_of(why))
+                                                         tuple_of(given.keywords), str_of(miss.why),
+                                                         py::bool_(miss.refused))
       .release()
       .ptr();
 } catch (...) {
@@ -194,10 +196,11 @@ std::vector<Part> parts_of(const py::list& given, Guards& guards) {
     const auto [kind, n, what, keys] =
         item.cast<std::tuple<py::str, uint32_t, py::object, std::vector<py::object>>>();
     Part& p = parts.emplace_back(Part{Part::Kind(kind_of(kinds, kind)), n, what, what.ptr(), keys});
-    if (p.kind == Part::weak) p.what = py::object();
+    const bool number = p.kind == Part::real || p.kind == Part::integer;
+    if (p.kind == Part::weak || (number && what.is_none())) p.what = py::object();
     if (p.kind == Part::object || p.kind == Part::weak)
       guards.n_objects = std::max<size_t>(guards.n_objects, n + 1);
-    if (p.kind == Part::real || p.kind == Part::integer)
+    if (number)
       guards.n_arguments = std::max<size_t>(guards.n_arguments, n + 1);
   }
   return parts;
@@ -321,21 +324,39 @@ void set_arguments(BoundArguments& given, const py::tuple& values, int n_extra, 
 
 // (whether a program was right, its result)
 py::tuple run(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
-  std::string why;
+  Miss miss;
   BoundArguments given;
   set_arguments(given, values, n_extra, keywords);
-  PyObject* const result = run_first_right(checked(compiled), given, why);
+  PyObject* const result = run_first_right(checked(compiled), given, miss);
   if (!result && PyErr_Occurred()) throw py::error_already_set();
   return py::make_tuple(result != nullptr, result ? py::reinterpret_steal<py::object>(result) : py::none());
 }
 
-void prepare(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program,
-             const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& integers,
-             const std::vector<double>& reals) {
+// (the program that a call runs, or None, why it is None, its numbers)
+py::tuple prepare(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
   const std::shared_ptr<const Programs> programs = *checked(compiled).programs;
-  for (const auto& p : *programs)
-    if (p->program() == program) return p->prepare(shapes, integers, reals);
-  throw Error(ErrorKind::value, "[compile] the function has no such program");
+  BoundArguments given;
+  set_arguments(given, values, n_extra, keywords);
+  Match match;
+  Miss miss;
+  std::exception_ptr refusal;
+  for (const auto& p : *programs) try {
+      if (p->match(given, match) && p->prepare(match, miss))
+        return py::make_tuple(p->program(), "", match.integers, match.reals);
+    } catch (const Error& e) {
+      if (!is_refusal(e)) throw;
+      refusal = std::current_exception();
+    }
+  if (refusal) std::rethrow_exception(refusal);
+  return py::make_tuple(py::none(), str_of(miss.why), py::list(), py::list());
+}
+
+// Of no elements: what stands for an argument where nothing runs.
+py::object abstract_array(const py::object& dtype, const std::vector<int64_t>& shape, const py::object& device) {
+  Tensor t;
+  t.set_type(to_dtype(dtype.ptr()), &to_device(device.ptr()));
+  t.set_shape(shape);
+  return wrap(std::move(t));
 }
 
 class Off {
@@ -356,7 +377,9 @@ void make_compiled_functions(py::module_& m) {
   m.def("make_compiled", make_compiled, "A compiled function without programs.");
   m.def("add_compiled_program", add, "The compiled function tries this program first.");
   m.def("prepare_compiled", prepare,
-        "Makes the binding of a program of the compiled function for inputs of these shapes and these numbers.");
+        "Finds the program that a call with these arguments runs, and makes its binding: (program or None, why None, "
+        "integers and reals among the arguments).");
+  m.def("abstract_array", abstract_array, "An array without elements, for prepare_compiled.");
   m.def("run_compiled", run, "(whether a program was right, its result) for arguments by parameter.");
   m.def(
       "log_compile", [](const std::string& text) { log(Log::trace, 3, text); },

@@ -60,6 +60,8 @@ Binding RunnableProgram::bind(const TensorType* const* in) const {
     const auto wrong = [&](const Program::Input& i) {
       return i.dtype != DType::none && in[&i - inputs.data()]->dtype != i.dtype;
     };
+    if (misfit(*program_, in).empty())
+      why += "; export the function for such sizes too, or let it compute with the size instead of looking at it";
     throw Error(std::ranges::any_of(inputs, wrong) ? ErrorKind::type : ErrorKind::value, "[program] " + why);
   }
   return std::move(*binding);

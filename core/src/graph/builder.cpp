@@ -200,7 +200,7 @@ void ProgramBuilder::guard(Guard::Compare compare, int a, int b) {
 
 void ProgramBuilder::fix(const Attrs& attrs, int n_attrs) {
   const auto pin = [&](const Number& leaf, const Number& literal) {
-    guard(Guard::equal, number(leaf), number(literal));
+    guard(leaf.is_real ? Guard::same : Guard::equal, number(leaf), number(literal));
   };
   for (const Program::Input& input : program().inputs)
     for (int axis = 0; axis < value(input.value).rank(); ++axis)
