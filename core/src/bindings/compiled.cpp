@@ -200,8 +200,7 @@ std::vector<Part> parts_of(const py::list& given, Guards& guards) {
     if (p.kind == Part::weak || (number && what.is_none())) p.what = py::object();
     if (p.kind == Part::object || p.kind == Part::weak)
       guards.n_objects = std::max<size_t>(guards.n_objects, n + 1);
-    if (number)
-      guards.n_arguments = std::max<size_t>(guards.n_arguments, n + 1);
+    if (number) guards.n_arguments = std::max<size_t>(guards.n_arguments, n + 1);
   }
   return parts;
 }
@@ -255,11 +254,12 @@ std::vector<Draws> draws_of(const py::list& given, const Lowered& program) {
   return all;
 }
 
-// As it is traced where the device has no compiler, or lacks a kernel, which a run will say. `traced`: the sizes of
+// As it is traced where the device lacks a kernel, which a run will say. `traced`: the sizes of
 // the inputs while it was traced, and the numbers.
 Lowered lowered_for(
     Device& device, const std::shared_ptr<const Program>& program,
-    const std::tuple<std::vector<std::vector<int64_t>>, std::vector<int64_t>, std::vector<double>>& traced) {
+    const std::tuple<std::vector<std::vector<int64_t>>, std::vector<int64_t>, std::vector<double>>& traced,
+    bool raise) {
   const auto& [shapes, integers, reals] = traced;
   std::vector<TensorType> types(shapes.size());
   std::vector<const TensorType*> in;
@@ -269,7 +269,7 @@ Lowered lowered_for(
     in.push_back(&types[i]);
   }
   try {
-    if (compiler_of(device)) return lower(program, in.data(), arguments_of_program(integers, reals), device);
+    return lower(program, in.data(), arguments_of_program(integers, reals), device, raise);
   } catch (const Error& e) {
     if (e.kind != ErrorKind::not_implemented) throw;
   }
@@ -286,7 +286,7 @@ std::shared_ptr<CompiledProgram> make_program(
     const std::string& function, bool rounding_each,
     const std::tuple<std::vector<std::vector<int64_t>>, std::vector<int64_t>, std::vector<double>>& traced) {
   Device& d = to_device(device.ptr());
-  const Lowered lowered = lowered_for(d, program->shared(), traced);
+  const Lowered lowered = lowered_for(d, program->shared(), traced, !rounding_each);
   const Program& p = *lowered.program;
   Guards guards;
   guards.parts = parts_of(parts, guards);
@@ -376,9 +376,10 @@ void make_compiled_functions(py::module_& m) {
   make_with_new(m.attr("CompiledProgram"), py::cpp_function(make_program));
   m.def("make_compiled", make_compiled, "A compiled function without programs.");
   m.def("add_compiled_program", add, "The compiled function tries this program first.");
-  m.def("prepare_compiled", prepare,
-        "Finds the program that a call with these arguments runs, and makes its binding: (program or None, why None, "
-        "integers and reals among the arguments).");
+  m.def(
+      "prepare_compiled", prepare,
+      "Finds the program that a call with these arguments runs, and makes its binding: (program or None, why None, "
+      "integers and reals among the arguments).");
   m.def("abstract_array", abstract_array, "An array without elements, for prepare_compiled.");
   m.def("run_compiled", run, "(whether a program was right, its result) for arguments by parameter.");
   m.def(

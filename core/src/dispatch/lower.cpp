@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "device/environment.hpp"
 #include "dispatch/execute.hpp"
@@ -25,11 +26,13 @@ std::string text_of(const dvt_attr& a) {
 // One round: the program's nodes, one after another, on another builder.
 class Round {
  public:
-  Round(const Lowered& from, const TensorType* const* sizes, const Attrs& arguments, Device& device) : from_(from) {
+  Round(const Lowered& from, const TensorType* const* sizes, const Attrs& arguments, Device& device, bool raise)
+      : from_(from), compiles_(compiler_of(device)) {
     auto bound = bind_program(from.program, sizes, &arguments);
     if (!bound) throw Error(ErrorKind::value, "[compile] the program does not hold for the sizes of its trace");
     bound_ = std::move(*bound);
     for (const TensorType& t : bound_.values) types_.emplace_back(t);
+    if (raise) find_raised();
     executable_ = make_executable(std::move(*bind_program(from.program, sizes, &arguments)), device);
   }
 
@@ -43,7 +46,7 @@ class Round {
     std::vector<int> became;
     InlineOptions options;
     options.became = &became;
-    options.replace = [&](size_t k, const std::vector<int>& in) { return replaced(k, in); };
+    options.replace = [&](size_t k, const auto& in, const auto& values) { return replaced(k, in, values); };
     const std::vector<int> outputs = record_inline(builder_, bound_, operands, options);
     to.program = builder_.finish(outputs, p.signature);
     to.values = from_.values;
@@ -59,8 +62,30 @@ class Round {
     });
   }
 
-  std::optional<std::vector<int>> replaced(size_t k, const std::vector<int>& in) {
+  void find_raised() {
+    std::set<DType> dtypes;
+    for (const TensorType& t : bound_.values) dtypes.insert(t.dtype);
+    for (const DType dtype : dtypes)
+      for (Raised& r : find_forms(bound_, shipped_forms(dtype))) {
+        for (const size_t k : r.nodes) raised_[k] = nullptr;
+        const size_t root = r.root;
+        raised_[root] = std::make_shared<const Raised>(std::move(r));
+      }
+  }
+
+  // The op in place of the form that `r` found; nothing in place of the nodes on its way.
+  std::vector<int> raise(const Program::Node& node, const Raised* r, const std::vector<int>& became) {
+    if (!r) return std::vector<int>(node.n_out, -1);
+    std::vector<const TensorType*> types;
+    std::vector<int> operands;
+    for (const int v : r->operands) types.push_back(&types_[size_t(v)]), operands.push_back(became[size_t(v)]);
+    opened_ = true;  // the device may have no kernel for the op
+    return record_inline(builder_, *bind_program(op_program(*r), types.data(), nullptr), operands);
+  }
+
+  std::optional<std::vector<int>> replaced(size_t k, const std::vector<int>& in, const std::vector<int>& became) {
     const Program::Node& node = from_.program->nodes[k];
+    if (const auto found = raised_.find(k); found != raised_.end()) return raise(node, found->second.get(), became);
     if (node.op->spec.flags & op_control || !node.slots.empty()) return std::nullopt;
     if (auto opened = open(k, in)) return opened;
     const Plan& plan = *executable_->plans->plans[k];
@@ -128,24 +153,28 @@ class Round {
   std::shared_ptr<const Executable> executable_;
   ProgramBuilder builder_;
   std::map<std::tuple<const Op*, std::vector<int>, std::vector<std::string>>, int> calls_;
-  const bool opens_ = pass_is_on("open"), casts_ = pass_is_on("cast"), shares_ = pass_is_on("cse");
+  const bool compiles_;
+  const bool opens_ = compiles_ && pass_is_on("open"), casts_ = compiles_ && pass_is_on("cast"),
+             shares_ = pass_is_on("cse");
+  std::map<size_t, std::shared_ptr<const Raised>> raised_;  // nullptr: a node of one with another root
   bool opened_ = false;
 };
 }  // namespace
 
 bool pass_is_on(std::string_view name) {
-  static constexpr std::string_view all[] = {"open", "cast", "cse", "fuse"};
+  static constexpr std::string_view all[] = {"raise", "open", "cast", "cse", "fuse"};
   return environment_leaves_on("DOVETAIL_PASSES", name, all);
 }
 
 Lowered lower(std::shared_ptr<const Program> program, const TensorType* const* sizes, const Attrs& arguments,
-              Device& device) {
+              Device& device, bool raise) {
+  raise = raise && pass_is_on("raise");
   Lowered made{std::move(program), {}};
   made.values.resize(size_t(made.program->n_values));
   for (size_t v = 0; v < made.values.size(); ++v) made.values[v] = int(v);
   for (int round = 0; round < kMostRounds; ++round) {
     Lowered next;
-    const bool again = Round(made, sizes, arguments, device).run(next);
+    const bool again = Round(made, sizes, arguments, device, raise && round == 0).run(next);
     made = std::move(next);
     if (!again) break;
   }

@@ -369,7 +369,7 @@ class Inliner {
     std::vector<int> in;
     for (const int v : node.in) in.push_back(v < 0 ? v : value_[size_t(v)]);
     at(node.where);
-    if (const auto results = options_.replace ? options_.replace(k, in) : std::nullopt) {
+    if (const auto results = options_.replace ? options_.replace(k, in, value_) : std::nullopt) {
       std::ranges::copy(*results, value_.begin() + node.out);
       return;
     }

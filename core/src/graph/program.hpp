@@ -194,8 +194,11 @@ struct InlineOptions {
   // nullptr: numbers that are attributes of the call are those of the call around it. Else they are literals: of a
   // decomposition whose op has these attributes.
   const Attrs* attributes = nullptr;
-  // The results of node `k`, for operands that are values of the builder, in its place.
-  std::function<std::optional<std::vector<int>>(size_t k, const std::vector<int>& in)> replace;
+  // The results of node `k`, for operands that are values of the builder, in its place; -1 for what no other node
+  // that is left uses. `became`: of each value of the program what it is in the builder.
+  std::function<std::optional<std::vector<int>>(size_t k, const std::vector<int>& in,
+                                                const std::vector<int>& became)>
+      replace;
   std::vector<int>* became = nullptr;  // gets of each value of the program what it became, -1: nothing
 };
 std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands,
