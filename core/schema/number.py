@@ -19,8 +19,8 @@ __all__ = ["Number", "is_integer", "largest", "smallest"]
 class Number:
     """An int or float of a trace. `table` records: table.number(...) -> entry, table.guard(comparison, a, b, note).
 
-    It computes as the int or float does, and where it cannot go on symbolically it pins the value and gives a number
-    of Python. Its text, and its hash, pin it.
+    It computes as the int or float does. Where it cannot go on symbolically it pins the value and gives a number of
+    Python. Its text, and its hash, pin it.
 
     Programs within programs have tables of their own: table.depth counts those around it, and table.adopt(number)
     makes a number of a table around it one of its own.

@@ -279,8 +279,8 @@ def _warn_once(state: _State, text: str) -> None:
 def _most(state: _State, reason: str) -> str:
     return (
         f"[compile] {state.name!r} was traced {MOST_TRACES} times, which is the most: {reason}. It runs eagerly "
-        "from here on where no trace fits; compute with a number instead of looking at it or making text of it, pass "
-        "what changes as an array, or compile the parts that do not change"
+        "from here on where no trace fits; compute with a number instead of looking at it or making text of it, "
+        "pass what changes as an array, or compile the parts that do not change"
     )
 
 

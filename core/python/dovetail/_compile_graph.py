@@ -154,6 +154,6 @@ class _NestedGraph(CompileGraph):
 
     def draw_key(self, generator: Any, words: Any, device: Any) -> ArrayTracer:
         raise TraceError(
-            f"[random] a draw at {user_line()} in a function of cond, while_loop or scan: every round would give the "
-            "same numbers; draw before, and pass the numbers or dovetail.random.key(shape) as operands"
+            f"[random] a draw at {user_line()} in a function of cond, while_loop or scan: each round would draw "
+            "the same numbers; draw before, and pass the numbers or dovetail.random.key(shape) as operands"
         )

@@ -52,6 +52,8 @@ def _made(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Array:
     if isinstance(obj, (bool, int, float, complex, list, tuple)) and not (numpy and isinstance(obj, numpy.generic)):
         _refuse_no_copy(copy, obj)
         made = _core.from_numbers(obj, dtype, device)
+        if made is None and _core.recorder() is not None:
+            made = _from_traced_numbers(obj, dtype, device)
         return _from_list(obj, dtype, device) if made is None else made
     if copy is False:
         if not hasattr(obj, "__dlpack__"):
@@ -100,6 +102,31 @@ def _from_list(obj: list | tuple, dtype: Any, device: Any) -> Array:
         parts = [asarray(part, device=device) for part in obj]
         return _as_array(_op("stack")(parts), dtype, None, None)
     return _from_other(obj, dtype, device)
+
+
+def _from_traced_numbers(obj: list | tuple, dtype: Any, device: Any) -> Array | None:
+    """An array of lists of numbers some of which are those of a trace; None of others."""
+    from dovetail.schema.number import is_integer, pinned, value_of
+
+    def mapped(x: Any, function: Any) -> Any:
+        return [mapped(part, function) for part in x] if isinstance(x, (list, tuple)) else function(x)
+
+    try:
+        plain = _core.from_numbers(mapped(obj, value_of), dtype, device)
+    except (ArithmeticError, TypeError, ValueError):  # perhaps not for other values
+        return _core.from_numbers(mapped(obj, pinned), dtype, device)
+    if plain is None:
+        return None
+
+    def made(x: Any) -> Array:
+        if isinstance(x, (list, tuple)):
+            return _op("stack")([made(part) for part in x])
+        if not symbolic(x):
+            return asarray(x, dtype=plain.dtype, device=device)
+        real = is_integer(x) and plain.dtype in ("float32", "float64")  # rounded as a double first
+        return _op("full")((), x * 1.0 if real else x, dtype=plain.dtype, device=device)
+
+    return made(obj)
 
 
 def _has_arrays(obj: Any) -> bool:
