@@ -320,8 +320,8 @@ def trace(
     """Runs fn on tracers: a _core.CompiledProgram, and what is known of it, which keeps no object of the caller's.
 
     options: of dovetail.compile. specs: by the id of an array without elements, what it stands for. pinned: all
-    numbers and sizes are Python's. is_call: the trace is a part of a call, whose draws of random numbers happen where
-    fn raises. Raises what fn raises, TraceError for what a program cannot do, and RunsEagerly.
+    numbers and sizes are Python's. is_call: the trace is a part of a call, whose draws of random numbers happen
+    where fn raises. Raises what fn raises, TraceError for what a program cannot do, and RunsEagerly.
     """
     name = getattr(fn, "__qualname__", None) or type(fn).__name__
     held = bound.values[1:] if bound.weak_self else bound.values
