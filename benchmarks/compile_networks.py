@@ -22,7 +22,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from networks import NETWORKS, Network
 
-
 SEEDS = 8
 
 
