@@ -204,6 +204,10 @@ class Number:
         self.table.guard(holds, self.entry, self.table.literal(self.value), note)
         return self.value
 
+    def plain(self) -> Number:
+        """The number as one of Python, where a function takes those of a library as such."""
+        return self
+
     def __repr__(self) -> str:
         return repr(self.pin("which makes text of it"))
 

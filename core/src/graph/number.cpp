@@ -88,6 +88,8 @@ std::optional<NumberValue> modulo(double a, double b) {
 
 // Nothing where Python raises or has a complex number.
 std::optional<NumberValue> power(double a, double b) {
+  if (std::isnan(a)) return real_value(b == 0 ? 1 : a);  // with its sign
+  if (std::isnan(b)) return real_value(a == 1 ? 1 : b);
   const double r = std::pow(a, b);
   if (std::isfinite(a) && std::isfinite(b) && (std::isinf(r) || (a < 0 && b != std::floor(b)))) return std::nullopt;
   return real_value(r);
