@@ -104,6 +104,8 @@ def test_nan_compares_with_nothing():
         return x * (1 if s == s else 2) * (3 if s != s else 5) * (7 if s < 1 else 11) * (13 if s >= 0 else 17)
 
     agrees(f, *[(x, s) for s in SPECIAL])
+    assert agrees(lambda x, s: x * (1 if s == s else 2), *[(x, s) for s in SPECIAL]) == 2
+    assert agrees(lambda x, s: x * (1 if s != s else 2), *[(x, s) for s in SPECIAL]) == 2
     assert agrees(lambda x, s: x * (2 if s > 0 else 3), *[(x, s) for s in SPECIAL]) == 3
 
 

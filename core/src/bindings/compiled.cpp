@@ -198,8 +198,7 @@ std::vector<Part> parts_of(const py::list& given, Guards& guards) {
     if (p.kind == Part::weak || (number && what.is_none())) p.what = py::object();
     if (p.kind == Part::object || p.kind == Part::weak)
       guards.n_objects = std::max<size_t>(guards.n_objects, n + 1);
-    if (number)
-      guards.n_arguments = std::max<size_t>(guards.n_arguments, n + 1);
+    if (number) guards.n_arguments = std::max<size_t>(guards.n_arguments, n + 1);
   }
   return parts;
 }
@@ -345,9 +344,10 @@ void make_compiled_functions(py::module_& m) {
   make_with_new(m.attr("CompiledProgram"), py::cpp_function(make_program));
   m.def("make_compiled", make_compiled, "A compiled function without programs.");
   m.def("add_compiled_program", add, "The compiled function tries this program first.");
-  m.def("prepare_compiled", prepare,
-        "Finds the program that a call with these arguments runs, and makes its binding: (program or None, why None, "
-        "integers and reals among the arguments).");
+  m.def(
+      "prepare_compiled", prepare,
+      "Finds the program that a call with these arguments runs, and makes its binding: (program or None, why None, "
+      "integers and reals among the arguments).");
   m.def("abstract_array", abstract_array, "An array without elements, for prepare_compiled.");
   m.def("run_compiled", run, "(whether a program was right, its result) for arguments by parameter.");
   m.def(

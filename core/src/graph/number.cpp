@@ -126,8 +126,7 @@ std::optional<NumberValue> evaluate(const Number& n, const std::vector<Number>& 
     case Number::real: return real_value(n.f);
     case Number::size:
     case Number::attribute: return std::nullopt;
-    case Number::bit_length:
-      return integer_value(std::bit_width(magnitude(values[a].i)));
+    case Number::bit_length: return integer_value(std::bit_width(magnitude(values[a].i)));
     case Number::to_real: return real_value(as_real(table[a], values[a]));
     case Number::floor: return rounded(std::floor(as_real(table[a], values[a])));
     case Number::ceil: return rounded(std::ceil(as_real(table[a], values[a])));
