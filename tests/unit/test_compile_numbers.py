@@ -223,6 +223,7 @@ def test_integers_beyond_64_bits():
     agrees(lambda x, n: (x, n + 1, n > 5), *[(x, n) for n in (1, 2, 2**63, 3, -(2**70), 2**63 - 1)])
     agrees(lambda x, n: x[:n], *[(x, n) for n in (1, 2, 2**70, -(2**70), -1)])
     agrees(lambda x: x[: 2**70], (x,), (x[:2],))
+    agrees(lambda x, n: x * (2 if n * 3 < 2**64 else 5), *[(x, n) for n in (1, 2, 2**63 - 1, 3)])
 
 
 # ---- numbers in functions of control ops -------------------------------------------------------------------------

@@ -126,8 +126,8 @@ def _from_traced_numbers(obj: Any, dtype: Any, device: Any) -> Array | None:
             return asarray(x, dtype=plain.dtype, device=device)
         if "integer" in plain.dtype.kind:
             limits = iinfo(plain.dtype)
-            if not limits.min <= x <= limits.max:  # true now: a guard, as full() wraps around
-                raise AssertionError
+            low, high = limits.min == -(2**63) or x >= limits.min, limits.max >= 2**63 - 1 or x <= limits.max
+            assert low and high  # comparing leaves guards, as full() wraps around
         real = is_integer(x) and plain.dtype in ("float32", "float64")  # rounded as a double first
         return _op("full")((), x * 1.0 if real else x, dtype=plain.dtype, device=device)
 
