@@ -21,6 +21,7 @@ struct Memory {
   int64_t step;  // along a row
   int64_t stride[DVT_MAX_NDIM];
   uint8_t bytes;
+  bool of_rows;  // one element a row
 };
 
 // The index space of one call: rows of columns, the outer axes merged where everything allows it.
@@ -78,12 +79,12 @@ int64_t size_of(const Group& g, const dvt_exe_call& c, size_t axis) {
   return n < 0 ? c.symbols[-1 - n] : n;
 }
 
-Memory memory_of(const DLTensor& t, int32_t first_axis, int rank, uint8_t bytes) {
-  Memory m{dvt::data<char>(&t), 0, {}, bytes};
+Memory memory_of(const DLTensor& t, const Operand& x, int rank) {
+  Memory m{dvt::data<char>(&t), 0, {}, uint8_t(x.type.bits / 8), x.extent == Extent::rows};
   for (int i = 0; i < t.ndim; ++i) {
     const int64_t stride = t.shape[i] == 1 ? 0 : t.strides[i];
-    if (first_axis + i == rank - 1) m.step = stride;
-    else m.stride[first_axis + i] = stride;
+    if (x.first_axis + i == rank - 1) m.step = stride;
+    else m.stride[x.first_axis + i] = stride;
   }
   return m;
 }
@@ -103,7 +104,7 @@ class Layout {
     for (int axis = rank - 1; axis-- > 0;) {
       const int64_t here = size_of(group_, call_, size_t(axis));
       if (here == 1) continue;
-      if (n == 0 && group_.n_rows == 0 && (s.columns == 1 || continues_columns(axis, s.columns))) {
+      if (n == 0 && !group_.has_reductions() && continues_columns(axis, s.columns)) {
         if (s.columns == 1)
           for (size_t k = 0; k < n_; ++k) all_[k].step = all_[k].stride[axis];
         s.columns *= here;
@@ -129,7 +130,9 @@ class Layout {
  private:
   bool continues_columns(int axis, int64_t columns) const {
     for (size_t k = 0; k < n_; ++k)
-      if (all_[k].stride[axis] != all_[k].step * columns) return false;
+      if (all_[k].of_rows ? all_[k].stride[axis] != 0
+                          : columns != 1 && all_[k].stride[axis] != all_[k].step * columns)
+        return false;
     return true;
   }
   bool continues(int axis, int inner, int64_t size) const {
@@ -442,12 +445,12 @@ void set_memory(Call& c, const dvt_exe_call& exe) {
     const Operand& x = g.values[v];
     if (x.source != Value::input || x.extent == Extent::one) continue;
     c.input_of[v] = uint32_t(n);
-    c.memory[n++] = memory_of(*exe.call->in[x.index], x.first_axis, rank, uint8_t(x.type.bits / 8));
+    c.memory[n++] = memory_of(*exe.call->in[x.index], x, rank);
   }
   c.n_inputs = n;
   for (size_t i = 0; i < g.outputs.size(); ++i) {
     const Operand& x = g.values[g.outputs[i]];
-    c.memory[n++] = memory_of(*exe.call->out[i], x.first_axis, rank, uint8_t(x.type.bits / 8));
+    c.memory[n++] = memory_of(*exe.call->out[i], x, rank);
   }
   c.space = Layout(g, exe, c.memory, n).run();
 }
