@@ -10,10 +10,10 @@ from typing import Any
 from dovetail import _captures, _core
 from dovetail import _pytree as pytree
 from dovetail._compile_arguments import NO_KEYS, Arguments, Part, facts_of, is_value, leaves, number_of
+from dovetail._compile_graph import CompileGraph, RunsEagerly
 from dovetail._core import Array, recording_on
 from dovetail._function_trace import Spec, device_of, run_recorded
-from dovetail._record import FunctionGraph, user_line
-from dovetail._tracer import ArrayTracer, TraceError, refuse_value
+from dovetail._tracer import ArrayTracer, TraceError
 from dovetail.schema.number import Number
 
 __all__ = ["Bound", "Traced", "trace"]
@@ -38,6 +38,14 @@ class Bound:
         named = zip(self.names[self.n_positional : self.n_named], values[self.n_positional : self.n_named])
         return positional, dict(named) | dict(zip(self.keywords, values[end:], strict=True))
 
+    def facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {}
+        arrays: dict[int, str] = {}
+        for i, (value, path) in enumerate(zip(self.values, self.names, strict=True)):
+            if not (self.weak_self and i == 0):
+                facts_of(value, path, facts, arrays)
+        return facts
+
 
 @dataclass(slots=True)
 class Traced:
@@ -46,8 +54,6 @@ class Traced:
     program: Any  # _core.Program
     facts: dict[str, Any]  # of the arguments, by path: what the program was made for
     shapes: list[tuple[int, ...]]
-    integers: list[int]
-    reals: list[float]
     captured: list[str]
     written: list[str]
     notes: list[str]
@@ -58,112 +64,6 @@ class Traced:
     def is_dead(self) -> bool:
         """Whether an object among the arguments that the program was made for is gone."""
         return any(reference() is None for reference in self.objects)
-
-
-class CompileGraph(FunctionGraph):
-    """The recorder of a compiled function: arrays that it captures are inputs, and may be written."""
-
-    front = "compile"
-
-    def __init__(self, builder: Any, name: str, device: Any):
-        FunctionGraph.__init__(self, builder, name, device)
-        self.inputs: list[tuple[Any, int, str]] = []  # (array or None, value, name), in the program's order
-        self.draws: dict[int, list[Any]] = {}  # by generator: it, the blocks drawn, [(input, blocks before)]
-        self._made: dict[int, int] = {}  # of arrays made while tracing, by id: the first value
-        self.device_is_open = False  # the default one, unless the function captures an array
-
-    def add_input(self, x: Any, dtype: str, shape: Sequence[Any], sizes: Sequence[int], name: str) -> ArrayTracer:
-        value = self.builder.input(dtype, list(shape), name, list(sizes))
-        self.fixed |= {(value, axis) for axis, n in enumerate(shape) if isinstance(n, int)}
-        self.inputs.append((x, value, name))
-        return self.tracer(value)
-
-    def nested(self) -> FunctionGraph:
-        inner = FunctionGraph.nested(self)
-        inner.__class__ = _NestedGraph
-        return inner
-
-    # ---- arrays that are no arguments
-
-    def capture(self, x: Array) -> ArrayTracer:
-        if self.device_is_open:
-            self.device, self.device_is_open = x.device, False
-        if x.device != self.device:
-            raise TraceError(
-                f"[compile] the function uses an array on {x.device} at {user_line()}, but runs on {self.device}: "
-                "expected arrays of one device; .to_device() brings them over"
-            )
-        with recording_on(None):
-            sizes = x.shape
-        name = f"captured[{sum(name.startswith('captured') for _, _, name in self.inputs)}]"
-        return self.add_input(x, x.dtype.name, [None] * x.ndim, sizes, name)
-
-    def made(self, x: Array) -> None:
-        tracer = self.constant(x)
-        self._made[id(x)] = tracer._id
-        self._captured[id(x)] = x, tracer
-
-    def may_write(self, x: Array) -> bool:
-        return isinstance(x, Array)
-
-    def about(self, x: Array, name: str) -> Any:
-        """Sizes of a captured array are numbers of the program, as those of an argument."""
-        return None if self._is_constant(x) else getattr(self.value(x), name)
-
-    def read(self, x: Array, what: str) -> None:
-        if not self._is_constant(x):
-            raise refuse_value(what, "pass what is read as a Python number, or compute with the array")
-
-    def share(self, x: Array) -> Any:
-        if not self._is_constant(x):
-            return FunctionGraph.share(self, x)
-        with recording_on(None):
-            shared = _core.share(x)
-        self.made(shared)
-        return shared
-
-    def _is_constant(self, x: Array) -> bool:
-        """Whether x was made in this trace, and not written since."""
-        return id(x) in self._made and self._captured[id(x)][1]._id == self._made[id(x)]
-
-    def draw_key(self, generator: Any, words: Any) -> ArrayTracer:
-        draws = self.draws.setdefault(id(generator), [generator, 0, []])
-        key = self.add_input(None, "uint32", [4], [4], "a random key")
-        draws[2].append((len(self.inputs) - 1, draws[1]))
-        draws[1] = draws[1] - (-words // 4)
-        return key
-
-    # ---- what the caller sees
-
-    def entry_of(self, n: Any) -> int:
-        return self.adopt(n).entry if isinstance(n, Number) else self.literal(n)
-
-    def number_value(self, n: Any) -> int:
-        """A constant of the program from which a call reads a number of its trace."""
-        return self.builder.number_constant(self.entry_of(n), isinstance(n, Number) and n.is_real)
-
-
-class _NestedGraph(CompileGraph):
-    """Of a function that a control op traces."""
-
-    def may_write(self, x: Array) -> bool:
-        return False
-
-    def about(self, x: Array, name: str) -> Any:
-        return self.outer.about(x, name)  # type: ignore[union-attr]
-
-    def _is_constant(self, x: Array) -> bool:
-        return self.outer._is_constant(x)  # type: ignore[union-attr]
-
-    def capture(self, x: Array) -> ArrayTracer:  # value() asks the outer graph first
-        raise AssertionError
-
-    def made(self, x: Array) -> None:
-        assert self.outer is not None
-        self.outer.made(x)  # type: ignore[attr-defined]
-
-    def draw_key(self, generator: Any, words: Any) -> ArrayTracer:
-        return FunctionGraph.draw_key(self, generator, words)
 
 
 # ---- results -----------------------------------------------------------------------------------------------------
@@ -227,38 +127,56 @@ class _Results:
 
 
 def trace(
-    fn: Any, bound: Bound, symbols: set[str], marks: dict[str, Any], donate: Sequence[str]
-) -> tuple[Any, Traced]:
-    """Runs fn on tracers: a _core.CompiledProgram, and what is known of it, which keeps no object of the caller's.
-
-    Raises what fn raises, and TraceError for what a program cannot do.
-    """
-    builder = _core.ProgramBuilder()
-    graph = CompileGraph(builder, getattr(fn, "__qualname__", None) or type(fn).__name__, None)
-    try:
-        return _traced(graph, builder, fn, bound, symbols, marks, donate)
-    finally:
-        graph.end()
-
-
-def _traced(
-    graph: CompileGraph,
-    builder: Any,
     fn: Any,
     bound: Bound,
     symbols: set[str],
     marks: dict[str, Any],
-    donate: Sequence[str],
+    options: dict[str, Any],
+    specs: dict[int, Spec],
+    pinned: bool,
+    is_call: bool,
 ) -> tuple[Any, Traced]:
-    held = [x for x in bound.values[1:] if not isinstance(x, Spec)] if bound.weak_self else bound.values
-    graph.device = device_of(leaves(held), "compile")
-    graph.device_is_open = not any(isinstance(x, Array) for x in leaves(held))
-    arguments = Arguments(graph, symbols, marks)
+    """Runs fn on tracers: a _core.CompiledProgram, and what is known of it, which keeps no object of the caller's.
+
+    options: of dovetail.compile. specs: by the id of an array without elements, what it stands for. pinned: all
+    numbers and sizes are Python's. is_call: the trace is a part of a call, whose draws of random numbers happen
+    where fn raises. Raises what fn raises, TraceError for what a program cannot do, and RunsEagerly.
+    """
+    graph = CompileGraph(_core.ProgramBuilder(), getattr(fn, "__qualname__", None) or type(fn).__name__, None)
+    graph.is_pinned = pinned
+    try:
+        held = leaves(bound.values[1:] if bound.weak_self else bound.values)
+        graph.device = device_of(held, "compile")
+        graph.device_is_open = not any(isinstance(x, Array) for x in held)
+        return _traced(graph, fn, bound, Arguments(graph, symbols, marks, specs), options, is_call)
+    finally:
+        graph.end()
+
+
+def _result(graph: CompileGraph, fn: Any, positional: list[Any], named: dict[str, Any], is_call: bool) -> Any:
+    """What fn returns for tracers."""
+    try:
+        result = run_recorded(graph, fn, positional, named)
+    except Exception:
+        if graph.eager_because:
+            raise RunsEagerly(graph.eager_because) from None
+        if is_call:
+            graph.draw_as_eager()
+        raise
+    if graph.eager_because:
+        raise RunsEagerly(graph.eager_because)
+    return result
+
+
+def _traced(
+    graph: CompileGraph, fn: Any, bound: Bound, arguments: Arguments, options: dict[str, Any], is_call: bool
+) -> tuple[Any, Traced]:
     pairs = list(zip(bound.values, bound.names, strict=True))
     values = [arguments.add(x, path, bound.weak_self and i == 0) for i, (x, path) in enumerate(pairs)]
     positional, named = bound.call(values)
     before = _search(fn, arguments)
-    result = run_recorded(graph, fn, positional, named)
+    result = _result(graph, fn, positional, named, is_call)
+    arguments.finish()
     arguments.expect_unchanged()
     results = _Results(graph, arguments)
     with recording_on(graph):
@@ -275,8 +193,8 @@ def _traced(
     captured = _search(fn, arguments)
     _expect_nothing_left(captured, graph)
     kept_alive = {i for i, _ in written} | {n for kind, n, *_ in results.parts if kind == "input"}
-    donated = _donated(graph, arguments, donate, kept_alive)
-    program = builder.finish(results.outputs, "")
+    donated = _donated(graph, arguments, options["donate"], kept_alive)
+    program = graph.builder.finish(results.outputs, "")
     found = {
         i: places[0].name for i, (x, _, _) in enumerate(graph.inputs) if (places := captured.leaves.get(id(x)))
     }
@@ -291,7 +209,7 @@ def _traced(
     compiled = _core.CompiledProgram(
         program,
         graph.device,
-        graph.device_is_open,
+        graph.device_is_open or graph.uses_default_device,
         arguments.parts,
         bound.n_extra,
         list(bound.keywords),
@@ -302,21 +220,18 @@ def _traced(
         draws,
         results.parts,
         graph.name,
+        options["numerics"] == "eager",
+        (graph.sizes, *arguments.numbers_of_call()),
     )
-    facts: dict[str, Any] = {}
-    for i, (x, path) in enumerate(pairs):
-        if not (bound.weak_self and i == 0):
-            facts_of(x, path, facts)
+    facts = bound.facts()
     names = [found.get(i, name) for i, (_, _, name) in enumerate(graph.inputs)]
     notes = [f"{names[i]}: no path leads to it, so that another array in its place is not seen" for i in kept]
     shapes = [(4,) if x is None else _concrete(x.shape) for x, _, _ in graph.inputs]
     writes = [names[i] for i, _ in written]
     return compiled, Traced(
-        program,
+        compiled.program,
         facts,
         shapes,
-        arguments.integers,
-        arguments.reals,
         [f"{name}, as {graph.inputs[i][2]}" for i, name in found.items()],
         writes,
         notes,

@@ -1,6 +1,6 @@
 #include "bindings/captured.hpp"
 
-#include <bit>
+#include "bindings/plain_value.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -66,14 +66,6 @@ bool has_keys(PyObject* dict, PyObject* keys) {
   return true;
 }
 
-bool same_dict(PyObject* a, PyObject* b) {
-  PyObject *key = nullptr, *value = nullptr, *other_key = nullptr, *other = nullptr;
-  if (PyDict_GET_SIZE(a) != PyDict_GET_SIZE(b)) return false;
-  for (Py_ssize_t i = 0, k = 0; PyDict_Next(a, &i, &key, &value);)
-    if (!PyDict_Next(b, &k, &other_key, &other) || !same_value(key, other_key) || !same_value(value, other))
-      return false;
-  return true;
-}
 }  // namespace
 
 PyObject* Hop::follow(PyObject* parent) const {
@@ -106,20 +98,4 @@ bool Expectation::holds(PyObject* o) const {
   return (length < 0 || length_of(o) == length) && (!keys || has_keys(o, keys.ptr()));
 }
 
-bool same_value(PyObject* a, PyObject* b) {
-  if (a == b) return true;
-  if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyUnicode_CheckExact(a)) return PyUnicode_Compare(a, b) == 0;
-  if (PyFloat_CheckExact(a))
-    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) == std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
-  if (PyLong_CheckExact(a) || PyBytes_CheckExact(a) || PyComplex_CheckExact(a) || PyAnySet_CheckExact(a))
-    return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-  if (PyList_CheckExact(a) || PyTuple_CheckExact(a)) {
-    if (length_of(a) != length_of(b)) return false;
-    for (Py_ssize_t i = 0; i < length_of(a); ++i)
-      if (!same_value(PySequence_Fast_GET_ITEM(a, i), PySequence_Fast_GET_ITEM(b, i))) return false;
-    return true;
-  }
-  return PyDict_CheckExact(a) && same_dict(a, b);
-}
 }  // namespace dovetail::bindings

@@ -36,7 +36,4 @@ struct Expectation {
   bool holds(PyObject*) const;
 };
 
-// Equal values of one type: 1, 1.0 and True are different ones, NaN is itself. Numbers, strings, bytes, and tuples,
-// lists, dicts and sets of them; of everything else only the object itself. Runs no code of users.
-bool same_value(PyObject* a, PyObject* b);
 }  // namespace dovetail::bindings

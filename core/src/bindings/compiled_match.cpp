@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "bindings/plain_value.hpp"
+
 namespace dovetail::bindings {
 // ---- arguments by parameter -------------------------------------------------------------------------------------
 namespace {
@@ -136,11 +138,15 @@ class Matcher {
     switch (p.kind) {
       case Part::array: return array(p.n, o);
       case Part::real:
-        if (!PyFloat_CheckExact(o) && !is_foreign_number(o, kDefaultFloat)) return false;
+        if (p.what ? reinterpret_cast<PyObject*>(Py_TYPE(o)) != p.what.ptr()
+                   : !PyFloat_CheckExact(o) && !is_foreign_number(o, kDefaultFloat))
+          return false;
         match_.reals[p.n] = PyFloat_AsDouble(o);
         return match_.reals[p.n] != -1 || !PyErr_Occurred();
       case Part::integer: {
-        if (!PyLong_CheckExact(o) && !is_foreign_number(o, kDefaultInt)) return false;
+        if (p.what ? reinterpret_cast<PyObject*>(Py_TYPE(o)) != p.what.ptr()
+                   : !PyLong_CheckExact(o) && !is_foreign_number(o, kDefaultInt))
+          return false;
         const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(o));
         int overflow = 0;
         if (number) match_.integers[p.n] = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);

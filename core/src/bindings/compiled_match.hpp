@@ -31,12 +31,12 @@ struct BoundArguments {
 // A part of an argument, in the order of a depth-first traversal.
 struct Part {
   enum Kind : uint8_t {
-    array,    // input `n` of the program
-    real,     // argument `n` of the program: a float
-    integer,  // argument `n` of the program: an int of 64 bits
-    value,    // equal to `what`, and of its type
-    object,  // the one that the weak reference `what`, or `what` itself, leads to; `n` names it for captured arrays
-    owner,   // the object at `address`: who owns the compiled function drops it with the object
+    array,     // input `n` of the program
+    real,      // argument `n` of the program: a float, of type `what` where that is set
+    integer,   // argument `n` of the program: an int of 64 bits, of type `what` where that is set
+    value,     // equal to `what` bit by bit, and of its type
+    object,    // what the weak reference `what`, or `what` itself, leads to; `n` names it for captured arrays
+    owner,     // the object at `address`: who owns the compiled function drops it with the object
     sequence,  // of type `what` (tuple, a namedtuple or list) with `n` parts
     dict,      // with the keys `keys`, in this order
     fields,    // an object of type `what` with the attributes `hops`; `n` are in its __dict__, which has no others

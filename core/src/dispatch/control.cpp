@@ -34,7 +34,7 @@ class Control {
         programs_(e.programs.at(k)),
         device_(e.device()),
         out_(std::span(values).subspan(size_t(node_.out), node_.n_out)),
-        in_(take_operands(node_, values)) {}
+        in_(take_operands(e, k, values)) {}
 
   std::vector<Tensor> run() {
     const uint32_t flags = node_.op->spec.flags;

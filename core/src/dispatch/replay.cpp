@@ -5,6 +5,7 @@
 #include "device/timeline.hpp"
 #include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
+#include "few.hpp"
 
 namespace dovetail {
 namespace {
@@ -32,11 +33,10 @@ class NodeCall {
  public:
   NodeCall(const Executable& e, size_t k, std::vector<Tensor>& values)
       : node_(e.binding.program->nodes[k]),
-        inv_(*node_.op, e.plans->device, few_, int(node_.in.size()),
+        in_(node_.in.size()),
+        inv_(*node_.op, e.plans->device, in_.data(), int(in_.size()),
              const_cast<Attrs&>(*e.binding.nodes[k].attrs)) {  // normalised: no rule changes them again
-    if (node_.in.size() > kMaxInputs) many_.resize(node_.in.size()), inv_.in = many_.data();
-    const Tensor** in = node_.in.size() > kMaxInputs ? many_.data() : few_;
-    for (size_t i = 0; i < node_.in.size(); ++i) in[i] = node_.in[i] < 0 ? nullptr : &values[size_t(node_.in[i])];
+    for (size_t i = 0; i < in_.size(); ++i) in_[i] = node_.in[i] < 0 ? nullptr : &values[size_t(node_.in[i])];
     for (uint32_t i = 0; i < node_.op->spec.n_out; ++i) inv_.out[i] = &values[size_t(node_.out) + i];
     inv_.plan = e.plans->plans[k];
     inv_.work = e.binding.nodes[k].work;
@@ -45,8 +45,7 @@ class NodeCall {
 
  private:
   const Program::Node& node_;
-  const Tensor* few_[kMaxInputs];
-  std::vector<const Tensor*> many_;
+  Few<const Tensor*, kMaxInputs> in_;
   Invocation inv_;
 };
 
@@ -69,9 +68,10 @@ const Tensor* const* wanted_of(const Program::Node& node, std::span<const Wanted
 
 // By the op's decomposition, whose nodes may take the memory of what ends with the node, and write where results
 // are wanted.
-void run_nested(const Executable& nested, const Program::Node& node, std::vector<Tensor>& values,
-                const Tensor* const* given) {
-  std::vector<Tensor> results = replay(nested, take_operands(node, values), given);
+void run_nested(const Executable& e, size_t k, std::vector<Tensor>& values, const Tensor* const* given) {
+  const Executable& nested = *e.nodes[k].nested;
+  const Program::Node& node = e.binding.program->nodes[k];
+  std::vector<Tensor> results = replay(nested, take_operands(e, k, values), given);
   for (size_t i = 0; i < results.size(); ++i) {
     Tensor& out = values[size_t(node.out) + i];
     out = results[i].device ? std::move(results[i]) : materialise(results[i], nested.device());
@@ -92,7 +92,7 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   if (!wanted.empty()) inv.given = wanted_of(node, wanted, memory);
   const auto dispatch = [&] {
     if (bound.nested && !engine_choice) {
-      if (inv.given || bound.donor >= 0) run_nested(*bound.nested, node, values, inv.given);
+      if (inv.given || bound.donor >= 0) run_nested(e, k, values, inv.given);
       else run_decomposition(inv, *bound.nested);
     } else {
       inv.run();
@@ -101,6 +101,10 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   if (recording()) [[unlikely]]
     run_recorded(node.op->spec.name.c_str(), dispatch, node.where);
   else dispatch();
+}
+
+void end_values(const Executable& e, size_t k, std::vector<Tensor>& values) {
+  for (const int v : e.dies(k)) values[size_t(v)] = Tensor();
 }
 
 void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
@@ -112,21 +116,33 @@ void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   } else {
     run_call(e, k, values, wanted);
   }
-  for (const int v : node.dies) values[size_t(v)] = Tensor();
+  end_values(e, k, values);
+}
+
+void run_steps(const Executable& e, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
+  for (size_t i = 0; i < e.fusion->steps.size(); ++i) {
+    const Fusion::Step& step = e.fusion->steps[i];
+    if (step.group && e.groups[i].answer.level && !engine_choice && run_group(e, i, values))
+      end_values(e, step.nodes.back(), values);
+    else
+      for (const uint32_t k : step.nodes) run_node(e, k, values, wanted);
+  }
 }
 
 void run_nodes(const Executable& e, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
+  if (e.fusion) return run_steps(e, values, wanted);
   for (size_t k = 0; k < e.nodes.size(); ++k) run_node(e, k, values, wanted);
 }
 
 // Results of nodes first: the program's inputs have the memory of callers, who may go on to hold it.
-int donor_of(const Program& p, const Program::Node& node, std::span<const TensorType> values) {
+int donor_of(const Program& p, const Program::Node& node, const std::vector<int>& dies,
+             std::span<const TensorType> values) {
   if (node.op->spec.flags & op_control) return -1;  // its programs take what ends with it
   const TensorType& out = values[size_t(node.out)];
   int donor = -1;
   for (const int v : node.in)
     if (v >= 0 && values[size_t(v)].dtype == out.dtype && values[size_t(v)].same_shape(out) &&
-        std::ranges::count(node.dies, v)) {
+        std::ranges::count(dies, v)) {
       donor = v;
       if (v >= p.nodes.front().out) break;
     }
@@ -152,22 +168,26 @@ std::vector<Wanted> wanted_results(const Program& p, const std::vector<Tensor>& 
 }
 }  // namespace
 
-std::vector<Tensor> take_operands(const Program::Node& node, std::vector<Tensor>& values) {
+std::vector<Tensor> take_operands(const Executable& e, size_t k, std::vector<Tensor>& values) {
+  const Program::Node& node = e.binding.program->nodes[k];
   std::vector<Tensor> in;
   in.reserve(node.in.size());
   for (const int v : node.in)
     if (v >= 0) in.push_back(values[size_t(v)]);
-  for (const int v : node.dies)
+  for (const int v : e.dies(k))
     if (std::ranges::find(node.in, v) != node.in.end()) values[size_t(v)] = Tensor();
   return in;
 }
 
 bool ProgramPlans::is_current() const { return epoch == plans_epoch(); }
 
-std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device& device) {
+std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device& device,
+                                                 std::shared_ptr<Fusions> fusions) {
   auto made = std::make_shared<ProgramPlans>();
   made->epoch = plans_epoch();
   made->device = &device;
+  made->program = binding.program;
+  made->fusions = std::move(fusions);
   std::vector<Tensor> values;
   PackedTypes(binding.values).set(values, device);
   for (size_t k = 0; k < binding.nodes.size(); ++k) {
@@ -227,7 +247,8 @@ std::vector<TensorType> PackedTypes::of(std::span<const int> values) const {
   return types;
 }
 
-Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::span<const Tensor> on_device)
+Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::span<const Tensor> on_device,
+                       std::shared_ptr<const Fusion> f)
     : binding(std::move(b)),
       plans(std::move(p)),
       types(binding.values),
@@ -235,7 +256,10 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       arrays(on_device.begin(), on_device.end()),
       resets(device().resets) {
   const Program& program = *binding.program;
-  for (size_t k = 0; k < nodes.size(); ++k) nodes[k].donor = donor_of(program, program.nodes[k], binding.values);
+  if (f)
+    if (auto bound = bind_groups(*f, binding, device())) fusion = std::move(f), groups = std::move(*bound);
+  for (size_t k = 0; k < nodes.size(); ++k)
+    nodes[k].donor = donor_of(program, program.nodes[k], dies(k), binding.values);
   if (!program.arguments.empty()) numbers = binding.numbers;
   first_inputs = 0;
   for (const Program::Input& input : program.inputs) first_inputs += size_t(input.value) == first_inputs;
@@ -266,8 +290,9 @@ size_t Executable::bytes() const {
 }
 
 std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_ptr<const ProgramPlans> plans,
-                                                  std::span<const Tensor> arrays) {
-  auto made = std::make_shared<Executable>(std::move(binding), std::move(plans), arrays);
+                                                  std::span<const Tensor> arrays,
+                                                  std::shared_ptr<const Fusion> fusion) {
+  auto made = std::make_shared<Executable>(std::move(binding), std::move(plans), arrays, std::move(fusion));
   std::vector<Tensor> values;
   for (size_t k = 0; k < made->nodes.size(); ++k) {
     const Plan* plan = made->plans->plans[k];

@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 
+#include "dispatch/groups.hpp"
 #include "dispatch/invocation.hpp"
 #include "graph/program.hpp"
 
@@ -13,7 +14,9 @@ struct ProgramPlans {
   std::deque<Attrs> attrs;         // of the nodes in the binding that the plans were made for
   std::vector<const Plan*> plans;  // nullptr of a control node
   Device* device;
-  uint64_t epoch;  // of the plans
+  uint64_t epoch;                          // of the plans
+  std::shared_ptr<const Program> program;  // that they are of
+  std::shared_ptr<Fusions> fusions;        // of a decomposition that is fused; else nullptr
 
   bool is_current() const;  // kernels and the fallback mode have not changed since
 };
@@ -38,12 +41,15 @@ struct Executable {
     int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
   };
-  Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays);
+  Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays,
+             std::shared_ptr<const Fusion>);
   Device& device() const { return *plans->device; }
   std::vector<Tensor> values() const;  // without memory, but constants
   // `constants`: nullptr for those of the binding.
   void set_values(std::vector<Tensor>& empty, bool inputs = true,
                   const std::vector<Scalar>* constants = nullptr) const;
+  // The values that end with a node.
+  const std::vector<int>& dies(size_t k) const { return fusion ? fusion->dies[k] : binding.program->nodes[k].dies; }
   size_t bytes() const;  // that it takes, those of the decompositions of nodes not counted
 
   Binding binding;  // without its values and numbers
@@ -55,25 +61,30 @@ struct Executable {
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;                                                 // of the program, on the device
   uint64_t resets;                                                            // of the device when it was made
+  std::shared_ptr<const Fusion> fusion;                                       // nullptr: node by node
+  std::vector<BoundGroup> groups;                                             // of the fusion's steps
 };
 
 // For the dtypes of a binding. Throws Error(not_implemented) where the device lacks a kernel that a node needs.
-std::shared_ptr<const ProgramPlans> plan_program(const Binding&, Device&);
+std::shared_ptr<const ProgramPlans> plan_program(const Binding&, Device&, std::shared_ptr<Fusions> = nullptr);
 // Throws Error(not_implemented) where the device lacks a kernel that a decomposition of a node needs. `plans`: from
-// plan_program() for these dtypes. `arrays`: those of the program, on the device.
+// plan_program() for these dtypes. `arrays`: those of the program, on the device. `fusion`: nullptr, or of the
+// program; it runs node by node where its types do not describe the binding.
 std::shared_ptr<const Executable> make_executable(Binding, std::shared_ptr<const ProgramPlans> plans,
-                                                  std::span<const Tensor> arrays = {});
+                                                  std::span<const Tensor> arrays = {},
+                                                  std::shared_ptr<const Fusion> fusion = nullptr);
 inline std::shared_ptr<const Executable> make_executable(Binding binding, Device& device,
-                                                         std::span<const Tensor> arrays = {}) {
+                                                         std::span<const Tensor> arrays = {},
+                                                         std::shared_ptr<const Fusion> fusion = nullptr) {
   auto plans = plan_program(binding, device);
-  return make_executable(std::move(binding), std::move(plans), arrays);
+  return make_executable(std::move(binding), std::move(plans), arrays, std::move(fusion));
 }
 inline bool is_current(const Executable& e) {
   return e.plans->is_current() && (e.arrays.empty() || e.resets == e.device().resets);
 }
-// The operands of a node that are given. Those that end with it are taken from `values`: if nobody else holds their
-// memory, the node's programs may use it.
-std::vector<Tensor> take_operands(const Program::Node&, std::vector<Tensor>& values);
+// The operands of node `k` that are given. Those that end with it are taken from `values`: if nobody else holds
+// their memory, the node's programs may use it.
+std::vector<Tensor> take_operands(const Executable&, size_t k, std::vector<Tensor>& values);
 // Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
 // memory. `constants`: nullptr, or all of them, in place of the binding's.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out,

@@ -8,7 +8,10 @@
 namespace dovetail {
 class RunnableProgram {
  public:
-  explicit RunnableProgram(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  // Whether groups of its nodes run as one, by the device's compiler, in calls that find() serves.
+  enum class Fuse { no, yes, rounding_each /* narrow floats after every node, as eager execution does */ };
+  explicit RunnableProgram(std::shared_ptr<const Program> program, Fuse fuse = Fuse::no)
+      : program_(std::move(program)), fuse_(fuse) {}
   const Program& program() const { return *program_; }
   const std::shared_ptr<const Program>& shared() const { return program_; }
 
@@ -46,8 +49,10 @@ class RunnableProgram {
   Device& device_for(Device* wanted, const std::vector<Tensor>& in) const;
   std::shared_ptr<const Executable> executable(Device&, const TensorType* const* in);
   std::vector<Tensor> arrays_on(Device&);
+  std::shared_ptr<const Fusion> fusion_for(Device&, const Binding&, const Attrs& arguments);
 
   const std::shared_ptr<const Program> program_;
+  const Fuse fuse_;
   ExecutableCache executables_;
   std::mutex mutex_;
   struct OnDevice {
@@ -55,6 +60,11 @@ class RunnableProgram {
     uint64_t resets;             // of the device when they were made
   };
   std::map<const Device*, OnDevice> on_device_;  // where they have been used
+  struct Fused {
+    std::shared_ptr<Fusions> fusions;
+    uint64_t epoch = 0;  // of the plans
+  };
+  std::map<const Device*, Fused> fused_;
 };
 // The elements of an array, which keeps its value: a later change of it gets memory of its own.
 HostArray elements_of(const Tensor&);

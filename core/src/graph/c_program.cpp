@@ -16,9 +16,14 @@ static_assert(int(DVT_N_INTEGER) == Number::integer && int(DVT_N_REAL) == Number
               int(DVT_N_MINIMUM) == Number::minimum && int(DVT_N_MAXIMUM) == Number::maximum &&
               int(DVT_N_SHIFT_LEFT) == Number::shift_left && int(DVT_N_BIT_LENGTH) == Number::bit_length &&
               int(DVT_N_TO_REAL) == Number::to_real && int(DVT_N_FLOOR) == Number::floor &&
-              int(DVT_N_CEIL) == Number::ceil && std::size(number_names) == size_t(DVT_N_CEIL) + 1);
+              int(DVT_N_CEIL) == Number::ceil && int(DVT_N_NEGATIVE) == Number::negative &&
+              int(DVT_N_POWER) == Number::power && int(DVT_N_BIT_AND) == Number::bit_and &&
+              int(DVT_N_BIT_OR) == Number::bit_or && int(DVT_N_BIT_XOR) == Number::bit_xor &&
+              int(DVT_N_SHIFT_RIGHT) == Number::shift_right &&
+              std::size(number_names) == size_t(DVT_N_SHIFT_RIGHT) + 1);
 static_assert(int(DVT_G_EQUAL) == Guard::equal && int(DVT_G_NOT_EQUAL) == Guard::not_equal &&
-              int(DVT_G_LESS) == Guard::less && int(DVT_G_LESS_EQUAL) == Guard::less_equal);
+              int(DVT_G_LESS) == Guard::less && int(DVT_G_LESS_EQUAL) == Guard::less_equal &&
+              int(DVT_G_SAME) == Guard::same && std::size(compare_names) == size_t(DVT_G_SAME) + 1);
 
 constexpr uint32_t kAbsent = std::numeric_limits<uint32_t>::max();
 constexpr DLDevice kHost = {1, 0};  // kDLCPU
@@ -44,7 +49,7 @@ CProgram::CProgram(std::shared_ptr<const Program> program) : CProgram(program, d
 CProgram::CProgram(const Binding& hints, const Attrs* attrs)
     : CProgram(hints.program, symbolic_types(hints, attrs)) {}
 
-CProgram::CProgram(std::shared_ptr<const Program> program, SymbolicTypes types)
+CProgram::CProgram(std::shared_ptr<const Program> program, SymbolicTypes types, uint32_t flags)
     : program_(std::move(program)), types_(std::move(types)) {
   number_values();
   describe_values();
@@ -56,7 +61,7 @@ CProgram::CProgram(std::shared_ptr<const Program> program, SymbolicTypes types)
   std::vector<int> inputs;
   for (const Program::Input& input : program_->inputs) inputs.push_back(input.value);
   view_.struct_size = sizeof view_;
-  view_.flags = types_.complete ? DVT_P_TYPED : 0;
+  view_.flags = flags | (types_.complete ? DVT_P_TYPED : 0);
   view_.n_values = uint32_t(values_.size()), view_.values = values_.data(), view_.info = info_.data();
   view_.n_nodes = uint32_t(nodes_.size()), view_.nodes = node_list_.data();
   view_.n_inputs = uint32_t(inputs.size()), view_.inputs = indices(inputs);
@@ -89,8 +94,11 @@ void CProgram::describe_values() {
     t.dtype = type.dtype == DType::none ? DLDataType{DVT_ANY, 0, 1} : info(type.dtype).dl;
     t.shape = type.shape.data();
   }
-  for (const Program::Input& input : program_->inputs)
-    info_[place_[size_t(input.value)]].name = name_or_null(input.name);
+  for (const Program::Input& input : program_->inputs) {
+    dvt_value& value = info_[place_[size_t(input.value)]];
+    value.name = name_or_null(input.name);
+    if (input.is_scalar) value.flags = DVT_V_HOST_SCALAR;
+  }
   for (const Program::Constant& c : program_->constants) {
     DLTensor& t = values_[place_[size_t(c.value)]];
     dvt_value& value = info_[place_[size_t(c.value)]];
@@ -194,9 +202,11 @@ void CProgram::set_hash() {
   if (types_.complete) {
     Sha256 typed;
     typed.update(digest.data(), digest.size());
+    hash_numbers(typed, {view_.flags});
     for (const dvt_symbol& s : symbols_) hash_numbers(typed, {s.input, s.axis});
-    for (const DLTensor& t : values_) {
-      hash_numbers(typed, {t.dtype.code, t.dtype.bits, t.ndim});
+    for (size_t v = 0; v < values_.size(); ++v) {
+      const DLTensor& t = values_[v];
+      hash_numbers(typed, {info_[v].flags, t.dtype.code, t.dtype.bits, t.ndim});
       for (int axis = 0; axis < t.ndim; ++axis) hash_numbers(typed, {t.shape[axis]});
     }
     digest = typed.finish();

@@ -15,6 +15,8 @@ class CProgram {
   explicit CProgram(std::shared_ptr<const Program>);
   // With the types of all values (DVT_P_TYPED), for sizes like those of the binding; see symbolic_types().
   CProgram(const Binding& hints, const Attrs* attrs);
+  // With these types. `flags`: DVT_P_ROUND_EACH, DVT_P_DETERMINISTIC.
+  CProgram(std::shared_ptr<const Program>, SymbolicTypes, uint32_t flags = 0);
   CProgram(const CProgram&) = delete;
   CProgram& operator=(const CProgram&) = delete;
 
@@ -22,7 +24,6 @@ class CProgram {
   const SymbolicTypes& types() const { return types_; }
 
  private:
-  CProgram(std::shared_ptr<const Program>, SymbolicTypes);
   void number_values();
   void describe_values();
   void describe_symbols();

@@ -1,0 +1,267 @@
+#include "dispatch/groups.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "device/log.hpp"
+#include "device/timeline.hpp"
+#include "dispatch/execute.hpp"
+#include "dispatch/lower.hpp"
+#include "dispatch/replay.hpp"
+#include "dispatch/submit.hpp"
+#include "few.hpp"
+
+namespace dovetail {
+namespace {
+constexpr size_t kLongestName = 100;  // of a group, in characters
+constexpr size_t kFewOperands = 8;
+
+// Code that something runs by, to be found by the next equal group.
+class CodeCache {
+ public:
+  std::shared_ptr<const GroupCode> find_or_make(Device& device, const dvt_compiler& compiler,
+                                                std::unique_ptr<const CProgram> program) {
+    const uint64_t* const hash = program->view().hash;
+    const Key key{&device, hash[0], hash[1]};
+    {
+      const std::lock_guard lock(mutex_);
+      if (auto found = known_[key].lock()) return found;
+    }
+    auto made = std::make_shared<const GroupCode>(device, compiler, std::move(program));  // may take seconds
+    const std::lock_guard lock(mutex_);
+    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+    known_[key] = made;
+    return made;
+  }
+
+ private:
+  using Key = std::tuple<const Device*, uint64_t, uint64_t>;
+  std::mutex mutex_;
+  std::map<Key, std::weak_ptr<const GroupCode>> known_;
+};
+CodeCache& code_cache() {
+  static CodeCache& cache = *new CodeCache;
+  return cache;
+}
+
+std::string name_of(const Program& part) {
+  std::string name;
+  for (const Program::Node& node : part.nodes) {
+    name += (name.empty() ? "" : "+") + node.op->spec.name;
+    if (name.size() > kLongestName) return name.substr(0, kLongestName) + "...";
+  }
+  return name;
+}
+
+// May the node be part of a group? Attributes that follow from sizes would be the group's numbers, and programs
+// within nodes are the host's.
+bool can_join(const Program::Node& node) {
+  return node.slots.empty() && !(node.op->spec.flags & (op_control | op_view | op_set_slice));
+}
+
+std::vector<dvt_claim> claims_of(const dvt_compiler& compiler, Device& device, const CProgram& program) {
+  std::vector<dvt_claim> claims(program.view().n_nodes);
+  const dvt_status status = compiler.claim(device.handle, &program.view(), claims.data());
+  if (status == DVT_UNSUPPORTED) return {};
+  if (status != DVT_OK) device.fail(status, "[compile] claim");
+  return claims;
+}
+
+// The operands of one run as the code sees them.
+class GroupCall {
+ public:
+  GroupCall(const std::vector<int64_t>& symbols, size_t n_in, size_t n_out) : in_(n_in), out_(n_out) {
+    call_ = {.struct_size = sizeof call_,
+             .n_in = uint32_t(n_in),
+             .n_out = uint32_t(n_out),
+             .n_attr = 0,
+             .in = in_.data(),
+             .out = out_.data(),
+             .attr = nullptr,
+             .workspace = nullptr,
+             .workspace_size = 0,
+             .stream = nullptr,
+             .correlation_id = 0,
+             .packed = nullptr};
+    exe_call_ = {.struct_size = sizeof exe_call_,
+                 .n_symbols = uint32_t(symbols.size()),
+                 .n_numbers = 0,
+                 .reserved = 0,
+                 .symbols = symbols.data(),
+                 .numbers = nullptr,
+                 .call = &call_};
+  }
+  GroupCall(const GroupCall&) = delete;
+
+  void set_in(size_t i, const Tensor& t) { in_[i] = &t.view; }
+  void set_out(size_t i, const Tensor& t) { out_[i] = &t.view; }
+  dvt_call& call() { return call_; }
+  const dvt_exe_call& of(const dvt_call* call) {
+    exe_call_.call = call;
+    return exe_call_;
+  }
+
+ private:
+  Few<const DLTensor*, kFewOperands> in_, out_;
+  dvt_call call_;
+  dvt_exe_call exe_call_;
+};
+}  // namespace
+
+const dvt_compiler* compiler_of(const Device& device) {
+  const Backend& backend = *device.backend;
+  if (backend.interpreted || !DVT_HAS(backend.table, dvt_backend, extension)) return nullptr;
+  return static_cast<const dvt_compiler*>(backend.table->extension("dovetail.compiler", DVT_X_COMPILER));
+}
+
+// ---- code -------------------------------------------------------------------------------------------------------
+
+GroupCode::GroupCode(Device& device, const dvt_compiler& compiler, std::unique_ptr<const CProgram> program)
+    : device_(device), compiler_(compiler), program_(std::move(program)) {
+  const dvt_status status = compiler_.compile(device_.handle, &program_->view(), "{}", &exe_);
+  if (status != DVT_OK) device_.fail(status, "[compile] a group");
+}
+
+GroupCode::~GroupCode() {
+  try {
+    if (!device_.synchronous && device_.state == DeviceState::usable) device_.synchronize();
+  } catch (const Error&) {  // the fault belongs to work that has been queued, which will report it
+  }
+  if (device_.state != DeviceState::closed) compiler_.destroy(exe_);
+}
+
+dvt_answer GroupCode::query(const dvt_exe_call& call) const {
+  dvt_answer answer{};
+  answer.struct_size = sizeof answer;
+  const dvt_status status = compiler_.query(exe_, &call, &answer);
+  if (status == DVT_UNSUPPORTED) answer.level = 0, answer.workspace = 0;
+  else if (status != DVT_OK) device_.fail(status, "[compile] query");
+  else if (!answer.level) answer.level = DVT_NATIVE;
+  return answer;
+}
+
+// ---- groups -----------------------------------------------------------------------------------------------------
+
+std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const Attrs* arguments, uint32_t flags) {
+  const dvt_compiler* const compiler = compiler_of(device);
+  if (!compiler || !pass_is_on("fuse")) return nullptr;
+  const Program& program = *binding.program;
+  const CProgram whole(binding.program, symbolic_types(binding, arguments), flags);
+  const std::vector<dvt_claim> claims = claims_of(*compiler, device, whole);
+  std::vector<uint32_t> group(program.nodes.size(), 0);
+  auto made = std::make_shared<Fusion>();
+  made->reasons.resize(program.nodes.size());
+  for (size_t k = 0; k < claims.size(); ++k) {
+    if (claims[k].group && claims[k].gain_ns > 0 && can_join(program.nodes[k])) group[k] = claims[k].group;
+    else made->reasons[k] = claims[k].reason;
+  }
+  if (std::ranges::count(group, 0u) == std::ssize(group)) return nullptr;
+  made->types = whole.types();
+  made->dies.resize(program.nodes.size());
+  Schedule schedule = make_schedule(program, group);
+  for (Schedule::Step& step : schedule.steps) {
+    Fusion::Step& to = made->steps.emplace_back(Fusion::Step{step.nodes, std::nullopt});
+    made->dies[step.nodes.back()] = step.dies;
+    if (!step.is_group) continue;
+    Part part = part_of(binding, made->types, step);
+    const char* const name = lasting(name_of(*part.program));
+    std::string where = part.program->nodes[0].where;
+    auto view = std::make_unique<const CProgram>(part.program, part.types, flags);
+    try {
+      auto code = code_cache().find_or_make(device, *compiler, std::move(view));
+      to.group = Fusion::Group{std::move(part), std::move(code), name, std::move(where)};
+    } catch (const Error& e) {  // its nodes run by themselves
+      const std::string what = std::string("[compile] ") + name + " runs node by node: " + e.what();
+      if (e.kind == ErrorKind::not_implemented) log(Log::dispatch, 3, what);
+      else on_warning(what);
+    }
+  }
+  return made;
+}
+
+std::optional<std::vector<BoundGroup>> bind_groups(const Fusion& fusion, const Binding& binding, Device& device) {
+  const auto whole = symbols_in(fusion.types, binding);
+  if (!whole) return std::nullopt;
+  std::vector<BoundGroup> made;
+  for (const Fusion::Step& step : fusion.steps) {
+    BoundGroup& bound = made.emplace_back();
+    if (!step.group) continue;
+    const Part& part = step.group->part;
+    for (const int64_t s : part.symbols) bound.symbols.push_back((*whole)[size_t(s)]);
+    std::vector<Tensor> in(part.inputs.size()), out(part.outputs.size());
+    GroupCall call(bound.symbols, in.size(), out.size());
+    const auto set = [&](Tensor& t, int value, bool is_scalar) {
+      const TensorType& type = binding.values[size_t(value)];
+      t.dtype = type.dtype;
+      t.set_shape(type.shape());
+      t.set_device(is_scalar ? nullptr : &device);
+    };
+    for (size_t i = 0; i < in.size(); ++i)
+      set(in[i], part.inputs[i], part.program->inputs[i].is_scalar), call.set_in(i, in[i]);
+    for (size_t i = 0; i < out.size(); ++i) set(out[i], part.outputs[i], false), call.set_out(i, out[i]);
+    bound.answer = step.group->code->query(call.of(&call.call()));
+  }
+  return made;
+}
+
+// Compiling may take long: it holds no lock.
+std::shared_ptr<const Fusion> Fusions::find_or_make(const Binding& binding, Device& device, const Attrs* arguments,
+                                                    uint32_t flags) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (none_) return nullptr;
+    for (const auto& fusion : known_)
+      if (symbols_in(fusion->types, binding)) return fusion;
+    if (known_.size() == kMost) return nullptr;
+  }
+  auto made = fuse(binding, device, arguments, flags);
+  const std::lock_guard lock(mutex_);
+  if (made) known_.push_back(made);
+  else none_ = true;
+  return made;
+}
+
+bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
+  const Fusion::Group& group = *e.fusion->steps[i].group;
+  const BoundGroup& bound = e.groups[i];
+  Device& device = e.device();
+  const Part& part = group.part;
+  const size_t n_in = part.inputs.size(), n_out = part.outputs.size();
+  GroupCall call(bound.symbols, n_in, n_out);
+  Few<const Tensor*, kFewOperands> operands(n_in);
+  std::vector<Tensor> copies;  // of operands, each at most once
+  const auto keep = [&](Tensor&& t) {
+    if (copies.empty()) copies.reserve(n_in);
+    return &copies.emplace_back(std::move(t));
+  };
+  bool dense = true;
+  for (size_t k = 0; k < n_in; ++k) {
+    const Tensor* t = &values[size_t(part.inputs[k])];
+    if (!t->device && !part.program->inputs[k].is_scalar) t = keep(materialise(*t, device));
+    dense &= t->dense;
+    operands[k] = t, call.set_in(k, *t);
+  }
+  Few<Tensor*, kFewOperands> results(n_out);
+  for (size_t k = 0; k < n_out; ++k) results[k] = &values[size_t(part.outputs[k])], call.set_out(k, *results[k]);
+  dvt_answer answer = bound.answer;
+  if (!dense) {
+    answer = group.code->query(call.of(&call.call()));
+    for (size_t k = 0; k < n_in && !answer.level && answer.need_compact; ++k)
+      if (answer.need_compact >> std::min<size_t>(k, 63) & 1 && operands[k]->device && !operands[k]->dense)
+        operands[k] = keep(compact(*operands[k])), call.set_in(k, *operands[k]);
+    if (!answer.level && answer.need_compact) answer = group.code->query(call.of(&call.call()));
+  }
+  if (!answer.level) return false;
+  Stream& stream = current_stream(device);
+  for (Tensor* t : results) t->own(allocate(device, device.index, stream, t->bytes()));
+  if (std::ranges::all_of(results, [](const Tensor* t) { return t->numel == 0; })) return true;
+  const auto dispatch = [&] {
+    submit(device, stream, group.name, nullptr, call.call(), {operands.data(), n_in}, {results.data(), n_out},
+           answer.workspace, [&](const dvt_call* c) { return group.code->run(call.of(c)); });
+  };
+  if (recording()) [[unlikely]]
+    run_recorded(group.name, dispatch, group.where);
+  else dispatch();
+  return true;
+}
+}  // namespace dovetail

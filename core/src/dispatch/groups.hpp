@@ -1,0 +1,82 @@
+// Groups of a program's nodes as code of the device's compiler (dvt_compiler): who claims what, the code, its runs.
+#pragma once
+#include <mutex>
+
+#include "device/device.hpp"
+#include "dispatch/tensor.hpp"
+#include "graph/c_program.hpp"
+#include "graph/part.hpp"
+
+namespace dovetail {
+struct Executable;
+
+// The device's compiler; nullptr where it has none.
+const dvt_compiler* compiler_of(const Device&);
+
+// Code for one group. Equal groups on a device share it.
+class GroupCode {
+ public:
+  GroupCode(Device&, const dvt_compiler&, std::unique_ptr<const CProgram>);  // throws Error where it cannot be made
+  ~GroupCode();
+  GroupCode(const GroupCode&) = delete;
+
+  // Whether it runs at these sizes and strides; level 0: it does not.
+  dvt_answer query(const dvt_exe_call&) const;
+  dvt_status run(const dvt_exe_call& call) const { return compiler_.run(exe_, &call); }
+
+ private:
+  Device& device_;
+  const dvt_compiler& compiler_;
+  const std::unique_ptr<const CProgram> program_;  // the compiler may go on to read it
+  dvt_exe* exe_ = nullptr;
+};
+
+// How a device runs a program in groups, for all sizes that its types describe.
+struct Fusion {
+  struct Group {
+    Part part;
+    std::shared_ptr<const GroupCode> code;
+    const char* name;   // "multiply+add+gelu", for profiles and messages
+    std::string where;  // the user's line of its first node
+  };
+  struct Step {
+    std::vector<uint32_t> nodes;
+    std::optional<Group> group;  // else each node by itself
+  };
+  // Of each node the values that end with it: in the order of the steps they are others than the program's. Those
+  // that end with a group are its last node's.
+  std::vector<std::vector<int>> dies;
+  // What a node that stays by itself was refused for; nullptr: nobody said.
+  std::vector<const char*> reasons;
+  std::vector<Step> steps;
+  SymbolicTypes types;
+};
+
+// What a binding adds to a group.
+struct BoundGroup {
+  std::vector<int64_t> symbols;
+  dvt_answer answer;  // to row-major operands; level 0: its nodes run by themselves
+};
+
+// nullptr where the device has no compiler, or none of the nodes is claimed. `arguments`: those that the program
+// was bound with. `flags`: DVT_P_ROUND_EACH, DVT_P_DETERMINISTIC.
+std::shared_ptr<const Fusion> fuse(const Binding&, Device&, const Attrs* arguments, uint32_t flags);
+// One for each step (empty of one without a group); nothing where the fusion's types do not describe the binding.
+std::optional<std::vector<BoundGroup>> bind_groups(const Fusion&, const Binding&, Device&);
+
+// The fusions of a program on a device: for sizes of different structure, as where some are 1, there are several.
+class Fusions {
+ public:
+  // The one that describes the binding; nullptr where nothing is fused.
+  std::shared_ptr<const Fusion> find_or_make(const Binding&, Device&, const Attrs* arguments, uint32_t flags);
+
+ private:
+  static constexpr size_t kMost = 8;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const Fusion>> known_;
+  bool none_ = false;  // the device has no compiler, or it claims nothing
+};
+
+// Runs step `i` of the executable's fusion as one. False: the code does not take these operands, nothing has run.
+bool run_group(const Executable&, size_t i, std::vector<Tensor>& values);
+}  // namespace dovetail
