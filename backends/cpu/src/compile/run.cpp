@@ -461,13 +461,23 @@ dvt_status divide(const Call& c, int64_t n, int64_t work, Body body) {
 }
 }  // namespace
 
-// An eager reduction of few rows of many terms joins them in another order.
+// Where an eager reduction would join the terms in another order: of few rows, or where rows are not what is
+// contiguous.
 const char* refuses(const Group& g, const dvt_exe_call& exe) {
   if (!g.has_reductions()) return nullptr;
   int64_t rows = 1;
   for (size_t axis = 0; axis + 1 < g.space.size(); ++axis) rows *= size_of(g, exe, axis);
   const int64_t columns = size_of(g, exe, g.space.size() - 1);
-  return rows < 16 && rows * columns >= 4 * 32768 ? "few rows of many terms" : nullptr;
+  if (rows < 16 && rows * columns >= 4 * 32768) return "few rows of many terms";
+  for (const Instruction& step : g.whole.body) {
+    const Operand& x = g.values[step.in[0]];
+    if (step.kind != Instruction::reduce || x.source != Value::input) continue;
+    const DLTensor& t = *exe.call->in[x.index];
+    if (t.strides[t.ndim - 1] == 1 || columns == 1) continue;
+    for (int axis = 0; axis + 1 < t.ndim; ++axis)
+      if (t.strides[axis] == 1 && t.shape[axis] != 1) return "a reduction along an axis that is not contiguous";
+  }
+  return nullptr;
 }
 
 dvt_status run(const Group& g, const Conversions& conversions, const dvt_exe_call& exe) {

@@ -13,9 +13,11 @@ Half half_of(DLDataType t) {
 }
 bool is_op(const dvt_node& node, const char* op) { return !std::strcmp(node.op, op); }
 
+uint8_t bytes_of(DLDataType t) { return half_of(t) != Half::no ? 4 : uint8_t(t.bits / 8); }  // in a tile
+
 bool matches(const LoopRow& row, const dvt_program& p, const dvt_node& node) {
   const auto fits = [](DLDataType wanted, DLDataType t) {
-    return wanted.code == DVT_ANY ? wanted.bits == t.bits : dvt::same(wanted, t);
+    return wanted.code == DVT_ANY ? wanted.bits == 8 * bytes_of(t) : dvt::same(wanted, t);
   };
   if (row.text) {
     const dvt_attr* a = node.n_attr ? node.attr : nullptr;
@@ -44,6 +46,7 @@ class Translation {
     group_.n_inputs = program_.n_inputs;
     for (const codegen::Value& v : loops_.values) add_value(v);
     if (numbers_) return "a number that is no input";
+    if (constant_array_) return "a constant array that is no input";
     if (wide_) return "elements of more than 64 bits";
     if (group_.values.size() > most_values || std::max(group_.n_inputs, program_.n_outputs) > most_in_memory)
       return "too many values";
@@ -60,8 +63,6 @@ class Translation {
   }
 
  private:
-  static uint8_t bytes_of(DLDataType t) { return half_of(t) != Half::no ? 4 : uint8_t(t.bits / 8); }
-
   void add_value(const codegen::Value& v) {
     if (v.dtype.bits > 64) wide_ = true;
     Operand made{v.dtype,  Extent::one, bytes_of(v.dtype), half_of(v.dtype),
@@ -77,6 +78,9 @@ class Translation {
       made.extent = Extent::rows;  // until its operands say otherwise
     }
     if (v.source == codegen::Value::number) numbers_ = true;
+    if (v.source == codegen::Value::constant &&
+        std::any_of(t.shape, t.shape + t.ndim, [](int64_t n) { return n != 1; }))
+      constant_array_ = true;
     if (v.source == codegen::Value::constant && !wide_)
       std::memcpy(&made.value, dvt::data<char>(&t), size_t(t.dtype.bits / 8));
     if (v.source != codegen::Value::step) group_.widest = std::max(group_.widest, made.bytes);
@@ -176,8 +180,9 @@ class Translation {
   Group& group_;
   codegen::Loops loops_;
   std::vector<Instruction> steps_;
-  bool wide_ = false;     // a value of more than 64 bits
-  bool numbers_ = false;  // the host gives numbers as inputs
+  bool wide_ = false;            // a value of more than 64 bits
+  bool numbers_ = false;         // the host gives numbers as inputs
+  bool constant_array_ = false;  // as well as arrays
 };
 }  // namespace
 

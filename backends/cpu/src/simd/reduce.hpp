@@ -324,11 +324,12 @@ dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type diviso
   return DVT_OK;
 }
 
-// ---- for the compiler: one row's terms, in the same grouping
-// -----------------------------------------------------
+// ---- for the compiler: the terms of one row, in the same grouping ----------------------------------------------------
 
-// `mean`: totals are divided by the number of terms. L converts terms from In.
-template <class In, class Op, bool mean, class L>
+enum class Finish { none, mean, truth };
+
+// `finish`: what totals become. L converts terms from In.
+template <class In, class Op, Finish finish, class L>
 struct RowReduction {
   using T = typename Op::Type;
   using State = Pairs<Op, T>;
@@ -339,7 +340,8 @@ struct RowReduction {
     return combine_run<Op>(Loops<In, Op, L>::fetch(x, 1, n, buffer), n);
   }
   static T finished(T x, int64_t terms) {
-    if constexpr (mean) return terms ? x / T(terms) : T(__builtin_nanf(""));
+    if constexpr (finish == Finish::mean) return terms ? x / T(terms) : T(__builtin_nanf(""));
+    else if constexpr (finish == Finish::truth) return x != 0;
     else return x;
   }
   static void rows(const void* x, int64_t rows, int64_t n, void* out) {
@@ -356,15 +358,15 @@ struct RowReduction {
     *static_cast<T*>(out) = finished(static_cast<State*>(state)->total(), terms);
   }
 };
-template <class In, class Op, bool mean, class L>
+template <class In, class Op, Finish finish, class L>
 inline constexpr Reduction row_reduction{
-    RowReduction<In, Op, mean, L>::rows,    RowReduction<In, Op, mean, L>::start,
-    RowReduction<In, Op, mean, L>::add,     RowReduction<In, Op, mean, L>::join,
-    RowReduction<In, Op, mean, L>::partial, RowReduction<In, Op, mean, L>::total};
+    RowReduction<In, Op, finish, L>::rows,    RowReduction<In, Op, finish, L>::start,
+    RowReduction<In, Op, finish, L>::add,     RowReduction<In, Op, finish, L>::join,
+    RowReduction<In, Op, finish, L>::partial, RowReduction<In, Op, finish, L>::total};
 
 // `type`: of terms that are In in a tile.
-template <class In, class Op, bool mean = false, class L = Load<In, typename Op::Type>>
+template <class In, class Op, Finish finish = Finish::none, class L = Load<In, typename Op::Type>>
 void add_row_reduction(Table& table, const char* op, DLDataType type, DLDataType out) {
-  table.add_loop({op, nullptr, &row_reduction<In, Op, mean, L>, {type}, out});
+  table.add_loop({op, nullptr, &row_reduction<In, Op, finish, L>, {type}, out});
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction
