@@ -156,6 +156,7 @@ class Number:
         if not is_number(other):
             return NotImplemented
         if not in_table(other):  # an integer: no integer of 64 bits is on its other side
+            self.table.expect_value(self.entry)
             return _COMPARED[comparison](self.pin() if self.is_real else self.value, other)
         result = _COMPARED[comparison](self.value, value_of(other))
         for x in (self, other):
@@ -203,6 +204,10 @@ class Number:
         holds = "same" if self.is_real else "equal"
         self.table.guard(holds, self.entry, self.table.literal(self.value), note)
         return self.value
+
+    def plain(self) -> Number:
+        """The number as one of Python, where a function takes those of a library as such."""
+        return self
 
     def __repr__(self) -> str:
         return repr(self.pin("which makes text of it"))
@@ -352,6 +357,7 @@ def _chosen(op: str, choose: Any, values: tuple) -> Any:
         if isinstance(other, Number) and other.entry == n.entry:
             out = n
         elif not in_table(other):  # an integer beyond all of 64 bits
+            n.table.expect_value(n.entry)
             out = choose(n.pin(), other) if n.is_real or choose(n.value, other) is other else n
         elif is_zero(other) and n.natural:  # min(0, n) is 0, max(0, n) is n
             out = 0 if choose is min else n

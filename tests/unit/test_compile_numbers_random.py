@@ -11,13 +11,13 @@ import pytest
 
 REALS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.5, 3.0, 1e-40, -7.25, 1e17, 1e308, float("nan"), float("inf"), -float("inf"))
 INTEGERS = (0, 1, -1, 2, 3, 7, -5, 60, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63), 2**63, -(2**70))
-ERRORS = (ArithmeticError, TypeError, ValueError, AttributeError, IndexError)
+ERRORS = (ArithmeticError, TypeError, ValueError, AttributeError, IndexError, NotImplementedError)
 
 BINARY = ("{} + {}", "{} - {}", "{} * {}", "{} / {}", "{} // {}", "{} % {}", "divmod({}, {})[1]", "min({}, {})",
           "max({}, {})", "math.prod(({}, {}))", "sum(({}, {}))", "({} if {} > 1 else 2)", "{} + ({} == 3)",
           "({} and {})", "math.copysign({}, {})", "{} * (1 + {} * 0)", "({}, {})[0]")  # fmt: skip
 INTEGRAL = ("{} & {}", "{} | {}", "{} ^ {}", "{} << ({} % 70)", "{} >> ({} % 70)", "{} << {} % 9 - 1",
-            "pow({}, {} % 5, 7)", "{} ** ({} % 4)", "[5, 6, 7][({} + {}) % 4]")  # fmt: skip
+            "pow({}, 3, 11) + {}", "{} ** ({} % 4)", "[5, 6, 7][({} + {}) % 4]")  # fmt: skip
 UNARY = (
     "-{}",
     "+{}",
@@ -37,8 +37,8 @@ UNARY = (
     "math.log({})",
     "bool({})",
     "len(str({}))",
-    "len(f'{{{}:>4}}')",
-    "hash({})",
+    "len(format({}, '>4'))",
+    "(hash({0}) if {0} == {0} else 0)",
     "{{1: 5, 2.5: 6}}.get({}, 7)",
     "({} / 3)",
     "({} ** 2)",

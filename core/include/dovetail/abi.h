@@ -435,8 +435,8 @@ typedef struct {
   uint64_t reserved[2];
 } dvt_number;
 
-/* The program is right where all guards hold: it was traced by Python code that compared these numbers. SAME: bit by
- * bit, which tells 0.0 from -0.0; of an entry and itself: that it has a value. */
+/* The program is right where all guards hold: it was traced by Python code that compared these numbers. SAME: bit
+ * by bit, which tells 0.0 from -0.0; of an entry and itself: that it has a value. */
 enum { DVT_G_EQUAL, DVT_G_NOT_EQUAL, DVT_G_LESS, DVT_G_LESS_EQUAL, DVT_G_SAME };
 typedef struct {
   uint32_t compare, a, b; /* entries of `numbers` */

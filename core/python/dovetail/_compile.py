@@ -76,14 +76,14 @@ class _Compile:
             raise TypeError(f"[compile] there is no option {name!r}: expected donate, dynamic or numerics")
         if numerics not in ("wide", "eager"):
             raise ValueError(f'[compile] numerics: got {numerics!r}, expected "wide" or "eager"')
-        donate = (donate,) if isinstance(donate, str) else tuple(donate)
-        if not all(isinstance(name, str) for name in donate):
+        donate = (donate,) if isinstance(donate, str) else donate
+        if not isinstance(donate, Sequence) or not all(isinstance(name, str) for name in donate):
             raise TypeError(f"[compile] donate: got {donate!r}, expected names of arguments")
         if not (dynamic is None or isinstance(dynamic, (bool, dict))):
             raise TypeError(
                 f"[compile] dynamic: got {dynamic!r}, expected None, a bool or a dict by arguments' names"
             )
-        options = {"donate": donate, "dynamic": dynamic, "numerics": numerics}
+        options = {"donate": tuple(donate), "dynamic": dynamic, "numerics": numerics}
         if fn is _NO_FUNCTION:
             return lambda function: self(function, **options)
         if not callable(fn):

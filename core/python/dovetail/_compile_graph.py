@@ -85,7 +85,7 @@ class CompileGraph(FunctionGraph):
 
     def made(self, x: Array) -> None:
         if x.device == to_device(None) or x.device != self.device:
-            self.expect_default_device("an array")
+            self.expect_default_device("asarray()")
         tracer = self.constant(x)
         self._made[id(x)] = tracer._id
         self._captured[id(x)] = x, tracer

@@ -26,6 +26,9 @@ class NumpyNumber(Number):
         Number.__init__(self, table, entry, original.item())
         self.original, self.was_seen = original, False
 
+    def plain(self) -> Number:
+        return Number(self.table, self.entry, self.value)
+
     def pin(self, note: str = "") -> Any:
         Number.pin(self, note)
         self.was_seen = True

@@ -99,7 +99,7 @@ class _Listing:
     def _number(self, k: int, inside: bool = False) -> str:
         entry = self.json["numbers"][k]
         if not isinstance(entry, list):
-            return repr(entry)
+            return str(entry)  # also inf and nan, which JSON spells as strings
         op, *of = entry
         if op == "size":
             value, axis = of

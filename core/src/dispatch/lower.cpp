@@ -40,8 +40,11 @@ class Round {
   bool run(Lowered& to) {
     const Program& p = *from_.program;
     std::vector<int> operands;
-    for (const Program::Input& input : p.inputs)
-      operands.push_back(builder_.input(input, types_[size_t(input.value)].shape()));
+    for (const Program::Input& input : p.inputs) {
+      const TensorType& t = types_[size_t(input.value)];
+      const bool any = input.dtype == DType::none;
+      operands.push_back(any ? builder_.input(t.dtype, t.shape()) : builder_.input(input, t.shape()));
+    }
     for (size_t i = 0; i < p.arguments.size(); ++i) builder_.argument(is_real(int(i)), p.arguments[i]);
     std::vector<int> became;
     InlineOptions options;

@@ -88,6 +88,8 @@ std::optional<NumberValue> modulo(double a, double b) {
 
 // Nothing where Python raises or has a complex number.
 std::optional<NumberValue> power(double a, double b) {
+  if (std::isnan(a)) return real_value(b == 0 ? 1 : a);  // with its sign
+  if (std::isnan(b)) return real_value(a == 1 ? 1 : b);
   const double r = std::pow(a, b);
   if (std::isfinite(a) && std::isfinite(b) && (std::isinf(r) || (a < 0 && b != std::floor(b)))) return std::nullopt;
   return real_value(r);
@@ -124,8 +126,7 @@ std::optional<NumberValue> evaluate(const Number& n, const std::vector<Number>& 
     case Number::real: return real_value(n.f);
     case Number::size:
     case Number::attribute: return std::nullopt;
-    case Number::bit_length:
-      return integer_value(std::bit_width(magnitude(values[a].i)));
+    case Number::bit_length: return integer_value(std::bit_width(magnitude(values[a].i)));
     case Number::to_real: return real_value(as_real(table[a], values[a]));
     case Number::floor: return rounded(std::floor(as_real(table[a], values[a])));
     case Number::ceil: return rounded(std::ceil(as_real(table[a], values[a])));

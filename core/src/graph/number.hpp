@@ -44,9 +44,9 @@ struct Number {
 };
 // Their names in the text of programs, in the order of Number::Op.
 inline constexpr const char* number_names[] = {
-    "integer", "real",    "size",    "attribute",  "add",        "subtract", "multiply", "divide", "floor_divide",
-    "modulo",  "minimum", "maximum", "shift_left", "bit_length", "to_real",  "floor",    "ceil",   "negative",
-    "power",   "bit_and", "bit_or",  "bit_xor",    "shift_right"};
+    "integer",      "real",     "size",    "attribute", "add",        "subtract",   "multiply",   "divide",
+    "floor_divide", "modulo",   "minimum", "maximum",   "shift_left", "bit_length", "to_real",    "floor",
+    "ceil",         "negative", "power",   "bit_and",   "bit_or",     "bit_xor",    "shift_right"};
 constexpr bool is_leaf(Number::Op op) { return op <= Number::attribute; }
 constexpr bool is_unary(Number::Op op) { return op >= Number::bit_length && op <= Number::negative; }
 constexpr bool takes_integers(Number::Op op) {
@@ -83,7 +83,8 @@ std::optional<NumberValue> evaluate(const Number&, const std::vector<Number>&, c
 
 // A condition under which a program is valid: Python compared two numbers while it was traced.
 struct Guard {
-  // same: of one kind and bit by bit, which tells 0.0 from -0.0. A number is the same as itself where it has a value.
+  // same: of one kind and bit by bit, which tells 0.0 from -0.0. A number is the same as itself where it has a
+  // value.
   enum Compare : uint8_t { equal, not_equal, less, less_equal, same };
   Compare compare;
   int a, b;
