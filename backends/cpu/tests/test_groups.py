@@ -134,6 +134,20 @@ def test_reductions(cpu, op, dtype):
         check(g, cpu)
 
 
+def test_reductions_that_kernels_join_in_another_order_are_refused(cpu):
+    def group(x: np.ndarray) -> Group:
+        g = Group()
+        g.output(g.reduce("sum", g.input(x)), g.map("exp", g.input(x)))
+        return g
+
+    with pytest.raises(KernelError, match="few rows of many terms"):
+        group(draw((3, 50000), float32)).run(cpu)
+    check(group(draw((16, 9000), float32)), cpu)
+    with pytest.raises(KernelError, match="not contiguous"):
+        group(draw((65, 8), float32).T).run(cpu)
+    check(group(draw((8, 130), float32)[:, ::2]), cpu)
+
+
 # ---- random groups ---------------------------------------------------------------------------------------------
 
 UNARY = {
