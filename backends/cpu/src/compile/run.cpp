@@ -469,37 +469,22 @@ dvt_status divide(const Call& c, int64_t n, int64_t work, Body body) {
 }
 }  // namespace
 
-<<<<<<< HEAD
-// Where an eager reduction would join the terms in another order: of few rows, or where rows are not what is
+// Where an eager reduction joins the terms in another order: of few rows, or of an input whose rows are not what is
 // contiguous.
-=======
-// Eager reductions of few rows of many terms, and of inputs whose rows are not dense, join terms in another order.
->>>>>>> fuse
 const char* refuses(const Group& g, const dvt_exe_call& exe) {
   if (!g.has_reductions()) return nullptr;
   int64_t rows = 1;
   for (size_t axis = 0; axis + 1 < g.space.size(); ++axis) rows *= size_of(g, exe, axis);
   const int64_t columns = size_of(g, exe, g.space.size() - 1);
-<<<<<<< HEAD
   if (rows < 16 && rows * columns >= 4 * 32768) return "few rows of many terms";
   for (const Instruction& step : g.whole.body) {
-    const Operand& x = g.values[step.in[0]];
-    if (step.kind != Instruction::reduce || x.source != Value::input) continue;
-    const DLTensor& t = *exe.call->in[x.index];
+    if (!g.as_eager || step.kind != Instruction::reduce || g.values[step.in[0]].source != Value::input) continue;
+    const DLTensor& t = *exe.call->in[g.values[step.in[0]].index];
     if (t.strides[t.ndim - 1] == 1 || columns == 1) continue;
     for (int axis = 0; axis + 1 < t.ndim; ++axis)
       if (t.strides[axis] == 1 && t.shape[axis] != 1) return "a reduction along an axis that is not contiguous";
   }
   return nullptr;
-=======
-  for (const Instruction& step : g.whole.body) {
-    const bool of_input = step.kind == Instruction::reduce && g.values[step.in[0]].source == Value::input;
-    if (!of_input || !g.as_eager) continue;
-    const DLTensor& x = *exe.call->in[g.values[step.in[0]].index];
-    if (x.ndim && x.shape[x.ndim - 1] > 1 && x.strides[x.ndim - 1] != 1) return "a reduction of a strided input";
-  }
-  return rows < 16 && rows * columns >= 4 * 32768 ? "few rows of many terms" : nullptr;
->>>>>>> fuse
 }
 
 dvt_status run(const Group& g, const Conversions& conversions, const dvt_exe_call& exe) {
