@@ -14,6 +14,7 @@ using dvt::codegen::Value;
 constexpr int64_t long_row = 128;          // worth a loop of its own
 constexpr int64_t tiles_of_part = 16;      // of a row without reductions
 constexpr int64_t worth_a_thread = 65536;  // elements times instructions
+constexpr int64_t shortest_row = 32;       // that is worth a call of a loop of its own
 
 // How a value in memory lies in the index space: strides in elements.
 struct Memory {
@@ -296,6 +297,8 @@ class Worker {
     const void* in[max_elementwise_in];
     int64_t steps[max_elementwise_in];
     bool any = false;
+    if (result.extent == Extent::all && n_rows_ > 1 && space_.columns >= shortest_row && takes_rows(step))
+      return run_rows(step);
     for (uint32_t k = 0; k < step.n_in; ++k) {
       const Operand& x = value(step.in[k]);
       in[k] = at_[step.in[k]];
@@ -310,6 +313,27 @@ class Worker {
     char* const out = at_[step.result];
     step.elementwise->loop(in, steps, out, n);
     if (step.rounds) round(result.half, out, n);
+  }
+  bool takes_rows(const Instruction& step) const {
+    return std::any_of(step.in, step.in + step.n_in, [&](uint32_t v) { return value(v).extent == Extent::rows; });
+  }
+  // Row by row, where some operands have one element of each.
+  void run_rows(const Instruction& step) {
+    const Operand& result = value(step.result);
+    char *in[max_elementwise_in] = {}, *out = at_[step.result];
+    int64_t steps[max_elementwise_in], next[max_elementwise_in];
+    for (uint32_t k = 0; k < step.n_in; ++k) {
+      const Operand& x = value(step.in[k]);
+      in[k] = at_[step.in[k]], steps[k] = x.extent == Extent::all;
+      next[k] = x.extent == Extent::all ? space_.columns * x.bytes : x.extent == Extent::rows ? x.bytes : 0;
+    }
+    for (int64_t i = 0; i < n_rows_; ++i) {
+      const void* const of_row[] = {in[0], in[1], in[2]};
+      step.elementwise->loop(of_row, steps, out, space_.columns);
+      for (uint32_t k = 0; k < step.n_in; ++k) in[k] += next[k];
+      out += space_.columns * result.bytes;
+    }
+    if (step.rounds) round(result.half, at_[step.result], n_);
   }
   void round(Half half, char* x, int64_t n) {
     narrow(half, x, raw_, n);
