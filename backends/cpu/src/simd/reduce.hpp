@@ -121,6 +121,16 @@ class Pairs {
   uint64_t count_ = 0;
 };
 
+// lane[0] = all 2 * w lanes, the second half into the first, and again. Each step is a loop of a fixed length, which
+// compilers make vectors for.
+template <class Op, int64_t w, class T>
+DOVETAIL_CPU_INLINE void fold_halves(T* lane) {
+  if constexpr (w > 0) {
+    for (int64_t k = 0; k < w; ++k) lane[k] = Op::combine(lane[k], lane[k + w]);
+    fold_halves<Op, w / 2>(lane);
+  }
+}
+
 // Contiguous terms, sixteen vectors at a time in four chains; the remainder goes into a last vector.
 template <class Op, class T = typename Op::Type>
 [[gnu::noinline]] T combine_run(const T* x, int64_t n) {
@@ -151,8 +161,7 @@ template <class Op, class T = typename Op::Type>
     pairs.add(acc[0]);
   }
   pairs.total().copy_to(lane, stdx::element_aligned);
-  for (int64_t w = W / 2; w; w /= 2)
-    for (int64_t k = 0; k < w; ++k) lane[k] = Op::combine(lane[k], lane[k + w]);
+  fold_halves<Op, W / 2>(lane);
   return lane[0];
 }
 
