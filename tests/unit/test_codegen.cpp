@@ -206,6 +206,7 @@ TEST(refused_with_a_reason) {
            "an axis of an operand is not known to be that of the result");
   CHECK_EQ(one([](Space& p) { return p.reduce("dvt.sum", p.x(), true, 0); }),
            "a reduction along other axes than the last one");
+  CHECK_EQ(one([](Space& p) { return p.reduce("dvt.sum", p.x({rows, 1})); }), "a reduction of one element");
   CHECK_EQ(one([](Space& p) {
              dvt_attr size{DVT_A_SIZE, 1, {}};
              return p.node("dvt.roll", {p.x()}, f32, {rows, columns}, {size});

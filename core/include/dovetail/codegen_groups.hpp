@@ -86,6 +86,7 @@ inline const char* refusal(const dvt_program& p, const dvt_node& node) {
                                              : axes.kind == DVT_A_I64S && axes.count == 1 &&
                                                    (axes.v.is[0] == -1 || axes.v.is[0] == x.rank - 1);
   if (!last) return "a reduction along other axes than the last one";
+  if (x.last() == 1) return "a reduction of one element";  // its result would vary as the operand does
   return r.is_squeezed(x) || r.is_row_of(x) ? nullptr : "a reduction with a result of another shape";
 }
 

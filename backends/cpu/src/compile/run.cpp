@@ -14,6 +14,7 @@ using dvt::codegen::Value;
 constexpr int64_t long_row = 128;          // worth a loop of its own
 constexpr int64_t tiles_of_part = 16;      // of a row without reductions
 constexpr int64_t worth_a_thread = 65536;  // elements times instructions
+constexpr int64_t shortest_row = 32;       // that is worth a call of a loop of its own
 
 // How a value in memory lies in the index space: strides in elements.
 struct Memory {
@@ -296,6 +297,8 @@ class Worker {
     const void* in[max_elementwise_in];
     int64_t steps[max_elementwise_in];
     bool any = false;
+    if (result.extent == Extent::all && n_rows_ > 1 && space_.columns >= shortest_row && takes_rows(step))
+      return run_rows(step);
     for (uint32_t k = 0; k < step.n_in; ++k) {
       const Operand& x = value(step.in[k]);
       in[k] = at_[step.in[k]];
@@ -310,6 +313,27 @@ class Worker {
     char* const out = at_[step.result];
     step.elementwise->loop(in, steps, out, n);
     if (step.rounds) round(result.half, out, n);
+  }
+  bool takes_rows(const Instruction& step) const {
+    return std::any_of(step.in, step.in + step.n_in, [&](uint32_t v) { return value(v).extent == Extent::rows; });
+  }
+  // Row by row, where some operands have one element of each.
+  void run_rows(const Instruction& step) {
+    const Operand& result = value(step.result);
+    char *in[max_elementwise_in] = {}, *out = at_[step.result];
+    int64_t steps[max_elementwise_in], next[max_elementwise_in];
+    for (uint32_t k = 0; k < step.n_in; ++k) {
+      const Operand& x = value(step.in[k]);
+      in[k] = at_[step.in[k]], steps[k] = x.extent == Extent::all;
+      next[k] = x.extent == Extent::all ? space_.columns * x.bytes : x.extent == Extent::rows ? x.bytes : 0;
+    }
+    for (int64_t i = 0; i < n_rows_; ++i) {
+      const void* const of_row[] = {in[0], in[1], in[2]};
+      step.elementwise->loop(of_row, steps, out, space_.columns);
+      for (uint32_t k = 0; k < step.n_in; ++k) in[k] += next[k];
+      out += space_.columns * result.bytes;
+    }
+    if (step.rounds) round(result.half, at_[step.result], n_);
   }
   void round(Half half, char* x, int64_t n) {
     narrow(half, x, raw_, n);
@@ -469,19 +493,22 @@ dvt_status divide(const Call& c, int64_t n, int64_t work, Body body) {
 }
 }  // namespace
 
-// Eager reductions of few rows of many terms, and of inputs whose rows are not dense, join terms in another order.
+// Where an eager reduction joins the terms in another order: of few rows, or of an input whose rows are not what is
+// contiguous.
 const char* refuses(const Group& g, const dvt_exe_call& exe) {
   if (!g.has_reductions()) return nullptr;
   int64_t rows = 1;
   for (size_t axis = 0; axis + 1 < g.space.size(); ++axis) rows *= size_of(g, exe, axis);
   const int64_t columns = size_of(g, exe, g.space.size() - 1);
+  if (rows < 16 && rows * columns >= 4 * 32768) return "few rows of many terms";
   for (const Instruction& step : g.whole.body) {
-    const bool of_input = step.kind == Instruction::reduce && g.values[step.in[0]].source == Value::input;
-    if (!of_input || !g.as_eager) continue;
-    const DLTensor& x = *exe.call->in[g.values[step.in[0]].index];
-    if (x.ndim && x.shape[x.ndim - 1] > 1 && x.strides[x.ndim - 1] != 1) return "a reduction of a strided input";
+    if (!g.as_eager || step.kind != Instruction::reduce || g.values[step.in[0]].source != Value::input) continue;
+    const DLTensor& t = *exe.call->in[g.values[step.in[0]].index];
+    if (t.strides[t.ndim - 1] == 1 || columns == 1) continue;
+    for (int axis = 0; axis + 1 < t.ndim; ++axis)
+      if (t.strides[axis] == 1 && t.shape[axis] != 1) return "a reduction along an axis that is not contiguous";
   }
-  return rows < 16 && rows * columns >= 4 * 32768 ? "few rows of many terms" : nullptr;
+  return nullptr;
 }
 
 dvt_status run(const Group& g, const Conversions& conversions, const dvt_exe_call& exe) {

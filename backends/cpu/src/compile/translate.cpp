@@ -13,19 +13,12 @@ Half half_of(DLDataType t) {
 }
 bool is_op(const dvt_node& node, const char* op) { return !std::strcmp(node.op, op); }
 
-// In a tile fp16 and bf16 are floats: a loop on their bits, as that of where, does not serve them, the one of
-// float32 does.
-bool takes_bits(const LoopRow& row, const dvt_program& p, const dvt_node& node) {
-  if (!row.loop || row.loop->in_half != Half::no || row.loop->out_half != Half::no) return false;
-  const auto narrow = [&](uint32_t v) { return v != none && half_of(p.values[v].dtype) != Half::no; };
-  return narrow(node.out[0]) || std::any_of(node.in, node.in + node.n_in, narrow);
-}
+// Of an element in a tile, where fp16 and bf16 are float.
+uint8_t bytes_of(DLDataType t) { return half_of(t) != Half::no ? 4 : uint8_t(t.bits / 8); }
 
-// `widened`: as if fp16 and bf16 were float32.
-bool matches(const LoopRow& row, const dvt_program& p, const dvt_node& node, bool widened) {
-  const auto fits = [&](DLDataType wanted, DLDataType t) {
-    if (widened && half_of(t) != Half::no) t = dvt::f32;
-    return wanted.code == DVT_ANY ? wanted.bits == t.bits : dvt::same(wanted, t);
+bool matches(const LoopRow& row, const dvt_program& p, const dvt_node& node) {
+  const auto fits = [](DLDataType wanted, DLDataType t) {
+    return wanted.code == DVT_ANY ? wanted.bits == 8 * bytes_of(t) : dvt::same(wanted, t);
   };
   if (row.text) {
     const dvt_attr* a = node.n_attr ? node.attr : nullptr;
@@ -55,6 +48,7 @@ class Translation {
     group_.as_eager = program_.flags & DVT_P_ROUND_EACH;
     for (const codegen::Value& v : loops_.values) add_value(v);
     if (numbers_) return "a number that is no input";
+    if (constant_array_) return "a constant array that is no input";
     if (wide_) return "elements of more than 64 bits";
     if (group_.values.size() > most_values || std::max(group_.n_inputs, program_.n_outputs) > most_in_memory)
       return "too many values";
@@ -74,8 +68,6 @@ class Translation {
   }
 
  private:
-  static uint8_t bytes_of(DLDataType t) { return half_of(t) != Half::no ? 4 : uint8_t(t.bits / 8); }
-
   void add_value(const codegen::Value& v) {
     if (v.dtype.bits > 64) wide_ = true;
     Operand made{v.dtype,  Extent::one, bytes_of(v.dtype), half_of(v.dtype),
@@ -91,6 +83,9 @@ class Translation {
       made.extent = Extent::rows;  // until its operands say otherwise
     }
     if (v.source == codegen::Value::number) numbers_ = true;
+    if (v.source == codegen::Value::constant &&
+        std::any_of(t.shape, t.shape + t.ndim, [](int64_t n) { return n != 1; }))
+      constant_array_ = true;
     if (v.source == codegen::Value::constant && !wide_)
       std::memcpy(&made.value, dvt::data<char>(&t), size_t(t.dtype.bits / 8));
     if (v.source != codegen::Value::step) group_.widest = std::max(group_.widest, made.bytes);
@@ -193,8 +188,9 @@ class Translation {
   Group& group_;
   codegen::Loops loops_;
   std::vector<Instruction> steps_;
-  bool wide_ = false;     // a value of more than 64 bits
-  bool numbers_ = false;  // the host gives numbers as inputs
+  bool wide_ = false;            // a value of more than 64 bits
+  bool numbers_ = false;         // the host gives numbers as inputs
+  bool constant_array_ = false;  // as well as arrays
 };
 }  // namespace
 
@@ -205,15 +201,11 @@ LoopTable::LoopTable(const Table& table) {
 }
 
 const LoopRow* LoopTable::find(const dvt_program& p, const dvt_node& node) const {
-  const auto first = std::lower_bound(rows_.begin(), rows_.end(), node.op,
-                                      [](const LoopRow* a, const char* op) { return std::strcmp(a->op, op) < 0; });
-  const auto found = [&](bool widened) -> const LoopRow* {
-    for (auto row = first; row != rows_.end() && is_op(node, (*row)->op); ++row)
-      if (matches(**row, p, node, widened)) return *row;
-    return nullptr;
-  };
-  const LoopRow* const row = found(false);
-  return row && takes_bits(*row, p, node) ? found(true) : row;
+  auto row = std::lower_bound(rows_.begin(), rows_.end(), node.op,
+                              [](const LoopRow* a, const char* op) { return std::strcmp(a->op, op) < 0; });
+  for (; row != rows_.end() && is_op(node, (*row)->op); ++row)
+    if (matches(**row, p, node)) return *row;
+  return nullptr;
 }
 
 const char* translate(const LoopTable& table, const dvt_program& p, Group& out) {

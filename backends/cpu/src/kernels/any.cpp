@@ -25,8 +25,8 @@ dvt_status run(dvt_device*, const dvt_call* c) {
 // In: what the type is in a tile.
 template <class T, class L, class In = T>
 void add(Table& table, DLDataType type) {
-  add_row_reduction<In, Max<uint8_t>, false, L>(table, "dvt.any", type, dvt::boolean);
-  add_row_reduction<In, Min<uint8_t>, false, L>(table, "dvt.all", type, dvt::boolean);
+  add_row_reduction<In, Max<uint8_t>, Finish::truth, L>(table, "dvt.any", type, dvt::boolean);
+  add_row_reduction<In, Min<uint8_t>, Finish::truth, L>(table, "dvt.all", type, dvt::boolean);
   table.add(dvt::Row("dvt.any", run<T, Max, L>).in(type, DVT_O_STRIDED).out(dvt::boolean).deterministic().kernel());
   table.add(dvt::Row("dvt.all", run<T, Min, L>).in(type, DVT_O_STRIDED).out(dvt::boolean).deterministic().kernel());
 }

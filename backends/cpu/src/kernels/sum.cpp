@@ -30,7 +30,7 @@ void add_float(Table& table, DLDataType type) {
   using In = Accumulator<T>;
   add_row_reduction<In, Sum<In>>(table, "dvt.sum", type, type);
   add_row_reduction<In, Product<In>>(table, "dvt.prod", type, type);
-  add_row_reduction<In, Sum<In>, true>(table, "dvt.mean", type, type);
+  add_row_reduction<In, Sum<In>, Finish::mean>(table, "dvt.mean", type, type);
   add_row(table, "dvt.sum", run<T, Sum>, type);
   add_row(table, "dvt.prod", run<T, Product>, type);
   add_row(table, "dvt.mean", mean<T>, type);

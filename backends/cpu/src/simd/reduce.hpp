@@ -121,6 +121,16 @@ class Pairs {
   uint64_t count_ = 0;
 };
 
+// lane[0] = all 2 * w lanes, the second half into the first, and again. Each step is a loop of a fixed length, which
+// compilers make vectors for.
+template <class Op, int64_t w, class T>
+DOVETAIL_CPU_INLINE void fold_halves(T* lane) {
+  if constexpr (w > 0) {
+    for (int64_t k = 0; k < w; ++k) lane[k] = Op::combine(lane[k], lane[k + w]);
+    fold_halves<Op, w / 2>(lane);
+  }
+}
+
 // Contiguous terms, sixteen vectors at a time in four chains; the remainder goes into a last vector.
 template <class Op, class T = typename Op::Type>
 [[gnu::noinline]] T combine_run(const T* x, int64_t n) {
@@ -151,8 +161,7 @@ template <class Op, class T = typename Op::Type>
     pairs.add(acc[0]);
   }
   pairs.total().copy_to(lane, stdx::element_aligned);
-  for (int64_t w = W / 2; w; w /= 2)
-    for (int64_t k = 0; k < w; ++k) lane[k] = Op::combine(lane[k], lane[k + w]);
+  fold_halves<Op, W / 2>(lane);
   return lane[0];
 }
 
@@ -324,11 +333,12 @@ dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type diviso
   return DVT_OK;
 }
 
-// ---- for the compiler: one row's terms, in the same grouping
-// -----------------------------------------------------
+// ---- for the compiler: the terms of one row, in the same grouping ----------------------------------------------------
 
-// `mean`: totals are divided by the number of terms. L converts terms from In.
-template <class In, class Op, bool mean, class L>
+enum class Finish { none, mean, truth };
+
+// `finish`: what totals become. L converts terms from In.
+template <class In, class Op, Finish finish, class L>
 struct RowReduction {
   using T = typename Op::Type;
   using State = Pairs<Op, T>;
@@ -339,7 +349,8 @@ struct RowReduction {
     return combine_run<Op>(Loops<In, Op, L>::fetch(x, 1, n, buffer), n);
   }
   static T finished(T x, int64_t terms) {
-    if constexpr (mean) return terms ? x / T(terms) : T(__builtin_nanf(""));
+    if constexpr (finish == Finish::mean) return terms ? x / T(terms) : T(__builtin_nanf(""));
+    else if constexpr (finish == Finish::truth) return x != 0;
     else return x;
   }
   static void rows(const void* x, int64_t rows, int64_t n, void* out) {
@@ -356,15 +367,15 @@ struct RowReduction {
     *static_cast<T*>(out) = finished(static_cast<State*>(state)->total(), terms);
   }
 };
-template <class In, class Op, bool mean, class L>
+template <class In, class Op, Finish finish, class L>
 inline constexpr Reduction row_reduction{
-    RowReduction<In, Op, mean, L>::rows,    RowReduction<In, Op, mean, L>::start,
-    RowReduction<In, Op, mean, L>::add,     RowReduction<In, Op, mean, L>::join,
-    RowReduction<In, Op, mean, L>::partial, RowReduction<In, Op, mean, L>::total};
+    RowReduction<In, Op, finish, L>::rows,    RowReduction<In, Op, finish, L>::start,
+    RowReduction<In, Op, finish, L>::add,     RowReduction<In, Op, finish, L>::join,
+    RowReduction<In, Op, finish, L>::partial, RowReduction<In, Op, finish, L>::total};
 
 // `type`: of terms that are In in a tile.
-template <class In, class Op, bool mean = false, class L = Load<In, typename Op::Type>>
+template <class In, class Op, Finish finish = Finish::none, class L = Load<In, typename Op::Type>>
 void add_row_reduction(Table& table, const char* op, DLDataType type, DLDataType out) {
-  table.add_loop({op, nullptr, &row_reduction<In, Op, mean, L>, {type}, out});
+  table.add_loop({op, nullptr, &row_reduction<In, Op, finish, L>, {type}, out});
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction
