@@ -419,6 +419,33 @@ def _without_ranks(texts: dict[str, list[str]]) -> dict[str, list[str]]:
     return found
 
 
+FORMS = "forms"  # the name of their line, which no op has
+
+
+def forms(runtime: Any) -> list[dict[str, Any]]:
+    """[{"marks": constants that stand for any, "shapes", "written": program, "op": program}] of schema/forms.py."""
+    from dovetail.schema.forms import EPS, FORMS, SCALE
+
+    def traced(function: Any, shapes: Any) -> dict[str, Any]:
+        sizes = [[1 if n == 1 else f"n{n}" for n in shape] for shape in shapes]  # equal ones stay equal
+        program = json.loads(runtime.export(function, *(runtime.spec(s, "float32") for s in sizes)).text())
+        for left_out in ("signature", "guards"):
+            program.pop(left_out, None)
+        for node in program["nodes"]:
+            node.pop("where", None)
+        for given in program["inputs"]:
+            given.pop("name", None)
+            given["shape"] = [n if isinstance(n, int) else None for n in given["shape"]]
+        return json.loads(json.dumps(program).replace('"dtype": "float32"', f'"dtype": "{ANY}"'))
+
+    found = []
+    for form in FORMS:
+        for shapes in form.shapes:
+            written, op = traced(form.written, shapes), traced(form.op, shapes)
+            found.append({"marks": [EPS, SCALE], "shapes": shapes, "written": written, "op": op})
+    return found
+
+
 def text_of(names: list[str] | None = None) -> str:
     from dovetail import _core as core
     from dovetail.schema import dtypes as dt
@@ -428,6 +455,10 @@ def text_of(names: list[str] | None = None) -> str:
         o.name for o in registry.values() if o.decomposition and o.__module__.startswith("dovetail.schema")
     )
     lines = []
+    if not names:
+        import dovetail
+
+        lines.append(f"{json.dumps(FORMS)}:{json.dumps(forms(dovetail), separators=(',', ':'))}")
     for name in names or own:
         made = decompositions(registry[name], core, dt)
         lines.append(f"{json.dumps(name)}:{json.dumps(made, separators=(',', ':'))}")

@@ -8,13 +8,19 @@ the program is right for all sizes and attributes for which its guards hold.
 from __future__ import annotations
 
 import math
+import numbers
+import operator
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["Number", "is_integer", "largest", "smallest"]
 
 
 class Number:
-    """An int or float of a trace. `table` records: table.number(...) -> entry, table.guard(comparison, a, b).
+    """An int or float of a trace. `table` records: table.number(...) -> entry, table.guard(comparison, a, b, note).
+
+    It computes as the int or float does. Where it cannot go on symbolically it pins the value and gives a number of
+    Python. Its text, and its hash, pin it.
 
     Programs within programs have tables of their own: table.depth counts those around it, and table.adopt(number)
     makes a number of a table around it one of its own.
@@ -30,12 +36,6 @@ class Number:
 
     is_real = property(lambda self: isinstance(self.value, float))
 
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-    def __format__(self, spec: str) -> str:
-        return format(self.value, spec)
-
     # ---- arithmetic
 
     def _entry_of(self, other: Any) -> int:
@@ -46,152 +46,152 @@ class Number:
     def _make(self, op: str, value: int | float, a: int, b: int = -1, natural: bool = False) -> Number:
         return Number(self.table, self.table.number(op, isinstance(value, float), a, b), value, natural=natural)
 
-    def _binary(self, op: str, other: Any, value: int | float, swapped: bool = False) -> Any:
-        self, other = together(self, other)
-        a, b = self.entry, self._entry_of(other)
+    def _binary(self, op: str, other: Any, swapped: bool = False) -> Any:
+        if _is_foreign(other):
+            return _applied(op, self.pin(), other, swapped)
+        if not is_number(other):
+            return NotImplemented
+        try:
+            value = _applied(op, self.value, value_of(other), swapped)
+        except (ArithmeticError, TypeError, ValueError):  # the user's code may handle it
+            self.pin(), pinned(other)
+            raise
+        if not in_table(value) or not in_table(other):
+            return _applied(op, self.pin(), pinned(other), swapped)
+        me, other = together(self, other)
+        a, b = me.entry, me._entry_of(other)
         natural = op not in ("subtract", "divide") and self.natural and is_natural(other)
-        return self._make(op, value, *((b, a) if swapped else (a, b)), natural=natural)
+        made = me._make(op, value, *((b, a) if swapped else (a, b)), natural=natural)
+        if _may_raise(op, *((other, self) if swapped else (self, other))):
+            me.table.expect_value(made.entry)
+        return made
 
     def __add__(self, other: Any) -> Any:
-        if not is_number(other):
-            return NotImplemented
-        return self if is_zero(other) else self._binary("add", other, self.value + value_of(other))
+        return self if is_zero(other) and not self.is_real else self._binary("add", other)
 
-    __radd__ = __add__
+    def __radd__(self, other: Any) -> Any:
+        return self if is_zero(other) and not self.is_real else self._binary("add", other, swapped=True)
 
     def __sub__(self, other: Any) -> Any:
-        if not is_number(other):
-            return NotImplemented
-        return self if is_zero(other) else self._binary("subtract", other, self.value - value_of(other))
-
-    def __rsub__(self, other: Any) -> Any:
-        if not is_number(other):
-            return NotImplemented
-        return self._binary("subtract", other, value_of(other) - self.value, swapped=True)
+        return self if is_zero(other) else self._binary("subtract", other)
 
     def __mul__(self, other: Any) -> Any:
-        if not is_number(other):
-            return NotImplemented
-        if is_one(other):
-            return self
-        return self._binary("multiply", other, self.value * value_of(other))
+        return self if is_one(other) else self._binary("multiply", other)
 
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Any:
-        if not is_number(other):
-            return NotImplemented
-        return self._binary("divide", other, self.value / value_of(other))
-
-    def __rtruediv__(self, other: Any) -> Any:
-        if not is_number(other):
-            return NotImplemented
-        return self._binary("divide", other, value_of(other) / self.value, swapped=True)
+    def __rmul__(self, other: Any) -> Any:
+        return self if is_one(other) else self._binary("multiply", other, swapped=True)
 
     def __floordiv__(self, other: Any) -> Any:
-        if not is_number(other):
-            return NotImplemented
-        return self if is_one(other) else self._binary("floor_divide", other, self.value // value_of(other))
+        return self if is_one(other) and not self.is_real else self._binary("floor_divide", other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
-        if not is_number(other):
-            return NotImplemented
-        return self._binary("floor_divide", other, value_of(other) // self.value, swapped=True)
+    def __divmod__(self, other: Any) -> Any:
+        quotient = self // other
+        return quotient if quotient is NotImplemented else (quotient, self % other)
 
-    def __mod__(self, other: Any) -> Any:
-        return self._binary("modulo", other, self.value % value_of(other)) if is_number(other) else NotImplemented
+    def __rdivmod__(self, other: Any) -> Any:
+        quotient = self.__rfloordiv__(other)  # type: ignore[attr-defined]
+        return quotient if quotient is NotImplemented else (quotient, other % self)
 
-    def __rmod__(self, other: Any) -> Any:
-        if not is_number(other):
-            return NotImplemented
-        return self._binary("modulo", other, value_of(other) % self.value, swapped=True)
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            return pow(self.pin(), pinned(other), pinned(modulus))
+        if is_integer(other) and not self.is_real and other < 0:  # a float then
+            return self.pin() ** pinned(other)
+        return self._binary("power", other)
 
-    def __rlshift__(self, other: Any) -> Any:
-        return self._binary("shift_left", other, value_of(other) << self.value, swapped=True)
-
-    def __lshift__(self, other: Any) -> Any:
-        return self._binary("shift_left", other, self.value << value_of(other))
-
-    def __rshift__(self, other: Any) -> Any:
-        return self.pin() >> value_of(other)
-
-    def __pow__(self, other: Any) -> Any:
-        return self.pin() ** value_of(other) if is_number(other) else NotImplemented
-
-    def __rpow__(self, other: Any) -> Any:
-        return value_of(other) ** self.pin() if is_number(other) else NotImplemented
+    def __rpow__(self, other: Any, modulus: Any = None) -> Any:
+        if is_integer(other) and not self.is_real and self < 0:
+            return other ** self.pin()
+        return self._binary("power", other, swapped=True)
 
     def __abs__(self) -> Any:
-        return self if self.natural else abs(self.pin())
+        if self.natural:
+            return self
+        negative = -self
+        return abs(self.pin()) if self.is_real or not isinstance(negative, Number) else largest(self, negative)
 
     def __round__(self, digits: int | None = None) -> Any:
+        if digits is None and not self.is_real:
+            return self
         return round(self.pin(), digits)
 
-    def __neg__(self) -> Number:
-        return self._binary("subtract", 0, -self.value, swapped=True)
+    def __neg__(self) -> Any:
+        if self.is_real:
+            return self._make("negative", -self.value, self.entry)
+        return self._binary("subtract", 0, swapped=True)
 
     def __pos__(self) -> Number:
         return self
 
+    def __invert__(self) -> Any:
+        return ~self.pin() if self.is_real else -1 - self
+
     def bit_length(self) -> Number:
+        if self.is_real:
+            raise AttributeError("'float' object has no attribute 'bit_length'")
         return self._make("bit_length", self.value.bit_length(), self.entry, natural=True)
 
-    def __ceil__(self) -> Number:
-        return self._make("ceil", math.ceil(self.value), self.entry) if self.is_real else self
+    def __ceil__(self) -> Any:
+        return self._rounded("ceil", math.ceil) if self.is_real else self
 
-    def __floor__(self) -> Number:
-        return self._make("floor", math.floor(self.value), self.entry) if self.is_real else self
+    def __floor__(self) -> Any:
+        return self._rounded("floor", math.floor) if self.is_real else self
+
+    def __trunc__(self) -> Any:
+        return math.trunc(self.pin()) if self.is_real else self
+
+    def _rounded(self, op: str, function: Callable[[float], int]) -> Any:
+        if not abs(self.value) < 2**63 - 1:  # also of NaN
+            return function(self.pin())
+        made = self._make(op, function(self.value), self.entry)
+        self.table.expect_value(made.entry)
+        return made
 
     # ---- looks at the value
 
-    def _compare(self, holds: str, otherwise: tuple[str, bool], other: Any, result: bool) -> bool:
-        """Guards `self holds other`, or where that is false its opposite, `otherwise` with swapped operands."""
-        self, other = together(self, other)
-        if isinstance(other, Number) and other.entry == self.entry:
+    def _compare(self, comparison: str, other: Any) -> bool:
+        """The comparison's result, and a guard that it is the same in every call."""
+        if _is_foreign(other):
+            return _COMPARED[comparison](self.pin(), other)
+        if not is_number(other):
+            return NotImplemented
+        if not in_table(other):  # an integer: no integer of 64 bits is on its other side
+            self.table.expect_value(self.entry)
+            return _COMPARED[comparison](self.pin() if self.is_real else self.value, other)
+        result = _COMPARED[comparison](self.value, value_of(other))
+        for x in (self, other):
+            if value_of(x) != value_of(x):  # NaN compares with nothing: the guard says that it is NaN
+                if isinstance(x, Number):
+                    x.table.guard("not_equal", x.entry, x.entry)
+                return result
+        me, other = together(self, other)
+        a, b = me.entry, me._entry_of(other)
+        if a == b and not self.is_real:
             return result
-        a, b = self.entry, self._entry_of(other)
-        name, swap = (holds, False) if result else otherwise
-        self.table.guard(name, *((b, a) if swap else (a, b)))
+        holds, swapped = _GUARDS[comparison, result]
+        me.table.guard(holds, *((b, a) if swapped else (a, b)))
         return result
 
     def __eq__(self, other: object) -> bool:
-        if not is_number(other):
-            return NotImplemented
         if self.leaf and not self.is_real and isinstance(other, int) and other != 0:
             return self.pin() == other
-        return self._compare("equal", ("not_equal", False), other, self.value == value_of(other))
+        return self._compare("equal", other)
 
     def __ne__(self, other: object) -> bool:
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
 
     def __lt__(self, other: Any) -> bool:
-        if not is_number(other):
-            return NotImplemented
-        if self.natural and is_zero(other):
-            return False
-        return self._compare("less", ("less_equal", True), other, self.value < value_of(other))
+        return False if self.natural and is_zero(other) else self._compare("less", other)
 
     def __le__(self, other: Any) -> bool:
-        if not is_number(other):
-            return NotImplemented
-        return self._compare("less_equal", ("less", True), other, self.value <= value_of(other))
+        return self._compare("less_equal", other)
 
     def __gt__(self, other: Any) -> bool:
-        if not is_number(other):
-            return NotImplemented
-        if self.natural and is_zero(other):
-            return self != 0
-        result = self.value > value_of(other)
-        return not self._compare("less_equal", ("less", True), other, not result)
+        return self != 0 if self.natural and is_zero(other) else self._compare("greater", other)
 
     def __ge__(self, other: Any) -> bool:
-        if not is_number(other):
-            return NotImplemented
-        if self.natural and is_zero(other):
-            return True
-        result = self.value >= value_of(other)
-        return not self._compare("less", ("less_equal", True), other, not result)
+        return True if self.natural and is_zero(other) else self._compare("greater_equal", other)
 
     def __bool__(self) -> bool:
         return self != 0
@@ -199,14 +199,28 @@ class Number:
     def __hash__(self) -> int:
         return hash(self.pin())
 
-    def pin(self) -> int | float:
-        """The value, for which alone the program is then right."""
-        self.table.guard("equal", self.entry, self.table.literal(self.value))
+    def pin(self, note: str = "") -> int | float:
+        """The value, for which alone the program is then right. `note`: of the guard, why."""
+        holds = "same" if self.is_real else "equal"
+        self.table.guard(holds, self.entry, self.table.literal(self.value), note)
         return self.value
+
+    def plain(self) -> Number:
+        """The number as one of Python, where a function takes those of a library as such."""
+        return self
+
+    def __repr__(self) -> str:
+        return repr(self.pin("which makes text of it"))
+
+    def __str__(self) -> str:
+        return str(self.pin("which makes text of it"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.pin("which makes text of it"), spec)
 
     def __index__(self) -> int:
         if self.is_real:
-            raise TypeError(f"{self.value!r} is no integer")
+            raise TypeError("'float' object cannot be interpreted as an integer")
         return self.pin()
 
     def __int__(self) -> int:
@@ -215,10 +229,88 @@ class Number:
     def __float__(self) -> float:
         return float(self.pin())
 
+    def __complex__(self) -> complex:
+        return complex(self.pin())
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np
 
         return np.asarray(self.pin(), dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        """Other attributes and methods of an int or float, as is_integer()."""
+        if name.startswith("__") or not hasattr(type(self.value), name):
+            raise AttributeError(f"{type(self.value).__name__!r} object has no attribute {name!r}")
+        return getattr(self.pin(), name)
+
+    def __copy__(self) -> Number:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Number:
+        return self
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "modulo": operator.mod, "power": operator.pow, "bit_and": operator.and_,
+    "bit_or": operator.or_, "bit_xor": operator.xor, "shift_left": operator.lshift, "shift_right": operator.rshift,
+}  # fmt: skip
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "equal": operator.eq, "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge,
+}  # fmt: skip
+# By a comparison and its result: what holds, and whether of swapped operands.
+_GUARDS = {
+    ("equal", True): ("equal", False), ("equal", False): ("not_equal", False),
+    ("less", True): ("less", False), ("less", False): ("less_equal", True),
+    ("less_equal", True): ("less_equal", False), ("less_equal", False): ("less", True),
+    ("greater", True): ("less", True), ("greater", False): ("less_equal", False),
+    ("greater_equal", True): ("less_equal", True), ("greater_equal", False): ("less", False),
+}  # fmt: skip
+
+
+def _add_operators() -> None:
+    def binary(op: str, swapped: bool) -> Callable[[Number, Any], Any]:
+        return lambda self, other: self._binary(op, other, swapped)
+
+    names = {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+        "mod": "modulo", "and": "bit_and", "or": "bit_or", "xor": "bit_xor", "lshift": "shift_left",
+        "rshift": "shift_right",
+    }  # fmt: skip
+    for name, op in names.items():
+        for method, swapped in ((f"__{name}__", False), (f"__r{name}__", True)):
+            if method not in vars(Number):
+                setattr(Number, method, binary(op, swapped))
+
+
+_add_operators()
+
+
+def _may_raise(op: str, a: Any, b: Any) -> bool:
+    """Whether Python may raise for other values of the numbers, where it does not for these."""
+    if op in ("divide", "floor_divide", "modulo", "shift_left", "shift_right"):
+        return isinstance(b, Number) and not (op.startswith("shift") and b.natural)
+    return op == "power" and not (is_natural(b) and is_integer(a))
+
+
+def _applied(op: str, a: Any, b: Any, swapped: bool) -> Any:
+    return _OPERATORS[op](b, a) if swapped else _OPERATORS[op](a, b)
+
+
+def _is_foreign(x: Any) -> bool:
+    """A number with an arithmetic of its own: complex, a Fraction, one of NumPy."""
+    return isinstance(x, numbers.Number) and type(x) is not float and not isinstance(x, int)
+
+
+def in_table(x: Any) -> bool:
+    """Whether a table can hold x: integers have 64 bits there."""
+    return isinstance(x, (Number, float)) or (isinstance(x, int) and -(2**63) <= x < 2**63)
+
+
+def pinned(x: Any) -> Any:
+    """The Python number, for which alone the program is then right."""
+    return x.pin() if isinstance(x, Number) else x
 
 
 def together(n: Number, other: Any) -> tuple[Number, Any]:
@@ -264,6 +356,9 @@ def _chosen(op: str, choose: Any, values: tuple) -> Any:
         n, other = together(*((out, x) if isinstance(out, Number) else (x, out)))
         if isinstance(other, Number) and other.entry == n.entry:
             out = n
+        elif not in_table(other):  # an integer beyond all of 64 bits
+            n.table.expect_value(n.entry)
+            out = choose(n.pin(), other) if n.is_real or choose(n.value, other) is other else n
         elif is_zero(other) and n.natural:  # min(0, n) is 0, max(0, n) is n
             out = 0 if choose is min else n
         else:

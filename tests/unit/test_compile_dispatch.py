@@ -206,7 +206,7 @@ def test_floats_take_no_binding_of_their_own():
     for x in (array(1), array(1, 2, 3)):  # of a size that has no binding yet, and of one that has
         with pytest.raises(ZeroDivisionError):
             f(x, 1.0, 0.0)
-    g = dt.compile(lambda x, k: x + dt.full(x.shape, k, dtype="float32"))  # an attribute follows from it
+    g = dt.compile(lambda x, k: x + dt.full_like(x, k))  # an attribute follows from it
     for k in (1.0, 2.0, 1.0):
         same(g(array(1), k), array(1 + k))
     assert len(f._state.traces) == len(g._state.traces) == 1

@@ -21,7 +21,7 @@ def generator():
     return module
 
 
-LINES = FILE.read_text().splitlines()[1:-1]
+FORMS, *LINES = FILE.read_text().splitlines()[1:-1]
 SHARDS = 4
 
 
@@ -36,6 +36,11 @@ def test_the_file_is_what_the_schema_gives(shard):
         if line[line.index(":") + 1 :].removesuffix(",") != fresh:
             stale.append(name)
     assert not stale
+
+
+def test_the_forms_are_what_the_schema_gives():
+    fresh = json.dumps(generator().forms(dt), separators=(",", ":"))
+    assert f'"forms":{fresh},' == FORMS
 
 
 def test_it_has_every_op_with_a_decomposition():

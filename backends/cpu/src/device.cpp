@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "compile/compiler.hpp"
 #include "dovetail/backend.hpp"
 #include "isa.hpp"
 #include "table.hpp"
@@ -83,6 +84,12 @@ dvt_status mem_info(dvt_device*, uint64_t* free_bytes, uint64_t* total) {
   return DVT_OK;
 }
 
+const dvt_compiler* compiler_table = nullptr;
+const void* extension(const char* name, uint32_t version) {
+  const bool known = !std::strcmp(name, "dovetail.compiler") && version == DVT_X_COMPILER;
+  return known ? compiler_table : nullptr;
+}
+
 // "gcc 12.2.0; kernels avx2; processor avx512 vnni bf16; levels default avx2; OpenBLAS 0.3.30; oneDNN 3.2.1"
 std::string build_info() {
   const Features& f = features();
@@ -135,6 +142,8 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
     b.name = "cpu", b.version = DOVETAIL_CPU_VERSION, b.build_info = info.c_str();
     b.kernels = table.rows(), b.n_kernels = table.size();
     b.device_count = device_count, b.device_open = device_open, b.device_close = device_close;
+    b.extension = extension;
+    compiler_table = compiler(table);
     b.device_props = device_props, b.alloc = alloc, b.dealloc = dealloc, b.copy = copy, b.mem_info = mem_info;
     return b;
   }();

@@ -34,4 +34,8 @@ void Table::add(const dvt_kernel& row) {
   entry->kernel.operands = entry->operands;
   rows_.push_back(&entry->kernel);
 }
+
+void Table::add_loop(const LoopRow& row) {
+  if (!must_ || is_must_have(row.op)) loops_.push_back(row);
+}
 }  // namespace dovetail::cpu

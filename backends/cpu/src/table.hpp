@@ -6,6 +6,7 @@
 
 #include "dovetail/abi.h"
 #include "isa.hpp"
+#include "loops.hpp"
 
 namespace dovetail::cpu {
 class Table {
@@ -14,13 +15,23 @@ class Table {
   // Not inline: objects of all levels call this one.
   void add(const dvt_kernel& row);
 
+  // The compiler's table: loops and reductions that programs are made of. `loop` and `reduction` live as long as
+  // the process.
+  void add_loop(const LoopRow& row);
+
+  void set_conversions(const Conversions& c) { conversions_ = c; }
+  const Conversions& conversions() const { return conversions_; }
+
   void restrict_to_must_haves() { must_ = true; }
   const dvt_kernel* const* rows() const { return rows_.data(); }
   uint64_t size() const { return rows_.size(); }
+  const std::vector<LoopRow>& loops() const { return loops_; }
 
  private:
   struct Entry;
   std::vector<const dvt_kernel*> rows_;
+  std::vector<LoopRow> loops_;
+  Conversions conversions_{};
   bool must_ = false;
 };
 

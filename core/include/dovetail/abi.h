@@ -416,7 +416,13 @@ enum {
   DVT_N_BIT_LENGTH, /* of a */
   DVT_N_TO_REAL,
   DVT_N_FLOOR, /* of a, to an integer */
-  DVT_N_CEIL
+  DVT_N_CEIL,
+  DVT_N_NEGATIVE,
+  DVT_N_POWER, /* as Python's **, where that has the kind of its operands */
+  DVT_N_BIT_AND,
+  DVT_N_BIT_OR,
+  DVT_N_BIT_XOR,
+  DVT_N_SHIFT_RIGHT
 };
 typedef union {
   int64_t i;
@@ -429,8 +435,9 @@ typedef struct {
   uint64_t reserved[2];
 } dvt_number;
 
-/* The program is right where all guards hold: it was traced by Python code that compared these numbers. */
-enum { DVT_G_EQUAL, DVT_G_NOT_EQUAL, DVT_G_LESS, DVT_G_LESS_EQUAL };
+/* The program is right where all guards hold: it was traced by Python code that compared these numbers. SAME: bit
+ * by bit, which tells 0.0 from -0.0; of an entry and itself: that it has a value. */
+enum { DVT_G_EQUAL, DVT_G_NOT_EQUAL, DVT_G_LESS, DVT_G_LESS_EQUAL, DVT_G_SAME };
 typedef struct {
   uint32_t compare, a, b; /* entries of `numbers` */
   uint32_t node;          /* it was recorded before this node, and may mention sizes of values made before it */

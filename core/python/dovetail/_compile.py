@@ -7,18 +7,21 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any
 
 from dovetail import _core
-from dovetail._compile_trace import Bound, Traced, facts_of, trace
+from dovetail._compile_graph import RunsEagerly
+from dovetail._compile_trace import Bound, Traced, leaves, trace, with_arrays
 from dovetail._core import Array
+from dovetail._devices import device as to_device
 from dovetail._function_trace import Dynamic, Spec, expect_that_a_call_runs, marks_of_arguments
 
 __all__ = ["compile", "compile_report"]
 
 MOST_TRACES = 8  # of one function (of one object's method); what needs more runs eagerly
+_NO_FUNCTION: Any = object()
 
 CompiledFunction = _core.CompiledFunction
 _all: weakref.WeakSet[Any] = weakref.WeakSet()  # compiled functions
@@ -39,6 +42,7 @@ class _State:
     symbols: set[str] = field(default_factory=set)  # ints among the arguments that are no guards
     seconds: float = 0.0  # of tracing
     eager_calls: int = 0
+    eager: list[Any] = field(default_factory=list)  # what arguments are for which no program does what fn does
     warned: bool = False
     methods: dict[int, Any] = field(default_factory=dict)  # by the id of the object: (weak reference, compiled)
 
@@ -50,12 +54,13 @@ class _Compile:
 
     def __call__(
         self,
-        fn: Callable[..., Any] | None = None,
+        fn: Callable[..., Any] = _NO_FUNCTION,
         /,
         *,
         donate: Sequence[str] = (),
         dynamic: Dynamic = None,
         numerics: str = "wide",
+        **others: Any,
     ) -> Any:
         """Makes fn a compiled function: traced at the first call, then run as one call of its program.
 
@@ -67,14 +72,22 @@ class _Compile:
         dynamic: sizes that may differ from call to call without another trace, as dovetail.export takes it; None:
         all. numerics: "wide" or "eager", which has the roundings of eager calls; both do so today.
         """
+        for name in others:
+            raise TypeError(f"[compile] there is no option {name!r}: expected donate, dynamic or numerics")
         if numerics not in ("wide", "eager"):
             raise ValueError(f'[compile] numerics: got {numerics!r}, expected "wide" or "eager"')
-        donate = (donate,) if isinstance(donate, str) else tuple(donate)
-        options = {"donate": donate, "dynamic": dynamic, "numerics": numerics}
-        if fn is None:
+        donate = (donate,) if isinstance(donate, str) else donate
+        if not isinstance(donate, Sequence) or not all(isinstance(name, str) for name in donate):
+            raise TypeError(f"[compile] donate: got {donate!r}, expected names of arguments")
+        if not (dynamic is None or isinstance(dynamic, (bool, dict))):
+            raise TypeError(
+                f"[compile] dynamic: got {dynamic!r}, expected None, a bool or a dict by arguments' names"
+            )
+        options = {"donate": tuple(donate), "dynamic": dynamic, "numerics": numerics}
+        if fn is _NO_FUNCTION:
             return lambda function: self(function, **options)
         if not callable(fn):
-            raise TypeError(f"[compile] expected a function, got {type(fn).__name__}")
+            raise TypeError(f"[compile] expected a function, got {fn!r}")
         expect_that_a_call_runs(fn, "compile")
         if isinstance(fn, CompiledFunction):
             fn = fn.__wrapped__
@@ -139,25 +152,43 @@ def _parameters(fn: Callable[..., Any]) -> dict[str, Any]:
 # ---- calls for which no program is right -------------------------------------------------------------------------
 
 
-def _missed(compiled: Any, values: tuple[Any, ...], n_extra: int, keywords: tuple[str, ...], why: str) -> Any:
-    """Called by the compiled function: traces it for these arguments and runs the program."""
+def _missed(
+    compiled: Any, values: tuple[Any, ...], n_extra: int, keywords: tuple[str, ...], why: str, refused: bool
+) -> Any:
+    """Called by the compiled function: traces it for these arguments and runs the program.
+
+    refused: a rule raises an error for them. A trace with Python's own sizes and numbers meets it on the line
+    where it occurs, and the function may handle it.
+    """
     state: _State = compiled._state
     bound = _bound(state, values, n_extra, keywords)
     known = len(state.traces)
-    if state.lock.acquire(blocking=False):  # else another thread traces, and may wait for this one
-        try:
-            if known == len(state.traces) and known < MOST_TRACES:
-                _trace(compiled, state, bound, why)
-        finally:
-            state.lock.release()
-    done, result = _core.run_compiled(compiled, values, n_extra, keywords)
-    if done:
-        return result
-    if len(state.traces) >= MOST_TRACES:
-        _warn_once(state, _reason(state, bound, why))
+    if not _is_eager(state, bound):
+        if state.lock.acquire(blocking=False):  # else another thread traces, and may wait for this one
+            try:
+                if known == len(state.traces) and known < MOST_TRACES:
+                    _trace(compiled, state, bound, why, pinned=refused, is_call=True)
+            except RunsEagerly as reason:
+                state.eager.append(_eager_key(bound))
+                _warn_once(state, f"[compile] {state.name!r} runs eagerly for arguments as these: {reason}")
+            finally:
+                state.lock.release()
+        done, result = _core.run_compiled(compiled, values, n_extra, keywords)
+        if done:
+            return result
+        if len(state.traces) >= MOST_TRACES:
+            _warn_once(state, _most(state, _reason(state, bound, why)))
     state.eager_calls += 1
     positional, named = bound.call(list(values))
     return state.fn(*positional, **named)
+
+
+def _eager_key(bound: Bound) -> Any:
+    return bound.facts(), to_device(None)
+
+
+def _is_eager(state: _State, bound: Bound) -> bool:
+    return bool(state.eager) and _eager_key(bound) in state.eager
 
 
 def _bound(state: _State, values: Sequence[Any], n_extra: int, keywords: Sequence[str]) -> Bound:
@@ -166,14 +197,25 @@ def _bound(state: _State, values: Sequence[Any], n_extra: int, keywords: Sequenc
     return Bound(names, values, p["n_positional"], len(p["names"]), n_extra, keywords, state.instance is not None)
 
 
-def _trace(compiled: Any, state: _State, bound: Bound, why: str) -> Traced:
+def _trace(
+    compiled: Any,
+    state: _State,
+    bound: Bound,
+    why: str,
+    *,
+    specs: dict[int, Spec] | None = None,
+    pinned: bool = False,
+    is_call: bool = False,
+) -> Traced:
+    """As _compile_trace.trace()."""
     reason = _reason(state, bound, why)
     _find_symbols(state, bound)
     skipped = int(bound.weak_self)
     names, first = bound.names[skipped:], bound.values[skipped:]
-    marks = marks_of_arguments(state.options["dynamic"], names, first, "compile")
+    marks = marks_of_arguments(False if pinned else state.options["dynamic"], names, first, "compile")
+    symbols = set() if pinned else state.symbols
     start = time.perf_counter()
-    program, traced = trace(state.fn, bound, state.symbols, marks, state.options["donate"], state.options["numerics"])
+    program, traced = trace(state.fn, bound, symbols, marks, state.options, specs or {}, pinned, is_call)
     state.seconds += time.perf_counter() - start
     if state.traces:
         state.reasons.append(reason)
@@ -181,14 +223,6 @@ def _trace(compiled: Any, state: _State, bound: Bound, why: str) -> Traced:
     state.traces.append(traced)
     _core.add_compiled_program(compiled, program)
     return traced
-
-
-def _facts(state: _State, bound: Bound) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    for i, (value, path) in enumerate(zip(bound.values, bound.names, strict=True)):
-        if not (bound.weak_self and i == 0):
-            facts_of(value, path, facts)
-    return facts
 
 
 def _find_symbols(state: _State, bound: Bound) -> None:
@@ -199,10 +233,10 @@ def _find_symbols(state: _State, bound: Bound) -> None:
         path
         for path, value in zip(bound.names, bound.values)
         if type(value) is not int and hasattr(type(value), "dtype") and hasattr(type(value), "__index__")
-        and not isinstance(value, (Array, Spec))
+        and not isinstance(value, Array)
     }  # fmt: skip
     state.symbols |= numpy_integers
-    facts = _facts(state, bound)
+    facts = bound.facts()
     for traced in state.traces:
         for path, fact in facts.items():
             before = traced.facts.get(path)
@@ -216,7 +250,7 @@ def _reason(state: _State, bound: Bound, why: str) -> str:
         return why
     if not state.traces:
         return "the first call"
-    facts, last = _facts(state, bound), state.traces[-1].facts
+    facts, last = bound.facts(), state.traces[-1].facts
     for path in [*last, *(p for p in facts if p not in last)]:
         before, now = last.get(path), facts.get(path)
         if before != now:
@@ -228,20 +262,25 @@ def _shown(fact: Any) -> str:
     if fact is None:
         return "not there"
     if fact[0] == "array":
-        return f"an array of {fact[1]} with {fact[2]} axes"
+        return f"an array of {fact[1]} with {fact[2]} axes on {fact[3]}"
+    if fact[0] == "same":
+        return f"the array of {fact[1]}"
     if fact[0] == "value":
         return repr(fact[2])
     return f"another {fact[1]}" if fact[0] == "object" else f"a {fact[0]}" + (f" of {fact[1:]}" if fact[1:] else "")
 
 
-def _warn_once(state: _State, reason: str) -> None:
-    if state.warned:
-        return
-    state.warned = True
-    warnings.warn(
+def _warn_once(state: _State, text: str) -> None:
+    if not state.warned:
+        state.warned = True
+        warnings.warn(text, stacklevel=3)  # the caller of the compiled function
+
+
+def _most(state: _State, reason: str) -> str:
+    return (
         f"[compile] {state.name!r} was traced {MOST_TRACES} times, which is the most: {reason}. It runs eagerly "
-        "from here on where no trace fits; pass what changes as an array, or compile the parts that do not change",
-        stacklevel=4,
+        "from here on where no trace fits; compute with a number instead of looking at it or making text of it, "
+        "pass what changes as an array, or compile the parts that do not change"
     )
 
 
@@ -274,33 +313,41 @@ def _get(self: Any, instance: Any, owner: Any = None) -> Any:
 def _warmup(self: Any, *args: Any, **kwargs: Any) -> None:
     """Traces for arguments like these, and chooses kernels, without running anything.
 
-    dovetail.spec(shape, dtype) stands for an array on the default device. With a size that is None or a name
-    only the trace is made.
+    dovetail.spec(shape, dtype) stands for an array on the device of the others, or the default one. A size that is
+    None or a name stays open. Raises what the function raises, and RuntimeError where it runs eagerly.
     """
     state: _State = self._state
+    try:
+        _prepared(self, state, args, kwargs)
+    except RunsEagerly as why:
+        raise RuntimeError(f"[compile] {state.name!r} runs eagerly for arguments as these: {why}") from None
+
+
+def _prepared(
+    self: Any, state: _State, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Traced, list[Any], list[int], list[float]]:
+    """The trace that a call runs, the arrays among its arguments, and its integers and reals."""
     bound = _bind(state, args, kwargs)
+    values, specs = with_arrays(bound.values)
+    bound = replace(bound, values=values)
+    given = tuple(values), bound.n_extra, bound.keywords
     with state.lock:
-        if len(state.traces) >= MOST_TRACES:
-            raise RuntimeError(f"[compile] {state.name!r} was traced {MOST_TRACES} times, which is the most")
-        facts = _facts(state, bound)
-        traced = next((t for t in state.traces if t.facts == facts), None) or _trace(self, state, bound, "")
-    if all(isinstance(n, int) for x in _leaves_of(bound.values) for n in x.shape):
-        shapes = _shapes_of(traced, bound.values)
-        _core.prepare_compiled(self, traced.program, shapes, traced.integers, traced.reals)
+        program, why, integers, reals = _core.prepare_compiled(self, *given)
+        if program is None:
+            if len(state.traces) >= MOST_TRACES:
+                raise RunsEagerly(f"it was traced {MOST_TRACES} times, which is the most")
+            traced = _trace(self, state, bound, why, specs=specs)
+            program, _, integers, reals = _core.prepare_compiled(self, *given)
+        traced = next((t for t in state.traces if t.program is program), state.traces[-1])
+    return traced, [specs.get(id(x), x) for x in leaves(values) if isinstance(x, Array)], integers, reals
 
 
-def _shapes_of(traced: Traced, values: Sequence[Any]) -> list[tuple[int, ...]]:
-    shapes = list(traced.shapes)
+def _shapes_of(traced: Traced, arrays: Sequence[Any]) -> list[tuple[Any, ...]]:
+    shapes: list[tuple[Any, ...]] = list(traced.shapes)
     seen: set[int] = set()
-    given = [x for x in _leaves_of(values) if not (id(x) in seen or seen.add(id(x)))]
+    given = [x for x in arrays if not (id(x) in seen or seen.add(id(x)))]
     shapes[: len(given)] = [tuple(x.shape) for x in given]  # arguments come first among the inputs
     return shapes
-
-
-def _leaves_of(values: Sequence[Any]) -> list[Any]:
-    from dovetail._compile_trace import _leaves
-
-    return [x for x in _leaves(values) if isinstance(x, (Array, Spec))]
 
 
 def _bind(state: _State, args: Sequence[Any], kwargs: dict[str, Any]) -> Bound:
@@ -343,25 +390,16 @@ def _graph(self: Any, *args: Any, **kwargs: Any) -> Any:
 def _explain(self: Any, *args: Any, **kwargs: Any) -> str:
     """How a call with these arguments runs: its program, guards, captured arrays, and why there were traces.
 
-    It traces where no program fits, and runs nothing.
+    It traces where no program fits, and runs nothing. Raises what the function raises.
     """
     from dovetail._compile_report import explanation
 
     state: _State = self._state
-    bound = _bind(state, args, kwargs)
-    facts = _facts(state, bound)
-    with state.lock:
-        traced = next((t for t in reversed(state.traces) if _fits(t.facts, facts, state.symbols)), None)
-        if traced is None:
-            traced = _trace(self, state, bound, "")
-    return explanation(state, traced, _shapes_of(traced, bound.values))
-
-
-def _fits(of_trace: dict[str, Any], facts: dict[str, Any], symbols: set[str]) -> bool:
-    return of_trace.keys() == facts.keys() and all(
-        fact == of_trace[path] or (path in symbols and fact[:2] == of_trace[path][:2])
-        for path, fact in facts.items()
-    )
+    try:
+        traced, arrays, integers, reals = _prepared(self, state, args, kwargs)
+    except RunsEagerly as why:
+        return f"[compile] {state.name} runs eagerly for arguments as these: {why}"
+    return explanation(state, traced, _shapes_of(traced, arrays), integers, reals)
 
 
 def compile_report() -> str:

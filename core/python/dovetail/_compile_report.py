@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["explanation", "report"]
 
 
-def explanation(state: _State, traced: Traced, shapes: Sequence[tuple[int, ...]]) -> str:
+def explanation(
+    state: _State,
+    traced: Traced,
+    shapes: Sequence[tuple[Any, ...]],
+    integers: Sequence[int],
+    reals: Sequence[float],
+) -> str:
     """The program of a call, and what it stands for."""
     core = traced.program
     names = tuple(name for name, _, _ in core.inputs)
@@ -28,12 +34,10 @@ def explanation(state: _State, traced: Traced, shapes: Sequence[tuple[int, ...]]
     lines += [f"  captured: {name}" for name in traced.captured]
     lines += [f"  writes to: {name}" for name in traced.written]
     lines += [f"  note: {note}" for note in traced.notes]
-    return "\n".join(
-        [*lines, *_sizes(names, shapes), *_launches(core), listing(program, traced.integers, traced.reals)]
-    )
+    return "\n".join([*lines, *_sizes(names, shapes), *_launches(core), listing(program, integers, reals)])
 
 
-def _sizes(names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> Iterator[str]:
+def _sizes(names: Sequence[str], shapes: Sequence[tuple[Any, ...]]) -> Iterator[str]:
     for name, shape in zip(names, shapes, strict=True):
         yield f"  {name}: {shape}"
 

@@ -11,16 +11,19 @@ from typing import Any
 
 from dovetail import _captures, _core
 from dovetail import _pytree as pytree
+from dovetail._compile_graph import CompileGraph, RunsEagerly
 from dovetail._core import Array, Device, DType
 from dovetail._function_trace import Spec, device_of, run_recorded, size_mark, trace_sizes
-from dovetail._record import FunctionGraph, user_line
+from dovetail._numpy_number import NumpyNumber
 from dovetail._trace import Tracer
-from dovetail._tracer import ArrayTracer, TraceError, refuse_value
-from dovetail.schema.number import Number
+from dovetail._tracer import ArrayTracer, TraceError
+from dovetail.schema.number import Number, in_table
 
-__all__ = ["Bound", "Traced", "facts_of", "trace"]
+__all__ = ["Bound", "Traced", "leaves", "trace", "with_arrays"]
 
-_VALUES = (type(None), bool, int, str, bytes, complex, Enum, DType, Device, type)
+_VALUES = (
+    type(None), bool, int, str, bytes, complex, Enum, DType, Device, type, range, slice, frozenset,
+)  # fmt: skip
 _NO_KEYS: tuple[Any, ...] = ()
 Part = tuple[str, int, Any, Sequence[Any]]  # kind, number, object, keys: of _core.CompiledProgram
 
@@ -44,6 +47,14 @@ class Bound:
         named = zip(self.names[self.n_positional : self.n_named], values[self.n_positional : self.n_named])
         return positional, dict(named) | dict(zip(self.keywords, values[end:], strict=True))
 
+    def facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {}
+        arrays: dict[int, str] = {}
+        for i, (value, path) in enumerate(zip(self.values, self.names, strict=True)):
+            if not (self.weak_self and i == 0):
+                facts_of(value, path, facts, arrays)
+        return facts
+
 
 @dataclass(slots=True)
 class Traced:
@@ -52,107 +63,9 @@ class Traced:
     program: Any  # _core.Program
     facts: dict[str, Any]  # of the arguments, by path: what the program was made for
     shapes: list[tuple[int, ...]]
-    integers: list[int]
-    reals: list[float]
     captured: list[str]
     written: list[str]
     notes: list[str] = field(default_factory=list)
-
-
-class CompileGraph(FunctionGraph):
-    """The recorder of a compiled function: arrays that it captures are inputs, and may be written."""
-
-    front = "compile"
-
-    def __init__(self, builder: Any, name: str, device: Any):
-        FunctionGraph.__init__(self, builder, name, device)
-        self.inputs: list[tuple[Any, int, str]] = []  # (array or None, value, name), in the program's order
-        self.draws: dict[int, list[Any]] = {}  # by generator: it, the blocks drawn, [(input, blocks before)]
-        self._made: dict[int, int] = {}  # of arrays made while tracing, by id: the first value
-        self.device_is_open = False  # the default one, unless the function captures an array
-
-    def add_input(self, x: Any, dtype: str, shape: Sequence[Any], sizes: Sequence[int], name: str) -> ArrayTracer:
-        value = self.builder.input(dtype, list(shape), name, list(sizes))
-        self.fixed |= {(value, axis) for axis, n in enumerate(shape) if isinstance(n, int)}
-        self.inputs.append((x, value, name))
-        return self.tracer(value)
-
-    def nested(self) -> FunctionGraph:
-        inner = FunctionGraph.nested(self)
-        inner.__class__ = _NestedGraph
-        return inner
-
-    # ---- arrays that are no arguments
-
-    def capture(self, x: Array) -> ArrayTracer:
-        if self.device_is_open:
-            self.device, self.device_is_open = x.device, False
-        if x.device != self.device:
-            raise TraceError(
-                f"[compile] the function uses an array on {x.device} at {user_line()}, but runs on {self.device}: "
-                "expected arrays of one device; .to_device() brings them over"
-            )
-        name = f"captured[{sum(name.startswith('captured') for _, _, name in self.inputs)}]"
-        return self.add_input(x, x.dtype.name, [None] * x.ndim, x.shape, name)
-
-    def made(self, x: Array) -> None:
-        tracer = self.constant(x)
-        self._made[id(x)] = tracer._id
-        self._captured[id(x)] = x, tracer
-
-    def may_write(self, x: Array) -> bool:
-        return isinstance(x, Array)
-
-    def read(self, x: Array, what: str) -> None:
-        if not self._is_constant(x):
-            raise refuse_value(what, "pass what is read as a Python number, or compute with the array")
-
-    def share(self, x: Array) -> Any:
-        if not self._is_constant(x):
-            return FunctionGraph.share(self, x)
-        from dovetail._array import recording_on
-
-        with recording_on(None):
-            shared = _core.share(x)
-        self.made(shared)
-        return shared
-
-    def _is_constant(self, x: Array) -> bool:
-        """Whether x was made in this trace, and not written since."""
-        return id(x) in self._made and self._captured[id(x)][1]._id == self._made[id(x)]
-
-    def draw_key(self, generator: Any, words: Any) -> ArrayTracer:
-        draws = self.draws.setdefault(id(generator), [generator, 0, []])
-        key = self.add_input(None, "uint32", [4], [4], "a random key")
-        draws[2].append((len(self.inputs) - 1, draws[1]))
-        draws[1] = draws[1] - (-words // 4)
-        return key
-
-    # ---- what the caller sees
-
-    def entry_of(self, n: Any) -> int:
-        return self.adopt(n).entry if isinstance(n, Number) else self.literal(n)
-
-    def number_value(self, n: Any) -> int:
-        """A constant of the program from which a call reads a number of its trace."""
-        return self.builder.number_constant(self.entry_of(n), isinstance(n, Number) and n.is_real)
-
-
-class _NestedGraph(CompileGraph):
-    """Of a function that a control op traces."""
-
-    def may_write(self, x: Array) -> bool:
-        return False
-
-    def capture(self, x: Array) -> ArrayTracer:  # value() asks the outer graph first
-        raise AssertionError
-
-    def made(self, x: Array) -> None:
-        assert self.outer is not None
-        self.outer.made(x)  # type: ignore[attr-defined]
-
-    def draw_key(self, generator: Any, words: Any) -> ArrayTracer:
-        return FunctionGraph.draw_key(self, generator, words)
 
 
 # ---- arguments ---------------------------------------------------------------------------------------------------
@@ -181,20 +94,30 @@ def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callab
 
 def number_of(x: Any) -> Any:
     """A number of NumPy as Python's; everything else as it is."""
+    return x.item() if _is_numpy_number(x) else x
+
+
+def _is_numpy_number(x: Any) -> bool:
     numpy = sys.modules.get("numpy")
-    return x.item() if numpy is not None and isinstance(x, numpy.generic) else x
+    return numpy is not None and isinstance(x, numpy.generic)
 
 
-def facts_of(value: Any, path: str, facts: dict[str, Any]) -> None:
-    """What a program depends on in an argument, by path: for messages, and to see which ints change."""
+def facts_of(value: Any, path: str, facts: dict[str, Any], arrays: dict[int, str]) -> None:
+    """What a program depends on in an argument, by path: for messages, and to see which ints change.
+
+    `arrays`: by id, where one was met.
+    """
     found = children(value, path)
     value = number_of(value)
-    if isinstance(value, (Array, Spec)):
-        facts[path] = ("array", value.dtype.name, len(value.shape))
+    if isinstance(value, Array):
+        first = arrays.setdefault(id(value), path)
+        facts[path] = (
+            ("same", first) if first != path else ("array", value.dtype.name, value.ndim, value.device.name)
+        )
     elif found is not None:
         facts[path] = (type(value).__name__, *(key for key, _, _ in found[1]))
         for _, where, part in found[1]:
-            facts_of(part, where, facts)
+            facts_of(part, where, facts, arrays)
     elif type(value) is float:
         facts[path] = ("float",)
     elif isinstance(value, _VALUES):
@@ -203,35 +126,60 @@ def facts_of(value: Any, path: str, facts: dict[str, Any]) -> None:
         facts[path] = ("object", type(value).__name__, id(value))
 
 
+def with_arrays(values: Sequence[Any]) -> tuple[list[Any], dict[int, Spec]]:
+    """The values with an array without elements for each Spec, and the specs by the arrays' ids."""
+    known: dict[str, int] = {}
+    specs: dict[int, Spec] = {}
+    chosen = trace_sizes()
+    device = device_of([x for x in leaves(values) if isinstance(x, Array)], "compile")
+
+    def size(n: Any) -> int:
+        if isinstance(n, str):
+            if n not in known:
+                known[n] = next(chosen)
+            return known[n]
+        return next(chosen) if n is None else n
+
+    def replaced(x: Any) -> Any:
+        if isinstance(x, Spec):
+            array = _core.abstract_array(x.dtype, [size(n) for n in x.shape], device)
+            specs[id(array)] = x
+            return array
+        if not any(isinstance(leaf, Spec) for leaf in leaves([x])):
+            return x
+        _, items, make = children(x, "")  # type: ignore[misc]
+        return make([replaced(part) for _, _, part in items])
+
+    return [replaced(x) for x in values], specs
+
+
 class _Arguments:
     """Replaces the arguments of a call by tracers, and notes what they must be for the program."""
 
-    def __init__(self, graph: CompileGraph, symbols: set[str], marks: dict[str, Any]):
-        self.graph, self.symbols, self.marks = graph, symbols, marks
+    def __init__(self, graph: CompileGraph, symbols: set[str], marks: dict[str, Any], specs: dict[int, Spec]):
+        self.graph, self.symbols, self.marks, self.specs = graph, symbols, marks, specs
         self.parts: list[Part] = []
-        self.integers: list[int] = []
-        self.reals: list[float] = []
+        self.numbers: list[Any] = []  # that a call gives
         self.objects: dict[str, tuple[int, Any]] = {}  # that are no containers, by name
         self.copies: list[tuple[str, Any, list[tuple[Any, Any]]]] = []  # of containers, with what was in them
         self.by_array: dict[int, tuple[ArrayTracer, int]] = {}  # by the id of the array: its tracer and input
-        self._known: dict[str, int] = {}
-        self._chosen = trace_sizes()
+        self._foreign: list[tuple[int, NumpyNumber]] = []  # and their places in parts
 
     def add(self, x: Any, path: str, weak: bool = False) -> Any:
         found = None if weak else children(x, path)
         if found is not None:
             return self._container(x, path, found)
-        if isinstance(x, (Array, Spec)):
+        if isinstance(x, Array):
             return self._array(x, path)
-        x = number_of(x)
-        if type(x) is float:
+        kind = type(number_of(x))
+        if kind is float and not self.graph.is_pinned:
             return self._number("real", x, path)
-        if type(x) is int and path in self.symbols and -(2**63) <= x < 2**63:
+        if kind is int and path in self.symbols and in_table(number_of(x)):
             return self._number("integer", x, path)
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(x, numpy.ndarray):
             raise TypeError(f"[compile] {path}: got a NumPy array, expected one of dovetail; dovetail.asarray(x)")
-        if isinstance(x, _VALUES):
+        if isinstance(x, (float, *_VALUES)) or _is_numpy_number(x):
             self.parts.append(("value", 0, x, _NO_KEYS))
             return x
         number = len(self.objects)
@@ -255,34 +203,39 @@ class _Arguments:
             self.parts.append(("array", number, None, _NO_KEYS))
             return tracer
         mark = self.marks.get(path)
-        shape = [size_mark(mark, axis, n, is_spec=False) for axis, n in enumerate(x.shape)]
-        sizes = [self._size(name, n) for name, n in zip(shape, x.shape, strict=True)]
-        tracer = self.graph.add_input(x, x.dtype.name, shape, sizes, path)
+        given = self.specs[id(x)].shape if id(x) in self.specs else x.shape
+        shape = [size_mark(mark, axis, n, is_spec=False) for axis, n in enumerate(given)]
+        tracer = self.graph.add_input(x, x.dtype.name, shape, x.shape, path)
         number = len(self.graph.inputs) - 1
         self.by_array[id(x)] = tracer, number
-        if isinstance(x, Array):
-            self.graph._captured[id(x)] = x, tracer
+        self.graph._captured[id(x)] = x, tracer
         self.parts.append(("array", number, None, _NO_KEYS))
         return tracer
 
-    def _size(self, name: Any, n: Any) -> int:
-        """The size of this trace: the given one, or one for the name."""
-        if isinstance(n, int):
-            return self._known.setdefault(name, n) if isinstance(name, str) else n
-        if isinstance(name, str):
-            if name not in self._known:
-                self._known[name] = next(self._chosen)
-            return self._known[name]
-        return next(self._chosen)
+    def numbers_of_call(self) -> tuple[list[int], list[float]]:
+        """As integers and as reals, each 0 where it is of the other kind."""
+        numbers = [number_of(x) for x in self.numbers]
+        reals = [x if isinstance(x, float) else 0.0 for x in numbers]
+        return [0 if isinstance(x, float) else x for x in numbers], reals
 
     def _number(self, kind: str, x: Any, path: str) -> Number:
-        is_real = kind == "real"
+        is_real, number = kind == "real", len(self.numbers)
         entry = self.graph.builder.argument(is_real, path)
-        self.graph._expressions[entry] = ("attribute", is_real, int(is_real), len(self.integers), None)
-        self.parts.append((kind, len(self.integers), None, _NO_KEYS))
-        self.integers.append(0 if is_real else x)
-        self.reals.append(x if is_real else 0.0)
-        return Number(self.graph, entry, x)
+        self.graph._expressions[entry] = ("attribute", is_real, int(is_real), number, None)
+        self.parts.append((kind, number, type(x), _NO_KEYS))
+        self.numbers.append(x)
+        if not _is_numpy_number(x):
+            return Number(self.graph, entry, x)
+        made = NumpyNumber(self.graph, entry, x)
+        self._foreign.append((len(self.parts) - 1, made))
+        return made
+
+    def finish(self) -> None:
+        """Any type of NumPy will do for a number that only ops have seen."""
+        for place, number in self._foreign:
+            if not number.was_seen:
+                kind, n, _, keys = self.parts[place]
+                self.parts[place] = kind, n, None, keys
 
     def expect_unchanged(self) -> None:
         """Raises TraceError where the function has changed a container of the arguments."""
@@ -355,22 +308,42 @@ class _Results:
 
 
 def trace(
-    fn: Any, bound: Bound, symbols: set[str], marks: dict[str, Any], donate: Sequence[str], numerics: str
+    fn: Any,
+    bound: Bound,
+    symbols: set[str],
+    marks: dict[str, Any],
+    options: dict[str, Any],
+    specs: dict[int, Spec],
+    pinned: bool,
+    is_call: bool,
 ) -> tuple[Any, Traced]:
     """Runs fn on tracers: a _core.CompiledProgram, and what is known of it, which keeps no object of the caller's.
 
-    Raises what fn raises, and TraceError for what a program cannot do.
+    options: of dovetail.compile. specs: by the id of an array without elements, what it stands for. pinned: all
+    numbers and sizes are Python's. is_call: the trace is a part of a call, whose draws of random numbers happen
+    where fn raises. Raises what fn raises, TraceError for what a program cannot do, and RunsEagerly.
     """
     name = getattr(fn, "__qualname__", None) or type(fn).__name__
-    held = [x for x in bound.values[1:] if not isinstance(x, Spec)] if bound.weak_self else bound.values
+    held = bound.values[1:] if bound.weak_self else bound.values
     builder = _core.ProgramBuilder()
-    graph = CompileGraph(builder, name, device_of(_leaves(held), "compile"))
-    graph.device_is_open = not any(isinstance(x, Array) for x in _leaves(held))
-    arguments = _Arguments(graph, symbols, marks)
+    graph = CompileGraph(builder, name, device_of(leaves(held), "compile"))
+    graph.device_is_open = not any(isinstance(x, Array) for x in leaves(held))
+    graph.is_pinned = pinned
+    arguments = _Arguments(graph, symbols, marks, specs)
     pairs = list(zip(bound.values, bound.names, strict=True))
     values = [arguments.add(x, path, bound.weak_self and i == 0) for i, (x, path) in enumerate(pairs)]
     positional, named = bound.call(values)
-    result = run_recorded(graph, fn, positional, named)
+    try:
+        result = run_recorded(graph, fn, positional, named)
+    except Exception:
+        if graph.eager_because:
+            raise RunsEagerly(graph.eager_because) from None
+        if is_call:
+            graph.draw_as_eager()
+        raise
+    if graph.eager_because:
+        raise RunsEagerly(graph.eager_because)
+    arguments.finish()
     arguments.expect_unchanged()
     results = _Results(graph, arguments)
     with _core.recording_on(graph):
@@ -386,7 +359,7 @@ def trace(
     ]
     captured = _find_captured(fn, graph, arguments)
     kept_alive = {i for i, _ in written} | {n for kind, n, *_ in results.parts if kind == "input"}
-    donated = _donated(graph, arguments, donate, kept_alive)
+    donated = _donated(graph, arguments, options["donate"], kept_alive)
     program = builder.finish(results.outputs, "")
     found = {
         i: places[0].name for i, (x, _, _) in enumerate(graph.inputs) if (places := captured.places.get(id(x)))
@@ -397,7 +370,7 @@ def trace(
     compiled = _core.CompiledProgram(
         program,
         graph.device,
-        graph.device_is_open,
+        graph.device_is_open or graph.uses_default_device,
         arguments.parts,
         bound.n_extra,
         list(bound.keywords),
@@ -408,22 +381,18 @@ def trace(
         draws,
         results.parts,
         name,
-        numerics == "eager",
+        options["numerics"] == "eager",
+        (graph.sizes, *arguments.numbers_of_call()),
     )
-    facts: dict[str, Any] = {}
-    for i, (x, path) in enumerate(pairs):
-        if not (bound.weak_self and i == 0):
-            facts_of(x, path, facts)
+    facts = bound.facts()
     names = [found.get(i, name) for i, (_, _, name) in enumerate(graph.inputs)]
     notes = [f"{names[i]}: no path leads to it, so that another array in its place is not seen" for i in kept]
     shapes = [(4,) if x is None else _concrete(x.shape) for x, _, _ in graph.inputs]
     writes = [names[i] for i, _ in written]
     return compiled, Traced(
-        program,
+        compiled.program,
         facts,
         shapes,
-        arguments.integers,
-        arguments.reals,
         [f"{name}, as {graph.inputs[i][2]}" for i, name in found.items()],
         writes,
         notes,
@@ -434,12 +403,13 @@ def _concrete(shape: Sequence[Any]) -> tuple[int, ...]:
     return tuple(n if isinstance(n, int) else 0 for n in shape)
 
 
-def _leaves(values: Sequence[Any]) -> list[Any]:
-    leaves: list[Any] = []
+def leaves(values: Sequence[Any]) -> list[Any]:
+    """The parts of values that are no containers."""
+    found: list[Any] = []
     for x in values:
-        found = children(x, "")
-        leaves += [x] if found is None else _leaves([part for _, _, part in found[1]])
-    return leaves
+        parts = children(x, "")
+        found += [x] if parts is None else leaves([part for _, _, part in parts[1]])
+    return found
 
 
 def _tracer_of(graph: CompileGraph, arguments: _Arguments, x: Any) -> ArrayTracer:

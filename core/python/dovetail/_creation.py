@@ -46,12 +46,14 @@ def asarray(
 
 def _made(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Array:
     if symbolic(obj):
-        return _op("full")((), obj, dtype=("float32" if obj.is_real else "int64") if dtype is None else dtype)
+        return _from_traced_numbers(obj, dtype, device)
     made = None
     numpy = sys.modules.get("numpy")
     if isinstance(obj, (bool, int, float, complex, list, tuple)) and not (numpy and isinstance(obj, numpy.generic)):
         _refuse_no_copy(copy, obj)
         made = _core.from_numbers(obj, dtype, device)
+        if made is None and _core.recorder() is not None:
+            made = _from_traced_numbers(obj, dtype, device)
         return _from_list(obj, dtype, device) if made is None else made
     if copy is False:
         if not hasattr(obj, "__dlpack__"):
@@ -100,6 +102,36 @@ def _from_list(obj: list | tuple, dtype: Any, device: Any) -> Array:
         parts = [asarray(part, device=device) for part in obj]
         return _as_array(_op("stack")(parts), dtype, None, None)
     return _from_other(obj, dtype, device)
+
+
+def _from_traced_numbers(obj: Any, dtype: Any, device: Any) -> Array | None:
+    """An array of a number of a trace, or of lists with some; None of lists of more than numbers."""
+    from dovetail._dtypes import iinfo
+    from dovetail.schema.number import is_integer, pinned, value_of
+
+    def mapped(x: Any, function: Any) -> Any:
+        return [mapped(part, function) for part in x] if isinstance(x, (list, tuple)) else function(x)
+
+    try:
+        plain = _core.from_numbers(mapped(obj, value_of), dtype, device)
+    except (ArithmeticError, TypeError, ValueError):  # perhaps not for other values
+        return _core.from_numbers(mapped(obj, pinned), dtype, device)
+    if plain is None:
+        return None
+
+    def made(x: Any) -> Array:
+        if isinstance(x, (list, tuple)):
+            return _op("stack")([made(part) for part in x])
+        if not symbolic(x):
+            return asarray(x, dtype=plain.dtype, device=device)
+        if "integer" in plain.dtype.kind:
+            limits = iinfo(plain.dtype)
+            low, high = limits.min == -(2**63) or x >= limits.min, limits.max >= 2**63 - 1 or x <= limits.max
+            assert low and high  # comparing leaves guards, as full() wraps around
+        real = is_integer(x) and plain.dtype in ("float32", "float64")  # rounded as a double first
+        return _op("full")((), x * 1.0 if real else x, dtype=plain.dtype, device=device)
+
+    return made(obj)
 
 
 def _has_arrays(obj: Any) -> bool:

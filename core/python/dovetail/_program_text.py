@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["listing"]
 
-_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%"}
-_COMPARED = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<="}
+_SIGNS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%", "power": "**",
+    "shift_left": "<<", "shift_right": ">>", "bit_and": "&", "bit_or": "|", "bit_xor": "^",
+}  # fmt: skip
+_COMPARED = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "same": "is"}
 # Sizes for which shapes are computed, to find out how they follow from the inputs'. Multiples of 24 first, as many
 # reshapes want their divisors.
 _PRIMES = (7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
@@ -53,7 +56,8 @@ class _Listing:
         for call, types, where in rows:
             yield f"{call:<{width}}  {types:<{typed}}  {where}".rstrip()
         for comparison, a, b, _, *where in self.json.get("guards", ()):
-            line = f"  # made for {self._number(a)} {_COMPARED[comparison]} {self._number(b)}"
+            held = f"a value of {self._number(a)}" if comparison == "same" and a == b else ""
+            line = f"  # made for {held or f'{self._number(a)} {_COMPARED[comparison]} {self._number(b)}'}"
             yield line + (f", {_short(where[0])}" if where else "")
         yield "  return " + ", ".join(map(self._operand, self.json["outputs"]))
 
@@ -95,7 +99,7 @@ class _Listing:
     def _number(self, k: int, inside: bool = False) -> str:
         entry = self.json["numbers"][k]
         if not isinstance(entry, list):
-            return repr(entry)
+            return str(entry)  # also inf and nan, which JSON spells as strings
         op, *of = entry
         if op == "size":
             value, axis = of
@@ -111,7 +115,7 @@ class _Listing:
             return f"({text})" if inside else text
         if op.endswith("attribute"):
             return self.program._core.arguments[of[1]]
-        name = {"minimum": "min", "maximum": "max", "shift_left": "shift_left"}.get(op, op)
+        name = {"minimum": "min", "maximum": "max"}.get(op, op)
         return f"{name}({', '.join(self._number(n) for n in of if isinstance(n, int) and n >= 0)})"
 
     # ---- types ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 from dovetail._array import recording_on
 from dovetail._core import Array
-from dovetail._trace import Graph, Tracer, _place, _range, _whole
+from dovetail._trace import Graph, NoSize, Tracer, _place, _range, _whole
 from dovetail._tracer import ArrayTracer, TraceError, is_basic, is_number_operand, refuse_value
 from dovetail.schema import registry
 from dovetail.schema.number import Number, value_of
@@ -56,9 +56,12 @@ class FunctionGraph(Graph):
     def size(self, value: int, axis: int, n: int) -> Any:
         return n if (value, axis) in self.fixed else Graph.size(self, value, axis, n)
 
-    def guard(self, comparison: str, a: int, b: int) -> None:
-        self.builder.at(user_line())
+    def guard(self, comparison: str, a: int, b: int, note: str = "") -> None:
+        self.builder.at(f"{user_line()}, {note}" if note else user_line())
         self.builder.guard(comparison, a, b)
+
+    def expect_value(self, entry: int) -> None:
+        self.guard("same", entry, entry)  # also where nothing uses the entry: the function may handle the error
 
     def expect_device(self, op: str, device: Any) -> None:
         if device is not None and device != self.device:
@@ -78,6 +81,14 @@ class FunctionGraph(Graph):
         value = self.builder.operand(dtype, list(map(value_of, shape)))
         self.fixed |= {(value, axis) for axis, n in enumerate(shape) if not isinstance(n, Number)}
         return self.tracer(value)
+
+    def _entry_of_outer(self, entry: int, value: Any) -> int:
+        try:
+            return Graph._entry_of_outer(self, entry, value)
+        except NoSize:  # a number among the arguments: a constant of the node's program
+            assert self.outer is not None
+            Number(self.outer, entry, value).pin("in a function of cond, while_loop or scan")
+            return self.literal(value)
 
     def run(self, function: Callable, *args: Any) -> Any:
         with recording_on(self):
@@ -135,7 +146,7 @@ class FunctionGraph(Graph):
     def read(self, x: Array, what: str) -> None:
         """The function reads elements of an array that is no tracer, as of a constant."""
 
-    def draw_key(self, generator: Any, words: Any) -> ArrayTracer:
+    def draw_key(self, generator: Any, words: Any, device: Any) -> ArrayTracer:
         """The key of a draw from a generator that is not the function's own."""
         raise TypeError(
             "[random] a draw in a traced function, of a generator that is not its own: every call of the "
@@ -289,8 +300,13 @@ class FunctionGraph(Graph):
         if isinstance(k, Array):
             return self.value(k)
         if isinstance(k, slice):
-            return slice(*(_bound(end) for end in (k.start, k.stop, k.step)))
-        if k is None or k is Ellipsis or isinstance(k, (bool, list, tuple, Number)) or getattr(k, "shape", ()):
+            start, stop, step = map(_bound, (k.start, k.stop, k.step))
+            if step is not None and not step > 0 and step == 0:
+                raise ValueError("slice step cannot be zero")
+            return slice(start, stop, step)
+        if isinstance(k, Number):
+            return k.plain()
+        if k is None or k is Ellipsis or isinstance(k, (bool, list, tuple)) or getattr(k, "shape", ()):
             return k
         return as_integer(k) if hasattr(type(k), "__index__") else k
 
@@ -400,7 +416,9 @@ class FunctionGraph(Graph):
 def _check_exponent(op: str, base: Any, exponent: Any) -> None:
     """2 ** -1 is no integer. Of an exponent that is an array, nothing is known."""
     integer = not isinstance(base, Array) or "integer" in base.dtype.kind
-    if integer and hasattr(type(exponent), "__index__") and not isinstance(exponent, Array) and exponent < 0:
+    if isinstance(exponent, Array) or getattr(exponent, "is_real", False):
+        return
+    if integer and hasattr(type(exponent), "__index__") and exponent < 0:
         raise ValueError(
             f"[{op}] integers to negative integer powers are not allowed: got a negative exponent, expected 0 or "
             "more; astype one operand to a float"
@@ -423,7 +441,7 @@ def _joined_shape(arrays: list[ArrayTracer], shape: tuple[Any, ...]) -> tuple[An
 
 def _bound(end: Any) -> Any:
     if end is None or isinstance(end, Number):
-        return end
+        return end if end is None else end.plain()
     if isinstance(end, Tracer):
         raise refuse_value(
             "an array as the end of a slice", "use dovetail.dynamic_slice, which reads its start on the device"

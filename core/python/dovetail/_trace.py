@@ -13,7 +13,7 @@ from dovetail.schema.declare import active_recorder, recorded
 from dovetail.schema.dtypes import DType, by_name
 from dovetail.schema.number import Number, is_natural, is_number, is_zero, largest, smallest, value_of
 
-__all__ = ["Graph", "Tracer", "Unsupported", "recording_graph", "run_decomposition"]
+__all__ = ["Graph", "NoSize", "Tracer", "Unsupported", "recording_graph", "run_decomposition"]
 
 
 class Tracer:
@@ -74,6 +74,10 @@ def _operators() -> None:
 
 
 _operators()
+
+
+class NoSize(TypeError):
+    """A program within another one knows the sizes of its operands, and no other numbers."""
 
 
 class Graph:
@@ -164,7 +168,7 @@ class Graph:
         assert self.outer is not None
         op, is_real, a, b, literal = self.outer._expressions[entry]
         if op == "attribute" or self.numbers_given is not None:
-            raise TypeError(
+            raise NoSize(
                 f"[{self.name}] the function of a control op uses a number that follows from an attribute, or a "
                 "loop a real number: expected sizes; make an array of it"
             )
@@ -184,8 +188,12 @@ class Graph:
         is_real = isinstance(value, float)
         return self.number("real" if is_real else "integer", is_real, literal=value)
 
-    def guard(self, comparison: str, a: int, b: int) -> None:
+    def guard(self, comparison: str, a: int, b: int, note: str = "") -> None:
+        """`note`: what the line does with the numbers, for messages."""
         self.builder.guard(comparison, a, b)
+
+    def expect_value(self, entry: int) -> None:
+        """Python raises for some operands where it computes the entry."""
 
     def size(self, value: int, axis: int, n: int) -> Number:
         return Number(self, self.number("size", False, value, axis), n, natural=True)

@@ -9,7 +9,7 @@ from typing import Any
 from dovetail import _array, _core
 from dovetail._core import Array
 from dovetail._trace import Tracer
-from dovetail.schema.number import Number, is_natural, is_number, largest, smallest
+from dovetail.schema.number import Number, is_natural, is_number, largest, smallest, value_of
 
 __all__ = ["ArrayTracer", "TraceError", "is_number_operand", "refuse_value"]
 
@@ -90,7 +90,7 @@ class ArrayTracer(Tracer):
         return self.__copy__()
 
     def __repr__(self) -> str:
-        sizes = ", ".join(map(repr, self.shape))
+        sizes = ", ".join(repr(value_of(n)) for n in self.shape)  # no guards: printing an array is for debugging
         return f"<traced {self.dtype}[{sizes}] of {self._graph.name}>"
 
     __str__ = __repr__

@@ -51,7 +51,8 @@ def _numbers(what: str, kind: type, **given: object) -> list:
     numbers = []
     for name, value in given.items():
         number = value.item() if getattr(value, "shape", None) == () else value
-        if isinstance(number, bool) or not isinstance(number, kind):
+        fits = (kind is Real or not number.is_real) if symbolic(number) else isinstance(number, kind)
+        if isinstance(number, bool) or not fits:
             expected = "an integer" if kind is Integral else "a number"
             raise TypeError(f"[random.{what}] {name}: expected {expected}, got {value!r}")
         numbers.append(number)
@@ -142,7 +143,7 @@ class Generator:
     def _key(self, words: int, device: Where) -> Array:
         """The draw's key on the device: u32[4] {seed lo, seed hi, offset lo, offset hi}."""
         if self._is_foreign():
-            return _core.recorder().draw_key(self, words)
+            return _core.recorder().draw_key(self, words, device)
         seed, offset = self._advance(words)
         if not symbolic(offset):
             return _core.from_buffer(struct.pack("<QQ", seed, offset), "uint32", (4,), device)

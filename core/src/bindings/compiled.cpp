@@ -2,11 +2,14 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "bindings/compiled_program.hpp"
+#include "bindings/interchange.hpp"
 #include "bindings/recorder.hpp"
 #include "device/environment.hpp"
 #include "device/log.hpp"
+#include "dispatch/lower.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -16,7 +19,7 @@ struct Compiled {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject *weakrefs, *dict;
   PyObject* function;
-  PyObject* missed;  // called where no program is right: missed(self, values, n_extra, keywords, why)
+  PyObject* missed;  // called where no program is right: missed(self, values, n_extra, keywords, why, refused)
   Parameters* parameters;
   // The last used one first. A call holds the vector that it goes through: others may exchange it meanwhile.
   std::shared_ptr<const Programs>* programs;
@@ -47,12 +50,12 @@ void move_to_front(Compiled& self, const std::shared_ptr<CompiledProgram>& used)
 }
 
 // nullptr without an exception: no program is right for the arguments.
-PyObject* run_first_right(Compiled& self, const BoundArguments& given, std::string& why) {
+PyObject* run_first_right(Compiled& self, const BoundArguments& given, Miss& miss) {
   const std::shared_ptr<const Programs> programs = *self.programs;
   Match match;
   for (const auto& p : *programs) {
     if (!p->match(given, match)) continue;
-    PyObject* const result = p->run(match, why);
+    PyObject* const result = p->run(match, miss);
     if (!result && !PyErr_Occurred()) continue;
     if (p != programs->front()) move_to_front(self, p);
     return result;
@@ -73,12 +76,13 @@ PyObject* call_compiled(PyObject* object, PyObject* const* args, size_t nargsf, 
     return eagerly();
   BoundArguments given;
   if (!given.bind(*self.parameters, args, int(PyVectorcall_NARGS(nargsf)), kwnames)) return eagerly();
-  std::string why;
-  if (PyObject* const result = run_first_right(self, given, why); result || PyErr_Occurred()) [[likely]]
+  Miss miss;
+  if (PyObject* const result = run_first_right(self, given, miss); result || PyErr_Occurred()) [[likely]]
     return result;
   const auto keep = py::reinterpret_borrow<py::object>(object);
   return py::reinterpret_borrow<py::object>(self.missed)(keep, tuple_of(given.values), given.n_extra,
-                                                         tuple_of(given.keywords), str_of(why))
+                                                         tuple_of(given.keywords), str_of(miss.why),
+                                                         py::bool_(miss.refused))
       .release()
       .ptr();
 } catch (...) {
@@ -192,11 +196,11 @@ std::vector<Part> parts_of(const py::list& given, Guards& guards) {
     const auto [kind, n, what, keys] =
         item.cast<std::tuple<py::str, uint32_t, py::object, std::vector<py::object>>>();
     Part& p = parts.emplace_back(Part{Part::Kind(kind_of(kinds, kind)), n, what, what.ptr(), keys});
-    if (p.kind == Part::weak) p.what = py::object();
+    const bool number = p.kind == Part::real || p.kind == Part::integer;
+    if (p.kind == Part::weak || (number && what.is_none())) p.what = py::object();
     if (p.kind == Part::object || p.kind == Part::weak)
       guards.n_objects = std::max<size_t>(guards.n_objects, n + 1);
-    if (p.kind == Part::real || p.kind == Part::integer)
-      guards.n_arguments = std::max<size_t>(guards.n_arguments, n + 1);
+    if (number) guards.n_arguments = std::max<size_t>(guards.n_arguments, n + 1);
   }
   return parts;
 }
@@ -215,16 +219,18 @@ std::vector<Step> steps_of(const py::list& given) {
 }
 
 // (kind, n, object, keys) of each; an integer or real names a value of the program that is a constant.
-std::vector<Returned> returned_of(const py::list& given, const Program& program);
+std::vector<Returned> returned_of(const py::list& given, const Lowered& program);
 
-size_t constant_at(const Program& program, int value) {
-  const auto found = std::ranges::find(program.constants, value, &Program::Constant::value);
-  if (found == program.constants.end())
+// Of the lowered program; `value` is one of the program as it was traced.
+size_t constant_at(const Lowered& lowered, int value) {
+  const auto& constants = lowered.program->constants;
+  const auto found = std::ranges::find(constants, lowered.values.at(size_t(value)), &Program::Constant::value);
+  if (found == constants.end())
     throw Error(ErrorKind::value, "[compile] value " + std::to_string(value) + " is no constant");
-  return size_t(found - program.constants.begin());
+  return size_t(found - constants.begin());
 }
 
-std::vector<Returned> returned_of(const py::list& given, const Program& program) {
+std::vector<Returned> returned_of(const py::list& given, const Lowered& program) {
   static constexpr const char* kinds[] = {"output", "input", "value", "integer", "real",
                                           "tuple",  "list",  "dict",  "made"};
   std::vector<Returned> parts;
@@ -237,7 +243,7 @@ std::vector<Returned> returned_of(const py::list& given, const Program& program)
 }
 
 // (generator, its core, value of the total, [(input, value of the offset)]) of each generator.
-std::vector<Draws> draws_of(const py::list& given, const Program& program) {
+std::vector<Draws> draws_of(const py::list& given, const Lowered& program) {
   std::vector<Draws> all;
   for (const py::handle item : given) {
     const auto [object, core, total, draws] =
@@ -248,14 +254,40 @@ std::vector<Draws> draws_of(const py::list& given, const Program& program) {
   return all;
 }
 
+// As it is traced where the device lacks a kernel, which a run will say. `traced`: the sizes of
+// the inputs while it was traced, and the numbers.
+Lowered lowered_for(
+    Device& device, const std::shared_ptr<const Program>& program,
+    const std::tuple<std::vector<std::vector<int64_t>>, std::vector<int64_t>, std::vector<double>>& traced,
+    bool raise) {
+  const auto& [shapes, integers, reals] = traced;
+  std::vector<TensorType> types(shapes.size());
+  std::vector<const TensorType*> in;
+  for (size_t i = 0; i < types.size(); ++i) {
+    types[i].dtype = program->inputs.at(i).dtype;
+    types[i].set_shape(shapes[i]);
+    in.push_back(&types[i]);
+  }
+  try {
+    return lower(program, in.data(), arguments_of_program(integers, reals), device, raise);
+  } catch (const Error& e) {
+    if (e.kind != ErrorKind::not_implemented) throw;
+  }
+  Lowered same{program, std::vector<int>(size_t(program->n_values))};
+  std::iota(same.values.begin(), same.values.end(), 0);
+  return same;
+}
+
 std::shared_ptr<CompiledProgram> make_program(
     const std::shared_ptr<RunnableProgram>& program, const py::object& device, bool on_default_device,
     const py::list& parts, int n_extra, const std::vector<py::object>& keywords, const py::list& steps,
     const std::vector<py::object>& inputs, const std::vector<std::pair<int, int>>& written,
     const std::vector<std::pair<int, std::string>>& donated, const py::list& draws, const py::list& returned,
-    const std::string& function, bool rounding_each) {
-  const Program& p = program->program();
+    const std::string& function, bool rounding_each,
+    const std::tuple<std::vector<std::vector<int64_t>>, std::vector<int64_t>, std::vector<double>>& traced) {
   Device& d = to_device(device.ptr());
+  const Lowered lowered = lowered_for(d, program->shared(), traced, !rounding_each);
+  const Program& p = *lowered.program;
   Guards guards;
   guards.parts = parts_of(parts, guards);
   guards.n_extra = n_extra, guards.keywords = keywords;
@@ -269,10 +301,9 @@ std::shared_ptr<CompiledProgram> make_program(
     guards.words.push_back(inputs[i].ptr() == Py_False ? 0 : word_of(t));
     guards.kept.push_back(is_array(inputs[i].ptr()) ? inputs[i] : py::object());
   }
-  CompiledProgram::Effects effects{written, donated, draws_of(draws, p), returned_of(returned, p)};
+  CompiledProgram::Effects effects{written, donated, draws_of(draws, lowered), returned_of(returned, lowered)};
   using Fuse = RunnableProgram::Fuse;
-  auto fused =
-      std::make_shared<RunnableProgram>(program->shared(), rounding_each ? Fuse::rounding_each : Fuse::yes);
+  auto fused = std::make_shared<RunnableProgram>(lowered.program, rounding_each ? Fuse::rounding_each : Fuse::yes);
   return std::make_shared<CompiledProgram>(std::move(fused), d, on_default_device, std::move(guards),
                                            std::move(effects), function);
 }
@@ -293,21 +324,39 @@ void set_arguments(BoundArguments& given, const py::tuple& values, int n_extra, 
 
 // (whether a program was right, its result)
 py::tuple run(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
-  std::string why;
+  Miss miss;
   BoundArguments given;
   set_arguments(given, values, n_extra, keywords);
-  PyObject* const result = run_first_right(checked(compiled), given, why);
+  PyObject* const result = run_first_right(checked(compiled), given, miss);
   if (!result && PyErr_Occurred()) throw py::error_already_set();
   return py::make_tuple(result != nullptr, result ? py::reinterpret_steal<py::object>(result) : py::none());
 }
 
-void prepare(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program,
-             const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& integers,
-             const std::vector<double>& reals) {
+// (the program that a call runs, or None, why it is None, its numbers)
+py::tuple prepare(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
   const std::shared_ptr<const Programs> programs = *checked(compiled).programs;
-  for (const auto& p : *programs)
-    if (p->program() == program) return p->prepare(shapes, integers, reals);
-  throw Error(ErrorKind::value, "[compile] the function has no such program");
+  BoundArguments given;
+  set_arguments(given, values, n_extra, keywords);
+  Match match;
+  Miss miss;
+  std::exception_ptr refusal;
+  for (const auto& p : *programs) try {
+      if (p->match(given, match) && p->prepare(match, miss))
+        return py::make_tuple(p->program(), "", match.integers, match.reals);
+    } catch (const Error& e) {
+      if (!is_refusal(e)) throw;
+      refusal = std::current_exception();
+    }
+  if (refusal) std::rethrow_exception(refusal);
+  return py::make_tuple(py::none(), str_of(miss.why), py::list(), py::list());
+}
+
+// Of no elements: what stands for an argument where nothing runs.
+py::object abstract_array(const py::object& dtype, const std::vector<int64_t>& shape, const py::object& device) {
+  Tensor t;
+  t.set_type(to_dtype(dtype.ptr()), &to_device(device.ptr()));
+  t.set_shape(shape);
+  return wrap(std::move(t));
 }
 
 class Off {
@@ -327,8 +376,11 @@ void make_compiled_functions(py::module_& m) {
   make_with_new(m.attr("CompiledProgram"), py::cpp_function(make_program));
   m.def("make_compiled", make_compiled, "A compiled function without programs.");
   m.def("add_compiled_program", add, "The compiled function tries this program first.");
-  m.def("prepare_compiled", prepare,
-        "Makes the binding of a program of the compiled function for inputs of these shapes and these numbers.");
+  m.def(
+      "prepare_compiled", prepare,
+      "Finds the program that a call with these arguments runs, and makes its binding: (program or None, why None, "
+      "integers and reals among the arguments).");
+  m.def("abstract_array", abstract_array, "An array without elements, for prepare_compiled.");
   m.def("run_compiled", run, "(whether a program was right, its result) for arguments by parameter.");
   m.def(
       "log_compile", [](const std::string& text) { log(Log::trace, 3, text); },

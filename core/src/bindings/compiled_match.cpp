@@ -1,6 +1,8 @@
 #include "bindings/compiled_match.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 namespace dovetail::bindings {
 // ---- arguments by parameter -------------------------------------------------------------------------------------
@@ -46,6 +48,12 @@ bool BoundArguments::bind(const Parameters& p, PyObject* const* args, int nargs,
 
 // ---- matching ---------------------------------------------------------------------------------------------------
 namespace {
+#ifdef Py_TPFLAGS_MANAGED_DICT
+constexpr unsigned long kManagedDict = Py_TPFLAGS_MANAGED_DICT;
+#else
+constexpr unsigned long kManagedDict = 0;
+#endif
+
 struct Spare {
   std::vector<PyObject*> values, arrays, objects, held;
   std::vector<int64_t> integers, key;
@@ -61,14 +69,79 @@ void exchange(Match& m) {
   m.operands.swap(spare.operands);
 }
 
-// Equal values of one type: 1, 1.0 and True are different. Runs no code of users.
+bool same_bits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+
+// Where an instance of a user's subclass holds more than its value.
+bool has_attributes(PyObject* o) {
+  if (!Py_TYPE(o)->tp_dictoffset && !(Py_TYPE(o)->tp_flags & kManagedDict)) return false;
+  const auto own = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(o, nullptr));
+  if (!own) PyErr_Clear();
+  return !own || PyDict_GET_SIZE(own.ptr()) != 0;
+}
+
+// By the comparison of the builtin type, whatever a subclass makes of it.
+bool equal_as(PyTypeObject& type, PyObject* a, PyObject* b) {
+  const auto equal = py::reinterpret_steal<py::object>(type.tp_richcompare(a, b, Py_EQ));
+  if (!equal) PyErr_Clear();
+  return equal.ptr() == Py_True && !has_attributes(a) && !has_attributes(b);
+}
+
+// The memory of numbers of NumPy.
+bool same_memory(PyObject* a, PyObject* b) {
+  Py_buffer x, y;
+  if (PyObject_GetBuffer(a, &x, PyBUF_SIMPLE) != 0) return PyErr_Clear(), false;
+  bool same = PyObject_GetBuffer(b, &y, PyBUF_SIMPLE) == 0;
+  if (same) {
+    same = x.len == y.len && std::memcmp(x.buf, y.buf, size_t(x.len)) == 0;
+    PyBuffer_Release(&y);
+  } else {
+    PyErr_Clear();
+  }
+  PyBuffer_Release(&x);
+  return same;
+}
+
+bool same_value(PyObject* a, PyObject* b);
+
+bool same_attributes(PyObject* a, PyObject* b, std::initializer_list<const char*> names) {
+  return std::ranges::all_of(names, [&](const char* name) {
+    const auto x = py::reinterpret_steal<py::object>(PyObject_GetAttrString(a, name));
+    const auto y = py::reinterpret_steal<py::object>(PyObject_GetAttrString(b, name));
+    if (!x || !y) return PyErr_Clear(), false;
+    return same_value(x.ptr(), y.ptr());
+  });
+}
+
+// In the order in which Python goes through them.
+bool same_elements(PyObject* a, PyObject* b) {
+  if (PySet_GET_SIZE(a) != PySet_GET_SIZE(b)) return false;
+  const auto x = py::reinterpret_steal<py::object>(PyObject_GetIter(a));
+  const auto y = py::reinterpret_steal<py::object>(PyObject_GetIter(b));
+  for (Py_ssize_t i = PySet_GET_SIZE(a); x && y && i > 0; --i) {
+    const auto mine = py::reinterpret_steal<py::object>(PyIter_Next(x.ptr()));
+    const auto other = py::reinterpret_steal<py::object>(PyIter_Next(y.ptr()));
+    if (!mine || !other || !same_value(mine.ptr(), other.ptr())) return PyErr_Clear(), false;
+  }
+  return x && y;
+}
+
+// Equal values of one type, bit by bit: 1, 1.0 and True are different, and 0.0 and -0.0. Runs no code of users.
 bool same_value(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
   if (PyUnicode_CheckExact(a)) return PyUnicode_Compare(a, b) == 0;
-  if (PyLong_CheckExact(a) || PyBytes_CheckExact(a) || PyComplex_CheckExact(a))
-    return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-  return false;
+  if (PyUnicode_Check(a)) return equal_as(PyUnicode_Type, a, b);
+  if (PyLong_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+  if (PyLong_Check(a)) return equal_as(PyLong_Type, a, b);
+  if (PyBytes_Check(a)) return equal_as(PyBytes_Type, a, b);
+  if (PyFloat_CheckExact(a)) return same_bits(PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b));
+  if (PyComplex_CheckExact(a)) {
+    const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
+    return same_bits(x.real, y.real) && same_bits(x.imag, y.imag);
+  }
+  if (PyRange_Check(a) || PySlice_Check(a)) return same_attributes(a, b, {"start", "stop", "step"});
+  if (PyFrozenSet_CheckExact(a)) return same_elements(a, b);
+  return is_number(a) && same_memory(a, b);
 }
 
 // A number of NumPy.
@@ -157,11 +230,15 @@ class Matcher {
     switch (p.kind) {
       case Part::array: return array(p.n, o);
       case Part::real:
-        if (!PyFloat_CheckExact(o) && !is_foreign_number(o, kDefaultFloat)) return false;
+        if (p.what ? reinterpret_cast<PyObject*>(Py_TYPE(o)) != p.what.ptr()
+                   : !PyFloat_CheckExact(o) && !is_foreign_number(o, kDefaultFloat))
+          return false;
         match_.reals[p.n] = PyFloat_AsDouble(o);
         return match_.reals[p.n] != -1 || !PyErr_Occurred();
       case Part::integer: {
-        if (!PyLong_CheckExact(o) && !is_foreign_number(o, kDefaultInt)) return false;
+        if (p.what ? reinterpret_cast<PyObject*>(Py_TYPE(o)) != p.what.ptr()
+                   : !PyLong_CheckExact(o) && !is_foreign_number(o, kDefaultInt))
+          return false;
         const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(o));
         int overflow = 0;
         if (number) match_.integers[p.n] = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);

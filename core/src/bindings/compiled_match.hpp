@@ -31,9 +31,9 @@ struct BoundArguments {
 struct Part {
   enum Kind : uint8_t {
     array,     // input `n` of the program
-    real,      // argument `n` of the program: a float
-    integer,   // argument `n` of the program: an int of 64 bits
-    value,     // equal to `what`, and of its type
+    real,      // argument `n` of the program: a float, of type `what` where that is set
+    integer,   // argument `n` of the program: an int of 64 bits, of type `what` where that is set
+    value,     // equal to `what` bit by bit, and of its type
     object,    // `what` itself, whose arrays are captured; `n` names it there
     weak,      // the same, not owned: who owns the compiled function drops it with the object
     sequence,  // of type `what` (tuple, a namedtuple or list) with `n` parts

@@ -101,7 +101,8 @@ CompiledProgram::LateNumbers CompiledProgram::late_numbers(const Program& p) {
     else if (!is_leaf(n.op)) follows[i] = follows[size_t(n.a)] || (n.b >= 0 && follows[size_t(n.b)]);
     if (follows[i]) late.numbers.push_back(i);
   }
-  for (const Guard& g : p.guards) late.all &= !follows[size_t(g.a)] && !follows[size_t(g.b)];
+  for (const Guard& g : p.guards)
+    late.all &= (g.compare == Guard::same && g.a == g.b) || (!follows[size_t(g.a)] && !follows[size_t(g.b)]);
   for (const Program::Node& node : p.nodes)
     for (const Program::Slot& slot : node.slots) late.all &= !follows[size_t(slot.number)];
   for (size_t i = 0; i < p.constants.size(); ++i)
@@ -117,17 +118,18 @@ void CompiledProgram::add_numbers(std::vector<int64_t>& key, const std::vector<i
 }
 
 std::optional<Constants> CompiledProgram::constants(const Executable& e, const std::vector<double>& reals,
-                                                    std::string& why) const {
-  if (!late_.all || late_.constants.empty()) return Constants{e, {}};
+                                                    Miss& miss) const {
+  if (!late_.all || late_.numbers.empty()) return Constants{e, {}};
   const Program& p = program_->program();
   std::vector<NumberValue> values = e.numbers;
   for (const size_t i : late_.numbers) {
     const Number& n = p.numbers[i];
     std::optional<NumberValue> v = NumberValue{0, n.op == Number::attribute ? reals[size_t(n.b)] : 0};
     if (n.op != Number::attribute) v = evaluate(n, p.numbers, values);
-    if (!v) return why = "a number that follows from an argument has no value", std::nullopt;
+    if (!v) return miss.why = "a number that follows from an argument has no value", std::nullopt;
     values[i] = *v;
   }
+  if (late_.constants.empty()) return Constants{e, {}};
   std::vector<Scalar> all;
   all.reserve(p.constants.size());
   for (size_t i = 0; i < p.constants.size(); ++i) all.push_back(e.binding.constant(i));
@@ -180,20 +182,15 @@ std::vector<Tensor> CompiledProgram::operands(const Match& m) const {
   return all;
 }
 
-void CompiledProgram::prepare(const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& integers,
-                              const std::vector<double>& reals) {
-  std::vector<Tensor> in(shapes.size());
-  std::vector<int64_t> key;
-  const auto& inputs = program_->program().inputs;
-  for (size_t i = 0; i < in.size(); ++i) {
-    in[i].set_type(inputs.at(i).dtype, &device_);
-    in[i].set_shape(shapes[i]);
-    if (guards_.words[i]) key.insert(key.end(), shapes[i].begin(), shapes[i].end());
-  }
-  add_numbers(key, integers, reals);
-  std::string why;
-  if (!bind(std::move(key), types_of(in), integers, reals, why)) throw Error(ErrorKind::value, "[compile] " + why);
+std::optional<CompiledProgram::Ready> CompiledProgram::ready(Match& m, Miss& miss) {
+  std::shared_ptr<const Bound> bound = bound_for(m, miss.why);
+  if (!bound) return std::nullopt;
+  auto c = constants(*bound->executable, m.reals, miss);
+  if (!c) return std::nullopt;
+  return Ready{std::move(bound), std::move(*c)};
 }
+
+bool CompiledProgram::prepare(Match& m, Miss& miss) { return ready(m, miss).has_value(); }
 
 std::vector<Tensor> CompiledProgram::drawn(const Constants& c) const {
   if (effects_.draws.empty()) return {};
@@ -216,19 +213,30 @@ void CompiledProgram::give_away(const Match& m) const {
                                                         " at " + line + " and is gone: use what the call returned");
 }
 
-PyObject* CompiledProgram::run(Match& m, std::string& why) {
+bool is_refusal(const Error& e) {
+  return e.kind == ErrorKind::value || e.kind == ErrorKind::index || e.kind == ErrorKind::type ||
+         e.kind == ErrorKind::axis;
+}
+
+PyObject* CompiledProgram::run(Match& m, Miss& miss) {
   refuse_reentry();
   const ContextEngines engines;
   if (recording()) [[unlikely]]
     name_recorded_thread();
-  const std::shared_ptr<const Bound> bound = bound_for(m, why);
-  if (!bound) return nullptr;
-  const auto of_run = constants(*bound->executable, m.reals, why);
-  if (!of_run) return nullptr;
-  const Constants& c = *of_run;
+  const std::optional<Ready> found = [&]() -> std::optional<Ready> {
+    try {
+      return ready(m, miss);
+    } catch (const Error& e) {
+      if (!is_refusal(e)) throw;
+      miss = {e.what(), true};
+      return std::nullopt;
+    }
+  }();
+  if (!found) return nullptr;
+  const auto& [bound, c] = *found;
   std::vector<Tensor> keys = drawn(c);
   if (!guards_.still_match(m)) {  // where the GIL was released, another thread may have donated an array
-    why = "an array was donated by another thread";
+    miss.why = "an array was donated by another thread";
     return nullptr;
   }
   std::vector<Tensor> outputs =

@@ -44,6 +44,14 @@ struct Constants {
   const std::vector<Scalar>* given() const { return own.empty() ? nullptr : &own; }
 };
 
+// Why a program does not run for the arguments of a call.
+struct Miss {
+  std::string why;
+  bool refused = false;  // a rule raises an error, and perhaps the function handles it
+};
+
+bool is_refusal(const Error&);  // a rule's, which the function may handle where it runs in Python
+
 class CompiledProgram {
  public:
   struct Effects {
@@ -57,11 +65,10 @@ class CompiledProgram {
 
   bool match(const BoundArguments&, Match&) const;
   // Runs it; nullptr with an exception set, or without one where the program is not right for these sizes and
-  // numbers, which `why` explains.
-  PyObject* run(Match&, std::string& why);
-  // Makes the binding for inputs of these shapes. Throws Error(value) where it is not right for them.
-  void prepare(const std::vector<std::vector<int64_t>>& shapes, const std::vector<int64_t>& integers,
-               const std::vector<double>& reals);
+  // numbers.
+  PyObject* run(Match&, Miss&);
+  // Makes the binding for a call. Throws what a rule does; false where the program is not right for it.
+  bool prepare(Match&, Miss&);
   int visit(visitproc, void*) const;
   const std::shared_ptr<RunnableProgram>& program() const { return program_; }
 
@@ -74,7 +81,7 @@ class CompiledProgram {
   };
   // Real numbers among the arguments, where nothing but constants follows from them: they need no other binding.
   struct LateNumbers {
-    bool all = false;             // no guard or attribute follows from one
+    bool all = false;             // no guard on more than that it has a value, and no attribute, follows from one
     std::vector<size_t> numbers;  // of the program, that follow from one; in order
     std::vector<size_t> constants;
   };
@@ -82,8 +89,13 @@ class CompiledProgram {
   void add_numbers(std::vector<int64_t>& key, const std::vector<int64_t>& integers,
                    const std::vector<double>& reals) const;
   // Those of a run. Nothing where Python would raise, which `why` explains.
-  std::optional<Constants> constants(const Executable&, const std::vector<double>& reals, std::string& why) const;
+  std::optional<Constants> constants(const Executable&, const std::vector<double>& reals, Miss&) const;
   std::shared_ptr<const Bound> bound_for(Match&, std::string& why);
+  struct Ready {
+    std::shared_ptr<const Bound> bound;
+    Constants constants;
+  };
+  std::optional<Ready> ready(Match&, Miss&);  // throws what a rule does
   std::shared_ptr<const Bound> bind(std::vector<int64_t> key, const std::vector<const TensorType*>& in,
                                     const std::vector<int64_t>& integers, const std::vector<double>& reals,
                                     std::string& why) const;

@@ -53,4 +53,23 @@ double environment_seconds(const char* name, double otherwise) {
   ignore(name, "seconds from 0 to 1000000", value);
   return otherwise;
 }
+
+bool environment_leaves_on(const char* name, std::string_view item, std::span<const std::string_view> known) {
+  const char* text = std::getenv(name);
+  bool on = true;
+  for (std::string_view rest = text ? text : ""; !rest.empty();) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    const std::string_view entry = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (entry.empty()) continue;
+    if (entry[0] != '-' || std::ranges::find(known, entry.substr(1)) == known.end()) {
+      std::string expected;
+      for (const std::string_view k : known) expected += (expected.empty() ? "-" : ",-") + std::string(k);
+      ignore(name, "a list of some of " + expected, std::string(entry));
+    } else if (entry.substr(1) == item) {
+      on = false;
+    }
+  }
+  return on;
+}
 }  // namespace dovetail

@@ -7,6 +7,8 @@
 
 #include "dispatch/executables.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/lower.hpp"
+#include "few.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -188,17 +190,13 @@ std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposi
 template <class T>
 class GivenOperands {
  public:
-  explicit GivenOperands(const Invocation& inv) {
-    if (inv.n_in > kMaxInputs) many_.resize(size_t(inv.n_in)), data_ = many_.data();
-    std::copy_if(inv.in, inv.in + inv.n_in, data_, [](const Tensor* t) { return t != nullptr; });
+  explicit GivenOperands(const Invocation& inv) : in_(size_t(inv.n_in)) {
+    std::copy_if(inv.in, inv.in + inv.n_in, in_.data(), [](const Tensor* t) { return t != nullptr; });
   }
-  GivenOperands(const GivenOperands&) = delete;
-  const T* const* data() const { return data_; }
+  const T* const* data() const { return in_.data(); }
 
  private:
-  const T* few_[kMaxInputs];
-  std::vector<const T*> many_;
-  const T** data_ = few_;
+  Few<const T*, kMaxInputs> in_;
 };
 
 std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<const Program>& program,
@@ -252,7 +250,8 @@ std::shared_ptr<const Program> shipped(const Invocation& inv) {
 }
 
 struct BoundCall {
-  Binding binding;
+  std::shared_ptr<const Program> program;     // as it was traced
+  Binding binding;                            // of the program, or of the one that `plans` are of
   std::shared_ptr<const ProgramPlans> plans;  // nullptr: none are known yet
 };
 
@@ -260,14 +259,37 @@ BoundCall bound(const Invocation& inv, Decompositions& known, std::string_view p
   const auto programs = known.programs_for(pattern);
   for (const KnownProgram& p : *programs) {
     auto plans = p.plans_on(*inv.device);
-    if (auto binding = bind_call(inv, p.program, plans.get())) return {std::move(*binding), std::move(plans)};
+    if (auto binding = bind_call(inv, plans ? plans->program : p.program, plans.get()))
+      return {p.program, std::move(*binding), std::move(plans)};
   }
   std::shared_ptr<const Program> program = shipped(inv);
   if (!program) program = trace_decomposition(inv);
   auto binding = bind_call(inv, program, nullptr);
   if (!binding) inv.fail(ErrorKind::runtime, "its decomposition gave another program for the same sizes");
   known.keep(pattern, program);
-  return {std::move(*binding), nullptr};
+  return {program, std::move(*binding), nullptr};
+}
+
+// The plans of the call's program or, where the device has a compiler, of the program as that likes it.
+void plan(const Invocation& inv, BoundCall& call) {
+  std::shared_ptr<Fusions> fusions;
+  if (compiler_of(*inv.device) && call.program->programs.empty()) {
+    const Lowered lowered = lower(call.program, GivenOperands<TensorType>(inv).data(), inv.attrs, *inv.device);
+    if (auto binding = bind_call(inv, lowered.program, nullptr)) call.binding = std::move(*binding);
+    fusions = std::make_shared<Fusions>();
+  }
+  call.plans = plan_program(call.binding, *inv.device, std::move(fusions));
+}
+
+// Small arrays run node by node: a first call with their sizes is to cost little more than the next one.
+std::shared_ptr<const Fusion> fusion_for(const Invocation& inv, const BoundCall& call) {
+  constexpr uint64_t kFewElements = 1 << 15;
+  if (!call.plans->fusions) return nullptr;
+  uint64_t most = 0;
+  for (const TensorType& t : call.binding.values) most = std::max(most, t.numel);
+  if (most < kFewElements) return nullptr;
+  return call.plans->fusions->find_or_make(call.binding, *inv.device, &inv.attrs,
+                                           DVT_P_DETERMINISTIC | DVT_P_ROUND_EACH);
 }
 }  // namespace
 
@@ -317,10 +339,11 @@ std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
   BoundCall call = bound(inv, known, pattern);
   check_outputs(inv, call.binding);
   if (!call.plans) {
-    call.plans = plan_program(call.binding, *inv.device);
-    known.keep(pattern, call.binding.program, call.plans);
+    plan(inv, call);
+    known.keep(pattern, call.program, call.plans);
   }
-  auto made = make_executable(std::move(call.binding), std::move(call.plans));
+  auto fusion = fusion_for(inv, call);
+  auto made = make_executable(std::move(call.binding), std::move(call.plans), {}, std::move(fusion));
   known.executables.keep(key.view(), made);
   return made;
 }
@@ -335,7 +358,7 @@ std::vector<const Op*> decomposition_ops(const Invocation& inv) {
   Key key;
   add_pattern(key, inv);
   std::vector<const Op*> ops;
-  add_ops(*bound(inv, decompositions_of(inv.op), key.view()).binding.program, ops);
+  add_ops(*bound(inv, decompositions_of(inv.op), key.view()).program, ops);
   return ops;
 }
 

@@ -6,12 +6,15 @@
 #include "device/log.hpp"
 #include "device/timeline.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/lower.hpp"
 #include "dispatch/replay.hpp"
 #include "dispatch/submit.hpp"
+#include "few.hpp"
 
 namespace dovetail {
 namespace {
 constexpr size_t kLongestName = 100;  // of a group, in characters
+constexpr size_t kFewOperands = 8;
 
 // Code that something runs by, to be found by the next equal group.
 class CodeCache {
@@ -99,7 +102,7 @@ class GroupCall {
   }
 
  private:
-  std::vector<const DLTensor*> in_, out_;
+  Few<const DLTensor*, kFewOperands> in_, out_;
   dvt_call call_;
   dvt_exe_call exe_call_;
 };
@@ -141,7 +144,7 @@ dvt_answer GroupCode::query(const dvt_exe_call& call) const {
 
 std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const Attrs* arguments, uint32_t flags) {
   const dvt_compiler* const compiler = compiler_of(device);
-  if (!compiler) return nullptr;
+  if (!compiler || !pass_is_on("fuse")) return nullptr;
   const Program& program = *binding.program;
   const CProgram whole(binding.program, symbolic_types(binding, arguments), flags);
   const std::vector<dvt_claim> claims = claims_of(*compiler, device, whole);
@@ -201,6 +204,23 @@ std::optional<std::vector<BoundGroup>> bind_groups(const Fusion& fusion, const B
   return made;
 }
 
+// Compiling may take long: it holds no lock.
+std::shared_ptr<const Fusion> Fusions::find_or_make(const Binding& binding, Device& device, const Attrs* arguments,
+                                                    uint32_t flags) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (none_) return nullptr;
+    for (const auto& fusion : known_)
+      if (symbols_in(fusion->types, binding)) return fusion;
+    if (known_.size() == kMost) return nullptr;
+  }
+  auto made = fuse(binding, device, arguments, flags);
+  const std::lock_guard lock(mutex_);
+  if (made) known_.push_back(made);
+  else none_ = true;
+  return made;
+}
+
 bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   const Fusion::Group& group = *e.fusion->steps[i].group;
   const BoundGroup& bound = e.groups[i];
@@ -208,24 +228,27 @@ bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   const Part& part = group.part;
   const size_t n_in = part.inputs.size(), n_out = part.outputs.size();
   GroupCall call(bound.symbols, n_in, n_out);
-  std::vector<const Tensor*> operands(n_in);
-  std::vector<Tensor> copies;  // of operands
-  copies.reserve(n_in);
+  Few<const Tensor*, kFewOperands> operands(n_in);
+  std::vector<Tensor> copies;  // of operands, each at most once
+  const auto keep = [&](Tensor&& t) {
+    if (copies.empty()) copies.reserve(n_in);
+    return &copies.emplace_back(std::move(t));
+  };
   bool dense = true;
   for (size_t k = 0; k < n_in; ++k) {
     const Tensor* t = &values[size_t(part.inputs[k])];
-    if (!t->device && !part.program->inputs[k].is_scalar) t = &copies.emplace_back(materialise(*t, device));
+    if (!t->device && !part.program->inputs[k].is_scalar) t = keep(materialise(*t, device));
     dense &= t->dense;
     operands[k] = t, call.set_in(k, *t);
   }
-  std::vector<Tensor*> results(n_out);
+  Few<Tensor*, kFewOperands> results(n_out);
   for (size_t k = 0; k < n_out; ++k) results[k] = &values[size_t(part.outputs[k])], call.set_out(k, *results[k]);
   dvt_answer answer = bound.answer;
   if (!dense) {
     answer = group.code->query(call.of(&call.call()));
     for (size_t k = 0; k < n_in && !answer.level && answer.need_compact; ++k)
       if (answer.need_compact >> std::min<size_t>(k, 63) & 1 && operands[k]->device && !operands[k]->dense)
-        operands[k] = &copies.emplace_back(compact(*operands[k])), call.set_in(k, *operands[k]);
+        operands[k] = keep(compact(*operands[k])), call.set_in(k, *operands[k]);
     if (!answer.level && answer.need_compact) answer = group.code->query(call.of(&call.call()));
   }
   if (!answer.level) return false;
@@ -233,8 +256,8 @@ bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   for (Tensor* t : results) t->own(allocate(device, device.index, stream, t->bytes()));
   if (std::ranges::all_of(results, [](const Tensor* t) { return t->numel == 0; })) return true;
   const auto dispatch = [&] {
-    submit(device, stream, group.name, nullptr, call.call(), operands, results, answer.workspace,
-           [&](const dvt_call* c) { return group.code->run(call.of(c)); });
+    submit(device, stream, group.name, nullptr, call.call(), {operands.data(), n_in}, {results.data(), n_out},
+           answer.workspace, [&](const dvt_call* c) { return group.code->run(call.of(c)); });
   };
   if (recording()) [[unlikely]]
     run_recorded(group.name, dispatch, group.where);

@@ -1,5 +1,7 @@
 // Groups of a program's nodes as code of the device's compiler (dvt_compiler): who claims what, the code, its runs.
 #pragma once
+#include <mutex>
+
 #include "device/device.hpp"
 #include "dispatch/tensor.hpp"
 #include "graph/c_program.hpp"
@@ -61,6 +63,20 @@ struct BoundGroup {
 std::shared_ptr<const Fusion> fuse(const Binding&, Device&, const Attrs* arguments, uint32_t flags);
 // One for each step (empty of one without a group); nothing where the fusion's types do not describe the binding.
 std::optional<std::vector<BoundGroup>> bind_groups(const Fusion&, const Binding&, Device&);
+
+// The fusions of a program on a device: for sizes of different structure, as where some are 1, there are several.
+class Fusions {
+ public:
+  // The one that describes the binding; nullptr where nothing is fused.
+  std::shared_ptr<const Fusion> find_or_make(const Binding&, Device&, const Attrs* arguments, uint32_t flags);
+
+ private:
+  static constexpr size_t kMost = 8;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const Fusion>> known_;
+  bool none_ = false;  // the device has no compiler, or it claims nothing
+};
+
 // Runs step `i` of the executable's fusion as one. False: the code does not take these operands, nothing has run.
 bool run_group(const Executable&, size_t i, std::vector<Tensor>& values);
 }  // namespace dovetail

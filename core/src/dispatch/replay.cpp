@@ -5,6 +5,7 @@
 #include "device/timeline.hpp"
 #include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
+#include "few.hpp"
 
 namespace dovetail {
 namespace {
@@ -32,11 +33,10 @@ class NodeCall {
  public:
   NodeCall(const Executable& e, size_t k, std::vector<Tensor>& values)
       : node_(e.binding.program->nodes[k]),
-        inv_(*node_.op, e.plans->device, few_, int(node_.in.size()),
+        in_(node_.in.size()),
+        inv_(*node_.op, e.plans->device, in_.data(), int(in_.size()),
              const_cast<Attrs&>(*e.binding.nodes[k].attrs)) {  // normalised: no rule changes them again
-    if (node_.in.size() > kMaxInputs) many_.resize(node_.in.size()), inv_.in = many_.data();
-    const Tensor** in = node_.in.size() > kMaxInputs ? many_.data() : few_;
-    for (size_t i = 0; i < node_.in.size(); ++i) in[i] = node_.in[i] < 0 ? nullptr : &values[size_t(node_.in[i])];
+    for (size_t i = 0; i < in_.size(); ++i) in_[i] = node_.in[i] < 0 ? nullptr : &values[size_t(node_.in[i])];
     for (uint32_t i = 0; i < node_.op->spec.n_out; ++i) inv_.out[i] = &values[size_t(node_.out) + i];
     inv_.plan = e.plans->plans[k];
     inv_.work = e.binding.nodes[k].work;
@@ -45,8 +45,7 @@ class NodeCall {
 
  private:
   const Program::Node& node_;
-  const Tensor* few_[kMaxInputs];
-  std::vector<const Tensor*> many_;
+  Few<const Tensor*, kMaxInputs> in_;
   Invocation inv_;
 };
 
@@ -182,10 +181,13 @@ std::vector<Tensor> take_operands(const Executable& e, size_t k, std::vector<Ten
 
 bool ProgramPlans::is_current() const { return epoch == plans_epoch(); }
 
-std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device& device) {
+std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device& device,
+                                                 std::shared_ptr<Fusions> fusions) {
   auto made = std::make_shared<ProgramPlans>();
   made->epoch = plans_epoch();
   made->device = &device;
+  made->program = binding.program;
+  made->fusions = std::move(fusions);
   std::vector<Tensor> values;
   PackedTypes(binding.values).set(values, device);
   for (size_t k = 0; k < binding.nodes.size(); ++k) {

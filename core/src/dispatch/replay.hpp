@@ -14,7 +14,9 @@ struct ProgramPlans {
   std::deque<Attrs> attrs;         // of the nodes in the binding that the plans were made for
   std::vector<const Plan*> plans;  // nullptr of a control node
   Device* device;
-  uint64_t epoch;  // of the plans
+  uint64_t epoch;                          // of the plans
+  std::shared_ptr<const Program> program;  // that they are of
+  std::shared_ptr<Fusions> fusions;        // of a decomposition that is fused; else nullptr
 
   bool is_current() const;  // kernels and the fallback mode have not changed since
 };
@@ -64,7 +66,7 @@ struct Executable {
 };
 
 // For the dtypes of a binding. Throws Error(not_implemented) where the device lacks a kernel that a node needs.
-std::shared_ptr<const ProgramPlans> plan_program(const Binding&, Device&);
+std::shared_ptr<const ProgramPlans> plan_program(const Binding&, Device&, std::shared_ptr<Fusions> = nullptr);
 // Throws Error(not_implemented) where the device lacks a kernel that a decomposition of a node needs. `plans`: from
 // plan_program() for these dtypes. `arrays`: those of the program, on the device. `fusion`: nullptr, or of the
 // program; it runs node by node where its types do not describe the binding.

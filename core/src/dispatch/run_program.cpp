@@ -60,6 +60,8 @@ Binding RunnableProgram::bind(const TensorType* const* in) const {
     const auto wrong = [&](const Program::Input& i) {
       return i.dtype != DType::none && in[&i - inputs.data()]->dtype != i.dtype;
     };
+    if (misfit(*program_, in).empty())
+      why += "; export the function for such sizes too, or let it compute with the size instead of looking at it";
     throw Error(std::ranges::any_of(inputs, wrong) ? ErrorKind::type : ErrorKind::value, "[program] " + why);
   }
   return std::move(*binding);
@@ -115,26 +117,18 @@ std::shared_ptr<const Executable> RunnableProgram::find(Device& device, std::str
   return made;
 }
 
-// Compiling may take long: it holds no lock.
 std::shared_ptr<const Fusion> RunnableProgram::fusion_for(Device& device, const Binding& binding,
                                                           const Attrs& arguments) {
-  constexpr size_t kMost = 8;
-  const uint64_t epoch = plans_epoch();
+  std::shared_ptr<Fusions> fusions;
   {
+    const uint64_t epoch = plans_epoch();
     const std::lock_guard lock(mutex_);
     Fused& fused = fused_[&device];
-    if (fused.epoch != epoch) fused = {.known = {}, .epoch = epoch};
-    if (fused.none || fused.known.size() == kMost) return nullptr;
-    for (const auto& fusion : fused.known)
-      if (symbols_in(fusion->types, binding)) return fusion;
+    if (!fused.fusions || fused.epoch != epoch) fused = {std::make_shared<Fusions>(), epoch};
+    fusions = fused.fusions;
   }
   const uint32_t flags = DVT_P_DETERMINISTIC | (fuse_ == Fuse::rounding_each ? DVT_P_ROUND_EACH : 0);
-  auto made = fuse(binding, device, &arguments, flags);
-  const std::lock_guard lock(mutex_);
-  Fused& fused = fused_[&device];
-  if (made) fused.known.push_back(made);
-  else fused.none = true;
-  return made;
+  return fusions->find_or_make(binding, device, &arguments, flags);
 }
 
 std::vector<Tensor> RunnableProgram::run(Device* wanted, std::vector<Tensor> in, const Tensor* const* given) {
@@ -171,7 +165,9 @@ std::vector<int> RunnableProgram::record_in(ProgramBuilder& builder, const std::
   expect_count(*program_, operands.size());
   std::vector<const TensorType*> in;
   for (const int v : operands) in.push_back(&builder.value(v));
-  return record_inline(builder, bind(in.data()), operands, arrays);
+  InlineOptions options;
+  options.arrays = arrays;
+  return record_inline(builder, bind(in.data()), operands, options);
 }
 
 std::string RunnableProgram::missing(Device& device, std::span<const TensorType> in) {

@@ -61,9 +61,8 @@ class RunnableProgram {
   };
   std::map<const Device*, OnDevice> on_device_;  // where they have been used
   struct Fused {
-    std::vector<std::shared_ptr<const Fusion>> known;  // for sizes of different structure, as where some are 1
-    bool none = false;                                 // nothing of it is fused
-    uint64_t epoch = 0;                                // of the plans
+    std::shared_ptr<Fusions> fusions;
+    uint64_t epoch = 0;  // of the plans
   };
   std::map<const Device*, Fused> fused_;
 };

@@ -1,10 +1,12 @@
-// The decompositions that the library brings: core/generated/decompositions.json, one op a line, parsed when it is
-// needed.
+// The decompositions and forms that the library brings: core/generated/decompositions.json, one op a line and a
+// line of forms, parsed when they are needed.
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 
 #include "dispatch/execute.hpp"
+#include "dispatch/lower.hpp"
 #include "graph/text.hpp"
 
 // The file as a part of the library.
@@ -76,7 +78,41 @@ Json with_dtype(Json j, const char* dtype) {
     else value = with_dtype(std::move(value), dtype);
   return j;
 }
+
+// The forms for arrays of one dtype.
+std::vector<Form> read_forms(DType dtype) {
+  std::vector<Form> made;
+  for (const Json& form : parse_json(line_of("forms")).items) {
+    const auto program = [&](const char* side) {
+      return program_of(with_dtype(form.at(side, "forms"), info(dtype).name));
+    };
+    std::vector<TensorType> types;
+    for (const Json& sizes : form.at("shapes", "forms").items) {
+      std::vector<int64_t> shape;
+      for (const Json& n : sizes.items) shape.push_back(n.i);
+      types.emplace_back().dtype = dtype;
+      types.back().set_shape(shape);
+    }
+    std::vector<const TensorType*> in;
+    for (const TensorType& t : types) in.push_back(&t);
+    Form& to = made.emplace_back();
+    to.written = std::move(*bind_program(program("written"), in.data(), nullptr));
+    to.op = program("op");
+    for (const Json& mark : form.at("marks", "forms").items) to.marks.push_back(mark.f);
+  }
+  return made;
+}
 }  // namespace
+
+std::span<const Form> shipped_forms(DType dtype) {
+  static std::mutex mutex;
+  static auto& known = *new std::map<DType, std::vector<Form>>;
+  if (!is_float(dtype) || info(dtype).bits() < 16) return {};
+  const std::lock_guard lock(mutex);
+  auto found = known.find(dtype);
+  if (found == known.end()) found = known.emplace(dtype, read_forms(dtype)).first;
+  return found->second;
+}
 
 std::vector<std::shared_ptr<const Program>> shipped_decompositions(const Op& op, const std::string& pattern,
                                                                    DType any) {

@@ -110,7 +110,7 @@ class Binder {
     for (; known_ < n; ++known_) {
       const auto v = value_of(program_.numbers[known_]);
       if (!v) {
-        if (why_) *why_ = text_of(program_, int(known_), 0) + " has no value for these sizes";
+        if (why_) *why_ = text_of(program_, int(known_), 0) + " has no value for these sizes and numbers";
         return false;
       }
       values_[known_] = *v;

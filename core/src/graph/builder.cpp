@@ -187,6 +187,11 @@ Number ProgramBuilder::known_size(Number n) const {
 
 int ProgramBuilder::number(Number n) { return program(), numbers_.add(n.op == Number::size ? known_size(n) : n); }
 
+bool ProgramBuilder::is_literal(int number) const {
+  const Number::Op op = numbers_.entries()[size_t(number)].op;
+  return op == Number::integer || op == Number::real;
+}
+
 void ProgramBuilder::guard(Guard::Compare compare, int a, int b) {
   Program& p = program();
   const Guard g{compare, a, b, uint32_t(p.nodes.size()), where_};
@@ -195,7 +200,7 @@ void ProgramBuilder::guard(Guard::Compare compare, int a, int b) {
 
 void ProgramBuilder::fix(const Attrs& attrs, int n_attrs) {
   const auto pin = [&](const Number& leaf, const Number& literal) {
-    guard(Guard::equal, number(leaf), number(literal));
+    guard(leaf.is_real ? Guard::same : Guard::equal, number(leaf), number(literal));
   };
   for (const Program::Input& input : program().inputs)
     for (int axis = 0; axis < value(input.value).rank(); ++axis)
@@ -276,8 +281,9 @@ std::shared_ptr<const Program> ProgramBuilder::finish(const std::vector<int>& ou
 namespace {
 class Inliner {
  public:
-  Inliner(ProgramBuilder& to, const Binding& bound)
+  Inliner(ProgramBuilder& to, const Binding& bound, const InlineOptions& options)
       : to_(to),
+        options_(options),
         caller_(to.where()),
         bound_(bound),
         program_(*bound.program),
@@ -286,32 +292,41 @@ class Inliner {
 
   ~Inliner() { to_.at(caller_); }
 
-  std::vector<int> run(const std::vector<int>& operands, const std::vector<int>* arrays) {
+  std::vector<int> run(const std::vector<int>& operands) {
     for (size_t i = 0; i < program_.inputs.size(); ++i) value_[size_t(program_.inputs[i].value)] = operands[i];
     for (size_t i = 0; i < program_.arrays.size(); ++i) {
       const Program::Array& a = program_.arrays[i];
-      value_[size_t(a.value)] = arrays ? arrays->at(i) : to_.array(a.elements, a.name);
+      value_[size_t(a.value)] = options_.arrays ? options_.arrays->at(i) : to_.array(a.elements, a.name);
     }
     record_declared_sizes();
     for (size_t k = 0; k < program_.nodes.size(); ++k) {
       record_guards(k);
       record_constants(program_.nodes[k].out);
-      record_node(program_.nodes[k]);
+      record_node(k);
     }
     record_guards(program_.nodes.size());
     record_constants(program_.n_values);
     std::vector<int> outputs;
     for (const int v : program_.outputs) outputs.push_back(value_[size_t(v)]);
+    if (options_.became) *options_.became = value_;
     return outputs;
   }
 
  private:
+  // The attribute's value in the call, as a literal.
+  Number literal(const Number& n) const {
+    const dvt_attr& a = options_.attributes->at[n.a];
+    if (n.is_real) return {.op = Number::real, .is_real = true, .f = a.kind == DVT_A_F64S ? a.v.fs[n.b] : a.v.f};
+    return {.op = Number::integer, .i = a.kind == DVT_A_I64S ? a.v.is[n.b] : a.v.i};
+  }
+
   int number(int k) {
     if (k < 0) return k;
     int& made = number_[size_t(k)];
     if (made >= 0) return made;
     Number n = program_.numbers[size_t(k)];
     if (n.op == Number::size) n.a = value_[size_t(n.a)];
+    else if (n.op == Number::attribute && options_.attributes) n = literal(n);
     else if (!is_leaf(n.op)) n.a = number(n.a), n.b = number(n.b);
     return made = to_.number(n);
   }
@@ -336,6 +351,7 @@ class Inliner {
     for (; guard_ < program_.guards.size() && program_.guards[guard_].at <= node; ++guard_) {
       const Guard& g = program_.guards[guard_];
       const int a = number(g.a), b = number(g.b);
+      if (options_.attributes && to_.is_literal(a) && to_.is_literal(b)) continue;  // it holds in the binding
       at(g.where);
       to_.guard(g.compare, a, b);
     }
@@ -348,19 +364,25 @@ class Inliner {
     }
   }
 
-  void record_node(const Program::Node& node) {
+  void record_node(size_t k) {
+    const Program::Node& node = program_.nodes[k];
     std::vector<int> in;
     for (const int v : node.in) in.push_back(v < 0 ? v : value_[size_t(v)]);
+    at(node.where);
+    if (const auto results = options_.replace ? options_.replace(k, in, value_) : std::nullopt) {
+      std::ranges::copy(*results, value_.begin() + node.out);
+      return;
+    }
     std::vector<Program::Slot> slots = node.slots;
     for (Program::Slot& slot : slots) slot.number = number(slot.number);
     const Attrs attrs = filled_attrs(program_, node, bound_.numbers);
-    at(node.where);
     const int out = node.op->spec.flags & op_control ? to_.control(*node.op, in, attrs, std::move(slots))
                                                      : to_.call(*node.op, in, attrs, std::move(slots));
     for (uint32_t i = 0; i < node.n_out; ++i) value_[size_t(node.out) + i] = out + int(i);
   }
 
   ProgramBuilder& to_;
+  const InlineOptions& options_;
   const std::string caller_;
   const Binding& bound_;
   const Program& program_;
@@ -370,7 +392,7 @@ class Inliner {
 }  // namespace
 
 std::vector<int> record_inline(ProgramBuilder& to, const Binding& bound, const std::vector<int>& operands,
-                               const std::vector<int>* arrays) {
-  return Inliner(to, bound).run(operands, arrays);
+                               const InlineOptions& options) {
+  return Inliner(to, bound, options).run(operands);
 }
 }  // namespace dovetail

@@ -16,9 +16,14 @@ static_assert(int(DVT_N_INTEGER) == Number::integer && int(DVT_N_REAL) == Number
               int(DVT_N_MINIMUM) == Number::minimum && int(DVT_N_MAXIMUM) == Number::maximum &&
               int(DVT_N_SHIFT_LEFT) == Number::shift_left && int(DVT_N_BIT_LENGTH) == Number::bit_length &&
               int(DVT_N_TO_REAL) == Number::to_real && int(DVT_N_FLOOR) == Number::floor &&
-              int(DVT_N_CEIL) == Number::ceil && std::size(number_names) == size_t(DVT_N_CEIL) + 1);
+              int(DVT_N_CEIL) == Number::ceil && int(DVT_N_NEGATIVE) == Number::negative &&
+              int(DVT_N_POWER) == Number::power && int(DVT_N_BIT_AND) == Number::bit_and &&
+              int(DVT_N_BIT_OR) == Number::bit_or && int(DVT_N_BIT_XOR) == Number::bit_xor &&
+              int(DVT_N_SHIFT_RIGHT) == Number::shift_right &&
+              std::size(number_names) == size_t(DVT_N_SHIFT_RIGHT) + 1);
 static_assert(int(DVT_G_EQUAL) == Guard::equal && int(DVT_G_NOT_EQUAL) == Guard::not_equal &&
-              int(DVT_G_LESS) == Guard::less && int(DVT_G_LESS_EQUAL) == Guard::less_equal);
+              int(DVT_G_LESS) == Guard::less && int(DVT_G_LESS_EQUAL) == Guard::less_equal &&
+              int(DVT_G_SAME) == Guard::same && std::size(compare_names) == size_t(DVT_G_SAME) + 1);
 
 constexpr uint32_t kAbsent = std::numeric_limits<uint32_t>::max();
 constexpr DLDevice kHost = {1, 0};  // kDLCPU

@@ -19,6 +19,24 @@ std::string of_size(const Program& p, const Number& n) {
     if (node.out == n.a) return node.op->spec.name + "(...)" + axis;
   return "value " + std::to_string(n.a) + axis;
 }
+
+const char* sign_of(Number::Op op) {
+  switch (op) {
+    case Number::add: return "+";
+    case Number::subtract: return "-";
+    case Number::multiply: return "*";
+    case Number::divide: return "/";
+    case Number::floor_divide: return "//";
+    case Number::modulo: return "%";
+    case Number::shift_left: return "<<";
+    case Number::shift_right: return ">>";
+    case Number::power: return "**";
+    case Number::bit_and: return "&";
+    case Number::bit_or: return "|";
+    case Number::bit_xor: return "^";
+    default: return "?";
+  }
+}
 }  // namespace
 
 std::string text_of(const Program& p, int number, int depth) {
@@ -32,17 +50,14 @@ std::string text_of(const Program& p, int number, int depth) {
   const std::string a = text_of(p, n.a, depth + 1);
   if (is_unary(n.op)) return std::string(number_names[n.op]) + "(" + a + ")";
   const std::string b = text_of(p, n.b, depth + 1);
-  static constexpr const char* signs[] = {"+", "-", "*", "/", "//", "%"};
-  if (n.op >= Number::add && n.op <= Number::modulo) {
-    const std::string text = a + " " + signs[n.op - Number::add] + " " + b;
-    return depth ? "(" + text + ")" : text;
-  }
-  if (n.op == Number::shift_left) return "(" + a + " << " + b + ")";
-  return std::string(n.op == Number::minimum ? "min(" : "max(") + a + ", " + b + ")";
+  if (n.op == Number::minimum || n.op == Number::maximum)
+    return std::string(n.op == Number::minimum ? "min(" : "max(") + a + ", " + b + ")";
+  const std::string text = a + " " + sign_of(n.op) + " " + b;
+  return depth ? "(" + text + ")" : text;
 }
 
 std::string broken(const Program& p, const Guard& g, const std::vector<NumberValue>& values) {
-  static constexpr const char* signs[] = {"==", "!=", "<", "<="};
+  static constexpr const char* signs[] = {"==", "!=", "<", "<=", "is"};
   const auto shown = [&](int k) {
     const Number& n = p.numbers[size_t(k)];
     const std::string text = text_of(p, k, 0);
@@ -53,7 +68,7 @@ std::string broken(const Program& p, const Guard& g, const std::vector<NumberVal
   std::string why = "it was made for " + shown(g.a) + " " + signs[g.compare] + " " + shown(g.b);
   if (!g.where.empty()) why += ", at " + g.where;
   else if (g.at < p.nodes.size() && !p.nodes[g.at].where.empty()) why += ", before " + p.nodes[g.at].where;
-  return why + "; export the function for such sizes too, or let it compute with the size instead of looking at it";
+  return why;
 }
 
 std::string name_of_input(const Program& p, size_t i) {

@@ -27,6 +27,12 @@ struct Number {
     to_real,
     floor,  // of a real, as an integer
     ceil,
+    negative,
+    power,  // as Python's **, where that has the kind of its operands
+    bit_and,
+    bit_or,
+    bit_xor,
+    shift_right,
   };
   Op op;
   bool is_real = false;
@@ -38,10 +44,14 @@ struct Number {
 };
 // Their names in the text of programs, in the order of Number::Op.
 inline constexpr const char* number_names[] = {
-    "integer", "real",    "size",    "attribute",  "add",        "subtract", "multiply", "divide", "floor_divide",
-    "modulo",  "minimum", "maximum", "shift_left", "bit_length", "to_real",  "floor",    "ceil"};
+    "integer",      "real",     "size",    "attribute", "add",        "subtract",   "multiply",   "divide",
+    "floor_divide", "modulo",   "minimum", "maximum",   "shift_left", "bit_length", "to_real",    "floor",
+    "ceil",         "negative", "power",   "bit_and",   "bit_or",     "bit_xor",    "shift_right"};
 constexpr bool is_leaf(Number::Op op) { return op <= Number::attribute; }
-constexpr bool is_unary(Number::Op op) { return op >= Number::bit_length; }
+constexpr bool is_unary(Number::Op op) { return op >= Number::bit_length && op <= Number::negative; }
+constexpr bool takes_integers(Number::Op op) {
+  return op == Number::shift_left || op == Number::bit_length || op >= Number::bit_and;
+}
 
 struct NumberValue {
   int64_t i = 0;
@@ -60,8 +70,11 @@ class NumberTable {
   struct Hash {
     size_t operator()(const Number&) const;
   };
+  struct Same {  // bit by bit: 0.0 and -0.0 are two entries
+    bool operator()(const Number&, const Number&) const;
+  };
   std::vector<Number> entries_;
-  std::unordered_map<Number, int, Hash> index_;
+  std::unordered_map<Number, int, Hash, Same> index_;
 };
 
 // The value of an entry that is no leaf, from those of its operands. Nothing where Python raises or where an
@@ -70,7 +83,9 @@ std::optional<NumberValue> evaluate(const Number&, const std::vector<Number>&, c
 
 // A condition under which a program is valid: Python compared two numbers while it was traced.
 struct Guard {
-  enum Compare : uint8_t { equal, not_equal, less, less_equal };
+  // same: of one kind and bit by bit, which tells 0.0 from -0.0. A number is the same as itself where it has a
+  // value.
+  enum Compare : uint8_t { equal, not_equal, less, less_equal, same };
   Compare compare;
   int a, b;
   uint32_t at;             // as many nodes were recorded before it
@@ -79,6 +94,6 @@ struct Guard {
   bool operator==(const Guard&) const = default;
 };
 // In the order of Guard::Compare.
-inline constexpr const char* compare_names[] = {"equal", "not_equal", "less", "less_equal"};
+inline constexpr const char* compare_names[] = {"equal", "not_equal", "less", "less_equal", "same"};
 bool holds(const Guard&, const std::vector<Number>&, const std::vector<NumberValue>&);
 }  // namespace dovetail

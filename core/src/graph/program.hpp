@@ -3,6 +3,7 @@
 // For the sizes of one call the shape rules run over it once: that is a binding.
 #pragma once
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -116,6 +117,7 @@ class ProgramBuilder {
   int cast(int value, DType dtype);  // by astype; the value itself where it has the dtype
 
   int number(Number);
+  bool is_literal(int number) const;
   // A number that each call gives, in Attrs: of k arguments the integers are a list in attribute 0, the reals one
   // in attribute 1, each of k elements.
   int argument(bool is_real, std::string name);
@@ -185,10 +187,22 @@ void give_back_memory(Binding&);
 // A copy of a node's attributes with the numbers of a binding in their slots.
 Attrs filled_attrs(const Program&, const Program::Node&, const std::vector<NumberValue>& numbers);
 // Records the program's calls on values of the builder, as a part of another program; its guards, and the sizes
-// that its inputs declare, become guards. `bound`: for the sizes that these values have. `arrays`: the values of
-// the program's arrays; nullptr: they become arrays of the builder's program.
+// that its inputs declare, become guards. `bound`: for the sizes that these values have.
+struct InlineOptions {
+  const std::vector<int>* arrays =
+      nullptr;  // values of the program's arrays; nullptr: the builder's program gets them
+  // nullptr: numbers that are attributes of the call are those of the call around it. Else they are literals: of a
+  // decomposition whose op has these attributes.
+  const Attrs* attributes = nullptr;
+  // The results of node `k`, for operands that are values of the builder, in its place; -1 for what no other node
+  // that is left uses. `became`: of each value of the program what it is in the builder.
+  std::function<std::optional<std::vector<int>>(size_t k, const std::vector<int>& in,
+                                                const std::vector<int>& became)>
+      replace;
+  std::vector<int>* became = nullptr;  // gets of each value of the program what it became, -1: nothing
+};
 std::vector<int> record_inline(ProgramBuilder&, const Binding& bound, const std::vector<int>& operands,
-                               const std::vector<int>* arrays = nullptr);
+                               const InlineOptions& = {});
 // Nothing where a guard does not hold, or where Python would have raised; `why` (may be nullptr) is set then.
 // `attrs`: those of the op whose decomposition it is. `dtypes`: per node, from another binding for inputs of these
 // dtypes; nullptr: the dtype rules run. Throws what rules throw.

@@ -138,8 +138,8 @@ class Reader {
       fail("number " + std::to_string(here) + ", " + name + ": wrong number of operands");
     if (second) n.b = index(j.items[2], "a number's operand", is_leaf(n.op) ? 1 << 24 : here);
     const auto real = [&](int k) { return k >= 0 && made_->numbers[size_t(k)].is_real; };
-    if (n.op == Number::bit_length && real(n.a))
-      fail("number " + std::to_string(here) + ", bit_length: expected an integer");
+    if (takes_integers(n.op) && (real(n.a) || real(n.b)))
+      fail("number " + std::to_string(here) + ", " + name + ": expected integers");
     if (!is_leaf(n.op))
       n.is_real = n.op == Number::divide || n.op == Number::to_real ||
                   (n.op != Number::floor && n.op != Number::ceil && (real(n.a) || real(n.b)));

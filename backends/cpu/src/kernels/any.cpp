@@ -22,8 +22,11 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   const Plan p = plan(c->in[0], axis_mask(c, 0));
   return reduce<T, Op<uint8_t>, bool, L>(p, dvt::data<const T>(c->in[0]), dvt::data<bool>(c->out[0]));
 }
-template <class T, class L>
+// In: what the type is in a tile.
+template <class T, class L, class In = T>
 void add(Table& table, DLDataType type) {
+  add_row_reduction<In, Max<uint8_t>, false, L>(table, "dvt.any", type, dvt::boolean);
+  add_row_reduction<In, Min<uint8_t>, false, L>(table, "dvt.all", type, dvt::boolean);
   table.add(dvt::Row("dvt.any", run<T, Max, L>).in(type, DVT_O_STRIDED).out(dvt::boolean).deterministic().kernel());
   table.add(dvt::Row("dvt.all", run<T, Min, L>).in(type, DVT_O_STRIDED).out(dvt::boolean).deterministic().kernel());
 }
@@ -33,8 +36,8 @@ void DOVETAIL_CPU_ROWS(Table& table) {
   add<uint8_t, NotZero>(table, dvt::boolean);
   add<uint32_t, NotZeroFloat>(table, dvt::f32);
   add<uint64_t, NotZeroFloat>(table, dvt::f64);
-  add<uint16_t, NotZeroFloat>(table, dvt::f16);
-  add<uint16_t, NotZeroFloat>(table, dvt::bf16);
+  add<uint16_t, NotZeroFloat, uint32_t>(table, dvt::f16);
+  add<uint16_t, NotZeroFloat, uint32_t>(table, dvt::bf16);
   for (DLDataType t : {dvt::i8, dvt::u8}) add<uint8_t, NotZero>(table, t);
   for (DLDataType t : {dvt::i16, dvt::u16}) add<uint16_t, NotZero>(table, t);
   for (DLDataType t : {dvt::i32, dvt::u32}) add<uint32_t, NotZero>(table, t);

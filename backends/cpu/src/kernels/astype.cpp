@@ -110,13 +110,20 @@ inline constexpr Elementwise spec = make_spec<From, To>();
 
 template <class From, class... To>
 void add_from(Table& t) {
-  const auto add = [&](dvt::Row::Run run, DLDataType to) {
-    const unsigned alias = dvt::same(type_of<From>(), to) ? DVT_O_ALIAS : 0;
-    dvt::Row row("dvt.astype", run);
-    t.add(row.in(type_of<From>(), DVT_O_STRIDED | DVT_O_HOST_SCALAR | alias).out(to).deterministic().kernel());
+  const auto add = [&](ElementwiseKernel kernel, DLDataType to) {
+    add_elementwise(t, "dvt.astype", kernel, type_of<From>(), to);
   };
-  (add(run<spec<From, To>>, type_of<To>()), ...);
+  (add(kernel<spec<From, To>>, type_of<To>()), ...);
 }
+template <class T>
+void widen_all(const void* in, float* out, int64_t n) {
+  widen(static_cast<const T*>(in), out, n);
+}
+template <class T>
+void narrow_all(const float* in, void* out, int64_t n) {
+  narrow(in, static_cast<T*>(out), n);
+}
+
 template <class... T>
 void add_all(Table& t) {
   (add_from<T, T...>(t), ...);
@@ -124,6 +131,7 @@ void add_all(Table& t) {
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
+  t.set_conversions({widen_all<f16>, widen_all<bf16>, narrow_all<f16>, narrow_all<bf16>});
   add_all<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, f8e4m3fn, f8e5m2, f16,
           bf16, float, double>(t);
 }

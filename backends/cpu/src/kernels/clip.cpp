@@ -69,6 +69,10 @@ void add(Table& t, DLDataType type = dvt::dtype_of<T>()) {
   dvt::Row row("dvt.clip", clip<T, half>);
   row.in(type, flags).in(type, flags | DVT_O_OPTIONAL).in(type, flags | DVT_O_OPTIONAL).out(type).deterministic();
   t.add(row.kernel());
+  t.add_loop({"dvt.clip", &both_spec<T, half>, nullptr, {type, type, type}, type});
+  t.add_loop({"dvt.clip", &one_spec<Low, T, half>, nullptr, {type, type}, type, nullptr, 1u << 2});
+  t.add_loop({"dvt.clip", &one_spec<High, T, half>, nullptr, {type, type}, type, nullptr, 1u << 1});
+  t.add_loop({"dvt.clip", &none_spec<T, half>, nullptr, {type}, type, nullptr, 1u << 1 | 1u << 2});
 }
 }  // namespace
 

@@ -63,8 +63,8 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add_float_binary<Multiply>(t, "dvt.multiply");
   add_float_binary<Divide>(t, "dvt.divide");
 
-  add_elementwise(t, "dvt.maximum", run<binary<Maximum, uint8_t, uint8_t>>, 2, dvt::boolean, dvt::boolean);
-  add_elementwise(t, "dvt.minimum", run<binary<Minimum, uint8_t, uint8_t>>, 2, dvt::boolean, dvt::boolean);
+  add_elementwise(t, "dvt.maximum", kernel<binary<Maximum, uint8_t, uint8_t>>, dvt::boolean, dvt::boolean);
+  add_elementwise(t, "dvt.minimum", kernel<binary<Minimum, uint8_t, uint8_t>>, dvt::boolean, dvt::boolean);
   add_binary<Maximum, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.maximum");
   add_binary<Minimum, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(t, "dvt.minimum");
   add_float_binary<Maximum>(t, "dvt.maximum");

@@ -42,13 +42,13 @@ struct RightShift {
 
 template <class Op>
 void add_bitwise(Table& t, const char* op) {
-  add_elementwise(t, op, run<binary<Op, uint8_t, uint8_t>>, 2, dvt::boolean, dvt::boolean);
+  add_elementwise(t, op, kernel<binary<Op, uint8_t, uint8_t>>, dvt::boolean, dvt::boolean);
   add_binary_bits<Op>(t, op);
 }
 template <class T>
 void add_invert(Table& t) {
   for (DLDataType type : {dvt::dtype_of<T>(), dvt::dtype_of<std::make_signed_t<T>>()})
-    add_elementwise(t, "dvt.bitwise_invert", run<unary<Invert, T, T>>, 1, type, type);
+    add_elementwise(t, "dvt.bitwise_invert", kernel<unary<Invert, T, T>>, type, type);
 }
 }  // namespace
 
@@ -56,7 +56,7 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add_bitwise<BitwiseAnd>(t, "dvt.bitwise_and");
   add_bitwise<BitwiseOr>(t, "dvt.bitwise_or");
   add_bitwise<BitwiseXor>(t, "dvt.bitwise_xor");
-  add_elementwise(t, "dvt.bitwise_invert", run<unary<Not, uint8_t, uint8_t>>, 1, dvt::boolean, dvt::boolean);
+  add_elementwise(t, "dvt.bitwise_invert", kernel<unary<Not, uint8_t, uint8_t>>, dvt::boolean, dvt::boolean);
   add_invert<uint8_t>(t);
   add_invert<uint16_t>(t);
   add_invert<uint32_t>(t);

@@ -46,10 +46,10 @@ struct SignBit {
 
 template <class Op, class... T>
 void add_compare(Table& t, const char* op) {
-  add_elementwise(t, op, run<binary<Op, bool, uint8_t>>, 2, dvt::boolean, dvt::boolean);
-  (add_elementwise(t, op, run<binary<Op, bool, T>>, 2, dvt::dtype_of<T>(), dvt::boolean), ...);
-  add_elementwise(t, op, run<binary_half<Op, bool, Half::f16>>, 2, dvt::f16, dvt::boolean);
-  add_elementwise(t, op, run<binary_half<Op, bool, Half::bf16>>, 2, dvt::bf16, dvt::boolean);
+  add_elementwise(t, op, kernel<binary<Op, bool, uint8_t>>, dvt::boolean, dvt::boolean);
+  (add_elementwise(t, op, kernel<binary<Op, bool, T>>, dvt::dtype_of<T>(), dvt::boolean), ...);
+  add_elementwise(t, op, kernel<binary_half<Op, bool, Half::f16>>, dvt::f16, dvt::boolean);
+  add_elementwise(t, op, kernel<binary_half<Op, bool, Half::bf16>>, dvt::bf16, dvt::boolean);
 }
 template <class Op>
 void add_order(Table& t, const char* op) {
@@ -57,28 +57,28 @@ void add_order(Table& t, const char* op) {
 }
 template <class Op>
 void add_equality(Table& t, const char* op) {
-  const auto both = [&](dvt::Row::Run run, DLDataType i, DLDataType u) {
-    add_elementwise(t, op, run, 2, i, dvt::boolean);
-    add_elementwise(t, op, run, 2, u, dvt::boolean);
+  const auto both = [&](ElementwiseKernel kernel, DLDataType i, DLDataType u) {
+    add_elementwise(t, op, kernel, i, dvt::boolean);
+    add_elementwise(t, op, kernel, u, dvt::boolean);
   };
   add_compare<Op, float, double>(t, op);
-  both(run<binary<Op, bool, uint8_t>>, dvt::i8, dvt::u8);
-  both(run<binary<Op, bool, uint16_t>>, dvt::i16, dvt::u16);
-  both(run<binary<Op, bool, uint32_t>>, dvt::i32, dvt::u32);
-  both(run<binary<Op, bool, uint64_t>>, dvt::i64, dvt::u64);
-  add_elementwise(t, op, run<binary<Op, bool, Complex<float>>>, 2, dvt::c64, dvt::boolean);
-  add_elementwise(t, op, run<binary<Op, bool, Complex<double>>>, 2, dvt::c128, dvt::boolean);
+  both(kernel<binary<Op, bool, uint8_t>>, dvt::i8, dvt::u8);
+  both(kernel<binary<Op, bool, uint16_t>>, dvt::i16, dvt::u16);
+  both(kernel<binary<Op, bool, uint32_t>>, dvt::i32, dvt::u32);
+  both(kernel<binary<Op, bool, uint64_t>>, dvt::i64, dvt::u64);
+  add_elementwise(t, op, kernel<binary<Op, bool, Complex<float>>>, dvt::c64, dvt::boolean);
+  add_elementwise(t, op, kernel<binary<Op, bool, Complex<double>>>, dvt::c128, dvt::boolean);
 }
 template <class Op>
 void add_logical(Table& t, const char* op) {
-  add_elementwise(t, op, run<binary<Op, uint8_t, uint8_t>>, 2, dvt::boolean, dvt::boolean);
+  add_elementwise(t, op, kernel<binary<Op, uint8_t, uint8_t>>, dvt::boolean, dvt::boolean);
 }
 template <class Op>
 void add_predicate(Table& t, const char* op) {
-  add_elementwise(t, op, run<unary<Op, bool, float>>, 1, dvt::f32, dvt::boolean);
-  add_elementwise(t, op, run<unary<Op, bool, double>>, 1, dvt::f64, dvt::boolean);
-  add_elementwise(t, op, run<unary_half<Op, bool, Half::f16>>, 1, dvt::f16, dvt::boolean);
-  add_elementwise(t, op, run<unary_half<Op, bool, Half::bf16>>, 1, dvt::bf16, dvt::boolean);
+  add_elementwise(t, op, kernel<unary<Op, bool, float>>, dvt::f32, dvt::boolean);
+  add_elementwise(t, op, kernel<unary<Op, bool, double>>, dvt::f64, dvt::boolean);
+  add_elementwise(t, op, kernel<unary_half<Op, bool, Half::f16>>, dvt::f16, dvt::boolean);
+  add_elementwise(t, op, kernel<unary_half<Op, bool, Half::bf16>>, dvt::bf16, dvt::boolean);
 }
 }  // namespace
 
@@ -92,7 +92,7 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add_logical<And>(t, "dvt.logical_and");
   add_logical<Or>(t, "dvt.logical_or");
   add_logical<Xor>(t, "dvt.logical_xor");
-  add_elementwise(t, "dvt.logical_not", run<unary<Not, uint8_t, uint8_t>>, 1, dvt::boolean, dvt::boolean);
+  add_elementwise(t, "dvt.logical_not", kernel<unary<Not, uint8_t, uint8_t>>, dvt::boolean, dvt::boolean);
   add_predicate<IsNan>(t, "dvt.isnan");
   add_predicate<IsInf>(t, "dvt.isinf");
   add_predicate<IsFinite>(t, "dvt.isfinite");

@@ -65,15 +65,20 @@ dvt_status run_gelu(dvt_device*, const dvt_call* c) {
   return DVT_FAIL(DVT_INVALID, "[gelu] approximate is unknown: expected \"none\" or \"tanh\", got \"%.*s\"",
                   int(c->attr[0].count), c->attr[0].v.s);
 }
+template <const Elementwise& exact, const Elementwise& approximate>
+void add_gelu(Table& t, DLDataType type) {
+  add_elementwise_row(t, "dvt.gelu", run_gelu<exact, approximate>, 1, type, type);
+  t.add_loop({"dvt.gelu", &exact, nullptr, {type}, type, "none"});
+  t.add_loop({"dvt.gelu", &approximate, nullptr, {type}, type, "tanh"});
+}
 void add_gelu(Table& t) {
   using namespace math;
   constexpr Loop exact = vector_loop<Gelu, V>, approximate = vector_loop<GeluTanh, wide::D>;
   constexpr Loop exact64 = scalar_loop<gelu>, approximate64 = scalar_loop<gelu_tanh>;
-  const auto add = [&](DLDataType type, dvt::Row::Run run) { add_elementwise(t, "dvt.gelu", run, 1, type, type); };
-  add(dvt::f32, run_gelu<spec32<exact>, spec32<approximate>>);
-  add(dvt::f64, run_gelu<spec64<exact64>, spec64<approximate64>>);
-  add(dvt::f16, run_gelu<spec16<exact, Half::f16>, spec16<approximate, Half::f16>>);
-  add(dvt::bf16, run_gelu<spec16<exact, Half::bf16>, spec16<approximate, Half::bf16>>);
+  add_gelu<spec32<exact>, spec32<approximate>>(t, dvt::f32);
+  add_gelu<spec64<exact64>, spec64<approximate64>>(t, dvt::f64);
+  add_gelu<spec16<exact, Half::f16>, spec16<approximate, Half::f16>>(t, dvt::f16);
+  add_gelu<spec16<exact, Half::bf16>, spec16<approximate, Half::bf16>>(t, dvt::bf16);
 }
 }  // namespace
 

@@ -11,7 +11,7 @@ template <class T>
 void add_integers(Table& t, const char* op) {
   for (unsigned code : {DVT_INT, DVT_UINT}) {
     const DLDataType type{uint8_t(code), 8 * sizeof(T), 1};
-    add_elementwise(t, op, run<unary<Identity, T, T>>, 1, type, type);
+    add_elementwise(t, op, kernel<unary<Identity, T, T>>, type, type);
   }
 }
 template <class Op>

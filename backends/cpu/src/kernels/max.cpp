@@ -14,6 +14,9 @@ dvt_status run(dvt_device*, const dvt_call* c) {
 }
 template <class T>
 void add(Table& table, DLDataType type) {
+  using In = Compared<T>;
+  add_row_reduction<In, Max<In>>(table, "dvt.max", type, type);
+  add_row_reduction<In, Min<In>>(table, "dvt.min", type, type);
   table.add(dvt::Row("dvt.max", run<T, Max>).in(type, DVT_O_STRIDED).out(type).deterministic().kernel());
   table.add(dvt::Row("dvt.min", run<T, Min>).in(type, DVT_O_STRIDED).out(type).deterministic().kernel());
 }

@@ -27,6 +27,10 @@ void add_row(Table& table, const char* op, dvt::Row::Run run, DLDataType type) {
 }
 template <class T>
 void add_float(Table& table, DLDataType type) {
+  using In = Accumulator<T>;
+  add_row_reduction<In, Sum<In>>(table, "dvt.sum", type, type);
+  add_row_reduction<In, Product<In>>(table, "dvt.prod", type, type);
+  add_row_reduction<In, Sum<In>, true>(table, "dvt.mean", type, type);
   add_row(table, "dvt.sum", run<T, Sum>, type);
   add_row(table, "dvt.prod", run<T, Product>, type);
   add_row(table, "dvt.mean", mean<T>, type);
@@ -37,6 +41,8 @@ void add_integer(Table& table) {
     const DLDataType type{code, 8 * sizeof(T), 1};
     add_row(table, "dvt.sum", run<T, Sum>, type);
     add_row(table, "dvt.prod", run<T, Product>, type);
+    add_row_reduction<T, Sum<T>>(table, "dvt.sum", type, type);
+    add_row_reduction<T, Product<T>>(table, "dvt.prod", type, type);
   }
 }
 }  // namespace

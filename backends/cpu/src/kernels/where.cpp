@@ -48,6 +48,7 @@ void add(Table& t) {
   dvt::Row row("dvt.where", run<spec<T>>);
   row.in(dvt::boolean, flags).in(type, flags | DVT_O_ALIAS).in(type, flags | DVT_O_ALIAS).out(type);
   t.add(row.deterministic().kernel());
+  t.add_loop({"dvt.where", &spec<T>, nullptr, {dvt::boolean, type, type}, type});
 }
 }  // namespace
 

@@ -2,37 +2,24 @@
 // that form.
 #pragma once
 #include "kernel.hpp"
+#include "loops.hpp"
 #include "simd/half.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
-constexpr int max_elementwise_in = 3;
-
-// out[i] = op(in[0][i * step[0]], ...) for i in [0, n). step is 1 (dense) or 0 (one value for all), never 0 for all
-// operands at once; loops of a spec without `scalars` only see 1. out may be exactly one of the inputs.
-using Loop = void (*)(const void* const* in, const int64_t* step, void* out, int64_t n);
-
-// fp16 and bf16 in memory are float in the loop.
-enum class Half : uint8_t { no, f16, bf16 };
-
-struct Elementwise {
-  Loop loop;
-  uint8_t n_in;
-  uint8_t in_bytes[max_elementwise_in];  // in memory
-  uint8_t out_bytes;
-  bool scalars = false;
-  Half in_half = Half::no;  // of every input of 2 bytes
-  Half out_half = Half::no;
-  uint32_t grain = 32768;  // elements worth a thread
-};
-
 // Runs the op over all elements, on the pool if that pays.
 dvt_status run_elementwise(const Elementwise& spec, const dvt_call* c);
 
-// dvt_kernel.run for a spec.
+// dvt_kernel.run for a spec, and the spec for the compiler's table.
+struct ElementwiseKernel {
+  dvt::Row::Run run;
+  const Elementwise* spec;
+};
 template <const Elementwise& spec>
 dvt_status run(dvt_device*, const dvt_call* c) {
   return run_elementwise(spec, c);
 }
+template <const Elementwise& spec>
+inline constexpr ElementwiseKernel kernel{run<spec>, &spec};
 
 // ---- loops from a functor: R operator()(T...) const, vectorised by the compiler ---------------------------------
 
@@ -74,46 +61,51 @@ inline constexpr Elementwise binary_half{binary_loop<Op, R, float>,       2,    
 
 // ---- rows -------------------------------------------------------------------------------------------------------
 
-// A row whose n_in inputs are all `in`. Inputs of the output's type may be its memory.
-inline void add_elementwise(Table& table, const char* op, dvt::Row::Run run, int n_in, DLDataType in,
-                            DLDataType out, float ulp = 0) {
+// A row whose inputs are all `in`. Inputs of the output's type may be its memory.
+inline void add_elementwise_row(Table& table, const char* op, dvt::Row::Run run, int n_in, DLDataType in,
+                                DLDataType out) {
   dvt::Row row(op, run);
   const unsigned alias = dvt::same(in, out) ? DVT_O_ALIAS : 0;
   for (int i = 0; i < n_in; ++i) row.in(in, DVT_O_STRIDED | DVT_O_HOST_SCALAR | alias);
-  table.add(row.out(out).deterministic().ulp(ulp).kernel());
+  table.add(row.out(out).deterministic().kernel());
+}
+// Such a row, and its loop for the compiler.
+inline void add_elementwise(Table& table, const char* op, ElementwiseKernel kernel, DLDataType in, DLDataType out) {
+  add_elementwise_row(table, op, kernel.run, kernel.spec->n_in, in, out);
+  table.add_loop({op, kernel.spec, nullptr, {in, in, in}, out});
 }
 
 // Rows of one functor for lists of types; R<T> is the result's type in C++.
 template <class Op, class... T>
 void add_unary(Table& table, const char* op) {
-  (add_elementwise(table, op, run<unary<Op, T, T>>, 1, dvt::dtype_of<T>(), dvt::dtype_of<T>()), ...);
+  (add_elementwise(table, op, kernel<unary<Op, T, T>>, dvt::dtype_of<T>(), dvt::dtype_of<T>()), ...);
 }
 template <class Op, class... T>
 void add_binary(Table& table, const char* op) {
-  (add_elementwise(table, op, run<binary<Op, T, T>>, 2, dvt::dtype_of<T>(), dvt::dtype_of<T>()), ...);
+  (add_elementwise(table, op, kernel<binary<Op, T, T>>, dvt::dtype_of<T>(), dvt::dtype_of<T>()), ...);
 }
 template <class Op>
 void add_unary_half(Table& table, const char* op) {
-  add_elementwise(table, op, run<unary_half<Op, float, Half::f16>>, 1, dvt::f16, dvt::f16);
-  add_elementwise(table, op, run<unary_half<Op, float, Half::bf16>>, 1, dvt::bf16, dvt::bf16);
+  add_elementwise(table, op, kernel<unary_half<Op, float, Half::f16>>, dvt::f16, dvt::f16);
+  add_elementwise(table, op, kernel<unary_half<Op, float, Half::bf16>>, dvt::bf16, dvt::bf16);
 }
 template <class Op>
 void add_binary_half(Table& table, const char* op) {
-  add_elementwise(table, op, run<binary_half<Op, float, Half::f16>>, 2, dvt::f16, dvt::f16);
-  add_elementwise(table, op, run<binary_half<Op, float, Half::bf16>>, 2, dvt::bf16, dvt::bf16);
+  add_elementwise(table, op, kernel<binary_half<Op, float, Half::f16>>, dvt::f16, dvt::f16);
+  add_elementwise(table, op, kernel<binary_half<Op, float, Half::bf16>>, dvt::bf16, dvt::bf16);
 }
 // Ops that ignore the sign: one loop per size serves both rows.
 template <class Op>
 void add_binary_bits(Table& table, const char* op) {
-  const auto both = [&](dvt::Row::Run run, unsigned bits) {
+  const auto both = [&](ElementwiseKernel kernel, unsigned bits) {
     for (unsigned code : {DVT_INT, DVT_UINT}) {
       const DLDataType t{uint8_t(code), uint8_t(bits), 1};
-      add_elementwise(table, op, run, 2, t, t);
+      add_elementwise(table, op, kernel, t, t);
     }
   };
-  both(run<binary<Op, uint8_t, uint8_t>>, 8);
-  both(run<binary<Op, uint16_t, uint16_t>>, 16);
-  both(run<binary<Op, uint32_t, uint32_t>>, 32);
-  both(run<binary<Op, uint64_t, uint64_t>>, 64);
+  both(kernel<binary<Op, uint8_t, uint8_t>>, 8);
+  both(kernel<binary<Op, uint16_t, uint16_t>>, 16);
+  both(kernel<binary<Op, uint32_t, uint32_t>>, 32);
+  both(kernel<binary<Op, uint64_t, uint64_t>>, 64);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

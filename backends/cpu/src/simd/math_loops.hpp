@@ -75,16 +75,16 @@ inline constexpr Elementwise spec64x2{loop, 2, {8, 8}, 8, true, Half::no, Half::
 // All four float types of a unary or binary op: fp16 and bf16 go through the float loop.
 template <Loop loop, Loop loop64>
 void add_unary(Table& t, const char* op) {
-  add_elementwise(t, op, run<spec32<loop>>, 1, dvt::f32, dvt::f32);
-  add_elementwise(t, op, run<spec64<loop64>>, 1, dvt::f64, dvt::f64);
-  add_elementwise(t, op, run<spec16<loop, Half::f16>>, 1, dvt::f16, dvt::f16);
-  add_elementwise(t, op, run<spec16<loop, Half::bf16>>, 1, dvt::bf16, dvt::bf16);
+  add_elementwise(t, op, kernel<spec32<loop>>, dvt::f32, dvt::f32);
+  add_elementwise(t, op, kernel<spec64<loop64>>, dvt::f64, dvt::f64);
+  add_elementwise(t, op, kernel<spec16<loop, Half::f16>>, dvt::f16, dvt::f16);
+  add_elementwise(t, op, kernel<spec16<loop, Half::bf16>>, dvt::bf16, dvt::bf16);
 }
 template <Loop loop, Loop loop64>
 void add_binary(Table& t, const char* op) {
-  add_elementwise(t, op, run<spec32x2<loop>>, 2, dvt::f32, dvt::f32);
-  add_elementwise(t, op, run<spec64x2<loop64>>, 2, dvt::f64, dvt::f64);
-  add_elementwise(t, op, run<spec16x2<loop, Half::f16>>, 2, dvt::f16, dvt::f16);
-  add_elementwise(t, op, run<spec16x2<loop, Half::bf16>>, 2, dvt::bf16, dvt::bf16);
+  add_elementwise(t, op, kernel<spec32x2<loop>>, dvt::f32, dvt::f32);
+  add_elementwise(t, op, kernel<spec64x2<loop64>>, dvt::f64, dvt::f64);
+  add_elementwise(t, op, kernel<spec16x2<loop, Half::f16>>, dvt::f16, dvt::f16);
+  add_elementwise(t, op, kernel<spec16x2<loop, Half::bf16>>, dvt::bf16, dvt::bf16);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::math

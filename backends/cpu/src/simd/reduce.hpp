@@ -7,6 +7,7 @@
 #include <experimental/simd>
 
 #include "kernel.hpp"
+#include "loops.hpp"
 #include "scratch.hpp"
 #include "simd/half.hpp"
 
@@ -98,7 +99,7 @@ struct Load {
     else return T(x);
   }
 };
-constexpr int64_t run_length = 1024, column_block = 256, row_group = 16;
+constexpr int64_t run_length = Reduction::run_length, column_block = 256, row_group = 16;
 
 // Combines numbers or vectors in pairs of equal weight: a binary counter.
 template <class Op, class X>
@@ -278,14 +279,17 @@ DOVETAIL_CPU_INLINE int64_t units(const Plan& p) {
   return p.results / size * ((size + column_block - 1) / column_block);
 }
 
-// Few units of many terms: chunks of the outermost reduced axis become results of their own, combined
-// afterwards.
+// Few units of many terms: chunks of the outermost reduced axis, which has `size` elements, become results of their
+// own, combined afterwards.
 constexpr int64_t worthwhile = 32768;  // terms worth waking a thread
-DOVETAIL_CPU_INLINE int64_t chunks(const Plan& p) {
-  const int64_t total = p.results * p.terms;
-  if (!p.n_reduced || total < 4 * worthwhile || units(p) >= 16 || p.results > 65536) return 1;
-  const int64_t n = total / worthwhile, size = p.reduced[0].size;
+DOVETAIL_CPU_INLINE int64_t chunks_of(int64_t results, int64_t units, int64_t terms, int64_t size) {
+  const int64_t total = results * terms;
+  if (total < 4 * worthwhile || units >= 16 || results > 65536) return 1;
+  const int64_t n = total / worthwhile;
   return n < size ? (n < 64 ? n : 64) : size < 64 ? size : 64;
+}
+DOVETAIL_CPU_INLINE int64_t chunks(const Plan& p) {
+  return p.n_reduced ? chunks_of(p.results, units(p), p.terms, p.reduced[0].size) : 1;
 }
 
 template <class In, class Op, class Out, class L = Load<In, typename Op::Type>>
@@ -318,5 +322,49 @@ dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type diviso
     put(out + i, pairs.total(), divisor);
   }
   return DVT_OK;
+}
+
+// ---- for the compiler: one row's terms, in the same grouping
+// -----------------------------------------------------
+
+// `mean`: totals are divided by the number of terms. L converts terms from In.
+template <class In, class Op, bool mean, class L>
+struct RowReduction {
+  using T = typename Op::Type;
+  using State = Pairs<Op, T>;
+  static_assert(sizeof(State) <= Reduction::state_bytes);
+
+  static T run(const In* x, int64_t n) {
+    T buffer[run_length];
+    return combine_run<Op>(Loops<In, Op, L>::fetch(x, 1, n, buffer), n);
+  }
+  static T finished(T x, int64_t terms) {
+    if constexpr (mean) return terms ? x / T(terms) : T(__builtin_nanf(""));
+    else return x;
+  }
+  static void rows(const void* x, int64_t rows, int64_t n, void* out) {
+    for (int64_t r = 0; r < rows; ++r)
+      static_cast<T*>(out)[r] = finished(run(static_cast<const In*>(x) + r * n, n), n);
+  }
+  static void start(void* state) { *static_cast<State*>(state) = State(); }
+  static void add(void* state, const void* x, int64_t n) {
+    static_cast<State*>(state)->add(run(static_cast<const In*>(x), n));
+  }
+  static void join(void* state, const void* x) { static_cast<State*>(state)->add(*static_cast<const T*>(x)); }
+  static void partial(void* state, void* out) { *static_cast<T*>(out) = static_cast<State*>(state)->total(); }
+  static void total(void* state, int64_t terms, void* out) {
+    *static_cast<T*>(out) = finished(static_cast<State*>(state)->total(), terms);
+  }
+};
+template <class In, class Op, bool mean, class L>
+inline constexpr Reduction row_reduction{
+    RowReduction<In, Op, mean, L>::rows,    RowReduction<In, Op, mean, L>::start,
+    RowReduction<In, Op, mean, L>::add,     RowReduction<In, Op, mean, L>::join,
+    RowReduction<In, Op, mean, L>::partial, RowReduction<In, Op, mean, L>::total};
+
+// `type`: of terms that are In in a tile.
+template <class In, class Op, bool mean = false, class L = Load<In, typename Op::Type>>
+void add_row_reduction(Table& table, const char* op, DLDataType type, DLDataType out) {
+  table.add_loop({op, nullptr, &row_reduction<In, Op, mean, L>, {type}, out});
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction

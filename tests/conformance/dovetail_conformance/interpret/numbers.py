@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,30 +19,42 @@ INTEGERS: dict[str, Callable[[int, int], int]] = {
     "minimum": min,
     "maximum": max,
     "shift_left": lambda a, b: a << b,
+    "power": operator.pow,
+    "bit_and": operator.and_,
+    "bit_or": operator.or_,
+    "bit_xor": operator.xor,
+    "shift_right": operator.rshift,
 }
 REALS: dict[str, Callable[[float, float], float]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b,
     "floor_divide": lambda a, b: a // b,
+    "modulo": lambda a, b: a % b,
     "minimum": min,
     "maximum": max,
+    "power": operator.pow,
 }
 UNARY: dict[str, Callable[[Any], Any]] = {
     "bit_length": lambda a: a.bit_length(),
     "to_real": float,
     "floor": math.floor,
     "ceil": math.ceil,
+    "negative": operator.neg,
 }
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "equal": lambda a, b: a == b,
     "not_equal": lambda a, b: a != b,
     "less": lambda a, b: a < b,
     "less_equal": lambda a, b: a <= b,
+    "same": lambda a, b: type(a) is type(b) and _bits(a) == _bits(b),
 }
 LEAVES = ("size", "attribute", "real_attribute")
 WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def _bits(x: int | float) -> int | bytes:
+    return struct.pack("<d", x) if isinstance(x, float) else x
 
 
 class GuardFailed(ValueError):
@@ -98,7 +112,9 @@ class Numbers:
         try:
             if op in UNARY:
                 result = UNARY[op](*values)
-            elif op == "divide" or any(type(v) is float for v in values):
+            elif op == "divide":
+                result = values[0] / values[1]
+            elif any(type(v) is float for v in values):
                 result = REALS[op](*map(float, values))
             else:
                 result = INTEGERS[op](*values)
@@ -108,6 +124,8 @@ class Numbers:
             raise GuardFailed(f"number {i}: {op} by 0") from None
         except (OverflowError, ValueError) as e:
             raise GuardFailed(f"number {i}: {op}: {e}") from None
+        if isinstance(result, complex):
+            raise GuardFailed(f"number {i}: {op} gives a complex number")
         if type(result) is int and not -(2**63) <= result < 2**63:
             raise GuardFailed(f"number {i}: {op} leaves 64 bits")
         return result

@@ -1,0 +1,79 @@
+// A group as a list of instructions on tiles. A tile is part of one row of the index space, or several whole rows.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dovetail/codegen.hpp"
+#include "loops.hpp"
+#include "table.hpp"
+
+namespace dovetail::cpu {
+constexpr int64_t tile_elements = Reduction::run_length;
+constexpr uint32_t nowhere = UINT32_MAX;
+constexpr size_t most_values = 256, most_in_memory = 64;  // of a group; of its inputs and of its outputs
+
+// How many elements of a value a tile has.
+enum class Extent : uint8_t { one /* for the whole group */, rows /* one per row */, all };
+
+struct Operand {  // a value of the group
+  DLDataType type;
+  Extent extent;
+  uint8_t bytes;  // of an element in a tile: float of fp16 and bf16
+  Half half;
+  dvt::codegen::Value::Source source;
+  uint32_t index;          // which input, number or step
+  int32_t first_axis;      // of the index space: that of the value's axis 0
+  uint32_t kept;           // its row of scratch memory, or nowhere
+  uint32_t row = nowhere;  // of Extent::rows: which of these
+  uint64_t value = 0;      // of a constant, as it is in memory
+};
+
+struct Instruction {
+  enum Kind : uint8_t { load, loop, reduce };
+  Kind kind = load;
+  uint32_t result = nowhere;
+  const Elementwise* elementwise = nullptr;
+  const Reduction* reduction = nullptr;
+  uint32_t n_in = 0;
+  uint32_t in[max_elementwise_in] = {};
+  bool rounds = false;  // to fp16 or bf16, after the loop
+  uint32_t state = 0;   // which reduction of the group
+};
+
+// The instructions of one pass. `place[v]`: the register of value v in it, or nowhere.
+struct Pass {
+  std::vector<Instruction> before;  // of values of one element a row
+  std::vector<Instruction> body;
+  std::vector<uint32_t> place;
+};
+
+struct Group {
+  std::vector<int64_t> space;  // sizes; -1 - s: a symbol
+  std::vector<Operand> values;
+  std::vector<Instruction> once;  // of values of one element
+  std::vector<Pass> passes;       // for rows longer than a tile
+  Pass whole;                     // for tiles of whole rows: all of it in one
+  std::vector<uint32_t> outputs;  // values
+  uint32_t n_inputs = 0, n_kept = 0, n_registers = 0, n_rows = 0, n_reductions = 0;
+  uint8_t widest = 1;  // bytes of an element in a tile
+  bool has_reductions() const { return n_reductions > 0; }
+};
+
+// The loop or reduction for a node; nullptr where there is none.
+class LoopTable {
+ public:
+  explicit LoopTable(const Table&);
+  const LoopRow* find(const dvt_program&, const dvt_node&) const;
+
+ private:
+  std::vector<const LoopRow*> rows_;  // by op
+};
+
+// nullptr, or why the program is no group of tiles.
+const char* translate(const LoopTable&, const dvt_program&, Group& out);
+
+// nullptr, or why these sizes are not served.
+const char* refuses(const Group&, const dvt_exe_call&);
+dvt_status run(const Group&, const Conversions&, const dvt_exe_call&);
+}  // namespace dovetail::cpu

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <cstring>
+
+#include "compile/group.hpp"
+
+namespace dovetail::cpu {
+namespace codegen = dvt::codegen;
+namespace {
+constexpr uint32_t none = codegen::none;
+
+Half half_of(DLDataType t) {
+  return dvt::same(t, dvt::f16) ? Half::f16 : dvt::same(t, dvt::bf16) ? Half::bf16 : Half::no;
+}
+bool is_op(const dvt_node& node, const char* op) { return !std::strcmp(node.op, op); }
+
+bool matches(const LoopRow& row, const dvt_program& p, const dvt_node& node) {
+  const auto fits = [](DLDataType wanted, DLDataType t) {
+    return wanted.code == DVT_ANY ? wanted.bits == t.bits : dvt::same(wanted, t);
+  };
+  if (row.text) {
+    const dvt_attr* a = node.n_attr ? node.attr : nullptr;
+    const bool given = a && a->kind == DVT_A_STR;
+    if (given ? a->count != std::strlen(row.text) || std::memcmp(a->v.s, row.text, a->count)
+              : std::strcmp(row.text, "none"))
+      return false;
+  }
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < node.n_in; ++i) {
+    if ((row.absent >> i & 1) != (node.in[i] == none)) return false;
+    if (node.in[i] == none) continue;
+    if (n == max_elementwise_in || !fits(row.in[n], p.values[node.in[i]].dtype)) return false;
+    ++n;
+  }
+  return n == (row.loop ? row.loop->n_in : 1) && fits(row.out, p.values[node.out[0]].dtype);
+}
+
+class Translation {
+ public:
+  Translation(const LoopTable& table, const dvt_program& p, Group& out) : table_(table), program_(p), group_(out) {}
+
+  const char* run() {
+    if (const char* reason = codegen::lower(program_, loops_)) return reason;
+    group_.space = loops_.space;
+    group_.n_inputs = program_.n_inputs;
+    for (const codegen::Value& v : loops_.values) add_value(v);
+    if (numbers_) return "a number that is no input";
+    if (wide_) return "elements of more than 64 bits";
+    if (group_.values.size() > most_values || std::max(group_.n_inputs, program_.n_outputs) > most_in_memory)
+      return "too many values";
+    for (const codegen::Step& step : loops_.steps) {
+      if (const char* reason = add_step(step)) return reason;
+    }
+    group_.outputs = loops_.outputs;
+    for (uint32_t v : group_.outputs)
+      if (group_.values[v].source != codegen::Value::step) return "a result that no node makes";
+    make_whole();
+    for (const codegen::Pass& pass : loops_.passes) make_pass(pass);
+    group_.n_kept = loops_.n_kept;
+    return nullptr;
+  }
+
+ private:
+  static uint8_t bytes_of(DLDataType t) { return half_of(t) != Half::no ? 4 : uint8_t(t.bits / 8); }
+
+  void add_value(const codegen::Value& v) {
+    if (v.dtype.bits > 64) wide_ = true;
+    Operand made{v.dtype,  Extent::one, bytes_of(v.dtype), half_of(v.dtype),
+                 v.source, v.index,     v.first_axis,      v.kept};
+    const DLTensor& t = program_.values[v.value];
+    if (v.varies) {
+      made.extent = Extent::all;
+    } else if (v.source == codegen::Value::input) {
+      for (int32_t i = 0; i < t.ndim; ++i)
+        if (t.shape[i] != 1) made.extent = Extent::rows;
+      if (made.extent == Extent::rows) made.row = group_.n_rows++;
+    } else if (v.source == codegen::Value::step) {
+      made.extent = Extent::rows;  // until its operands say otherwise
+    }
+    if (v.source == codegen::Value::number) numbers_ = true;
+    if (v.source == codegen::Value::constant && !wide_)
+      std::memcpy(&made.value, dvt::data<char>(&t), size_t(t.dtype.bits / 8));
+    if (v.source != codegen::Value::step) group_.widest = std::max(group_.widest, made.bytes);
+    group_.values.push_back(made);
+  }
+
+  const char* add_step(const codegen::Step& step) {
+    const LoopRow* row = table_.find(program_, *step.node);
+    if (!row || bool(row->reduction) != step.reduces) return "no loop for this op and these dtypes";
+    Instruction made;
+    made.kind = step.reduces ? Instruction::reduce : Instruction::loop;
+    made.elementwise = row->loop, made.reduction = row->reduction;
+    made.result = step.result;
+    Operand& result = group_.values[step.result];
+    Extent extent = Extent::one;
+    for (uint32_t v : step.operands) {
+      if (v == none) continue;
+      made.in[made.n_in++] = v;
+      extent = std::max(extent, group_.values[v].extent);
+    }
+    result.extent = step.reduces ? Extent::rows : extent;
+    if (result.extent == Extent::rows) result.row = group_.n_rows++;
+    group_.widest = std::max(group_.widest, result.bytes);
+    if (step.reduces) made.state = group_.n_reductions++;
+    const bool each = program_.flags & DVT_P_ROUND_EACH || is_op(*step.node, "dvt.astype");
+    made.rounds = result.half != Half::no && (each || step.reduces);
+    steps_.push_back(made);
+    return nullptr;
+  }
+
+  // ---- registers
+
+  // What comes first: the loads of inputs that are not in the pass yet.
+  void append(Pass& pass, const Instruction& step, bool keeps) {
+    for (uint32_t i = 0; i < step.n_in; ++i) {
+      const Operand& x = group_.values[step.in[i]];
+      if (x.extent != Extent::all || x.source != codegen::Value::input || pass.place[step.in[i]] != nowhere)
+        continue;
+      pass.body.emplace_back().result = step.in[i];
+      pass.place[step.in[i]] = 0;  // its register follows
+    }
+    pass.body.push_back(step);
+    const Operand& result = group_.values[step.result];
+    if (result.extent == Extent::all && !(keeps && result.kept != nowhere)) pass.place[step.result] = 0;
+  }
+
+  // Gives every value that has a place a register, from where it is made to its last use. Results of the group keep
+  // theirs to the end, where they are stored.
+  void allocate(Pass& pass) {
+    std::vector<size_t> last(group_.values.size(), 0);
+    for (size_t i = 0; i < pass.body.size(); ++i) {
+      last[pass.body[i].result] = i;
+      for (uint32_t k = 0; k < pass.body[i].n_in; ++k) last[pass.body[i].in[k]] = i;
+    }
+    for (uint32_t v : group_.outputs) last[v] = pass.body.size();
+    std::vector<uint32_t> free;
+    uint32_t n = 0;
+    for (size_t i = 0; i < pass.body.size(); ++i) {
+      const Instruction& step = pass.body[i];
+      if (pass.place[step.result] != nowhere) {
+        if (free.empty()) free.push_back(n++);
+        pass.place[step.result] = free.back();
+        free.pop_back();
+      }
+      const auto release = [&](uint32_t v) {
+        if (pass.place[v] == nowhere || last[v] != i) return;
+        free.push_back(pass.place[v]);
+        last[v] = pass.body.size();  // once
+      };
+      for (uint32_t k = 0; k < step.n_in; ++k) release(step.in[k]);
+      release(step.result);
+    }
+    group_.n_registers = std::max(group_.n_registers, n);
+  }
+
+  void make_whole() {
+    Pass& pass = group_.whole;
+    pass.place.assign(group_.values.size(), nowhere);
+    for (const Instruction& step : steps_) {
+      if (group_.values[step.result].extent == Extent::one) group_.once.push_back(step);
+      else append(pass, step, false);
+    }
+    allocate(pass);
+  }
+
+  void make_pass(const codegen::Pass& from) {
+    Pass& pass = group_.passes.emplace_back();
+    pass.place.assign(group_.values.size(), nowhere);
+    for (uint32_t i : from.before)
+      if (group_.values[steps_[i].result].extent != Extent::one) pass.before.push_back(steps_[i]);
+    for (uint32_t i : from.body) append(pass, steps_[i], true);
+    allocate(pass);
+  }
+
+  const LoopTable& table_;
+  const dvt_program& program_;
+  Group& group_;
+  codegen::Loops loops_;
+  std::vector<Instruction> steps_;
+  bool wide_ = false;     // a value of more than 64 bits
+  bool numbers_ = false;  // the host gives numbers as inputs
+};
+}  // namespace
+
+LoopTable::LoopTable(const Table& table) {
+  for (const LoopRow& row : table.loops()) rows_.push_back(&row);
+  std::stable_sort(rows_.begin(), rows_.end(),
+                   [](const LoopRow* a, const LoopRow* b) { return std::strcmp(a->op, b->op) < 0; });
+}
+
+const LoopRow* LoopTable::find(const dvt_program& p, const dvt_node& node) const {
+  auto row = std::lower_bound(rows_.begin(), rows_.end(), node.op,
+                              [](const LoopRow* a, const char* op) { return std::strcmp(a->op, op) < 0; });
+  for (; row != rows_.end() && is_op(node, (*row)->op); ++row)
+    if (matches(**row, p, node)) return *row;
+  return nullptr;
+}
+
+const char* translate(const LoopTable& table, const dvt_program& p, Group& out) {
+  return Translation(table, p, out).run();
+}
+}  // namespace dovetail::cpu

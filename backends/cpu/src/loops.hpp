@@ -1,0 +1,62 @@
+// The inner loops of elementwise kernels and of reductions over rows, as data: kernels run over whole operands with
+// them, the compiler's programs over tiles.
+#pragma once
+#include <cstdint>
+
+#include "dovetail/abi.h"
+
+namespace dovetail::cpu {
+constexpr int max_elementwise_in = 3;
+
+// out[i] = op(in[0][i * step[0]], ...) for i in [0, n). step is 1 (dense) or 0 (one value for all), never 0 for all
+// operands at once; loops of a spec without `scalars` only see 1. out may be exactly one of the inputs.
+using Loop = void (*)(const void* const* in, const int64_t* step, void* out, int64_t n);
+
+// fp16 and bf16 in memory are float in the loop.
+enum class Half : uint8_t { no, f16, bf16 };
+
+struct Elementwise {
+  Loop loop;
+  uint8_t n_in;
+  uint8_t in_bytes[max_elementwise_in];  // in memory
+  uint8_t out_bytes;
+  bool scalars = false;
+  Half in_half = Half::no;  // of every input of 2 bytes
+  Half out_half = Half::no;
+  uint32_t grain = 32768;  // elements worth a thread
+};
+
+// A reduction of contiguous terms; of fp16 and bf16 they are floats. Terms are joined in runs of at most
+// `run_length`, the results of runs in pairs.
+struct Reduction {
+  static constexpr int64_t run_length = 1024;
+  static constexpr size_t state_bytes = 384;
+
+  // One run each: out[r] of the n terms from x + r * n on, n <= run_length.
+  void (*rows)(const void* x, int64_t rows, int64_t n, void* out);
+  // Any number of runs.
+  void (*start)(void* state);
+  void (*add)(void* state, const void* x, int64_t n);
+  void (*join)(void* state, const void* partial);
+  void (*partial)(void* state, void* out);               // for join
+  void (*total)(void* state, int64_t terms, void* out);  // terms: of all runs
+};
+
+// Between memory and tiles.
+struct Conversions {
+  void (*widen_f16)(const void* in, float* out, int64_t n);
+  void (*widen_bf16)(const void* in, float* out, int64_t n);
+  void (*narrow_f16)(const float* in, void* out, int64_t n);
+  void (*narrow_bf16)(const float* in, void* out, int64_t n);
+};
+
+// A loop or a reduction in the compiler's table. Types are those in memory, or dvt::any(bits) of those in a loop.
+struct LoopRow {
+  const char* op;
+  const Elementwise* loop;
+  const Reduction* reduction;  // of in[0]; as if fp16 and bf16 were float
+  DLDataType in[max_elementwise_in], out;
+  const char* text = nullptr;  // what the node's first attribute must be
+  uint32_t absent = 0;         // bit i: the node's operand i is absent; `in` has the others
+};
+}  // namespace dovetail::cpu

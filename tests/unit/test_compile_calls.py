@@ -1,0 +1,281 @@
+"""dovetail.compile: which program a call runs, what runs eagerly, and errors."""
+
+import warnings
+from contextlib import suppress
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+
+class Name(str):
+    pass
+
+
+def array(*values, dtype="float32"):
+    return dt.asarray(list(values), dtype=dtype)
+
+
+def traces(f) -> int:
+    return len(f._state.traces)
+
+
+def result(f, *args):
+    try:
+        out = f(*args)
+    except Exception as e:
+        return type(e), str(e)
+    return out.dtype, out.device, np.asarray(out).tolist()
+
+
+def agrees(f, *calls):
+    """The compiled function gives and raises in each call what f does. Returns the number of traces."""
+    g = dt.compile(f)
+    for args in calls:
+        assert result(g, *args) == result(f, *args), args
+    return traces(g)
+
+
+x = array(1, 2, 3, 4, 5, 6)
+
+# ---- arguments ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (np.bool_(True), np.bool_(True)),
+        (np.str_("ab"), np.str_("ab")),
+        (Name("ab"), Name("ab")),
+        (b"ab", b"a" + bytes([98])),
+        (range(1, 7, 2), range(1, 7, 2)),
+        (slice(1, -1), slice(1, -1)),
+        (frozenset({"a", 2}), frozenset({"a", 2})),
+        (complex(1, -0.0), complex(1, -0.0)),
+        (np.complex64(2j), np.complex64(2j)),
+        (2**80, 2**80),
+        (np.uint64(2**63 + 1), np.uint64(2**63 + 1)),
+        (dt.float16, dt.float16),
+        (dt.device("cpu:0"), dt.device("cpu:0")),
+    ],
+)
+def test_equal_values_take_one_trace(a, b):
+    g = dt.compile(lambda x, v: x + len(repr(v)))
+    for v in (a, b, a):
+        assert result(g, x, v) == result(g.__wrapped__, x, v)
+    assert traces(g) == 1
+
+
+def test_values_of_other_types_or_bits_do_not_match():
+    values = [
+        1,
+        True,
+        1.0,
+        np.int64(1),
+        np.bool_(True),
+        "1",
+        b"1",
+        1 + 0j,
+        np.float32(1),
+        None,
+        Name("1"),
+        np.str_("1"),
+    ]
+    values += [range(0), range(1, 1), slice(0, 1), slice(False, 1), frozenset({1}), frozenset({True}), -0.0, 0.0]
+    for v in values:
+        for other in values:
+            f = dt.compile(lambda x, v: x + sum(repr(v).encode()))  # eight traces are the most
+            for given in (v, other):
+                assert result(f, x, given) == result(f.__wrapped__, x, given), (v, other)
+
+
+def test_attributes_of_a_string_are_seen():
+    f = dt.compile(lambda x, name: x * getattr(name, "scale", 1))
+    a, b = Name("a"), Name("a")
+    b.scale = 3
+    for name in (a, b, a, Name("a")):
+        assert result(f, x, name) == result(f.__wrapped__, x, name)
+
+
+def test_numbers_of_numpy_are_symbolic_until_python_looks_at_them():
+    values = [np.float32(0.1), np.float64(0.1), np.float16(0.1), np.float32(0.3)]
+    assert agrees(lambda x, v: x * v, *[(x, v) for v in values]) == 1
+    assert agrees(lambda x, n: x[:n], *[(x, n) for n in (np.int64(2), np.int8(3), np.int64(1))]) == 1
+    y = array(1, 2, dtype="float64")
+    agrees(lambda x, v: y * (v * 3) + (v == 0.1) + float(v), *[(x, v) for v in values])
+    agrees(lambda x, n: x * int(n + n), (x, np.int8(100)), (x, np.int16(100)), (x, np.int8(3)), (x, np.int64(100)))
+
+
+def test_lists_none_and_types_of_leaves_are_guards():
+    def f(x, d):
+        total = x
+        for k in d["k"] if isinstance(d, dict) else d:
+            total = total * 2 if k is None else total + (10 if isinstance(k, bool) else 0) + k
+        return total
+
+    one, n = [x], np.float32(2)
+    calls = [one, [x, x], [None], one, [1], [True], [1.0], [n], {"k": [None]}, (None,), [2], [x + 1], [None, None]]
+    for order in (calls, calls[::-1]):
+        for k in range(len(order) - 6):
+            assert agrees(f, *[(x, d) for d in order[k : k + 7] * 2]) <= 8
+
+
+# ---- which program -----------------------------------------------------------------------------------------------
+
+
+def test_explain_and_warmup_see_which_arrays_are_one():
+    f = dt.compile(lambda a, b: a + b)
+    f(x, x)
+    text = f.explain(x, x + 1)
+    assert "was the array of a" in text
+    assert "b: (6,)" in text
+    assert traces(f) == 2
+    f.explain(x, x)
+    f(x, x + 1)
+    assert traces(f) == 2
+    g = dt.compile(lambda a, b: a + b)
+    s = dt.spec((6,))
+    g.warmup(s, s)  # two arrays
+    g(x, x + 1)
+    assert traces(g) == 1
+
+
+def test_explain_and_warmup_see_guards_on_sizes():
+    f = dt.compile(lambda a: a * 2 if a.shape[0] > 3 else a * 3)
+    f.warmup(dt.spec((2,)))
+    f.warmup(dt.spec((5,)))
+    assert traces(f) == 2
+    f.warmup(dt.spec((6,)))
+    f(x), f(x[:2])
+    assert traces(f) == 2
+    assert "a.0 <= 3" in f.explain(x[:2])
+    assert "3 < a.0" in f.explain(x)
+
+
+def test_explain_shows_the_numbers_of_the_call():
+    f = dt.compile(lambda a, n: a[:n] * n)
+    f(x, 2), f(x, 3)
+    assert "float32[4]" in f.explain(x, 4)
+    assert traces(f) == 2
+
+
+# ---- errors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("f", "values"),
+    [
+        (lambda x, k: x[k], (1, 2, 9, -7, 3)),
+        (lambda x, k: x[::k], (1, 2, 0, -1, -2)),
+        (lambda x, k: x.reshape((k, -1)), (3, 2, 4, -1, 0)),
+        (lambda x, k: dt.sum(x, axis=k), (0, -1, 3, -5)),
+        (lambda x, k: dt.zeros(k), (3, 4, -1, 2**63)),
+        (lambda x, k: x.astype("int8") * k, (3, 4, 1000, 5)),
+        (lambda x, k: x.astype("int32") ** k, (1, -1.0, 2, -1, -3, 3, 0.5)),
+        (lambda x, k: dt.broadcast_to(x, (k, 6)), (2, 3, -1)),
+    ],
+)
+def test_errors_are_those_of_eager_calls(f, values):
+    agrees(f, *[(x, k) for k in values], *[(x, k) for k in values])
+
+
+def test_the_function_handles_errors_of_later_calls():
+    def index(x, k):
+        try:
+            return x[k] * 2
+        except IndexError:
+            return -x
+
+    def add(x, y):
+        try:
+            return x + y
+        except ValueError as e:
+            return x * len(str(e))
+
+    assert agrees(index, *[(x, k) for k in (1, 2, 9, 3, 9, 9, -8, 4)]) == 4
+    assert agrees(add, *[(x[:a], x[:b]) for a, b in ((2, 2), (3, 3), (2, 3), (4, 4), (2, 3))]) == 2
+
+
+def test_an_error_advances_random_numbers_as_eagerly():
+    def f(x, bad):
+        y = dt.random.uniform((x.shape[0],)) + dt.random.normal((3, 5))[0, 0]
+        if bad:
+            raise KeyError("bad")
+        return x * y
+
+    states = []
+    for g in (f, dt.compile(f)):
+        dt.random.seed(7)
+        for bad in (False, True, False, True):
+            with suppress(KeyError):
+                g(x, bad)
+            states.append(dt.random.default_generator().state)
+    assert states[:4] == states[4:]
+    g = dt.compile(f)
+    with pytest.raises(KeyError):
+        g.warmup(x, True)
+    assert dt.random.default_generator().state == states[-1]
+
+
+def test_what_is_no_function_or_option():
+    for wrong in (None, 3, "f"):
+        with pytest.raises(TypeError, match=r"\[compile\] expected a function, got"):
+            dt.compile(wrong)
+    with pytest.raises(TypeError, match=r"\[compile\] there is no option 'dynamc': expected donate"):
+        dt.compile(dynamc=True)
+    for options in ({"donate": 3}, {"donate": [1]}, {"dynamic": 3}, {"dynamic": "n"}):
+        with pytest.raises(TypeError, match=rf"\[compile\] {next(iter(options))}: got"):
+            dt.compile(lambda n: n, **options)
+
+
+def test_messages_speak_of_compile():
+    f = dt.compile(lambda a: a * 2 if a.shape[0] > 3 else a * 3)
+    f(x), f(x[:2])
+    assert "export" not in "".join(f._state.reasons)
+    program = dt.export(f.__wrapped__, x)
+    with pytest.raises(ValueError, match="export the function for such sizes too"):
+        program(x[:2])
+
+
+# ---- the default device ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: dt.zeros(3),
+        lambda x: x + dt.zeros(3),
+        lambda x: dt.asarray([1.0, 2.0]),
+        lambda x: dt.arange(x.shape[0]) * 2,
+        lambda x: dt.cond(dt.sum(x) > 0, lambda: x, lambda: x + dt.ones(3)),
+        lambda x: dt.random.uniform((2,)) * 0,
+    ],
+)
+def test_arrays_that_a_function_makes_are_on_the_default_device(f):
+    away, home = dt.ones(3, device="sim:1"), dt.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert agrees(f, (away,), (home,), (away,)) == 1
+    g = dt.compile(f)
+    with pytest.warns(
+        UserWarning, match=r"runs eagerly.*test_compile_calls.py:\d+ makes an array on .*device=x.device"
+    ):
+        result(g, away)
+    assert "runs eagerly" in g.explain(away)
+    with pytest.raises(RuntimeError, match="runs eagerly"):
+        g.warmup(away)
+
+
+def test_the_default_device_is_a_guard_where_arrays_are_made():
+    f = dt.compile(lambda x: (x + dt.zeros(3, device=x.device), dt.zeros(2).device))
+    before = dt.default_device()
+    try:
+        for name in ("sim:0", "sim:1", "sim:0"):
+            dt.set_default_device(name)
+            assert f(dt.ones(3, device=name))[1].name == name
+        assert traces(f) == 2
+        dt.set_default_device("sim:1")
+        with pytest.warns(UserWarning, match="runs eagerly"):
+            assert f(dt.ones(3, device="sim:0"))[1].name == "sim:1"
+    finally:
+        dt.set_default_device(before)
