@@ -34,7 +34,7 @@ def without_float64(project: Path) -> None:
     """Make the simulated device one without float64 and float8, as many chips are."""
     for file, text, other in (
         ("kernels.hpp", "Floats = Types<float, double>", "Floats = Types<float>"),
-        ("kernels/copies.cpp", "Types<bool, f8e4m3fn, f8e5m2, f16, bf16>", "Types<bool, f16, bf16>"),
+        ("half.hpp", "Types<bool, f8e4m3fn, f8e5m2, f16, bf16>", "Types<bool, f16, bf16>"),
     ):
         path = project / "src" / file
         assert text in path.read_text(), file
