@@ -46,15 +46,17 @@ struct Pass {
   std::vector<Instruction> before;  // of values of one element a row
   std::vector<Instruction> body;
   std::vector<uint32_t> place;
+  std::vector<uint32_t> made;  // values of all elements that it makes, loads or has kept rows of
 };
 
 struct Group {
   std::vector<int64_t> space;  // sizes; -1 - s: a symbol
   std::vector<Operand> values;
-  std::vector<Instruction> once;  // of values of one element
-  std::vector<Pass> passes;       // for rows longer than a tile
-  Pass whole;                     // for tiles of whole rows: all of it in one
-  std::vector<uint32_t> outputs;  // values
+  std::vector<Instruction> once;     // of values of one element
+  std::vector<Pass> passes;          // for rows longer than a tile
+  Pass whole;                        // for tiles of whole rows: all of it in one
+  std::vector<uint32_t> outputs;     // values
+  std::vector<uint32_t> row_inputs;  // values that are inputs of one element a row
   uint32_t n_inputs = 0, n_kept = 0, n_registers = 0, n_rows = 0, n_reductions = 0;
   uint8_t widest = 1;  // bytes of an element in a tile
   bool has_reductions() const { return n_reductions > 0; }

@@ -11,6 +11,7 @@
 namespace dovetail::cpu {
 namespace {
 using dvt::codegen::Value;
+constexpr int64_t long_row = 128;          // worth a loop of its own
 constexpr int64_t tiles_of_part = 16;      // of a row without reductions
 constexpr int64_t worth_a_thread = 65536;  // elements times instructions
 
@@ -20,6 +21,7 @@ struct Memory {
   int64_t step;  // along a row
   int64_t stride[DVT_MAX_NDIM];
   uint8_t bytes;
+  bool of_rows;  // one element a row
 };
 
 // The index space of one call: rows of columns, the outer axes merged where everything allows it.
@@ -77,12 +79,12 @@ int64_t size_of(const Group& g, const dvt_exe_call& c, size_t axis) {
   return n < 0 ? c.symbols[-1 - n] : n;
 }
 
-Memory memory_of(const DLTensor& t, int32_t first_axis, int rank, uint8_t bytes) {
-  Memory m{dvt::data<char>(&t), 0, {}, bytes};
+Memory memory_of(const DLTensor& t, const Operand& x, int rank) {
+  Memory m{dvt::data<char>(&t), 0, {}, uint8_t(x.type.bits / 8), x.extent == Extent::rows};
   for (int i = 0; i < t.ndim; ++i) {
     const int64_t stride = t.shape[i] == 1 ? 0 : t.strides[i];
-    if (first_axis + i == rank - 1) m.step = stride;
-    else m.stride[first_axis + i] = stride;
+    if (x.first_axis + i == rank - 1) m.step = stride;
+    else m.stride[x.first_axis + i] = stride;
   }
   return m;
 }
@@ -102,7 +104,7 @@ class Layout {
     for (int axis = rank - 1; axis-- > 0;) {
       const int64_t here = size_of(group_, call_, size_t(axis));
       if (here == 1) continue;
-      if (n == 0 && group_.n_rows == 0 && (s.columns == 1 || continues_columns(axis, s.columns))) {
+      if (n == 0 && !group_.has_reductions() && continues_columns(axis, s.columns)) {
         if (s.columns == 1)
           for (size_t k = 0; k < n_; ++k) all_[k].step = all_[k].stride[axis];
         s.columns *= here;
@@ -128,7 +130,9 @@ class Layout {
  private:
   bool continues_columns(int axis, int64_t columns) const {
     for (size_t k = 0; k < n_; ++k)
-      if (all_[k].stride[axis] != all_[k].step * columns) return false;
+      if (all_[k].of_rows ? all_[k].stride[axis] != 0
+                          : columns != 1 && all_[k].stride[axis] != all_[k].step * columns)
+        return false;
     return true;
   }
   bool continues(int axis, int inner, int64_t size) const {
@@ -143,21 +147,27 @@ class Layout {
   const size_t n_;
 };
 
+template <class F>
+void for_type_of(int bytes, F f) {
+  if (bytes == 1) f(uint8_t());
+  else if (bytes == 2) f(uint16_t());
+  else if (bytes == 4) f(uint32_t());
+  else f(uint64_t());
+}
 void copy_elements(const char* from, int64_t step, char* to, int64_t n, int bytes) {
-  const auto all = [&](auto zero) {
+  if (step == 1) return void(std::memcpy(to, from, size_t(n * bytes)));
+  for_type_of(bytes, [&](auto zero) {
     using T = decltype(zero);
     const T* in = reinterpret_cast<const T*>(from);
     T* out = reinterpret_cast<T*>(to);
     for (int64_t i = 0; i < n; ++i) out[i] = in[i * step];
-  };
-  if (step == 1) std::memcpy(to, from, size_t(n * bytes));
-  else if (bytes == 1) all(uint8_t());
-  else if (bytes == 2) all(uint16_t());
-  else if (bytes == 4) all(uint32_t());
-  else all(uint64_t());
+  });
 }
 void fill(const void* value, char* to, int64_t n, int bytes) {
-  copy_elements(static_cast<const char*>(value), 0, to, n, bytes);
+  for_type_of(bytes, [&](auto x) {
+    std::memcpy(&x, value, sizeof x);
+    std::fill_n(reinterpret_cast<decltype(x)*>(to), n, x);
+  });
 }
 
 // One thread's work on its rows.
@@ -223,9 +233,8 @@ class Worker {
   // Where the values of a tile are, but for inputs in place.
   void point(const Pass& pass) {
     const size_t tile = size_t(tile_elements) * group_.widest;
-    for (size_t v = 0; v < group_.values.size(); ++v) {
+    for (const uint32_t v : pass.made) {
       const Operand& x = group_.values[v];
-      if (x.extent != Extent::all) continue;
       if (pass.place[v] != nowhere) at_[v] = registers_ + pass.place[v] * tile;
       else if (x.kept != nowhere)
         at_[v] = kept_ + (size_t(x.kept) * size_t((space_.columns + 7) & ~7) + size_t(column_)) * group_.widest;
@@ -270,9 +279,8 @@ class Worker {
   }
 
   void load_rows() {
-    for (size_t v = 0; v < group_.values.size(); ++v) {
+    for (const uint32_t v : group_.row_inputs) {
       const Operand& x = group_.values[v];
-      if (x.extent != Extent::rows || x.source != Value::input) continue;
       const Memory& m = call_.memory[call_.input_of[v]];
       space_.for_rows(m, row_, n_rows_, [&](int64_t i, int64_t offset) {
         fetch(x, m.data + offset * m.bytes, 1, at_[v] + i * x.bytes, 1);
@@ -437,12 +445,12 @@ void set_memory(Call& c, const dvt_exe_call& exe) {
     const Operand& x = g.values[v];
     if (x.source != Value::input || x.extent == Extent::one) continue;
     c.input_of[v] = uint32_t(n);
-    c.memory[n++] = memory_of(*exe.call->in[x.index], x.first_axis, rank, uint8_t(x.type.bits / 8));
+    c.memory[n++] = memory_of(*exe.call->in[x.index], x, rank);
   }
   c.n_inputs = n;
   for (size_t i = 0; i < g.outputs.size(); ++i) {
     const Operand& x = g.values[g.outputs[i]];
-    c.memory[n++] = memory_of(*exe.call->out[i], x.first_axis, rank, uint8_t(x.type.bits / 8));
+    c.memory[n++] = memory_of(*exe.call->out[i], x, rank);
   }
   c.space = Layout(g, exe, c.memory, n).run();
 }
@@ -477,7 +485,9 @@ dvt_status run(const Group& g, const Conversions& conversions, const dvt_exe_cal
   const Space& s = c.space;
   if (!s.rows || (!s.columns && !g.has_reductions())) return DVT_OK;
   if (s.columns <= tile_elements) {
-    const int64_t block = std::clamp<int64_t>(tile_elements / std::max<int64_t>(s.columns, 1), 1, tile_elements);
+    // Values of one element a row are written out for each of its elements, unless rows go one by one.
+    const int64_t rows = g.n_rows && s.columns >= long_row ? 1 : tile_elements / std::max<int64_t>(s.columns, 1);
+    const int64_t block = std::clamp<int64_t>(rows, 1, tile_elements);
     return divide(c, (s.rows + block - 1) / block, block * s.columns,
                   [&](Worker& w, int64_t i) { w.run_block(i * block, std::min(block, s.rows - i * block)); });
   }

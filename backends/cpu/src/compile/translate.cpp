@@ -53,6 +53,9 @@ class Translation {
     group_.outputs = loops_.outputs;
     for (uint32_t v : group_.outputs)
       if (group_.values[v].source != codegen::Value::step) return "a result that no node makes";
+    for (uint32_t v = 0; v < group_.values.size(); ++v)
+      if (group_.values[v].extent == Extent::rows && group_.values[v].source == codegen::Value::input)
+        group_.row_inputs.push_back(v);
     make_whole();
     for (const codegen::Pass& pass : loops_.passes) make_pass(pass);
     group_.n_kept = loops_.n_kept;
@@ -126,6 +129,9 @@ class Translation {
   // Gives every value that has a place a register, from where it is made to its last use. Results of the group keep
   // theirs to the end, where they are stored.
   void allocate(Pass& pass) {
+    for (uint32_t v = 0; v < group_.values.size(); ++v)
+      if (group_.values[v].extent == Extent::all && (pass.place[v] != nowhere || group_.values[v].kept != nowhere))
+        pass.made.push_back(v);
     std::vector<size_t> last(group_.values.size(), 0);
     for (size_t i = 0; i < pass.body.size(); ++i) {
       last[pass.body[i].result] = i;
