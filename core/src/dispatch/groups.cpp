@@ -5,6 +5,7 @@
 
 #include "device/log.hpp"
 #include "device/timeline.hpp"
+#include "dispatch/dump.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/lower.hpp"
 #include "dispatch/replay.hpp"
@@ -167,6 +168,7 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
     const char* const name = lasting(name_of(*part.program));
     std::string where = part.program->nodes[0].where;
     auto view = std::make_unique<const CProgram>(part.program, part.types, flags);
+    dump_group(name, *part.program, view->view());
     try {
       auto code = code_cache().find_or_make(device, *compiler, std::move(view));
       to.group = Fusion::Group{std::move(part), std::move(code), name, std::move(where)};
