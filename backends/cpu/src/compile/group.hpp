@@ -58,7 +58,8 @@ struct Group {
   std::vector<uint32_t> outputs;     // values
   std::vector<uint32_t> row_inputs;  // values that are inputs of one element a row
   uint32_t n_inputs = 0, n_kept = 0, n_registers = 0, n_rows = 0, n_reductions = 0;
-  uint8_t widest = 1;  // bytes of an element in a tile
+  bool as_eager = false;  // all bits are to be those of node by node
+  uint8_t widest = 1;     // bytes of an element in a tile
   bool has_reductions() const { return n_reductions > 0; }
 };
 

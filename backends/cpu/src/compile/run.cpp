@@ -469,12 +469,18 @@ dvt_status divide(const Call& c, int64_t n, int64_t work, Body body) {
 }
 }  // namespace
 
-// An eager reduction of few rows of many terms joins them in another order.
+// Eager reductions of few rows of many terms, and of inputs whose rows are not dense, join terms in another order.
 const char* refuses(const Group& g, const dvt_exe_call& exe) {
   if (!g.has_reductions()) return nullptr;
   int64_t rows = 1;
   for (size_t axis = 0; axis + 1 < g.space.size(); ++axis) rows *= size_of(g, exe, axis);
   const int64_t columns = size_of(g, exe, g.space.size() - 1);
+  for (const Instruction& step : g.whole.body) {
+    const bool of_input = step.kind == Instruction::reduce && g.values[step.in[0]].source == Value::input;
+    if (!of_input || !g.as_eager) continue;
+    const DLTensor& x = *exe.call->in[g.values[step.in[0]].index];
+    if (x.ndim && x.shape[x.ndim - 1] > 1 && x.strides[x.ndim - 1] != 1) return "a reduction of a strided input";
+  }
   return rows < 16 && rows * columns >= 4 * 32768 ? "few rows of many terms" : nullptr;
 }
 

@@ -13,8 +13,18 @@ Half half_of(DLDataType t) {
 }
 bool is_op(const dvt_node& node, const char* op) { return !std::strcmp(node.op, op); }
 
-bool matches(const LoopRow& row, const dvt_program& p, const dvt_node& node) {
-  const auto fits = [](DLDataType wanted, DLDataType t) {
+// In a tile fp16 and bf16 are floats: a loop on their bits, as that of where, does not serve them, the one of
+// float32 does.
+bool takes_bits(const LoopRow& row, const dvt_program& p, const dvt_node& node) {
+  if (!row.loop || row.loop->in_half != Half::no || row.loop->out_half != Half::no) return false;
+  const auto narrow = [&](uint32_t v) { return v != none && half_of(p.values[v].dtype) != Half::no; };
+  return narrow(node.out[0]) || std::any_of(node.in, node.in + node.n_in, narrow);
+}
+
+// `widened`: as if fp16 and bf16 were float32.
+bool matches(const LoopRow& row, const dvt_program& p, const dvt_node& node, bool widened) {
+  const auto fits = [&](DLDataType wanted, DLDataType t) {
+    if (widened && half_of(t) != Half::no) t = dvt::f32;
     return wanted.code == DVT_ANY ? wanted.bits == t.bits : dvt::same(wanted, t);
   };
   if (row.text) {
@@ -42,6 +52,7 @@ class Translation {
     if (const char* reason = codegen::lower(program_, loops_)) return reason;
     group_.space = loops_.space;
     group_.n_inputs = program_.n_inputs;
+    group_.as_eager = program_.flags & DVT_P_ROUND_EACH;
     for (const codegen::Value& v : loops_.values) add_value(v);
     if (numbers_) return "a number that is no input";
     if (wide_) return "elements of more than 64 bits";
@@ -194,11 +205,15 @@ LoopTable::LoopTable(const Table& table) {
 }
 
 const LoopRow* LoopTable::find(const dvt_program& p, const dvt_node& node) const {
-  auto row = std::lower_bound(rows_.begin(), rows_.end(), node.op,
-                              [](const LoopRow* a, const char* op) { return std::strcmp(a->op, op) < 0; });
-  for (; row != rows_.end() && is_op(node, (*row)->op); ++row)
-    if (matches(**row, p, node)) return *row;
-  return nullptr;
+  const auto first = std::lower_bound(rows_.begin(), rows_.end(), node.op,
+                                      [](const LoopRow* a, const char* op) { return std::strcmp(a->op, op) < 0; });
+  const auto found = [&](bool widened) -> const LoopRow* {
+    for (auto row = first; row != rows_.end() && is_op(node, (*row)->op); ++row)
+      if (matches(**row, p, node, widened)) return *row;
+    return nullptr;
+  };
+  const LoopRow* const row = found(false);
+  return row && takes_bits(*row, p, node) ? found(true) : row;
 }
 
 const char* translate(const LoopTable& table, const dvt_program& p, Group& out) {
