@@ -258,7 +258,7 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
   const Program& program = *binding.program;
   if (f)
     if (auto bound = bind_groups(*f, binding, device())) fusion = std::move(f), groups = std::move(*bound);
-  for (size_t k = 0; k < nodes.size(); ++k)  // with the order of the fusion, in which values end later or earlier
+  for (size_t k = 0; k < nodes.size(); ++k)
     nodes[k].donor = donor_of(program, program.nodes[k], dies(k), binding.values);
   if (!program.arguments.empty()) numbers = binding.numbers;
   first_inputs = 0;
