@@ -1,4 +1,4 @@
-"""A device with a compiler that counts its calls and fails on demand: broken_compiler.cpp over the simulated device."""
+"""A device with a compiler that counts its calls and fails on demand: broken_compiler.cpp."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAULTS = ("tail", "past_the_end", "stale_sizes", "dropped_operand", "ignored_str
 
 
 def build(factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The library, and a copy of the simulated device's for it: DOVETAIL_WRAPPED. The device itself keeps its own."""
+    """The library, and for it (DOVETAIL_WRAPPED) a copy of that of the simulated device, which keeps its own."""
     library = broken_devices.build(factory, "broken_compiler", {SOURCE: ()}, "-Wno-cast-function-type")
     wrapped = library.with_name("libwrapped.so")
     if not wrapped.exists():

@@ -122,7 +122,9 @@ def test_code_that_cannot_be_made_is_a_warning(plugin, fail_in):
     x = array(plugin, 5, 6)
     fail_in("compile", INTERNAL)
     f = dt.compile(lambda x: dt.exp(x * x) + 2.0)
-    with pytest.warns(FallbackWarning, match="multiply.exp.add runs node by node: .*compile fails, as was asked for"):
+    with pytest.warns(
+        FallbackWarning, match="multiply.exp.add runs node by node: .*compile fails, as was asked for"
+    ):
         y = f(x)
     same(y, f.__wrapped__(x))
     assert "compile fails, as was asked for" in f.explain(x)
@@ -244,3 +246,72 @@ def test_a_dump_has_the_program_and_its_loops(plugin, tmp_path, monkeypatch):
     with pytest.warns(FallbackWarning, match="DOVETAIL_COMPILE_DUMP: .*no folder: Not a directory"):
         y = f(x)
     same(y, f.__wrapped__(x))
+
+
+def softmax(x, w, b):
+    e = dt.exp(x - dt.max(x, axis=-1, keepdims=True))
+    return e / dt.sum(e, axis=-1, keepdims=True)
+
+
+def layer_norm(x, w, b):
+    n = x.shape[-1]
+    d = x - dt.sum(x, axis=-1, keepdims=True) / n
+    return d / dt.sqrt(dt.sum(d * d, axis=-1, keepdims=True) / n + 1e-5) * w + b
+
+
+def gelu_chain(x, w, b):
+    y = x * w + b
+    return y / (dt.exp(y * -1.702) + 1.0) + x
+
+
+def exact(f, *args):
+    """f in NumPy's float64 of the operands as they are."""
+
+    class Names:
+        exp, max, sum, sqrt = np.exp, np.max, np.sum, np.sqrt
+
+    wide = [np.asarray(dt.astype(x, dt.float64)) for x in args]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "dt", Names)
+        return f(*wide)
+
+
+@pytest.mark.parametrize("f", [softmax, layer_norm, gelu_chain])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_compositions_are_one_launch_and_as_exact_as_eager_calls(plugin, f, dtype):
+    rounds, compiled = dt.compile(f, numerics="eager"), dt.compile(f)
+    for rows, columns in [(5, 33), (3, 1000), (1, 33), (4, 1), (1, 1), (0, 7), (64, 257)]:
+        seed = np.random.SeedSequence().entropy % 2**32
+        print("seed", seed, rows, columns)
+        args = [
+            dt.astype(array(plugin, *shape, seed=seed + i), dtype)
+            for i, shape in enumerate([(columns, rows), (columns,), (columns,)])
+        ]
+        args[0] = dt.permute_dims(args[0], (1, 0))
+        eager = f(*args)
+        same(dt.astype(rounds(*args), dt.float64), dt.astype(eager, dt.float64))
+        if rows:
+            assert len(kernels(compiled, *args)) == 1 < len(kernels(f, *args))
+        if rows * columns < 1000:  # chance decides about few elements
+            continue
+        expected = exact(f, *args)
+        errors = [np.abs(np.asarray(dt.astype(y, dt.float64)) - expected).mean() for y in (compiled(*args), eager)]
+        assert errors[0] <= 1.1 * errors[1]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64"])
+def test_every_op_of_integers(plugin, dtype):
+    """Those with kernels of the simulated device, in two groups: with and without floats."""
+    rng = np.random.default_rng(5)
+    x, y = (dt.asarray(rng.integers(0, 100, (7, 300)).astype(dtype), device=plugin.device) for _ in range(2))
+
+    @dt.compile
+    def f(x, y):
+        bits = dt.bitwise_xor(dt.bitwise_and(x, y), dt.bitwise_or(x, 5))
+        shifted = dt.bitwise_left_shift(bits, dt.minimum(y, 3)) + dt.bitwise_right_shift(x, 2)
+        chosen = dt.where(dt.equal(x, y), shifted, dt.maximum(x, y) * x - y)
+        return shifted, dt.max(chosen, axis=-1), dt.less(x, chosen), dt.astype(chosen, dt.float32) / 3.0
+
+    for got, expected in zip(f(x, y), f.__wrapped__(x, y), strict=True):
+        assert got.dtype == expected.dtype
+        same(got, expected)

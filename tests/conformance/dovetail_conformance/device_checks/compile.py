@@ -159,6 +159,7 @@ def groups(t, rng):
             for part, host in zip(got, (z + t.float(k), z + sums + b.T, 2 * sums), strict=True):
                 equal(t, part, host, f"a chain of adds and sums of {m} rows of {n}")
 
+
 @check(level="L3")
 def threads(t, rng):
     """Calls of one function from many threads, which trace it, bind it and run it at the same time."""
