@@ -78,7 +78,7 @@ class Round {
     for (const TensorType& t : bound_.values) dtypes.insert(t.dtype);
     for (const DType dtype : dtypes)
       for (Raised& r : find_forms(bound_, shipped_forms(dtype))) {
-        if (compiles_ && !has_kernel(r, device)) continue;  // the nodes can be a group, the op would be a call
+        if (opens_ && !has_kernel(r, device)) continue;  // it would be opened again, or be a call and no group
         for (const size_t k : r.nodes) raised_[k] = nullptr;
         const size_t root = r.root;
         raised_[root] = std::make_shared<const Raised>(std::move(r));
