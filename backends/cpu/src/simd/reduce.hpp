@@ -121,8 +121,8 @@ class Pairs {
   uint64_t count_ = 0;
 };
 
-// lane[0] = all 2 * w lanes, the second half into the first, and again. Each step is a loop of a fixed length, which
-// compilers make vectors for.
+// lane[0] = all 2 * w lanes, the second half into the first, and again. Each step is a loop of a fixed length,
+// which compilers make vectors for.
 template <class Op, int64_t w, class T>
 DOVETAIL_CPU_INLINE void fold_halves(T* lane) {
   if constexpr (w > 0) {
@@ -333,7 +333,8 @@ dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type diviso
   return DVT_OK;
 }
 
-// ---- for the compiler: the terms of one row, in the same grouping ----------------------------------------------------
+// ---- for the compiler: the terms of one row, in the same grouping
+// ----------------------------------------------------
 
 enum class Finish { none, mean, truth };
 
