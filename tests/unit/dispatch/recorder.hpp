@@ -392,9 +392,7 @@ inline Attrs attributes(const Op& o, const Settings& settings) {
 
 struct Call {  // the result of `infer` stays for inspection
   Call(const Op& o, std::vector<const Tensor*> operands, const Settings& settings = {}, Device* device = nullptr)
-      : in(std::move(operands)),
-        attrs(attributes(o, settings)),
-        inv{.op = o, .device = device, .in = in.data(), .n_in = int(in.size()), .attrs = attrs} {
+      : in(std::move(operands)), attrs(attributes(o, settings)), inv(o, device, in.data(), int(in.size()), attrs) {
     for (const Tensor*& t : in)
       if (t == &absent) t = nullptr;
     for (uint32_t i = 0; i < o.spec.n_out; ++i) inv.out[i] = &out[i];

@@ -24,7 +24,7 @@ void kernel_of_add(const dvt_call*) {}  // its name only
 dvt_status run_add(dvt_device* d, const dvt_call* c) { return launch(d, c, kernel_of_add); }
 }  // namespace
 
-dvt_status good_launch(dvt_device* d, const dvt_call* c, Kernel) { return right_add(d, c); }
+dvt_status good_launch(dvt_device* d, const dvt_call* c, Work) { return right_add(d, c); }
 
 // Called once the good device's rows are known.
 void complete(Device& d) {

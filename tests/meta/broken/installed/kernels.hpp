@@ -1,7 +1,9 @@
 // Replaces the good device's kernels for ../broken.hpp if that device is an already built plugin: a placeholder.
 #pragma once
+#include <functional>
+
 #include "dovetail/backend.hpp"
 
-using Kernel = void (*)(const dvt_call*);
+using Work = std::function<void(const dvt_call*)>;
 
-dvt_status launch(dvt_device*, const dvt_call*, Kernel);
+dvt_status launch(dvt_device*, const dvt_call*, Work);
