@@ -286,6 +286,7 @@ TEST(shipped_decompositions) {
   const Json floats = shipped(text, "float32"), ints = shipped(text, "int32");
   int programs = 0;
   for (size_t i = 0; i < floats.members.size(); ++i) {
+    if (floats.members[i].first == "forms") continue;  // the line that is no op's
     const std::vector<Json>& of_floats = floats.members[i].second.at("programs", "").items;
     const std::vector<Json>& of_ints = ints.members[i].second.at("programs", "").items;
     for (size_t k = 0; k < of_floats.size(); ++k, ++programs) {  // numbers of a program are of one kind of dtype

@@ -190,7 +190,8 @@ void run_once(RunnableProgram& runnable, const std::vector<TensorType>& types, D
 std::vector<Seed> read_seeds(const std::string& decompositions, const std::string& folder) {
   std::vector<Seed> seeds;
   const Json document = parse_json(with_one_dtype(read_file(decompositions)));
-  for (const auto& [name, of_op] : document.members) add_decompositions(of_op, seeds);
+  for (const auto& [name, of_op] : document.members)
+    if (name != "forms") add_decompositions(of_op, seeds);  // which is no op
   if (!folder.empty())
     for (const auto& file : std::filesystem::directory_iterator(folder))
       if (file.path().extension() == ".json")

@@ -58,7 +58,7 @@ TEST(numbers_are_those_of_python) {
   for (const char* none : {"9223372036854775807;1;[\"add\",0,1]", "1;0;[\"modulo\",0,1]",
                            "1.0;0.0;[\"divide\",0,1]", "[\"size\",0,1]", "1e300;[\"floor\",0]"})
     CHECK(numbers(none).empty());
-  CHECK_THROWS(Error, "number 1, bit_length: expected an integer", numbers("1.5;[\"bit_length\",0]"));
+  CHECK_THROWS(Error, "number 1, bit_length: expected integers", numbers("1.5;[\"bit_length\",0]"));
 }
 
 TEST(an_object_of_many_members) {
