@@ -4,9 +4,10 @@
 #include <inttypes.h>
 
 static const char* const numbers[] = {
-    "integer", "real",    "size",    "attribute",  "add",        "subtract", "multiply", "divide", "floor_divide",
-    "modulo",  "minimum", "maximum", "shift_left", "bit_length", "to_real",  "floor",    "ceil"};
-static const char* const comparisons[] = {"equal", "not_equal", "less", "less_equal"};
+    "integer",      "real",     "size",    "attribute", "add",        "subtract",   "multiply",   "divide",
+    "floor_divide", "modulo",   "minimum", "maximum",   "shift_left", "bit_length", "to_real",    "floor",
+    "ceil",         "negative", "power",   "bit_and",   "bit_or",     "bit_xor",    "shift_right"};
+static const char* const comparisons[] = {"equal", "not_equal", "less", "less_equal", "same"};
 
 static void print_bytes(const void* data, uint32_t n, FILE* to) {
   for (uint32_t i = 0; i < n; ++i) fprintf(to, "%02x", ((const unsigned char*)data)[i]);
