@@ -4,8 +4,8 @@ import threading
 
 import numpy as np
 import pytest
+from hand_made import DETERMINISTIC, ROUND_EACH, TYPED, Group, Value
 from harness import BOOL, FLOATS, INTEGERS, KernelError, bfloat16, float16, float32, float64
-from programs import DETERMINISTIC, ROUND_EACH, TYPED, Group, Value
 
 EACH = TYPED | ROUND_EACH | DETERMINISTIC
 names = {"ids": lambda d: d.name}

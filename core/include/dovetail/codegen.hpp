@@ -21,7 +21,6 @@
 #define DOVETAIL_CODEGEN_HPP
 
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "dovetail/codegen_groups.hpp"
@@ -64,7 +63,12 @@ struct Loops {
 class Lowering {
  public:
   Lowering(const dvt_program& p, uint32_t recompute, Loops& out)
-      : program_(p), recompute_(recompute), loops_(out), squeezed_(p), made_(p.n_values, none) {}
+      : program_(p),
+        recompute_(recompute),
+        loops_(out),
+        squeezed_(p),
+        made_(p.n_values, none),
+        outside_(2 * size_t(p.n_values), none) {}
 
   const char* run() {
     if (const char* reason = find_space()) return reason;
@@ -108,18 +112,20 @@ class Lowering {
   uint32_t add_outside(uint32_t v, bool squeezed) {
     const DLTensor& t = program_.values[v];
     squeezed = squeezed && t.ndim > 0;
-    const auto [found, fresh] = outside_.try_emplace(uint64_t{v} << 1 | squeezed, uint32_t(loops_.values.size()));
-    if (!fresh) return found->second;
-    if (inputs_.empty())
-      for (uint32_t i = 0; i < program_.n_inputs; ++i) inputs_.try_emplace(program_.inputs[i], i);
-    const auto input = inputs_.find(v);
+    uint32_t& place = outside_[2 * size_t(v) + squeezed];
+    if (place != none) return place;
+    place = uint32_t(loops_.values.size());
+    if (inputs_.empty()) {
+      inputs_.assign(program_.n_values, none);
+      for (uint32_t i = program_.n_inputs; i-- > 0;) inputs_[program_.inputs[i]] = i;
+    }
     Value value{v, Value::constant, 0, t.dtype, rank() - squeezed - t.ndim, false};
     value.varies = !squeezed && t.ndim > 0 && Shape(t).last() == loops_.space.back();
-    if (input != inputs_.end()) value.source = Value::input, value.index = input->second;
+    if (inputs_[v] != none) value.source = Value::input, value.index = inputs_[v];
     else if (program_.info[v].flags & DVT_V_NUMBER)
       value.source = Value::number, value.index = uint32_t(program_.info[v].number);
     loops_.values.push_back(value), cost_.push_back(0);
-    return found->second;
+    return place;
   }
 
   const char* add_step(const dvt_node& node) {
@@ -198,9 +204,9 @@ class Lowering {
   Loops& loops_;
   Squeezed squeezed_;
   std::vector<uint32_t> made_,
-      cost_;  // by value of the program: its value here; by value here: steps to make it again
-  std::unordered_map<uint64_t, uint32_t> outside_;
-  std::unordered_map<uint32_t, uint32_t> inputs_;
+      cost_;                       // by value of the program: its value here; by value here: steps to make it again
+  std::vector<uint32_t> outside_;  // by value of the program, not squeezed and squeezed: its value here
+  std::vector<uint32_t> inputs_;   // by value of the program: which input it is
 };
 
 // The group that a program is, as loops; NULL, or a static string, why it is none. A value that a later pass needs
