@@ -6,7 +6,6 @@
 #include "compile.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -108,7 +107,9 @@ struct Number {
   bool is_real;
   const ElementCode* type;
 };
-using Constant = std::array<char, element_bytes>;
+struct alignas(element_bytes) Constant {
+  char bytes[element_bytes] = {};
+};
 struct Code {
   std::vector<int64_t> space;  // sizes as programs write them
   std::vector<Register> registers;
@@ -152,7 +153,7 @@ class Translation {
       code_.loads.push_back({v.index, r, v.first_axis, element(v).load});
     } else if (v.source == Value::constant) {
       const Elements from{dvt::data<char>(&program_.values[v.value]), 0};
-      element(v).load(&from, {code_.constants.emplace_back(r, Constant{}).second.data(), 0}, 1);
+      element(v).load(&from, {code_.constants.emplace_back(r, Constant()).second.bytes, 0}, 1);
     } else if (v.source == Value::number) {
       code_.numbers.push_back({v.index, r, program_.numbers[v.index].is_real != 0, &element(v)});
     }
@@ -215,7 +216,7 @@ class Interpreter {
   void set(uint32_t reg, const void* value) { std::memcpy(at(reg, 0).data, value, element_bytes); }
 
   void run() {
-    for (const auto& [reg, value] : code_.constants) set(reg, value.data());
+    for (const auto& [reg, value] : code_.constants) set(reg, value.bytes);
     int64_t rows = 1;
     for (size_t axis = 0; axis + 1 < space_.size(); ++axis) rows *= space_[axis];
     for (; rows > 0; --rows, next_row()) {
