@@ -11,6 +11,7 @@ import argparse
 import importlib.util
 import timeit
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import dovetail as dt
@@ -36,6 +37,21 @@ def chain(x, k):
     return x
 
 
+class Model:
+    """Layers whose weights are captured: inputs of a program that calls no kernel."""
+
+    def __init__(self, device: str, n: int):
+        make = lambda: SimpleNamespace(w=dt.ones((4, 4), device=device), b=dt.ones((4,), device=device))  # noqa: E731
+        self.layers, self.training = [make() for _ in range(n // 2)], True
+
+    @dt.compile
+    def __call__(self, x):
+        if self.training:
+            for layer in self.layers:
+                layer.w.shape, layer.b.shape  # noqa: B018 - reading a size makes an input of the array
+        return x
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu:0")
@@ -47,6 +63,9 @@ def main() -> None:
         (f"{n} arrays, guards and dispatch", lambda given=tuple(arrays[:n]): compiled(*given), None)
         for n in (1, 4, 30, 60)
     ]
+    for n in (10, 100):
+        model = Model(args.device, n)
+        rows.append((f"{n} captured weights", lambda call=model.__call__: call(arrays[0]), None))
     add = dt.compile(sum_of)
     rows.append(("x + y + z + w", lambda: add(*arrays[:4]), lambda: sum_of(*arrays[:4])))
     for k in (10, 100):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dovetail as dt
 import pytest
-from dovetail import _compile_trace, _core
+from dovetail import _captures, _compile_trace, _core
 from dovetail import _record as record
+from dovetail._compile_arguments import Arguments
 from dovetail_conformance.cases import find
+from dovetail_conformance.programs.run import check
 from dovetail_conformance.results import Status
 from dovetail_conformance.running.target import Target
 
-CHECKS = ("sizes", "guards", "floats", "captured", "written", "donated", "threads")
+CHECKS = ("sizes", "guards", "floats", "captured", "watched", "written", "donated", "threads")
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +47,8 @@ def test_a_dropped_guard(target, monkeypatch):
 
 def test_a_stale_number(target, monkeypatch):
     """A float stays what it was in the first call."""
-    number = _compile_trace._Arguments._number
-    monkeypatch.setattr(_compile_trace._Arguments, "_number", lambda *args: number(*args).value)
+    number = Arguments._number
+    monkeypatch.setattr(Arguments, "_number", lambda *args: number(*args).value)
     assert "floats" in failing(target)
 
 
@@ -66,6 +68,45 @@ def test_lost_writes(target, monkeypatch):
     made = _core.CompiledProgram
     monkeypatch.setattr(_core, "CompiledProgram", lambda *args: made(*args[:8], [], *args[9:]))
     assert failing(target) == {"written"}
+
+
+def test_values_of_the_trace(target, monkeypatch):
+    """What the function reads by itself is not looked at again."""
+    step = _captures._step
+    monkeypatch.setattr(_captures, "_step", lambda *args: (*step(*args)[:6], *_captures._ANYTHING))
+    assert failing(target) == {"watched"}
+
+
+def test_ways_that_are_not_gone_again(target, monkeypatch):
+    """Arrays that the function captures are those of the trace."""
+    monkeypatch.setattr(_captures.Found, "_parts", lambda self, place: iter(()))
+    assert failing(target) >= {"captured", "watched"}
+
+
+# ---- random programs ---------------------------------------------------------------------------------------------
+
+MUTANTS = {
+    "a dropped guard": lambda patch: patch(record.FunctionGraph, "guard", lambda self, *guard: None),
+    "a stale size": lambda patch: patch(record.FunctionGraph, "size", lambda self, value, axis, n: n),
+    "a stale size of a captured array": lambda patch: patch(
+        _compile_trace.CompileGraph, "about", lambda self, x, name: None
+    ),
+    "a lost write": lambda patch: patch(
+        _core,
+        "CompiledProgram",
+        lambda *args, made=_core.CompiledProgram: made(*args[:8], [], *args[9:]),
+    ),
+}
+
+
+@pytest.mark.parametrize("break_it", MUTANTS.values(), ids=MUTANTS)
+def test_random_programs_find(target, monkeypatch, break_it):
+    assert not any(check(target, seed) for seed in range(20))
+    break_it(monkeypatch.setattr)
+    reports = (check(target, seed) for seed in range(200))
+    found = next(filter(None, reports))
+    assert "dovetail fuzz-compile --device sim:0 --seed" in found
+    assert found.count("\n    ") <= 4  # lines of the function, made smaller
 
 
 def test_a_donor_that_is_still_there(target, monkeypatch):

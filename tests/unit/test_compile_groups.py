@@ -156,6 +156,19 @@ def test_a_group_is_one_launch_with_the_users_line(tmp_path):
     assert not [e for e in events if e.get("name") in ("multiply", "add", "exp", "subtract")]
 
 
+def test_a_value_lives_until_the_last_step_that_uses_it():
+    """A step that the program has behind a group may run before it."""
+
+    def f(a, b):
+        c = dt.astype(a, dt.float64)
+        return dt.exp(c - dt.maximum(c, b)) + b, c * 2.0
+
+    a, b = dt.asarray(3.0, dtype=dt.float32, device=DEVICE), dt.asarray([1.0, 5.0], dtype=dt.float64, device=DEVICE)
+    same(dt.compile(f)(a, b), f(a, b))
+    x, y = (dt.asarray(v, dtype=dt.float16, device=DEVICE) for v in (165.9, [-88.7, 0.5, 165.9]))
+    same(dt.compile(dt.logaddexp, numerics="eager")(x, y), dt.logaddexp(x, y))
+
+
 def test_sizes_to_one_and_back_and_a_view_between():
     @dt.compile
     def f(x, y):

@@ -331,7 +331,7 @@ def test_where_things_may_not_run():
         dt.export(lambda x: dt.export(lambda y: x + y, array(1)), array(1))
     kept = []
     dt.export(lambda x: kept.append(x) or x, array(1))
-    with pytest.raises(RuntimeError, match="after the trace has ended"):
+    with pytest.raises(TypeError, match=r"is used at .*test_export.py:\d+, after its trace"):
         kept[0] + 1
 
     def rows(x):

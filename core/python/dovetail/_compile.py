@@ -12,8 +12,9 @@ from types import MethodType
 from typing import Any
 
 from dovetail import _core
+from dovetail._compile_arguments import children, leaves, with_arrays
 from dovetail._compile_graph import RunsEagerly
-from dovetail._compile_trace import Bound, Traced, leaves, trace, with_arrays
+from dovetail._compile_trace import Bound, Traced, trace
 from dovetail._core import Array
 from dovetail._devices import device as to_device
 from dovetail._function_trace import Dynamic, Spec, expect_that_a_call_runs, marks_of_arguments
@@ -70,7 +71,8 @@ class _Compile:
 
         donate: names of arguments whose arrays the call may overwrite; using them later raises RuntimeError.
         dynamic: sizes that may differ from call to call without another trace, as dovetail.export takes it; None:
-        all. numerics: "wide" or "eager", which has the roundings of eager calls; both do so today.
+        all. numerics: "wide", whose errors are not larger than those of eager calls, or "eager", which has the bits
+        of eager calls.
         """
         for name in others:
             raise TypeError(f"[compile] there is no option {name!r}: expected donate, dynamic or numerics")
@@ -86,6 +88,8 @@ class _Compile:
         options = {"donate": tuple(donate), "dynamic": dynamic, "numerics": numerics}
         if fn is _NO_FUNCTION:
             return lambda function: self(function, **options)
+        if isinstance(fn, (staticmethod, classmethod)):
+            return type(fn)(self(fn.__func__, **options))
         if not callable(fn):
             raise TypeError(f"[compile] expected a function, got {fn!r}")
         expect_that_a_call_runs(fn, "compile")
@@ -129,7 +133,7 @@ def _parameters(fn: Callable[..., Any]) -> dict[str, Any]:
         "extra_keywords": False,
     }  # fmt: skip
     try:
-        parameters = () if isinstance(fn, Program) else signature(fn).parameters.values()
+        parameters = () if isinstance(fn, Program) else signature(fn, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):  # functions written in C may have no signature
         parameters = ()
     if not parameters and not hasattr(fn, "__code__"):
@@ -162,6 +166,7 @@ def _missed(
     """
     state: _State = compiled._state
     bound = _bound(state, values, n_extra, keywords)
+    _forget_dead(compiled, state)
     known = len(state.traces)
     if not _is_eager(state, bound):
         if state.lock.acquire(blocking=False):  # else another thread traces, and may wait for this one
@@ -177,10 +182,17 @@ def _missed(
         if done:
             return result
         if len(state.traces) >= MOST_TRACES:
-            _warn_once(state, _most(state, _reason(state, bound, why)))
+            _warn_once(state, _most(state, _reason(compiled, state, bound, why)))
     state.eager_calls += 1
     positional, named = bound.call(list(values))
     return state.fn(*positional, **named)
+
+
+def _forget_dead(compiled: Any, state: _State) -> None:
+    """Drops the programs that were made for an object which is gone."""
+    for traced in [t for t in state.traces if t.is_dead]:
+        state.traces.remove(traced)
+        _core.drop_compiled_program(compiled, traced.program)
 
 
 def _eager_key(bound: Bound) -> Any:
@@ -208,11 +220,12 @@ def _trace(
     is_call: bool = False,
 ) -> Traced:
     """As _compile_trace.trace()."""
-    reason = _reason(state, bound, why)
+    reason = _reason(compiled, state, bound, why)
     _find_symbols(state, bound)
     skipped = int(bound.weak_self)
     names, first = bound.names[skipped:], bound.values[skipped:]
-    marks = marks_of_arguments(False if pinned else state.options["dynamic"], names, first, "compile")
+    dynamic = False if pinned else state.options["dynamic"]
+    marks = marks_of_arguments(dynamic, names, first, "compile", children)
     symbols = set() if pinned else state.symbols
     start = time.perf_counter()
     program, traced = trace(state.fn, bound, symbols, marks, state.options, specs or {}, pinned, is_call)
@@ -244,7 +257,7 @@ def _find_symbols(state: _State, bound: Bound) -> None:
                 state.symbols.add(path)
 
 
-def _reason(state: _State, bound: Bound, why: str) -> str:
+def _reason(compiled: Any, state: _State, bound: Bound, why: str) -> str:
     """What differs from the last trace."""
     if why:
         return why
@@ -255,7 +268,12 @@ def _reason(state: _State, bound: Bound, why: str) -> str:
         before, now = last.get(path), facts.get(path)
         if before != now:
             return f"argument {path} is {_shown(now)}, and was {_shown(before)}"
-    return "an array that the function captures is another one, or of another dtype or number of axes"
+    at = _core.failing_step(
+        compiled, state.traces[-1].program, tuple(bound.values), bound.n_extra, tuple(bound.keywords)
+    )
+    if at < 0:
+        return "an array is at two places among what the function reads, and was not, or the other way round"
+    return f"{state.traces[-1].watched[at]}, which the function reads, is not what it was"
 
 
 def _shown(fact: Any) -> str:
@@ -375,16 +393,34 @@ def _bind(state: _State, args: Sequence[Any], kwargs: dict[str, Any]) -> Bound:
 def _graph(self: Any, *args: Any, **kwargs: Any) -> Any:
     """The function as a dovetail.Program, for arguments like these: as dovetail.export makes it.
 
-    Arrays that the function captures are constants of the Program. It returns what the function returns; what the
-    function writes to its arguments is not a part of it.
+    Its arguments are the positional ones that are no objects. Keyword arguments, objects, and arrays that the
+    function captures are constants of the Program. It returns what the function returns; what the function writes
+    to its arguments is not a part of it.
     """
-    from dovetail._export import export
+    from dovetail._compile_arguments import is_value, number_of
+    from dovetail._export import exported
 
     state: _State = self._state
-    fn = state.fn if state.instance is None else MethodType(state.fn, state.instance())
-    if kwargs:
-        return export(lambda *a: fn(*a, **kwargs), *args, dynamic=state.options["dynamic"])
-    return export(fn, *args, dynamic=state.options["dynamic"])
+    bound = _bind(state, args, kwargs)
+    values = list(bound.values)
+
+    def is_object(x: Any) -> bool:  # from which the function reads arrays
+        known = isinstance(x, (Array, Spec)) or is_value(x) or type(number_of(x)) is float
+        return not known and children(x, "") is None and not hasattr(x, "__array__")
+
+    n = len(args) + bound.weak_self
+    positional = [*range(min(n, bound.n_positional)), *range(bound.n_named, bound.n_named + bound.n_extra)]
+    places = [i for i in positional if not is_object(values[i])]
+
+    def call(*given: Any) -> Any:
+        for i, x in zip(places, given, strict=True):
+            values[i] = x
+        positional, named = bound.call(values)
+        return state.fn(*positional, **named)
+
+    call.__qualname__ = state.name
+    names = [bound.names[i] for i in places]
+    return exported(call, names, [values[i] for i in places], state.options["dynamic"])
 
 
 def _explain(self: Any, *args: Any, **kwargs: Any) -> str:
@@ -402,6 +438,24 @@ def _explain(self: Any, *args: Any, **kwargs: Any) -> str:
     return explanation(state, traced, _shapes_of(traced, arrays), integers, reals)
 
 
+def _reduce(self: Any, *_: Any) -> str:
+    """Pickle keeps the name by which it is found, as of functions."""
+    import sys
+
+    state: _State = self._state
+    name = str(getattr(self, "__qualname__", state.name))
+    home = sys.modules.get(str(getattr(self, "__module__", None)))
+    found: Any = home
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not self:
+        raise TypeError(
+            f"[compile] pickle: {self.__module__} has no {name!r} that is this function: expected one that its "
+            "module has under its name; define it there, or pickle what it is made of"
+        )
+    return name
+
+
 def compile_report() -> str:
     """Every compiled function of this process: its traces and why they were made, and the time that they took."""
     from dovetail._compile_report import report
@@ -410,6 +464,7 @@ def compile_report() -> str:
 
 
 for _name, _method in {
+    "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self, "__reduce_ex__": _reduce,
     "__get__": _get, "warmup": _warmup, "graph": _graph, "explain": _explain,
     "__repr__": lambda self: f"<compiled {self._state.name}>",
 }.items():  # fmt: skip

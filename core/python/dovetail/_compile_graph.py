@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import recording_on
-from dovetail._core import Array
+from dovetail._core import Array, recording_on
 from dovetail._devices import device as to_device
 from dovetail._record import FunctionGraph, user_line
 from dovetail._tracer import ArrayTracer, TraceError, refuse_value
@@ -80,8 +79,10 @@ class CompileGraph(FunctionGraph):
                 f"[compile] the function uses an array on {x.device} at {user_line()}, but runs on {self.device}: "
                 "expected arrays of one device; .to_device() brings them over"
             )
+        with recording_on(None):
+            sizes = x.shape
         name = f"captured[{sum(name.startswith('captured') for _, _, name in self.inputs)}]"
-        return self.add_input(x, x.dtype.name, list(x.shape) if self.is_pinned else [None] * x.ndim, x.shape, name)
+        return self.add_input(x, x.dtype.name, list(sizes) if self.is_pinned else [None] * x.ndim, sizes, name)
 
     def made(self, x: Array) -> None:
         if x.device == to_device(None) or x.device != self.device:
@@ -92,6 +93,10 @@ class CompileGraph(FunctionGraph):
 
     def may_write(self, x: Array) -> bool:
         return isinstance(x, Array)
+
+    def about(self, x: Array, name: str) -> Any:
+        """Sizes of a captured array are numbers of the program, as those of an argument."""
+        return None if self._is_constant(x) else getattr(self.value(x), name)
 
     def read(self, x: Array, what: str) -> None:
         if not self._is_constant(x):
@@ -140,6 +145,12 @@ class _NestedGraph(CompileGraph):
 
     def may_write(self, x: Array) -> bool:
         return False
+
+    def about(self, x: Array, name: str) -> Any:
+        return self.outer.about(x, name)  # type: ignore[union-attr]
+
+    def _is_constant(self, x: Array) -> bool:
+        return self.outer._is_constant(x)  # type: ignore[union-attr]
 
     def capture(self, x: Array) -> ArrayTracer:  # value() asks the outer graph first
         raise AssertionError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dovetail import _core
@@ -17,6 +17,7 @@ from dovetail._function_trace import (
     Spec,
     device_of,
     expect_that_a_call_runs,
+    leaves_of,
     marks_of_arguments,
     run_recorded,
     size_mark,
@@ -28,7 +29,7 @@ from dovetail._record import FunctionGraph
 from dovetail._trace import Tracer
 from dovetail.schema.number import Number
 
-__all__ = ["Spec", "export", "spec"]
+__all__ = ["Spec", "export", "exported", "spec"]
 
 _PLAIN = (type(None), bool, int, float, str)
 
@@ -50,12 +51,30 @@ def export(fn: Callable[..., Any], /, *args: Any, dynamic: Dynamic = None) -> Pr
     or int(x), raises TypeError with the line. A size that Python looks at, as in range(x.shape[0]), leaves a guard:
     a call with another value raises ValueError with that line.
     """
-    names = _parameter_names(fn, len(args))
+    return exported(fn, _parameter_names(fn, len(args)), args, dynamic)
+
+
+def exported(fn: Callable[..., Any], names: Sequence[str], args: Sequence[Any], dynamic: Dynamic) -> Program:
+    """export() of a function whose positional arguments have these names."""
     expect_that_a_call_runs(fn, "export")
     name = getattr(fn, "__qualname__", None) or type(fn).__name__
     builder = _core.ProgramBuilder()
-    graph = FunctionGraph(builder, name, device_of(args, "export"))
+    graph = FunctionGraph(builder, name, device_of(leaves_of(args), "export"))
     inputs = _Inputs(graph, builder)
+    try:
+        return _finished(fn, graph, inputs, names, args, dynamic)
+    finally:
+        graph.end()
+
+
+def _finished(
+    fn: Callable[..., Any],
+    graph: FunctionGraph,
+    inputs: _Inputs,
+    names: Sequence[str],
+    args: Sequence[Any],
+    dynamic: Dynamic,
+) -> Program:
     with recording_on(None):
         marks = marks_of_arguments(dynamic, names, args, "export")
         trees = [pytree.flatten(x, path, inputs.leaf_with(marks)) for x, path in zip(args, names, strict=True)]
@@ -69,10 +88,10 @@ def export(fn: Callable[..., Any], /, *args: Any, dynamic: Dynamic = None) -> Pr
         "arguments": {"tuple": [pytree.to_json(tree) for tree in trees]},
         "results": pytree.to_json(results),
         "names": list(names),
-        "function": name,
+        "function": graph.name,
     }
-    made = builder.finish(outputs, json.dumps(signature, ensure_ascii=False))
-    return Program(made, name, tuple(names), tuple(trees), results)
+    made = inputs.builder.finish(outputs, json.dumps(signature, ensure_ascii=False))
+    return Program(made, graph.name, tuple(names), tuple(trees), results)
 
 
 def _parameter_names(fn: Callable[..., Any], n: int) -> list[str]:
@@ -82,7 +101,7 @@ def _parameter_names(fn: Callable[..., Any], n: int) -> list[str]:
     from inspect import Parameter, signature
 
     try:
-        parameters = list(signature(fn).parameters.values())
+        parameters = list(signature(fn, follow_wrapped=False).parameters.values())
     except (TypeError, ValueError):  # functions written in C may have none
         return [f"args[{i}]" for i in range(n)]
     names = []

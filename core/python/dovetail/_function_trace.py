@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -14,8 +14,8 @@ from dovetail._core import Array, DType
 from dovetail._record import is_internal
 
 __all__ = [
-    "Spec", "device_of", "expect_that_a_call_runs", "marks_of_arguments", "run_recorded", "size_mark", "spec",
-    "trace_sizes",
+    "Spec", "device_of", "expect_that_a_call_runs", "leaves_of", "marks_of_arguments", "run_recorded", "size_mark",
+    "spec", "trace_sizes",
 ]  # fmt: skip
 
 Size = int | str | None
@@ -66,7 +66,8 @@ def expect_that_a_call_runs(fn: Callable[..., Any], front: str) -> None:
     """Refuses functions whose code runs when their result is iterated over or awaited."""
     from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
-    if isgeneratorfunction(fn) or iscoroutinefunction(fn) or isasyncgenfunction(fn):
+    called = getattr(type(fn), "__call__", None)  # noqa: B004 - of an object that is called as a function
+    if any(of(x) for of in (isgeneratorfunction, iscoroutinefunction, isasyncgenfunction) for x in (fn, called)):
         raise TypeError(
             f"[{front}] {getattr(fn, '__name__', 'the function')} is async or a generator, so a call does not run "
             "it: expected a function that returns its arrays; collect what it yields in a list and return that"
@@ -86,20 +87,20 @@ def _users(traceback: TracebackType | None) -> TracebackType | None:
     return rest
 
 
-def _leaves(x: Any) -> Iterator[Any]:
+def leaves_of(x: Any) -> Iterator[Any]:
     found = pytree.children(x, "")
     if found is None:
         yield x
     else:
         for _, _, part in found[1]:
-            yield from _leaves(part)
+            yield from leaves_of(part)
 
 
-def device_of(args: Sequence[Any], front: str) -> Any:
-    """The device of the arrays among the arguments, or the default one. Raises ValueError for several."""
+def device_of(leaves: Iterable[Any], front: str) -> Any:
+    """The device of the arrays among the leaves, or the default one. Raises ValueError for several."""
     from dovetail import _devices
 
-    homes = {x.device.name: x.device for x in _leaves(args) if type(x) is Array}
+    homes = {x.device.name: x.device for x in leaves if type(x) is Array}
     if len(homes) > 1:
         raise ValueError(
             f"[{front}] arguments on {' and '.join(homes)}: expected arrays of one device; .to_device() brings "
@@ -130,7 +131,13 @@ def trace_sizes() -> Iterator[int]:
     return (24 * n for n in count(5, 2) if all(n % k for k in range(3, n, 2)))
 
 
-def marks_of_arguments(dynamic: Dynamic, names: Sequence[str], args: Sequence[Any], front: str) -> dict[str, Any]:
+def marks_of_arguments(
+    dynamic: Dynamic,
+    names: Sequence[str],
+    args: Sequence[Any],
+    front: str,
+    children: Callable[[Any, str], Any] = pytree.children,
+) -> dict[str, Any]:
     """By the path of each leaf: None for the default, True, False, or {axis: name or True}."""
     marks: dict[str, Any] = {}
     if dynamic is None or dynamic is True:
@@ -147,12 +154,14 @@ def marks_of_arguments(dynamic: Dynamic, names: Sequence[str], args: Sequence[An
             expected = f"some of {', '.join(names)}" if names else "none, as there are no arguments"
             raise ValueError(f"[{front}] dynamic: there is no argument {key!r}: expected {expected}")
     for x, path in zip(args, names, strict=True):
-        _mark(dynamic.get(path, False), x, path, marks, front)
+        _mark(dynamic.get(path, False), x, path, marks, front, children)
     return marks
 
 
-def _mark(given: Any, x: Any, path: str, marks: dict[str, Any], front: str) -> None:
-    found = pytree.children(x, path)
+def _mark(
+    given: Any, x: Any, path: str, marks: dict[str, Any], front: str, children: Callable[[Any, str], Any]
+) -> None:
+    found = children(x, path)
     if found is None:
         rank = len(getattr(x, "shape", ()))
         if isinstance(given, dict):
@@ -181,4 +190,5 @@ def _mark(given: Any, x: Any, path: str, marks: dict[str, Any], front: str) -> N
     elif given is not None and not isinstance(given, bool):
         raise TypeError(f"[{front}] dynamic: {path} is a {found[0]}: expected a {found[0]} or dict, got {given!r}")
     for key, where, part in found[1]:
-        _mark(given.get(key, False) if isinstance(given, dict) else given, part, where, marks, front)
+        own = given.get(key, False) if isinstance(given, dict) else given
+        _mark(own, part, where, marks, front, children)

@@ -7,9 +7,12 @@ A namedtuple is a tuple there and a dataclass a dict, as a file does not know th
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
+
+from dovetail._attributes import attributes, remade
 
 __all__ = ["Constant", "Leaf", "Node", "Tree", "flatten", "read", "rebuilt"]
 
@@ -47,35 +50,74 @@ Tree = Leaf | Constant | Node
 
 
 def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callable[[list[Any]], Any]] | None:
-    """The kind of a container, (key, path, value) of its parts, and what makes one; None for everything else."""
-    if isinstance(x, tuple):
+    """The kind of a container, (key, path, value) of its parts, and what makes one; None for everything else.
+
+    What is made is of the type of x, and runs no code of it. Raises TypeError for a dict with keys that are no
+    strings, and for a tuple, list or dict with further attributes, which no program keeps.
+    """
+    kind = type(x)
+    if isinstance(x, (tuple, list, dict)):
+        if kind not in (tuple, list, dict) and (further := attributes(x)):
+            raise TypeError(
+                f"[export] {path}: got a {kind.__name__} with the attribute {next(iter(further))!r}, expected one "
+                "without attributes of its own, or a dataclass"
+            )
+        if isinstance(x, dict):
+            return "dict", [(k, f"{path}[{k!r}]", v) for k, v in _items(x, path)], _maker_of_dict(x)
+        if isinstance(x, list):
+            return "list", [(i, f"{path}[{i}]", v) for i, v in enumerate(list.__iter__(x))], _maker_of_list(kind)
         names = getattr(x, "_fields", None)
-        if names is None:
-            return "tuple", [(i, f"{path}[{i}]", v) for i, v in enumerate(x)], tuple
-        named = [(i, f"{path}.{name}", v) for i, (name, v) in enumerate(zip(names, x, strict=True))]
-        return "tuple", named, type(x)._make  # type: ignore[attr-defined]
-    if isinstance(x, list):
-        return "list", [(i, f"{path}[{i}]", v) for i, v in enumerate(x)], list
-    if isinstance(x, dict):
-        keys = list(x)
-        for key in keys:
-            if not isinstance(key, str):
-                raise TypeError(f"[export] {path}: got a dict with the key {key!r}, expected strings as keys")
-            expect_text(key, f"a key of {path}")
-        return (
-            "dict",
-            [(k, f"{path}[{k!r}]", x[k]) for k in keys],
-            lambda parts: dict(zip(keys, parts, strict=True)),
-        )
+        paths = [f"[{i}]" for i in range(len(x))] if names is None else [f".{name}" for name in names]
+        items = [(i, path + where, v) for i, (where, v) in enumerate(zip(paths, tuple.__iter__(x), strict=True))]
+        return "tuple", items, _maker_of_tuple(kind)
     if is_dataclass(x) and not isinstance(x, type):
-        names = [field.name for field in fields(x) if field.init]
-        kind = type(x)
-        return (
-            "dict",
-            [(n, f"{path}.{n}", getattr(x, n)) for n in names],
-            lambda parts: kind(**dict(zip(names, parts, strict=True))),
-        )
+        held = attributes(x)
+        ordered = {f.name: held[f.name] for f in fields(x) if f.name in held} | held
+        return "dict", [(n, f"{path}.{n}", v) for n, v in ordered.items()], remade(kind, tuple(ordered))
     return None
+
+
+def _items(x: dict[Any, Any], path: str) -> list[tuple[str, Any]]:
+    items = [(key, dict.__getitem__(x, key)) for key in x]
+    for key, _ in items:
+        if not isinstance(key, str):
+            raise TypeError(f"[export] {path}: got a dict with the key {key!r}, expected strings as keys")
+        expect_text(key, f"a key of {path}")
+    return items
+
+
+def _maker_of_tuple(kind: type) -> Callable[[list[Any]], Any]:
+    return tuple if kind is tuple else lambda parts: tuple.__new__(kind, parts)
+
+
+def _maker_of_list(kind: type) -> Callable[[list[Any]], Any]:
+    if kind is list:
+        return list
+
+    def make(parts: list[Any]) -> Any:
+        new = list.__new__(kind)
+        list.extend(new, parts)
+        return new
+
+    return make
+
+
+def _maker_of_dict(x: dict[Any, Any]) -> Callable[[list[Any]], Any]:
+    keys, kind = tuple(x), type(x)
+    if kind is dict:
+        return lambda parts: dict(zip(keys, parts, strict=True))
+    base = next(c for c in (OrderedDict, defaultdict, dict) if isinstance(x, c))
+    factory = x.default_factory if isinstance(x, defaultdict) else None
+
+    def make(parts: list[Any]) -> Any:
+        new = base.__new__(kind)
+        if base is defaultdict:
+            new.default_factory = factory
+        for key, part in zip(keys, parts, strict=True):
+            base.__setitem__(new, key, part)
+        return new
+
+    return make
 
 
 def expect_text(x: str, path: str) -> None:

@@ -39,6 +39,22 @@ def user_line() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
 
 
+class _Ended:
+    """The builder of a trace that is over."""
+
+    def __init__(self, front: str, name: str):
+        self.front, self.name = front, name
+
+    def __getattr__(self, _: str) -> Any:
+        raise self.error()
+
+    def error(self) -> TraceError:
+        return TraceError(
+            f"[{self.front}] a traced value of {self.name} is used at {user_line()}, after its trace: it stands "
+            "for a value of the program and has no elements; return it, and use what a call returns"
+        )
+
+
 class FunctionGraph(Graph):
     """The recorder of one trace. Arrays that are no tracers become constants of the program: one for each Array."""
 
@@ -49,6 +65,16 @@ class FunctionGraph(Graph):
         self.device = device
         self.fixed: set[tuple[int, int]] = set()  # (value, axis) of inputs whose size is always the same
         self._captured: dict[int, tuple[Array, ArrayTracer]] = {}
+        self._all: list[FunctionGraph] = [self]  # with the nested ones, which share the list
+
+    def end(self) -> None:
+        """The trace is over: whatever still uses its values gets an error."""
+        for graph in self._all:
+            graph.builder = _Ended(self.front, self.name)
+
+    def is_of_trace(self, graph: Any) -> bool:
+        """Whether a graph is this one or nested in it."""
+        return any(graph is known for known in self._all)
 
     def tracer(self, value: int) -> ArrayTracer:
         return ArrayTracer(self, value)
@@ -75,6 +101,7 @@ class FunctionGraph(Graph):
     def nested(self) -> FunctionGraph:
         inner = Graph.nested(self)
         inner.fixed, inner._captured = set(), {}
+        self._all.append(inner)
         return inner
 
     def like_type(self, dtype: str, shape: tuple[Any, ...]) -> ArrayTracer:
@@ -121,6 +148,8 @@ class FunctionGraph(Graph):
                 found = self._captured[id(x)] = x, self.capture(x)  # keeps x, and so its id
             return found[1]
         if x._graph is not self:
+            if isinstance(x._graph.builder, _Ended):
+                raise x._graph.builder.error()
             raise TraceError(
                 f"[{self.front}] a traced array of {x._graph.name} is used in the trace of {self.name} at "
                 f"{user_line()}: pass it as an argument"
@@ -382,6 +411,10 @@ class FunctionGraph(Graph):
                     f"[setitem] cannot store {value.dtype} in an array of {x.dtype}: use .astype() on one of them"
                 )
             value = self._over_region(_value(x, value), kept, axes)
+            whole = all(_whole(r, n) for r, n in zip(region, x.shape, strict=True))
+            if whole and value.dtype == x.dtype and _same_sizes(value.shape, x.shape):
+                x.take_value(self.value(value))  # nothing of the old value is left
+                return
         names = ("start", "stop", "step")
         bounds = (
             dict(zip(names, map(tuple, zip(*region, strict=True)), strict=True))
@@ -411,6 +444,17 @@ class FunctionGraph(Graph):
             shape = shape[1:]
         same = len(shape) == value.ndim and all(a is b for a, b in zip(shape, value.shape))
         return value if same else self.record(registry["reshape"], (value, shape), {})
+
+
+def _same_sizes(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    """Whether two shapes are equal for all sizes of the inputs, which leaves no guard."""
+
+    def same(m: Any, n: Any) -> bool:
+        if isinstance(m, Number) and isinstance(n, Number):
+            return m.table is n.table and m.entry == n.entry
+        return not isinstance(m, Number) and not isinstance(n, Number) and m == n
+
+    return len(a) == len(b) and all(map(same, a, b))
 
 
 def _check_exponent(op: str, base: Any, exponent: Any) -> None:

@@ -125,6 +125,10 @@ class Graph:
     def tracer(self, value: int) -> Tracer:
         return Tracer(self, value)
 
+    def about(self, x: Array, name: str) -> Any:
+        """What the trace knows of an array that is no tracer; None: nothing."""
+        return None if self.outer is None else self.outer.about(x, name)
+
     def adopt_value(self, x: Tracer) -> Tracer:
         """The same value in this graph."""
         if x._graph is self:

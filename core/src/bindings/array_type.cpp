@@ -220,10 +220,21 @@ PyObject* int_tuple(std::span<const int64_t> values) {
     PyTuple_SET_ITEM(tuple, Py_ssize_t(i), PyLong_FromLongLong(values[i]));
   return tuple;
 }
-PyObject* get_shape(PyObject* self, void*) { return int_tuple(tensor_of(self).shape()); }
+// What follows from the sizes of an array; a trace may have them as numbers of its program.
+template <PyObject* (*get)(const Tensor&)>
+PyObject* of_sizes(PyObject* self, void* name) {
+  if (PyObject* const trace = recorder()) [[unlikely]] {
+    PyObject* const found = ask_about(trace, self, static_cast<const char*>(name));
+    if (found != Py_None) return found;
+    Py_DECREF(found);
+  }
+  return get(tensor_of(self));
+}
+PyObject* shape_of(const Tensor& t) { return int_tuple(t.shape()); }
+PyObject* size_of(const Tensor& t) { return PyLong_FromUnsignedLongLong(t.numel); }
+void* name_of(const char* name) { return const_cast<char*>(name); }
 PyObject* get_strides(PyObject* self, void*) { return int_tuple(tensor_of(self).strides()); }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self).rank()); }
-PyObject* get_size(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(tensor_of(self).numel); }
 template <PyObject* (*get)(const Tensor&)>
 PyObject* of_elements(PyObject* self, void*) {
   return has_elements(self) ? get(tensor_of(self)) : refuse(self);
@@ -234,7 +245,12 @@ PyObject* dtype_of(const Tensor& t) { return Py_NewRef(dtype_object(t.dtype)); }
 PyObject* device_of(const Tensor& t) { return Py_NewRef(device_object(*t.device)); }
 
 Py_ssize_t length(PyObject* self) {
-  if (tensor_of(self).rank()) return Py_ssize_t(tensor_of(self).size(0));
+  if (tensor_of(self).rank()) {
+    if (!recorder()) [[likely]]
+      return Py_ssize_t(tensor_of(self).size(0));
+    const auto shape = py::reinterpret_steal<py::object>(of_sizes<shape_of>(self, name_of("shape")));
+    return shape ? PyNumber_AsSsize_t(PyTuple_GET_ITEM(shape.ptr(), 0), PyExc_OverflowError) : -1;
+  }
   PyErr_SetString(PyExc_TypeError, "[len] an array without axes has no length: x.size is 1");
   return -1;
 }
@@ -252,10 +268,10 @@ void dealloc(PyObject* self) {
 // PyArray is no class for offsetof: weakrefs comes right after its head.
 PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, sizeof(PyObject), READONLY, nullptr}, {}};
 PyGetSetDef getters[] = {
-    {"shape", get_shape, nullptr, "Sizes of the axes.", nullptr},
+    {"shape", of_sizes<shape_of>, nullptr, "Sizes of the axes.", name_of("shape")},
     {"strides", get_strides, nullptr, "Steps along the axes, in elements.", nullptr},
     {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
-    {"size", get_size, nullptr, "Number of elements.", nullptr},
+    {"size", of_sizes<size_of>, nullptr, "Number of elements.", name_of("size")},
     {"nbytes", of_elements<nbytes_of>, nullptr, "Bytes of all elements.", nullptr},
     {"itemsize", of_elements<itemsize_of>, nullptr, "Bytes of one element.", nullptr},
     {"dtype", of_elements<dtype_of>, nullptr, "Data type.", nullptr},

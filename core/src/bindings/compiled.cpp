@@ -6,6 +6,7 @@
 
 #include "bindings/compiled_program.hpp"
 #include "bindings/interchange.hpp"
+#include "bindings/plain_value.hpp"
 #include "bindings/recorder.hpp"
 #include "device/environment.hpp"
 #include "device/log.hpp"
@@ -190,32 +191,46 @@ uint8_t kind_of(const char* const (&names)[N], const py::handle& name) {
 // (kind, n, object, keys) of each.
 std::vector<Part> parts_of(const py::list& given, Guards& guards) {
   static constexpr const char* kinds[] = {"array", "real",     "integer", "value", "object",
-                                          "weak",  "sequence", "dict",    "fields"};
+                                          "owner", "sequence", "dict",    "fields"};
   std::vector<Part> parts;
   for (const py::handle item : given) {
     const auto [kind, n, what, keys] =
         item.cast<std::tuple<py::str, uint32_t, py::object, std::vector<py::object>>>();
-    Part& p = parts.emplace_back(Part{Part::Kind(kind_of(kinds, kind)), n, what, what.ptr(), keys});
+    Part& p = parts.emplace_back(Part{Part::Kind(kind_of(kinds, kind)), n, what, what.ptr(), keys, {}});
     const bool number = p.kind == Part::real || p.kind == Part::integer;
-    if (p.kind == Part::weak || (number && what.is_none())) p.what = py::object();
-    if (p.kind == Part::object || p.kind == Part::weak)
+    if (p.kind == Part::owner || (number && what.is_none())) p.what = py::object();
+    if (p.kind == Part::fields) {
+      for (const py::object& key : keys)
+        p.hops.push_back({py::isinstance<py::str>(key) ? Hop::attribute : Hop::slot, key});
+      p.keys.clear();
+    }
+    if (p.kind == Part::object || p.kind == Part::owner)
       guards.n_objects = std::max<size_t>(guards.n_objects, n + 1);
     if (number) guards.n_arguments = std::max<size_t>(guards.n_arguments, n + 1);
   }
   return parts;
 }
 
-// (kind, parent, key, position, input, same, exact or None) of each.
+constexpr const char* hop_kinds[] = {"constant", "argument", "attribute", "slot", "lookup", "item", "element"};
+
+// (kind, key, position, parent, input, same, expectation, what, length, keys or None) of each.
 std::vector<Step> steps_of(const py::list& given) {
-  static constexpr const char* kinds[] = {"constant", "argument", "attribute", "item", "element", "cell"};
+  static constexpr const char* expectations[] = {"nothing", "type", "identity", "value"};
   std::vector<Step> steps;
   for (const py::handle item : given) {
-    auto [kind, parent, key, at, input, same, exact] =
-        item.cast<std::tuple<py::str, int, py::object, Py_ssize_t, int, int, py::object>>();
-    if (exact.is_none()) exact = py::object();
-    steps.push_back({Step::Kind(kind_of(kinds, kind)), parent, std::move(key), at, input, same, std::move(exact)});
+    auto [kind, key, at, parent, input, same, expected, what, length, keys] = item.cast<
+        std::tuple<py::str, py::object, Py_ssize_t, int, int, int, py::str, py::object, Py_ssize_t, py::object>>();
+    Expectation e{Expectation::Kind(kind_of(expectations, expected)), std::move(what), length, {}};
+    if (!keys.is_none()) e.keys = py::tuple(keys);
+    steps.push_back({{Hop::Kind(kind_of(hop_kinds, kind)), std::move(key), at}, parent, input, same, std::move(e)});
   }
   return steps;
+}
+
+py::object follow_hop(const py::str& kind, const py::object& key, Py_ssize_t at, const py::object& parent,
+                      const py::object& missing) {
+  PyObject* const found = Hop{Hop::Kind(kind_of(hop_kinds, kind)), key, at}.follow(parent.ptr());
+  return found ? py::reinterpret_steal<py::object>(found) : missing;
 }
 
 // (kind, n, object, keys) of each; an integer or real names a value of the program that is a constant.
@@ -231,8 +246,8 @@ size_t constant_at(const Lowered& lowered, int value) {
 }
 
 std::vector<Returned> returned_of(const py::list& given, const Lowered& program) {
-  static constexpr const char* kinds[] = {"output", "input", "value", "integer", "real",
-                                          "tuple",  "list",  "dict",  "made"};
+  static constexpr const char* kinds[] = {"output", "input", "object", "value", "integer",
+                                          "real",   "tuple", "list",   "dict",  "made"};
   std::vector<Returned> parts;
   for (const py::handle item : given) {
     auto [kind, n, what, keys] = item.cast<std::tuple<py::str, uint32_t, py::object, std::vector<py::object>>>();
@@ -292,7 +307,6 @@ std::shared_ptr<CompiledProgram> make_program(
   guards.parts = parts_of(parts, guards);
   guards.n_extra = n_extra, guards.keywords = keywords;
   guards.steps = steps_of(steps);
-  guards.writes = !written.empty() || !donated.empty();
   // An input is None (an array of the arguments or captured), an Array that is kept, or False: a draw.
   for (size_t i = 0; i < inputs.size(); ++i) {
     Tensor t;
@@ -315,6 +329,13 @@ void add(const py::object& compiled, const std::shared_ptr<CompiledProgram>& pro
   *self.programs = std::move(next);
 }
 
+void drop(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program) {
+  Compiled& self = checked(compiled);
+  auto next = std::make_shared<Programs>(**self.programs);
+  std::erase_if(*next, [&](const auto& p) { return p->program() == program; });
+  *self.programs = std::move(next);
+}
+
 void set_arguments(BoundArguments& given, const py::tuple& values, int n_extra, const py::tuple& keywords) {
   given.values.clear();
   for (const py::handle v : values) given.values.push_back(v.ptr());
@@ -330,6 +351,24 @@ py::tuple run(const py::object& compiled, const py::tuple& values, int n_extra, 
   PyObject* const result = run_first_right(checked(compiled), given, miss);
   if (!result && PyErr_Occurred()) throw py::error_already_set();
   return py::make_tuple(result != nullptr, result ? py::reinterpret_steal<py::object>(result) : py::none());
+}
+
+std::shared_ptr<CompiledProgram> program_of(const py::object& compiled,
+                                            const std::shared_ptr<RunnableProgram>& program) {
+  for (const auto& p : **checked(compiled).programs)
+    if (p->program() == program) return p;
+  throw Error(ErrorKind::value, "[compile] the function has no such program");
+}
+
+// Which step does not hold, -1: none, or the arguments.
+int failing_step(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program,
+                 const py::tuple& values, int n_extra, const py::tuple& keywords) {
+  BoundArguments given;
+  set_arguments(given, values, n_extra, keywords);
+  Match match;
+  int failed = -1;
+  program_of(compiled, program)->match(given, match, &failed);
+  return failed;
 }
 
 // (the program that a call runs, or None, why it is None, its numbers)
@@ -376,6 +415,14 @@ void make_compiled_functions(py::module_& m) {
   make_with_new(m.attr("CompiledProgram"), py::cpp_function(make_program));
   m.def("make_compiled", make_compiled, "A compiled function without programs.");
   m.def("add_compiled_program", add, "The compiled function tries this program first.");
+  m.def("drop_compiled_program", drop, "The compiled function forgets the program.");
+  m.def("failing_step", failing_step,
+        "The captured object that is not as a program expects it, -1 for none, or where the arguments are not.");
+  m.def("follow_hop", follow_hop,
+        "The object to which a hop leads, by its kind, key and position, from another object; `missing` for none.");
+  m.def(
+      "same_value", [](const py::object& a, const py::object& b) { return same_value(a.ptr(), b.ptr()); },
+      "Whether two plain values, or containers of them, are equal and of one type.");
   m.def(
       "prepare_compiled", prepare,
       "Finds the program that a call with these arguments runs, and makes its binding: (program or None, why None, "

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+
+#include "bindings/plain_value.hpp"
 
 namespace dovetail::bindings {
 // ---- arguments by parameter -------------------------------------------------------------------------------------
@@ -48,14 +49,8 @@ bool BoundArguments::bind(const Parameters& p, PyObject* const* args, int nargs,
 
 // ---- matching ---------------------------------------------------------------------------------------------------
 namespace {
-#ifdef Py_TPFLAGS_MANAGED_DICT
-constexpr unsigned long kManagedDict = Py_TPFLAGS_MANAGED_DICT;
-#else
-constexpr unsigned long kManagedDict = 0;
-#endif
-
 struct Spare {
-  std::vector<PyObject*> values, arrays, objects, held;
+  std::vector<PyObject*> values, arrays, objects, held, table;
   std::vector<int64_t> integers, key;
   std::vector<double> reals;
   std::vector<const Tensor*> operands;
@@ -66,82 +61,7 @@ void exchange(Match& m) {
   Spare& spare = spare_of_thread;
   m.arrays.swap(spare.arrays), m.objects.swap(spare.objects), m.held.swap(spare.held);
   m.integers.swap(spare.integers), m.reals.swap(spare.reals), m.key.swap(spare.key);
-  m.operands.swap(spare.operands);
-}
-
-bool same_bits(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
-
-// Where an instance of a user's subclass holds more than its value.
-bool has_attributes(PyObject* o) {
-  if (!Py_TYPE(o)->tp_dictoffset && !(Py_TYPE(o)->tp_flags & kManagedDict)) return false;
-  const auto own = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(o, nullptr));
-  if (!own) PyErr_Clear();
-  return !own || PyDict_GET_SIZE(own.ptr()) != 0;
-}
-
-// By the comparison of the builtin type, whatever a subclass makes of it.
-bool equal_as(PyTypeObject& type, PyObject* a, PyObject* b) {
-  const auto equal = py::reinterpret_steal<py::object>(type.tp_richcompare(a, b, Py_EQ));
-  if (!equal) PyErr_Clear();
-  return equal.ptr() == Py_True && !has_attributes(a) && !has_attributes(b);
-}
-
-// The memory of numbers of NumPy.
-bool same_memory(PyObject* a, PyObject* b) {
-  Py_buffer x, y;
-  if (PyObject_GetBuffer(a, &x, PyBUF_SIMPLE) != 0) return PyErr_Clear(), false;
-  bool same = PyObject_GetBuffer(b, &y, PyBUF_SIMPLE) == 0;
-  if (same) {
-    same = x.len == y.len && std::memcmp(x.buf, y.buf, size_t(x.len)) == 0;
-    PyBuffer_Release(&y);
-  } else {
-    PyErr_Clear();
-  }
-  PyBuffer_Release(&x);
-  return same;
-}
-
-bool same_value(PyObject* a, PyObject* b);
-
-bool same_attributes(PyObject* a, PyObject* b, std::initializer_list<const char*> names) {
-  return std::ranges::all_of(names, [&](const char* name) {
-    const auto x = py::reinterpret_steal<py::object>(PyObject_GetAttrString(a, name));
-    const auto y = py::reinterpret_steal<py::object>(PyObject_GetAttrString(b, name));
-    if (!x || !y) return PyErr_Clear(), false;
-    return same_value(x.ptr(), y.ptr());
-  });
-}
-
-// In the order in which Python goes through them.
-bool same_elements(PyObject* a, PyObject* b) {
-  if (PySet_GET_SIZE(a) != PySet_GET_SIZE(b)) return false;
-  const auto x = py::reinterpret_steal<py::object>(PyObject_GetIter(a));
-  const auto y = py::reinterpret_steal<py::object>(PyObject_GetIter(b));
-  for (Py_ssize_t i = PySet_GET_SIZE(a); x && y && i > 0; --i) {
-    const auto mine = py::reinterpret_steal<py::object>(PyIter_Next(x.ptr()));
-    const auto other = py::reinterpret_steal<py::object>(PyIter_Next(y.ptr()));
-    if (!mine || !other || !same_value(mine.ptr(), other.ptr())) return PyErr_Clear(), false;
-  }
-  return x && y;
-}
-
-// Equal values of one type, bit by bit: 1, 1.0 and True are different, and 0.0 and -0.0. Runs no code of users.
-bool same_value(PyObject* a, PyObject* b) {
-  if (a == b) return true;
-  if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyUnicode_CheckExact(a)) return PyUnicode_Compare(a, b) == 0;
-  if (PyUnicode_Check(a)) return equal_as(PyUnicode_Type, a, b);
-  if (PyLong_CheckExact(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-  if (PyLong_Check(a)) return equal_as(PyLong_Type, a, b);
-  if (PyBytes_Check(a)) return equal_as(PyBytes_Type, a, b);
-  if (PyFloat_CheckExact(a)) return same_bits(PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b));
-  if (PyComplex_CheckExact(a)) {
-    const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
-    return same_bits(x.real, y.real) && same_bits(x.imag, y.imag);
-  }
-  if (PyRange_Check(a) || PySlice_Check(a)) return same_attributes(a, b, {"start", "stop", "step"});
-  if (PyFrozenSet_CheckExact(a)) return same_elements(a, b);
-  return is_number(a) && same_memory(a, b);
+  m.operands.swap(spare.operands), m.table.swap(spare.table);
 }
 
 // A number of NumPy.
@@ -160,20 +80,21 @@ class Matcher {
     return true;
   }
 
-  bool captured() {
+  bool captured(int* failed) {
     std::vector<PyObject*>& at = match_.held;  // a reference by step
-    at.reserve(guards_.steps.size());
+    at.reserve(at.size() + guards_.steps.size());
     const size_t first = at.size();
     for (const Step& s : guards_.steps) {
-      PyObject* const parent = s.parent < 0               ? nullptr
-                               : s.kind == Step::argument ? match_.objects[size_t(s.parent)]
-                                                          : at[first + size_t(s.parent)];
-      PyObject* const found = follow(s, parent);
-      if (!found) return false;
-      at.push_back(found);
-      if (s.exact && found != s.exact.ptr()) return false;
-      if (s.same >= 0 && found != at[first + size_t(s.same)]) return false;
-      if (s.input >= 0 && !array(size_t(s.input), found)) return false;
+      PyObject* const parent = s.parent < 0                  ? nullptr
+                               : s.hop.kind == Hop::argument ? match_.objects[size_t(s.parent)]
+                                                             : at[first + size_t(s.parent)];
+      PyObject* const found = s.hop.follow(parent);
+      if (found) at.push_back(found);
+      if (found && s.expected.holds(found) && (s.same < 0 || found == at[first + size_t(s.same)]) &&
+          (s.input < 0 || array(size_t(s.input), found)))
+        continue;
+      if (failed) *failed = int(&s - guards_.steps.data());
+      return false;
     }
     return true;
   }
@@ -184,13 +105,24 @@ class Matcher {
     return true;
   }
 
-  // Where the function writes to an input, no array is two inputs.
-  bool distinct() {
-    if (!guards_.writes) return true;
-    std::vector<PyObject*> sorted = match_.arrays;
-    std::ranges::sort(sorted);
-    const auto same = [](PyObject* a, PyObject* b) { return a && a == b; };
-    return std::ranges::adjacent_find(sorted, same) == sorted.end();
+  // No array is two inputs: what is written to one would be seen in the other, and `x is y` was false.
+  bool distinct() const {
+    const std::vector<PyObject*>& arrays = match_.arrays;
+    if (arrays.size() <= 8) {
+      for (auto at = arrays.begin(); at != arrays.end(); ++at)
+        if (*at && std::find(arrays.begin(), at, *at) != at) return false;
+      return true;
+    }
+    std::vector<PyObject*>& table = match_.table;  // open addressing, at most half full
+    table.assign(std::bit_ceil(2 * arrays.size()), nullptr);
+    for (PyObject* const o : arrays) {
+      if (!o) continue;
+      size_t at = (reinterpret_cast<uintptr_t>(o) * 0x9E3779B97F4A7C15u) >> 32;
+      for (at &= table.size() - 1; table[at]; at = (at + 1) & (table.size() - 1))
+        if (table[at] == o) return false;
+      table[at] = o;
+    }
+    return true;
   }
 
  private:
@@ -199,30 +131,6 @@ class Matcher {
     if (place) return place == o;  // the trace had one array here and there
     place = o;
     return is_array(o) && word_of(tensor_of(o)) == guards_.words[input];
-  }
-
-  // A new reference; nullptr: there is nothing.
-  static PyObject* follow(const Step& s, PyObject* parent) {
-    PyObject* found = nullptr;
-    switch (s.kind) {
-      case Step::constant: found = s.key.ptr(); break;
-      case Step::argument: found = parent; break;
-      case Step::attribute:
-        found = PyObject_GetAttr(parent, s.key.ptr());
-        if (!found) PyErr_Clear();
-        return found;
-      case Step::item:
-        if (!PyDict_Check(parent)) return nullptr;
-        found = PyDict_GetItemWithError(parent, s.key.ptr());
-        if (!found) PyErr_Clear();
-        break;
-      case Step::element:
-        if (PyList_Check(parent) && s.at < PyList_GET_SIZE(parent)) found = PyList_GET_ITEM(parent, s.at);
-        if (PyTuple_Check(parent) && s.at < PyTuple_GET_SIZE(parent)) found = PyTuple_GET_ITEM(parent, s.at);
-        break;
-      case Step::cell: found = PyCell_Check(parent) ? PyCell_GET(parent) : nullptr; break;
-    }
-    return Py_XNewRef(found);
   }
 
   bool part(PyObject* o) {
@@ -245,8 +153,8 @@ class Matcher {
         return number && !overflow;
       }
       case Part::value: return same_value(o, p.what.ptr());
-      case Part::object:
-      case Part::weak: return match_.objects[p.n] = o, o == p.address;
+      case Part::object: return match_.objects[p.n] = o, o == target(p.what.ptr());
+      case Part::owner: return match_.objects[p.n] = o, o == p.address;
       case Part::sequence: return sequence(p, o);
       case Part::dict: return dict(p, o);
       case Part::fields: return fields(p, o);
@@ -257,9 +165,8 @@ class Matcher {
   bool sequence(const Part& p, PyObject* o) {
     if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != p.what.ptr() || PySequence_Fast_GET_SIZE(o) != Py_ssize_t(p.n))
       return false;
-    // Fields of dataclasses run Python code, which may change a list: its length is read again.
     for (Py_ssize_t i = 0; i < Py_ssize_t(p.n); ++i)
-      if (i >= PySequence_Fast_GET_SIZE(o) || !part(hold(Py_NewRef(PySequence_Fast_GET_ITEM(o, i))))) return false;
+      if (!part(hold(Py_NewRef(PySequence_Fast_GET_ITEM(o, i))))) return false;
     return true;
   }
 
@@ -277,12 +184,25 @@ class Matcher {
 
   bool fields(const Part& p, PyObject* o) {
     if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != p.what.ptr()) return false;
-    for (const py::object& name : p.keys) {
-      PyObject* const value = PyObject_GetAttr(o, name.ptr());
-      if (!value) return PyErr_Clear(), false;
-      if (!part(hold(value))) return false;
+    PyObject** const dict = _PyObject_GetDictPtr(o);
+    if ((dict && *dict ? PyDict_GET_SIZE(*dict) : 0) != Py_ssize_t(p.n)) return false;
+    for (const Hop& hop : p.hops) {
+      PyObject* const value = hop.follow(o);
+      if (!value || !part(hold(value))) return false;
     }
     return true;
+  }
+
+  // Of a weak reference: what it leads to; nullptr: it is gone.
+  static PyObject* target(PyObject* o) {
+    if (!PyWeakref_Check(o)) return o;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject* found = nullptr;
+    if (PyWeakref_GetRef(o, &found) == 1) Py_DECREF(found);  // the caller's arguments hold it
+    return found;
+#else
+    return PyWeakref_GET_OBJECT(o);
+#endif
   }
 
   PyObject* hold(PyObject* reference) { return match_.held.push_back(reference), reference; }
@@ -311,13 +231,13 @@ void Match::clear(size_t n_inputs, size_t n_arguments, size_t n_objects) {
   integers.assign(n_arguments, 0), reals.assign(n_arguments, 0);
 }
 
-bool Guards::match(const BoundArguments& given, Match& m) const {
+bool Guards::match(const BoundArguments& given, Match& m, int* failed) const {
   if (given.n_extra != n_extra || given.keywords.size() != keywords.size()) return false;
   for (size_t i = 0; i < keywords.size(); ++i)
     if (!same_value(given.keywords[i], keywords[i].ptr())) return false;
   m.clear(words.size(), n_arguments, n_objects);
   Matcher matcher(*this, m);
-  return matcher.arguments(given.values) && matcher.captured() && matcher.kept() && matcher.distinct();
+  return matcher.arguments(given.values) && matcher.captured(failed) && matcher.kept() && matcher.distinct();
 }
 
 bool Guards::still_match(const Match& m) const {
@@ -330,10 +250,12 @@ int Guards::visit(visitproc visit, void* arg) const {
   for (const Part& p : parts) {
     Py_VISIT(p.what.ptr());
     for (const py::object& key : p.keys) Py_VISIT(key.ptr());
+    for (const Hop& hop : p.hops) Py_VISIT(hop.key.ptr());
   }
   for (const Step& s : steps) {
-    Py_VISIT(s.key.ptr());
-    Py_VISIT(s.exact.ptr());
+    Py_VISIT(s.hop.key.ptr());
+    Py_VISIT(s.expected.what.ptr());
+    Py_VISIT(s.expected.keys.ptr());
   }
   for (const py::object& array : kept) Py_VISIT(array.ptr());
   return 0;

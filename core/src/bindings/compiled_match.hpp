@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bindings/array.hpp"
+#include "bindings/captured.hpp"
 
 namespace dovetail::bindings {
 // The parameters of a Python function, to which the arguments of a call are bound without Python code.
@@ -34,30 +35,27 @@ struct Part {
     real,      // argument `n` of the program: a float, of type `what` where that is set
     integer,   // argument `n` of the program: an int of 64 bits, of type `what` where that is set
     value,     // equal to `what` bit by bit, and of its type
-    object,    // `what` itself, whose arrays are captured; `n` names it there
-    weak,      // the same, not owned: who owns the compiled function drops it with the object
+    object,    // what the weak reference `what`, or `what` itself, leads to; `n` names it for captured arrays
+    owner,     // the object at `address`: who owns the compiled function drops it with the object
     sequence,  // of type `what` (tuple, a namedtuple or list) with `n` parts
     dict,      // with the keys `keys`, in this order
-    fields,    // an object of type `what` with the attributes `keys`
+    fields,    // an object of type `what` with the attributes `hops`; `n` are in its __dict__, which has no others
   };
   Kind kind;
   uint32_t n = 0;
   py::object what;
-  PyObject* address = nullptr;  // of object and weak
+  PyObject* address = nullptr;  // of owner
   std::vector<py::object> keys;
+  std::vector<Hop> hops;
 };
 
-// How to come to an array that the function reads by itself: from `parent` (an index of a step, or of an object
-// among the arguments) by `key`.
+// An object that the function reads by itself: how to come to it, and what it must be.
 struct Step {
-  enum Kind : uint8_t { constant, argument, attribute, item, element, cell };
-  Kind kind;
-  int parent = -1;    // argument: the `n` of the Part
-  py::object key;     // constant: the object
-  Py_ssize_t at = 0;  // element
-  int input = -1;     // of the program: the array that is there
-  int same = -1;      // an earlier step that came to the same object, as in the trace
-  py::object exact;   // nothing, or the object that must be there
+  Hop hop;
+  int parent = -1;  // an earlier step; of Hop::argument: the `n` of the Part
+  int input = -1;   // of the program: the array that is there
+  int same = -1;    // an earlier step that came to the same object, as in the trace
+  Expectation expected;
 };
 
 // One call's values for a program, in the order of its inputs and arguments. Its vectors are kept for reuse.
@@ -71,8 +69,9 @@ struct Match {
   std::vector<PyObject*> objects;  // by `n` of a Part; borrowed
   std::vector<int64_t> integers;
   std::vector<double> reals;
-  std::vector<PyObject*> held;  // new references
-  std::vector<int64_t> key;     // of a binding
+  std::vector<PyObject*> held;   // new references
+  std::vector<PyObject*> table;  // of the arrays
+  std::vector<int64_t> key;      // of a binding
   std::vector<const Tensor*> operands;
 };
 
@@ -83,10 +82,10 @@ struct Guards {
   std::vector<Step> steps;
   std::vector<uint64_t> words;   // by input: word_of() of the array; 0: not an array of the caller
   std::vector<py::object> kept;  // by input: an array that no path leads to, or nothing
-  bool writes = false;           // to inputs, or donates some
   size_t n_arguments = 0, n_objects = 0;
 
-  bool match(const BoundArguments&, Match&) const;
+  // `failed` gets the step that did not hold, -1 for the arguments.
+  bool match(const BoundArguments&, Match&, int* failed = nullptr) const;
   bool still_match(const Match&) const;  // the arrays, as far as other threads can change them
   int visit(visitproc, void*) const;
 };

@@ -45,6 +45,7 @@ class Builder {
     switch (p.kind) {
       case Returned::output: return made_[p.n];
       case Returned::input: return py::reinterpret_borrow<py::object>(match_.arrays[p.n]);
+      case Returned::object: return py::reinterpret_borrow<py::object>(match_.objects[p.n]);
       case Returned::value: return p.what;
       case Returned::integer: return py::int_(constants_.at(p.n).read<int64_t>());
       case Returned::real: return py::float_(constants_.at(p.n).read<double>());
@@ -140,9 +141,9 @@ std::optional<Constants> CompiledProgram::constants(const Executable& e, const s
   return Constants{e, std::move(all)};
 }
 
-bool CompiledProgram::match(const BoundArguments& given, Match& m) const {
+bool CompiledProgram::match(const BoundArguments& given, Match& m, int* failed) const {
   if (on_default_device_ && &to_device(Py_None) != &device_) return false;
-  return guards_.match(given, m);
+  return guards_.match(given, m, failed);
 }
 
 std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bind(std::vector<int64_t> key,

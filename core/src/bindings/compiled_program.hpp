@@ -10,6 +10,7 @@ struct Returned {
   enum Kind : uint8_t {
     output,   // `n` of the program
     input,    // the caller's own array, input `n` of the program
+    object,   // object `n` of the arguments
     value,    // `what`
     integer,  // constant `n` of the program, as a Python number
     real,
@@ -63,7 +64,7 @@ class CompiledProgram {
   CompiledProgram(std::shared_ptr<RunnableProgram>, Device&, bool on_default_device, Guards, Effects,
                   std::string function);
 
-  bool match(const BoundArguments&, Match&) const;
+  bool match(const BoundArguments&, Match&, int* failed = nullptr) const;
   // Runs it; nullptr with an exception set, or without one where the program is not right for these sizes and
   // numbers.
   PyObject* run(Match&, Miss&);

@@ -33,6 +33,13 @@ void ask_to_read(PyObject* recorder, PyObject* array, const char* what) {
   py::handle(recorder).attr("read")(py::handle(array), what);
 }
 
+PyObject* ask_about(PyObject* recorder, PyObject* array, const char* name) try {
+  return py::handle(recorder).attr("about")(py::handle(array), name).release().ptr();
+} catch (...) {
+  set_python_error();
+  return nullptr;
+}
+
 PyObject* record_call(PyObject* recorder, PyObject* function, PyObject* const* args, int nargs, PyObject* kwnames) {
   static PyObject* const hook = PyUnicode_InternFromString("__dovetail_op__");
   std::vector<PyObject*> passed{recorder, function};

@@ -25,4 +25,7 @@ inline void expect_readable(PyObject* array, const char* what) {
   if (PyObject* const trace = recorder()) [[unlikely]]
     ask_to_read(trace, array, what);
 }
+// recorder.about(array, name): the attribute of the array as the trace has it; None: as it is. NULL with an
+// exception.
+[[gnu::cold]] PyObject* ask_about(PyObject* recorder, PyObject* array, const char* name);
 }  // namespace dovetail::bindings

@@ -256,11 +256,11 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       arrays(on_device.begin(), on_device.end()),
       resets(device().resets) {
   const Program& program = *binding.program;
+  if (f)
+    if (auto bound = bind_groups(*f, binding, device())) fusion = std::move(f), groups = std::move(*bound);
   for (size_t k = 0; k < nodes.size(); ++k)
     nodes[k].donor = donor_of(program, program.nodes[k], dies(k), binding.values);
   if (!program.arguments.empty()) numbers = binding.numbers;
-  if (f)
-    if (auto bound = bind_groups(*f, binding, device())) fusion = std::move(f), groups = std::move(*bound);
   first_inputs = 0;
   for (const Program::Input& input : program.inputs) first_inputs += size_t(input.value) == first_inputs;
   give_back_memory(binding);

@@ -19,7 +19,7 @@ GROUP = "dovetail.cli"
 # The module of each command. It is imported when the command is called, and for its line of help.
 COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench", "profile", "new")}
 # Commands of other wheels, which the help lists even where they are not installed.
-ELSEWHERE = {"conform": "dovetail-conformance"}
+ELSEWHERE = {"conform": "dovetail-conformance", "fuzz-compile": "dovetail-conformance"}
 
 
 class Commands(click.Group):

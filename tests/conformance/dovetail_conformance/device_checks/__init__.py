@@ -29,6 +29,7 @@ PARTS = (
     "errors",
     "faults",
     "compile",
+    "programs",
 )
 
 

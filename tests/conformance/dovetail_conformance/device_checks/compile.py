@@ -91,6 +91,34 @@ def captured(t, rng):
     equal(t, f(x), other + host, "with another array in its place")
 
 
+@check(level="L3")
+def watched(t, rng):
+    """Plain values, lengths and functions that the code names are looked at in every call."""
+    add = t.function("add")
+    held = {"k": 1.0, "more": [], "on": True, "act": t.function("copy")}
+
+    def function(x):
+        x = held["act"](add(x, held["k"]) if held["on"] else x)
+        for y in held["more"]:
+            x = add(x, y)
+        return x
+
+    f = t.api.compile(function)
+    host, x = numbers(t, rng, 4)
+    more, y = numbers(t, rng, 4)
+    equal(t, f(x), host + t.float(1), "the first call")
+    held["k"] = 2.0
+    equal(t, f(x), host + t.float(2), "with another number")
+    held["more"].append(y)
+    equal(t, f(x), host + t.float(2) + more, "with a longer list")
+    held["on"] = False
+    equal(t, f(x), host + more, "with another bool")
+    held["act"] = lambda x: add(x, x)
+    equal(t, f(x), 2 * host + more, "with another function")
+    held["more"].clear()
+    equal(t, f(x), 2 * host, "with an empty list")
+
+
 def in_place(x, y):
     x += 1.0
     return x + y

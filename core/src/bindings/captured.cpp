@@ -1,0 +1,101 @@
+#include "bindings/captured.hpp"
+
+#include "bindings/plain_value.hpp"
+
+namespace dovetail::bindings {
+namespace {
+PyTypeObject* deque_type() {
+  static PyObject* const type = py::object(py::module_::import("collections").attr("deque")).release().ptr();
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
+PyObject* attribute(PyObject* o, PyObject* name) {
+  if (PyObject** const dict = _PyObject_GetDictPtr(o); dict && *dict) {
+    if (PyObject* const found = PyDict_GetItemWithError(*dict, name)) return Py_NewRef(found);
+    PyErr_Clear();
+  }
+  return Py_XNewRef(_PyType_Lookup(Py_TYPE(o), name));
+}
+
+PyObject* slot(PyObject* o, PyObject* descriptor) {
+  const auto get = Py_TYPE(descriptor)->tp_descr_get;
+  PyObject* const found = get ? get(descriptor, o, reinterpret_cast<PyObject*>(Py_TYPE(o))) : nullptr;
+  if (!found) PyErr_Clear();
+  return found;
+}
+
+PyObject* value_at(PyObject* dict, Py_ssize_t at) {
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t place = 0; at >= 0 && PyDict_Next(dict, &place, &key, &value);)
+    if (at-- == 0) return Py_NewRef(value);
+  return nullptr;
+}
+
+PyObject* element(PyObject* o, Py_ssize_t at) {
+  if (PyList_Check(o)) return at < PyList_GET_SIZE(o) ? Py_NewRef(PyList_GET_ITEM(o, at)) : nullptr;
+  if (PyTuple_Check(o)) return at < PyTuple_GET_SIZE(o) ? Py_NewRef(PyTuple_GET_ITEM(o, at)) : nullptr;
+  if (PyDict_Check(o)) return value_at(o, at);
+  PyObject* found = nullptr;
+  if (Py_IS_TYPE(o, deque_type())) {
+    found = PySequence_GetItem(o, at);
+  } else if (PyAnySet_CheckExact(o)) {
+    const auto all = py::reinterpret_steal<py::object>(PyObject_GetIter(o));
+    for (; all && at >= 0; --at) {
+      Py_XDECREF(found);
+      if (!(found = PyIter_Next(all.ptr()))) break;
+    }
+  }
+  if (!found) PyErr_Clear();
+  return found;
+}
+
+// -1 of what has none.
+Py_ssize_t length_of(PyObject* o) {
+  if (PyList_Check(o)) return PyList_GET_SIZE(o);
+  if (PyTuple_Check(o)) return PyTuple_GET_SIZE(o);
+  if (PyDict_Check(o)) return PyDict_GET_SIZE(o);
+  if (PyAnySet_Check(o)) return PySet_GET_SIZE(o);
+  return Py_IS_TYPE(o, deque_type()) ? PySequence_Size(o) : -1;
+}
+
+bool has_keys(PyObject* dict, PyObject* keys) {
+  PyObject* key = nullptr;
+  Py_ssize_t place = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i)
+    if (!PyDict_Next(dict, &place, &key, nullptr) || !same_value(key, PyTuple_GET_ITEM(keys, i))) return false;
+  return true;
+}
+
+}  // namespace
+
+PyObject* Hop::follow(PyObject* parent) const {
+  switch (kind) {
+    case constant: return key.inc_ref().ptr();
+    case argument: return Py_XNewRef(parent);
+    case attribute: return bindings::attribute(parent, key.ptr());
+    case slot: return bindings::slot(parent, key.ptr());
+    case lookup:
+      return PyType_Check(parent) ? Py_XNewRef(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(parent), key.ptr()))
+                                  : nullptr;
+    case item: {
+      PyObject* const found = PyDict_Check(parent) ? PyDict_GetItemWithError(parent, key.ptr()) : nullptr;
+      if (!found) PyErr_Clear();
+      return Py_XNewRef(found);
+    }
+    case element: return bindings::element(parent, at);
+  }
+  return nullptr;
+}
+
+bool Expectation::holds(PyObject* o) const {
+  switch (kind) {
+    case nothing: return true;
+    case identity: return o == what.ptr();
+    case value: return same_value(o, what.ptr());
+    case type: break;
+  }
+  if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != what.ptr()) return false;
+  return (length < 0 || length_of(o) == length) && (!keys || has_keys(o, keys.ptr()));
+}
+
+}  // namespace dovetail::bindings
