@@ -25,10 +25,11 @@ _envops:
   comment_start_string: "@#"
   comment_end_string: "#@"
   keep_trailing_newline: true
-_exclude: [copier.yml, __pycache__] # pip compiles what it installs
+_exclude: [copier.yml, __pycache__, "@% if not compiler %@/src/compile*@% endif %@"] # pip compiles what it installs
 name: { type: str, help: "the backend's or pack's name, as in Python: acme" }
 vendor: { type: str, help: "who makes it" }
 device: { type: str, default: cpu, help: "of a kernel pack: the backend that it is for" }
+compiler: { type: bool, default: false, help: "of a device: with a compiler of groups of ops" }
 """
 MEMBERS = {
     "pyproject.toml", "CMakeLists.txt", "README.md", "waivers.toml",
@@ -103,6 +104,14 @@ def without_tree(cmake: str) -> str:
     return IN_TREE.sub(lambda found: textwrap.dedent(found[1]), cmake)
 
 
+# Where other files mention src/compile.*, which a project has only if it is asked for.
+OF_COMPILER = re.compile(r"^(?:.*compile\.[ch]pp|    b\.extension =).*\n", re.MULTILINE)
+
+
+def with_condition(text: str) -> str:
+    return OF_COMPILER.sub(r"@% if compiler %@\g<0>@% endif %@", text)
+
+
 def alone(pyproject: str) -> str:
     """Set a version of its own, and the headers from the installed Dovetail: the release that it will run with."""
     text = VERSION_OF_REPOSITORY.sub("", pyproject).replace('dynamic = ["version"]', 'version = "0.0.1"')
@@ -142,6 +151,8 @@ def make(template: Template, at: Path) -> None:
                 text = alone(text)
             elif path.name == "CMakeLists.txt":
                 text = without_tree(text)
+            if not path.name.startswith("compile"):
+                text = with_condition(text)
             to = at / with_fields(place, names)
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_text(with_fields(text, names))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import broken_compilers
+import broken_devices
 import dovetail as dt
 import pytest
 from dovetail import _captures, _compile_trace, _core
@@ -12,7 +16,7 @@ from dovetail_conformance.programs.run import check
 from dovetail_conformance.results import Status
 from dovetail_conformance.running.target import Target
 
-CHECKS = ("sizes", "guards", "floats", "captured", "watched", "written", "donated", "threads")
+CHECKS = ("sizes", "guards", "floats", "captured", "watched", "written", "donated", "groups", "threads")
 
 
 @pytest.fixture(scope="module")
@@ -123,3 +127,33 @@ def test_the_wrong_donor(target, monkeypatch):
         lambda graph, arguments, donate, written: [(number, "x") for _, number in arguments.by_array.values()],
     )
     assert "donated" in failing(target)
+
+
+# ---- compilers of devices ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def conform(tmp_path_factory, tmp_path, monkeypatch):
+    library, wrapped = broken_compilers.build(tmp_path_factory)
+    monkeypatch.setenv("DOVETAIL_WRAPPED", str(wrapped))
+    return partial(broken_devices.conform, library, tmp_path / "results.json")
+
+
+CASES = "device.compile[groups? or nn.layer_norm[f32*compiled? or logaddexp[f32*compiled?"
+
+
+def test_the_compiler_of_the_simulated_device_passes(conform):
+    code, results, printed = conform(None, "--level", "L3", "-k", CASES)
+    assert (code, broken_devices.bad_ones(results)) == (0, {}), printed
+    assert results["counts"]["pass"] > 5
+
+
+@pytest.mark.parametrize("fault", broken_compilers.FAULTS)
+def test_the_faults_of_a_compiler_are_found(conform, fault):
+    """The device's own kernels are right: what is wrong are compiled functions."""
+    code, results, printed = conform(fault, "--level", "L3", "-k", CASES)
+    bad = broken_devices.bad_ones(results)
+    assert code == 1 and "device.compile[groups]" in bad, printed
+    assert all("compile" in case for case in bad)
+    wrote = [case for case, result in bad.items() if "past the end of its output" in result["message"]]
+    assert bool(wrote) == (fault == "past_the_end"), bad

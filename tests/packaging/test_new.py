@@ -34,7 +34,7 @@ def without_float64(project: Path) -> None:
     """Make the simulated device one without float64 and float8, as many chips are."""
     for file, text, other in (
         ("kernels.hpp", "Floats = Types<float, double>", "Floats = Types<float>"),
-        ("kernels/copies.cpp", "Types<bool, f8e4m3fn, f8e5m2, f16, bf16>", "Types<bool, f16, bf16>"),
+        ("half.hpp", "Types<bool, f8e4m3fn, f8e5m2, f16, bf16>", "Types<bool, f16, bf16>"),
     ):
         path = project / "src" / file
         assert text in path.read_text(), file
@@ -50,12 +50,22 @@ for d in dv.devices():
 """
 
 
+GROUP = """
+import dovetail as dv
+x = dv.ones((2, 9), device="{device}")
+f = dv.compile(lambda x: dv.exp(x * 2.0) + 1.0)
+assert dv.max(dv.abs(f(x) - (dv.exp(x * 2.0) + 1.0))) == 0
+print(f.explain(x))
+"""
+
+
 def test_devices_of_every_kind(site, repository):
     """All installed together, each at L1, with the same random bits and the same output of a model."""
     tables = set()
     kinds = {"acme": "simulated", "zeta": "host-memory", "my-proto": "python"}
     for name, kind in kinds.items():
-        ended = new(site, name, "--kind", kind, "--vendor", "Acme & Sons")
+        compiler = ["--compiler"] if kind == "simulated" else []
+        ended = new(site, name, "--kind", kind, "--vendor", "Acme & Sons", *compiler)
         assert ended.returncode == 0, ended.stderr
         for file in filter(Path.is_file, (site.folder / name).rglob("*")):
             text = file.read_text()
@@ -66,13 +76,14 @@ def test_devices_of_every_kind(site, repository):
     found = {d["device"]: d for d in site.devices()["devices"]}
     assert found.keys() >= {"acme:0", "acme:1", "zeta:0", "my_proto:0", "cpu:0"}
     assert "Acme & Sons" in found["zeta:0"]["name"]
-    for name in kinds:
+    for name, kind in kinds.items():
         assert "passed" in own_tests(site, site.folder / name)
         device = name.replace("-", "_")
         ended = site.run("-m", "dovetail", "conform", "--device", device, "--quick")
         assert "level L1 (f32, i32, i64, bool;" in ended.stdout, ended.stdout + ended.stderr
         minilm = repository / "examples/minilm"
         ended = site.run(str(minilm), "--device", f"{device}:0", "--seconds", "0")
+        assert ("launches, in place of 3" in site.python(GROUP.format(device=device))) == (kind == "simulated")
         tables.add(ended.stdout.partition("\n")[2].rpartition("sentences per")[0].rpartition("\n")[0])
         assert "1.00  0.56 -0.01" in ended.stdout, ended.stdout + ended.stderr
     assert len(tables) == 1
@@ -111,6 +122,8 @@ def test_a_kernel_pack(site):
         ((), "expected the name of a device, or --pack NAME --for BACKEND"),
         (("acme", "--pack", "fast", "--for", "cpu"), "expected the name of a device, or --pack"),
         (("--pack", "fast"), "--pack and --for go together"),
+        (("--pack", "fast", "--for", "cpu", "--compiler"), "--compiler is for devices in C++"),
+        (("acme", "--kind", "python", "--compiler"), "--compiler is for devices in C++"),
         (("--pack", "my-dev", "--for", "my_dev"), "--pack my-dev: expected another name than the backend's"),
         (("conformance",), "is installed, and the project's wheel would replace it: choose another name"),
         (("Acme",), "'Acme' cannot be a name: expected lower-case letters, digits and -"),
@@ -152,6 +165,8 @@ def test_a_project_knows_nothing_of_this_repository(site, kind):
     project = site.folder / "zeta"
     files = [path for path in project.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     texts = {path.relative_to(project): path.read_text() for path in files}
+    of_compiler = re.compile("compile.hpp|= extension|@%")  # asked for with --compiler
+    assert not [path for path, text in texts.items() if of_compiler.search(text)]
     assert not [path for path, text in texts.items() if re.search(r"\bsim\b|dovetail_sim|numpy --quick", text)]
     # Its tests apply to any device, except for the folder of the simulated hardware.
     ours = {path for path in texts if path.parts[0] == "tests" and path.parts[1] != "simulator"}

@@ -82,7 +82,7 @@ def test_eager_numerics_and_the_switch_leave_forms_alone():
         "form = next(form for form in FORMS if form.name == 'softmax')\n"
         "x = dt.ones((4, 33), device='sim:0')\nf = dt.compile(form.written)\nf(x)\nprint(f.explain(x))"
     )
-    for passes, raised in (("", True), ("-raise", False), ("-raise,cse", False)):
+    for passes, raised in (("-open", True), ("", False), ("-raise", False), ("-raise,cse", False)):
         env = os.environ | {"DOVETAIL_PASSES": passes}
         out = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
         assert (" = subtract(" not in out.stdout) == raised

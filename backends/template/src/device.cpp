@@ -5,6 +5,7 @@
 #include <new>
 #include <string>
 
+#include "compile.hpp"
 #include "driver.hpp"
 #include "kernels.hpp"
 #include "name.hpp"
@@ -201,13 +202,13 @@ dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------------
 
-dvt_status launch(dvt_device* d, const dvt_call* c, Kernel kernel) {
+dvt_status launch(dvt_device* d, const dvt_call* c, Work work) {
   if (dvt_status status = check(d)) return status;
   // The call is invalid after this function returns: the queue gets a copy.
   auto call = std::make_shared<dvt::CallCopy>(c);
   call->map_addresses([d](void* data) -> void* { return d->chip.memory.at(data); });
   driver::Queue& queue = queue_of(d, c->stream);
-  queue.kernel(c->correlation_id, [=] { kernel(call->get()); });
+  queue.kernel(c->correlation_id, [call, work = std::move(work)] { work(call->get()); });
   return c->stream ? DVT_OK : finish(queue);
 }
 
@@ -239,6 +240,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
     b.device_count = device_count, b.device_open = device_open, b.device_close = device_close;
     b.device_props = device_props, b.device_reset = device_reset;
     b.alloc = alloc, b.dealloc = dealloc, b.copy = copy, b.mem_info = mem_info, b.streams = &streams;
+    b.extension = extension;
     return b;
   }();
   *out = &backend;

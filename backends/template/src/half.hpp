@@ -2,6 +2,7 @@
 #pragma once
 #include "dovetail/floats.hpp"
 #include "dovetail/types.hpp"
+#include "kernels.hpp"
 
 using dvt::convert;
 using f16 = dvt::half;
@@ -17,3 +18,5 @@ constexpr DLDataType type_of() {
   else if constexpr (std::is_same_v<T, f8e5m2>) return dvt::f8e5m2;
   else return dvt::dtype_of<T>();
 }
+
+const auto all_types = Types<bool, f8e4m3fn, f8e5m2, f16, bf16>() + Floats() + Signed() + Unsigned();

@@ -3,13 +3,15 @@
 // bad_index().
 #pragma once
 #include <cstdint>
+#include <functional>
 
 #include "dovetail/backend.hpp"
 
 using Kernel = void (*)(const dvt_call*);
+using Work = std::function<void(const dvt_call*)>;
 
-// Enqueues a kernel with a copy of the call on the call's stream. In device.cpp.
-dvt_status launch(dvt_device*, const dvt_call*, Kernel);
+// Enqueues a kernel, or other work, with a copy of the call on the call's stream. In device.cpp.
+dvt_status launch(dvt_device*, const dvt_call*, Work);
 template <Kernel kernel>
 dvt_status run(dvt_device* device, const dvt_call* call) {
   return launch(device, call, kernel);

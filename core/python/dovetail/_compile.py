@@ -343,21 +343,21 @@ def _warmup(self: Any, *args: Any, **kwargs: Any) -> None:
 
 def _prepared(
     self: Any, state: _State, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Traced, list[Any], list[int], list[float]]:
-    """The trace that a call runs, the arrays among its arguments, and its integers and reals."""
+) -> tuple[Traced, list[Any], list[int], list[float], Any]:
+    """The trace that a call runs, the arrays among its arguments, its integers and reals, and its steps."""
     bound = _bind(state, args, kwargs)
     values, specs = with_arrays(bound.values)
     bound = replace(bound, values=values)
     given = tuple(values), bound.n_extra, bound.keywords
     with state.lock:
-        program, why, integers, reals = _core.prepare_compiled(self, *given)
+        program, why, integers, reals, steps = _core.prepare_compiled(self, *given)
         if program is None:
             if len(state.traces) >= MOST_TRACES:
                 raise RunsEagerly(f"it was traced {MOST_TRACES} times, which is the most")
             traced = _trace(self, state, bound, why, specs=specs)
-            program, _, integers, reals = _core.prepare_compiled(self, *given)
+            program, _, integers, reals, steps = _core.prepare_compiled(self, *given)
         traced = next((t for t in state.traces if t.program is program), state.traces[-1])
-    return traced, [specs.get(id(x), x) for x in leaves(values) if isinstance(x, Array)], integers, reals
+    return traced, [specs.get(id(x), x) for x in leaves(values) if isinstance(x, Array)], integers, reals, steps
 
 
 def _shapes_of(traced: Traced, arrays: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -432,10 +432,10 @@ def _explain(self: Any, *args: Any, **kwargs: Any) -> str:
 
     state: _State = self._state
     try:
-        traced, arrays, integers, reals = _prepared(self, state, args, kwargs)
+        traced, arrays, integers, reals, steps = _prepared(self, state, args, kwargs)
     except RunsEagerly as why:
         return f"[compile] {state.name} runs eagerly for arguments as these: {why}"
-    return explanation(state, traced, _shapes_of(traced, arrays), integers, reals)
+    return explanation(state, traced, _shapes_of(traced, arrays), integers, reals, steps)
 
 
 def _reduce(self: Any, *_: Any) -> str:

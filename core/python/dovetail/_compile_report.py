@@ -23,6 +23,7 @@ def explanation(
     shapes: Sequence[tuple[Any, ...]],
     integers: Sequence[int],
     reals: Sequence[float],
+    steps: tuple[int, int, list, list],
 ) -> str:
     """The program of a call, and what it stands for."""
     core = traced.program
@@ -34,7 +35,7 @@ def explanation(
     lines += [f"  captured: {name}" for name in traced.captured]
     lines += [f"  writes to: {name}" for name in traced.written]
     lines += [f"  note: {note}" for note in traced.notes]
-    return "\n".join([*lines, *_sizes(names, shapes), *_launches(core), listing(program, integers, reals)])
+    return "\n".join([*lines, *_sizes(names, shapes), *_launches(core, steps), listing(program, integers, reals)])
 
 
 def _sizes(names: Sequence[str], shapes: Sequence[tuple[Any, ...]]) -> Iterator[str]:
@@ -42,12 +43,21 @@ def _sizes(names: Sequence[str], shapes: Sequence[tuple[Any, ...]]) -> Iterator[
         yield f"  {name}: {shape}"
 
 
-def _launches(core: Any) -> Iterator[str]:
+def _launches(core: Any, steps: tuple[int, int, list, list]) -> Iterator[str]:
+    """How many launches a call takes, and of what: groups of nodes by the device's compiler, and the others."""
     import json
 
-    counts = Counter(node["op"] for node in json.loads(core.text())["nodes"])
-    calls = ", ".join(f"{n} {op}" if n > 1 else op for op, n in counts.most_common())
-    yield f"  {counts.total()} nodes, run one by one: {calls or 'none'}"
+    launches, one_by_one, groups, reasons = steps
+    nodes = json.loads(core.text())["nodes"]
+    instead = f", in place of {one_by_one}" if groups else ""
+    yield f"  {len(nodes)} nodes in {launches} launches{instead}"
+    for members, name in groups:
+        yield f"  compiled: {name}, nodes {', '.join(map(str, members))}"
+    grouped = {k for members, _ in groups for k in members}
+    counts = Counter((node["op"], *reasons[k : k + 1]) for k, node in enumerate(nodes) if k not in grouped)
+    for (op, *reason), n in counts.most_common():
+        why = f": {reason[0]}" if reason and reason[0] else ""
+        yield f"  one by one: {f'{n} ' if n > 1 else ''}{op}{why}"
 
 
 def report(states: Sequence[_State]) -> str:

@@ -371,7 +371,18 @@ int failing_step(const py::object& compiled, const std::shared_ptr<RunnableProgr
   return failed;
 }
 
-// (the program that a call runs, or None, why it is None, its numbers)
+// (launches, those without groups, (nodes, name) of each group that runs as one, why not of each node)
+py::tuple launches_of(const Executable& e) {
+  py::list groups, reasons;
+  for (size_t i = 0; i < e.groups.size(); ++i)
+    if (const auto& group = e.fusion->steps[i].group; group && e.groups[i].answer.level)
+      groups.append(py::make_tuple(e.fusion->steps[i].nodes, group->name));
+  if (e.fusion)
+    for (const char* reason : e.fusion->reasons) reasons.append(reason ? py::object(py::str(reason)) : py::none());
+  return py::make_tuple(count_launches(e, true), count_launches(e, false), groups, reasons);
+}
+
+// (the program that a call runs, or None, why it is None, its numbers, its steps)
 py::tuple prepare(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
   const std::shared_ptr<const Programs> programs = *checked(compiled).programs;
   BoundArguments given;
@@ -380,14 +391,16 @@ py::tuple prepare(const py::object& compiled, const py::tuple& values, int n_ext
   Miss miss;
   std::exception_ptr refusal;
   for (const auto& p : *programs) try {
-      if (p->match(given, match) && p->prepare(match, miss))
-        return py::make_tuple(p->program(), "", match.integers, match.reals);
+      if (!p->match(given, match)) continue;
+      if (const auto executable = p->prepare(match, miss))
+        return py::make_tuple(p->program(), "", match.integers, match.reals, launches_of(*executable));
     } catch (const Error& e) {
       if (!is_refusal(e)) throw;
       refusal = std::current_exception();
     }
   if (refusal) std::rethrow_exception(refusal);
-  return py::make_tuple(py::none(), str_of(miss.why), py::list(), py::list());
+  return py::make_tuple(py::none(), str_of(miss.why), py::list(), py::list(),
+                        py::make_tuple(0, 0, py::list(), py::list()));
 }
 
 // Of no elements: what stands for an argument where nothing runs.
@@ -426,7 +439,9 @@ void make_compiled_functions(py::module_& m) {
   m.def(
       "prepare_compiled", prepare,
       "Finds the program that a call with these arguments runs, and makes its binding: (program or None, why None, "
-      "integers and reals among the arguments).");
+      "integers and reals among the arguments, and how it runs: its launches, those without groups, nodes and name "
+      "of "
+      "each group, for each node why it is in none).");
   m.def("abstract_array", abstract_array, "An array without elements, for prepare_compiled.");
   m.def("run_compiled", run, "(whether a program was right, its result) for arguments by parameter.");
   m.def(

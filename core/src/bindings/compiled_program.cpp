@@ -191,7 +191,10 @@ std::optional<CompiledProgram::Ready> CompiledProgram::ready(Match& m, Miss& mis
   return Ready{std::move(bound), std::move(*c)};
 }
 
-bool CompiledProgram::prepare(Match& m, Miss& miss) { return ready(m, miss).has_value(); }
+std::shared_ptr<const Executable> CompiledProgram::prepare(Match& m, Miss& miss) {
+  const auto found = ready(m, miss);
+  return found ? found->bound->executable : nullptr;
+}
 
 std::vector<Tensor> CompiledProgram::drawn(const Constants& c) const {
   if (effects_.draws.empty()) return {};

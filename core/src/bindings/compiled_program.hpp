@@ -68,8 +68,8 @@ class CompiledProgram {
   // Runs it; nullptr with an exception set, or without one where the program is not right for these sizes and
   // numbers.
   PyObject* run(Match&, Miss&);
-  // Makes the binding for a call. Throws what a rule does; false where the program is not right for it.
-  bool prepare(Match&, Miss&);
+  // The binding for a call. Throws what a rule does; nullptr where the program is not right for it.
+  std::shared_ptr<const Executable> prepare(Match&, Miss&);
   int visit(visitproc, void*) const;
   const std::shared_ptr<RunnableProgram>& program() const { return program_; }
 

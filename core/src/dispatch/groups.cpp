@@ -5,6 +5,7 @@
 
 #include "device/log.hpp"
 #include "device/timeline.hpp"
+#include "dispatch/dump.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/lower.hpp"
 #include "dispatch/replay.hpp"
@@ -167,11 +168,13 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
     const char* const name = lasting(name_of(*part.program));
     std::string where = part.program->nodes[0].where;
     auto view = std::make_unique<const CProgram>(part.program, part.types, flags);
+    dump_group(name, *part.program, view->view());
     try {
       auto code = code_cache().find_or_make(device, *compiler, std::move(view));
       to.group = Fusion::Group{std::move(part), std::move(code), name, std::move(where)};
     } catch (const Error& e) {  // its nodes run by themselves
       const std::string what = std::string("[compile] ") + name + " runs node by node: " + e.what();
+      for (const uint32_t k : step.nodes) made->reasons[k] = lasting(e.what());
       if (e.kind == ErrorKind::not_implemented) log(Log::dispatch, 3, what);
       else on_warning(what);
     }
@@ -219,6 +222,22 @@ std::shared_ptr<const Fusion> Fusions::find_or_make(const Binding& binding, Devi
   if (made) known_.push_back(made);
   else none_ = true;
   return made;
+}
+
+size_t count_launches(const Executable& e, bool fused) {
+  const auto of_node = [&](size_t k) -> size_t {
+    if (e.binding.program->nodes[k].op->spec.flags & op_view) return 0;
+    return e.nodes[k].nested ? count_launches(*e.nodes[k].nested, false) : 1;
+  };
+  size_t n = 0;
+  for (size_t k = 0; k < e.nodes.size(); ++k) n += of_node(k);
+  if (!fused || !e.fusion) return n;
+  for (size_t i = 0; i < e.groups.size(); ++i) {
+    if (!e.fusion->steps[i].group || !e.groups[i].answer.level) continue;
+    n += 1;
+    for (const uint32_t k : e.fusion->steps[i].nodes) n -= of_node(k);
+  }
+  return n;
 }
 
 bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {

@@ -46,7 +46,7 @@ struct Fusion {
   // Of each node the values that end with it: in the order of the steps they are others than the program's. Those
   // that end with a group are its last node's.
   std::vector<std::vector<int>> dies;
-  // What a node that stays by itself was refused for; nullptr: nobody said.
+  // Why a node is in no group that has code; nullptr: nobody said.
   std::vector<const char*> reasons;
   std::vector<Step> steps;
   SymbolicTypes types;
@@ -77,6 +77,9 @@ class Fusions {
   bool none_ = false;  // the device has no compiler, or it claims nothing
 };
 
+// How many kernels a run of the executable launches; `fused`: with its groups, else node by node. Copies and casts
+// of operands are not counted, and what nodes that hold programs do is one.
+size_t count_launches(const Executable&, bool fused);
 // Runs step `i` of the executable's fusion as one. False: the code does not take these operands, nothing has run.
 bool run_group(const Executable&, size_t i, std::vector<Tensor>& values);
 }  // namespace dovetail

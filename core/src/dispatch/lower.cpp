@@ -32,7 +32,7 @@ class Round {
     if (!bound) throw Error(ErrorKind::value, "[compile] the program does not hold for the sizes of its trace");
     bound_ = std::move(*bound);
     for (const TensorType& t : bound_.values) types_.emplace_back(t);
-    if (raise) find_raised();
+    if (raise) find_raised(device);
     executable_ = make_executable(std::move(*bind_program(from.program, sizes, &arguments)), device);
   }
 
@@ -65,11 +65,20 @@ class Round {
     });
   }
 
-  void find_raised() {
+  bool has_kernel(const Raised& r, Device& device) const {
+    std::vector<const TensorType*> types;
+    for (const int v : r.operands) types.push_back(&types_[size_t(v)]);
+    auto bound = bind_program(op_program(r), types.data(), nullptr);
+    const auto plans = plan_program(*bound, device);
+    return plans->plans.back()->mode == Plan::kernel;
+  }
+
+  void find_raised(Device& device) {
     std::set<DType> dtypes;
     for (const TensorType& t : bound_.values) dtypes.insert(t.dtype);
     for (const DType dtype : dtypes)
       for (Raised& r : find_forms(bound_, shipped_forms(dtype))) {
+        if (opens_ && !has_kernel(r, device)) continue;  // it would be opened again, or be a call and no group
         for (const size_t k : r.nodes) raised_[k] = nullptr;
         const size_t root = r.root;
         raised_[root] = std::make_shared<const Raised>(std::move(r));

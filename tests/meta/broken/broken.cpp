@@ -6,12 +6,12 @@
 
 // backends/template/src/device.cpp, compiled with its functions renamed.
 extern "C" dvt_status good_backend_v1(const dvt_host* host, const dvt_backend** out);
-dvt_status good_launch(dvt_device*, const dvt_call*, Kernel);
+dvt_status good_launch(dvt_device*, const dvt_call*, Work);
 
 Device good;
 static Device& device = *new Device;  // never destroyed, like its queues
 
-dvt_status launch(dvt_device* d, const dvt_call* c, Kernel kernel) { return device.launch(d, c, kernel); }
+dvt_status launch(dvt_device* d, const dvt_call* c, Work work) { return device.launch(d, c, work); }
 
 dvt_kernel& Device::row(const char* op, const std::vector<DLDataType>& types) {
   for (dvt_kernel& row : rows) {

@@ -15,7 +15,7 @@ struct Device {
   dvt_backend backend;
   dvt_streams streams;
   std::vector<dvt_kernel> rows;
-  dvt_status (*launch)(dvt_device*, const dvt_call*, Kernel);
+  dvt_status (*launch)(dvt_device*, const dvt_call*, Work);
 
   // The row of the op whose first operands have these types.
   dvt_kernel& row(const char* op, const std::vector<DLDataType>& types);

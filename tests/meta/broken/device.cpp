@@ -10,27 +10,27 @@
 namespace {
 // ---- launches: the queue of a kernel ----------------------------------------------------------------------------
 
-dvt_status launch_at_once(dvt_device* d, const dvt_call* c, Kernel kernel) {
+dvt_status launch_at_once(dvt_device* d, const dvt_call* c, Work work) {
   dvt_call now = *c;
   now.stream = nullptr;
-  return good.launch(d, &now, kernel);
+  return good.launch(d, &now, work);
 }
 
-dvt_status launch_rounding_upward(dvt_device* d, const dvt_call* c, Kernel kernel) {
+dvt_status launch_rounding_upward(dvt_device* d, const dvt_call* c, Work work) {
   std::fesetround(FE_UPWARD);
-  return good.launch(d, c, kernel);
+  return good.launch(d, c, work);
 }
 
-dvt_status launch_on_any_queue(dvt_device* d, const dvt_call* c, Kernel kernel) {
+dvt_status launch_on_any_queue(dvt_device* d, const dvt_call* c, Work work) {
   static dvt_stream* queues[2];
   static std::atomic<unsigned> next{0};
-  if (!c->stream) return good.launch(d, c, kernel);
+  if (!c->stream) return good.launch(d, c, work);
   dvt_stream*& queue = queues[next++ % 2];
   if (!queue)
     if (dvt_status s = good.streams.create(d, 0, &queue)) return s;
   dvt_call elsewhere = *c;
   elsewhere.stream = queue;
-  return good.launch(d, &elsewhere, kernel);
+  return good.launch(d, &elsewhere, work);
 }
 
 // ---- streams and events -----------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 #include "kernels.hpp"
 
 namespace {
-const auto all_types = Types<bool, f8e4m3fn, f8e5m2, f16, bf16>() + Floats() + Signed() + Unsigned();
-
 // Any strides on both sides: the output may be part of another tensor.
 template <class To, class From>
 void copy(const dvt_call* c) {

@@ -3,8 +3,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "dovetail/functors.hpp"
-#include "kernels.hpp"
+#include "ops.hpp"
 
 namespace {
 template <class F, class Out, class... In, size_t... I>
@@ -29,53 +28,13 @@ void elementwise(const dvt_call* c) {
 
 constexpr unsigned anything = DVT_O_STRIDED | DVT_O_HOST_SCALAR | DVT_O_ALIAS;
 template <class F, class Out, class... In>
-void add(dvt::KernelTable& table, const char* op) {
-  dvt::Row row(op, run<elementwise<F, Out, In...>>);
-  (row.in(dvt::dtype_of<In>(), std::is_same_v<In, Out> ? anything : anything & ~DVT_O_ALIAS), ...);
-  table.add(row.out(dvt::dtype_of<Out>()).deterministic());
-}
-template <class F, class List>
-void add_unary(dvt::KernelTable& table, const char* op, List types) {
-  for_each_type(types, [&](auto t) { add<F, decltype(t), decltype(t)>(table, op); });
-}
-template <class F, class List>
-void add_binary(dvt::KernelTable& table, const char* op, List types) {
-  for_each_type(types, [&](auto t) { add<F, decltype(t), decltype(t), decltype(t)>(table, op); });
-}
-template <class F, class List>
-void add_comparison(dvt::KernelTable& table, const char* op, List types) {
-  for_each_type(types, [&](auto t) { add<F, bool, decltype(t), decltype(t)>(table, op); });
+void add(dvt::KernelTable& table, Map<F, Out, In...> map) {
+  dvt::Row row(map.op, run<elementwise<F, Out, In...>>);
+  (row.in(type_in_row<F, In>(), std::is_same_v<In, Out> ? anything : anything & ~DVT_O_ALIAS), ...);
+  table.add(row.out(type_in_row<F, Out>()).deterministic());
 }
 }  // namespace
 
 void add_elementwise(dvt::KernelTable& table) {
-  namespace fn = dvt::functors;
-  constexpr Types<bool> boolean;
-  const auto integers = Signed() + Unsigned();
-  const auto numbers = Floats() + integers;
-  add_binary<fn::Add>(table, "dvt.add", numbers);
-  add_binary<fn::Subtract>(table, "dvt.subtract", numbers);
-  add_binary<fn::Multiply>(table, "dvt.multiply", numbers);
-  add_binary<fn::Divide>(table, "dvt.divide", Floats());
-  add_binary<fn::Quotient>(table, "dvt.quotient", integers);
-  add_binary<fn::Maximum>(table, "dvt.maximum", numbers + boolean);
-  add_binary<fn::Minimum>(table, "dvt.minimum", numbers + boolean);
-  add_comparison<fn::Equal>(table, "dvt.equal", numbers + boolean);
-  add_comparison<fn::Less>(table, "dvt.less", numbers + boolean);
-  add_binary<fn::BitwiseAnd>(table, "dvt.bitwise_and", integers + boolean);
-  add_binary<fn::BitwiseOr>(table, "dvt.bitwise_or", integers + boolean);
-  add_binary<fn::BitwiseXor>(table, "dvt.bitwise_xor", integers + boolean);
-  add_binary<fn::ShiftLeft>(table, "dvt.bitwise_left_shift", integers);
-  add_binary<fn::ShiftRight>(table, "dvt.bitwise_right_shift", integers);
-  add_unary<fn::Floor>(table, "dvt.floor", numbers);
-  add_unary<fn::Sqrt>(table, "dvt.sqrt", Floats());
-  add_unary<fn::Exp>(table, "dvt.exp", Floats());
-  add_unary<fn::Log>(table, "dvt.log", Floats());
-  add_unary<fn::Sin>(table, "dvt.sin", Floats());
-  for_each_type(Sizes(), [&](auto t) {
-    using T = decltype(t);
-    dvt::Row row("dvt.where", run<elementwise<fn::Where, T, bool, T, T>>);
-    row.in(dvt::boolean, anything & ~DVT_O_ALIAS).in(any_of_size<T>(), anything).in(any_of_size<T>(), anything);
-    table.add(row.out(any_of_size<T>()).deterministic());
-  });
+  for_each_map([&](auto map) { add(table, map); });
 }

@@ -23,6 +23,7 @@ KINDS = {
 @click.argument("name", required=False)
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What the device is like. Default: simulated.")
 @click.option("--vendor", metavar="TEXT", help="Who makes it. Default: the name.")
+@click.option("--compiler", is_flag=True, help="With a compiler: groups of ops become one launch. Not for python.")
 @click.option("--pack", "pack_name", metavar="NAME", help="A kernel pack instead of a device.")
 @click.option("--for", "device", metavar="BACKEND", help="The backend that the pack's kernels are for.")
 @click.option(
@@ -33,6 +34,7 @@ def command(
     name: str | None,
     kind: str | None,
     vendor: str | None,
+    compiler: bool,
     pack_name: str | None,
     device: str | None,
     output: Path,
@@ -61,12 +63,14 @@ def command(
                 click.echo(f"  {choice:12} {what}")
             kind = click.prompt("What is the device like?", type=click.Choice(list(KINDS)), default="simulated")
         vendor = vendor or click.prompt("Who makes it?", default=given)
+    if compiler and (pack_name or kind == "python"):
+        raise click.UsageError("--compiler is for devices in C++: leave it out with --pack and --kind python")
     at = output / given
     if at.exists() and (not at.is_dir() or any(at.iterdir())):
         raise click.UsageError(f"{at} is there already: choose another name, another --output, or remove it")
     if not re.fullmatch(r"[\w .,&()+-]{1,40}", vendor or given):
         raise click.UsageError(f"--vendor {vendor!r}: expected at most 40 letters, digits, spaces and .,&()+-")
-    answers = {"name": module, "vendor": vendor or given, "device": _module(device or "cpu")}
+    answers = {"name": module, "vendor": vendor or given, "device": _module(device or "cpu"), "compiler": compiler}
     _copy("pack" if pack_name else kind or "simulated", at, answers)
     _say_how_to_go_on(at, module, answers["device"] if pack_name else None)
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "compile.hpp"
 #include "kernels.hpp"
 #include "name.hpp"
 
@@ -62,9 +63,9 @@ dvt_status copy(dvt_device*, const DLTensor* dst, const DLTensor* src, dvt_strea
 
 // ---- kernels ----------------------------------------------------------------------------------------------------
 
-dvt_status launch(dvt_device*, const dvt_call* call, Kernel kernel) {
+dvt_status launch(dvt_device*, const dvt_call* call, Work work) {
   fault.clear();
-  kernel(call);
+  work(call);
   return fault.empty() ? DVT_OK : DVT_FAIL(DVT_INDEX, "%s", fault.c_str());
 }
 
@@ -87,6 +88,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
     b.kernels = table.data(), b.n_kernels = table.size();
     b.device_count = device_count, b.device_open = device_open, b.device_close = device_close;
     b.device_props = device_props, b.alloc = alloc, b.dealloc = dealloc, b.copy = copy;
+    b.extension = extension;
     return b;
   }();
   *out = &backend;

@@ -167,6 +167,28 @@ def donated(t, rng):
 
 
 @check(level="L3")
+def groups(t, rng):
+    """Chains of elementwise ops and sums along rows, which a device's compiler may make one launch of."""
+    add, total = t.function("add"), t.function("sum")
+
+    def function(x, y, row, k):
+        z = add(add(x, y), row)
+        sums = total(z, axis=-1, keepdims=True)
+        return add(z, k), add(add(z, sums), y), add(sums, sums)
+
+    f = t.api.compile(function)
+    for n in (6, *SIZES, 300):
+        for m in (33, 1, n):
+            (a, x), (b, y), (c, row) = numbers(t, rng, m, n), numbers(t, rng, n, m), numbers(t, rng, n)
+            k = float(rng.integers(-9, 9))
+            got = f(x, t.api.permute_dims(y, (1, 0)), row, k)
+            z = a + b.T + c
+            sums = z.sum(-1, keepdims=True)
+            for part, host in zip(got, (z + t.float(k), z + sums + b.T, 2 * sums), strict=True):
+                equal(t, part, host, f"a chain of adds and sums of {m} rows of {n}")
+
+
+@check(level="L3")
 def threads(t, rng):
     """Calls of one function from many threads, which trace it, bind it and run it at the same time."""
     add, total = t.function("add"), t.function("sum")

@@ -1,0 +1,23 @@
+"""A device with a compiler that counts its calls and fails on demand: broken_compiler.cpp."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import broken_devices
+import pytest
+
+SOURCE = Path(__file__).with_name("broken_compiler.cpp")
+FAULTS = ("tail", "past_the_end", "stale_sizes", "dropped_operand", "ignored_strides")
+
+
+def build(factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The library, and for it (DOVETAIL_WRAPPED) a copy of that of the simulated device, which keeps its own."""
+    library = broken_devices.build(factory, "broken_compiler", {SOURCE: ()}, "-Wno-cast-function-type")
+    wrapped = library.with_name("libwrapped.so")
+    if not wrapped.exists():
+        sim = pytest.importorskip("dovetail_sim").backend.library
+        shutil.copy(sim, wrapped.with_suffix(".copied"))
+        wrapped.with_suffix(".copied").rename(wrapped)
+    return library, wrapped
