@@ -111,7 +111,7 @@ class Translation {
     group_.widest = std::max(group_.widest, result.bytes);
     if (step.reduces) made.state = group_.n_reductions++;
     const bool each = program_.flags & DVT_P_ROUND_EACH || is_op(*step.node, "dvt.astype");
-    made.rounds = result.half != Half::no && (each || step.reduces);
+    made.rounds = result.half != Half::no && each;
     steps_.push_back(made);
     return nullptr;
   }
