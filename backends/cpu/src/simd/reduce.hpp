@@ -121,11 +121,14 @@ class Pairs {
   uint64_t count_ = 0;
 };
 
-// lane[0] = all 2 * w lanes, the second half into the first, and again. Each step is a loop of a fixed length,
-// which compilers make vectors for.
+// lane[0] = all 2 * w lanes, the second half into the first, and again. Steps of a fixed length become vectors,
+// which pays for the many lanes of short elements.
 template <class Op, int64_t w, class T>
 DOVETAIL_CPU_INLINE void fold_halves(T* lane) {
-  if constexpr (w > 0) {
+  if constexpr (sizeof(T) == 8) {
+    for (int64_t n = w; n; n /= 2)
+      for (int64_t k = 0; k < n; ++k) lane[k] = Op::combine(lane[k], lane[k + n]);
+  } else if constexpr (w > 0) {
     for (int64_t k = 0; k < w; ++k) lane[k] = Op::combine(lane[k], lane[k + w]);
     fold_halves<Op, w / 2>(lane);
   }
