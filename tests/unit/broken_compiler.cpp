@@ -93,7 +93,7 @@ dvt_status query(dvt_exe* e, const dvt_exe_call* c, dvt_answer* answer) {
   return DVT_UNSUPPORTED;
 }
 dvt_status run(dvt_exe* e, const dvt_exe_call* c) {
-  static const Fault fault_of_runs = fault();
+  const Fault fault_of_runs = fault();
   if (const dvt_status status = count("run")) return status;
   if (!fault_of_runs) return good->run(e, c);
   Run changed{{c->symbols, c->symbols + c->n_symbols}, {c->call->in, c->call->in + c->call->n_in}};

@@ -438,6 +438,27 @@ def _explain(self: Any, *args: Any, **kwargs: Any) -> str:
     return explanation(state, traced, _shapes_of(traced, arrays), integers, reals, steps)
 
 
+def _check(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Runs every group of the program beside its nodes, one by one, and compares the results.
+
+    A CompileCheck, to print: the first group that differs, the line of the function, and by how many units in the
+    last place; `.first` is it, `.results` has all, `.ulp` the largest difference. Nothing is written, donated or
+    drawn. It traces where no program fits. Raises what the function raises, and RuntimeError where it runs eagerly.
+    """
+    from dovetail._compile_check import check_of
+
+    state: _State = self._state
+    bound = _bind(state, args, kwargs)
+    if any(isinstance(x, Spec) for x in leaves(bound.values)):
+        raise TypeError(f"[compile] {state.name}: check() computes with elements: expected arrays, got a spec")
+    try:
+        traced, *_ = _prepared(self, state, args, kwargs)
+    except RunsEagerly as why:
+        raise RuntimeError(f"[compile] {state.name!r} runs eagerly for arguments as these: {why}") from None
+    groups = _core.compare_groups(self, traced.program, tuple(bound.values), bound.n_extra, bound.keywords)
+    return check_of(state.name, state.options["numerics"] == "eager", groups)
+
+
 def _reduce(self: Any, *_: Any) -> str:
     """Pickle keeps the name by which it is found, as of functions."""
     import sys
@@ -457,7 +478,8 @@ def _reduce(self: Any, *_: Any) -> str:
 
 
 def compile_report() -> str:
-    """Every compiled function of this process: its traces and why they were made, and the time that they took."""
+    """Every compiled function of this process: its traces and why they were made, the groups in which devices run
+    them, and the time that both took."""
     from dovetail._compile_report import report
 
     return report([c._state for c in _all])
@@ -466,6 +488,7 @@ def compile_report() -> str:
 for _name, _method in {
     "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self, "__reduce_ex__": _reduce,
     "__get__": _get, "warmup": _warmup, "graph": _graph, "explain": _explain,
+    "check": _check,
     "__repr__": lambda self: f"<compiled {self._state.name}>",
 }.items():  # fmt: skip
     setattr(CompiledFunction, _name, _method)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dovetail import _core
 from dovetail import _pytree as pytree
 from dovetail._program import Program
 from dovetail._program_text import listing
@@ -60,11 +61,24 @@ def _launches(core: Any, steps: tuple[int, int, list, list]) -> Iterator[str]:
         yield f"  one by one: {f'{n} ' if n > 1 else ''}{op}{why}"
 
 
+def _groups(state: _State) -> Iterator[str]:
+    """How devices run its programs: a line for each way, and one for each group."""
+    for i, traced in enumerate(state.traces):
+        for device, seconds, alone, groups in _core.groups_of(traced.program):
+            yield (
+                f"  trace {i + 1} on {device}: groups {len(groups)}, nodes by themselves {alone}, made in "
+                f"{1000 * seconds:.1f} ms"
+            )
+            for (name, where), n in Counter(groups).items():
+                yield f"    {f'{n} times ' if n > 1 else ''}{name}" + (f", at {where}" if where else "")
+
+
 def report(states: Sequence[_State]) -> str:
-    """A line for each compiled function, and one for each further trace of it."""
+    """For each compiled function its traces, why they were made, and how devices run them."""
     lines = []
     for state in sorted((s for s in states if s.traces or s.eager_calls), key=lambda s: s.name):
         eager = f", {state.eager_calls} eager calls" if state.eager_calls else ""
         lines.append(f"{state.name}: {len(state.traces)} traces in {1000 * state.seconds:.1f} ms{eager}")
         lines += [f"  traced again: {reason}" for reason in state.reasons]
+        lines += _groups(state)
     return "\n".join(lines) or "no compiled functions"

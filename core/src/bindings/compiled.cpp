@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "bindings/compiled_program.hpp"
+#include "bindings/compiled_groups.hpp"
 #include "bindings/interchange.hpp"
 #include "bindings/plain_value.hpp"
 #include "bindings/recorder.hpp"
@@ -371,17 +371,6 @@ int failing_step(const py::object& compiled, const std::shared_ptr<RunnableProgr
   return failed;
 }
 
-// (launches, those without groups, (nodes, name) of each group that runs as one, why not of each node)
-py::tuple launches_of(const Executable& e) {
-  py::list groups, reasons;
-  for (size_t i = 0; i < e.groups.size(); ++i)
-    if (const auto& group = e.fusion->steps[i].group; group && e.groups[i].answer.level)
-      groups.append(py::make_tuple(e.fusion->steps[i].nodes, group->name));
-  if (e.fusion)
-    for (const char* reason : e.fusion->reasons) reasons.append(reason ? py::object(py::str(reason)) : py::none());
-  return py::make_tuple(count_launches(e, true), count_launches(e, false), groups, reasons);
-}
-
 // (the program that a call runs, or None, why it is None, its numbers, its steps)
 py::tuple prepare(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
   const std::shared_ptr<const Programs> programs = *checked(compiled).programs;
@@ -401,6 +390,17 @@ py::tuple prepare(const py::object& compiled, const py::tuple& values, int n_ext
   if (refusal) std::rethrow_exception(refusal);
   return py::make_tuple(py::none(), str_of(miss.why), py::list(), py::list(),
                         py::make_tuple(0, 0, py::list(), py::list()));
+}
+
+py::list compare(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program,
+                 const py::tuple& values, int n_extra, const py::tuple& keywords) {
+  BoundArguments given;
+  set_arguments(given, values, n_extra, keywords);
+  Match match;
+  Miss miss;
+  const auto found = program_of(compiled, program);
+  if (!found->match(given, match)) throw Error(ErrorKind::value, "[compile] the program is not one for this call");
+  return compare_groups(*found, match, miss);
 }
 
 // Of no elements: what stands for an argument where nothing runs.
@@ -442,6 +442,13 @@ void make_compiled_functions(py::module_& m) {
       "integers and reals among the arguments, and how it runs: its launches, those without groups, nodes and name "
       "of "
       "each group, for each node why it is in none).");
+  m.def("compare_groups", compare,
+        "Runs a program for these arguments node by node, and its groups beside their nodes: of each group (nodes, "
+        "name, results), of each result (dtype, shape, user's line, elements by the group and by the nodes).");
+  m.def(
+      "groups_of", groups_of,
+      "How devices run a program in groups: of each way (device, seconds that it took to make, how many nodes run "
+      "by themselves, (name, user's line) of each group).");
   m.def("abstract_array", abstract_array, "An array without elements, for prepare_compiled.");
   m.def("run_compiled", run, "(whether a program was right, its result) for arguments by parameter.");
   m.def(

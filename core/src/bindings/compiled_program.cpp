@@ -183,6 +183,13 @@ std::vector<Tensor> CompiledProgram::operands(const Match& m) const {
   return all;
 }
 
+std::vector<Tensor> CompiledProgram::operands(const Match& m, std::vector<Tensor>& keys) const {
+  std::vector<Tensor> all = operands(m);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (!m.arrays[i]) all[i] = std::move(keys[i]);
+  return all;
+}
+
 std::optional<CompiledProgram::Ready> CompiledProgram::ready(Match& m, Miss& miss) {
   std::shared_ptr<const Bound> bound = bound_for(m, miss.why);
   if (!bound) return std::nullopt;
@@ -196,11 +203,12 @@ std::shared_ptr<const Executable> CompiledProgram::prepare(Match& m, Miss& miss)
   return found ? found->bound->executable : nullptr;
 }
 
-std::vector<Tensor> CompiledProgram::drawn(const Constants& c) const {
+std::vector<Tensor> CompiledProgram::drawn(const Constants& c, bool goes_on) const {
   if (effects_.draws.empty()) return {};
   std::vector<Tensor> all(guards_.words.size());
   for (const Draws& d : effects_.draws) {
-    const auto [seed, begin] = d.generator->draw(4 * c.at(d.total).read<uint64_t>());
+    const auto [seed, begin] =
+        goes_on ? d.generator->draw(4 * c.at(d.total).read<uint64_t>()) : d.generator->state();
     for (const Draws::Draw& one : d.draws) {
       const uint64_t key[] = {seed, begin + c.at(one.offset).read<uint64_t>()};
       all[size_t(one.input)] = upload(key, DType::u32, kKeyShape, device_);
@@ -266,14 +274,23 @@ std::vector<Tensor> CompiledProgram::run_briefly(Match& m, const Constants& c,
 
 std::vector<Tensor> CompiledProgram::run_for_long(const Match& m, const Constants& c,
                                                   std::vector<Tensor>& keys) const {
-  std::vector<Tensor> in = operands(m);
-  for (size_t i = 0; i < in.size(); ++i)
-    if (!m.arrays[i]) in[i] = std::move(keys[i]);
+  std::vector<Tensor> in = operands(m, keys);
   give_away(m);
   const GilRelease others_run;
   std::vector<Tensor> made = replay(c.executable, std::move(in), nullptr, c.given());
   bring_over(made);
   return made;
+}
+
+bool CompiledProgram::compare_groups(Match& m, Miss& miss, const CompareGroup& compare) {
+  const auto found = ready(m, miss);
+  if (!found) return false;
+  const Executable& e = *found->bound->executable;
+  std::vector<Tensor> keys = drawn(found->constants, false);
+  std::vector<Tensor> in = operands(m, keys);
+  const GilRelease others_run;
+  replay_and_compare(e, std::move(in), found->constants.given(), [&](const GroupResult& r) { compare(e, r); });
+  return true;
 }
 
 // Results that are constants are in the host's memory.

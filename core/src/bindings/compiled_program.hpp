@@ -53,6 +53,9 @@ struct Miss {
 
 bool is_refusal(const Error&);  // a rule's, which the function may handle where it runs in Python
 
+// Told of each result of a group, without the GIL.
+using CompareGroup = std::function<void(const Executable&, const GroupResult&)>;
+
 class CompiledProgram {
  public:
   struct Effects {
@@ -70,6 +73,8 @@ class CompiledProgram {
   PyObject* run(Match&, Miss&);
   // The binding for a call. Throws what a rule does; nullptr where the program is not right for it.
   std::shared_ptr<const Executable> prepare(Match&, Miss&);
+  // Runs it node by node beside its groups, and has no effects. False: it is not right for the call.
+  bool compare_groups(Match&, Miss&, const CompareGroup&);
   int visit(visitproc, void*) const;
   const std::shared_ptr<RunnableProgram>& program() const { return program_; }
 
@@ -100,8 +105,10 @@ class CompiledProgram {
   std::shared_ptr<const Bound> bind(std::vector<int64_t> key, const std::vector<const TensorType*>& in,
                                     const std::vector<int64_t>& integers, const std::vector<double>& reals,
                                     std::string& why) const;
-  std::vector<Tensor> operands(const Match&) const;   // those of draws have no elements
-  std::vector<Tensor> drawn(const Constants&) const;  // the keys, by input; empty where there are none
+  std::vector<Tensor> operands(const Match&) const;  // those of draws have no elements
+  std::vector<Tensor> operands(const Match&, std::vector<Tensor>& keys) const;
+  // The keys, by input; empty where there are none. `goes_on`: the generators' next draws begin behind them.
+  std::vector<Tensor> drawn(const Constants&, bool goes_on = true) const;
   void give_away(const Match&) const;
   std::vector<Tensor> run_briefly(Match&, const Constants&, const std::vector<Tensor>& keys) const;
   std::vector<Tensor> run_for_long(const Match&, const Constants&, std::vector<Tensor>& keys) const;

@@ -1,6 +1,7 @@
 #include "dispatch/groups.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 
 #include "device/log.hpp"
@@ -23,22 +24,35 @@ class CodeCache {
   std::shared_ptr<const GroupCode> find_or_make(Device& device, const dvt_compiler& compiler,
                                                 std::unique_ptr<const CProgram> program) {
     const uint64_t* const hash = program->view().hash;
-    const Key key{&device, hash[0], hash[1]};
+    const std::shared_ptr<Entry> entry = entry_of({&device, hash[0], hash[1]});
+    std::unique_lock<std::mutex> lock(entry->making, std::defer_lock);
     {
-      const std::lock_guard lock(mutex_);
-      if (auto found = known_[key].lock()) return found;
+      const GilRelease others_run;  // another thread may make the same code, which may take seconds
+      lock.lock();
     }
-    auto made = std::make_shared<const GroupCode>(device, compiler, std::move(program));  // may take seconds
-    const std::lock_guard lock(mutex_);
-    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
-    known_[key] = made;
+    if (auto found = entry->code.lock()) return found;
+    auto made = std::make_shared<const GroupCode>(device, compiler, std::move(program));
+    entry->code = made;
     return made;
   }
 
  private:
   using Key = std::tuple<const Device*, uint64_t, uint64_t>;
+  struct Entry {
+    std::mutex making;
+    std::weak_ptr<const GroupCode> code;
+  };
+
+  std::shared_ptr<Entry> entry_of(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(known_, [](const auto& e) { return e.second.use_count() == 1 && e.second->code.expired(); });
+    auto& entry = known_[key];
+    if (!entry) entry = std::make_shared<Entry>();
+    return entry;
+  }
+
   std::mutex mutex_;
-  std::map<Key, std::weak_ptr<const GroupCode>> known_;
+  std::map<Key, std::shared_ptr<Entry>> known_;
 };
 CodeCache& code_cache() {
   static CodeCache& cache = *new CodeCache;
@@ -146,6 +160,7 @@ dvt_answer GroupCode::query(const dvt_exe_call& call) const {
 std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const Attrs* arguments, uint32_t flags) {
   const dvt_compiler* const compiler = compiler_of(device);
   if (!compiler || !pass_is_on("fuse")) return nullptr;
+  const auto start = std::chrono::steady_clock::now();
   const Program& program = *binding.program;
   const CProgram whole(binding.program, symbolic_types(binding, arguments), flags);
   const std::vector<dvt_claim> claims = claims_of(*compiler, device, whole);
@@ -156,7 +171,6 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
     if (claims[k].group && claims[k].gain_ns > 0 && can_join(program.nodes[k])) group[k] = claims[k].group;
     else made->reasons[k] = claims[k].reason;
   }
-  if (std::ranges::count(group, 0u) == std::ssize(group)) return nullptr;
   made->types = whole.types();
   made->dies.resize(program.nodes.size());
   Schedule schedule = make_schedule(program, group);
@@ -172,6 +186,7 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
     try {
       auto code = code_cache().find_or_make(device, *compiler, std::move(view));
       to.group = Fusion::Group{std::move(part), std::move(code), name, std::move(where)};
+      made->has_groups = true;
     } catch (const Error& e) {  // its nodes run by themselves
       const std::string what = std::string("[compile] ") + name + " runs node by node: " + e.what();
       for (const uint32_t k : step.nodes) made->reasons[k] = lasting(e.what());
@@ -179,6 +194,7 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
       else on_warning(what);
     }
   }
+  made->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return made;
 }
 
@@ -219,9 +235,16 @@ std::shared_ptr<const Fusion> Fusions::find_or_make(const Binding& binding, Devi
   }
   auto made = fuse(binding, device, arguments, flags);
   const std::lock_guard lock(mutex_);
+  for (const auto& fusion : known_)  // of another thread
+    if (symbols_in(fusion->types, binding)) return fusion;
   if (made) known_.push_back(made);
   else none_ = true;
   return made;
+}
+
+std::vector<std::shared_ptr<const Fusion>> Fusions::known() {
+  const std::lock_guard lock(mutex_);
+  return known_;
 }
 
 size_t count_launches(const Executable& e, bool fused) {

@@ -49,7 +49,9 @@ struct Fusion {
   // Why a node is in no group that has code; nullptr: nobody said.
   std::vector<const char*> reasons;
   std::vector<Step> steps;
+  bool has_groups = false;
   SymbolicTypes types;
+  double seconds = 0;  // that it took to make it
 };
 
 // What a binding adds to a group.
@@ -58,7 +60,7 @@ struct BoundGroup {
   dvt_answer answer;  // to row-major operands; level 0: its nodes run by themselves
 };
 
-// nullptr where the device has no compiler, or none of the nodes is claimed. `arguments`: those that the program
+// nullptr where the device has no compiler. `arguments`: those that the program
 // was bound with. `flags`: DVT_P_ROUND_EACH, DVT_P_DETERMINISTIC.
 std::shared_ptr<const Fusion> fuse(const Binding&, Device&, const Attrs* arguments, uint32_t flags);
 // One for each step (empty of one without a group); nothing where the fusion's types do not describe the binding.
@@ -67,14 +69,15 @@ std::optional<std::vector<BoundGroup>> bind_groups(const Fusion&, const Binding&
 // The fusions of a program on a device: for sizes of different structure, as where some are 1, there are several.
 class Fusions {
  public:
-  // The one that describes the binding; nullptr where nothing is fused.
+  // The one that describes the binding; nullptr: there is none, its nodes run by themselves.
   std::shared_ptr<const Fusion> find_or_make(const Binding&, Device&, const Attrs* arguments, uint32_t flags);
+  std::vector<std::shared_ptr<const Fusion>> known();
 
  private:
   static constexpr size_t kMost = 8;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const Fusion>> known_;
-  bool none_ = false;  // the device has no compiler, or it claims nothing
+  bool none_ = false;  // the device has no compiler
 };
 
 // How many kernels a run of the executable launches; `fused`: with its groups, else node by node. Copies and casts

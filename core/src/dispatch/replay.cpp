@@ -119,18 +119,21 @@ void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   end_values(e, k, values);
 }
 
+bool runs_as_group(const Executable& e, size_t step) {
+  return e.fusion->steps[step].group && e.groups[step].answer.level && !engine_choice;
+}
+
 void run_steps(const Executable& e, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
   for (size_t i = 0; i < e.fusion->steps.size(); ++i) {
     const Fusion::Step& step = e.fusion->steps[i];
-    if (step.group && e.groups[i].answer.level && !engine_choice && run_group(e, i, values))
-      end_values(e, step.nodes.back(), values);
+    if (runs_as_group(e, i) && run_group(e, i, values)) end_values(e, step.nodes.back(), values);
     else
       for (const uint32_t k : step.nodes) run_node(e, k, values, wanted);
   }
 }
 
 void run_nodes(const Executable& e, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
-  if (e.fusion) return run_steps(e, values, wanted);
+  if (e.fusion && e.fusion->has_groups) return run_steps(e, values, wanted);
   for (size_t k = 0; k < e.nodes.size(); ++k) run_node(e, k, values, wanted);
 }
 
@@ -325,5 +328,28 @@ std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in, const Te
   std::vector<Tensor> results;
   for (const int v : p.outputs) results.push_back(values[size_t(v)]);
   return results;
+}
+
+void replay_and_compare(const Executable& e, std::vector<Tensor> in, const std::vector<Scalar>* constants,
+                        const std::function<void(const GroupResult&)>& compare) {
+  if (!e.fusion || !e.fusion->has_groups) return;
+  const Program& p = *e.binding.program;
+  RunValues run(e, constants);
+  std::vector<Tensor>& values = run.at;
+  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = std::move(in[i]);
+  for (size_t i = 0; i < e.fusion->steps.size(); ++i) {
+    const Fusion::Step& step = e.fusion->steps[i];
+    std::vector<Tensor> of_group = values;
+    const bool ran = runs_as_group(e, i) && run_group(e, i, of_group);
+    std::vector<Tensor> results;
+    for (size_t k = 0; ran && k < step.group->part.outputs.size(); ++k)
+      results.push_back(of_group[size_t(step.group->part.outputs[k])]);
+    of_group.clear();  // what ends with a node may be given away
+    for (const uint32_t k : step.nodes) run_node(e, k, values, {});
+    for (size_t k = 0; k < results.size(); ++k) {
+      const int v = step.group->part.outputs[k];
+      compare({i, v, results[k], values[size_t(v)]});
+    }
+  }
 }
 }  // namespace dovetail

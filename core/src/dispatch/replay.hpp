@@ -1,6 +1,7 @@
 // A program on a device: its binding with the plans of the device, and its run without any front end.
 #pragma once
 #include <deque>
+#include <functional>
 #include <map>
 
 #include "dispatch/groups.hpp"
@@ -94,4 +95,15 @@ void replay(const Executable&, const Tensor* const* in, Tensor* const* out,
 // without a copy share it.
 std::vector<Tensor> replay(const Executable&, std::vector<Tensor> in, const Tensor* const* given = nullptr,
                            const std::vector<Scalar>* constants = nullptr);
+
+// A result of a group, by the device's code for it and by its nodes one by one.
+struct GroupResult {
+  size_t step;  // of the fusion
+  int value;
+  const Tensor &of_group, &of_nodes;
+};
+// Runs it node by node, and each group on the operands of its nodes, too. Code that declines its operands gives no
+// result.
+void replay_and_compare(const Executable&, std::vector<Tensor> in, const std::vector<Scalar>* constants,
+                        const std::function<void(const GroupResult&)>& compare);
 }  // namespace dovetail

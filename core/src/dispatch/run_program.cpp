@@ -131,6 +131,18 @@ std::shared_ptr<const Fusion> RunnableProgram::fusion_for(Device& device, const 
   return fusions->find_or_make(binding, device, &arguments, flags);
 }
 
+std::vector<std::pair<const Device*, std::shared_ptr<const Fusion>>> RunnableProgram::fusions() {
+  std::map<const Device*, Fused> fused;
+  {
+    const std::lock_guard lock(mutex_);
+    fused = fused_;
+  }
+  std::vector<std::pair<const Device*, std::shared_ptr<const Fusion>>> all;
+  for (const auto& [device, made] : fused)
+    for (auto& fusion : made.fusions->known()) all.emplace_back(device, std::move(fusion));
+  return all;
+}
+
 std::vector<Tensor> RunnableProgram::run(Device* wanted, std::vector<Tensor> in, const Tensor* const* given) {
   expect_count(*program_, in.size());
   Device& device = device_for(wanted, in);

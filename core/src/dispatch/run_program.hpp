@@ -24,6 +24,8 @@ class RunnableProgram {
   // which `why` explains.
   std::shared_ptr<const Executable> find(Device&, std::string_view key, const TensorType* const* in,
                                          const Attrs& arguments, std::string& why);
+  // How devices run it in groups, as long as their kernels are those of then.
+  std::vector<std::pair<const Device*, std::shared_ptr<const Fusion>>> fusions();
   // Dtypes and shapes of the results for operands of these. Nothing runs.
   std::vector<TensorType> infer(std::span<const TensorType> in) const;
   // Records the program's calls on values of the builder, as record_inline() does; its errors are those of a run.
