@@ -16,6 +16,8 @@ struct Free {
 };
 
 class Prober {
+  static constexpr size_t kMostAlone = 16;  // axes that are tried one by one
+
  public:
   Prober(const Binding& hints, const Attrs* attrs) : hints_(hints), program_(*hints.program), attrs_(attrs) {
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
@@ -29,15 +31,16 @@ class Prober {
   }
 
   SymbolicTypes run() {
-    // An axis that can change alone is independent of the others. Those of one size that cannot are taken as equal.
+    // An axis that can change alone is independent of the others. Those of one size that cannot are taken as equal,
+    // and so are those behind the first ones, which are weights more often than not.
     std::map<int64_t, Free> rest;
-    for (const Free& axis : free_)
-      if (!move(axis)) {
-        Free& group = rest.try_emplace(axis.hint, Free{{}, axis.hint}).first->second;
-        group.places.insert(group.places.end(), axis.places.begin(), axis.places.end());
-      }
-    for (const auto& [hint, group] : rest)
-      if (group.places.size() > 1) move(group);
+    for (size_t i = 0; i < free_.size(); ++i) {
+      const int64_t h = free_[i].hint;
+      if (i < kMostAlone && move(free_[i], {h + 1, 2 * h})) continue;
+      Free& group = rest.try_emplace(h, Free{{}, h}).first->second;
+      group.places.insert(group.places.end(), free_[i].places.begin(), free_[i].places.end());
+    }
+    for (const auto& [h, group] : rest) move(group, {h + 1, h + 3, 2 * h, h + 8, h + 64, h - 1});
     return types();
   }
 
@@ -51,11 +54,10 @@ class Prober {
     group.places.emplace_back(input, axis);
   }
 
-  // Binds the program with another size there and keeps the result; false where no size that is tried is legal.
-  bool move(const Free& group) {
-    const int64_t h = group.hint;
-    for (const int64_t size : {h + 1, h + 3, 2 * h, h + 8, h + 64, h - 1}) {
-      if (size < 2 || size == h) continue;
+  // Binds the program with another size there and keeps the result; false where none of `sizes` is legal.
+  bool move(const Free& group, std::initializer_list<int64_t> sizes) {
+    for (const int64_t size : sizes) {
+      if (size < 2 || size == group.hint) continue;
       std::vector<TensorType> inputs = inputs_;
       for (const auto& [input, axis] : group.places) inputs[size_t(input)].size(axis) = size;
       if (auto bound = bind(inputs)) {
