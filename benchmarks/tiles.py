@@ -1,10 +1,12 @@
-"""Groups of elementwise nodes and row reductions as one kernel: compiled functions against eager calls.
+"""Groups of elementwise nodes and row reductions as one kernel: compiled functions against eager calls and peers.
 
     python benchmarks/tiles.py [--device cpu] [--threads 1 2] [--rows 64 4096] [--seconds 0.5]
 
 Eager calls, compiled ones with the roundings of eager calls, compiled ones with one rounding a group (they may also
-find a composed softmax or layer_norm and run the device's own), and numexpr where it is installed and has the
-functions (float32) take turns. Times are the least of all rounds, in microseconds. `ratio`: eager over compiled.
+find a composed softmax or layer_norm and run the device's own), and what is installed of torch, torch.compile, jax.jit
+and numexpr (which has not all functions, and float32 alone) take turns. Times are the least of all rounds, in
+microseconds; behind each is eager Dovetail's over it, above 1 where it is faster. `first`: the milliseconds of the
+first call, which traces and compiles; torch keeps compiled code in a cache on disk, so clear that before comparing.
 """
 
 from __future__ import annotations
@@ -14,43 +16,114 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 
-try:
-    import numexpr
-except ImportError:
-    numexpr = None
-
 COLUMNS = 1024
+Function = Callable[..., Any]
 
 
-def gelu_residual(x: Any, w: Any, b: Any, r: Any, m: Any) -> Any:
-    return dt.nn.gelu(x * w + b) + r
+def gelu_residual(xp: Any, x: Any, w: Any, b: Any, r: Any, m: Any) -> Any:
+    return xp.gelu(x * w + b) + r
 
 
-def softmax(x: Any, w: Any, b: Any, r: Any, m: Any) -> Any:
-    e = dt.exp(x - dt.max(x, axis=-1, keepdims=True))
-    return e / dt.sum(e, axis=-1, keepdims=True)
+def softmax(xp: Any, x: Any, w: Any, b: Any, r: Any, m: Any) -> Any:
+    e = xp.exp(x - xp.max(x))
+    return e / xp.sum(e)
 
 
-def layer_norm(x: Any, w: Any, b: Any, r: Any, m: Any) -> Any:
-    d = x - dt.mean(x, axis=-1, keepdims=True)
-    return d * (1.0 / dt.sqrt(dt.mean(d * d, axis=-1, keepdims=True) + 1e-5)) * w + b
+def layer_norm(xp: Any, x: Any, w: Any, b: Any, r: Any, m: Any) -> Any:
+    d = x - xp.mean(x)
+    return d * (1.0 / xp.sqrt(xp.mean(d * d) + 1e-5)) * w + b
 
 
-def chain_of_12(x: Any, w: Any, b: Any, r: Any, m: Any) -> Any:
-    t = dt.maximum(x * w + b, x) - m
-    return dt.exp(-abs(t / dt.sqrt(x * x + 1.0))) + x
+def chain_of_12(xp: Any, x: Any, w: Any, b: Any, r: Any, m: Any) -> Any:
+    t = xp.maximum(x * w + b, x) - m
+    return xp.exp(-abs(t / xp.sqrt(x * x + 1.0))) + x
 
 
-NUMEXPR = {"chain_of_12": "exp(-abs((where(x * w + b > x, x * w + b, x) - m) / sqrt(x * x + 1))) + x"}
+FUNCTIONS = (gelu_residual, softmax, layer_norm, chain_of_12)
+NUMEXPR = {chain_of_12: "exp(-abs((where(x * w + b > x, x * w + b, x) - m) / sqrt(x * x + 1))) + x"}
 
 
-def least(functions: list[Callable[[], object]], seconds: float) -> list[float]:
+def array_api(xp: Any, gelu: Function) -> SimpleNamespace:
+    """The functions in a namespace of arrays; reductions are along rows and keep the axis."""
+    rows = {name: partial(getattr(xp, name), axis=-1, keepdims=True) for name in ("max", "sum", "mean")}
+    return SimpleNamespace(exp=xp.exp, sqrt=xp.sqrt, maximum=xp.maximum, gelu=gelu, **rows)
+
+
+# ---- who computes, and how: a function without arguments that waits for its result -----------------------------------
+
+
+def ours(function: Function, host: list[np.ndarray], dtype: str, device: str) -> Iterator[tuple[str, Function]]:
+    args = [dt.astype(dt.asarray(x, device=device), getattr(dt, dtype)) for x in host]
+    eager = partial(function, array_api(dt, dt.nn.gelu))
+    exact, wide = dt.compile(eager, numerics="eager"), dt.compile(eager)
+    for name, f in (("eager", eager), ("exact", exact), ("compiled", wide)):
+        yield name, lambda f=f: (f(*args), dt.synchronize(device))
+
+
+def torchs(function: Function, host: list[np.ndarray], dtype: str, threads: int) -> Iterator[tuple[str, Function]]:
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(False)
+    args = [torch.from_numpy(x).to(getattr(torch, dtype)) for x in host]
+    namespace = array_api(torch, torch.nn.functional.gelu)
+    namespace.max = partial(torch.amax, dim=-1, keepdim=True)
+    eager = partial(function, namespace)
+    torch._dynamo.reset()
+    for name, f in (("torch", eager), ("t.compile", torch.compile(lambda *args: eager(*args)))):
+        yield name, lambda f=f: f(*args)
+
+
+def jaxs(function: Function, host: list[np.ndarray], dtype: str) -> Iterator[tuple[str, Function]]:
+    import jax
+    import jax.numpy as jnp
+
+    args = [jnp.asarray(x, getattr(jnp, dtype)) for x in host]
+    f = jax.jit(partial(function, array_api(jnp, partial(jax.nn.gelu, approximate=False))))
+    yield "jax.jit", lambda: f(*args).block_until_ready()
+
+
+def numexprs(function: Function, host: list[np.ndarray]) -> Iterator[tuple[str, Function]]:
+    import numexpr
+
+    names = dict(zip("xwbrm", host, strict=True))
+    yield "numexpr", lambda: numexpr.evaluate(NUMEXPR[function], names)
+
+
+def contenders(function: Function, rows: int, dtype: str, device: str, threads: int) -> dict[str, Function]:
+    random = np.random.default_rng(0)
+    shapes = (rows, COLUMNS), (COLUMNS,), (COLUMNS,), (rows, COLUMNS), (rows, 1)
+    host = [random.normal(size=shape).astype(np.float32) for shape in shapes]
+    found = dict(ours(function, host, dtype, device))
+    if find_spec("torch"):
+        found |= torchs(function, host, dtype, threads)
+    if find_spec("jax"):
+        found |= jaxs(function, host, dtype)
+    if find_spec("numexpr") and dtype == "float32" and function in NUMEXPR:
+        found |= numexprs(function, host)
+    return found
+
+
+# ---- the table -------------------------------------------------------------------------------------------------------
+
+
+def first(f: Function) -> float:
+    """Milliseconds of the first call."""
+    begin = time.perf_counter()
+    f()
+    return 1e3 * (time.perf_counter() - begin)
+
+
+def least(functions: list[Function], seconds: float) -> list[float]:
     """The least time of each, in microseconds; they take turns."""
     times = [float("inf")] * len(functions)
     end = time.perf_counter() + seconds * len(functions)
@@ -60,27 +133,6 @@ def least(functions: list[Callable[[], object]], seconds: float) -> list[float]:
             function()
             times[i] = min(times[i], time.perf_counter() - begin)
     return [t * 1e6 for t in times]
-
-
-def measure(device: str, rows: int, dtype: str, seconds: float) -> None:
-    random = np.random.default_rng(0)
-
-    def array(*shape: int) -> dt.Array:
-        return dt.astype(dt.asarray(random.normal(size=shape), device=device), getattr(dt, dtype))
-
-    args = (array(rows, COLUMNS), array(COLUMNS), array(COLUMNS), array(rows, COLUMNS), array(rows, 1))
-    for function in (gelu_residual, softmax, layer_norm, chain_of_12):
-        exact, wide = dt.compile(function, numerics="eager"), dt.compile(function)
-        functions = [lambda f=f: (f(*args), dt.synchronize(device)) for f in (function, exact, wide)]
-        if numexpr and dtype == "float32" and function.__name__ in NUMEXPR:
-            names = dict(zip("xwbrm", map(np.asarray, args), strict=True))
-            functions.append(lambda text=NUMEXPR[function.__name__], n=names: numexpr.evaluate(text, n))
-        for f in functions:
-            f(), f()
-        eager, *others = least(functions, seconds)
-        text = "".join(f"{t:12.1f} {eager / t:6.2f}" for t in others[:2])
-        peer = f"{others[2]:12.1f}" if len(others) > 2 else ""
-        print(f"{function.__name__:14}{dtype:10}{rows:6}{eager:12.1f}{text}{peer}", flush=True)
 
 
 def main() -> None:
@@ -94,14 +146,22 @@ def main() -> None:
         for n in a.threads:
             subprocess.run([sys.executable, *sys.argv, "--threads", str(n)], check=True)
         return
-    if os.environ.get("DOVETAIL_NUM_THREADS") != str(a.threads[0]):
-        os.environ.update(DOVETAIL_NUM_THREADS=str(a.threads[0]), NUMEXPR_NUM_THREADS=str(a.threads[0]))
+    n = a.threads[0]
+    if os.environ.get("DOVETAIL_NUM_THREADS") != str(n):
+        flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" if n == 1 else ""
+        os.environ.update(DOVETAIL_NUM_THREADS=str(n), NUMEXPR_NUM_THREADS=str(n), XLA_FLAGS=flags)
         os.execv(sys.executable, [sys.executable, *sys.argv])
-    print(f"{a.threads[0]} thread{'s' * (a.threads[0] > 1)}, rows of {COLUMNS}; microseconds")
-    print(f"{'':14}{'':10}{'rows':>6}{'eager':>12}{'compiled':>12}  ratio{'one round.':>12}  ratio{'numexpr':>12}")
+    print(f"{n} thread{'s' * (n > 1)}, rows of {COLUMNS}; microseconds, and eager Dovetail's over them")
     for dtype in ("float32", "bfloat16"):
         for rows in a.rows:
-            measure(a.device, rows, dtype, a.seconds)
+            for function in FUNCTIONS:
+                found = contenders(function, rows, dtype, a.device, n)
+                firsts = [first(f) for f in found.values()]
+                eager, *others = times = least(list(found.values()), a.seconds)
+                print(f"{function.__name__} {dtype} {rows}")
+                print("    " + "".join(f"{name:>18}" for name in found))
+                print(f"    {eager:18.1f}" + "".join(f"{t:11.1f} {eager / t:6.2f}" for t in times[1:]))
+                print("    " + "".join(f"{ms:15.1f} ms" for ms in firsts) + "  first", flush=True)
 
 
 if __name__ == "__main__":
