@@ -1,6 +1,7 @@
 """Creating arrays."""
 
 import array
+import math
 
 import dovetail as dt
 import numpy as np
@@ -159,3 +160,38 @@ def test_device_context():
     d = dt.default_device()
     with dt.device(d.name):
         assert dt.asarray([1]).device == d and dt.zeros(1).device == d
+
+
+@pytest.mark.parametrize(
+    "value, dtype, error, text",
+    [
+        (300, "int8", OverflowError, r"\[full\] 300 does not fit in int8: expected -128 to 127"),
+        (np.int64(-1), "uint8", OverflowError, r"\[full\] -1 does not fit in uint8"),
+        (1e10, "int32", OverflowError, r"\[full\] 10000000000 does not fit in int32"),
+        (2.5, "int32", TypeError, r"\[full\] cannot store floating-point numbers as int32"),
+        (math.nan, "int64", TypeError, r"\[full\] cannot store floating-point numbers as int64"),
+        (1j, "float32", TypeError, r"\[full\] cannot store complex numbers as float32"),
+        (np.complex64(1j), "float32", TypeError, r"\[full\] cannot store complex numbers as float32"),
+    ],
+)
+def test_full_holds_its_value(value, dtype, error, text):
+    for make in (
+        lambda: dt.full((2,), value, dtype=dtype),
+        lambda: dt.full_like(dt.ones((2,), dtype=dtype), value),
+    ):
+        with pytest.raises(error, match=text):
+            make()
+
+
+def test_full_takes_what_fits():
+    assert dt.full((1,), 2.0, dtype="int8").tolist() == [2] and dt.full((1,), -128, dtype="int8").tolist() == [-128]
+    assert dt.full((1,), 1e300, dtype="float32").tolist() == [math.inf]
+    assert dt.full((1,), np.complex64(1 + 2j)).tolist() == [1 + 2j]
+
+
+def test_complex_numbers_of_numpy_keep_their_imaginary_part():
+    """complex64 is no subclass of Python's complex, and its __float__ drops the imaginary part."""
+    x = dt.ones((2,), dtype="float32", device="cpu")
+    for number in (np.complex64(1j), np.complex128(1j), 1j):
+        with pytest.raises(NotImplementedError, match=r"\[multiply\] complex64"):
+            x * number

@@ -241,6 +241,19 @@ def _capsule(x: Any, *, copy: bool | None, **wanted: Any) -> Any:
 # ---- from numbers ------------------------------------------------------------------------------------------------
 
 
+def _expect_fits(op: str, value: Any, dtype: DType | str) -> None:
+    if type(value).__module__ == "numpy":
+        value = {"c": complex, "f": float, "b": bool}.get(value.dtype.kind, int)(value)
+    if not isinstance(value, (int, float, complex)):  # a number of a trace
+        return
+    if isinstance(value, float) and value.is_integer() and "integer" in _core.to_dtype(dtype).kind:
+        value = int(value)
+    try:
+        _core.from_numbers(value, dtype, None)
+    except (TypeError, OverflowError) as e:
+        raise type(e)(str(e).replace("[asarray]", f"[{op}]")) from None
+
+
 def full(
     shape: int | tuple[int, ...],
     fill_value: complex | Array,
@@ -248,8 +261,14 @@ def full(
     dtype: DType | str | None = None,
     device: Device | str | None = None,
 ) -> Array:
-    """fill_value everywhere: a number, or an array without axes, whose dtype and device are the default then."""
+    """fill_value everywhere: a number, or an array without axes, whose dtype and device are the default then.
+
+    Raises OverflowError where the dtype cannot hold the number, and TypeError where it has no such numbers, as int8
+    has no 2.5.
+    """
     if not isinstance(fill_value, Array):
+        if dtype is not None and not (type(fill_value) is int and 0 <= fill_value <= 127):
+            _expect_fits("full", fill_value, dtype)
         return _op("full")(shape, fill_value, dtype=dtype, device=device)
     if fill_value.ndim:
         raise TypeError(

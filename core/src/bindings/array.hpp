@@ -53,6 +53,7 @@ void set_python_error();
 // A Python number as a weak scalar of `dtype`. Throws Error(type), or Error(overflow), which names `function`.
 Tensor scalar_from(PyObject* number, DType dtype, const char* function);
 bool is_number(PyObject* o);
+bool is_complex_number(PyObject* o);  // of Python or NumPy
 DType own_dtype(PyObject* number);  // of a number without arrays
 
 // ---- op functions -----------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ void set_scalar(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject*
     if (overflow < 0)
       throw Error(ErrorKind::value,
                   "[" + op.spec.name + "] " + p.name + ": " + shown(value) + " does not fit in 64 bits");
-  } else if (PyComplex_Check(value)) {
+  } else if (is_complex_number(value)) {
     const Py_complex c = PyComplex_AsCComplex(value);
     if (PyErr_Occurred()) throw py::error_already_set();
     auto* parts = reinterpret_cast<double*>(attrs.room(2));
@@ -83,7 +83,7 @@ void set_attr(const Op& op, Attrs& attrs, int i, const ParamSpec& p, PyObject* v
   switch (p.kind) {
     case ParamKind::i64: a = {DVT_A_I64, 1, {.i = integer(op, p, value)}}; break;
     case ParamKind::f64:
-      if (!is_number(value) || PyComplex_Check(value)) refuse(op, p, "a number", value);
+      if (!is_number(value) || is_complex_number(value)) refuse(op, p, "a number", value);
       a = {DVT_A_F64, 1, {.f = PyFloat_AsDouble(value)}};
       if (PyErr_Occurred()) throw py::error_already_set();
       break;

@@ -301,8 +301,17 @@ bool is_number(PyObject* o) {
   return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || is_numpy_number(o);
 }
 
+bool is_complex_number(PyObject* o) {
+  const std::string_view name = Py_TYPE(o)->tp_name;
+  return PyComplex_Check(o) || name.starts_with("numpy.complex") || name == "numpy.clongdouble";
+}
+
 DType own_dtype(PyObject* o) {
-  return is_bool(o) ? DType::b8 : PyIndex_Check(o) ? kDefaultInt : PyComplex_Check(o) ? DType::c64 : kDefaultFloat;
+  if (PyFloat_Check(o)) return kDefaultFloat;
+  return is_bool(o)             ? DType::b8
+         : PyIndex_Check(o)     ? kDefaultInt
+         : is_complex_number(o) ? DType::c64
+                                : kDefaultFloat;
 }
 
 static Integer integer_from(PyObject* o) {
