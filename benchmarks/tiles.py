@@ -3,8 +3,8 @@
     python benchmarks/tiles.py [--device cpu] [--threads 1 2] [--rows 64 4096] [--seconds 0.5]
 
 Eager calls, compiled ones with the roundings of eager calls, compiled ones with one rounding a group (they may also
-find a composed softmax or layer_norm and run the device's own), and what is installed of torch, torch.compile, jax.jit
-and numexpr (which has not all functions, and float32 alone) take turns. Times are the least of all rounds, in
+find a composed softmax or layer_norm and run the device's own), and what is installed of torch, torch.compile,
+jax.jit and numexpr (which has not all functions, and float32 alone) take turns. Times are the least of all rounds, in
 microseconds; behind each is eager Dovetail's over it, above 1 where it is faster. `first`: the milliseconds of the
 first call, which traces and compiles; torch keeps compiled code in a cache on disk, so clear that before comparing.
 """
@@ -58,7 +58,7 @@ def array_api(xp: Any, gelu: Function) -> SimpleNamespace:
     return SimpleNamespace(exp=xp.exp, sqrt=xp.sqrt, maximum=xp.maximum, gelu=gelu, **rows)
 
 
-# ---- who computes, and how: a function without arguments that waits for its result -----------------------------------
+# ---- who computes, and how: a function without arguments that waits for its result ------------------------------
 
 
 def ours(function: Function, host: list[np.ndarray], dtype: str, device: str) -> Iterator[tuple[str, Function]]:
@@ -113,7 +113,7 @@ def contenders(function: Function, rows: int, dtype: str, device: str, threads: 
     return found
 
 
-# ---- the table -------------------------------------------------------------------------------------------------------
+# ---- the table --------------------------------------------------------------------------------------------------
 
 
 def first(f: Function) -> float:
@@ -157,10 +157,10 @@ def main() -> None:
             for function in FUNCTIONS:
                 found = contenders(function, rows, dtype, a.device, n)
                 firsts = [first(f) for f in found.values()]
-                eager, *others = times = least(list(found.values()), a.seconds)
+                times = least(list(found.values()), a.seconds)
                 print(f"{function.__name__} {dtype} {rows}")
                 print("    " + "".join(f"{name:>18}" for name in found))
-                print(f"    {eager:18.1f}" + "".join(f"{t:11.1f} {eager / t:6.2f}" for t in times[1:]))
+                print("    " + "".join(f"{t:11.1f} {times[0] / t:6.2f}" for t in times))
                 print("    " + "".join(f"{ms:15.1f} ms" for ms in firsts) + "  first", flush=True)
 
 
