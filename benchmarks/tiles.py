@@ -4,9 +4,10 @@
 
 Eager calls, compiled ones with the roundings of eager calls, compiled ones with one rounding a group (they may also
 find a composed softmax or layer_norm and run the device's own), and what is installed of torch, torch.compile,
-jax.jit and numexpr (which has not all functions, and float32 alone) take turns. Times are the least of all rounds, in
-microseconds; behind each is eager Dovetail's over it, above 1 where it is faster. `first`: the milliseconds of the
-first call, which traces and compiles; torch keeps compiled code in a cache on disk, so clear that before comparing.
+jax.jit and numexpr (which has not all functions, and float32 alone) take turns. Times are the least of all rounds,
+in microseconds; behind each is eager Dovetail's over it, above 1 where it is faster. `first`: the milliseconds of
+the first call, which traces and compiles; torch keeps compiled code in a cache on disk, so clear that before
+comparing.
 """
 
 from __future__ import annotations

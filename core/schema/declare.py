@@ -118,6 +118,11 @@ TRAITS = (
 )
 
 
+# What dovetail.autocast does to floats narrower than float64 among an op's value operands: "lower" casts them to
+# the dtype of the scope, "float32" to float32; with "widest" the op's dtype rule brings them together, as ever.
+AUTOCAST = ("lower", "float32", "widest")
+
+
 class Spec(NamedTuple):
     """The core's description of an op: struct OpSpec."""
 
@@ -134,6 +139,7 @@ class Spec(NamedTuple):
     private: bool
     view: bool
     traits: tuple[str, ...]  # of TRAITS
+    autocast: str  # of AUTOCAST
     tol: float
     doc: str  # one line
 
@@ -146,6 +152,8 @@ class Spec(NamedTuple):
             "must": self.must,
             "private": self.private,
             "view": self.view,
+            "autocast_lower": self.autocast == "lower",
+            "autocast_float32": self.autocast == "float32",
         }
         return (*(name for name, given in own.items() if given), *self.traits)
 
@@ -354,6 +362,7 @@ def op(
     core: bool = False,
     traits: tuple[str, ...] = (),
     half: str = "float32",
+    autocast: str = "widest",
     version: int = 1,
     since: dict[str, int] | None = None,
     name: str | None = None,
@@ -376,6 +385,7 @@ def op(
     traits         of TRAITS
     half           "float32": float16 and bfloat16 compute in float32 and round once, where there is no kernel for
                    them; "native": the decomposition runs on them as they are
+    autocast       what dovetail.autocast does: one of AUTOCAST
     version        grows when an attribute with a default or, at their end, an optional operand is added; since
                    names the version of each
     """
@@ -395,6 +405,7 @@ def op(
             half=half,
             served=served,
             traits=traits,
+            autocast=autocast,
             bare=must_only,
         )
         spec = Spec(
@@ -411,6 +422,7 @@ def op(
             private,
             view,
             traits,
+            autocast,
             float(tol),
             doc,
         )
@@ -441,6 +453,7 @@ def _check(
     half: str,
     served: bool,
     traits: tuple[str, ...],
+    autocast: str,
     bare: bool,
 ) -> None:
     if name in registry:
@@ -451,6 +464,10 @@ def _check(
         raise ValueError(f"[{name}] traits: expected some of {', '.join(TRAITS)}, got {', '.join(sorted(unknown))}")
     if tier not in (None, "must", "extended"):
         raise ValueError(f"[{name}] tier: expected 'must', 'extended' or None, got {tier!r}")
+    if autocast not in AUTOCAST:
+        raise ValueError(
+            f"[{name}] autocast: expected {', '.join(AUTOCAST[:-1])} or {AUTOCAST[-1]}, got {autocast!r}"
+        )
     if half not in ("float32", "native"):
         raise ValueError(f"[{name}] half: expected 'float32' or 'native', got {half!r}")
     if has_decomposition and (bare or served):

@@ -226,10 +226,12 @@ def _entry(o: Any) -> Iterator[str]:
     yield " ".join(line.strip() for line in (o.__doc__ or "").strip().split("\n") if line.strip())
     yield ""
     names = ", ".join(d.brief for d in o.dtypes)
+    autocast = f", autocast: {s.autocast}" if s.autocast != "widest" else ""
     if kernel := signature(o):
         yield f"Kernel: `{kernel}`"
         yield ""
-    yield f"Shape: {rules.SHAPE[s.shape]}. Dtype: {rules.DTYPE[s.dtype]}. Takes {names}. *{_kind(o)}{tolerance}*"
+    about = f"{_kind(o)}{tolerance}{autocast}"
+    yield f"Shape: {rules.SHAPE[s.shape]}. Dtype: {rules.DTYPE[s.dtype]}. Takes {names}. *{about}*"
     yield ""
 
 
@@ -253,6 +255,9 @@ def ops_md(ops: list[Any]) -> str:
         "`x...` is repeated. Inputs have the dtype that the op's dtype rule decides; the host casts `: i64` and",
         "`: bool` to that type and does not cast `: as given`. `dovetail ops --signatures` prints these lines,",
         "the ops of kernel packs included.",
+        "",
+        "*autocast* is what `dovetail.autocast` does to float16, bfloat16 and float32 operands: *lower* casts them",
+        "to the dtype of the scope, *float32* to float32. Ops without it take them as they are.",
         "",
     ]
     private = [o for o in ops if o.spec.private]

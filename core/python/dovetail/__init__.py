@@ -88,6 +88,7 @@ def load_kernels(name_or_path: str, *, device: str | None = None) -> None:
 # Found at first use, so that importing dovetail stays quick: submodules, and functions by their module.
 _SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "prototype", "random", "schema")
 _WRITTEN = {
+    "_autocast": ("autocast",),
     "_creation": (
         "asarray",
         "empty",

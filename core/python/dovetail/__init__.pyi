@@ -6,6 +6,7 @@ from dovetail import nn as nn
 from dovetail import prototype as prototype
 from dovetail import random as random
 from dovetail import schema as schema
+from dovetail._autocast import autocast as autocast
 from dovetail._compile import compile as compile
 from dovetail._compile import compile_report as compile_report
 from dovetail._control import (

@@ -263,6 +263,9 @@ def _reason(compiled: Any, state: _State, bound: Bound, why: str) -> str:
         return why
     if not state.traces:
         return "the first call"
+    before, now = state.traces[-1].autocast, _core.autocast_dtype(state.traces[-1].device)
+    if before != now:
+        return f"dovetail.autocast lowers to {now or 'nothing'}, and lowered to {before or 'nothing'}"
     facts, last = bound.facts(), state.traces[-1].facts
     for path in [*last, *(p for p in facts if p not in last)]:
         before, now = last.get(path), facts.get(path)

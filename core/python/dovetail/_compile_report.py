@@ -33,6 +33,7 @@ def explanation(
     program = Program(core, state.name, names, tuple(pytree.Leaf(i) for i in range(len(names))), tree)
     lines = [f"[compile] {state.name}: {len(state.traces)} traces, {1000 * state.seconds:.1f} ms"]
     lines += [f"  traced again: {reason}" for reason in state.reasons]
+    lines += [f"  autocast to {traced.autocast}"] if traced.autocast else []
     lines += [f"  captured: {name}" for name in traced.captured]
     lines += [f"  writes to: {name}" for name in traced.written]
     lines += [f"  note: {note}" for note in traced.notes]

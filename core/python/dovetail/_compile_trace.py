@@ -58,6 +58,8 @@ class Traced:
     written: list[str]
     notes: list[str]
     watched: list[str]  # names of the captured objects that calls look at
+    device: Any
+    autocast: str | None  # the dtype to which dovetail.autocast() lowered operands
     objects: list[Any] = field(default_factory=list)  # weak references to those among the arguments
 
     @property
@@ -236,6 +238,8 @@ def _traced(
         writes,
         notes,
         watched,
+        graph.device,
+        _core.autocast_dtype(graph.device),
         [what for kind, _, what, _ in arguments.parts if kind == "object" and isinstance(what, weakref.ref)],
     )
 

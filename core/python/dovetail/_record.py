@@ -8,6 +8,7 @@ from collections.abc import Callable
 from operator import index as as_integer
 from typing import Any
 
+from dovetail import _core
 from dovetail._array import recording_on
 from dovetail._core import Array
 from dovetail._trace import Graph, NoSize, Tracer, _place, _range, _whole
@@ -204,6 +205,8 @@ class FunctionGraph(Graph):
                 operands.append(given[param.name])
         if operands and not any(isinstance(x, Array) for x in operands):
             raise TypeError(f"[{op.name}] expected at least one array: dovetail.asarray() makes one of a number")
+        if _core.autocast_used() and op.spec.autocast != "widest":
+            operands = self._autocast(op, given)
         if "integer_exponent" in op.spec.traits:
             _check_exponent(op.name, *operands)
         self.builder.at(user_line())
@@ -212,6 +215,15 @@ class FunctionGraph(Graph):
             arrays = [self.value(x) for x in operands if isinstance(x, Array)]
             made.shape = _joined_shape(arrays if op.spec.shape == "broadcast" else arrays[:1], made.shape)
         return made
+
+    def _autocast(self, op: Any, given: dict[str, Any]) -> list[Any]:
+        """The operands of a call, cast as dovetail.autocast() wants it."""
+        names = [param.name for param in op.operands]
+        dtypes = [given[name].dtype.name if isinstance(given[name], Array) else None for name in names]
+        for name, dtype in zip(names, _core.autocast_casts(op.name, self.device, dtypes), strict=True):
+            if dtype is not None:
+                given[name] = self.record(registry["astype"], (given[name], dtype), {})
+        return [given[name] for name in names]
 
     def _spread(self, op: str, values: Any) -> tuple[Any, ...]:
         if not hasattr(type(values), "__iter__"):

@@ -82,7 +82,7 @@ def _softplus_samples() -> Iterator[Sample]:
     yield sample("negative_beta", draw(1000), beta=-1.0)
 
 
-@op(**NN, dtype="float", tol=5, reference=_softplus, samples=_softplus_samples)
+@op(**NN, dtype="float", autocast="float32", tol=5, reference=_softplus, samples=_softplus_samples)
 def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta, right at any size: it needs no threshold."""
     z = x if beta == 1.0 else multiply(x, beta)
@@ -91,7 +91,7 @@ def softplus(x: Tensor, beta: float = 1.0) -> Tensor:
     return r + (maximum if beta > 0 else minimum)(x, 0.0)  # not of z, which may overflow
 
 
-@op(**NN, dtype="float", tol=5, reference=lambda x: -_softplus(-x))
+@op(**NN, dtype="float", autocast="float32", tol=5, reference=lambda x: -_softplus(-x))
 def logsigmoid(x: Tensor) -> Tensor:
     """log(sigmoid(x)), right at any size."""
     return flipped(softplus(flipped(x)))

@@ -72,13 +72,13 @@ def square(x: Tensor, /) -> Tensor:
     return copy(x) if x.dtype.kind == "b" else multiply(x, x)
 
 
-@op(shape="same", dtype="float", tol=ROUNDED, reference=np.reciprocal)
+@op(shape="same", dtype="float", autocast="float32", tol=ROUNDED, reference=np.reciprocal)
 def reciprocal(x: Tensor, /) -> Tensor:
     """1 / x, correctly rounded."""
     return divide(1.0, x)
 
 
-@op(shape="same", dtype="float", tol=2, reference=lambda x: 1 / np.sqrt(x))
+@op(shape="same", dtype="float", autocast="float32", tol=2, reference=lambda x: 1 / np.sqrt(x))
 def rsqrt(x: Tensor, /) -> Tensor:
     """1 / sqrt(x)."""
     return divide(1.0, sqrt(x))

@@ -161,6 +161,7 @@ def _head_product(x: Tensor, kv: Tensor) -> Tensor:
 @op(
     shape="attention",
     dtype="float",
+    autocast="lower",
     tier="extended",
     tol=6,
     reference=_attention,
@@ -230,6 +231,7 @@ def _attention_with_logsumexp_samples() -> Iterator[Sample]:
 @op(
     shape="attention",
     dtype="float",
+    autocast="lower",
     tier="extended",
     tol=6,
     n_out=2,
@@ -317,6 +319,7 @@ def _places(offsets: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
 @op(
     shape="attention_varlen",
     dtype="float",
+    autocast="lower",
     tol=6,
     reference=lambda *args, **attributes: _by_sequence(_attention, *args, **attributes),
     scale=lambda *args, **attributes: _by_sequence(_attention_scale, *args, **attributes),

@@ -30,7 +30,7 @@ from .logic import isfinite, isnan, logical_not, signbit
 from .primitives import astype, exp, floor, log, maximum, minimum, sqrt, where
 
 
-@op(shape="same", dtype="float", tier="extended", tol=4, reference=np.expm1)
+@op(shape="same", dtype="float", autocast="float32", tier="extended", tol=4, reference=np.expm1)
 def expm1(x: Tensor, /) -> Tensor:
     """exp(x) - 1, accurate near 0, keeping -0."""
     u = exp(x)
@@ -39,7 +39,7 @@ def expm1(x: Tensor, /) -> Tensor:
     return where(magnitude(x) < 1.0, near, d)
 
 
-@op(shape="same", dtype="float", tier="extended", tol=4, reference=np.log1p)
+@op(shape="same", dtype="float", autocast="float32", tier="extended", tol=4, reference=np.log1p)
 def log1p(x: Tensor, /) -> Tensor:
     """log(1 + x), accurate near 0, keeping -0."""
     u = x + 1.0
@@ -47,7 +47,7 @@ def log1p(x: Tensor, /) -> Tensor:
     return where(d == 0.0, x, where(u == INF, u, log(u) * (x / d)))
 
 
-@op(shape="same", dtype="float", tol=2, reference=np.exp2)
+@op(shape="same", dtype="float", autocast="float32", tol=2, reference=np.exp2)
 def exp2(x: Tensor, /) -> Tensor:
     """2 to the power of x, exact at integers."""
     low, high = (-152.0, 130.0) if x.dtype is dt.float32 else (-1080.0, 1030.0)
@@ -56,20 +56,20 @@ def exp2(x: Tensor, /) -> Tensor:
     return ldexp(exp((c - n) * LN2), astype(n, twin(x.dtype)))
 
 
-@op(shape="same", dtype="float", tol=3, reference=np.log2)
+@op(shape="same", dtype="float", autocast="float32", tol=3, reference=np.log2)
 def log2(x: Tensor, /) -> Tensor:
     """The logarithm to base 2, exact at powers of 2."""
     m, e = split_exponent(x)
     return where((x > 0.0) & (x < INF), astype(e, x.dtype) + log(m) * LOG2E, log(x))
 
 
-@op(shape="same", dtype="float", tol=4, reference=np.log10)
+@op(shape="same", dtype="float", autocast="float32", tol=4, reference=np.log10)
 def log10(x: Tensor, /) -> Tensor:
     """The logarithm to base 10."""
     return log(x) * (1 / math.log(10))
 
 
-@op(shape="broadcast", dtype="float", tol=8, reference=np.logaddexp,
+@op(shape="broadcast", dtype="float", autocast="float32", tol=8, reference=np.logaddexp,
     scale=lambda x1, x2: np.abs(np.maximum(x1, x2)))  # fmt: skip
 def logaddexp(x1: Tensor, x2: Tensor, /) -> Tensor:
     """log(exp(x1) + exp(x2)) without overflow; accurate to the larger of the result and the operands."""
@@ -84,7 +84,7 @@ def logaddexp(x1: Tensor, x2: Tensor, /) -> Tensor:
 # ---- hyperbolic --------------------------------------------------------------------------------------------------
 
 
-@op(shape="same", dtype="float", tol=5, reference=np.sinh)
+@op(shape="same", dtype="float", autocast="float32", tol=5, reference=np.sinh)
 def sinh(x: Tensor, /) -> Tensor:
     """The hyperbolic sine."""
     a = magnitude(x)
@@ -92,7 +92,7 @@ def sinh(x: Tensor, /) -> Tensor:
     return with_sign(where(a < 20.0, (e + e / (e + 1.0)) * 0.5, (half * 0.5) * half), x)
 
 
-@op(shape="same", dtype="float", tol=5, reference=np.cosh)
+@op(shape="same", dtype="float", autocast="float32", tol=5, reference=np.cosh)
 def cosh(x: Tensor, /) -> Tensor:
     """The hyperbolic cosine."""
     a = magnitude(x)
@@ -107,7 +107,7 @@ def tanh(x: Tensor, /) -> Tensor:
     return with_sign(t / (t + 2.0), x)
 
 
-@op(shape="same", dtype="float", tol=5, reference=np.arcsinh)
+@op(shape="same", dtype="float", autocast="float32", tol=5, reference=np.arcsinh)
 def asinh(x: Tensor, /) -> Tensor:
     """The inverse hyperbolic sine."""
     a = magnitude(x)
@@ -115,7 +115,7 @@ def asinh(x: Tensor, /) -> Tensor:
     return with_sign(where(a < 1e9, near, log(a) + LN2), x)
 
 
-@op(shape="same", dtype="float", tol=5, reference=np.arccosh)
+@op(shape="same", dtype="float", autocast="float32", tol=5, reference=np.arccosh)
 def acosh(x: Tensor, /) -> Tensor:
     """The inverse hyperbolic cosine; NaN below 1."""
     t = x - 1.0
@@ -123,7 +123,7 @@ def acosh(x: Tensor, /) -> Tensor:
     return where(x < 1.0, NAN, where(x < 1e9, near, log(x) + LN2))
 
 
-@op(shape="same", dtype="float", tol=5, reference=np.arctanh)
+@op(shape="same", dtype="float", autocast="float32", tol=5, reference=np.arctanh)
 def atanh(x: Tensor, /) -> Tensor:
     """The inverse hyperbolic tangent; infinities at -1 and 1, NaN beyond."""
     a = magnitude(x)
@@ -202,6 +202,7 @@ def _pow_samples() -> Iterator[Sample]:
 @op(
     shape="broadcast",
     dtype="numeric",
+    autocast="float32",
     tier="extended",
     traits=("integer_exponent",),
     tol=8,

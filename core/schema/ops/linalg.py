@@ -118,6 +118,7 @@ def _power_of_two_near(m: Tensor) -> Tensor:
 @op(
     shape="reduce",
     dtype="float",
+    autocast="float32",
     space="linalg",
     tol=12,
     reference=_vector_norm,

@@ -46,6 +46,7 @@ def _linear_scale(x, weight, bias, like):
 @op(
     shape="linear",
     dtype="numeric",
+    autocast="lower",
     tier="extended",
     tol=2,
     reference=_linear,
@@ -82,6 +83,7 @@ def _linear_with_activation_samples() -> Iterator[Sample]:
 @op(
     shape="linear",
     dtype="float",
+    autocast="lower",
     half="native",  # as linear and the activation one after the other: their fp16 and bf16 kernels are faster
     tol=10,  # 2 of linear, 8 of gelu: no activation makes errors of its operand larger by much
     reference=_linear_with_activation,
@@ -160,6 +162,7 @@ def _axis_samples() -> Iterator[Sample]:
 @op(
     shape="along_axis",
     dtype="float",
+    autocast="float32",
     tier="extended",
     tol=5,
     reference=_softmax,
@@ -179,6 +182,7 @@ def softmax(x: Tensor, axis: int = -1) -> Tensor:
 @op(
     shape="along_axis",
     dtype="float",
+    autocast="float32",
     tier="extended",
     tol=4,
     reference=_log_softmax,
@@ -239,6 +243,7 @@ def _layer_norm_samples() -> Iterator[Sample]:
 @op(
     shape="layer_norm",
     dtype="float",
+    autocast="float32",
     tier="extended",
     tol=4,
     reference=_layer_norm,
@@ -263,7 +268,16 @@ def _rms_norm(x, weight, normalized_shape, eps, like):
     return _affine(x / np.sqrt(np.mean(x * x, axes, keepdims=True) + eps), weight, None)
 
 
-@op(shape="layer_norm", dtype="float", tier="extended", tol=4, reference=_rms_norm, samples=_norm_samples, **NN)
+@op(
+    shape="layer_norm",
+    dtype="float",
+    autocast="float32",
+    tier="extended",
+    tol=4,
+    reference=_rms_norm,
+    samples=_norm_samples,
+    **NN,
+)
 def rms_norm(x: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """x divided by the root of its mean square over the last axes, times weight.
 
@@ -368,6 +382,7 @@ def _cross_entropy_samples() -> Iterator[Sample]:
 @op(
     shape="cross_entropy",
     dtype="float",
+    autocast="float32",
     tol=6,
     reference=_cross_entropy,
     scale=_cross_entropy_scale,

@@ -247,12 +247,12 @@ def sqrt(x: Tensor, /) -> Tensor:
     """The square root, correctly rounded; NaN below 0, -0 at -0."""
 
 
-@op(shape="same", dtype="float", tier="must", tol=1, reference=np.exp)
+@op(shape="same", dtype="float", autocast="float32", tier="must", tol=1, reference=np.exp)
 def exp(x: Tensor, /) -> Tensor:
     """e to the power of x, below 1 ulp; exp(0) = 1; subnormal results are right too."""
 
 
-@op(shape="same", dtype="float", tier="must", tol=1, reference=np.log)
+@op(shape="same", dtype="float", autocast="float32", tier="must", tol=1, reference=np.log)
 def log(x: Tensor, /) -> Tensor:
     """The natural logarithm, below 1 ulp; log(1) = 0, -inf at zeros, NaN below."""
 
@@ -302,6 +302,7 @@ def _sum(x, axis, dtype, keepdims):
 @op(
     shape="reduce",
     dtype="accum",
+    autocast="float32",
     tier="must",
     tol=2,
     samples=_sum_samples,
@@ -362,6 +363,7 @@ def dot_scale(size, terms: int, like: DType):
 @op(
     shape="matmul",
     dtype="numeric",
+    autocast="lower",
     tier="must",
     tol=2,
     reference=np.matmul,

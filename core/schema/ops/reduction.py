@@ -120,7 +120,14 @@ def prod_middle(x: Tensor, /) -> Tensor:
 
 
 @op(
-    shape="reduce", dtype="accum", tier="extended", tol=2, scale=_prod_scale, samples=_prod_samples, reference=_prod
+    shape="reduce",
+    dtype="accum",
+    autocast="float32",
+    tier="extended",
+    tol=2,
+    scale=_prod_scale,
+    samples=_prod_samples,
+    reference=_prod,
 )
 def prod(x: Tensor, /, *, axis: Ints | None = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The product over axis, or of all; 1 of nothing."""
@@ -142,6 +149,7 @@ def _mean_samples() -> Iterator[Sample]:
 @op(
     shape="reduce",
     dtype="float",
+    autocast="float32",
     tier="extended",
     tol=2,
     samples=_mean_samples,
@@ -186,7 +194,9 @@ def _var_samples() -> Iterator[Sample]:
     yield sample("too_few", draw(5, 1), axis=1, correction=1.0)
 
 
-@op(shape="reduce", dtype="float", tol=8, reference=_var, scale=_var_scale, samples=_var_samples)
+@op(
+    shape="reduce", dtype="float", autocast="float32", tol=8, reference=_var, scale=_var_scale, samples=_var_samples
+)
 def var(x: Tensor, /, *, axis: Ints | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over axis, in two passes, divided by n - correction; NaN where that is not positive."""
     m = mean(x, axis=axis, keepdims=True)
@@ -197,6 +207,7 @@ def var(x: Tensor, /, *, axis: Ints | None = None, correction: float = 0.0, keep
 @op(
     shape="reduce",
     dtype="float",
+    autocast="float32",
     tol=6,
     samples=_var_samples,
     scale=_std_scale,
@@ -274,7 +285,15 @@ def _logsumexp_scale(x, axis, keepdims):
     return np.maximum(1, np.where(np.isfinite(m), np.abs(m), 1))
 
 
-@op(shape="reduce", dtype="float", tol=4, reference=_logsumexp, scale=_logsumexp_scale, samples=reduction_samples)
+@op(
+    shape="reduce",
+    dtype="float",
+    autocast="float32",
+    tol=4,
+    reference=_logsumexp,
+    scale=_logsumexp_scale,
+    samples=reduction_samples,
+)
 def logsumexp(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axis, without overflow; -inf of nothing."""
     if not math.prod(x.shape):
@@ -392,6 +411,7 @@ def _scan_scale(x, axis, dtype, include_initial):
 @op(
     shape="scan",
     dtype="accum",
+    autocast="float32",
     tier="extended",
     tol=3,
     scale=_scan_scale,
@@ -414,6 +434,7 @@ def _cumprod_scale(x, axis, dtype, include_initial):
 @op(
     shape="scan",
     dtype="accum",
+    autocast="float32",
     tier="extended",
     tol=3,
     scale=_cumprod_scale,

@@ -212,6 +212,7 @@ def _segment_sum_samples() -> Iterator[Sample]:
 @op(
     shape="segment_sum",
     dtype="numeric",
+    autocast="float32",
     tol=2,
     reference=_segment_sum,
     scale=_segment_sum_scale,

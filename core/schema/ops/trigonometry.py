@@ -53,6 +53,7 @@ def cos(x: Tensor, /) -> Tensor:
 @op(
     shape="same",
     dtype="float",
+    autocast="float32",
     tol=7,
     reference=np.tan,
     scale=lambda x, like: _too_large(x, like) * (1 + np.tan(x) ** 2),
@@ -71,7 +72,7 @@ def _asin_small(t: Tensor) -> Tensor:
     return t + t * z * polynomial(z, fit(t.dtype, ASIN, ASIN_64))
 
 
-@op(shape="same", dtype="float", tol=4, reference=np.arcsin)
+@op(shape="same", dtype="float", autocast="float32", tol=4, reference=np.arcsin)
 def asin(x: Tensor, /) -> Tensor:
     """The inverse sine; NaN outside of [-1, 1]."""
     a = magnitude(x)
@@ -80,7 +81,7 @@ def asin(x: Tensor, /) -> Tensor:
     return with_sign(where(far, PI / 2 - r * 2.0, r), x)
 
 
-@op(shape="same", dtype="float", tol=3, reference=np.arccos)
+@op(shape="same", dtype="float", autocast="float32", tol=3, reference=np.arccos)
 def acos(x: Tensor, /) -> Tensor:
     """The inverse cosine; NaN outside of [-1, 1]."""
     a = magnitude(x)

@@ -98,7 +98,15 @@ def _conv_samples(n: int) -> Callable[[], Iterator[Sample]]:
     return samples
 
 
-CONV = {"shape": "conv", "dtype": "promote", "space": "nn", "tol": 3, "reference": _conv, "scale": _conv_scale}
+CONV = {
+    "shape": "conv",
+    "dtype": "promote",
+    "autocast": "lower",
+    "space": "nn",
+    "tol": 3,
+    "reference": _conv,
+    "scale": _conv_scale,
+}
 
 
 @op(**CONV, tier="extended", samples=_conv_samples(2))

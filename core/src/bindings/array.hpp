@@ -54,7 +54,7 @@ void set_python_error();
 Tensor scalar_from(PyObject* number, DType dtype, const char* function);
 bool is_number(PyObject* o);
 bool is_complex_number(PyObject* o);  // of Python or NumPy
-DType own_dtype(PyObject* number);  // of a number without arrays
+DType own_dtype(PyObject* number);    // of a number without arrays
 
 // ---- op functions -----------------------------------------------------------------------------------------------
 void make_op_type(py::module_& m);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bindings/array.hpp"
+#include "bindings/autocast.hpp"
 #include "bindings/engines.hpp"
 #include "bindings/python_device.hpp"
 #include "device/timeline.hpp"
@@ -86,6 +87,8 @@ class Call {
         return false;
       }
     }
+    if (autocast) [[unlikely]]
+      cast_operands(in);
     if (!n_scalars) [[likely]]
       return true;
     if (n_scalars > kMaxInputs)
@@ -101,6 +104,18 @@ class Call {
       ++n_held_;
     }
     return true;
+  }
+
+  [[gnu::noinline, gnu::cold]] void cast_operands(const Tensor** in) {
+    for (int i = 0; i < std::min(n_, kMaxInputs); ++i) {
+      if (!in[i]) continue;
+      Device& device = *in[i]->device;
+      const DType to = autocast_dtype(op_, i, in[i]->dtype, lower_dtype(autocast, device));
+      if (to == in[i]->dtype) continue;
+      const AutocastScope done(nullptr);
+      in[i] = new (&held(n_held_)) Tensor(cast_and_keep(*in[i], to, device));
+      ++n_held_;
+    }
   }
 
   // An array without axes on a device of kind cpu joins arrays of another device: its value is read.
@@ -143,7 +158,7 @@ class Call {
   std::vector<const Tensor*> many_;
   std::vector<Tensor> many_held_;
   int n_held_ = 0;
-  alignas(Tensor) std::byte held_[2 * kMaxInputs * sizeof(Tensor)];
+  alignas(Tensor) std::byte held_[3 * kMaxInputs * sizeof(Tensor)];
 };
 
 // By NumPy's rule same_kind a value is cast in place to a dtype of the same or a greater breadth.
@@ -204,6 +219,7 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
   try {
     refuse_reentry();
     const ContextEngines engines;
+    const ContextAutocast casts;
     Call c(op, operands, n, attrs, device, replaced);
     if (!c.gathered()) return nullptr;
     if (c.all_bool()) [[unlikely]]
@@ -227,6 +243,7 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
 template <class Ask>
 static auto about_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, Ask ask) {
   refuse_reentry();
+  const ContextAutocast casts;
   Call c(op, operands, n, attrs, device, nullptr);
   if (!c.gathered()) throw Error(ErrorKind::type, "[" + op.spec.name + "] expected dovetail arrays");
   Tensor out[kMaxOutputs];

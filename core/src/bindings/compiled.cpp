@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bindings/autocast.hpp"
 #include "bindings/compiled_groups.hpp"
 #include "bindings/interchange.hpp"
 #include "bindings/plain_value.hpp"
@@ -318,8 +319,8 @@ std::shared_ptr<CompiledProgram> make_program(
   CompiledProgram::Effects effects{written, donated, draws_of(draws, lowered), returned_of(returned, lowered)};
   using Fuse = RunnableProgram::Fuse;
   auto fused = std::make_shared<RunnableProgram>(lowered.program, rounding_each ? Fuse::rounding_each : Fuse::yes);
-  return std::make_shared<CompiledProgram>(std::move(fused), d, on_default_device, std::move(guards),
-                                           std::move(effects), function);
+  return std::make_shared<CompiledProgram>(std::move(fused), d, on_default_device, lower_dtype_here(d),
+                                           std::move(guards), std::move(effects), function);
 }
 
 void add(const py::object& compiled, const std::shared_ptr<CompiledProgram>& program) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "bindings/autocast.hpp"
 #include "bindings/engines.hpp"
 #include "bindings/interchange.hpp"
 #include "device/timeline.hpp"
@@ -84,10 +85,11 @@ class Builder {
 }  // namespace
 
 CompiledProgram::CompiledProgram(std::shared_ptr<RunnableProgram> program, Device& device, bool on_default_device,
-                                 Guards guards, Effects effects, std::string function)
+                                 DType lower, Guards guards, Effects effects, std::string function)
     : program_(std::move(program)),
       device_(device),
       on_default_device_(on_default_device),
+      lower_(lower),
       guards_(std::move(guards)),
       effects_(std::move(effects)),
       function_(std::move(function)),
@@ -143,6 +145,7 @@ std::optional<Constants> CompiledProgram::constants(const Executable& e, const s
 
 bool CompiledProgram::match(const BoundArguments& given, Match& m, int* failed) const {
   if (on_default_device_ && &to_device(Py_None) != &device_) return false;
+  if (lower_dtype_here(device_) != lower_) return false;
   return guards_.match(given, m, failed);
 }
 

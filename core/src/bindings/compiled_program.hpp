@@ -64,7 +64,8 @@ class CompiledProgram {
     std::vector<Draws> draws;
     std::vector<Returned> returned;
   };
-  CompiledProgram(std::shared_ptr<RunnableProgram>, Device&, bool on_default_device, Guards, Effects,
+  // `lower`: what an autocast scope made of the trace's calls (lower_dtype()).
+  CompiledProgram(std::shared_ptr<RunnableProgram>, Device&, bool on_default_device, DType lower, Guards, Effects,
                   std::string function);
 
   bool match(const BoundArguments&, Match&, int* failed = nullptr) const;
@@ -118,6 +119,7 @@ class CompiledProgram {
   const std::shared_ptr<RunnableProgram> program_;
   Device& device_;
   const bool on_default_device_;
+  const DType lower_;
   const Guards guards_;
   const Effects effects_;
   const std::string function_;

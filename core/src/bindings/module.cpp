@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "bindings/array.hpp"
+#include "bindings/autocast.hpp"
 
 #ifndef DOVETAIL_VERSION
 #error "DOVETAIL_VERSION is not defined: the build must set it"
@@ -89,6 +90,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   make_memory(m);
   make_registry(m);
   make_engines(m);
+  make_autocast(m);
   make_random(m);
   make_tracing(m);
   make_recorder(m);

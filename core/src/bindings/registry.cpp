@@ -25,7 +25,9 @@ constexpr std::pair<const char*, uint32_t> op_flags[] = {{"half_in_f32", op_half
                                                          {"loop", op_loop},
                                                          {"branch", op_branch},
                                                          {"while", op_while},
-                                                         {"scan", op_scan}};
+                                                         {"scan", op_scan},
+                                                         {"autocast_lower", op_autocast_lower},
+                                                         {"autocast_float32", op_autocast_float32}};
 
 ParamKind param_kind(const std::string& name) {
   for (auto& [known, kind] : param_kinds)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/timeline.hpp"
+#include "dispatch/autocast.hpp"
 #include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
 #include "few.hpp"
@@ -85,6 +86,16 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
     values[size_t(node.out)] = cast_scalar(values[size_t(node.in[0])], e.plans->plans[k]->result[0]);
     return;
   }
+  if (bound.keeps && wanted.empty()) {
+    const auto cast = [&] {
+      values[size_t(node.out)] =
+          cast_and_keep(values[size_t(node.in[0])], e.plans->plans[k]->result[0], e.device());
+    };
+    if (recording()) [[unlikely]]
+      run_recorded(node.op->spec.name.c_str(), cast, node.where);
+    else cast();
+    return;
+  }
   NodeCall call(e, k, values);
   Invocation& inv = call.invocation();
   if (bound.donor >= 0) inv.replace(values[size_t(bound.donor)]);
@@ -150,6 +161,15 @@ int donor_of(const Program& p, const Program::Node& node, const std::vector<int>
       if (v >= p.nodes.front().out) break;
     }
   return donor;
+}
+
+bool keeps(const Program& p, const Program::Node& node, std::span<const TensorType> values) {
+  if (!(node.op->spec.flags & op_converts)) return false;
+  const auto narrow = [](DType t) { return t == DType::f16 || t == DType::bf16; };
+  const DType from = values[size_t(node.in[0])].dtype, to = values[size_t(node.out)].dtype;
+  const bool is_operand = std::ranges::count(p.inputs, node.in[0], &Program::Input::value) ||
+                          std::ranges::count(p.arrays, node.in[0], &Program::Array::value);
+  return is_operand && narrow(to) && is_float(from) && from != to;
 }
 
 // Results of nodes whose memory no operand shares: what is written there early is read by nobody else.
@@ -261,8 +281,10 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
   const Program& program = *binding.program;
   if (f)
     if (auto bound = bind_groups(*f, binding, device())) fusion = std::move(f), groups = std::move(*bound);
-  for (size_t k = 0; k < nodes.size(); ++k)
+  for (size_t k = 0; k < nodes.size(); ++k) {
     nodes[k].donor = donor_of(program, program.nodes[k], dies(k), binding.values);
+    nodes[k].keeps = keeps(program, program.nodes[k], binding.values);
+  }
   if (!program.arguments.empty()) numbers = binding.numbers;
   first_inputs = 0;
   for (const Program::Input& input : program.inputs) first_inputs += size_t(input.value) == first_inputs;

@@ -39,7 +39,8 @@ class PackedTypes {
 // A binding whose nodes have plans on a device; decompositions that nodes need are bound with it.
 struct Executable {
   struct Node {
-    int donor = -1;                            // a value that ends with the node and whose memory output 0 may take
+    int donor = -1;      // a value that ends with the node and whose memory output 0 may take
+    bool keeps = false;  // a cast of an operand of the program to a narrow float: see cast_and_keep()
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
   };
   Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays,

@@ -61,6 +61,9 @@ enum OpFlags : uint32_t {
   op_while = 2048,   // attributes cond, body: rounds while cond gives true
   op_scan = 4096,    // attributes n_carry, length, body: rounds over slices of arrays
   op_control = 512 | 1024 | 2048 | 4096,
+  // Within dovetail.autocast() floats narrower than float64, except float8, among its value operands become
+  op_autocast_lower = 8192,     // the dtype of the scope
+  op_autocast_float32 = 16384,  // float32
 };
 
 struct OpSpec {

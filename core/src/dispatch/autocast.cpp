@@ -1,0 +1,81 @@
+#include "dispatch/autocast.hpp"
+
+#include "device/packs.hpp"
+#include "dispatch/execute.hpp"
+#include "dispatch/plan.hpp"
+
+namespace dovetail {
+thread_local constinit const Autocast* autocast = nullptr;
+
+namespace {
+bool has_kernel(const Op& op, const Device& device, DType dtype) {
+  const auto found = support(op, device, dtype);
+  return found && found->mode == Plan::kernel && !found->cast;
+}
+
+ParamKind kind_of(const Op& op, int operand) { return op.operand_kinds[op.variadic ? 0 : operand]; }
+
+// What a cast depends on, in words.
+class CastKey {
+ public:
+  CastKey(const Tensor& t, DType to) {
+    static const char is_cast = 0;
+    add(reinterpret_cast<uintptr_t>(&is_cast));
+    add(uint64_t(to) << 48 | uint64_t(t.dtype) << 32 | uint32_t(t.rank()));
+    add(uint64_t(static_cast<const char*>(t.view.data) - static_cast<const char*>(t.storage->data)));
+    for (int axis = 0; axis < t.rank(); ++axis) add(uint64_t(t.size(axis))), add(uint64_t(t.view.strides[axis]));
+    for (size_t i = 0; i < n_; ++i) hash_ = mixed(hash_ ^ words_[i]);
+  }
+  PackKey key() const { return {{words_, n_}, n_, hash_ | 1}; }
+
+ private:
+  void add(uint64_t word) { words_[n_++] = word; }
+  static uint64_t mixed(uint64_t x) {
+    x *= 0x9E3779B97F4A7C15u;
+    return x ^ x >> 32;
+  }
+  uint64_t words_[3 + 2 * DVT_MAX_NDIM];
+  size_t n_ = 0;
+  uint64_t hash_ = 0;
+};
+}  // namespace
+
+DType default_autocast_dtype(const Device& device) {
+  static const Op& matmul = op("matmul");
+  return !has_kernel(matmul, device, DType::bf16) && has_kernel(matmul, device, DType::f16) ? DType::f16
+                                                                                            : DType::bf16;
+}
+
+DType lower_dtype(const Autocast* state, const Device& device) {
+  while (state && state->device && state->device != &device) state = state->outer.get();
+  if (!state || !state->enabled) return DType::none;
+  return state->dtype == DType::none ? default_autocast_dtype(device) : state->dtype;
+}
+
+DType autocast_dtype(const Op& op, int i, DType given, DType lower) {
+  const bool is_cast = given == DType::f32 || given == DType::f16 || given == DType::bf16;
+  if (lower == DType::none || !is_cast || kind_of(op, i) != ParamKind::value) return given;
+  if (op.spec.flags & op_autocast_lower) return lower;
+  return op.spec.flags & op_autocast_float32 ? DType::f32 : given;
+}
+
+Tensor cast_and_keep(const Tensor& t, DType to, Device& device) {
+  if (!t.storage || !t.numel || !(is_pooled(*t.storage) || t.storage->immutable)) return cast(t, to, device);
+  const CastKey words(t, to);
+  Packed found;
+  PackStep step = find_packed(*t.storage, words.key(), found);
+  if (step == PackStep::ask) step = choose_packed(*t.storage, words.key(), t.numel * info(to).bytes(), 0, found);
+  if (step != PackStep::take) {
+    Tensor made = cast(t, to, device);
+    if (step != PackStep::make) return made;
+    found.bytes = made.storage;
+    keep_packed(*t.storage, found);
+    return made;
+  }
+  Tensor kept;
+  kept.set_type(to, &device);
+  kept.set_shape(t.shape());
+  kept.own(found.bytes);
+  return kept;
+}
+}  // namespace dovetail
