@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from functools import partial
 
 import broken_compilers
@@ -16,7 +17,9 @@ from dovetail_conformance.programs.run import check
 from dovetail_conformance.results import Status
 from dovetail_conformance.running.target import Target
 
-CHECKS = ("sizes", "guards", "floats", "captured", "watched", "written", "donated", "groups", "threads")
+CHECKS = (
+    "sizes", "guards", "floats", "captured", "watched", "written", "donated", "autocast", "groups", "threads"
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +88,23 @@ def test_ways_that_are_not_gone_again(target, monkeypatch):
     """Arrays that the function captures are those of the trace."""
     monkeypatch.setattr(_captures.Found, "_parts", lambda self, place: iter(()))
     assert failing(target) >= {"captured", "watched"}
+
+
+def test_the_autocast_of_the_trace(target, monkeypatch):
+    """Calls run the program of the scope in which the function was first called."""
+    compile_ = dt.compile
+
+    def broken(fn):
+        compiled, contexts = compile_(fn), []
+
+        def call(*args):
+            contexts.append(contextvars.copy_context())
+            return contexts[0].run(compiled, *args)
+
+        return call
+
+    monkeypatch.setattr(dt, "compile", broken)
+    assert "autocast" in failing(target)
 
 
 # ---- random programs ---------------------------------------------------------------------------------------------

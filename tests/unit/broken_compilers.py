@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -18,6 +19,7 @@ def build(factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     wrapped = library.with_name("libwrapped.so")
     if not wrapped.exists():
         sim = pytest.importorskip("dovetail_sim").backend.library
-        shutil.copy(sim, wrapped.with_suffix(".copied"))
-        wrapped.with_suffix(".copied").rename(wrapped)
+        copied = wrapped.with_suffix(f".{os.getpid()}")  # other processes of the run make one, too
+        shutil.copy(sim, copied)
+        copied.rename(wrapped)
     return library, wrapped

@@ -167,6 +167,31 @@ def donated(t, rng):
 
 
 @check(level="L3")
+def autocast(t, rng):
+    """A program is right for the dtype that dovetail.autocast() had when it was traced, and for no other."""
+    matmul, total = t.function("matmul"), t.function("sum")
+
+    def function(x, y):
+        z = matmul(x, y)
+        return z, total(z, axis=0)
+
+    f = t.api.compile(function)
+    (_, x), (_, y) = numbers(t, rng, 4, 5), numbers(t, rng, 5, 3)
+    for dtype in (None, "bfloat16", "float16", None, "float16", "bfloat16"):
+        scope = t.api.autocast(dtype, enabled=dtype is not None)
+        with scope:
+            try:
+                expected = function(x, y)
+            except NotImplementedError:  # the device has no such dtype: a compiled call says so, too
+                raises(NotImplementedError, lambda: f(x, y), f"autocast to {dtype}")
+                continue
+            got = f(x, y)
+        for part, eager in zip(got, expected, strict=True):
+            expect(part.dtype == eager.dtype, f"autocast to {dtype}: got {part.dtype}, expected {eager.dtype}")
+            equal(t, t.api.astype(part, t.float), t.numpy(t.api.astype(eager, t.float)), f"autocast to {dtype}")
+
+
+@check(level="L3")
 def groups(t, rng):
     """Chains of elementwise ops and sums along rows, which a device's compiler may make one launch of."""
     add, total = t.function("add"), t.function("sum")
