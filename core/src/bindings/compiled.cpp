@@ -285,7 +285,7 @@ Lowered lowered_for(
     in.push_back(&types[i]);
   }
   try {
-    return lower(program, in.data(), arguments_of_program(integers, reals), device, raise);
+    return lower(program, in.data(), arguments_of_program(integers, reals), device, {.raise = raise, .fold = true});
   } catch (const Error& e) {
     if (e.kind != ErrorKind::not_implemented) throw;
   }

@@ -6,6 +6,7 @@
 
 #include "device/environment.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/fold.hpp"
 #include "dispatch/replay.hpp"
 
 namespace dovetail {
@@ -26,17 +27,25 @@ std::string text_of(const dvt_attr& a) {
 // One round: the program's nodes, one after another, on another builder.
 class Round {
  public:
-  Round(const Lowered& from, const TensorType* const* sizes, const Attrs& arguments, Device& device, bool raise)
-      : from_(from), compiles_(compiler_of(device)) {
+  Round(const Lowered& from, const TensorType* const* sizes, const Attrs& arguments, Device& device,
+        LowerOptions options)
+      : from_(from),
+        options_(options),
+        algebra_([this](int value) -> const TensorType& { return builder_.value(value); }),
+        folding_(device),
+        compiles_(compiler_of(device)) {
     auto bound = bind_program(from.program, sizes, &arguments);
     if (!bound) throw Error(ErrorKind::value, "[compile] the program does not hold for the sizes of its trace");
     bound_ = std::move(*bound);
     for (const TensorType& t : bound_.values) types_.emplace_back(t);
-    if (raise) find_raised(device);
+    if (options.raise) find_raised(device);
+    find_used();
+    for (const Program::Constant& c : from.program->constants)
+      if (c.number < 0) scalars_[c.value] = c.scalar;
     executable_ = make_executable(std::move(*bind_program(from.program, sizes, &arguments)), device);
   }
 
-  // Whether a decomposition was opened, in which there may be others.
+  // Whether another round may find more: in decompositions that were opened, or where less is used.
   bool run(Lowered& to) {
     const Program& p = *from_.program;
     std::vector<int> operands;
@@ -46,8 +55,13 @@ class Round {
       operands.push_back(any ? builder_.input(t.dtype, t.shape()) : builder_.input(input, t.shape()));
     }
     for (size_t i = 0; i < p.arguments.size(); ++i) builder_.argument(is_real(int(i)), p.arguments[i]);
-    std::vector<int> became;
+    std::vector<int> became, arrays;
+    for (const Program::Array& a : p.arrays) {
+      arrays.push_back(used_[size_t(a.value)] ? builder_.array(a.elements, a.name) : -1);
+      if (arrays.back() >= 0) folding_.note_array(arrays.back(), a.elements);
+    }
     InlineOptions options;
+    options.arrays = &arrays;
     options.became = &became;
     options.replace = [&](size_t k, const auto& in, const auto& values) { return replaced(k, in, values); };
     const std::vector<int> outputs = record_inline(builder_, bound_, operands, options);
@@ -55,7 +69,7 @@ class Round {
     to.values = from_.values;
     for (int& v : to.values)
       if (v >= 0) v = became[size_t(v)];
-    return opened_;
+    return again_;
   }
 
  private:
@@ -63,6 +77,30 @@ class Round {
     return std::ranges::any_of(from_.program->numbers, [&](const Number& n) {
       return n.op == Number::attribute && n.is_real && n.b == argument;
     });
+  }
+
+  // What a program's results follow from. A node that nothing uses is left out if it can raise no error: what was
+  // simplified or folded has left it behind.
+  void find_used() {
+    const Program& p = *from_.program;
+    used_.assign(size_t(p.n_values), false);
+    for (const int v : p.outputs) used_[size_t(v)] = true;
+    for (const Number& n : p.numbers)
+      if (n.op == Number::size) used_[size_t(n.a)] = true;
+    for (size_t k = p.nodes.size(); k-- > 0;) {
+      const Program::Node& node = p.nodes[k];
+      bool needed = !never_raises(node);
+      for (uint32_t i = 0; i < node.n_out; ++i) needed |= used_[size_t(node.out) + i];
+      for (const int v : node.in)
+        if (v >= 0 && needed) used_[size_t(v)] = true;
+      if (!needed) used_[size_t(node.out)] = false;
+    }
+  }
+  static bool never_raises(const Program::Node& node) {
+    static const Op &permute = op("permute_dims"), &transpose = op("matrix_transpose");
+    if (node.op->spec.flags & op_control || !node.slots.empty() || node.n_out != 1) return false;
+    return node.in.empty() ||
+           (node.in.size() == 1 && (node.op->elementwise || node.op == &permute || node.op == &transpose));
   }
 
   bool has_kernel(const Raised& r, Device& device) const {
@@ -91,21 +129,40 @@ class Round {
     std::vector<const TensorType*> types;
     std::vector<int> operands;
     for (const int v : r->operands) types.push_back(&types_[size_t(v)]), operands.push_back(became[size_t(v)]);
-    opened_ = true;  // the device may have no kernel for the op
+    again_ = true;  // the device may have no kernel for the op
     return record_inline(builder_, *bind_program(op_program(*r), types.data(), nullptr), operands);
   }
 
   std::optional<std::vector<int>> replaced(size_t k, const std::vector<int>& in, const std::vector<int>& became) {
     const Program::Node& node = from_.program->nodes[k];
+    if (never_raises(node) && !used_[size_t(node.out)]) return std::vector<int>{-1};
     if (const auto found = raised_.find(k); found != raised_.end()) return raise(node, found->second.get(), became);
     if (node.op->spec.flags & op_control || !node.slots.empty()) return std::nullopt;
+    note_constants(node, in);
+    if (auto folded = fold(node, in)) return folded;
     if (auto opened = open(k, in)) return opened;
     const Plan& plan = *executable_->plans->plans[k];
     std::vector<int> operands = in;
     if (casts_ && node.op->elementwise && plan.mode == Plan::kernel)
       for (size_t i = 0; i < operands.size(); ++i)
         if (operands[i] >= 0) operands[i] = in_dtype(operands[i], plan.compute_of(int(i)));
-    return call(*node.op, operands, node.attrs);
+    return call(*node.op, operands, node.attrs, types_[size_t(node.out)].dtype);
+  }
+
+  void note_constants(const Program::Node& node, const std::vector<int>& in) {
+    for (size_t i = 0; i < in.size(); ++i)
+      if (const auto found = scalars_.find(node.in[i]); found != scalars_.end())
+        algebra_.note_constant(in[i], found->second), folding_.note_constant(in[i], found->second);
+  }
+
+  std::optional<std::vector<int>> fold(const Program::Node& node, const std::vector<int>& in) {
+    if (!folds_ || node.n_out != 1) return std::nullopt;
+    const auto elements = folding_.run({node.op, in, node.attrs}, types_[size_t(node.out)]);
+    if (!elements) return std::nullopt;
+    again_ = true;  // what it was computed from may be used no more
+    const int value = builder_.array(*elements);
+    folding_.note_array(value, *elements);
+    return std::vector<int>{value};
   }
 
   // The results of the node's decomposition, where that is what the device runs.
@@ -127,7 +184,7 @@ class Round {
     const Attrs& attrs = *executable_->binding.nodes[k].attrs;
     auto bound = bind_program(nested->binding.program, types.data(), &attrs);
     if (!bound) return std::nullopt;
-    opened_ = true;
+    again_ = true;
     builder_.at(node.where);
     InlineOptions options;
     options.attributes = &attrs;
@@ -145,15 +202,22 @@ class Round {
     static const Op& astype = op("astype");
     Attrs attrs;
     attrs.at[0] = {DVT_A_DTYPE, 1, {.dt = info(dtype).dl}};
-    return call(astype, {value}, attrs)[0];
+    return call(astype, {value}, attrs, dtype)[0];
   }
 
   // An equal call gives the same values: ops are functions of their operands and attributes.
-  std::vector<int> call(const Op& op, const std::vector<int>& in, const Attrs& attrs) {
+  std::vector<int> call(const Op& op, const std::vector<int>& in, const Attrs& attrs, DType result) {
+    Algebra::Call made{&op, in, attrs};
+    if (simplifies_) {
+      while (algebra_.simplify(made)) again_ = true;
+      if (const int value = algebra_.value_of(made, result); value >= 0)
+        return again_ = true, std::vector<int>{value};
+    }
     std::vector<std::string> texts;
-    for (int i = 0; i < op.n_attr; ++i) texts.push_back(text_of(attrs.at[i]));
-    const auto [known, fresh] = calls_.try_emplace({&op, in, std::move(texts)}, 0);
-    if (fresh || !shares_) known->second = builder_.call(op, in, attrs);
+    for (int i = 0; i < op.n_attr; ++i) texts.push_back(text_of(made.attrs.at[i]));
+    const auto [known, fresh] = calls_.try_emplace({&op, made.in, std::move(texts)}, 0);
+    if (fresh || !shares_) known->second = builder_.call(op, made.in, made.attrs);
+    if (op.spec.n_out == 1) algebra_.note_call(known->second, made);
     std::vector<int> out;
     for (uint32_t i = 0; i < op.spec.n_out; ++i) out.push_back(known->second + int(i));
     return out;
@@ -163,30 +227,37 @@ class Round {
   Binding bound_;
   std::vector<TensorType> types_;
   std::shared_ptr<const Executable> executable_;
+  const LowerOptions options_;
   ProgramBuilder builder_;
+  Algebra algebra_;
+  Folding folding_;
+  std::map<int, Scalar> scalars_;  // constants that are the same in all calls
+  std::vector<bool> used_;         // by value of the program
   std::map<std::tuple<const Op*, std::vector<int>, std::vector<std::string>>, int> calls_;
   const bool compiles_;
   const bool opens_ = compiles_ && pass_is_on("open"), casts_ = compiles_ && pass_is_on("cast"),
-             shares_ = pass_is_on("cse");
+             shares_ = pass_is_on("cse"), simplifies_ = pass_is_on("algebra"),
+             folds_ = options_.fold && pass_is_on("fold");
   std::map<size_t, std::shared_ptr<const Raised>> raised_;  // nullptr: a node of one with another root
-  bool opened_ = false;
+  bool again_ = false;
 };
 }  // namespace
 
 bool pass_is_on(std::string_view name) {
-  static constexpr std::string_view all[] = {"raise", "open", "cast", "cse", "fuse"};
+  static constexpr std::string_view all[] = {"raise", "open", "cast", "algebra", "fold", "cse", "fuse"};
   return environment_leaves_on("DOVETAIL_PASSES", name, all);
 }
 
 Lowered lower(std::shared_ptr<const Program> program, const TensorType* const* sizes, const Attrs& arguments,
-              Device& device, bool raise) {
-  raise = raise && pass_is_on("raise");
+              Device& device, LowerOptions options) {
+  options.raise = options.raise && pass_is_on("raise");
   Lowered made{std::move(program), {}};
   made.values.resize(size_t(made.program->n_values));
   for (size_t v = 0; v < made.values.size(); ++v) made.values[v] = int(v);
   for (int round = 0; round < kMostRounds; ++round) {
     Lowered next;
-    const bool again = Round(made, sizes, arguments, device, raise && round == 0).run(next);
+    const bool again = Round(made, sizes, arguments, device, options).run(next);
+    options.raise = false;
     made = std::move(next);
     if (!again) break;
   }

@@ -6,8 +6,9 @@
 namespace dovetail {
 struct Device;
 
-// The passes that DOVETAIL_PASSES may switch off ("-cse,-fuse"): forms raised to ops, decompositions opened, casts
-// as nodes, equal nodes once, and groups (fuse() in groups.hpp).
+// The passes that DOVETAIL_PASSES may switch off ("-cse,-fuse"): forms raised to ops (raise.hpp), decompositions
+// opened, casts as nodes, simpler calls (algebra.hpp), calls of constants (fold.hpp), equal nodes once, and groups
+// (fuse() in groups.hpp).
 bool pass_is_on(std::string_view name);
 
 struct Lowered {
@@ -16,10 +17,13 @@ struct Lowered {
 };
 // The same results, bit for bit, from inputs in the same order. `sizes`: types of the inputs, `arguments`: those of
 // ProgramBuilder::argument; both are examples, it holds for all for which the program holds. Decompositions that
-// look at sizes, or repeat nodes, stay calls. `raise`: first forms of ops (raise.hpp) become the ops, whose results
-// may differ by rounding. Throws what binding throws.
+// look at sizes, or repeat nodes, stay calls. Throws what binding throws.
+struct LowerOptions {
+  bool raise = false;  // first forms of ops become the ops, whose results may differ by rounding
+  bool fold = false;   // calls of constants run now, and their results are arrays of the program
+};
 Lowered lower(std::shared_ptr<const Program>, const TensorType* const* sizes, const Attrs& arguments, Device&,
-              bool raise = false);
+              LowerOptions = {});
 // The forms of ops on arrays of a dtype, which core/schema/forms.py declares.
 std::span<const Form> shipped_forms(DType);
 }  // namespace dovetail

@@ -32,7 +32,8 @@ void expect_count(const Program& p, size_t n) {
                 "[program] " + std::to_string(n) + " operands: expected " + std::to_string(p.inputs.size()));
 }
 
-// The host's memory itself where the device works in it, else a copy.
+}  // namespace
+
 Tensor on_device(const HostArray& elements, Device& device) {
   const TensorType type = elements.type();
   const auto address = reinterpret_cast<uintptr_t>(elements.data);
@@ -50,7 +51,6 @@ Tensor on_device(const HostArray& elements, Device& device) {
   t.storage->immutable = true;
   return t;
 }
-}  // namespace
 
 Binding RunnableProgram::bind(const TensorType* const* in) const {
   std::string why;

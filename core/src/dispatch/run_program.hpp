@@ -70,4 +70,6 @@ class RunnableProgram {
 };
 // The elements of an array, which keeps its value: a later change of it gets memory of its own.
 HostArray elements_of(const Tensor&);
+// Such elements as an array: the host's memory itself where the device works in it, else a copy.
+Tensor on_device(const HostArray&, Device&);
 }  // namespace dovetail

@@ -1,0 +1,210 @@
+"""Passes over compiled programs: simpler calls of equal bits, and calls of constants."""
+
+import re
+import time
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+SPECIAL = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e-42, 3e38, 0.1]
+DTYPES = ["float32", "float16", "bfloat16", "float64", "int32", "uint8", "bool"]
+DEVICES = ["cpu:0", "sim:0"]
+
+
+def array(dtype, device="cpu:0"):
+    values = np.array(SPECIAL * 3).reshape(5, 6)
+    if dtype in ("int32", "uint8", "bool"):
+        values = np.nan_to_num(values, posinf=7, neginf=3)
+    with np.errstate(all="ignore"):
+        return dt.astype(dt.asarray(np.clip(values, 0 if dtype == "uint8" else None, None), device=device), dtype)
+
+
+def parts(x):
+    return x if isinstance(x, tuple) else (x,)
+
+
+def bits(x):
+    x = np.asarray(dt.astype(x, dt.float64) if dt.isdtype(x.dtype, "real floating") else x)
+    return np.isnan(x), np.where(np.isnan(x), 0, x), np.signbit(x) & ~np.isnan(x)
+
+
+def same(got, expected):
+    for a, b in zip(parts(got), parts(expected), strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        for one, other in zip(bits(a), bits(b), strict=True):
+            assert np.array_equal(one, other)
+
+
+def program(f, *args):
+    """The calls of the program that runs: "exp(x)"; values are v, constant arrays w."""
+    calls = re.findall(r"^  v\d+ = (.*?\))  ", dt.compile(f).explain(*args) + "  ", flags=re.MULTILINE)
+    return [re.sub(r"\b([vw])\d+", r"\1", call) for call in calls]
+
+
+def after(x):
+    return dt.exp(x)  # so that what comes before is a value, and not the result
+
+
+SIMPLER = {
+    "x * 1": (lambda x: x * 1, "float32", []),
+    "1 * x": (lambda x: 1.0 * x, "bfloat16", []),
+    "x / 1": (lambda x: x / 1, "float16", []),
+    "x - 0": (lambda x: x - 0.0, "float32", []),
+    "x + -0": (lambda x: x + -0.0, "float32", []),
+    "integers + 0": (lambda x: 0 + x, "int32", []),
+    "integers * 1": (lambda x: x * 1, "uint8", []),
+    "minus twice": (lambda x: dt.negative(-x), "float32", []),
+    "inverted twice": (lambda x: ~(~x), "int32", []),
+    "abs twice": (lambda x: abs(abs(x)), "float32", ["abs(x)"]),
+    "floor of floor": (lambda x: dt.floor(dt.floor(x)), "float64", ["floor(x)"]),
+    "a cast there and back": (lambda x: dt.astype(dt.astype(x, "float32"), "bfloat16"), "bfloat16", []),
+    "a cast by way of a wider dtype": (
+        lambda x: dt.astype(dt.astype(x, "float64"), "float16"), "float32", ["astype(x, dtype=float16)"],
+    ),
+    "transposed twice": (lambda x: x.T.T, "float32", []),
+    "axes in order": (lambda x: dt.permute_dims(x, (0, -1)), "float32", []),
+    "a rotation three times": (
+        lambda x: dt.permute_dims(dt.permute_dims(dt.expand_dims(x, axis=0), (1, 2, 0)), (1, 2, 0)), "float32",
+        ["expand_dims(x)", "permute_dims(v, axes=(2, 0, 1))"],
+    ),
+}  # fmt: skip
+STAY = {
+    "floats + 0": (lambda x: x + 0.0, "float32"),  # -0 + 0 is 0
+    "0 - x": (lambda x: 0.0 - x, "float32"),
+    "x - -0": (lambda x: x - -0.0, "float32"),
+    "x / -1": (lambda x: x / -1.0, "float32"),
+    "bool * 1": (lambda x: x * 1, "bool"),  # an integer
+    "integers / 1": (lambda x: x / 1, "int32"),  # a float
+    "integers * 1.0": (lambda x: x * 1.0, "int32"),
+    "a cast by way of a narrower dtype": (lambda x: dt.astype(dt.astype(x, "float16"), "float32"), "float32"),
+    "a cast by way of another one of 16 bits": (
+        lambda x: dt.astype(dt.astype(x, "float16"), "bfloat16"),
+        "bfloat16",
+    ),
+    "a cast by way of integers": (lambda x: dt.astype(dt.astype(x, "float64"), "int32"), "uint8"),
+    "a cast of an integer that is too long": (lambda x: dt.astype(dt.astype(x, "float32"), "float64"), "int32"),
+}
+
+
+@pytest.mark.parametrize("case", SIMPLER)
+def test_what_becomes_simpler(case):
+    f, dtype, expected = SIMPLER[case]
+    assert program(f, array(dtype)) == expected
+    assert len(program(lambda x: after(f(x)), array("float32" if dtype == "uint8" else dtype))) <= len(expected) + 2
+
+
+@pytest.mark.parametrize("case", STAY)
+def test_what_stays(case):
+    f, dtype = STAY[case]
+    x = array(dtype)
+    assert program(f, x)
+    same(dt.compile(f, numerics="eager")(x), f(x))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("passes", ["", "-algebra", "-fold", "-algebra,-fold"])
+def test_the_bits_are_those_of_eager_calls(device, passes, monkeypatch):
+    if passes:
+        monkeypatch.setenv("DOVETAIL_PASSES", passes)
+    for f, dtype, _ in SIMPLER.values():
+        x = array(dtype, device)
+        same(dt.compile(f, numerics="eager")(x), f(x))
+
+
+def test_passes_are_switched_off(monkeypatch):
+    x = array("float32")
+
+    def f(x):
+        return x * 1.0 + dt.arange(6) * 2.0
+
+    assert program(f, x) == ["add(x, w)"]
+    monkeypatch.setenv("DOVETAIL_PASSES", "-algebra")
+    assert program(f, x) == ["multiply(x, 1.0)", "add(v, w)"]
+    monkeypatch.setenv("DOVETAIL_PASSES", "-algebra,-fold,-open")
+    assert len(program(f, x)) == 5
+
+
+# ---- constants ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_calls_of_constants_run_once(device):
+    def f(x):
+        mask = dt.tril(dt.ones((6, 6), device=x.device)) - 1.0
+        weights = dt.exp(dt.asarray([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], device=x.device))
+        return x @ mask * weights
+
+    x = array("float32", device)
+    assert program(f, x) == ["matmul(x, w)", "multiply(v, w)"]
+    same(dt.compile(f, numerics="eager")(x), f(x))
+
+
+def test_large_results_are_computed_in_each_call():
+    def f(x):
+        return dt.sum(dt.ones((600, 600), device=x.device)) * x  # 1.4 MB
+
+    x = array("float32")
+    assert any(call.startswith(("ones", "full")) for call in program(f, x))
+    same(dt.compile(f, numerics="eager")(x), f(x))
+
+
+def test_numbers_of_the_call_are_no_constants():
+    f = dt.compile(lambda x, n, s: x * n + dt.full((6,), s, device=x.device))
+    for n, s in ((1, 1.0), (1.0, 2.0), (2.0, 0.0), (1.0, -0.0)):
+        x = array("float32")
+        same(f(x, n, s), x * n + s)
+
+
+def test_an_error_stays_one():
+    def f(x):
+        dt.reshape(dt.ones((6,)), (4,))
+        return x
+
+    x = array("float32")
+    for g in (f, dt.compile(f)):
+        with pytest.raises(ValueError, match="reshape"):
+            g(x)
+
+    def g(x, y):
+        x + y  # no value, and an error where the sizes do not fit
+        return x
+
+    compiled = dt.compile(g)
+    compiled(x, x)
+    with pytest.raises(ValueError, match="add"):
+        compiled(x, dt.ones((5, 4)))
+
+
+def test_a_result_that_is_an_operand_keeps_its_value():
+    f = dt.compile(lambda x: (x * 1.0, dt.negative(-x)))
+    for _ in range(3):
+        x = array("int32")
+        x = dt.astype(x, "float32")
+        kept = np.asarray(x).copy()
+        a, b = f(x)
+        x[0] = 100.0
+        a[1] = 50.0
+        assert np.asarray(b).tolist() == kept.tolist()
+        assert np.asarray(a)[0].tolist() == kept[0].tolist() and np.asarray(x)[1].tolist() == kept[1].tolist()
+    donating = dt.compile(lambda x: x * 1.0, donate=("x",))
+    assert np.asarray(donating(array("float32"))).shape == (5, 6)
+
+
+def test_programs_of_many_nodes():
+    """The passes take time for each node, not for pairs of them."""
+    times = []
+    for n in (1000, 8000):
+
+        def chain(x, n=n):
+            for _ in range(n // 4):
+                x = dt.abs(dt.negative(-x) * 1.0 + dt.astype(x, "float32"))
+            return x
+
+        f = dt.compile(chain)
+        program = f.graph(dt.ones((2,)))
+        begin = time.process_time()
+        dt.compile(program).warmup(dt.ones((2,)))
+        times.append(time.process_time() - begin)
+    print(f"{times[0] * 1e3:.0f} ms for 1,000 nodes, {times[1] * 1e3:.0f} ms for 8,000")
+    assert times[1] < 8 * 8 * times[0] / 2  # half of what pairs would take
