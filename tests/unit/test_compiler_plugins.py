@@ -237,14 +237,18 @@ def test_explain_shows_groups_and_what_stays(plugin):
 def test_a_dump_has_the_program_and_its_loops(plugin, tmp_path, monkeypatch):
     monkeypatch.setenv("DOVETAIL_COMPILE_DUMP", str(tmp_path / "new"))
     dt.compile(lambda x: dt.exp(x * 2.0) - 9.0)(array(plugin, 3, 5))
-    loops, program = sorted((tmp_path / "new").iterdir(), key=lambda p: p.suffix, reverse=True)
+    program, loops, lowered, traced = sorted((tmp_path / "new").iterdir(), key=lambda p: p.suffix)
     assert loops.name.startswith("multiply+exp+subtract-") and loops.suffix == ".loops"
+    assert traced.stem == lowered.stem and traced.stem.startswith("test_a_dump_has_the_program_and_its_loops.")
+    assert (traced.suffix, lowered.suffix) == (".traced", ".lowered")
+    assert "= exp(v" in traced.read_text() and "= exp(v" in lowered.read_text()
     assert "pass 0\n  v2 = multiply v0 v1: float32\n" in loops.read_text()
     assert '"op":"exp"' in program.read_text()
     monkeypatch.setenv("DOVETAIL_COMPILE_DUMP", str(loops / "no folder"))
     f, x = dt.compile(lambda x: dt.exp(x * 2.0) - 10.0), array(plugin, 3, 5)
-    with pytest.warns(FallbackWarning, match="DOVETAIL_COMPILE_DUMP: .*no folder: Not a directory"):
+    with pytest.warns(FallbackWarning, match="DOVETAIL_COMPILE_DUMP: .*no folder: Not a directory") as warned:
         y = f(x)
+    assert len(warned) == 2  # of the program and of its group
     same(y, f.__wrapped__(x))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dovetail import _core
 from dovetail import _pytree as pytree
+from dovetail._errors import FallbackWarning
 from dovetail._program import Program
 from dovetail._program_text import listing
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from dovetail._compile import _State
     from dovetail._compile_trace import Traced
 
-__all__ = ["explanation", "report"]
+__all__ = ["dump", "explanation", "report"]
 
 
 def explanation(
@@ -28,16 +31,39 @@ def explanation(
 ) -> str:
     """The program of a call, and what it stands for."""
     core = traced.program
-    names = tuple(name for name, _, _ in core.inputs)
-    tree = pytree.Node("tuple", (), (), tuple)
-    program = Program(core, state.name, names, tuple(pytree.Leaf(i) for i in range(len(names))), tree)
+    names = [name for name, _, _ in core.inputs]
     lines = [f"[compile] {state.name}: {len(state.traces)} traces, {1000 * state.seconds:.1f} ms"]
     lines += [f"  traced again: {reason}" for reason in state.reasons]
     lines += [f"  autocast to {traced.autocast}"] if traced.autocast else []
     lines += [f"  captured: {name}" for name in traced.captured]
     lines += [f"  writes to: {name}" for name in traced.written]
     lines += [f"  note: {note}" for note in traced.notes]
-    return "\n".join([*lines, *_sizes(names, shapes), *_launches(core, steps), listing(program, integers, reals)])
+    return "\n".join(
+        [*lines, *_sizes(names, shapes), *_launches(core, steps), _text(core, state.name, integers, reals)]
+    )
+
+
+def _text(core: Any, name: str, integers: Sequence[int], reals: Sequence[float]) -> str:
+    names = tuple(name for name, _, _ in core.inputs)
+    tree = pytree.Node("tuple", (), (), tuple)
+    program = Program(core, name, names, tuple(pytree.Leaf(i) for i in range(len(names))), tree)
+    return listing(program, integers, reals)
+
+
+def dump(folder: str, name: str, traced: Any, lowered: Any, numbers: tuple[Sequence[int], Sequence[float]]) -> None:
+    """Writes a program before and after the passes: NAME-HASH.traced and .lowered. Warns where it cannot."""
+    from hashlib import sha256
+
+    texts = {kind: _text(core, name, *numbers) for kind, core in (("traced", traced), ("lowered", lowered))}
+    stem = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[-100:]
+    stem = f"{stem}-{sha256(texts['traced'].encode()).hexdigest()[:16]}"
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for kind, text in texts.items():
+            with open(os.path.join(folder, f"{stem}.{kind}"), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+    except OSError as e:
+        warnings.warn(f"[compile] DOVETAIL_COMPILE_DUMP: {folder}: {e.strerror}", FallbackWarning, stacklevel=2)
 
 
 def _sizes(names: Sequence[str], shapes: Sequence[tuple[Any, ...]]) -> Iterator[str]:

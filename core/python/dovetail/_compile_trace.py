@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -225,6 +226,10 @@ def _traced(
         options["numerics"] == "eager",
         (graph.sizes, *arguments.numbers_of_call()),
     )
+    if folder := os.environ.get("DOVETAIL_COMPILE_DUMP"):
+        from dovetail._compile_report import dump
+
+        dump(folder, graph.name, program, compiled.program, arguments.numbers_of_call())
     facts = bound.facts()
     names = [found.get(i, name) for i, (_, _, name) in enumerate(graph.inputs)]
     notes = [f"{names[i]}: no path leads to it, so that another array in its place is not seen" for i in kept]
