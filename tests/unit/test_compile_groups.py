@@ -258,3 +258,15 @@ def test_what_refuses_runs_by_itself():
     x = dt.asarray(np.random.default_rng(2).standard_normal((2, 200_001)), dtype=dt.float32, device=DEVICE)
     same(f(x), f.__wrapped__(x))
     assert math.isfinite(float(f(x)[0]))
+
+
+def test_values_of_rows_without_elements():
+    """A group whose index space is empty may have results with one value a row."""
+    x = dt.asarray(np.linspace(-1, 1, 16, dtype=np.float32).reshape(16, 1), device=DEVICE)
+    empty = dt.zeros((16, 0), dtype="float32", device=DEVICE)
+
+    def f(x, y):
+        z = dt.exp(x) * 2.0
+        return z, z + y
+
+    same(dt.compile(f, numerics="eager")(x, empty), f(x, empty))

@@ -22,7 +22,7 @@ struct Call {
 
   const Group& group;
   const Conversions& conversions;
-  Space space{};
+  Space space;
   size_t n_inputs = 0;
   Memory memory[2 * most_in_memory + most_values];  // of inputs' values, then of outputs
   uint32_t input_of[most_values];                   // of each value its entry in `memory`
@@ -399,7 +399,7 @@ dvt_status run(const Group& g, const Conversions& conversions, const dvt_exe_cal
   set_ones(c, exe);
   set_memory(c, exe);
   const Space& s = c.space;
-  if (!s.rows || (!s.columns && !g.has_reductions())) return DVT_OK;
+  if (!s.rows || (!s.columns && !g.n_rows)) return DVT_OK;  // rows without elements may have values of their own
   if (s.columns <= tile_elements) {
     // Values of one element a row are written out for each of its elements, unless rows go one by one.
     const int64_t rows = g.n_rows && s.columns >= long_row ? 1 : tile_elements / std::max<int64_t>(s.columns, 1);

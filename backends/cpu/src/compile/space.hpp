@@ -56,7 +56,10 @@ inline int64_t size_of(const Group& g, const dvt_exe_call& c, size_t axis) {
 }
 
 inline Memory memory_of(const DLTensor& t, const Operand& x, int rank) {
-  Memory m{dvt::data<char>(&t), 0, {}, uint8_t(x.type.bits / 8), x.extent == Extent::rows};
+  Memory m;
+  m.data = dvt::data<char>(&t), m.step = 0;
+  m.bytes = uint8_t(x.type.bits / 8), m.of_rows = x.extent == Extent::rows;
+  for (int i = 0; i + 1 < rank; ++i) m.stride[i] = 0;
   for (int i = 0; i < t.ndim; ++i) {
     const int64_t stride = t.shape[i] == 1 ? 0 : t.strides[i];
     if (x.first_axis + i == rank - 1) m.step = stride;

@@ -63,8 +63,9 @@ def _equal(a: Any, b: Any) -> bool:
         a, b = (np.stack([x.real, x.imag]) for x in (a, b))
     if a.dtype.kind in "biu":
         return False
-    nan = np.isnan(a)
-    return np.array_equal(nan, np.isnan(b)) and np.where(nan, 0, a).tobytes() == np.where(nan, 0, b).tobytes()
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        nan, others = np.isnan(a), np.isnan(b)
+    return np.array_equal(nan, others) and np.where(nan, 0, a).tobytes() == np.where(nan, 0, b).tobytes()
 
 
 def _shown(x: Any) -> str:
