@@ -115,7 +115,7 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
 }
 
 void end_values(const Executable& e, size_t k, std::vector<Tensor>& values) {
-  for (const int v : e.dies(k)) values[size_t(v)] = Tensor();
+  for (const int v : e.dies(k)) values[size_t(v)].drop_storage();
 }
 
 void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {

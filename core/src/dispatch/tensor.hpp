@@ -30,6 +30,9 @@ struct Tensor : TensorType {
   ~Tensor() {
     if (storage) release(storage);
   }
+  void drop_storage() {
+    if (Storage* const s = std::exchange(storage, nullptr)) release(s);
+  }
   // *this = o, with one copy of the shape; `this` has no storage.
   void share(const Tensor& o) {
     TensorType::operator=(o);

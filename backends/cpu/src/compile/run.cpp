@@ -352,14 +352,12 @@ void set_memory(Call& c, const dvt_exe_call& exe) {
     const Operand& x = g.values[v];
     if (x.source != Value::input || x.extent == Extent::one) continue;
     c.input_of[v] = uint32_t(n);
-    c.memory[n++] = memory_of(*exe.call->in[x.index], x, rank);
+    set_memory(c.memory[n++], *exe.call->in[x.index], x, rank);
   }
   c.n_inputs = n;
-  for (size_t i = 0; i < g.outputs.size(); ++i) {
-    const Operand& x = g.values[g.outputs[i]];
-    c.memory[n++] = memory_of(*exe.call->out[i], x, rank);
-  }
-  c.space = Layout(g, exe, c.memory, n).run();
+  for (size_t i = 0; i < g.outputs.size(); ++i)
+    set_memory(c.memory[n++], *exe.call->out[i], g.values[g.outputs[i]], rank);
+  Layout(g, exe, c.memory, n).run(c.space);
 }
 
 // body(worker, i) for i in [0, n), `work` elements each.

@@ -55,8 +55,7 @@ inline int64_t size_of(const Group& g, const dvt_exe_call& c, size_t axis) {
   return n < 0 ? c.symbols[-1 - n] : n;
 }
 
-inline Memory memory_of(const DLTensor& t, const Operand& x, int rank) {
-  Memory m;
+inline void set_memory(Memory& m, const DLTensor& t, const Operand& x, int rank) {
   m.data = dvt::data<char>(&t), m.step = 0;
   m.bytes = uint8_t(x.type.bits / 8), m.of_rows = x.extent == Extent::rows;
   for (int i = 0; i + 1 < rank; ++i) m.stride[i] = 0;
@@ -65,7 +64,6 @@ inline Memory memory_of(const DLTensor& t, const Operand& x, int rank) {
     if (x.first_axis + i == rank - 1) m.step = stride;
     else m.stride[x.first_axis + i] = stride;
   }
-  return m;
 }
 
 // Merges outer axes and, without reductions and values of rows, these with the columns.
@@ -73,8 +71,7 @@ class Layout {
  public:
   Layout(const Group& g, const dvt_exe_call& c, Memory* all, size_t n) : group_(g), call_(c), all_(all), n_(n) {}
 
-  Space run() {
-    Space s;
+  void run(Space& s) {
     const int rank = int(group_.space.size());
     s.columns = size_of(group_, call_, size_t(rank) - 1);
     int64_t size[DVT_MAX_NDIM];
@@ -103,7 +100,6 @@ class Layout {
       for (int i = 0; i < n; ++i) stride[i] = all_[k].stride[place[n - 1 - i]];
       std::copy_n(stride, n, all_[k].stride);
     }
-    return s;
   }
 
  private:
