@@ -4,7 +4,8 @@
 
 Times are the process's CPU time per call, least of several rounds in which eager and compiled calls take turns, in
 microseconds. `first`: the call that traces and compiles. `error`: the root mean square of the compiled network's
-errors against the same network in float64, for several random ones, over that of eager's; the aim is 1.1.
+errors against the same network in float64, for several random ones, over that of eager's; the aim is 1.1. `peak`:
+the memory that a call takes at most, eager and compiled, beside what is there before, in KiB.
 """
 
 from __future__ import annotations
@@ -69,6 +70,17 @@ def microseconds(call: Callable[[], Any], device: dt.Device, calls: int) -> floa
     return 1e6 * (time.process_time() - begin) / calls
 
 
+def peak(call: Callable[[], Any], device: dt.Device) -> float:
+    call()
+    device.synchronize()
+    before = dt.memory.stats(device)["in_use"]
+    dt.memory.reset_peak(device)
+    kept = call()
+    device.synchronize()
+    del kept
+    return (dt.memory.stats(device)["peak"] - before) / 1024
+
+
 def error_ratio(kind: type[Network], device: str, dtype: dt.DType) -> float:
     compiled = eager = 1e-60
     for seed in range(SEEDS):
@@ -92,7 +104,10 @@ def row(network: Network, rounds: int) -> str:
         eager = min(eager, microseconds(lambda: network(*inputs), device, calls))
         ours = min(ours, microseconds(lambda: compiled(*inputs), device, calls))
     ratio = error_ratio(type(network), device.name, network.dtype)
-    return f"{type(network).__name__:<16}{eager:10.1f}{ours:10.1f}{eager / ours:8.2f}{first:10.0f}{ratio:8.2f}"
+    peaks = "".join(f"{peak(lambda f=f: f(*inputs), device):9.0f}" for f in (network, compiled))
+    return (
+        f"{type(network).__name__:<16}{eager:10.1f}{ours:10.1f}{eager / ours:8.2f}{first:10.0f}{ratio:8.2f}{peaks}"
+    )
 
 
 def main() -> None:
@@ -103,7 +118,9 @@ def main() -> None:
     parser.add_argument("networks", nargs="*")
     options = parser.parse_args()
     device = dt.device(options.device)
-    print(f"{'us on ' + device.name:<16}{'eager':>10}{'compiled':>10}{'ratio':>8}{'first':>10}{'error':>8}")
+    print(
+        f"{'us on ' + device.name:<16}{'eager':>10}{'compiled':>10}{'ratio':>8}{'first':>10}{'error':>8}{'peak':>9}"
+    )
     for kind in NETWORKS:
         if not options.networks or kind.__name__ in options.networks:
             print(row(kind(device, getattr(dt, options.dtype)), options.rounds))
