@@ -23,7 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from networks import NETWORKS, Network
 
-SEEDS = 8
+SEEDS = 64
 
 
 def leaves(x: Any) -> list[dt.Array]:

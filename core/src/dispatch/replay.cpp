@@ -10,7 +10,7 @@
 
 namespace dovetail {
 namespace {
-thread_local std::vector<Tensor> spare_values;  // empty, with memory
+thread_local std::vector<Tensor> spare_values;  // without storage, of any types
 
 // The values of one run, in memory that the thread keeps for its next one.
 class RunValues {
@@ -21,8 +21,9 @@ class RunValues {
   }
   ~RunValues() {
     constexpr size_t kMost = 256;  // a thread keeps no more than about 100 KB
-    at.clear();
-    if (at.capacity() <= kMost) spare_values.swap(at);
+    if (at.capacity() > kMost) return;
+    for (Tensor& t : at) t.drop_storage();
+    spare_values.swap(at);
   }
   RunValues(const RunValues&) = delete;
 

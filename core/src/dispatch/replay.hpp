@@ -27,8 +27,8 @@ class PackedTypes {
  public:
   explicit PackedTypes(std::span<const TensorType>);
   size_t bytes() const { return words_.size() * sizeof(int64_t); }
-  // To tensors without memory; the first `left_out` of them get only room.
-  void set(std::vector<Tensor>& empty, Device&, size_t left_out = 0) const;
+  // To tensors without storage, of which some may be there; the first `left_out` of them get only room.
+  void set(std::vector<Tensor>&, Device&, size_t left_out = 0) const;
   std::vector<TensorType> of(std::span<const int> values) const;
 
  private:
