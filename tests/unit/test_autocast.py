@@ -102,9 +102,14 @@ def test_every_op_has_a_policy():
     policies = {name: op.spec.autocast for name, op in registry.items()}
     assert set(policies.values()) == {"lower", "float32", "widest"}
     assert {name for name, policy in policies.items() if policy == "lower"} == {
-        "matmul", "linear", "linear_with_activation", "conv1d", "conv2d", "scaled_dot_product_attention",
+        "matmul", "vecdot", "linear", "linear_with_activation", "conv1d", "conv2d", "scaled_dot_product_attention",
         "scaled_dot_product_attention_with_logsumexp", "scaled_dot_product_attention_varlen",
     }  # fmt: skip
+    assert {name for name, policy in policies.items() if policy == "float32"} == set(
+        "exp exp2 expm1 log log1p log2 log10 logaddexp logsumexp pow square reciprocal rsqrt sinh cosh tan asin acos "
+        "asinh acosh atanh erfc sum prod mean var std cumulative_sum cumulative_prod segment_sum vector_norm softmax "
+        "log_softmax layer_norm rms_norm batch_norm softplus logsigmoid cross_entropy".split()
+    )
 
 
 def test_in_place_operators_keep_the_dtype_of_their_target():
@@ -127,6 +132,22 @@ def test_nesting():
                 assert (x @ w).dtype == "float32"
         with pytest.raises(ZeroDivisionError), dt.autocast("float16"):
             raise ZeroDivisionError
+        assert (x @ w).dtype == "bfloat16"
+    assert (x @ w).dtype == "float32"
+
+
+def test_scopes_that_end_in_another_order():
+    """A generator that is closed later takes its own scope away, and leaves the caller's."""
+    x, w = operands("cpu:0")
+
+    def generator():
+        with dt.autocast("float16"):
+            yield (x @ w).dtype
+
+    values = generator()
+    assert next(values) == "float16"
+    with dt.autocast("bfloat16"):
+        values.close()
         assert (x @ w).dtype == "bfloat16"
     assert (x @ w).dtype == "float32"
 

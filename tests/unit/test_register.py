@@ -40,6 +40,27 @@ def test_a_decomposition_serves_a_new_op(x):
     assert f.__doc__ == f"{op.name}(x, scale=1.0)\n\nscale * x / (1 + |x|)."
 
 
+@pytest.mark.parametrize("policy", ["lower", "float32", "widest"])
+def test_a_new_op_states_its_autocast_policy(policy):
+    @declare(name=next(names), shape="same", dtype="float", autocast=policy)
+    def copied(x: Tensor) -> Tensor:
+        """x."""
+        return x + 0.0
+
+    f = dt.register_op(copied)
+    given = {dtype: dt.ones((2,), dtype=dtype, device="cpu") for dtype in ("float32", "float16", "float64")}
+    with dt.autocast("bfloat16"):
+        got = {dtype: str(f(x).dtype) for dtype, x in given.items()}
+    narrow = {"lower": ["bfloat16"] * 2, "float32": ["float32"] * 2, "widest": ["float32", "float16"]}[policy]
+    assert [name.removeprefix("dovetail.") for name in got.values()] == [*narrow, "float64"]
+
+
+def test_autocast_policies_that_the_core_refuses():
+    for like, flags in (("sigmoid", ("autocast_lower", "autocast_float32")), ("zeros", ("autocast_lower",))):
+        with pytest.raises(ValueError, match="expected one autocast policy, of an op with operands"):
+            dt._core.register_op({**dt._core.describe_op(like), "name": next(names), "flags": flags})
+
+
 def test_a_kernel_replaces_the_decomposition(x):
     op = softsign(name := next(names))
     f = dt.register_op(op)

@@ -47,11 +47,17 @@ class autocast(ContextDecorator):
 
     def __enter__(self) -> Self:
         scope = _core.Autocast(self.dtype, self.device, self.enabled)
+        scope.owner = self
         _core.autocast_scopes.set((*_core.autocast_scopes.get(()), scope))
         return self
 
     def __exit__(self, *args: object) -> None:
-        _core.autocast_scopes.set(_core.autocast_scopes.get(())[:-1])
+        scopes = list(_core.autocast_scopes.get(()))
+        for i in reversed(range(len(scopes))):  # where a generator holds it, others may have come after
+            if scopes[i].owner is self:
+                del scopes[i]
+                break
+        _core.autocast_scopes.set(tuple(scopes))
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction

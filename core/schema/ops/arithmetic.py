@@ -66,7 +66,7 @@ def sign(x: Tensor, /) -> Tensor:
     return where(x == x, s, x) if x.dtype.kind == "f" else s
 
 
-@op(shape="same", dtype="promote", tol=ROUNDED, reference=np.square)
+@op(shape="same", dtype="promote", autocast="float32", tol=ROUNDED, reference=np.square)
 def square(x: Tensor, /) -> Tensor:
     """x * x; integers wrap, bool is its own square."""
     return copy(x) if x.dtype.kind == "b" else multiply(x, x)

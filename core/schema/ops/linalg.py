@@ -44,6 +44,7 @@ def _vecdot(x1, x2, axis):
 @op(
     shape="vecdot",
     dtype="numeric",
+    autocast="lower",
     tol=2,
     reference=_vecdot,
     samples=_vecdot_samples,

@@ -313,6 +313,7 @@ def _batch_norm_samples() -> Iterator[Sample]:
 @op(
     shape="batch_norm",
     dtype="float",
+    autocast="float32",
     tol=4,
     reference=_batch_norm,
     scale=_batch_norm_scale,

@@ -54,7 +54,14 @@ def _oracle(fn, x):
     return np.vectorize(fn, otypes=[np.float64])(x)
 
 
-@op(shape="same", dtype="float", tier="extended", tol=8, reference=lambda x: _oracle(math.erfc, x))
+@op(
+    shape="same",
+    dtype="float",
+    autocast="float32",
+    tier="extended",
+    tol=8,
+    reference=lambda x: _oracle(math.erfc, x),
+)
 def erfc(x: Tensor, /) -> Tensor:
     """1 - erf(x), accurate in its tail."""
     r = _erfc_positive(magnitude(x))

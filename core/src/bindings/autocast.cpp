@@ -48,7 +48,8 @@ void ContextAutocast::enter() {
 }
 
 void make_autocast(py::module_& m) {
-  py::class_<Autocast, Scope>(m, "Autocast", "What a scope of dovetail.autocast() casts, inside the current one.");
+  py::class_<Autocast, Scope>(m, "Autocast", py::dynamic_attr(),
+                              "What a scope of dovetail.autocast() casts, inside the current one.");
   make_with_new(m.attr("Autocast"), py::cpp_function(make_scope));
   scopes = PyContextVar_New("dovetail.autocast", nullptr);
   if (!scopes) throw py::error_already_set();

@@ -84,6 +84,9 @@ void check_flags(const OpSpec& spec, const Op& op) {
           "identity_on_ints of an op with one operand and shape rule same only");
   require(op_integer_exponent, op.n_in == 2, "integer_exponent of an op with two operands only");
   using K = ParamKind;
+  const auto is_value = [](const ParamSpec& p) { return p.kind == K::value; };
+  require(op_autocast, (spec.flags & op_autocast) != op_autocast && std::ranges::any_of(spec.params, is_value),
+          "one autocast policy, of an op with operands of kind value");
   const auto takes = [&](std::vector<K> kinds, int n_in) {
     return op.variadic && op.n_in == n_in && attributes_of(spec) == kinds && spec.shape == "control" &&
            spec.dtype == "control";

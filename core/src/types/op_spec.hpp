@@ -64,6 +64,7 @@ enum OpFlags : uint32_t {
   // Within dovetail.autocast() floats narrower than float64, except float8, among its value operands become
   op_autocast_lower = 8192,     // the dtype of the scope
   op_autocast_float32 = 16384,  // float32
+  op_autocast = 8192 | 16384,
 };
 
 struct OpSpec {

@@ -85,6 +85,7 @@ TEST(what_register_op_refuses) {
           "its traits: expected identity_on_ints");
   refused([](OpSpec& s) { s.flags = op_integer_exponent; },
           "its traits: expected integer_exponent of an op with two");
+  refused([](OpSpec& s) { s.flags = op_autocast; }, "its traits: expected one autocast policy");
   refused([](OpSpec& s) { s.params.push_back({.name = "p", .kind = K::f64, .since = 2}); },
           "'p' is since version 2: expected at most");
   refused([](OpSpec& s) { s.version = 2, s.params.push_back({.name = "p", .kind = K::f64, .since = 2}); },
