@@ -31,8 +31,9 @@ def program() -> Callable[..., None]:
 
 
 def test_replays_by_two_threads_do_not_mix(captured):
-    """Each thread's graph goes through the same memory in between, on one stream."""
+    """Each thread's graph goes through the same memory in between, on one stream; each keeps all its results."""
     captured("""
+TIMES = 500
 through = own.block(np.zeros(64, np.uint8))
 def recorded(value):
     source, target = (own.block(np.full(64, v, np.uint8)) for v in (value, 0))
@@ -41,16 +42,16 @@ def recorded(value):
     for _ in range(20):
         own.copy(through, through, 64, handle)
     own.copy(target, through, 64, handle)
-    return own.captured(handle), target
+    return own.captured(handle), target, own.block(np.zeros(64 * TIMES, np.uint8))
 graphs = [recorded(1), recorded(2)]
-def replays(graph):
-    for _ in range(300):
+def replays(graph, target, results):
+    for i in range(TIMES):
         own.call("capture_replay", graph, handle)
-for _ in range(5):
-    threads = [threading.Thread(target=replays, args=(graph,)) for graph, _ in graphs]
-    [t.start() for t in threads], [t.join() for t in threads]
-    own.call("sync", handle)
-    assert [set(own.read(target, 64)) for _, target in graphs] == [{1}, {2}]
+        own.copy(results + 64 * i, target, 64, handle)
+threads = [threading.Thread(target=replays, args=graph) for graph in graphs]
+[t.start() for t in threads], [t.join() for t in threads]
+own.call("sync", handle)
+assert [set(own.read(results, 64 * TIMES)) for _, _, results in graphs] == [{1}, {2}]
 """)
 
 
