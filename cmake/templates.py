@@ -105,7 +105,7 @@ def without_tree(cmake: str) -> str:
 
 
 # Where other files mention src/compile.*, which a project has only if it is asked for.
-OF_COMPILER = re.compile(r"^(?:.*compile\.[ch]pp|    b\.extension =).*\n", re.MULTILINE)
+OF_COMPILER = re.compile(r"^.*compile\.[ch]pp.*\n", re.MULTILINE)
 
 
 def with_condition(text: str) -> str:

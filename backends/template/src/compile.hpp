@@ -2,5 +2,5 @@
 #pragma once
 #include "dovetail/backend.hpp"
 
-// dvt_backend.extension: the dvt_compiler.
-const void* extension(const char* name, uint32_t version);
+// What dvt_backend.extension gives for "dovetail.compiler".
+extern const dvt_compiler compiler;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "compile.hpp"
 #include "driver.hpp"
@@ -19,12 +20,18 @@ struct dvt_device {
 struct dvt_stream {
   dvt_device* device;
   driver::Queue queue{device->chip, device->streams++};
+  std::shared_ptr<driver::Recording> capture{};  // that has begun here
 };
 struct dvt_event {
   bool timing;
   driver::Queue* queue = nullptr;  // nullptr: never recorded
   uint64_t place = 0;
-  std::shared_ptr<std::atomic<int64_t>> ns{};  // the time at which the queue passed the event
+  std::shared_ptr<std::atomic<int64_t>> ns{};    // the time at which the queue passed the event
+  std::shared_ptr<driver::Recording> capture{};  // not nullptr: recorded in it
+};
+struct dvt_graph {
+  dvt_device* device;
+  std::shared_ptr<const driver::Recording> recording;  // queued replays hold it, too
 };
 
 namespace {
@@ -44,6 +51,18 @@ driver::Queue& queue_of(dvt_device* d, dvt_stream* s) { return s ? s->queue : d-
 dvt_status finish(driver::Queue& queue) {
   queue.wait(queue.tail());
   return report(queue.take_fault());
+}
+
+dvt_status refuse_in_capture(driver::Queue& queue, const char* what) {
+  if (!queue.recording()) return DVT_OK;
+  return DVT_FAIL(
+      DVT_INVALID,
+      "%s cannot be captured: expected kernels, copies without pageable memory, and events of the capture", what);
+}
+// An event of a capture has no state of its own.
+dvt_status refuse_captured(const dvt_event* e) {
+  if (!e->capture) return DVT_OK;
+  return DVT_FAIL(DVT_INVALID, "this event was recorded in a capture: expected a wait by a stream of that capture");
 }
 
 // ---- devices ----------------------------------------------------------------------------------------------------
@@ -129,6 +148,8 @@ dvt_status copy(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_str
   const auto host_owned = [](const DLTensor* t, const char* at) {
     return t->device.device_type == 1 /* kDLCPU */ && !driver::is_pinned(at);
   };
+  if (host_owned(src, from) || host_owned(dst, to))
+    if (dvt_status status = refuse_in_capture(queue, "a copy of pageable memory")) return status;
   if (s && host_owned(src, from)) {  // the host may overwrite the source as soon as this function returns
     std::shared_ptr<char[]> staged(new char[bytes]);
     std::memcpy(staged.get(), from, bytes);
@@ -149,8 +170,14 @@ dvt_status stream_create(dvt_device* d, int32_t, dvt_stream** out) {
   *out = new dvt_stream{d};
   return DVT_OK;
 }
-void stream_destroy(dvt_stream* s) { delete s; }
-dvt_status stream_sync(dvt_stream* s) { return finish(s->queue); }
+void stream_destroy(dvt_stream* s) {
+  if (s->capture) s->capture->end();
+  delete s;
+}
+dvt_status stream_sync(dvt_stream* s) {
+  if (dvt_status status = refuse_in_capture(s->queue, "a wait of the host")) return status;
+  return finish(s->queue);
+}
 
 dvt_status event_create(dvt_device*, uint32_t timing, dvt_event** out) {
   *out = new dvt_event{timing != 0};
@@ -160,6 +187,8 @@ void event_destroy(dvt_event* e) { delete e; }
 
 dvt_status event_record(dvt_event* e, dvt_stream* s) {
   if (dvt_status status = check(s->device)) return status;
+  e->capture = s->queue.recording();
+  if (e->capture) return e->ns = nullptr, DVT_OK;
   if (e->timing) {
     e->ns = std::make_shared<std::atomic<int64_t>>(0);
     s->queue.then([ns = e->ns] { *ns = driver::Duration(driver::Clock::now().time_since_epoch()).count(); });
@@ -168,19 +197,34 @@ dvt_status event_record(dvt_event* e, dvt_stream* s) {
   return DVT_OK;
 }
 
+// A stream that waits for an event of a capture joins it. The recording has one order, which keeps that of all its
+// streams.
+dvt_status join_capture(dvt_stream* s, dvt_event* e) {
+  const auto own = s->queue.recording();
+  if (own == e->capture) return DVT_OK;
+  if (own || e->capture->has_ended()) return refuse_captured(e);
+  s->queue.record(e->capture);
+  return DVT_OK;
+}
+
 dvt_status event_wait(dvt_stream* s, dvt_event* e) {
   if (dvt_status status = check(s->device)) return status;
-  if (e->queue) s->queue.after(*e->queue, e->place);
+  if (e->capture) return join_capture(s, e);
+  if (!e->queue) return DVT_OK;
+  if (dvt_status status = refuse_in_capture(s->queue, "a wait for other work")) return status;
+  s->queue.after(*e->queue, e->place);
   return DVT_OK;
 }
 
 dvt_status event_sync(dvt_event* e) {
+  if (dvt_status status = refuse_captured(e)) return status;
   if (!e->queue) return DVT_OK;
   e->queue->wait(e->place);
   return report(e->queue->take_fault());
 }
 
 dvt_status event_query(dvt_event* e, uint32_t* done) {
+  if (dvt_status status = refuse_captured(e)) return status;
   *done = !e->queue || e->queue->passed(e->place);
   return e->queue ? report(e->queue->take_fault()) : DVT_OK;
 }
@@ -195,8 +239,45 @@ dvt_status event_elapsed(dvt_event* from, dvt_event* to, uint64_t* ns) {
 
 dvt_status host_fn(dvt_stream* s, void (*fn)(void*), void* ctx) {
   if (dvt_status status = check(s->device)) return status;
+  if (dvt_status status = refuse_in_capture(s->queue, "a function of the host")) return status;
   s->queue.then([=] { fn(ctx); });
   return DVT_OK;
+}
+
+// ---- capture ----------------------------------------------------------------------------------------------------
+
+dvt_status capture_begin(dvt_stream* s) {
+  if (dvt_status status = check(s->device)) return status;
+  if (dvt_status status = refuse_in_capture(s->queue, "the begin of another capture")) return status;
+  s->capture = std::make_shared<driver::Recording>();
+  s->queue.record(s->capture);
+  return DVT_OK;
+}
+
+dvt_status capture_end(dvt_stream* s, dvt_graph** out) {
+  if (!s->capture) return DVT_FAIL(DVT_INVALID, "no capture has begun on this stream: expected begin before end");
+  const auto recording = std::exchange(s->capture, nullptr);
+  recording->end();
+  if (out) *out = new dvt_graph{s->device, recording};
+  return DVT_OK;
+}
+
+dvt_status capture_replay(dvt_graph* g, dvt_stream* s) {
+  if (dvt_status status = check(g->device)) return status;
+  driver::Queue& queue = queue_of(g->device, s);
+  if (dvt_status status = refuse_in_capture(queue, "a replay")) return status;
+  queue.replay(g->recording);
+  return s ? DVT_OK : finish(queue);
+}
+
+void capture_destroy(dvt_graph* g) { delete g; }
+
+const void* extension(const char* name, uint32_t version) {
+  static const dvt_capture capture = {sizeof capture, 0, capture_begin, capture_end, capture_replay,
+                                      capture_destroy};
+  if (!std::strcmp(name, "dovetail.capture") && version == DVT_X_CAPTURE) return &capture;
+  if (!std::strcmp(name, "dovetail.compiler") && version == DVT_X_COMPILER) return &compiler;  // in compile.cpp
+  return nullptr;
 }
 }  // namespace
 
@@ -230,7 +311,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
       event_create,   event_destroy,      event_record,  event_wait,     event_sync,
       event_query,    event_elapsed,      nullptr,       nullptr,        host_fn};
   static const dvt_backend backend = [] {
-    static dvt::KernelTable& table = *new dvt::KernelTable;  // never destroyed
+    static dvt::KernelTable& table = *new dvt::KernelTable(DVT_K_CAPTURE_SAFE);  // never destroyed
     add_elementwise(table), add_copies(table), add_indexing(table), add_reductions(table), add_matmul(table);
     dvt_backend b{};
     b.struct_size = sizeof b;

@@ -157,6 +157,8 @@ Queue::~Queue() {
 }
 
 void Queue::push(Job job) {
+  if (job.kind == Job::kernel || job.kind == Job::copy)
+    if (const auto into = recording(); into && into->add(job)) return;
   {
     std::unique_lock lock(mutex_);
     if (job.kind != Job::other) changed_.wait(lock, [&] { return jobs_.size() < most_queued; });
@@ -164,6 +166,40 @@ void Queue::push(Job job) {
     ++tail_;
   }
   changed_.notify_all();
+}
+
+bool Recording::add(Queue::Job& job) {
+  const std::lock_guard guard(mutex);
+  if (!ended) jobs.push_back(std::move(job));
+  return !ended;
+}
+
+bool Recording::has_ended() {
+  const std::lock_guard guard(mutex);
+  return ended;
+}
+
+void Recording::end() {
+  const std::lock_guard guard(mutex);
+  ended = true;
+}
+
+void Queue::record(std::shared_ptr<Recording> recording) {
+  const std::lock_guard guard(mutex_);
+  recording_ = std::move(recording);
+}
+
+std::shared_ptr<Recording> Queue::recording() {
+  const std::lock_guard guard(mutex_);
+  if (recording_ && recording_->has_ended()) recording_.reset();
+  return recording_;
+}
+
+// One job: replays by several threads do not mix.
+void Queue::replay(std::shared_ptr<const Recording> recording) {
+  push({Job::replay, 0, 0, [this, recording = std::move(recording)] {
+          for (const Job& job : recording->jobs) run(job);
+        }});
 }
 
 void Queue::kernel(uint64_t call, Work work) { push({Job::kernel, call, 0, std::move(work)}); }
@@ -220,8 +256,8 @@ void Queue::loop() {
   }
 }
 
-void Queue::run(Job& job) {
-  if (job.kind == Job::other) return job.work();
+void Queue::run(const Job& job) {
+  if (job.kind == Job::other || job.kind == Job::replay) return job.work();
   obstruct();
   if (chip_.is_lost() || (job.kind == Job::kernel && chip_.loses_itself(job.call))) return;
   const Clock::time_point begin = Clock::now() + settings().latency;

@@ -92,12 +92,19 @@ struct Chip {
   Fault loss_;
 };
 
-// Runs work in order, on a thread of its own. Only wait(), the destructor and, if the queue is full, kernel() and
-// copy() block the caller: a host that is faster than its device waits for it.
+struct Recording;  // kernels and copies, in the order in which queues got them
+
+// Runs work in order, on a thread of its own. Only wait(), the destructor and, if the queue is full, kernel(),
+// copy() and replay() block the caller: a host that is faster than its device waits for it.
 class Queue {
  public:
   static constexpr size_t most_queued = 1024;
   using Work = std::function<void()>;
+  struct Job {
+    enum Kind { kernel, copy, replay, other } kind;
+    uint64_t call, bytes;
+    Work work;
+  };
   Queue(Chip& chip, uint32_t number);
   ~Queue();  // runs the queued work first
 
@@ -105,6 +112,11 @@ class Queue {
   void copy(char* to, const char* from, uint64_t bytes);
   void then(Work work);                      // without delay, and on a lost chip too
   void after(Queue& other, uint64_t place);  // later work waits until `other` has passed `place`
+
+  // From now on kernels and copies go to the recording instead, until it ends: several queues may share one.
+  void record(std::shared_ptr<Recording>);
+  std::shared_ptr<Recording> recording();  // nullptr: none, or one that has ended
+  void replay(std::shared_ptr<const Recording>);
 
   uint64_t tail();  // the place of the last work
   bool passed(uint64_t place);
@@ -114,14 +126,9 @@ class Queue {
 
  private:
   friend void raise(Error, std::string);
-  struct Job {
-    enum Kind { kernel, copy, other } kind;
-    uint64_t call, bytes;
-    Work work;
-  };
   void push(Job job);
   void loop();
-  void run(Job& job);
+  void run(const Job& job);
   void obstruct();
 
   Chip& chip_;
@@ -132,7 +139,18 @@ class Queue {
   std::deque<Fault> faults_;
   uint64_t tail_ = 0, done_ = 0;
   bool stop_ = false;
+  std::shared_ptr<Recording> recording_;
   std::thread worker_;
+};
+
+struct Recording {
+  std::mutex mutex;
+  std::vector<Queue::Job> jobs;
+  bool ended = false;  // nothing changes any more
+
+  bool add(Queue::Job&);  // false: it has ended
+  bool has_ended();
+  void end();
 };
 
 // Called inside a kernel: reports an error in its data.

@@ -97,6 +97,40 @@ dvt_status copy_writes_late(dvt_device* d, const DLTensor* dst, const DLTensor* 
 
 // ---- memory -----------------------------------------------------------------------------------------------------
 
+// ---- capture: copies on a stream that records read what is there at the capture
+// ------------------------------------
+
+std::atomic<dvt_stream*> capturing{nullptr};
+
+const dvt_capture& good_capture() {
+  return *static_cast<const dvt_capture*>(good.backend.extension("dovetail.capture", DVT_X_CAPTURE));
+}
+dvt_status begin_capture(dvt_stream* s) {
+  capturing = s;
+  return good_capture().begin(s);
+}
+dvt_status end_capture(dvt_stream* s, dvt_graph** out) {
+  capturing = nullptr;
+  return good_capture().end(s, out);
+}
+const void* keeps_captured(const char* name, uint32_t version) {
+  static const dvt_capture captures = [] {
+    dvt_capture c = good_capture();
+    c.begin = begin_capture, c.end = end_capture;
+    return c;
+  }();
+  return std::strcmp(name, "dovetail.capture") ? good.backend.extension(name, version) : &captures;
+}
+dvt_status copy_keeps_captured(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_stream* s) {
+  if (!s || s != capturing) return good.backend.copy(d, dst, src, s);
+  DLTensor kept = *src;  // never freed
+  kept.byte_offset = 0;
+  if (dvt_status status = good.backend.alloc(d, dvt::bytes(src), DVT_MEM_DEVICE, nullptr, &kept.data))
+    return status;
+  if (dvt_status status = good.backend.copy(d, &kept, src, nullptr)) return status;
+  return good.backend.copy(d, dst, &kept, s);
+}
+
 dvt_status alloc_once_full(dvt_device* d, uint64_t size, uint32_t kind, dvt_stream* s, void** out) {
   static std::atomic<bool> full{false};
   if (full) return DVT_OOM;
@@ -183,6 +217,8 @@ Faults device_faults() {
       {"event_is_never_done", [](Device& d) { d.streams.ev_query = never_done; }},
       {"elapsed_in_microseconds", [](Device& d) { d.streams.ev_elapsed_ns = elapsed_in_microseconds; }},
       {"eight_streams", [](Device& d) { d.streams.create = create_a_few; }},
+      {"replays_old_values",
+       [](Device& d) { d.backend.extension = keeps_captured, d.backend.copy = copy_keeps_captured; }},
       {"copies_whole_words", [](Device& d) { d.backend.copy = copy_whole_words; }},
       {"copy_overtakes", [](Device& d) { d.backend.copy = copy_overtakes; }},
       {"copy_reads_late", [](Device& d) { d.backend.copy = copy_reads_late; }},
