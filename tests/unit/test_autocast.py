@@ -106,9 +106,11 @@ def test_every_op_has_a_policy():
         "scaled_dot_product_attention_with_logsumexp", "scaled_dot_product_attention_varlen",
     }  # fmt: skip
     assert {name for name, policy in policies.items() if policy == "float32"} == set(
-        "exp exp2 expm1 log log1p log2 log10 logaddexp logsumexp pow square reciprocal rsqrt sinh cosh tan asin acos "
-        "asinh acosh atanh erfc sum prod mean var std cumulative_sum cumulative_prod segment_sum vector_norm softmax "
-        "log_softmax layer_norm rms_norm batch_norm softplus logsigmoid cross_entropy".split()
+        """
+        exp exp2 expm1 log log1p log2 log10 logaddexp logsumexp pow square reciprocal rsqrt sinh cosh tan asin acos
+        asinh acosh atanh erfc sum prod mean var std cumulative_sum cumulative_prod segment_sum vector_norm softmax
+        log_softmax layer_norm rms_norm batch_norm softplus logsigmoid cross_entropy
+        """.split()
     )
 
 
