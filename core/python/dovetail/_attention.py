@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ContextDecorator
 
 from dovetail import _core
+from dovetail._context_scope import ContextScope
 from dovetail._core import Array
 from dovetail._devices import devices
 
 TYPE_CHECKING = False  # importing typing would take longer than everything else
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Self
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["sdpa_engine", "sdpa_engines"]
 
@@ -23,7 +23,7 @@ OPS = (
 )
 
 
-class sdpa_engine(ContextDecorator):
+class sdpa_engine(ContextScope):
     """Within it, only these engines serve scaled_dot_product_attention: `with dovetail.nn.sdpa_engine("flash"):`.
     The same holds for scaled_dot_product_attention_with_logsumexp and scaled_dot_product_attention_varlen.
 
@@ -39,33 +39,20 @@ class sdpa_engine(ContextDecorator):
     the table of the device decides.
     """
 
+    _variable = _core.engine_choices
+
     def __init__(self, engines: str | Sequence[str]) -> None:
         names = [engines] if isinstance(engines, str) else list(engines) if isinstance(engines, Iterable) else []
         if not names or not all(isinstance(name, str) for name in names):
             raise TypeError(f"[sdpa_engine] expected an engine's name or several, got {engines!r}")
         self.engines = tuple(names)
 
-    def __enter__(self) -> Self:
+    def _entry(self) -> Any:
         devices()  # opens the backends, whose kernel tables name the engines
         try:
-            choice = _core.EngineChoice(OPS, self.engines)
+            return _core.EngineChoice(OPS, self.engines)
         except ValueError as error:
             raise ValueError(f"[sdpa_engine] {error}") from None
-        _core.engine_choices.set((*_core.engine_choices.get(()), choice))
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        _core.engine_choices.set(_core.engine_choices.get(())[:-1])
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-
-        if isgeneratorfunction(function) or iscoroutinefunction(function) or isasyncgenfunction(function):
-            raise TypeError(
-                f"[sdpa_engine] {function.__qualname__} runs after its call has returned: expected a plain "
-                "function; write `with sdpa_engine(...)` inside of it"
-            )
-        return super().__call__(function)
 
     def __repr__(self) -> str:
         return f"sdpa_engine({list(self.engines)!r})"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import ContextDecorator
-
 from dovetail import _core
+from dovetail._context_scope import ContextScope
 from dovetail._core import Device, DType
 
 TYPE_CHECKING = False  # importing typing would take longer than everything else
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Self
+    from typing import Any
 
 __all__ = ["autocast"]
 
 
-class autocast(ContextDecorator):
+class autocast(ContextScope):
     """Within it, ops compute in the dtype that suits them: `with dovetail.autocast("bfloat16"):`.
 
     dtype: float16 or bfloat16; None: bfloat16, unless the device has kernels for products of float16 alone.
@@ -31,6 +29,8 @@ class autocast(ContextDecorator):
     function has programs of its own for each dtype. Raises ValueError for another dtype.
     """
 
+    _variable = _core.autocast_scopes
+
     def __init__(
         self, dtype: DType | str | None = None, *, device: Device | str | None = None, enabled: bool = True
     ) -> None:
@@ -45,29 +45,8 @@ class autocast(ContextDecorator):
             raise ValueError(f"[autocast] dtype: got {self.dtype}, expected float16 or bfloat16")
         self.device, self.enabled = device, enabled
 
-    def __enter__(self) -> Self:
-        scope = _core.Autocast(self.dtype, self.device, self.enabled)
-        scope.owner = self
-        _core.autocast_scopes.set((*_core.autocast_scopes.get(()), scope))
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        scopes = list(_core.autocast_scopes.get(()))
-        for i in reversed(range(len(scopes))):  # where a generator holds it, others may have come after
-            if scopes[i].owner is self:
-                del scopes[i]
-                break
-        _core.autocast_scopes.set(tuple(scopes))
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-
-        if isgeneratorfunction(function) or iscoroutinefunction(function) or isasyncgenfunction(function):
-            raise TypeError(
-                f"[autocast] {function.__qualname__} runs after its call has returned: expected a plain function; "
-                "write `with dovetail.autocast():` inside of it"
-            )
-        return super().__call__(function)
+    def _entry(self) -> Any:
+        return _core.Autocast(self.dtype, self.device, self.enabled)
 
     def __repr__(self) -> str:
         device = f", device={str(self.device)!r}" if self.device is not None else ""

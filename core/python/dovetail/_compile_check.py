@@ -76,7 +76,7 @@ class CompileCheck:
 
 def check_of(name: str, is_exact: bool, groups: Iterable[tuple[Sequence[int], str, list[Any]]]) -> CompileCheck:
     """groups: from _core.compare_groups."""
-    results = [_compared(group, tuple(nodes), *told) for nodes, group, all_told in groups for told in all_told]
+    results = [_compared(group, tuple(nodes), *r) for nodes, group, results in groups for r in results]
     return CompileCheck(name, is_exact, tuple(results))
 
 

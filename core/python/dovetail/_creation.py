@@ -242,11 +242,14 @@ def _capsule(x: Any, *, copy: bool | None, **wanted: Any) -> Any:
 
 
 def _expect_fits(op: str, value: Any, dtype: DType | str) -> None:
+    given = _core.to_dtype(dtype)
+    if type(value) in (int, float) and given.kind == "real floating" and given.itemsize > 1:
+        return
     if type(value).__module__ == "numpy":
         value = {"c": complex, "f": float, "b": bool}.get(value.dtype.kind, int)(value)
     if not isinstance(value, (int, float, complex)):  # a number of a trace
         return
-    if isinstance(value, float) and value.is_integer() and "integer" in _core.to_dtype(dtype).kind:
+    if isinstance(value, float) and value.is_integer() and "integer" in given.kind:
         value = int(value)
     try:
         _core.from_numbers(value, dtype, None)

@@ -240,17 +240,10 @@ def _layer_norm_samples() -> Iterator[Sample]:
     yield sample("constant", draw(3, 9, low=2, high=2), 9)
 
 
-@op(
-    shape="layer_norm",
-    dtype="float",
-    autocast="float32",
-    tier="extended",
-    tol=4,
-    reference=_layer_norm,
-    scale=_layer_norm_scale,
-    samples=_layer_norm_samples,
-    **NN,
-)
+NORM = {"shape": "layer_norm", "dtype": "float", "autocast": "float32", "tier": "extended", "tol": 4, **NN}
+
+
+@op(**NORM, reference=_layer_norm, scale=_layer_norm_scale, samples=_layer_norm_samples)
 def layer_norm(
     x: Tensor, normalized_shape: Ints, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -268,16 +261,7 @@ def _rms_norm(x, weight, normalized_shape, eps, like):
     return _affine(x / np.sqrt(np.mean(x * x, axes, keepdims=True) + eps), weight, None)
 
 
-@op(
-    shape="layer_norm",
-    dtype="float",
-    autocast="float32",
-    tier="extended",
-    tol=4,
-    reference=_rms_norm,
-    samples=_norm_samples,
-    **NN,
-)
+@op(**NORM, reference=_rms_norm, samples=_norm_samples)
 def rms_norm(x: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """x divided by the root of its mean square over the last axes, times weight.
 

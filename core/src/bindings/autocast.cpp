@@ -42,11 +42,6 @@ std::shared_ptr<const Autocast> autocast_of_context() {
   return py::handle(PyTuple_GET_ITEM(all.ptr(), PyTuple_GET_SIZE(all.ptr()) - 1)).cast<Scope>();
 }
 
-void ContextAutocast::enter() {
-  held_ = autocast_of_context();
-  if (held_) before_ = std::exchange(autocast, held_.get());
-}
-
 void make_autocast(py::module_& m) {
   py::class_<Autocast, Scope>(m, "Autocast", py::dynamic_attr(),
                               "What a scope of dovetail.autocast() casts, inside the current one.");

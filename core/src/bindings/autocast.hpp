@@ -13,24 +13,5 @@ inline DType lower_dtype_here(const Device& device) {
   return autocast_used ? lower_dtype(autocast_of_context().get(), device) : DType::none;
 }
 
-// Sets `autocast` to that of the current context, for a scope.
-class ContextAutocast {
- public:
-  ContextAutocast() {
-    if (autocast_used) [[unlikely]]
-      enter();
-  }
-  ~ContextAutocast() {
-    if (held_) [[unlikely]]
-      autocast = before_;
-  }
-  ContextAutocast(const ContextAutocast&) = delete;
-
- private:
-  void enter();
-  std::shared_ptr<const Autocast> held_;  // the context may end before the call does
-  const Autocast* before_ = nullptr;
-};
-
 void make_autocast(py::module_& m);
 }  // namespace dovetail::bindings

@@ -87,7 +87,7 @@ class Call {
         return false;
       }
     }
-    if (autocast) [[unlikely]]
+    if (autocast_used && op_.spec.flags & op_autocast) [[unlikely]]
       cast_operands(in);
     if (!n_scalars) [[likely]]
       return true;
@@ -107,12 +107,13 @@ class Call {
   }
 
   [[gnu::noinline, gnu::cold]] void cast_operands(const Tensor** in) {
+    const auto scope = autocast_of_context();
+    if (!scope) return;
     for (int i = 0; i < std::min(n_, kMaxInputs); ++i) {
       if (!in[i]) continue;
       Device& device = *in[i]->device;
-      const DType to = autocast_dtype(op_, i, in[i]->dtype, lower_dtype(autocast, device));
+      const DType to = autocast_dtype(op_, i, in[i]->dtype, lower_dtype(scope.get(), device));
       if (to == in[i]->dtype) continue;
-      const AutocastScope done(nullptr);
       in[i] = new (&held(n_held_)) Tensor(cast_and_keep(*in[i], to, device));
       ++n_held_;
     }
@@ -219,7 +220,6 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
   try {
     refuse_reentry();
     const ContextEngines engines;
-    const ContextAutocast casts;
     Call c(op, operands, n, attrs, device, replaced);
     if (!c.gathered()) return nullptr;
     if (c.all_bool()) [[unlikely]]
@@ -243,7 +243,6 @@ PyObject* call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Dev
 template <class Ask>
 static auto about_call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, Ask ask) {
   refuse_reentry();
-  const ContextAutocast casts;
   Call c(op, operands, n, attrs, device, nullptr);
   if (!c.gathered()) throw Error(ErrorKind::type, "[" + op.spec.name + "] expected dovetail arrays");
   Tensor out[kMaxOutputs];

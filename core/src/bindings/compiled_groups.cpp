@@ -29,7 +29,7 @@ Compared compared(const Executable& e, const GroupResult& r) {
   return c;
 }
 
-py::tuple told(const Compared& c) {
+py::tuple tuple_of(const Compared& c) {
   py::tuple shape(size_t(c.type.rank()));
   for (size_t i = 0; i < shape.size(); ++i) shape[i] = c.type.dims[i];
   const auto bytes = [&](const HostArray& a) {
@@ -76,7 +76,7 @@ py::list compare_groups(CompiledProgram& program, Match& match, Miss& miss) {
   for (size_t i = 0; i < all.size();) {
     const size_t step = all[i].step;
     py::list results;
-    for (; i < all.size() && all[i].step == step; ++i) results.append(told(all[i]));
+    for (; i < all.size() && all[i].step == step; ++i) results.append(tuple_of(all[i]));
     groups.append(py::make_tuple(fusion->steps[step].nodes, fusion->steps[step].group->name, results));
   }
   return groups;

@@ -1,4 +1,4 @@
-// What Python is told of the groups of a compiled function's program.
+// The groups of a compiled function's program, for Python.
 #pragma once
 #include "bindings/compiled_program.hpp"
 

@@ -53,7 +53,7 @@ struct Miss {
 
 bool is_refusal(const Error&);  // a rule's, which the function may handle where it runs in Python
 
-// Told of each result of a group, without the GIL.
+// Called for each result of a group, without the GIL.
 using CompareGroup = std::function<void(const Executable&, const GroupResult&)>;
 
 class CompiledProgram {

@@ -35,7 +35,8 @@ void ContextEngines::leave() {
 }
 
 void make_engines(py::module_& m) {
-  py::class_<EngineChoice>(m, "EngineChoice", "The engines that may serve some ops; ValueError for unknown ones.");
+  py::class_<EngineChoice>(m, "EngineChoice", py::dynamic_attr(),
+                           "The engines that may serve some ops; ValueError for unknown ones.");
   make_with_new(m.attr("EngineChoice"),
                 py::cpp_function(choose, py::name("EngineChoice"), py::arg("ops"), py::arg("engines")));
   choices = PyContextVar_New("dovetail.engines", nullptr);

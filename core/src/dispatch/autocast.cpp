@@ -1,12 +1,12 @@
 #include "dispatch/autocast.hpp"
 
+#include <atomic>
+
 #include "device/packs.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/plan.hpp"
 
 namespace dovetail {
-thread_local constinit const Autocast* autocast = nullptr;
-
 namespace {
 bool has_kernel(const Op& op, const Device& device, DType dtype) {
   const auto found = support(op, device, dtype);
@@ -40,10 +40,17 @@ class CastKey {
 };
 }  // namespace
 
+// Calls ask for it, and looking through the kernels takes microseconds: it is known until kernels change.
 DType default_autocast_dtype(const Device& device) {
   static const Op& matmul = op("matmul");
-  return !has_kernel(matmul, device, DType::bf16) && has_kernel(matmul, device, DType::f16) ? DType::f16
-                                                                                            : DType::bf16;
+  static std::atomic<uint64_t> known[kMaxDevices];  // the epoch of the plans and the dtype; 0: not known
+  constexpr uint64_t dtypes = 256;
+  const uint64_t epoch = plans_epoch() + 1, found = known[device.index].load(std::memory_order_relaxed);
+  if (found / dtypes == epoch) return DType(found % dtypes);
+  const bool lacks = !has_kernel(matmul, device, DType::bf16) && has_kernel(matmul, device, DType::f16);
+  const DType made = lacks ? DType::f16 : DType::bf16;
+  known[device.index].store(epoch * dtypes + uint64_t(made), std::memory_order_relaxed);
+  return made;
 }
 
 DType lower_dtype(const Autocast* state, const Device& device) {

@@ -21,18 +21,6 @@ DType lower_dtype(const Autocast* state, const Device&);
 // The dtype that operand `i` of the op gets, where `lower` is that of "lower"; `given` where it stays as it is.
 DType autocast_dtype(const Op&, int i, DType given, DType lower);
 
-// What casts the calls of this thread; nullptr: nothing does.
-extern thread_local constinit const Autocast* autocast __attribute__((tls_model("initial-exec")));
-class AutocastScope {
- public:
-  explicit AutocastScope(const Autocast* state) : before_(autocast) { autocast = state; }
-  ~AutocastScope() { autocast = before_; }
-  AutocastScope(const AutocastScope&) = delete;
-
- private:
-  const Autocast* const before_;
-};
-
 // A row-major cast. That of a value which is cast again is kept as long as the value lives, as packed operands are
 // (device/packs.hpp): weights are cast once. It goes when memory is short.
 Tensor cast_and_keep(const Tensor&, DType, Device&);
