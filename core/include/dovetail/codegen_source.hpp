@@ -46,7 +46,7 @@ uint64_t argument_of(DLDataType t, From x) {
     std::memcpy(&bits, &value, sizeof value);
   };
 #define DVT_ARGUMENT(name, T) \
-  if (same(t, dtype_of<T>())) put(convert<T>(x));
+  if (!std::strcmp(types::type_name(t), #name)) put(convert<T>(x));
   DVT_ALL(DVT_ARGUMENT)
   DVT_FLOATS8(DVT_ARGUMENT)
 #undef DVT_ARGUMENT
@@ -55,7 +55,7 @@ uint64_t argument_of(DLDataType t, From x) {
 inline uint64_t argument_of_element(const DLTensor& t) {
   uint64_t bits = 0;
 #define DVT_ARGUMENT(name, T) \
-  if (same(t.dtype, dtype_of<T>())) bits = argument_of(t.dtype, *data<const T>(&t));
+  if (!std::strcmp(types::type_name(t.dtype), #name)) bits = argument_of(t.dtype, *data<const T>(&t));
   DVT_ALL(DVT_ARGUMENT)
   DVT_FLOATS8(DVT_ARGUMENT)
 #undef DVT_ARGUMENT
