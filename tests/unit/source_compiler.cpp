@@ -141,7 +141,6 @@ DVT_EXPORT void dvt_barrier() { barrier.wait(n_threads); }
 
 // ---- the compiler -----------------------------------------------------------------------------------------------
 
-using dvt::codegen::Form;
 using dvt::codegen::Launch;
 using Kernel = void (*)(void* const*, const void*);
 
@@ -149,13 +148,12 @@ struct dvt_exe {
   dvt_device* device;
   const dvt_program* program;
   dvt::codegen::Source source;
-  std::mutex mutex{};
-  std::map<std::pair<uint32_t, Form>, Kernel> kernels{};
 };
 
 namespace {
 dvt_backend backend;
 std::string& last_text = *new std::string;
+std::map<std::string, Kernel>& kernels = *new std::map<std::string, Kernel>;  // by their texts
 std::mutex running;  // arrays that threads share are static variables
 
 dvt::codegen::Dialect dialect() {
@@ -320,16 +318,90 @@ dvt_status run(dvt_exe* e, const dvt_exe_call* c) {
   HostCall host(e, c);
   if (dvt_status s = host.copy_in()) return s;
   const Launch launch = e->source.plan(host.get(), most_blocks, n_threads);
-  Kernel& kernel = e->kernels[{n_threads, launch.form}];
-  if (!kernel) {
-    last_text = e->source.text(dialect(), launch.form, "kernel") + entry(launch.pointers.size());
+  last_text = e->source.text(dialect(), launch.form, "kernel") + entry(launch.pointers.size());
+  Kernel& kernel = kernels[last_text];
+  if (!kernel)
     if (dvt_status s = build(last_text, &kernel)) return s;
-  }
   run_blocks(kernel, launch);
   return host.copy_out();
 }
 
 void destroy(dvt_exe* e) { delete e; }
+
+// ---- rows -------------------------------------------------------------------------------------------------------
+//
+// A kernel for each op that has text and that the simulated device has no kernel for: a group of one node. So ops
+// come to the compiler as they are, and every one can be called by itself.
+
+class Alone {
+ public:
+  Alone(const dvt_call* c, const char* op) : call_(c) {
+    for (uint32_t i = 0; i < c->n_in; ++i) values_.push_back(*c->in[i]), inputs_.push_back(i);
+    values_.push_back(*c->out[0]);
+    info_.resize(values_.size(), {0, -1, 0, -1, 0, nullptr, {}});
+    node_ = {sizeof node_, 1, op, inputs_.data(), &c->n_in, c->attr, c->n_in, 1, c->n_attr, 0, nullptr};
+    program_.struct_size = sizeof program_, program_.flags = DVT_P_TYPED;
+    program_.n_values = uint32_t(values_.size()), program_.values = values_.data(), program_.info = info_.data();
+    program_.n_nodes = 1, program_.nodes = &nodes_;
+    program_.n_inputs = c->n_in, program_.inputs = inputs_.data();
+    program_.n_outputs = 1, program_.outputs = &c->n_in;
+  }
+  Alone(const Alone&) = delete;
+
+  const char* unknown() const { return dvt::codegen::unknown(program_, node_); }
+  dvt_status run(dvt_device* d) const {
+    dvt_exe exe{d, &program_, {}};
+    if (const char* reason = exe.source.lower(program_)) return DVT_FAIL(DVT_INTERNAL, "%s", reason);
+    const dvt_exe_call call{sizeof call, 0, 0, 0, nullptr, nullptr, call_};
+    return ::run(&exe, &call);
+  }
+
+ private:
+  const dvt_call* const call_;
+  std::vector<DLTensor> values_;  // the inputs, and number n_in: the output
+  std::vector<uint32_t> inputs_;
+  std::vector<dvt_value> info_;
+  dvt_node node_;
+  const dvt_node* nodes_ = &node_;
+  dvt_program program_{};
+};
+
+template <size_t i>
+std::string full_name() {
+  return std::string("dvt.") + dvt::codegen::all_ops()[i].op;
+}
+template <size_t i>
+dvt_status run_row(dvt_device* d, const dvt_call* c) {
+  return Alone(c, full_name<i>().c_str()).run(d);
+}
+template <size_t i>
+dvt_status query_row(dvt_device*, const dvt_call* c, dvt_answer* answer) {
+  const char* const reason = Alone(c, full_name<i>().c_str()).unknown();
+  if (reason) DVT_PUT(answer, dvt_answer, reason, reason);
+  else DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
+  return reason ? DVT_UNSUPPORTED : DVT_OK;
+}
+template <size_t i>
+void add_row(dvt::KernelTable& table, const dvt_backend& wrapped) {
+  static const std::string name = full_name<i>();
+  const dvt::codegen::OpText& op = dvt::codegen::all_ops()[i];
+  for (uint64_t k = 0; k < wrapped.n_kernels; ++k)
+    if (name == wrapped.kernels[k]->op) return;
+  for (DLDataType type : dvt::types::boolean + dvt::types::integers + dvt::types::floats) {
+    if (!dvt::codegen::has_text(op, type)) continue;
+    dvt::Row row(name.c_str(), run_row<i>);
+    for (uint32_t k = 0; k < op.operands; ++k) row.in(type, DVT_O_STRIDED);
+    table.add(row.out(op.makes_bool ? dvt::boolean : type).query(query_row<i>));
+  }
+}
+template <size_t... i>
+std::vector<const dvt_kernel*> rows(const dvt_backend& wrapped, std::index_sequence<i...>) {
+  static dvt::KernelTable& table = *new dvt::KernelTable;
+  (add_row<i>(table, wrapped), ...);
+  std::vector<const dvt_kernel*> all(wrapped.kernels, wrapped.kernels + wrapped.n_kernels);
+  all.insert(all.end(), table.data(), table.data() + table.size());
+  return all;
+}
 
 const void* extension(const char* name, uint32_t version) {
   static const dvt_compiler compiler = {sizeof compiler, 0,       claim,   compile, query,  run,
@@ -350,7 +422,10 @@ dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
   const dvt_backend* wrapped = nullptr;
   if (dvt_status s = open(host, &wrapped)) return s;
   backend = *wrapped;
+  using Ops = std::remove_reference_t<decltype(dvt::codegen::all_ops())>;
+  static const auto all = rows(*wrapped, std::make_index_sequence<std::extent_v<Ops>>());
   backend.name = "text", backend.extension = extension;
+  backend.kernels = all.data(), backend.n_kernels = all.size();
   *out = &backend;
   return DVT_OK;
 }

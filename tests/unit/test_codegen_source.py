@@ -240,12 +240,12 @@ def test_every_op_of_floats(text, dtype):
 
         @dt.compile
         def f(x, y, ops=ops, count=count):
-            return [op_named(n)(*(x, y)[: count[n]]) for n in ops]
+            return [x + y, *(op_named(n)(*(x, y)[: count[n]]) for n in ops)]
 
         on_device = [dt.asarray(a, device=text.device) for a in (x, y)]
-        assert all("+" in n for n in launches(f, *on_device)), launches(f, *on_device)
+        assert len(launches(f, *on_device)) == 2  # of the sum, which saves nothing there, and of all the others
         wide = x.astype(np.float64), y.astype(np.float64)
-        for name, got in zip(ops, f(*on_device), strict=True):
+        for name, got in zip(ops, f(*on_device)[1:], strict=True):
             with np.errstate(all="ignore"):
                 expected = known[name](*wide[: count[name]])
             if expected.dtype != bool:

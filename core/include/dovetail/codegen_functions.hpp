@@ -125,7 +125,7 @@ struct OpText {
   const char *floats, *integers, *booleans;
 };
 #define DVT_CODEGEN_FUNCTION(op, operands) {op, operands, false, "", nullptr, nullptr}
-inline const OpText* find_op(const char* op) {
+inline const auto& all_ops() {
   static const char *const maximum = "$0 > $1 || $0 != $0 ? $0 : $1", *const minimum =
                                                                           "$0 < $1 || $0 != $0 ? $0 : $1";
   static const OpText all[] = {
@@ -203,14 +203,21 @@ inline const OpText* find_op(const char* op) {
       DVT_CODEGEN_FUNCTION("atan2", 2),
       DVT_CODEGEN_FUNCTION("copysign", 2),
   };
-  for (const OpText& known : all)
-    if (!std::strncmp(op, "dvt.", 4) && !std::strcmp(op + 4, known.op)) return &known;
-  return nullptr;
+  return all;
 }
 #undef DVT_CODEGEN_FUNCTION
 
+inline const OpText* find_op(const char* op) {
+  for (const OpText& known : all_ops())
+    if (!std::strncmp(op, "dvt.", 4) && !std::strcmp(op + 4, known.op)) return &known;
+  return nullptr;
+}
+
 inline const char* text_for(const OpText& op, DLDataType t) {
   return is_bool(t) ? op.booleans : types::is_float(t) ? op.floats : op.integers;
+}
+inline bool has_text(const OpText& op, DLDataType t) {
+  return text_for(op, t) && (t.code != DVT_UINT || std::strcmp(op.op, "abs"));
 }
 inline bool is_op(const dvt_node& node, const char* op) {
   return !std::strncmp(node.op, "dvt.", 4) && !std::strcmp(node.op + 4, op);
@@ -262,7 +269,7 @@ inline const char* unknown(const dvt_program& p, const dvt_node& node) {
   const bool attributes_known = is_op(node, "gelu") ? gelu_function(node) != nullptr : node.n_attr == 0;
   if (!op || !attributes_known) return "no code for this op";
   const DLDataType t = type_of_node(p, node);
-  if (node.n_in != op->operands || !text_for(*op, t) || (is_op(node, "abs") && t.code == DVT_UINT)) return types;
+  if (node.n_in != op->operands || !has_text(*op, t)) return types;
   for (uint32_t i = 0; op->makes_bool && i < node.n_in; ++i)
     if (!same(computed(p.values[node.in[i]].dtype), t)) return types;
   return op->makes_bool && !is_bool(result) ? types : nullptr;
