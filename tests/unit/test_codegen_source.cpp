@@ -72,6 +72,31 @@ TEST(elements_have_a_thread_each) {
   Source source;
   CHECK(!source.lower(p.view()));
   CHECK_EQ(source.text(opencl(), {2, 0, false}, "exp_maximum_add"), R"(#pragma OPENCL FP_CONTRACT OFF
+float dvt_exp_f32(float);
+float dvt_load_f16(unsigned short);
+unsigned short dvt_store_f16(float);
+typedef struct {
+  long count, size[2], stride[4][2];
+  float v3[2];
+} dvt_arguments;
+__kernel void exp_maximum_add(const __global unsigned short* in0, const __global unsigned short* in1, __global unsigned short* out0, __global unsigned short* out1, const dvt_arguments a) {
+  const float v3 = a.v3[0];
+  for (unsigned int i = get_group_id(0) * 256u + get_local_id(0); i < (unsigned int)a.count; i += get_num_groups(0) * 256u) {
+    unsigned int rest = i;
+    const unsigned int i1 = rest % (unsigned int)a.size[1];
+    rest /= (unsigned int)a.size[1];
+    const unsigned int i0 = rest;
+    const float v0 = dvt_load_f16(in0[i0 * a.stride[0][0] + i1 * a.stride[0][1]]);
+    const float v6 = dvt_load_f16(in1[i0 * a.stride[1][0] + i1 * a.stride[1][1]]);
+    const float v1 = v0;
+    const float v2 = dvt_exp_f32(v1);
+    const float v4 = v2 > v3 || v2 != v2 ? v2 : v3;
+    const float v5 = dvt_load_f16(dvt_store_f16(v4));
+    const float v7 = v0 + v6;
+    out0[i0 * a.stride[2][0] + i1 * a.stride[2][1]] = dvt_store_f16(v5);
+    out1[i0 * a.stride[3][0] + i1 * a.stride[3][1]] = dvt_store_f16(v7);
+  }
+}
 )");
 }
 
@@ -82,6 +107,58 @@ TEST(rows_are_shared_by_lanes) {
   Source source;
   CHECK(!source.lower(p.view()));
   CHECK_EQ(source.text(opencl(), {2, 32, false}, "mean_square"), R"(#pragma OPENCL FP_CONTRACT OFF
+typedef struct {
+  long count, size[2], stride[2][2];
+} dvt_arguments;
+__kernel void mean_square(const __global float* in0, __global float* out0, const dvt_arguments a) {
+  __local float all_sum_v2[256];
+  __local float all_lost_v2[256];
+  const unsigned int team = get_local_id(0) / 32;
+  const unsigned int first = get_local_id(0) % 32;
+  for (unsigned int base = get_group_id(0) * 8u; base < (unsigned int)a.count; base += get_num_groups(0) * 8u) {
+    const int exists = base + team < (unsigned int)a.count;
+    const unsigned int row = exists ? base + team : (unsigned int)a.count - 1;
+    const unsigned int i0 = row;
+    const long at0 = i0 * a.stride[0][0];
+    const long at1 = i0 * a.stride[1][0];
+    for (unsigned int lane = first; lane < 32; lane += 32) {
+      float sum_v2 = (float)(-0.0f);
+      float lost_v2 = 0;
+      for (unsigned int j = lane; j < (unsigned int)a.size[1]; j += 32) {
+        const float v0 = in0[at0 + j * a.stride[0][1]];
+        const float v1 = v0 * v0;
+        const float x_v2 = (float)(v1);
+        {
+          const float total = sum_v2 + x_v2, part = total - sum_v2;
+          lost_v2 += (sum_v2 - (total - part)) + (x_v2 - part);
+          sum_v2 = total;
+        }
+      }
+      all_sum_v2[team * 32 + lane] = sum_v2;
+      all_lost_v2[team * 32 + lane] = lost_v2;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (unsigned int width = 16; width > 0; width /= 2) {
+      for (unsigned int lane = first; lane < width; lane += 32) {
+        const float x_v2 = all_sum_v2[team * 32 + lane + width];
+        {
+          const float total = all_sum_v2[team * 32 + lane] + x_v2, part = total - all_sum_v2[team * 32 + lane];
+          all_lost_v2[team * 32 + lane] += (all_sum_v2[team * 32 + lane] - (total - part)) + (x_v2 - part);
+          all_sum_v2[team * 32 + lane] = total;
+        }
+        all_lost_v2[team * 32 + lane] += all_lost_v2[team * 32 + lane + width];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const float total_v2 = all_sum_v2[team * 32 + 0];
+    const float rest_v2 = all_lost_v2[team * 32 + 0];
+    const float v2 = (float)(((rest_v2 == rest_v2 && rest_v2 != 0 ? total_v2 + rest_v2 : total_v2) + 0) / (float)a.size[1]);
+    if (exists && first == 0) {
+      out0[at1] = v2;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+}
 )");
 }
 
@@ -144,3 +221,4 @@ TEST(refused_with_a_reason) {
            }),
            "more reductions than a block has memory for");
 }
+CHECK_MAIN

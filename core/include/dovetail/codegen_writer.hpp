@@ -361,11 +361,15 @@ class Writer {
     close();
   }
   void print_result(const Step& s) {
-    const std::string at = "[" + slot("0") + "]", total = "all_" + sum(s) + at, rest = "all_" + lost(s) + at;
+    const std::string at = "[" + slot("0") + "]", declares = "const " + total_type(s) + " ";
+    const std::string total = "total_" + variable(s.result), rest = "rest_" + variable(s.result);
+    line(declares + total + " = all_" + sum(s) + at + ";");
     std::string value = total;
-    if (is_compensated(s))  // 0 of nothing; what is lost of infinities is NaN
+    if (is_compensated(s)) {  // 0 of nothing; what is lost of infinities is NaN
+      line(declares + rest + " = all_" + lost(s) + at + ";");
       value =
           "(" + rest + " == " + rest + " && " + rest + " != 0 ? " + total + " + " + rest + " : " + total + ") + 0";
+    }
     if (is_op(*s.node, "mean")) value = "(" + value + ") / (" + type(s.result) + ")a.size[" + text(last()) + "]";
     value = "(" + type(s.result) + ")(" + value + ")";
     if (rounds(s)) value = functions_.round(dtype(s.result), value);
