@@ -62,6 +62,8 @@ extern "C" {
   UNARY(hardswish, suffix, T, fn::Hardswish)                                        \
   UNARY(gelu, suffix, T, fn::Gelu)                                                  \
   UNARY(gelu_tanh, suffix, T, fn::GeluTanh)                                         \
+  BINARY(elu, suffix, T, fn::Elu)                                                   \
+  BINARY(softplus, suffix, T, fn::Softplus)                                         \
   BINARY(hypot, suffix, T, fn::Hypot)                                               \
   BINARY(logaddexp, suffix, T, fn::Logaddexp)                                       \
   BINARY(atan2, suffix, T, fn::Atan2)                                               \

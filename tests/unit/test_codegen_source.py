@@ -215,6 +215,8 @@ ACTIVATIONS = {
     "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
     "logsigmoid": lambda x: -np.logaddexp(-x, 0), "hardsigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
     "hardswish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "leaky_relu": lambda x: np.where(x < 0, 0.01 * x, x), "elu": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "softplus": lambda x: np.logaddexp(x, 0),
     "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
 }  # fmt: skip
 SPECIAL = {"erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc)}

@@ -3,6 +3,8 @@
 #ifndef DOVETAIL_CODEGEN_FUNCTIONS_HPP
 #define DOVETAIL_CODEGEN_FUNCTIONS_HPP
 
+#include <cmath>
+#include <cstdio>
 #include <map>
 #include <string>
 
@@ -123,6 +125,7 @@ struct OpText {
   uint32_t operands;
   bool makes_bool;  // else the operands' type
   const char *floats, *integers, *booleans;
+  bool has_parameter = false;  // attribute 0 is a number, which follows the operands
 };
 #define DVT_CODEGEN_FUNCTION(op, operands) {op, operands, false, "", nullptr, nullptr}
 inline const auto& all_ops() {
@@ -164,6 +167,9 @@ inline const auto& all_ops() {
       {"isnan", 1, true, "$0 != $0", nullptr, nullptr},
       {"isinf", 1, true, "", nullptr, nullptr},
       {"isfinite", 1, true, "", nullptr, nullptr},
+      {"leaky_relu", 1, false, "$0 < 0 ? $0 * $1 : $0", nullptr, nullptr, true},
+      {"elu", 1, false, "", nullptr, nullptr, true},
+      {"softplus", 1, false, "", nullptr, nullptr, true},
       DVT_CODEGEN_FUNCTION("exp", 1),
       DVT_CODEGEN_FUNCTION("expm1", 1),
       DVT_CODEGEN_FUNCTION("log", 1),
@@ -232,6 +238,20 @@ inline const char* gelu_function(const dvt_node& node) {
   return text == "none" ? "gelu" : text == "tanh" ? "gelu_tanh" : nullptr;
 }
 
+inline double parameter_of(const dvt_node& node) {
+  return node.attr[0].kind == DVT_A_F64 ? node.attr[0].v.f : double(node.attr[0].v.i);
+}
+inline bool is_finite_number(const dvt_node& node) {
+  return node.n_attr == 1 && (node.attr[0].kind == DVT_A_F64 || node.attr[0].kind == DVT_A_I64) &&
+         std::isfinite(parameter_of(node));
+}
+// A number as C writes it, rounded to a type of registers.
+inline std::string literal(DLDataType t, double x) {
+  char text[40];
+  std::snprintf(text, sizeof text, t.bits == 64 ? "%a" : "%af", t.bits == 64 ? x : double(float(x)));
+  return std::string("(") + text + ")";
+}
+
 // The type that the node computes in. Operands of other types are converted to it; where the result is a bool their
 // common type is not known, and they must agree.
 inline DLDataType type_of_node(const dvt_program& p, const dvt_node& node) {
@@ -266,8 +286,11 @@ inline const char* unknown(const dvt_program& p, const dvt_node& node) {
     return nullptr;
   }
   const OpText* const op = find_op(node.op);
-  const bool attributes_known = is_op(node, "gelu") ? gelu_function(node) != nullptr : node.n_attr == 0;
-  if (!op || !attributes_known) return "no code for this op";
+  if (!op) return "no code for this op";
+  const bool attributes_known = is_op(node, "gelu") ? gelu_function(node) != nullptr
+                                : op->has_parameter ? is_finite_number(node)
+                                                    : node.n_attr == 0;
+  if (!attributes_known) return "no code for these attributes";
   const DLDataType t = type_of_node(p, node);
   if (node.n_in != op->operands || !has_text(*op, t)) return types;
   for (uint32_t i = 0; op->makes_bool && i < node.n_in; ++i)
@@ -304,6 +327,7 @@ inline std::string expression(Functions& functions, const dvt_program& p, const 
   const bool is_where = is_op(node, "where");
   for (uint32_t i = is_where; i < node.n_in; ++i)
     if (node.in[i] != none && !(op && op->makes_bool)) operands[i] = functions.convert(type(i), t, operands[i]);
+  if (op && op->has_parameter) operands.push_back(literal(computed(t), parameter_of(node)));
   const Dialect& d = functions.dialect();
   std::string text;
   if (is_where) {
