@@ -262,7 +262,7 @@ class HostCall {
       scalar_.push_back(i < from_.n_in && is_scalar(uint32_t(i)));
     }
     for (const DLTensor& t : tensors_) list_.push_back(&t);
-    workspace_.resize(from_.workspace_size + 1);
+    workspace_.assign(from_.workspace_size + beyond, filler);
     call_.in = list_.data(), call_.out = list_.data() + from_.n_in, call_.workspace = workspace_.data();
     exe_call_.call = &call_;
   }
@@ -277,15 +277,18 @@ class HostCall {
     return DVT_OK;
   }
   dvt_status copy_out() {
+    if (!ends_as_filled(workspace_)) return DVT_FAIL(DVT_INTERNAL, "a group wrote past the end of its workspace");
     for (size_t i = from_.n_in; i < tensors_.size(); ++i) {
-      for (size_t b = bytes_[i].size() - beyond; b < bytes_[i].size(); ++b)
-        if (bytes_[i][b] != filler) return DVT_FAIL(DVT_INTERNAL, "a group wrote past the end of its output");
+      if (!ends_as_filled(bytes_[i])) return DVT_FAIL(DVT_INTERNAL, "a group wrote past the end of its output");
       if (dvt_status s = copy(device_, *device_tensor(i), bytes_[i], true)) return s;
     }
     return DVT_OK;
   }
 
  private:
+  static bool ends_as_filled(const std::vector<char>& bytes) {
+    return std::all_of(bytes.end() - beyond, bytes.end(), [](char c) { return c == filler; });
+  }
   const DLTensor* device_tensor(size_t i) const { return i < from_.n_in ? from_.in[i] : from_.out[i - from_.n_in]; }
 
   dvt_device* const device_;

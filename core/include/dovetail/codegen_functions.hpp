@@ -129,8 +129,6 @@ struct OpText {
 };
 #define DVT_CODEGEN_FUNCTION(op, operands) {op, operands, false, "", nullptr, nullptr}
 inline const auto& all_ops() {
-  static const char *const maximum = "$0 > $1 || $0 != $0 ? $0 : $1", *const minimum =
-                                                                          "$0 < $1 || $0 != $0 ? $0 : $1";
   static const OpText all[] = {
       {"add", 2, false, "$0 + $1", "$U0 + $U1", nullptr},
       {"subtract", 2, false, "$0 - $1", "$U0 - $U1", nullptr},
@@ -139,8 +137,8 @@ inline const auto& all_ops() {
       {"negative", 1, false, "-$0", "0 - $U0", nullptr},
       {"square", 1, false, "$0 * $0", "$U0 * $U0", nullptr},
       {"reciprocal", 1, false, "1 / $0", nullptr, nullptr},
-      {"maximum", 2, false, maximum, maximum, "$0 | $1"},
-      {"minimum", 2, false, minimum, minimum, "$0 & $1"},
+      {"maximum", 2, false, "$0 > $1 || $0 != $0 ? $0 : $1", "$0 > $1 ? $0 : $1", "$0 | $1"},
+      {"minimum", 2, false, "$0 < $1 || $0 != $0 ? $0 : $1", "$0 < $1 ? $0 : $1", "$0 & $1"},
       {"relu", 1, false, "$0 > 0 || $0 != $0 ? $0 : 0", nullptr, nullptr},
       {"abs", 1, false, "", "", nullptr},
       {"sign", 1, false, "", "", nullptr},

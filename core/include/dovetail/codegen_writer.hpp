@@ -323,7 +323,8 @@ class Writer {
       close();
     } else if (is_extreme(s)) {
       const char* const better = is_op(*s.node, "max") ? " > " : " < ";
-      line(to + " = " + x + better + to + " || " + x + " != " + x + " ? " + x + " : " + to + ";");
+      const std::string is_nan = types::is_float(dtype(s.result)) ? " || " + x + " != " + x : "";
+      line(to + " = " + x + better + to + is_nan + " ? " + x + " : " + to + ";");
     } else {
       const char* const op = is_op(*s.node, "any")    ? " |= "
                              : is_op(*s.node, "all")  ? " &= "
