@@ -1,5 +1,6 @@
-// dovetail/codegen_source.hpp - a group as the source text of a kernel in C, OpenCL C or CUDA C++, for devices
-// whose compiler takes text. C++17, header-only, like codegen.hpp and like it no part of the protocol.
+// dovetail/codegen_source.hpp - a group as the source text of a kernel, in C or a language that has C in it, as
+// OpenCL C has, for devices whose compiler takes text. C++17, header-only, like codegen.hpp and like it no part of
+// the protocol.
 //
 //   dvt::codegen::Source source;                                   // once per group
 //   if (const char* reason = source.lower(*program)) ...           // no text for it
@@ -69,6 +70,7 @@ class Source {
   const char* lower(const dvt_program& p, uint32_t recompute = 1) {
     *this = {};
     program_ = &p;
+    reads_.resize(p.n_inputs, false);
     for (uint32_t n = 0; n < p.n_nodes; ++n)
       if (const char* reason = unknown(p, *p.nodes[n])) return reason;
     if (const char* reason = codegen::lower(p, loops_, recompute)) return reason;
@@ -91,23 +93,20 @@ class Source {
   // For sizes and strides of a call. `blocks`: how many the device has work for at a time, of `threads` each.
   Launch plan(const dvt_exe_call& c, uint32_t blocks, uint32_t threads) const {
     Launch out;
-    std::vector<Axis> axes = axes_of(c);
-    int64_t columns = 1;
-    Axis row;
-    if (reduces_) row = axes.back(), axes.pop_back(), columns = row.size;
-    merge(axes);
+    Space space = space_of(c);
+    const int64_t columns = reduces_ ? space.size.back() : 1;
+    space.merge(space.axes() - reduces_);
+    if (space.axes() == 0) space.add(1);
     int64_t count = 1;
-    for (const Axis& axis : axes) count *= axis.size;
-    if (reduces_) axes.push_back(row);
-    else if (axes.empty()) axes.push_back({1, std::vector<int64_t>(accesses_.size(), 0)});
+    for (size_t axis = 0; axis < space.axes() - reduces_; ++axis) count *= space.size[axis];
     if (columns > long_row && count < few_rows) out.refusal = "few rows, and each too long for one block";
-    out.form.axes = uint32_t(axes.size());
+    out.form.axes = uint32_t(space.axes());
     out.form.lanes = reduces_ ? lanes_for(columns) : 0;
     out.form.wide = count >= narrow_indices || columns >= narrow_indices;
     const int64_t at_once = reduces_ ? std::max(threads / out.form.lanes, 1u) : threads;
     out.blocks = uint32_t(std::max<int64_t>(1, std::min<int64_t>(blocks, (count + at_once - 1) / at_once)));
     out.workspace = uint64_t(n_kept()) * out.blocks * uint64_t(at_once) * uint64_t(columns) * 8;
-    add_arguments(c, count, axes, out);
+    add_arguments(c, count, space, out);
     return out;
   }
 
@@ -118,13 +117,33 @@ class Source {
   static constexpr uint32_t most_shared = 32 << 10;
   static constexpr int64_t long_row = 1 << 16, few_rows = 64, narrow_indices = int64_t(1) << 30;
 
-  struct Axis {
-    int64_t size = 1;
-    std::vector<int64_t> stride;  // of each access, in elements
+  // The index space of a call. stride(axis, x): of access x, in elements.
+  struct Space {
+    size_t accesses;
+    std::vector<int64_t> size{}, strides{};
 
-    bool continues(const Axis& inner) const {
-      for (size_t x = 0; x < stride.size(); ++x)
-        if (stride[x] != inner.stride[x] * inner.size) return false;
+    size_t axes() const { return size.size(); }
+    int64_t& stride(size_t axis, size_t x) { return strides[axis * accesses + x]; }
+    void add(int64_t n) { size.push_back(n), strides.resize(strides.size() + accesses, 0); }
+
+    // Leaves out axes of one element, and joins those that every tensor has as one; of the first `end` axes.
+    void merge(size_t end) {
+      size_t to = 0;
+      for (size_t axis = 0; axis < axes(); ++axis) {
+        if (axis < end && size[axis] == 1) continue;
+        const bool joins = to > 0 && axis < end && continues(to - 1, axis);
+        const int64_t outer = joins ? size[--to] : 1;
+        size[to] = outer * size[axis];
+        for (size_t x = 0; x < accesses; ++x) stride(to, x) = stride(axis, x);
+        ++to;
+      }
+      size.resize(to), strides.resize(to * accesses);
+    }
+
+   private:
+    bool continues(size_t outer, size_t inner) {
+      for (size_t x = 0; x < accesses; ++x)
+        if (stride(outer, x) != stride(inner, x) * size[inner]) return false;
       return true;
     }
   };
@@ -138,6 +157,7 @@ class Source {
       return "a constant array";
     if (!is_scalar) {
       accesses_.push_back({v, value.index, false});
+      reads_[value.index] = true;
       return nullptr;
     }
     scalars_.push_back(v);
@@ -145,44 +165,30 @@ class Source {
     return nullptr;
   }
 
-  std::vector<Axis> axes_of(const dvt_exe_call& c) const {
-    std::vector<Axis> axes;
-    for (size_t s = 0; s < loops_.space.size(); ++s) {
-      const int64_t size = loops_.space[s];
-      Axis& axis = axes.emplace_back();
-      axis.size = size < 0 ? c.symbols[-1 - size] : size;
-      for (const Access& x : accesses_) {
-        const DLTensor* const t = x.writes ? c.call->out[x.operand] : c.call->in[x.operand];
-        const int64_t a = int64_t(s) - loops_.values[x.value].first_axis;
-        const bool repeats = a < 0 || a >= t->ndim || t->shape[a] == 1;
-        axis.stride.push_back(repeats ? 0 : t->strides[a]);
-      }
+  Space space_of(const dvt_exe_call& c) const {
+    Space space{accesses_.size()};
+    for (const int64_t size : loops_.space) space.add(size < 0 ? c.symbols[-1 - size] : size);
+    for (size_t x = 0; x < accesses_.size(); ++x) {
+      const Access& access = accesses_[x];
+      const DLTensor* const t = access.writes ? c.call->out[access.operand] : c.call->in[access.operand];
+      const auto first = size_t(loops_.values[access.value].first_axis);
+      for (size_t axis = 0; axis < size_t(t->ndim); ++axis)
+        if (t->shape[axis] != 1) space.stride(first + axis, x) = t->strides[axis];
     }
-    return axes;
-  }
-  // Leaves out axes of one element, and joins those that every tensor has as one.
-  static void merge(std::vector<Axis>& axes) {
-    std::vector<Axis> merged;
-    for (Axis& axis : axes) {
-      if (axis.size == 1) continue;
-      if (!merged.empty() && merged.back().continues(axis)) axis.size *= merged.back().size, merged.pop_back();
-      merged.push_back(std::move(axis));
-    }
-    axes = std::move(merged);
+    return space;
   }
 
-  void add_arguments(const dvt_exe_call& c, int64_t count, const std::vector<Axis>& axes, Launch& out) const {
+  void add_arguments(const dvt_exe_call& c, int64_t count, Space& space, Launch& out) const {
     std::vector<uint64_t>& to = out.arguments;
+    to.reserve(1 + space.axes() * (1 + accesses_.size()) + scalars_.size());
     to.push_back(uint64_t(count));
-    for (const Axis& axis : axes) to.push_back(uint64_t(axis.size));
+    for (const int64_t size : space.size) to.push_back(uint64_t(size));
     for (size_t x = 0; x < accesses_.size(); ++x)
-      for (const Axis& axis : axes) to.push_back(uint64_t(axis.stride[x]));
+      for (size_t axis = 0; axis < space.axes(); ++axis) to.push_back(uint64_t(space.stride(axis, x)));
     for (size_t i = 0; i < scalars_.size(); ++i) to.push_back(scalar(c, i));
-    std::vector<bool> has(c.call->n_in, false);
-    for (const Access& x : accesses_)
-      if (!x.writes) has[x.operand] = true;
+    out.pointers.reserve(c.call->n_in + c.call->n_out + 1);
     for (uint32_t i = 0; i < c.call->n_in; ++i)
-      if (has[i]) out.pointers.push_back(data<void>(c.call->in[i]));
+      if (reads_[i]) out.pointers.push_back(data<void>(c.call->in[i]));
     for (uint32_t i = 0; i < c.call->n_out; ++i) out.pointers.push_back(data<void>(c.call->out[i]));
     if (n_kept()) out.pointers.push_back(c.call->workspace);
   }
@@ -200,6 +206,7 @@ class Source {
 
   const dvt_program* program_ = nullptr;
   Loops loops_;
+  std::vector<bool> reads_;          // of each input: is it one of them
   std::vector<Access> accesses_;     // inputs, then outputs
   std::vector<uint32_t> scalars_;    // values that are arguments
   std::vector<uint64_t> constants_;  // of each of them that is a constant
