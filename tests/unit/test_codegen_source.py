@@ -81,6 +81,10 @@ def layer_norm(xp, x, w, b):
     return d / xp.sqrt(xp.mean(d * d, axis=-1, keepdims=True) + 1e-5) * w + b
 
 
+def product(xp, x, w, b):  # of which every order has other bits
+    return xp.prod(x * w * 0.1 + 1.0, axis=-1)
+
+
 def gelu_chain(xp, x, w, b):
     y = x * w + b
     return y / (xp.exp(y * -1.702) + 1.0) + x
@@ -112,7 +116,7 @@ def test_bits_do_not_depend_on_threads(text, threads, columns):
     results = []
     for n in (1, 2, 16):
         threads(n)
-        compiled = [dt.compile(lambda *args, f=f: f(dt, *args)) for f in (softmax, layer_norm)]
+        compiled = [dt.compile(lambda *args, f=f: f(dt, *args)) for f in (softmax, layer_norm, product)]
         results.append([f(x, w, b) for f in compiled])
     for other in results[1:]:
         for y, expected in zip(other, results[0], strict=True):
