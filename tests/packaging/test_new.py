@@ -165,7 +165,7 @@ def test_a_project_knows_nothing_of_this_repository(site, kind):
     project = site.folder / "zeta"
     files = [path for path in project.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     texts = {path.relative_to(project): path.read_text() for path in files}
-    of_compiler = re.compile(r"compile\.[ch]pp|dovetail\.compiler|@%")  # asked for with --compiler
+    of_compiler = re.compile(r"compile\.[ch]pp|compiler_extension|@%")  # asked for with --compiler
     assert not [path for path, text in texts.items() if of_compiler.search(text)]
     assert not [path for path, text in texts.items() if re.search(r"\bsim\b|dovetail_sim|numpy --quick", text)]
     # Its tests apply to any device, except for the folder of the simulated hardware.

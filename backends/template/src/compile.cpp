@@ -347,5 +347,8 @@ dvt_status run(dvt_exe* e, const dvt_exe_call* c) {
 void destroy(dvt_exe* e) { delete e; }
 }  // namespace
 
-const dvt_compiler compiler = {sizeof compiler, 0,       claim,   compile, query,  run,
-                               destroy,         nullptr, nullptr, nullptr, nullptr};
+const void* compiler_extension(const char* name, uint32_t version) {
+  static const dvt_compiler compiler = {sizeof compiler, 0,       claim,   compile, query,  run,
+                                        destroy,         nullptr, nullptr, nullptr, nullptr};
+  return !std::strcmp(name, "dovetail.compiler") && version == DVT_X_COMPILER ? &compiler : nullptr;
+}

@@ -2,5 +2,5 @@
 #pragma once
 #include "dovetail/backend.hpp"
 
-// What dvt_backend.extension gives for "dovetail.compiler".
-extern const dvt_compiler compiler;
+// A dvt_backend.extension that knows "dovetail.compiler" alone.
+const void* compiler_extension(const char* name, uint32_t version);

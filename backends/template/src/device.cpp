@@ -276,7 +276,7 @@ const void* extension(const char* name, uint32_t version) {
   static const dvt_capture capture = {sizeof capture, 0, capture_begin, capture_end, capture_replay,
                                       capture_destroy};
   if (!std::strcmp(name, "dovetail.capture") && version == DVT_X_CAPTURE) return &capture;
-  if (!std::strcmp(name, "dovetail.compiler") && version == DVT_X_COMPILER) return &compiler;  // in compile.cpp
+  if (const void* found = compiler_extension(name, version)) return found;  // compile.cpp
   return nullptr;
 }
 }  // namespace

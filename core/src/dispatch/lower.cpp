@@ -11,7 +11,8 @@
 
 namespace dovetail {
 namespace {
-constexpr int kMostRounds = 8;  // of decompositions within decompositions
+constexpr int kMostRounds = 8;              // of decompositions within decompositions
+constexpr uint64_t kMostFolded = 16 << 20;  // bytes of a program, which holds them as long as it lives
 
 std::string text_of(const dvt_attr& a) {
   switch (a.kind) {
@@ -33,6 +34,7 @@ class Round {
         options_(options),
         algebra_([this](int value) -> const TensorType& { return builder_.value(value); }),
         folding_(device),
+        folded_(from.folded),
         compiles_(compiler_of(device)) {
     auto bound = bind_program(from.program, sizes, &arguments);
     if (!bound) throw Error(ErrorKind::value, "[compile] the program does not hold for the sizes of its trace");
@@ -66,7 +68,7 @@ class Round {
     options.replace = [&](size_t k, const auto& in, const auto& values) { return replaced(k, in, values); };
     const std::vector<int> outputs = record_inline(builder_, bound_, operands, options);
     to.program = builder_.finish(outputs, p.signature);
-    to.values = from_.values;
+    to.values = from_.values, to.folded = folded_;
     for (int& v : to.values)
       if (v >= 0) v = became[size_t(v)];
     return again_;
@@ -138,30 +140,43 @@ class Round {
     if (never_raises(node) && !used_[size_t(node.out)]) return std::vector<int>{-1};
     if (const auto found = raised_.find(k); found != raised_.end()) return raise(node, found->second.get(), became);
     if (node.op->spec.flags & op_control || !node.slots.empty()) return std::nullopt;
-    note_constants(node, in);
-    if (auto folded = fold(node, in)) return folded;
-    if (auto opened = open(k, in)) return opened;
+    std::vector<int> operands = with_literals(node, in);
+    if (auto folded = fold(node, operands)) return folded;
+    if (auto opened = open(k, operands)) return opened;
     const Plan& plan = *executable_->plans->plans[k];
-    std::vector<int> operands = in;
     if (casts_ && node.op->elementwise && plan.mode == Plan::kernel)
       for (size_t i = 0; i < operands.size(); ++i)
         if (operands[i] >= 0) operands[i] = in_dtype(operands[i], plan.compute_of(int(i)));
     return call(*node.op, operands, node.attrs, types_[size_t(node.out)].dtype);
   }
 
-  void note_constants(const Program::Node& node, const std::vector<int>& in) {
-    for (size_t i = 0; i < in.size(); ++i)
-      if (const auto found = scalars_.find(node.in[i]); found != scalars_.end())
-        algebra_.note_constant(in[i], found->second), folding_.note_constant(in[i], found->second);
+  // Equal literals are one value; what reads them knows what they are.
+  std::vector<int> with_literals(const Program::Node& node, std::vector<int> in) {
+    for (size_t i = 0; i < in.size(); ++i) {
+      const auto found = scalars_.find(node.in[i]);
+      if (found == scalars_.end()) continue;
+      const Scalar& x = found->second;
+      const std::string bits(reinterpret_cast<const char*>(x.bits), info(x.dtype).bytes());
+      in[i] = literals_.try_emplace({x.dtype, bits}, in[i]).first->second;
+      algebra_.note_constant(in[i], x), folding_.note_constant(in[i], x);
+    }
+    return in;
   }
 
   std::optional<std::vector<int>> fold(const Program::Node& node, const std::vector<int>& in) {
+    const TensorType& type = types_[size_t(node.out)];
     if (!folds_ || node.n_out != 1) return std::nullopt;
-    const auto elements = folding_.run({node.op, in, node.attrs}, types_[size_t(node.out)]);
+    CallKey key = key_of(*node.op, in, node.attrs);
+    const auto known = folded_calls_.find(key);
+    if (known != folded_calls_.end()) return std::vector<int>{known->second};
+    if (folded_ + type.bytes() > kMostFolded) return std::nullopt;
+    const auto elements = folding_.run({node.op, in, node.attrs}, type);
     if (!elements) return std::nullopt;
     again_ = true;  // what it was computed from may be used no more
+    folded_ += type.bytes();
     const int value = builder_.array(*elements);
     folding_.note_array(value, *elements);
+    folded_calls_.emplace(std::move(key), value);
     return std::vector<int>{value};
   }
 
@@ -205,6 +220,13 @@ class Round {
     return call(astype, {value}, attrs, dtype)[0];
   }
 
+  using CallKey = std::tuple<const Op*, std::vector<int>, std::vector<std::string>>;
+  static CallKey key_of(const Op& op, const std::vector<int>& in, const Attrs& attrs) {
+    std::vector<std::string> texts;
+    for (int i = 0; i < op.n_attr; ++i) texts.push_back(text_of(attrs.at[i]));
+    return {&op, in, std::move(texts)};
+  }
+
   // An equal call gives the same values: ops are functions of their operands and attributes.
   std::vector<int> call(const Op& op, const std::vector<int>& in, const Attrs& attrs, DType result) {
     Algebra::Call made{&op, in, attrs};
@@ -213,9 +235,7 @@ class Round {
       if (const int value = algebra_.value_of(made, result); value >= 0)
         return again_ = true, std::vector<int>{value};
     }
-    std::vector<std::string> texts;
-    for (int i = 0; i < op.n_attr; ++i) texts.push_back(text_of(made.attrs.at[i]));
-    const auto [known, fresh] = calls_.try_emplace({&op, made.in, std::move(texts)}, 0);
+    const auto [known, fresh] = calls_.try_emplace(key_of(op, made.in, made.attrs), 0);
     if (fresh || !shares_) known->second = builder_.call(op, made.in, made.attrs);
     if (op.spec.n_out == 1) algebra_.note_call(known->second, made);
     std::vector<int> out;
@@ -233,7 +253,9 @@ class Round {
   Folding folding_;
   std::map<int, Scalar> scalars_;  // constants that are the same in all calls
   std::vector<bool> used_;         // by value of the program
-  std::map<std::tuple<const Op*, std::vector<int>, std::vector<std::string>>, int> calls_;
+  std::map<CallKey, int> calls_, folded_calls_;
+  std::map<std::pair<DType, std::string>, int> literals_;
+  uint64_t folded_;
   const bool compiles_;
   const bool opens_ = compiles_ && pass_is_on("open"), casts_ = compiles_ && pass_is_on("cast"),
              shares_ = pass_is_on("cse"), simplifies_ = pass_is_on("algebra"),

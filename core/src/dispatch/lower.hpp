@@ -14,6 +14,7 @@ bool pass_is_on(std::string_view name);
 struct Lowered {
   std::shared_ptr<const Program> program;
   std::vector<int> values;  // what each value of the program that was given became
+  uint64_t folded = 0;      // bytes of results of calls that have run
 };
 // The same results, bit for bit, from inputs in the same order. `sizes`: types of the inputs, `arguments`: those of
 // ProgramBuilder::argument; both are examples, it holds for all for which the program holds. Decompositions that

@@ -88,7 +88,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
     b.kernels = table.data(), b.n_kernels = table.size();
     b.device_count = device_count, b.device_open = device_open, b.device_close = device_close;
     b.device_props = device_props, b.alloc = alloc, b.dealloc = dealloc, b.copy = copy;
-    b.extension = extension;
+    b.extension = compiler_extension;  // compile.cpp
     return b;
   }();
   *out = &backend;
