@@ -353,7 +353,7 @@ class Alone {
   }
   Alone(const Alone&) = delete;
 
-  const char* unknown() const { return dvt::codegen::unknown(program_, node_); }
+  const char* refusal() const { return dvt::codegen::Source().lower(program_); }
   dvt_status run(dvt_device* d) const {
     dvt_exe exe{d, &program_, {}};
     if (const char* reason = exe.source.lower(program_)) return DVT_FAIL(DVT_INTERNAL, "%s", reason);
@@ -371,32 +371,45 @@ class Alone {
   dvt_program program_{};
 };
 
+constexpr const char* reductions[] = {"dvt.mean", "dvt.min", "dvt.prod", "dvt.any", "dvt.all"};
+constexpr size_t n_reductions = std::size(reductions);
+constexpr size_t n_ops = std::extent_v<std::remove_reference_t<decltype(dvt::codegen::all_ops())>>;
+
 template <size_t i>
-std::string full_name() {
-  return std::string("dvt.") + dvt::codegen::all_ops()[i].op;
+const char* full_name() {
+  if constexpr (i >= n_ops) return reductions[i - n_ops];
+  else {
+    static const std::string& name = *new std::string(std::string("dvt.") + dvt::codegen::all_ops()[i].op);
+    return name.c_str();
+  }
 }
 template <size_t i>
 dvt_status run_row(dvt_device* d, const dvt_call* c) {
-  return Alone(c, full_name<i>().c_str()).run(d);
+  return Alone(c, full_name<i>()).run(d);
 }
 template <size_t i>
 dvt_status query_row(dvt_device*, const dvt_call* c, dvt_answer* answer) {
-  const char* const reason = Alone(c, full_name<i>().c_str()).unknown();
+  const char* const reason = Alone(c, full_name<i>()).refusal();
   if (reason) DVT_PUT(answer, dvt_answer, reason, reason);
   else DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
   return reason ? DVT_UNSUPPORTED : DVT_OK;
 }
 template <size_t i>
 void add_row(dvt::KernelTable& table, const dvt_backend& wrapped) {
-  static const std::string name = full_name<i>();
-  const dvt::codegen::OpText& op = dvt::codegen::all_ops()[i];
   for (uint64_t k = 0; k < wrapped.n_kernels; ++k)
-    if (name == wrapped.kernels[k]->op) return;
+    if (!std::strcmp(full_name<i>(), wrapped.kernels[k]->op)) return;
   for (DLDataType type : dvt::types::boolean + dvt::types::integers + dvt::types::floats) {
-    if (!dvt::codegen::has_text(op, type)) continue;
-    dvt::Row row(name.c_str(), run_row<i>);
-    for (uint32_t k = 0; k < op.operands; ++k) row.in(type, DVT_O_STRIDED);
-    table.add(row.out(op.makes_bool ? dvt::boolean : type).query(query_row<i>));
+    dvt::Row row(full_name<i>(), run_row<i>);
+    row.query(query_row<i>);
+    if constexpr (i >= n_ops) {
+      row.in(type, DVT_O_STRIDED).out(i >= n_ops + 3 ? dvt::boolean : type);
+    } else {
+      const dvt::codegen::OpText& op = dvt::codegen::all_ops()[i];
+      if (!dvt::codegen::has_text(op, type)) continue;
+      for (uint32_t k = 0; k < op.operands; ++k) row.in(type, DVT_O_STRIDED);
+      row.out(op.makes_bool ? dvt::boolean : type);
+    }
+    table.add(row);
   }
 }
 template <size_t... i>
@@ -427,8 +440,7 @@ dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
   const dvt_backend* wrapped = nullptr;
   if (dvt_status s = open(host, &wrapped)) return s;
   backend = *wrapped;
-  using Ops = std::remove_reference_t<decltype(dvt::codegen::all_ops())>;
-  static const auto all = rows(*wrapped, std::make_index_sequence<std::extent_v<Ops>>());
+  static const auto all = rows(*wrapped, std::make_index_sequence<n_ops + n_reductions>());
   backend.name = "text", backend.extension = extension;
   backend.kernels = all.data(), backend.n_kernels = all.size();
   *out = &backend;
