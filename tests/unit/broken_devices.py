@@ -81,11 +81,13 @@ def build(factory: pytest.TempPathFactory, name: str, sources: dict[Path, Iterab
     return library
 
 
-def conform(library: Path, results: Path, fault: str | None, *args: str | Path) -> tuple[int, dict, str]:
+def conform(
+    library: Path, results: Path, fault: str | None, *args: str | Path, device: str = "meta"
+) -> tuple[int, dict, str]:
     """Run the public command line. Return the exit code, the results and the output."""
-    environment = os.environ | {"DOVETAIL_BACKEND_PATH": str(library), "DOVETAIL_BACKENDS": "meta"}
+    environment = os.environ | {"DOVETAIL_BACKEND_PATH": str(library), "DOVETAIL_BACKENDS": device}
     environment |= {"DOVETAIL_BROKEN": fault} if fault else {}
-    command = [sys.executable, "-m", "dovetail", "conform", "--device", "meta", "--no-report", "--json", results]
+    command = [sys.executable, "-m", "dovetail", "conform", "--device", device, "--no-report", "--json", results]
     run = subprocess.run([*command, *args], capture_output=True, text=True, timeout=3600, env=environment)
     assert results.exists(), run.stdout + run.stderr
     return run.returncode, json.loads(results.read_text("utf-8")), run.stdout
