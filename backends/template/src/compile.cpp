@@ -347,5 +347,5 @@ dvt_status run(dvt_exe* e, const dvt_exe_call* c) {
 void destroy(dvt_exe* e) { delete e; }
 }  // namespace
 
-const dvt_compiler compiler = {sizeof compiler, 0,       claim,   compile, query,  run,
-                               destroy,         nullptr, nullptr, nullptr, nullptr};
+const dvt_compiler compiler = {
+    sizeof compiler, DVT_C_CAPTURE_SAFE, claim, compile, query, run, destroy, nullptr, nullptr, nullptr, nullptr};
