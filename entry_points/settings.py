@@ -16,6 +16,7 @@ VARIABLES = {
     "DOVETAIL_EXIT_TIMEOUT=N": "seconds that the end of the process waits for the work of a device (10)",
     "DOVETAIL_NUM_THREADS=N": "threads on the host",
     "DOVETAIL_COMPILE=0": "compiled functions run as ordinary ones",
+    "DOVETAIL_COMPILE_CAPTURE=0": "runs of compiled functions are not captured",
     "DOVETAIL_COMPILE_DUMP=FOLDER": "writes what the compilers of devices are given: programs, and their loops",
     "DOVETAIL_PASSES=-NAME,...": "compiled functions without passes: raise, open, cast, algebra, fold, cse, fuse",
     "DOVETAIL_PACKING=0": "kernels keep no packed copies of operands: less memory, slower",

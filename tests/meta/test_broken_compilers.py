@@ -18,7 +18,8 @@ from dovetail_conformance.results import Status
 from dovetail_conformance.running.target import Target
 
 CHECKS = (
-    "sizes", "guards", "floats", "captured", "watched", "written", "donated", "autocast", "groups", "threads"
+    "sizes", "guards", "floats", "captured", "watched", "written", "donated", "autocast", "groups", "capture",
+    "threads",
 )  # fmt: skip
 
 
@@ -159,7 +160,9 @@ def conform(tmp_path_factory, tmp_path, monkeypatch):
     return partial(broken_devices.conform, library, tmp_path / "results.json")
 
 
-CASES = "device.compile[groups? or nn.layer_norm[f32*compiled? or logaddexp[f32*compiled?"
+CASES = (
+    "device.compile[groups? or device.compile[capture? or nn.layer_norm[f32*compiled? or logaddexp[f32*compiled?"
+)
 
 
 def test_the_compiler_of_the_simulated_device_passes(conform):
@@ -177,3 +180,10 @@ def test_the_faults_of_a_compiler_are_found(conform, fault):
     assert all("compile" in case for case in bad)
     wrote = [case for case, result in bad.items() if "past the end of its output" in result["message"]]
     assert bool(wrote) == (fault == "past_the_end"), bad
+
+
+@pytest.mark.parametrize("fault", broken_compilers.CAPTURE_FAULTS)
+def test_the_faults_of_replays_are_found(conform, fault):
+    """Each call by itself is right: what is wrong are calls that replay a captured one."""
+    code, results, printed = conform(fault, "--level", "L3", "-k", CASES)
+    assert (code, set(broken_devices.bad_ones(results))) == (1, {"device.compile[capture]"}), printed

@@ -14,19 +14,21 @@
 namespace {
 dvt_backend backend;
 const dvt_compiler* good;
+const dvt_backend* wrapped;
 
 // ---- counts and failures ----------------------------------------------------------------------------------------
 
 std::mutex mutex;
 std::map<std::string, uint64_t>& counts = *new std::map<std::string, uint64_t>;
 std::map<std::string, dvt_status>& failures = *new std::map<std::string, dvt_status>;
+uint64_t fails_behind = 0;  // a count, up to which functions work
 uint64_t compact = 0;  // the operands that query wants row-major
 
 dvt_status count(const char* function) {
   const std::lock_guard lock(mutex);
   ++counts[function];
   const auto failure = failures.find(function);
-  if (failure == failures.end()) return DVT_OK;
+  if (failure == failures.end() || counts[function] <= fails_behind) return DVT_OK;
   return DVT_FAIL(failure->second, "%s fails, as was asked for", function);
 }
 
@@ -70,7 +72,12 @@ Fault fault() {
                                                 {"dropped_operand", dropped_operand},
                                                 {"ignored_strides", ignored_strides}};
   const char* const name = std::getenv("DOVETAIL_BROKEN");
-  return name ? all.at(name) : nullptr;
+  const auto found = name ? all.find(name) : all.end();
+  return found == all.end() ? nullptr : found->second;
+}
+bool is_broken(const char* fault) {
+  const char* const name = std::getenv("DOVETAIL_BROKEN");
+  return name && !std::strcmp(name, fault);
 }
 
 // ---- the compiler -----------------------------------------------------------------------------------------------
@@ -109,9 +116,46 @@ void destroy(dvt_exe* e) {
   good->destroy(e);
 }
 
+// ---- capture ----------------------------------------------------------------------------------------------------
+
+const dvt_capture& good_capture() {
+  return *static_cast<const dvt_capture*>(wrapped->extension("dovetail.capture", DVT_X_CAPTURE));
+}
+dvt_status begin(dvt_stream* s) {
+  if (const dvt_status status = count("capture_begin")) return status;
+  return good_capture().begin(s);
+}
+dvt_status end(dvt_stream* s, dvt_graph** out) {
+  if (const dvt_status status = count("capture_end")) return good_capture().end(s, nullptr), status;
+  return good_capture().end(s, out);
+}
+dvt_status replay(dvt_graph* g, dvt_stream* s) {
+  if (const dvt_status status = count("replay")) return status;
+  return is_broken("replays_nothing") ? DVT_OK : good_capture().replay(g, s);
+}
+void destroy_graph(dvt_graph* g) {
+  count("destroy_graph");
+  good_capture().destroy(g);
+}
+
+// What is copied to a place comes from where the first copy to it came from.
+dvt_status copy_stale_addresses(dvt_device* d, const DLTensor* dst, const DLTensor* src, dvt_stream* s) {
+  static auto& first = *new std::map<void*, DLTensor>;
+  DLTensor from = *src;
+  if (src->device.device_type == dst->device.device_type) {
+    const std::lock_guard lock(mutex);
+    const DLTensor& known = first.try_emplace(dst->data, *src).first->second;
+    from.data = known.data, from.byte_offset = known.byte_offset;
+  }
+  return wrapped->copy(d, dst, &from, s);
+}
+
+dvt_compiler compiler = {
+    sizeof compiler, DVT_C_CAPTURE_SAFE, claim, compile, query, run, destroy, nullptr, nullptr, nullptr, nullptr};
+
 const void* extension(const char* name, uint32_t version) {
-  static const dvt_compiler compiler = {sizeof compiler, 0,       claim,   compile, query,  run,
-                                        destroy,         nullptr, nullptr, nullptr, nullptr};
+  static const dvt_capture capture = {sizeof capture, 0, begin, end, replay, destroy_graph};
+  if (!std::strcmp(name, "dovetail.capture") && version == DVT_X_CAPTURE) return &capture;
   return std::strcmp(name, "dovetail.compiler") || version != DVT_X_COMPILER ? nullptr : &compiler;
 }
 }  // namespace
@@ -125,12 +169,12 @@ dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
   void* const library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (!library) return DVT_FAIL(DVT_INVALID, "DOVETAIL_WRAPPED: expected a library");
   const auto open = reinterpret_cast<decltype(&dvt_backend_v1)>(dlsym(library, "dvt_backend_v1"));
-  const dvt_backend* wrapped = nullptr;
   if (dvt_status s = open(host, &wrapped)) return s;
   backend = *wrapped;
   good = static_cast<const dvt_compiler*>(wrapped->extension("dovetail.compiler", DVT_X_COMPILER));
   if (!good) return DVT_FAIL(DVT_INVALID, "the device has no compiler");
   backend.name = "meta", backend.extension = extension;
+  if (is_broken("stale_addresses")) backend.copy = copy_stale_addresses;
   *out = &backend;
   return DVT_OK;
 }
@@ -138,12 +182,18 @@ dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
 // For the tests. The function returns `status` from now on; 0: it works.
 DVT_EXPORT void fail_in(const char* function, int32_t status) {
   const std::lock_guard lock(mutex);
-  failures.erase(function);
+  failures.erase(function), fails_behind = 0;
   if (status) failures[function] = status;
+}
+DVT_EXPORT void fail_after(const char* function, uint64_t calls, int32_t status) {
+  fail_in(function, status);
+  const std::lock_guard lock(mutex);
+  fails_behind = counts[function] + calls;
 }
 DVT_EXPORT uint64_t calls_of(const char* function) {
   const std::lock_guard lock(mutex);
   return counts[function];
 }
+DVT_EXPORT void set_capture_safe(uint32_t safe) { compiler.flags = safe ? DVT_C_CAPTURE_SAFE : 0; }
 DVT_EXPORT void want_compact(uint64_t operands) { compact = operands; }
 }

@@ -11,6 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).with_name("broken_compiler.cpp")
 FAULTS = ("tail", "past_the_end", "stale_sizes", "dropped_operand", "ignored_strides")
+CAPTURE_FAULTS = ("stale_addresses", "replays_nothing")
 
 
 def build(factory: pytest.TempPathFactory) -> tuple[Path, Path]:

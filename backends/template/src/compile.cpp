@@ -348,7 +348,7 @@ void destroy(dvt_exe* e) { delete e; }
 }  // namespace
 
 const void* compiler_extension(const char* name, uint32_t version) {
-  static const dvt_compiler compiler = {sizeof compiler, 0,       claim,   compile, query,  run,
-                                        destroy,         nullptr, nullptr, nullptr, nullptr};
+  static const dvt_compiler compiler = {
+      sizeof compiler, DVT_C_CAPTURE_SAFE, claim, compile, query, run, destroy, nullptr, nullptr, nullptr, nullptr};
   return !std::strcmp(name, "dovetail.compiler") && version == DVT_X_COMPILER ? &compiler : nullptr;
 }

@@ -372,7 +372,8 @@ typedef struct dvt_exe dvt_exe;
 typedef struct dvt_comm dvt_comm;
 
 /* Fallback: eager. Between begin and end the host only calls run, copy, ev_record and ev_wait; it allocates
- * nothing and keeps the memory used until destroy; host scalars are baked in. */
+ * nothing and keeps the memory used until destroy; host scalars are baked in. A graph outlives the stream that it
+ * was recorded on. */
 #define DVT_X_CAPTURE 1u
 typedef struct {
   uint32_t struct_size, flags;
@@ -507,6 +508,11 @@ typedef struct { /* one run */
   const dvt_number_value* numbers;
   const dvt_call* call; /* inputs and outputs of the program; attr: what DVT_N_ATTRIBUTE refers to */
 } dvt_exe_call;
+enum { /* flags of a compiler */
+       /* As DVT_K_CAPTURE_SAFE, of each run. What a run has enqueued stays valid until the executable is destroyed,
+        * also where other code has replaced it. */
+       DVT_C_CAPTURE_SAFE = 1
+};
 typedef struct {
   uint32_t struct_size, flags;
   /* Pure and quick: under 2 us a node. A node that is not claimed and has a decomposition may come again, as the

@@ -61,6 +61,7 @@ class _Compile:
         donate: Sequence[str] = (),
         dynamic: Dynamic = None,
         numerics: str = "wide",
+        capture: bool = True,
         **others: Any,
     ) -> Any:
         """Makes fn a compiled function: traced at the first call, then run as one call of its program.
@@ -72,10 +73,11 @@ class _Compile:
         donate: names of arguments whose arrays the call may overwrite; using them later raises RuntimeError.
         dynamic: sizes that may differ from call to call without another trace, as dovetail.export takes it; None:
         all. numerics: "wide", whose errors are not larger than those of eager calls, or "eager", which has the bits
-        of eager calls.
+        of eager calls. capture: runs that repeat become one replay where the device can record its work; such a
+        function holds the memory of its intermediate results.
         """
         for name in others:
-            raise TypeError(f"[compile] there is no option {name!r}: expected donate, dynamic or numerics")
+            raise TypeError(f"[compile] there is no option {name!r}: expected donate, dynamic, numerics or capture")
         if numerics not in ("wide", "eager"):
             raise ValueError(f'[compile] numerics: got {numerics!r}, expected "wide" or "eager"')
         donate = (donate,) if isinstance(donate, str) else donate
@@ -85,7 +87,9 @@ class _Compile:
             raise TypeError(
                 f"[compile] dynamic: got {dynamic!r}, expected None, a bool or a dict by arguments' names"
             )
-        options = {"donate": tuple(donate), "dynamic": dynamic, "numerics": numerics}
+        if not isinstance(capture, bool):
+            raise TypeError(f"[compile] capture: got {capture!r}, expected a bool")
+        options = {"donate": tuple(donate), "dynamic": dynamic, "numerics": numerics, "capture": capture}
         if fn is _NO_FUNCTION:
             return lambda function: self(function, **options)
         if isinstance(fn, (staticmethod, classmethod)):
@@ -113,8 +117,9 @@ def _made(state: _State) -> Any:
     p = state.parameters
     named = [(n, p["defaults"].get(n), n in p["defaults"]) for n in p["names"]]
     compiled = _core.make_compiled(
-        state.fn, _missed, named, p["n_positional_only"], p["n_positional"], p["extra"], p["extra_keywords"]
-    )
+        state.fn, _missed, named, p["n_positional_only"], p["n_positional"], p["extra"], p["extra_keywords"],
+        state.options["capture"],
+    )  # fmt: skip
     for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"):
         if hasattr(state.fn, name):
             setattr(compiled, name, getattr(state.fn, name))
@@ -347,18 +352,19 @@ def _warmup(self: Any, *args: Any, **kwargs: Any) -> None:
 def _prepared(
     self: Any, state: _State, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Traced, list[Any], list[int], list[float], Any]:
-    """The trace that a call runs, the arrays among its arguments, its integers and reals, and its steps."""
+    """The trace that a call runs, the arrays among its arguments, its integers and reals, and its launches with how
+    they are captured."""
     bound = _bind(state, args, kwargs)
     values, specs = with_arrays(bound.values)
     bound = replace(bound, values=values)
     given = tuple(values), bound.n_extra, bound.keywords
     with state.lock:
-        program, why, integers, reals, steps = _core.prepare_compiled(self, *given)
+        program, why, integers, reals, *steps = _core.prepare_compiled(self, *given)
         if program is None:
             if len(state.traces) >= MOST_TRACES:
                 raise RunsEagerly(f"it was traced {MOST_TRACES} times, which is the most")
             traced = _trace(self, state, bound, why, specs=specs)
-            program, _, integers, reals, steps = _core.prepare_compiled(self, *given)
+            program, _, integers, reals, *steps = _core.prepare_compiled(self, *given)
         traced = next((t for t in state.traces if t.program is program), state.traces[-1])
     return traced, [specs.get(id(x), x) for x in leaves(values) if isinstance(x, Array)], integers, reals, steps
 
@@ -485,7 +491,7 @@ def compile_report() -> str:
     them, and the time that both took."""
     from dovetail._compile_report import report
 
-    return report([c._state for c in _all])
+    return report([(c._state, _core.capture_states(c)) for c in _all])
 
 
 for _name, _method in {

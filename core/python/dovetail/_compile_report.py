@@ -27,7 +27,7 @@ def explanation(
     shapes: Sequence[tuple[Any, ...]],
     integers: Sequence[int],
     reals: Sequence[float],
-    steps: tuple[int, int, list, list],
+    steps: tuple[tuple[int, int, list, list], str],
 ) -> str:
     """The program of a call, and what it stands for."""
     core = traced.program
@@ -38,9 +38,10 @@ def explanation(
     lines += [f"  captured: {name}" for name in traced.captured]
     lines += [f"  writes to: {name}" for name in traced.written]
     lines += [f"  note: {note}" for note in traced.notes]
-    return "\n".join(
-        [*lines, *_sizes(names, shapes), *_launches(core, steps), _text(core, state.name, integers, reals)]
-    )
+    launches, capture = steps
+    lines += [*_sizes(names, shapes), *_launches(core, launches)]
+    lines += [f"  {capture}"] if capture else []
+    return "\n".join([*lines, _text(core, state.name, integers, reals)])
 
 
 def _text(core: Any, name: str, integers: Sequence[int], reals: Sequence[float]) -> str:
@@ -100,12 +101,14 @@ def _groups(state: _State) -> Iterator[str]:
                 yield f"    {f'{n} times ' if n > 1 else ''}{name}" + (f", at {where}" if where else "")
 
 
-def report(states: Sequence[_State]) -> str:
-    """For each compiled function its traces, why they were made, and how devices run them."""
+def report(functions: Sequence[tuple[_State, Sequence[str]]]) -> str:
+    """For each compiled function its traces, why they were made, how devices run and capture them."""
     lines = []
-    for state in sorted((s for s in states if s.traces or s.eager_calls), key=lambda s: s.name):
+    used = [(state, captures) for state, captures in functions if state.traces or state.eager_calls]
+    for state, captures in sorted(used, key=lambda f: f[0].name):
         eager = f", {state.eager_calls} eager calls" if state.eager_calls else ""
         lines.append(f"{state.name}: {len(state.traces)} traces in {1000 * state.seconds:.1f} ms{eager}")
         lines += [f"  traced again: {reason}" for reason in state.reasons]
         lines += _groups(state)
+        lines += [f"  {n} times {text}" if n > 1 else f"  {text}" for text, n in Counter(captures).items()]
     return "\n".join(lines) or "no compiled functions"

@@ -25,6 +25,7 @@ struct Compiled {
   Parameters* parameters;
   // The last used one first. A call holds the vector that it goes through: others may exchange it meanwhile.
   std::shared_ptr<const Programs>* programs;
+  std::shared_ptr<Captures>* captures;  // nullptr in it: nothing is captured
 };
 PyTypeObject* compiled_type;
 
@@ -33,6 +34,12 @@ thread_local int off = 0;
 // Not where DOVETAIL_COMPILE=0.
 bool compiles() {
   static const bool value = environment_switch("DOVETAIL_COMPILE", true);
+  return value;
+}
+
+// Not where DOVETAIL_COMPILE_CAPTURE=0.
+bool captures() {
+  static const bool value = environment_switch("DOVETAIL_COMPILE_CAPTURE", true);
   return value;
 }
 
@@ -125,6 +132,7 @@ void dealloc(PyObject* object) {
   clear(object);
   delete self.parameters;
   delete self.programs;
+  delete self.captures;
   PyTypeObject* const type = Py_TYPE(object);
   PyObject_GC_Del(object);
   Py_DECREF(type);
@@ -161,7 +169,7 @@ PyType_Spec spec{"dovetail.CompiledFunction", sizeof(Compiled), 0,
 // parameters: (name, default or None, is there one) of each; counts as in Parameters.
 py::object make_compiled(const py::object& function, const py::object& missed,
                          const std::vector<std::tuple<py::str, py::object, bool>>& named, int n_positional_only,
-                         int n_positional, bool extra_positional, bool extra_keywords) {
+                         int n_positional, bool extra_positional, bool extra_keywords, bool capture) {
   auto parameters = std::make_unique<Parameters>();
   parameters->n_positional_only = n_positional_only, parameters->n_positional = n_positional;
   parameters->extra_positional = extra_positional, parameters->extra_keywords = extra_keywords;
@@ -178,6 +186,7 @@ py::object make_compiled(const py::object& function, const py::object& missed,
   self->function = function.inc_ref().ptr(), self->missed = missed.inc_ref().ptr();
   self->parameters = parameters.release();
   self->programs = new std::shared_ptr<const Programs>(std::make_shared<Programs>());
+  self->captures = new std::shared_ptr<Captures>(capture && captures() ? std::make_shared<Captures>() : nullptr);
   PyObject_GC_Track(self);
   return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(self));
 }
@@ -325,6 +334,7 @@ std::shared_ptr<CompiledProgram> make_program(
 
 void add(const py::object& compiled, const std::shared_ptr<CompiledProgram>& program) {
   Compiled& self = checked(compiled);
+  program->capture_in(*self.captures);
   auto next = std::make_shared<Programs>(**self.programs);
   next->insert(next->begin(), program);
   *self.programs = std::move(next);
@@ -372,7 +382,7 @@ int failing_step(const py::object& compiled, const std::shared_ptr<RunnableProgr
   return failed;
 }
 
-// (the program that a call runs, or None, why it is None, its numbers, its steps)
+// (the program that a call runs, or None, why it is None, its numbers, its steps, how it is captured)
 py::tuple prepare(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
   const std::shared_ptr<const Programs> programs = *checked(compiled).programs;
   BoundArguments given;
@@ -383,14 +393,20 @@ py::tuple prepare(const py::object& compiled, const py::tuple& values, int n_ext
   for (const auto& p : *programs) try {
       if (!p->match(given, match)) continue;
       if (const auto executable = p->prepare(match, miss))
-        return py::make_tuple(p->program(), "", match.integers, match.reals, launches_of(*executable));
+        return py::make_tuple(p->program(), "", match.integers, match.reals, launches_of(*executable),
+                              p->capture_state(*executable));
     } catch (const Error& e) {
       if (!is_refusal(e)) throw;
       refusal = std::current_exception();
     }
   if (refusal) std::rethrow_exception(refusal);
   return py::make_tuple(py::none(), str_of(miss.why), py::list(), py::list(),
-                        py::make_tuple(0, 0, py::list(), py::list()));
+                        py::make_tuple(0, 0, py::list(), py::list()), "");
+}
+
+std::vector<std::string> capture_states(const py::object& compiled) {
+  const std::shared_ptr<Captures> all = *checked(compiled).captures;
+  return all ? all->states() : std::vector<std::string>();
 }
 
 py::list compare(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program,
@@ -442,7 +458,8 @@ void make_compiled_functions(py::module_& m) {
       "Finds the program that a call with these arguments runs, and makes its binding: (program or None, why None, "
       "integers and reals among the arguments, and how it runs: its launches, those without groups, nodes and name "
       "of "
-      "each group, for each node why it is in none).");
+      "each group, for each node why it is in none; how it is captured, \"\" where the device does not capture).");
+  m.def("capture_states", capture_states, "Of each recent binding of a compiled function how it is captured.");
   m.def("compare_groups", compare,
         "Runs a program for these arguments node by node, and its groups beside their nodes: of each group (nodes, "
         "name, results), of each result (dtype, shape, user's line, elements by the group and by the nodes).");

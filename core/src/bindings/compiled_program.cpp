@@ -143,6 +143,15 @@ std::optional<Constants> CompiledProgram::constants(const Executable& e, const s
   return Constants{e, std::move(all)};
 }
 
+void CompiledProgram::capture_in(std::shared_ptr<Captures> captures) {
+  if (capture_of(device_)) captures_ = std::move(captures);
+}
+
+std::string CompiledProgram::capture_state(const Executable& e) const {
+  if (captures_) return captures_->state_of(e);
+  return capture_of(device_) ? "not captured: it is switched off" : "";
+}
+
 bool CompiledProgram::match(const BoundArguments& given, Match& m, int* failed) const {
   if (on_default_device_ && &to_device(Py_None) != &device_) return false;
   if (lower_dtype_here(device_) != lower_) return false;
@@ -160,7 +169,8 @@ std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bind(std::vector<
   auto e = program_->find(device_, text, in.data(), arguments, why);
   if (!e) return nullptr;
   const bool brief = is_brief(*e);
-  return std::make_shared<const Bound>(Bound{std::move(key), std::move(e), brief});
+  auto capture = captures_ ? captures_->of(e) : nullptr;
+  return std::make_shared<const Bound>(Bound{std::move(key), std::move(e), std::move(capture), brief});
 }
 
 std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bound_for(Match& m, std::string& why) {
@@ -255,7 +265,7 @@ PyObject* CompiledProgram::run(Match& m, Miss& miss) {
     return nullptr;
   }
   std::vector<Tensor> outputs =
-      bound->brief && effects_.donated.empty() ? run_briefly(m, c, keys) : run_for_long(m, c, keys);
+      bound->brief && effects_.donated.empty() ? run_briefly(m, c, keys) : run_for_long(m, *found, keys);
   for (const auto& [input, output] : effects_.written) tensor_of(m.arrays[size_t(input)]) = outputs[size_t(output)];
   return result(m, c, outputs);
 }
@@ -275,12 +285,13 @@ std::vector<Tensor> CompiledProgram::run_briefly(Match& m, const Constants& c,
   return made;
 }
 
-std::vector<Tensor> CompiledProgram::run_for_long(const Match& m, const Constants& c,
-                                                  std::vector<Tensor>& keys) const {
+std::vector<Tensor> CompiledProgram::run_for_long(const Match& m, const Ready& r, std::vector<Tensor>& keys) const {
   std::vector<Tensor> in = operands(m, keys);
   give_away(m);
   const GilRelease others_run;
-  std::vector<Tensor> made = replay(c.executable, std::move(in), nullptr, c.given());
+  const Constants& c = r.constants;
+  std::vector<Tensor> made = r.bound->capture ? r.bound->capture->run(std::move(in), c.given())
+                                              : replay(c.executable, std::move(in), nullptr, c.given());
   bring_over(made);
   return made;
 }

@@ -1,6 +1,7 @@
 // One program of a compiled function: when it may run, and what a run does to the caller's objects.
 #pragma once
 #include "bindings/compiled_match.hpp"
+#include "dispatch/capture.hpp"
 #include "dispatch/generator.hpp"
 #include "dispatch/run_program.hpp"
 
@@ -78,13 +79,18 @@ class CompiledProgram {
   bool compare_groups(Match&, Miss&, const CompareGroup&);
   int visit(visitproc, void*) const;
   const std::shared_ptr<RunnableProgram>& program() const { return program_; }
+  // Its bindings are captured from now on, where the device captures.
+  void capture_in(std::shared_ptr<Captures>);
+  // How a binding is captured, or why not, for the user; empty on a device that does not capture.
+  std::string capture_state(const Executable&) const;
 
  private:
   // A binding with what its inputs must be for it.
   struct Bound {
     std::vector<int64_t> key;
     std::shared_ptr<const Executable> executable;
-    bool brief;  // the run is short and waits for nothing: it keeps the GIL
+    std::shared_ptr<CapturedBinding> capture;  // nullptr: never
+    bool brief;                                // the run is short and waits for nothing: it keeps the GIL
   };
   // Real numbers among the arguments, where nothing but constants follows from them: they need no other binding.
   struct LateNumbers {
@@ -112,7 +118,7 @@ class CompiledProgram {
   std::vector<Tensor> drawn(const Constants&, bool goes_on = true) const;
   void give_away(const Match&) const;
   std::vector<Tensor> run_briefly(Match&, const Constants&, const std::vector<Tensor>& keys) const;
-  std::vector<Tensor> run_for_long(const Match&, const Constants&, std::vector<Tensor>& keys) const;
+  std::vector<Tensor> run_for_long(const Match&, const Ready&, std::vector<Tensor>& keys) const;
   void bring_over(std::vector<Tensor>& results) const;
   PyObject* result(const Match&, const Constants&, std::vector<Tensor>& outputs) const;
 
@@ -124,6 +130,7 @@ class CompiledProgram {
   const Effects effects_;
   const std::string function_;
   const LateNumbers late_;
-  std::shared_ptr<const Bound> last_;  // guarded by the GIL
+  std::shared_ptr<Captures> captures_;  // of the function; nullptr: nothing is captured
+  std::shared_ptr<const Bound> last_;   // guarded by the GIL
 };
 }  // namespace dovetail::bindings

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "device/capturing.hpp"
 #include "device/device.hpp"
 #include "device/packs.hpp"
 #include "device/queues.hpp"
@@ -75,7 +76,7 @@ Pool::Pool(Device& device) : device(device) {
 
 // This thread's cache, open if it may be; nullptr while the thread ends.
 ThreadCache* Pool::own_cache() {
-  if (thread_ending) return nullptr;
+  if (thread_ending || capturing_on(device)) return nullptr;
   ThreadCache*& cache = thread_caches[device.index];
   if (!cache) {
     (void)&thread_end;  // runs its destructor when the thread ends
@@ -292,6 +293,8 @@ Storage* Pool::grow(Stream& stream, uint32_t size_class) {
 
 Storage* allocate_slow(Device& device, Stream& stream, uint64_t bytes) {
   device.check_usable();
+  if (Capturing* const c = capturing_on(device)) [[unlikely]]
+    if (Storage* s = c->allocate(stream, bytes)) return s;
   return enabled(guarded_memory) ? allocate_guarded(device, stream, bytes) : allocate_block(device, stream, bytes);
 }
 
@@ -305,6 +308,7 @@ Storage* allocate_block(Device& device, Stream& stream, uint64_t bytes) {
   if (!s) s = pool.take_any(stream, size_class);
   for (int again = 0; !s && again < 3; ++again) {  // another thread may be quicker to take what is given back
     const bool packs = again && release_packs(device);
+    if (again && release_captures) release_captures(device);
     if (logs(Log::memory))
       log(Log::memory, 2,
           device.name + ": out of memory, the cache " + (packs ? "and packed operands are" : "is") + " given back");
@@ -349,6 +353,8 @@ void Pool::put_back(Storage* s) {
 }
 
 void release_slow(Storage* s) noexcept {
+  if (capturing && capturing->owns(*s)) [[unlikely]]
+    return capturing->give_back(s);
   if (s->packs.load(std::memory_order_relaxed)) drop_packs(*s);
   if (s->deleter) s->device->pool->adopted_released(s);
   else s->device->pool->put_back(s);

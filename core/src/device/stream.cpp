@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "device/capturing.hpp"
 #include "device/device.hpp"
 #include "device/pool.hpp"
 #include "device/queues.hpp"
@@ -344,6 +345,8 @@ void host_access(Storage& s, bool write) {
   refuse_reentry();
   s.device->check_usable();
   if (s.device->synchronous) return;
+  if (capturing) [[unlikely]]
+    capturing->refuse("the host looks at values of its arrays");
   std::vector<Stream*> before{s.stream};
   Pool& pool = *s.device->pool;
   if (write) {
@@ -366,6 +369,8 @@ void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTen
   uint64_t bytes = uint64_t(src.dtype.bits / 8) * src.dtype.lanes;
   for (int i = 0; i < src.ndim; ++i) bytes *= uint64_t(src.shape[i]);
   const bool to_host = stream.handle && dst.device.device_type == host;
+  if (capturing) [[unlikely]]
+    capturing->meet_copy(dst.data, dst.device.device_type == host || src.device.device_type == host);
   std::optional<HostSpan> call;
   const char* name = nullptr;
   if (recording()) [[unlikely]]

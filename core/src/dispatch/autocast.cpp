@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "device/capturing.hpp"
 #include "device/packs.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/plan.hpp"
@@ -67,6 +68,7 @@ DType autocast_dtype(const Op& op, int i, DType given, DType lower) {
 }
 
 Tensor cast_and_keep(const Tensor& t, DType to, Device& device) {
+  if (capturing) return cast(t, to, device);  // each replay casts the value of then
   if (!t.storage || !t.numel || !(is_pooled(*t.storage) || t.storage->immutable)) return cast(t, to, device);
   const CastKey words(t, to);
   Packed found;

@@ -297,6 +297,8 @@ bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   Stream& stream = current_stream(device);
   for (Tensor* t : results) t->own(allocate(device, device.index, stream, t->bytes()));
   if (std::ranges::all_of(results, [](const Tensor* t) { return t->numel == 0; })) return true;
+  if (capturing) [[unlikely]]
+    capturing->meet_launch(group.name, compiler_of(device)->flags & DVT_C_CAPTURE_SAFE);
   const auto dispatch = [&] {
     submit(device, stream, group.name, nullptr, call.call(), {operands.data(), n_in}, {results.data(), n_out},
            answer.workspace, [&](const dvt_call* c) { return group.code->run(call.of(c)); });

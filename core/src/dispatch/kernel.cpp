@@ -63,8 +63,9 @@ class KernelCall {
     if (out.numel == 0 && all_empty()) return;
     meet_flags(row);
     lay_out(row);
-    if (!inv_.plan->simple && packs_operands(row)) [[unlikely]]
-      return launch_packed(row, stream);
+    if (capturing) [[unlikely]]
+      capturing->meet_launch(inv_.op.spec.name.c_str(), row.flags & DVT_K_CAPTURE_SAFE);
+    else if (!inv_.plan->simple && packs_operands(row)) [[unlikely]] return launch_packed(row, stream);
     launch(row, stream);
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 
+#include "device/capturing.hpp"
 #include "device/guard.hpp"
 #include "dispatch/packed.hpp"
 
@@ -23,6 +24,7 @@ template <class Run>
     }
     Storage* storage = nullptr;
   } workspace;
+  const bool records = capturing && capturing->records();
   std::unique_lock<std::mutex> lock;
   if (workspace_size) {
     workspace.storage = allocate(device, device.index, stream, workspace_size);
@@ -30,15 +32,17 @@ template <class Run>
   }
   if (packed) packed->find(operands.data(), call, stream);
   if (!device.synchronous) {
-    for (const Tensor* t : operands)
-      if (t && t->storage) use(*t->storage, stream, false);
-    for (const Tensor* t : outputs) use(*t->storage, stream, true);
+    if (!records) {  // nothing runs: each replay waits for what it needs
+      for (const Tensor* t : operands)
+        if (t && t->storage) use(*t->storage, stream, false);
+      for (const Tensor* t : outputs) use(*t->storage, stream, true);
+    }
     lock = stream.lock();
     call.stream = stream.handle;
     if (stream.handle) call.correlation_id = stream.correlate(name);  // nothing is found later without one
   }
   if (packed) packed->complete(call);
-  return debug_checks.load(std::memory_order_relaxed)
+  return debug_checks.load(std::memory_order_relaxed) && !records  // checks look at what has run
              ? run_checked(name, engine, stream, outputs, workspace.storage, call, run)
              : run(&call);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/capturing.hpp"
 #include "dispatch/execute.hpp"
 #include "dovetail/backend.hpp"
 #include "dovetail/floats.hpp"
@@ -42,8 +43,11 @@ Tensor materialise(const Tensor& scalar, Device& device) {
   t.set_type(scalar.dtype, &device);
   t.set_dense();
   Stream& stream = current_stream(device);
-  t.own(allocate(device, device.index, stream, t.bytes()));
-  copy_bytes(device, stream, t.view, scalar.view);
+  bool is_new = true;
+  Capturing* const c = capturing_on(device);
+  Storage* const number = c ? c->number(stream, t.bytes(), is_new) : nullptr;  // each replay has the same numbers
+  t.own(number ? number : allocate(device, device.index, stream, t.bytes()));
+  if (is_new) copy_bytes(device, stream, t.view, scalar.view);
   return t;
 }
 

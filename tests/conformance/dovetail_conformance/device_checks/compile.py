@@ -214,6 +214,50 @@ def groups(t, rng):
 
 
 @check(level="L3")
+def capture(t, rng):
+    """Calls that repeat, which the runtime captures where the device can: arrays, elements and numbers change."""
+    with t.nothing_kept():  # while calls are checked nothing is captured
+        repeat(t, rng)
+
+
+def repeat(t, rng):
+    matmul, add = t.function("matmul"), t.function("add")
+    held = {}
+
+    def function(x, k):
+        for _ in range(6):
+            x = matmul(x, held["w"])
+        return add(x, k), x
+
+    def order():
+        host = np.eye(4, dtype=t.float)[rng.permutation(4)]  # whose products are exact in any dtype
+        return host, t.asarray(host)
+
+    f = t.api.compile(function)
+    kept, k = [], 1.0
+    host, x = numbers(t, rng, 3, 4)
+    w_host, held["w"] = order()
+    for change in ("nothing", "elements", "weight", "input", "number", "each input", "size", "nothing"):
+        for i in range(6):
+            if (i == 0 and change == "input") or change == "each input":
+                host, x = numbers(t, rng, 3, 4)
+            if i == 0 and change == "size":
+                host, x = numbers(t, rng, 5, 4)
+            if i == 0 and change == "weight":
+                w_host, held["w"] = order()
+            if change == "elements":
+                w_host, new = order()
+                held["w"][:] = new
+            if i == 0 and change == "number":
+                k = 2.0
+            chain = host @ np.linalg.matrix_power(w_host, 6)
+            kept.append((f"call {i} with {change} changed", (x, *f(x, k)), (host, chain + t.float(k), chain)))
+    for what, results, hosts in kept:
+        for got, expected in zip(results, hosts, strict=True):
+            equal(t, got, expected, what)
+
+
+@check(level="L3")
 def threads(t, rng):
     """Calls of one function from many threads, which trace it, bind it and run it at the same time."""
     add, total = t.function("add"), t.function("sum")
