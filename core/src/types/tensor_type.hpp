@@ -17,8 +17,13 @@ struct TensorType {
   TensorType(const TensorType& o) { *this = o; }
   TensorType& operator=(const TensorType& o) {
     numel = o.numel, dtype = o.dtype, dense = o.dense, ndim = o.ndim;
-    std::memcpy(dims, o.dims, sizeof(int64_t) * ndim);
-    std::memcpy(dims + DVT_MAX_NDIM, o.dims + DVT_MAX_NDIM, sizeof(int64_t) * ndim);
+    if (ndim <= kFew) {  // without a call
+      std::memcpy(dims, o.dims, sizeof(int64_t) * kFew);
+      std::memcpy(dims + DVT_MAX_NDIM, o.dims + DVT_MAX_NDIM, sizeof(int64_t) * kFew);
+    } else {
+      std::memcpy(dims, o.dims, sizeof(int64_t) * ndim);
+      std::memcpy(dims + DVT_MAX_NDIM, o.dims + DVT_MAX_NDIM, sizeof(int64_t) * ndim);
+    }
     return *this;
   }
 
@@ -36,6 +41,9 @@ struct TensorType {
 
   void set_shape(std::span<const int64_t> shape);  // dense; throws Error(value) where the size overflows
   void update_dense();                             // numel and dense from shape and strides
+
+ private:
+  static constexpr int kFew = 4;
 };
 
 // Returns false where two sizes differ and neither is 1. `out` has DVT_MAX_NDIM elements and may be a's memory.
