@@ -1,0 +1,32 @@
+// What toolchains made, on disk: ~/.cache/dovetail/objects. Every function may wait for the disk.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "platform/private_folder.hpp"
+
+namespace dovetail {
+class ObjectCache {
+ public:
+  // Where the folder cannot be used, nothing is found and nothing kept, and problem() says why.
+  explicit ObjectCache(const std::string& folder, uint64_t most = uint64_t{256} << 20);
+  const std::string& problem() const { return folder_.error(); }
+  std::optional<std::string> read(const std::string& key) const;
+  void write(const std::string& key, std::string_view object);
+  void remove(const std::string& key) const { folder_.remove(key + kSuffix); }
+  // Of the two that let a process of this user have a worker; nullopt: other processes have both.
+  std::optional<platform::FileLock> lock_worker() const;
+  // Against other processes that make the same object; nullopt: one does. Some other keys share the lock.
+  std::optional<platform::FileLock> lock_key(const std::string& key) const;
+
+ private:
+  static constexpr const char* kSuffix = ".code";
+  void make_room();
+  platform::PrivateFolder folder_;
+  const uint64_t most_;
+  uint64_t bytes_ = 0;  // in the folder, as far as this process knows
+  bool counted_ = false;
+};
+}  // namespace dovetail
