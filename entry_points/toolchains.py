@@ -37,8 +37,8 @@ def toolchains(points: Iterable[EntryPoint], interpreter: str | None = None) -> 
 def _command(found: list[EntryPoint], interpreter: str) -> list[str]:
     point = found[0]
     if len(found) > 1:
-        packages = " or ".join(sorted({point.package for point in found}))
-        raise Failure(f"{len(found)} entry points claim its name", f"uninstall all but one: pip uninstall {packages}")
+        cure = f"uninstall all but one: pip uninstall {' or '.join(sorted({p.package for p in found}))}"
+        raise Failure(f"{len(found)} entry points claim its name", cure)
     if point.problem:
         raise point.problem
     if not all(part.isidentifier() for part in point.value.split(".")):

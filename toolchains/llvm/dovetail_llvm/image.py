@@ -1,4 +1,4 @@
-"""Links an ELF object into a flat, position-independent image: relocations are resolved, nothing is left to a loader."""
+"""Links an ELF object into a flat, position-independent image: no loader has anything to resolve."""
 
 import hashlib
 import struct

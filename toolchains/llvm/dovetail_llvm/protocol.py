@@ -1,4 +1,4 @@
-"""The worker's end of the conversation with Dovetail: requests and answers with their lengths, through one socket."""
+"""The worker's end of the conversation with Dovetail: requests and answers, with their lengths."""
 
 import signal
 import socket

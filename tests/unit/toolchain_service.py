@@ -36,6 +36,7 @@ class Table(ctypes.Structure):
     ]
 
 
+CALLBACKS = []
 TABLE = Table.from_address(_core.toolchain_table())
 
 
@@ -50,7 +51,9 @@ class Code:
         self._code = code
 
     def function(self, index: int, result: type | None, *arguments: type) -> ctypes._CFuncPtr:
-        return ctypes.CFUNCTYPE(result, *arguments)(TABLE.entry(self._code, index))
+        function = ctypes.CFUNCTYPE(result, *arguments)(TABLE.entry(self._code, index))
+        function.code = self  # it lives as long as the function
+        return function
 
     def __del__(self) -> None:
         TABLE.release(self._code)
@@ -58,7 +61,8 @@ class Code:
 
 def request(text: str, functions: list[str], target: str = "x86_64-linux-gnu", features: str = "") -> bytes:
     """A request to the tool "llvm"."""
-    return json.dumps({"target": target, "features": features, "functions": functions}).encode() + b"\n" + text.encode()
+    head = json.dumps({"target": target, "features": features, "functions": functions})
+    return f"{head}\n{text}".encode()
 
 
 def build(tool: str, what: bytes, timeout: float = 60) -> Code:
@@ -71,6 +75,7 @@ def build(tool: str, what: bytes, timeout: float = 60) -> Code:
         came.set()
 
     callback = READY(ready)
+    CALLBACKS.append(callback)  # an exception may end the wait
     assert TABLE.build(None, tool.encode(), what, len(what), callback, None) == 0
     if not came.wait(timeout):
         raise TimeoutError(f"{tool} does not answer")
