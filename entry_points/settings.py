@@ -20,7 +20,7 @@ VARIABLES = {
     "DOVETAIL_COMPILE_WAIT=1": "whoever asks a toolchain for code waits until there is some",
     "DOVETAIL_COMPILE_DUMP=FOLDER": "writes what the compilers of devices are given: programs, and their loops",
     "DOVETAIL_PASSES=-NAME,...": "compiled functions without passes: raise, open, cast, algebra, fold, cse, fuse",
-    "DOVETAIL_TOOLCHAINS=NAME=COMMAND:..": "what starts toolchains, in place of installed ones; docs/toolchains.md",
+    "DOVETAIL_TOOLCHAINS=NAME=CMD:..": "what starts toolchains, in place of installed ones; docs/toolchains.md",
     "DOVETAIL_TOOLCHAIN_TIMEOUT=N": "seconds that a toolchain may take to start, and for each answer (60)",
     "DOVETAIL_PACKING=0": "kernels keep no packed copies of operands: less memory, slower",
     "DOVETAIL_LOGS=dispatch,...": "log these parts of the runtime; or all",
