@@ -19,7 +19,20 @@ COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_e
 UNARY = {"f": ("negative", "abs", "square", "sqrt", "reciprocal", "exp"), "i": ("negative", "abs", "square")}
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 REDUCTIONS = ("sum", "max")
-DTYPES = ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint32")
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "float16",
+    "bfloat16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint32",
+)
 SHAPES = ((1, 1), (7, 1024), (3, 1029), (2, 2500), (40, 63), (300, 7), (5, 1), (0, 6), (6, 0), (2, 3, 4, 50))
 
 
@@ -65,7 +78,12 @@ def group(rng: np.random.Generator, dtype: str, reduces: bool) -> Any:
             else:
                 values.append(getattr(dt, name if what == "arithmetic" else "add")(a, b))
         last = dt.add(values[-1], x)
-        return last, dt.less(last, values[-2]), dt.maximum(values[4], x)
+        return (
+            last,
+            dt.less(last, values[-2]),
+            dt.maximum(values[4], x),
+            dt.multiply(dt.add(dt.multiply(x, w), r), x),
+        )
 
     return run
 

@@ -12,17 +12,17 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="needs llvmlite: pip install dovetail-llvm")
 HERE = Path(__file__).parent
-COUNT = 40
+COUNT = 48
 
 
 @pytest.fixture
 def run(tmp_path):
     """run(worker): the digests of each group with machine code of that worker, and with eager calls; the report."""
 
-    def run(worker: str, seed: int = 0, count: int = COUNT, wait: str = "1") -> tuple[list[str], list[str], str]:
+    def run(worker: str, seed: int = 0, count: int = COUNT) -> tuple[list[str], list[str], str]:
         environment = os.environ | {
             "DOVETAIL_TOOLCHAINS": f"llvm={worker}",
-            "DOVETAIL_COMPILE_WAIT": wait,
+            "DOVETAIL_COMPILE_WAIT": "1",
             "XDG_CACHE_HOME": str(tmp_path),
         }
         command = [sys.executable, str(HERE / "random_groups.py"), str(seed), str(count)]
@@ -55,8 +55,13 @@ def test_machine_code_has_the_bits_of_tiles_and_of_eager_calls(run):
     assert [c for c in compiled if " eager " in c] == [e for e in eager if " eager " in e]
 
 
+def test_the_code_is_what_runs(run):
+    compiled, eager, _ = run(f"{sys.executable} {HERE / 'unusual_worker.py'} wrong", count=10)
+    assert [c for c in compiled if " eager " in c] != [e for e in eager if " eager " in e]
+
+
 def test_code_links_on_x86_and_on_aarch64(run):
-    _, _, report = run(f"{sys.executable} {HERE / 'both_machines.py'}", seed=100, count=20)
+    _, _, report = run(f"{sys.executable} {HERE / 'unusual_worker.py'} both", seed=100, count=20)
     assert made(report) > 20
 
 

@@ -1,9 +1,12 @@
-"""A worker that also makes code of each request for a machine of the other kind, and refuses what does not link there."""
+"""Workers for tests of groups.
 
-from __future__ import annotations
+`both` also makes code of each request for a machine of the other kind, and refuses what does not link there; `wrong`
+subtracts where floats are to be added.
+"""
 
 import json
 import socket
+import sys
 
 from dovetail_llvm import worker
 from dovetail_llvm.protocol import serve
@@ -11,7 +14,7 @@ from dovetail_llvm.protocol import serve
 FEATURES = {"x86_64-linux-gnu": "+avx2,+fma,+f16c", "aarch64-linux-gnu": "+neon"}
 
 
-def build(request: bytes) -> bytes:
+def both(request: bytes) -> bytes:
     head, _, ir = request.partition(b"\n")
     asked = json.loads(head)
     (other,) = FEATURES.keys() - {asked["target"]}
@@ -20,6 +23,10 @@ def build(request: bytes) -> bytes:
     return worker.build(request)
 
 
+def wrong(request: bytes) -> bytes:
+    return worker.build(request.replace(b"= fadd ", b"= fsub "))
+
+
 if __name__ == "__main__":
     with socket.socket(fileno=0) as connection:
-        serve(connection, build)
+        serve(connection, {"both": both, "wrong": wrong}[sys.argv[1]])
