@@ -1,7 +1,7 @@
 """Workers for tests of groups.
 
-`both` also makes code of each request for a machine of the other kind, and refuses what does not link there; `wrong`
-subtracts where floats are to be added.
+`both` also makes code of each request for a machine of the other kind, and refuses what does not link there;
+`wrong` subtracts where floats are to be added.
 """
 
 import json
