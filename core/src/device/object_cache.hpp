@@ -18,11 +18,15 @@ class ObjectCache {
   void remove(const std::string& key) const { folder_.remove(key + kSuffix); }
   // Of the two that let a process of this user have a worker; nullopt: other processes have both.
   std::optional<platform::FileLock> lock_worker() const;
+  // Asks for one of them: a process with an idle worker ends it. Held until it was given; nullopt: another one
+  // asks.
+  std::optional<platform::FileLock> want_worker() const { return folder_.lock(kWanted); }
+  bool is_worker_wanted() const { return !folder_.lock(kWanted); }
   // Against other processes that make the same object; nullopt: one does. Some other keys share the lock.
   std::optional<platform::FileLock> lock_key(const std::string& key) const;
 
  private:
-  static constexpr const char* kSuffix = ".code";
+  static constexpr const char *kSuffix = ".code", *kWanted = "lock-wanted";
   void make_room();
   platform::PrivateFolder folder_;
   const uint64_t most_;

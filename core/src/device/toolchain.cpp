@@ -34,9 +34,10 @@ struct dvt_code {
 namespace dovetail {
 namespace {
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kIdle{10};               // then the worker and the thread end
-constexpr std::chrono::milliseconds kBetweenTries{50};  // while other processes have what this one needs
-constexpr std::chrono::seconds kPatience{60};           // with one that makes the same object
+constexpr std::chrono::seconds kIdle{10};                // then the worker and the thread end
+constexpr std::chrono::milliseconds kBetweenLooks{250};  // at whether another process wants the idle worker's place
+constexpr std::chrono::milliseconds kBetweenTries{50};   // while other processes have what this one needs
+constexpr std::chrono::seconds kPatience{60};            // with one that makes the same object
 using Ready = void (*)(void*, dvt_code*, const char*);
 
 struct Request {
@@ -101,9 +102,12 @@ class Service {
  private:
   void start_thread();
   void serve();
+  bool serve(Request&, bool fresh);
+  void set_key(Request&);
   void open_cache();
   bool look_up(Request&);
   bool make(Request&);
+  void ask(Request&);
   bool have_worker(const std::string& tool);
   void end_worker();
   std::shared_ptr<const Code> finished(const Request&, const ToolWorker::Answer&);
@@ -129,6 +133,7 @@ class Service {
   std::unique_ptr<ObjectCache> cache_;
   std::unique_ptr<ToolWorker> worker_;
   std::string worker_tool_;
+  std::optional<platform::FileLock> wanted_;
   std::optional<platform::FileLock> key_lock_;
   std::map<std::string, std::weak_ptr<const Code>> shared_;
   std::map<std::string, std::string> failed_;  // reasons by key
@@ -137,17 +142,6 @@ std::atomic<Service*> the_service{nullptr};
 Service& service() {
   static Service& it = *(the_service = new Service);  // its thread may live until the process ends
   return it;
-}
-
-std::string key_of(const Tool& tool, const Request& request) {
-  Sha256 sum;
-  for (const std::string_view part : {std::string_view("image 1"), std::string_view(request.tool),
-                                      std::string_view(tool.fingerprint), std::string_view(request.text)}) {
-    const uint64_t size = part.size();
-    sum.update(&size, sizeof size);
-    sum.update(part.data(), part.size());
-  }
-  return to_hex(sum.finish());
 }
 
 // ---- the caller's side ------------------------------------------------------------------------------------------
@@ -174,6 +168,7 @@ void Service::build(Asked request, bool wait) {
     const GilRelease others_run;
     lock.lock();
     changed_.wait(lock, [&] { return request->answered; });
+    lock.unlock();  // before the interpreter's lock is taken
     return;
   }
   ToolReport& noted = report(request->tool);
@@ -192,26 +187,25 @@ void Service::start_thread() {
 
 void Service::serve() {
   std::unique_lock lock(mutex_);
-  for (bool blocked = false;;) {
+  bool blocked = false;  // what is missing waits for other processes
+  for (Clock::time_point since = Clock::now(); Clock::now() - since < kIdle;) {
     const auto work = [&] { return !fresh_.empty() || (!missing_.empty() && !blocked); };
-    const bool idle = !changed_.wait_for(lock, blocked ? Clock::duration(kBetweenTries) : kIdle, work) && !blocked;
-    if (idle) break;
+    const Clock::duration pause = blocked ? kBetweenTries : worker_ ? kBetweenLooks : kIdle;
+    if (!changed_.wait_for(lock, pause, work) && !blocked) {
+      lock.unlock();
+      if (worker_ && cache_->is_worker_wanted()) end_worker();
+      lock.lock();
+      continue;
+    }
     const bool fresh = !fresh_.empty();
     std::deque<Asked>& queue = fresh ? fresh_ : missing_;
     current_ = queue.front();
     queue.pop_front();
     const Asked request = current_;
-    if (request->key.empty()) request->key = key_of(tools_[request->tool], *request);
     lock.unlock();
-    bool done = false;
-    try {
-      open_cache();
-      done = look_up(*request) || (!fresh && make(*request));
-    } catch (const std::exception& e) {
-      fail(*request, e.what());
-      done = true;
-    }
+    const bool done = serve(*request, fresh);
     lock.lock();
+    since = Clock::now();
     if (!fresh) blocked = !done;
     if (done) continue;
     current_.reset();
@@ -221,6 +215,34 @@ void Service::serve() {
   running_ = false;
   const std::unique_ptr<ToolWorker> ending = std::move(worker_);
   lock.unlock();
+}
+
+// Whether the request was answered. One that is fresh is only looked up.
+bool Service::serve(Request& request, bool fresh) {
+  try {
+    open_cache();
+    if (request.key.empty()) set_key(request);
+    return look_up(request) || (!fresh && make(request));
+  } catch (const std::exception& e) {
+    fail(request, e.what());
+    return true;
+  }
+}
+
+void Service::set_key(Request& request) {
+  std::unique_lock lock(mutex_);
+  const std::string fingerprint = tools_[request.tool].fingerprint;
+  lock.unlock();
+  Sha256 sum;
+  for (const std::string_view part : {std::string_view("image 1"), std::string_view(request.tool),
+                                      std::string_view(fingerprint), std::string_view(request.text)}) {
+    const uint64_t size = part.size();
+    sum.update(&size, sizeof size);
+    sum.update(part.data(), part.size());
+  }
+  std::string key = to_hex(sum.finish());
+  lock.lock();
+  request.key = std::move(key);
 }
 
 void Service::open_cache() {
@@ -270,6 +292,14 @@ bool Service::make(Request& request) {
     const std::lock_guard guard(mutex_);
     key_lock_ = std::move(lock);
   }
+  // Another process may have made it while the worker started.
+  if (!look_up(request)) ask(request);
+  const std::lock_guard guard(mutex_);
+  key_lock_.reset();
+  return true;
+}
+
+void Service::ask(Request& request) {
   std::shared_ptr<const Code> code;
   std::string reason;
   std::optional<ToolWorker::Answer> given;
@@ -280,13 +310,8 @@ bool Service::make(Request& request) {
     reason = e.what();
   }
   if (!given) end_worker();
-  {
-    const std::lock_guard guard(mutex_);
-    key_lock_.reset();
-  }
   if (code) answer(request, std::move(code), "");
   else fail(request, reason);
-  return true;
 }
 
 std::shared_ptr<const Code> Service::finished(const Request& request, const ToolWorker::Answer& answer) {
@@ -302,8 +327,12 @@ std::shared_ptr<const Code> Service::finished(const Request& request, const Tool
 bool Service::have_worker(const std::string& name) {
   if (worker_ && worker_tool_ == name && worker_->running()) return true;
   end_worker();
-  const std::optional<platform::FileLock> place = cache_->lock_worker();
-  if (!place) return false;
+  std::optional<platform::FileLock> place = cache_->lock_worker();
+  if (!place) {
+    if (!wanted_) wanted_ = cache_->want_worker();
+    return false;
+  }
+  wanted_.reset();
   Tool tool;
   {
     const std::lock_guard guard(mutex_);
@@ -347,7 +376,8 @@ void Service::answer(Request& request, std::shared_ptr<const Code> code, const s
     const std::lock_guard guard(mutex_);
     current_.reset();
   }
-  if (!ended_) request.ready(request.ctx, given, given ? nullptr : reason.c_str());
+  if (ended_) delete given;
+  else request.ready(request.ctx, given, given ? nullptr : reason.c_str());
   const std::lock_guard guard(mutex_);
   request.answered = true;
   changed_.notify_all();
@@ -359,7 +389,8 @@ void Service::answer(Request& request, std::shared_ptr<const Code> code, const s
 void Service::after_fork(bool in_child) {
   if (in_child) {
     if (worker_) worker_.release()->leave_to_parent();
-    if (key_lock_) key_lock_->close_file();
+    for (std::optional<platform::FileLock>* lock : {&key_lock_, &wanted_})
+      if (*lock) (*lock)->close_file();
     if (current_) missing_.push_front(std::move(current_));
     running_ = false;
     new (&changed_) std::condition_variable;

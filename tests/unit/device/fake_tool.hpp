@@ -76,6 +76,7 @@ inline void hang() {
 inline int worker(std::string_view mode) {
   note("start");
   if (mode == "mute") hang();
+  if (mode == "late") std::this_thread::sleep_for(std::chrono::milliseconds(300));
   if (mode == "broken") {
     std::fprintf(stderr, "Traceback:\nModuleNotFoundError: No module named 'llvmlite'\n");
     return 1;

@@ -102,11 +102,14 @@ int count_failures(const std::function<void()>& body) {  // in a child process
 }  // namespace
 
 TEST(nothing_runs_before_the_first_request) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator all("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = threads();
   service();
+  CHECK_EQ(threads(), before);
   CHECK(workers().empty());
-  size_t threads = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) ++threads;
-  CHECK_EQ(threads, 1u);
 }
 
 TEST(a_tool_that_is_not_there) {
@@ -262,6 +265,40 @@ TEST(processes_share_workers_and_objects) {
   CHECK(workers().size() <= before + 4);
 }
 
+TEST(processes_whose_workers_start_slowly_make_one_object) {
+  if (!check::forks_beside_threads) return;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 2; ++i)
+    if (!children.emplace_back(fork())) {
+      std::this_thread::sleep_for(i * 100ms);
+      alarm(60);
+      _exit(Answer().ask("late", "once").value() == fake_tool::value_of("once") ? 0 : 1);
+    }
+  for (const pid_t child : children) {
+    int status = 1;
+    waitpid(child, &status, 0);
+    CHECK_EQ(status, 0);
+  }
+  CHECK_EQ(asked("once"), 1);
+}
+
+TEST(an_idle_worker_makes_room_for_another_process) {
+  if (!check::forks_beside_threads) return;
+  std::vector<pid_t> children;
+  for (const char* request : {"idle 1", "idle 2"})
+    if (!children.emplace_back(fork())) {
+      alarm(60);
+      if (Answer().ask("fake", request).value() < 0) _exit(1);
+      for (;;) pause();
+    }
+  while (!asked("idle 1") || !asked("idle 2")) std::this_thread::sleep_for(5ms);
+  Answer a;
+  CHECK(a.ask("late", "in between").wait(3s));
+  CHECK_EQ(a.value(), fake_tool::value_of("in between"));
+  for (const pid_t child : children) kill(child, SIGKILL), waitpid(child, nullptr, 0);
+  wait_for_end(who("idle 1").back()), wait_for_end(who("idle 2").back());
+}
+
 TEST(the_worker_goes_when_it_is_idle) {
   CHECK(Answer().ask("fake", "last").value() > 0);
   const int worker = who("last").back();
@@ -273,8 +310,16 @@ TEST(the_worker_goes_when_it_is_idle) {
 
 TEST(the_worker_goes_with_the_process) {
   if (!check::forks_beside_threads) return;
-  CHECK_EQ(count_failures([] { CHECK(Answer().ask("fake", "of a child that ends").value() > 0); }), 0);
+  const auto body = [] {
+    CHECK(Answer().ask("fake", "of a child that ends").value() > 0);
+    const pid_t grandchild = fork();  // it outlives the child, and has a copy of its files
+    if (!grandchild)
+      for (;;) pause();
+    std::ofstream(scratch + "/grandchild") << grandchild;
+  };
+  CHECK_EQ(count_failures(body), 0);
   wait_for_end(who("of a child that ends").back());
+  CHECK(!kill(std::stoi(platform::read_file(scratch + "/grandchild")), SIGKILL));
 }
 
 int main(int n, char** args) {
@@ -285,7 +330,7 @@ int main(int n, char** args) {
   setenv("FAKE_TOOL_LOG", (scratch + "/log").c_str(), 1);
   setenv("DOVETAIL_TOOLCHAIN_TIMEOUT", "2", 1);
   const std::string self = std::filesystem::canonical("/proc/self/exe");
-  for (const char* mode : {"fake", "mute", "rude", "broken"})
+  for (const char* mode : {"fake", "mute", "rude", "broken", "late"})
     set_toolchain(mode, {{self, "--worker", mode}, std::string("version 1 of ") + mode, ""});
   set_toolchain("absent", {{"/nonexistent"}, "", ""});
   set_toolchain("unusable", {{}, "", "sys.executable is no Python"});
