@@ -3,6 +3,7 @@
 # make test-aarch64  the core and the CPU device on emulated Arm processors; needs Debian, g++-aarch64-linux-gnu and
 #                Linux 6.7 or newer; test-aarch64-all takes hours
 # make test-cuda NVIDIA's GPUs, or without one an emulated driver: two gigabytes of wheels in an environment of its own
+# make test-llvm machine code from LLVM for the CPU device, with the wheels of LLVM in an environment of its own
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
 # make bench-cuda  dovetail-cuda next to cuBLASLt, cuDNN and torch: needs a GPU, and gigabytes more of wheels
@@ -18,7 +19,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
-  test-xpu test-cuda test-wheels mutation bench bench-cuda docs dev lint format clean wheels install FORCE
+  test-xpu test-cuda test-llvm test-wheels mutation bench bench-cuda docs dev lint format clean wheels install FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -35,6 +36,7 @@ VENV := .venv$(if $(filter-out $(call tag_of,$(default_python)),$(or $(TAG),miss
 BIN := $(VENV)/bin
 XPU := .venv-xpu$(VENV:.venv%=%)
 CUDA := .venv-cuda$(VENV:.venv%=%)
+LLVM := .venv-llvm$(VENV:.venv%=%)
 pip = $(1)/bin/pip --disable-pip-version-check --quiet
 PIP := $(call pip,$(VENV))
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
@@ -43,13 +45,13 @@ export CMAKE_GENERATOR ?= Ninja
 export PATH := $(abspath $(BIN)):$(PATH)
 # What is tested is what is installed, whatever the shell is set up for.
 unexport PYTHONPATH PYTHONHOME DOVETAIL_BACKENDS DOVETAIL_BACKEND_PATH DOVETAIL_BACKEND_AUTOLOAD DOVETAIL_KERNELS \
-  DOVETAIL_DEVICE
+  DOVETAIL_DEVICE DOVETAIL_TOOLCHAINS DOVETAIL_COMPILE_WAIT
 
-$(BIN)/python $(XPU)/bin/python $(CUDA)/bin/python: %/bin/python:
+$(BIN)/python $(XPU)/bin/python $(CUDA)/bin/python $(LLVM)/bin/python: %/bin/python:
 	@echo "-- $* with $(PYTHON)"
 	@sh cmake/venv.sh "$(PYTHON)" $*
 
-# xpu and cuda have environments of their own: they need gigabytes of wheels, which nothing else does.
+# xpu, cuda and LLVM have environments of their own: they need large wheels, which nothing else does.
 backends := $(filter-out xpu cuda,$(patsubst backends/%/pyproject.toml,%,$(wildcard backends/*/pyproject.toml)))
 conformance := $(patsubst %/pyproject.toml,%,$(wildcard tests/conformance/pyproject.toml))
 projects := . $(addprefix backends/,$(backends)) $(conformance)
@@ -60,7 +62,9 @@ $(XPU)/.tools: asked := --build backends/xpu --group test coexistence
 $(XPU)/.tools: pyproject.toml backends/xpu/pyproject.toml
 $(CUDA)/.tools: asked := --build backends/cuda --group test cuda
 $(CUDA)/.tools: pyproject.toml backends/cuda/pyproject.toml
-$(VENV)/.tools $(XPU)/.tools $(CUDA)/.tools: %/.tools: cmake/requirements.py | %/bin/python
+$(LLVM)/.tools: asked := --build toolchains/llvm --group test
+$(LLVM)/.tools: pyproject.toml toolchains/llvm/pyproject.toml
+$(VENV)/.tools $(XPU)/.tools $(CUDA)/.tools $(LLVM)/.tools: %/.tools: cmake/requirements.py | %/bin/python
 	@echo "-- build and test tools into $*"
 	@$*/bin/python cmake/requirements.py $(asked) > $@.txt
 	@$(call pip,$*) install -r $@.txt
@@ -110,6 +114,7 @@ $(eval $(call backend_wheel,xpu,$(XPU)))
 $(eval $(call backend_wheel,cuda,$(CUDA)))
 $(foreach c,$(conformance),$(eval $(call \
   wheel,dovetail-conformance,$c,$c VERSION,dovetail_conformance-[0-9]*.whl,$(VENV))))
+$(eval $(call wheel,dovetail-llvm,toolchains/llvm,toolchains/llvm VERSION,dovetail_llvm-[0-9]*.whl,$(LLVM)))
 
 # Which instruction set levels of the CPU device are compiled: for what only uses it, the best that this machine can run, and
 # for what tests it, all that this machine can run. Never fewer than before; the wheels to release have all that there are.
@@ -133,7 +138,9 @@ $(XPU)/.installed: wheels_in := $(our_wheels) dist/$(call wheel_of,xpu)
 $(XPU)/.installed: $(stamps_of_$(XPU))
 $(CUDA)/.installed: wheels_in := $(our_wheels) dist/$(call wheel_of,cuda)
 $(CUDA)/.installed: $(stamps_of_$(CUDA))
-$(VENV)/.installed $(XPU)/.installed $(CUDA)/.installed: %/.installed: $(stamps_of_$(VENV)) | %/.tools
+$(LLVM)/.installed: wheels_in := $(our_wheels) dist/dovetail_llvm-[0-9]*.whl
+$(LLVM)/.installed: $(stamps_of_$(LLVM))
+$(VENV)/.installed $(XPU)/.installed $(CUDA)/.installed $(LLVM)/.installed: %/.installed: $(stamps_of_$(VENV)) | %/.tools
 	@echo "-- wheels into $*"
 	@# What dovetail-runtime was called before; both together are an error at import.
 	@if ls -d $*/lib/python*/site-packages/dovetail-*.dist-info > /dev/null 2>&1; then \
@@ -178,7 +185,7 @@ bench-cuda: $(CUDA)/.installed $(CUDA)/.example $(CUDA)/.bench
 
 test: test-cpp test-asan test-docs test-python
 
-# test-xpu and test-cuda leave out what is slow, too: make test-xpu SELECT= runs it.
+# test-xpu, test-cuda and test-llvm leave out what is slow, too: make test-xpu SELECT= runs it.
 test-all: test-cpp test-asan test-asan-python test-tsan test-docs
 	@$(MAKE) test-python SELECT='-m "not release"'
 
@@ -224,6 +231,10 @@ test-python: $(VENV)/.installed $(VENV)/.example
 test-xpu: $(XPU)/.installed $(XPU)/.example
 	@echo "-- tests of dovetail-xpu"
 	@$(XPU)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) backends/xpu/tests
+
+test-llvm: $(LLVM)/.installed
+	@echo "-- tests of dovetail-llvm"
+	@$(LLVM)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) toolchains/llvm/tests
 
 # On a machine without a GPU the same plugin runs on an emulated driver, which runs its kernels on the host.
 test-cuda: $(CUDA)/.installed $(CUDA)/.example build/cuda-emulator/.built build/cuda-programs/.built
@@ -280,6 +291,6 @@ format: $(VENV)/.tools
 	@$(BIN)/clang-format -i $(cxx_files)
 
 clean:
-	rm -rf build dist dovetail-report .venv*/.installed $(addsuffix /build,backends/xpu backends/cuda $(filter-out .,$(projects)))
+	rm -rf build dist dovetail-report .venv*/.installed $(addsuffix /build,backends/xpu backends/cuda toolchains/llvm $(filter-out .,$(projects)))
 	find . -path './.venv*' -prune -o -type d \( -name __pycache__ -o -name '*.egg-info' -o -name .pytest_cache \
 	  -o -name .ruff_cache -o -name .hypothesis \) -print | xargs rm -rf

@@ -1,6 +1,6 @@
 """Groups of elementwise nodes and row reductions as one kernel: compiled functions against eager calls and peers.
 
-    python benchmarks/tiles.py [--device cpu] [--threads 1 2] [--rows 64 4096] [--seconds 0.5]
+    python benchmarks/tiles.py [--device cpu] [--threads 1 2] [--tiers 1 2] [--rows 64 4096] [--seconds 0.5]
 
 Eager calls, compiled ones with the roundings of eager calls, compiled ones with one rounding a group (they may also
 find a composed softmax or layer_norm and run the device's own), and what is installed of torch, torch.compile,
@@ -8,6 +8,9 @@ jax.jit and numexpr (which has not all functions, and float32 alone) take turns.
 in microseconds; behind each is eager Dovetail's over it, above 1 where it is faster. `first`: the milliseconds of
 the first call, which traces and compiles; torch keeps compiled code in a cache on disk, so clear that before
 comparing.
+
+Tier 1 is the device's own loops on tiles; tier 2, where a toolchain is installed (`pip install dovetail-cpu[jit]`),
+machine code, which is waited for. Each tier is a process of its own: compare ratios to eager calls.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -140,19 +144,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--tiers", type=int, nargs="+", default=[1, 2], choices=[1, 2])
     parser.add_argument("--rows", type=int, nargs="+", default=[64, 4096])
     parser.add_argument("--seconds", type=float, default=0.5)
     a = parser.parse_args()
-    if len(a.threads) > 1:  # the number of threads is fixed when the runtime starts
-        for n in a.threads:
-            subprocess.run([sys.executable, *sys.argv, "--threads", str(n)], check=True)
+    if len(a.threads) * len(a.tiers) > 1:  # both are fixed when the runtime starts
+        for n, tier in product(a.threads, a.tiers):
+            subprocess.run([sys.executable, *sys.argv, "--threads", str(n), "--tiers", str(tier)], check=True)
         return
-    n = a.threads[0]
-    if os.environ.get("DOVETAIL_NUM_THREADS") != str(n):
-        flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" if n == 1 else ""
-        os.environ.update(DOVETAIL_NUM_THREADS=str(n), NUMEXPR_NUM_THREADS=str(n), XLA_FLAGS=flags)
+    n, tier = a.threads[0], a.tiers[0]
+    flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1" if n == 1 else ""
+    settings = {"DOVETAIL_NUM_THREADS": str(n), "NUMEXPR_NUM_THREADS": str(n), "XLA_FLAGS": flags}
+    settings |= {"DOVETAIL_COMPILE_WAIT": "1"} if tier == 2 else {"DOVETAIL_TOOLCHAINS": "llvm=/none"}
+    if any(os.environ.get(name) != value for name, value in settings.items()):
+        os.environ.update(settings)
         os.execv(sys.executable, [sys.executable, *sys.argv])
-    print(f"{n} thread{'s' * (n > 1)}, rows of {COLUMNS}; microseconds, and eager Dovetail's over them")
+    print(f"tier {tier}, {n} thread{'s' * (n > 1)}, rows of {COLUMNS}; microseconds, eager Dovetail's over them")
     for dtype in ("float32", "bfloat16"):
         for rows in a.rows:
             for function in FUNCTIONS:
@@ -163,6 +170,8 @@ def main() -> None:
                 print("    " + "".join(f"{name:>18}" for name in found))
                 print("    " + "".join(f"{t:11.1f} {times[0] / t:6.2f}" for t in times))
                 print("    " + "".join(f"{ms:15.1f} ms" for ms in firsts) + "  first", flush=True)
+    if tier == 2:
+        print(str(dt.compile_report()).splitlines()[-1])
 
 
 if __name__ == "__main__":

@@ -64,9 +64,9 @@ $(RELEASE)/%/.wheels: $(RELEASE)/%/.sysroot $(sources_of_dovetail-$(TAG)) $(sour
 	@$(BIN)/auditwheel repair --plat auto --wheel-dir dist/release $(@D)/dist/*.whl > $@.log 2>&1 || { cat $@.log; exit 1; }
 	@touch $@
 
-wheels: $(foreach a,$(ARCHITECTURES),$(RELEASE)/$a/.wheels) build/stamps/dovetail-conformance
-	@rm -f dist/release/dovetail_conformance-*.whl
-	@cp dist/dovetail_conformance-[0-9]*.whl dist/release
+wheels: $(foreach a,$(ARCHITECTURES),$(RELEASE)/$a/.wheels) build/stamps/dovetail-conformance build/stamps/dovetail-llvm
+	@rm -f dist/release/dovetail_conformance-*.whl dist/release/dovetail_llvm-*.whl
+	@cp dist/dovetail_conformance-[0-9]*.whl dist/dovetail_llvm-[0-9]*.whl dist/release
 	@ls -1 dist/release/*.whl
 
 test-wheels: wheels $(VENV)/.installed $(ARM)/.sysroot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
@@ -10,14 +11,21 @@ from typing import Any
 from .backend import Failure, did_you_mean, ends_the_program, error_text
 from .python_device import is_device
 
-BACKENDS, KERNELS = GROUPS = ("dovetail.backends", "dovetail.kernels")
+BACKENDS, KERNELS, TOOLCHAINS = GROUPS = ("dovetail.backends", "dovetail.kernels", "dovetail.toolchains")
 
 
 class EntryPoint:
     def __init__(
-        self, name: str, value: str, distribution: str, group: str = BACKENDS, problem: Failure | None = None
+        self,
+        name: str,
+        value: str,
+        distribution: str,
+        group: str = BACKENDS,
+        problem: Failure | None = None,
+        content: str = "",
     ) -> None:
         self.problem = problem  # why it cannot be used
+        self.content = content  # of a toolchain: changes with the files and the requirements of its wheel
         self.name = name  # "acme"; of a kernel pack "cpu.acme_fast": the backend that it is for comes first
         self.group = group
         self.value = value  # "dovetail_acme:backend"
@@ -54,8 +62,24 @@ def entry_points() -> Iterator[EntryPoint]:
             points = [(p.name, p.value, group) for group in groups for p in dist.entry_points.select(group=group)]
         except Exception as error:
             points = [(key.removeprefix("dovetail-"), f"<{error}>", groups[0])]
+        content = _content(dist) if TOOLCHAINS in groups else ""
         for point, value, group in dict.fromkeys(points):
-            yield EntryPoint(point, value, label, group, problem)
+            yield EntryPoint(point, value, label, group, problem, content)
+
+
+def _content(dist: Any) -> str:
+    """The installed files of a wheel, with their hashes, and the versions of what it requires."""
+    import importlib_metadata
+    from importlib_metadata import PackageNotFoundError
+
+    lines = [dist.read_text("RECORD") or ""]
+    for requirement in dist.requires or ():
+        name = re.match(r"[\w.-]*", requirement).group()
+        try:
+            lines.append(f"{name} {importlib_metadata.version(name)}")
+        except PackageNotFoundError:
+            lines.append(f"no {name}")
+    return "\n".join(lines)
 
 
 def _identity(dist: Any) -> tuple[str, str, Failure | None]:

@@ -27,6 +27,7 @@ from .packs import notes_in_core as pack_notes_in_core
 from .packs import open_in_core as open_pack_in_core
 from .python_device import SUFFIX, in_file, is_device, source
 from .settings import AUTOLOAD, ONLY, PATHS, Settings
+from .toolchains import toolchains
 
 # (name, or "" to take the plugin's own; library; folders to search) -> name. Raises RuntimeError, whose message
 # ends in "; " and its attribute `cure` where it has that.
@@ -53,6 +54,12 @@ def notes_in_core(name: str) -> list[str]:
     return next((b["notes"] for b in _core.backends() if b["name"] == name), [])
 
 
+def toolchain_in_core(name: str, command: list[str], fingerprint: str, problem: str) -> None:
+    from dovetail import _core
+
+    _core.set_toolchain(name, command, fingerprint, problem)
+
+
 class Registry:
     def __init__(
         self,
@@ -63,10 +70,12 @@ class Registry:
         absence: Callable[[str], str] = absence_in_core,
         notes: Callable[[str], list[str]] = notes_in_core,
         pack_notes: Callable[[str, str], list[str]] = pack_notes_in_core,
+        set_toolchain: Callable[[str, list[str], str, str], None] = toolchain_in_core,
     ) -> None:
         self._opener = opener
         self._absence = absence
         self._notes = notes
+        self._set_toolchain = set_toolchain
         self._installed = installed
         self._environ = environ
         # Re-entrant, because the module behind an entry point may itself use dovetail while it is imported.
@@ -219,6 +228,8 @@ class Registry:
             self._backends.append(backend)
             self._points[backend] = points
         self._packs.read(installed, settings)
+        for toolchain in toolchains(installed):
+            self._set_toolchain(*toolchain)
         self._metadata_read = True
 
     def _by_class(self, device: Any) -> Backend:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LEGS = ["test", "test-xpu", "test-cuda", "test-aarch64", "test-wheels"]
+LEGS = ["test", "test-llvm", "test-xpu", "test-cuda", "test-aarch64", "test-wheels"]
 MAKE = """#!/bin/sh
 echo "begin $1"
 [ "$1" != "$FAILING" ] || { echo "make: *** [$1] Error 1"; exit 2; }

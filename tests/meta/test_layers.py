@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("core", "entry_points", "backends", "cmake", "tests", "examples", "benchmarks")
+SOURCES = ("core", "entry_points", "backends", "toolchains", "cmake", "tests", "examples", "benchmarks")
 CODE = {".py", ".c", ".h", ".cpp", ".hpp", ".inc", ".cmake", ".txt", ".toml", ".pyi"}
 SKIPPED = {"build", "__pycache__", "generated"}
 CXX = {".c", ".h", ".cpp", ".hpp", ".inc", ".cu", ".cuh"}
@@ -125,6 +125,17 @@ def test_a_backend_does_not_import_the_core():
     nothing([hit for path in modules for hit in lines(path, r"^\s*(import|from)\s+dovetail(\.|\s|$)")])
 
 
+def test_a_toolchain_and_the_runtime_import_nothing_of_each_other():
+    """A tool runs in a process of its own. Tests may know both."""
+    workers = [path for path in files("toolchains", suffixes={".py"}) if "tests" not in path.parts]
+    assert workers
+    found = [hit for path in workers for hit in lines(path, r"^\s*(import|from)\s+dovetail(\.|\s|$)")]
+    tools = "|".join(path.name for path in (ROOT / "toolchains").glob("*/*") if (path / "__init__.py").is_file())
+    runtime = [path for path in files("core", "entry_points", "backends") if "tests" not in path.parts]
+    imports = rf"^\s*(import|from)\s+({tools}|llvmlite)\b"
+    nothing(found + [hit for path in runtime if path.suffix == ".py" for hit in lines(path, imports)])
+
+
 def test_only_the_bindings_know_python():
     sources = [path for path in files("core", suffixes=CXX) if "bindings" not in path.parts]
     nothing(
@@ -237,7 +248,7 @@ def test_the_version_has_one_home():
 
 
 # Projects made by `dovetail new`, and the examples, have versions of their own.
-WHEELS = ("backends", "tests")
+WHEELS = ("backends", "toolchains", "tests")
 PROJECTS = [ROOT / "pyproject.toml", *(path for path in files(*WHEELS) if path.name == "pyproject.toml")]
 
 
@@ -247,5 +258,5 @@ def test_every_wheel_reads_it(path):
 
 
 def test_nothing_is_left_for_later():
-    sources = files("core", "entry_points", "backends", "cmake", "examples", "benchmarks")
+    sources = files("core", "entry_points", "backends", "toolchains", "cmake", "examples", "benchmarks")
     nothing([hit for path in sources for hit in lines(path, r"\b(TODO|FIXME|XXX|HACK)\b")])

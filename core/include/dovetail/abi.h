@@ -533,6 +533,23 @@ typedef struct {
   dvt_status (*fingerprint)(dvt_device*, void (*sink)(void*, const void*, size_t), void* ctx);
 } dvt_compiler;
 
+/* ---- toolchain: the host's, of dvt_host.extension("dovetail.toolchain", DVT_X_TOOLCHAIN). Fallback: none --- */
+
+/* Tools outside of this process that make machine code: entry points of the group dovetail.toolchains. What they
+ * made is cached, in this process and on disk. */
+#define DVT_X_TOOLCHAIN 1u
+typedef struct dvt_code dvt_code; /* executable code in memory */
+typedef struct {
+  uint32_t struct_size, flags;
+  /* From any thread; returns at once. DVT_OK: `ready` is called once, from any thread, perhaps before build
+   * returns: with code, which the callee releases, or with NULL and why there is none. It is quick, and does not
+   * call build. Other statuses: it is not called. A process that ends calls it no more. */
+  dvt_status (*build)(const dvt_host*, const char* tool, const void* request, size_t size,
+                      void (*ready)(void* ctx, dvt_code* code, const char* reason), void* ctx);
+  const void* (*entry)(const dvt_code*, uint32_t index); /* of the request's functions, in its order; NULL: none */
+  void (*release)(dvt_code*);                            /* nothing runs in it any more; NULL is allowed */
+} dvt_toolchain;
+
 /* ---- collectives ------------------------------------------------------------------------------------ */
 
 /* Fallback: stage through pinned host memory. */

@@ -111,4 +111,21 @@ def report(functions: Sequence[tuple[_State, Sequence[str]]]) -> str:
         lines += [f"  traced again: {reason}" for reason in state.reasons]
         lines += _groups(state)
         lines += [f"  {n} times {text}" if n > 1 else f"  {text}" for text, n in Counter(captures).items()]
-    return "\n".join(lines) or "no compiled functions"
+    return "\n".join([*(lines or ["no compiled functions"]), *_toolchains()])
+
+
+def _toolchains() -> Iterator[str]:
+    """What compilers of devices asked toolchains for: how much was made, where the rest was found, what failed."""
+    tools, problem = _core.toolchains()
+    for tool in tools:
+        times = [made["cpu_ms"] for made in tool["made"]]
+        spent = f" in {sum(times):.1f} ms of CPU time" if times else ""
+        each = f", at most {max(times):.1f} for one" if len(times) > 1 else ""
+        yield (
+            f"toolchain {tool['name']}: {len(times)} made{spent}{each}, {tool['shared']} shared, "
+            f"{tool['kept']} from the cache"
+        )
+        for reason, n in Counter(tool["failures"]).items():
+            yield f"  {f'{n} times ' if n > 1 else ''}not made: {reason}"
+    if tools and problem:
+        yield f"  nothing is kept on disk: {problem}"

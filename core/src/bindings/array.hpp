@@ -111,6 +111,7 @@ void make_with_new(py::handle type, py::object make = {});
 // ---- the rest ---------------------------------------------------------------------------------------------------
 void check_installation();  // throws ImportError where another project's files lie among ours
 void make_registry(py::module_& m);
+void make_toolchains(py::module_& m);
 void make_engines(py::module_& m);
 void make_tracing(py::module_& m);
 void make_recorder(py::module_& m);  // of traces

@@ -89,6 +89,7 @@ PYBIND11_MODULE(_core_of_main, m) {
   make_streams(m);
   make_memory(m);
   make_registry(m);
+  make_toolchains(m);
   make_engines(m);
   make_autocast(m);
   make_random(m);

@@ -12,6 +12,7 @@ namespace {
 const std::vector<Device*>* frozen;
 
 void before() {
+  toolchains_before_fork();  // first: a plugin that is given code may ask for what the others guard
   frozen = &loader_before_fork();
   for (Device* device : *frozen) {
     device->pool->before_fork();
@@ -25,6 +26,7 @@ void after(bool in_child) {
     device->pool->after_fork(in_child);
   }
   loader_after_fork(in_child);
+  toolchains_after_fork(in_child);
 }
 
 void in_parent() { after(false); }

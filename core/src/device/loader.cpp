@@ -18,6 +18,7 @@
 #include "device/queues.hpp"
 #include "device/services.hpp"
 #include "device/timeline.hpp"
+#include "device/toolchain.hpp"
 #include "platform/platform.hpp"
 #include "text.hpp"
 
@@ -392,6 +393,7 @@ void close_backend(const Backend& backend) noexcept {
 
 void shutdown() noexcept {
   interpreter = Interpreter{};  // it has ended
+  end_toolchains();
   for (Device* device : devices()) close_device(*device);
 }
 

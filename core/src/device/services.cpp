@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <forward_list>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "device/log.hpp"
 #include "device/threads.hpp"
 #include "device/timeline.hpp"
+#include "device/toolchain.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -68,8 +69,11 @@ void trace(const dvt_host* self, uint64_t correlation_id, const char* name, uint
 }
 
 const void* extension(const dvt_host* self, const char* group, uint32_t version) {
-  const bool search = !std::strcmp(group, "dovetail.search") && version == DVT_X_SEARCH;
-  return search ? static_cast<const Host*>(self)->search_list.data() : nullptr;
+  const std::string_view asked = group;
+  if (asked == "dovetail.search" && version == DVT_X_SEARCH)
+    return static_cast<const Host*>(self)->search_list.data();
+  if (asked == "dovetail.toolchain" && version == DVT_X_TOOLCHAIN) return &toolchain_service();
+  return nullptr;
 }
 
 ErrorKind kind_of(dvt_status status) {

@@ -109,16 +109,18 @@ std::string replace_file(const std::string& path, std::span<const std::string_vi
   return std::strerror(error);
 }
 
-std::string cache_folder() {
-  // A program that runs with the rights of another user must not write where its caller points.
+const char* own_variable(const char* name) {
 #if defined(__GLIBC__)
-  const auto variable = secure_getenv;
+  return secure_getenv(name);
 #else
-  const auto variable = [](const char* name) { return std::getenv(name); };
+  return std::getenv(name);
 #endif
-  const char* cache = variable("XDG_CACHE_HOME");
+}
+
+std::string cache_folder() {
+  const char* cache = own_variable("XDG_CACHE_HOME");
   if (cache && *cache == '/') return std::string(cache) + "/dovetail";
-  const char* home = variable("HOME");
+  const char* home = own_variable("HOME");
   return home && *home == '/' ? std::string(home) + "/.cache/dovetail" : std::string();
 }
 

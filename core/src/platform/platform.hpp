@@ -50,6 +50,9 @@ std::string read_own_file(const std::string& path);
 bool replace_file(const std::string& path, const std::string& content);
 // The same in parts, with the rights of new files, in a folder that is there. Returns the error; empty: none.
 std::string replace_file(const std::string& path, std::span<const std::string_view> parts);
+// An environment variable; nullptr also in a program that runs with the rights of another user, which must neither
+// write where its caller points nor run what that names.
+const char* own_variable(const char* name);
 // "$XDG_CACHE_HOME/dovetail" or "~/.cache/dovetail"; empty where there is neither.
 std::string cache_folder();
 // Changes whenever the machine starts; empty where the system has no such id.
@@ -125,6 +128,24 @@ bool barrier_on_all_threads();
 // none.
 void* reserve_addresses(uint64_t size);
 void release_addresses(void* at, uint64_t size);
+
+class CodeMemory {  // machine code, copied to pages of its own that can be read and run, but not written
+ public:
+  // at() is nullptr and error() set where the system refuses it.
+  explicit CodeMemory(std::span<const std::byte> code);
+  ~CodeMemory();
+  CodeMemory(const CodeMemory&) = delete;
+  const std::byte* at() const { return at_; }
+  const std::string& error() const { return error_; }
+
+ private:
+  std::byte* at_ = nullptr;
+  size_t size_;
+  std::string error_;
+};
+uint32_t page_size();
+uint32_t elf_machine();  // of this process, as in ELF files: 62 x86-64, 183 aarch64; 0: another
+
 inline void relax() {  // for a loop that waits for another thread
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

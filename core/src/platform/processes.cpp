@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
@@ -17,84 +16,9 @@
 #include <thread>
 
 #include "platform/platform.hpp"
-
-extern char** environ;
+#include "platform/spawn.hpp"
 
 namespace dovetail::platform {
-namespace {
-// Bytes kept of each output. A child that prints without end must not fill the memory of this process.
-constexpr size_t kMostKept = size_t{64} << 10;
-
-class Pipe {
- public:
-  Pipe() {
-#if defined(__linux__)
-    if (pipe2(ends_, O_CLOEXEC)) ends_[0] = ends_[1] = -1;
-#else
-    if (pipe(ends_)) ends_[0] = ends_[1] = -1;
-    for (const int end : ends_)
-      if (end >= 0) fcntl(end, F_SETFD, FD_CLOEXEC);
-#endif
-  }
-  ~Pipe() { close_end(0), close_end(1); }
-  Pipe(const Pipe&) = delete;
-  int reading() const { return ends_[0]; }
-  int writing() const { return ends_[1]; }
-  void close_end(int which) {
-    if (ends_[which] >= 0) close(ends_[which]);
-    ends_[which] = -1;
-  }
-  // Appends what can be read now and keeps the last kMostKept bytes; closes the pipe at its end.
-  void drain(std::string& to) {
-    char bytes[kMostKept / 2];
-    const ssize_t n = read(reading(), bytes, sizeof bytes);
-    if (n > 0) {
-      to.append(bytes, size_t(n));
-      if (to.size() > kMostKept) to.erase(0, to.size() - kMostKept);
-    } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
-      close_end(0);
-    }
-  }
-
- private:
-  int ends_[2];
-};
-
-int start(const std::vector<std::string>& command, const Pipe& output, const Pipe& errors, pid_t& child) {
-  std::vector<char*> arguments;
-  for (const std::string& text : command) arguments.push_back(const_cast<char*>(text.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output.writing(), 1);
-  posix_spawn_file_actions_adddup2(&actions, errors.writing(), 2);
-  // The child starts with no blocked signal and with default handlers.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none), sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error = posix_spawn(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return error;
-}
-
-enum class Child { running, ended, reaped };
-
-// Reaps the child if it has ended. `reaped`: its status cannot be known any more, because SIGCHLD is ignored or
-// another thread waited for all children; its process id may belong to another process by now.
-Child look_at(pid_t child, int& status, bool wait) {
-  pid_t found;
-  do found = waitpid(child, &status, wait ? 0 : WNOHANG);
-  while (found < 0 && errno == EINTR);
-  return found == child ? Child::ended : found == 0 ? Child::running : Child::reaped;
-}
-}  // namespace
-
 Ended run_process(const std::vector<std::string>& command, std::chrono::milliseconds timeout) {
   Ended ended;
   Pipe output, errors;
@@ -103,7 +27,7 @@ Ended run_process(const std::vector<std::string>& command, std::chrono::millisec
     return ended;
   }
   pid_t child;
-  if (const int error = start(command, output, errors, child)) {
+  if (const int error = spawn({command, -1, output.writing(), errors.writing()}, child)) {
     ended.start_error = std::strerror(error);
     return ended;
   }

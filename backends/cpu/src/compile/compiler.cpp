@@ -4,9 +4,11 @@
 #include <new>
 
 #include "compile/group.hpp"
+#include "compile/machine_code.hpp"
 
 struct dvt_exe {
   dovetail::cpu::Group group;
+  std::unique_ptr<dovetail::cpu::MachineCode> code;
 };
 
 namespace dovetail::cpu {
@@ -34,6 +36,7 @@ dvt_status compile(dvt_device*, const dvt_program* p, const char*, dvt_exe** out
   auto made = std::make_unique<dvt_exe>();
   if (const char* reason = translate(loop_table(), *p, made->group))
     return DVT_FAIL(DVT_UNSUPPORTED, "[compile] %s", reason);
+  made->code = std::make_unique<MachineCode>(made->group);
   *out = made.release();
   return DVT_OK;
 } catch (const std::bad_alloc&) {
@@ -49,7 +52,14 @@ dvt_status query(dvt_exe* exe, const dvt_exe_call* c, dvt_answer* answer) {
   return DVT_OK;
 }
 
-dvt_status run_exe(dvt_exe* exe, const dvt_exe_call* c) { return run(exe->group, table->conversions(), *c); }
+dvt_status run_exe(dvt_exe* exe, const dvt_exe_call* c) {
+  if (const GeneratedFunction* functions = exe->code->functions())
+    return run(exe->group, table->conversions(), functions, *c);
+  const auto begin = std::chrono::steady_clock::now();
+  const dvt_status status = run(exe->group, table->conversions(), nullptr, *c);
+  exe->code->spent(std::chrono::steady_clock::now() - begin);
+  return status;
+}
 void destroy(dvt_exe* exe) { delete exe; }
 }  // namespace
 

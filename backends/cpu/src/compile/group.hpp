@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dovetail/codegen.hpp"
+#include "isa.hpp"
 #include "loops.hpp"
 #include "table.hpp"
 
@@ -30,9 +31,10 @@ struct Operand {  // a value of the group
 };
 
 struct Instruction {
-  enum Kind : uint8_t { load, loop, reduce };
+  enum Kind : uint8_t { load, loop, reduce, generated };
   Kind kind = load;
-  uint32_t result = nowhere;
+  uint32_t result = nowhere;  // of `generated`: which loop of the group
+  const char* op = nullptr;   // in the schema
   const Elementwise* elementwise = nullptr;
   const Reduction* reduction = nullptr;
   uint32_t n_in = 0;
@@ -49,12 +51,27 @@ struct Pass {
   std::vector<uint32_t> made;  // values of all elements that it makes, loads or has kept rows of
 };
 
+// A run of cheap instructions on values of all elements, for which there can be machine code. `in` and `out`: the
+// values that it reads from tiles, and those that somebody else needs.
+struct GeneratedLoop {
+  std::vector<Instruction> steps;
+  std::vector<uint32_t> in, out;
+};
+// Values of rows and of one element stay where they are; the others are dense in rows * columns elements.
+using GeneratedFunction = void (*)(const void* const* in, void* const* out, int64_t rows, int64_t columns);
+
+struct Schedule {
+  std::vector<Pass> passes;  // for rows longer than a tile
+  Pass whole;                // for tiles of whole rows: all of it in one
+};
+
 struct Group {
   std::vector<int64_t> space;  // sizes; -1 - s: a symbol
   std::vector<Operand> values;
   std::vector<Instruction> once;     // of values of one element
-  std::vector<Pass> passes;          // for rows longer than a tile
-  Pass whole;                        // for tiles of whole rows: all of it in one
+  Schedule plain;                    // a loop for each instruction
+  Schedule joined;                   // the same with generated loops
+  std::vector<GeneratedLoop> loops;  // of `joined`
   std::vector<uint32_t> outputs;     // values
   std::vector<uint32_t> row_inputs;  // values that are inputs of one element a row
   uint32_t n_inputs = 0, n_kept = 0, n_registers = 0, n_rows = 0, n_reductions = 0;
@@ -73,10 +90,18 @@ class LoopTable {
   std::vector<const LoopRow*> rows_;  // by op
 };
 
+// Gives every value that has a place in the pass a register, from where it is made to its last use. Results of the
+// group keep theirs to the end, where they are stored.
+void allocate(Group&, Pass&);
+
 // nullptr, or why the program is no group of tiles.
 const char* translate(const LoopTable&, const dvt_program&, Group& out);
 
 // nullptr, or why these sizes are not served.
 const char* refuses(const Group&, const dvt_exe_call&);
-dvt_status run(const Group&, const Conversions&, const dvt_exe_call&);
+// With `functions`, one for each of the group's generated loops, the bits are those of nullptr.
+dvt_status run(const Group&, const Conversions&, const GeneratedFunction* functions, const dvt_exe_call&);
+
+// Makes `joined` and `loops` from `plain`: runs of the instructions that generated code of the level can do.
+void join(Group&, Level);
 }  // namespace dovetail::cpu

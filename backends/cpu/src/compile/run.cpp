@@ -18,10 +18,13 @@ constexpr int64_t shortest_row = 32;       // worth a call of a loop of its own
 
 // A group with the operands of one run.
 struct Call {
-  Call(const Group& g, const Conversions& c) : group(g), conversions(c) {}
+  Call(const Group& g, const Conversions& c, const GeneratedFunction* f)
+      : group(g), schedule(f ? g.joined : g.plain), conversions(c), functions(f) {}
 
   const Group& group;
+  const Schedule& schedule;
   const Conversions& conversions;
+  const GeneratedFunction* functions;
   Space space;
   size_t n_inputs = 0;
   Memory memory[2 * most_in_memory + most_values];  // of inputs' values, then of outputs
@@ -86,8 +89,9 @@ class Worker {
   void run_block(int64_t row, int64_t n) {
     row_ = row, n_rows_ = n, column_ = 0, n_ = n * space_.columns;
     load_rows();
-    point(group_.whole);
-    for (const Instruction& step : group_.whole.body) run(step);
+    const Pass& whole = call_.schedule.whole;
+    point(whole);
+    for (const Instruction& step : whole.body) run(step);
     store_rows();
     store_tile();
   }
@@ -96,7 +100,7 @@ class Worker {
   void run_row(int64_t row, int64_t begin, int64_t end) {
     row_ = row, n_rows_ = 1;
     load_rows();
-    for (const Pass& pass : group_.passes) {
+    for (const Pass& pass : call_.schedule.passes) {
       for (const Instruction& step : pass.before) run(step);
       start_reductions(pass);
       for (column_ = begin; column_ < end; column_ += tile_elements) {
@@ -175,6 +179,7 @@ class Worker {
   void run(const Instruction& step) {
     if (step.kind == Instruction::load) return load(step.result);
     if (step.kind == Instruction::reduce) return reduce(step);
+    if (step.kind == Instruction::generated) return run_generated(step.result);
     const Operand& result = value(step.result);
     const int64_t n = result.extent == Extent::all ? n_ : result.extent == Extent::rows ? n_rows_ : 1;
     const void* in[max_elementwise_in];
@@ -196,6 +201,19 @@ class Worker {
     char* const out = at_[step.result];
     step.elementwise->loop(in, steps, out, n);
     if (step.rounds) round(result.half, out, n);
+  }
+  void run_generated(uint32_t index) {
+    const GeneratedLoop& loop = group_.loops[index];
+    const void* in[most_values];
+    void* out[most_values];
+    bool by_row = false;
+    for (size_t k = 0; k < loop.in.size(); ++k) {
+      in[k] = at_[loop.in[k]];
+      by_row |= value(loop.in[k]).extent == Extent::rows;
+    }
+    for (size_t k = 0; k < loop.out.size(); ++k) out[k] = at_[loop.out[k]];
+    const int64_t rows = by_row ? n_rows_ : 1;
+    call_.functions[index](in, out, rows, n_ / rows);
   }
   bool takes_rows(const Instruction& step) const {
     return std::any_of(step.in, step.in + step.n_in, [&](uint32_t v) { return value(v).extent == Extent::rows; });
@@ -285,8 +303,13 @@ class Worker {
       const uint32_t v = group_.outputs[i];
       if (value(v).extent != Extent::all) continue;
       for (const Instruction& step : pass.body)
-        if (step.result == v) store_output(i);
+        if (makes(step, v)) store_output(i);
     }
+  }
+  bool makes(const Instruction& step, uint32_t v) const {
+    if (step.kind != Instruction::generated) return step.result == v;
+    const std::vector<uint32_t>& out = group_.loops[step.result].out;
+    return std::find(out.begin(), out.end(), v) != out.end();
   }
   void store_rows() {
     for (size_t i = 0; i < group_.outputs.size(); ++i) {
@@ -363,7 +386,8 @@ void set_memory(Call& c, const dvt_exe_call& exe) {
 // body(worker, i) for i in [0, n), `work` elements each.
 template <class Body>
 dvt_status divide(const Call& c, int64_t n, int64_t work, Body body) {
-  const int64_t instructions = int64_t(c.group.whole.body.size()), each = std::max<int64_t>(work * instructions, 1);
+  const int64_t instructions = int64_t(c.group.plain.whole.body.size()),
+                each = std::max<int64_t>(work * instructions, 1);
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(n), uint64_t(worth_a_thread / each + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
     Worker worker(c);
@@ -382,7 +406,7 @@ const char* refuses(const Group& g, const dvt_exe_call& exe) {
   for (size_t axis = 0; axis + 1 < g.space.size(); ++axis) rows *= size_of(g, exe, axis);
   const int64_t columns = size_of(g, exe, g.space.size() - 1);
   if (rows < 16 && rows * columns >= 4 * 32768) return "few rows of many terms";
-  for (const Instruction& step : g.whole.body) {
+  for (const Instruction& step : g.plain.whole.body) {
     if (!g.as_eager || step.kind != Instruction::reduce || g.values[step.in[0]].source != Value::input) continue;
     const DLTensor& t = *exe.call->in[g.values[step.in[0]].index];
     if (t.strides[t.ndim - 1] == 1 || columns == 1) continue;
@@ -392,8 +416,9 @@ const char* refuses(const Group& g, const dvt_exe_call& exe) {
   return nullptr;
 }
 
-dvt_status run(const Group& g, const Conversions& conversions, const dvt_exe_call& exe) {
-  Call c(g, conversions);
+dvt_status run(const Group& g, const Conversions& conversions, const GeneratedFunction* functions,
+               const dvt_exe_call& exe) {
+  Call c(g, conversions, functions);
   set_ones(c, exe);
   set_memory(c, exe);
   const Space& s = c.space;

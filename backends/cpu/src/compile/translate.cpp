@@ -64,6 +64,7 @@ class Translation {
     make_whole();
     for (const codegen::Pass& pass : loops_.passes) make_pass(pass);
     group_.n_kept = loops_.n_kept;
+    join(group_, active_level());
     return nullptr;
   }
 
@@ -98,7 +99,7 @@ class Translation {
     Instruction made;
     made.kind = step.reduces ? Instruction::reduce : Instruction::loop;
     made.elementwise = row->loop, made.reduction = row->reduction;
-    made.result = step.result;
+    made.result = step.result, made.op = row->op;
     Operand& result = group_.values[step.result];
     Extent extent = Extent::one;
     for (uint32_t v : step.operands) {
@@ -132,55 +133,23 @@ class Translation {
     if (result.extent == Extent::all && !(keeps && result.kept != nowhere)) pass.place[step.result] = 0;
   }
 
-  // Gives every value that has a place a register, from where it is made to its last use. Results of the group keep
-  // theirs to the end, where they are stored.
-  void allocate(Pass& pass) {
-    for (uint32_t v = 0; v < group_.values.size(); ++v)
-      if (group_.values[v].extent == Extent::all && (pass.place[v] != nowhere || group_.values[v].kept != nowhere))
-        pass.made.push_back(v);
-    std::vector<size_t> last(group_.values.size(), 0);
-    for (size_t i = 0; i < pass.body.size(); ++i) {
-      last[pass.body[i].result] = i;
-      for (uint32_t k = 0; k < pass.body[i].n_in; ++k) last[pass.body[i].in[k]] = i;
-    }
-    for (uint32_t v : group_.outputs) last[v] = pass.body.size();
-    std::vector<uint32_t> free;
-    uint32_t n = 0;
-    for (size_t i = 0; i < pass.body.size(); ++i) {
-      const Instruction& step = pass.body[i];
-      if (pass.place[step.result] != nowhere) {
-        if (free.empty()) free.push_back(n++);
-        pass.place[step.result] = free.back();
-        free.pop_back();
-      }
-      const auto release = [&](uint32_t v) {
-        if (pass.place[v] == nowhere || last[v] != i) return;
-        free.push_back(pass.place[v]);
-        last[v] = pass.body.size();  // once
-      };
-      for (uint32_t k = 0; k < step.n_in; ++k) release(step.in[k]);
-      release(step.result);
-    }
-    group_.n_registers = std::max(group_.n_registers, n);
-  }
-
   void make_whole() {
-    Pass& pass = group_.whole;
+    Pass& pass = group_.plain.whole;
     pass.place.assign(group_.values.size(), nowhere);
     for (const Instruction& step : steps_) {
       if (group_.values[step.result].extent == Extent::one) group_.once.push_back(step);
       else append(pass, step, false);
     }
-    allocate(pass);
+    allocate(group_, pass);
   }
 
   void make_pass(const codegen::Pass& from) {
-    Pass& pass = group_.passes.emplace_back();
+    Pass& pass = group_.plain.passes.emplace_back();
     pass.place.assign(group_.values.size(), nowhere);
     for (uint32_t i : from.before)
       if (group_.values[steps_[i].result].extent != Extent::one) pass.before.push_back(steps_[i]);
     for (uint32_t i : from.body) append(pass, steps_[i], true);
-    allocate(pass);
+    allocate(group_, pass);
   }
 
   const LoopTable& table_;

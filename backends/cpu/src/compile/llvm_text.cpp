@@ -1,0 +1,307 @@
+#include "compile/llvm_text.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "dovetail/backend.hpp"
+
+namespace dovetail::cpu {
+namespace {
+struct Target {
+  const char *name, *features;
+  int elements;   // of a step: two vectors of float
+  bool converts;  // float to fp16 and back, by instructions
+};
+Target target_of(Level level) {
+#if defined(__x86_64__)
+  constexpr const char* name = "x86_64-linux-gnu";
+  if (level == Level::avx512) return {name, "+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx2,+fma,+f16c", 32, true};
+  if (level == Level::avx2) return {name, "+avx2,+fma,+f16c", 16, true};
+  return {name, "+sse4.2", 8, false};
+#else
+  (void)level;
+  return {"aarch64-linux-gnu", "+neon", 8, true};
+#endif
+}
+
+// How an element is computed with. fp16 and bf16 are float in tiles; bools are bytes of 0 and 1.
+enum class Kind { floating, is_signed, is_unsigned, boolean, other };
+Kind kind_of(const Operand& x) {
+  const DLDataType t = x.type;
+  if (x.half != Half::no || (t.code == DVT_FLOAT && t.bits >= 32)) return Kind::floating;
+  if (t.code == DVT_INT) return Kind::is_signed;
+  if (t.code == DVT_UINT) return Kind::is_unsigned;
+  return t.code == DVT_BOOL ? Kind::boolean : Kind::other;
+}
+bool is_float(const Operand& x) { return kind_of(x) == Kind::floating; }
+std::string type_of(const Operand& x) {
+  if (is_float(x)) return x.bytes == 8 ? "double" : "float";
+  return "i" + std::to_string(8 * x.bytes);
+}
+
+// An operation that is one instruction of LLVM's for each kind of operand; nullptr: it is none.
+struct Operation {
+  const char *op, *floats, *signs, *unsigned_integers, *booleans;
+};
+constexpr Operation operations[] = {
+    {"dvt.add", "fadd", "add", "add", nullptr},          {"dvt.subtract", "fsub", "sub", "sub", nullptr},
+    {"dvt.multiply", "fmul", "mul", "mul", nullptr},     {"dvt.divide", "fdiv", nullptr, nullptr, nullptr},
+    {"dvt.bitwise_and", nullptr, "and", "and", "and"},   {"dvt.bitwise_or", nullptr, "or", "or", "or"},
+    {"dvt.bitwise_xor", nullptr, "xor", "xor", "xor"},   {"dvt.logical_and", nullptr, nullptr, nullptr, "and"},
+    {"dvt.logical_or", nullptr, nullptr, nullptr, "or"}, {"dvt.logical_xor", nullptr, nullptr, nullptr, "xor"},
+};
+constexpr Operation comparisons[] = {
+    {"dvt.equal", "fcmp oeq", "icmp eq", "icmp eq", "icmp eq"},
+    {"dvt.not_equal", "fcmp une", "icmp ne", "icmp ne", "icmp ne"},
+    {"dvt.less", "fcmp olt", "icmp slt", "icmp ult", "icmp ult"},
+    {"dvt.less_equal", "fcmp ole", "icmp sle", "icmp ule", "icmp ule"},
+    {"dvt.greater", "fcmp ogt", "icmp sgt", "icmp ugt", "icmp ugt"},
+    {"dvt.greater_equal", "fcmp oge", "icmp sge", "icmp uge", "icmp uge"},
+};
+template <size_t n>
+const char* find(const Operation (&table)[n], const char* op, Kind kind) {
+  for (const Operation& o : table)
+    if (!std::strcmp(o.op, op))
+      return kind == Kind::floating      ? o.floats
+             : kind == Kind::is_signed   ? o.signs
+             : kind == Kind::is_unsigned ? o.unsigned_integers
+             : kind == Kind::boolean     ? o.booleans
+                                         : nullptr;
+  return nullptr;
+}
+bool is(const Instruction& step, const char* op) { return !std::strcmp(step.op, op); }
+
+bool has_conversion(const Operand& from, const Operand& to) {
+  const Kind a = kind_of(from), b = kind_of(to);
+  if (a == Kind::other || b == Kind::other) return false;
+  if (to.half != Half::no)
+    return a == Kind::floating && from.bytes == 4;  // others round once, in ways of their own
+  return a != Kind::floating || b == Kind::floating || b == Kind::boolean;
+}
+
+// Prints the loop of one run, a vector at a time, then the rest of each row an element at a time.
+class Writer {
+ public:
+  Writer(const Group& group, Target target) : group_(group), target_(target) {}
+
+  void function(const GeneratedLoop& loop, const std::string& name) {
+    text_ += "define void @" + name + "(ptr %in, ptr %out, i64 %rows, i64 %columns) {\nentry:\n";
+    for (size_t i = 0; i < loop.in.size(); ++i) pointer("%in", "%from", i);
+    for (size_t i = 0; i < loop.out.size(); ++i) pointer("%out", "%to", i);
+    line("%vectors = and i64 %columns, -" + std::to_string(target_.elements));
+    text_ += "  br label %row\nrow:\n";
+    line("%r = phi i64 [0, %entry], [%r.next, %row.end]");
+    line("%base = mul i64 %r, %columns");
+    text_ += "  br label %wide\n";
+    loop_over(loop, "wide", "row", "0", "%vectors", "narrow", target_.elements);
+    loop_over(loop, "narrow", "wide", "%wide.i", "%columns", "row.end", 1);
+    text_ += "row.end:\n";
+    line("%r.next = add i64 %r, 1");
+    line("%more = icmp slt i64 %r.next, %rows");
+    text_ += "  br i1 %more, label %row, label %done\ndone:\n  ret void\n}\n";
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  void line(const std::string& s) { text_ += "  " + s + "\n"; }
+  void pointer(const char* array, const char* name, size_t i) {
+    const std::string n = std::to_string(i);
+    line(std::string(name) + ".at" + n + " = getelementptr ptr, ptr " + array + ", i64 " + n);
+    line(std::string(name) + n + " = load ptr, ptr " + name + ".at" + n);
+  }
+
+  // `n` elements at a time, from `begin` to `end`.
+  void loop_over(const GeneratedLoop& loop, const std::string& label, const std::string& before,
+                 const std::string& begin, const std::string& end, const std::string& after, int n) {
+    n_ = n, prefix_ = "%" + label + ".";
+    const std::string i = prefix_ + "i", next = prefix_ + "next";
+    text_ += label + ":\n";
+    line(i + " = phi i64 [" + begin + ", %" + before + "], [" + next + ", %" + label + ".body]");
+    line(prefix_ + "in = icmp slt i64 " + i + ", " + end);
+    text_ += "  br i1 " + prefix_ + "in, label %" + label + ".body, label %" + after + "\n" + label + ".body:\n";
+    line(prefix_ + "at = add i64 %base, " + i);
+    names_.clear();
+    for (size_t k = 0; k < loop.in.size(); ++k) names_[loop.in[k]] = load(group_.values[loop.in[k]], k);
+    for (const Instruction& step : loop.steps) names_[step.result] = compute(step);
+    for (size_t k = 0; k < loop.out.size(); ++k) {
+      const Operand& x = group_.values[loop.out[k]];
+      const std::string at =
+          made("getelementptr " + type_of(x) + ", ptr %to" + std::to_string(k) + ", i64 " + prefix_ + "at");
+      line("store " + vector(x) + " " + names_[loop.out[k]] + ", ptr " + at + ", align 1");
+    }
+    line(next + " = add i64 " + i + ", " + std::to_string(n));
+    text_ += "  br label %" + label + "\n";
+  }
+
+  std::string made(const std::string& what) {
+    const std::string name = "%v" + std::to_string(n_names_++);
+    line(name + " = " + what);
+    return name;
+  }
+  std::string vector_of(const std::string& element) const {
+    return "<" + std::to_string(n_) + " x " + element + ">";
+  }
+  std::string vector(const Operand& x) const { return vector_of(type_of(x)); }
+  std::string all(const std::string& element, const std::string& value) {
+    const std::string type = vector_of(element);
+    const std::string first = made("insertelement " + type + " poison, " + element + " " + value + ", i64 0");
+    return made("shufflevector " + type + " " + first + ", " + type + " poison, " + vector_of("i32") +
+                " zeroinitializer");
+  }
+
+  std::string load(const Operand& x, size_t k) {
+    const std::string from = "%from" + std::to_string(k), type = type_of(x);
+    if (x.extent == Extent::one) return all(type, made("load " + type + ", ptr " + from + ", align 1"));
+    const bool of_rows = x.extent == Extent::rows;
+    const std::string at =
+        made("getelementptr " + type + ", ptr " + from + ", i64 " + (of_rows ? "%r" : prefix_ + "at"));
+    if (of_rows) return all(type, made("load " + type + ", ptr " + at + ", align 1"));
+    return made("load " + vector(x) + ", ptr " + at + ", align 1");
+  }
+
+  std::string select(const std::string& condition, const Operand& x, const std::string& a, const std::string& b) {
+    return made("select " + vector_of("i1") + " " + condition + ", " + vector(x) + " " + a + ", " + vector(x) +
+                " " + b);
+  }
+  std::string compare(const std::string& how, const Operand& x, const std::string& a, const std::string& b) {
+    return made(how + " " + vector(x) + " " + a + ", " + b);
+  }
+  std::string either(const std::string& a, const std::string& b) {
+    return made("or " + vector_of("i1") + " " + a + ", " + b);
+  }
+  std::string byte(const std::string& bits) {
+    return made("zext " + vector_of("i1") + " " + bits + " to " + vector_of("i8"));
+  }
+  std::string call(const char* function, const Operand& x, const std::string& a) {
+    const std::string suffix = "v" + std::to_string(n_) + (x.bytes == 8 ? "f64" : "f32");
+    return made("call " + vector(x) + " @llvm." + function + "." + suffix + "(" + vector(x) + " " + a + ")");
+  }
+
+  std::string compute(const Instruction& step) {
+    const Operand& result = group_.values[step.result];
+    const std::string value = plain(step, result, group_.values[step.in[0]]);
+    return step.rounds ? rounded(result.half, value) : value;
+  }
+  std::string plain(const Instruction& step, const Operand& y, const Operand& x) {
+    const std::string a = names_[step.in[0]], b = step.n_in > 1 ? names_[step.in[1]] : "";
+    const Kind kind = kind_of(x);
+    const std::string zero = "zeroinitializer";
+    if (const char* op = find(operations, step.op, kind))
+      return made(std::string(op) + " " + vector(x) + " " + a + ", " + b);
+    if (const char* how = find(comparisons, step.op, kind)) return byte(compare(how, x, a, b));
+    if (is(step, "dvt.maximum") || is(step, "dvt.minimum")) {
+      const char* op = is(step, "dvt.maximum") ? "dvt.greater" : "dvt.less";
+      std::string first = compare(find(comparisons, op, kind), x, a, b);
+      if (is_float(x)) first = either(first, compare("fcmp uno", x, a, a));  // NaN wins
+      return select(first, x, a, b);
+    }
+    if (is(step, "dvt.where"))
+      return select(made("icmp ne " + vector(x) + " " + a + ", " + zero), y, b, names_[step.in[2]]);
+    if (is(step, "dvt.negative"))
+      return made((is_float(x) ? "fneg " + vector(x) + " " : "sub " + vector(x) + " " + zero + ", ") + a);
+    if (is(step, "dvt.abs")) {
+      if (is_float(x)) return call("fabs", x, a);
+      if (kind != Kind::is_signed) return a;
+      return select(compare("icmp slt", x, a, zero), x, made("sub " + vector(x) + " " + zero + ", " + a), a);
+    }
+    if (is(step, "dvt.square")) return made((is_float(x) ? "fmul " : "mul ") + vector(x) + " " + a + ", " + a);
+    if (is(step, "dvt.relu")) {
+      std::string stays = compare(find(comparisons, "dvt.greater", kind), x, a, zero);
+      if (is_float(x)) stays = either(stays, compare("fcmp uno", x, a, a));
+      return select(stays, x, a, zero);
+    }
+    if (is(step, "dvt.sqrt")) return call("sqrt", x, a);
+    if (is(step, "dvt.rsqrt")) return inverse(x, call("sqrt", x, a));
+    if (is(step, "dvt.reciprocal")) return inverse(x, a);
+    if (is(step, "dvt.isnan")) return byte(compare("fcmp uno", x, a, a));
+    if (is(step, "dvt.logical_not")) return made("xor " + vector(x) + " " + a + ", " + all("i8", "1"));
+    return converted(x, y, a);  // dvt.astype
+  }
+  std::string inverse(const Operand& x, const std::string& a) {
+    return made("fdiv " + vector(x) + " " + all(type_of(x), "1.0") + ", " + a);
+  }
+
+  std::string converted(const Operand& from, const Operand& to, const std::string& a) {
+    const Kind kind = kind_of(from);
+    if (kind_of(to) == Kind::boolean)
+      return byte(compare(is_float(from) ? "fcmp une" : "icmp ne", from, a, "zeroinitializer"));
+    if (type_of(from) == type_of(to)) return a;
+    const char* op = is_float(from)            ? to.bytes > from.bytes ? "fpext" : "fptrunc"
+                     : is_float(to)            ? kind == Kind::is_signed ? "sitofp" : "uitofp"
+                     : to.bytes < from.bytes   ? "trunc"
+                     : kind == Kind::is_signed ? "sext"
+                                               : "zext";
+    return made(std::string(op) + " " + vector(from) + " " + a + " to " + vector(to));
+  }
+
+  // float rounded to fp16 or bf16, to nearest even.
+  std::string rounded(Half half, const std::string& x) {
+    const std::string floats = vector_of("float"), bits = vector_of("i32");
+    if (half == Half::f16) {
+      const std::string halves = vector_of("half");
+      return made("fpext " + halves + " " + made("fptrunc " + floats + " " + x + " to " + halves) + " to " +
+                  floats);
+    }
+    const auto constant = [&](const char* value) { return all("i32", value); };
+    const auto with = [&](const char* op, const std::string& a, const std::string& b) {
+      return made(std::string(op) + " " + bits + " " + a + ", " + b);
+    };
+    const std::string u = made("bitcast " + floats + " " + x + " to " + bits);
+    const std::string odd = with("and", with("lshr", u, constant("16")), constant("1"));
+    const std::string near = with("add", with("add", u, constant("32767")), odd);
+    const std::string nan = made("fcmp uno " + floats + " " + x + ", " + x);
+    const std::string quiet = with("or", u, constant("4194304"));
+    const std::string chosen =
+        made("select " + vector_of("i1") + " " + nan + ", " + bits + " " + quiet + ", " + bits + " " + near);
+    return made("bitcast " + bits + " " + with("and", chosen, constant("-65536")) + " to " + floats);
+  }
+
+  const Group& group_;
+  const Target target_;
+  std::string text_, prefix_;
+  std::map<uint32_t, std::string> names_;  // of values
+  int n_ = 1;                              // elements of a vector
+  int n_names_ = 0;
+};
+}  // namespace
+
+bool has_text(const Group& g, const Instruction& step, Level level) {
+  if (step.kind != Instruction::loop) return false;
+  const Operand &x = g.values[step.in[0]], &y = g.values[step.result];
+  const Kind kind = kind_of(x);
+  if (kind == Kind::other || kind_of(y) == Kind::other) return false;
+  if (step.rounds && y.half == Half::f16 && !target_of(level).converts) return false;
+  if (is(step, "dvt.astype")) return has_conversion(x, y);
+  if (find(operations, step.op, kind) || find(comparisons, step.op, kind)) return true;
+  constexpr const char *any[] = {"dvt.maximum", "dvt.minimum"},
+                       *floats[] = {"dvt.sqrt", "dvt.rsqrt", "dvt.reciprocal", "dvt.isnan"},
+                       *numbers[] = {"dvt.negative", "dvt.abs", "dvt.square", "dvt.relu"};
+  const auto among = [&](const auto& list) {
+    return std::any_of(std::begin(list), std::end(list), [&](const char* op) { return is(step, op); });
+  };
+  if (among(any)) return true;
+  if (is(step, "dvt.where") || is(step, "dvt.logical_not")) return kind == Kind::boolean;
+  return kind == Kind::floating ? among(floats) || among(numbers) : kind != Kind::boolean && among(numbers);
+}
+
+std::string request_to_llvm(const Group& g, Level level) {
+  const Target target = target_of(level);
+  std::string names, declarations;
+  Writer writer(g, target);
+  for (size_t i = 0; i < g.loops.size(); ++i) {
+    const std::string name = "loop" + std::to_string(i);
+    names += (i ? ", \"" : "\"") + name + "\"";
+    writer.function(g.loops[i], name);
+  }
+  for (const char* function : {"fabs", "sqrt"})
+    for (const char* element : {"float", "double"})
+      for (int n : {target.elements, 1}) {
+        const std::string type = "<" + std::to_string(n) + " x " + element + ">";
+        declarations += "declare " + type + " @llvm." + function + ".v" + std::to_string(n) +
+                        (*element == 'd' ? "f64" : "f32") + "(" + type + ")\n";
+      }
+  return std::string("{\"target\": \"") + target.name + "\", \"features\": \"" + target.features +
+         "\", \"functions\": [" + names + "]}\n" + declarations + writer.take();
+}
+}  // namespace dovetail::cpu

@@ -1,0 +1,15 @@
+// Runs of cheap instructions as LLVM IR: one loop for each, with the values between them in vector registers.
+#pragma once
+#include <string>
+
+#include "compile/group.hpp"
+#include "isa.hpp"
+
+namespace dovetail::cpu {
+// Whether generated code of this level can do the instruction, with the bits of its loop on tiles.
+bool has_text(const Group&, const Instruction&, Level);
+
+// A request to the toolchain "llvm" (docs/toolchains.md) for the group's generated loops; function i is loop i, a
+// GeneratedFunction. Vectors and features are those of the level.
+std::string request_to_llvm(const Group&, Level);
+}  // namespace dovetail::cpu

@@ -1,0 +1,1 @@
+"""LLVM for Dovetail, in a process of its own: see the worker."""

@@ -1,0 +1,119 @@
+"""Random groups of nodes in compiled functions: prints a digest of each one's results, and what was made of them.
+
+python random_groups.py SEED COUNT
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from functools import partial
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+
+ARITHMETIC = ("add", "subtract", "multiply", "maximum", "minimum")
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+# Every one but exp and the reductions has text; those end a run.
+UNARY = {"f": ("negative", "abs", "square", "sqrt", "reciprocal", "exp"), "i": ("negative", "abs", "square")}
+BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+REDUCTIONS = ("sum", "max")
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "float16",
+    "bfloat16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint32",
+)
+SHAPES = ((1, 1), (7, 1024), (3, 1029), (2, 2500), (40, 63), (300, 7), (5, 1), (0, 6), (6, 0), (2, 3, 4, 50))
+
+
+def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> dt.Array:
+    """Numbers with NaN, infinities and both zeros among the floats, whole ones among the integers."""
+    if "int" in dtype:
+        info = np.iinfo(dtype)
+        return dt.asarray(rng.integers(info.min, info.max, shape, dtype, endpoint=True), device="cpu")
+    x = rng.normal(0, 2, shape)
+    special = rng.random(shape)
+    for i, value in enumerate((np.nan, np.inf, -np.inf, 0.0, -0.0)):
+        x = np.where((special > i * 0.01) & (special < (i + 1) * 0.01), value, x)
+    wide = dt.asarray(x.astype("float64" if dtype == "float64" else "float32"), device="cpu")
+    return dt.astype(wide, getattr(dt, dtype))
+
+
+def group(rng: np.random.Generator, dtype: str, reduces: bool) -> Any:
+    """A function of three arrays: of the whole shape, of its last axis, of one element a row."""
+    kind = "i" if "int" in dtype else "f"
+    plan: list[tuple[str, str, int, int]] = []
+    for _ in range(rng.integers(3, 12)):
+        what = rng.choice(["arithmetic", "arithmetic", "unary", "where", "cast", "divide", "reduce"])
+        names = {"arithmetic": ARITHMETIC + BITWISE * (kind == "i"), "unary": UNARY[kind], "where": COMPARISONS}
+        name = str(rng.choice(names.get(what, REDUCTIONS)))
+        plan.append((what, name, int(rng.integers(1 << 30)), int(rng.integers(1 << 30))))
+    wider = "float64" if dtype == "float32" else "float32" if kind == "f" else "int64"
+
+    def run(x: dt.Array, w: dt.Array, r: dt.Array) -> tuple[dt.Array, ...]:
+        values = [x, w, r, dt.add(x, w)]
+        for what, name, i, j in plan:
+            a, b = values[-1 - i % min(len(values), 3)], values[j % len(values)]
+            if what == "unary" or (what == "divide" and kind == "i"):
+                values.append(getattr(dt, name)(a) if what == "unary" else dt.bitwise_invert(a))
+            elif what == "divide":
+                values.append(dt.divide(a, b))
+            elif what == "where":
+                test = dt.logical_xor(getattr(dt, name)(a, b), dt.less(b, x))
+                values.append(dt.where(dt.logical_not(test), a, b))
+            elif what == "cast":
+                values.append(dt.astype(dt.astype(a, getattr(dt, wider)), getattr(dt, dtype)))
+            elif what == "reduce" and reduces and kind == "f" and a.shape == x.shape:
+                values.append(dt.subtract(a, getattr(dt, name)(a, axis=-1, keepdims=True)))
+            else:
+                values.append(getattr(dt, name if what == "arithmetic" else "add")(a, b))
+        last = dt.add(values[-1], x)
+        return (
+            last,
+            dt.less(last, values[-2]),
+            dt.maximum(values[4], x),
+            dt.multiply(dt.add(dt.multiply(x, w), r), x),
+        )
+
+    return run
+
+
+def digest(results: tuple[dt.Array, ...]) -> str:
+    """Of all bits but those of NaN."""
+    state = hashlib.sha256()
+    for y in results:
+        half = y.dtype in (dt.float16, dt.bfloat16)
+        bits = np.ascontiguousarray(np.asarray(dt.astype(y, dt.float32) if half else y))
+        state.update(
+            np.where(np.isnan(bits), bits.dtype.type(np.nan), bits).tobytes() if bits.dtype.kind == "f" else bits
+        )
+    return state.hexdigest()[:16]
+
+
+def main(seed: int, count: int) -> None:
+    for case in range(seed, seed + count):
+        rng = np.random.default_rng(case)
+        dtype, shape = DTYPES[case % len(DTYPES)], SHAPES[rng.integers(len(SHAPES))]
+        function = group(rng, dtype, 0 not in shape)
+        strided = bool(rng.random() < 0.3)
+        x = draw(rng, (*shape[:-1], shape[-1] * 2), dtype)[..., ::2] if strided else draw(rng, shape, dtype)
+        arrays = x, draw(rng, shape[-1:], dtype), draw(rng, (*shape[:-1], 1), dtype)
+        for numerics in ("wide", "eager"):
+            compiled = partial(dt.compile(function, numerics=numerics), *arrays)
+            compiled()  # is recorded
+            print("case", case, dtype, shape, numerics, strided, digest(compiled()), digest(function(*arrays)))
+    print(dt.compile_report())
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
