@@ -18,19 +18,25 @@ const ElfW(Ehdr) & own_header() {
   return *static_cast<const ElfW(Ehdr)*>(self.dli_fbase);
 }
 
-// A file in memory: dlopen takes no bytes.
-class File {
+// Opened from a file in memory: dlopen takes no bytes. The file's number is its name, so it stays open, too.
+class SharedLibrary {
  public:
-  File(const void* bytes, size_t size) : descriptor_(memfd_create("emulated_code", MFD_CLOEXEC)) {
-    if (descriptor_ < 0 || write(descriptor_, bytes, size) != ssize_t(size))
+  SharedLibrary(const void* bytes, size_t size) : file_(memfd_create("emulated_code", MFD_CLOEXEC)) {
+    if (file_ < 0 || write(file_, bytes, size) != ssize_t(size))
       refuse(CUDA_ERROR_OUT_OF_MEMORY, "no memory for a library's code");
+    handle_ = dlopen(("/proc/self/fd/" + std::to_string(file_)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle_) refuse(CUDA_ERROR_INVALID_IMAGE, dlerror());
   }
-  ~File() { close(descriptor_); }
-  File(const File&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+  ~SharedLibrary() {
+    dlclose(handle_);
+    close(file_);
+  }
+  SharedLibrary(const SharedLibrary&) = delete;
+  void* find(const char* name) const { return dlsym(handle_, name); }
 
  private:
-  const int descriptor_;
+  const int file_;
+  void* handle_;
 };
 }  // namespace
 
@@ -39,11 +45,9 @@ std::shared_ptr<const Kernel> open_code(const void* bytes) {
   ElfW(Ehdr) header;
   std::memcpy(&header, bytes, sizeof header);
   if (header.e_machine != own_header().e_machine) return nullptr;
-  const File file(bytes, header.e_shoff + size_t(header.e_shnum) * header.e_shentsize);  // where linkers end files
-  void* const opened = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!opened) refuse(CUDA_ERROR_INVALID_IMAGE, dlerror());
-  std::shared_ptr<void> library(opened, dlclose);
-  const auto kernel = reinterpret_cast<const Kernel& (*)()>(dlsym(opened, "emulated_kernel"));
+  const size_t size = header.e_shoff + size_t(header.e_shnum) * header.e_shentsize;  // where linkers end files
+  const auto library = std::make_shared<const SharedLibrary>(bytes, size);
+  const auto kernel = reinterpret_cast<const Kernel& (*)()>(library->find("emulated_kernel"));
   if (!kernel) refuse(CUDA_ERROR_INVALID_IMAGE, "a shared library without EMULATOR_CODE");
   return {library, &kernel()};
 }
