@@ -1,10 +1,8 @@
 #include "groups/kernels.hpp"
 
-#include <list>
-#include <map>
-#include <mutex>
-#include <utility>
+#include <functional>
 
+#include "gpu/lru_cache.hpp"
 #include "groups/nvrtc.hpp"
 
 namespace gpu {
@@ -18,12 +16,10 @@ GroupKernel::GroupKernel(const std::string& text, int capability) {
 
 GroupKernel::~GroupKernel() { driver().cuLibraryUnload(library_); }
 
-std::shared_ptr<const GroupKernel> find_group_kernel(const dvt_device& d, const std::string& text) {
-  static std::mutex mutex;
-  static auto& known = *new std::map<std::pair<int, std::string>, std::shared_ptr<const GroupKernel>>;
-  const std::lock_guard guard(mutex);
-  auto& kernel = known[{d.capability, text}];
-  if (!kernel) kernel = std::make_shared<const GroupKernel>(text, d.capability);
-  return kernel;
+std::shared_ptr<const GroupKernel> find_group_kernel(const std::string& text, int capability) {
+  using Kernel = std::shared_ptr<const GroupKernel>;
+  static auto& cache = *new LruCache<std::string, Kernel, std::hash<std::string>, std::equal_to<>>;
+  return cache.get(std::to_string(capability) + " " + text,
+                   [&] { return std::make_shared<const GroupKernel>(text, capability); });
 }
 }  // namespace gpu

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "device/device.hpp"
+#include "driver/driver.hpp"
 
 namespace gpu {
 inline constexpr char group_kernel_name[] = "group";
@@ -23,6 +23,7 @@ class GroupKernel {
   CUkernel kernel_ = nullptr;
 };
 
-// The kernel of a text, made when it is first asked for. All devices of one capability share it.
-std::shared_ptr<const GroupKernel> find_group_kernel(const dvt_device&, const std::string& text);
+// The kernel of a text, made when it is first asked for, or when others have been used since: the newest are kept.
+// All devices of one capability share it.
+std::shared_ptr<const GroupKernel> find_group_kernel(const std::string& text, int capability);
 }  // namespace gpu

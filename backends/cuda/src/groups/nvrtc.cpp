@@ -12,8 +12,7 @@ namespace {
 const Functions& functions() { return OpenedLibrary<Functions>::get().functions; }
 
 void check(nvrtcResult result, const char* call) {
-  if (result != NVRTC_SUCCESS)
-    throw Refused(std::string(call) + ": " + functions().nvrtcGetErrorString(result));
+  if (result != NVRTC_SUCCESS) throw Refused(std::string(call) + ": " + functions().nvrtcGetErrorString(result));
 }
 
 std::string find_what_is_missing(int capability) {
@@ -79,7 +78,8 @@ std::string compile(const std::string& text, int capability) {
   Program program(text);
   // As the build compiles kernels: a product and a sum are one rounding only where the source calls fma, and
   // functions without a mark are for the device.
-  const nvrtcResult result = program.compile({"-std=c++20", "-fmad=false", "-default-device", architecture.c_str()});
+  const nvrtcResult result =
+      program.compile({"-std=c++20", "-fmad=false", "-default-device", architecture.c_str()});
   if (result == NVRTC_ERROR_COMPILATION) throw Refused("NVRTC refuses a group's text: " + program.log());
   check(result, "nvrtcCompileProgram");
   return program.code();

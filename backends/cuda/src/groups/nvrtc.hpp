@@ -20,14 +20,15 @@ struct Functions {
   static Library open() { return Library(nvrtc_library); }
 };
 
-// A header that texts include: by `name`, wherever it was. The list, which the build embeds, ends with an empty name.
+// A header that texts include: by `name`, wherever it was. The list, which the build embeds, ends with an empty
+// name.
 struct Header {
   const char *name, *text;
 };
 extern const Header headers[];
 
-// Why there is no code for GPUs of this compute capability, and the cure; "" if there is. Lasts until the process has
-// ended. The first call opens the library.
+// Why there is no code for GPUs of this compute capability, and the cure; "" if there is. Lasts until the process
+// has ended. The first call opens the library.
 const char* missing(int capability);
 
 // A text that does not compile, in the compiler's words.

@@ -1,7 +1,7 @@
-// libnvrtc.so.13 for the emulated driver: a text becomes a shared library of the host's, by the C++ compiler that built
-// this one, and the emulator runs the kernel that is in it. The headers are the emulator's and the tree's. It refuses
-// what NVRTC would not take. Each text is kept in the folder FAKE_NVRTC_LOG as <number>.cu, with the options as its
-// first line; texts that contain FAKE_NVRTC_REFUSE do not compile.
+// libnvrtc.so.13 for the emulated driver: a text becomes a shared library of the host's, by the C++ compiler that
+// built this one, and the emulator runs the kernel that is in it. The headers are the emulator's and the tree's. It
+// refuses what NVRTC would not take. Each text is kept in the folder FAKE_NVRTC_LOG as <number>.cu, with the
+// options as its first line; texts that contain FAKE_NVRTC_REFUSE do not compile.
 #include <dlfcn.h>
 #include <nvrtc.h>
 #include <unistd.h>
@@ -118,7 +118,9 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char* const* option
   return build(p);
 }
 
-nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t* size) { return *size = p->log.size() + 1, NVRTC_SUCCESS; }
+nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t* size) {
+  return *size = p->log.size() + 1, NVRTC_SUCCESS;
+}
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char* out) {
   return std::memcpy(out, p->log.c_str(), p->log.size() + 1), NVRTC_SUCCESS;
 }

@@ -45,14 +45,14 @@ inline constexpr bool is_floating_point_v = is_same_v<T, float> || is_same_v<T, 
 template <class T, class... Of>
 inline constexpr bool is_any_of_v = (is_same_v<T, Of> || ...);
 template <class T>
-inline constexpr bool is_integral_v = is_any_of_v<T, bool, char, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                                                  uint32_t, uint64_t>;
+inline constexpr bool is_integral_v =
+    is_any_of_v<T, bool, char, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
 template <class T>
 inline constexpr bool is_signed_v = T(-1) < T(0);
 template <class T>
 inline constexpr bool is_unsigned_v = is_integral_v<T> && !is_signed_v<T>;
 template <class T>
-using make_unsigned_t = conditional_t<
-    sizeof(T) == 8, uint64_t,
-    conditional_t<sizeof(T) == 4, uint32_t, conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
+using make_unsigned_t =
+    conditional_t<sizeof(T) == 8, uint64_t,
+                  conditional_t<sizeof(T) == 4, uint32_t, conditional_t<sizeof(T) == 2, uint16_t, uint8_t>>>;
 }  // namespace std

@@ -63,10 +63,10 @@ class Registration {
 #define EMULATOR_REGISTER(name) \
   static const emulator::Registration name##_registration(emulator::describe<name>(#name, name##_threads));
 
-// A shared library with this is, to cuLibraryLoadData, the code of one kernel. All else in it must be hidden: the types
-// of its kernel have the names of those of other libraries.
-#define EMULATOR_CODE(name, most_threads)                                                              \
-  extern "C" __attribute__((visibility("default"))) const emulator::Kernel& emulated_kernel() {        \
-    static const emulator::Kernel kernel = emulator::describe<name>(#name, most_threads);              \
-    return kernel;                                                                                     \
+// A shared library with this is, to cuLibraryLoadData, the code of one kernel. All else in it must be hidden: the
+// types of its kernel have the names of those of other libraries.
+#define EMULATOR_CODE(name, most_threads)                                                       \
+  extern "C" __attribute__((visibility("default"))) const emulator::Kernel& emulated_kernel() { \
+    static const emulator::Kernel kernel = emulator::describe<name>(#name, most_threads);       \
+    return kernel;                                                                              \
   }

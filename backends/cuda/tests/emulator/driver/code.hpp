@@ -1,5 +1,5 @@
-// The code of libraries: anything is taken for the kernels that were compiled into this library, but a shared library
-// of the host's for the one kernel that it has (EMULATOR_CODE of device/registry.hpp).
+// The code of libraries: anything is taken for the kernels that were compiled into this library, but a shared
+// library of the host's for the one kernel that it has (EMULATOR_CODE of device/registry.hpp).
 #pragma once
 #include <memory>
 
