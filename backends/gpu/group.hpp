@@ -56,14 +56,15 @@ class Group {
  public:
   dvt::codegen::Source source;
 
-  // make(text), which returns a shared_ptr<const Kernel>, where the form has none yet.
+  // make(text), which returns a shared_ptr<const Kernel>, where it has not been called for the form yet. It may
+  // return nullptr: there is no such kernel, now and later.
   template <class Make>
-  const Kernel& kernel(const dvt::codegen::Form& form, const dvt::codegen::Dialect& dialect, const char* name,
+  const Kernel* kernel(const dvt::codegen::Form& form, const dvt::codegen::Dialect& dialect, const char* name,
                        Make make) {
     const std::lock_guard guard(mutex_);
     for (const auto& [known, kernel] : kernels_)
-      if (known == form) return *kernel;
-    return *kernels_.emplace_back(form, make(source.text(dialect, form, name))).second;
+      if (known == form) return kernel.get();
+    return kernels_.emplace_back(form, make(source.text(dialect, form, name))).second.get();
   }
 
  private:

@@ -45,9 +45,21 @@ codegen::Launch plan(const dvt_exe* e, const dvt_exe_call& c) {
 }
 
 // Made where there is none yet. Throws as GroupKernel.
-CUkernel kernel_of(dvt_exe* e, const codegen::Form& form) {
-  const auto make = [&](const std::string& text) { return find_group_kernel(text, e->device->capability); };
-  return e->group.kernel(form, dialect(), group_kernel_name, make).handle();
+const GroupKernel* make_kernel(dvt_exe* e, const codegen::Form& form) {
+  return e->group.kernel(form, dialect(), group_kernel_name,
+                         [&](const std::string& text) { return find_group_kernel(text, e->device->capability); });
+}
+// nullptr, after a warning, where the text does not compile.
+const GroupKernel* kernel_of(dvt_exe* e, const codegen::Form& form) {
+  const auto make = [&](const std::string& text) -> std::shared_ptr<const GroupKernel> {
+    try {
+      return find_group_kernel(text, e->device->capability);
+    } catch (const nvrtc::Refused& error) {
+      dvt::host->log(dvt::host, 2, error.what());
+      return nullptr;
+    }
+  };
+  return e->group.kernel(form, dialect(), group_kernel_name, make);
 }
 
 // ---- functions of dvt_compiler ----------------------------------------------------------------------------------
@@ -63,7 +75,7 @@ dvt_status compile(dvt_device* d, const dvt_program* p, const char*, dvt_exe** o
     if (const char* reason = exe->group.source.lower(*p)) return DVT_FAIL(DVT_UNSUPPORTED, "%s", reason);
     const HintedCall call(*p);
     const codegen::Launch launch = plan(exe.get(), call.get());
-    if (!launch.refusal) kernel_of(exe.get(), launch.form);
+    if (!launch.refusal) make_kernel(exe.get(), launch.form);
     *out = exe.release();
     return DVT_OK;
   });
@@ -73,25 +85,22 @@ dvt_status query(dvt_exe* e, const dvt_exe_call* c, dvt_answer* answer) {
   return guarded(e->device, [&]() -> dvt_status {
     const codegen::Launch launch = plan(e, *c);
     if (launch.refusal) return refuse_group(answer, launch.refusal);
-    try {
-      kernel_of(e, launch.form);
-    } catch (const nvrtc::Refused& error) {
-      dvt::host->log(dvt::host, 2, error.what());
-      return refuse_group(answer, "NVRTC refuses the group's text: a warning has its words");
-    }
+    if (!kernel_of(e, launch.form))
+      return refuse_group(answer, "NVRTC refuses the group's text, as a warning says");
     return accept_group(answer, launch);
   });
 }
 
 dvt_status run(dvt_exe* e, const dvt_exe_call* c) {
-  return guarded(e->device, [&] {
+  return guarded(e->device, [&]() -> dvt_status {
     codegen::Launch launch = plan(e, *c);
-    const CUkernel kernel = kernel_of(e, launch.form);
+    const GroupKernel* const kernel = kernel_of(e, launch.form);
+    if (!kernel) return DVT_FAIL(DVT_INTERNAL, "a group runs with sizes that its query has refused");
     std::vector<void*> arguments;
     for (void*& pointer : launch.pointers) arguments.push_back(&pointer);
     arguments.push_back(launch.arguments.data());
-    GPU_CALL(cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), launch.blocks, 1, 1, block_size, 1, 1, 0,
-                            stream_of(e->device, c->call->stream).handle, arguments.data(), nullptr));
+    GPU_CALL(cuLaunchKernel(reinterpret_cast<CUfunction>(kernel->handle()), launch.blocks, 1, 1, block_size, 1, 1,
+                            0, stream_of(e->device, c->call->stream).handle, arguments.data(), nullptr));
     return finish(e->device, c->call);
   });
 }

@@ -1,7 +1,7 @@
-// libnvrtc.so.13 for the emulated driver: a text becomes a shared library of the host's, by the C++ compiler that
-// built this one, and the emulator runs the kernel that is in it. The headers are the emulator's and the tree's. It
-// refuses what NVRTC would not take. Each text is kept in the folder FAKE_NVRTC_LOG as <number>.cu, with the
-// options as its first line; texts that contain FAKE_NVRTC_REFUSE do not compile.
+// libnvrtc.so.13 for the emulated driver: a text becomes a shared library of the host's, by the C++ compiler that built
+// this one, and the emulator runs the kernel that is in it. Headers are the emulator's and the tree's. It refuses what
+// NVRTC would not take, and texts that contain FAKE_NVRTC_REFUSE. In the folder FAKE_NVRTC_LOG it keeps each text that
+// it is to compile, as <number>.cu whose first line has the options, and what texts may include in the folder headers.
 #include <dlfcn.h>
 #include <nvrtc.h>
 #include <unistd.h>
@@ -31,11 +31,15 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
+void write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
 void keep(const std::string& text, const std::string& options) {
   static std::atomic<int> number = 0;
-  const std::string folder = variable("FAKE_NVRTC_LOG");
-  if (!folder.empty())
-    std::ofstream(fs::path(folder) / (std::to_string(number++) + ".cu")) << "// " << options << "\n" << text;
+  if (const fs::path folder = variable("FAKE_NVRTC_LOG"); !folder.empty())
+    write(folder / (std::to_string(number++) + ".cu"), "// " + options + "\n" + text);
 }
 
 std::string content(const fs::path& path) {
@@ -98,6 +102,8 @@ nvrtcResult nvrtcCreateProgram(nvrtcProgram* out, const char* text, const char*,
   };
   add(text);
   for (int i = 0; i < n; ++i) add(headers[i]);
+  if (const fs::path folder = variable("FAKE_NVRTC_LOG"); !folder.empty())
+    for (int i = 0; i < n; ++i) write(folder / "headers" / names[i], headers[i]);
   wanted.erase("emulator.hpp"), wanted.erase("sycl/sycl.hpp");  // behind #if
   for (const std::string& name : wanted)
     if (!given.count(name)) return NVRTC_ERROR_INVALID_INPUT;
