@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nvrtc
 import pytest
-from cuda_programs import EMULATED, NVIDIA, PROGRAMS, python, run
+from cuda_programs import EMULATED, NVIDIA, ON_GPU, PROGRAMS, needs_gpu, python, run
 
 HELPERS = Path(__file__).resolve().parents[3] / "tests/unit"
 ORDERS = ["forward", "backward", "shuffled:1"]
@@ -43,7 +43,14 @@ def texts():
 
 
 def program(code: str, **variables: str) -> str:
+    """On the emulated driver, unless the variables say otherwise."""
     return python(PRELUDE + code, **GROUPS | variables)
+
+
+@pytest.fixture
+def variables(machine: dict[str, str]) -> dict[str, str]:
+    """On a GPU, if there is one, the real NVRTC."""
+    return GROUPS if machine == EMULATED else machine
 
 
 @pytest.fixture
@@ -135,14 +142,21 @@ def test_random_groups_have_the_bits_of_their_nodes(printed):
     assert len(list(printed.glob("*/*.cu"))) >= 15
 
 
+@needs_gpu
+def test_random_groups_on_a_gpu():
+    python(f"{PRELUDE}\nfirst = 0\n{RANDOM}", **ON_GPU)
+
+
 @pytest.mark.parametrize("code", [OPS, INTEGERS, CONVERSIONS], ids=["floats", "integers", "conversions"])
-def test_every_op_has_the_bits_of_its_kernel(code):
-    program(code)
+def test_every_op_has_the_bits_of_its_kernel(code, variables):
+    python(PRELUDE + code, **variables)
 
 
-def test_sums_are_near_to_float64():
+def test_sums_are_near_to_float64(variables):
     """Compositions that are one launch, of halves too: at most as inexact as their nodes one by one."""
-    program("""
+    python(
+        PRELUDE
+        + """
 def share(xp, x, w):  # a little different from what the runtime knows as softmax and layer_norm
     e = xp.exp(x * 0.5 - xp.max(x, axis=-1, keepdims=True))
     return e / xp.sum(e, axis=-1, keepdims=True) * w
@@ -161,7 +175,9 @@ for f in (share, scaled):
             if rows * columns > 1000:  # chance decides about few elements
                 errors = [np.abs(host(y) - expected).mean() for y in (got, eager)]
                 assert errors[0] <= 1.1 * errors[1], (f, dtype, errors)
-""")
+""",
+        **variables,
+    )
 
 
 # ---- what is compiled, and when --------------------------------------------------------------------------------
@@ -185,8 +201,10 @@ assert texts() == 2  # of two axes, that is
     )
 
 
-def test_groups_are_captured():
-    program("""
+def test_groups_are_captured(variables):
+    python(
+        PRELUDE
+        + """
 def function(x, w, k):
     for _ in range(3):
         x = dt.exp(dt.tanh(x @ w) * k) - k
@@ -199,7 +217,9 @@ for k in (0.5, 0.25):
     assert "captured: 6 launches in one replay" in f.explain(x, w, k), f.explain(x, w, k)
     x[0] = 3.0  # another value in the same place
     same(f(x, w, k), function(x, w, k))
-""")
+""",
+        **variables,
+    )
 
 
 def test_what_does_not_compile_runs_node_by_node(log):
@@ -310,6 +330,6 @@ def test_products_and_sums_are_not_contracted(tmp_path, log):
 # ---- the suite -------------------------------------------------------------------------------------------------
 
 
-def test_the_suite_of_compiled_functions(conform):
-    results = conform("--level", "L3", "-k", "device.compile", **GROUPS)
+def test_the_suite_of_compiled_functions(conform, variables):
+    results = conform("--level", "L3", "-k", "device.compile", **variables)
     assert {case["status"] for case in results["cases"]} == {"pass"}, results["printed"]
