@@ -22,7 +22,6 @@ constexpr char kernel_name[] = "group";
 
 codegen::Dialect dialect() {
   codegen::Dialect d;
-  d.head = "#pragma OPENCL FP_CONTRACT OFF\n";
   d.kernel = "__attribute__((reqd_work_group_size(256, 1, 1))) __kernel void";
   static_assert(group_size == 256);
   d.global = "__global", d.shared = "__local", d.function = "static";
