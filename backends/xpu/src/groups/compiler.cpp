@@ -1,6 +1,7 @@
 // Groups of a program's nodes as one kernel each: the group "dovetail.compiler" of abi.h.
 #include "groups/compiler.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace codegen = dvt::codegen;
 
 struct dvt_exe {
   dvt_device* device;
+  uint32_t items = 0;        // of a work group
+  uint32_t work_groups = 0;  // at most
   gpu::Group<sycl::kernel> group;
 };
 
@@ -20,22 +23,27 @@ namespace gpu {
 namespace {
 constexpr char kernel_name[] = "group";
 
-codegen::Dialect dialect() {
+// A CPU's driver makes vectors of a group's items, and at each barrier a loop over them: rows, which have barriers,
+// are for as many items as a vector has.
+uint32_t items_for(const codegen::Source& source) {
+  const auto& steps = source.loops().steps;
+  const bool has_rows = std::ranges::any_of(steps, [](const codegen::Step& s) { return s.reduces; });
+  return has_rows ? 16 : group_size;
+}
+
+codegen::Dialect dialect(const dvt_exe* e) {
   codegen::Dialect d;
-  d.kernel = "__attribute__((reqd_work_group_size(256, 1, 1))) __kernel void";
-  static_assert(group_size == 256);
+  d.kernel = "__kernel void";
   d.global = "__global", d.shared = "__local", d.function = "static";
   d.thread = "(unsigned int)get_local_id(0)", d.block = "(unsigned int)get_group_id(0)";
   d.blocks = "(unsigned int)get_num_groups(0)", d.barrier = "barrier(CLK_LOCAL_MEM_FENCE);";
-  d.threads = group_size;
+  d.threads = e->items;
   return d;
 }
 
 // What a launch takes, with a refusal also where that is more than the limits of src/launch.hpp.
 codegen::Launch plan(const dvt_exe* e, const dvt_exe_call& c) {
-  constexpr uint32_t groups_at_a_time = 8;  // of a compute unit
-  static const uint32_t units = e->device->device.get_info<sycl::info::device::max_compute_units>();
-  codegen::Launch launch = e->group.source.plan(c, units * groups_at_a_time, group_size);
+  codegen::Launch launch = e->group.source.plan(c, e->work_groups, e->items);
   const size_t bytes = launch.pointers.size() * sizeof(void*) + launch.arguments.size() * sizeof(uint64_t);
   if (bytes > most_argument_bytes) launch.refusal = "more operands and axes than a kernel has arguments for";
   return launch;
@@ -54,7 +62,7 @@ const sycl::kernel* kernel_of(dvt_exe* e, const codegen::Form& form) {
       return nullptr;
     }
   };
-  return e->group.kernel(form, dialect(), kernel_name, make);
+  return e->group.kernel(form, dialect(e), kernel_name, make);
 }
 
 // ---- functions of dvt_compiler ----------------------------------------------------------------------------------
@@ -70,10 +78,13 @@ dvt_status compile(dvt_device* d, const dvt_program* p, const char*, dvt_exe** o
     auto exe = std::make_unique<dvt_exe>();
     exe->device = d;
     if (const char* reason = exe->group.source.lower(*p)) return DVT_FAIL(DVT_UNSUPPORTED, "%s", reason);
+    constexpr uint32_t items_at_a_time = 2048;  // of a compute unit
+    exe->items = items_for(exe->group.source);
+    exe->work_groups = d->device.get_info<sycl::info::device::max_compute_units>() * items_at_a_time / exe->items;
     const HintedCall call(*p);
     const codegen::Launch launch = plan(exe.get(), call.get());
     if (!launch.refusal)
-      exe->group.kernel(launch.form, dialect(), kernel_name,
+      exe->group.kernel(launch.form, dialect(exe.get()), kernel_name,
                         [&](const std::string& text) { return find(exe.get(), text); });
     *out = exe.release();
     return DVT_OK;
@@ -98,7 +109,7 @@ dvt_status run(dvt_exe* e, const dvt_exe_call* c) {
     std::vector<Argument> arguments;
     for (void* const& pointer : how.pointers) arguments.emplace_back(pointer);
     arguments.emplace_back(how.arguments.data(), how.arguments.size() * sizeof(uint64_t));
-    return launch(e->device, c->call, *kernel, {1, {how.blocks * group_size}, {group_size}}, arguments);
+    return launch(e->device, c->call, *kernel, {1, {how.blocks * size_t(e->items)}, {e->items}}, arguments);
   });
 }
 

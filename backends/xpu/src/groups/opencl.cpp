@@ -11,9 +11,11 @@ namespace gpu::opencl {
 namespace {
 // Of the loader of OpenCL's drivers, which is in the process where SYCL has found one of them.
 struct Loader {
-#define GPU_OPENCL_FUNCTIONS(X)                                                                      \
-  X(clBuildProgram) X(clCreateKernel) X(clCreateProgramWithSource) X(clGetProgramBuildInfo)          \
-  X(clReleaseContext) X(clReleaseDevice) X(clReleaseKernel) X(clReleaseProgram)
+#define GPU_OPENCL_FUNCTIONS(X)                                                                                   \
+  X(clBuildProgram)                                                                                               \
+  X(clCreateKernel)                                                                                               \
+  X(clCreateProgramWithSource) X(clGetProgramBuildInfo) X(clReleaseContext) X(clReleaseDevice) X(clReleaseKernel) \
+      X(clReleaseProgram)
 #define GPU_DECLARE(name) decltype(&::name) name = nullptr;
   GPU_OPENCL_FUNCTIONS(GPU_DECLARE)
 #undef GPU_DECLARE
@@ -97,8 +99,7 @@ std::shared_ptr<const sycl::kernel> find_kernel(const std::string& text, const c
   using Kernel = std::shared_ptr<const sycl::kernel>;
   static auto& cache = *new LruCache<std::string, Kernel, std::hash<std::string>, std::equal_to<>>;
   const size_t which = std::hash<sycl::device>()(device);
-  return cache.get(std::to_string(which) + " " + text, [&] {
-    return std::make_shared<const sycl::kernel>(compile(text, name, context, device));
-  });
+  return cache.get(std::to_string(which) + " " + text,
+                   [&] { return std::make_shared<const sycl::kernel>(compile(text, name, context, device)); });
 }
 }  // namespace gpu::opencl

@@ -17,8 +17,8 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The kernel `name` of the text, compiled when it is first asked for, or when others have been used since: the newest
-// are kept. Throws Refused, and sycl::exception.
+// The kernel `name` of the text, compiled when it is first asked for, or when others have been used since: the
+// newest are kept. Throws Refused, and sycl::exception.
 std::shared_ptr<const sycl::kernel> find_kernel(const std::string& text, const char* name, const sycl::context&,
                                                 const sycl::device&);
 }  // namespace gpu::opencl
