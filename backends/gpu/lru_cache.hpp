@@ -11,12 +11,25 @@
 #include <utility>
 
 namespace gpu {
-// Keys are plain data without padding, of a multiple of 8 bytes: they are compared and hashed by their bytes.
-// Thread-safe.
-template <class Key, class Value>
-class LruCache {
+// Keys that are plain data without padding, of a multiple of 8 bytes, by their bytes.
+template <class Key>
+struct HashBytes {
   static_assert(std::is_trivially_copyable_v<Key> && sizeof(Key) % 8 == 0);
+  size_t operator()(const Key& key) const {
+    uint64_t words[sizeof key / 8], h = 0;
+    std::memcpy(words, &key, sizeof key);
+    for (const uint64_t w : words) h = (h ^ w) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+    return h;
+  }
+};
+template <class Key>
+struct EqualBytes {
+  bool operator()(const Key& a, const Key& b) const { return !std::memcmp(&a, &b, sizeof a); }
+};
 
+// Thread-safe.
+template <class Key, class Value, class Hash = HashBytes<Key>, class Equal = EqualBytes<Key>>
+class LruCache {
  public:
   // make() if there is none yet. It runs without the lock, so two threads may both run it.
   template <class Make>
@@ -32,17 +45,6 @@ class LruCache {
  private:
   static constexpr size_t limit = 1024;
   using List = std::list<std::pair<Key, Value>>;
-  struct Hash {
-    size_t operator()(const Key& key) const {
-      uint64_t words[sizeof key / 8], h = 0;
-      std::memcpy(words, &key, sizeof key);
-      for (const uint64_t w : words) h = (h ^ w) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
-      return h;
-    }
-  };
-  struct Equal {
-    bool operator()(const Key& a, const Key& b) const { return !std::memcmp(&a, &b, sizeof a); }
-  };
 
   std::optional<Value> find(const Key& key) {
     const std::lock_guard guard(mutex_);

@@ -28,7 +28,7 @@ set(GPU_UNUSED_FAMILIES attention_backward_sm80)
 # of their names (src/modules.hpp).
 function(dovetail_cuda_kernels target)
   set(portable float* functors layout math* portable) # the core's headers that kernels include
-  list(TRANSFORM portable REPLACE "(.*)" "${dovetail_INCLUDE_DIR}/dovetail/\\1.hpp")
+  list(TRANSFORM portable REPLACE "(.+)" "${dovetail_INCLUDE_DIR}/dovetail/\\1.hpp")
   file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.cuh src/kernels/common/*.hpp ../gpu/kernels/shared/*.hpp
        ${portable})
   set(declarations "")

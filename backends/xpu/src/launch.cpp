@@ -47,6 +47,23 @@ void submit(const sycl::queue& queue, const sycl::kernel& kernel, const Grid& r,
     h.parallel_for(nd_range<dims>(r), kernel);
   });
 }
+
+// find(): the kernel; it may throw.
+template <class Find>
+dvt_status launch_found(dvt_device* d, const dvt_call* c, Find find, const Grid& grid,
+                        std::span<const Argument> arguments) {
+  if (dvt_status s = check(grid, arguments)) return s;
+  return enqueue(d, c->stream, [&](dvt_stream& stream) {
+    sycl::queue& queue = stream.queue;
+    const sycl::kernel& kernel = find();
+    switch (grid.dims) {
+      case 1: submit<1>(queue, kernel, grid, arguments); break;
+      case 2: submit<2>(queue, kernel, grid, arguments); break;
+      default: submit<3>(queue, kernel, grid, arguments); break;
+    }
+    return finish(d, c);
+  });
+}
 }  // namespace
 
 Grid grid_of(uint64_t n) {
@@ -66,17 +83,11 @@ Grid grid_of_rows(uint64_t rows, uint64_t columns) {
 
 dvt_status launch(dvt_device* d, const dvt_call* c, KernelId id, const Grid& grid,
                   std::span<const Argument> arguments) {
-  if (dvt_status s = check(grid, arguments)) return s;
-  return enqueue(d, c->stream, [&](dvt_stream& stream) {
-    sycl::queue& queue = stream.queue;
-    const sycl::kernel& kernel = d->kernels.get(id, d->context, d->device);
-    switch (grid.dims) {
-      case 1: submit<1>(queue, kernel, grid, arguments); break;
-      case 2: submit<2>(queue, kernel, grid, arguments); break;
-      default: submit<3>(queue, kernel, grid, arguments); break;
-    }
-    return finish(d, c);
-  });
+  return launch_found(d, c, [&]() -> auto& { return d->kernels.get(id, d->context, d->device); }, grid, arguments);
+}
+dvt_status launch(dvt_device* d, const dvt_call* c, const sycl::kernel& kernel, const Grid& grid,
+                  std::span<const Argument> arguments) {
+  return launch_found(d, c, [&]() -> auto& { return kernel; }, grid, arguments);
 }
 
 dvt_status finish(dvt_device* d, const dvt_call* c) {

@@ -34,6 +34,7 @@ class Argument {
   explicit Argument(const T& value) : data_(&value), size_(sizeof value), is_pointer_(std::is_pointer_v<T>) {
     static_assert(std::is_trivially_copyable_v<T>);
   }
+  Argument(const void* struct_data, size_t size) : data_(struct_data), size_(size), is_pointer_(false) {}
   const void* data() const { return data_; }
   size_t size() const { return size_; }
   bool is_pointer() const { return is_pointer_; }
@@ -45,6 +46,7 @@ class Argument {
 };
 
 dvt_status launch(dvt_device*, const dvt_call*, KernelId, const Grid&, std::span<const Argument>);
+dvt_status launch(dvt_device*, const dvt_call*, const sycl::kernel&, const Grid&, std::span<const Argument>);
 
 template <class... T>
 dvt_status launch(dvt_device* d, const dvt_call* c, KernelId kernel, const Grid& grid, const T&... arguments) {

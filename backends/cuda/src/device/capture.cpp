@@ -4,6 +4,7 @@
 
 #include "device/errors.hpp"
 #include "gpu/functions.hpp"
+#include "groups/compiler.hpp"
 
 struct dvt_graph {
   dvt_device& device;
@@ -94,6 +95,7 @@ void abandon_capture(dvt_stream& s) {
 
 const void* extension(const char* name, uint32_t version) {
   if (!std::strcmp(name, "dovetail.capture") && version == DVT_X_CAPTURE) return &captures;
+  if (!std::strcmp(name, "dovetail.compiler") && version == DVT_X_COMPILER) return &compiler;
   if (!std::strcmp(name, "dovetail.collectives") && version == DVT_X_COLLECTIVES) return &nccl::collectives;
   return nullptr;
 }

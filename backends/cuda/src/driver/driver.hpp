@@ -19,8 +19,8 @@ namespace gpu {
   X(cuEventCreate) X(cuEventDestroy) X(cuEventElapsedTime) X(cuEventQuery) X(cuEventRecord) \
   X(cuEventSynchronize) X(cuGetErrorName) X(cuGetErrorString) X(cuGraphDestroy) X(cuGraphExecDestroy) \
   X(cuGraphInstantiate) X(cuGraphLaunch) X(cuInit) X(cuKernelGetParamInfo) X(cuKernelSetAttribute) \
-  X(cuLaunchHostFunc) X(cuLaunchKernel) X(cuLibraryGetKernel) X(cuLibraryLoadData) X(cuMemAlloc) \
-  X(cuMemAllocAsync) X(cuMemAllocFromPoolAsync) X(cuMemAllocManaged) X(cuMemFree) X(cuMemFreeAsync) \
+  X(cuLaunchHostFunc) X(cuLaunchKernel) X(cuLibraryGetKernel) X(cuLibraryLoadData) X(cuLibraryUnload) \
+  X(cuMemAlloc) X(cuMemAllocAsync) X(cuMemAllocFromPoolAsync) X(cuMemAllocManaged) X(cuMemFree) X(cuMemFreeAsync) \
   X(cuMemFreeHost) X(cuMemGetInfo) X(cuMemHostAlloc) X(cuMemPoolSetAccess) X(cuMemcpyAsync) \
   X(cuMemcpyPeerAsync) X(cuPointerGetAttribute) X(cuStreamBeginCapture) X(cuStreamCreateWithPriority) \
   X(cuStreamDestroy) X(cuStreamEndCapture) X(cuStreamGetCaptureInfo) X(cuStreamSynchronize) \

@@ -6,6 +6,7 @@
 
 #include "device/errors.hpp"
 #include "gpu/functions.hpp"
+#include "groups/compiler.hpp"
 #include "launch.hpp"
 
 namespace gpu {
@@ -89,6 +90,7 @@ constexpr dvt_capture functions = {
 }  // namespace
 
 const void* extension(const char* name, uint32_t version) {
+  if (!std::strcmp(name, "dovetail.compiler") && version == DVT_X_COMPILER) return &compiler;
   if (std::strcmp(name, "dovetail.capture") || version != DVT_X_CAPTURE) return nullptr;
   return std::ranges::any_of(devices(), can_capture) ? &functions : nullptr;
 }

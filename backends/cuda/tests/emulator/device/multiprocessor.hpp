@@ -18,6 +18,9 @@
 #include "device/order.hpp"
 #include "device/vectors.hpp"
 
+// What the code of other libraries uses (EMULATOR_CODE of device/registry.hpp).
+#define EMULATOR_API __attribute__((visibility("default")))
+
 namespace emulator {
 using Index = uint3;
 struct Extent {
@@ -75,7 +78,7 @@ struct Thread {
 // The thread of the grid that runs on this thread of the operating system. It does not use the faster TLS
 // model initial-exec: that would need static TLS space for all thread_local variables of the library, mainly
 // kernels' shared memory.
-extern constinit thread_local Thread* current_thread;
+extern constinit thread_local EMULATOR_API Thread* current_thread;
 
 struct Warp {
   uint32_t born = 0, alive = 0;  // lanes
@@ -86,7 +89,7 @@ struct Warp {
   std::array<Deposit, 32> deposits;
 };
 
-class Multiprocessor {
+class EMULATOR_API Multiprocessor {
  public:
   static Multiprocessor& of_this_thread();
   static Multiprocessor& of_kernel() { return *current_thread->around->on; }  // the same, faster: in kernels

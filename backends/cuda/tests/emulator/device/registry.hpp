@@ -1,4 +1,4 @@
-// The kernels that were compiled into the library, by name.
+// Kernels by name: those that were compiled into the library, and how one is described.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -24,23 +24,9 @@ struct Kernel {
 
 const Kernel* find_kernel(std::string_view name);  // nullptr if there is none
 
-// Adds a kernel when the library is loaded.
-class Registration {
- public:
-  template <class... P>
-  Registration(const char* name, unsigned most_threads, void (*)(P...), void (*call)(const std::byte*))
-      : Registration({name, most_threads, layout<P...>, call}) {}
-
-  template <auto kernel>
-  static void call(const std::byte* arguments) {
-    apply(kernel, arguments);
-  }
-
- private:
-  explicit Registration(const Kernel&);
-
+template <class... P>
+struct Parameters {
   // CUDA's layout of parameters: consecutive and aligned.
-  template <class... P>
   static constexpr std::array<Parameter, sizeof...(P)> layout = [] {
     size_t end = 0;
     [[maybe_unused]] const auto next = [&](size_t size, size_t alignment) {
@@ -51,16 +37,36 @@ class Registration {
     return std::array<Parameter, sizeof...(P)>{next(sizeof(P), alignof(P))...};
   }();
 
-  template <class... P>
   static void apply(void (*kernel)(P...), const std::byte* arguments) {
     [&]<size_t... i>(std::index_sequence<i...>) {
-      kernel(*reinterpret_cast<const P*>(arguments + layout<P...>[i].offset)...);
+      kernel(*reinterpret_cast<const P*>(arguments + layout[i].offset)...);
     }(std::index_sequence_for<P...>());
   }
+};
+
+template <auto kernel>
+Kernel describe(const char* name, unsigned most_threads) {
+  return [&]<class... P>(void (*)(P...)) {
+    return Kernel{name, most_threads, Parameters<P...>::layout,
+                  [](const std::byte* arguments) { Parameters<P...>::apply(kernel, arguments); }};
+  }(kernel);
+}
+
+// Adds a kernel when the library is loaded.
+class Registration {
+ public:
+  explicit Registration(const Kernel&);
 };
 }  // namespace emulator
 
 // In the file that includes a family, once for each KERNEL(threads, name) of it.
-#define EMULATOR_REGISTER(name)                                                        \
-  static const emulator::Registration name##_registration(#name, name##_threads, name, \
-                                                          emulator::Registration::call<name>);
+#define EMULATOR_REGISTER(name) \
+  static const emulator::Registration name##_registration(emulator::describe<name>(#name, name##_threads));
+
+// A shared library with this is, to cuLibraryLoadData, the code of one kernel. All else in it must be hidden: the
+// types of its kernel have the names of those of other libraries.
+#define EMULATOR_CODE(name, most_threads)                                                       \
+  extern "C" __attribute__((visibility("default"))) const emulator::Kernel& emulated_kernel() { \
+    static const emulator::Kernel kernel = emulator::describe<name>(#name, most_threads);       \
+    return kernel;                                                                              \
+  }

@@ -1,5 +1,4 @@
-// Libraries and their kernels: whatever a library's bytes, its kernels are those that were compiled into this
-// one.
+// Libraries and their kernels.
 #include <atomic>
 #include <bitset>
 #include <cstring>
@@ -8,20 +7,23 @@
 
 #include "device/multiprocessor.hpp"
 #include "device/registry.hpp"
+#include "driver/code.hpp"
 #include "driver/devices.hpp"
 #include "driver/streams.hpp"
 
 // A CUkernel and its CUfunction are one object, by different names.
 struct CUkern_st {
-  const emulator::Kernel& kernel;
+  const std::shared_ptr<const emulator::Kernel> code;
+  const emulator::Kernel& kernel = *code;
   std::vector<std::atomic<int>> most_dynamic_shared;  // on each device
 
-  explicit CUkern_st(const emulator::Kernel& k)
-      : kernel(k), most_dynamic_shared(size_t(emulator::count_devices())) {
+  explicit CUkern_st(std::shared_ptr<const emulator::Kernel> c)
+      : code(std::move(c)), most_dynamic_shared(size_t(emulator::count_devices())) {
     for (auto& bytes : most_dynamic_shared) bytes = emulator::shared_unless_raised;
   }
 };
 struct CUlib_st {
+  const std::shared_ptr<const emulator::Kernel> own;  // of code that the host runs
   std::vector<CUkernel> kernels;
   std::mutex mutex;
 };
@@ -31,6 +33,11 @@ using namespace emulator;
 namespace {
 std::shared_ptr<CUkern_st> find(CUkernel kernel) { return Handles<CUkern_st>::instance().find(kernel); }
 CUkernel kernel_of(CUfunction function) { return reinterpret_cast<CUkernel>(function); }
+
+std::shared_ptr<const Kernel> find_in(const CUlib_st& library, std::string_view name) {
+  if (library.own) return library.own->name == name ? library.own : nullptr;
+  return {std::shared_ptr<void>(), find_kernel(name)};  // owned by nobody: it was compiled into this library
+}
 
 void check_limits(const CUkern_st& kernel, const Extent& grid, const Extent& block, unsigned shared, int device) {
   const std::string name = kernel.kernel.name;
@@ -74,7 +81,7 @@ CUresult cuLibraryLoadData(CUlibrary* out, const void* code, CUjit_option*, void
                            void**, unsigned) {
   return answer("cuLibraryLoadData", Needs::driver, [&] {
     if (!code) refuse(CUDA_ERROR_INVALID_VALUE, "the code is null");
-    place_for(out) = Handles<CUlib_st>::instance().add(std::make_shared<CUlib_st>());
+    place_for(out) = Handles<CUlib_st>::instance().add(std::make_shared<CUlib_st>(open_code(code)));
   });
 }
 
@@ -89,15 +96,15 @@ CUresult cuLibraryUnload(CUlibrary handle) {
 CUresult cuLibraryGetKernel(CUkernel* out, CUlibrary handle, const char* name) {
   return answer("cuLibraryGetKernel", Needs::driver, [&] {
     const auto library = Handles<CUlib_st>::instance().find(handle);
-    const Kernel* found = find_kernel(&place_for(name));
+    const auto found = find_in(*library, &place_for(name));
     if (!found) refuse(CUDA_ERROR_NOT_FOUND, std::string("there is no kernel ") + name);
     const std::lock_guard guard(library->mutex);
     for (CUkernel there : library->kernels)
-      if (&there->kernel == found) {
+      if (there->code == found) {
         place_for(out) = there;
         return;
       }
-    place_for(out) = Handles<CUkern_st>::instance().add(std::make_shared<CUkern_st>(*found));
+    place_for(out) = Handles<CUkern_st>::instance().add(std::make_shared<CUkern_st>(found));
     library->kernels.push_back(*out);
   });
 }
