@@ -1,5 +1,5 @@
-// Types that the kernels' headers take of the C++ standard library, for compilers that have none: NVRTC, and those of
-// C++ for OpenCL. What is not the same for both is in each backend's groups/device/standard.
+// Types that the kernels' headers take of the C++ standard library, for compilers that have none: NVRTC, and those
+// of C++ for OpenCL. What is not the same for both is in each backend's groups/device/standard.
 #pragma once
 using int8_t = signed char;
 using int16_t = short;
