@@ -239,7 +239,7 @@ build/cuda-emulator/.built: $(emulator_sources) | $(CUDA)/.tools
 	    && $(CUDA)/bin/cmake --build $(@D); } > $(@D).log 2>&1 || { tail -n 200 $(@D).log; exit 1; }
 	@touch $@
 
-program_sources := $(shell find backends/cuda/tests/programs backends/cuda/tests/emulator backends/cuda/src core/include -type f 2> /dev/null)
+program_sources := $(shell find backends/cuda/tests/programs backends/cuda/tests/emulator backends/cuda/src backends/gpu core/include -type f 2> /dev/null)
 build/cuda-programs/.built: $(program_sources) | $(CUDA)/.tools
 	@echo "-- programs that test NVIDIA's libraries"
 	@{ $(CUDA)/bin/cmake -S backends/cuda/tests/programs -B $(@D) -DPython_EXECUTABLE=$(abspath $(CUDA)/bin/python) \

@@ -1,7 +1,6 @@
 // A group of a program's nodes as kernels that a compiler of the device's makes of text: what backends share of
 // dvt_compiler (abi.h). dovetail/codegen_source.hpp prints the text.
 #pragma once
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,11 +10,12 @@
 #include "dovetail/codegen_source.hpp"
 
 namespace gpu {
-// A call of the sizes that the program's hints give, of row-major operands without data: the likely one.
+// A call of the sizes that the program's hints give, else of 1024, and of row-major operands without data: the
+// likely one.
 class HintedCall {
  public:
   explicit HintedCall(const dvt_program& p) {
-    for (uint32_t s = 0; s < p.n_symbols; ++s) symbols_.push_back(std::max<int64_t>(p.symbols[s].hint, 1));
+    for (uint32_t s = 0; s < p.n_symbols; ++s) symbols_.push_back(p.symbols[s].hint < 0 ? 1024 : p.symbols[s].hint);
     const uint32_t n = p.n_inputs + p.n_outputs;
     shapes_.resize(n), strides_.resize(n), tensors_.resize(n);
     for (uint32_t i = 0; i < n; ++i) add(i, p.values[i < p.n_inputs ? p.inputs[i] : p.outputs[i - p.n_inputs]]);

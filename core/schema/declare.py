@@ -203,12 +203,13 @@ class Op:
         self.dtypes: tuple[DType, ...] = python["dtypes"]
         self.tier: str | None = python["tier"]
         self.core: bool = python["core"]
+        self.operands = tuple(p for p in self.params if p.is_operand)
+        self.attributes = tuple(p for p in self.params if not p.is_operand)
+        self._positional = tuple(p.name for p in self.params if not p.keyword_only)
+        self._defaults = {p.name: p.default for p in self.params}
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
-
-    operands = property(lambda self: tuple(p for p in self.params if p.is_operand))
-    attributes = property(lambda self: tuple(p for p in self.params if not p.is_operand))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for a in (*args, *kwargs.values()):
@@ -232,18 +233,18 @@ class Op:
 
     def bind(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The arguments by parameter name, in order, defaults filled in."""
-        names = [p.name for p in self.params if not p.keyword_only]
+        names = self._positional
         if len(args) > len(names):
             raise TypeError(f"[{self.name}] too many arguments: expected at most {len(names)}, got {len(args)}")
-        given = dict(zip(names, args, strict=False))
+        given = self._defaults | dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
-            if name in given or name not in {p.name for p in self.params}:
+            if name not in given or name in names[: len(args)]:
                 raise TypeError(f"[{self.name}] {name}= is {'given twice' if name in given else 'unknown'}")
             given[name] = value
-        for p in self.params:
-            if given.setdefault(p.name, p.default) is REQUIRED:
-                raise TypeError(f"[{self.name}] {p.name} is missing")
-        return {p.name: given[p.name] for p in self.params}
+        for name, value in given.items():
+            if value is REQUIRED:
+                raise TypeError(f"[{self.name}] {name} is missing")
+        return given
 
     def trace(self, recorder: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Runs the decomposition. Calls without a tracer among the arguments (full, iota) go to the recorder."""

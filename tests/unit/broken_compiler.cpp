@@ -22,7 +22,7 @@ std::mutex mutex;
 std::map<std::string, uint64_t>& counts = *new std::map<std::string, uint64_t>;
 std::map<std::string, dvt_status>& failures = *new std::map<std::string, dvt_status>;
 uint64_t fails_behind = 0;  // a count, up to which functions work
-uint64_t compact = 0;  // the operands that query wants row-major
+uint64_t compact = 0;       // the operands that query wants row-major
 
 dvt_status count(const char* function) {
   const std::lock_guard lock(mutex);

@@ -5,7 +5,8 @@ function(dovetail_cuda_headers target)
   set(standard "${CMAKE_CURRENT_SOURCE_DIR}/src/groups/device/standard.cuh")
   set(shared "${CMAKE_CURRENT_SOURCE_DIR}/../gpu/groups")
   set(entries "groups/device/functions.cuh=${functions}" "gpu/groups/functions.hpp=${shared}/functions.hpp"
-      "gpu/groups/standard.hpp=${shared}/standard.hpp" "type_traits=${standard}" "cmath=${standard}" "cstdint=${standard}" "cstring=${standard}")
+      "gpu/groups/standard.hpp=${shared}/standard.hpp" "type_traits=${standard}" "cmath=${standard}"
+      "cstdint=${standard}" "cstring=${standard}")
   set(portable float8 floats functors math* portable)
   list(TRANSFORM portable REPLACE "(.+)" "${dovetail_INCLUDE_DIR}/dovetail/\\1.hpp")
   file(GLOB portable CONFIGURE_DEPENDS ${portable})
@@ -18,6 +19,7 @@ function(dovetail_cuda_headers target)
     COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed_headers.py" "${out}" ${entries}
     DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed_headers.py"
     VERBATIM)
-  set_source_files_properties("${out}" PROPERTIES OBJECT_DEPENDS "${functions};${standard};${shared}/functions.hpp;${shared}/standard.hpp;${portable}")
+  set(embedded "${functions}" "${standard}" "${shared}/functions.hpp" "${shared}/standard.hpp" ${portable})
+  set_source_files_properties("${out}" PROPERTIES OBJECT_DEPENDS "${embedded}")
   target_sources(${target} PRIVATE "${out}")
 endfunction()

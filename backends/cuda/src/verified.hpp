@@ -8,7 +8,8 @@
 #include "settings.hpp"
 
 namespace gpu {
-// Files of src/kernels. None so far: nothing of this backend has run on a GPU.
+// Files of src/kernels, and "groups" for those of compiled functions. None so far: nothing of this backend has run
+// on a GPU.
 inline constexpr std::string_view verified_families[] = {""};
 
 inline bool unverified_allowed() { return is_set("DOVETAIL_CUDA_UNVERIFIED"); }

@@ -14,11 +14,13 @@ import pytest
 from cuda_programs import EMULATED, NVIDIA, ON_GPU, PROGRAMS, needs_gpu, python, run
 from group_programs import CAPTURED, CONVERSIONS, INTEGERS, OPS, RANDOM, SUMS, prelude
 
+HERE = str(Path(__file__).resolve().parent)
 ORDERS = ["forward", "backward", "shuffled:1"]
 GROUPS = EMULATED | {"DOVETAIL_CUDA_LIBS": str(PROGRAMS / "fake/nvrtc")}
 PRELUDE = (
     prelude("cuda")
-    + """
+    + f"""
+sys.path.insert(0, {HERE!r})
 def texts():
     return sum(name.endswith(".cu") for name in os.listdir(os.environ["FAKE_NVRTC_LOG"]))
 """
@@ -134,6 +136,28 @@ assert texts() == 2, texts()
         FAKE_NVRTC_REFUSE="size[2]",
         **log,
     )
+
+
+def test_a_kernel_that_is_not_loaded():
+    """As where the GPU has no memory for its code: its nodes run one by one."""
+    program("""
+from libcuda import Driver
+x, y = made(6, 7), made(6, 7, seed=1)
+other = dt.permute_dims(made(7, 6), (1, 0))
+for args in ((x, y), (other, y)):
+    f = dt.compile(lambda x, y: dt.exp(x) + y)
+    expected = [f.__wrapped__(*a) for a in ((x, y), args)]  # which loads their kernels
+    if args[0] is other:
+        same(f(x, y), expected[0])
+    Driver().fail("cuLibraryLoadData=2@1")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        same(f(*args), expected[1])
+    if args[0] is x:
+        assert "cuLibraryLoadData: " in str(caught[0].message), [str(w.message) for w in caught]
+    Driver().fail("")
+    assert launches(f, *args) == ["exp", "add"]
+""")
 
 
 # ---- without NVRTC ---------------------------------------------------------------------------------------------

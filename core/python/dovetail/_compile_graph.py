@@ -30,6 +30,7 @@ class CompileGraph(FunctionGraph):
         self.inputs: list[tuple[Any, int, str]] = []  # (array or None, value, name), in the program's order
         self.sizes: list[list[int]] = []  # of these, while tracing
         self.draws: dict[int, list[Any]] = {}  # by generator: it, the blocks drawn, [(input, blocks before)]
+        self._n_captured = 0
         self._made: dict[int, int] = {}  # of arrays made while tracing, by id: the first value
         self.device_is_open = False  # the default one, unless the function captures an array
         self.uses_default_device = False
@@ -81,7 +82,8 @@ class CompileGraph(FunctionGraph):
             )
         with recording_on(None):
             sizes = x.shape
-        name = f"captured[{sum(name.startswith('captured') for _, _, name in self.inputs)}]"
+        name = f"captured[{self._n_captured}]"
+        self._n_captured += 1
         return self.add_input(x, x.dtype.name, list(sizes) if self.is_pinned else [None] * x.ndim, sizes, name)
 
     def made(self, x: Array) -> None:

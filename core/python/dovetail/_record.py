@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from operator import index as as_integer
 from typing import Any
 
@@ -23,6 +24,7 @@ _KINDS = ("bool", "integer", "real floating", "complex floating")
 _CONSTANT = "an array that the function captured is a constant of the program: pass it as an argument"
 
 
+@cache
 def is_internal(file: str) -> bool:
     """Whether a file is dovetail's or NumPy's: errors and nodes are not attributed to it."""
     return (
@@ -60,6 +62,7 @@ class FunctionGraph(Graph):
     """The recorder of one trace. Arrays that are no tracers become constants of the program: one for each Array."""
 
     front = "export"
+    dtypes = _core.dtypes
 
     def __init__(self, builder: Any, name: str, device: Any):
         Graph.__init__(self, builder, name)
@@ -79,6 +82,20 @@ class FunctionGraph(Graph):
 
     def tracer(self, value: int) -> ArrayTracer:
         return ArrayTracer(self, value)
+
+    def find_shape(self, x: Tracer) -> None:
+        open_ = [x]
+        while open_:  # a long chain of operands is no deep recursion
+            y = open_[-1]
+            unknown = [z for z in y._joins if z._shape is None]
+            open_ += unknown
+            if unknown:
+                continue
+            open_.pop()
+            if y._shape is None:
+                Graph.find_shape(y._graph, y)
+                y._shape = _joined_shape(y._joins, y._shape) if y._joins else y._shape
+                y._joins = ()
 
     def size(self, value: int, axis: int, n: int) -> Any:
         return n if (value, axis) in self.fixed else Graph.size(self, value, axis, n)
@@ -136,7 +153,7 @@ class FunctionGraph(Graph):
         if self.outer is not None:
             return self.outer.arrays_of(program)
         values = self.builder.arrays_of(program)
-        self.fixed |= {(v, axis) for v in values for axis in range(len(self.builder.describe(v)[0]))}
+        self.fixed |= {(v, axis) for v in values for axis in range(len(self.builder.shape(v)))}
         return [self.tracer(v) for v in values]
 
     def value(self, x: Any) -> ArrayTracer:
@@ -210,10 +227,10 @@ class FunctionGraph(Graph):
         if "integer_exponent" in op.spec.traits:
             _check_exponent(op.name, *operands)
         self.builder.at(user_line())
-        made = Graph.record(self, op, (), given)
+        made = self.record_bound(op, given)
         if op.spec.shape in ("same", "broadcast") and isinstance(made, Tracer):
             arrays = [self.value(x) for x in operands if isinstance(x, Array)]
-            made.shape = _joined_shape(arrays if op.spec.shape == "broadcast" else arrays[:1], made.shape)
+            made._joins = arrays if op.spec.shape == "broadcast" else arrays[:1]
         return made
 
     def _autocast(self, op: Any, given: dict[str, Any]) -> list[Any]:
@@ -481,7 +498,7 @@ def _check_exponent(op: str, base: Any, exponent: Any) -> None:
         )
 
 
-def _joined_shape(arrays: list[ArrayTracer], shape: tuple[Any, ...]) -> tuple[Any, ...]:
+def _joined_shape(arrays: Sequence[Tracer], shape: tuple[Any, ...]) -> tuple[Any, ...]:
     """The shape with the sizes of the operands where they are certain, so that comparing them leaves no guard."""
     sizes = list(shape)
     for i in range(1, len(sizes) + 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -10,7 +10,7 @@ from dovetail import _core
 from dovetail._core import Array
 from dovetail.schema import Unsupported, registry
 from dovetail.schema.declare import active_recorder, recorded
-from dovetail.schema.dtypes import DType, by_name
+from dovetail.schema.dtypes import by_name
 from dovetail.schema.number import Number, is_natural, is_number, is_zero, largest, smallest, value_of
 
 __all__ = ["Graph", "NoSize", "Tracer", "Unsupported", "recording_graph", "run_decomposition"]
@@ -19,14 +19,26 @@ __all__ = ["Graph", "NoSize", "Tracer", "Unsupported", "recording_graph", "run_d
 class Tracer:
     """A value of the program that is being traced: its shape and dtype are known, its elements are not."""
 
-    __slots__ = ("_graph", "_id", "dtype", "shape")
+    __slots__ = ("_dtype", "_graph", "_id", "_joins", "_shape")
     __hash__ = object.__hash__
 
     def __init__(self, graph: Graph, value: int):
         self._graph, self._id = graph, value
-        shape, dtype = graph.builder.describe(value)
-        self.shape: tuple[Any, ...] = tuple(graph.size(value, axis, n) for axis, n in enumerate(shape))
-        self.dtype: DType = by_name[dtype]
+        self._dtype: Any = None  # None: nobody has asked for it
+        self._shape: tuple[Any, ...] | None = None
+        self._joins: Sequence[Tracer] = ()  # operands from which the sizes follow
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        if self._shape is None:
+            self._graph.find_shape(self)
+        return self._shape  # type: ignore[return-value]
+
+    @property
+    def dtype(self) -> Any:
+        if self._dtype is None:
+            self._dtype = self._graph.dtypes[self._graph.builder.dtype(self._id)]
+        return self._dtype
 
     ndim = property(lambda self: len(self.shape))
 
@@ -88,6 +100,7 @@ class Graph:
     """
 
     device: Any = None  # of the arguments of a function; a decomposition runs anywhere
+    dtypes: Mapping[str, Any] = by_name
     outer: Graph | None = None
     depth = 0  # of graphs around it
     numbers_given: list[Any] | None = None  # of a loop's body: integers of the outer graph, the node's `numbers`
@@ -124,6 +137,11 @@ class Graph:
 
     def tracer(self, value: int) -> Tracer:
         return Tracer(self, value)
+
+    def find_shape(self, x: Tracer) -> None:
+        """Sets x._shape: the sizes are numbers of the trace."""
+        sizes = self.builder.shape(x._id)
+        x._shape = tuple(self.size(x._id, axis, n) for axis, n in enumerate(sizes))
 
     def about(self, x: Array, name: str) -> Any:
         """What the trace knows of an array that is no tracer; None: nothing."""
@@ -222,10 +240,15 @@ class Graph:
         return self.record(op, args, kwargs)
 
     def record(self, op: Any, args: tuple, kwargs: dict[str, Any]) -> Tracer | tuple[Tracer, ...]:
+        return self.record_bound(op, op.bind(*args, **kwargs))
+
+    def record_bound(self, op: Any, given: dict[str, Any]) -> Tracer | tuple[Tracer, ...]:
+        """A call of `op` with these arguments by parameter."""
         operands: list[Any] = []
         attributes: dict[str, Any] = {}
         slots: list[tuple[str, int, int]] = []
-        for param, value in zip(op.params, op.bind(*args, **kwargs).values(), strict=True):
+        for param in op.params:
+            value = given[param.name]
             if not param.is_operand:
                 attributes[param.name] = self._attribute(param.name, value, slots)
             elif param.variadic:

@@ -53,10 +53,6 @@ class ArrayTracer(Tracer):
     __class__ = property(lambda self: Array)  # type: ignore[assignment]
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, graph: Any, value: int):
-        Tracer.__init__(self, graph, value)
-        self.dtype = _core.dtypes[self.dtype.name]
-
     # ---- what arrays have -----------------------------------------------------------------------------------
 
     device = property(lambda self: self._graph.device)
@@ -121,6 +117,8 @@ class ArrayTracer(Tracer):
 
     def take_value(self, value: Tracer) -> ArrayTracer:
         """This array has another value of the same shape and dtype from now on."""
+        if self._shape is None:
+            self._graph.find_shape(self)  # its sizes stay those of the first value
         self._id = value._id
         return self
 

@@ -38,11 +38,11 @@ std::vector<int> trace(const Invocation& inv, const std::shared_ptr<ProgramBuild
   }
 }
 
-py::tuple describe(const ProgramBuilder& b, int value) {
+py::tuple shape_of(const ProgramBuilder& b, int value) {
   const TensorType& t = b.value(value);
   py::tuple shape(t.rank());
   for (int i = 0; i < t.rank(); ++i) shape[i] = py::int_(t.size(i));
-  return py::make_tuple(shape, info(t.dtype).name);
+  return shape;
 }
 
 // One operand of a recorded call: a value's number, None, or (number, entry): a Python number that is an entry of
@@ -168,7 +168,10 @@ py::object lazy(const char* module, const char* name) {
 
 void make_tracing(py::module_& m) {
   py::class_<ProgramBuilder, std::shared_ptr<ProgramBuilder>>(m, "ProgramBuilder", "Records calls as a program.")
-      .def("describe", describe, "(shape, dtype name) of a value.")
+      .def("shape", shape_of, "Of a value.")
+      .def(
+          "dtype", [](const ProgramBuilder& b, int value) { return info(b.value(value).dtype).name; },
+          "The name of a value's.")
       .def("call", record, "Records a call and returns its first output's number; further outputs follow it.")
       .def(
           "at", [](ProgramBuilder& b, const std::string& where) { b.at(where); },

@@ -49,15 +49,18 @@ const GroupKernel* make_kernel(dvt_exe* e, const codegen::Form& form) {
   return e->group.kernel(form, dialect(), group_kernel_name,
                          [&](const std::string& text) { return find_group_kernel(text, e->device->capability); });
 }
-// nullptr, after a warning, where the text does not compile.
+// nullptr, after a warning, where there is none: the text does not compile, or the driver does not load it.
 const GroupKernel* kernel_of(dvt_exe* e, const codegen::Form& form) {
   const auto make = [&](const std::string& text) -> std::shared_ptr<const GroupKernel> {
     try {
       return find_group_kernel(text, e->device->capability);
+    } catch (const Error& error) {
+      if (status_of(error.result()) == DVT_DEVICE_LOST) throw;
+      dvt::host->log(dvt::host, 2, error.what());
     } catch (const nvrtc::Refused& error) {
       dvt::host->log(dvt::host, 2, error.what());
-      return nullptr;
     }
+    return nullptr;
   };
   return e->group.kernel(form, dialect(), group_kernel_name, make);
 }
@@ -85,8 +88,7 @@ dvt_status query(dvt_exe* e, const dvt_exe_call* c, dvt_answer* answer) {
   return guarded(e->device, [&]() -> dvt_status {
     const codegen::Launch launch = plan(e, *c);
     if (launch.refusal) return refuse_group(answer, launch.refusal);
-    if (!kernel_of(e, launch.form))
-      return refuse_group(answer, "NVRTC refuses the group's text, as a warning says");
+    if (!kernel_of(e, launch.form)) return refuse_group(answer, "its kernel could not be made, as a warning says");
     return accept_group(answer, launch);
   });
 }

@@ -1,7 +1,8 @@
-// libnvrtc.so.13 for the emulated driver: a text becomes a shared library of the host's, by the C++ compiler that built
-// this one, and the emulator runs the kernel that is in it. Headers are the emulator's and the tree's. It refuses what
-// NVRTC would not take, and texts that contain FAKE_NVRTC_REFUSE. In the folder FAKE_NVRTC_LOG it keeps each text that
-// it is to compile, as <number>.cu whose first line has the options, and what texts may include in the folder headers.
+// libnvrtc.so.13 for the emulated driver: a text becomes a shared library of the host's, by the C++ compiler that
+// built this one, and the emulator runs the kernel that is in it. Headers are the emulator's and the tree's. It
+// refuses what NVRTC would not take, and texts that contain FAKE_NVRTC_REFUSE. In the folder FAKE_NVRTC_LOG it
+// keeps each text that it is to compile, as <number>.cu whose first line has the options, and what texts may
+// include in the folder headers.
 #include <dlfcn.h>
 #include <nvrtc.h>
 #include <unistd.h>
