@@ -1,5 +1,5 @@
-/* In front of the OpenCL loader (LD_PRELOAD): counts the texts that are compiled, and spoils those that have the word
- * of OPENCL_REFUSE, so that the compiler refuses them. The function that OPENCL_HIDE names is not there. */
+/* In front of the OpenCL loader (LD_PRELOAD): counts the texts that are compiled, and spoils those that have the
+ * word of OPENCL_REFUSE, so that the compiler refuses them. The function that OPENCL_HIDE names is not there. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -103,7 +103,7 @@ def f(*xs):
 xs = [dt.permute_dims(made(3, 4, 5, seed=i), (2, 1, 0)) if i % 2 else made(5, 4, 3, seed=i) for i in range(40)]
 c = dt.compile(f)
 same(c(*xs), f(*xs))
-assert "more operands and axes than a kernel has arguments for" in c.explain(*xs), c.explain(*xs)
+assert launches(c, *xs)[:3] == ["exp", "multiply", "add"], launches(c, *xs)
 same(c(*xs[:9]), f(*xs[:9]))
 assert len(launches(c, *xs[:9])) == 1
 """,

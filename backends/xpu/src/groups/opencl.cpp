@@ -11,11 +11,11 @@ namespace gpu::opencl {
 namespace {
 // Of the loader of OpenCL's drivers, which is in the process where SYCL has found one of them.
 struct Loader {
-#define GPU_OPENCL_FUNCTIONS(X)                                                                                   \
-  X(clBuildProgram)                                                                                               \
-  X(clCreateKernel)                                                                                               \
-  X(clCreateProgramWithSource) X(clGetProgramBuildInfo) X(clReleaseContext) X(clReleaseDevice) X(clReleaseKernel) \
-      X(clReleaseProgram)
+#define GPU_OPENCL_FUNCTIONS(X) \
+  X(clBuildProgram)             \
+  X(clCreateKernel)             \
+  X(clCreateProgramWithSource)  \
+  X(clGetProgramBuildInfo) X(clReleaseContext) X(clReleaseDevice) X(clReleaseKernel) X(clReleaseProgram)
 #define GPU_DECLARE(name) decltype(&::name) name = nullptr;
   GPU_OPENCL_FUNCTIONS(GPU_DECLARE)
 #undef GPU_DECLARE
