@@ -22,6 +22,7 @@ VARIABLES = {
     "DOVETAIL_PASSES=-NAME,...": "compiled functions without passes: raise, open, cast, algebra, fold, cse, fuse",
     "DOVETAIL_TOOLCHAINS=NAME=CMD:..": "what starts toolchains, in place of installed ones; docs/toolchains.md",
     "DOVETAIL_TOOLCHAIN_TIMEOUT=N": "seconds that a toolchain may take to start, and for each answer (60)",
+    "DOVETAIL_PERF_MAP=1": "names the code of toolchains in /tmp/perf-PID.map, for perf",
     "DOVETAIL_PACKING=0": "kernels keep no packed copies of operands: less memory, slower",
     "DOVETAIL_LOGS=dispatch,...": "log these parts of the runtime; or all",
     "DOVETAIL_POISON_CALLS=1": "for authors of devices: a call is overwritten when its kernel has returned",

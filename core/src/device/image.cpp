@@ -1,6 +1,8 @@
 #include "device/image.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstring>
 
 #include "error.hpp"
@@ -69,5 +71,21 @@ Code::Code(std::string_view image) : size_(image.size()) {
 
 const void* Code::entry(uint32_t index) const {
   return index < entries_.size() && entries_[index] ? memory_->at() + entries_[index] : nullptr;
+}
+
+std::string Code::perf_map(const std::string& name) const {
+  std::vector<uint64_t> bounds = entries_;
+  bounds.push_back(size_);
+  std::ranges::sort(bounds);
+  std::string lines;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (!entries_[i]) continue;
+    const uint64_t end = *std::ranges::upper_bound(bounds, entries_[i]);
+    char place[40];
+    std::snprintf(place, sizeof place, "%llx %llx ", (unsigned long long)(memory_->at() + entries_[i]),
+                  (unsigned long long)(end - entries_[i]));
+    lines += place + name + " " + std::to_string(i) + "\n";
+  }
+  return lines;
 }
 }  // namespace dovetail

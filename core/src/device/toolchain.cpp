@@ -253,6 +253,13 @@ void Service::open_cache() {
   cache_ = std::move(cache);
 }
 
+// DOVETAIL_PERF_MAP=1: perf then names functions of code that has no file.
+void name_for_perf(const Code& code, const Request& request) {
+  static const bool wanted = environment_switch("DOVETAIL_PERF_MAP", false);
+  if (wanted)
+    platform::add_to_perf_map(code.perf_map("dovetail " + request.tool + " " + request.key.substr(0, 12)));
+}
+
 // Whether it was answered from what there is.
 bool Service::look_up(Request& request) {
   if (const auto failed = failed_.find(request.key); failed != failed_.end()) {
@@ -267,6 +274,7 @@ bool Service::look_up(Request& request) {
     if (!image) return false;
     try {
       code = std::make_shared<const Code>(*image);
+      name_for_perf(*code, request);
     } catch (const Error& e) {
       if (e.kind != ErrorKind::value) throw;
       log(Log::loader, 2, "the object " + request.key + " of the cache is damaged: " + e.what());
@@ -317,6 +325,7 @@ void Service::ask(Request& request) {
 std::shared_ptr<const Code> Service::finished(const Request& request, const ToolWorker::Answer& answer) {
   if (!answer.made) throw Error(ErrorKind::value, cleaned(answer.bytes));
   auto code = std::make_shared<const Code>(answer.bytes);
+  name_for_perf(*code, request);
   cache_->write(request.key, answer.bytes);
   const std::lock_guard guard(mutex_);
   shared_[request.key] = code;

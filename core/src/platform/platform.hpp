@@ -143,6 +143,7 @@ class CodeMemory {  // machine code, copied to pages of its own that can be read
   size_t size_;
   std::string error_;
 };
+void add_to_perf_map(const std::string& lines);  // of this process; what cannot be written is left out
 uint32_t page_size();
 uint32_t elf_machine();  // of this process, as in ELF files: 62 x86-64, 183 aarch64; 0: another
 

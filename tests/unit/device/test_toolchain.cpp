@@ -138,6 +138,24 @@ TEST(code_is_made_and_runs) {
   CHECK_EQ(asked("first"), 1);
 }
 
+TEST(perf_learns_where_functions_are) {
+  if (!check::forks_beside_threads) return;
+  const auto body = [] {
+    setenv("DOVETAIL_PERF_MAP", "1", 1);
+    Answer a;
+    CHECK_EQ(a.ask("fake", "named").value(), fake_tool::value_of("named"));
+    const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
+    std::istringstream line(platform::read_file(path));
+    std::filesystem::remove(path);
+    uintptr_t at = 0, size = 0;
+    std::string name, tool;
+    CHECK(line >> std::hex >> at >> size >> name >> tool);
+    CHECK_EQ(at, reinterpret_cast<uintptr_t>(service().entry(a.code, 0)));
+    CHECK(size > 0 && name == "dovetail" && tool == "fake");
+  };
+  CHECK_EQ(count_failures(body), 0);
+}
+
 TEST(code_outlives_other_users_of_it) {
   Answer a;
   {

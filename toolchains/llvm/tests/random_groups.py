@@ -16,7 +16,11 @@ import numpy as np
 ARITHMETIC = ("add", "subtract", "multiply", "maximum", "minimum")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 # Every one but exp and the reductions has text; those end a run.
-UNARY = {"f": ("negative", "abs", "square", "sqrt", "reciprocal", "exp"), "i": ("negative", "abs", "square")}
+UNARY = {
+    "f": ("negative", "abs", "square", "sqrt", "reciprocal", "floor", "ceil", "trunc", "round", "exp"),
+    "i": ("negative", "abs", "square", "floor"),
+}
+PREDICATES = ("isnan", "isinf", "isfinite")
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 REDUCTIONS = ("sum", "max")
 DTYPES = (
@@ -31,7 +35,9 @@ DTYPES = (
     "int32",
     "int64",
     "uint8",
+    "uint16",
     "uint32",
+    "uint64",
 )
 SHAPES = ((1, 1), (7, 1024), (3, 1029), (2, 2500), (40, 63), (300, 7), (5, 1), (0, 6), (6, 0), (2, 3, 4, 50))
 
@@ -70,6 +76,8 @@ def group(rng: np.random.Generator, dtype: str, reduces: bool) -> Any:
                 values.append(dt.divide(a, b))
             elif what == "where":
                 test = dt.logical_xor(getattr(dt, name)(a, b), dt.less(b, x))
+                if kind == "f":
+                    test = dt.logical_or(test, getattr(dt, PREDICATES[j % 3])(b))
                 values.append(dt.where(dt.logical_not(test), a, b))
             elif what == "cast":
                 values.append(dt.astype(dt.astype(a, getattr(dt, wider)), getattr(dt, dtype)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -15,16 +16,31 @@ HERE = Path(__file__).parent
 COUNT = 48
 
 
+LEVELS = ("default", "avx2", "") if platform.machine() == "x86_64" else ("",)  # "": the best of this processor
+
+
+@pytest.fixture(params=LEVELS, ids=lambda level: level or "best")
+def level(request):
+    """A level of dovetail-cpu, in DOVETAIL_CPU_CAPABILITY."""
+    environment = os.environ | {"DOVETAIL_CPU_CAPABILITY": request.param}
+    command = [sys.executable, "-c", "import dovetail; dovetail.device('cpu')"]
+    if request.param and subprocess.run(command, env=environment, capture_output=True).returncode:
+        pytest.skip(f"{request.param} is not built, or this processor has not got it")
+    return request.param
+
+
 @pytest.fixture
 def run(tmp_path):
     """run(worker): the digests of each group with machine code of that worker, and with eager calls; the report."""
 
-    def run(worker: str, seed: int = 0, count: int = COUNT) -> tuple[list[str], list[str], str]:
+    def run(worker: str, seed: int = 0, count: int = COUNT, level: str = "") -> tuple[list[str], list[str], str]:
         environment = os.environ | {
             "DOVETAIL_TOOLCHAINS": f"llvm={worker}",
             "DOVETAIL_COMPILE_WAIT": "1",
             "XDG_CACHE_HOME": str(tmp_path),
         }
+        if level:
+            environment["DOVETAIL_CPU_CAPABILITY"] = level
         command = [sys.executable, str(HERE / "random_groups.py"), str(seed), str(count)]
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
@@ -45,10 +61,10 @@ def made(report: str) -> int:
     return int(re.match(r"toolchain llvm: (\d+) made", report)[1])
 
 
-def test_machine_code_has_the_bits_of_tiles_and_of_eager_calls(run):
-    without, eager, report = run("/nowhere")
+def test_machine_code_has_the_bits_of_tiles_and_of_eager_calls(run, level):
+    without, eager, report = run("/nowhere", level=level)
     assert "toolchain llvm: 0 made" in report
-    compiled, again, report = run(LLVM)
+    compiled, again, report = run(LLVM, level=level)
     assert made(report) > COUNT
     assert again == eager
     assert compiled == without

@@ -72,6 +72,18 @@ const char* find(const Operation (&table)[n], const char* op, Kind kind) {
 }
 bool is(const Instruction& step, const char* op) { return !std::strcmp(step.op, op); }
 
+// Functions of floats that are one instruction; those of the schema leave integers as they are.
+struct Intrinsic {
+  const char *op, *function;
+};
+constexpr Intrinsic roundings[] = {
+    {"dvt.floor", "floor"}, {"dvt.ceil", "ceil"}, {"dvt.trunc", "trunc"}, {"dvt.round", "roundeven"}};
+const char* rounding_of(const char* op) {
+  for (const Intrinsic& i : roundings)
+    if (!std::strcmp(i.op, op)) return i.function;
+  return nullptr;
+}
+
 bool has_conversion(const Operand& from, const Operand& to) {
   const Kind a = kind_of(from), b = kind_of(to);
   if (a == Kind::other || b == Kind::other) return false;
@@ -215,7 +227,13 @@ class Writer {
     if (is(step, "dvt.rsqrt")) return inverse(x, call("sqrt", x, a));
     if (is(step, "dvt.reciprocal")) return inverse(x, a);
     if (is(step, "dvt.isnan")) return byte(compare("fcmp uno", x, a, a));
-    if (is(step, "dvt.logical_not")) return made("xor " + vector(x) + " " + a + ", " + all("i8", "1"));
+    if (is(step, "dvt.isinf") || is(step, "dvt.isfinite")) {
+      const std::string infinity = all(type_of(x), "0x7FF0000000000000");
+      return byte(compare(is(step, "dvt.isinf") ? "fcmp oeq" : "fcmp olt", x, call("fabs", x, a), infinity));
+    }
+    if (is(step, "dvt.logical_not") || is(step, "dvt.bitwise_invert"))
+      return made("xor " + vector(x) + " " + a + ", " + all(type_of(x), kind == Kind::boolean ? "1" : "-1"));
+    if (const char* function = rounding_of(step.op)) return is_float(x) ? call(function, x, a) : a;
     return converted(x, y, a);  // dvt.astype
   }
   std::string inverse(const Operand& x, const std::string& a) {
@@ -275,13 +293,16 @@ bool has_text(const Group& g, const Instruction& step, Level level) {
   if (is(step, "dvt.astype")) return has_conversion(x, y);
   if (find(operations, step.op, kind) || find(comparisons, step.op, kind)) return true;
   constexpr const char *any[] = {"dvt.maximum", "dvt.minimum"},
-                       *floats[] = {"dvt.sqrt", "dvt.rsqrt", "dvt.reciprocal", "dvt.isnan"},
+                       *floats[] = {"dvt.sqrt",  "dvt.rsqrt", "dvt.reciprocal",
+                                    "dvt.isnan", "dvt.isinf", "dvt.isfinite"},
                        *numbers[] = {"dvt.negative", "dvt.abs", "dvt.square", "dvt.relu"};
   const auto among = [&](const auto& list) {
     return std::any_of(std::begin(list), std::end(list), [&](const char* op) { return is(step, op); });
   };
   if (among(any)) return true;
   if (is(step, "dvt.where") || is(step, "dvt.logical_not")) return kind == Kind::boolean;
+  if (is(step, "dvt.bitwise_invert")) return kind != Kind::floating;
+  if (rounding_of(step.op)) return kind != Kind::boolean;
   return kind == Kind::floating ? among(floats) || among(numbers) : kind != Kind::boolean && among(numbers);
 }
 
@@ -294,7 +315,7 @@ std::string request_to_llvm(const Group& g, Level level) {
     names += (i ? ", \"" : "\"") + name + "\"";
     writer.function(g.loops[i], name);
   }
-  for (const char* function : {"fabs", "sqrt"})
+  for (const char* function : {"fabs", "sqrt", "floor", "ceil", "trunc", "roundeven"})
     for (const char* element : {"float", "double"})
       for (int n : {target.elements, 1}) {
         const std::string type = "<" + std::to_string(n) + " x " + element + ">";
