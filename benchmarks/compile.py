@@ -1,6 +1,7 @@
 """What a call of a compiled function costs next to the same ops called one by one, per call, on small arrays.
 
-The first rows are guards and dispatch: functions that return an argument, so that no kernel runs.
+The first rows are guards and dispatch: functions that return an argument, so that no kernel runs. Then the same in
+torch.compile, jax.jit, numexpr and ONNX Runtime, where they are installed.
 
 python benchmarks/compile.py [--device cpu:0] [--repeat 5]
 """
@@ -8,13 +9,15 @@ python benchmarks/compile.py [--device cpu:0] [--repeat 5]
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
 import dovetail as dt
+import numpy as np
 
 
 def nanoseconds(call: Callable[[], Any], repeat: int) -> float:
@@ -71,27 +74,49 @@ def main() -> None:
     for k in (10, 100):
         f = dt.compile(chain)
         rows.append((f"{k} additions", lambda f=f, k=k: f(arrays[0], k), lambda k=k: chain(arrays[0], k)))
-    print(f"{'ns per call on ' + args.device:<34}{'compiled':>10}{'eager':>10}")
+    print(f"{'ns per call on ' + args.device:<44}{'compiled':>10}{'eager':>10}")
     for name, call, eager in rows:
         call()
         beside = f"{nanoseconds(eager, args.repeat):10.0f}" if eager else f"{'':>10}"
-        print(f"{name:<34}{nanoseconds(call, args.repeat):10.0f}{beside}")
+        print(f"{name:<44}{nanoseconds(call, args.repeat):10.0f}{beside}")
     others(args.repeat)
 
 
 def others(repeat: int) -> None:
-    """The same sum in the libraries that are installed."""
-    if importlib.util.find_spec("jax"):
+    """The same calls in the libraries that are installed; onnxruntime and numexpr have only the sum of four."""
+    functions = [("4 arrays, guards and dispatch", first_of, 4), ("60 arrays, guards and dispatch", first_of, 60)]
+    for name, f, n in (*functions, ("x + y + z + w", sum_of, 4)):
+        for peer, call in calls_of_peers(f, n):
+            call()
+            print(f"{name + ', ' + peer:<44}{nanoseconds(call, repeat):10.0f}")
+
+
+def calls_of_peers(f: Callable[..., Any], n: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+    if find_spec("jax"):
         import jax
         import jax.numpy as jnp
 
-        jitted, given = jax.jit(sum_of), [jnp.ones((4, 4))] * 4
-        print(f"{'x + y + z + w, jax.jit':<34}{nanoseconds(lambda: jitted(*given), repeat):10.0f}")
-    if importlib.util.find_spec("torch"):
+        yield "jax.jit", partial(jax.jit(f), *[jnp.ones((4, 4))] * n)
+    if find_spec("torch"):
         import torch
 
-        made, tensors = torch.compile(sum_of), [torch.ones(4, 4)] * 4
-        print(f"{'x + y + z + w, torch.compile':<34}{nanoseconds(lambda: made(*tensors), repeat):10.0f}")
+        yield "torch.compile", partial(torch.compile(f), *[torch.ones(4, 4) for _ in range(n)])
+    if f is not sum_of:
+        return
+    given = dict(zip("xyzw", np.ones((4, 4, 4), np.float32), strict=True))
+    if find_spec("numexpr"):
+        import numexpr
+
+        yield "numexpr", partial(numexpr.evaluate, "x + y + z + w", given)
+    if find_spec("onnxruntime") and find_spec("onnx"):
+        import onnxruntime
+        from onnx import TensorProto, helper
+
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4]) for name in "xyzwr"]
+        graph = helper.make_graph([helper.make_node("Sum", list("xyzw"), ["r"])], "sum", values[:4], values[4:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        yield "onnxruntime", partial(session.run, None, given)
 
 
 if __name__ == "__main__":

@@ -53,8 +53,8 @@ dvt_status query(dvt_exe* exe, const dvt_exe_call* c, dvt_answer* answer) {
 }
 
 dvt_status run_exe(dvt_exe* exe, const dvt_exe_call* c) {
-  if (const GeneratedFunction* functions = exe->code->functions())
-    return run(exe->group, table->conversions(), functions, *c);
+  const GeneratedFunction* const functions = exe->code->functions();
+  if (functions || !exe->code->counts_time()) return run(exe->group, table->conversions(), functions, *c);
   const auto begin = std::chrono::steady_clock::now();
   const dvt_status status = run(exe->group, table->conversions(), nullptr, *c);
   exe->code->spent(std::chrono::steady_clock::now() - begin);

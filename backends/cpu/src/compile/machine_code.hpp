@@ -15,6 +15,8 @@ class MachineCode {
   // this.
   const GeneratedFunction* functions() const;
 
+  // Whether it has not asked yet and may.
+  bool counts_time() const { return !group_.loops.empty() && !asked_.test(std::memory_order_relaxed); }
   // The group has run for so long without them; asks when that is worth it, once.
   void spent(std::chrono::nanoseconds);
 
