@@ -71,7 +71,7 @@ TEST(elements_have_a_thread_each) {
   p.output(p.map("dvt.add", {x, w}, f16));
   Source source;
   CHECK(!source.lower(p.view()));
-  CHECK_EQ(source.text(opencl(), {2, 0, false}, "exp_maximum_add"), R"(#pragma OPENCL FP_CONTRACT OFF
+  CHECK_EQ(source.text(opencl(), {2, 0, false, true}, "exp_maximum_add"), R"(#pragma OPENCL FP_CONTRACT OFF
 float dvt_exp_f32(float);
 float dvt_load_f16(unsigned short);
 unsigned short dvt_store_f16(float);
@@ -95,6 +95,43 @@ __kernel void exp_maximum_add(const __global unsigned short* in0, const __global
     const float v7 = v0 + v6;
     out0[i0 * a.stride[2][0] + i1 * a.stride[2][1]] = dvt_store_f16(v5);
     out1[i0 * a.stride[3][0] + i1 * a.stride[3][1]] = dvt_store_f16(v7);
+  }
+}
+)");
+}
+
+TEST(elements_of_many_rows_need_no_divisions) {
+  Space p;
+  const uint32_t x = p.input(f32, {rows, columns}), w = p.input(f32, {columns}), k = p.input(f32, {rows, 1});
+  p.output(p.map("dvt.add", {p.map("dvt.multiply", {x, k}), w}));
+  Source source;
+  CHECK(!source.lower(p.view()));
+  CHECK_EQ(source.text(opencl(), {2, 256, false}, "multiply_add"), R"(#pragma OPENCL FP_CONTRACT OFF
+typedef struct {
+  long count, size[2], stride[4][2];
+} dvt_arguments;
+__kernel void multiply_add(const __global float* in0, const __global float* in1, const __global float* in2, __global float* out0, const dvt_arguments a) {
+  const unsigned int first = get_local_id(0) % 256;
+  for (unsigned int base = get_group_id(0) * 1u; base < (unsigned int)a.count; base += get_num_groups(0) * 1u) {
+    const int exists = base < (unsigned int)a.count;
+    const unsigned int row = exists ? base : (unsigned int)a.count - 1;
+    const unsigned int i0 = row;
+    const long at0 = i0 * a.stride[0][0];
+    const long at1 = i0 * a.stride[1][0];
+    const float v1 = in2[at1];
+    const long at2 = i0 * a.stride[2][0];
+    const long at3 = i0 * a.stride[3][0];
+    for (unsigned int lane = first; lane < 256; lane += 256) {
+      for (unsigned int j = lane; j < (unsigned int)a.size[1]; j += 256) {
+        const float v0 = in0[at0 + j];
+        const float v2 = v0 * v1;
+        const float v3 = in1[at2 + j];
+        const float v4 = v2 + v3;
+        if (exists) {
+          out0[at3 + j] = v4;
+        }
+      }
+    }
   }
 }
 )");
@@ -125,7 +162,7 @@ __kernel void mean_square(const __global float* in0, __global float* out0, const
       float sum_v2 = (float)(-0.0f);
       float lost_v2 = 0;
       for (unsigned int j = lane; j < (unsigned int)a.size[1]; j += 32) {
-        const float v0 = in0[at0 + j * a.stride[0][1]];
+        const float v0 = in0[at0 + j];
         const float v1 = v0 * v0;
         const float x_v2 = (float)(v1);
         {
@@ -177,9 +214,33 @@ TEST(the_form_follows_sizes_and_strides) {
   CHECK_EQ(plan(Call(program, {300, 5})).blocks, 6u);    // one for each 256 elements
   CHECK_EQ(plan(Call(program, {3000, 5})).blocks, 16u);  // of a device that runs so many
   const Launch turned = plan(Call(program, {3, 5}, {{y, {1, 3}}}));
-  CHECK(turned.form == (Form{2, 0, false}));
+  CHECK(turned.form == (Form{2, 0, false, true}));
   CHECK(turned.arguments == (std::vector<uint64_t>{15, 3, 5, 5, 1, 1, 3, 5, 1}));
   CHECK(plan(Call(program, {1 << 20, 1 << 10})).form == (Form{1, 0, true}));
+  const auto turned_form = [&](int64_t m, int64_t n) { return plan(Call(program, {m, n}, {{y, {1, m}}})).form; };
+  CHECK(turned_form(16, 8) == (Form{2, 8, false, true}));  // by rows: as many as blocks, and not short
+  CHECK(turned_form(15, 8) == (Form{2, 0, false, true}));
+  CHECK(turned_form(16, 7) == (Form{2, 0, false, true}));
+  CHECK(turned_form(16, 100000) == (Form{2, 256, false, true}));
+  CHECK(plan(Call(program, {16, 8}, {{y, {16, 1}}})).form == (Form{2, 8, false}));
+  CHECK(plan(Call(program, {1, 8}, {{y, {16, 2}}})).form == (Form{1, 0, false, true}));
+  CHECK(plan(Call(program, {1, 1}, {{y, {16, 2}}})).form == (Form{1, 0, false}));  // one element is beside itself
+
+  Space r;
+  const uint32_t wide = r.input(f32, {rows, columns}), bias = r.input(f32, {columns}),
+                 scale = r.input(f32, {rows, 1});
+  r.output(r.map("dvt.add", {r.map("dvt.multiply", {wide, scale}), bias}));
+  CHECK(!source.lower(r.view()));
+  CHECK(plan(Call(r.view(), {300, 40})).form == (Form{2, 32, false}));  // one scale for a row
+  // Where the last axis has one element, another is along rows, and scales are next to each other in it.
+  CHECK(plan(Call(r.view(), {300, 1})).form == (Form{1, 0, false, true}));
+
+  Space t;
+  const uint32_t full = t.input(f32, {rows, 40, columns}), part = t.input(f32, {rows, 40, 1});
+  t.output(t.node("dvt.multiply", {full, part}, f32, {rows, 40, columns}));
+  CHECK(!source.lower(t.view()));
+  CHECK(plan(Call(t.view(), {16, 9})).form == (Form{2, 8, false}));
+  CHECK(plan(Call(t.view(), {16, 1}, {{part, {1, 16, 1}}})).form == (Form{2, 0, false, true}));
 
   Space q;
   const uint32_t a = q.input(f32, {rows, columns}), e = q.map("dvt.exp", {a});

@@ -158,6 +158,24 @@ def test_axes_are_merged_and_texts_shared(text):
     assert b"size[3]" in text.text_of_last()
 
 
+def test_elements_by_rows(text, threads):
+    """Of rows that are as long as their lanes, longer, shorter, and of operands that are one per row or column."""
+    f = dt.compile(lambda x, w, k: dt.exp(x) * k + w)
+    for n in (1, 4, 32):
+        threads(n)
+        for rows, columns in [(4, 9), (3, 8), (9, 33), (5, 520), (40, 3), (6, 1), (2, 50)]:
+            w, k = made(text, columns, seed=1), made(text, rows, 1, seed=2)
+            dense, turned = made(text, rows, columns), dt.permute_dims(made(text, columns, rows), (1, 0))
+            for x in (dense, turned, dt.concat([dense, dense], axis=1)[:, ::2]):
+                same(f(x, w, k), f.__wrapped__(x, w, k))
+    f = dt.compile(lambda x, w, k: dt.log(x) * k + w)
+    f(dt.exp(dense := made(text, 9, 33)), made(text, 33), made(text, 9, 1))
+    by_rows = text.text_of_last()
+    assert b"+ j]" in by_rows and b"rest" not in by_rows and b"dvt_barrier();" not in by_rows
+    f(dt.permute_dims(dense, (1, 0)), made(text, 9), made(text, 33, 1))
+    assert b"+ j * a.stride" in text.text_of_last()
+
+
 def test_broadcasting_and_strides(text):
     @dt.compile
     def f(x, w, r, s):

@@ -11,9 +11,11 @@
 // depends on the group's ops and types, and on the call only by its Form, so few texts serve all calls: sizes,
 // strides, numbers and constants are arguments.
 //
-// A group without reductions has a thread per element. One with reductions has Form::lanes lanes per row; lane l
-// takes the elements l, l + lanes, ..., and a tree joins the lanes. A thread does the work of one lane, or of
-// several where a block has fewer threads than lanes: the order, and so the bits, depend on the row's size alone.
+// A group without reductions has a thread per element, or goes by rows, which saves the divisions by which a thread
+// finds its element, where there are many. One with reductions always goes by rows. Those have Form::lanes lanes;
+// lane l takes the elements l, l + lanes, ..., and a tree joins the lanes. A thread does the work of one lane, or
+// of several where a block has fewer threads than lanes: the order, and so the bits, depend on the row's size
+// alone.
 //
 // The kernel's parameters: a pointer per input of the program that is no scalar, in order; one per output; one to
 // the workspace, if Source::n_kept() is not 0; and the struct whose bytes are Launch::arguments.
@@ -94,16 +96,21 @@ class Source {
   Launch plan(const dvt_exe_call& c, uint32_t blocks, uint32_t threads) const {
     Launch out;
     Space space = space_of(c);
-    const int64_t columns = reduces_ ? space.size.back() : 1;
+    const bool has_rows = space.size.back() > 1;
     space.merge(space.axes() - reduces_);
     if (space.axes() == 0) space.add(1);
     int64_t count = 1;
-    for (size_t axis = 0; axis < space.axes() - reduces_; ++axis) count *= space.size[axis];
-    if (columns > long_row && count < few_rows) out.refusal = "few rows, and each too long for one block";
+    for (size_t axis = 0; axis + 1 < space.axes(); ++axis) count *= space.size[axis];
+    const bool by_rows = reduces_ || (has_rows && count >= blocks && space.size.back() >= short_row);
+    const int64_t columns = by_rows ? space.size.back() : 1;
+    if (!by_rows) count *= space.size.back();
+    if (reduces_ && columns > long_row && count < few_rows)
+      out.refusal = "few rows, and each too long for one block";
     out.form.axes = uint32_t(space.axes());
-    out.form.lanes = reduces_ ? lanes_for(columns) : 0;
+    out.form.lanes = by_rows ? lanes_for(columns) : 0;
     out.form.wide = count >= narrow_indices || columns >= narrow_indices;
-    const int64_t at_once = reduces_ ? std::max(threads / out.form.lanes, 1u) : threads;
+    out.form.strided = is_strided(space);
+    const int64_t at_once = by_rows ? std::max(threads / out.form.lanes, 1u) : threads;
     out.blocks = uint32_t(std::max<int64_t>(1, std::min<int64_t>(blocks, (count + at_once - 1) / at_once)));
     out.workspace = uint64_t(n_kept()) * out.blocks * uint64_t(at_once) * uint64_t(columns) * 8;
     add_arguments(c, count, space, out);
@@ -115,7 +122,7 @@ class Source {
 
  private:
   static constexpr uint32_t most_shared = 32 << 10;
-  static constexpr int64_t long_row = 1 << 16, few_rows = 64, narrow_indices = int64_t(1) << 30;
+  static constexpr int64_t short_row = 8, long_row = 1 << 16, few_rows = 64, narrow_indices = int64_t(1) << 30;
 
   // The index space of a call. stride(axis, x): of access x, in elements.
   struct Space {
@@ -176,6 +183,13 @@ class Source {
         if (t->shape[axis] != 1) space.stride(first + axis, x) = t->strides[axis];
     }
     return space;
+  }
+
+  bool is_strided(Space& space) const {
+    const size_t last = space.axes() - 1;
+    for (size_t x = 0; x < accesses_.size() && space.size[last] > 1; ++x)
+      if (space.stride(last, x) != loops_.values[accesses_[x].value].varies) return true;
+    return false;
   }
 
   void add_arguments(const dvt_exe_call& c, int64_t count, Space& space, Launch& out) const {

@@ -12,12 +12,16 @@ inline namespace DVT_CODE_NAMESPACE {
 namespace codegen {
 // Which text serves a call.
 struct Form {
-  uint32_t axes = 1;   // of the index space, merged; the last one is along rows
-  uint32_t lanes = 0;  // that share a row; 0: the group has no reductions
-  bool wide = false;   // indices need 64 bits
+  uint32_t axes = 1;     // of the index space, merged; the last one is along rows
+  uint32_t lanes = 0;    // that share a row; 0: a thread has whole elements, whatever their row
+  bool wide = false;     // indices need 64 bits
+  bool strided = false;  // the elements of some tensor's row are not side by side
 
-  bool operator==(const Form& o) const { return axes == o.axes && lanes == o.lanes && wide == o.wide; }
-  bool operator<(const Form& o) const { return std::tie(axes, lanes, wide) < std::tie(o.axes, o.lanes, o.wide); }
+  bool operator==(const Form& o) const { return tied() == o.tied(); }
+  bool operator<(const Form& o) const { return tied() < o.tied(); }
+
+ private:
+  std::tuple<uint32_t, uint32_t, bool, bool> tied() const { return {axes, lanes, wide, strided}; }
 };
 
 // A tensor that the kernel reads or writes.
@@ -108,9 +112,15 @@ class Writer {
   // The place of the current element in a tensor; of the axes below `end`.
   std::string place(size_t access, uint32_t end) const {
     std::string sum;
-    for (uint32_t axis = 0; axis < end; ++axis)
-      sum += (axis ? " + " : "") + index_variable(axis) + " * a.stride[" + text(access) + "][" + text(axis) + "]";
-    return sum.empty() ? "0" : sum;
+    for (uint32_t axis = 0; axis < end; ++axis) sum += offset(access, axis, index_variable(axis));
+    return sum.empty() ? "0" : sum.substr(3);  // without the first plus sign
+  }
+  // Of rows whose elements are side by side, or one, the text says so: compilers for CPUs then make vectors of
+  // them.
+  std::string offset(size_t access, uint32_t axis, const std::string& index) const {
+    if (axis != last() || form_.strided)
+      return " + " + index + " * a.stride[" + text(access) + "][" + text(axis) + "]";
+    return loops_.values[accesses_[access].value].varies ? " + " + index : "";
   }
   void print_load(const Access& x, const std::string& at) {
     const std::string element = "in" + text(x.operand) + "[" + at + "]";
@@ -128,6 +138,9 @@ class Writer {
     const std::string value = expression(functions_, program_, *s.node, operands);
     return rounds(s) ? functions_.round(result, value) : value;
   }
+  bool reduces() const {
+    return std::any_of(loops_.steps.begin(), loops_.steps.end(), [](const Step& s) { return s.reduces; });
+  }
   bool rounds(const Step& s) const {
     return program_.flags & DVT_P_ROUND_EACH && is_narrow(dtype(s.result)) && !is_op(*s.node, "astype");
   }
@@ -135,7 +148,7 @@ class Writer {
     line("const " + type(s.result) + " " + variable(s.result) + " = " + value_of(s) + ";");
   }
 
-  // ---- groups without reductions
+  // ---- groups by elements
 
   void print_elements() {
     const std::string threads = text(d_.threads) + "u";
@@ -163,7 +176,7 @@ class Writer {
     return all;
   }
 
-  // ---- groups with reductions
+  // ---- groups by rows
 
   uint32_t teams() const { return std::max(d_.threads / form_.lanes, 1u); }
   uint32_t threads_of_team() const { return std::min(d_.threads, form_.lanes); }
@@ -196,7 +209,7 @@ class Writer {
         print_store(accesses_[x], "at" + text(x));
         close();
       }
-    barrier();  // before the next rows' lanes are written
+    if (reduces()) barrier();  // before the next rows' lanes are written
     close();
   }
   void print_row_access(size_t x) {
@@ -235,9 +248,7 @@ class Writer {
     for (uint32_t s : pass.body)
       if (loops_.steps[s].reduces) print_result(loops_.steps[s]);
   }
-  std::string column(size_t x) const {
-    return "at" + text(x) + " + j * a.stride[" + text(x) + "][" + text(last()) + "]";
-  }
+  std::string column(size_t x) const { return "at" + text(x) + offset(x, last(), "j"); }
   void print_column_store(size_t x, uint32_t pass) {
     const Value& v = loops_.values[accesses_[x].value];
     if (!accesses_[x].writes || !v.varies || v.pass != pass) return;
