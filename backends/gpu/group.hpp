@@ -1,6 +1,9 @@
 // A group of a program's nodes as kernels that a compiler of the device's makes of text: what backends share of
 // dvt_compiler (abi.h). dovetail/codegen_source.hpp prints the text.
 #pragma once
+#include <cstdlib>
+#include <fstream>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -50,6 +53,14 @@ class HintedCall {
   dvt_call call_{};
 };
 
+// Writes the text of a kernel where DOVETAIL_COMPILE_DUMP names a folder. The host makes it, and warns if it
+// cannot.
+inline void dump(const std::string& text) {
+  const char* const folder = std::getenv("DOVETAIL_COMPILE_DUMP");
+  if (folder && *folder)
+    std::ofstream(folder + ("/kernel-" + std::to_string(std::hash<std::string>()(text)) + ".text")) << text;
+}
+
 // The group's source, and its kernels for the forms of its calls. They live as long: what is captured uses them.
 template <class Kernel>
 class Group {
@@ -64,7 +75,9 @@ class Group {
     const std::lock_guard guard(mutex_);
     for (const auto& [known, kernel] : kernels_)
       if (known == form) return kernel.get();
-    return kernels_.emplace_back(form, make(source.text(dialect, form, name))).second.get();
+    const std::string text = source.text(dialect, form, name);
+    dump(text);
+    return kernels_.emplace_back(form, make(text)).second.get();
   }
 
  private:

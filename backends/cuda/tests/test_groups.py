@@ -98,6 +98,19 @@ assert texts() == 2  # of two axes, that is
     )
 
 
+def test_the_text_of_a_kernel_is_dumped(log, tmp_path):
+    program(
+        f"""
+import os
+os.environ["DOVETAIL_COMPILE_DUMP"] = {str(tmp_path)!r}
+dt.compile(lambda x: dt.exp(x) - 3.5)(made(8))
+""",
+        **log,
+    )
+    (text,) = tmp_path.glob("kernel-*.text")
+    assert "__global__" in text.read_text()
+
+
 def test_groups_are_captured(variables):
     python(PRELUDE + CAPTURED, **variables)
 

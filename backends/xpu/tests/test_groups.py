@@ -56,6 +56,16 @@ assert launches(f, x, 0.5) == ["multiply+exp+add"]
 """)
 
 
+def test_the_text_of_a_kernel_is_dumped(program, tmp_path):
+    program(f"""
+import os
+os.environ["DOVETAIL_COMPILE_DUMP"] = {str(tmp_path)!r}
+dt.compile(lambda x: dt.exp(x) - 3.5)(made(8))
+""")
+    (text,) = tmp_path.glob("kernel-*.text")
+    assert "__kernel void group(" in text.read_text()
+
+
 def test_what_does_not_compile_runs_node_by_node(program):
     """With a warning that has the compiler's words."""
     program(

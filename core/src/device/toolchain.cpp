@@ -6,8 +6,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -217,11 +219,19 @@ void Service::serve() {
   lock.unlock();
 }
 
+// Where DOVETAIL_COMPILE_DUMP names a folder, which was made for the program.
+void dump(const Request& request) {
+  const char* const folder = std::getenv("DOVETAIL_COMPILE_DUMP");
+  if (!folder || !*folder) return;
+  std::ofstream file(std::string(folder) + "/" + request.tool + "-" + request.key.substr(0, 16) + ".request");
+  if (!(file << request.text).flush()) log(Log::loader, 2, std::string("no request can be written to ") + folder);
+}
+
 // Whether the request was answered. One that is fresh is only looked up.
 bool Service::serve(Request& request, bool fresh) {
   try {
     open_cache();
-    if (request.key.empty()) set_key(request);
+    if (request.key.empty()) set_key(request), dump(request);
     return look_up(request) || (!fresh && make(request));
   } catch (const std::exception& e) {
     fail(request, e.what());

@@ -39,6 +39,7 @@ def run(tmp_path):
             "DOVETAIL_COMPILE_WAIT": "1",
             "XDG_CACHE_HOME": str(tmp_path),
         }
+        environment["DOVETAIL_COMPILE_DUMP"] = str(tmp_path / "dump")
         if level:
             environment["DOVETAIL_CPU_CAPABILITY"] = level
         command = [sys.executable, str(HERE / "random_groups.py"), str(seed), str(count)]
@@ -61,11 +62,13 @@ def made(report: str) -> int:
     return int(re.match(r"toolchain llvm: (\d+) made", report)[1])
 
 
-def test_machine_code_has_the_bits_of_tiles_and_of_eager_calls(run, level):
+def test_machine_code_has_the_bits_of_tiles_and_of_eager_calls(run, level, tmp_path):
     without, eager, report = run("/nowhere", level=level)
     assert "toolchain llvm: 0 made" in report
     compiled, again, report = run(LLVM, level=level)
     assert made(report) > COUNT
+    requests = list((tmp_path / "dump").glob("llvm-*.request"))
+    assert len(requests) > COUNT and all("define void @loop0(" in request.read_text() for request in requests)
     assert again == eager
     assert compiled == without
     assert [c for c in compiled if " eager " in c] == [e for e in eager if " eager " in e]
