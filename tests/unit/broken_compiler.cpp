@@ -151,7 +151,8 @@ dvt_status copy_stale_addresses(dvt_device* d, const DLTensor* dst, const DLTens
 }
 
 dvt_compiler compiler = {
-    sizeof compiler, DVT_C_CAPTURE_SAFE, claim, compile, query, run, destroy, nullptr, nullptr, nullptr, nullptr};
+    sizeof compiler, DVT_C_CAPTURE_SAFE, claim, compile, query, run, destroy, nullptr, nullptr, nullptr, nullptr,
+    nullptr};
 
 const void* extension(const char* name, uint32_t version) {
   static const dvt_capture capture = {sizeof capture, 0, begin, end, replay, destroy_graph};

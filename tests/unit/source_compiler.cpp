@@ -422,8 +422,12 @@ std::vector<const dvt_kernel*> rows(const dvt_backend& wrapped, std::index_seque
 }
 
 const void* extension(const char* name, uint32_t version) {
-  static const dvt_compiler compiler = {sizeof compiler, 0,       claim,   compile, query,  run,
-                                        destroy,         nullptr, nullptr, nullptr, nullptr};
+  static const dvt_compiler compiler = [] {
+    dvt_compiler c{};
+    c.struct_size = sizeof c;
+    c.claim = claim, c.compile = compile, c.query = query, c.run = run, c.destroy = destroy;
+    return c;
+  }();
   return std::strcmp(name, "dovetail.compiler") || version != DVT_X_COMPILER ? nullptr : &compiler;
 }
 }  // namespace

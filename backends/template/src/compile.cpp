@@ -348,7 +348,12 @@ void destroy(dvt_exe* e) { delete e; }
 }  // namespace
 
 const void* compiler_extension(const char* name, uint32_t version) {
-  static const dvt_compiler compiler = {
-      sizeof compiler, DVT_C_CAPTURE_SAFE, claim, compile, query, run, destroy, nullptr, nullptr, nullptr, nullptr};
+  static const dvt_compiler compiler = [] {
+    dvt_compiler c{};
+    c.struct_size = sizeof c;
+    c.flags = DVT_C_CAPTURE_SAFE;
+    c.claim = claim, c.compile = compile, c.query = query, c.run = run, c.destroy = destroy;
+    return c;
+  }();
   return !std::strcmp(name, "dovetail.compiler") && version == DVT_X_COMPILER ? &compiler : nullptr;
 }

@@ -80,9 +80,10 @@ def _launches(core: Any, steps: tuple[int, int, list, list]) -> Iterator[str]:
     nodes = json.loads(core.text())["nodes"]
     instead = f", in place of {one_by_one}" if groups else ""
     yield f"  {len(nodes)} nodes in {launches} launches{instead}"
-    for members, name in groups:
-        yield f"  compiled: {name}, nodes {', '.join(map(str, members))}"
-    grouped = {k for members, _ in groups for k in members}
+    for members, name, description in groups:
+        how = f": {description}" if description else ""
+        yield f"  compiled: {name}, nodes {', '.join(map(str, members))}{how}"
+    grouped = {k for members, _, _ in groups for k in members}
     counts = Counter((node["op"], *reasons[k : k + 1]) for k, node in enumerate(nodes) if k not in grouped)
     for (op, *reason), n in counts.most_common():
         why = f": {reason[0]}" if reason and reason[0] else ""

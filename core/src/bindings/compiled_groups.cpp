@@ -45,7 +45,7 @@ py::tuple launches_of(const Executable& e) {
   py::list groups, reasons;
   for (size_t i = 0; i < e.groups.size(); ++i)
     if (const auto& group = e.fusion->steps[i].group; group && e.groups[i].answer.level)
-      groups.append(py::make_tuple(e.fusion->steps[i].nodes, group->name));
+      groups.append(py::make_tuple(e.fusion->steps[i].nodes, group->name, str_of(group->code->describe())));
   if (e.fusion)
     for (const char* reason : e.fusion->reasons) reasons.append(reason ? py::object(py::str(reason)) : py::none());
   return py::make_tuple(count_launches(e, true), count_launches(e, false), groups, reasons);

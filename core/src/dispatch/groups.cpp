@@ -12,6 +12,7 @@
 #include "dispatch/replay.hpp"
 #include "dispatch/submit.hpp"
 #include "few.hpp"
+#include "text.hpp"
 
 namespace dovetail {
 namespace {
@@ -143,6 +144,15 @@ GroupCode::~GroupCode() {
   } catch (const Error&) {  // the fault belongs to work that has been queued, which will report it
   }
   if (device_.state != DeviceState::closed) compiler_.destroy(exe_);
+}
+
+std::string GroupCode::describe() const {
+  if (!DVT_HAS(&compiler_, dvt_compiler, describe)) return {};
+  std::string text;
+  const auto sink = [](void* to, const void* bytes, size_t n) {
+    static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), n);
+  };
+  return compiler_.describe(exe_, sink, &text) == DVT_OK ? cleaned(text) : std::string();
 }
 
 dvt_answer GroupCode::query(const dvt_exe_call& call) const {

@@ -23,6 +23,7 @@ class GroupCode {
   // Whether it runs at these sizes and strides; level 0: it does not.
   dvt_answer query(const dvt_exe_call&) const;
   dvt_status run(const dvt_exe_call& call) const { return compiler_.run(exe_, &call); }
+  std::string describe() const;  // a line for the user; empty: the compiler says nothing
 
  private:
   Device& device_;

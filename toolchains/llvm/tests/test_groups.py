@@ -92,12 +92,15 @@ x = dt.asarray(np.linspace(-3, 3, 1 << 20, dtype="float32"), device="cpu")
 expected = np.asarray(f(x, x))
 compiled, end = dt.compile(f), time.monotonic() + 60
 runs = 0
+compiled(x[:4], x[:4])
+assert "tiles; no machine code yet" in compiled.explain(x[:4], x[:4]), compiled.explain(x[:4], x[:4])
 while time.monotonic() < end and "llvm: 1 made" not in str(dt.compile_report()):
     assert np.array_equal(np.asarray(compiled(x, x)), expected)
     runs += 1
 assert runs > 1, runs
 for _ in range(3):
     assert np.array_equal(np.asarray(compiled(x, x)), expected)
+assert "nodes 0, 1, 2, 3, 4: tiles; machine code of 5 steps in 1 loops" in compiled.explain(x, x), compiled.explain(x, x)
 # Destroyed while code is being made.
 for i in range(5):
     g = dt.compile(lambda x, w, i=i: f(x, w) * (i + 0.5) - w)

@@ -61,6 +61,15 @@ dvt_status run_exe(dvt_exe* exe, const dvt_exe_call* c) {
   return status;
 }
 void destroy(dvt_exe* exe) { delete exe; }
+
+dvt_status describe(dvt_exe* exe, void (*sink)(void*, const void*, size_t), void* context) try {
+  std::string text = "tiles";
+  if (const std::string code = exe->code->state(); !code.empty()) text += "; " + code;
+  sink(context, text.data(), text.size());
+  return DVT_OK;
+} catch (const std::bad_alloc&) {
+  return DVT_FAIL(DVT_OOM, "[compile] no memory for text");
+}
 }  // namespace
 
 const dvt_compiler* compiler(const Table& t) {
@@ -69,6 +78,7 @@ const dvt_compiler* compiler(const Table& t) {
     dvt_compiler c{};
     c.struct_size = sizeof c;
     c.claim = claim, c.compile = compile, c.query = query, c.run = run_exe, c.destroy = destroy;
+    c.describe = describe;
     return c;
   }();
   return &made;

@@ -26,25 +26,26 @@ bool waits() {
 struct MachineCode::Answer {
   dvt_code* code = nullptr;
   std::vector<GeneratedFunction> functions;
-  std::atomic<bool> complete{false};  // the others are not written any more
+  std::string reason;                 // why there is no code; guarded by `answered`
+  std::atomic<bool> complete{false};  // the code is there: the others are not written any more
+  std::atomic<bool> answered{false};
 
   Answer() = default;
   Answer(const Answer&) = delete;
   ~Answer() {
     if (code) toolchain()->release(code);
   }
-  void take(dvt_code* made, const char* reason) {
+  void take(dvt_code* made, const char* why) {
     code = made;
-    if (!made) {
-      const std::string message = std::string("[compile] no machine code for a group: ") + (reason ? reason : "");
-      return dvt::host->log(dvt::host, 0, message.c_str());
-    }
-    for (size_t i = 0; i < functions.size(); ++i) {
+    for (size_t i = 0; made && i < functions.size(); ++i) {
       const void* entry = toolchain()->entry(made, uint32_t(i));
-      if (!entry) return;
+      if (!entry) why = "a function is missing", made = nullptr;
       functions[i] = reinterpret_cast<GeneratedFunction>(const_cast<void*>(entry));
     }
-    complete.store(true, std::memory_order_release);
+    if (!made)
+      reason = why ? why : "", dvt::host->log(dvt::host, 0, ("[compile] no machine code: " + reason).c_str());
+    complete.store(made, std::memory_order_release);
+    answered.store(true, std::memory_order_release);
   }
   static void ready(void* context, dvt_code* code, const char* reason) {
     const std::unique_ptr<std::shared_ptr<Answer>> answer(static_cast<std::shared_ptr<Answer>*>(context));
@@ -61,16 +62,29 @@ const GeneratedFunction* MachineCode::functions() const {
   return answer_->complete.load(std::memory_order_acquire) ? answer_->functions.data() : nullptr;
 }
 
+std::string MachineCode::state() const {
+  if (group_.loops.empty()) return "";
+  if (!asked_.test()) return "no machine code yet: it is asked for after a millisecond";
+  if (!answer_->answered.load(std::memory_order_acquire)) return "machine code is being made";
+  if (!functions()) return "no machine code: " + answer_->reason;
+  size_t steps = 0, loops = 0;
+  for (const Instruction& i : group_.joined.whole.body)
+    if (i.kind == Instruction::generated) ++loops, steps += group_.loops[i.result].steps.size();
+  return "machine code of " + std::to_string(steps) + " steps in " + std::to_string(loops) + " loops";
+}
+
 void MachineCode::spent(std::chrono::nanoseconds time) {
   if (nanoseconds_.fetch_add(time.count(), std::memory_order_relaxed) + time.count() < hot) return;
   if (!asked_.test_and_set()) ask();
 }
 
 void MachineCode::ask() {
-  if (group_.loops.empty() || !toolchain()) return;
+  if (group_.loops.empty()) return;
+  if (!toolchain()) return answer_->take(nullptr, "the runtime has no toolchains");
   const std::string request = request_to_llvm(group_, active_level());
   auto context = std::make_unique<std::shared_ptr<Answer>>(answer_);
   if (toolchain()->build(dvt::host, "llvm", request.data(), request.size(), Answer::ready, context.get()) == DVT_OK)
     context.release();
+  else answer_->take(nullptr, "the runtime refuses the request");
 }
 }  // namespace dovetail::cpu

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 
 #include "compile/group.hpp"
 
@@ -14,6 +15,9 @@ class MachineCode {
   // One function for each of the group's generated loops, or nullptr: there are none yet. They live as long as
   // this.
   const GeneratedFunction* functions() const;
+
+  // For the user: how far it is, or why there is none; empty: nothing of the group can be machine code.
+  std::string state() const;
 
   // Whether it has not asked yet and may.
   bool counts_time() const { return !group_.loops.empty() && !asked_.test(std::memory_order_relaxed); }

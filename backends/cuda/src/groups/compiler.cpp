@@ -113,6 +113,11 @@ void destroy(dvt_exe* e) {
 }
 }  // namespace
 
-const dvt_compiler compiler = {
-    sizeof compiler, DVT_C_CAPTURE_SAFE, claim, compile, query, run, destroy, nullptr, nullptr, nullptr, nullptr};
+const dvt_compiler compiler = [] {
+  dvt_compiler c{};
+  c.struct_size = sizeof c;
+  c.flags = DVT_C_CAPTURE_SAFE;
+  c.claim = claim, c.compile = compile, c.query = query, c.run = run, c.destroy = destroy;
+  return c;
+}();
 }  // namespace gpu

@@ -116,6 +116,11 @@ dvt_status run(dvt_exe* e, const dvt_exe_call* c) {
 void destroy(dvt_exe* e) { delete e; }
 }  // namespace
 
-const dvt_compiler compiler = {
-    sizeof compiler, DVT_C_CAPTURE_SAFE, claim, compile, query, run, destroy, nullptr, nullptr, nullptr, nullptr};
+const dvt_compiler compiler = [] {
+  dvt_compiler c{};
+  c.struct_size = sizeof c;
+  c.flags = DVT_C_CAPTURE_SAFE;
+  c.claim = claim, c.compile = compile, c.query = query, c.run = run, c.destroy = destroy;
+  return c;
+}();
 }  // namespace gpu
