@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
 import numpy as np
 
-from . import check, expect, raises
+from . import Declined, Failed, check, expect, raises
 from .threads import together
 
 SIZES = (5, 1, 64, 0, 17, 5)
@@ -271,3 +276,38 @@ def threads(t, rng):
             equal(t, f(x, k), (host + t.float(k)).sum(0), f"size {n} in thread {i}")
 
     together(work)
+
+
+_WITHOUT_TOOLS = """
+import sys
+import dovetail as dt, numpy as np
+name, dtype = sys.argv[1:]
+try:
+    dt.asarray([1.0], device=name)
+except (ValueError, RuntimeError):
+    sys.exit(77)
+f = dt.compile(lambda x, y: (x + y) * x + y)
+for n in (5, 3000):
+    host = (np.arange(n) % 7).astype(dtype)
+    x = dt.asarray(host, device=name)
+    for _ in range(3):
+        assert np.array_equal(f(x, x).numpy(), 2 * host * host + host), f"a call of {n} elements is wrong"
+"""
+
+
+@check(level="L3")
+def lost_tools(t, rng):
+    """A compiler whose toolchains do not answer goes on without them. In a process of its own."""
+    names = {"llvm"} | {point.name for point in entry_points(group="dovetail.toolchains")}
+    run = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_TOOLS, t.name, np.dtype(t.float).name],
+        env=os.environ
+        | {"DOVETAIL_COMPILE_WAIT": "1", "DOVETAIL_TOOLCHAINS": ":".join(f"{name}=/bin/false" for name in names)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    if run.returncode == 77:
+        raise Declined("a second process cannot open the device")
+    if run.returncode:
+        raise Failed(f"without toolchains a process ended with {run.returncode}: {run.stderr.strip()[-300:]}")
