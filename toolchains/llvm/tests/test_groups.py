@@ -100,7 +100,8 @@ while time.monotonic() < end and "llvm: 1 made" not in str(dt.compile_report()):
 assert runs > 1, runs
 for _ in range(3):
     assert np.array_equal(np.asarray(compiled(x, x)), expected)
-assert "nodes 0, 1, 2, 3, 4: tiles; machine code of 5 steps in 1 loops" in compiled.explain(x, x), compiled.explain(x, x)
+explained = compiled.explain(x, x)
+assert "nodes 0, 1, 2, 3, 4: tiles; machine code of 5 steps in 1 loops" in explained, explained
 # Destroyed while code is being made.
 for i in range(5):
     g = dt.compile(lambda x, w, i=i: f(x, w) * (i + 0.5) - w)
