@@ -12,7 +12,7 @@ from typing import Any
 from dovetail import _core
 from dovetail._array import recording_on
 from dovetail._core import Array
-from dovetail._trace import Graph, NoSize, Tracer, _place, _range, _whole
+from dovetail._trace import _PLAIN, Graph, NoSize, Tracer, _place, _range, _whole
 from dovetail._tracer import ArrayTracer, TraceError, is_basic, is_number_operand, refuse_value
 from dovetail.schema import registry
 from dovetail.schema.number import Number, value_of
@@ -20,6 +20,7 @@ from dovetail.schema.number import Number, value_of
 __all__ = ["FunctionGraph", "user_line"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_ARRAYS = (Tracer, Array)  # tracers are found without a look at their __class__
 _KINDS = ("bool", "integer", "real floating", "complex floating")
 _CONSTANT = "an array that the function captured is a constant of the program: pass it as an argument"
 
@@ -218,19 +219,19 @@ class FunctionGraph(Graph):
                 given[param.name] = self._spread(op.name, given[param.name])
                 operands += [self._checked(op.name, x, False) for x in given[param.name]]
             else:
-                given[param.name] = self._checked(op.name, given[param.name], param.optional)
-                operands.append(given[param.name])
-        if operands and not any(isinstance(x, Array) for x in operands):
+                operands.append(self._checked(op.name, given[param.name], param.optional))
+        arrays = [x for x in operands if isinstance(x, _ARRAYS)]
+        if operands and not arrays:
             raise TypeError(f"[{op.name}] expected at least one array: dovetail.asarray() makes one of a number")
         if _core.autocast_used() and op.spec.autocast != "widest":
             operands = self._autocast(op, given)
+            arrays = [x for x in operands if isinstance(x, _ARRAYS)]
         if "integer_exponent" in op.spec.traits:
             _check_exponent(op.name, *operands)
         self.builder.at(user_line())
         made = self.record_bound(op, given)
         if op.spec.shape in ("same", "broadcast") and isinstance(made, Tracer):
-            arrays = [self.value(x) for x in operands if isinstance(x, Array)]
-            made._joins = arrays if op.spec.shape == "broadcast" else arrays[:1]
+            made._joins = [self.value(x) for x in (arrays if op.spec.shape == "broadcast" else arrays[:1])]
         return made
 
     def _autocast(self, op: Any, given: dict[str, Any]) -> list[Any]:
@@ -251,10 +252,12 @@ class FunctionGraph(Graph):
         return values
 
     def _checked(self, op: str, x: Any, optional: bool) -> Any:
+        if isinstance(x, _ARRAYS):
+            return x
         if x is None:
             if not optional:
                 raise TypeError(f"[{op}] expected an array, got None")
-        elif not isinstance(x, Array) and not is_number_operand(x):
+        elif not is_number_operand(x):
             raise TypeError(
                 f"[{op}] expected dovetail arrays or Python numbers, got {type(x).__name__}: dovetail.asarray() "
                 "makes an array"
@@ -262,9 +265,11 @@ class FunctionGraph(Graph):
         return x
 
     def _operand(self, x: Any) -> Any:
-        return self.value(x)._id if isinstance(x, Array) else Graph._operand(self, x)
+        return self.value(x)._id if isinstance(x, _ARRAYS) else Graph._operand(self, x)
 
     def _attribute(self, name: str, value: Any, slots: list[tuple[str, int, int]]) -> Any:
+        if type(value) in _PLAIN:
+            return value
         for x in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(x, Tracer):
                 raise refuse_value(f"an array as {name}=", "pass a Python number, which the program keeps")
@@ -285,7 +290,7 @@ class FunctionGraph(Graph):
                 from dovetail._creation import asarray
 
                 x = asarray(x, device=self.device)
-            if not isinstance(x, Array) and not is_number_operand(x):
+            if not isinstance(x, _ARRAYS) and not is_number_operand(x):
                 return NotImplemented  # Python then tries the reflected operator
             values.append(x)
         result = self.record(registry[name], tuple(values), {})
@@ -308,7 +313,7 @@ class FunctionGraph(Graph):
     def _store(self, name: str, target: ArrayTracer, others: list[Any], result: ArrayTracer) -> ArrayTracer:
         """x op= y: x takes the result, in its own dtype and shape."""
         self._expect_own(name, target)
-        wide = any(isinstance(x, Array) and x.ndim for x in others)
+        wide = any(isinstance(x, _ARRAYS) and x.ndim for x in others)
         if wide and (result.ndim != target.ndim or any(a != b for a, b in zip(result.shape, target.shape))):
             raise ValueError(
                 f"[{name}] an in-place operation keeps the shape: got a result of {result.shape}, expected "
@@ -341,7 +346,7 @@ class FunctionGraph(Graph):
             x = self.value(x)
         self._expect_own("setitem", x)
         key = self._key(key)
-        if isinstance(value, Array):
+        if isinstance(value, _ARRAYS):
             value = self.value(value)
         if is_basic(key):
             self._set_region(x, key, value)
@@ -355,7 +360,7 @@ class FunctionGraph(Graph):
         return tuple(map(self._key_item, key if isinstance(key, tuple) else (key,)))
 
     def _key_item(self, k: Any) -> Any:
-        if isinstance(k, Array):
+        if isinstance(k, _ARRAYS):
             return self.value(k)
         if isinstance(k, slice):
             start, stop, step = map(_bound, (k.start, k.stop, k.step))
@@ -435,7 +440,7 @@ class FunctionGraph(Graph):
         else:
             from dovetail._indexing import _value
 
-            if isinstance(value, Array) and _breadth(value.dtype, merged=True) > _breadth(x.dtype, merged=True):
+            if isinstance(value, _ARRAYS) and _breadth(value.dtype, merged=True) > _breadth(x.dtype, merged=True):
                 raise TypeError(
                     f"[setitem] cannot store {value.dtype} in an array of {x.dtype}: use .astype() on one of them"
                 )
@@ -488,8 +493,8 @@ def _same_sizes(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 def _check_exponent(op: str, base: Any, exponent: Any) -> None:
     """2 ** -1 is no integer. Of an exponent that is an array, nothing is known."""
-    integer = not isinstance(base, Array) or "integer" in base.dtype.kind
-    if isinstance(exponent, Array) or getattr(exponent, "is_real", False):
+    integer = not isinstance(base, _ARRAYS) or "integer" in base.dtype.kind
+    if isinstance(exponent, _ARRAYS) or getattr(exponent, "is_real", False):
         return
     if integer and hasattr(type(exponent), "__index__") and exponent < 0:
         raise ValueError(

@@ -88,6 +88,9 @@ def _operators() -> None:
 _operators()
 
 
+_PLAIN = (bool, int, float, str, type(None))  # attributes that hold no numbers of the trace
+
+
 class NoSize(TypeError):
     """A program within another one knows the sizes of its operands, and no other numbers."""
 
@@ -275,6 +278,8 @@ class Graph:
 
     def _attribute(self, name: str, value: Any, slots: list[tuple[str, int, int]]) -> Any:
         """The attribute of this trace; `slots` gets the entries of its numbers."""
+        if type(value) in _PLAIN:
+            return value
         if isinstance(value, Number):
             slots.append((name, -1, self.adopt(value).entry))
             return value.value
