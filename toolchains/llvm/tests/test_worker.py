@@ -76,7 +76,8 @@ def test_it_is_found_started_and_cached(run):
 
 def test_nothing_of_llvm_is_in_the_process(run):
     out = run(
-        "print([name for name in sys.modules if 'llvm' in name])\nprint('llvmlite' in open('/proc/self/maps').read())"
+        "print([name for name in sys.modules if 'llvm' in name])\n"
+        "print('llvmlite' in open('/proc/self/maps').read())"
     )
     assert out[1:] == ["[]", "False"]
 
