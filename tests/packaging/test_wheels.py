@@ -88,7 +88,8 @@ def test_backend_is_for_every_python(cpu_wheel):
     assert b"Root-Is-Purelib: false" in read(cpu_wheel, ".dist-info/WHEEL")
     assert b"[dovetail.backends]\ncpu = dovetail_cpu:backend" in read(cpu_wheel, "entry_points.txt")
     assert message_from_bytes(read(cpu_wheel, "METADATA")).get_all("Requires-Dist", []) == [
-        "dovetail-runtime<0.2,>=0.1"
+        "dovetail-runtime<0.2,>=0.1",
+        'dovetail-llvm<0.2,>=0.1; extra == "jit"',
     ]
 
 

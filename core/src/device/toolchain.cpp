@@ -265,8 +265,7 @@ void Service::open_cache() {
 
 // DOVETAIL_PERF_MAP=1: perf then names functions of code that has no file.
 void name_for_perf(const Code& code, const Request& request) {
-  static const bool wanted = environment_switch("DOVETAIL_PERF_MAP", false);
-  if (wanted)
+  if (environment_switch("DOVETAIL_PERF_MAP", false))
     platform::add_to_perf_map(code.perf_map("dovetail " + request.tool + " " + request.key.substr(0, 12)));
 }
 
