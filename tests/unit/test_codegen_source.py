@@ -27,7 +27,8 @@ def text(tmp_path_factory):
     if not shutil.which("cc"):
         pytest.skip("needs a C compiler")
     sim = pytest.importorskip("dovetail_sim").backend.library
-    path = broken_devices.build(tmp_path_factory, "source_compiler", {SOURCE: ()}, "-Wno-cast-function-type")
+    flags = ("-Wno-cast-function-type", f"-I{SOURCE.parents[2] / 'backends'}")
+    path = broken_devices.build(tmp_path_factory, "source_compiler", {SOURCE: ()}, *flags)
     wrapped = path.with_name("libwrapped.so")
     if not wrapped.exists():
         copied = wrapped.with_suffix(f".{os.getpid()}")  # other processes of the run make one, too
