@@ -15,6 +15,7 @@
 
 #include "dovetail/codegen_source.hpp"
 #include "dovetail/functors.hpp"
+#include "wrapped_backend.hpp"
 
 // ---- the functions that texts call ------------------------------------------------------------------------------
 
@@ -346,13 +347,8 @@ extern "C" {
 int32_t dvt_probe_v1(char*, size_t) { return 1; }
 
 dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
-  if (dvt_status s = dvt::accept(host)) return s;
-  const char* const path = std::getenv("DOVETAIL_WRAPPED");
-  void* const library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (!library) return DVT_FAIL(DVT_INVALID, "DOVETAIL_WRAPPED: expected a library");
-  const auto open = reinterpret_cast<decltype(&dvt_backend_v1)>(dlsym(library, "dvt_backend_v1"));
   const dvt_backend* wrapped = nullptr;
-  if (dvt_status s = open(host, &wrapped)) return s;
+  if (dvt_status s = open_wrapped(host, &wrapped)) return s;
   backend = *wrapped;
   static const auto all = rows(*wrapped, std::make_index_sequence<n_ops + n_reductions>());
   backend.name = "text", backend.extension = extension;
