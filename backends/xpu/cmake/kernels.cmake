@@ -14,7 +14,7 @@ set(XPU_KERNEL_OPTIONS -std=c++20 -O2 -ffp-contract=off "-I${CMAKE_CURRENT_SOURC
 # their names (src/modules.hpp).
 function(dovetail_xpu_kernels target)
   set(portable float* functors layout math* portable) # the core's headers that kernels include
-  list(TRANSFORM portable REPLACE "(.+)" "${dovetail_INCLUDE_DIR}/dovetail/\\1.hpp")
+  list(TRANSFORM portable REPLACE "(.*)" "${dovetail_INCLUDE_DIR}/dovetail/\\1.hpp")
   file(GLOB common CONFIGURE_DEPENDS src/kernels/common/*.hpp ../gpu/kernels/shared/*.hpp ${portable})
   set(declarations "")
   set(entries "")
