@@ -17,7 +17,7 @@ VARIABLES = {
     "DOVETAIL_NUM_THREADS=N": "threads on the host",
     "DOVETAIL_COMPILE=0": "compiled functions run as ordinary ones",
     "DOVETAIL_COMPILE_CAPTURE=0": "runs of compiled functions are not captured",
-    "DOVETAIL_COMPILE_WAIT=1": "whoever asks a toolchain for code waits until there is some",
+    "DOVETAIL_COMPILE_WAIT=1": "a request for code waits until the toolchain has answered",
     "DOVETAIL_COMPILE_DUMP=FOLDER": "writes what the compilers of devices are given: programs, and their loops",
     "DOVETAIL_PASSES=-NAME,...": "compiled functions without passes: raise, open, cast, algebra, fold, cse, fuse",
     "DOVETAIL_TOOLCHAINS=NAME=CMD:..": "what starts toolchains, in place of installed ones; docs/toolchains.md",

@@ -1,7 +1,5 @@
 // The backend "meta": the simulated device, whose library DOVETAIL_WRAPPED names, with a compiler that counts its
 // calls, fails where it is told to, and with DOVETAIL_BROKEN has a fault that the conformance suite must find.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -10,6 +8,7 @@
 #include <string>
 
 #include "dovetail/backend.hpp"
+#include "wrapped_backend.hpp"
 
 namespace {
 dvt_backend backend;
@@ -165,12 +164,7 @@ extern "C" {
 int32_t dvt_probe_v1(char*, size_t) { return 1; }
 
 dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
-  if (dvt_status s = dvt::accept(host)) return s;
-  const char* const path = std::getenv("DOVETAIL_WRAPPED");
-  void* const library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (!library) return DVT_FAIL(DVT_INVALID, "DOVETAIL_WRAPPED: expected a library");
-  const auto open = reinterpret_cast<decltype(&dvt_backend_v1)>(dlsym(library, "dvt_backend_v1"));
-  if (dvt_status s = open(host, &wrapped)) return s;
+  if (dvt_status s = open_wrapped(host, &wrapped)) return s;
   backend = *wrapped;
   good = static_cast<const dvt_compiler*>(wrapped->extension("dovetail.compiler", DVT_X_COMPILER));
   if (!good) return DVT_FAIL(DVT_INVALID, "the device has no compiler");

@@ -134,3 +134,28 @@ for k in (0.5, 0.25):
     x[0] = 3.0  # another value in the same place
     same(f(x, w, k), function(x, w, k))
 """
+# One text serves functions, sizes and numbers; texts(), of the backend's tests, says how many were compiled.
+ONE_TEXT = """
+f = dt.compile(lambda x, k: dt.exp(x * k) + 2.5)
+g = dt.compile(lambda x, k: dt.exp(x * k) + 7.5)
+for shape in ((40,), (40,), (6, 7), (3, 4, 5), (1,), (0,)):
+    for k in (0.5, -1.0, float("inf")):
+        for h in (f, g):
+            same(h(made(*shape), k), h.__wrapped__(made(*shape), k))
+assert texts() == 1, texts()
+x = dt.permute_dims(made(6, 7), (1, 0))[::2]
+same(f(x, 0.5), f.__wrapped__(x, 0.5))
+assert texts() == 2  # of two axes, that is
+"""
+# The text for operands in other orders is refused, once; that of the usual order runs.
+REFUSED_FORM = """
+f = dt.compile(lambda x, y: dt.exp(x) + y)
+x, y = made(6, 7), made(6, 7, seed=1)
+other = dt.permute_dims(made(7, 6), (1, 0))
+same(f(x, y), f.__wrapped__(x, y))
+for _ in range(3):
+    same(f(other, y), f.__wrapped__(other, y))
+assert launches(f, other, y) == ["exp", "add"]
+assert launches(f, x, y) == ["exp+add"]
+assert texts() == 2, texts()
+"""

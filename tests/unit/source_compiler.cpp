@@ -15,98 +15,13 @@
 
 #include "dovetail/codegen_source.hpp"
 #include "dovetail/functors.hpp"
-
-namespace fn = dvt::functors;
+#include "wrapped_backend.hpp"
 
 // ---- the functions that texts call ------------------------------------------------------------------------------
 
 extern "C" {
-#define UNARY(name, suffix, T, F) \
-  DVT_EXPORT T dvt_##name##_##suffix(T x) { return F()(x); }
-#define BINARY(name, suffix, T, F) \
-  DVT_EXPORT T dvt_##name##_##suffix(T x, T y) { return F()(x, y); }
-#define FLOATS(suffix, T)                                                           \
-  UNARY(exp, suffix, T, fn::Exp)                                                    \
-  UNARY(expm1, suffix, T, fn::Expm1)                                                \
-  UNARY(log, suffix, T, fn::Log)                                                    \
-  UNARY(log1p, suffix, T, fn::Log1p)                                                \
-  UNARY(exp2, suffix, T, fn::Exp2)                                                  \
-  UNARY(log2, suffix, T, fn::Log2)                                                  \
-  UNARY(log10, suffix, T, fn::Log10)                                                \
-  UNARY(sqrt, suffix, T, fn::Sqrt)                                                  \
-  UNARY(rsqrt, suffix, T, fn::Rsqrt)                                                \
-  UNARY(erf, suffix, T, fn::Erf)                                                    \
-  UNARY(erfc, suffix, T, fn::Erfc)                                                  \
-  UNARY(sin, suffix, T, fn::Sin)                                                    \
-  UNARY(cos, suffix, T, fn::Cos)                                                    \
-  UNARY(tan, suffix, T, fn::Tan)                                                    \
-  UNARY(asin, suffix, T, fn::Asin)                                                  \
-  UNARY(acos, suffix, T, fn::Acos)                                                  \
-  UNARY(atan, suffix, T, fn::Atan)                                                  \
-  UNARY(sinh, suffix, T, fn::Sinh)                                                  \
-  UNARY(cosh, suffix, T, fn::Cosh)                                                  \
-  UNARY(tanh, suffix, T, fn::Tanh)                                                  \
-  UNARY(asinh, suffix, T, fn::Asinh)                                                \
-  UNARY(acosh, suffix, T, fn::Acosh)                                                \
-  UNARY(atanh, suffix, T, fn::Atanh)                                                \
-  UNARY(floor, suffix, T, fn::Floor)                                                \
-  UNARY(ceil, suffix, T, fn::Ceil)                                                  \
-  UNARY(trunc, suffix, T, fn::Trunc)                                                \
-  UNARY(round, suffix, T, fn::Round)                                                \
-  UNARY(sigmoid, suffix, T, fn::Sigmoid)                                            \
-  UNARY(silu, suffix, T, fn::Silu)                                                  \
-  UNARY(mish, suffix, T, fn::Mish)                                                  \
-  UNARY(selu, suffix, T, fn::Selu)                                                  \
-  UNARY(logsigmoid, suffix, T, fn::Logsigmoid)                                      \
-  UNARY(hardsigmoid, suffix, T, fn::Hardsigmoid)                                    \
-  UNARY(hardswish, suffix, T, fn::Hardswish)                                        \
-  UNARY(gelu, suffix, T, fn::Gelu)                                                  \
-  UNARY(gelu_tanh, suffix, T, fn::GeluTanh)                                         \
-  BINARY(elu, suffix, T, fn::Elu)                                                   \
-  BINARY(softplus, suffix, T, fn::Softplus)                                         \
-  BINARY(hypot, suffix, T, fn::Hypot)                                               \
-  BINARY(logaddexp, suffix, T, fn::Logaddexp)                                       \
-  BINARY(atan2, suffix, T, fn::Atan2)                                               \
-  BINARY(copysign, suffix, T, fn::Copysign)                                         \
-  DVT_EXPORT T dvt_abs_##suffix(T x) { return dvt::math::abs(x); }                  \
-  DVT_EXPORT unsigned char dvt_isinf_##suffix(T x) { return fn::IsInf()(x); }       \
-  DVT_EXPORT unsigned char dvt_isfinite_##suffix(T x) { return fn::IsFinite()(x); } \
-  NUMBERS(suffix, T)
-#define NUMBERS(suffix, T)                         \
-  UNARY(sign, suffix, T, fn::Sign)                 \
-  BINARY(pow, suffix, T, fn::Pow)                  \
-  BINARY(floor_divide, suffix, T, fn::FloorDivide) \
-  BINARY(remainder, suffix, T, fn::Remainder)
-#define INTEGERS(suffix, T)                            \
-  NUMBERS(suffix, T)                                   \
-  BINARY(quotient, suffix, T, fn::Quotient)            \
-  BINARY(bitwise_left_shift, suffix, T, fn::ShiftLeft) \
-  BINARY(bitwise_right_shift, suffix, T, fn::ShiftRight)
-#define SIGNED(suffix, T) UNARY(abs, suffix, T, fn::Abs)
-FLOATS(f32, float)
-FLOATS(f64, double)
-DVT_INTEGERS(INTEGERS)
-DVT_SIGNED(SIGNED)
-
-#define NARROW(suffix, T)                                                                              \
-  DVT_EXPORT float dvt_load_##suffix(decltype(T::bits) bits) { return float(dvt::bit_cast<T>(bits)); } \
-  DVT_EXPORT decltype(T::bits) dvt_store_##suffix(float x) { return dvt::convert<T>(x).bits; }
-NARROW(f16, dvt::half)
-NARROW(bf16, dvt::bfloat16)
-NARROW(f8e4m3fn, dvt::float8_e4m3fn)
-NARROW(f8e5m2, dvt::float8_e5m2)
-
-#define TO_INTEGER(suffix, T)                                                    \
-  DVT_EXPORT T dvt_convert_f32_##suffix(float x) { return dvt::convert<T>(x); }  \
-  DVT_EXPORT T dvt_convert_f64_##suffix(double x) { return dvt::convert<T>(x); } \
-  TO_NARROW(suffix, T)
-#define TO_NARROW(suffix, T)                                                                                   \
-  DVT_EXPORT float dvt_convert_##suffix##_f16(T x) { return float(dvt::convert<dvt::half>(x)); }               \
-  DVT_EXPORT float dvt_convert_##suffix##_bf16(T x) { return float(dvt::convert<dvt::bfloat16>(x)); }          \
-  DVT_EXPORT float dvt_convert_##suffix##_f8e4m3fn(T x) { return float(dvt::convert<dvt::float8_e4m3fn>(x)); } \
-  DVT_EXPORT float dvt_convert_##suffix##_f8e5m2(T x) { return float(dvt::convert<dvt::float8_e5m2>(x)); }
-DVT_INTEGERS(TO_INTEGER)
-TO_NARROW(f64, double)
+#define GPU_GROUP_FUNCTION DVT_EXPORT
+#include "gpu/groups/functions.hpp"
 }
 
 // ---- blocks of threads ------------------------------------------------------------------------------------------
@@ -436,13 +351,8 @@ extern "C" {
 int32_t dvt_probe_v1(char*, size_t) { return 1; }
 
 dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** out) {
-  if (dvt_status s = dvt::accept(host)) return s;
-  const char* const path = std::getenv("DOVETAIL_WRAPPED");
-  void* const library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (!library) return DVT_FAIL(DVT_INVALID, "DOVETAIL_WRAPPED: expected a library");
-  const auto open = reinterpret_cast<decltype(&dvt_backend_v1)>(dlsym(library, "dvt_backend_v1"));
   const dvt_backend* wrapped = nullptr;
-  if (dvt_status s = open(host, &wrapped)) return s;
+  if (dvt_status s = open_wrapped(host, &wrapped)) return s;
   backend = *wrapped;
   static const auto all = rows(*wrapped, std::make_index_sequence<n_ops + n_reductions>());
   backend.name = "text", backend.extension = extension;

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import random
 import shutil
 from pathlib import Path
 
+import broken_compilers
 import broken_devices
 import dovetail as dt
 import numpy as np
@@ -26,13 +26,9 @@ def text(tmp_path_factory):
     """The library, with its device."""
     if not shutil.which("cc"):
         pytest.skip("needs a C compiler")
-    sim = pytest.importorskip("dovetail_sim").backend.library
-    path = broken_devices.build(tmp_path_factory, "source_compiler", {SOURCE: ()}, "-Wno-cast-function-type")
-    wrapped = path.with_name("libwrapped.so")
-    if not wrapped.exists():
-        copied = wrapped.with_suffix(f".{os.getpid()}")  # other processes of the run make one, too
-        shutil.copy(sim, copied)
-        copied.rename(wrapped)
+    flags = ("-Wno-cast-function-type", f"-I{SOURCE.parents[2] / 'backends'}")
+    path = broken_devices.build(tmp_path_factory, "source_compiler", {SOURCE: ()}, *flags)
+    wrapped = broken_compilers.wrapped_beside(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOVETAIL_WRAPPED", str(wrapped))
         device = dt.load_backend(str(path))[0]

@@ -1,6 +1,5 @@
 """Captures of compiled functions as the device sees them: what it is asked, and what happens where it fails."""
 
-import ctypes
 import gc
 import warnings
 
@@ -17,14 +16,7 @@ RUNS = 3  # after which a binding is captured
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory):
     """Its functions, with the device "meta" that they belong to."""
-    path, wrapped = broken_compilers.build(tmp_path_factory)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DOVETAIL_WRAPPED", str(wrapped))
-        device = dt.load_backend(str(path))[0]
-    functions = ctypes.CDLL(str(path))
-    functions.calls_of.restype = ctypes.c_uint64
-    functions.device = device
-    return functions
+    return broken_compilers.load(*broken_compilers.build(tmp_path_factory))
 
 
 @pytest.fixture

@@ -23,14 +23,7 @@ def library(tmp_path_factory):
 @pytest.fixture(scope="module")
 def plugin(library):
     """Its functions, with the device "meta" that they belong to."""
-    path, wrapped = library
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DOVETAIL_WRAPPED", str(wrapped))
-        device = dt.load_backend(str(path))[0]
-    functions = ctypes.CDLL(str(path))
-    functions.calls_of.restype = ctypes.c_uint64
-    functions.device = device
-    return functions
+    return broken_compilers.load(*library)
 
 
 @pytest.fixture

@@ -12,7 +12,17 @@ from pathlib import Path
 import nvrtc
 import pytest
 from cuda_programs import EMULATED, NVIDIA, ON_GPU, PROGRAMS, needs_gpu, python, run
-from group_programs import CAPTURED, CONVERSIONS, INTEGERS, OPS, RANDOM, SUMS, prelude
+from group_programs import (
+    CAPTURED,
+    CONVERSIONS,
+    INTEGERS,
+    ONE_TEXT,
+    OPS,
+    RANDOM,
+    REFUSED_FORM,
+    SUMS,
+    prelude,
+)
 
 HERE = str(Path(__file__).resolve().parent)
 ORDERS = ["forward", "backward", "shuffled:1"]
@@ -81,21 +91,7 @@ def test_sums_are_near_to_float64(variables):
 
 
 def test_a_text_is_compiled_once_for_all_sizes_numbers_and_functions(log):
-    program(
-        """
-f = dt.compile(lambda x, k: dt.exp(x * k) + 2.5)
-g = dt.compile(lambda x, k: dt.exp(x * k) + 7.5)
-for shape in ((40,), (40,), (6, 7), (3, 4, 5)):
-    for k in (0.5, -1.0, float("inf")):
-        for h in (f, g):
-            same(h(made(*shape), k), h.__wrapped__(made(*shape), k))
-assert texts() == 1, texts()
-x = dt.permute_dims(made(6, 7), (1, 0))[::2]
-same(f(x, 0.5), f.__wrapped__(x, 0.5))
-assert texts() == 2  # of two axes, that is
-""",
-        **log,
-    )
+    program(ONE_TEXT, **log)
 
 
 def test_the_text_of_a_kernel_is_dumped(log, tmp_path):
@@ -134,21 +130,7 @@ assert "refused: dvt_exp" in f.explain(made(40))
 
 def test_a_form_that_does_not_compile_runs_node_by_node(log):
     """That of operands which lie in other orders, for example; it is tried once."""
-    program(
-        """
-f = dt.compile(lambda x, y: dt.exp(x) + y)
-x, y = made(6, 7), made(6, 7, seed=1)
-other = dt.permute_dims(made(7, 6), (1, 0))
-same(f(x, y), f.__wrapped__(x, y))
-for _ in range(3):
-    same(f(other, y), f.__wrapped__(other, y))
-assert launches(f, other, y) == ["exp", "add"]
-assert launches(f, x, y) == ["exp+add"]
-assert texts() == 2, texts()
-""",
-        FAKE_NVRTC_REFUSE="size[2]",
-        **log,
-    )
+    program(REFUSED_FORM, FAKE_NVRTC_REFUSE="size[2]", **log)
 
 
 def test_a_kernel_that_is_not_loaded():

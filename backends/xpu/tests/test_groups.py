@@ -7,7 +7,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from group_programs import CAPTURED, CONVERSIONS, INTEGERS, OPS, RANDOM, SUMS, prelude
+from group_programs import (
+    CAPTURED,
+    CONVERSIONS,
+    INTEGERS,
+    ONE_TEXT,
+    OPS,
+    RANDOM,
+    REFUSED_FORM,
+    SUMS,
+    prelude,
+)
 from programs import ON_CPU, python
 
 
@@ -41,19 +51,12 @@ def program(compiler):
 
 
 def test_a_text_is_compiled_once_for_all_sizes_numbers_and_functions(program):
-    program("""
-f = dt.compile(lambda x, k: dt.exp(x * k) + 2.5)
-g = dt.compile(lambda x, k: dt.exp(x * k) + 7.5)
-for shape in ((40,), (40,), (6, 7), (3, 4, 5), (1,), (0,)):
-    for k in (0.5, -1.0, float("inf")):
-        for h in (f, g):
-            same(h(made(*shape), k), h.__wrapped__(made(*shape), k))
-assert texts() == 1, texts()
-x = dt.permute_dims(made(6, 7), (1, 0))[::2]
-same(f(x, 0.5), f.__wrapped__(x, 0.5))
-assert texts() == 2  # of two axes, that is
+    program(
+        ONE_TEXT
+        + """
 assert launches(f, x, 0.5) == ["multiply+exp+add"]
-""")
+"""
+    )
 
 
 def test_the_text_of_a_kernel_is_dumped(program, tmp_path):
@@ -84,20 +87,7 @@ assert "error: expected unqualified-id" in f.explain(made(40)), f.explain(made(4
 
 def test_a_form_that_does_not_compile_runs_node_by_node(program):
     """That of operands which lie in other orders, for example; it is tried once."""
-    program(
-        """
-f = dt.compile(lambda x, y: dt.exp(x) + y)
-x, y = made(6, 7), made(6, 7, seed=1)
-other = dt.permute_dims(made(7, 6), (1, 0))
-same(f(x, y), f.__wrapped__(x, y))
-for _ in range(3):
-    same(f(other, y), f.__wrapped__(other, y))
-assert launches(f, other, y) == ["exp", "add"]
-assert launches(f, x, y) == ["exp+add"]
-assert texts() == 2, texts()
-""",
-        OPENCL_REFUSE="size[2]",
-    )
+    program(REFUSED_FORM, OPENCL_REFUSE="size[2]")
 
 
 def test_a_group_with_too_many_arguments_runs_node_by_node():

@@ -24,7 +24,7 @@ class Tracer:
 
     def __init__(self, graph: Graph, value: int):
         self._graph, self._id = graph, value
-        self._dtype: Any = None  # None: nobody has asked for it
+        self._dtype: Any = None  # None: not asked for yet
         self._shape: tuple[Any, ...] | None = None
         self._joins: Sequence[Tracer] = ()  # operands from which the sizes follow
 

@@ -19,7 +19,7 @@ class CaptureMemory {
   void give_back(Storage* s) noexcept;     // without holders
   Storage* number(size_t i, Stream&, uint64_t bytes, bool& is_new);  // the i-th number in it; never written again
   bool owns(const Storage& s) const { return s.owner == this; }
-  void hold();        // until it is destroyed, whoever releases what it has handed out
+  void hold();        // until it is destroyed, also what is released meanwhile
   void use(Stream&);  // all of it, before work on the stream writes there
   uint64_t bytes() const { return bytes_; }
 
@@ -67,7 +67,7 @@ inline Capturing* capturing_on(const Device& device) {
   return capturing && capturing->is_on(device) ? capturing : nullptr;
 }
 
-// A stream of its own to record on, which nothing runs on and nobody else knows.
+// A stream of its own to record on, which nothing else runs on.
 class RecordingStream {
  public:
   explicit RecordingStream(Device&);  // throws Error(not_implemented) where the device has no more streams
@@ -82,5 +82,5 @@ class RecordingStream {
 };
 
 // Frees the captures of a device that are not in use, as memory is short. False: there were none.
-extern bool (*release_captures)(Device&);  // nullptr: nobody captures
+extern bool (*release_captures)(Device&);  // nullptr: nothing is captured
 }  // namespace dovetail

@@ -193,7 +193,8 @@ void Service::serve() {
   for (Clock::time_point since = Clock::now(); Clock::now() - since < kIdle;) {
     const auto work = [&] { return !fresh_.empty() || (!missing_.empty() && !blocked); };
     const Clock::duration pause = blocked ? kBetweenTries : worker_ ? kBetweenLooks : kIdle;
-    if (!changed_.wait_for(lock, pause, work) && !blocked) {
+    // By the system's clock: C libraries before 2.30 wait by no other.
+    if (!changed_.wait_until(lock, std::chrono::system_clock::now() + pause, work) && !blocked) {
       lock.unlock();
       if (worker_ && cache_->is_worker_wanted()) end_worker();
       lock.lock();

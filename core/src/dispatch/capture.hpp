@@ -74,7 +74,7 @@ class CapturedBinding {
   // As dovetail::replay(), from any thread.
   std::vector<Tensor> run(std::vector<Tensor> in, const std::vector<Scalar>* constants);
   void give_up(const std::string& why);  // frees the capture; there will be no other
-  bool free_memory();                    // the same, where this thread is not in it and nobody else either
+  bool free_memory();                    // the same, where no thread is in it
   std::string state();                   // for the user
 
  private:

