@@ -11,8 +11,17 @@ namespace dovetail {
 // all that packed bytes depend on, but for their layout.
 struct PackKey {
   std::span<const uint64_t> words;
-  size_t own;
-  uint64_t hash;  // of all words, not 0
+  size_t own = 0;
+  uint64_t hash = 0;  // of all words, not 0
+
+  PackKey() = default;
+  PackKey(std::span<const uint64_t> all, size_t n_own) : words(all), own(n_own), hash(all.size()) {
+    for (uint64_t word : all) {
+      hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 32;
+    }
+    hash |= 1;
+  }
 };
 
 struct Packed {

@@ -25,19 +25,13 @@ class CastKey {
     add(uint64_t(to) << 48 | uint64_t(t.dtype) << 32 | uint32_t(t.rank()));
     add(uint64_t(static_cast<const char*>(t.view.data) - static_cast<const char*>(t.storage->data)));
     for (int axis = 0; axis < t.rank(); ++axis) add(uint64_t(t.size(axis))), add(uint64_t(t.view.strides[axis]));
-    for (size_t i = 0; i < n_; ++i) hash_ = mixed(hash_ ^ words_[i]);
   }
-  PackKey key() const { return {{words_, n_}, n_, hash_ | 1}; }
+  PackKey key() const { return {{words_, n_}, n_}; }
 
  private:
   void add(uint64_t word) { words_[n_++] = word; }
-  static uint64_t mixed(uint64_t x) {
-    x *= 0x9E3779B97F4A7C15u;
-    return x ^ x >> 32;
-  }
   uint64_t words_[3 + 2 * DVT_MAX_NDIM];
   size_t n_ = 0;
-  uint64_t hash_ = 0;
 };
 }  // namespace
 

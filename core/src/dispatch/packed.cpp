@@ -26,18 +26,12 @@ class Words {
       if (k != i) add(call.in[k]);
     for (uint32_t k = 0; k < call.n_out; ++k) add(call.out[k]);
     for (uint32_t k = 0; k < call.n_attr; ++k) add(call.attr[k]);
-    uint64_t hash = n_;
-    for (size_t k = 0; k < std::min(n_, kMost); ++k) hash = mixed(hash ^ at_[k]);
-    key_ = {{at_, std::min(n_, kMost)}, own, hash | 1};
+    key_ = {{at_, std::min(n_, kMost)}, own};
   }
   const PackKey* key() const { return n_ <= kMost ? &key_ : nullptr; }  // nullptr: too many to be worth it
 
  private:
   static constexpr size_t kMost = 256;
-  static uint64_t mixed(uint64_t x) {
-    x *= 0x9E3779B97F4A7C15u;
-    return x ^ x >> 32;
-  }
   void add(uint64_t word) {
     if (n_ < kMost) at_[n_] = word;
     ++n_;
