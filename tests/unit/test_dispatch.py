@@ -103,6 +103,16 @@ def test_decompositions_run_float16_in_float32():
     np.testing.assert_array_equal(got, np.logaddexp(a.astype(np.float32), np.float32(0.5)).astype(np.float16))
 
 
+@pytest.mark.parametrize("dtype", [dt.float16, dt.bfloat16])
+@pytest.mark.parametrize("op", [dt.add, dt.maximum, dt.hypot, dt.floor_divide])
+def test_integers_beside_narrow_floats_are_as_narrow(op, dtype):
+    x = dt.asarray(np.array([30273, 2049, 4099, 60001, 3], np.uint16))
+    a = dt.astype(dt.asarray(np.array([-1.57, 1.0, 3.0, -9.0, 0.5], np.float32)), dtype)
+    got, expected = op(a, x), op(a, dt.astype(x, dtype))
+    assert got.dtype == expected.dtype == dtype
+    np.testing.assert_array_equal(dt.astype(got, dt.float32).numpy(), dt.astype(expected, dt.float32).numpy())
+
+
 # ---- bad input -----------------------------------------------------------------------------------
 
 

@@ -162,7 +162,8 @@ DType working(DType t, const Op& op) {
 }
 
 // A program around `decomposition`, which records calls on the operands in the dtypes in which they compute (narrow
-// floats in float32): operands are cast to these, and results back.
+// floats in float32, integers beside them too, once they are as narrow): operands are cast to these, and results
+// back.
 template <class Decomposition>
 std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposition& decomposition) {
   const auto builder = std::make_shared<ProgramBuilder>();  // a decomposition may keep its tracers
@@ -171,7 +172,8 @@ std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposi
     operands.push_back(inv.in[i] ? builder->input(inv.in[i]->dtype, inv.in[i]->shape()) : -1);
   for (int i = 0; i < inv.n_in; ++i)
     if (operands[size_t(i)] >= 0)
-      operands[size_t(i)] = builder->cast(operands[size_t(i)], working(inv.plan->compute_of(i), inv.op));
+      for (const DType t : {inv.plan->compute_of(i), working(inv.plan->compute_of(i), inv.op)})
+        operands[size_t(i)] = builder->cast(operands[size_t(i)], t);
   std::vector<int> outputs = decomposition(builder, operands);
   if (outputs.size() != inv.op.spec.n_out)
     inv.fail(ErrorKind::runtime, "its decomposition gives " + std::to_string(outputs.size()) +
@@ -380,19 +382,20 @@ void run_decomposition(Invocation& inv) {
   }
 }
 
-// A primitive that the device has in float32: operands up, result down.
+// A primitive that the device has in float32: operands up, integers by way of the narrow dtype, result down.
 void run_via_f32(Invocation& inv) {
   if (inv.op.spec.flags & op_converts) {
     *inv.out[0] = cast(cast(*inv.in[0], DType::f32, *inv.device), inv.plan->result[0], *inv.device);
     return;
   }
   std::vector<Tensor> casts;
-  casts.reserve(size_t(inv.n_in));
+  casts.reserve(2 * size_t(inv.n_in));
   std::vector<const Tensor*> in;
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
-    const DType want = t ? working(inv.plan->compute_of(i), inv.op) : DType::none;
-    if (t && t->dtype != want) t = &casts.emplace_back(cast(*t, want, *inv.device));
+    if (t)
+      for (const DType want : {inv.plan->compute_of(i), working(inv.plan->compute_of(i), inv.op)})
+        if (t->dtype != want) t = &casts.emplace_back(cast(*t, want, *inv.device));
     in.push_back(t);
   }
   Attrs attrs = inv.attrs;
@@ -475,10 +478,13 @@ std::string missing_kernel(const Invocation& inv) {
   for (size_t i = 0; i < in.size(); ++i) {
     const Tensor* t = inv.in[i];
     if (!t) continue;
-    const DType want = working(inv.plan->compute_of(int(i)), inv.op);
-    if (const std::string missing = missing_cast(*t, want, *inv.device); !missing.empty()) return missing;
-    operands[i].set_type(want, inv.device);
+    operands[i].set_type(t->dtype, inv.device);
     operands[i].set_shape(t->shape());
+    for (const DType want : {inv.plan->compute_of(int(i)), working(inv.plan->compute_of(int(i)), inv.op)}) {
+      const std::string missing = t->device ? missing_cast(operands[i], want, *inv.device) : "";
+      if (!missing.empty()) return missing;
+      operands[i].set_type(want, inv.device);
+    }
     in[i] = &operands[i];
   }
   Attrs attrs = inv.attrs;
