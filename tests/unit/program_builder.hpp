@@ -41,11 +41,12 @@ class ProgramBuilder {
                       uint32_t(its_in.size()), 1, uint32_t(its_attrs.size()), 0, nullptr});
     return out;
   }
-  // sum, mean, max or min along the last axis.
+  // sum, mean, max or min along an axis.
   uint32_t reduce(const char* op, uint32_t x, bool keepdims = true, int64_t axis = -1) {
     Sizes shape = shapes_[x];
-    if (keepdims) shape.back() = 1;
-    else shape.pop_back();
+    const auto at = shape.begin() + (axis < 0 ? axis + int64_t(shape.size()) : axis);
+    if (keepdims) *at = 1;
+    else shape.erase(at);
     dvt_attr axes{DVT_A_I64S, 1, {}};
     axes.v.is = &axes_.emplace_back(axis);
     dvt_attr keep{DVT_A_BOOL, 1, {}}, none{};

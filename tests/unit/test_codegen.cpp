@@ -23,16 +23,16 @@ std::string lowered(ProgramBuilder& b) {
 const char* heavy(const dvt_program&, const dvt_node& node) {
   return std::strcmp(node.op, "dvt.matmul") && std::strcmp(node.op, "dvt.sort") ? nullptr : "no loop";
 }
-std::vector<dvt_claim> claims(ProgramBuilder& b) {
+std::vector<dvt_claim> claims(ProgramBuilder& b, const dvt::codegen::Costs& costs = {}) {
   const dvt_program& p = b.view();
   std::vector<dvt_claim> out(p.n_nodes);
-  dvt::codegen::claim(p, heavy, out.data());
+  dvt::codegen::claim(p, heavy, out.data(), costs);
   return out;
 }
 // "1 1 - 2": the groups of the nodes.
-std::string groups(ProgramBuilder& b) {
+std::string groups(ProgramBuilder& b, const dvt::codegen::Costs& costs = {}) {
   std::string text;
-  for (const dvt_claim& c : claims(b))
+  for (const dvt_claim& c : claims(b, costs))
     text += (text.empty() ? "" : " ") + (c.group ? std::to_string(c.group) : "-");
   return text;
 }
@@ -193,6 +193,37 @@ return v5
 )");
 }
 
+TEST(totals_of_columns_where_a_compiler_has_them) {
+  Space p;  // the gradients of a scale and of a bias, and what follows from one
+  const uint32_t x = p.x(), d = p.x(), scaled = p.map("dvt.multiply", {d, p.x({columns})});
+  const uint32_t gradient = p.reduce("dvt.sum", p.map("dvt.multiply", {scaled, x}), false, 0);
+  const uint32_t bias = p.reduce("dvt.sum", d, true, 0);
+  p.output(scaled), p.output(gradient), p.output(bias);
+  CHECK_EQ(groups(p), "1 1 - -");
+  CHECK_EQ(lowered(p), R"(space (s0, s1)
+v0 = input 1: float32 (s0, s1)
+v1 = input 2: float32 (s1)
+v3 = input 0: float32 (s0, s1)
+pass 0
+  v2 = multiply v0 v1: float32
+  v4 = multiply v2 v3: float32
+  v5 = sum v4: float32  per column
+  v6 = sum v0: float32  per column
+return v2 v5 v6
+)");
+  dvt::codegen::Costs costs;
+  costs.leading = true;
+  const uint32_t next = p.map("dvt.square", {p.map("dvt.exp", {gradient}, {columns})}, {columns});
+  p.output(p.map("dvt.add", {scaled, next}));  // the nodes need the whole total
+  CHECK_EQ(groups(p, costs), "1 1 1 1 2 2 -");
+
+  Space both;  // along rows and along columns
+  const uint32_t y = both.map("dvt.exp", {both.x()});
+  both.output(both.reduce("dvt.sum", y)), both.output(both.reduce("dvt.sum", y, true, 0));
+  CHECK_EQ(groups(both, costs), "1 1 -");
+  CHECK_EQ(lowered(both), "reductions along the last axis and along others");
+}
+
 TEST(refused_with_a_reason) {
   const auto one = [](auto make) {
     Space p;
@@ -204,7 +235,7 @@ TEST(refused_with_a_reason) {
   };
   CHECK_EQ(one([](Space& p) { return p.map("dvt.add", {p.x({rows, columns}), p.x({rows, rows})}); }),
            "an axis of an operand is not known to be that of the result");
-  CHECK_EQ(one([](Space& p) { return p.reduce("dvt.sum", p.x(), true, 0); }),
+  CHECK_EQ(one([](Space& p) { return p.reduce("dvt.sum", p.x({rows, columns, 3}), true, 0); }),
            "a reduction along other axes than the last one");
   CHECK_EQ(one([](Space& p) { return p.reduce("dvt.sum", p.x({rows, 1})); }), "a reduction of one element");
   CHECK_EQ(one([](Space& p) {

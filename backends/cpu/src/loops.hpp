@@ -40,6 +40,23 @@ struct Reduction {
   void (*join)(void* state, const void* partial);
   void (*partial)(void* state, void* out);               // for join
   void (*total)(void* state, int64_t terms, void* out);  // terms: of all runs
+
+  // Results side by side, of rows of terms. Of a run of at most `rows_of_run` rows, row i belongs to chain i %
+  // chains; chains are joined in pairs, runs in halves.
+  struct Columns {
+    static constexpr int64_t rows_of_run = 16;
+    uint8_t bytes;   // of a partial result
+    uint8_t chains;  // one, if the terms are fp16 or bf16 in memory
+    void (*clear)(void* partials, int64_t n);
+    // Dense rows of n terms, from row `first` of a run on; the chains' partial results lie `width` apart.
+    void (*add)(void* partials, int64_t chains, int64_t width, const void* x, int64_t first, int64_t rows,
+                int64_t n);
+    void (*join)(void* left, const void* right, int64_t n);
+    int64_t (*chunks)(int64_t n, int64_t terms);  // of the rows, each with partial results of its own
+    // Of `chunks` times `columns` partial results those of n columns from `begin` on.
+    void (*total)(const void* partials, int64_t chunks, int64_t columns, int64_t begin, int64_t n, int64_t terms,
+                  void* out);
+  } columns;
 };
 
 // Between memory and tiles.

@@ -161,11 +161,14 @@ class Group:
         self.nodes.append((op, list(ins), v, tuple(attrs)))
         return v
 
-    def reduce(self, op: str, x: Value, keepdims: bool = True) -> Value:
-        shape = (*x.shape[:-1], 1) if keepdims else x.shape[:-1]
+    def reduce(self, op: str, x: Value, keepdims: bool = True, leading: bool = False) -> Value:
+        """Along the last axis, or along all others."""
+        axes = tuple(range(len(x.shape)))
+        axes = axes[:-1] if leading else axes[-1:]
+        shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes)
         v = self._value(shape, np.dtype(bool) if op in ("any", "all") else x.dtype)
         dtype = (None,) if op in ("sum", "prod") else ()
-        self.nodes.append((op, [x], v, ((len(x.shape) - 1,), *dtype, keepdims)))
+        self.nodes.append((op, [x], v, (axes, *dtype, keepdims)))
         return v
 
     def output(self, *values: Value) -> None:

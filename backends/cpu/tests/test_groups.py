@@ -149,6 +149,59 @@ def test_reductions_that_kernels_join_in_another_order_are_refused(cpu):
     check(group(draw((8, 130), float32)[:, ::2]), cpu)
 
 
+# ---- totals of columns -----------------------------------------------------------------------------------------
+
+TOTALS = [(5, 1000), (1000, 5), (40, 33), (3, 17, 64), (16, 1025), (17, 3000), (300, 500), (2000, 200), (40, 5000)]
+
+
+@pytest.mark.parametrize("op", ["sum", "prod", "max", "min", "any", "all", "mean"])
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, BOOL], **names)
+def test_totals_of_columns(cpu, op, dtype):
+    if (dtype == BOOL and op in ("sum", "prod")) or (dtype not in FLOATS and op == "mean"):
+        return
+    for i, shape in enumerate(TOTALS):
+        g = Group()
+        x, w = g.input(draw(shape, dtype)), g.input(draw(shape[-1:], dtype))
+        y = g.map("maximum", x, w)
+        g.output(g.reduce(op, y, i % 2 > 0, leading=True), g.reduce("max", x, leading=True), y)
+        check(g, cpu)
+        if i % 3 == 0:
+            check(g, cpu, symbolic=False, strided=True)
+
+
+def test_totals_with_values_of_rows_and_threads(cpu):
+    g = Group()
+    x, w, r = (g.input(draw(s, float32)) for s in ((700, 300), (300,), (700, 1)))
+    d = g.map("multiply", g.map("subtract", x, g.map("exp", r)), w)
+    y = g.map("gelu", d, attrs=("none",))
+    g.output(g.reduce("sum", d, False, leading=True), g.reduce("mean", y, leading=True))
+    threads = cpu.threads
+    try:
+        for cpu.threads in (1, 2, 7):
+            check(g, cpu)
+    finally:
+        cpu.threads = threads
+
+
+def test_totals_that_kernels_join_in_another_order_are_refused(cpu):
+    def group(x: np.ndarray) -> Group:
+        g = Group()
+        x = g.input(x)
+        g.output(g.reduce("sum", x, leading=True), g.map("exp", x))
+        return g
+
+    check(group(draw((30, 20, 10), float32)), cpu)
+    for x in (draw((20, 30, 10), float32).transpose(1, 0, 2), draw((30, 20), float32)[:, ::2]):
+        with pytest.raises(KernelError, match="strided input"):
+            group(x).run(cpu, EACH)
+    for shape in ((0, 5), (9, 0)):
+        g = Group()
+        x = g.map("exp", g.input(draw(shape, float32)))
+        g.output(g.reduce("sum", x, leading=True), x)
+        with pytest.raises(KernelError, match="less than two columns, or of no rows"):
+            g.run(cpu, EACH)
+
+
 # ---- random groups ---------------------------------------------------------------------------------------------
 
 UNARY = {

@@ -4,7 +4,9 @@
 //
 // A group has one index space: the shape to which all its values broadcast. Its nodes are elementwise ops, and
 // reductions along the last axis. The code of a group runs over the rows of the space, and over each row in passes:
-// a step that needs the result of a reduction of its row belongs to a later pass than that reduction.
+// a step that needs the result of a reduction of its row belongs to a later pass than that reduction. Where claim
+// is called with Costs::leading, groups may instead reduce along all other axes: over the rows of each column. No
+// other step of the group uses such a result.
 //
 //   dvt_status claim(dvt_device*, const dvt_program* p, dvt_claim* out) {
 //     dvt::codegen::claim(*p, [](const dvt_program& p, const dvt_node& node) -> const char* {
@@ -45,7 +47,8 @@ struct Step {
   const dvt_node* node;            // of the program, which must live as long
   std::vector<uint32_t> operands;  // indices into values, none for an absent one
   uint32_t result;
-  bool reduces;
+  bool reduces;  // along the last axis
+  bool leading;  // reduces along all others
 };
 struct Pass {
   std::vector<uint32_t> before;  // steps that are done once per row, before its elements
@@ -74,6 +77,10 @@ class Lowering {
     if (const char* reason = find_space()) return reason;
     for (uint32_t n = 0; n < program_.n_nodes; ++n)
       if (const char* reason = add_step(*program_.nodes[n])) return reason;
+    const auto any = [&](bool Step::* what) {
+      return std::any_of(loops_.steps.begin(), loops_.steps.end(), [&](const Step& s) { return s.*what; });
+    };
+    if (any(&Step::reduces) && any(&Step::leading)) return "reductions along the last axis and along others";
     for (uint32_t i = 0; i < program_.n_outputs; ++i) {
       const uint32_t v = made_[program_.outputs[i]];
       if (v == none) return "an output that no node makes";
@@ -88,7 +95,7 @@ class Lowering {
     std::vector<bool> inside(program_.n_values, false);
     for (uint32_t n = 0; n < program_.n_nodes; ++n) {
       const dvt_node& node = *program_.nodes[n];
-      if (const char* reason = refusal(program_, node)) return reason;
+      if (const char* reason = refusal(program_, node, true)) return reason;
       if (!squeezed_.add(node, [&](uint32_t v) { return bool(inside[v]); }))
         return "a result without the reduced axis meets values that have it";
       inside[node.out[0]] = true;
@@ -131,11 +138,12 @@ class Lowering {
   const char* add_step(const dvt_node& node) {
     const uint32_t out = node.out[0];
     const DLTensor& t = program_.values[out];
-    const bool reduces = is_reduction(node), squeezed = squeezed_[out] && !reduces;
-    Step step{&node, {}, 0, reduces};
+    const bool leading = reduced_axes(program_, node) == Reduces::leading, reduces = is_reduction(node) && !leading;
+    const bool squeezed = squeezed_[out] && !reduces;
+    Step step{&node, {}, 0, reduces, leading};
     Value result{out, Value::step, uint32_t(loops_.steps.size()), t.dtype, rank() - squeezed_[out] - t.ndim, false};
-    uint32_t cost = reduces ? 0 : is_cheap(node.op) ? 1 : expensive;
-    if (reduces && !(space_of(program_, node) == Shape(tensor_of_space(rank()))))
+    uint32_t cost = reduces || leading ? 0 : is_cheap(node.op) ? 1 : expensive;
+    if ((reduces || leading) && !(space_of(program_, node) == Shape(tensor_of_space(rank()))))
       return "a reduction of a value that has not the group's index space";
     for (uint32_t i = 0; i < node.n_in; ++i) {
       const uint32_t v = node.in[i];
@@ -146,12 +154,15 @@ class Lowering {
       const uint32_t operand = made_[v] != none ? made_[v] : add_outside(v, squeezed);
       step.operands.push_back(operand);
       const Value& x = loops_.values[operand];
+      if (x.source == Value::step && loops_.steps[x.index].leading)
+        return "a use of a reduction along leading axes";
       result.varies = result.varies || x.varies;
       result.pass = std::max(result.pass, x.pass);
       if (x.varies) cost = std::min(cost + cost_[operand], expensive);
     }
-    if (reduces && !result.varies) return "a reduction of a value that is one per row";
-    if (reduces) result.varies = false, ++result.pass;
+    if ((reduces || leading) && !result.varies) return "a reduction of a value that is one per row";
+    if (reduces || leading) result.varies = false;
+    if (reduces) ++result.pass;
     if (squeezed && !broadcasts_to(Shape(t), Shape(tensor_of_space(rank() - 1))))
       return "a result without the reduced axis has other axes than the rows";
     step.result = made_[out] = uint32_t(loops_.values.size());
@@ -172,12 +183,12 @@ class Lowering {
     for (uint32_t p = 0; p < n; ++p) {
       std::vector<bool> needed(loops_.values.size(), false);
       for (const Step& s : loops_.steps)
-        if (s.reduces && pass_of(s) == p) needed[s.result] = true;
+        if ((s.reduces && pass_of(s) == p) || s.leading) needed[s.result] = true;
       for (uint32_t v : loops_.outputs)
         if (loops_.values[v].varies && loops_.values[v].pass == p) needed[v] = true;
       for (size_t i = loops_.steps.size(); i-- > 0;) {
         const Step& s = loops_.steps[i];
-        if (!loops_.values[s.result].varies && !s.reduces) {
+        if (!loops_.values[s.result].varies && !s.reduces && !s.leading) {
           if (pass_of(s) == p) loops_.passes[p].before.push_back(uint32_t(i));
           continue;
         }
@@ -267,7 +278,7 @@ inline std::string text_of(const dvt_program& p, const Loops& loops) {
           "  " + name(s.result) + " = " + (std::strncmp(s.node->op, "dvt.", 4) ? s.node->op : s.node->op + 4);
       for (uint32_t operand : s.operands) line += " " + name(operand);
       line += ": " + text_of_dtype(v.dtype);
-      if (!v.varies) line += "  per row";
+      if (!v.varies) line += s.leading ? "  per column" : "  per row";
       else if (v.kept != none) line += "  kept " + std::to_string(v.kept);
       text += line + "\n";
     };

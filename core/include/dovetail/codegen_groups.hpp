@@ -30,6 +30,11 @@ struct Shape {
   bool is_row_of(const Shape& o) const {
     return rank == o.rank && rank > 0 && last() == 1 && std::equal(size, size + rank - 1, o.size);
   }
+  // Is this the last axis of `o` alone, or with axes of size 1 before it?
+  bool is_last_of(const Shape& o) const {
+    return (rank == 1 || rank == o.rank) && last() == o.last() &&
+           std::all_of(size, size + rank - 1, [](int64_t n) { return n == 1; });
+  }
 };
 
 // Does every axis of a have size 1 or that of b, when the last axes are aligned?
@@ -46,6 +51,27 @@ inline bool is_reduction(const dvt_node& node) {
   return std::any_of(std::begin(names), std::end(names), [&](const char* n) { return !std::strcmp(n, node.op); });
 }
 
+// Which axes a reduction takes; of other nodes `none`.
+enum class Reduces { none, last, leading /* all but the last */, others };
+
+inline Reduces reduced_axes(const dvt_program& p, const dvt_node& node) {
+  if (!is_reduction(node)) return Reduces::none;
+  const int32_t rank = p.values[node.in[0]].ndim;
+  if (node.n_in != 1 || rank < 1 || !node.n_attr) return Reduces::others;
+  const dvt_attr& axes = node.attr[0];
+  const bool one = axes.kind == DVT_A_I64;
+  uint64_t mask = 0;
+  if (axes.kind == DVT_A_NONE) mask = (uint64_t{1} << rank) - 1;
+  else if (!one && axes.kind != DVT_A_I64S) return Reduces::others;
+  for (uint32_t i = 0; i < (one ? 1 : axes.kind == DVT_A_I64S ? axes.count : 0); ++i) {
+    const int64_t axis = one ? axes.v.i : axes.v.is[i];
+    if (axis < -rank || axis >= rank) return Reduces::others;
+    mask |= uint64_t{1} << (axis < 0 ? axis + rank : axis);
+  }
+  const uint64_t last = uint64_t{1} << (rank - 1);
+  return mask == last ? Reduces::last : mask == last - 1 && rank > 1 ? Reduces::leading : Reduces::others;
+}
+
 // Is the op worth a row of scratch memory? All that are not known as cheap are.
 inline bool is_cheap(const char* op) {
   static const char* const names[] = {
@@ -60,8 +86,8 @@ inline bool is_cheap(const char* op) {
 }
 
 // Why no group can have the node; NULL if one can. An op that is no reduction is taken as elementwise: the caller
-// asks for none that is not.
-inline const char* refusal(const dvt_program& p, const dvt_node& node) {
+// asks for none that is not. `leading`: may it reduce along all axes but the last?
+inline const char* refusal(const dvt_program& p, const dvt_node& node, bool leading) {
   if (node.n_out != 1 || !node.n_in || node.out[0] == none) return "not one result of one or more operands";
   for (uint32_t i = 0; i < node.n_attr; ++i) {
     const uint32_t kind = node.attr[i].kind;
@@ -79,13 +105,12 @@ inline const char* refusal(const dvt_program& p, const dvt_node& node) {
     return nullptr;
   }
   const Shape x(p.values[node.in[0]]), r(result);
-  if (node.n_in != 1 || x.rank == 0 || !node.n_attr) return "a reduction without an axis";
-  const dvt_attr& axes = node.attr[0];
-  const bool last = axes.kind == DVT_A_NONE  ? x.rank == 1
-                    : axes.kind == DVT_A_I64 ? axes.v.i == -1 || axes.v.i == x.rank - 1
-                                             : axes.kind == DVT_A_I64S && axes.count == 1 &&
-                                                   (axes.v.is[0] == -1 || axes.v.is[0] == x.rank - 1);
-  if (!last) return "a reduction along other axes than the last one";
+  const Reduces axes = reduced_axes(p, node);
+  if (axes == Reduces::leading && leading) {
+    if (x.last() == 1) return "a reduction with one result";
+    return r.is_last_of(x) ? nullptr : "a reduction with a result of another shape";
+  }
+  if (axes != Reduces::last) return "a reduction along other axes than the last one";
   if (x.last() == 1) return "a reduction of one element";  // its result would vary as the operand does
   return r.is_squeezed(x) || r.is_row_of(x) ? nullptr : "a reduction with a result of another shape";
 }
@@ -105,6 +130,7 @@ class Squeezed {
   // value made in the group in question?
   template <class Inside>
   bool add(const dvt_node& node, Inside inside) {
+    if (reduced_axes(program_, node) == Reduces::leading) return !inside(node.in[0]) || !squeezed_[node.in[0]];
     const DLTensor& result = program_.values[node.out[0]];
     bool any = false, others = false;
     for (uint32_t i = 0; i < node.n_in; ++i) {
@@ -131,6 +157,7 @@ struct Costs {
   float launch_ns = 500;     // of a node, beside its work
   float bytes_per_ns = 10;   // to and from memory
   uint32_t most_nodes = 64;  // of a group
+  bool leading = false;      // may groups reduce along all axes but the last?
 };
 
 // Puts nodes into groups in their order. Every group, and every node outside of groups, has a level: above those of
@@ -152,7 +179,7 @@ class Grouping {
   void run() {
     for (uint32_t n = 0; n < program_.n_nodes; ++n) {
       const dvt_node& node = *program_.nodes[n];
-      out_[n] = {0, 0, refusal(program_, node), {0, 0}};
+      out_[n] = {0, 0, refusal(program_, node, costs_.leading), {0, 0}};
       if (!out_[n].reason) out_[n].reason = supports_(program_, node);
       if (!out_[n].reason) place(n);
       else level_[n] = level_after(node, {});
@@ -170,7 +197,8 @@ class Grouping {
   struct Group {
     uint32_t parent, level, limit, nodes;  // limit: the lowest level of what uses its results
     const dvt_node* widest;                // its index space is the group's
-    bool reduces;
+    bool reduces;                          // along the last axis
+    bool leading;                          // along the others
   };
   using Set = std::vector<uint32_t>;  // of few groups
 
@@ -202,19 +230,21 @@ class Grouping {
 
   // The groups of `wanted` that the node can join together; `joined` becomes the resulting group without the node.
   Set compatible(const dvt_node& node, const Set& wanted, Group& joined) {
-    const bool reduces = is_reduction(node);
-    joined = {0, 0, UINT32_MAX, 1, &node, reduces};
+    const bool leading = reduced_axes(program_, node) == Reduces::leading, reduces = is_reduction(node) && !leading;
+    joined = {0, 0, UINT32_MAX, 1, &node, reduces, leading};
     bool rows_only = false;  // the node's result has no last axis
     Set set;
     for (uint32_t g : wanted) {
       const Group& group = groups_[g];
       const Shape wide = space_of(program_, *joined.widest), other = space(g);
       const bool smaller = other.is_row_of(wide) && !group.reduces;
-      const bool wider = !joined.reduces && (wide.is_row_of(other) || (wide.is_squeezed(other) && group.reduces));
+      const bool wider = !joined.reduces && !joined.leading &&
+                         (wide.is_row_of(other) || (wide.is_squeezed(other) && group.reduces));
       if (!(wide == other || smaller || wider) || joined.nodes + group.nodes > costs_.most_nodes) continue;
+      if ((joined.reduces || group.reduces) && (joined.leading || group.leading)) continue;
       rows_only = rows_only || (wider && wide.is_squeezed(other));
       if (wider) joined.widest = group.widest;
-      joined.reduces = joined.reduces || group.reduces;
+      joined.reduces = joined.reduces || group.reduces, joined.leading = joined.leading || group.leading;
       joined.nodes += group.nodes, joined.limit = std::min(joined.limit, group.limit);
       set.push_back(g);
     }
@@ -228,14 +258,19 @@ class Grouping {
 
   void place(uint32_t n) {
     const dvt_node& node = *program_.nodes[n];
-    Set wanted;
-    for_each_maker(node, [&](uint32_t group, uint32_t) {
-      if (group != none && !has(wanted, group)) wanted.push_back(group);
+    Set wanted, before;  // before: groups whose results along the leading axes it needs
+    for_each_maker(node, [&](uint32_t group, uint32_t maker) {
+      if (group == none) return;
+      const bool is_total = reduced_axes(program_, *program_.nodes[maker]) == Reduces::leading;
+      Set& set = is_total ? before : wanted;
+      if (!has(set, group)) set.push_back(group);
     });
     for (uint32_t i = 0; i < node.n_in; ++i) {  // groups that read the same operand
       const uint32_t g = node.in[i] == none ? none : find(reader_[node.in[i]]);
       if (g != none && !has(wanted, g) && space(g) == space_of(program_, node)) wanted.push_back(g);
     }
+    wanted.erase(std::remove_if(wanted.begin(), wanted.end(), [&](uint32_t g) { return has(before, g); }),
+                 wanted.end());
     // Those of the lowest level are the first that cannot be put off.
     std::stable_sort(wanted.begin(), wanted.end(),
                      [&](uint32_t a, uint32_t b) { return groups_[a].level > groups_[b].level; });
@@ -312,9 +347,9 @@ class Grouping {
 };
 
 // Fills in one dvt_claim per node. supports(program, node) returns NULL for a node that the device has code for,
-// else a static string, why not; it is asked about elementwise ops and reductions along the last axis, and must
-// refuse ops of any other kind. A group has at least two nodes, all of one index space or of one value per row of
-// it.
+// else a static string, why not; it is asked about elementwise ops and reductions along the last axis (and with
+// costs.leading along all others), and must refuse ops of any other kind. A group has at least two nodes, all of
+// one index space or of one value per row of it.
 template <class Supports>
 void claim(const dvt_program& p, Supports supports, dvt_claim* out, const Costs& costs = {}) {
   Grouping<Supports>(p, supports, costs, out).run();

@@ -84,7 +84,9 @@ class Source {
     }
     uint32_t bytes = 0;
     for (const Step& s : loops_.steps)
-      if (s.reduces) bytes += 2 * std::max<uint32_t>(loops_.values[s.result].dtype.bits / 8, 4), reduces_ = true;
+      if (s.leading) return "a reduction along other axes than the last one";
+      else if (s.reduces)
+        bytes += 2 * std::max<uint32_t>(loops_.values[s.result].dtype.bits / 8, 4), reduces_ = true;
     return bytes * 256 > most_shared ? "more reductions than a block has memory for" : nullptr;
   }
 

@@ -21,12 +21,14 @@ const LoopTable& loop_table() {
 
 dvt_status claim(dvt_device*, const dvt_program* p, dvt_claim* out) try {
   const LoopTable& loops = loop_table();
+  dvt::codegen::Costs costs;
+  costs.leading = true;
   dvt::codegen::claim(
       *p,
       [&](const dvt_program& program, const dvt_node& node) -> const char* {
         return loops.find(program, node) ? nullptr : "no loop for this op and these dtypes";
       },
-      out);
+      out, costs);
   return DVT_OK;
 } catch (const std::bad_alloc&) {
   return DVT_FAIL(DVT_OOM, "[compile] no memory to look at %u nodes", p->n_nodes);

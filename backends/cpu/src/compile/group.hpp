@@ -15,7 +15,12 @@ constexpr uint32_t nowhere = UINT32_MAX;
 constexpr size_t most_values = 256, most_in_memory = 64;  // of a group; of its inputs and of its outputs
 
 // How many elements of a value a tile has.
-enum class Extent : uint8_t { one /* for the whole group */, rows /* one per row */, all };
+enum class Extent : uint8_t {
+  one /* for the whole group */,
+  rows /* one per row */,
+  all,
+  columns /* one per column */
+};
 
 struct Operand {  // a value of the group
   DLDataType type;
@@ -31,7 +36,7 @@ struct Operand {  // a value of the group
 };
 
 struct Instruction {
-  enum Kind : uint8_t { load, loop, reduce, generated };
+  enum Kind : uint8_t { load, loop, reduce /* a row */, reduce_columns, generated };
   Kind kind = load;
   uint32_t result = nowhere;  // of `generated`: which loop of the group
   const char* op = nullptr;   // in the schema
@@ -40,7 +45,7 @@ struct Instruction {
   uint32_t n_in = 0;
   uint32_t in[max_elementwise_in] = {};
   bool rounds = false;  // to fp16 or bf16, after the loop
-  uint32_t state = 0;   // which reduction of the group
+  uint32_t state = 0;   // which reduction of the group: of those of rows, or of those of columns
 };
 
 // The instructions of one pass. `place[v]`: the register of value v in it, or nowhere.
@@ -74,10 +79,11 @@ struct Group {
   std::vector<GeneratedLoop> loops;  // of `joined`
   std::vector<uint32_t> outputs;     // values
   std::vector<uint32_t> row_inputs;  // values that are inputs of one element a row
+  std::vector<Instruction> totals;   // those that reduce columns
   uint32_t n_inputs = 0, n_kept = 0, n_registers = 0, n_rows = 0, n_reductions = 0;
   bool as_eager = false;  // all bits are to be those of node by node
   uint8_t widest = 1;     // bytes of an element in a tile
-  bool has_reductions() const { return n_reductions > 0; }
+  bool has_reductions() const { return n_reductions > 0 || !totals.empty(); }
 };
 
 // The loop or reduction for a node; nullptr where there is none.

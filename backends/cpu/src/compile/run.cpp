@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "compile/columns.hpp"
 #include "compile/space.hpp"
 #include "dovetail/backend.hpp"
 #include "scratch.hpp"
@@ -26,6 +27,7 @@ struct Call {
   const Conversions& conversions;
   const GeneratedFunction* functions;
   Space space;
+  ColumnParts parts;  // of a group with totals
   size_t n_inputs = 0;
   Memory memory[2 * most_in_memory + most_values];  // of inputs' values, then of outputs
   uint32_t input_of[most_values];                   // of each value its entry in `memory`
@@ -60,14 +62,15 @@ void fill(const void* value, char* to, int64_t n, int bytes) {
 // One thread's work on its rows.
 class Worker {
  public:
-  explicit Worker(const Call& c) : call_(c), group_(c.group), space_(c.space) {}
+  explicit Worker(const Call& c) : call_(c), group_(c.group), space_(c.space), totals_(c.group, c.parts) {}
 
   bool start() {
     const size_t tile = size_t(tile_elements) * group_.widest;
     const size_t row = size_t(tile_elements) * 8, kept = size_t((space_.columns + 7) & ~7) * group_.widest;
     const bool wide = space_.columns > tile_elements;
     const size_t bytes = tile * (group_.n_registers + max_elementwise_in + 1) + row * group_.n_rows +
-                         Reduction::state_bytes * group_.n_reductions + (wide ? kept * group_.n_kept : 0);
+                         Reduction::state_bytes * group_.n_reductions + (wide ? kept * group_.n_kept : 0) +
+                         totals_.bytes();
     char* at = static_cast<char*>(scratch(Scratch::group, bytes));
     if (!at) return false;
     const auto take = [&](size_t n) { return std::exchange(at, at + n); };
@@ -76,6 +79,7 @@ class Worker {
     raw_ = take(tile);
     rows_ = take(row * group_.n_rows);
     states_ = take(Reduction::state_bytes * group_.n_reductions);
+    totals_.use(take(totals_.bytes()));
     kept_ = at;
     for (size_t v = 0; v < group_.values.size(); ++v) {
       const Operand& x = group_.values[v];
@@ -94,6 +98,37 @@ class Worker {
     for (const Instruction& step : whole.body) run(step);
     store_rows();
     store_tile();
+  }
+
+  // A part of a chunk's rows. The partial results follow each other in `to`, one place for each total of the group.
+  void run_columns(int64_t chunk, int64_t part, char* const* to) {
+    const ColumnParts& p = call_.parts;
+    const int64_t row = p.first_row(chunk), begin = part * p.width, end = std::min(begin + p.width, p.columns);
+    const int64_t block = std::max<int64_t>(tile_elements / p.columns, 1);  // rows in a tile
+    totals_.run(row, p.first_row(chunk + 1) - row, begin, end, [&](int64_t first, int64_t n) {
+      for (int64_t i = 0; i < n; i += block)
+        if (whole()) run_block(first + i, std::min(block, n - i));
+        else run_row(first + i, begin, end);
+    });
+    for (const Instruction& t : group_.totals) {
+      const size_t bytes = t.reduction->columns.bytes;
+      std::memcpy(to[t.state] + size_t(chunk * p.columns + begin) * bytes, totals_.in_slot(t, 0),
+                  size_t(end - begin) * bytes);
+    }
+  }
+  // The totals of all rows, from those partial results.
+  void store_totals(char* const* from) {
+    const ColumnParts& p = call_.parts;
+    for (size_t i = 0; i < group_.outputs.size(); ++i)
+      for (const Instruction& t : group_.totals) {
+        if (t.result != group_.outputs[i]) continue;
+        const Memory& m = call_.output(i);
+        for (int64_t begin = 0; begin < p.columns; begin += tile_elements) {
+          const int64_t n = std::min(tile_elements, p.columns - begin);
+          t.reduction->columns.total(from[t.state], p.chunks, p.columns, begin, n, p.rows, spread_);
+          store(value(t.result), spread_, m.data + begin * m.step * m.bytes, m.step, n);
+        }
+      }
   }
 
   // One row, or of a group without reductions its columns from `begin` to `end`.
@@ -179,6 +214,7 @@ class Worker {
   void run(const Instruction& step) {
     if (step.kind == Instruction::load) return load(step.result);
     if (step.kind == Instruction::reduce) return reduce(step);
+    if (step.kind == Instruction::reduce_columns) return add_to_totals(step);
     if (step.kind == Instruction::generated) return run_generated(step.result);
     const Operand& result = value(step.result);
     const int64_t n = result.extent == Extent::all ? n_ : result.extent == Extent::rows ? n_rows_ : 1;
@@ -259,6 +295,9 @@ class Worker {
     step.reduction->rows(at_[step.in[0]], n_rows_, space_.columns, at_[step.result]);
     if (step.rounds) round(value(step.result).half, at_[step.result], n_rows_);
   }
+  void add_to_totals(const Instruction& step) {
+    totals_.add(step, row_, column_, at_[step.in[0]], n_rows_, n_ / n_rows_);
+  }
   void start_reductions(const Pass& pass) {
     for (const Instruction& step : pass.body)
       if (step.kind == Instruction::reduce) step.reduction->start(state(step));
@@ -325,6 +364,7 @@ class Worker {
   const Call& call_;
   const Group& group_;
   const Space& space_;
+  Totals totals_;
   char *registers_, *spread_, *raw_, *rows_, *kept_, *states_;
   char* at_[most_values];                              // of each value in this tile
   int64_t row_ = 0, n_rows_ = 1, column_ = 0, n_ = 0;  // n_: elements of the tile
@@ -396,11 +436,34 @@ dvt_status divide(const Call& c, int64_t n, int64_t work, Body body) {
   });
   return complete ? DVT_OK : DVT_FAIL(DVT_OOM, "[compile] no memory for a group's tiles");
 }
+// A group with totals: chunks of rows, and parts of columns, are divided among the threads.
+dvt_status run_totals(Call& c) {
+  c.parts = column_parts(c.group, c.space.rows, c.space.columns);
+  const ColumnParts& p = c.parts;
+  size_t bytes = 0;
+  const auto bytes_of = [&](const Instruction& t) {
+    return (size_t(p.chunks * p.columns) * t.reduction->columns.bytes + 63) & ~size_t(63);
+  };
+  for (const Instruction& t : c.group.totals) bytes += bytes_of(t);
+  char* at = static_cast<char*>(scratch(Scratch::result, bytes));
+  char* partial[most_in_memory];
+  if (!at) return DVT_FAIL(DVT_OOM, "[compile] no memory for a group's partial results");
+  for (const Instruction& t : c.group.totals) partial[t.state] = std::exchange(at, at + bytes_of(t));
+  const dvt_status status = divide(c, p.chunks * p.parts(), p.rows / p.chunks * p.width, [&](Worker& w, int64_t i) {
+    w.run_columns(i / p.parts(), i % p.parts(), partial);
+  });
+  if (status != DVT_OK) return status;
+  Worker last(c);
+  if (!last.start()) return DVT_FAIL(DVT_OOM, "[compile] no memory for a group's tiles");
+  last.store_totals(partial);
+  return DVT_OK;
+}
 }  // namespace
 
 // Where an eager reduction joins the terms in another order: of few rows, or of an input whose rows are not what is
 // contiguous.
 const char* refuses(const Group& g, const dvt_exe_call& exe) {
+  if (!g.totals.empty()) return refuses_totals(g, exe);
   if (!g.has_reductions()) return nullptr;
   int64_t rows = 1;
   for (size_t axis = 0; axis + 1 < g.space.size(); ++axis) rows *= size_of(g, exe, axis);
@@ -422,6 +485,7 @@ dvt_status run(const Group& g, const Conversions& conversions, const GeneratedFu
   set_ones(c, exe);
   set_memory(c, exe);
   const Space& s = c.space;
+  if (!g.totals.empty()) return run_totals(c);
   if (!s.rows || (!s.columns && !g.n_rows)) return DVT_OK;  // rows without elements may have values of their own
   if (s.columns <= tile_elements) {
     // Values of one element a row are written out for each of its elements, unless rows go one by one.

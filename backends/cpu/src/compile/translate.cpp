@@ -95,9 +95,10 @@ class Translation {
 
   const char* add_step(const codegen::Step& step) {
     const LoopRow* row = table_.find(program_, *step.node);
-    if (!row || bool(row->reduction) != step.reduces) return "no loop for this op and these dtypes";
+    if (!row || bool(row->reduction) != (step.reduces || step.leading))
+      return "no loop for this op and these dtypes";
     Instruction made;
-    made.kind = step.reduces ? Instruction::reduce : Instruction::loop;
+    made.kind = step.reduces ? Instruction::reduce : step.leading ? Instruction::reduce_columns : Instruction::loop;
     made.elementwise = row->loop, made.reduction = row->reduction;
     made.result = step.result, made.op = row->op;
     Operand& result = group_.values[step.result];
@@ -107,12 +108,14 @@ class Translation {
       made.in[made.n_in++] = v;
       extent = std::max(extent, group_.values[v].extent);
     }
-    result.extent = step.reduces ? Extent::rows : extent;
+    result.extent = step.reduces ? Extent::rows : step.leading ? Extent::columns : extent;
     if (result.extent == Extent::rows) result.row = group_.n_rows++;
     group_.widest = std::max(group_.widest, result.bytes);
     if (step.reduces) made.state = group_.n_reductions++;
     const bool each = program_.flags & DVT_P_ROUND_EACH || is_op(*step.node, "dvt.astype");
+    if (step.leading) made.state = uint32_t(group_.totals.size());
     made.rounds = result.half != Half::no && each;
+    if (step.leading) group_.totals.push_back(made);
     steps_.push_back(made);
     return nullptr;
   }

@@ -99,7 +99,8 @@ struct Load {
     else return T(x);
   }
 };
-constexpr int64_t run_length = Reduction::run_length, column_block = 256, row_group = 16;
+constexpr int64_t run_length = Reduction::run_length, column_block = 256,
+                  row_group = Reduction::Columns::rows_of_run;
 
 // Combines numbers or vectors in pairs of equal weight: a binary counter.
 template <class Op, class X>
@@ -336,8 +337,7 @@ dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type diviso
   return DVT_OK;
 }
 
-// ---- for the compiler: the terms of one row, in the same grouping
-// ----------------------------------------------------
+// ---- for the compiler, in the same grouping ---------------------------------------------------------------------
 
 enum class Finish { none, mean, truth };
 
@@ -372,14 +372,62 @@ struct RowReduction {
   }
 };
 template <class In, class Op, Finish finish, class L>
-inline constexpr Reduction row_reduction{
-    RowReduction<In, Op, finish, L>::rows,    RowReduction<In, Op, finish, L>::start,
-    RowReduction<In, Op, finish, L>::add,     RowReduction<In, Op, finish, L>::join,
-    RowReduction<In, Op, finish, L>::partial, RowReduction<In, Op, finish, L>::total};
+struct ColumnReduction {
+  using T = typename Op::Type;
+
+  static void clear(void* partials, int64_t n) {
+    for (int64_t j = 0; j < n; ++j) static_cast<T*>(partials)[j] = Op::identity;
+  }
+  static void add(void* partials, int64_t chains, int64_t width, const void* from, int64_t first, int64_t rows,
+                  int64_t n) {
+    const In* const x = static_cast<const In*>(from);
+    for (int64_t c = 0; c < chains && c < rows; ++c) {
+      T* const to = static_cast<T*>(partials) + (first + c) % chains * width;
+      int64_t j = 0;
+      if constexpr (std::is_same_v<In, T>) {
+        constexpr int64_t W = V<T>::size();
+        for (; j + W <= n; j += W) {
+          V<T> acc(to + j, stdx::element_aligned);
+          for (int64_t i = c; i < rows; i += chains)
+            acc = Op::combine(acc, V<T>(x + i * n + j, stdx::element_aligned));
+          acc.copy_to(to + j, stdx::element_aligned);
+        }
+      }
+      for (int64_t i = c; i < rows; i += chains)
+        for (int64_t k = j; k < n; ++k) to[k] = Op::combine(to[k], L::one(x[i * n + k]));
+    }
+  }
+  static void join(void* left, const void* right, int64_t n) {
+    T* const to = static_cast<T*>(left);
+    for (int64_t j = 0; j < n; ++j) to[j] = Op::combine(to[j], static_cast<const T*>(right)[j]);
+  }
+  static int64_t chunks(int64_t n, int64_t terms) {
+    return chunks_of(n, (n + column_block - 1) / column_block, terms, terms);
+  }
+  static void total(const void* partials, int64_t chunks, int64_t columns, int64_t begin, int64_t n, int64_t terms,
+                    void* out) {
+    const T* const from = static_cast<const T*>(partials) + begin;
+    for (int64_t j = 0; j < n; ++j) {
+      Pairs<Op, T> pairs;
+      for (int64_t chunk = 0; chunk < chunks; ++chunk) pairs.add(from[chunk * columns + j]);
+      static_cast<T*>(out)[j] = RowReduction<In, Op, finish, L>::finished(pairs.total(), terms);
+    }
+  }
+};
+template <class In, class Op, Finish finish, class L, class Row = RowReduction<In, Op, finish, L>,
+          class Column = ColumnReduction<In, Op, finish, L>>
+inline constexpr Reduction reduction_row{Row::rows,
+                                         Row::start,
+                                         Row::add,
+                                         Row::join,
+                                         Row::partial,
+                                         Row::total,
+                                         {sizeof(typename Op::Type), std::is_same_v<In, typename Op::Type> ? 4 : 1,
+                                          Column::clear, Column::add, Column::join, Column::chunks, Column::total}};
 
 // `type`: of terms that are In in a tile.
 template <class In, class Op, Finish finish = Finish::none, class L = Load<In, typename Op::Type>>
 void add_row_reduction(Table& table, const char* op, DLDataType type, DLDataType out) {
-  table.add_loop({op, nullptr, &row_reduction<In, Op, finish, L>, {type}, out});
+  table.add_loop({op, nullptr, &reduction_row<In, Op, finish, L>, {type}, out});
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction
