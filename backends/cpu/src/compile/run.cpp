@@ -127,13 +127,21 @@ class Worker {
       else if (x.kept != nowhere)
         at_[v] = kept_ + (size_t(x.kept) * size_t((space_.columns + 7) & ~7) + size_t(column_)) * group_.widest;
     }
-    for (size_t i = 0; i < group_.outputs.size(); ++i) {  // straight to memory
+    for (size_t i = 0; i < group_.outputs.size(); ++i) {
       const Operand& x = value(group_.outputs[i]);
       const Memory& m = call_.output(i);
-      if (x.extent == Extent::all && pass.place[group_.outputs[i]] != nowhere && x.half == Half::no &&
-          space_.is_run(m, n_rows_))
-        at_[group_.outputs[i]] = m.data + (space_.offset(m, row_) + column_) * m.bytes;
+      if (x.extent != Extent::all || pass.place[group_.outputs[i]] == nowhere || !space_.is_run(m, n_rows_))
+        continue;
+      char* const to = m.data + (space_.offset(m, row_) + column_) * m.bytes;
+      if (m.is_far) prefetch<1>(to, n_ * m.bytes);
+      if (x.half == Half::no) at_[group_.outputs[i]] = to;  // straight to memory
     }
+  }
+  // Processors fetch ahead within a page, and tiles tend to be pages: memory would idle while a tile is computed.
+  template <int writes>
+  static void prefetch(const char* x, int64_t bytes) {
+    constexpr int64_t line = 64;
+    for (int64_t i = 0; i < bytes; i += line) __builtin_prefetch(x + i, writes, 2);
   }
 
   void widen(Half half, const char* from, char* to, int64_t n) const {
@@ -156,6 +164,7 @@ class Worker {
     const Memory& m = call_.memory[call_.input_of[v]];
     if (space_.is_run(m, n_rows_)) {
       char* const from = m.data + (space_.offset(m, row_) + column_) * m.bytes;
+      if (m.is_far) prefetch<0>(from + n_ * m.bytes, n_ * m.bytes);  // of the next tile
       if (x.half == Half::no) at_[v] = from;
       else widen(x.half, from, at_[v], n_);
       return;
