@@ -44,7 +44,7 @@ def run(tmp_path):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         cases = [line.split() for line in done.stdout.splitlines() if line.startswith("case ")]
-        assert len(cases) == 2 * count
+        assert len(cases) >= 2 * count
         report = done.stdout[done.stdout.index("toolchain llvm:") :]
         return [case[-2] for case in cases], [case[-1] for case in cases], report
 

@@ -39,6 +39,7 @@ struct Instruction {
   const Reduction* reduction = nullptr;
   uint32_t n_in = 0;
   uint32_t in[max_elementwise_in] = {};
+  uint32_t absent = 0;  // as in LoopRow
   bool rounds = false;  // to fp16 or bf16, after the loop
   uint32_t state = 0;   // which reduction of the group
 };

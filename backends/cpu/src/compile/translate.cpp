@@ -99,7 +99,7 @@ class Translation {
     Instruction made;
     made.kind = step.reduces ? Instruction::reduce : Instruction::loop;
     made.elementwise = row->loop, made.reduction = row->reduction;
-    made.result = step.result, made.op = row->op;
+    made.result = step.result, made.op = row->op, made.absent = row->absent;
     Operand& result = group_.values[step.result];
     Extent extent = Extent::one;
     for (uint32_t v : step.operands) {
