@@ -44,19 +44,22 @@ struct Instruction {
   uint32_t state = 0;   // which reduction of the group
 };
 
-// The instructions of one pass. `place[v]`: the register of value v in it, or nowhere.
+// The instructions of one pass. `place[v]`: the register of value v in it, or nowhere. `is_half[v]`: the register
+// has fp16 or bf16, as they are in memory, and not float.
 struct Pass {
   std::vector<Instruction> before;  // of values of one element a row
   std::vector<Instruction> body;
   std::vector<uint32_t> place;
+  std::vector<bool> is_half;
   std::vector<uint32_t> made;  // values of all elements that it makes, loads or has kept rows of
 };
 
 // A run of cheap instructions on values of all elements, for which there can be machine code. `in` and `out`: the
-// values that it reads from tiles, and those that others need.
+// values that it reads from tiles, and those that others need. `is_half`: as in its pass.
 struct GeneratedLoop {
   std::vector<Instruction> steps;
   std::vector<uint32_t> in, out;
+  std::vector<bool> is_half;
 };
 // Values of rows and of one element stay where they are; the others are dense in rows * columns elements.
 using GeneratedFunction = void (*)(const void* const* in, void* const* out, int64_t rows, int64_t columns);

@@ -137,14 +137,14 @@ class Writer {
     text_ += "  br i1 " + prefix_ + "in, label %" + label + ".body, label %" + after + "\n" + label + ".body:\n";
     line(prefix_ + "at = add i64 %base, " + i);
     names_.clear();
-    for (size_t k = 0; k < loop.in.size(); ++k) names_[loop.in[k]] = load(group_.values[loop.in[k]], k);
-    for (const Instruction& step : loop.steps) names_[step.result] = compute(step);
-    for (size_t k = 0; k < loop.out.size(); ++k) {
-      const Operand& x = group_.values[loop.out[k]];
-      const std::string at =
-          made("getelementptr " + type_of(x) + ", ptr %to" + std::to_string(k) + ", i64 " + prefix_ + "at");
-      line("store " + vector(x) + " " + names_[loop.out[k]] + ", ptr " + at + ", align 1");
+    for (size_t k = 0; k < loop.in.size(); ++k) {
+      const Operand& x = group_.values[loop.in[k]];
+      const std::string from = "%from" + std::to_string(k);
+      names_[loop.in[k]] =
+          loop.is_half[loop.in[k]] ? widened(x.half, load(x, half_of(x.half), from)) : load(x, type_of(x), from);
     }
+    for (const Instruction& step : loop.steps) names_[step.result] = compute(step);
+    for (size_t k = 0; k < loop.out.size(); ++k) store(loop, k);
     line(next + " = add i64 " + i + ", " + std::to_string(n));
     text_ += "  br label %" + label + "\n";
   }
@@ -165,14 +165,26 @@ class Writer {
                 " zeroinitializer");
   }
 
-  std::string load(const Operand& x, size_t k) {
-    const std::string from = "%from" + std::to_string(k), type = type_of(x);
+  std::string load(const Operand& x, const std::string& type, const std::string& from) {
     if (x.extent == Extent::one) return all(type, made("load " + type + ", ptr " + from + ", align 1"));
     const bool of_rows = x.extent == Extent::rows;
     const std::string at =
         made("getelementptr " + type + ", ptr " + from + ", i64 " + (of_rows ? "%r" : prefix_ + "at"));
     if (of_rows) return all(type, made("load " + type + ", ptr " + at + ", align 1"));
-    return made("load " + vector(x) + ", ptr " + at + ", align 1");
+    return made("load " + vector_of(type) + ", ptr " + at + ", align 1");
+  }
+  void store(const GeneratedLoop& loop, size_t k) {
+    const uint32_t v = loop.out[k];
+    const Operand& x = group_.values[v];
+    std::string value = names_[v], type = type_of(x);
+    if (loop.is_half[v]) {
+      const bool is_rounded = std::any_of(loop.steps.begin(), loop.steps.end(),
+                                          [v](const Instruction& step) { return step.result == v && step.rounds; });
+      value = narrowed(x.half, value, is_rounded), type = half_of(x.half);
+    }
+    const std::string at =
+        made("getelementptr " + type + ", ptr %to" + std::to_string(k) + ", i64 " + prefix_ + "at");
+    line("store " + vector_of(type) + " " + value + ", ptr " + at + ", align 1");
   }
 
   std::string select(const std::string& condition, const Operand& x, const std::string& a, const std::string& b) {
@@ -346,26 +358,36 @@ class Writer {
     return made("bitcast " + bits + " " + odd + " to " + floats);
   }
 
-  // float rounded to fp16 or bf16, to nearest even.
+  // ---- fp16 and bf16
+
+  static std::string half_of(Half half) { return half == Half::f16 ? "half" : "i16"; }
+  std::string cast(const char* op, const std::string& from, const std::string& x, const std::string& to) {
+    return made(std::string(op) + " " + vector_of(from) + " " + x + " to " + vector_of(to));
+  }
+  std::string on_bits(const char* op, const std::string& x, const char* constant) {
+    return made(std::string(op) + " " + vector_of("i32") + " " + x + ", " + all("i32", constant));
+  }
   std::string rounded(Half half, const std::string& x) {
-    const std::string floats = vector_of("float"), bits = vector_of("i32");
-    if (half == Half::f16) {
-      const std::string halves = vector_of("half");
-      return made("fpext " + halves + " " + made("fptrunc " + floats + " " + x + " to " + halves) + " to " +
-                  floats);
-    }
-    const auto integer = [&](const char* value) { return all("i32", value); };
-    const auto with = [&](const char* op, const std::string& a, const std::string& b) {
-      return made(std::string(op) + " " + bits + " " + a + ", " + b);
-    };
-    const std::string u = made("bitcast " + floats + " " + x + " to " + bits);
-    const std::string odd = with("and", with("lshr", u, integer("16")), integer("1"));
-    const std::string near = with("add", with("add", u, integer("32767")), odd);
-    const std::string nan = made("fcmp uno " + floats + " " + x + ", " + x);
-    const std::string quiet = with("or", u, integer("4194304"));
-    const std::string chosen =
-        made("select " + vector_of("i1") + " " + nan + ", " + bits + " " + quiet + ", " + bits + " " + near);
-    return made("bitcast " + bits + " " + with("and", chosen, integer("-65536")) + " to " + floats);
+    if (half == Half::f16) return cast("fpext", "half", cast("fptrunc", "float", x, "half"), "float");
+    return cast("bitcast", "i32", on_bits("and", bfloat16_of(x), "-65536"), "float");
+  }
+  std::string widened(Half half, const std::string& x) {
+    if (half == Half::f16) return cast("fpext", "half", x, "float");
+    return cast("bitcast", "i32", on_bits("shl", cast("zext", "i16", x, "i32"), "16"), "float");
+  }
+  std::string narrowed(Half half, const std::string& x, bool is_rounded) {
+    if (half == Half::f16) return cast("fptrunc", "float", x, "half");
+    const std::string bits = is_rounded ? cast("bitcast", "float", x, "i32") : bfloat16_of(x);
+    return cast("trunc", "i32", on_bits("lshr", bits, "16"), "i16");
+  }
+  // float rounded to nearest even: the upper 16 bits.
+  std::string bfloat16_of(const std::string& x) {
+    const std::string bits = vector_of("i32"), u = cast("bitcast", "float", x, "i32");
+    const std::string odd = on_bits("and", on_bits("lshr", u, "16"), "1");
+    const std::string near = made("add " + bits + " " + on_bits("add", u, "32767") + ", " + odd);
+    const std::string nan = made("fcmp uno " + vector_of("float") + " " + x + ", " + x);
+    const std::string quiet = on_bits("or", u, "4194304");
+    return made("select " + vector_of("i1") + " " + nan + ", " + bits + " " + quiet + ", " + bits + " " + near);
   }
 
   const Group& group_;
@@ -377,12 +399,16 @@ class Writer {
 };
 }  // namespace
 
+bool has_half(Half half, Level level) {
+  return half == Half::bf16 || (half == Half::f16 && target_of(level).converts);
+}
+
 bool has_text(const Group& g, const Instruction& step, Level level) {
   if (step.kind != Instruction::loop) return false;
   const Operand &x = g.values[step.in[0]], &y = g.values[step.result];
   const Kind kind = kind_of(x);
   if (kind == Kind::other || kind_of(y) == Kind::other) return false;
-  if (step.rounds && y.half == Half::f16 && !target_of(level).converts) return false;
+  if (step.rounds && !has_half(y.half, level)) return false;
   if (is(step, "dvt.astype")) return true;
   if (find(operations, step.op, kind) || find(comparisons, step.op, kind)) return true;
   constexpr const char *any[] = {"dvt.maximum", "dvt.minimum"},

@@ -117,10 +117,14 @@ class Worker {
  private:
   const Operand& value(uint32_t v) const { return group_.values[v]; }
   bool whole() const { return space_.columns <= tile_elements; }
+  // What is between memory and the tile of a value in this pass, and the bytes of an element of the tile.
+  Half converts(uint32_t v) const { return pass_->is_half[v] ? Half::no : value(v).half; }
+  int bytes_of(uint32_t v) const { return pass_->is_half[v] ? 2 : value(v).bytes; }
 
   // Where the values of a tile are, but for inputs in place.
   void point(const Pass& pass) {
     const size_t tile = size_t(tile_elements) * group_.widest;
+    pass_ = &pass;
     for (const uint32_t v : pass.made) {
       const Operand& x = group_.values[v];
       if (pass.place[v] != nowhere) at_[v] = registers_ + pass.place[v] * tile;
@@ -134,7 +138,7 @@ class Worker {
         continue;
       char* const to = m.data + (space_.offset(m, row_) + column_) * m.bytes;
       if (m.is_far) prefetch<1>(to, n_ * m.bytes);
-      if (x.half == Half::no) at_[group_.outputs[i]] = to;  // straight to memory
+      if (converts(group_.outputs[i]) == Half::no) at_[group_.outputs[i]] = to;  // straight to memory
     }
   }
   // Processors fetch ahead within a page, and tiles tend to be pages: memory would idle while a tile is computed.
@@ -153,25 +157,26 @@ class Worker {
         reinterpret_cast<const float*>(from), to, n);
   }
   // n elements of memory to a tile.
-  void fetch(const Operand& x, const char* from, int64_t step, char* to, int64_t n) {
-    if (x.half == Half::no) return copy_elements(from, step, to, n, x.bytes);
+  void fetch(Half half, int bytes, const char* from, int64_t step, char* to, int64_t n) {
+    if (half == Half::no) return copy_elements(from, step, to, n, bytes);
     if (step != 1) copy_elements(from, step, raw_, n, 2), from = raw_;
-    widen(x.half, from, to, n);
+    widen(half, from, to, n);
   }
 
   void load(uint32_t v) {
-    const Operand& x = value(v);
+    const Half half = converts(v);
+    const int bytes = bytes_of(v);
     const Memory& m = call_.memory[call_.input_of[v]];
     if (space_.is_run(m, n_rows_)) {
       char* const from = m.data + (space_.offset(m, row_) + column_) * m.bytes;
       if (m.is_far) prefetch<0>(from + n_ * m.bytes, n_ * m.bytes);  // of the next tile
-      if (x.half == Half::no) at_[v] = from;
-      else widen(x.half, from, at_[v], n_);
+      if (half == Half::no) at_[v] = from;
+      else widen(half, from, at_[v], n_);
       return;
     }
     const int64_t n = n_ / n_rows_;
     space_.for_rows(m, row_, n_rows_, [&](int64_t i, int64_t offset) {
-      fetch(x, m.data + (offset + column_ * m.step) * m.bytes, m.step, at_[v] + i * n * x.bytes, n);
+      fetch(half, bytes, m.data + (offset + column_ * m.step) * m.bytes, m.step, at_[v] + i * n * bytes, n);
     });
   }
 
@@ -180,7 +185,7 @@ class Worker {
       const Operand& x = group_.values[v];
       const Memory& m = call_.memory[call_.input_of[v]];
       space_.for_rows(m, row_, n_rows_, [&](int64_t i, int64_t offset) {
-        fetch(x, m.data + offset * m.bytes, 1, at_[v] + i * x.bytes, 1);
+        fetch(x.half, x.bytes, m.data + offset * m.bytes, 1, at_[v] + i * x.bytes, 1);
       });
     }
   }
@@ -282,24 +287,24 @@ class Worker {
 
   // ---- results
 
-  void store(const Operand& x, const char* from, char* to, int64_t step, int64_t n) {
-    if (x.half != Half::no) narrow(x.half, from, step == 1 ? to : raw_, n), from = raw_;
-    if (x.half != Half::no && step == 1) return;
-    const int bytes = x.half == Half::no ? x.bytes : 2;
+  void store(Half half, int bytes, const char* from, char* to, int64_t step, int64_t n) {
+    if (half != Half::no) narrow(half, from, step == 1 ? to : raw_, n), from = raw_, bytes = 2;
+    if (half != Half::no && step == 1) return;
     if (step == 1) std::memcpy(to, from, size_t(n * bytes));
     else
       for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * step * bytes, from + i * bytes, size_t(bytes));
   }
   void store_output(size_t i) {
     const uint32_t v = group_.outputs[i];
-    const Operand& x = value(v);
+    const Half half = converts(v);
+    const int bytes = bytes_of(v);
     const Memory& m = call_.output(i);
     const int64_t n = n_ / n_rows_;
     char* const first = m.data + (space_.offset(m, row_) + column_ * m.step) * m.bytes;
     if (at_[v] == first) return;
-    if (space_.is_run(m, n_rows_)) return store(x, at_[v], first, 1, n_);
+    if (space_.is_run(m, n_rows_)) return store(half, bytes, at_[v], first, 1, n_);
     space_.for_rows(m, row_, n_rows_, [&](int64_t r, int64_t offset) {
-      store(x, at_[v] + r * n * x.bytes, m.data + (offset + column_ * m.step) * m.bytes, m.step, n);
+      store(half, bytes, at_[v] + r * n * bytes, m.data + (offset + column_ * m.step) * m.bytes, m.step, n);
     });
   }
   void store_tile() {
@@ -326,7 +331,7 @@ class Worker {
       if (x.extent != Extent::rows) continue;
       const Memory& m = call_.output(i);
       space_.for_rows(m, row_, n_rows_, [&](int64_t r, int64_t offset) {
-        store(x, at_[group_.outputs[i]] + r * x.bytes, m.data + offset * m.bytes, 1, 1);
+        store(x.half, x.bytes, at_[group_.outputs[i]] + r * x.bytes, m.data + offset * m.bytes, 1, 1);
       });
     }
   }
@@ -334,6 +339,7 @@ class Worker {
   const Call& call_;
   const Group& group_;
   const Space& space_;
+  const Pass* pass_ = nullptr;  // of this tile
   char *registers_, *spread_, *raw_, *rows_, *kept_, *states_;
   char* at_[most_values];                              // of each value in this tile
   int64_t row_ = 0, n_rows_ = 1, column_ = 0, n_ = 0;  // n_: elements of the tile
