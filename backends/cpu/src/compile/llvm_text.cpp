@@ -88,6 +88,10 @@ const char* rounding_of(const char* op) {
   return nullptr;
 }
 
+std::string vector_of(int n, const std::string& element) {
+  return std::string("<") + std::to_string(n) + " x " + element + ">";
+}
+
 // A number as LLVM writes it: of a float, too, the bits of a double.
 std::string constant(double x) {
   char text[24];
@@ -154,9 +158,7 @@ class Writer {
     line(name + " = " + what);
     return name;
   }
-  std::string vector_of(const std::string& element) const {
-    return "<" + std::to_string(n_) + " x " + element + ">";
-  }
+  std::string vector_of(const std::string& element) const { return dovetail::cpu::vector_of(n_, element); }
   std::string vector(const Operand& x) const { return vector_of(type_of(x)); }
   std::string all(const std::string& element, const std::string& value) {
     const std::string type = vector_of(element);
@@ -439,7 +441,7 @@ std::string request_to_llvm(const Group& g, Level level) {
   for (const char* function : {"fabs", "sqrt", "floor", "ceil", "trunc", "roundeven"})
     for (const char* element : {"float", "double"})
       for (int n : {target.elements, 1}) {
-        const std::string type = "<" + std::to_string(n) + " x " + element + ">";
+        const std::string type = vector_of(n, element);
         declarations += "declare " + type + " @llvm." + function + ".v" + std::to_string(n) +
                         (*element == 'd' ? "f64" : "f32") + "(" + type + ")\n";
       }
