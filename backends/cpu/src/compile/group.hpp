@@ -51,6 +51,7 @@ struct Pass {
   std::vector<Instruction> body;
   std::vector<uint32_t> place;
   std::vector<bool> is_half;
+  int64_t n_long = 0;          // instructions of `body` that are
   std::vector<uint32_t> made;  // values of all elements that it makes, loads or has kept rows of
 };
 
@@ -83,6 +84,12 @@ struct Group {
   uint8_t widest = 1;     // bytes of an element in a tile
   bool has_reductions() const { return n_reductions > 0; }
 };
+
+// Does it compute with all elements of a tile?
+inline bool is_long(const Group& g, const Instruction& step) {
+  return step.kind >= Instruction::reduce ||
+         (step.kind == Instruction::loop && g.values[step.result].extent == Extent::all);
+}
 
 // The loop or reduction for a node; nullptr where there is none.
 class LoopTable {

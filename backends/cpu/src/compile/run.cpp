@@ -125,6 +125,7 @@ class Worker {
   void point(const Pass& pass) {
     const size_t tile = size_t(tile_elements) * group_.widest;
     pass_ = &pass;
+    n_ahead_ = 0, n_left_ = pass.n_long;
     for (const uint32_t v : pass.made) {
       const Operand& x = group_.values[v];
       if (pass.place[v] != nowhere) at_[v] = registers_ + pass.place[v] * tile;
@@ -137,15 +138,23 @@ class Worker {
       if (x.extent != Extent::all || pass.place[group_.outputs[i]] == nowhere || !space_.is_run(m, n_rows_))
         continue;
       char* const to = m.data + (space_.offset(m, row_) + column_) * m.bytes;
-      if (m.is_far) prefetch<1>(to, n_ * m.bytes);
+      if (m.is_far) ahead_[n_ahead_++] = {to + n_ * m.bytes, to + 2 * n_ * m.bytes, true};
       if (converts(group_.outputs[i]) == Half::no) at_[group_.outputs[i]] = to;  // straight to memory
     }
   }
-  // Processors fetch ahead within a page, and tiles tend to be pages: memory would idle while a tile is computed.
-  template <int writes>
-  static void prefetch(const char* x, int64_t bytes) {
+  // Processors fetch ahead within a page, and tiles tend to be pages: memory would idle while a tile is computed,
+  // and a processor wait for it at the next. So a part of the next tile's memory is asked for before each
+  // instruction.
+  void fetch_ahead() {
     constexpr int64_t line = 64;
-    for (int64_t i = 0; i < bytes; i += line) __builtin_prefetch(x + i, writes, 2);
+    for (size_t i = 0; i < n_ahead_; ++i) {
+      Ahead& a = ahead_[i];
+      const char* const end = a.at + (a.end - a.at) / n_left_;
+      for (; a.at < end; a.at += line)
+        if (a.writes) __builtin_prefetch(a.at, 1, 2);
+        else __builtin_prefetch(a.at, 0, 2);
+    }
+    --n_left_;
   }
 
   void widen(Half half, const char* from, char* to, int64_t n) const {
@@ -169,7 +178,7 @@ class Worker {
     const Memory& m = call_.memory[call_.input_of[v]];
     if (space_.is_run(m, n_rows_)) {
       char* const from = m.data + (space_.offset(m, row_) + column_) * m.bytes;
-      if (m.is_far) prefetch<0>(from + n_ * m.bytes, n_ * m.bytes);  // of the next tile
+      if (m.is_far) ahead_[n_ahead_++] = {from + n_ * m.bytes, from + 2 * n_ * m.bytes, false};
       if (half == Half::no) at_[v] = from;
       else widen(half, from, at_[v], n_);
       return;
@@ -192,6 +201,7 @@ class Worker {
 
   void run(const Instruction& step) {
     if (step.kind == Instruction::load) return load(step.result);
+    if (is_long(group_, step)) fetch_ahead();
     if (step.kind == Instruction::reduce) return reduce(step);
     if (step.kind == Instruction::generated) return run_generated(step.result);
     const Operand& result = value(step.result);
@@ -340,6 +350,13 @@ class Worker {
   const Group& group_;
   const Space& space_;
   const Pass* pass_ = nullptr;  // of this tile
+  struct Ahead {
+    const char *at, *end;
+    bool writes;
+  };
+  Ahead ahead_[2 * most_in_memory];  // of the next tile
+  size_t n_ahead_ = 0;
+  int64_t n_left_ = 0;  // instructions on all elements of this tile
   char *registers_, *spread_, *raw_, *rows_, *kept_, *states_;
   char* at_[most_values];                              // of each value in this tile
   int64_t row_ = 0, n_rows_ = 1, column_ = 0, n_ = 0;  // n_: elements of the tile

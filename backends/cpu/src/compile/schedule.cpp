@@ -125,6 +125,8 @@ void allocate(Group& group, Pass& pass) {
   for (uint32_t v = 0; v < group.values.size(); ++v)
     if (group.values[v].extent == Extent::all && (pass.place[v] != nowhere || group.values[v].kept != nowhere))
       pass.made.push_back(v);
+  pass.n_long =
+      std::count_if(pass.body.begin(), pass.body.end(), [&](const Instruction& i) { return is_long(group, i); });
   std::vector<size_t> last(group.values.size(), 0);
   for (size_t i = 0; i < pass.body.size(); ++i) {
     const auto note = [&](uint32_t v) { last[v] = i; };
