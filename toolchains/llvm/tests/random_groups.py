@@ -1,6 +1,7 @@
 """Groups of nodes in compiled functions: prints a digest of each one's results, and what was made of them.
 
-For each dtype one that converts, rounds and shifts edge cases, then COUNT random ones.
+For each dtype one that converts, rounds and shifts edge cases, and of floats one with a result that others need in
+full; then COUNT random ones.
 
 python random_groups.py SEED COUNT
 """
@@ -141,7 +142,9 @@ def edges(dtype: str) -> dt.Array:
     wide = np.concatenate([wide, wide * 2.0**-40, wide + 0.5, [np.nan, np.inf, -np.inf, 0.0, -0.0]]).astype(
         wide.dtype
     )
-    wide = np.concatenate([wide, np.nextafter(wide, wide.dtype.type(0)), np.nextafter(wide, wide * 2)])
+    nan = np.array([0x7F800001], np.uint32).view(np.float32)  # infinity, if its low bits are cut off
+    low = nan if dtype == "float32" else nan[:0].astype(wide.dtype)
+    wide = np.concatenate([wide, np.nextafter(wide, wide.dtype.type(0)), np.nextafter(wide, wide * 2), low])
     return dt.astype(dt.asarray(wide, device="cpu"), getattr(dt, dtype))
 
 
@@ -153,17 +156,23 @@ def conversions(x: dt.Array, count: dt.Array) -> tuple[dt.Array, ...]:
     return (*results, dt.sign(x))
 
 
-def cases(seed: int, count: int) -> Iterator[tuple[list[object], Any, tuple[dt.Array, ...]]]:
+def kept(x: dt.Array) -> tuple[dt.Array, ...]:
+    """A result that another step needs before it is rounded to its dtype."""
+    small = dt.minimum(x, 1)
+    y = dt.multiply(small, x)
+    return y, dt.subtract(dt.exp(small), y)
+
+
+def cases(seed: int, number: int) -> Iterator[tuple[list[object], Any, tuple[dt.Array, ...]]]:
     """What a group is, its function and arguments."""
     for dtype in REAL:
         x = edges(dtype)
         counts = np.arange(x.shape[0]) % 67 - 1
-        yield (
-            ["edges", dtype],
-            conversions,
-            (x, dt.asarray(counts.astype(dtype if "int" in dtype else "int8"), device="cpu")),
-        )
-    for case in range(seed, seed + count):
+        count = dt.asarray(counts.astype(dtype if "int" in dtype else "int8"), device="cpu")
+        yield ["edges", dtype], conversions, (x, count)
+        if "float" in dtype:
+            yield ["kept", dtype], kept, (x,)
+    for case in range(seed, seed + number):
         rng = np.random.default_rng(case)
         dtype, shape = DTYPES[case % len(DTYPES)], SHAPES[rng.integers(len(SHAPES))]
         function = group(rng, dtype, 0 not in shape)
