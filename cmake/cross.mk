@@ -105,7 +105,7 @@ arm_tests_of_libraries := $(addprefix backends/cpu/tests/test_,packed_weights.py
   'tests/unit/test_minilm.py::test_embeddings_agree_with_float64[all kernels]'
 
 # Each of our levels on one processor and conformance on three, of which one has oneDNN; an emulator is slow.
-test-aarch64: $(ARM)/.onednn
+test-aarch64: $(ARM)/.onednn $(LLVM)/.installed
 	@echo "-- C++ tests on an emulated cortex-a72"
 	@export DOVETAIL_SYSROOT=$(abspath $(ARM)/sysroot) QEMU_CPU=cortex-a72; $(call ctest,aarch64/unit,-DCMAKE_TOOLCHAIN_FILE=$(abspath \
 	  cmake/aarch64/toolchain.cmake) -DDOVETAIL_LIBRARY=$(abspath $(ARM)/site)/dovetail/libdovetail.so,sh cmake/aarch64/run.sh $(ARM))
@@ -115,6 +115,8 @@ test-aarch64: $(ARM)/.onednn
 	@echo "-- an emulated neoverse-n2"
 	@$(call emulated,neoverse-n2) $(arm_pytest) $(SELECT) -k "not default" backends/cpu/tests
 	@$(call emulated,neoverse-n2) $(arm_conform) --quick
+	@echo "-- machine code for both"
+	@DOVETAIL_AARCH64=$(abspath $(ARM)) $(LLVM)/bin/python -m pytest -n $(JOBS) toolchains/llvm/tests/test_aarch64.py
 	@echo "-- an emulated neoverse-v1, with oneDNN"
 	@$(call emulated_onednn,neoverse-v1) $(arm_pytest) $(SELECT) -k "not default" $(arm_tests_of_libraries)
 	@$(call emulated_onednn,neoverse-v1) $(arm_conform) --quick

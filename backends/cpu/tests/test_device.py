@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+import mmap
 import platform
 import re
 
@@ -104,3 +105,30 @@ def test_table_is_well_formed(cpu):
         key = (row.op, row.engine, types)
         assert key not in seen, key
         seen.add(key)
+
+
+def asks_for_large_pages(address: int) -> bool:
+    """Whether the mapping of an address does, in what the system says of this process."""
+    inside = False
+    with open("/proc/self/smaps") as file:
+        for line in file:
+            if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+                inside = int(found[1], 16) <= address < int(found[2], 16)
+            elif inside and line.startswith("VmFlags:"):
+                return "hg" in line.split()
+    return False
+
+
+def test_large_arrays_are_in_large_pages(cpu):
+    size = 16 << 20
+    with mmap.mmap(-1, size) as own:
+        own.madvise(mmap.MADV_HUGEPAGE)
+        view = ct.c_char.from_buffer(own)
+        known = asks_for_large_pages(ct.addressof(view) + size // 2)
+        del view
+    if not known:
+        pytest.skip("the system, or its emulator, has no large pages")
+    device, memory = cpu.open(), ct.c_void_p()
+    cpu.check(cpu.table.alloc(device, size, 0, None, ct.byref(memory)))
+    assert asks_for_large_pages(memory.value + size // 2)
+    cpu.table.dealloc(device, memory, 0, None)

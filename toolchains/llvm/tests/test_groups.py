@@ -46,7 +46,7 @@ def run(tmp_path):
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         cases = [line.split() for line in done.stdout.splitlines() if line.startswith("case ")]
-        assert len(cases) == 2 * count
+        assert len(cases) >= 2 * count
         compiled = [" ".join(case[:-1]) for case in cases]
         eager = [" ".join([*case[:-2], case[-1]]) for case in cases]
         return compiled, eager, done.stdout[done.stdout.index("toolchain llvm:") :]

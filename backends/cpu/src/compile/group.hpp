@@ -44,23 +44,28 @@ struct Instruction {
   const Reduction* reduction = nullptr;
   uint32_t n_in = 0;
   uint32_t in[max_elementwise_in] = {};
+  uint32_t absent = 0;  // as in LoopRow
   bool rounds = false;  // to fp16 or bf16, after the loop
   uint32_t state = 0;   // which reduction of the group: of those of rows, or of those of columns
 };
 
-// The instructions of one pass. `place[v]`: the register of value v in it, or nowhere.
+// The instructions of one pass. `place[v]`: the register of value v in it, or nowhere. `is_half[v]`: the register
+// has fp16 or bf16, as they are in memory, and not float.
 struct Pass {
   std::vector<Instruction> before;  // of values of one element a row
   std::vector<Instruction> body;
   std::vector<uint32_t> place;
+  std::vector<bool> is_half;
+  int64_t n_long = 0;          // instructions of `body` that are
   std::vector<uint32_t> made;  // values of all elements that it makes, loads or has kept rows of
 };
 
 // A run of cheap instructions on values of all elements, for which there can be machine code. `in` and `out`: the
-// values that it reads from tiles, and those that others need.
+// values that it reads from tiles, and those that others need. `is_half`: as in its pass.
 struct GeneratedLoop {
   std::vector<Instruction> steps;
   std::vector<uint32_t> in, out;
+  std::vector<bool> is_half;
 };
 // Values of rows and of one element stay where they are; the others are dense in rows * columns elements.
 using GeneratedFunction = void (*)(const void* const* in, void* const* out, int64_t rows, int64_t columns);
@@ -85,6 +90,12 @@ struct Group {
   uint8_t widest = 1;     // bytes of an element in a tile
   bool has_reductions() const { return n_reductions > 0 || !totals.empty(); }
 };
+
+// Does it compute with all elements of a tile?
+inline bool is_long(const Group& g, const Instruction& step) {
+  return step.kind >= Instruction::reduce ||
+         (step.kind == Instruction::loop && g.values[step.result].extent == Extent::all);
+}
 
 // The loop or reduction for a node; nullptr where there is none.
 class LoopTable {

@@ -1,6 +1,10 @@
 #include "compile/llvm_text.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <map>
 
@@ -84,12 +88,15 @@ const char* rounding_of(const char* op) {
   return nullptr;
 }
 
-bool has_conversion(const Operand& from, const Operand& to) {
-  const Kind a = kind_of(from), b = kind_of(to);
-  if (a == Kind::other || b == Kind::other) return false;
-  if (to.half != Half::no)
-    return a == Kind::floating && from.bytes == 4;  // others round once, in ways of their own
-  return a != Kind::floating || b == Kind::floating || b == Kind::boolean;
+std::string vector_of(int n, const std::string& element) {
+  return std::string("<") + std::to_string(n) + " x " + element + ">";
+}
+
+// A number as LLVM writes it: of a float, too, the bits of a double.
+std::string constant(double x) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%016" PRIX64, std::bit_cast<uint64_t>(x));
+  return text;
 }
 
 // Prints the loop of one run, a vector at a time, then the rest of each row an element at a time.
@@ -134,14 +141,14 @@ class Writer {
     text_ += "  br i1 " + prefix_ + "in, label %" + label + ".body, label %" + after + "\n" + label + ".body:\n";
     line(prefix_ + "at = add i64 %base, " + i);
     names_.clear();
-    for (size_t k = 0; k < loop.in.size(); ++k) names_[loop.in[k]] = load(group_.values[loop.in[k]], k);
-    for (const Instruction& step : loop.steps) names_[step.result] = compute(step);
-    for (size_t k = 0; k < loop.out.size(); ++k) {
-      const Operand& x = group_.values[loop.out[k]];
-      const std::string at =
-          made("getelementptr " + type_of(x) + ", ptr %to" + std::to_string(k) + ", i64 " + prefix_ + "at");
-      line("store " + vector(x) + " " + names_[loop.out[k]] + ", ptr " + at + ", align 1");
+    for (size_t k = 0; k < loop.in.size(); ++k) {
+      const Operand& x = group_.values[loop.in[k]];
+      const std::string from = "%from" + std::to_string(k);
+      names_[loop.in[k]] =
+          loop.is_half[loop.in[k]] ? widened(x.half, load(x, half_of(x.half), from)) : load(x, type_of(x), from);
     }
+    for (const Instruction& step : loop.steps) names_[step.result] = compute(step);
+    for (size_t k = 0; k < loop.out.size(); ++k) store(loop, k);
     line(next + " = add i64 " + i + ", " + std::to_string(n));
     text_ += "  br label %" + label + "\n";
   }
@@ -151,9 +158,7 @@ class Writer {
     line(name + " = " + what);
     return name;
   }
-  std::string vector_of(const std::string& element) const {
-    return "<" + std::to_string(n_) + " x " + element + ">";
-  }
+  std::string vector_of(const std::string& element) const { return dovetail::cpu::vector_of(n_, element); }
   std::string vector(const Operand& x) const { return vector_of(type_of(x)); }
   std::string all(const std::string& element, const std::string& value) {
     const std::string type = vector_of(element);
@@ -162,14 +167,26 @@ class Writer {
                 " zeroinitializer");
   }
 
-  std::string load(const Operand& x, size_t k) {
-    const std::string from = "%from" + std::to_string(k), type = type_of(x);
+  std::string load(const Operand& x, const std::string& type, const std::string& from) {
     if (x.extent == Extent::one) return all(type, made("load " + type + ", ptr " + from + ", align 1"));
     const bool of_rows = x.extent == Extent::rows;
     const std::string at =
         made("getelementptr " + type + ", ptr " + from + ", i64 " + (of_rows ? "%r" : prefix_ + "at"));
     if (of_rows) return all(type, made("load " + type + ", ptr " + at + ", align 1"));
-    return made("load " + vector(x) + ", ptr " + at + ", align 1");
+    return made("load " + vector_of(type) + ", ptr " + at + ", align 1");
+  }
+  void store(const GeneratedLoop& loop, size_t k) {
+    const uint32_t v = loop.out[k];
+    const Operand& x = group_.values[v];
+    std::string value = names_[v], type = type_of(x);
+    if (loop.is_half[v]) {
+      const bool is_rounded = std::any_of(loop.steps.begin(), loop.steps.end(),
+                                          [v](const Instruction& step) { return step.result == v && step.rounds; });
+      value = narrowed(x.half, value, is_rounded), type = half_of(x.half);
+    }
+    const std::string at =
+        made("getelementptr " + type + ", ptr %to" + std::to_string(k) + ", i64 " + prefix_ + "at");
+    line("store " + vector_of(type) + " " + value + ", ptr " + at + ", align 1");
   }
 
   std::string select(const std::string& condition, const Operand& x, const std::string& a, const std::string& b) {
@@ -202,12 +219,11 @@ class Writer {
     if (const char* op = find(operations, step.op, kind))
       return made(std::string(op) + " " + vector(x) + " " + a + ", " + b);
     if (const char* how = find(comparisons, step.op, kind)) return byte(compare(how, x, a, b));
-    if (is(step, "dvt.maximum") || is(step, "dvt.minimum")) {
-      const char* op = is(step, "dvt.maximum") ? "dvt.greater" : "dvt.less";
-      std::string first = compare(find(comparisons, op, kind), x, a, b);
-      if (is_float(x)) first = either(first, compare("fcmp uno", x, a, a));  // NaN wins
-      return select(first, x, a, b);
-    }
+    if (is(step, "dvt.maximum")) return larger("dvt.greater", x, a, b);
+    if (is(step, "dvt.minimum")) return larger("dvt.less", x, a, b);
+    if (is(step, "dvt.clip")) return clipped(step, x, a, b);
+    if (is(step, "dvt.bitwise_left_shift") || is(step, "dvt.bitwise_right_shift")) return shifted(step, x, a, b);
+    if (is(step, "dvt.sign")) return sign(x, a);
     if (is(step, "dvt.where"))
       return select(made("icmp ne " + vector(x) + " " + a + ", " + zero), y, b, names_[step.in[2]]);
     if (is(step, "dvt.negative"))
@@ -218,23 +234,49 @@ class Writer {
       return select(compare("icmp slt", x, a, zero), x, made("sub " + vector(x) + " " + zero + ", " + a), a);
     }
     if (is(step, "dvt.square")) return made((is_float(x) ? "fmul " : "mul ") + vector(x) + " " + a + ", " + a);
-    if (is(step, "dvt.relu")) {
-      std::string stays = compare(find(comparisons, "dvt.greater", kind), x, a, zero);
-      if (is_float(x)) stays = either(stays, compare("fcmp uno", x, a, a));
-      return select(stays, x, a, zero);
-    }
+    if (is(step, "dvt.relu")) return larger("dvt.greater", x, a, zero);
     if (is(step, "dvt.sqrt")) return call("sqrt", x, a);
     if (is(step, "dvt.rsqrt")) return inverse(x, call("sqrt", x, a));
     if (is(step, "dvt.reciprocal")) return inverse(x, a);
     if (is(step, "dvt.isnan")) return byte(compare("fcmp uno", x, a, a));
     if (is(step, "dvt.isinf") || is(step, "dvt.isfinite")) {
-      const std::string infinity = all(type_of(x), "0x7FF0000000000000");
+      const std::string infinity = all(type_of(x), constant(INFINITY));
       return byte(compare(is(step, "dvt.isinf") ? "fcmp oeq" : "fcmp olt", x, call("fabs", x, a), infinity));
     }
     if (is(step, "dvt.logical_not") || is(step, "dvt.bitwise_invert"))
       return made("xor " + vector(x) + " " + a + ", " + all(type_of(x), kind == Kind::boolean ? "1" : "-1"));
     if (const char* function = rounding_of(step.op)) return is_float(x) ? call(function, x, a) : a;
     return converted(x, y, a);  // dvt.astype
+  }
+  // a where `comparison` holds or it is NaN, else b.
+  std::string larger(const char* comparison, const Operand& x, const std::string& a, const std::string& b) {
+    std::string first = compare(find(comparisons, comparison, kind_of(x)), x, a, b);
+    if (is_float(x)) first = either(first, compare("fcmp uno", x, a, a));
+    return select(first, x, a, b);
+  }
+  std::string clipped(const Instruction& step, const Operand& x, const std::string& a, const std::string& b) {
+    const bool low = !(step.absent & 1u << 1), high = !(step.absent & 1u << 2);
+    const std::string y = low ? larger("dvt.greater", x, a, b) : a;
+    return high ? larger("dvt.less", x, y, low ? names_[step.in[2]] : b) : y;
+  }
+  // Counts that are negative or too large shift everything out.
+  std::string shifted(const Instruction& step, const Operand& x, const std::string& a, const std::string& count) {
+    const std::string last = all(type_of(x), std::to_string(8 * x.bytes - 1));
+    const std::string inside = compare("icmp ule", x, count, last);
+    const bool left = is(step, "dvt.bitwise_left_shift"), is_signed = kind_of(x) == Kind::is_signed;
+    const std::string n = select(inside, x, count, last);
+    const std::string y = made((left ? "shl " : is_signed ? "ashr " : "lshr ") + vector(x) + " " + a + ", " + n);
+    return !left && is_signed ? y : select(inside, x, y, "zeroinitializer");
+  }
+  std::string sign(const Operand& x, const std::string& a) {
+    const std::string zero = "zeroinitializer";
+    const auto number = [&](const char* comparison) {
+      const std::string yes = compare(find(comparisons, comparison, kind_of(x)), x, a, zero);
+      return made((is_float(x) ? "uitofp " : "zext ") + vector_of("i1") + " " + yes + " to " + vector(x));
+    };
+    const std::string positive = number("dvt.greater"), negative = number("dvt.less");
+    const std::string y = made((is_float(x) ? "fsub " : "sub ") + vector(x) + " " + positive + ", " + negative);
+    return is_float(x) ? select(compare("fcmp uno", x, a, a), x, a, y) : y;
   }
   std::string inverse(const Operand& x, const std::string& a) {
     return made("fdiv " + vector(x) + " " + all(type_of(x), "1.0") + ", " + a);
@@ -245,6 +287,13 @@ class Writer {
     if (kind_of(to) == Kind::boolean)
       return byte(compare(is_float(from) ? "fcmp une" : "icmp ne", from, a, "zeroinitializer"));
     if (type_of(from) == type_of(to)) return a;
+    if (is_float(from) && !is_float(to)) return truncated(from, to, a);
+    if (to.half != Half::no && from.bytes >= 4) {  // on the way to a shorter float
+      if (is_float(from)) return to_odd(a);
+      if (from.bytes == 8) return to_odd(sticky(from, a));
+      const char* op = kind == Kind::is_signed ? "sitofp " : "uitofp ";
+      return to_odd(made(op + vector(from) + " " + a + " to " + vector_of("double")));
+    }
     const char* op = is_float(from)            ? to.bytes > from.bytes ? "fpext" : "fptrunc"
                      : is_float(to)            ? kind == Kind::is_signed ? "sitofp" : "uitofp"
                      : to.bytes < from.bytes   ? "trunc"
@@ -253,26 +302,94 @@ class Writer {
     return made(std::string(op) + " " + vector(from) + " " + a + " to " + vector(to));
   }
 
-  // float rounded to fp16 or bf16, to nearest even.
-  std::string rounded(Half half, const std::string& x) {
-    const std::string floats = vector_of("float"), bits = vector_of("i32");
-    if (half == Half::f16) {
-      const std::string halves = vector_of("half");
-      return made("fpext " + halves + " " + made("fptrunc " + floats + " " + x + " to " + halves) + " to " +
-                  floats);
-    }
-    const auto constant = [&](const char* value) { return all("i32", value); };
-    const auto with = [&](const char* op, const std::string& a, const std::string& b) {
-      return made(std::string(op) + " " + bits + " " + a + ", " + b);
+  // A float without its fraction; out of range the nearest integer, of NaN 0.
+  std::string truncated(const Operand& from, const Operand& to, const std::string& a) {
+    const bool is_signed = kind_of(to) == Kind::is_signed;
+    const double high = std::ldexp(1.0, 8 * to.bytes - is_signed), low = is_signed ? -high : 0;
+    const double below = from.bytes == 4 ? float(low) - 1.0f : low - 1;  // or `low`, where that is the same float
+    const auto number = [&](double x) { return all(type_of(from), constant(x)); };
+    const std::string is_small = compare("fcmp ole", from, a, number(low));
+    const std::string is_large = compare("fcmp oge", from, a, number(high));
+    const std::string inside = made("and " + vector_of("i1") + " " + compare("fcmp ogt", from, a, number(below)) +
+                                    ", " + compare("fcmp olt", from, a, number(high)));
+    // The targets of processors' conversions.
+    const std::string wide = vector_of(to.bytes < 4 ? "i32" : type_of(to));
+    std::string y = made((is_signed || to.bytes < 4 ? "fptosi " : "fptoui ") + vector(from) + " " +
+                         select(inside, from, a, "zeroinitializer") + " to " + wide);
+    if (to.bytes < 4) y = made("trunc " + wide + " " + y + " to " + vector(to));
+    const uint64_t ones = ~uint64_t{0} >> (64 - 8 * to.bytes), sign = is_signed ? ones / 2 + 1 : 0;
+    const auto integer = [&](uint64_t x) { return all(type_of(to), std::to_string(x)); };
+    y = select(inside, to, y, select(is_small, to, integer(sign), "zeroinitializer"));
+    return select(is_large, to, integer(ones - sign), y);
+  }
+  // An integer of 64 bits as double, with the last bit set if others are cut off.
+  std::string sticky(const Operand& x, const std::string& a) {
+    const std::string type = vector(x), zero = "zeroinitializer";
+    const auto with = [&](const char* op, const std::string& left, const std::string& right) {
+      return made(std::string(op) + " " + type + " " + left + ", " + right);
     };
-    const std::string u = made("bitcast " + floats + " " + x + " to " + bits);
-    const std::string odd = with("and", with("lshr", u, constant("16")), constant("1"));
-    const std::string near = with("add", with("add", u, constant("32767")), odd);
-    const std::string nan = made("fcmp uno " + floats + " " + x + ", " + x);
-    const std::string quiet = with("or", u, constant("4194304"));
-    const std::string chosen =
-        made("select " + vector_of("i1") + " " + nan + ", " + bits + " " + quiet + ", " + bits + " " + near);
-    return made("bitcast " + bits + " " + with("and", chosen, constant("-65536")) + " to " + floats);
+    const auto integer = [&](const char* value) { return all("i64", value); };
+    const bool is_signed = kind_of(x) == Kind::is_signed;
+    const std::string negative = is_signed ? compare("icmp slt", x, a, zero) : "";
+    const std::string m = is_signed ? select(negative, x, with("sub", zero, a), a) : a;
+    const std::string rest = compare("icmp ne", x, with("and", m, integer("4095")), zero);
+    const std::string last = select(rest, x, integer("4096"), zero);
+    const std::string cut = with("or", with("and", m, integer("-4096")), last);
+    const std::string kept = select(compare("icmp ugt", x, m, integer("9007199254740991")), x, cut, m);
+    const std::string doubles = vector_of("double"), y = made("uitofp " + type + " " + kept + " to " + doubles);
+    if (!is_signed) return y;
+    const std::string minus = made("fneg " + doubles + " " + y);
+    return made("select " + vector_of("i1") + " " + negative + ", " + doubles + " " + minus + ", " + doubles + " " +
+                y);
+  }
+  // double rounded to float, to the neighbour whose last bit is 1 if that is inexact.
+  std::string to_odd(const std::string& x) {
+    const std::string doubles = vector_of("double"), floats = vector_of("float"), bits = vector_of("i32"),
+                      flags = vector_of("i1");
+    const auto magnitude = [&](const std::string& y) {
+      return made("call " + doubles + " @llvm.fabs.v" + std::to_string(n_) + "f64(" + doubles + " " + y + ")");
+    };
+    const std::string f = made("fptrunc " + doubles + " " + x + " to " + floats);
+    const std::string back = made("fpext " + floats + " " + f + " to " + doubles);
+    const std::string is_larger = made("fcmp ogt " + doubles + " " + magnitude(back) + ", " + magnitude(x));
+    const std::string is_inexact = made("fcmp one " + doubles + " " + back + ", " + x);
+    const auto number = [&](const std::string& flag) { return made("zext " + flags + " " + flag + " to " + bits); };
+    const std::string u = made("bitcast " + floats + " " + f + " to " + bits);
+    const std::string down = made("sub " + bits + " " + u + ", " + number(is_larger));
+    const std::string odd = made("or " + bits + " " + down + ", " + number(is_inexact));
+    return made("bitcast " + bits + " " + odd + " to " + floats);
+  }
+
+  // ---- fp16 and bf16
+
+  static std::string half_of(Half half) { return half == Half::f16 ? "half" : "i16"; }
+  std::string cast(const char* op, const std::string& from, const std::string& x, const std::string& to) {
+    return made(std::string(op) + " " + vector_of(from) + " " + x + " to " + vector_of(to));
+  }
+  std::string on_bits(const char* op, const std::string& x, const char* constant) {
+    return made(std::string(op) + " " + vector_of("i32") + " " + x + ", " + all("i32", constant));
+  }
+  std::string rounded(Half half, const std::string& x) {
+    if (half == Half::f16) return cast("fpext", "half", cast("fptrunc", "float", x, "half"), "float");
+    return cast("bitcast", "i32", on_bits("and", bfloat16_of(x), "-65536"), "float");
+  }
+  std::string widened(Half half, const std::string& x) {
+    if (half == Half::f16) return cast("fpext", "half", x, "float");
+    return cast("bitcast", "i32", on_bits("shl", cast("zext", "i16", x, "i32"), "16"), "float");
+  }
+  std::string narrowed(Half half, const std::string& x, bool is_rounded) {
+    if (half == Half::f16) return cast("fptrunc", "float", x, "half");
+    const std::string bits = is_rounded ? cast("bitcast", "float", x, "i32") : bfloat16_of(x);
+    return cast("trunc", "i32", on_bits("lshr", bits, "16"), "i16");
+  }
+  // float rounded to nearest even: the upper 16 bits.
+  std::string bfloat16_of(const std::string& x) {
+    const std::string bits = vector_of("i32"), u = cast("bitcast", "float", x, "i32");
+    const std::string odd = on_bits("and", on_bits("lshr", u, "16"), "1");
+    const std::string near = made("add " + bits + " " + on_bits("add", u, "32767") + ", " + odd);
+    const std::string nan = made("fcmp uno " + vector_of("float") + " " + x + ", " + x);
+    const std::string quiet = on_bits("or", u, "4194304");
+    return made("select " + vector_of("i1") + " " + nan + ", " + bits + " " + quiet + ", " + bits + " " + near);
   }
 
   const Group& group_;
@@ -284,18 +401,23 @@ class Writer {
 };
 }  // namespace
 
+bool has_half(Half half, Level level) {
+  return half == Half::bf16 || (half == Half::f16 && target_of(level).converts);
+}
+
 bool has_text(const Group& g, const Instruction& step, Level level) {
   if (step.kind != Instruction::loop) return false;
   const Operand &x = g.values[step.in[0]], &y = g.values[step.result];
   const Kind kind = kind_of(x);
   if (kind == Kind::other || kind_of(y) == Kind::other) return false;
-  if (step.rounds && y.half == Half::f16 && !target_of(level).converts) return false;
-  if (is(step, "dvt.astype")) return has_conversion(x, y);
+  if (step.rounds && !has_half(y.half, level)) return false;
+  if (is(step, "dvt.astype")) return true;
   if (find(operations, step.op, kind) || find(comparisons, step.op, kind)) return true;
   constexpr const char *any[] = {"dvt.maximum", "dvt.minimum"},
                        *floats[] = {"dvt.sqrt",  "dvt.rsqrt", "dvt.reciprocal",
                                     "dvt.isnan", "dvt.isinf", "dvt.isfinite"},
-                       *numbers[] = {"dvt.negative", "dvt.abs", "dvt.square", "dvt.relu"};
+                       *integers[] = {"dvt.bitwise_left_shift", "dvt.bitwise_right_shift"},
+                       *numbers[] = {"dvt.negative", "dvt.abs", "dvt.square", "dvt.relu", "dvt.sign", "dvt.clip"};
   const auto among = [&](const auto& list) {
     return std::any_of(std::begin(list), std::end(list), [&](const char* op) { return is(step, op); });
   };
@@ -303,7 +425,8 @@ bool has_text(const Group& g, const Instruction& step, Level level) {
   if (is(step, "dvt.where") || is(step, "dvt.logical_not")) return kind == Kind::boolean;
   if (is(step, "dvt.bitwise_invert")) return kind != Kind::floating;
   if (rounding_of(step.op)) return kind != Kind::boolean;
-  return kind == Kind::floating ? among(floats) || among(numbers) : kind != Kind::boolean && among(numbers);
+  if (kind == Kind::floating) return among(floats) || among(numbers);
+  return kind != Kind::boolean && (among(integers) || among(numbers));
 }
 
 std::string request_to_llvm(const Group& g, Level level) {
@@ -318,7 +441,7 @@ std::string request_to_llvm(const Group& g, Level level) {
   for (const char* function : {"fabs", "sqrt", "floor", "ceil", "trunc", "roundeven"})
     for (const char* element : {"float", "double"})
       for (int n : {target.elements, 1}) {
-        const std::string type = "<" + std::to_string(n) + " x " + element + ">";
+        const std::string type = vector_of(n, element);
         declarations += "declare " + type + " @llvm." + function + ".v" + std::to_string(n) +
                         (*element == 'd' ? "f64" : "f32") + "(" + type + ")\n";
       }

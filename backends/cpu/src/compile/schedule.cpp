@@ -32,6 +32,7 @@ class Joiner {
   Pass run() {
     made_.before = from_.before;
     made_.place.assign(from_.place.size(), nowhere);
+    made_.is_half.assign(from_.place.size(), false);
     for (size_t i = 0; i < from_.body.size(); ++i) {
       const Instruction& step = from_.body[i];
       if (step.kind == Instruction::load) add(step);
@@ -40,6 +41,7 @@ class Joiner {
       else finish(i), add(step);
     }
     finish(from_.body.size());
+    choose_halves();
     allocate(group_, made_);
     return std::move(made_);
   }
@@ -54,7 +56,7 @@ class Joiner {
   }
   // Ends the run before instruction `next`.
   void finish(size_t next) {
-    if (run_.size() == 1 && !run_[0].rounds) add(run_[0]);  // nothing is saved
+    if (run_.size() == 1 && !converts(run_[0])) add(run_[0]);  // nothing is saved
     else if (!run_.empty()) {
       Instruction made;
       made.kind = Instruction::generated, made.result = uint32_t(group_.loops.size());
@@ -64,7 +66,7 @@ class Joiner {
     run_.clear();
   }
   GeneratedLoop loop(size_t next) const {
-    GeneratedLoop made{run_, {}, {}};
+    GeneratedLoop made{run_, {}, {}, {}};
     std::vector<uint32_t> results;
     for (const Instruction& step : run_) {
       for (uint32_t k = 0; k < step.n_in; ++k)
@@ -83,6 +85,33 @@ class Joiner {
     return false;
   }
 
+  bool converts(const Instruction& step) const {
+    const auto is_half = [&](uint32_t v) { return has_half(group_.values[v].half, level_); };
+    return step.rounds || is_half(step.result) || std::any_of(step.in, step.in + step.n_in, is_half);
+  }
+  // Generated loops widen and narrow values that no others see.
+  void choose_halves() {
+    for (uint32_t v = 0; v < made_.place.size(); ++v)
+      made_.is_half[v] = made_.place[v] != nowhere && has_half(group_.values[v].half, level_) && can_be_half(v);
+    for (const Instruction& step : made_.body)
+      if (step.kind == Instruction::generated) group_.loops[step.result].is_half = made_.is_half;
+  }
+  bool can_be_half(uint32_t v) const {
+    bool is_exact = true, is_read = false;
+    for (const Instruction& step : made_.body) {
+      bool reads = false, makes = false;
+      for_operands(group_, step, [&](uint32_t x) { reads |= x == v; });
+      for_results(group_, step, [&](uint32_t x) { makes |= x == v; });
+      if ((reads && step.kind != Instruction::generated) ||
+          (makes && step.kind != Instruction::generated && step.kind != Instruction::load))
+        return false;
+      is_read |= reads;
+      if (makes && step.kind == Instruction::generated)
+        for (const Instruction& s : group_.loops[step.result].steps) is_exact &= s.result != v || s.rounds;
+    }
+    return is_exact || !is_read;
+  }
+
   Group& group_;
   const Pass& from_;
   const bool keeps_;
@@ -96,6 +125,8 @@ void allocate(Group& group, Pass& pass) {
   for (uint32_t v = 0; v < group.values.size(); ++v)
     if (group.values[v].extent == Extent::all && (pass.place[v] != nowhere || group.values[v].kept != nowhere))
       pass.made.push_back(v);
+  pass.n_long =
+      std::count_if(pass.body.begin(), pass.body.end(), [&](const Instruction& i) { return is_long(group, i); });
   std::vector<size_t> last(group.values.size(), 0);
   for (size_t i = 0; i < pass.body.size(); ++i) {
     const auto note = [&](uint32_t v) { last[v] = i; };

@@ -12,7 +12,9 @@ struct Memory {
   int64_t stride[DVT_MAX_NDIM];
   uint8_t bytes;
   bool of_rows;  // one element a row
+  bool is_far;   // not in the caches of a core, as it has too many elements
 };
+constexpr int64_t far_bytes = 512 * 1024;
 
 // The index space of one call: rows of columns, the outer axes merged where everything allows it.
 struct Space {
@@ -59,11 +61,14 @@ inline void set_memory(Memory& m, const DLTensor& t, const Operand& x, int rank)
   m.data = dvt::data<char>(&t), m.step = 0;
   m.bytes = uint8_t(x.type.bits / 8), m.of_rows = x.extent == Extent::rows;
   for (int i = 0; i + 1 < rank; ++i) m.stride[i] = 0;
+  int64_t bytes = m.bytes;
   for (int i = 0; i < t.ndim; ++i) {
     const int64_t stride = t.shape[i] == 1 ? 0 : t.strides[i];
+    if (stride) bytes *= t.shape[i];
     if (x.first_axis + i == rank - 1) m.step = stride;
     else m.stride[x.first_axis + i] = stride;
   }
+  m.is_far = bytes >= far_bytes;
 }
 
 // Merges outer axes and, without reductions and values of rows, these with the columns.

@@ -100,7 +100,7 @@ class Translation {
     Instruction made;
     made.kind = step.reduces ? Instruction::reduce : step.leading ? Instruction::reduce_columns : Instruction::loop;
     made.elementwise = row->loop, made.reduction = row->reduction;
-    made.result = step.result, made.op = row->op;
+    made.result = step.result, made.op = row->op, made.absent = row->absent;
     Operand& result = group_.values[step.result];
     Extent extent = Extent::one;
     for (uint32_t v : step.operands) {
@@ -122,6 +122,10 @@ class Translation {
 
   // ---- registers
 
+  void clear(Pass& pass) const {
+    pass.place.assign(group_.values.size(), nowhere);
+    pass.is_half.assign(group_.values.size(), false);
+  }
   // What comes first: the loads of inputs that are not in the pass yet.
   void append(Pass& pass, const Instruction& step, bool keeps) {
     for (uint32_t i = 0; i < step.n_in; ++i) {
@@ -138,7 +142,7 @@ class Translation {
 
   void make_whole() {
     Pass& pass = group_.plain.whole;
-    pass.place.assign(group_.values.size(), nowhere);
+    clear(pass);
     for (const Instruction& step : steps_) {
       if (group_.values[step.result].extent == Extent::one) group_.once.push_back(step);
       else append(pass, step, false);
@@ -148,7 +152,7 @@ class Translation {
 
   void make_pass(const codegen::Pass& from) {
     Pass& pass = group_.plain.passes.emplace_back();
-    pass.place.assign(group_.values.size(), nowhere);
+    clear(pass);
     for (uint32_t i : from.before)
       if (group_.values[steps_[i].result].extent != Extent::one) pass.before.push_back(steps_[i]);
     for (uint32_t i : from.body) append(pass, steps_[i], true);
