@@ -114,6 +114,7 @@ def group(rng: np.random.Generator, dtype: str, reduces: bool) -> Any:
             dt.less(last, values[-2]),
             dt.maximum(values[4], x),
             dt.multiply(dt.add(dt.multiply(x, w), r), x),
+            *([] if reduces else [dt.sum(last, axis=tuple(range(last.ndim - 1)))]),
         )
 
     return run
