@@ -102,6 +102,7 @@ inline dvt_status refuse_group(dvt_answer* answer, const char* reason) {
 inline dvt_status accept_group(dvt_answer* answer, const dvt::codegen::Launch& launch) {
   DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
   DVT_PUT(answer, dvt_answer, workspace, launch.workspace);
+  DVT_PUT(answer, dvt_answer, in_place, launch.in_place);
   return DVT_OK;
 }
 }  // namespace gpu

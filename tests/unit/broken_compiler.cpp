@@ -94,7 +94,11 @@ dvt_status query(dvt_exe* e, const dvt_exe_call* c, dvt_answer* answer) {
   uint64_t strided = 0;
   for (uint32_t i = 0; i < c->call->n_in; ++i)
     if (!dvt::is_dense(c->call->in[i])) strided |= uint64_t{1} << i;
-  if (!(strided & compact)) return good->query(e, c, answer);
+  if (!(strided & compact)) {
+    const dvt_status status = good->query(e, c, answer);
+    if (is_broken("in_place")) DVT_PUT(answer, dvt_answer, in_place, ~uint64_t{0});
+    return status;
+  }
   DVT_PUT(answer, dvt_answer, need_compact, strided & compact);
   return DVT_UNSUPPORTED;
 }

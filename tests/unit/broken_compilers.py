@@ -12,7 +12,7 @@ import dovetail as dt
 import pytest
 
 SOURCE = Path(__file__).with_name("broken_compiler.cpp")
-FAULTS = ("tail", "past_the_end", "stale_sizes", "dropped_operand", "ignored_strides")
+FAULTS = ("tail", "past_the_end", "stale_sizes", "dropped_operand", "ignored_strides", "in_place")
 CAPTURE_FAULTS = ("stale_addresses", "replays_nothing")
 
 

@@ -80,7 +80,7 @@ class ProgramBuilder {
     shapes_.push_back(std::move(shape));
     Sizes& its = shapes_.back();
     values_.push_back({nullptr, {1, 0}, int32_t(its.size()), type, its.data(), nullptr, 0});
-    info_.push_back({flags_of_it, -1, 0, -1, 0, nullptr, {}});
+    info_.push_back({flags_of_it, 0, 0, -1, 0, nullptr, {}});
     return uint32_t(values_.size() - 1);
   }
   std::deque<Sizes> shapes_;

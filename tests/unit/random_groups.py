@@ -33,14 +33,21 @@ def function(rng, forms, reductions):
     return "\n".join([*lines, f"    return ({results}, x)"])
 
 
-def run(source, *args, compile=None, xp=np):
-    """The results of a function's source on the arguments: by calls of xp, or compiled with these numerics."""
+def run(source, *args, compile=None, donate=False, xp=np):
+    """The results of a function's source on the arguments: by calls of xp, or compiled with these numerics, perhaps
+    with copies of x, w and r that the call may take."""
     scope = {}
     exec(source, scope)
     f = scope["f"]
     if compile is None:
         return f(xp, *args)[:-1]
-    return dt.compile(lambda *args: f(dt, *args)[:-1], numerics=compile)(*args)
+    compiled = dt.compile(
+        lambda x, y, w, r, k: f(dt, x, y, w, r, k)[:-1], numerics=compile, donate=("x", "w", "r") if donate else ()
+    )
+    if donate:
+        x, y, w, r, k = args
+        args = (*(dt.asarray(a, copy=True) if a is not y else y for a in (x, y, w, r)), k)
+    return compiled(*args)
 
 
 def operands(rng, device, dtype, rows, columns):

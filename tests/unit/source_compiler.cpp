@@ -131,6 +131,7 @@ dvt_status query(dvt_exe* e, const dvt_exe_call* c, dvt_answer* answer) {
   }
   DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
   DVT_PUT(answer, dvt_answer, workspace, launch.workspace);
+  DVT_PUT(answer, dvt_answer, in_place, launch.in_place);
   return DVT_OK;
 }
 
@@ -186,16 +187,18 @@ class HostCall {
   dvt_status copy_in() {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (scalar_[i]) continue;
-      if (dvt_status s = copy(device_, *device_tensor(i), bytes_[i], false)) return s;
-      tensors_[i].data = bytes_[i].data(), tensors_[i].byte_offset = 0;
+      std::vector<char>& bytes = bytes_[place_of(i)];
+      if (dvt_status s = copy(device_, *device_tensor(i), bytes, false)) return s;
+      tensors_[i].data = bytes.data(), tensors_[i].byte_offset = 0;
     }
     return DVT_OK;
   }
   dvt_status copy_out() {
     if (!ends_as_filled(workspace_)) return DVT_FAIL(DVT_INTERNAL, "a group wrote past the end of its workspace");
     for (size_t i = from_.n_in; i < tensors_.size(); ++i) {
-      if (!ends_as_filled(bytes_[i])) return DVT_FAIL(DVT_INTERNAL, "a group wrote past the end of its output");
-      if (dvt_status s = copy(device_, *device_tensor(i), bytes_[i], true)) return s;
+      std::vector<char>& bytes = bytes_[place_of(i)];
+      if (!ends_as_filled(bytes)) return DVT_FAIL(DVT_INTERNAL, "a group wrote past the end of its output");
+      if (dvt_status s = copy(device_, *device_tensor(i), bytes, true)) return s;
     }
     return DVT_OK;
   }
@@ -203,6 +206,12 @@ class HostCall {
  private:
   static bool ends_as_filled(const std::vector<char>& bytes) {
     return std::all_of(bytes.end() - beyond, bytes.end(), [](char c) { return c == filler; });
+  }
+  // Of an output in an input's memory, that input.
+  size_t place_of(size_t i) const {
+    for (size_t k = 0; k < from_.n_in && i >= from_.n_in; ++k)
+      if (!scalar_[k] && device_tensor(k)->data && device_tensor(k)->data == device_tensor(i)->data) return k;
+    return i;
   }
   const DLTensor* device_tensor(size_t i) const { return i < from_.n_in ? from_.in[i] : from_.out[i - from_.n_in]; }
 
@@ -258,7 +267,7 @@ class Alone {
   Alone(const dvt_call* c, const char* op) : call_(c) {
     for (uint32_t i = 0; i < c->n_in; ++i) values_.push_back(*c->in[i]), inputs_.push_back(i);
     values_.push_back(*c->out[0]);
-    info_.resize(values_.size(), {0, -1, 0, -1, 0, nullptr, {}});
+    info_.resize(values_.size(), {0, 0, 0, -1, 0, nullptr, {}});
     node_ = {sizeof node_, 1, op, inputs_.data(), &c->n_in, c->attr, c->n_in, 1, c->n_attr, 0, nullptr};
     program_.struct_size = sizeof program_, program_.flags = DVT_P_TYPED;
     program_.n_values = uint32_t(values_.size()), program_.values = values_.data(), program_.info = info_.data();

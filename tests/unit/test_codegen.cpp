@@ -20,6 +20,12 @@ std::string lowered(ProgramBuilder& b) {
   return reason ? reason : dvt::codegen::text_of(p, loops);
 }
 
+uint64_t in_place(ProgramBuilder& b) {
+  Loops loops;
+  CHECK(!dvt::codegen::lower(b.view(), loops));
+  return dvt::codegen::in_place(b.view(), loops);
+}
+
 const char* heavy(const dvt_program&, const dvt_node& node) {
   return std::strcmp(node.op, "dvt.matmul") && std::strcmp(node.op, "dvt.sort") ? nullptr : "no loop";
 }
@@ -128,6 +134,20 @@ pass 0
   v9 = add v7 v8: float32
 return v4 v9 v5
 )");
+}
+
+TEST(results_may_lie_on_inputs_that_no_later_pass_loads) {
+  Softmax softmax;
+  LayerNorm layer_norm;
+  CHECK_EQ(in_place(softmax), 1u);
+  CHECK_EQ(in_place(layer_norm), 1u);
+  Space p;
+  const uint32_t x = p.x(), w = p.x({columns}), m = p.reduce("dvt.max", x);
+  p.output(p.map("dvt.multiply", {x, w}));                                 // x is loaded again
+  p.output(p.node("dvt.greater", {x, w}, dvt::boolean, {rows, columns}));  // not of x's dtype
+  p.output(p.map("dvt.multiply", {p.map("dvt.subtract", {x, m}), w}));
+  p.output(m);
+  CHECK_EQ(in_place(p), 6u);
 }
 
 TEST(results_of_rows_leave_with_and_without_their_axis) {

@@ -350,7 +350,7 @@ def test_random_groups_have_the_bits_of_the_interpreter(text, threads, seed):
         results = []
         for device in (text.device, "sim:0"):
             rng.setstate(state)
-            results.append(run(source, *operands(rng, device, dtype, rows, columns), compile=numerics))
+            results.append(run(source, *operands(rng, device, dtype, rows, columns), compile=numerics, donate=True))
         for got, expected in zip(*results, strict=True):
             same(got, expected)
 

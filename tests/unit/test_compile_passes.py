@@ -67,6 +67,27 @@ SIMPLER = {
         lambda x: dt.permute_dims(dt.permute_dims(dt.expand_dims(x, axis=0), (1, 2, 0)), (1, 2, 0)), "float32",
         ["expand_dims(x)", "permute_dims(v, axes=(2, 0, 1))"],
     ),
+    "a matrix transposed, and its axes": (
+        lambda x: dt.permute_dims(dt.matrix_transpose(dt.expand_dims(x, axis=0)), (0, 2, 1)), "float32",
+        ["expand_dims(x)"],
+    ),
+    "axes, and the matrix transposed": (
+        lambda x: dt.matrix_transpose(dt.permute_dims(dt.expand_dims(x, axis=0), (1, 2, 0))), "float32",
+        ["expand_dims(x)", "permute_dims(v, axes=(1, 0, 2))"],
+    ),
+    "one shape after another": (
+        lambda x: dt.reshape(dt.reshape(dt.reshape(x, (-1,)), (6, 5)), (2, -1, 3)), "float32",
+        ["reshape(x, shape=(6, 5))", "reshape(v, shape=(2, -1, 3))"],
+    ),
+    "a shape by way of parts of it": (
+        lambda x: dt.reshape(dt.reshape(x, (-1, 2)), (-1, 2, 3)), "float32", ["reshape(x, shape=(-1, 2, 3))"],
+    ),
+    "broadcast in steps": (
+        lambda x: dt.broadcast_to(dt.broadcast_to(dt.max(x, axis=0), (6,)), (4, 6)), "float32",
+        ["max(x, axis=(0,))", "broadcast_to(v, shape=(4, 6))"],
+    ),
+    "where it holds": (lambda x: dt.where(True, x, 0.0), "float32", []),
+    "where it does not hold": (lambda x: dt.where(False, 1, x), "int32", []),
 }  # fmt: skip
 STAY = {
     "floats + 0": (lambda x: x + 0.0, "float32"),  # -0 + 0 is 0
@@ -82,6 +103,8 @@ STAY = {
         "bfloat16",
     ),
     "a cast by way of integers": (lambda x: dt.astype(dt.astype(x, "float64"), "int32"), "uint8"),
+    "where it holds, of another dtype": (lambda x: dt.where(True, x, 0.5), "int32"),
+    "where it holds, of a shape that must fit": (lambda x: dt.where(True, x, dt.abs(x)), "float32"),
     "a cast of an integer that is too long": (lambda x: dt.astype(dt.astype(x, "float32"), "float64"), "int32"),
 }
 
@@ -203,6 +226,33 @@ def test_an_error_stays_one():
     compiled(x, x)
     with pytest.raises(ValueError, match="add"):
         compiled(x, dt.ones((5, 4)))
+
+
+REFUSING = {  # a function, sizes of the trace, and others, which only the first view refuses
+    "another number of elements": (lambda x: dt.reshape(dt.reshape(x, (6, 5)), (2, -1, 3)), (5, 6), (6, 6)),
+    "elements for the second one": (lambda x: dt.reshape(dt.reshape(x, (6, 5)), (-1, 3)), (5, 6), (3, 3)),
+    "an odd number": (lambda x: dt.reshape(dt.reshape(x, (-1, 2)), (-1,)), (5, 6), (5, 5)),
+    "an axis that is not one": (lambda x: dt.broadcast_to(dt.broadcast_to(x, (1, 6)), (4, 6)), (1, 6), (4, 6)),
+}
+
+
+@pytest.mark.parametrize("case", REFUSING)
+def test_what_only_the_first_view_refuses(case):
+    f, shape, other = REFUSING[case]
+    compiled = dt.compile(f)
+    for g in (f, compiled):
+        same(g(dt.ones(shape)), f(dt.ones(shape)))
+        with pytest.raises(ValueError):
+            g(dt.ones(other))
+
+
+def test_a_view_that_others_use_is_made_once():
+    def f(x):
+        y = dt.reshape(x.T, (-1, 2))
+        return dt.reshape(y, (-1, 2, 3)), y
+
+    assert program(f, array("float32"))[-1] == "reshape(v, shape=(-1, 2, 3))"
+    assert len(program(lambda x: f(x)[0], array("float32"))) == 2
 
 
 def test_a_result_that_is_an_operand_keeps_its_value():

@@ -29,7 +29,7 @@ class Symbol(ct.Structure):
 class Info(ct.Structure):
     _fields_ = [
         ("flags", ct.c_uint32),
-        ("donor", ct.c_int32),
+        ("reserved0", ct.c_uint32),
         ("identity", ct.c_uint64),
         ("number", ct.c_int32),
         ("reserved32", ct.c_uint32),
@@ -203,7 +203,7 @@ class Group:
             values[v.index] = DLTensor(
                 None if data is None else data.ctypes.data, 1, 0, len(v.shape), dl_dtype(v.dtype), shape
             )
-            info[v.index] = Info(flags=self.flags.get(v.index, 0), donor=-1, number=-1)
+            info[v.index] = Info(flags=self.flags.get(v.index, 0), number=-1)
         nodes = []
         for op, ins, out, attrs in self.nodes:
             its_in = (ct.c_uint32 * len(ins))(*(ABSENT if v is None else v.index for v in ins))

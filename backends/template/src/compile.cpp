@@ -119,6 +119,7 @@ struct Code {
   std::vector<PassCode> passes;
   size_t state_bytes = 0;
   uint32_t n_kept = 0;
+  uint64_t in_place = 0;  // outputs that may lie on inputs
 };
 
 // YOUR CODE: print the loops instead, as text_of() in dovetail/codegen.hpp does, and have that compiled.
@@ -128,6 +129,7 @@ class Translation {
 
   void run() {
     code_.space = loops_.space, code_.n_kept = loops_.n_kept;
+    code_.in_place = dvt::codegen::in_place(program_, loops_);
     for (const Value& v : loops_.values) code_.registers.push_back({v.varies, bytes(v), v.kept});
     for (uint32_t r = 0; r < loops_.values.size(); ++r) add_given(r);
     for (const dvt::codegen::Pass& pass : loops_.passes) {
@@ -325,6 +327,7 @@ dvt_status compile(dvt_device* d, const dvt_program* p, const char*, dvt_exe** o
 dvt_status query(dvt_exe* e, const dvt_exe_call* c, dvt_answer* answer) {
   DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
   DVT_PUT(answer, dvt_answer, workspace, uint64_t(space_of(e, c).back() * element_bytes) * e->code.n_kept);
+  DVT_PUT(answer, dvt_answer, in_place, e->code.in_place);
   return DVT_OK;
 }
 

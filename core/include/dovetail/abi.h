@@ -204,6 +204,10 @@ typedef struct {
   uint64_t workspace;    /* bytes */
   uint64_t need_compact; /* bit i: with operand i made row-major this call would be supported */
   const char* reason;    /* static string, required with DVT_UNSUPPORTED */
+  /* Of dvt_compiler.query. Bit k: output k may be exactly the memory of an input of its dtype and shape, both
+   * row-major, for run reads no element of any such input after it has written output k's element at that place.
+   * The host does so where the input's value ends with the run; each input serves one output at most. */
+  uint64_t in_place;
 } dvt_answer;
 
 /* Flags of one operand; inputs come first, then outputs. */
@@ -454,7 +458,7 @@ enum {
 };
 typedef struct {
   uint32_t flags;
-  int32_t donor;     /* of an output: the input whose memory it may take, or -1 */
+  uint32_t reserved0;
   uint64_t identity; /* of a weight's value: changes when its elements do; 0: unknown */
   int32_t number;    /* of DVT_V_NUMBER, else -1 */
   uint32_t reserved32;

@@ -227,6 +227,35 @@ inline const char* lower(const dvt_program& p, Loops& out, uint32_t recompute = 
   return Lowering(p, recompute, out).run();
 }
 
+// Has the value the whole index space, no axis of it repeated?
+inline bool is_whole(const dvt_program& p, const Loops& loops, uint32_t value) {
+  const DLTensor space{nullptr, {}, int32_t(loops.space.size()), {}, const_cast<int64_t*>(loops.space.data()),
+                       nullptr, 0};
+  return Shape(p.values[loops.values[value].value]) == Shape(space);
+}
+
+// The outputs that may be the memory of an input, as dvt_answer.in_place says it, for code that in each pass loads
+// all operands of an element before it stores a result there: whole ones, if later passes load no whole input of
+// their dtype.
+inline uint64_t in_place(const dvt_program& p, const Loops& loops) {
+  uint64_t outputs = 0;
+  for (size_t k = 0; k < loops.outputs.size() && k < 64; ++k) {
+    const Value& output = loops.values[loops.outputs[k]];
+    const auto is_loaded = [&](uint32_t v) {
+      return v != none && loops.values[v].source == Value::input && same(loops.values[v].dtype, output.dtype) &&
+             is_whole(p, loops, v);
+    };
+    bool fits = output.varies && is_whole(p, loops, loops.outputs[k]);
+    for (size_t pass = output.pass + 1; pass < loops.passes.size(); ++pass)
+      for (uint32_t s : loops.passes[pass].body) {
+        const std::vector<uint32_t>& in = loops.steps[s].operands;
+        fits = fits && std::none_of(in.begin(), in.end(), is_loaded);
+      }
+    if (fits) outputs |= uint64_t{1} << k;
+  }
+  return outputs;
+}
+
 // ---- text ------------------------------------------------------------------------------------------------------
 
 inline std::string text_of_dtype(DLDataType t) {

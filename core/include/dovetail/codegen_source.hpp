@@ -32,6 +32,7 @@ struct Launch {
   Form form;
   uint32_t blocks = 1;
   uint64_t workspace = 0;  // bytes
+  uint64_t in_place = 0;   // of dvt_answer
   std::vector<void*> pointers;
   std::vector<uint64_t> arguments;  // the bytes of the struct
   const char* refusal = nullptr;    // why node by node is better for these sizes
@@ -82,6 +83,7 @@ class Source {
       if (loops_.values[loops_.outputs[i]].source != Value::step) return "a result that no node makes";
       accesses_.push_back({loops_.outputs[i], i, true});
     }
+    in_place_ = in_place(p, loops_);
     uint32_t bytes = 0;
     for (const Step& s : loops_.steps)
       if (s.leading) return "a reduction along other axes than the last one";
@@ -115,6 +117,7 @@ class Source {
     const int64_t at_once = by_rows ? std::max(threads / out.form.lanes, 1u) : threads;
     out.blocks = uint32_t(std::max<int64_t>(1, std::min<int64_t>(blocks, (count + at_once - 1) / at_once)));
     out.workspace = uint64_t(n_kept()) * out.blocks * uint64_t(at_once) * uint64_t(columns) * 8;
+    out.in_place = in_place_;
     add_arguments(c, count, space, out);
     return out;
   }
@@ -227,6 +230,7 @@ class Source {
   std::vector<uint32_t> scalars_;    // values that are arguments
   std::vector<uint64_t> constants_;  // of each of them that is a constant
   bool reduces_ = false;
+  uint64_t in_place_ = 0;
 };
 }  // namespace codegen
 }  // namespace DVT_CODE_NAMESPACE

@@ -208,6 +208,27 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
   return made;
 }
 
+namespace {
+// Results of nodes first: the program's inputs have the memory of callers, who may go on to hold it.
+std::vector<int> donors_of(const Fusion& fusion, const Fusion::Step& step, const Binding& binding,
+                           uint64_t in_place) {
+  const Part& part = step.group->part;
+  const std::vector<int>& dies = fusion.dies[step.nodes.back()];
+  const int first_result = binding.program->nodes.front().out;
+  std::vector<int> donors(part.outputs.size(), -1);
+  for (const bool of_nodes : {true, false})
+    for (size_t k = 0; k < donors.size() && in_place >> k; ++k)
+      for (size_t i = 0; i < part.inputs.size() && donors[k] < 0 && in_place >> k & 1; ++i) {
+        const int v = part.inputs[i];
+        const TensorType &x = binding.values[size_t(v)], &out = binding.values[size_t(part.outputs[k])];
+        if ((v >= first_result) == of_nodes && x.dtype == out.dtype && x.same_shape(out) &&
+            std::ranges::count(dies, v) && !std::ranges::count(donors, int(i)))
+          donors[k] = int(i);
+      }
+  return donors;
+}
+}  // namespace
+
 std::optional<std::vector<BoundGroup>> bind_groups(const Fusion& fusion, const Binding& binding, Device& device) {
   const auto whole = symbols_in(fusion.types, binding);
   if (!whole) return std::nullopt;
@@ -229,6 +250,7 @@ std::optional<std::vector<BoundGroup>> bind_groups(const Fusion& fusion, const B
       set(in[i], part.inputs[i], part.program->inputs[i].is_scalar), call.set_in(i, in[i]);
     for (size_t i = 0; i < out.size(); ++i) set(out[i], part.outputs[i], false), call.set_out(i, out[i]);
     bound.answer = step.group->code->query(call.of(&call.call()));
+    bound.donors = donors_of(fusion, step, binding, bound.answer.in_place);
   }
   return made;
 }
@@ -273,6 +295,13 @@ size_t count_launches(const Executable& e, bool fused) {
   return n;
 }
 
+namespace {
+// A small part of a large buffer would hold all of it.
+bool may_be_taken(const Tensor& t) {
+  return t.dense && t.is_alone() && t.view.data == t.storage->data && t.storage->capacity / 2 <= t.bytes();
+}
+}  // namespace
+
 bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   const Fusion::Group& group = *e.fusion->steps[i].group;
   const BoundGroup& bound = e.groups[i];
@@ -305,7 +334,11 @@ bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   }
   if (!answer.level) return false;
   Stream& stream = current_stream(device);
-  for (Tensor* t : results) t->own(allocate(device, device.index, stream, t->bytes()));
+  for (size_t k = 0; k < n_out; ++k) {
+    const Tensor* const donor = bound.donors[k] < 0 ? nullptr : operands[size_t(bound.donors[k])];
+    if (donor && answer.in_place >> k & 1 && may_be_taken(*donor)) results[k]->take_over(*donor);
+    else results[k]->own(allocate(device, device.index, stream, results[k]->bytes()));
+  }
   if (std::ranges::all_of(results, [](const Tensor* t) { return t->numel == 0; })) return true;
   if (capturing) [[unlikely]]
     capturing->meet_launch(group.name, compiler_of(device)->flags & DVT_C_CAPTURE_SAFE);

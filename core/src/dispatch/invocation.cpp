@@ -55,8 +55,7 @@ void Invocation::infer() {
 
 void Invocation::replace(const Tensor& operand) {
   replaced = &operand;
-  in_place = operand.storage && operand.dense && operand.dtype == plan->result[0] && operand.same_shape(*out[0]) &&
-             operand.storage->refs.load(std::memory_order_acquire) == 1 && is_pooled(*operand.storage);
+  in_place = operand.dense && operand.dtype == plan->result[0] && operand.same_shape(*out[0]) && operand.is_alone();
 }
 
 void Invocation::infer_abstract(Plan& made) {

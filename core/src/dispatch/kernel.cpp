@@ -120,10 +120,7 @@ class KernelCall {
         out = *inv_.given[i];
         value_changes(*out.storage);
       } else if (i == 0 && inv_.in_place && takes_over(row)) {
-        value_changes(*inv_.replaced->storage);
-        retain(inv_.replaced->storage);
-        out.own(inv_.replaced->storage);
-        out.view.data = inv_.replaced->view.data;
+        out.take_over(*inv_.replaced);
       } else {
         out.own(allocate(*inv_.device, inv_.device->index, stream, out.bytes()));
       }

@@ -68,7 +68,7 @@ class Round {
     options.replace = [&](size_t k, const auto& in, const auto& values) { return replaced(k, in, values); };
     const std::vector<int> outputs = record_inline(builder_, bound_, operands, options);
     to.program = builder_.finish(outputs, p.signature);
-    to.values = from_.values, to.folded = folded_;
+    to.values = from_.values, to.folded = folded_, to.covered = std::move(covered_);
     for (int& v : to.values)
       if (v >= 0) v = became[size_t(v)];
     return again_;
@@ -85,8 +85,8 @@ class Round {
   // simplified or folded has left it behind.
   void find_used() {
     const Program& p = *from_.program;
-    used_.assign(size_t(p.n_values), false);
-    for (const int v : p.outputs) used_[size_t(v)] = true;
+    used_.assign(size_t(p.n_values), false), uses_.assign(used_.size(), 0);
+    for (const int v : p.outputs) used_[size_t(v)] = true, ++uses_[size_t(v)];
     for (const Number& n : p.numbers)
       if (n.op == Number::size) used_[size_t(n.a)] = true;
     for (size_t k = p.nodes.size(); k-- > 0;) {
@@ -94,12 +94,13 @@ class Round {
       bool needed = !never_raises(node);
       for (uint32_t i = 0; i < node.n_out; ++i) needed |= used_[size_t(node.out) + i];
       for (const int v : node.in)
-        if (v >= 0 && needed) used_[size_t(v)] = true;
+        if (v >= 0 && needed) used_[size_t(v)] = true, ++uses_[size_t(v)];
       if (!needed) used_[size_t(node.out)] = false;
     }
   }
-  static bool never_raises(const Program::Node& node) {
+  bool never_raises(const Program::Node& node) const {
     static const Op &permute = op("permute_dims"), &transpose = op("matrix_transpose");
+    if (from_.covered.contains(node.out)) return true;
     if (node.op->spec.flags & op_control || !node.slots.empty() || node.n_out != 1) return false;
     return node.in.empty() ||
            (node.in.size() == 1 && (node.op->elementwise || node.op == &permute || node.op == &transpose));
@@ -147,7 +148,8 @@ class Round {
     if (casts_ && node.op->elementwise && plan.mode == Plan::kernel)
       for (size_t i = 0; i < operands.size(); ++i)
         if (operands[i] >= 0) operands[i] = in_dtype(operands[i], plan.compute_of(int(i)));
-    return call(*node.op, operands, node.attrs, types_[size_t(node.out)].dtype);
+    const bool alone = !node.in.empty() && node.in[0] >= 0 && uses_[size_t(node.in[0])] == 1;
+    return call(*node.op, operands, node.attrs, types_[size_t(node.out)].dtype, alone);
   }
 
   // Equal literals are one value; what reads them knows what they are.
@@ -228,15 +230,17 @@ class Round {
   }
 
   // An equal call gives the same values: ops are functions of their operands and attributes.
-  std::vector<int> call(const Op& op, const std::vector<int>& in, const Attrs& attrs, DType result) {
+  // `alone`: nothing else uses operand 0.
+  std::vector<int> call(const Op& op, const std::vector<int>& in, const Attrs& attrs, DType result,
+                        bool alone = false) {
     Algebra::Call made{&op, in, attrs};
     if (simplifies_) {
-      while (algebra_.simplify(made)) again_ = true;
+      while (algebra_.simplify(made, alone ? &covered_ : nullptr)) again_ = true, alone = false;
       if (const int value = algebra_.value_of(made, result); value >= 0)
         return again_ = true, std::vector<int>{value};
     }
-    const auto [known, fresh] = calls_.try_emplace(key_of(op, made.in, made.attrs), 0);
-    if (fresh || !shares_) known->second = builder_.call(op, made.in, made.attrs);
+    const auto [known, fresh] = calls_.try_emplace(key_of(*made.op, made.in, made.attrs), 0);
+    if (fresh || !shares_) known->second = builder_.call(*made.op, made.in, made.attrs);
     if (op.spec.n_out == 1) algebra_.note_call(known->second, made);
     std::vector<int> out;
     for (uint32_t i = 0; i < op.spec.n_out; ++i) out.push_back(known->second + int(i));
@@ -253,8 +257,10 @@ class Round {
   Folding folding_;
   std::map<int, Scalar> scalars_;  // constants that are the same in all calls
   std::vector<bool> used_;         // by value of the program
+  std::vector<uint32_t> uses_;     // by nodes and as results
   std::map<CallKey, int> calls_, folded_calls_;
   std::map<std::pair<DType, std::string>, int> literals_;
+  std::set<int> covered_;
   uint64_t folded_;
   const bool compiles_;
   const bool opens_ = compiles_ && pass_is_on("open"), casts_ = compiles_ && pass_is_on("cast"),

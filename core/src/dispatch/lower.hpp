@@ -1,6 +1,8 @@
 // A program as a device runs it best: equal nodes once and, for the device's compiler, what the device has no
 // kernel for opened into the nodes of its decomposition, and casts of operands as nodes.
 #pragma once
+#include <set>
+
 #include "graph/raise.hpp"
 
 namespace dovetail {
@@ -15,6 +17,8 @@ struct Lowered {
   std::shared_ptr<const Program> program;
   std::vector<int> values;  // what each value of the program that was given became
   uint64_t folded = 0;      // bytes of results of calls that have run
+  // Values of the program whose calls raise no error that another one does not raise (Algebra::simplify).
+  std::set<int> covered = {};
 };
 // The same results, bit for bit, from inputs in the same order. `sizes`: types of the inputs, `arguments`: those of
 // ProgramBuilder::argument; both are examples, it holds for all for which the program holds. Decompositions that

@@ -50,6 +50,17 @@ struct Tensor : TensorType {
     view.device = d ? d->dl : dl_device(1 /* kDLCPU */, 0);
   }
   void own(Storage* s) { storage = s, view.data = s->data; }  // takes over the caller's reference
+  // Does nobody else hold its memory, which is the pool's?
+  bool is_alone() const {
+    return storage && storage->refs.load(std::memory_order_acquire) == 1 && is_pooled(*storage);
+  }
+  // The memory of `other`, whose value ends; `this` has none.
+  void take_over(const Tensor& other) {
+    value_changes(*other.storage);
+    retain(other.storage);
+    own(other.storage);
+    view.data = other.view.data;
+  }
 
  private:
   void assign_view(const Tensor& o) {

@@ -86,7 +86,7 @@ void CProgram::describe_values() {
   values_.resize(place_.size());
   info_.resize(
       place_.size(),
-      {.flags = 0, .donor = -1, .identity = 0, .number = -1, .reserved32 = 0, .name = nullptr, .reserved = {}});
+      {.flags = 0, .reserved0 = 0, .identity = 0, .number = -1, .reserved32 = 0, .name = nullptr, .reserved = {}});
   for (size_t v = 0; v < place_.size(); ++v) {
     SymbolicTypes::Type& type = types_.values[v];
     DLTensor& t = values_[place_[v]] = {};

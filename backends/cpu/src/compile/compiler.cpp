@@ -51,6 +51,7 @@ dvt_status query(dvt_exe* exe, const dvt_exe_call* c, dvt_answer* answer) {
     return DVT_UNSUPPORTED;
   }
   DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
+  DVT_PUT(answer, dvt_answer, in_place, in_place(exe->group, *c));
   return DVT_OK;
 }
 

@@ -86,8 +86,9 @@ struct Group {
   std::vector<uint32_t> row_inputs;  // values that are inputs of one element a row
   std::vector<Instruction> totals;   // those that reduce columns
   uint32_t n_inputs = 0, n_kept = 0, n_registers = 0, n_rows = 0, n_reductions = 0;
-  bool as_eager = false;  // all bits are to be those of node by node
-  uint8_t widest = 1;     // bytes of an element in a tile
+  uint64_t in_place_of_rows = 0, in_place_of_passes = 0;  // dvt_answer.in_place, for each kind of tile
+  bool as_eager = false;                                  // all bits are to be those of node by node
+  uint8_t widest = 1;                                     // bytes of an element in a tile
   bool has_reductions() const { return n_reductions > 0 || !totals.empty(); }
 };
 
@@ -116,6 +117,8 @@ const char* translate(const LoopTable&, const dvt_program&, Group& out);
 
 // nullptr, or why these sizes are not served.
 const char* refuses(const Group&, const dvt_exe_call&);
+// Outputs that may be the memory of an input, as dvt_answer says it.
+uint64_t in_place(const Group&, const dvt_exe_call&);
 // With `functions`, one for each of the group's generated loops, the bits are those of nullptr.
 dvt_status run(const Group&, const Conversions&, const GeneratedFunction* functions, const dvt_exe_call&);
 

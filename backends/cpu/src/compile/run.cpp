@@ -119,6 +119,12 @@ const char* refuses(const Group& g, const dvt_exe_call& exe) {
   return nullptr;
 }
 
+// Without reductions both are the same.
+uint64_t in_place(const Group& g, const dvt_exe_call& exe) {
+  const bool whole_rows = size_of(g, exe, g.space.size() - 1) <= tile_elements;
+  return whole_rows ? g.in_place_of_rows : g.in_place_of_passes;
+}
+
 dvt_status run(const Group& g, const Conversions& conversions, const GeneratedFunction* functions,
                const dvt_exe_call& exe) {
   Call c(g, conversions, functions);

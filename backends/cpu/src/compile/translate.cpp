@@ -64,6 +64,9 @@ class Translation {
     make_whole();
     for (const codegen::Pass& pass : loops_.passes) make_pass(pass);
     group_.n_kept = loops_.n_kept;
+    const std::vector<Pass>& passes = group_.plain.passes;
+    group_.in_place_of_rows = in_place(&group_.plain.whole, 1);
+    group_.in_place_of_passes = in_place(passes.data(), passes.size());
     join(group_, active_level());
     return nullptr;
   }
@@ -157,6 +160,31 @@ class Translation {
       if (group_.values[steps_[i].result].extent != Extent::one) pass.before.push_back(steps_[i]);
     for (uint32_t i : from.body) append(pass, steps_[i], true);
     allocate(group_, pass);
+  }
+
+  // ---- outputs on inputs
+
+  // An input in memory that an output of this type may lie on.
+  bool may_lie_below(uint32_t v, DLDataType type) const {
+    return group_.values[v].source == codegen::Value::input && dvt::same(group_.values[v].type, type) &&
+           codegen::is_whole(program_, loops_, v);
+  }
+  // A step may write its result to memory. Generated loops keep the order of the steps, and load before they store.
+  uint64_t in_place(const Pass* passes, size_t n) const {
+    uint64_t outputs = 0;
+    for (size_t k = 0; k < group_.outputs.size(); ++k) {
+      const uint32_t output = group_.outputs[k];
+      const Operand& x = group_.values[output];
+      bool fits = x.extent == Extent::all && codegen::is_whole(program_, loops_, output), written = false;
+      for (const Pass* pass = passes; pass != passes + n; ++pass) {
+        for (const Instruction& step : pass->body) {
+          for (uint32_t i = 0; i < step.n_in; ++i) fits = fits && !(written && may_lie_below(step.in[i], x.type));
+          written = written || step.result == output;
+        }
+      }
+      if (fits) outputs |= uint64_t{1} << k;
+    }
+    return outputs;
   }
 
   const LoopTable& table_;

@@ -219,6 +219,22 @@ def groups(t, rng):
 
 
 @check(level="L3")
+def groups_in_place(t, rng):
+    """Results of a group may lie where operands end that it has read, and only there."""
+    add, total = t.function("add"), t.function("sum")
+
+    def function(x, y):
+        more = add(x, y)
+        return more, add(x, more), add(add(x, total(x, axis=-1, keepdims=True)), y)
+
+    f = t.api.compile(function, donate=("x", "y"))
+    for n in (6, *SIZES, 3000):
+        (a, x), (b, y) = numbers(t, rng, 3, n), numbers(t, rng, 3, n)
+        for part, host in zip(f(x, y), (a + b, a + a + b, a + a.sum(-1, keepdims=True) + b), strict=True):
+            equal(t, part, host, f"of donated arrays of 3 rows of {n}")
+
+
+@check(level="L3")
 def capture(t, rng):
     """Calls that repeat, which the runtime captures where the device can: arrays, elements and numbers change."""
     with t.nothing_kept():  # while calls are checked nothing is captured
