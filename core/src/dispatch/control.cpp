@@ -4,6 +4,7 @@
 
 #include "dispatch/execute.hpp"
 #include "dispatch/host_memory.hpp"
+#include "dispatch/values.hpp"
 #include "graph/control.hpp"
 
 namespace dovetail {
@@ -28,12 +29,12 @@ Tensor element(const Tensor& x, int64_t i) {
 
 class Control {
  public:
-  Control(const Executable& e, size_t k, std::vector<Tensor>& values)
+  Control(const Executable& e, size_t k, Values& values)
       : node_(e.binding.program->nodes[k]),
         attrs_(*e.binding.nodes[k].attrs),
         programs_(e.programs.at(k)),
         device_(e.device()),
-        out_(std::span(values).subspan(size_t(node_.out), node_.n_out)),
+        out_(&values.own(node_.out), node_.n_out),
         in_(take_operands(e, k, values)) {}
 
   std::vector<Tensor> run() {
@@ -124,9 +125,9 @@ std::vector<std::shared_ptr<const Executable>> make_executables(std::vector<std:
   return made;
 }
 
-void run_control(const Executable& e, size_t k, std::vector<Tensor>& values) {
-  const int out = e.binding.program->nodes[k].out;
+void run_control(const Executable& e, size_t k, Values& values) {
+  Tensor* const out = &values.own(e.binding.program->nodes[k].out);
   std::vector<Tensor> results = Control(e, k, values).run();
-  std::ranges::move(results, values.begin() + out);
+  std::ranges::move(results, out);
 }
 }  // namespace dovetail

@@ -11,6 +11,7 @@
 #include "dispatch/lower.hpp"
 #include "dispatch/replay.hpp"
 #include "dispatch/submit.hpp"
+#include "dispatch/values.hpp"
 #include "few.hpp"
 #include "text.hpp"
 
@@ -273,7 +274,7 @@ size_t count_launches(const Executable& e, bool fused) {
   return n;
 }
 
-bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
+bool run_group(const Executable& e, size_t i, Values& values) {
   const Fusion::Group& group = *e.fusion->steps[i].group;
   const BoundGroup& bound = e.groups[i];
   Device& device = e.device();
@@ -288,13 +289,13 @@ bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   };
   bool dense = true;
   for (size_t k = 0; k < n_in; ++k) {
-    const Tensor* t = &values[size_t(part.inputs[k])];
+    const Tensor* t = &values[part.inputs[k]];
     if (!t->device && !part.program->inputs[k].is_scalar) t = keep(materialise(*t, device));
     dense &= t->dense;
     operands[k] = t, call.set_in(k, *t);
   }
   Few<Tensor*, kFewOperands> results(n_out);
-  for (size_t k = 0; k < n_out; ++k) results[k] = &values[size_t(part.outputs[k])], call.set_out(k, *results[k]);
+  for (size_t k = 0; k < n_out; ++k) results[k] = &values.own(part.outputs[k]), call.set_out(k, *results[k]);
   dvt_answer answer = bound.answer;
   if (!dense) {
     answer = group.code->query(call.of(&call.call()));
