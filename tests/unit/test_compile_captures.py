@@ -255,6 +255,43 @@ def test_another_array_in_its_place_is_seen(way):
     assert not g._state.traces[0].notes
 
 
+class Plain:
+    pass
+
+
+def test_attributes_and_items_that_move_within_their_dict_are_found():
+    o, d = Plain(), {"a": array(3), "b": array(7)}
+    o.a, o.b = array(1), array(2)
+    f = lambda x: (x * o.a + o.b) * d["a"] + d["b"]  # noqa: E731
+    g = dt.compile(f)
+    y = array(5)
+
+    def exchange(mapping):
+        for name in ("b", "a"):
+            value = mapping.pop(name)
+            mapping[name] = value + 1
+
+    for n in range(60):  # now few keys lie in front of them, now many
+        for mapping in (o.__dict__, d):
+            exchange(mapping)
+            if n % 3 == 1:
+                mapping[f"n{n}"] = n
+            if n == 40:
+                rest = dict(mapping)
+                mapping.clear()
+                mapping.update({"b": rest.pop("b"), "a": rest.pop("a")})
+                mapping.update(rest)
+            same(g(y), f(y))
+    o.c = d["c"] = 1
+    del o.a
+    type(o).a = array(11)
+    try:
+        same(g(y), f(y))
+    finally:
+        del type(o).a
+    assert traces(g) <= 2
+
+
 # ---- nothing is kept alive ---------------------------------------------------------------------------------------
 
 

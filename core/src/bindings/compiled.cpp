@@ -324,7 +324,7 @@ std::shared_ptr<CompiledProgram> make_program(
     t.set_type(p.inputs.at(i).dtype, &d);
     t.set_rank(int(p.inputs[i].shape.size()));
     guards.words.push_back(inputs[i].ptr() == Py_False ? 0 : word_of(t));
-    guards.kept.push_back(is_array(inputs[i].ptr()) ? inputs[i] : py::object());
+    if (is_array(inputs[i].ptr())) guards.kept.emplace_back(i, inputs[i]);
   }
   CompiledProgram::Effects effects{written, donated, draws_of(draws, lowered), returned_of(returned, lowered)};
   using Fuse = RunnableProgram::Fuse;

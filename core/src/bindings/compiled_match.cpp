@@ -78,8 +78,10 @@ class Matcher {
   Matcher(const Guards& guards, Match& match) : guards_(guards), match_(match), id_(++n_matches) {}
 
   bool arguments(std::span<PyObject* const> values) {
-    for (PyObject* const value : values)
-      if (!part(value)) return false;
+    for (PyObject* const value : values) {
+      const Part& p = guards_.parts[next_];
+      if (p.kind == Part::array ? ++next_, !array(p.n, value) : !part(value)) return false;
+    }
     return true;
   }
 
@@ -103,8 +105,8 @@ class Matcher {
   }
 
   bool kept() {
-    for (size_t i = 0; i < guards_.kept.size(); ++i)
-      if (guards_.kept[i] && !array(i, guards_.kept[i].ptr())) return false;
+    for (const auto& [input, kept] : guards_.kept)
+      if (!array(input, kept.ptr())) return false;
     return true;
   }
 
@@ -114,6 +116,7 @@ class Matcher {
     if (place) return place == o;  // the trace had one array here and there
     place = o;
     if (!is_array(o) || word_of(tensor_of(o)) != guards_.words[input]) return false;
+    match_.operands[input] = &tensor_of(o);
     // No array is two inputs: what is written to one would be seen in the other, and `x is y` was false.
     return std::exchange(array_of(o).met, id_) != id_;
   }
@@ -209,7 +212,7 @@ void Match::clear() {
 
 void Match::clear(size_t n_inputs, size_t n_arguments, size_t n_objects) {
   clear();
-  arrays.assign(n_inputs, nullptr), objects.assign(n_objects, nullptr);
+  arrays.assign(n_inputs, nullptr), operands.resize(n_inputs), objects.assign(n_objects, nullptr);
   integers.assign(n_arguments, 0), reals.assign(n_arguments, 0);
 }
 
@@ -239,7 +242,7 @@ int Guards::visit(visitproc visit, void* arg) const {
     Py_VISIT(s.expected.what.ptr());
     Py_VISIT(s.expected.keys.ptr());
   }
-  for (const py::object& array : kept) Py_VISIT(array.ptr());
+  for (const auto& [input, array] : kept) Py_VISIT(array.ptr());
   return 0;
 }
 }  // namespace dovetail::bindings

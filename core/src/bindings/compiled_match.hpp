@@ -74,8 +74,8 @@ struct Match {
   std::vector<int64_t> integers;
   std::vector<double> reals;
   std::vector<PyObject*> held;          // new references, or nullptr
-  std::vector<const Tensor*> operands;  // of a run
-  std::vector<Tensor*> results;
+  std::vector<const Tensor*> operands;  // by input: the tensors of `arrays`
+  std::vector<Tensor*> results;         // of a run
 };
 // The same in memory that the thread keeps.
 class OwnMatch {
@@ -95,8 +95,8 @@ struct Guards {
   int n_extra = 0;
   std::vector<py::object> keywords;
   std::vector<Step> steps;
-  std::vector<uint64_t> words;   // by input: word_of() of the array; 0: not an array of the caller
-  std::vector<py::object> kept;  // by input: an array that no path leads to, or nothing
+  std::vector<uint64_t> words;  // by input: word_of() of the array; 0: not an array of the caller
+  std::vector<std::pair<size_t, py::object>> kept;  // (input, an array that no path leads to)
   size_t n_arguments = 0, n_objects = 0;
 
   // `failed` gets the step that did not hold, -1 for the arguments.

@@ -6,6 +6,7 @@
 #include "bindings/autocast.hpp"
 #include "bindings/engines.hpp"
 #include "bindings/interchange.hpp"
+#include "device/guard.hpp"
 #include "device/timeline.hpp"
 #include "dispatch/execute.hpp"
 #include "few.hpp"
@@ -210,14 +211,6 @@ CompiledProgram::BoundPtr CompiledProgram::bind(const Match& m, std::string& why
   return BoundPtr::make(std::move(made));
 }
 
-CompiledProgram::BoundPtr CompiledProgram::bound_for(Match& m, std::string& why) {
-  if (is_last(m)) [[likely]]
-    return last_;
-  BoundPtr bound = bind(m, why);
-  if (bound) last_ = bound;
-  return bound;
-}
-
 std::vector<Tensor> CompiledProgram::operands(const Match& m) const {
   std::vector<Tensor> all(m.arrays.size());
   for (size_t i = 0; i < all.size(); ++i)
@@ -233,12 +226,14 @@ std::vector<Tensor> CompiledProgram::operands(const Match& m, std::vector<Tensor
   return all;
 }
 
-std::optional<CompiledProgram::Ready> CompiledProgram::ready(Match& m, Miss& miss) {
-  BoundPtr bound = bound_for(m, miss.why);
+std::optional<CompiledProgram::Ready> CompiledProgram::ready(const Match& m, Miss& miss) {
+  const bool known = is_last(m);
+  BoundPtr bound = known ? last_ : bind(m, miss.why);
   if (!bound) return std::nullopt;
+  if (!known) last_ = bound;
   auto c = constants(*bound->executable, m.reals, miss);
   if (!c) return std::nullopt;
-  return Ready{std::move(bound), std::move(*c)};
+  return Ready{std::move(bound), std::move(*c), !known};
 }
 
 std::shared_ptr<const Executable> CompiledProgram::prepare(Match& m, Miss& miss) {
@@ -247,7 +242,6 @@ std::shared_ptr<const Executable> CompiledProgram::prepare(Match& m, Miss& miss)
 }
 
 std::vector<Tensor> CompiledProgram::drawn(const Constants& c, bool goes_on) const {
-  if (effects_.draws.empty()) return {};
   std::vector<Tensor> all(guards_.words.size());
   for (const Draws& d : effects_.draws) {
     const auto [seed, begin] =
@@ -276,7 +270,8 @@ bool is_refusal(const Error& e) {
 PyObject* CompiledProgram::run(Match& m, Miss& miss) {
   refuse_reentry();
   const ContextEngines engines;
-  if (recording()) [[unlikely]]
+  const bool records = recording();
+  if (records) [[unlikely]]
     name_recorded_thread();
   const std::optional<Ready> found = [&]() -> std::optional<Ready> {
     try {
@@ -288,15 +283,18 @@ PyObject* CompiledProgram::run(Match& m, Miss& miss) {
     }
   }();
   if (!found) return nullptr;
-  const auto& [bound, c] = *found;
-  std::vector<Tensor> keys = drawn(c);
-  if (!guards_.still_match(m)) {  // where the GIL was released, another thread may have donated an array
+  const auto& [bound, c, waited] = *found;
+  std::vector<Tensor> keys;
+  if (!effects_.draws.empty()) keys = drawn(c);
+  const bool released = waited || records || !keys.empty();  // the GIL: another thread may have donated an array
+  if (released && !guards_.still_match(m)) {
     miss.why = "an array was donated by another thread";
     return nullptr;
   }
   const NewArrays outputs(program_->program().outputs.size());
   const std::span<PyObject* const> made = outputs.all();
-  if (bound->brief && effects_.donated.empty()) run_briefly(m, c, keys, made);
+  const bool checks = debug_checks.load(std::memory_order_relaxed);  // they may warn, which lets others run
+  if (bound->brief && effects_.donated.empty() && !checks) run_briefly(m, c, keys, made);
   else run_for_long(m, *found, keys, made);
   for (const auto& [input, output] : effects_.written)
     tensor_of(m.arrays[size_t(input)]) = tensor_of(made[size_t(output)]);
@@ -306,8 +304,9 @@ PyObject* CompiledProgram::run(Match& m, Miss& miss) {
 // Holds the GIL, without which the caller's arrays might change.
 void CompiledProgram::run_briefly(Match& m, const Constants& c, const std::vector<Tensor>& keys,
                                   std::span<PyObject* const> made) const {
-  m.operands.resize(m.arrays.size()), m.results.resize(made.size());
-  for (size_t i = 0; i < m.arrays.size(); ++i) m.operands[i] = m.arrays[i] ? &tensor_of(m.arrays[i]) : &keys[i];
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (!m.arrays[i]) m.operands[i] = &keys[i];
+  m.results.resize(made.size());
   for (size_t i = 0; i < made.size(); ++i) m.results[i] = &tensor_of(made[i]);
   replay(c.executable, m.operands.data(), m.results.data(), c.given());
   for (Tensor* const t : m.results)
@@ -330,7 +329,8 @@ bool CompiledProgram::compare_groups(Match& m, Miss& miss, const CompareGroup& c
   const auto found = ready(m, miss);
   if (!found) return false;
   const Executable& e = *found->bound->executable;
-  std::vector<Tensor> keys = drawn(found->constants, false);
+  std::vector<Tensor> keys;
+  if (!effects_.draws.empty()) keys = drawn(found->constants, false);
   std::vector<Tensor> in = operands(m, keys);
   const GilRelease others_run;
   replay_and_compare(e, std::move(in), found->constants.given(), [&](const GroupResult& r) { compare(e, r); });

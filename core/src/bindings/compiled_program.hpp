@@ -107,16 +107,16 @@ class CompiledProgram {
   bool is_last(const Match&) const;  // last_ is right for it
   // Those of a run. Nothing where Python would raise, which `why` explains.
   std::optional<Constants> constants(const Executable&, const std::vector<double>& reals, Miss&) const;
-  BoundPtr bound_for(Match&, std::string& why);
   struct Ready {
     BoundPtr bound;
     Constants constants;
+    bool waited;  // others may have run meanwhile
   };
-  std::optional<Ready> ready(Match&, Miss&);  // throws what a rule does
+  std::optional<Ready> ready(const Match&, Miss&);  // throws what a rule does
   BoundPtr bind(const Match&, std::string& why) const;
   std::vector<Tensor> operands(const Match&) const;  // those of draws have no elements
   std::vector<Tensor> operands(const Match&, std::vector<Tensor>& keys) const;
-  // The keys, by input; empty where there are none. `goes_on`: the generators' next draws begin behind them.
+  // The keys, by input. `goes_on`: the generators' next draws begin behind them.
   std::vector<Tensor> drawn(const Constants&, bool goes_on = true) const;
   void give_away(const Match&) const;
   // The program's results, as new arrays in `made`.

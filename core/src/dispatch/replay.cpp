@@ -120,9 +120,11 @@ bool runs_as_group(const Executable& e, size_t step) {
 void run_steps(const Executable& e, Values& values, std::span<const Wanted> wanted) {
   for (size_t i = 0; i < e.fusion->steps.size(); ++i) {
     const Fusion::Step& step = e.fusion->steps[i];
-    if (runs_as_group(e, i) && run_group(e, i, values)) end_values(e, step.nodes.back(), values);
-    else
+    if (runs_as_group(e, i) && run_group(e, i, values)) {
+      if (i + 1 < e.fusion->steps.size()) end_values(e, step.nodes.back(), values);
+    } else {
       for (const uint32_t k : step.nodes) run_node(e, k, values, wanted);
+    }
   }
 }
 
@@ -194,7 +196,9 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
   made->program = binding.program;
   made->fusions = std::move(fusions);
   std::vector<Tensor> values(binding.values.size());
-  PackedTypes(binding.values).set(values.data(), device);
+  std::vector<Tensor*> at;
+  for (Tensor& t : values) at.push_back(&t);
+  PackedTypes(binding.values).set(at.data(), device);
   for (size_t k = 0; k < binding.nodes.size(); ++k) {
     const Program::Node& node = binding.program->nodes[k];
     NodeDTypes& dtypes = made->dtypes.emplace_back();
@@ -215,9 +219,10 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
   return made;
 }
 
-PackedTypes::PackedTypes(std::span<const TensorType> types) : n_(types.size()) {
+PackedTypes::PackedTypes(std::span<const TensorType> types, size_t n_first) : n_(types.size()), n_first_(n_first) {
   size_t words = n_;
   for (const TensorType& t : types) words += size_t(t.rank());
+  for (const TensorType& t : types.first(n_first)) n_first_words_ += 1 + size_t(t.rank());
   words_.resize(words);
   int64_t* to = words_.data();
   for (const TensorType& t : types) {
@@ -226,15 +231,22 @@ PackedTypes::PackedTypes(std::span<const TensorType> types) : n_(types.size()) {
   }
 }
 
-void PackedTypes::set(Tensor* made, Device& device, size_t left_out) const {
-  const int64_t* from = words_.data();
-  for (size_t i = 0; i < left_out; ++i) from += 1 + uint32_t(*from);
-  for (Tensor& t : std::span(made, n_ - left_out)) {
+void PackedTypes::set(Tensor* const* made, Device& device, bool first) const {
+  const int64_t* from = words_.data() + (first ? 0 : n_first_words_);
+  for (Tensor* const to : std::span(made, first ? n_ : n_ - n_first_)) {
+    Tensor& t = *to;
     t.dtype = DType(*from >> 32);
-    const auto rank = size_t(uint32_t(*from));
-    t.set_shape({from + 1, rank});
+    const auto rank = uint32_t(*from++);
+    int64_t step = 1;  // as set_shape(), of sizes that it has seen
+    bool empty = false;
+    for (uint32_t axis = rank; axis-- > 0;) {
+      const int64_t n = t.dims[axis] = from[axis];
+      t.dims[DVT_MAX_NDIM + axis] = step;
+      step *= n ? n : 1, empty |= !n;
+    }
+    t.ndim = int32_t(rank), t.numel = empty ? 0 : uint64_t(step), t.dense = true;
     t.set_device(&device);
-    from += 1 + rank;
+    from += rank;
   }
 }
 
@@ -251,11 +263,30 @@ std::vector<TensorType> PackedTypes::of(std::span<const int> values) const {
   return types;
 }
 
+// Is each output another value that a node makes?
+static bool makes_other_outputs(const Program& p) {
+  std::vector<bool> made(size_t(p.n_values));
+  for (const Program::Node& node : p.nodes)
+    for (uint32_t i = 0; i < node.n_out; ++i) made[size_t(node.out) + i] = true;
+  for (const int v : p.outputs) {
+    if (!made[size_t(v)]) return false;
+    made[size_t(v)] = false;
+  }
+  return true;
+}
+
+static size_t first_inputs_of(const Program& p) {
+  size_t n = 0;
+  for (const Program::Input& input : p.inputs) n += size_t(input.value) == n;
+  return n;
+}
+
 Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::span<const Tensor> on_device,
                        std::shared_ptr<const Fusion> f)
     : binding(std::move(b)),
       plans(std::move(p)),
-      types(binding.values),
+      first_inputs(first_inputs_of(*binding.program)),
+      types(binding.values, first_inputs),
       nodes(binding.nodes.size()),
       arrays(on_device.begin(), on_device.end()),
       resets(device().resets) {
@@ -267,11 +298,7 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
     nodes[k].keeps = keeps(program, program.nodes[k], binding.values);
   }
   if (!program.arguments.empty()) numbers = binding.numbers;
-  first_inputs = 0;
-  for (const Program::Input& input : program.inputs) first_inputs += size_t(input.value) == first_inputs;
-  std::vector<int> outputs = program.outputs;
-  std::ranges::sort(outputs);
-  outputs_differ = std::ranges::adjacent_find(outputs) == outputs.end();
+  makes_outputs = makes_other_outputs(program);
   give_back_memory(binding);
 }
 
@@ -301,15 +328,12 @@ std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_p
 
 void replay(const Executable& e, const Tensor* const* in, Tensor* const* out,
             const std::vector<Scalar>* constants) {
-  Values values(e, in, constants);
-  run_nodes(e, values, {});
   const std::vector<int>& outputs = e.binding.program->outputs;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int v = outputs[i];
-    out[i]->drop_storage();
-    if (e.outputs_differ && values.is_own(v)) out[i]->take(values.own(v));
-    else out[i]->share(values[v]);
-  }
+  for (size_t i = 0; i < outputs.size(); ++i) out[i]->drop_storage();
+  Values values(e, in, out, constants);
+  run_nodes(e, values, {});
+  if (!e.makes_outputs)
+    for (size_t i = 0; i < outputs.size(); ++i) out[i]->share(values[outputs[i]]);
 }
 
 std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in, const Tensor* const* given,

@@ -27,16 +27,18 @@ struct ProgramPlans {
 // The dtypes and shapes of row-major tensors, in little memory: many executables are kept.
 class PackedTypes {
  public:
-  explicit PackedTypes(std::span<const TensorType>);
+  // Those behind the first `n_first` are set fast by themselves.
+  explicit PackedTypes(std::span<const TensorType>, size_t n_first = 0);
   size_t bytes() const { return words_.size() * sizeof(int64_t); }
   size_t size() const { return n_; }
-  // To tensors without storage, one for each type but the first `left_out`.
-  void set(Tensor*, Device&, size_t left_out = 0) const;
+  // To tensors without storage, one for each type, without `first` those behind the first ones only.
+  void set(Tensor* const*, Device&, bool first = true) const;
   std::vector<TensorType> of(std::span<const int> values) const;
 
  private:
-  size_t n_;
+  size_t n_, n_first_;
   std::vector<int64_t> words_;  // of each in turn the dtype and the rank in one, then its sizes
+  size_t n_first_words_ = 0;
 };
 
 // A binding whose nodes have plans on a device; decompositions that nodes need are bound with it.
@@ -55,10 +57,10 @@ struct Executable {
 
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
+  size_t first_inputs;               // the program's first values are so many inputs of it
   PackedTypes types;                 // of the values
   std::vector<NumberValue> numbers;  // of the binding, where a call gives some (Program::arguments)
-  size_t first_inputs;               // the program's first values are so many inputs of it
-  bool outputs_differ;               // no value is two of them
+  bool makes_outputs;                // each is another value that a node makes
   std::vector<Node> nodes;
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;                                                 // of the program, on the device
@@ -87,8 +89,9 @@ inline bool is_current(const Executable& e) {
 // The operands of node `k` that are given. Those that end with it are taken from `values`: if nobody else holds
 // their memory, the node's programs may use it.
 std::vector<Tensor> take_operands(const Executable&, size_t k, Values&);
-// Runs it on operands of exactly the dtypes and shapes of the binding, which nobody changes meanwhile. Results that
-// are constants stay in host memory. `constants`: nullptr, or all of them, in place of the binding's.
+// Runs it on operands of exactly the dtypes and shapes of the binding, which nobody changes meanwhile; `out` are
+// other tensors. Results that are constants stay in host memory. `constants`: nullptr, or all of them, in place of
+// the binding's.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out,
             const std::vector<Scalar>* constants = nullptr);
 // The same on operands that are given away: where nobody else holds their memory, it may be used. `given`: nullptr,

@@ -39,12 +39,6 @@ struct Tensor : TensorType {
     assign_view(o);
     if (storage) retain(storage);
   }
-  // The same of a value that `o` need not have any more.
-  void take(Tensor& o) {
-    TensorType::operator=(o);
-    assign_view(o);
-    o.storage = nullptr;
-  }
 
   void set_rank(int rank) { ndim = view.ndim = rank; }
   void set_shape(std::span<const int64_t> shape) { TensorType::set_shape(shape), view.ndim = ndim; }

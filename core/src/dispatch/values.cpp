@@ -17,29 +17,36 @@ void Values::set_constants(const Executable& e, const std::vector<Scalar>* given
   const Program& p = *e.binding.program;
   for (size_t i = 0; i < p.constants.size(); ++i)
     set_host_scalar(own(p.constants[i].value), given ? (*given)[i] : e.binding.constant(i));
-  for (size_t i = 0; i < e.arrays.size(); ++i) memory_->at[size_t(p.arrays[i].value)] = &e.arrays[i];
+  for (size_t i = 0; i < e.arrays.size(); ++i) lend(p.arrays[i].value, e.arrays[i]);
 }
 
 Values::Values(const Executable& e, const std::vector<Scalar>* constants) : n_(e.types.size()), n_lent_(0) {
   make_room();
   for (size_t i = 0; i < n_; ++i) memory_->own[i].view.data = nullptr;  // of an earlier run
-  e.types.set(memory_->own.data(), e.device());
+  e.types.set(memory_->at.data(), e.device());
   set_constants(e, constants);
 }
 
-Values::Values(const Executable& e, const Tensor* const* in, const std::vector<Scalar>* constants)
+Values::Values(const Executable& e, const Tensor* const* in, Tensor* const* out,
+               const std::vector<Scalar>* constants)
     : n_(e.types.size()), n_lent_(e.first_inputs) {
   make_room();
-  e.types.set(memory_->own.data(), e.device(), n_lent_);
+  const std::vector<int>& outputs = e.binding.program->outputs;
+  if (e.makes_outputs)
+    for (size_t i = 0; i < outputs.size(); ++i) memory_->at[size_t(outputs[i])] = out[i];
+  e.types.set(memory_->at.data() + n_lent_, e.device(), false);
   const auto& inputs = e.binding.program->inputs;
-  for (size_t i = 0; i < inputs.size(); ++i) memory_->at[size_t(inputs[i].value)] = in[i];
+  if (inputs.size() == n_lent_)  // without a look at each
+    for (size_t i = 0; i < n_lent_; ++i) lend(int(i), *in[i]);
+  else
+    for (size_t i = 0; i < inputs.size(); ++i) lend(inputs[i].value, *in[i]);
   set_constants(e, constants);
 }
 
 Values::Values(const Executable& e, std::vector<Tensor> in, const std::vector<Scalar>* constants)
     : n_(e.types.size()), n_lent_(0) {
   make_room();
-  e.types.set(memory_->own.data() + e.first_inputs, e.device(), e.first_inputs);
+  e.types.set(memory_->at.data() + e.first_inputs, e.device(), false);
   const auto& inputs = e.binding.program->inputs;
   for (size_t i = 0; i < inputs.size(); ++i) own(inputs[i].value) = std::move(in[i]);
   set_constants(e, constants);

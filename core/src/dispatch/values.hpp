@@ -10,8 +10,8 @@ class Values {
  public:
   // Without memory, but for the program's constants and arrays. `constants`: nullptr for those of the binding.
   explicit Values(const Executable&, const std::vector<Scalar>* constants = nullptr);
-  // With the program's inputs, lent.
-  Values(const Executable&, const Tensor* const* in, const std::vector<Scalar>* constants);
+  // With the program's inputs, lent. Where `makes_outputs`, they are made in `out`.
+  Values(const Executable&, const Tensor* const* in, Tensor* const* out, const std::vector<Scalar>* constants);
   // With the program's inputs, its own.
   Values(const Executable&, std::vector<Tensor> in, const std::vector<Scalar>* constants);
   Values(const Values&);
@@ -23,7 +23,7 @@ class Values {
     return size_t(v) >= n_lent_ && memory_->at[size_t(v)] == &memory_->own[size_t(v) - n_lent_];
   }
   // Of a node's result, or another value that is the run's own.
-  Tensor& own(int v) { return memory_->own[size_t(v) - n_lent_]; }
+  Tensor& own(int v) { return *memory_->at[size_t(v)]; }
   // No node needs it any more.
   void end(int v) {
     if (is_own(v)) own(v).drop_storage();
@@ -32,9 +32,10 @@ class Values {
  private:
   struct Memory {
     std::vector<Tensor> own;  // of values behind the first n_lent_; those that no run uses are of any types
-    std::vector<const Tensor*> at;
+    std::vector<Tensor*> at;  // lent ones are not changed
   };
   void make_room();
+  void lend(int v, const Tensor& t) { memory_->at[size_t(v)] = const_cast<Tensor*>(&t); }
   void set_constants(const Executable&, const std::vector<Scalar>* constants);
 
   const size_t n_, n_lent_;  // all, and how many of the first ones are lent

@@ -65,6 +65,7 @@ class Translation {
     for (const codegen::Pass& pass : loops_.passes) make_pass(pass);
     group_.n_kept = loops_.n_kept;
     join(group_, active_level());
+    group_.flat = is_flat(group_);
     return nullptr;
   }
 
