@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from operator import index as as_integer
 from typing import Any
 
@@ -25,7 +24,6 @@ _KINDS = ("bool", "integer", "real floating", "complex floating")
 _CONSTANT = "an array that the function captured is a constant of the program: pass it as an argument"
 
 
-@cache
 def is_internal(file: str) -> bool:
     """Whether a file is dovetail's or NumPy's: errors and nodes are not attributed to it."""
     return (
@@ -35,12 +33,7 @@ def is_internal(file: str) -> bool:
     )
 
 
-def user_line() -> str:
-    """file:line of the innermost frame outside of dovetail."""
-    frame = sys._getframe(1)
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+user_line = _core.user_line
 
 
 class _Ended:
@@ -212,6 +205,10 @@ class FunctionGraph(Graph):
         return self.record(op, args, kwargs)
 
     def record(self, op: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if not kwargs:
+            made = _core.record_plain(self, op.name, args)
+            if made is not None:
+                return made
         given = op.bind(*args, **kwargs)
         operands = []
         for param in op.operands:
@@ -279,6 +276,10 @@ class FunctionGraph(Graph):
 
     def operator(self, op: Any, operands: tuple[Any, ...], in_place: bool) -> Any:
         name, target = op.__name__, operands[0]
+        if not in_place:
+            made = _core.record_plain(self, name, operands)
+            if made is not None:
+                return made
         if in_place and not isinstance(target, Tracer) and not self.may_write(target):
             raise TraceError(f"[{name}] an in-place operation at {user_line()}: {_CONSTANT}, or write x = x + y")
         values = []

@@ -188,8 +188,10 @@ PyObject* call_op(PyObject* object, PyObject* const* args, size_t nargsf, PyObje
   Bound bound;
   Arguments given;
   if (!bind(self, args, nargs, kwnames, bound)) return nullptr;
-  if (PyObject* const trace = recorder()) [[unlikely]]
-    return record_call(trace, object, args, nargs, kwnames);
+  if (PyObject* const trace = recorder()) [[unlikely]] {
+    PyObject* const made = bound.device ? nullptr : record_plain(trace, *self.op, bound.at);
+    return made || PyErr_Occurred() ? made : record_call(trace, object, args, nargs, kwnames);
+  }
   if (!given.take(*self.op, bound)) return nullptr;
   PyObject* out = call(*self.op, given.operands, given.n, given.attrs, given.device, nullptr);
   return out || PyErr_Occurred() ? out : divert(object, args, nargs, kwnames, given.operands, given.n);

@@ -1,5 +1,6 @@
 #include "bindings/recorder.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace dovetail::bindings {
@@ -48,6 +49,10 @@ PyObject* record_call(PyObject* recorder, PyObject* function, PyObject* const* a
 }
 
 PyObject* record_operator(PyObject* recorder, const Op& op, PyObject* const* operands, int n, bool in_place) try {
+  PyObject* at[kMaxInputs + kMaxAttrs] = {};
+  std::copy_n(operands, n, at);
+  if (PyObject* const made = in_place ? nullptr : record_plain(recorder, op, at)) return made;
+  if (PyErr_Occurred()) return nullptr;
   py::tuple given(n);
   for (int i = 0; i < n; ++i) given[i] = py::reinterpret_borrow<py::object>(operands[i]);
   return py::handle(recorder).attr("operator")(op_function(op), given, in_place).release().ptr();
@@ -57,6 +62,21 @@ PyObject* record_operator(PyObject* recorder, const Op& op, PyObject* const* ope
 }
 
 void make_recorder(py::module_& m) {
+  m.def("user_line", [] { return str_of(user_line()); }, "file:line of the innermost frame outside of dovetail.");
+  m.def(
+      "record_plain",
+      [](const py::object& recorder, const std::string& name, const py::tuple& args) {
+        const Op& called = op(name);
+        PyObject* at[kMaxInputs + kMaxAttrs] = {};
+        const std::vector<ParamSpec>& params = called.spec.params;
+        const bool fit = args.size() <= params.size() && (!args.size() || !params[args.size() - 1].keyword_only);
+        for (size_t i = 0; fit && i < args.size(); ++i) at[i] = args[i].ptr();
+        PyObject* const made = fit ? record_plain(recorder.ptr(), called, at) : nullptr;
+        if (!made && PyErr_Occurred()) throw py::error_already_set();
+        return made ? py::reinterpret_steal<py::object>(made) : py::none();
+      },
+      "The result of a call, by position, that the recorder of a function takes without Python code; None: of "
+      "another call.");
   m.def(
       "recorder", []() -> py::object { return own ? py::reinterpret_borrow<py::object>(own) : py::none(); },
       "The recorder of this thread's trace, or None.");

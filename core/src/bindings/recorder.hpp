@@ -14,6 +14,10 @@ inline PyObject* recorder() {
     return nullptr;
   return recorder_of_thread();
 }
+std::string user_line();  // file:line of the innermost Python frame outside of dovetail
+// The result of a call that the recorder of a function takes without Python code; NULL without an exception: of
+// another call. `at`: an object for each of the op's parameters, NULL for its default.
+PyObject* record_plain(PyObject* recorder, const Op& op, PyObject* const* at);
 // recorder.__dovetail_op__(function, arguments...), with arguments as vectorcall passes them.
 PyObject* record_call(PyObject* recorder, PyObject* function, PyObject* const* args, int nargs, PyObject* kwnames);
 // recorder.operator(function, operands, in_place)

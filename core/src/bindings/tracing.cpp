@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "bindings/python_device.hpp"
+#include "bindings/tracing.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/numbers.hpp"
 #include "graph/text.hpp"
@@ -47,13 +48,11 @@ py::tuple shape_of(const ProgramBuilder& b, int value) {
 
 // One operand of a recorded call: a value's number, None, or (number, entry): a Python number that is an entry of
 // the builder's table, or -1 where it is always the same.
-int operand(ProgramBuilder& b, const Op& o, size_t i, py::handle x, const NumberDType& dtypes) {
-  if (x.is_none()) return -1;
-  if (py::isinstance<py::int_>(x)) return x.cast<int>();
+RecordedOperand operand(py::handle x) {
+  if (x.is_none()) return {};
+  if (py::isinstance<py::int_>(x)) return {.value = x.cast<int>()};
   const auto pair = x.cast<py::tuple>();
-  const py::object number = pair[0];
-  const DType dtype = dtypes.of(int(i), own_dtype(number.ptr()));
-  return b.constant(scalar_of(scalar_from(number.ptr(), dtype, o.spec.name.c_str())), pair[1].cast<int>());
+  return {.number = PyTuple_GET_ITEM(pair.ptr(), 0), .entry = pair[1].cast<int>()};
 }
 
 // The attributes by name, defaults filled in. What they point to lives as long as `keep`.
@@ -79,16 +78,8 @@ Attrs attributes_of(const Op& o, const py::dict& attributes, std::deque<py::obje
 int record(ProgramBuilder& b, const std::string& name, const py::list& operands, const py::dict& attributes,
            const std::vector<std::tuple<std::string, int, int>>& slots) {
   const Op& o = op(name);
-  const bool control = o.spec.flags & op_control;
-  NumberDType dtypes(o);
-  for (size_t i = 0; i < operands.size() && !control;
-       ++i)  // operands of control ops have nothing to do with each other
-    if (py::isinstance<py::int_>(operands[i])) dtypes.add_array(int(i), b.value(operands[i].cast<int>()).dtype);
-  std::vector<int> in;
-  for (size_t i = 0; i < operands.size(); ++i) in.push_back(operand(b, o, i, operands[i], dtypes));
-  const auto is_bool = [&](int v) { return v >= 0 && b.value(v).dtype == DType::b8; };
-  if (const Op* logical = op_for_bools(o); logical && std::ranges::all_of(in, is_bool))
-    return b.call(*logical, in, logical->defaults);
+  std::vector<RecordedOperand> given;
+  for (const py::handle x : operands) given.push_back(operand(x));
   std::deque<py::object> keep;
   const Attrs attrs = attributes_of(o, attributes, keep);
   std::vector<Program::Slot> numbers;
@@ -102,7 +93,7 @@ int record(ProgramBuilder& b, const std::string& name, const py::list& operands,
       }
     ++i;
   }
-  return control ? b.control(o, in, attrs, std::move(numbers)) : b.call(o, in, attrs, std::move(numbers));
+  return record_node(b, o, given, attrs, std::move(numbers));
 }
 
 // Inputs were recorded when the traced function first used their values.
@@ -152,6 +143,28 @@ py::tuple decomposition_text(const std::string& name, const py::list& operands, 
   return py::make_tuple(decomposition_pattern(inv), to_json(*trace_decomposition(inv)).dump());
 }
 }  // namespace
+
+int record_node(ProgramBuilder& b, const Op& op, std::span<const RecordedOperand> operands, const Attrs& attrs,
+                std::vector<Program::Slot> numbers) {
+  const bool control = op.spec.flags & op_control;
+  NumberDType dtypes(op);
+  for (size_t i = 0; i < operands.size() && !control; ++i)  // operands of control ops have nothing in common
+    if (operands[i].value >= 0) dtypes.add_array(int(i), b.value(operands[i].value).dtype);
+  std::vector<int> in;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const RecordedOperand& x = operands[i];
+    if (x.number) {
+      const DType dtype = dtypes.of(int(i), own_dtype(x.number));
+      in.push_back(b.constant(scalar_of(scalar_from(x.number, dtype, op.spec.name.c_str())), x.entry));
+    } else {
+      in.push_back(x.value);
+    }
+  }
+  const auto is_bool = [&](int v) { return v >= 0 && b.value(v).dtype == DType::b8; };
+  if (const Op* logical = op_for_bools(op); logical && std::ranges::all_of(in, is_bool))
+    return b.call(*logical, in, logical->defaults);
+  return control ? b.control(op, in, attrs, std::move(numbers)) : b.call(op, in, attrs, std::move(numbers));
+}
 
 py::object lazy(const char* module, const char* name) {
   const py::str full(std::string("dovetail.") + module);
