@@ -167,7 +167,7 @@ LAYERS = {
     "api": {"types", "rules", "graph", "device", "dispatch", "platform"},
     "bindings": {"types", "rules", "graph", "device", "dispatch", "api", "platform"},
 }
-FOR_ALL = {"text.hpp", "error.hpp", "few.hpp", "sha256.hpp"}
+FOR_ALL = {"text.hpp", "error.hpp", "few.hpp", "sha256.hpp", "spare.hpp"}
 GENERATED = {"rules": {"ops.inc"}}
 # Of core/include/dovetail: the names of a call's parts and the dtypes are for all, runtime.h is the layer api, and
 # dispatch looks into calls as a backend does, and prints groups as a compiler does.

@@ -255,6 +255,36 @@ def test_another_array_in_its_place_is_seen(way):
     assert not g._state.traces[0].notes
 
 
+class Plain:
+    pass
+
+
+def test_attributes_that_move_within_their_dict_are_found():
+    o = Plain()
+    o.a, o.b = array(1), array(2)
+    f = lambda x: x * o.a + o.b  # noqa: E731
+    g = dt.compile(f)
+    y = array(5)
+    for n in range(60):  # few keys lie in front of them, then many
+        mapping = o.__dict__
+        for name in ("b", "a"):
+            mapping[name] = mapping.pop(name) + 1
+        if n % 3 == 1:
+            mapping[f"n{n}"] = n
+        if n == 40:
+            rest = dict(mapping)
+            mapping.clear()
+            mapping.update({"a": rest.pop("b"), "b": rest.pop("a")} | rest)
+        same(g(y), f(y))
+    assert traces(g) == 1
+    del o.a
+    Plain.a = array(11)
+    try:
+        same(g(y), f(y))
+    finally:
+        del Plain.a
+
+
 # ---- nothing is kept alive ---------------------------------------------------------------------------------------
 
 

@@ -15,10 +15,12 @@ namespace py = pybind11;
 // ---- Array ------------------------------------------------------------------------------------------------------
 struct PyArray {
   PyObject_HEAD PyObject* weakrefs;
+  uint64_t met;  // by Guards::match: which call came last to it
   Tensor tensor;
 };
 extern PyTypeObject* array_type;
 inline bool is_array(PyObject* o) { return Py_IS_TYPE(o, array_type); }  // the type is final
+inline PyArray& array_of(PyObject* o) { return *reinterpret_cast<PyArray*>(o); }
 inline Tensor& tensor_of(PyObject* o) { return reinterpret_cast<PyArray*>(o)->tensor; }
 PyObject* new_array();              // with an empty tensor
 PyObject* new_array(Tensor value);  // NULL with MemoryError

@@ -343,7 +343,7 @@ PyType_Spec spec{"dovetail.Array", sizeof(PyArray), 0, Py_TPFLAGS_DEFAULT, slots
 PyObject* new_array() {
   auto* self = PyObject_New(PyArray, array_type);
   if (!self) return nullptr;
-  self->weakrefs = nullptr;
+  self->weakrefs = nullptr, self->met = 0;
   new (&self->tensor) Tensor();
   return reinterpret_cast<PyObject*>(self);
 }

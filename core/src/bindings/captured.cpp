@@ -9,11 +9,31 @@ PyTypeObject* deque_type() {
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
-PyObject* attribute(PyObject* o, PyObject* name) {
-  if (PyObject** const dict = _PyObject_GetDictPtr(o); dict && *dict) {
-    if (PyObject* const found = PyDict_GetItemWithError(*dict, name)) return Py_NewRef(found);
-    PyErr_Clear();
-  }
+// The value of a key, borrowed. It is looked for at `place` first, which is set: most dicts do not change.
+PyObject* find(PyObject* dict, PyObject* key, Py_ssize_t& place) {
+  PyObject *found = nullptr, *value = nullptr;
+  Py_ssize_t next = place;
+  if (PyDict_Next(dict, &next, &found, &value) && found == key) [[likely]]
+    return value;
+  value = PyDict_GetItemWithError(dict, key);
+  if (!value) return PyErr_Clear(), nullptr;
+  constexpr Py_ssize_t kFew = 32;  // keys: looking through them takes as long as a few look-ups
+  Py_ssize_t here = next = 0;
+  for (; here < kFew && PyDict_Next(dict, &next, &found, nullptr); here = next)
+    if (found == key) return place = here, value;
+  return value;
+}
+
+PyObject* dict_of(PyObject* o) {
+  if (const Py_ssize_t offset = Py_TYPE(o)->tp_dictoffset; offset > 0) [[likely]]
+    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
+  PyObject** const dict = _PyObject_GetDictPtr(o);
+  return dict ? *dict : nullptr;
+}
+
+PyObject* attribute(PyObject* o, PyObject* name, Py_ssize_t& place) {
+  if (PyObject* const dict = dict_of(o))
+    if (PyObject* const found = find(dict, name, place)) return Py_NewRef(found);
   return Py_XNewRef(_PyType_Lookup(Py_TYPE(o), name));
 }
 
@@ -72,16 +92,12 @@ PyObject* Hop::follow(PyObject* parent) const {
   switch (kind) {
     case constant: return key.inc_ref().ptr();
     case argument: return Py_XNewRef(parent);
-    case attribute: return bindings::attribute(parent, key.ptr());
+    case attribute: return bindings::attribute(parent, key.ptr(), place);
     case slot: return bindings::slot(parent, key.ptr());
     case lookup:
       return PyType_Check(parent) ? Py_XNewRef(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(parent), key.ptr()))
                                   : nullptr;
-    case item: {
-      PyObject* const found = PyDict_Check(parent) ? PyDict_GetItemWithError(parent, key.ptr()) : nullptr;
-      if (!found) PyErr_Clear();
-      return Py_XNewRef(found);
-    }
+    case item: return PyDict_Check(parent) ? Py_XNewRef(find(parent, key.ptr(), place)) : nullptr;
     case element: return bindings::element(parent, at);
   }
   return nullptr;

@@ -20,6 +20,7 @@ struct Hop {
   Kind kind;
   py::object key;
   Py_ssize_t at = 0;
+  mutable Py_ssize_t place = 0;  // of `key` in the dict that was met last, as PyDict_Next() counts
 
   // A new reference; nullptr, without an exception, where there is nothing.
   PyObject* follow(PyObject* parent) const;

@@ -16,6 +16,7 @@
 namespace dovetail::bindings {
 namespace {
 using Programs = std::vector<std::shared_ptr<CompiledProgram>>;
+using ProgramsPtr = GilShared<Programs>;
 
 struct Compiled {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -24,7 +25,7 @@ struct Compiled {
   PyObject* missed;  // called where no program is right: missed(self, values, n_extra, keywords, why, refused)
   Parameters* parameters;
   // The last used one first. A call holds the vector that it goes through: others may exchange it meanwhile.
-  std::shared_ptr<const Programs>* programs;
+  ProgramsPtr* programs;
   std::shared_ptr<Captures>* captures;  // nullptr in it: nothing is captured
 };
 PyTypeObject* compiled_type;
@@ -51,20 +52,20 @@ Compiled& checked(const py::object& o) {
 }
 
 void move_to_front(Compiled& self, const std::shared_ptr<CompiledProgram>& used) {
-  auto next = std::make_shared<Programs>(**self.programs);
-  const auto at = std::ranges::find(*next, used);
-  if (at == next->end()) return;
-  std::rotate(next->begin(), at, at + 1);
-  *self.programs = std::move(next);
+  Programs next = **self.programs;
+  const auto at = std::ranges::find(next, used);
+  if (at == next.end()) return;
+  std::rotate(next.begin(), at, at + 1);
+  *self.programs = ProgramsPtr::make(std::move(next));
 }
 
 // nullptr without an exception: no program is right for the arguments.
 PyObject* run_first_right(Compiled& self, const BoundArguments& given, Miss& miss) {
-  const std::shared_ptr<const Programs> programs = *self.programs;
-  Match match;
+  const ProgramsPtr programs = *self.programs;
+  OwnMatch match;
   for (const auto& p : *programs) {
-    if (!p->match(given, match)) continue;
-    PyObject* const result = p->run(match, miss);
+    if (!p->match(given, *match)) continue;
+    PyObject* const result = p->run(*match, miss);
     if (!result && !PyErr_Occurred()) continue;
     if (p != programs->front()) move_to_front(self, p);
     return result;
@@ -72,7 +73,7 @@ PyObject* run_first_right(Compiled& self, const BoundArguments& given, Miss& mis
   return nullptr;
 }
 
-py::tuple tuple_of(const std::vector<PyObject*>& objects) {
+py::tuple tuple_of(std::span<PyObject* const> objects) {
   py::tuple all(objects.size());
   for (size_t i = 0; i < objects.size(); ++i) all[i] = py::reinterpret_borrow<py::object>(objects[i]);
   return all;
@@ -107,7 +108,7 @@ int traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self.function);
   Py_VISIT(self.missed);
   for (const py::object& d : self.parameters->defaults) Py_VISIT(d.ptr());
-  if (self.programs->use_count() == 1)  // no call goes through them
+  if (self.programs->is_only_holder())  // no call goes through them
     for (const auto& p : **self.programs)
       if (p.use_count() == 1)
         if (const int stop = p->visit(visit, arg)) return stop;
@@ -121,7 +122,7 @@ int clear(PyObject* object) {
   Py_CLEAR(self.missed);
   self.parameters->defaults.clear();
   self.parameters->names.clear();
-  const auto dropped = std::exchange(*self.programs, std::make_shared<Programs>());
+  const auto dropped = std::exchange(*self.programs, ProgramsPtr::make());
   return 0;
 }
 
@@ -185,7 +186,7 @@ py::object make_compiled(const py::object& function, const py::object& missed,
   self->weakrefs = self->dict = nullptr;
   self->function = function.inc_ref().ptr(), self->missed = missed.inc_ref().ptr();
   self->parameters = parameters.release();
-  self->programs = new std::shared_ptr<const Programs>(std::make_shared<Programs>());
+  self->programs = new ProgramsPtr(ProgramsPtr::make());
   self->captures = new std::shared_ptr<Captures>(capture && captures() ? std::make_shared<Captures>() : nullptr);
   PyObject_GC_Track(self);
   return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(self));
@@ -323,7 +324,7 @@ std::shared_ptr<CompiledProgram> make_program(
     t.set_type(p.inputs.at(i).dtype, &d);
     t.set_rank(int(p.inputs[i].shape.size()));
     guards.words.push_back(inputs[i].ptr() == Py_False ? 0 : word_of(t));
-    guards.kept.push_back(is_array(inputs[i].ptr()) ? inputs[i] : py::object());
+    if (is_array(inputs[i].ptr())) guards.kept.emplace_back(i, inputs[i]);
   }
   CompiledProgram::Effects effects{written, donated, draws_of(draws, lowered), returned_of(returned, lowered)};
   using Fuse = RunnableProgram::Fuse;
@@ -335,30 +336,23 @@ std::shared_ptr<CompiledProgram> make_program(
 void add(const py::object& compiled, const std::shared_ptr<CompiledProgram>& program) {
   Compiled& self = checked(compiled);
   program->capture_in(*self.captures);
-  auto next = std::make_shared<Programs>(**self.programs);
-  next->insert(next->begin(), program);
-  *self.programs = std::move(next);
+  Programs next = **self.programs;
+  next.insert(next.begin(), program);
+  *self.programs = ProgramsPtr::make(std::move(next));
 }
 
 void drop(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program) {
   Compiled& self = checked(compiled);
-  auto next = std::make_shared<Programs>(**self.programs);
-  std::erase_if(*next, [&](const auto& p) { return p->program() == program; });
-  *self.programs = std::move(next);
-}
-
-void set_arguments(BoundArguments& given, const py::tuple& values, int n_extra, const py::tuple& keywords) {
-  given.values.clear();
-  for (const py::handle v : values) given.values.push_back(v.ptr());
-  given.n_extra = n_extra;
-  for (const py::handle k : keywords) given.keywords.push_back(k.ptr());
+  Programs next = **self.programs;
+  std::erase_if(next, [&](const auto& p) { return p->program() == program; });
+  *self.programs = ProgramsPtr::make(std::move(next));
 }
 
 // (whether a program was right, its result)
 py::tuple run(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
   Miss miss;
   BoundArguments given;
-  set_arguments(given, values, n_extra, keywords);
+  given.set(values, n_extra, keywords);
   PyObject* const result = run_first_right(checked(compiled), given, miss);
   if (!result && PyErr_Occurred()) throw py::error_already_set();
   return py::make_tuple(result != nullptr, result ? py::reinterpret_steal<py::object>(result) : py::none());
@@ -375,25 +369,25 @@ std::shared_ptr<CompiledProgram> program_of(const py::object& compiled,
 int failing_step(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program,
                  const py::tuple& values, int n_extra, const py::tuple& keywords) {
   BoundArguments given;
-  set_arguments(given, values, n_extra, keywords);
-  Match match;
+  given.set(values, n_extra, keywords);
+  OwnMatch match;
   int failed = -1;
-  program_of(compiled, program)->match(given, match, &failed);
+  program_of(compiled, program)->match(given, *match, &failed);
   return failed;
 }
 
 // (the program that a call runs, or None, why it is None, its numbers, its steps, how it is captured)
 py::tuple prepare(const py::object& compiled, const py::tuple& values, int n_extra, const py::tuple& keywords) {
-  const std::shared_ptr<const Programs> programs = *checked(compiled).programs;
+  const ProgramsPtr programs = *checked(compiled).programs;
   BoundArguments given;
-  set_arguments(given, values, n_extra, keywords);
-  Match match;
+  given.set(values, n_extra, keywords);
+  OwnMatch match;
   Miss miss;
   std::exception_ptr refusal;
   for (const auto& p : *programs) try {
-      if (!p->match(given, match)) continue;
-      if (const auto executable = p->prepare(match, miss))
-        return py::make_tuple(p->program(), "", match.integers, match.reals, launches_of(*executable),
+      if (!p->match(given, *match)) continue;
+      if (const auto executable = p->prepare(*match, miss))
+        return py::make_tuple(p->program(), "", match->integers, match->reals, launches_of(*executable),
                               p->capture_state(*executable));
     } catch (const Error& e) {
       if (!is_refusal(e)) throw;
@@ -412,12 +406,12 @@ std::vector<std::string> capture_states(const py::object& compiled) {
 py::list compare(const py::object& compiled, const std::shared_ptr<RunnableProgram>& program,
                  const py::tuple& values, int n_extra, const py::tuple& keywords) {
   BoundArguments given;
-  set_arguments(given, values, n_extra, keywords);
-  Match match;
+  given.set(values, n_extra, keywords);
+  OwnMatch match;
   Miss miss;
   const auto found = program_of(compiled, program);
-  if (!found->match(given, match)) throw Error(ErrorKind::value, "[compile] the program is not one for this call");
-  return compare_groups(*found, match, miss);
+  if (!found->match(given, *match)) throw Error(ErrorKind::value, "[compile] the program is not one for this call");
+  return compare_groups(*found, *match, miss);
 }
 
 // Of no elements: what stands for an argument where nothing runs.

@@ -1,7 +1,7 @@
 #include "bindings/compiled_match.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <utility>
 
 #include "bindings/plain_value.hpp"
 
@@ -19,50 +19,53 @@ int position(const Parameters& p, PyObject* key) {
 }  // namespace
 
 bool BoundArguments::bind(const Parameters& p, PyObject* const* args, int nargs, PyObject* kwnames) {
-  values.assign(p.names.size(), nullptr);
+  const int n_named = int(p.names.size());
+  if (kwnames || nargs < n_named || n_named != p.n_positional) return bind_by_name(p, args, nargs, kwnames);
+  values = {args, size_t(nargs)}, n_extra = nargs - n_named;
+  return !n_extra || p.extra_positional;
+}
+
+bool BoundArguments::bind_by_name(const Parameters& p, PyObject* const* args, int nargs, PyObject* kwnames) {
+  std::vector<PyObject*>& all = *ordered_;
+  all.assign(p.names.size(), nullptr);
   const int n_named = std::min(nargs, p.n_positional);
-  std::copy_n(args, n_named, values.begin());
+  std::copy_n(args, n_named, all.begin());
   if (nargs > n_named) {
     if (!p.extra_positional) return false;
-    values.insert(values.end(), args + n_named, args + nargs);
+    all.insert(all.end(), args + n_named, args + nargs);
     n_extra = nargs - n_named;
   }
   for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
     PyObject* const key = PyTuple_GET_ITEM(kwnames, k);
     const int i = position(p, key);
     if (i >= 0) {
-      if (values[size_t(i)]) return false;
-      values[size_t(i)] = args[nargs + k];
+      if (all[size_t(i)]) return false;
+      all[size_t(i)] = args[nargs + k];
     } else if (p.extra_keywords) {
-      keywords.push_back(key), values.push_back(args[nargs + k]);
+      keywords.push_back(key), all.push_back(args[nargs + k]);
     } else {
       return false;
     }
   }
   for (size_t i = 0; i < p.names.size(); ++i) {
-    if (values[i]) continue;
+    if (all[i]) continue;
     if (!p.defaults[i]) return false;
-    values[i] = p.defaults[i].ptr();
+    all[i] = p.defaults[i].ptr();
   }
+  values = all;
   return true;
+}
+
+void BoundArguments::set(const py::tuple& given, int n, const py::tuple& names) {
+  ordered_->clear();
+  for (const py::handle v : given) ordered_->push_back(v.ptr());
+  for (const py::handle k : names) keywords.push_back(k.ptr());
+  values = *ordered_, n_extra = n;
 }
 
 // ---- matching ---------------------------------------------------------------------------------------------------
 namespace {
-struct Spare {
-  std::vector<PyObject*> values, arrays, objects, held, table;
-  std::vector<int64_t> integers, key;
-  std::vector<double> reals;
-  std::vector<const Tensor*> operands;
-};
-thread_local Spare spare_of_thread;
-
-void exchange(Match& m) {
-  Spare& spare = spare_of_thread;
-  m.arrays.swap(spare.arrays), m.objects.swap(spare.objects), m.held.swap(spare.held);
-  m.integers.swap(spare.integers), m.reals.swap(spare.reals), m.key.swap(spare.key);
-  m.operands.swap(spare.operands), m.table.swap(spare.table);
-}
+uint64_t n_matches = 0;  // guarded by the GIL
 
 // A number of NumPy.
 bool is_foreign_number(PyObject* o, DType dtype) {
@@ -72,56 +75,38 @@ bool is_foreign_number(PyObject* o, DType dtype) {
 
 class Matcher {
  public:
-  Matcher(const Guards& guards, Match& match) : guards_(guards), match_(match) {}
+  Matcher(const Guards& guards, Match& match) : guards_(guards), match_(match), id_(++n_matches) {}
 
-  bool arguments(const std::vector<PyObject*>& values) {
-    for (PyObject* const value : values)
-      if (!part(value)) return false;
+  bool arguments(std::span<PyObject* const> values) {
+    for (PyObject* const value : values) {
+      const Part& p = guards_.parts[next_];
+      if (p.kind == Part::array ? ++next_, !array(p.n, value) : !part(value)) return false;
+    }
     return true;
   }
 
   bool captured(int* failed) {
-    std::vector<PyObject*>& at = match_.held;  // a reference by step
-    at.reserve(at.size() + guards_.steps.size());
-    const size_t first = at.size();
-    for (const Step& s : guards_.steps) {
+    const size_t first = match_.held.size(), n = guards_.steps.size();
+    match_.held.resize(first + n);
+    PyObject** const at = match_.held.data() + first;
+    for (size_t i = 0; i < n; ++i) {
+      const Step& s = guards_.steps[i];
       PyObject* const parent = s.parent < 0                  ? nullptr
                                : s.hop.kind == Hop::argument ? match_.objects[size_t(s.parent)]
-                                                             : at[first + size_t(s.parent)];
-      PyObject* const found = s.hop.follow(parent);
-      if (found) at.push_back(found);
-      if (found && s.expected.holds(found) && (s.same < 0 || found == at[first + size_t(s.same)]) &&
+                                                             : at[s.parent];
+      PyObject* const found = at[i] = s.hop.follow(parent);
+      if (found && s.expected.holds(found) && (s.same < 0 || found == at[s.same]) &&
           (s.input < 0 || array(size_t(s.input), found)))
         continue;
-      if (failed) *failed = int(&s - guards_.steps.data());
+      if (failed) *failed = int(i);
       return false;
     }
     return true;
   }
 
   bool kept() {
-    for (size_t i = 0; i < guards_.kept.size(); ++i)
-      if (guards_.kept[i] && !array(i, guards_.kept[i].ptr())) return false;
-    return true;
-  }
-
-  // No array is two inputs: what is written to one would be seen in the other, and `x is y` was false.
-  bool distinct() const {
-    const std::vector<PyObject*>& arrays = match_.arrays;
-    if (arrays.size() <= 8) {
-      for (auto at = arrays.begin(); at != arrays.end(); ++at)
-        if (*at && std::find(arrays.begin(), at, *at) != at) return false;
-      return true;
-    }
-    std::vector<PyObject*>& table = match_.table;  // open addressing, at most half full
-    table.assign(std::bit_ceil(2 * arrays.size()), nullptr);
-    for (PyObject* const o : arrays) {
-      if (!o) continue;
-      size_t at = (reinterpret_cast<uintptr_t>(o) * 0x9E3779B97F4A7C15u) >> 32;
-      for (at &= table.size() - 1; table[at]; at = (at + 1) & (table.size() - 1))
-        if (table[at] == o) return false;
-      table[at] = o;
-    }
+    for (const auto& [input, kept] : guards_.kept)
+      if (!array(input, kept.ptr())) return false;
     return true;
   }
 
@@ -130,7 +115,10 @@ class Matcher {
     PyObject*& place = match_.arrays[input];
     if (place) return place == o;  // the trace had one array here and there
     place = o;
-    return is_array(o) && word_of(tensor_of(o)) == guards_.words[input];
+    if (!is_array(o) || word_of(tensor_of(o)) != guards_.words[input]) return false;
+    match_.operands[input] = &tensor_of(o);
+    // No array is two inputs: what is written to one would be seen in the other, and `x is y` was false.
+    return std::exchange(array_of(o).met, id_) != id_;
   }
 
   bool part(PyObject* o) {
@@ -209,25 +197,22 @@ class Matcher {
 
   const Guards& guards_;
   Match& match_;
+  const uint64_t id_;
   size_t next_ = 0;
 };
 }  // namespace
 
-BoundArguments::BoundArguments() { values.swap(spare_of_thread.values); }
-BoundArguments::~BoundArguments() { values.swap(spare_of_thread.values); }
-Match::Match() { exchange(*this); }
-Match::~Match() {
-  clear(0, 0, 0);
-  exchange(*this);
-}
-
-void Match::clear(size_t n_inputs, size_t n_arguments, size_t n_objects) {
+void Match::clear() {
   while (!held.empty()) {
     PyObject* const o = held.back();
     held.pop_back();
-    Py_DECREF(o);
+    Py_XDECREF(o);
   }
-  arrays.assign(n_inputs, nullptr), objects.assign(n_objects, nullptr);
+}
+
+void Match::clear(size_t n_inputs, size_t n_arguments, size_t n_objects) {
+  clear();
+  arrays.assign(n_inputs, nullptr), operands.resize(n_inputs), objects.assign(n_objects, nullptr);
   integers.assign(n_arguments, 0), reals.assign(n_arguments, 0);
 }
 
@@ -237,7 +222,7 @@ bool Guards::match(const BoundArguments& given, Match& m, int* failed) const {
     if (!same_value(given.keywords[i], keywords[i].ptr())) return false;
   m.clear(words.size(), n_arguments, n_objects);
   Matcher matcher(*this, m);
-  return matcher.arguments(given.values) && matcher.captured(failed) && matcher.kept() && matcher.distinct();
+  return matcher.arguments(given.values) && matcher.captured(failed) && matcher.kept();
 }
 
 bool Guards::still_match(const Match& m) const {
@@ -257,7 +242,7 @@ int Guards::visit(visitproc visit, void* arg) const {
     Py_VISIT(s.expected.what.ptr());
     Py_VISIT(s.expected.keys.ptr());
   }
-  for (const py::object& array : kept) Py_VISIT(array.ptr());
+  for (const auto& [input, array] : kept) Py_VISIT(array.ptr());
   return 0;
 }
 }  // namespace dovetail::bindings

@@ -1,10 +1,12 @@
 // What the arguments of a compiled function must be for one of its programs: guards, checked at each call.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
 #include "bindings/array.hpp"
 #include "bindings/captured.hpp"
+#include "spare.hpp"
 
 namespace dovetail::bindings {
 // The parameters of a Python function, to which the arguments of a call are bound without Python code.
@@ -15,17 +17,21 @@ struct Parameters {
 };
 
 // Arguments by parameter, then further positional ones, then those of further keywords; borrowed.
-struct BoundArguments {
-  BoundArguments();
-  ~BoundArguments();
+class BoundArguments {
+ public:
+  BoundArguments() = default;
   BoundArguments(const BoundArguments&) = delete;
+  // False where Python would raise: the call of the function then does.
+  bool bind(const Parameters&, PyObject* const* args, int nargs, PyObject* kwnames);
+  void set(const py::tuple& values, int n_extra, const py::tuple& keywords);
 
-  std::vector<PyObject*> values;  // in memory that the thread keeps
+  std::span<PyObject* const> values;
   int n_extra = 0;
   std::vector<PyObject*> keywords;
 
-  // False where Python would raise: the call of the function then does.
-  bool bind(const Parameters&, PyObject* const* args, int nargs, PyObject* kwnames);
+ private:
+  bool bind_by_name(const Parameters&, PyObject* const* args, int nargs, PyObject* kwnames);
+  Spare<std::vector<PyObject*>> ordered_;  // `values`, where they are not the caller's arguments in their order
 };
 
 // A part of an argument, in the order of a depth-first traversal.
@@ -58,21 +64,30 @@ struct Step {
   Expectation expected;
 };
 
-// One call's values for a program, in the order of its inputs and arguments. Its vectors are kept for reuse.
+// One call's values for a program, in the order of its inputs and arguments.
 struct Match {
-  Match();
-  ~Match();
-  Match(const Match&) = delete;
+  void clear();  // drops what is held
   void clear(size_t n_inputs, size_t n_arguments, size_t n_objects);
 
   std::vector<PyObject*> arrays;   // by input; nullptr: not an array of the caller
   std::vector<PyObject*> objects;  // by `n` of a Part; borrowed
   std::vector<int64_t> integers;
   std::vector<double> reals;
-  std::vector<PyObject*> held;   // new references
-  std::vector<PyObject*> table;  // of the arrays
-  std::vector<int64_t> key;      // of a binding
-  std::vector<const Tensor*> operands;
+  std::vector<PyObject*> held;          // new references, or nullptr
+  std::vector<const Tensor*> operands;  // by input: the tensors of `arrays`
+  std::vector<Tensor*> results;         // of a run
+};
+// The same in memory that the thread keeps.
+class OwnMatch {
+ public:
+  OwnMatch() = default;
+  ~OwnMatch() { spare_->clear(); }
+  OwnMatch(const OwnMatch&) = delete;
+  Match& operator*() { return *spare_; }
+  Match* operator->() { return &*spare_; }
+
+ private:
+  Spare<Match> spare_;
 };
 
 struct Guards {
@@ -80,8 +95,8 @@ struct Guards {
   int n_extra = 0;
   std::vector<py::object> keywords;
   std::vector<Step> steps;
-  std::vector<uint64_t> words;   // by input: word_of() of the array; 0: not an array of the caller
-  std::vector<py::object> kept;  // by input: an array that no path leads to, or nothing
+  std::vector<uint64_t> words;  // by input: word_of() of the array; 0: not an array of the caller
+  std::vector<std::pair<size_t, py::object>> kept;  // (input, an array that no path leads to)
   size_t n_arguments = 0, n_objects = 0;
 
   // `failed` gets the step that did not hold, -1 for the arguments.

@@ -6,8 +6,10 @@
 #include "bindings/autocast.hpp"
 #include "bindings/engines.hpp"
 #include "bindings/interchange.hpp"
+#include "device/guard.hpp"
 #include "device/timeline.hpp"
 #include "dispatch/execute.hpp"
+#include "few.hpp"
 
 namespace dovetail::bindings {
 namespace {
@@ -38,13 +40,13 @@ std::vector<const TensorType*> types_of(const std::vector<Tensor>& tensors) {
 class Builder {
  public:
   Builder(const std::vector<Returned>& parts, const Match& match, const Constants& constants,
-          std::vector<py::object>& made)
+          std::span<PyObject* const> made)
       : parts_(parts), match_(match), constants_(constants), made_(made) {}
 
   py::object next() {
     const Returned& p = parts_[at_++];
     switch (p.kind) {
-      case Returned::output: return made_[p.n];
+      case Returned::output: return py::reinterpret_borrow<py::object>(made_[p.n]);
       case Returned::input: return py::reinterpret_borrow<py::object>(match_.arrays[p.n]);
       case Returned::object: return py::reinterpret_borrow<py::object>(match_.objects[p.n]);
       case Returned::value: return p.what;
@@ -79,8 +81,26 @@ class Builder {
   const std::vector<Returned>& parts_;
   const Match& match_;
   const Constants& constants_;
-  std::vector<py::object>& made_;
+  const std::span<PyObject* const> made_;
   size_t at_ = 0;
+};
+
+// Arrays of one run: references, which are dropped at the end.
+class NewArrays {
+ public:
+  explicit NewArrays(size_t n) : at_(n) {
+    for (PyObject*& o : at_) o = nullptr;
+    for (PyObject*& o : at_)
+      if (!(o = new_array())) throw py::error_already_set();
+  }
+  ~NewArrays() {
+    for (PyObject* const o : at_) Py_XDECREF(o);
+  }
+  NewArrays(const NewArrays&) = delete;
+  std::span<PyObject* const> all() const { return {at_.data(), at_.size()}; }
+
+ private:
+  Few<PyObject*, 8> at_;
 };
 }  // namespace
 
@@ -113,11 +133,27 @@ CompiledProgram::LateNumbers CompiledProgram::late_numbers(const Program& p) {
   return late;
 }
 
-void CompiledProgram::add_numbers(std::vector<int64_t>& key, const std::vector<int64_t>& integers,
-                                  const std::vector<double>& reals) const {
-  key.insert(key.end(), integers.begin(), integers.end());
-  if (late_.all) return;
-  for (const double x : reals) key.push_back(std::bit_cast<int64_t>(x));
+// The device, dtypes and ranks are those of the guards.
+template <class F>
+bool CompiledProgram::for_key(const Match& m, F f) const {
+  for (PyObject* const o : m.arrays) {
+    if (!o) continue;
+    const Tensor& t = tensor_of(o);
+    for (int axis = 0; axis < t.rank(); ++axis)
+      if (!f(t.size(axis))) return false;
+  }
+  for (const int64_t n : m.integers)
+    if (!f(n)) return false;
+  if (!late_.all)
+    for (const double x : m.reals)
+      if (!f(std::bit_cast<int64_t>(x))) return false;
+  return true;
+}
+
+bool CompiledProgram::is_last(const Match& m) const {
+  if (!last_) return false;
+  const int64_t* at = last_->key.data();
+  return for_key(m, [&](int64_t word) { return *at++ == word; }) && is_current(*last_->executable);
 }
 
 std::optional<Constants> CompiledProgram::constants(const Executable& e, const std::vector<double>& reals,
@@ -158,34 +194,21 @@ bool CompiledProgram::match(const BoundArguments& given, Match& m, int* failed) 
   return guards_.match(given, m, failed);
 }
 
-std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bind(std::vector<int64_t> key,
-                                                                    const std::vector<const TensorType*>& in,
-                                                                    const std::vector<int64_t>& integers,
-                                                                    const std::vector<double>& reals,
-                                                                    std::string& why) const {
-  const Attrs arguments = arguments_of_program(integers, reals);
-  const GilRelease others_run;
+CompiledProgram::BoundPtr CompiledProgram::bind(const Match& m, std::string& why) const {
+  std::vector<int64_t> key;
+  for_key(m, [&](int64_t word) { return key.push_back(word), true; });
+  const std::vector<Tensor> held = operands(m);  // other threads may change the caller's arrays without the GIL
+  const Attrs arguments = arguments_of_program(m.integers, m.reals);
   const std::string_view text(reinterpret_cast<const char*>(key.data()), key.size() * sizeof(int64_t));
-  auto e = program_->find(device_, text, in.data(), arguments, why);
-  if (!e) return nullptr;
-  const bool brief = is_brief(*e);
-  auto capture = captures_ ? captures_->of(e) : nullptr;
-  return std::make_shared<const Bound>(Bound{std::move(key), std::move(e), std::move(capture), brief});
-}
-
-std::shared_ptr<const CompiledProgram::Bound> CompiledProgram::bound_for(Match& m, std::string& why) {
-  // The device, dtypes and ranks are those of the guards.
-  std::vector<int64_t>& key = m.key;
-  key.clear();
-  for (PyObject* const o : m.arrays)
-    if (o) key.insert(key.end(), tensor_of(o).dims, tensor_of(o).dims + tensor_of(o).rank());
-  add_numbers(key, m.integers, m.reals);
-  if (last_ && last_->key == key && is_current(*last_->executable)) [[likely]]
-    return last_;
-  std::vector<Tensor> held = operands(m);  // other threads may change the caller's arrays without the GIL
-  auto bound = bind(key, types_of(held), m.integers, m.reals, why);
-  if (bound) last_ = bound;
-  return bound;
+  Bound made;
+  {
+    const GilRelease others_run;
+    made.executable = program_->find(device_, text, types_of(held).data(), arguments, why);
+    if (made.executable && captures_) made.capture = captures_->of(made.executable);
+  }
+  if (!made.executable) return {};
+  made.key = std::move(key), made.brief = is_brief(*made.executable);
+  return BoundPtr::make(std::move(made));
 }
 
 std::vector<Tensor> CompiledProgram::operands(const Match& m) const {
@@ -203,12 +226,14 @@ std::vector<Tensor> CompiledProgram::operands(const Match& m, std::vector<Tensor
   return all;
 }
 
-std::optional<CompiledProgram::Ready> CompiledProgram::ready(Match& m, Miss& miss) {
-  std::shared_ptr<const Bound> bound = bound_for(m, miss.why);
+std::optional<CompiledProgram::Ready> CompiledProgram::ready(const Match& m, Miss& miss) {
+  const bool known = is_last(m);
+  BoundPtr bound = known ? last_ : bind(m, miss.why);
   if (!bound) return std::nullopt;
+  if (!known) last_ = bound;
   auto c = constants(*bound->executable, m.reals, miss);
   if (!c) return std::nullopt;
-  return Ready{std::move(bound), std::move(*c)};
+  return Ready{std::move(bound), std::move(*c), !known};
 }
 
 std::shared_ptr<const Executable> CompiledProgram::prepare(Match& m, Miss& miss) {
@@ -217,7 +242,6 @@ std::shared_ptr<const Executable> CompiledProgram::prepare(Match& m, Miss& miss)
 }
 
 std::vector<Tensor> CompiledProgram::drawn(const Constants& c, bool goes_on) const {
-  if (effects_.draws.empty()) return {};
   std::vector<Tensor> all(guards_.words.size());
   for (const Draws& d : effects_.draws) {
     const auto [seed, begin] =
@@ -246,7 +270,8 @@ bool is_refusal(const Error& e) {
 PyObject* CompiledProgram::run(Match& m, Miss& miss) {
   refuse_reentry();
   const ContextEngines engines;
-  if (recording()) [[unlikely]]
+  const bool records = recording();
+  if (records) [[unlikely]]
     name_recorded_thread();
   const std::optional<Ready> found = [&]() -> std::optional<Ready> {
     try {
@@ -258,66 +283,58 @@ PyObject* CompiledProgram::run(Match& m, Miss& miss) {
     }
   }();
   if (!found) return nullptr;
-  const auto& [bound, c] = *found;
-  std::vector<Tensor> keys = drawn(c);
-  if (!guards_.still_match(m)) {  // where the GIL was released, another thread may have donated an array
+  const auto& [bound, c, waited] = *found;
+  std::vector<Tensor> keys;
+  if (!effects_.draws.empty()) keys = drawn(c);
+  const bool released = waited || records || !keys.empty();  // the GIL: another thread may have donated an array
+  if (released && !guards_.still_match(m)) {
     miss.why = "an array was donated by another thread";
     return nullptr;
   }
-  std::vector<Tensor> outputs =
-      bound->brief && effects_.donated.empty() ? run_briefly(m, c, keys) : run_for_long(m, *found, keys);
-  for (const auto& [input, output] : effects_.written) tensor_of(m.arrays[size_t(input)]) = outputs[size_t(output)];
-  return result(m, c, outputs);
+  const NewArrays outputs(program_->program().outputs.size());
+  const std::span<PyObject* const> made = outputs.all();
+  const bool checks = debug_checks.load(std::memory_order_relaxed);  // they may warn, which lets others run
+  if (bound->brief && effects_.donated.empty() && !checks) run_briefly(m, c, keys, made);
+  else run_for_long(m, *found, keys, made);
+  for (const auto& [input, output] : effects_.written)
+    tensor_of(m.arrays[size_t(input)]) = tensor_of(made[size_t(output)]);
+  return Builder(effects_.returned, m, c, made).next().release().ptr();
 }
 
 // Holds the GIL, without which the caller's arrays might change.
-std::vector<Tensor> CompiledProgram::run_briefly(Match& m, const Constants& c,
-                                                 const std::vector<Tensor>& keys) const {
-  const size_t n = program_->program().outputs.size();
-  std::vector<Tensor> made(n);
-  std::vector<Tensor*> out(n);
-  m.operands.clear();
-  for (size_t i = 0; i < m.arrays.size(); ++i)
-    m.operands.push_back(m.arrays[i] ? &tensor_of(m.arrays[i]) : &keys[i]);
-  for (size_t i = 0; i < n; ++i) out[i] = &made[i];
-  replay(c.executable, m.operands.data(), out.data(), c.given());
-  bring_over(made);
-  return made;
+void CompiledProgram::run_briefly(Match& m, const Constants& c, const std::vector<Tensor>& keys,
+                                  std::span<PyObject* const> made) const {
+  for (size_t i = 0; i < keys.size(); ++i)
+    if (!m.arrays[i]) m.operands[i] = &keys[i];
+  m.results.resize(made.size());
+  for (size_t i = 0; i < made.size(); ++i) m.results[i] = &tensor_of(made[i]);
+  replay(c.executable, m.operands.data(), m.results.data(), c.given());
+  for (Tensor* const t : m.results)
+    if (!t->device) *t = materialise(*t, device_);  // a constant, in the host's memory
 }
 
-std::vector<Tensor> CompiledProgram::run_for_long(const Match& m, const Ready& r, std::vector<Tensor>& keys) const {
+void CompiledProgram::run_for_long(const Match& m, const Ready& r, std::vector<Tensor>& keys,
+                                   std::span<PyObject* const> made) const {
   std::vector<Tensor> in = operands(m, keys);
   give_away(m);
   const GilRelease others_run;
   const Constants& c = r.constants;
-  std::vector<Tensor> made = r.bound->capture ? r.bound->capture->run(std::move(in), c.given())
-                                              : replay(c.executable, std::move(in), nullptr, c.given());
-  bring_over(made);
-  return made;
+  std::vector<Tensor> results = r.bound->capture ? r.bound->capture->run(std::move(in), c.given())
+                                                 : replay(c.executable, std::move(in), nullptr, c.given());
+  for (size_t i = 0; i < made.size(); ++i)
+    tensor_of(made[i]) = results[i].device ? std::move(results[i]) : materialise(results[i], device_);
 }
 
 bool CompiledProgram::compare_groups(Match& m, Miss& miss, const CompareGroup& compare) {
   const auto found = ready(m, miss);
   if (!found) return false;
   const Executable& e = *found->bound->executable;
-  std::vector<Tensor> keys = drawn(found->constants, false);
+  std::vector<Tensor> keys;
+  if (!effects_.draws.empty()) keys = drawn(found->constants, false);
   std::vector<Tensor> in = operands(m, keys);
   const GilRelease others_run;
   replay_and_compare(e, std::move(in), found->constants.given(), [&](const GroupResult& r) { compare(e, r); });
   return true;
-}
-
-// Results that are constants are in the host's memory.
-void CompiledProgram::bring_over(std::vector<Tensor>& results) const {
-  for (Tensor& t : results)
-    if (!t.device) t = materialise(t, device_);
-}
-
-PyObject* CompiledProgram::result(const Match& m, const Constants& c, std::vector<Tensor>& outputs) const {
-  std::vector<py::object> made;
-  made.reserve(outputs.size());
-  for (Tensor& t : outputs) made.push_back(wrap(std::move(t)));
-  return Builder(effects_.returned, m, c, made).next().release().ptr();
 }
 
 int CompiledProgram::visit(visitproc visit, void* arg) const {

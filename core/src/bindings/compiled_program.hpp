@@ -1,6 +1,7 @@
 // One program of a compiled function: when it may run, and what a run does to the caller's objects.
 #pragma once
 #include "bindings/compiled_match.hpp"
+#include "bindings/gil_shared.hpp"
 #include "dispatch/capture.hpp"
 #include "dispatch/generator.hpp"
 #include "dispatch/run_program.hpp"
@@ -92,6 +93,7 @@ class CompiledProgram {
     std::shared_ptr<CapturedBinding> capture;  // nullptr: never
     bool brief;                                // the run is short and waits for nothing: it keeps the GIL
   };
+  using BoundPtr = GilShared<Bound>;
   // Real numbers among the arguments, where nothing but constants follows from them: they need no other binding.
   struct LateNumbers {
     bool all = false;             // no guard on more than that it has a value, and no attribute, follows from one
@@ -99,28 +101,28 @@ class CompiledProgram {
     std::vector<size_t> constants;
   };
   static LateNumbers late_numbers(const Program&);
-  void add_numbers(std::vector<int64_t>& key, const std::vector<int64_t>& integers,
-                   const std::vector<double>& reals) const;
+  // What a binding depends on, in an order: sizes, integers, reals that are not late. `f` may end it with false.
+  template <class F>
+  bool for_key(const Match&, F f) const;
+  bool is_last(const Match&) const;  // last_ is right for it
   // Those of a run. Nothing where Python would raise, which `why` explains.
   std::optional<Constants> constants(const Executable&, const std::vector<double>& reals, Miss&) const;
-  std::shared_ptr<const Bound> bound_for(Match&, std::string& why);
   struct Ready {
-    std::shared_ptr<const Bound> bound;
+    BoundPtr bound;
     Constants constants;
+    bool waited;  // others may have run meanwhile
   };
-  std::optional<Ready> ready(Match&, Miss&);  // throws what a rule does
-  std::shared_ptr<const Bound> bind(std::vector<int64_t> key, const std::vector<const TensorType*>& in,
-                                    const std::vector<int64_t>& integers, const std::vector<double>& reals,
-                                    std::string& why) const;
+  std::optional<Ready> ready(const Match&, Miss&);  // throws what a rule does
+  BoundPtr bind(const Match&, std::string& why) const;
   std::vector<Tensor> operands(const Match&) const;  // those of draws have no elements
   std::vector<Tensor> operands(const Match&, std::vector<Tensor>& keys) const;
-  // The keys, by input; empty where there are none. `goes_on`: the generators' next draws begin behind them.
+  // The keys, by input. `goes_on`: the generators' next draws begin behind them.
   std::vector<Tensor> drawn(const Constants&, bool goes_on = true) const;
   void give_away(const Match&) const;
-  std::vector<Tensor> run_briefly(Match&, const Constants&, const std::vector<Tensor>& keys) const;
-  std::vector<Tensor> run_for_long(const Match&, const Ready&, std::vector<Tensor>& keys) const;
-  void bring_over(std::vector<Tensor>& results) const;
-  PyObject* result(const Match&, const Constants&, std::vector<Tensor>& outputs) const;
+  // The program's results, as new arrays in `made`.
+  void run_briefly(Match&, const Constants&, const std::vector<Tensor>& keys,
+                   std::span<PyObject* const> made) const;
+  void run_for_long(const Match&, const Ready&, std::vector<Tensor>& keys, std::span<PyObject* const> made) const;
 
   const std::shared_ptr<RunnableProgram> program_;
   Device& device_;
@@ -131,6 +133,6 @@ class CompiledProgram {
   const std::string function_;
   const LateNumbers late_;
   std::shared_ptr<Captures> captures_;  // of the function; nullptr: nothing is captured
-  std::shared_ptr<const Bound> last_;   // guarded by the GIL
+  BoundPtr last_;
 };
 }  // namespace dovetail::bindings

@@ -4,6 +4,7 @@
 
 #include "dispatch/execute.hpp"
 #include "dispatch/host_memory.hpp"
+#include "dispatch/values.hpp"
 #include "graph/control.hpp"
 
 namespace dovetail {
@@ -28,12 +29,12 @@ Tensor element(const Tensor& x, int64_t i) {
 
 class Control {
  public:
-  Control(const Executable& e, size_t k, std::vector<Tensor>& values)
+  Control(const Executable& e, size_t k, Values& values)
       : node_(e.binding.program->nodes[k]),
         attrs_(*e.binding.nodes[k].attrs),
         programs_(e.programs.at(k)),
         device_(e.device()),
-        out_(std::span(values).subspan(size_t(node_.out), node_.n_out)),
+        values_(values),
         in_(take_operands(e, k, values)) {}
 
   std::vector<Tensor> run() {
@@ -73,7 +74,10 @@ class Control {
                                  std::make_move_iterator(in_.end()));
     std::vector<Tensor> carries = std::move(in_), ys;
     carries.resize(n_carry);
-    for (const Tensor& y : out_.subspan(n_carry)) ys.push_back(empty_tensor(y.dtype, y.shape(), device_));
+    for (size_t i = n_carry; i < node_.n_out; ++i) {
+      const Tensor& y = values_[node_.out + int(i)];
+      ys.push_back(empty_tensor(y.dtype, y.shape(), device_));
+    }
     std::vector<Tensor> places(ys.size());  // of the round's results in the ys
     std::vector<const Tensor*> given(n_carry, nullptr);
     for (const Tensor& place : places) given.push_back(&place);
@@ -100,7 +104,7 @@ class Control {
   const Attrs& attrs_;
   const std::vector<std::shared_ptr<const Executable>>& programs_;
   Device& device_;
-  std::span<const Tensor> out_;  // their types
+  const Values& values_;  // the node's have their types
   std::vector<Tensor> in_;
   InterruptCheck check_interrupt_;
 };
@@ -124,9 +128,9 @@ std::vector<std::shared_ptr<const Executable>> make_executables(std::vector<std:
   return made;
 }
 
-void run_control(const Executable& e, size_t k, std::vector<Tensor>& values) {
+void run_control(const Executable& e, size_t k, Values& values) {
   const int out = e.binding.program->nodes[k].out;
   std::vector<Tensor> results = Control(e, k, values).run();
-  std::ranges::move(results, values.begin() + out);
+  for (size_t i = 0; i < results.size(); ++i) values.own(out + int(i)) = std::move(results[i]);
 }
 }  // namespace dovetail

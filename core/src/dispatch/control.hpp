@@ -7,8 +7,8 @@
 namespace dovetail {
 // Those of the programs of a control node, equal ones shared. Takes its bindings.
 std::vector<std::shared_ptr<const Executable>> make_executables(std::vector<std::shared_ptr<Binding>>&, Device&);
-// Runs control node k. Operands that end with it are taken from `values`: its programs may use their memory.
-void run_control(const Executable&, size_t k, std::vector<Tensor>& values);
+// Runs control node k. Operands that end with it are taken from the values: its programs may use their memory.
+void run_control(const Executable&, size_t k, Values&);
 
 // Within it, the while_loops that this thread runs have at most so many rounds, all of them together; the next one
 // throws Error(runtime). For programs that may have no end, as the fuzzer's.

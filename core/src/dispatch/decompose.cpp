@@ -8,6 +8,7 @@
 #include "dispatch/executables.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/lower.hpp"
+#include "dispatch/values.hpp"
 #include "few.hpp"
 #include "text.hpp"
 
@@ -440,7 +441,7 @@ std::string missing_cast(const Tensor& t, DType to, Device& device) {
 
 std::string missing_kernel(const Executable& e) {
   std::string missing;
-  const std::vector<Tensor> values = e.values();
+  const Values values(e);
   for (size_t k = 0; k < e.nodes.size() && missing.empty(); ++k) {
     const Program::Node& node = e.binding.program->nodes[k];
     if (!e.plans->plans[k]) {
@@ -453,7 +454,7 @@ std::string missing_kernel(const Executable& e) {
       continue;
     }
     std::vector<const Tensor*> in;
-    for (const int i : node.in) in.push_back(i < 0 ? nullptr : &values[size_t(i)]);
+    for (const int i : node.in) in.push_back(i < 0 ? nullptr : &values[i]);
     missing = missing_for(*node.op, in, *e.binding.nodes[k].attrs, e.device());
   }
   return missing;

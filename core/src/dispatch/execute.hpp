@@ -18,6 +18,7 @@ Tensor broadcast_view(const Tensor& t, std::span<const int64_t> shape);
 // A scalar in host memory; its value is read from `bits` of that dtype.
 Tensor host_scalar(DType dtype, const void* bits);
 Tensor host_scalar(const Scalar&);
+void set_host_scalar(Tensor& to, const Scalar&);  // `to` has no storage
 Scalar scalar_of(const Tensor& host_scalar);
 Tensor cast_scalar(const Tensor& scalar, DType dtype);
 

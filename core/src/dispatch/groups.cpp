@@ -11,6 +11,7 @@
 #include "dispatch/lower.hpp"
 #include "dispatch/replay.hpp"
 #include "dispatch/submit.hpp"
+#include "dispatch/values.hpp"
 #include "few.hpp"
 #include "text.hpp"
 
@@ -302,7 +303,7 @@ bool may_be_taken(const Tensor& t) {
 }
 }  // namespace
 
-bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
+bool run_group(const Executable& e, size_t i, Values& values) {
   const Fusion::Group& group = *e.fusion->steps[i].group;
   const BoundGroup& bound = e.groups[i];
   Device& device = e.device();
@@ -317,13 +318,13 @@ bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   };
   bool dense = true;
   for (size_t k = 0; k < n_in; ++k) {
-    const Tensor* t = &values[size_t(part.inputs[k])];
+    const Tensor* t = &values[part.inputs[k]];
     if (!t->device && !part.program->inputs[k].is_scalar) t = keep(materialise(*t, device));
     dense &= t->dense;
     operands[k] = t, call.set_in(k, *t);
   }
   Few<Tensor*, kFewOperands> results(n_out);
-  for (size_t k = 0; k < n_out; ++k) results[k] = &values[size_t(part.outputs[k])], call.set_out(k, *results[k]);
+  for (size_t k = 0; k < n_out; ++k) results[k] = &values.own(part.outputs[k]), call.set_out(k, *results[k]);
   dvt_answer answer = bound.answer;
   if (!dense) {
     answer = group.code->query(call.of(&call.call()));
@@ -335,8 +336,10 @@ bool run_group(const Executable& e, size_t i, std::vector<Tensor>& values) {
   if (!answer.level) return false;
   Stream& stream = current_stream(device);
   for (size_t k = 0; k < n_out; ++k) {
-    const Tensor* const donor = bound.donors[k] < 0 ? nullptr : operands[size_t(bound.donors[k])];
-    if (donor && answer.in_place >> k & 1 && may_be_taken(*donor)) results[k]->take_over(*donor);
+    const int donor = bound.donors[k];
+    if (donor >= 0 && answer.in_place >> k & 1 && values.is_own(part.inputs[size_t(donor)]) &&
+        may_be_taken(*operands[size_t(donor)]))
+      results[k]->take_over(*operands[size_t(donor)]);
     else results[k]->own(allocate(device, device.index, stream, results[k]->bytes()));
   }
   if (std::ranges::all_of(results, [](const Tensor* t) { return t->numel == 0; })) return true;

@@ -9,6 +9,7 @@
 
 namespace dovetail {
 struct Executable;
+class Values;
 
 // The device's compiler; nullptr where it has none.
 const dvt_compiler* compiler_of(const Device&);
@@ -87,5 +88,5 @@ class Fusions {
 // of operands are not counted, and what nodes that hold programs do is one.
 size_t count_launches(const Executable&, bool fused);
 // Runs step `i` of the executable's fusion as one. False: the code does not take these operands, nothing has run.
-bool run_group(const Executable&, size_t i, std::vector<Tensor>& values);
+bool run_group(const Executable&, size_t i, Values&);
 }  // namespace dovetail

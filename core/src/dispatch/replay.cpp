@@ -1,45 +1,27 @@
 #include "dispatch/replay.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "device/timeline.hpp"
 #include "dispatch/autocast.hpp"
 #include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/values.hpp"
 #include "few.hpp"
 
 namespace dovetail {
 namespace {
-thread_local std::vector<Tensor> spare_values;  // without storage, of any types
-
-// The values of one run, in memory that the thread keeps for its next one.
-class RunValues {
- public:
-  RunValues(const Executable& e, const std::vector<Scalar>* constants) {
-    at.swap(spare_values);
-    e.set_values(at, false, constants);
-  }
-  ~RunValues() {
-    constexpr size_t kMost = 256;  // a thread keeps no more than about 100 KB
-    if (at.capacity() > kMost) return;
-    for (Tensor& t : at) t.drop_storage();
-    spare_values.swap(at);
-  }
-  RunValues(const RunValues&) = delete;
-
-  std::vector<Tensor> at;
-};
-
 // One node as a call; its operands and outputs are `values`.
 class NodeCall {
  public:
-  NodeCall(const Executable& e, size_t k, std::vector<Tensor>& values)
+  NodeCall(const Executable& e, size_t k, Values& values)
       : node_(e.binding.program->nodes[k]),
         in_(node_.in.size()),
         inv_(*node_.op, e.plans->device, in_.data(), int(in_.size()),
              const_cast<Attrs&>(*e.binding.nodes[k].attrs)) {  // normalised: no rule changes them again
-    for (size_t i = 0; i < in_.size(); ++i) in_[i] = node_.in[i] < 0 ? nullptr : &values[size_t(node_.in[i])];
-    for (uint32_t i = 0; i < node_.op->spec.n_out; ++i) inv_.out[i] = &values[size_t(node_.out) + i];
+    for (size_t i = 0; i < in_.size(); ++i) in_[i] = node_.in[i] < 0 ? nullptr : &values[node_.in[i]];
+    for (uint32_t i = 0; i < node_.op->spec.n_out; ++i) inv_.out[i] = &values.own(node_.out + int(i));
     inv_.plan = e.plans->plans[k];
     inv_.work = e.binding.nodes[k].work;
   }
@@ -70,27 +52,26 @@ const Tensor* const* wanted_of(const Program::Node& node, std::span<const Wanted
 
 // By the op's decomposition, whose nodes may take the memory of what ends with the node, and write where results
 // are wanted.
-void run_nested(const Executable& e, size_t k, std::vector<Tensor>& values, const Tensor* const* given) {
+void run_nested(const Executable& e, size_t k, Values& values, const Tensor* const* given) {
   const Executable& nested = *e.nodes[k].nested;
   const Program::Node& node = e.binding.program->nodes[k];
   std::vector<Tensor> results = replay(nested, take_operands(e, k, values), given);
   for (size_t i = 0; i < results.size(); ++i) {
-    Tensor& out = values[size_t(node.out) + i];
+    Tensor& out = values.own(node.out + int(i));
     out = results[i].device ? std::move(results[i]) : materialise(results[i], nested.device());
   }
 }
 
-void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
+void run_call(const Executable& e, size_t k, Values& values, std::span<const Wanted> wanted) {
   const Program::Node& node = e.binding.program->nodes[k];
   const Executable::Node& bound = e.nodes[k];
-  if (node.op->spec.flags & op_converts && !values[size_t(node.in[0])].device) {  // stays a host scalar
-    values[size_t(node.out)] = cast_scalar(values[size_t(node.in[0])], e.plans->plans[k]->result[0]);
+  if (node.op->spec.flags & op_converts && !values[node.in[0]].device) {  // stays a host scalar
+    values.own(node.out) = cast_scalar(values[node.in[0]], e.plans->plans[k]->result[0]);
     return;
   }
   if (bound.keeps && wanted.empty()) {
     const auto cast = [&] {
-      values[size_t(node.out)] =
-          cast_and_keep(values[size_t(node.in[0])], e.plans->plans[k]->result[0], e.device());
+      values.own(node.out) = cast_and_keep(values[node.in[0]], e.plans->plans[k]->result[0], e.device());
     };
     if (recording()) [[unlikely]]
       run_recorded(node.op->spec.name.c_str(), cast, node.where);
@@ -99,12 +80,13 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   }
   NodeCall call(e, k, values);
   Invocation& inv = call.invocation();
-  if (bound.donor >= 0) inv.replace(values[size_t(bound.donor)]);
+  const bool has_donor = bound.donor >= 0 && values.is_own(bound.donor);
+  if (has_donor) inv.replace(values[bound.donor]);
   const Tensor* memory[kMaxOutputs];
   if (!wanted.empty()) inv.given = wanted_of(node, wanted, memory);
   const auto dispatch = [&] {
     if (bound.nested && !engine_choice) {
-      if (inv.given || bound.donor >= 0) run_nested(e, k, values, inv.given);
+      if (inv.given || has_donor) run_nested(e, k, values, inv.given);
       else run_decomposition(inv, *bound.nested);
     } else {
       inv.run();
@@ -115,11 +97,11 @@ void run_call(const Executable& e, size_t k, std::vector<Tensor>& values, std::s
   else dispatch();
 }
 
-void end_values(const Executable& e, size_t k, std::vector<Tensor>& values) {
-  for (const int v : e.dies(k)) values[size_t(v)].drop_storage();
+void end_values(const Executable& e, size_t k, Values& values) {
+  for (const int v : e.dies(k)) values.end(v);
 }
 
-void run_node(const Executable& e, size_t k, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
+void run_node(const Executable& e, size_t k, Values& values, std::span<const Wanted> wanted) {
   const Program::Node& node = e.binding.program->nodes[k];
   if (node.op->spec.flags & op_control) {
     const auto run = [&] { run_control(e, k, values); };
@@ -135,16 +117,18 @@ bool runs_as_group(const Executable& e, size_t step) {
   return e.fusion->steps[step].group && e.groups[step].answer.level && !engine_choice;
 }
 
-void run_steps(const Executable& e, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
+void run_steps(const Executable& e, Values& values, std::span<const Wanted> wanted) {
   for (size_t i = 0; i < e.fusion->steps.size(); ++i) {
     const Fusion::Step& step = e.fusion->steps[i];
-    if (runs_as_group(e, i) && run_group(e, i, values)) end_values(e, step.nodes.back(), values);
-    else
+    if (runs_as_group(e, i) && run_group(e, i, values)) {
+      if (i + 1 < e.fusion->steps.size()) end_values(e, step.nodes.back(), values);
+    } else {
       for (const uint32_t k : step.nodes) run_node(e, k, values, wanted);
+    }
   }
 }
 
-void run_nodes(const Executable& e, std::vector<Tensor>& values, std::span<const Wanted> wanted) {
+void run_nodes(const Executable& e, Values& values, std::span<const Wanted> wanted) {
   if (e.fusion && e.fusion->has_groups) return run_steps(e, values, wanted);
   for (size_t k = 0; k < e.nodes.size(); ++k) run_node(e, k, values, wanted);
 }
@@ -174,17 +158,16 @@ bool keeps(const Program& p, const Program::Node& node, std::span<const TensorTy
 }
 
 // Results of nodes whose memory no operand shares: what is written there early is read by nobody else.
-std::vector<Wanted> wanted_results(const Program& p, const std::vector<Tensor>& values,
-                                   const Tensor* const* given) {
+std::vector<Wanted> wanted_results(const Program& p, const Values& values, const Tensor* const* given) {
   std::vector<Wanted> wanted;
   const auto is_operand = [&](const Tensor& t) {
-    return std::ranges::any_of(p.inputs, [&](const auto& i) { return overlap(values[size_t(i.value)], t); }) ||
-           std::ranges::any_of(p.arrays, [&](const auto& a) { return overlap(values[size_t(a.value)], t); });
+    return std::ranges::any_of(p.inputs, [&](const auto& i) { return overlap(values[i.value], t); }) ||
+           std::ranges::any_of(p.arrays, [&](const auto& a) { return overlap(values[a.value], t); });
   };
   for (size_t i = 0; i < p.outputs.size(); ++i) {
     const int v = p.outputs[i];
-    const bool made = !p.nodes.empty() && v >= p.nodes.front().out && !values[size_t(v)].storage;
-    if (!given[i] || !made || !values[size_t(v)].device || is_operand(*given[i])) continue;
+    const bool made = !p.nodes.empty() && v >= p.nodes.front().out && !values[v].storage;
+    if (!given[i] || !made || !values[v].device || is_operand(*given[i])) continue;
     if (std::ranges::none_of(wanted, [&](const Wanted& w) { return w.value == v; }))
       wanted.push_back({v, given[i]});
   }
@@ -192,14 +175,14 @@ std::vector<Wanted> wanted_results(const Program& p, const std::vector<Tensor>& 
 }
 }  // namespace
 
-std::vector<Tensor> take_operands(const Executable& e, size_t k, std::vector<Tensor>& values) {
+std::vector<Tensor> take_operands(const Executable& e, size_t k, Values& values) {
   const Program::Node& node = e.binding.program->nodes[k];
   std::vector<Tensor> in;
   in.reserve(node.in.size());
   for (const int v : node.in)
-    if (v >= 0) in.push_back(values[size_t(v)]);
+    if (v >= 0) in.push_back(values[v]);
   for (const int v : e.dies(k))
-    if (std::ranges::find(node.in, v) != node.in.end()) values[size_t(v)] = Tensor();
+    if (std::ranges::find(node.in, v) != node.in.end()) values.end(v);
   return in;
 }
 
@@ -212,8 +195,10 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
   made->device = &device;
   made->program = binding.program;
   made->fusions = std::move(fusions);
-  std::vector<Tensor> values;
-  PackedTypes(binding.values).set(values, device);
+  std::vector<Tensor> values(binding.values.size());
+  std::vector<Tensor*> at;
+  for (Tensor& t : values) at.push_back(&t);
+  PackedTypes(binding.values).set(at.data(), device);
   for (size_t k = 0; k < binding.nodes.size(); ++k) {
     const Program::Node& node = binding.program->nodes[k];
     NodeDTypes& dtypes = made->dtypes.emplace_back();
@@ -234,9 +219,10 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
   return made;
 }
 
-PackedTypes::PackedTypes(std::span<const TensorType> types) : n_(types.size()) {
+PackedTypes::PackedTypes(std::span<const TensorType> types, size_t n_first) : n_(types.size()), n_first_(n_first) {
   size_t words = n_;
   for (const TensorType& t : types) words += size_t(t.rank());
+  for (const TensorType& t : types.first(n_first)) n_first_words_ += 1 + size_t(t.rank());
   words_.resize(words);
   int64_t* to = words_.data();
   for (const TensorType& t : types) {
@@ -245,16 +231,22 @@ PackedTypes::PackedTypes(std::span<const TensorType> types) : n_(types.size()) {
   }
 }
 
-void PackedTypes::set(std::vector<Tensor>& made, Device& device, size_t left_out) const {
-  made.resize(n_);
-  const int64_t* from = words_.data();
-  for (size_t i = 0; i < left_out; ++i) from += 1 + uint32_t(*from);
-  for (Tensor& t : std::span(made).subspan(left_out)) {
+void PackedTypes::set(Tensor* const* made, Device& device, bool first) const {
+  const int64_t* from = words_.data() + (first ? 0 : n_first_words_);
+  for (Tensor* const to : std::span(made, first ? n_ : n_ - n_first_)) {
+    Tensor& t = *to;
     t.dtype = DType(*from >> 32);
-    const auto rank = size_t(uint32_t(*from));
-    t.set_shape({from + 1, rank});
+    const auto rank = uint32_t(*from++);
+    int64_t step = 1;  // as set_shape(), of sizes that it has seen
+    bool empty = false;
+    for (uint32_t axis = rank; axis-- > 0;) {
+      const int64_t n = t.dims[axis] = from[axis];
+      t.dims[DVT_MAX_NDIM + axis] = step;
+      step *= n ? n : 1, empty |= !n;
+    }
+    t.ndim = int32_t(rank), t.numel = empty ? 0 : uint64_t(step), t.dense = true;
     t.set_device(&device);
-    from += 1 + rank;
+    from += rank;
   }
 }
 
@@ -271,11 +263,30 @@ std::vector<TensorType> PackedTypes::of(std::span<const int> values) const {
   return types;
 }
 
+// Is each output another value that a node makes?
+static bool makes_other_outputs(const Program& p) {
+  std::vector<bool> made(size_t(p.n_values));
+  for (const Program::Node& node : p.nodes)
+    for (uint32_t i = 0; i < node.n_out; ++i) made[size_t(node.out) + i] = true;
+  for (const int v : p.outputs) {
+    if (!made[size_t(v)]) return false;
+    made[size_t(v)] = false;
+  }
+  return true;
+}
+
+static size_t first_inputs_of(const Program& p) {
+  size_t n = 0;
+  for (const Program::Input& input : p.inputs) n += size_t(input.value) == n;
+  return n;
+}
+
 Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::span<const Tensor> on_device,
                        std::shared_ptr<const Fusion> f)
     : binding(std::move(b)),
       plans(std::move(p)),
-      types(binding.values),
+      first_inputs(first_inputs_of(*binding.program)),
+      types(binding.values, first_inputs),
       nodes(binding.nodes.size()),
       arrays(on_device.begin(), on_device.end()),
       resets(device().resets) {
@@ -287,23 +298,8 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
     nodes[k].keeps = keeps(program, program.nodes[k], binding.values);
   }
   if (!program.arguments.empty()) numbers = binding.numbers;
-  first_inputs = 0;
-  for (const Program::Input& input : program.inputs) first_inputs += size_t(input.value) == first_inputs;
+  makes_outputs = makes_other_outputs(program);
   give_back_memory(binding);
-}
-
-std::vector<Tensor> Executable::values() const {
-  std::vector<Tensor> made;
-  set_values(made);
-  return made;
-}
-
-void Executable::set_values(std::vector<Tensor>& made, bool inputs, const std::vector<Scalar>* given) const {
-  types.set(made, device(), inputs ? 0 : first_inputs);
-  const auto& constants = binding.program->constants;
-  for (size_t i = 0; i < constants.size(); ++i)
-    made[size_t(constants[i].value)] = host_scalar(given ? (*given)[i] : binding.constant(i));
-  for (size_t i = 0; i < arrays.size(); ++i) made[size_t(binding.program->arrays[i].value)] = arrays[i];
 }
 
 size_t Executable::bytes() const {
@@ -319,47 +315,45 @@ std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_p
                                                   std::span<const Tensor> arrays,
                                                   std::shared_ptr<const Fusion> fusion) {
   auto made = std::make_shared<Executable>(std::move(binding), std::move(plans), arrays, std::move(fusion));
-  std::vector<Tensor> values;
+  std::optional<Values> values;
   for (size_t k = 0; k < made->nodes.size(); ++k) {
     const Plan* plan = made->plans->plans[k];
     if (!plan) made->programs.emplace(k, make_executables(made->binding.programs.at(k), made->device()));
     if (!plan || plan->mode != Plan::decomposition) continue;
-    if (values.empty()) values = made->values();
-    made->nodes[k].nested = decomposition_of(NodeCall(*made, k, values).invocation());
+    if (!values) values.emplace(*made);
+    made->nodes[k].nested = decomposition_of(NodeCall(*made, k, *values).invocation());
   }
   return made;
 }
 
 void replay(const Executable& e, const Tensor* const* in, Tensor* const* out,
             const std::vector<Scalar>* constants) {
-  const Program& p = *e.binding.program;
-  RunValues run(e, constants);
-  std::vector<Tensor>& values = run.at;
-  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)].share(*in[i]);
+  const std::vector<int>& outputs = e.binding.program->outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) out[i]->drop_storage();
+  Values values(e, in, out, constants);
   run_nodes(e, values, {});
-  for (size_t i = 0; i < p.outputs.size(); ++i) *out[i] = values[size_t(p.outputs[i])];
+  if (!e.makes_outputs)
+    for (size_t i = 0; i < outputs.size(); ++i) out[i]->share(values[outputs[i]]);
 }
 
 std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in, const Tensor* const* given,
                            const std::vector<Scalar>* constants) {
   const Program& p = *e.binding.program;
-  RunValues run(e, constants);
-  std::vector<Tensor>& values = run.at;
-  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = std::move(in[i]);
+  Values values(e, std::move(in), constants);
   const std::vector<Wanted> wanted = given ? wanted_results(p, values, given) : std::vector<Wanted>();
   run_nodes(e, values, wanted);
   std::vector<Tensor> results;
-  for (const int v : p.outputs) results.push_back(values[size_t(v)]);
+  for (const int v : p.outputs) results.push_back(values[v]);
   return results;
 }
 
 namespace {
 // Copies in place of the operands whose memory results of a group take.
-void give_donors(const Executable& e, size_t step, std::vector<Tensor>& values) {
+void give_donors(const Executable& e, size_t step, Values& values) {
   for (const int donor : e.groups[step].donors) {
     if (donor < 0) continue;
-    Tensor& t = values[size_t(e.fusion->steps[step].group->part.inputs[size_t(donor)])];
-    if (t.device && t.dense) t = compact(t);
+    const int v = e.fusion->steps[step].group->part.inputs[size_t(donor)];
+    if (values.is_own(v) && values[v].device && values[v].dense) values.own(v) = compact(values[v]);
   }
 }
 }  // namespace
@@ -367,23 +361,21 @@ void give_donors(const Executable& e, size_t step, std::vector<Tensor>& values) 
 void replay_and_compare(const Executable& e, std::vector<Tensor> in, const std::vector<Scalar>* constants,
                         const std::function<void(const GroupResult&)>& compare) {
   if (!e.fusion || !e.fusion->has_groups) return;
-  const Program& p = *e.binding.program;
-  RunValues run(e, constants);
-  std::vector<Tensor>& values = run.at;
-  for (size_t i = 0; i < p.inputs.size(); ++i) values[size_t(p.inputs[i].value)] = std::move(in[i]);
+  Values values(e, std::move(in), constants);
   for (size_t i = 0; i < e.fusion->steps.size(); ++i) {
     const Fusion::Step& step = e.fusion->steps[i];
-    std::vector<Tensor> of_group = values;
-    if (runs_as_group(e, i)) give_donors(e, i, of_group);
-    const bool ran = runs_as_group(e, i) && run_group(e, i, of_group);
     std::vector<Tensor> results;
-    for (size_t k = 0; ran && k < step.group->part.outputs.size(); ++k)
-      results.push_back(of_group[size_t(step.group->part.outputs[k])]);
-    of_group.clear();  // what ends with a node may be given away
+    {
+      Values of_group(values);  // ends before the nodes run, which may take the memory of what ends with them
+      if (runs_as_group(e, i)) give_donors(e, i, of_group);
+      const bool ran = runs_as_group(e, i) && run_group(e, i, of_group);
+      for (size_t k = 0; ran && k < step.group->part.outputs.size(); ++k)
+        results.push_back(of_group[step.group->part.outputs[k]]);
+    }
     for (const uint32_t k : step.nodes) run_node(e, k, values, {});
     for (size_t k = 0; k < results.size(); ++k) {
       const int v = step.group->part.outputs[k];
-      compare({i, v, results[k], values[size_t(v)]});
+      compare({i, v, results[k], values[v]});
     }
   }
 }

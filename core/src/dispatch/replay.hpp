@@ -9,6 +9,8 @@
 #include "graph/program.hpp"
 
 namespace dovetail {
+class Values;
+
 // How a device runs a program's nodes for inputs of some dtypes: it is the same for all sizes.
 struct ProgramPlans {
   std::vector<NodeDTypes> dtypes;
@@ -25,15 +27,18 @@ struct ProgramPlans {
 // The dtypes and shapes of row-major tensors, in little memory: many executables are kept.
 class PackedTypes {
  public:
-  explicit PackedTypes(std::span<const TensorType>);
+  // Those behind the first `n_first` are set fast by themselves.
+  explicit PackedTypes(std::span<const TensorType>, size_t n_first = 0);
   size_t bytes() const { return words_.size() * sizeof(int64_t); }
-  // To tensors without storage, of which some may be there; the first `left_out` of them get only room.
-  void set(std::vector<Tensor>&, Device&, size_t left_out = 0) const;
+  size_t size() const { return n_; }
+  // To tensors without storage, one for each type, without `first` those behind the first ones only.
+  void set(Tensor* const*, Device&, bool first = true) const;
   std::vector<TensorType> of(std::span<const int> values) const;
 
  private:
-  size_t n_;
+  size_t n_, n_first_;
   std::vector<int64_t> words_;  // of each in turn the dtype and the rank in one, then its sizes
+  size_t n_first_words_ = 0;
 };
 
 // A binding whose nodes have plans on a device; decompositions that nodes need are bound with it.
@@ -46,19 +51,16 @@ struct Executable {
   Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays,
              std::shared_ptr<const Fusion>);
   Device& device() const { return *plans->device; }
-  std::vector<Tensor> values() const;  // without memory, but constants
-  // `constants`: nullptr for those of the binding.
-  void set_values(std::vector<Tensor>& empty, bool inputs = true,
-                  const std::vector<Scalar>* constants = nullptr) const;
   // The values that end with a node.
   const std::vector<int>& dies(size_t k) const { return fusion ? fusion->dies[k] : binding.program->nodes[k].dies; }
   size_t bytes() const;  // that it takes, those of the decompositions of nodes not counted
 
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
+  size_t first_inputs;               // the program's first values are so many inputs of it
   PackedTypes types;                 // of the values
   std::vector<NumberValue> numbers;  // of the binding, where a call gives some (Program::arguments)
-  size_t first_inputs;               // the program's first values are so many inputs of it
+  bool makes_outputs;                // each is another value that a node makes
   std::vector<Node> nodes;
   std::map<size_t, std::vector<std::shared_ptr<const Executable>>> programs;  // as the binding has them
   std::vector<Tensor> arrays;                                                 // of the program, on the device
@@ -86,9 +88,10 @@ inline bool is_current(const Executable& e) {
 }
 // The operands of node `k` that are given. Those that end with it are taken from `values`: if nobody else holds
 // their memory, the node's programs may use it.
-std::vector<Tensor> take_operands(const Executable&, size_t k, std::vector<Tensor>& values);
-// Runs it on operands of exactly the dtypes and shapes of the binding. Results that are constants stay in host
-// memory. `constants`: nullptr, or all of them, in place of the binding's.
+std::vector<Tensor> take_operands(const Executable&, size_t k, Values&);
+// Runs it on operands of exactly the dtypes and shapes of the binding, which nobody changes meanwhile; `out` are
+// other tensors. Results that are constants stay in host memory. `constants`: nullptr, or all of them, in place of
+// the binding's.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out,
             const std::vector<Scalar>* constants = nullptr);
 // The same on operands that are given away: where nobody else holds their memory, it may be used. `given`: nullptr,

@@ -18,12 +18,19 @@ Tensor host_scalar(const Scalar& s) { return host_scalar(s.dtype, s.bits); }
 
 Tensor cast_scalar(const Tensor& t, DType dtype) { return host_scalar(cast_scalar(scalar_of(t), dtype)); }
 
-Tensor host_scalar(DType dtype, const void* bits) {
-  Tensor t;
+static void set_host_scalar(Tensor& t, DType dtype, const void* bits) {
+  t.set_rank(0);
+  t.numel = 1, t.dense = true;
   t.set_type(dtype, nullptr);
-  t.set_dense();
   t.view.data = &t.dims[DVT_MAX_NDIM];  // the strides' place, which a 0-d tensor does not need
   std::memcpy(t.view.data, bits, info(dtype).bytes());
+}
+
+void set_host_scalar(Tensor& t, const Scalar& s) { set_host_scalar(t, s.dtype, s.bits); }
+
+Tensor host_scalar(DType dtype, const void* bits) {
+  Tensor t;
+  set_host_scalar(t, dtype, bits);
   return t;
 }
 

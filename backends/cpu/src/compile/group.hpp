@@ -87,6 +87,7 @@ struct Group {
   std::vector<Instruction> totals;   // those that reduce columns
   uint32_t n_inputs = 0, n_kept = 0, n_registers = 0, n_rows = 0, n_reductions = 0;
   uint64_t in_place_of_rows = 0, in_place_of_passes = 0;  // dvt_answer.in_place, for each kind of tile
+  bool flat = false;                                      // is_flat()
   bool as_eager = false;                                  // all bits are to be those of node by node
   uint8_t widest = 1;                                     // bytes of an element in a tile
   bool has_reductions() const { return n_reductions > 0 || !totals.empty(); }
@@ -121,6 +122,12 @@ const char* refuses(const Group&, const dvt_exe_call&);
 uint64_t in_place(const Group&, const dvt_exe_call&);
 // With `functions`, one for each of the group's generated loops, the bits are those of nullptr.
 dvt_status run(const Group&, const Conversions&, const GeneratedFunction* functions, const dvt_exe_call&);
+
+// Whether run_flat() may take it: it is elementwise, without fp16 and bf16.
+bool is_flat(const Group&);
+// As run(), for few elements, all row-major and of one shape but for single ones.
+enum class FlatRun : uint8_t { done, declined, no_memory };
+FlatRun run_flat(const Group&, const GeneratedFunction* functions, const dvt_exe_call&);
 
 // Makes `joined` and `loops` from `plain`: runs of the instructions that generated code of the level can do.
 void join(Group&, Level);

@@ -63,6 +63,8 @@ void set_memory(Call& c, const dvt_exe_call& exe) {
   Layout(g, exe, c.memory, n).run(c.space);
 }
 
+dvt_status no_memory() { return DVT_FAIL(DVT_OOM, "[compile] no memory for a group's tiles"); }
+
 // body(worker, i) for i in [0, n), `work` elements each.
 template <class Body>
 dvt_status divide(const Call& c, int64_t n, int64_t work, Body body) {
@@ -74,7 +76,7 @@ dvt_status divide(const Call& c, int64_t n, int64_t work, Body body) {
     if (!worker.start()) return complete.store(false, std::memory_order_relaxed);
     for (uint64_t i = begin; i < end; ++i) body(worker, int64_t(i));
   });
-  return complete ? DVT_OK : DVT_FAIL(DVT_OOM, "[compile] no memory for a group's tiles");
+  return complete ? DVT_OK : no_memory();
 }
 // A group with totals: chunks of rows, and parts of columns, are divided among the threads.
 dvt_status run_totals(Call& c) {
@@ -127,6 +129,9 @@ uint64_t in_place(const Group& g, const dvt_exe_call& exe) {
 
 dvt_status run(const Group& g, const Conversions& conversions, const GeneratedFunction* functions,
                const dvt_exe_call& exe) {
+  if (g.flat)
+    if (const FlatRun flat = run_flat(g, functions, exe); flat != FlatRun::declined)
+      return flat == FlatRun::done ? DVT_OK : no_memory();
   Call c(g, conversions, functions);
   set_ones(c, exe);
   set_memory(c, exe);

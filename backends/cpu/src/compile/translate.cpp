@@ -68,6 +68,7 @@ class Translation {
     group_.in_place_of_rows = in_place(&group_.plain.whole, 1);
     group_.in_place_of_passes = in_place(passes.data(), passes.size());
     join(group_, active_level());
+    group_.flat = is_flat(group_);
     return nullptr;
   }
 

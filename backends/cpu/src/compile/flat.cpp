@@ -1,0 +1,87 @@
+// Runs a group on small arrays that all lie alike as one tile, without the general way's index space.
+#include "compile/group.hpp"
+#include "dovetail/backend.hpp"
+#include "scratch.hpp"
+
+namespace dovetail::cpu {
+namespace {
+using dvt::codegen::Value;
+
+// Row-major, with an element for each of the index space.
+bool fills_space(const DLTensor& t, const Group& g, const dvt_exe_call& exe) {
+  if (size_t(t.ndim) != g.space.size()) return false;
+  int64_t step = 1;
+  for (int axis = t.ndim; axis-- > 0;) {
+    const int64_t n = g.space[size_t(axis)], size = n < 0 ? exe.symbols[-1 - n] : n;
+    if (t.shape[axis] != size || (size != 1 && t.strides[axis] != step)) return false;
+    step *= size;
+  }
+  return true;
+}
+
+int64_t elements(const DLTensor& t) {
+  int64_t n = 1;
+  for (int axis = 0; axis < t.ndim; ++axis) n *= t.shape[axis];
+  return n;
+}
+}  // namespace
+
+bool is_flat(const Group& g) {
+  const auto all = [&](uint32_t v) { return g.values[v].extent == Extent::all; };
+  if (g.n_rows || g.n_reductions || !g.once.empty() || g.outputs.empty()) return false;
+  for (const Operand& x : g.values)
+    if (x.half != Half::no) return false;
+  for (const uint32_t v : g.outputs)
+    if (!all(v)) return false;
+  for (const Instruction& step : g.plain.whole.body) {
+    if (step.kind == Instruction::load) continue;
+    bool any = false, ones = false;
+    for (uint32_t k = 0; k < step.n_in; ++k) (all(step.in[k]) ? any : ones) = true;
+    if (!any || (ones && !step.elementwise->scalars)) return false;
+  }
+  return true;
+}
+
+FlatRun run_flat(const Group& g, const GeneratedFunction* functions, const dvt_exe_call& exe) {
+  const DLTensor* const* const out = exe.call->out;
+  const int64_t n = elements(*out[0]);
+  if (!n || n > tile_elements) return FlatRun::declined;
+  for (size_t i = 0; i < g.outputs.size(); ++i)
+    if (!fills_space(*out[i], g, exe)) return FlatRun::declined;
+  const Pass& pass = (functions ? g.joined : g.plain).whole;
+  const size_t tile = (size_t(n) * g.widest + 63) & ~size_t{63};
+  char* const registers = static_cast<char*>(scratch(Scratch::group, tile * g.n_registers));
+  if (!registers) return FlatRun::no_memory;
+  char* at[most_values];
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    const Operand& x = g.values[v];
+    if (x.source == Value::constant) {
+      at[v] = reinterpret_cast<char*>(const_cast<uint64_t*>(&x.value));
+    } else if (x.source == Value::input) {
+      const DLTensor& t = *exe.call->in[x.index];
+      if (x.extent == Extent::all && !fills_space(t, g, exe)) return FlatRun::declined;
+      at[v] = dvt::data<char>(&t);
+    } else if (pass.place[v] != nowhere) {
+      at[v] = registers + pass.place[v] * tile;
+    }
+  }
+  for (size_t i = 0; i < g.outputs.size(); ++i) at[g.outputs[i]] = dvt::data<char>(out[i]);
+  for (const Instruction& step : pass.body) {
+    if (step.kind == Instruction::loop) {
+      const void* in[max_elementwise_in];
+      int64_t steps[max_elementwise_in];
+      for (uint32_t k = 0; k < step.n_in; ++k)
+        in[k] = at[step.in[k]], steps[k] = g.values[step.in[k]].extent == Extent::all;
+      step.elementwise->loop(in, steps, at[step.result], n);
+    } else if (step.kind == Instruction::generated) {
+      const GeneratedLoop& loop = g.loops[step.result];
+      const void* in[most_values];
+      void* results[most_values];
+      for (size_t k = 0; k < loop.in.size(); ++k) in[k] = at[loop.in[k]];
+      for (size_t k = 0; k < loop.out.size(); ++k) results[k] = at[loop.out[k]];
+      functions[step.result](in, results, 1, n);
+    }
+  }
+  return FlatRun::done;
+}
+}  // namespace dovetail::cpu
