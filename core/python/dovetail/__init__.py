@@ -121,6 +121,7 @@ _WRITTEN = {
     ),
     "_profile": ("profile",),
     "_register": ("register_op",),
+    "_safetensors": ("load_safetensors", "save_safetensors"),
     "entry_points": ("BackendError", "BackendWarning"),
     "_searching": (
         "isin",

@@ -9,5 +9,6 @@ py::object wrap(Tensor t);
 
 void make_dlpack(py::module_& m);
 void make_sequences(py::module_& m);
+void make_safetensors(py::module_& m);
 void make_searching(py::module_& m);
 }  // namespace dovetail::bindings
