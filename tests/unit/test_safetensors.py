@@ -2,14 +2,20 @@
 
 import json
 import os
+import re
 import struct
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import dovetail as dt
 import numpy as np
 import pytest
 
 safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+SEED = int(os.environ.get("DOVETAIL_SEED", "20261126"))
+print(f"DOVETAIL_SEED={SEED}")
 DEVICES = ["cpu:0", "sim:0"]
 DTYPES = [name for name in dt.__array_namespace_info__().dtypes() if name != "complex128"] + [
     "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
@@ -264,6 +270,34 @@ def test_a_file_of_many_tensors(tmp_path):
     assert loaded["t300"].tolist() == [300 % 256]
 
 
+def test_no_byte_of_a_header_crashes_the_reader(tmp_path):
+    """In a process of its own; a file that is refused says why, with its name."""
+    dt.save_safetensors(arrays_of_all_dtypes("cpu:0"), tmp_path / "m.safetensors", metadata={"a": "b"})
+    code = f"""
+import random
+import dovetail as dt
+data, rng = open({str(tmp_path / "m.safetensors")!r}, "rb").read(), random.Random({SEED})
+end = 8 + int.from_bytes(data[:8], "little")
+refused = 0
+for i in range(1000):
+    mutant = bytearray(data)
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(end)
+        mutant[at : at + rng.choice([0, 1, 1, 8])] = rng.choice([b"9", b'"', b"[", b"9" * 8, rng.randbytes(1)])
+    open({str(tmp_path / "mutant.safetensors")!r}, "wb").write(mutant)
+    try:
+        for x in dt.load_safetensors({str(tmp_path / "mutant.safetensors")!r}, device="cpu:0").values():
+            x.tobytes()
+    except ValueError as error:
+        assert str(error).startswith("[load_safetensors] mutant.safetensors: "), error
+        refused += 1
+print(refused)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert 300 < int(run.stdout) < 1000
+
+
 # ---- what cannot be saved ----------------------------------------------------------------------------------------
 
 
@@ -318,3 +352,28 @@ def test_readers_see_a_whole_file(tmp_path):
         x = dt.load_safetensors(path)["x"]
         assert int(dt.max(x)) == int(dt.min(x))
     writer.join()
+
+
+def test_no_arrays(tmp_path):
+    dt.save_safetensors({}, tmp_path / "m.safetensors")
+    assert dt.load_safetensors(tmp_path / "m.safetensors") == {}
+    assert safetensors.load_file(tmp_path / "m.safetensors") == {}
+
+
+def test_the_guide_runs(tmp_path, monkeypatch):
+    pytest.importorskip("einops", reason="einops is not installed")
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs/interchange.md").read_text()
+    space = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        exec(compile(block, "docs/interchange.md", "exec"), space)
+    assert same(space["bias"], space["again"]["layer.bias"]) and same(space["weights"]["layer.bias"], space["bias"])
+    assert space["patches"].shape == (2, 16, 192) and space["means"].shape == (2, 3)
+    x = dt.arange(3)
+    with pytest.raises(TypeError) as caught:
+        x += 1.5
+    assert f"TypeError: {caught.value}\n" in text
+    header = {"layer.bias": entry("F32", (4,), (0, 8))}
+    with pytest.raises(ValueError) as caught:
+        dt.load_safetensors(pack(tmp_path / "model.safetensors", header, bytes(8)))
+    assert f"ValueError: {caught.value}\n" in text

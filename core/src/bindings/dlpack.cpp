@@ -28,6 +28,9 @@ void check_stream(const Tensor& t, const py::object& stream) {
   if (stream.is_none()) return;
   if (!PyLong_Check(stream.ptr()) || PyBool_Check(stream.ptr()))
     throw Error(ErrorKind::type, "[dlpack] stream: expected an integer or None, got " + shown(stream.ptr()));
+  if (stream.cast<long long>() < -1)
+    throw Error(ErrorKind::value,
+                "[dlpack] stream: expected a stream's address, -1 or None, got " + shown(stream.ptr()));
   if (t.device->props.dl_device_type == kHostMemory && stream.cast<long long>() != -1)
     throw Error(ErrorKind::value,
                 "[dlpack] stream: expected None, as " + t.device->name + " has no streams for others");
