@@ -2,6 +2,9 @@
 
 import ctypes
 import gc
+import os
+import subprocess
+import sys
 from ctypes import (
     POINTER,
     PYFUNCTYPE,
@@ -18,6 +21,7 @@ from ctypes import (
     c_void_p,
     py_object,
 )
+from pathlib import Path
 
 import dovetail as dt
 import numpy as np
@@ -70,11 +74,15 @@ class Api(Structure):
 READ_ONLY = 1
 
 
-@pytest.fixture(scope="module")
-def api():
+def table():
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = c_void_p, [py_object, c_char_p]
     return Api.from_address(get(dt.Array.__dlpack_c_exchange_api__, b"dlpack_exchange_api"))
+
+
+@pytest.fixture(scope="module")
+def api():
+    return table()
 
 
 def exported(api, x):
@@ -185,15 +193,37 @@ def test_streams(api):
         api.current_work_stream(16, 0, byref(stream))
 
 
-def test_elements_are_written_before_the_consumer_sees_them(api):
-    x = dt.zeros((1000, 1000), device="sim:0")
-    for _ in range(20):
-        x = x + 1
-    managed = exported(api, x)
-    t = managed.contents.tensor
-    assert (t.device.type, t.device.id) == x.__dlpack_device__()
-    managed.contents.deleter(managed)
-    assert x[0, 0].item() == 20
+SLOW = """
+import dovetail as dt
+from test_dlpack_exchange import Managed, POINTER, byref, table
+
+x = dt.arange(1000, device="sim:0")
+one, two = dt.Stream("sim:0"), dt.Stream("sim:0")
+with one:
+    y = x + 1
+    y = y + 1
+assert not one.query()
+with two:
+    managed = POINTER(Managed)()
+    assert table().from_object(y, byref(managed)) == 0
+assert one.query() or not two.query()
+t = managed.contents.tensor
+assert (t.device.type, t.device.id) == y.__dlpack_device__()
+managed.contents.deleter(managed)
+"""
+
+
+def test_elements_are_written_before_the_consumer_sees_them():
+    """In a process of its own, whose simulated device takes 100 ms to begin an op."""
+    run = subprocess.run(
+        [sys.executable, "-c", SLOW],
+        env=os.environ | {"DOVETAIL_SIM_LATENCY_US": "100000"},
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
 
 
 # ---- libraries that use it ---------------------------------------------------------------------------------------

@@ -48,6 +48,13 @@ def test_any_and_all():
         assert got.tolist() == einops.reduce(x, "a b c -> b", op).tolist()
 
 
+@pytest.mark.skipif(not hasattr(dt, "einsum"), reason="dovetail.einsum is not here yet")
+def test_einsum():
+    a, b = X[0], X[1].T
+    got = einops.einsum(dt.asarray(a), dt.asarray(b), "i j, j k -> k i")
+    np.testing.assert_allclose(got.numpy(), einops.einsum(a, b, "i j, j k -> k i"), rtol=1e-6)
+
+
 def test_integers_have_no_mean():
     with pytest.raises(NotImplementedError, match="reduce_mean is not available"):
         einops.reduce(dt.arange(4), "a -> ", "mean")
