@@ -127,6 +127,8 @@ def test_arguments():
         x.__dlpack__(dl_device=(2, 0))
     with pytest.raises(ValueError, match="stream"):
         x.__dlpack__(stream=7)
+    with pytest.raises(ValueError, match="expected a stream's address, -1 or None, got -2"):
+        x.__dlpack__(stream=-2)
     with pytest.raises(TypeError, match="stream"):
         x.__dlpack__(stream="s")
 

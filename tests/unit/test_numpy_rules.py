@@ -32,7 +32,8 @@ def test_in_place_casts_by_same_kind(device):
     n = dt.asarray([1, 2, 3], dtype="int32", device=device)
     n[n > 1] += dt.asarray([10, 20], device=device)
     assert n.dtype == dt.int32 and n.tolist() == [1, 12, 23]
-    with pytest.raises(TypeError, match=r"\[add\] .*got a result of float32, expected one that int32 can hold"):
+    cure = r"expected one that int32 can hold; write x = x \+ y, or first x = x.astype\(\"float32\"\)"
+    with pytest.raises(TypeError, match=r"\[add\] .*got a result of float32, " + cure):
         n += 0.5
     small = dt.asarray([1], dtype="uint8", device=device)
     with pytest.raises(TypeError, match="expected one that uint8 can hold"):

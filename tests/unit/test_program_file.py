@@ -143,9 +143,11 @@ def refused(path: Path, text: str) -> None:
 def test_what_is_no_dovetail_file(tmp_path, saved):
     header, data = parts(saved)
     path = tmp_path / "m.dvt"
-    for content in (b"", b"PK\x03\x04", b"x" * 100, b"\x80\x02}q\x00.", struct.pack("<Q", 2**40) + b"{}"):
+    for content in (b"", b"PK\x03\x04", b"x" * 100, b"\x80\x02}q\x00."):
         path.write_bytes(content)
-        refused(path, "not a dovetail file")
+        refused(path, "not a safetensors file")
+    path.write_bytes(struct.pack("<Q", 2**40) + b"{}")
+    refused(path, f"a header of {2**40} bytes: expected at most 100000000")
     del header["__metadata__"]
     refused(pack(path, header, data), "not a dovetail file: a safetensors file without a program")
     for metadata in (5, [], {"format": "pt"}, {"format": "dovetail"}, {"format": "dovetail", "program": 1}):
@@ -160,7 +162,7 @@ def test_a_file_cut_at_any_byte_is_refused(saved):
     data = saved.read_bytes()
     for size in {*range(0, len(data), 41), 7, 8, 9, len(data) - 1}:
         saved.write_bytes(data[:size])
-        refused(saved, "cut off: |not a dovetail file")
+        refused(saved, "cut off: |not a safetensors file")
     saved.write_bytes(data[:-1])
     refused(saved, rf"cut off: tensor bias ends at byte {len(data)}, the file has {len(data) - 1}$")
     saved.write_bytes(data + b"\0")
@@ -176,10 +178,10 @@ def test_offsets_are_checked(saved):
         ("w0", [-1, 60], "tensor w0: offsets -1 and 60"),
         ("w0", [0, 2**62], "cut off: tensor w0 ends at byte"),
         ("w0", [0, 2**63 - 1], "cut off: tensor w0 ends at byte"),
-        ("w0", [0, 2**64 - 1], "an offset: expected an integer of 64 bits"),
+        ("w0", [0, 2**64 - 1], "tensor w0: data_offsets: expected an integer of 64 bits"),
         ("w0", [2**63 - 1, 2**63 - 1], "cut off: tensor w0"),
         ("w0", [0], "tensor w0: expected two data_offsets"),
-        ("w0", {"0": 60}, "data_offsets: expected a list"),
+        ("w0", {"0": 60}, "tensor w0: data_offsets: expected a list"),
         ("bias", [0, 60], "tensor "),
         ("bias", [60, 64], "tensor "),
     ]:
@@ -237,7 +239,10 @@ def test_newer_programs_name_what_they_need(saved):
 def test_names_twice_and_deep_nesting_are_refused(saved):
     header, data = parts(saved)
     text = dumps(header)
-    refused(pack(saved, text[:-1] + ',"w0":' + dumps(header["w0"]) + "}", data), "JSON at byte .*already")
+    refused(
+        pack(saved, text[:-1] + ',"w0":' + dumps(header["w0"]) + "}", data),
+        "JSON at byte .*the name 'w0' for the second time",
+    )
     for deep in ("[" * 100_000, '{"a":' * 100_000):
         refused(pack(saved, '{"__metadata__":' + deep, data), "JSON at byte .*nested too deep")
         metadata = {"format": "dovetail", "program": deep, "sha256": "0" * 64}

@@ -17,7 +17,7 @@ except ImportError as error:
             name="dovetail._core",
         ) from None
     raise
-from dovetail import _array  # noqa: F401 - adds the methods
+from dovetail import _array, _einops  # noqa: F401 - they add the methods, and Array to einops
 from dovetail._core import Array, Device, DType, Event, Op, Stream, __version__, current_stream, default_stream
 from dovetail._devices import (
     default_device,
@@ -121,6 +121,7 @@ _WRITTEN = {
     ),
     "_profile": ("profile",),
     "_register": ("register_op",),
+    "_safetensors": ("load_safetensors", "save_safetensors"),
     "entry_points": ("BackendError", "BackendWarning"),
     "_searching": (
         "isin",

@@ -157,6 +157,8 @@ from dovetail._profile import profile as profile
 from dovetail._program import Program as Program
 from dovetail._program import load as load
 from dovetail._register import register_op as register_op
+from dovetail._safetensors import load_safetensors as load_safetensors
+from dovetail._safetensors import save_safetensors as save_safetensors
 from dovetail._searching import (
     isin as isin,
 )

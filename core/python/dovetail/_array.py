@@ -276,8 +276,21 @@ def __deepcopy__(self, memo):
 
 
 @_method
-def __reduce__(self):
-    return unpickled, (self.dtype.name, self.shape, _core.to_bytes(self), self.device.name)
+def __reduce_ex__(self, protocol):
+    data = _pickle_buffer(self) if protocol >= 5 else _core.to_bytes(self)
+    return unpickled, (self.dtype.name, self.shape, data, self.device.name)
+
+
+def _pickle_buffer(x):
+    """The elements for protocol 5: where the host can read the device's memory, that memory, as the pickler's
+    buffer_callback may take it; else a copy."""
+    from pickle import PickleBuffer
+
+    with suppress(BufferError), recording_on(None):  # a trace does not record how elements are read
+        view = _core.elements(_op("bitcast")(x, f"uint{8 * x.dtype.itemsize}") if x.dtype.name in FOREIGN else x)
+        if view.c_contiguous:
+            return PickleBuffer(view)
+    return PickleBuffer(_core.to_bytes(x))
 
 
 def unpickled(dtype, shape, data, device):

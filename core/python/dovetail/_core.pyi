@@ -1,7 +1,7 @@
 # Types of the compiled module. Its functions are for the package; users see the classes.
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 __version__: str
 
@@ -146,6 +146,7 @@ class Array:
         copy: bool | None = None,
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    __dlpack_c_exchange_api__: ClassVar[Any]
     def __getitem__(self, key: Any) -> Array: ...
     def __setitem__(self, key: Any, value: Any) -> None: ...
     def __iter__(self) -> Iterator[Array]: ...

@@ -227,7 +227,7 @@ def _capsule(x: Any, *, copy: bool | None, **wanted: Any) -> Any:
     if copy is False:
         wanted["copy"] = False
     try:
-        return x.__dlpack__(max_version=(1, 1), **wanted)
+        return x.__dlpack__(max_version=(1, 2), **wanted)
     except TypeError:
         wanted.pop("copy", None)
         if "dl_device" in wanted:

@@ -324,7 +324,7 @@ class FunctionGraph(Graph):
             if _breadth(result.dtype) > _breadth(target.dtype):
                 raise TypeError(
                     f"[{name}] an in-place operation keeps the dtype: got a result of {result.dtype}, expected one "
-                    f"that {target.dtype} can hold; write x = x + y"
+                    f'that {target.dtype} can hold; write x = x + y, or first x = x.astype("{result.dtype}")'
                 )
             result = self.record(registry["astype"], (result, target.dtype.name), {})
         return target.take_value(result)

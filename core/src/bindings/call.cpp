@@ -190,7 +190,8 @@ PyObject* run_in_place(Call& call, PyObject* replaced) {
       call.invocation().fail(ErrorKind::type,
                              std::string("an in-place operation keeps the dtype: got a result of ") +
                                  info(result.dtype).name + ", expected one that " + info(target.dtype).name +
-                                 " can hold; write x = x + y");
+                                 " can hold; write x = x + y, or first x = x.astype(\"" + info(result.dtype).name +
+                                 "\")");
     result = cast(result, target.dtype, *call.invocation().device);
   }
   target = std::move(result);

@@ -28,6 +28,9 @@ void check_stream(const Tensor& t, const py::object& stream) {
   if (stream.is_none()) return;
   if (!PyLong_Check(stream.ptr()) || PyBool_Check(stream.ptr()))
     throw Error(ErrorKind::type, "[dlpack] stream: expected an integer or None, got " + shown(stream.ptr()));
+  if (stream.cast<long long>() < -1)
+    throw Error(ErrorKind::value,
+                "[dlpack] stream: expected a stream's address, -1 or None, got " + shown(stream.ptr()));
   if (t.device->props.dl_device_type == kHostMemory && stream.cast<long long>() != -1)
     throw Error(ErrorKind::value,
                 "[dlpack] stream: expected None, as " + t.device->name + " has no streams for others");
@@ -40,7 +43,7 @@ py::object export_array(const Tensor& array, const py::object& stream,
   dlpack::ExportOptions options{.copy = copy, .shared_flags = dlpack::kReadOnly};
   options.versioned = max_version && max_version->first >= dlpack::kMajor;
   if (dl_device) options.device = dovetail::dl_device(dl_device->first, dl_device->second);
-  options.ordered = stream.is_none() || stream.cast<long long>() != -1;
+  if (!stream.is_none() && stream.cast<long long>() == -1) options.order = dlpack::Order::none;
   const Tensor held = array;
   auto e = dlpack::export_array(held, options);
   py::object capsule =
@@ -93,14 +96,11 @@ py::object home_of(int32_t type, int32_t id, const py::object& preferred) {
   return home ? py::reinterpret_borrow<py::object>(device_object(*home)) : py::none();
 }
 
-// The current stream as the device's own library names it, for the producer's __dlpack__(stream=).
+// For the producer's __dlpack__(stream=).
 py::object native_stream(const py::object& device) {
-  Device& d = to_device(device.ptr());
-  const dvt_streams* streams =
-      DVT_HAS(d.backend->table, dvt_backend, streams) ? d.backend->table->streams : nullptr;
-  if (d.props.dl_device_type == kHostMemory || !streams || !DVT_HAS(streams, dvt_streams, native))
-    return py::none();
-  const auto handle = reinterpret_cast<uintptr_t>(streams->native(current_stream(d).handle));
+  const std::optional<void*> stream = dlpack::native_stream(to_device(device.ptr()));
+  if (!stream) return py::none();
+  const auto handle = reinterpret_cast<uintptr_t>(*stream);
   return py::int_(handle ? handle : 1);  // 0 is ambiguous by the protocol; 1 is the default stream
 }
 }  // namespace
@@ -125,5 +125,6 @@ void make_dlpack(py::module_& m) {
   m.def("import_dlpack", import_capsule);
   m.def("dlpack_home", home_of);
   m.def("native_stream", native_stream);
+  make_dlpack_exchange(m);
 }
 }  // namespace dovetail::bindings

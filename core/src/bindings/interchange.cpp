@@ -315,6 +315,7 @@ void make_interchange(py::module_& m) {
   m.def("replace", replace);
   make_dlpack(m);
   make_sequences(m);
+  make_safetensors(m);
   make_searching(m);
 }
 }  // namespace dovetail::bindings

@@ -8,6 +8,8 @@ std::vector<int64_t> to_shape(const py::object& shape, const char* op);
 py::object wrap(Tensor t);
 
 void make_dlpack(py::module_& m);
+void make_dlpack_exchange(py::module_& m);
 void make_sequences(py::module_& m);
+void make_safetensors(py::module_& m);
 void make_searching(py::module_& m);
 }  // namespace dovetail::bindings

@@ -34,7 +34,35 @@ std::unique_ptr<Exported> filled(std::unique_ptr<Exported> e, DLDevice device, u
   e->versioned = {{kMajor, kMinor}, e.get(), delete_exported<ManagedVersioned>, flags, view};
   return e;
 }
+void wait_for_elements(const Tensor& t, Order order) {
+  if (order == Order::none) return;
+  if (order == Order::on_stream && native_stream(*t.device)) use(*t.storage, current_stream(*t.device), false);
+  else host_access(*t.storage, false);
+}
 }  // namespace
+
+std::optional<void*> native_stream(Device& d) {
+  const dvt_streams* streams =
+      DVT_HAS(d.backend->table, dvt_backend, streams) ? d.backend->table->streams : nullptr;
+  if (d.props.dl_device_type == kHostMemory || !streams || !DVT_HAS(streams, dvt_streams, native))
+    return std::nullopt;
+  return streams->native(current_stream(d).handle);
+}
+
+DType dtype_named(DLDataType name) {
+  const std::optional<DType> dtype = dtype_of(name);
+  if (!dtype)
+    refuse("a tensor of dtype (code " + std::to_string(name.code) + ", " + std::to_string(name.bits) + " bits, " +
+           std::to_string(name.lanes) + " lanes): expected one of dovetail's dtypes");
+  return *dtype;
+}
+
+std::unique_ptr<Exported> export_new(DType dtype, std::span<const int64_t> shape, Device& device) {
+  auto e = std::make_unique<Exported>();
+  e->held = empty_tensor(dtype, shape, device);
+  never_pack(*e->held.storage);  // the consumer writes
+  return filled(std::move(e), dl_device(device.props.dl_device_type, device.props.dl_device_id), 0);
+}
 
 std::unique_ptr<Exported> export_array(const Tensor& array, const ExportOptions& options) {
   const DLDevice own = dl_device(array.device->props.dl_device_type, array.device->props.dl_device_id);
@@ -50,7 +78,7 @@ std::unique_ptr<Exported> export_array(const Tensor& array, const ExportOptions&
   if (can_share && !options.copy.value_or(!options.versioned)) {
     e->held = array;
     never_pack(*e->held.storage);  // the consumer may write
-    if (options.ordered) host_access(*e->held.storage, false);
+    wait_for_elements(e->held, options.order);
     return filled(std::move(e), wanted, options.shared_flags);
   }
   const Tensor source = array;
@@ -61,7 +89,7 @@ std::unique_ptr<Exported> export_array(const Tensor& array, const ExportOptions&
     download(source, e->bytes.get());
   } else {
     e->held = compact(source);
-    host_access(*e->held.storage, false);
+    wait_for_elements(e->held, options.order == Order::none ? Order::on_host : options.order);
   }
   return filled(std::move(e), wanted, kIsCopied);
 }
@@ -91,11 +119,8 @@ Storage* take(Foreign& from, Device& device, void* data) {
 bool read_layout(const DLTensor& from, Tensor& t) {
   if (from.ndim < 0 || from.ndim > DVT_MAX_NDIM)
     refuse("a tensor of " + std::to_string(from.ndim) + " axes: expected at most " + std::to_string(DVT_MAX_NDIM));
-  const std::optional<DType> dtype = dtype_of(from.dtype);
-  if (!dtype)
-    refuse("a tensor of dtype (code " + std::to_string(from.dtype.code) + ", " + std::to_string(from.dtype.bits) +
-           " bits, " + std::to_string(from.dtype.lanes) + " lanes): expected one of dovetail's dtypes");
-  t.set_type(*dtype, nullptr);
+  const DType dtype = dtype_named(from.dtype);
+  t.set_type(dtype, nullptr);
   if (from.ndim && !from.shape) refuse("a tensor of " + std::to_string(from.ndim) + " axes without a shape");
   t.set_shape({from.shape, size_t(from.ndim)});
   if (t.numel && !from.data) refuse("a tensor of " + std::to_string(t.numel) + " elements without memory");
@@ -108,8 +133,8 @@ bool read_layout(const DLTensor& from, Tensor& t) {
     t.update_dense();
   }
   const auto address = reinterpret_cast<uintptr_t>(from.data) + from.byte_offset;
-  const int item = info(*dtype).bytes();
-  return fits && address % uintptr_t(is_complex(*dtype) ? item / 2 : item) == 0;
+  const int item = info(dtype).bytes();
+  return fits && address % uintptr_t(is_complex(dtype) ? item / 2 : item) == 0;
 }
 
 void gather(const Tensor& t, int axis, const char* from, char*& to) {  // elements of any strides, row by row

@@ -34,12 +34,12 @@ void expect_count(const Program& p, size_t n) {
 
 }  // namespace
 
-Tensor on_device(const HostArray& elements, Device& device) {
+Tensor on_device(const HostArray& elements, Device& device, uint64_t alignment) {
   const TensorType type = elements.type();
   const auto address = reinterpret_cast<uintptr_t>(elements.data);
   const bool plain =
       elements.dtype != DType::b8 || are_plain_bools({reinterpret_cast<const uint8_t*>(elements.data), type.numel});
-  if (!device.host_mapped || address % kAlignment || !type.numel || !plain)
+  if (!device.host_mapped || address % alignment || !type.numel || !plain)
     return upload(elements.data, elements.dtype, elements.shape, device);
   Tensor t;
   t.set_type(elements.dtype, &device);

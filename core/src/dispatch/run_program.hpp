@@ -70,6 +70,7 @@ class RunnableProgram {
 };
 // The elements of an array, which keeps its value: a later change of it gets memory of its own.
 HostArray elements_of(const Tensor&);
-// Such elements as an array: the host's memory itself where the device works in it, else a copy.
-Tensor on_device(const HostArray&, Device&);
+// Such elements as an array: the host's memory itself where the device works in it and the address is a multiple of
+// `alignment`, else a copy.
+Tensor on_device(const HostArray&, Device&, uint64_t alignment = 64);
 }  // namespace dovetail

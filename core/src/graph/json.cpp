@@ -129,7 +129,7 @@ class Parser {
   static constexpr int kMostDepth = 64;
   static constexpr size_t kFewMembers = 16;
 
-  [[noreturn]] void fail(const char* why) const {
+  [[noreturn]] void fail(const std::string& why) const {
     throw Error(ErrorKind::value, "JSON at byte " + std::to_string(at_) + ": " + why);
   }
   void skip_space() {
@@ -182,7 +182,7 @@ class Parser {
       if (j.members.size() == kFewMembers)
         for (const auto& member : j.members) names.insert(member.first);
       const bool known = j.members.size() < kFewMembers ? j.find(name) != nullptr : !names.insert(name).second;
-      if (known) fail("a name that the object has already");
+      if (known) fail("the name '" + name + "' for the second time");
       if (!take(':')) fail("expected :");
       j.members.emplace_back(std::move(name), value(depth + 1));
     } while (take(','));
@@ -207,15 +207,35 @@ class Parser {
     if (++at_ >= text_.size()) fail("the text ends too early");
     constexpr std::string_view from = "\"\\/bfnrt", to = "\"\\/\b\f\n\r\t";
     if (const auto known = from.find(text_[at_]); known != std::string_view::npos) return void(out += to[known]);
-    if (text_[at_] != 'u' || at_ + 4 >= text_.size()) fail("an unknown escape");
-    unsigned code = 0;
+    if (text_[at_] != 'u') fail("an unknown escape");
+    uint32_t code = four_digits();
+    if (code >= 0xDC00 && code < 0xE000) fail("the second half of a surrogate pair alone");
+    if (code >= 0xD800 && code < 0xDC00) {
+      const bool more = text_.substr(at_ + 1, 2) == "\\u";
+      at_ += more ? 2 : 0;
+      const uint32_t low = more ? four_digits() : 0;
+      if (low < 0xDC00 || low >= 0xE000) fail("the first half of a surrogate pair alone");
+      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    }
+    append_utf8(out, code);
+  }
+
+  // Those behind the u of an escape; ends at the last one.
+  uint32_t four_digits() {
+    uint32_t code = 0;
     const char* digits = text_.data() + at_ + 1;
-    if (std::from_chars(digits, digits + 4, code, 16).ptr != digits + 4) fail("expected four hexadecimal digits");
+    if (at_ + 4 >= text_.size() || std::from_chars(digits, digits + 4, code, 16).ptr != digits + 4)
+      fail("expected four hexadecimal digits");
     at_ += 4;
-    if (code >= 0xD800 && code < 0xE000) fail("half of a surrogate pair: write the character as it is");
-    if (code < 0x80) out += char(code);
-    else if (code < 0x800) (out += char(0xC0 | code >> 6)) += char(0x80 | (code & 63));
-    else ((out += char(0xE0 | code >> 12)) += char(0x80 | (code >> 6 & 63))) += char(0x80 | (code & 63));
+    return code;
+  }
+
+  static void append_utf8(std::string& out, uint32_t code) {
+    if (code < 0x80) return void(out += char(code));
+    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    constexpr uint8_t lead[] = {0, 0xC0, 0xE0, 0xF0};
+    out += char(lead[more] | code >> 6 * more);
+    for (int i = more - 1; i >= 0; --i) out += char(0x80 | (code >> 6 * i & 63));
   }
 
   Json number() {

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "platform/platform.hpp"
 
@@ -86,27 +87,40 @@ bool replace_file(const std::string& path, const std::string& content) {
   return false;
 }
 
-std::string replace_file(const std::string& path, std::span<const std::string_view> parts) {
+FileDraft::FileDraft(std::string path) : path_(std::move(path)) {
   static std::atomic<unsigned> drafts{0};
-  std::string draft;
-  int file = -1;
   do {  // a name that another process left behind is taken
-    draft = path + "." + std::to_string(getpid()) + "." + std::to_string(drafts++) + ".part";
-    file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (file < 0 && errno == EEXIST);
-  if (file < 0) return std::strerror(errno);
-  int error = 0;
-  for (std::string_view part : parts)
-    while (!error && !part.empty()) {
-      const ssize_t n = write(file, part.data(), part.size());
-      if (n >= 0) part.remove_prefix(size_t(n));
-      else if (errno != EINTR) error = errno;
-    }
-  if (close(file) && !error) error = errno;
-  if (!error && rename(draft.c_str(), path.c_str())) error = errno;
-  if (!error) return {};
-  unlink(draft.c_str());
-  return std::strerror(error);
+    draft_ = path_ + "." + std::to_string(getpid()) + "." + std::to_string(drafts++) + ".part";
+    file_ = open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file_ < 0 && errno == EEXIST);
+  if (file_ < 0) error_ = std::strerror(errno);
+}
+FileDraft::~FileDraft() {
+  if (file_ < 0) return;
+  close(file_);
+  unlink(draft_.c_str());
+}
+
+void FileDraft::write(std::string_view part) {
+  while (error_.empty() && !part.empty()) {
+    const ssize_t n = ::write(file_, part.data(), part.size());
+    if (n >= 0) part.remove_prefix(size_t(n));
+    else if (errno != EINTR) error_ = std::strerror(errno);
+  }
+}
+
+void FileDraft::commit() {
+  if (file_ < 0) return;
+  const bool failed = close(std::exchange(file_, -1)) != 0;
+  if (error_.empty() && (failed || rename(draft_.c_str(), path_.c_str()))) error_ = std::strerror(errno);
+  if (!error_.empty()) unlink(draft_.c_str());
+}
+
+std::string replace_file(const std::string& path, std::span<const std::string_view> parts) {
+  FileDraft draft(path);
+  for (const std::string_view part : parts) draft.write(part);
+  draft.commit();
+  return draft.error();
 }
 
 const char* own_variable(const char* name) {

@@ -50,6 +50,21 @@ std::string read_own_file(const std::string& path);
 bool replace_file(const std::string& path, const std::string& content);
 // The same in parts, with the rights of new files, in a folder that is there. Returns the error; empty: none.
 std::string replace_file(const std::string& path, std::span<const std::string_view> parts);
+// A file that is written in parts and takes the place of `path` when it is complete. After an error the rest does
+// nothing.
+class FileDraft {
+ public:
+  explicit FileDraft(std::string path);
+  ~FileDraft();  // without commit(): `path` stays as it was
+  FileDraft(const FileDraft&) = delete;
+  void write(std::string_view part);
+  void commit();
+  const std::string& error() const { return error_; }  // empty: none so far
+
+ private:
+  std::string path_, draft_, error_;
+  int file_ = -1;
+};
 // An environment variable; nullptr also in a program that runs with the rights of another user, which must neither
 // write where its caller points nor run what that names.
 const char* own_variable(const char* name);

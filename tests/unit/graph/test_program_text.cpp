@@ -65,8 +65,18 @@ TEST(an_object_of_many_members) {
   std::string text = "{";
   for (int i = 0; i < 50000; ++i) text += (i ? ",\"" : "\"") + std::to_string(i) + "\":0";
   CHECK_EQ(parse_json(text + "}").members.size(), 50000u);
-  CHECK_THROWS(Error, "a name that the object has already", parse_json(text + ",\"17\":0}"));
-  CHECK_THROWS(Error, "a name that the object has already", parse_json(R"({"a":0,"b":1,"a":2})"));
+  CHECK_THROWS(Error, "the name '17' for the second time", parse_json(text + ",\"17\":0}"));
+  CHECK_THROWS(Error, "the name 'a' for the second time", parse_json(R"({"a":0,"b":1,"a":2})"));
+}
+
+TEST(escapes_in_strings) {
+  const auto text = [](const char* quoted) { return parse_json(quoted).text; };
+  CHECK_EQ(text(R"("\u0041\u00e9\u20ac\ud83d\ude00\n")"), "A\u00e9\u20ac\U0001F600\n");
+  for (const char* alone :
+       {R"("\ud83d")", R"("\ud83dx")", R"("\ud83d\n")", R"("\ud83d\u0041")", R"("\ud83d\ud83d")", R"("\ude00")"})
+    CHECK_THROWS(Error, "half of a surrogate pair alone", parse_json(alone));
+  for (const char* cut : {R"("\u00)", R"("\u00g0")", R"("\ud83d\u)", R"("\ud83d\u12)"})
+    CHECK_THROWS(Error, "expected four hexadecimal digits", parse_json(cut));
 }
 
 // x + size(x) * k - guarded, one number and one guard a node.

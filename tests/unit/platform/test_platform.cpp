@@ -101,6 +101,30 @@ TEST(nothing_is_written_through_a_link) {
   CHECK_EQ(read_own_file(link), "content");
 }
 
+TEST(a_draft_replaces_a_file_when_it_is_complete) {
+  const Folder folder;
+  const std::string path = folder.write("weights", "old");
+  const auto files = [&] { return std::distance(std::filesystem::directory_iterator(folder.name()), {}); };
+  {
+    FileDraft dropped(path);
+    dropped.write("new");
+    CHECK_EQ(files(), 2);
+  }
+  CHECK_EQ(files(), 1);
+  FileDraft draft(path);
+  draft.write("ne");
+  draft.write("w");
+  CHECK_EQ(read_file(path), "old");
+  draft.commit();
+  CHECK_EQ(draft.error(), "");
+  CHECK_EQ(read_file(path), "new");
+  FileDraft nowhere(folder.name() + "/gone/weights");
+  nowhere.write("new");
+  nowhere.commit();
+  CHECK_EQ(nowhere.error(), "No such file or directory");
+  CHECK_EQ(files(), 1);
+}
+
 TEST(a_crash_after_the_note_was_closed_leaves_none) {
   static struct sigaction ours;
   const Folder folder;
