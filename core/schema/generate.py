@@ -38,11 +38,16 @@ signature = importlib.import_module(f"{schema.__name__}.signature").signature
 REQUIRED = importlib.import_module(f"{schema.__name__}.declare").REQUIRED
 # Names that a namespace imports from other modules, as dovetail/<space>.py does.
 SHARED = {
-    "linalg": {"dovetail": ("matmul", "matrix_transpose", "tensordot", "vecdot")},
+    "linalg": {
+        "dovetail": ("matmul", "matrix_transpose", "tensordot", "vecdot"),
+        "dovetail._linalg": (
+            *("cross", "det", "inv", "matrix_norm", "matrix_power", "multi_dot", "qr", "slogdet", "solve", "trace"),
+        ),
+    },
     "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines")},
 }
 # Ops whose public function is written by hand in the package: the stub there names them.
-WRITTEN = {"": {"astype", "eye", "full", "linspace", "pad", "repeat", "reshape"}}
+WRITTEN = {"": {"astype", "eye", "full", "linspace", "pad", "repeat", "reshape"}, "linalg": {"qr"}}
 SPACES = {"": "dovetail", "nn": "dovetail.nn", "linalg": "dovetail.linalg", "random": "dovetail.random"}
 
 
