@@ -44,7 +44,7 @@ SHARED = {
             *("cross", "det", "inv", "matrix_norm", "matrix_power", "multi_dot", "qr", "slogdet", "solve", "trace"),
         ),
     },
-    "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines")},
+    "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines"), "dovetail._detection": ("nms",)},
 }
 # Ops whose public function is written by hand in the package: the stub there names them.
 WRITTEN = {"": {"astype", "eye", "full", "linspace", "pad", "repeat", "reshape"}, "linalg": {"qr"}}
