@@ -8,18 +8,24 @@ from dovetail import tensordot as tensordot
 from dovetail import vecdot as vecdot
 from dovetail._linalg import cross as cross
 from dovetail._linalg import det as det
+from dovetail._linalg import eigh as eigh
+from dovetail._linalg import eigvalsh as eigvalsh
 from dovetail._linalg import inv as inv
 from dovetail._linalg import matrix_norm as matrix_norm
 from dovetail._linalg import matrix_power as matrix_power
+from dovetail._linalg import matrix_rank as matrix_rank
 from dovetail._linalg import multi_dot as multi_dot
+from dovetail._linalg import pinv as pinv
 from dovetail._linalg import qr as qr
 from dovetail._linalg import slogdet as slogdet
 from dovetail._linalg import solve as solve
+from dovetail._linalg import svd as svd
+from dovetail._linalg import svdvals as svdvals
 from dovetail._linalg import trace as trace
 
 ArrayLike = Array | complex
 
-__all__ = ['matmul', 'matrix_transpose', 'tensordot', 'vecdot', 'cross', 'det', 'inv', 'matrix_norm', 'matrix_power', 'multi_dot', 'qr', 'slogdet', 'solve', 'trace', 'cholesky', 'diagonal', 'outer', 'solve_triangular', 'vector_norm']
+__all__ = ['matmul', 'matrix_transpose', 'tensordot', 'vecdot', 'cross', 'det', 'eigh', 'eigvalsh', 'inv', 'matrix_norm', 'matrix_power', 'matrix_rank', 'multi_dot', 'pinv', 'qr', 'slogdet', 'solve', 'svd', 'svdvals', 'trace', 'cholesky', 'diagonal', 'outer', 'solve_triangular', 'vector_norm']
 
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
     """The lower triangular L with L @ L.mT = x, of symmetric positive definite matrices; with upper, L.mT.

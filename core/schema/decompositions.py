@@ -154,6 +154,9 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
         yield from (([(*SIZES[: rank - 2], 5, 5)], {}) for rank in range(2, MOST_AXES + 1))
         if rule == "qr":
             yield from (([shape], {}) for shape in ((7, 5), (5, 7), (2, 5, 7), (2, 7, 5)))
+    elif rule in ("eigh", "svd"):
+        for rank, n in itertools.product(range(2, MOST_AXES + 1), (5, 7) if rule == "svd" else (5,)):
+            yield [(*SIZES[: rank - 2], 5, n)], {}
     elif rule == "solve":
         for rank in range(2, MOST_AXES + 1):  # matrices for each of the right-hand sides, or one for all
             yield from (([(*SIZES[:k], 5, 5), (*SIZES[: rank - 2], 5, 3)], {}) for k in {0, rank - 2})

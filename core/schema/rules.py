@@ -54,6 +54,8 @@ SHAPE = {
     "lu": "the shape of x, `(..., n, n)`, then `(..., n)` and `(...)`",
     "solve": "`(..., n, n)` and `(..., n, k)` give `(..., n, k)`, the leading axes broadcast",
     "qr": "`(..., m, n)` gives `(..., m, k)` and `(..., k, n)` with `k = min(m, n)`, or m where `mode` is complete",
+    "eigh": "`(..., n, n)` gives `(..., n)` and `(..., n, n)`",
+    "svd": "`(..., m, n)` gives `(..., m, k)`, `(..., k)`, `(..., k, n)` with `k = min(m, n)`, or m and n for k",
     "matmul": "`(..., n, k) @ (..., k, m) -> (..., n, m)`; a vector loses its axis again",
     "linear": "x's, the last axis replaced by the weight's first",
     "scaled_linear": "as linear",

@@ -58,6 +58,45 @@ def test_matrix_power():
     assert linalg.matrix_power(dt.asarray([[1, 1], [0, 1]]), 5).tolist() == [[1, 5], [0, 1]]
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (2, 3, 8, 8), (40, 40), (0, 0)])
+def test_eigenvalues(shape):
+    host = rng.normal(size=shape).astype("float32")
+    host = host + np.swapaxes(host, -1, -2)
+    got = linalg.eigh(dt.asarray(np.tril(host)))
+    close(got.eigenvalues, np.linalg.eigvalsh(host))
+    close(linalg.eigvalsh(dt.asarray(host)), np.linalg.eigvalsh(host))
+    v = got.eigenvectors.numpy()
+    np.testing.assert_allclose(host @ v, v * got.eigenvalues.numpy()[..., None, :], atol=1e-4)
+    np.testing.assert_allclose(np.swapaxes(v, -1, -2) @ v, np.broadcast_to(np.eye(shape[-1]), shape), atol=2e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (3, 5), (2, 8, 8), (40, 30), (7, 40), (0, 3), (3, 0)])
+@pytest.mark.parametrize("full", [False, True])
+def test_singular_values(shape, full):
+    host = rng.normal(size=shape).astype("float32")
+    if shape[-1] == 8:  # of rank 6
+        host[..., 3], host[..., 5] = host[..., 2], 0
+    u, s, vh = (a.numpy() for a in linalg.svd(dt.asarray(host), full_matrices=full))
+    wanted = np.linalg.svd(host, full_matrices=full)
+    assert (u.shape, s.shape, vh.shape) == tuple(a.shape for a in wanted)
+    np.testing.assert_allclose(s, wanted.S, atol=1e-5)
+    k = min(shape[-2:])
+    np.testing.assert_allclose(u[..., :k] * s[..., None, :] @ vh[..., :k, :], host, atol=1e-5)
+    for rows in (np.swapaxes(u, -1, -2), vh):
+        unit = np.broadcast_to(np.eye(rows.shape[-2]), (*shape[:-2], rows.shape[-2], rows.shape[-2]))
+        np.testing.assert_allclose(rows @ np.swapaxes(rows, -1, -2), unit, atol=3e-6)
+    if k:
+        assert linalg.matrix_rank(dt.asarray(host)).tolist() == np.linalg.matrix_rank(host).tolist()
+        close(linalg.pinv(dt.asarray(host)), np.linalg.pinv(host, rcond=1e-5), 1e-3)
+
+
+def test_large_and_small_singular_values():
+    host = np.diag([1e25, 1e15, 1e10]).astype("float32")
+    np.testing.assert_allclose(linalg.svdvals(dt.asarray(host)).numpy(), [1e25, 1e15, 1e10], rtol=1e-5)
+    assert linalg.matrix_rank(dt.asarray(host), rtol=1e-12).item() == 2
+    assert linalg.matrix_rank(dt.asarray(np.stack([host, host])), rtol=dt.asarray([1e-12, 1e-6])).tolist() == [2, 1]
+
+
 def test_cross_and_trace():
     for a, b, axis in (((3,), (3,), -1), ((4, 3), (3,), -1), ((3, 5), (3, 1), -2), ((2, 1, 3), (4, 3), -1)):
         x, y = rng.normal(size=a).astype("float32"), rng.normal(size=b).astype("float32")
@@ -75,13 +114,11 @@ def test_cross_and_trace():
 
 def test_norms():
     x = rng.normal(size=(2, 3, 4)).astype("float32")
-    for order in ("fro", 1, -1, np.inf, -np.inf):
+    for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
         for keepdims in (False, True):
             want = np.linalg.norm(x, order, axis=(-2, -1), keepdims=keepdims)
             close(linalg.matrix_norm(dt.asarray(x), ord=order, keepdims=keepdims), want)
     close(np.linalg.norm(dt.asarray(x[0]), 1), np.linalg.norm(x[0], 1))
-    with pytest.raises(NotImplementedError, match="singular values"):
-        linalg.matrix_norm(dt.asarray(x), ord="nuc")
     with pytest.raises(ValueError, match="ord: got 3"):
         linalg.matrix_norm(dt.asarray(x), ord=3)
 

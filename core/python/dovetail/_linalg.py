@@ -17,10 +17,13 @@ from dovetail._errors import AxisError
 from dovetail._functions import broadcast_arrays
 
 __all__ = [
-    "cross", "det", "inv", "matrix_norm", "matrix_power", "multi_dot", "qr", "slogdet", "solve", "trace",
+    "cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "pinv",
+    "qr", "slogdet", "solve", "svd", "svdvals", "trace",
 ]  # fmt: skip
 
 QR = namedtuple("QR", "Q R")
+Eigh = namedtuple("Eigh", "eigenvalues eigenvectors")
+SVD = namedtuple("SVD", "U S Vh")
 Slogdet = namedtuple("Slogdet", "sign logabsdet")
 _op = _core.op_function
 
@@ -45,6 +48,64 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QR:
     Raises ValueError for another mode, or fewer than two axes.
     """
     return QR(*_op("qr")(x, mode=mode))
+
+
+def eigh(x: Array, /) -> Eigh:
+    """(eigenvalues, eigenvectors) of symmetric matrices: (..., n), ascending, and (..., n, n) as columns.
+
+    Only the lower triangle is read. Vectors have length 1, and their element of largest magnitude is positive.
+    """
+    return Eigh(*_op("eigh")(x))
+
+
+def eigvalsh(x: Array, /) -> Array:
+    """The eigenvalues of symmetric matrices, ascending: (..., n) of (..., n, n). See eigh."""
+    return _op("eigh")(x)[0]
+
+
+def svd(x: Array, /, *, full_matrices: bool = True) -> SVD:
+    """x (..., m, n) as U @ diag(S) @ Vh with orthonormal columns of U and rows of Vh, and S (..., k) descending.
+
+    k = min(m, n). U is (..., m, m) and Vh (..., n, n), with full_matrices=False (..., m, k) and (..., k, n). The
+    element of largest magnitude in each of the first k columns of U is positive.
+    """
+    return SVD(*_op("svd")(x, full_matrices=full_matrices))
+
+
+def svdvals(x: Array, /) -> Array:
+    """The singular values of matrices, descending: (..., min(m, n)) of (..., m, n)."""
+    return _op("svd")(x, full_matrices=False)[1]
+
+
+def _cutoff(s: Array, rtol: float | Array | None, shape: tuple[int, ...]) -> Array:
+    """What a singular value must be above to count, with an axis to compare: rtol times the largest."""
+    from dovetail._dtypes import finfo
+
+    if rtol is None:
+        rtol = max(shape[-2:]) * float(finfo(s.dtype).eps)
+    if isinstance(rtol, Array):
+        rtol = _op("expand_dims")(rtol, axis=rtol.ndim)
+    return s[..., :1] * rtol
+
+
+def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """How many singular values are above rtol times the largest: int64, (...) of (..., m, n).
+
+    rtol: a number, or one for each matrix; None: max(m, n) times the epsilon of the dtype.
+    """
+    s = svdvals(x)
+    return _op("count_nonzero")(s > _cutoff(s, rtol, x.shape), axis=-1)
+
+
+def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """The pseudo-inverses of matrices, (..., n, m) of (..., m, n).
+
+    Singular values that are not above rtol times the largest count as 0; None: max(m, n) times the epsilon.
+    """
+    u, s, vh = svd(x, full_matrices=False)
+    counts = s > _cutoff(s, rtol, x.shape)
+    inverse = _op("where")(counts, 1.0 / _op("where")(counts, s, 1.0), 0.0)
+    return _op("matmul")(_op("matrix_transpose")(vh) * inverse[..., None, :], _op("matrix_transpose")(u))
 
 
 def det(x: Array, /) -> Array:
@@ -142,9 +203,9 @@ def trace(x: Array, /, *, offset: int = 0, dtype: DType | str | None = None) -> 
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str = "fro") -> Array:
     """The norms of matrices: "fro" the root of the sum of squares, 1 (-1) the largest (smallest) sum of magnitudes
-    of a column, inf (-inf) of a row.
+    of a column, inf (-inf) of a row, 2 (-2) the largest (smallest) singular value, "nuc" the sum of them.
 
-    Raises NotImplementedError for 2, -2 and "nuc", which need singular values, ValueError for any other.
+    Raises ValueError for any other.
     """
     expect_array("matrix_norm", x)
     if x.ndim < 2:
@@ -152,10 +213,8 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str = "fro"
     if ord == "fro":
         return _op("vector_norm")(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):
-        raise NotImplementedError(
-            f"[matrix_norm] ord={ord!r} needs singular values, which nothing here finds yet; "
-            "numpy.linalg.norm(x.numpy(), ord) computes it on the host"
-        )
+        out = _op({2: "max", -2: "min", "nuc": "sum"}[ord])(svdvals(x), axis=-1)
+        return _op("reshape")(out, (*out.shape, 1, 1)) if keepdims else out
     if ord not in (1, -1, float("inf"), float("-inf")):
         raise ValueError(f"[matrix_norm] ord: got {ord!r}, expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
     axis = -2 if ord in (1, -1) else -1

@@ -1,4 +1,4 @@
-"""Linear algebra: the array API's linalg extension but for eigenvalues and singular values, and more.
+"""Linear algebra: the array API's linalg extension but for eig and eigvals, and more.
 
 Matrices are the last two axes. See the op reference.
 """
@@ -10,5 +10,5 @@ from dovetail._functions import tensordot
 _ops = {name: _core.op_function(name) for name in ("matmul", "matrix_transpose", "vecdot")}
 _ops |= {name: _core.op_function(name) for name in _core.op_names("linalg")}
 globals().update(_ops)
-globals().update({name: getattr(_linalg, name) for name in _linalg.__all__})  # qr: with names for its results
+globals().update({name: getattr(_linalg, name) for name in _linalg.__all__})  # of several results: with names
 __all__ = [tensordot.__name__, *_ops, *(n for n in _linalg.__all__ if n not in _ops)]  # noqa: PLE0604 - strings

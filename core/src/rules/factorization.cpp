@@ -44,6 +44,29 @@ void shape_solve(Inference& inv) {
   inv.work = inv.output(0, shape).numel * uint64_t(a.size(m - 1));
 }
 
+void shape_eigh(Inference& inv) {
+  inv.work = expect_square(inv);
+  const std::span<const int64_t> shape = inv.operand(0).shape();
+  inv.output(0, shape.first(shape.size() - 1));
+  inv.output(1, shape);
+}
+
+void shape_svd(Inference& inv) {
+  expect_rank(inv, 0, 2);
+  const TensorType& x = inv.operand(0);
+  const int rank = x.rank();
+  const int64_t rows = x.size(rank - 2), columns = x.size(rank - 1), values = std::min(rows, columns);
+  const bool full = flag(inv, "full_matrices");
+  Shape u(x.shape()), v(x.shape()), s(x.shape().first(rank - 1));
+  u.at[rank - 1] = full ? rows : values;
+  s.at[rank - 2] = values;
+  v.at[rank - 2] = full ? columns : values;
+  inv.output(0, u);
+  inv.output(1, s);
+  inv.output(2, v);
+  inv.work = x.numel * uint64_t(values);
+}
+
 void shape_qr(Inference& inv) {
   expect_rank(inv, 0, 2);
   const std::string_view mode = inv.attrs.str(attr(inv, "mode"));

@@ -29,6 +29,7 @@ AXES = {
     ("embedding", "weight"): (2, 2),
     ("scatter", "indices"): (1, 1),
     ("diagonal", "x"): (2, MOST_AXES),
+    ("eigh", "x"): (2, MOST_AXES),
     ("lu", "x"): (2, MOST_AXES),
     ("matrix", "x"): (2, MOST_AXES),
     ("matrix_transpose", "x"): (2, MOST_AXES),
@@ -42,6 +43,7 @@ AXES = {
     ("solve", "x1"): (2, MOST_AXES),
     ("solve", "x2"): (2, MOST_AXES),
     ("square", "x"): (2, MOST_AXES),
+    ("svd", "x"): (2, MOST_AXES),
     ("concat", "arrays"): (1, MOST_AXES),
 }
 # By dtype rule, a dtype that it refuses for a value operand.

@@ -152,6 +152,29 @@ def qr(m: Drawing) -> dict[str, Any]:
     return {"x": _matrix(m, shape), "mode": m.pick(("reduced", "complete"))}
 
 
+def _far_apart(m: Drawing, shape: tuple[int, ...], *, symmetric: bool = False) -> Operand:
+    """Matrices whose eigenvalues or singular values are far from each other, so that their vectors are certain."""
+    drawn = _matrix(m, shape, symmetric=symmetric)
+    x = np.reshape(drawn.given or (), shape) / (max(shape[-2:]) + 1)
+    i = np.arange(min(shape[-2:]))
+    x[..., i, i] += 3 * i
+    return drawn._replace(given=tuple(x.ravel().tolist()))
+
+
+@legal("eigh")
+def eigh(m: Drawing) -> dict[str, Any]:
+    n = m.pick((0, 1, 2, 3, 8))
+    return {"x": _far_apart(m, (*m.pick(((), (2,), (3, 2), (0,))), n, n), symmetric=True)}
+
+
+@legal("svd")
+def svd(m: Drawing) -> dict[str, Any]:
+    """With all rows and columns U and Vh end in any basis of what is left: those of squares alone are certain."""
+    n = m.pick((0, 1, 2, 3, 8))
+    shape = (*m.pick(((), (2,), (3, 2), (0,))), n, n if m.pick((False, True)) else m.pick((1, 4)))
+    return {"x": _far_apart(m, shape), "full_matrices": shape[-1] == n}
+
+
 @legal("solve")
 def solve(m: Drawing) -> dict[str, Any]:
     a = _square_shape(m)
