@@ -5,7 +5,7 @@ from dovetail._core import Array, Device, DType
 
 ArrayLike = Array | complex
 
-__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'dynamic_slice', 'dynamic_update_slice', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'flip', 'floor', 'floor_divide', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'permute_dims', 'positive', 'pow', 'prod', 'quantize', 'reciprocal', 'remainder', 'roll', 'round', 'rsqrt', 'scatter', 'segment_sum', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
+__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cummax', 'cummin', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'dynamic_slice', 'dynamic_update_slice', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'flip', 'floor', 'floor_divide', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logcumsumexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'permute_dims', 'positive', 'pow', 'prod', 'put_along_axis', 'quantize', 'reciprocal', 'remainder', 'roll', 'round', 'rsqrt', 'scatter', 'segment_sum', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
 
 def abs(x: ArrayLike, /) -> Array:
     """The absolute value; the least integer is its own."""
@@ -100,6 +100,14 @@ def cosh(x: ArrayLike, /) -> Array:
 
 def count_nonzero(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
     """How many elements over axis are not 0."""
+
+def cummax(x: ArrayLike, /, *, axis: int = -1) -> tuple[Array, Array]:
+    """The largest of the first 1, 2, ... elements along axis, and their indices: (values, indices).
+
+    As torch has them: of equal elements the last one counts, and from the first NaN on all is NaN."""
+
+def cummin(x: ArrayLike, /, *, axis: int = -1) -> tuple[Array, Array]:
+    """The smallest of the first 1, 2, ... elements along axis, and their indices: (values, indices). As cummax."""
 
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DType | str | None = None, include_initial: bool = False) -> Array:
     """The products of the first 1, 2, ... elements along axis, after a 1 with include_initial."""
@@ -202,6 +210,9 @@ def log2(x: ArrayLike, /) -> Array:
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow; accurate to the larger of the result and the operands."""
 
+def logcumsumexp(x: ArrayLike, /, *, axis: int = -1) -> Array:
+    """The logarithms of the sums of exp(x) over the first 1, 2, ... elements along axis, without overflow."""
+
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 and x2 are both true (not 0)."""
 
@@ -271,6 +282,15 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def prod(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: DType | str | None = None, keepdims: bool = False) -> Array:
     """The product over axis, or of all; 1 of nothing."""
+
+def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, *, axis: int = -1, mode: str = 'set') -> Array:
+    """x with the elements along axis that indices names replaced by values, or joined with them.
+
+    out[..., indices[..., i, ...], ...] = values[..., i, ...], as numpy.put_along_axis writes to its argument.
+
+    The modes are those of scatter: "set", of whose writes to one place any may win, "add", "multiply", "max" and
+    "min". indices has the axes of x, with its sizes or 1 but for axis; values broadcast to it. A negative index
+    counts from the end, one outside of [-n, n) is an IndexError."""
 
 def quantize(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike | None = None, *, axis: int | None = None, dtype: DType | str) -> Array:
     """round(x / scale) + zero_point as int8 or uint8: ties to even, and the nearest where it is beyond these.

@@ -6,16 +6,44 @@ from dovetail import matmul as matmul
 from dovetail import matrix_transpose as matrix_transpose
 from dovetail import tensordot as tensordot
 from dovetail import vecdot as vecdot
+from dovetail._linalg import cross as cross
+from dovetail._linalg import det as det
+from dovetail._linalg import eigh as eigh
+from dovetail._linalg import eigvalsh as eigvalsh
+from dovetail._linalg import inv as inv
+from dovetail._linalg import matrix_norm as matrix_norm
+from dovetail._linalg import matrix_power as matrix_power
+from dovetail._linalg import matrix_rank as matrix_rank
+from dovetail._linalg import multi_dot as multi_dot
+from dovetail._linalg import pinv as pinv
+from dovetail._linalg import qr as qr
+from dovetail._linalg import slogdet as slogdet
+from dovetail._linalg import solve as solve
+from dovetail._linalg import svd as svd
+from dovetail._linalg import svdvals as svdvals
+from dovetail._linalg import trace as trace
 
 ArrayLike = Array | complex
 
-__all__ = ['matmul', 'matrix_transpose', 'tensordot', 'vecdot', 'diagonal', 'outer', 'vector_norm']
+__all__ = ['matmul', 'matrix_transpose', 'tensordot', 'vecdot', 'cross', 'det', 'eigh', 'eigvalsh', 'inv', 'matrix_norm', 'matrix_power', 'matrix_rank', 'multi_dot', 'pinv', 'qr', 'slogdet', 'solve', 'svd', 'svdvals', 'trace', 'cholesky', 'diagonal', 'outer', 'solve_triangular', 'vector_norm']
+
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
+    """The lower triangular L with L @ L.mT = x, of symmetric positive definite matrices; with upper, L.mT.
+
+    Only the lower triangle of x is read. A matrix that is not positive definite gives NaN everywhere: its elements
+    are on the device, where nothing can raise."""
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonal of the last two axes, offset columns to the right of the main one."""
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1[i] * x2[j] of two vectors; x1[i] & x2[j] of bool."""
+
+def solve_triangular(x1: ArrayLike, x2: ArrayLike, /, *, upper: bool, unitriangular: bool = False) -> Array:
+    """The X of x1 @ X = x2 for triangles x1 (..., n, n) and x2 (..., n, k); the leading axes broadcast.
+
+    Only the triangle that `upper` names is read, with unitriangular not its diagonal, which counts as ones. A zero
+    on the diagonal gives inf or NaN."""
 
 def vector_norm(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False, ord: float = 2.0) -> Array:
     """The norm sum(abs(x)**ord)**(1/ord) over axis.

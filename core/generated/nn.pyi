@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dovetail._core import Array, Device, DType
 from dovetail._attention import sdpa_engine as sdpa_engine
 from dovetail._attention import sdpa_engines as sdpa_engines
+from dovetail._detection import nms as nms
 
 ArrayLike = Array | complex
 
-__all__ = ['sdpa_engine', 'sdpa_engines', 'avg_pool1d', 'avg_pool2d', 'batch_norm', 'conv1d', 'conv2d', 'cross_entropy', 'elu', 'embedding', 'gelu', 'hardsigmoid', 'hardswish', 'layer_norm', 'leaky_relu', 'linear', 'linear_with_activation', 'log_softmax', 'logsigmoid', 'max_pool1d', 'max_pool2d', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'rotary_embedding', 'scaled_dot_product_attention', 'scaled_dot_product_attention_varlen', 'scaled_dot_product_attention_with_logsumexp', 'scaled_linear', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus']
+__all__ = ['sdpa_engine', 'sdpa_engines', 'nms', 'avg_pool1d', 'avg_pool2d', 'batch_norm', 'conv1d', 'conv2d', 'cross_entropy', 'elu', 'embedding', 'gelu', 'hardsigmoid', 'hardswish', 'layer_norm', 'leaky_relu', 'linear', 'linear_with_activation', 'log_softmax', 'logsigmoid', 'max_pool1d', 'max_pool2d', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'rotary_embedding', 'scaled_dot_product_attention', 'scaled_dot_product_attention_varlen', 'scaled_dot_product_attention_with_logsumexp', 'scaled_linear', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus']
 
 def avg_pool1d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, *, count_include_pad: bool = True) -> Array:
     """The mean of each window of x (N, C, L); count_include_pad=False divides by what is not padding."""

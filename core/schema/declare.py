@@ -161,6 +161,7 @@ class Spec(NamedTuple):
 # The dtypes of an op's cases, by its dtype rule, unless `dtypes` is given: the dtype of the value operands.
 DEFAULT_DTYPES = {
     "float": dt.FLOATS,
+    "floats": dt.FLOATS,
     "promote": dt.REAL,
     "numeric": dt.REAL,
     "same": dt.REAL,

@@ -67,7 +67,9 @@ def _flags(op: Any) -> Iterator[dict[str, Any]]:
         "approximate": ("none", "tanh"),
         "reduction": ("mean", "sum", "none"),
         "activation": ("relu", "gelu", "gelu_tanh"),
-        "mode": ("largest", "smallest") if op.name == "top_k" else ("add", "max", "min", "multiply"),
+        "mode": {"top_k": ("largest", "smallest"), "qr": ("reduced", "complete")}.get(
+            op.name, (*(("set",) if op.name == "put_along_axis" else ()), "add", "max", "min", "multiply")
+        ),
     }
     names = [p.name for p in op.attributes if p.kind == "boolean" or p.name in words]
     choices = [words.get(name, (False, True)) for name in names]
@@ -122,6 +124,10 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
             for axis in range(rank):
                 region = (*shape[:axis], places, *shape[axis + 1 :])
                 yield from (([shape, (places,), region[k:]], {"axis": axis}) for k in range(rank + 1))
+    elif rule == "put_along_axis":
+        for shape in _of_every_rank(1):
+            for axis, few in itertools.product(range(len(shape)), (shape, ())):
+                yield [shape, shape, few], {"axis": axis}
     elif rule == "scatter_middle":
         for region in ((3, 2, 7), (3, 0, 7)):
             yield from (([(3, 5, 7), region[1:2], region[k:]], {}) for k in range(4))
@@ -144,6 +150,16 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     elif rule == "take_along_axis":
         for shape in _shapes(1):
             yield from (([shape, shape], {"axis": axis}) for axis in range(len(shape)))
+    elif rule in ("square", "lu", "qr"):
+        yield from (([(*SIZES[: rank - 2], 5, 5)], {}) for rank in range(2, MOST_AXES + 1))
+        if rule == "qr":
+            yield from (([shape], {}) for shape in ((7, 5), (5, 7), (2, 5, 7), (2, 7, 5)))
+    elif rule in ("eigh", "svd"):
+        for rank, n in itertools.product(range(2, MOST_AXES + 1), (5, 7) if rule == "svd" else (5,)):
+            yield [(*SIZES[: rank - 2], 5, n)], {}
+    elif rule == "solve":
+        for rank in range(2, MOST_AXES + 1):  # matrices for each of the right-hand sides, or one for all
+            yield from (([(*SIZES[:k], 5, 5), (*SIZES[: rank - 2], 5, 3)], {}) for k in {0, rank - 2})
     elif rule in ("concat", "stack"):
         most = MOST_AXES + (rule == "concat")  # the stacked ones have one axis more
         for rank, arrays in itertools.product(range(rule == "concat", most), ARRAYS):

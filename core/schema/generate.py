@@ -38,11 +38,17 @@ signature = importlib.import_module(f"{schema.__name__}.signature").signature
 REQUIRED = importlib.import_module(f"{schema.__name__}.declare").REQUIRED
 # Names that a namespace imports from other modules, as dovetail/<space>.py does.
 SHARED = {
-    "linalg": {"dovetail": ("matmul", "matrix_transpose", "tensordot", "vecdot")},
-    "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines")},
+    "linalg": {
+        "dovetail": ("matmul", "matrix_transpose", "tensordot", "vecdot"),
+        "dovetail._linalg": (
+            *("cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot"),
+            *("pinv", "qr", "slogdet", "solve", "svd", "svdvals", "trace"),
+        ),
+    },
+    "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines"), "dovetail._detection": ("nms",)},
 }
 # Ops whose public function is written by hand in the package: the stub there names them.
-WRITTEN = {"": {"astype", "eye", "full", "linspace", "pad", "repeat", "reshape"}}
+WRITTEN = {"": {"astype", "eye", "full", "linspace", "pad", "repeat", "reshape"}, "linalg": {"eigh", "qr", "svd"}}
 SPACES = {"": "dovetail", "nn": "dovetail.nn", "linalg": "dovetail.linalg", "random": "dovetail.random"}
 
 

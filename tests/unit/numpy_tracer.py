@@ -68,7 +68,7 @@ def joined(arrays, scalars):
 def dtypes_of(op, p, given):
     """(compute, result) by the dtype rule; p is what the value operands join to."""
     rule, asked = op.spec.dtype, next((given[a.name] for a in op.attributes if a.kind == "dtype"), None)
-    if rule in ("float", "quantize"):
+    if rule in ("float", "floats", "quantize"):
         p = p if p.kind == "f" else dt.float32
     if rule in ("compare", "predicate"):
         return p, dt.bool_
@@ -115,8 +115,8 @@ def _ints(v, n=1):
 
 
 ONE_AXIS = (
-    "arg_reduce scan along_axis top_k take take_along_axis scatter dynamic_slice_axis diff repeat quantize "
-    "dequantize"
+    "arg_reduce scan along_axis top_k take take_along_axis scatter put_along_axis dynamic_slice_axis diff repeat "
+    "quantize dequantize"
 ).split()
 
 

@@ -110,6 +110,7 @@ def test_every_op_has_a_policy():
         exp exp2 expm1 log log1p log2 log10 logaddexp logsumexp pow square reciprocal rsqrt sinh cosh tan asin acos
         asinh acosh atanh erfc sum prod mean var std cumulative_sum cumulative_prod segment_sum vector_norm softmax
         log_softmax layer_norm rms_norm batch_norm softplus logsigmoid cross_entropy
+        logcumsumexp cholesky lu_factor solve_triangular qr eigh svd
         """.split()
     )
 

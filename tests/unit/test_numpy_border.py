@@ -46,7 +46,15 @@ CASES = {
     ],
     "products": lambda x, y, m, n: [
         np.matmul(x, y.T), np.dot(x, y[0]), np.dot(x, 2), np.outer(x, y[0]), np.tensordot(x, y, axes=([0], [0])),
+        np.kron(x, y),
         np.inner(x, y), np.trace(x, offset=1), np.diagonal(x), np.linalg.norm(x), np.linalg.norm(x, axis=1, ord=1),
+    ],
+    "statistics": lambda x, y, m, n: [
+        np.median(x), np.quantile(x, [0.2, 0.7], axis=1), np.percentile(x, 30, method="lower"),
+        np.nanmean(x, axis=0), np.nanstd(x, ddof=1), np.histogram(x, 4)[0], np.cov(x), np.cov(x, y, rowvar=False),
+        np.cov(x[0], bias=True), np.corrcoef(x), np.corrcoef(x, y, False), np.nan_to_num(x),
+        np.digitize(x, [-0.5, 0.5]),
+        np.interp(x, [-1.0, 0.0, 2.0], [3.0, 1.0, 2.0]), np.bincount(np.argmax(x, axis=1)),
     ],
     "like": lambda x, y, m, n: [np.zeros_like(x), np.ones_like(n), np.full_like(x, 2), np.real(x), np.imag(x)],
     "sorting": lambda x, y, m, n: [
@@ -110,7 +118,8 @@ def test_missing_functions_name_the_cure():
     x = dt.asarray(HOST)
     for call, cure in {
         "fft.fft": lambda: np.fft.fft(x),
-        "histogram": lambda: np.histogram(x),
+        "histogram2d": lambda: np.histogram2d(x, x),
+        "nan_to_num": lambda: np.nan_to_num(x, copy=False),
         "frexp": lambda: np.frexp(x),
         "add.at": lambda: np.add.at(x, 0, 1),
         "subtract.reduce": lambda: np.subtract.reduce(x),

@@ -278,7 +278,7 @@ def test_binding():
 def test_the_inventory():
     assert {o.name for o in BUILTIN if o.tier == "must"} == set(MUST) and len(MUST) == 29
     assert {o.name for o in BUILTIN if o.tier == "extended"} == set(EXTENDED)
-    assert 120 <= len(BUILTIN) <= 180
+    assert 120 <= len(BUILTIN) <= 240
 
 
 @builtin

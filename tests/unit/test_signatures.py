@@ -13,7 +13,8 @@ ROWS = {
     "sum": "float32", "argmax": "float32->int64", "cumulative_sum": "float32", "softmax": "float32",
     "top_k": "float32->float32,int64", "flip": "float32", "roll": "float32", "diff": "float32", "concat": "float32",
     "stack": "float32", "take": "float32,int64->float32", "take_along_axis": "float32,int64->float32",
-    "scatter": "float32,int64,float32->float32", "repeat": "float32", "tile": "float32", "pad": "float32",
+    "scatter": "float32,int64,float32->float32", "put_along_axis": "float32,int64,float32->float32",
+    "repeat": "float32", "tile": "float32", "pad": "float32",
     "dynamic_slice": "float32,int64->float32", "dynamic_slice_axis": "float32,int64->float32",
     "dynamic_update_slice": "float32,float32,int64->float32",
     "vecdot": "float32", "arange": "int64", "eye": "float32", "rms_norm": "float32", "conv2d": "float32",
@@ -66,6 +67,7 @@ def calls():
     yield "take", (x(2, 3), ints(1)), {"axis": -1}, {"axis": 1}
     yield "take_along_axis", (x(2, 3), ints([1], [1])), {}, {"axis": 1}
     yield "scatter", (x(2, 3), ints(1), x(2, 1)), {"axis": -1}, {"axis": 1}
+    yield "put_along_axis", (x(2, 3), ints([1], [1]), x(2, 1)), {}, {"axis": 1}
     yield "dynamic_slice", (x(2, 3), ints(1), 2), {"axis": -1}, {"axis": (1,), "sizes": (2,)}
     yield "dynamic_slice", (x(2, 3), ints(1, 0), (1, 2)), {}, {"axis": (0, 1)}
     yield "dynamic_slice_axis", (x(2, 3), ints(1), 2), {"axis": -1}, {"axis": 1}

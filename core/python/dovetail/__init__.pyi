@@ -114,6 +114,9 @@ from dovetail._dtypes import (
 from dovetail._dtypes import (
     result_type as result_type,
 )
+from dovetail._einsum import (
+    einsum as einsum,
+)
 from dovetail._errors import AxisError as AxisError
 from dovetail._errors import DeviceLostError as DeviceLostError
 from dovetail._errors import FallbackWarning as FallbackWarning
@@ -132,7 +135,16 @@ from dovetail._functions import (
     conj as conj,
 )
 from dovetail._functions import (
+    dot as dot,
+)
+from dovetail._functions import (
     imag as imag,
+)
+from dovetail._functions import (
+    inner as inner,
+)
+from dovetail._functions import (
+    kron as kron,
 )
 from dovetail._functions import (
     meshgrid as meshgrid,
@@ -152,15 +164,75 @@ from dovetail._functions import (
 from dovetail._functions import (
     unstack as unstack,
 )
+from dovetail._nan import (
+    allclose as allclose,
+)
+from dovetail._nan import (
+    isclose as isclose,
+)
+from dovetail._nan import (
+    nan_to_num as nan_to_num,
+)
+from dovetail._nan import (
+    nanargmax as nanargmax,
+)
+from dovetail._nan import (
+    nanargmin as nanargmin,
+)
+from dovetail._nan import (
+    nanmax as nanmax,
+)
+from dovetail._nan import (
+    nanmean as nanmean,
+)
+from dovetail._nan import (
+    nanmin as nanmin,
+)
+from dovetail._nan import (
+    nanprod as nanprod,
+)
+from dovetail._nan import (
+    nanstd as nanstd,
+)
+from dovetail._nan import (
+    nansum as nansum,
+)
+from dovetail._nan import (
+    nanvar as nanvar,
+)
 from dovetail._ops import *  # noqa: F403 - generated
 from dovetail._profile import profile as profile
 from dovetail._program import Program as Program
 from dovetail._program import load as load
+from dovetail._quantile import (
+    median as median,
+)
+from dovetail._quantile import (
+    nanmedian as nanmedian,
+)
+from dovetail._quantile import (
+    nanpercentile as nanpercentile,
+)
+from dovetail._quantile import (
+    nanquantile as nanquantile,
+)
+from dovetail._quantile import (
+    percentile as percentile,
+)
+from dovetail._quantile import (
+    quantile as quantile,
+)
 from dovetail._register import register_op as register_op
 from dovetail._safetensors import load_safetensors as load_safetensors
 from dovetail._safetensors import save_safetensors as save_safetensors
 from dovetail._searching import (
     isin as isin,
+)
+from dovetail._searching import (
+    masked_scatter as masked_scatter,
+)
+from dovetail._searching import (
+    masked_select as masked_select,
 )
 from dovetail._searching import (
     nonzero as nonzero,
@@ -182,6 +254,24 @@ from dovetail._searching import (
 )
 from dovetail._searching import (
     unique_values as unique_values,
+)
+from dovetail._statistics import (
+    bincount as bincount,
+)
+from dovetail._statistics import (
+    corrcoef as corrcoef,
+)
+from dovetail._statistics import (
+    cov as cov,
+)
+from dovetail._statistics import (
+    digitize as digitize,
+)
+from dovetail._statistics import (
+    histogram as histogram,
+)
+from dovetail._statistics import (
+    interp as interp,
 )
 from dovetail.entry_points import (
     BackendError as BackendError,

@@ -12,8 +12,8 @@ from dovetail._core import Array, Device, DType
 from dovetail._errors import AxisError
 
 __all__ = [
-    "astype", "broadcast_arrays", "broadcast_shapes", "conj", "imag", "meshgrid", "pad", "real", "reshape",
-    "tensordot", "unstack",
+    "astype", "broadcast_arrays", "broadcast_shapes", "conj", "dot", "imag", "inner", "kron", "meshgrid", "pad",
+    "real", "reshape", "tensordot", "unstack",
 ]  # fmt: skip
 
 _op = _core.op_function
@@ -216,3 +216,42 @@ def _contracted(
         if len(set(chosen)) != len(chosen):
             raise ValueError(f"[tensordot] axes of {name}: expected each axis once, got {axes!r}")
     return pairs[0], pairs[1]
+
+
+def dot(x1: Array, x2: Array, /) -> Array:
+    """The sums of products over the last axis of x1 and the second last (of a vector, the only one) of x2.
+
+    For vectors and matrices it is matmul; for more axes the result has all other axes of x1, then those of x2. An
+    operand without axes is multiplied. Raises ValueError where the sizes differ.
+    """
+    expect_array("dot", x1, "x1")
+    expect_array("dot", x2, "x2")
+    if not x1.ndim or not x2.ndim:
+        return _op("multiply")(x1, x2)
+    return _op("matmul")(x1, x2) if x2.ndim <= 2 else tensordot(x1, x2, axes=([x1.ndim - 1], [x2.ndim - 2]))
+
+
+def inner(x1: Array, x2: Array, /) -> Array:
+    """The sums of products over the last axes of both: the other axes of x1, then those of x2.
+
+    An operand without axes is multiplied. Raises ValueError where the sizes differ.
+    """
+    expect_array("inner", x1, "x1")
+    expect_array("inner", x2, "x2")
+    if not x1.ndim or not x2.ndim:
+        return _op("multiply")(x1, x2)
+    return tensordot(x1, x2, axes=([x1.ndim - 1], [x2.ndim - 1]))
+
+
+def kron(x1: Array, x2: Array, /) -> Array:
+    """The Kronecker product: each element of x1 replaced by its product with all of x2.
+
+    The operand with fewer axes gets axes of size 1 in front; sizes multiply.
+    """
+    expect_array("kron", x1, "x1")
+    expect_array("kron", x2, "x2")
+    n = max(x1.ndim, x2.ndim)
+    a, b = ((1,) * (n - x.ndim) + tuple(x.shape) for x in (x1, x2))
+    outer = _op("reshape")(x1, [k for size in a for k in (size, 1)])
+    within = _op("reshape")(x2, [k for size in b for k in (1, size)])
+    return _op("reshape")(_op("multiply")(outer, within), [p * q for p, q in zip(a, b, strict=True)])

@@ -14,7 +14,6 @@ RENAMED = {
     "concatenate": "concat",
     "cumprod": "cumulative_prod",
     "cumsum": "cumulative_sum",
-    "dot": "matmul",
     "float": "float32",
     "hstack": "concat",
     "int": "int64",

@@ -31,26 +31,48 @@ _TABLE = {
     "argmax": "*a axis !out keepdims",
     "argmin": "*a axis !out keepdims",
     "astype": "*x *dtype copy device",
+    "bincount": "@x weights minlength",
     "broadcast_to": "*array *shape !subok",
     "concatenate": "*arrays axis !out !dtype !casting",
     "count_nonzero": "*a axis keepdims",
     "cumulative_prod": "*x axis dtype !out include_initial",
     "cumulative_sum": "*x axis dtype !out include_initial",
     "diff": "*a n axis prepend append",
+    "digitize": "@x @bins right",
     "empty_like": "*prototype dtype !order !subok !shape device",
     "expand_dims": "*a axis",
     "flip": "*m axis",
     "full_like": "*a *fill_value dtype !order !subok !shape device",
+    "histogram": "*a @bins range density weights",
+    "inner": "@a @b",
+    "interp": "@x @xp @fp left right !period",
+    "isclose": "@a @b rtol atol equal_nan",
     "isin": "@element @test_elements !assume_unique invert !kind",
+    "kron": "@a @b",
     "linalg.matrix_norm": "*x keepdims ord",
     "linalg.vector_norm": "*x axis keepdims ord",
     "max": "*a axis !out keepdims !initial !where",
     "mean": "*a axis !dtype !out keepdims !where",
+    "median": "*a axis !out !overwrite_input keepdims",
     "min": "*a axis !out keepdims !initial !where",
     "moveaxis": "*a *source *destination",
+    "nanargmax": "*a axis !out keepdims",
+    "nanargmin": "*a axis !out keepdims",
+    "nanmax": "*a axis !out keepdims !initial !where",
+    "nanmean": "*a axis !dtype !out keepdims !where",
+    "nanmedian": "*a axis !out !overwrite_input keepdims",
+    "nanmin": "*a axis !out keepdims !initial !where",
+    "nanpercentile": "*a *q axis !out !overwrite_input method keepdims !weights",
+    "nanprod": "*a axis dtype !out keepdims !initial !where",
+    "nanquantile": "*a *q axis !out !overwrite_input method keepdims !weights",
+    "nanstd": "*a axis !dtype !out ddof>correction keepdims !where !mean correction",
+    "nansum": "*a axis dtype !out keepdims !initial !where",
+    "nanvar": "*a axis !dtype !out ddof>correction keepdims !where !mean correction",
     "nonzero": "*a",
     "ones_like": "*a dtype !order !subok !shape device",
+    "percentile": "*a *q axis !out !overwrite_input method keepdims !weights",
     "prod": "*a axis dtype !out keepdims !initial !where",
+    "quantile": "*a *q axis !out !overwrite_input method keepdims !weights",
     "repeat": "*a *repeats axis",
     "reshape": "*a *shape !order copy",
     "roll": "*a *shift axis",
@@ -78,8 +100,8 @@ _SAME = {
 # Functions whose result is on the host anyway: a file, text, a NumPy array that they write to.
 _ON_HOST = {"array2string", "array_repr", "array_str", "copyto", "save", "savetxt", "savez", "savez_compressed"}
 _NEUTRAL = {
-    "casting": ("same_kind",), "kind": ("stable", "quicksort", "sort", "table"), "order": ("C", "K", "A"),
-    "stable": (True,), "subok": (True,),
+    "casting": ("same_kind",), "kind": ("stable", "quicksort", "sort", "table"),
+    "order": ("C", "K", "A"), "stable": (True,), "subok": (True,),
 }  # fmt: skip
 
 
@@ -336,6 +358,43 @@ def _average(
     return dt.sum(a * weights, axis=axis, keepdims=keepdims) / dt.sum(weights, axis=axis, keepdims=keepdims)
 
 
+def _variables(m: Any, y: Any, rowvar: bool) -> Any:
+    """The rows that cov and corrcoef compare."""
+    rows = [x.T if x.ndim == 2 and not rowvar else _at_least(x, 2) for x in (m, y) if x is not None]
+    return m if y is None and m.ndim == 1 else dt.concat(rows, axis=0)
+
+
+@_written("cov")
+def _cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    _no_more("cov", dtype=dtype)
+    correction = (0 if bias else 1) if ddof is None else ddof
+    rows = _variables(m, y, rowvar)
+    return dt.cov(rows, correction=correction, fweights=fweights, aweights=aweights)
+
+
+@_written("corrcoef")
+def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+    _no_more("corrcoef", dtype=dtype)
+    return dt.corrcoef(_variables(x, y, rowvar))
+
+
+@_written("nan_to_num")
+def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if not copy:
+        raise refuse("numpy.nan_to_num", "copy: got False, expected True; write x = numpy.nan_to_num(x)")
+    return dt.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
 @_written("ptp")
 def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     _no_more("ptp", out=out)
@@ -349,15 +408,7 @@ def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> An
 @_written("dot")
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
     _no_more("dot", out=out)
-    a, b = (x if isinstance(x, Array) else dt.asarray(x, device=device_of((a, b))) for x in (a, b))
-    if not a.ndim or not b.ndim:
-        return a * b
-    return dt.matmul(a, b) if b.ndim <= 2 else dt.tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 2]))
-
-
-@_written("inner")
-def _inner(a: Any, b: Any) -> Any:
-    return a * b if not a.ndim or not b.ndim else dt.tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 1]))
+    return dt.dot(*(x if isinstance(x, Array) else dt.asarray(x, device=device_of((a, b))) for x in (a, b)))
 
 
 @_written("outer")
@@ -407,16 +458,10 @@ def _argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None,
     return dt.argsort(_flat(a)) if axis is None else dt.argsort(a, axis=axis)
 
 
-@_written("isclose")
-def _isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    near = dt.logical_or(a == b, dt.abs(a - b) <= atol + rtol * dt.abs(b + 0.0))
-    near = dt.logical_and(near, dt.logical_or(dt.isfinite(b * 1.0), a == b))
-    return dt.logical_or(near, dt.logical_and(a != a, b != b)) if equal_nan else near
-
-
 @_written("allclose")
 def _allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    return bool(dt.all(_isclose(a, b, rtol, atol, equal_nan)))
+    a, b = (dt.asarray(x, device=device_of((a, b))) if isinstance(x, list) else x for x in (a, b))
+    return bool(dt.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
 @_written("array_equal")

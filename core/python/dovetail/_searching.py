@@ -1,4 +1,4 @@
-"""Functions whose work or result depends on values: nonzero, unique, searchsorted, isin, and repeat with counts.
+"""Functions whose work or result depends on values: nonzero, masks, unique, searchsorted, isin, repeat with counts.
 
 Where the size of a result depends on values, one number is read on the host; everything else stays on the device.
 """
@@ -13,7 +13,8 @@ from dovetail._core import Array
 from dovetail._dtypes import result_type
 
 __all__ = [
-    "isin", "nonzero", "repeat", "searchsorted", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "isin", "masked_scatter", "masked_select", "nonzero", "repeat", "searchsorted", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
 ]  # fmt: skip
 
 _op = _core.op_function
@@ -43,6 +44,41 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     expect_array("nonzero", x)
     expect_elements("nonzero", x, "use dovetail.where(mask, x, other) and keep the shape")
     return _core.nonzero(x)
+
+
+def masked_select(x: Array, mask: Array, /) -> Array:
+    """The elements of x where mask is True, as a vector in row-major order; x and mask broadcast.
+
+    Waits for the device. Raises TypeError for a mask that is not bool, and in a trace.
+    """
+    x, mask = _with_mask("masked_select", x, mask)
+    expect_elements("masked_select", x, "use dovetail.where(mask, x, other) and keep the shape")
+    return x[mask]
+
+
+def masked_scatter(x: Array, mask: Array, source: Array, /) -> Array:
+    """x with the elements of source, in row-major order, at the places where mask is True; x and mask broadcast.
+
+    source has x's dtype and as many elements as there are such places, or more, which are not used. With too few it
+    is an IndexError, at once or at the next wait, as for an index out of range. Raises TypeError for other dtypes.
+    """
+    x, mask = _with_mask("masked_scatter", x, mask)
+    expect_array("masked_scatter", source, "source")
+    if source.dtype != x.dtype:
+        raise TypeError(f"[masked_scatter] source: got {source.dtype}, expected x's {x.dtype}; use astype()")
+    place = _op("cumulative_sum")(_op("astype")(_flat(mask), "int64"), axis=0)
+    padded = _op("concat")([_op("zeros")((1,), dtype=x.dtype, device=x.device), _flat(source)])
+    return _op("where")(mask, _op("reshape")(_op("take")(padded, place, axis=0), x.shape), x)
+
+
+def _with_mask(op: str, x: Array, mask: Array) -> tuple[Array, Array]:
+    expect_array(op, x)
+    expect_array(op, mask, "mask")
+    if mask.dtype != "bool":
+        raise TypeError(f"[{op}] mask: got {mask.dtype}, expected bool")
+    from dovetail._functions import broadcast_arrays
+
+    return broadcast_arrays(x, mask)
 
 
 # ---- unique ------------------------------------------------------------------------------------------------------
@@ -82,30 +118,35 @@ def unique_values(x: Array, /) -> Array:
 
 
 def searchsorted(x1: Array, x2: Array | float, /, *, side: str = "left", sorter: Array | None = None) -> Array:
-    """The index in the sorted 1-D array x1 at which to insert each element of x2: int64, of x2's shape.
+    """The index in the sorted array x1 at which to insert each element of x2: int64, of x2's shape.
 
-    side: "left" goes before equal elements, "right" behind them. sorter: positions that sort x1, where it is not
-    sorted itself. NaNs go to the end. Raises ValueError for an x1 that has not one axis, or an unknown side.
+    x1 (n,) serves an x2 of any shape. x1 (..., n) has one sorted row for each row of x2 (..., m), as torch has it.
+    side: "left" goes before equal elements, "right" behind them. sorter: positions that sort x1, of its shape,
+    where it is not sorted itself. NaNs go to the end. Raises ValueError for shapes that do not fit or an
+    unknown side.
     """
     if side not in ("left", "right"):
         raise ValueError(f"[searchsorted] side: expected 'left' or 'right', got {side!r}")
     expect_array("searchsorted", x1, "x1")
-    if x1.ndim != 1:
-        raise ValueError(f"[searchsorted] x1: expected one axis, got shape {x1.shape}")
     dtype = result_type(x1, x2)
     if not isinstance(x2, Array):
         x2 = _op("full")((), x2, dtype=dtype, device=x1.device)
+    if x1.ndim != 1 and (x1.ndim == 0 or x1.shape[:-1] != x2.shape[:-1]):
+        raise ValueError(
+            f"[searchsorted] x1: got shape {x1.shape}, expected one axis, or rows for those of x2 {x2.shape}"
+        )
+    pick = _op("take") if x1.ndim == 1 else _op("take_along_axis")
     if sorter is not None:
-        x1 = _op("take")(x1, sorter)
+        x1 = pick(x1, sorter)
     x1, x2 = (x if x.dtype == dtype else _op("astype")(x, dtype) for x in (x1, x2))
-    n = x1.size
+    n = x1.shape[-1]
     low = _op("zeros")(x2.shape, dtype="int64", device=x1.device)
     if n == 0:
         return low
     high = low + n
     for _ in range(n.bit_length()):  # halves the span from low to high
         middle = _op("bitwise_right_shift")(low + high, 1)
-        element = _op("take")(x1, _op("minimum")(middle, n - 1), axis=0)
+        element = pick(x1, _op("minimum")(middle, n - 1), axis=-1)
         ahead = _before(element, x2) if side == "left" else _op("logical_not")(_before(x2, element))
         ahead = _op("logical_and")(ahead, _op("less")(low, high))
         low, high = _op("where")(ahead, middle + 1, low), _op("where")(ahead, high, middle)

@@ -1,10 +1,14 @@
-"""Linear algebra, as in the array API's linalg extension without its decompositions. See the op reference."""
+"""Linear algebra: the array API's linalg extension but for eig and eigvals, and more.
 
-from dovetail import _core
+Matrices are the last two axes. See the op reference.
+"""
+
+from dovetail import _core, _linalg
 from dovetail._functions import tensordot
 
 # The standard has these, and tensordot, in both namespaces.
 _ops = {name: _core.op_function(name) for name in ("matmul", "matrix_transpose", "vecdot")}
 _ops |= {name: _core.op_function(name) for name in _core.op_names("linalg")}
 globals().update(_ops)
-__all__ = [tensordot.__name__, *_ops]  # noqa: PLE0604 - strings
+globals().update({name: getattr(_linalg, name) for name in _linalg.__all__})  # of several results: with names
+__all__ = [tensordot.__name__, *_ops, *(n for n in _linalg.__all__ if n not in _ops)]  # noqa: PLE0604 - strings

@@ -19,7 +19,6 @@ from .primitives import (
     accumulated,
     as_axes,
     astype,
-    copy,
     exp,
     extremum_samples,
     full,
@@ -353,96 +352,3 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The first position of the smallest element along axis, or in all of x; the first NaN where there is one."""
     return _first_hit(x, min_, axis, keepdims)
-
-
-# ---- scans -------------------------------------------------------------------------------------------------------
-
-
-def _scanned(fn, x, axis, dtype, include_initial):
-    x, axis = accumulated(x, dtype), 0 if axis is None else axis
-    out = fn(x, axis=axis)
-    if include_initial:
-        unit = np.full_like(
-            np.take(x, [], axis=axis), 0, shape=(*out.shape[: axis % x.ndim], 1, *out.shape[axis % x.ndim + 1 :])
-        )
-        out = np.concatenate([unit + (fn is np.cumprod), out], axis=axis)
-    return out
-
-
-def _scan_samples() -> Iterator[Sample]:
-    yield sample("vector", draw(100, low=-1, high=1))
-    yield sample("rows", draw(4, 33, low=-1, high=1), axis=-1)
-    yield sample("columns", draw(33, 4, low=-1, high=1), axis=0, include_initial=True)
-    yield sample("one", draw(3, 1), axis=1)
-    yield sample("empty", draw(3, 0), axis=1)
-    yield sample("no_axis", draw(3, 4), error=ValueError)
-
-
-def _part(axis: int, start: int, stop: int | None = None) -> tuple[slice, ...]:
-    return (*(slice(None),) * axis, slice(start, stop))
-
-
-def _with(x: Tensor, updates: Tensor, axis: int, start: int) -> Tensor:
-    """x with what starts at `start` on axis replaced."""
-    low = tuple(start if i == axis else 0 for i in range(x.ndim))
-    return set_slice(x, updates, start=low, stop=x.shape, step=(1,) * x.ndim)
-
-
-def _scan(x: Tensor, join: Callable[..., Tensor], unit: int, axis: int, include_initial: bool) -> Tensor:
-    """Round i joins every element with the one 2^i before it."""
-    n = x.shape[axis]
-
-    def joined(i: int, x: Tensor) -> Tensor:
-        k = 1 << i
-        return _with(x, join(x[_part(axis, 0, largest(n - k, 0))], x[_part(axis, k)]), axis, k)
-
-    if n > 1:
-        (x,) = loop((n - 1).bit_length(), joined, x)
-    if include_initial:
-        shape = tuple(m + (i == axis) for i, m in enumerate(x.shape))
-        return _with(full(shape, unit, dtype=x.dtype), x, axis, 1)
-    return x if n > 1 else copy(x)
-
-
-def _scan_scale(x, axis, dtype, include_initial):
-    return _scanned(np.cumsum, np.abs(x), axis, dtype, include_initial)
-
-
-@op(
-    shape="scan",
-    dtype="accum",
-    autocast="float32",
-    tier="extended",
-    tol=3,
-    scale=_scan_scale,
-    samples=_scan_samples,
-    reference=lambda x, **how: _scanned(np.cumsum, x, **how),
-)
-def cumulative_sum(
-    x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None, include_initial: bool = False
-) -> Tensor:
-    """The sums of the first 1, 2, ... elements along axis, after a 0 with include_initial."""
-    return _scan(x, lambda a, b: a + b, 0, axis, include_initial)
-
-
-def _cumprod_scale(x, axis, dtype, include_initial):
-    p = np.abs(_scanned(np.cumprod, x, axis, dtype, include_initial))
-    steps = np.arange(p.shape[axis or 0]).reshape((-1, *(1,) * (p.ndim - 1 - (axis or 0) % p.ndim)))
-    return p * np.maximum(1, steps / 4)
-
-
-@op(
-    shape="scan",
-    dtype="accum",
-    autocast="float32",
-    tier="extended",
-    tol=3,
-    scale=_cumprod_scale,
-    samples=_scan_samples,
-    reference=lambda x, **how: _scanned(np.cumprod, x, **how),
-)
-def cumulative_prod(
-    x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None, include_initial: bool = False
-) -> Tensor:
-    """The products of the first 1, 2, ... elements along axis, after a 1 with include_initial."""
-    return _scan(x, lambda a, b: a * b, 1, axis, include_initial)

@@ -1,7 +1,8 @@
-"""Writing to places that indices name, and sums of segments."""
+"""Writing to places that indices name, along an axis or by slices, and sums of segments."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from .. import dtypes as dt
@@ -181,6 +182,81 @@ def scatter(x: Tensor, indices: Index, updates: Tensor, *, axis: int = 0, mode: 
         region = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
         updates = with_middle(broadcast_to(updates, region), axis)
     return reshape(scatter_middle(with_middle(x, axis), indices, updates, mode=mode), x.shape)
+
+
+# ---- along an axis -----------------------------------------------------------------------------------------------
+
+
+def _put_along(x, indices, values, axis, mode):
+    out, axis = np.array(x), axis % x.ndim
+    shape = (*x.shape[:axis], indices.shape[axis], *x.shape[axis + 1 :])
+    places = [np.expand_dims(np.arange(n), [b for b in range(x.ndim) if b != a]) for a, n in enumerate(x.shape)]
+    places[axis] = np.broadcast_to(indices, shape)
+    values = np.broadcast_to(values, shape)
+    if mode == "set":
+        out[tuple(places)] = values
+    else:
+        getattr(np, JOINS[mode]).at(out, tuple(places), values)
+    return out
+
+
+def _put_along_scale(x, indices, values, axis, mode):
+    if mode not in ("add", "multiply"):
+        return 0.0
+    size = _put_along(np.abs(x), indices, np.abs(values), axis, mode)
+    n = _put_along(np.zeros(x.shape), indices, np.ones(()), axis, "add")
+    return size * np.maximum(1, n / 4 if mode == "multiply" else np.sqrt(n) / 2)
+
+
+def _put_along_samples() -> Iterator[Sample]:
+    places = given([3, -1, 0, 2, 1, -6], 2, 3, dtype=dt.int64)
+    yield sample("rows", draw(2, 6), places, draw(2, 3))
+    yield sample("columns", draw(5, 6), given([3, -1, 0, 2, 1, 4], 1, 6, dtype=dt.int64), draw(1, 6), axis=0)
+    yield sample("number", draw(2, 6), places, 2, only=dt.REAL)
+    yield sample("broadcast", draw(2, 3, 6), given([3, -1], 1, 1, 2, dtype=dt.int64), draw(3, 1))
+    yield sample("nothing", draw(2, 6), given([], 2, 0, dtype=dt.int64), draw(2, 0))
+    for mode in JOINS:
+        near = {"low": 0.5, "high": 1.5} if mode == "multiply" else {}
+        yield sample(f"{mode}_rows", draw(4, 6), indices(4, 20, size=6), draw(4, 20, **near), mode=mode)
+        yield sample(f"{mode}_cube", draw(2, 5, 3), indices(2, 9, 3, size=5), draw(9, 1, **near), axis=1, mode=mode)
+    yield sample("add_any_value", draw(3, 7, low=None), indices(3, 7, size=7), draw(3, 7, low=None), mode="max")
+    yield sample("beyond", draw(2, 3), given([0, 3], 2, 1, dtype=dt.int64), draw(), error=IndexError)
+    yield sample("ranks", draw(2, 3), indices(2, size=3), draw(), error=ValueError)
+    yield sample("sizes", draw(2, 3), indices(3, 1, size=3), draw(), error=ValueError)
+    yield sample("values", draw(2, 3), indices(2, 1, size=3), draw(2, 2), error=ValueError)
+    yield sample("bad_mode", draw(2, 3), indices(2, 1, size=3), draw(), mode="mean", error=ValueError)
+
+
+@op(
+    shape="put_along_axis",
+    dtype="promote",
+    tol=2,
+    dtypes=dt.NOT_COMPLEX,
+    reference=_put_along,
+    scale=_put_along_scale,
+    samples=_put_along_samples,
+)
+def put_along_axis(x: Tensor, indices: Index, values: Tensor, /, *, axis: int = -1, mode: str = "set") -> Tensor:
+    """x with the elements along axis that indices names replaced by values, or joined with them.
+
+    out[..., indices[..., i, ...], ...] = values[..., i, ...], as numpy.put_along_axis writes to its argument.
+
+    The modes are those of scatter: "set", of whose writes to one place any may win, "add", "multiply", "max" and
+    "min". indices has the axes of x, with its sizes or 1 but for axis; values broadcast to it. A negative index
+    counts from the end, one outside of [-n, n) is an IndexError.
+    """
+    n, k, last = x.shape[axis], indices.shape[axis], x.ndim - 1
+    rest = (*x.shape[:axis], *x.shape[axis + 1 :])
+    values = broadcast_to(values, (*x.shape[:axis], k, *x.shape[axis + 1 :]))
+    moved = moveaxis(x, axis, last)
+    rows = math.prod(rest)
+    places = reshape(broadcast_to(moveaxis(indices, axis, last), (*rest, k)), (rows, k))
+    places = where(less(places, 0), places + n, places)
+    beyond = less(places, 0) | ~less(places, n)  # it must not become an index of an adjacent row
+    flat = where(beyond, rows * n, places + reshape(iota(rows, dt.int64) * n, (rows, 1)))
+    flat, values = reshape(flat, (rows * k,)), reshape(moveaxis(values, axis, last), (rows * k,))
+    out = scatter(reshape(moved, (rows * n,)), flat, values, axis=0, mode=mode)
+    return moveaxis(reshape(out, (*rest, n)), last, axis)
 
 
 # ---- segments ----------------------------------------------------------------------------------------------------

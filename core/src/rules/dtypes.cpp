@@ -77,6 +77,11 @@ void dtype_float(DTypeQuery& q) {
   if (is_narrow_float(t)) std::fill(q.result + 1, q.result + q.op.spec.n_out, DType::f32);
 }
 
+void dtype_floats(DTypeQuery& q) {
+  const DType t = floating(common(q));
+  decide(q, t, t);
+}
+
 void dtype_integer(DTypeQuery& q) {
   const DType t = common(q);
   if (!is_integer(t)) wrong_dtype(q, t, "an integer");

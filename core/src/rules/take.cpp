@@ -1,4 +1,5 @@
-// Rules of gathering and scattering by index: take, take_along_axis, scatter, segment_sum, embedding, one_hot.
+// Rules of gathering and scattering by index: take, take_along_axis, scatter,
+// put_along_axis, segment_sum, embedding, one_hot.
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -71,6 +72,23 @@ void shape_scatter(Inference& inv) { scatter_along(inv, single_axis(inv)); }
 void shape_scatter_middle(Inference& inv) {
   expect_rank(inv, 0, 3, 3);
   scatter_along(inv, 1);
+}
+
+void shape_put_along_axis(Inference& inv) {
+  const TensorType &x = inv.operand(0), &indices = inv.operand(1), &values = inv.operand(2);
+  const int axis = single_axis(inv);
+  check_mode(inv);
+  expect_rank(inv, 1, x.rank(), x.rank());
+  Shape region(x.shape());
+  region.at[axis] = indices.size(axis);
+  if (!broadcasts_to(indices.shape(), region))
+    inv.fail("shapes " + to_string(x.shape()) + " and " + to_string(indices.shape()) +
+             " do not match: expected x's sizes or 1 on every axis of indices but " + std::to_string(axis));
+  if (!broadcasts_to(values.shape(), region))
+    inv.fail(described(inv, 2) + " do not broadcast to the places of indices: expected " + to_string(region));
+  expect_something(inv, 0, axis, indices);
+  inv.output(0, x.shape());
+  inv.work = x.numel + indices.numel;
 }
 
 void shape_segment_sum(Inference& inv) {

@@ -29,6 +29,8 @@ AXES = {
     ("embedding", "weight"): (2, 2),
     ("scatter", "indices"): (1, 1),
     ("diagonal", "x"): (2, MOST_AXES),
+    ("eigh", "x"): (2, MOST_AXES),
+    ("lu", "x"): (2, MOST_AXES),
     ("matrix", "x"): (2, MOST_AXES),
     ("matrix_transpose", "x"): (2, MOST_AXES),
     ("batch_norm", "x"): (2, MOST_AXES),
@@ -36,14 +38,19 @@ AXES = {
     ("cross_entropy", "x"): (1, MOST_AXES),
     ("attention", "query"): (2, MOST_AXES),
     ("attention_varlen", "query"): (3, 3),
+    ("qr", "x"): (2, MOST_AXES),
     ("rotary_embedding", "x"): (1, MOST_AXES),
+    ("solve", "x1"): (2, MOST_AXES),
+    ("solve", "x2"): (2, MOST_AXES),
+    ("square", "x"): (2, MOST_AXES),
+    ("svd", "x"): (2, MOST_AXES),
     ("concat", "arrays"): (1, MOST_AXES),
 }
 # By dtype rule, a dtype that it refuses for a value operand.
 REFUSED = {"numeric": dt.bool_, "integer": dt.float32, "bit": dt.float32, "same_real": dt.bool_}
 LOGICAL_FOR_BOOL = ("add", "multiply")  # for two bools they are logical_or and logical_and, as in NumPy
 # Rules that look for a common dtype.
-ONE_FOR_ALL = ("promote", "numeric", "compare", "integer", "bit", "float", "quantize")
+ONE_FOR_ALL = ("promote", "numeric", "compare", "integer", "bit", "float", "floats", "quantize")
 
 
 class _Legal:
@@ -108,7 +115,7 @@ def _attribute_mistakes(legal: _Legal, p: Param) -> Iterator[Sample]:
 
 def _index_mistakes(legal: _Legal) -> Iterator[Sample]:
     """Indices just below the lowest, for ops that look elements up."""
-    looked_up = {"take": "x", "scatter": "x", "embedding": "weight", "take_along_axis": "x"}
+    looked_up = {"take": "x", "scatter": "x", "embedding": "weight", "take_along_axis": "x", "put_along_axis": "x"}
     shape = legal.op.spec.shape
     if shape in looked_up:
         x = legal.given[looked_up[shape]]

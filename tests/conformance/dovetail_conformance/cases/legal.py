@@ -166,7 +166,7 @@ class Drawing:
 
 def partners_of(op: Op, d: DType) -> list[DType]:
     """The dtypes that promote to `d` together with an operand of it, by the op's dtype rule."""
-    if op.spec.dtype not in ("promote", "numeric", "float", "compare", "integer", "bit", "quantize"):
+    if op.spec.dtype not in ("promote", "numeric", "float", "floats", "compare", "integer", "bit", "quantize"):
         return []
     found = []
     for other in dt.NOT_COMPLEX:

@@ -325,6 +325,20 @@ def scatter(m: Drawing) -> dict[str, Any]:
     return given | {"mode": m.pick(("set", "set", "add", "max", "min", "multiply"))}
 
 
+@legal("put_along_axis")
+def put_along_axis(m: Drawing) -> dict[str, Any]:
+    """Each place at most once, as for scatter."""
+    x = m.operand(m.shape(1))
+    axis = m.axis(len(x.shape))
+    n, rng = x.shape[axis], np.random.default_rng(m.integer(0, 255))
+    places = np.argsort(rng.random(x.shape), axis=axis)
+    places = np.take(places, np.arange(m.integer(0, min(n, 40))), axis)
+    places = np.where(rng.random(places.shape) < 0.3, places - n, places)
+    indices = Operand(places.shape, dt.int64, given=tuple(places.ravel().tolist()))
+    mode = m.pick(("set", "set", "add", "max", "min", "multiply")) if m.dtype.kind in "iub" else "set"
+    return {"x": x, "indices": indices, "values": m.operand(m.part_of(places.shape)), "axis": axis, "mode": mode}
+
+
 @legal("scatter_middle")
 def scatter_middle(m: Drawing) -> dict[str, Any]:
     modes = ("add", "max", "min", "multiply") if m.dtype.kind in "iub" else ("add", "multiply")

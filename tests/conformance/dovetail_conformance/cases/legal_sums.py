@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from dovetail.schema import dtypes as dt
 
 from .legal import SIZES, Drawing, legal
@@ -120,6 +121,66 @@ def vecdot(m: Drawing) -> dict[str, Any]:
 @legal("outer")
 def outer(m: Drawing) -> dict[str, Any]:
     return {"x1": m.operand((m.pick((0, *SIDE)),)), "x2": m.operand((m.pick((0, *SIDE)),))}
+
+
+# ---- factorizations ----------------------------------------------------------------------------------------------
+
+
+def _matrix(m: Drawing, shape: tuple[int, ...], *, symmetric: bool = False) -> Operand:
+    """Matrices that are far from singular: their factors are as exact as their elements."""
+    x = np.random.default_rng(m.integer(0, 255)).uniform(-1, 1, shape)
+    if symmetric:
+        x = (x + np.swapaxes(x, -1, -2)) / 2
+    x += (max(shape[-2:]) + 1) * np.eye(*shape[-2:])
+    layout = m.layout(shape)
+    return Operand(shape, m.dtype, layout="" if layout == "repeated" else layout, given=tuple(x.ravel().tolist()))
+
+
+def _square_shape(m: Drawing) -> tuple[int, ...]:
+    n = m.pick((0, 1, 2, 3, 5, 31, 32, 33, 65))
+    return (*m.pick(((), (), (2,), (3, 2), (0,))), n, n)
+
+
+@legal("square", "lu")
+def square(m: Drawing) -> dict[str, Any]:
+    return {"x": _matrix(m, _square_shape(m), symmetric=True)}
+
+
+@legal("qr")
+def qr(m: Drawing) -> dict[str, Any]:
+    shape = (*_square_shape(m)[:-1], m.pick((0, 1, 4, 33)))
+    return {"x": _matrix(m, shape), "mode": m.pick(("reduced", "complete"))}
+
+
+def _far_apart(m: Drawing, shape: tuple[int, ...], *, symmetric: bool = False) -> Operand:
+    """Matrices whose eigenvalues or singular values are far from each other, so that their vectors are certain."""
+    drawn = _matrix(m, shape, symmetric=symmetric)
+    x = np.reshape(drawn.given or (), shape) / (max(shape[-2:]) + 1)
+    i = np.arange(min(shape[-2:]))
+    x[..., i, i] += 3 * i
+    return drawn._replace(given=tuple(x.ravel().tolist()))
+
+
+@legal("eigh")
+def eigh(m: Drawing) -> dict[str, Any]:
+    n = m.pick((0, 1, 2, 3, 8))
+    return {"x": _far_apart(m, (*m.pick(((), (2,), (3, 2), (0,))), n, n), symmetric=True)}
+
+
+@legal("svd")
+def svd(m: Drawing) -> dict[str, Any]:
+    """With all rows and columns U and Vh end in any basis of what is left: those of squares alone are certain."""
+    n = m.pick((0, 1, 2, 3, 8))
+    shape = (*m.pick(((), (2,), (3, 2), (0,))), n, n if m.pick((False, True)) else m.pick((1, 4)))
+    return {"x": _far_apart(m, shape), "full_matrices": shape[-1] == n}
+
+
+@legal("solve")
+def solve(m: Drawing) -> dict[str, Any]:
+    a = _square_shape(m)
+    b = (*m.part_of(a[:-2]), a[-1], m.pick((0, 1, 3, 40)))
+    right = m.operand(b)._replace(values="uniform")
+    return {"x1": _matrix(m, a), "x2": right, "upper": m.pick((False, True)), "unitriangular": False}
 
 
 def _finite(a: Operand) -> Operand:

@@ -47,7 +47,7 @@ def typed(op: Op, given: dict[str, Any]) -> Typed:
 
 def _by_rule(op: Op, p: DType | None, asked: DType | None, given: dict[str, Any]) -> tuple[DType | None, DType]:
     rule = op.spec.dtype
-    if rule in ("float", "quantize") and p and p.kind not in "fc":
+    if rule in ("float", "floats", "quantize") and p and p.kind not in "fc":
         p = dt.float32
     if rule in ("compare", "predicate"):
         return p, dt.bool_

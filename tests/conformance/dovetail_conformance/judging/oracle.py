@@ -63,7 +63,7 @@ def _further(op: Op, d: DType) -> DType:
     """The dtype of further results if the first one is of `d`."""
     if op.spec.dtype == "same_and_index":
         return dt.int64
-    return dt.float32 if d in dt.NARROW else d
+    return dt.float32 if d in dt.NARROW and op.spec.dtype != "floats" else d
 
 
 def _wider(d: DType) -> Any:
@@ -101,7 +101,7 @@ def result_dtype(op: Op, given: dict[str, Any]) -> DType:
     if rule in ("same", "same_real"):
         return dt.of(flat[0])
     d = promoted(flat)
-    if rule == "float":
+    if rule in ("float", "floats"):
         return d if d.kind in "fc" else dt.float32
     if rule == "accum" and d.kind in "biu":
         return dt.uint64 if d.kind == "u" else dt.int64

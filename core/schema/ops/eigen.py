@@ -1,0 +1,258 @@
+"""Eigenvalues of symmetric matrices and singular values, by Jacobi's rotations.
+
+A round rotates n / 2 pairs of columns at once, and a sweep of n - 1 rounds meets every pair: the columns change
+places so that the pairs are always the columns of the left half and those of the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import dtypes as dt
+from ..declare import Tensor, op
+from ..lazy_numpy import np
+from ..loops import loop
+from ..number import largest
+from ..samples import Sample, draw, given, sample
+from .arithmetic import abs_, sign
+from .creation import eye
+from .factorization import _double, _flat, _put, _values, qr
+from .movement import concat, take_along_axis, tril
+from .primitives import full, iota, matmul, max_, sqrt, sum_, take, where
+from .reduction import argmax
+from .sorting import argsort
+from .views import broadcast_to, diagonal, expand_dims, matrix_transpose, reshape
+
+
+def _even(n: int) -> int:
+    """The columns that take part: an even number, four at least."""
+    return largest(4, (n + 1) // 2 * 2)
+
+
+def _next_places(size: int) -> Tensor:
+    """Where each column comes from for the next round, as players of a round-robin tournament change seats."""
+    half, place = size // 2, iota(size, dt.int64)
+    left = where(place == 0, 0, where(place == 1, half, place - 1))
+    return where(place < half, left, where(place == size - 1, half - 1, place + 1))
+
+
+def _angles(p: Tensor, q: Tensor, both: Tensor) -> tuple[Tensor, Tensor]:
+    """(cosine, sine) of the rotations that make `both` zero, between p and q on the diagonal."""
+    theta = (q - p) / where(both == 0.0, 1.0, 2.0 * both)
+    tangent = where(theta < 0.0, -1.0, 1.0) / (abs_(theta) + sqrt(1.0 + theta * theta))
+    tangent = where(both == 0.0, 0.0, tangent)
+    cosine = 1.0 / sqrt(1.0 + tangent * tangent)
+    return cosine, tangent * cosine
+
+
+def _rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """The columns of x rotated in pairs; cosine and sine have a row of half as many."""
+    half = cosine.shape[-1]
+    left, right = x[..., :half], x[..., half:]
+    return concat([cosine * left - sine * right, sine * left + cosine * right], axis=x.ndim - 1)
+
+
+def _sweeps(d: dt.DType) -> int:
+    """Convergence is quadratic: after these, what is left is below rounding for any size that is practical."""
+    return 15 if d is dt.float64 else 10
+
+
+def _polished(v: Tensor) -> Tensor:
+    """v, whose columns are orthonormal but for the rounding of many rotations: one step of Newton's iteration."""
+    return 1.5 * v - 0.5 * matmul(v, matmul(matrix_transpose(v), v))
+
+
+def _square_padded(x: Tensor, rows: int, columns: int) -> Tensor:
+    return _put(full((*x.shape[:-2], rows, columns), 0.0, dtype=x.dtype), x, 0, 0)
+
+
+def _chosen(x: Tensor, order: Tensor) -> Tensor:
+    """The columns of x that order (..., k) names."""
+    return take_along_axis(x, expand_dims(order, axis=order.ndim - 1), axis=x.ndim - 1)
+
+
+def _signs(x: Tensor) -> Tensor:
+    """The sign of the largest element of each column, as a row."""
+    place = argmax(abs_(x), axis=x.ndim - 2, keepdims=True)
+    found = sign(take_along_axis(x, place, axis=x.ndim - 2))
+    return where(found == 0.0, 1.0, found)
+
+
+# ---- symmetric matrices ------------------------------------------------------------------------------------------
+
+
+def _spread(n: int, seed: int = 0) -> list[list[float]]:
+    """A symmetric matrix whose eigenvalues are far from each other, of both signs."""
+    a = _values(n, n, seed)
+    return [[(a[i][j] + a[j][i]) / (2 * n) + (3 * i - n if i == j else 0) for j in range(n)] for i in range(n)]
+
+
+def _positive_columns(v):
+    top = np.take_along_axis(v, np.argmax(np.abs(v), axis=-2, keepdims=True), -2) if v.shape[-2] else v[..., :0, :]
+    return np.where(np.sum(top, axis=-2, keepdims=True) < 0, -1.0, 1.0)
+
+
+def _eigh(x):
+    values, vectors = np.linalg.eigh(_double(x), UPLO="L")
+    return values, vectors * _positive_columns(vectors)
+
+
+def _eigh_scale(x):
+    values, vectors = _eigh(x)
+    most = np.max(np.abs(values), axis=-1, keepdims=True, initial=0.0)
+    return np.broadcast_to(most, values.shape), np.ones(vectors.shape)
+
+
+def _eigh_samples() -> Iterator[Sample]:
+    for n in (1, 2, 3, 4, 7, 20):
+        yield sample(f"{n}", given(_flat(_spread(n)), n, n))
+    yield sample("batch", given(_flat(*(_spread(4, s) for s in range(6))), 2, 3, 4, 4))
+    yield sample("diagonal", given([3, 0, 0, 0, -1, 0, 0, 0, 2], 3, 3))
+    yield sample("lower_triangle", given([2, 99, 1, 5], 2, 2))
+    yield sample("empty", draw(2, 0, 0))
+    yield sample("no_matrices", draw(0, 3, 3))
+    yield sample("not_square", draw(2, 3), error=ValueError)
+
+
+@op(
+    shape="eigh",
+    dtype="floats",
+    space="linalg",
+    autocast="float32",
+    n_out=2,
+    tol=64,
+    reference=_eigh,
+    scale=_eigh_scale,
+    samples=_eigh_samples,
+)
+def eigh(x: Tensor, /) -> tuple[Tensor, Tensor]:
+    """The eigenvalues (..., n) of symmetric matrices, ascending, and the eigenvectors (..., n, n) as columns.
+
+    Only the lower triangle is read. Vectors have length 1, and their element of largest magnitude is positive.
+    """
+    n = x.shape[-1]
+    size = _even(n)
+    half = size // 2
+    lower = tril(x)
+    whole = _square_padded(lower + matrix_transpose(tril(x, k=-1)), size, size)
+    v = broadcast_to(eye(size, dtype=x.dtype), whole.shape)
+    source = _next_places(size)
+
+    def rotate(_: int, a: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        values = diagonal(a)
+        both = diagonal(a[..., :half, half:])
+        angles = _angles(values[..., :half], values[..., half:], both)
+        cosine, sine = (expand_dims(x, axis=x.ndim - 1) for x in angles)
+        a = matrix_transpose(_rotated(a, cosine, sine))
+        a = take(take(_rotated(a, cosine, sine), source, axis=a.ndim - 1), source, axis=a.ndim - 2)
+        return a, take(_rotated(v, cosine, sine), source, axis=v.ndim - 1)
+
+    def sweep(_: int, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        return loop(size - 1, rotate, a, v)
+
+    v = _polished(loop(_sweeps(x.dtype), sweep, whole, v)[1])
+    values = sum_(v * matmul(whole, v), axis=(v.ndim - 2,))  # no error of the rotations is left in them
+    values, vectors = values[..., :n], v[..., :n, :n]
+    order = argsort(values, axis=values.ndim - 1)
+    vectors = _chosen(vectors, order)
+    return take_along_axis(values, order, axis=values.ndim - 1), vectors * _signs_or_ones(vectors, n)
+
+
+def _signs_or_ones(vectors: Tensor, n: int) -> Tensor:
+    """_signs, of matrices that may be empty."""
+    padded = _square_padded(vectors, vectors.shape[-2] + 1, n)
+    return _signs(padded)
+
+
+# ---- any matrices ------------------------------------------------------------------------------------------------
+
+
+def _svd(x, full_matrices):
+    u, s, vh = np.linalg.svd(_double(x), full_matrices=full_matrices)
+    k = s.shape[-1]
+    signs = _positive_columns(u[..., :k])
+    u = np.concatenate([u[..., :k] * signs, u[..., k:]], -1)
+    return u, s, np.concatenate([vh[..., :k, :] * np.swapaxes(signs, -1, -2), vh[..., k:, :]], -2)
+
+
+def _svd_scale(x, full_matrices):
+    u, s, vh = _svd(x, full_matrices)
+    most = np.max(np.abs(s), axis=-1, keepdims=True, initial=0.0)
+    return np.ones(u.shape), np.broadcast_to(most, s.shape), np.ones(vh.shape)
+
+
+def _far_apart(rows: int, columns: int, seed: int = 0) -> list[list[float]]:
+    a = _values(rows, columns, seed)
+    most = max(rows, columns)
+    return [[a[i][j] / most + (3 * i + 2 if i == j else 0) for j in range(columns)] for i in range(rows)]
+
+
+def _svd_samples() -> Iterator[Sample]:
+    for rows, columns in ((1, 1), (2, 2), (5, 3), (3, 5), (6, 6), (9, 20), (20, 4)):
+        matrix = given(_flat(_far_apart(rows, columns)), rows, columns)
+        yield sample(f"{rows}x{columns}", matrix, full_matrices=False)
+    yield sample("square", given(_flat(_far_apart(4, 4)), 4, 4))
+    yield sample("batch", given(_flat(*(_far_apart(4, 3, s) for s in range(6))), 2, 3, 4, 3), full_matrices=False)
+    yield sample("empty", draw(3, 0), full_matrices=False)
+    yield sample("vector", draw(3), error=ValueError)
+
+
+@op(
+    shape="svd",
+    dtype="floats",
+    space="linalg",
+    autocast="float32",
+    n_out=3,
+    tol=128,
+    reference=_svd,
+    scale=_svd_scale,
+    samples=_svd_samples,
+)
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """x (..., m, n) as U @ diag(S) @ Vh with orthonormal columns of U and rows of Vh, and S (..., k) descending.
+
+    k = min(m, n). U is (..., m, m) and Vh (..., n, n), with full_matrices=False (..., m, k) and (..., k, n). The
+    element of largest magnitude in each of the first k columns of U is positive.
+    """
+    wide = x.shape[-2] < x.shape[-1]
+    left, values, right = _svd_of_tall(matrix_transpose(x) if wide else x, full_matrices)
+    u, v = (right, left) if wide else (left, right)
+    k = values.shape[-1]
+    signs = _signs_or_ones(u[..., :k], k)
+    u, v = (concat([z[..., :k] * signs, z[..., k:]], axis=z.ndim - 1) for z in (u, v))
+    return u, values, matrix_transpose(v)
+
+
+def _svd_of_tall(x: Tensor, complete: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """(U, S, V), for x with as many rows as columns or more."""
+    m, n = x.shape[-2:]
+    size = _even(n)
+    half = size // 2
+    a = _square_padded(x, m + 1, size)
+    axes = (a.ndim - 2, a.ndim - 1)
+    most = max_(abs_(a), axis=axes, keepdims=True)
+    most = where(most == 0.0, 1.0, most)  # squares neither overflow nor vanish
+    scaled, v = a / most, broadcast_to(eye(size, dtype=x.dtype), (*x.shape[:-2], size, size))
+    source = _next_places(size)
+
+    def rotate(_: int, a: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        left, right = a[..., :half], a[..., half:]
+        squares = (
+            sum_(p * q, axis=axes[:1], keepdims=True) for p, q in ((left, left), (right, right), (left, right))
+        )
+        cosine, sine = _angles(*squares)
+        a, v = _rotated(a, cosine, sine), _rotated(v, cosine, sine)
+        return take(a, source, axis=axes[1]), take(v, source, axis=axes[1])
+
+    def sweep(_: int, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        return loop(size - 1, rotate, a, v)
+
+    v = _polished(loop(_sweeps(x.dtype), sweep, scaled, v)[1])
+    a, v = matmul(scaled, v)[..., :m, :n], v[..., :n, :n]
+    values = sqrt(sum_(a * a, axis=axes[:1]))
+    order = argsort(values, axis=axes[0], descending=True)
+    values = take_along_axis(values, order, axis=axes[0])
+    u, r = qr(_chosen(a, order), mode="complete" if complete else "reduced")
+    signs = expand_dims(where(diagonal(r) < 0.0, -1.0, 1.0), axis=axes[0])
+    u = concat([u[..., :n] * signs, u[..., n:]], axis=axes[1])
+    return u, values * reshape(most, (*x.shape[:-2], 1)), _chosen(v, order)
