@@ -34,7 +34,9 @@ def _magnitudes(*values):
 
 
 def _group_norm(x, weight, bias, num_groups, eps):
-    rows = np.reshape(x, (x.shape[0], num_groups, -1)) if x.size else np.zeros((x.shape[0], num_groups, 0))
+    if not x.size:
+        return x
+    rows = np.reshape(x, (x.shape[0], num_groups, -1))
     d = rows - np.mean(rows, -1, keepdims=True)
     y = d / np.sqrt(np.mean(d * d, -1, keepdims=True) + eps)
     return affine(np.reshape(y, x.shape), channel(weight, x), channel(bias, x))
