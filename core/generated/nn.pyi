@@ -4,31 +4,93 @@ from collections.abc import Sequence
 from dovetail._core import Array, Device, DType
 from dovetail._attention import sdpa_engine as sdpa_engine
 from dovetail._attention import sdpa_engines as sdpa_engines
-from dovetail._detection import nms as nms
+from dovetail._nn_detection import nms as nms
+from dovetail._nn_grid import affine_grid as affine_grid
+from dovetail._nn_grid import grid_sample as grid_sample
+from dovetail._nn_layers import batch_norm as batch_norm
+from dovetail._nn_layers import channel_shuffle as channel_shuffle
+from dovetail._nn_layers import cosine_similarity as cosine_similarity
+from dovetail._nn_layers import dropout as dropout
+from dovetail._nn_layers import embedding_bag as embedding_bag
+from dovetail._nn_layers import glu as glu
+from dovetail._nn_layers import instance_norm as instance_norm
+from dovetail._nn_layers import normalize as normalize
+from dovetail._nn_layers import pairwise_distance as pairwise_distance
+from dovetail._nn_layers import pixel_shuffle as pixel_shuffle
+from dovetail._nn_layers import pixel_unshuffle as pixel_unshuffle
+from dovetail._nn_layers import prelu as prelu
+from dovetail._nn_layers import softmin as softmin
+from dovetail._nn_losses import binary_cross_entropy as binary_cross_entropy
+from dovetail._nn_losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from dovetail._nn_losses import cosine_embedding_loss as cosine_embedding_loss
+from dovetail._nn_losses import cross_entropy as cross_entropy
+from dovetail._nn_losses import gaussian_nll_loss as gaussian_nll_loss
+from dovetail._nn_losses import hinge_embedding_loss as hinge_embedding_loss
+from dovetail._nn_losses import huber_loss as huber_loss
+from dovetail._nn_losses import kl_div as kl_div
+from dovetail._nn_losses import l1_loss as l1_loss
+from dovetail._nn_losses import margin_ranking_loss as margin_ranking_loss
+from dovetail._nn_losses import mse_loss as mse_loss
+from dovetail._nn_losses import multi_margin_loss as multi_margin_loss
+from dovetail._nn_losses import multilabel_soft_margin_loss as multilabel_soft_margin_loss
+from dovetail._nn_losses import nll_loss as nll_loss
+from dovetail._nn_losses import poisson_nll_loss as poisson_nll_loss
+from dovetail._nn_losses import smooth_l1_loss as smooth_l1_loss
+from dovetail._nn_losses import soft_margin_loss as soft_margin_loss
+from dovetail._nn_losses import triplet_margin_loss as triplet_margin_loss
+from dovetail._nn_padding import pad as pad
+from dovetail._nn_recurrent import gru as gru
+from dovetail._nn_recurrent import lstm as lstm
+from dovetail._nn_recurrent import rnn_relu as rnn_relu
+from dovetail._nn_recurrent import rnn_tanh as rnn_tanh
+from dovetail._nn_resize import adaptive_avg_pool1d as adaptive_avg_pool1d
+from dovetail._nn_resize import adaptive_avg_pool2d as adaptive_avg_pool2d
+from dovetail._nn_resize import adaptive_avg_pool3d as adaptive_avg_pool3d
+from dovetail._nn_resize import adaptive_max_pool1d as adaptive_max_pool1d
+from dovetail._nn_resize import adaptive_max_pool2d as adaptive_max_pool2d
+from dovetail._nn_resize import adaptive_max_pool3d as adaptive_max_pool3d
+from dovetail._nn_resize import fold as fold
+from dovetail._nn_resize import interpolate as interpolate
+from dovetail._nn_resize import unfold as unfold
+from dovetail._nn_windows import avg_pool1d as avg_pool1d
+from dovetail._nn_windows import avg_pool2d as avg_pool2d
+from dovetail._nn_windows import avg_pool3d as avg_pool3d
+from dovetail._nn_windows import conv1d as conv1d
+from dovetail._nn_windows import conv2d as conv2d
+from dovetail._nn_windows import conv3d as conv3d
+from dovetail._nn_windows import lp_pool1d as lp_pool1d
+from dovetail._nn_windows import lp_pool2d as lp_pool2d
+from dovetail._nn_windows import lp_pool3d as lp_pool3d
+from dovetail._nn_windows import max_pool1d as max_pool1d
+from dovetail._nn_windows import max_pool2d as max_pool2d
+from dovetail._nn_windows import max_pool3d as max_pool3d
 
 ArrayLike = Array | complex
 
-__all__ = ['sdpa_engine', 'sdpa_engines', 'nms', 'avg_pool1d', 'avg_pool2d', 'batch_norm', 'conv1d', 'conv2d', 'cross_entropy', 'elu', 'embedding', 'gelu', 'hardsigmoid', 'hardswish', 'layer_norm', 'leaky_relu', 'linear', 'linear_with_activation', 'log_softmax', 'logsigmoid', 'max_pool1d', 'max_pool2d', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'rotary_embedding', 'scaled_dot_product_attention', 'scaled_dot_product_attention_varlen', 'scaled_dot_product_attention_with_logsumexp', 'scaled_linear', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus']
+__all__ = ['sdpa_engine', 'sdpa_engines', 'nms', 'affine_grid', 'grid_sample', 'batch_norm', 'channel_shuffle', 'cosine_similarity', 'dropout', 'embedding_bag', 'glu', 'instance_norm', 'normalize', 'pairwise_distance', 'pixel_shuffle', 'pixel_unshuffle', 'prelu', 'softmin', 'binary_cross_entropy', 'binary_cross_entropy_with_logits', 'cosine_embedding_loss', 'cross_entropy', 'gaussian_nll_loss', 'hinge_embedding_loss', 'huber_loss', 'kl_div', 'l1_loss', 'margin_ranking_loss', 'mse_loss', 'multi_margin_loss', 'multilabel_soft_margin_loss', 'nll_loss', 'poisson_nll_loss', 'smooth_l1_loss', 'soft_margin_loss', 'triplet_margin_loss', 'pad', 'gru', 'lstm', 'rnn_relu', 'rnn_tanh', 'adaptive_avg_pool1d', 'adaptive_avg_pool2d', 'adaptive_avg_pool3d', 'adaptive_max_pool1d', 'adaptive_max_pool2d', 'adaptive_max_pool3d', 'fold', 'interpolate', 'unfold', 'avg_pool1d', 'avg_pool2d', 'avg_pool3d', 'conv1d', 'conv2d', 'conv3d', 'lp_pool1d', 'lp_pool2d', 'lp_pool3d', 'max_pool1d', 'max_pool2d', 'max_pool3d', 'batch_norm_train', 'celu', 'conv_transpose1d', 'conv_transpose2d', 'conv_transpose3d', 'elu', 'embedding', 'gelu', 'group_norm', 'hardshrink', 'hardsigmoid', 'hardswish', 'hardtanh', 'layer_norm', 'leaky_relu', 'linear', 'linear_with_activation', 'log_softmax', 'logsigmoid', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'rotary_embedding', 'scaled_dot_product_attention', 'scaled_dot_product_attention_varlen', 'scaled_dot_product_attention_with_logsumexp', 'scaled_linear', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus', 'softshrink', 'softsign', 'tanhshrink', 'threshold']
 
-def avg_pool1d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, *, count_include_pad: bool = True) -> Array:
-    """The mean of each window of x (N, C, L); count_include_pad=False divides by what is not padding."""
+def batch_norm_train(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, *, eps: float = 1e-05) -> tuple[Array, Array, Array]:
+    """x with mean 0 and variance 1 over all axes but the channels, axis 1, times weight plus bias; mean; variance.
 
-def avg_pool2d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, *, count_include_pad: bool = True) -> Array:
-    """The mean of each window of x (N, C, H, W); count_include_pad=False divides by what is not padding."""
+    The mean and the variance, divided by the number of elements, are vectors over the channels of at least float32."""
 
-def batch_norm(x: ArrayLike, running_mean: ArrayLike, running_var: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, *, eps: float = 1e-05) -> Array:
-    """(x - mean) / sqrt(var + eps) * weight + bias, each of these a vector over the channels, axis 1."""
+def celu(x: ArrayLike, alpha: float = 1.0) -> Array:
+    """x, but alpha * (exp(x / alpha) - 1) below 0: elu with a slope that is continuous for every alpha."""
 
-def conv1d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Array:
-    """The cross-correlation of signals x (N, C, L) with a weight (O, C / groups, k), plus bias (O,)."""
+def conv_transpose1d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1) -> Array:
+    """The transpose of conv1d: signals x (N, C, L) spread by a weight (C, O / groups, k), plus bias (O,).
 
-def conv2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Array:
-    """The cross-correlation of images x (N, C, H, W) with a weight (O, C / groups, kh, kw), plus bias (O,)."""
+    padding is cut off both ends of the result, output_padding added behind it."""
 
-def cross_entropy(x: ArrayLike, target: ArrayLike, *, ignore_index: int = -100, reduction: str = 'mean', label_smoothing: float = 0.0) -> Array:
-    """The negative log-likelihood of the classes target under softmax(x), over axis 1 (axis 0 of a vector).
+def conv_transpose2d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1) -> Array:
+    """The transpose of conv2d: images x (N, C, H, W) spread by a weight (C, O / groups, kh, kw), plus bias (O,).
 
-    Targets equal to ignore_index count for nothing. reduction: "none", "mean" or "sum"."""
+    padding is cut off both ends of each axis of the result, output_padding added behind it."""
+
+def conv_transpose3d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1) -> Array:
+    """The transpose of conv3d: volumes x (N, C, D, H, W), a weight (C, O / groups, kd, kh, kw), plus bias (O,).
+
+    padding is cut off both ends of each axis of the result, output_padding added behind it."""
 
 def elu(x: ArrayLike, alpha: float = 1.0) -> Array:
     """x, but alpha * (exp(x) - 1) below 0."""
@@ -39,11 +101,22 @@ def embedding(x: ArrayLike, weight: ArrayLike) -> Array:
 def gelu(x: ArrayLike, approximate: str = 'none') -> Array:
     """x * Phi(x) of the normal distribution; approximate="tanh" for the older form with a tanh. -0 at -inf."""
 
+def group_norm(x: ArrayLike, num_groups: int, weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-05) -> Array:
+    """x with mean 0 and variance 1 over each of num_groups groups of channels, axis 1, and all axes behind it.
+
+    Then times weight plus bias, vectors over the channels."""
+
+def hardshrink(x: ArrayLike, lambd: float = 0.5) -> Array:
+    """x, but 0 within [-lambd, lambd]; NaN stays."""
+
 def hardsigmoid(x: ArrayLike) -> Array:
     """x / 6 + 1/2, within [0, 1]."""
 
 def hardswish(x: ArrayLike) -> Array:
     """x * hardsigmoid(x); 0 from -3 downwards."""
+
+def hardtanh(x: ArrayLike, min_val: float = -1.0, max_val: float = 1.0) -> Array:
+    """x within [min_val, max_val]; NaN stays."""
 
 def layer_norm(x: ArrayLike, normalized_shape: int | Sequence[int], weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-05) -> Array:
     """x with mean 0 and variance 1 over its last axes, which are normalized_shape, times weight plus bias."""
@@ -64,14 +137,6 @@ def log_softmax(x: ArrayLike, axis: int = -1) -> Array:
 
 def logsigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), right at any size."""
-
-def max_pool1d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1) -> Array:
-    """The largest of each window of x (N, C, L), NaN where there is one; padding never wins."""
-
-def max_pool2d(x: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1) -> Array:
-    """The largest of each window of x (N, C, H, W), NaN where there is one; padding never wins.
-
-    stride is the kernel's size by default."""
 
 def mish(x: ArrayLike) -> Array:
     """x * tanh(softplus(x)); -0 at -inf."""
@@ -145,3 +210,15 @@ def softmax(x: ArrayLike, axis: int = -1) -> Array:
 
 def softplus(x: ArrayLike, beta: float = 1.0) -> Array:
     """log(1 + exp(beta * x)) / beta, right at any size: it needs no threshold."""
+
+def softshrink(x: ArrayLike, lambd: float = 0.5) -> Array:
+    """x moved towards 0 by lambd, which is not negative, and 0 within [-lambd, lambd]; NaN stays."""
+
+def softsign(x: ArrayLike) -> Array:
+    """x / (1 + abs(x))."""
+
+def tanhshrink(x: ArrayLike) -> Array:
+    """x - tanh(x), accurate to the size of x."""
+
+def threshold(x: ArrayLike, threshold: float, value: float) -> Array:
+    """x where it is above the threshold, else value; NaN stays."""

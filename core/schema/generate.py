@@ -9,6 +9,7 @@ ops.md         the op reference
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import importlib.util
 import sys
@@ -36,6 +37,23 @@ schema = _load()
 rules = importlib.import_module(f"{schema.__name__}.rules")
 signature = importlib.import_module(f"{schema.__name__}.signature").signature
 REQUIRED = importlib.import_module(f"{schema.__name__}.declare").REQUIRED
+NN_MODULES = (
+    *("_nn_detection", "_nn_grid", "_nn_layers", "_nn_losses", "_nn_padding", "_nn_recurrent", "_nn_resize"),
+    "_nn_windows",
+)
+
+
+def _names(module: str) -> tuple[str, ...]:
+    """__all__ of a module of the package, importable here or not; installed, there is nothing to write."""
+    if not GENERATED.is_dir():
+        return ()
+    tree = ast.parse((HERE.parent / "python/dovetail" / f"{module}.py").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]:
+            return tuple(ast.literal_eval(node.value))
+    raise LookupError(f"{module}.py has no __all__")
+
+
 # Names that a namespace imports from other modules, as dovetail/<space>.py does.
 SHARED = {
     "linalg": {
@@ -45,10 +63,15 @@ SHARED = {
             *("pinv", "qr", "slogdet", "solve", "svd", "svdvals", "trace"),
         ),
     },
-    "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines"), "dovetail._detection": ("nms",)},
+    "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines")}
+    | {f"dovetail.{m}": _names(m) for m in NN_MODULES},
 }
 # Ops whose public function is written by hand in the package: the stub there names them.
-WRITTEN = {"": {"astype", "eye", "full", "linspace", "pad", "repeat", "reshape"}, "linalg": {"eigh", "qr", "svd"}}
+WRITTEN = {
+    "": {"astype", "eye", "full", "linspace", "pad", "repeat", "reshape"},
+    "linalg": {"eigh", "qr", "svd"},
+    "nn": {name for module in NN_MODULES for name in _names(module)},
+}
 SPACES = {"": "dovetail", "nn": "dovetail.nn", "linalg": "dovetail.linalg", "random": "dovetail.random"}
 
 

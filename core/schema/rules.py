@@ -62,12 +62,19 @@ SHAPE = {
     "embedding": "that of x, then the weight's second axis",
     "layer_norm": "the shape of x",
     "batch_norm": "the shape of x, channels on axis 1",
+    "batch_norm_train": "the shape of x, channels on axis 1; of the other results `(C,)`",
+    "group_norm": "the shape of x, channels on axis 1",
+    "dropout": "the shape of x",
     "attention": "`(..., L, E) (..., S, E) (..., S, Ev) -> (..., L, Ev)`, and of a second result `(..., L)`",
     "attention_varlen": "`(L, H, E) (S, H, E) (S, H, Ev) -> (L, H, Ev)`",
     "rotary_embedding": "the shape of x",
     "quantize": "the shape of x",
     "dequantize": "the shape of x",
     "conv": "`(N, C, n...)` and `(O, C / groups, k...)` give `(N, O, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
+    "conv_transpose": (
+        "`(N, C, n...)` and `(C, O / groups, k...)` give `(N, O, s(n - 1) + d(k - 1) + 1 - 2p...)`, and more by "
+        "`output_padding`"
+    ),
     "pool": "`(N, C, n...)` gives `(N, C, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
     "control": "those that its programs give",
     "one_hot": "x's, and a last axis of `num_classes`",
@@ -133,6 +140,7 @@ NORMALISED = {
     "quantize": {"axis": "counted from 0; none: one scale for all of x"},
     "dequantize": {"axis": "counted from 0; none: one scale for all of x"},
     "conv": _WINDOW,
+    "conv_transpose": _WINDOW | {"output_padding": "one per spatial axis"},
     "pool": {
         "kernel_size": "one per spatial axis",
         **_WINDOW,

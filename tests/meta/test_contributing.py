@@ -28,7 +28,7 @@ def test_a_recipe_touches_one_file_and_applies(diff, tmp_path):
         ["git", "apply", "-"], input=diff, text=True, capture_output=True, check=False, cwd=tmp_path
     )
     assert run.returncode == 0, run.stderr
-    assert "softsign" in (tmp_path / files[0]).read_text()
+    assert "squared_relu" in (tmp_path / files[0]).read_text()
 
 
 def test_the_device_in_python_runs():

@@ -12,7 +12,8 @@ SCHEMA = ROOT / "core" / "schema"
 OPS = sorted((SCHEMA / "ops").glob("*.py"))
 FILES = sorted(path for path in SCHEMA.rglob("*.py") if path.name != "decompositions.py")  # it needs the runtime
 STANDARD = {
-    "__future__", "argparse", "collections", "contextlib", "difflib", "importlib", "itertools", "math", "numbers",
+    "__future__", "argparse", "ast", "collections", "contextlib", "difflib", "importlib", "itertools", "math",
+    "numbers",
     "operator", "pathlib", "struct", "sys", "threading", "typing",
 }  # fmt: skip
 

@@ -159,9 +159,9 @@ def normalise(op, g):
         g["eps"] = x.dtype.eps
     elif rule in ("attention", "attention_varlen") and g["scale"] is None:
         g["scale"] = 1 / np.sqrt(x.shape[-1]).item()
-    elif rule in ("conv", "pool"):
+    elif rule in ("conv", "conv_transpose", "pool"):
         g["stride"] = g["kernel_size"] if g["stride"] is None else g["stride"]
-        for k in {"stride", "padding", "dilation", "kernel_size"} & {*g}:
+        for k in {"stride", "padding", "output_padding", "dilation", "kernel_size"} & {*g}:
             g[k] = _ints(g[k], n - 2)
     elif rule == "arange" and g["stop"] is None:
         g["start"], g["stop"] = 0, g["start"]

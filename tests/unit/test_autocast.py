@@ -102,14 +102,15 @@ def test_every_op_has_a_policy():
     policies = {name: op.spec.autocast for name, op in registry.items()}
     assert set(policies.values()) == {"lower", "float32", "widest"}
     assert {name for name, policy in policies.items() if policy == "lower"} == {
-        "matmul", "vecdot", "linear", "linear_with_activation", "conv1d", "conv2d", "scaled_dot_product_attention",
+        "matmul", "vecdot", "linear", "linear_with_activation", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+        "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention",
         "scaled_dot_product_attention_with_logsumexp", "scaled_dot_product_attention_varlen",
     }  # fmt: skip
     assert {name for name, policy in policies.items() if policy == "float32"} == set(
         """
         exp exp2 expm1 log log1p log2 log10 logaddexp logsumexp pow square reciprocal rsqrt sinh cosh tan asin acos
         asinh acosh atanh erfc sum prod mean var std cumulative_sum cumulative_prod segment_sum vector_norm softmax
-        log_softmax layer_norm rms_norm batch_norm softplus logsigmoid cross_entropy
+        log_softmax layer_norm rms_norm batch_norm batch_norm_train group_norm softplus logsigmoid cross_entropy
         logcumsumexp cholesky lu_factor solve_triangular qr eigh svd
         """.split()
     )

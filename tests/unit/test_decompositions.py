@@ -12,12 +12,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from numpy_tracer import Machine, Traced, check, dt, oracle, registry, schema, signs_differ, ulps
 
+REQUIRED = sys.modules[f"{schema.__name__}.declare"].REQUIRED
 special_values = sys.modules[f"{schema.__name__}.samples"].special_values
 DECOMPOSITIONS = [o for o in registry.values() if o.decomposition and o.__module__.startswith(schema.__name__)]
 ELEMENTWISE = [
     o
     for o in DECOMPOSITIONS
     if o.spec.shape in ("same", "broadcast") and o.spec.dtype != "logical" and dt.float32 in o.dtypes
+    if all(p.default is not REQUIRED for p in o.attributes)
 ]
 UNARY = [o for o in ELEMENTWISE if len(o.operands) == 1]
 BINARY = [o for o in ELEMENTWISE if len(o.operands) == 2]

@@ -20,7 +20,7 @@ ROWS = {
     "vecdot": "float32", "arange": "int64", "eye": "float32", "rms_norm": "float32", "conv2d": "float32",
     "scaled_dot_product_attention": "float32", "max_pool2d": "float32", "quantize": "float32,float32,int64->int8",
     "scaled_dot_product_attention_varlen": "float32,float32,float32,int32,int32->float32",
-    "dequantize": "int8,float32,int64->float32",
+    "dequantize": "int8,float32,int64->float32", "conv_transpose2d": "float32",
 }  # fmt: skip
 
 
@@ -84,6 +84,9 @@ def calls():
     yield "conv2d", (x(1, 1, 4, 4), x(1, 1, 2, 2)), {}, {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}
     pool = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1)}
     yield "max_pool2d", (x(1, 1, 4, 4), 2), {}, pool
+    spread = {"stride": (2, 2), "padding": (0, 0), "output_padding": (1, 1), "dilation": (1, 1)}
+    given = {"stride": 2, "output_padding": 1}
+    yield "conv_transpose2d", (x(1, 1, 4, 4), x(1, 1, 3, 3)), given, spread
     yield "scaled_dot_product_attention", (heads, heads, heads), {}, {"scale": 0.25}
     yield "scaled_dot_product_attention_varlen", (rows, rows, rows, ends, ends), {}, {"scale": 0.25}
     yield "quantize", (x(2, 3), x(3)), {"axis": -1, "dtype": dt.int8}, {"axis": 1}

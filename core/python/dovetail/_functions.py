@@ -109,22 +109,45 @@ def pad(
     *,
     constant_values: complex = 0,
 ) -> Array:
-    """x with constant_values around it.
+    """x with constant_values, or with elements of its own around it.
 
     pad_width: one number for every side, (before, after) for every axis, a pair for each axis as NumPy has them,
-    ((1, 2), (0, 1)), or the same in one flat row. mode: only "constant".
+    ((1, 2), (0, 1)), or the same in one flat row. mode, as in NumPy: "constant"; "edge" repeats the last element,
+    "reflect" mirrors without it, "symmetric" with it, "wrap" goes on at the other end.
     """
     if mode != "constant":
-        raise NotImplementedError(f"[pad] mode: got {mode!r}, expected 'constant'")
+        return _padded_by_itself(x, pad_width, mode, constant_values)
+    return _op("pad")(x, _flat_width(x, pad_width), constant_values=constant_values)
+
+
+def _flat_width(x: Array, pad_width: int | Sequence[int] | Sequence[Sequence[int]]) -> int | Sequence[int]:
+    """pad_width as the op takes it: pairs in one row."""
     if isinstance(pad_width, (list, tuple)) and any(isinstance(pair, (list, tuple)) for pair in pad_width):
         pairs = [tuple(p) if isinstance(p, (list, tuple)) else (p,) for p in pad_width]
         if len(pairs) not in (1, x.ndim) or any(len(p) not in (1, 2) for p in pairs):
             raise ValueError(f"[pad] pad_width: got {pad_width!r}, expected a pair for each of {x.ndim} axes")
         pairs = [p * 2 if len(p) == 1 else p for p in pairs] * (x.ndim if len(pairs) == 1 else 1)
-        pad_width = tuple(n for pair in pairs for n in pair)
-    elif hasattr(pad_width, "tolist") and getattr(pad_width, "ndim", 0):
-        return pad(x, pad_width.tolist(), mode, constant_values=constant_values)
-    return _op("pad")(x, pad_width, constant_values=constant_values)
+        return tuple(n for pair in pairs for n in pair)
+    if hasattr(pad_width, "tolist") and getattr(pad_width, "ndim", 0):
+        return _flat_width(x, pad_width.tolist())
+    return pad_width
+
+
+def _padded_by_itself(x: Array, pad_width: int | Sequence, mode: str, constant_values: complex) -> Array:
+    from dovetail._nn_padding import MODES, repeated
+
+    expect_array("pad", x)
+    if mode not in MODES:
+        raise ValueError(f"[pad] mode: got {mode!r}, expected 'constant', {', '.join(map(repr, MODES))}")
+    if constant_values != 0:
+        raise ValueError(f"[pad] constant_values with mode {mode!r}: expected none; they are for mode 'constant'")
+    flat = _flat_width(x, pad_width)
+    sides = list(flat) if isinstance(flat, (list, tuple)) else [flat]
+    sides *= 2 if len(sides) == 1 else 1
+    sides *= x.ndim if len(sides) == 2 else 1
+    if len(sides) != 2 * x.ndim:
+        raise ValueError(f"[pad] pad_width: got {pad_width!r}, expected a pair for each of {x.ndim} axes")
+    return repeated("pad", x, [*zip(sides[::2], sides[1::2], strict=True)], mode)
 
 
 def reshape(x: Array, /, shape: int | tuple[int, ...], *, copy: bool | None = None) -> Array:

@@ -1,9 +1,20 @@
 """Neural-network functions, named as in torch.nn.functional. See the op reference."""
 
-from dovetail import _core
+from dovetail import (
+    _core,
+    _nn_detection,
+    _nn_grid,
+    _nn_layers,
+    _nn_losses,
+    _nn_padding,
+    _nn_recurrent,
+    _nn_resize,
+    _nn_windows,
+)
 from dovetail._attention import sdpa_engine, sdpa_engines
-from dovetail._detection import nms
 
-_ops = _core.op_names("nn")
-__all__ = [*_ops, "nms", "sdpa_engine", "sdpa_engines"]  # noqa: PLE0604 - strings
-globals().update({name: _core.op_function(name) for name in _ops})
+_ops = {name: _core.op_function(name) for name in _core.op_names("nn")}
+_modules = (_nn_detection, _nn_grid, _nn_layers, _nn_losses, _nn_padding, _nn_recurrent, _nn_resize, _nn_windows)
+_written = {name: getattr(module, name) for module in _modules for name in module.__all__}
+globals().update(_ops | _written)  # a written function of an op's name takes more arguments than the op
+__all__ = [*_ops, *(name for name in _written if name not in _ops), "sdpa_engine", "sdpa_engines"]  # noqa: PLE0604 - strings

@@ -11,8 +11,8 @@ from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from ._float import flipped, magnitude
 from .arithmetic import clip
-from .exponential import expm1, log1p
-from .primitives import divide, exp, maximum, minimum, multiply, where
+from .exponential import expm1, log1p, tanh
+from .primitives import ROUNDED, divide, exp, maximum, minimum, multiply, where
 from .special import normal_gate
 
 NN = {"shape": "same", "space": "nn"}
@@ -153,6 +153,102 @@ def hardsigmoid(x: Tensor) -> Tensor:
 def hardswish(x: Tensor) -> Tensor:
     """x * hardsigmoid(x); 0 from -3 downwards."""
     return maximum(x, -3.0) * clip((x + 3.0) / 6.0, 0.0, 1.0)
+
+
+def _celu(x, alpha):
+    return np.where(x > 0, x, alpha * np.expm1(np.where(x > 0, 0, x) / alpha))
+
+
+def _celu_samples() -> Iterator[Sample]:
+    yield sample("alpha", draw(1000, low=None), alpha=2.5)
+    yield sample("zero", draw(3), alpha=0.0, error=ValueError)
+
+
+@op(**NN, dtype="float", tol=6, reference=_celu, samples=_celu_samples)
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """x, but alpha * (exp(x / alpha) - 1) below 0: elu with a slope that is continuous for every alpha."""
+    if alpha == 0.0:
+        raise ValueError("[celu] alpha: got 0, expected another number; relu is the limit")
+    return where(x > 0.0, x, expm1(x if alpha == 1.0 else x / alpha) * alpha)
+
+
+@op(**NN, dtype="float", tol=2, reference=lambda x: x / (1 + np.abs(x)))
+def softsign(x: Tensor) -> Tensor:
+    """x / (1 + abs(x))."""
+    return x / (magnitude(x) + 1.0)
+
+
+def _hardtanh_samples() -> Iterator[Sample]:
+    yield sample("bounds", draw(1000, low=None), min_val=-0.5, max_val=2.0)
+
+
+@op(
+    **NN,
+    dtype="float",
+    tol=ROUNDED,  # of the bounds
+    reference=lambda x, min_val, max_val: np.minimum(np.maximum(x, min_val), max_val),
+    samples=_hardtanh_samples,
+)
+def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """x within [min_val, max_val]; NaN stays."""
+    return clip(x, min_val, max_val)
+
+
+# ---- activations with a threshold --------------------------------------------------------------------------------
+
+
+def _shrink_samples() -> Iterator[Sample]:
+    yield sample("lambd", draw(1000, low=None), lambd=1.5)
+    yield sample("zero", draw(9), lambd=0.0)
+
+
+@op(
+    **NN,
+    dtype="float",
+    reference=lambda x, lambd: np.where(np.abs(x) <= lambd, 0, x),
+    samples=_shrink_samples,
+)
+def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    """x, but 0 within [-lambd, lambd]; NaN stays."""
+    return where((x <= lambd) & (x >= -lambd), 0.0, x)
+
+
+@op(
+    **NN,
+    dtype="float",
+    tol=ROUNDED,
+    reference=lambda x, lambd: np.where(np.abs(x) <= lambd, x * 0, x - np.copysign(lambd, x)),
+    samples=_shrink_samples,
+)
+def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by lambd, which is not negative, and 0 within [-lambd, lambd]; NaN stays."""
+    if lambd < 0.0:
+        raise ValueError(f"[softshrink] lambd: got {lambd}, expected at least 0")
+    return where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0.0))
+
+
+@op(**NN, dtype="float", tol=5, reference=lambda x: x - np.tanh(x), scale=np.abs)
+def tanhshrink(x: Tensor) -> Tensor:
+    """x - tanh(x), accurate to the size of x."""
+    return x - tanh(x)
+
+
+def _threshold_samples() -> Iterator[Sample]:
+    yield sample("plain", draw(4, 33), 0.5, -1.0)
+    yield sample("any_value", draw(1000, low=None), 1.5, 20.0)
+    yield sample("scalar", draw(), 0.0, 3.0)
+
+
+@op(
+    **NN,
+    dtype="float",
+    tol=ROUNDED,
+    reference=lambda x, threshold, value: np.where(x <= threshold, value, x),
+    samples=_threshold_samples,
+)
+def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
+    """x where it is above the threshold, else value; NaN stays."""
+    return where(x <= threshold, value, x)
 
 
 # ---- gelu --------------------------------------------------------------------------------------------------------

@@ -204,7 +204,7 @@ def _last_axes(ndim, normalized_shape):
     return tuple(range(ndim - n, ndim))
 
 
-def _affine(y, weight, bias):
+def affine(y, weight, bias):
     y = y if weight is None else y * weight
     return y if bias is None else y + bias
 
@@ -212,7 +212,7 @@ def _affine(y, weight, bias):
 def _layer_norm(x, weight, bias, normalized_shape, eps):
     axes = _last_axes(x.ndim, normalized_shape)
     d = x - np.mean(x, axes, keepdims=True)
-    return _affine(d / np.sqrt(np.mean(d * d, axes, keepdims=True) + eps), weight, bias)
+    return affine(d / np.sqrt(np.mean(d * d, axes, keepdims=True) + eps), weight, bias)
 
 
 def _layer_norm_scale(x, weight, bias, normalized_shape, eps):
@@ -221,7 +221,7 @@ def _layer_norm_scale(x, weight, bias, normalized_shape, eps):
     y = _layer_norm(x, None, None, normalized_shape, eps)
     d = np.sqrt(np.var(x, axes, keepdims=True) + eps)
     size = np.max(np.abs(y), axes, keepdims=True, initial=0) + np.abs(np.mean(x, axes, keepdims=True)) / d
-    return _affine(size + 0 * y, None if weight is None else np.abs(weight), None if bias is None else np.abs(bias))
+    return affine(size + 0 * y, None if weight is None else np.abs(weight), None if bias is None else np.abs(bias))
 
 
 def _norm_samples() -> Iterator[Sample]:
@@ -258,7 +258,7 @@ def layer_norm(
 def _rms_norm(x, weight, normalized_shape, eps, like):
     axes = _last_axes(x.ndim, normalized_shape)
     eps = (dt.float32 if like.itemsize == 2 else like).eps if eps is None else eps
-    return _affine(x / np.sqrt(np.mean(x * x, axes, keepdims=True) + eps), weight, None)
+    return affine(x / np.sqrt(np.mean(x * x, axes, keepdims=True) + eps), weight, None)
 
 
 @op(**NORM, reference=_rms_norm, samples=_norm_samples)
@@ -272,13 +272,13 @@ def rms_norm(x: Tensor, normalized_shape: Ints, weight: Tensor | None = None, ep
     return y if weight is None else multiply(y, weight)
 
 
-def _channel(v, x):
+def channel(v, x):
     return v if v is None else np.reshape(v, (-1, *(1,) * (x.ndim - 2)))
 
 
 def _batch_norm(x, running_mean, running_var, weight, bias, eps):
-    m, v, weight, bias = (_channel(p, x) for p in (running_mean, running_var, weight, bias))
-    return _affine((x - m) / np.sqrt(v + eps), weight, bias)
+    m, v, weight, bias = (channel(p, x) for p in (running_mean, running_var, weight, bias))
+    return affine((x - m) / np.sqrt(v + eps), weight, bias)
 
 
 def _batch_norm_scale(x, running_mean, running_var, weight, bias, eps):
@@ -315,12 +315,12 @@ def batch_norm(
 ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias, each of these a vector over the channels, axis 1."""
 
-    def per_channel(v: Tensor) -> Tensor:
+    def perchannel(v: Tensor) -> Tensor:
         return reshape(v, (v.shape[0], *(1,) * (x.ndim - 2)))
 
-    y = (x - per_channel(running_mean)) / per_channel(sqrt(running_var + eps))
-    y = y if weight is None else y * per_channel(weight)
-    return y if bias is None else y + per_channel(bias)
+    y = (x - perchannel(running_mean)) / perchannel(sqrt(running_var + eps))
+    y = y if weight is None else y * perchannel(weight)
+    return y if bias is None else y + perchannel(bias)
 
 
 # ---- losses ------------------------------------------------------------------------------------------------------

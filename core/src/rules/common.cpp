@@ -167,6 +167,14 @@ void expect_shape(const Inference& inv, int i, std::span<const int64_t> shape, s
     inv.fail(described(inv, i) + " does not fit: expected shape " + to_string(shape) + ", " + std::string(why));
 }
 
+void expect_key(const Inference& inv, int i) {
+  if (const DType t = inv.operand(i).dtype; t != DType::u32)
+    inv.fail(ErrorKind::type,
+             operand_name(inv, i) + " is " + info(t).name + ": expected uint32, as dovetail.random.key() gives it");
+  const int64_t words[] = {4};
+  expect_shape(inv, i, words, "a key's");
+}
+
 // ---- axes ---------------------------------------------------------------------------------------
 
 [[gnu::cold, noreturn]] static void bad_axis(const Inference& inv, int64_t value, int rank, int i) {

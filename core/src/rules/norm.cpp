@@ -1,4 +1,5 @@
-// Rules of normalisations: layer_norm (and rms_norm) over the last axes, batch_norm over axis 1.
+// Rules of normalisations: layer_norm (and rms_norm) over the last axes, batch_norm and group_norm with axis 1 as
+// channels.
 #include <algorithm>
 
 #include "rules/rules.hpp"
@@ -33,11 +34,31 @@ void shape_layer_norm(Inference& inv) {
   inv.work = inv.output(0, x.shape()).numel;
 }
 
-void shape_batch_norm(Inference& inv) {
-  const TensorType& x = inv.operand(0);
+// From operand `first` on: a value for each channel of x.
+static void expect_per_channel(Inference& inv, int first) {
   expect_rank(inv, 0, 2);
-  for (int i = 1; i < inv.n_in; ++i)
-    if (inv.has(i)) expect_shape(inv, i, x.shape().subspan(1, 1), "one value for each channel, x's axis 1");
+  const auto channels = inv.operand(0).shape().subspan(1, 1);
+  for (int i = first; i < inv.n_in; ++i)
+    if (inv.has(i)) expect_shape(inv, i, channels, "one value for each channel, x's axis 1");
+}
+
+void shape_batch_norm(Inference& inv) {
+  expect_per_channel(inv, 1);
+  resolve_eps(inv);
+  inv.work = inv.output(0, inv.operand(0).shape()).numel;
+}
+
+void shape_batch_norm_train(Inference& inv) {
+  shape_batch_norm(inv);
+  for (const int statistic : {1, 2}) inv.output(statistic, inv.operand(0).shape().subspan(1, 1));
+}
+
+void shape_group_norm(Inference& inv) {
+  expect_per_channel(inv, 1);
+  const TensorType& x = inv.operand(0);
+  if (const int64_t groups = integer(inv, attr(inv, "num_groups"), 1); x.size(1) % groups)
+    inv.fail("num_groups: got " + std::to_string(groups) + " for " + described(inv, 0) +
+             ", expected a divisor of its " + std::to_string(x.size(1)) + " channels");
   resolve_eps(inv);
   inv.work = inv.output(0, x.shape()).numel;
 }

@@ -90,4 +90,5 @@ int single_axis(Inference&);
 uint32_t axes(Inference&, int attr, int rank);
 void expect_rank(const Inference&, int i, int least, int most = DVT_MAX_NDIM);
 void expect_shape(const Inference&, int i, std::span<const int64_t> shape, std::string_view why);
+void expect_key(const Inference&, int i);  // of a draw of random numbers: four uint32
 }  // namespace dovetail::rules

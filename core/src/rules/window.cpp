@@ -1,5 +1,7 @@
 // Rules of windows that move over the last axes: sliding_window, and conv and pool, whose number of spatial axes is
 // the digit in the op's name.
+#include <algorithm>
+
 #include "rules/rules.hpp"
 #include "text.hpp"
 
@@ -33,6 +35,27 @@ int64_t places(const Inference& inv, int axis, int64_t size, int64_t stride, int
              " and padding " + std::to_string(padding) + " on each side");
   return (n + 2 * padding - reach) / stride + 1;
 }
+
+// The size of an axis that a transposed convolution makes: from the first tap of the first place to the last tap of
+// the last one, without the padding.
+int64_t spread_places(const Inference& inv, int axis, int64_t size, int64_t stride, int64_t padding,
+                      int64_t output_padding, int64_t dilation) {
+  if (size < 1 || size > kLargest)
+    inv.fail(described(inv, 1) + " has a window of size " + std::to_string(size) + ": expected 1 to " +
+             std::to_string(kLargest));
+  if (output_padding >= std::max(stride, dilation))
+    inv.fail("output_padding: got " + std::to_string(output_padding) + ", expected less than stride or dilation, " +
+             std::to_string(std::max(stride, dilation)));
+  const int64_t n = inv.operand(0).size(axis);
+  int64_t spread;
+  if (__builtin_mul_overflow(n - 1, stride, &spread) || spread > INT64_MAX / 2)
+    inv.fail("the result's axis " + std::to_string(axis) + " is too large: expected at most 2^58 elements");
+  const int64_t places = spread + dilation * (size - 1) + 1 + output_padding - 2 * padding;
+  if (n < 1 || places < 1)
+    inv.fail("axis " + std::to_string(axis) + " of " + described(inv, 0) + " would become " +
+             std::to_string(places) + " values: expected at least one value, and padding that leaves one");
+  return places;
+}
 }  // namespace
 
 void shape_conv(Inference& inv) {
@@ -64,6 +87,34 @@ void shape_conv(Inference& inv) {
     taps *= uint64_t(size);
   }
   inv.work = inv.output(0, shape).numel * taps;
+}
+
+void shape_conv_transpose(Inference& inv) {
+  const TensorType &x = inv.operand(0), &weight = inv.operand(1);
+  const int n = spatial_axes(inv);
+  expect_rank(inv, 0, n + 2, n + 2);
+  expect_rank(inv, 1, n + 2, n + 2);
+  const int64_t groups = integer(inv, attr(inv, "groups"), 1), per_group = weight.size(1);
+  if (x.size(1) != weight.size(0))
+    inv.fail("shapes " + to_string(x.shape()) + " and " + to_string(weight.shape()) +
+             " do not match: expected x's " + std::to_string(x.size(1)) + " channels to be weight's " +
+             std::to_string(weight.size(0)));
+  if (x.size(1) % groups)
+    inv.fail(std::to_string(x.size(1)) + " channels: expected a multiple of " + std::to_string(groups) + " groups");
+  int64_t filters;
+  if (__builtin_mul_overflow(per_group, groups, &filters)) inv.fail("groups: too many filters");
+  if (inv.has(2)) expect_shape(inv, 2, {&filters, 1}, "one value for each filter");
+  const auto stride = window(inv, "stride", n, 1), padding = window(inv, "padding", n, 0),
+             output_padding = window(inv, "output_padding", n, 0), dilation = window(inv, "dilation", n, 1);
+  Shape shape;
+  shape.push(x.size(0));
+  shape.push(filters);
+  for (int i = 0; i < n; ++i)
+    shape.push(
+        spread_places(inv, 2 + i, weight.size(2 + i), stride[i], padding[i], output_padding[i], dilation[i]));
+  inv.output(0, shape);
+  inv.work = x.numel * uint64_t(per_group);
+  for (int i = 0; i < n; ++i) inv.work *= uint64_t(weight.size(2 + i));
 }
 
 void shape_pool(Inference& inv) {

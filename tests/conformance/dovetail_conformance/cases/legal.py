@@ -43,6 +43,11 @@ ATTRIBUTES: dict[str, tuple] = {
     "reduction": ("mean", "sum", "none"),
     "count_include_pad": (True, False),
     "constant_values": (0, 1),
+    "lambd": (0.5, 0.0, 1.5),
+    "min_val": (-1.0, -0.5),
+    "max_val": (1.0, 3.0),
+    "threshold": (0.5, -1.0),
+    "value": (0.0, 20.0),
 }
 
 

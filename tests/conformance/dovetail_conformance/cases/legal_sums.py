@@ -273,6 +273,30 @@ def batch_norm(m: Drawing) -> dict[str, Any]:
     return given
 
 
+@legal("batch_norm_train")
+def batch_norm_train(m: Drawing) -> dict[str, Any]:
+    x = m.operand(m.shape(2, empty=False))
+    return {"x": x, **_scale_and_shift(m, x.shape[1:2])}
+
+
+@legal("group_norm")
+def group_norm(m: Drawing) -> dict[str, Any]:
+    shape = m.shape(2, empty=False)
+    groups = m.pick((1, 2, 3))
+    shape = (shape[0], shape[1] * groups, *shape[2:])
+    return {"x": m.operand(shape), "num_groups": groups, **_scale_and_shift(m, shape[1:2])}
+
+
+def _scale_and_shift(m: Drawing, channels: tuple[int, ...]) -> dict[str, Any]:
+    return {name: _finite(m.operand(channels)) if m.pick((False, True)) else None for name in ("weight", "bias")}
+
+
+@legal("dropout")
+def dropout(m: Drawing) -> dict[str, Any]:
+    key = Operand((4,), dt.uint32, "uniform", m.integer(0, 255), "", 0, 1000)
+    return {"x": m.operand(m.shape()), "key": key, "p": m.pick((0.5, 0.0, 0.125, 1.0))}
+
+
 @legal("cross_entropy")
 def cross_entropy(m: Drawing) -> dict[str, Any]:
     classes = m.pick(SIZES[:14])
@@ -283,8 +307,13 @@ def cross_entropy(m: Drawing) -> dict[str, Any]:
     return {"x": m.operand(shape), "target": target, **ignored}
 
 
+def _spatial_axes(m: Drawing) -> int:
+    return int(m.op.name[-2])  # conv2d
+
+
 def _windows(m: Drawing, n: int, least: list[int]) -> tuple[int, ...]:
-    return tuple(low + m.pick((0, 1, 2, 5, 8, 15, 16, 33 if n == 1 else 9)) for low in least)
+    more = (0, 1, 2, 5) if n == 3 else (0, 1, 2, 5, 8, 15, 16, 33 if n == 1 else 9)
+    return tuple(low + m.pick(more) for low in least)
 
 
 def _each(m: Drawing, n: int, options: tuple[int, ...]) -> int | tuple[int, ...]:
@@ -297,7 +326,7 @@ def _spread(value: Any, n: int) -> list[int]:
 
 @legal("conv")
 def conv(m: Drawing) -> dict[str, Any]:
-    n = 2 if m.op.name.endswith("2d") else 1
+    n = _spatial_axes(m)
     groups = m.pick((1, 1, 2, 3))
     inputs, outputs = m.pick((1, 2, 3, 8, 17)), groups * m.pick((1, 2, 3, 8))
     kernel = [m.pick((1, 2, 3, 5)) for _ in range(n)]
@@ -311,9 +340,27 @@ def conv(m: Drawing) -> dict[str, Any]:
             "stride": _each(m, n, (1, 2, 3)), "padding": padding, "dilation": dilation}  # fmt: skip
 
 
+@legal("conv_transpose")
+def conv_transpose(m: Drawing) -> dict[str, Any]:
+    n = _spatial_axes(m)
+    groups = m.pick((1, 1, 2, 3))
+    inputs, outputs = m.pick((1, 2, 3, 8, 17)), m.pick((1, 2, 3, 8))
+    kernel, places = ([m.pick(sizes) for _ in range(n)] for sizes in ((1, 2, 3, 4), (1, 2, 3, 5)))
+    stride, dilation = ([m.pick((1, 2, 3)) for _ in range(n)] for _ in range(2))
+    output_padding = [m.integer(0, max(s, d) - 1) for s, d in zip(stride, dilation, strict=True)]
+    full = [(a - 1) * s + d * (k - 1) + 1 for a, s, d, k in zip(places, stride, dilation, kernel, strict=True)]
+    padding = [m.integer(0, min(2, (size - 1) // 2)) for size in full]
+    bias = m.operand((groups * outputs,)) if m.pick((False, True)) else None
+    x = _finite(m.operand((m.pick((1, 2, 0)), groups * inputs, *places)))
+    weight = _finite(m.operand((groups * inputs, outputs, *kernel)))
+    spread = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
+    given = {name: tuple(values) for name, values in spread.items()}
+    return {"x": x, "weight": weight, "bias": bias, "groups": groups, **given}
+
+
 @legal("pool")
 def pool(m: Drawing) -> dict[str, Any]:
-    n = 2 if m.op.name.endswith("2d") else 1
+    n = _spatial_axes(m)
     kernel = _each(m, n, (2, 1, 3, 5))
     padding = tuple(m.integer(0, k // 2) for k in _spread(kernel, n))
     dilation = _each(m, n, (1, 2)) if "dilation" in m.names else 1

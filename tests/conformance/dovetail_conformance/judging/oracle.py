@@ -17,9 +17,10 @@ from dovetail.schema.dtypes import DType
 
 # Ops that may return either of two zeros; sums may begin with one.
 EITHER_ZERO = frozenset({
-    "maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "relu", "relu6",
-    "sum", "mean", "avg_pool1d", "avg_pool2d", "matmul", "linear", "linear_with_activation", "vecdot", "conv1d",
-    "conv2d", "scaled_dot_product_attention", "scaled_dot_product_attention_varlen",
+    "maximum", "minimum", "max", "min", "clip", "max_pool1d", "max_pool2d", "max_pool3d", "relu", "relu6",
+    "hardtanh", "sum", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "matmul", "linear",
+    "linear_with_activation", "vecdot", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "scaled_dot_product_attention", "scaled_dot_product_attention_varlen",
     "scaled_dot_product_attention_with_logsumexp", "layer_norm",
 })  # fmt: skip
 
