@@ -362,6 +362,36 @@ def test_sys_modules_are_searched_by_name():
     del sys.modules[module.__name__]
 
 
+def test_of_installed_packages_only_those_that_import_dovetail_are_searched(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    (folder / "plain_library.py").write_text(
+        "class Node:\n    pass\n"
+        "nodes = [Node() for _ in range(40_000)]\n"
+        "for i, node in enumerate(nodes):\n    node.next, node.table = nodes[i - 1], {'factor': 2.0}\n"
+        "def double(x):\n    return x * nodes[0].table['factor']\n"
+    )
+    (folder / "layer_library.py").write_text(
+        "import dovetail as dt\n"
+        "def scale(x):\n    return x * weight\n"
+        "weight = dt.asarray(2.0)\n"
+    )
+    import layer_library
+    import plain_library
+
+    f = dt.compile(lambda x: plain_library.double(x))
+    start = time.thread_time()
+    same(f(array(3)), array(6.0))
+    assert time.thread_time() - start < 0.5
+    g = dt.compile(lambda x: layer_library.scale(x))
+    same(g(array(3.0)), array(6.0))
+    layer_library.weight = array(5.0)
+    same(g(array(3.0)), array(15.0))
+    for name in ("plain_library", "layer_library"):
+        del sys.modules[name]
+
+
 # ---- sizes of captured arrays ------------------------------------------------------------------------------------
 
 

@@ -246,7 +246,7 @@ class Found:
                 yield Place("constant", None, cell, cell, name)
             else:
                 yield Place("element", closure, None, cell, name, i)
-        if not _is_of_python(fn):
+        if not _is_of_python(fn) and not _is_foreign(fn.__globals__.get("__name__")):
             yield from self._globals(fn)
 
     def _globals(self, fn: FunctionType) -> Iterator[Place]:
@@ -399,7 +399,33 @@ def _is_of_python(x: Any) -> bool:
 
 
 def _is_users_module(x: ModuleType) -> bool:
-    return _home(x) not in ("dovetail", "numpy") and _home(x) not in sys.stdlib_module_names - {"__main__"}
+    if _home(x) in ("dovetail", "numpy") or _home(x) in sys.stdlib_module_names - {"__main__"}:
+        return False
+    return not _is_foreign(x.__name__)
+
+
+_foreign: dict[str, tuple[int, int, bool]] = {}  # by package: of how many modules in all and of its own; the answer
+
+
+def _is_foreign(name: Any) -> bool:
+    """Whether a module is of an installed package that does not import dovetail: its own objects hold no arrays."""
+    if not isinstance(name, str):
+        return False
+    package = name.partition(".")[0]
+    n_all, n_own, answer = _foreign.get(package, (0, 0, False))
+    if n_all != len(sys.modules):
+        parts = [m for key, m in list(sys.modules.items()) if key.partition(".")[0] == package]
+        if n_own != len(parts):
+            places = [str(getattr(m, "__file__", None) or "") for m in parts]
+            installed = any(folder in place for place in places for folder in ("site-packages", "dist-packages"))
+            answer = installed and not any(map(_imports_dovetail, parts))
+        _foreign[package] = len(sys.modules), len(parts), answer
+    return answer
+
+
+def _imports_dovetail(x: Any) -> bool:
+    objects = list(vars(x).values()) if _is(x, ModuleType) else ()
+    return any(_is(v, (ModuleType, FunctionType, type)) and _home(v) == "dovetail" for v in objects)
 
 
 def _is_ours(x: Any) -> bool:
