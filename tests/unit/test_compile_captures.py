@@ -373,9 +373,7 @@ def test_of_installed_packages_only_those_that_import_dovetail_are_searched(tmp_
         "def double(x):\n    return x * nodes[0].table['factor']\n"
     )
     (folder / "layer_library.py").write_text(
-        "import dovetail as dt\n"
-        "def scale(x):\n    return x * weight\n"
-        "weight = dt.asarray(2.0)\n"
+        "import dovetail as dt\ndef scale(x):\n    return x * weight\nweight = dt.asarray(2.0)\n"
     )
     import layer_library
     import plain_library
