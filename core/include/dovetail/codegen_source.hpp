@@ -110,6 +110,7 @@ class Source {
     if (!by_rows) count *= space.size.back();
     if (reduces_ && columns > long_row && count < few_rows)
       out.refusal = "few rows, and each too long for one block";
+    if (!by_rows && count == 0) out.refusal = "no elements, beside which results of rows may have some";
     out.form.axes = uint32_t(space.axes());
     out.form.lanes = by_rows ? lanes_for(columns) : 0;
     out.form.wide = count >= narrow_indices || columns >= narrow_indices;
