@@ -120,6 +120,17 @@ for f in (share, scaled):
                 errors = [np.abs(host(y) - expected).mean() for y in (got, eager)]
                 assert errors[0] <= 1.1 * errors[1], (f, dtype, errors)
 """
+# Rows without elements, whose results have some: they are written nonetheless.
+EMPTY_ROWS = """
+def function(w, x):
+    y = dt.sin(x)
+    return dt.tanh(w * 2.0), y, dt.where(dt.astype(y, dt.bool), w * 0.5, 0.0), dt.sum(y, axis=1)
+f = dt.compile(function, numerics="eager")
+for rows, columns in ((5, 3), (5, 0), (0, 3), (5, 0), (2, 0)):
+    w, x = made(rows, 1), made(rows, columns, seed=1)
+    for got, expected in zip(f(w, x), function(w, x), strict=True):
+        same(got, expected, (rows, columns))
+"""
 CAPTURED = """
 def function(x, w, k):
     for _ in range(3):

@@ -15,6 +15,7 @@ from cuda_programs import EMULATED, NVIDIA, ON_GPU, PROGRAMS, needs_gpu, python,
 from group_programs import (
     CAPTURED,
     CONVERSIONS,
+    EMPTY_ROWS,
     INTEGERS,
     ONE_TEXT,
     OPS,
@@ -77,7 +78,9 @@ def test_random_groups_on_a_gpu():
     python(f"{PRELUDE}\nfirst = 0\n{RANDOM}", **ON_GPU)
 
 
-@pytest.mark.parametrize("code", [OPS, INTEGERS, CONVERSIONS], ids=["floats", "integers", "conversions"])
+@pytest.mark.parametrize(
+    "code", [OPS, INTEGERS, CONVERSIONS, EMPTY_ROWS], ids=["floats", "integers", "conversions", "empty rows"]
+)
 def test_every_op_has_the_bits_of_its_kernel(code, variables):
     python(PRELUDE + code, **variables)
 

@@ -10,6 +10,7 @@ import pytest
 from group_programs import (
     CAPTURED,
     CONVERSIONS,
+    EMPTY_ROWS,
     INTEGERS,
     ONE_TEXT,
     OPS,
@@ -23,8 +24,8 @@ from programs import ON_CPU, python
 
 @pytest.mark.parametrize(
     "code",
-    [f"first = 0\n{RANDOM}", OPS, INTEGERS, CONVERSIONS, SUMS, CAPTURED],
-    ids=["random", "floats", "integers", "conversions", "sums", "captured"],
+    [f"first = 0\n{RANDOM}", OPS, INTEGERS, CONVERSIONS, SUMS, EMPTY_ROWS, CAPTURED],
+    ids=["random", "floats", "integers", "conversions", "sums", "empty rows", "captured"],
 )
 def test_groups_have_the_results_of_their_nodes(code):
     python(prelude("xpu") + code, **ON_CPU)

@@ -2,6 +2,7 @@
 // attributes that are no numbers); its guards say for which sizes and numbers it is right. The binding and the
 // plans of each set of sizes are kept, too, the most recent ones.
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <unordered_map>
 
@@ -162,9 +163,15 @@ DType working(DType t, const Op& op) {
   return t != DType::none && is_narrow_float(t) && op.spec.flags & op_half_in_f32 ? DType::f32 : t;
 }
 
+// The dtypes to which an operand is cast: that of the call, and the one that it computes in. So an integer beside
+// narrow floats becomes as narrow first.
+std::array<DType, 2> casts_of(const Invocation& inv, int operand) {
+  const DType t = inv.plan->compute_of(operand);
+  return {t, working(t, inv.op)};
+}
+
 // A program around `decomposition`, which records calls on the operands in the dtypes in which they compute (narrow
-// floats in float32, integers beside them too, once they are as narrow): operands are cast to these, and results
-// back.
+// floats in float32): operands are cast to these, and results back.
 template <class Decomposition>
 std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposition& decomposition) {
   const auto builder = std::make_shared<ProgramBuilder>();  // a decomposition may keep its tracers
@@ -173,8 +180,7 @@ std::shared_ptr<const Program> with_casts(const Invocation& inv, const Decomposi
     operands.push_back(inv.in[i] ? builder->input(inv.in[i]->dtype, inv.in[i]->shape()) : -1);
   for (int i = 0; i < inv.n_in; ++i)
     if (operands[size_t(i)] >= 0)
-      for (const DType t : {inv.plan->compute_of(i), working(inv.plan->compute_of(i), inv.op)})
-        operands[size_t(i)] = builder->cast(operands[size_t(i)], t);
+      for (const DType t : casts_of(inv, i)) operands[size_t(i)] = builder->cast(operands[size_t(i)], t);
   std::vector<int> outputs = decomposition(builder, operands);
   if (outputs.size() != inv.op.spec.n_out)
     inv.fail(ErrorKind::runtime, "its decomposition gives " + std::to_string(outputs.size()) +
@@ -383,7 +389,7 @@ void run_decomposition(Invocation& inv) {
   }
 }
 
-// A primitive that the device has in float32: operands up, integers by way of the narrow dtype, result down.
+// A primitive that the device has in float32: operands up, result down.
 void run_via_f32(Invocation& inv) {
   if (inv.op.spec.flags & op_converts) {
     *inv.out[0] = cast(cast(*inv.in[0], DType::f32, *inv.device), inv.plan->result[0], *inv.device);
@@ -395,7 +401,7 @@ void run_via_f32(Invocation& inv) {
   for (int i = 0; i < inv.n_in; ++i) {
     const Tensor* t = inv.in[i];
     if (t)
-      for (const DType want : {inv.plan->compute_of(i), working(inv.plan->compute_of(i), inv.op)})
+      for (const DType want : casts_of(inv, i))
         if (t->dtype != want) t = &casts.emplace_back(cast(*t, want, *inv.device));
     in.push_back(t);
   }
@@ -481,7 +487,7 @@ std::string missing_kernel(const Invocation& inv) {
     if (!t) continue;
     operands[i].set_type(t->dtype, inv.device);
     operands[i].set_shape(t->shape());
-    for (const DType want : {inv.plan->compute_of(int(i)), working(inv.plan->compute_of(int(i)), inv.op)}) {
+    for (const DType want : casts_of(inv, int(i))) {
       const std::string missing = t->device ? missing_cast(operands[i], want, *inv.device) : "";
       if (!missing.empty()) return missing;
       operands[i].set_type(want, inv.device);

@@ -60,7 +60,8 @@ struct Fusion {
 struct BoundGroup {
   std::vector<int64_t> symbols;
   dvt_answer answer;  // to row-major operands; level 0: its nodes run by themselves
-  // Of each result an operand that ends with the group and whose memory it may take, if nobody else holds that; -1.
+  // Of each result an operand that ends with the group and whose memory it may take, if nothing else holds that;
+  // -1.
   std::vector<int> donors;
 };
 

@@ -89,7 +89,7 @@ inline bool is_current(const Executable& e) {
 // The operands of node `k` that are given. Those that end with it are taken from `values`: if nobody else holds
 // their memory, the node's programs may use it.
 std::vector<Tensor> take_operands(const Executable&, size_t k, Values&);
-// Runs it on operands of exactly the dtypes and shapes of the binding, which nobody changes meanwhile; `out` are
+// Runs it on operands of exactly the dtypes and shapes of the binding, which do not change meanwhile; `out` are
 // other tensors. Results that are constants stay in host memory. `constants`: nullptr, or all of them, in place of
 // the binding's.
 void replay(const Executable&, const Tensor* const* in, Tensor* const* out,

@@ -50,7 +50,7 @@ struct Tensor : TensorType {
     view.device = d ? d->dl : dl_device(1 /* kDLCPU */, 0);
   }
   void own(Storage* s) { storage = s, view.data = s->data; }  // takes over the caller's reference
-  // Does nobody else hold its memory, which is the pool's?
+  // Is it alone in holding its memory, which is the pool's?
   bool is_alone() const {
     return storage && storage->refs.load(std::memory_order_acquire) == 1 && is_pooled(*storage);
   }
