@@ -55,6 +55,9 @@ def _floats(op: Any) -> Iterator[dict[str, float]]:
         "correction": (0.0, 1.0, 1e9),
         "label_smoothing": (0.0, 0.125),
         "dropout_p": (0.0, 0.25, 1.0),
+        "p": (0.25, 0.0, 1.0),
+        "threshold": (0.5,),
+        "value": (2.0,),
     }
     given = [p.name for p in op.attributes if p.kind == "f64" and p.name in values]
     for chosen in itertools.product(*(values[name] for name in given)):
@@ -208,6 +211,13 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     elif rule == "batch_norm":
         for rank in range(2, MOST_AXES + 1):
             yield [SIZES[:rank], *[(SIZES[1],)] * (n - 1)], {}
+    elif rule == "batch_norm_train":
+        yield from (([SIZES[:rank], *[(SIZES[1],)] * (n - 1)], {}) for rank in range(2, MOST_AXES + 1))
+    elif rule == "group_norm":
+        shapes = [(3, 8, *SIZES[2:rank]) for rank in range(2, MOST_AXES + 1)]
+        yield from (([shape, *[(8,)] * (n - 1)], {"num_groups": 4}) for shape in shapes)
+    elif rule == "dropout":
+        yield from (([shape, (4,)], {}) for shape in _of_every_rank())
     elif rule == "cross_entropy":
         yield [(5,), ()], {}
         for rank in range(2, MOST_AXES + 1):
@@ -237,6 +247,8 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
         yield [(9, 4, 8), (11, 2, 8), (11, 2, 6), (3,), (3,)], {}
     elif rule in ("conv", "pool"):
         yield from _window_layouts(op)
+    elif rule == "conv_transpose":
+        yield from _transposed_layouts(int(op.name[-2]))
     elif rule == "from_shape":
         key = [(4,)] * n
         more = {"integers": [{"low": low, "high": 10} for low in (0, 3)]}.get(op.name, [{}])
@@ -297,8 +309,8 @@ def _attention_layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[st
 
 
 def _window_layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
-    n = 1 if op.name.endswith("1d") else 2
-    for kernel in ((1,) * n, (3, 2)[:n]):
+    n = int(op.name[-2])
+    for kernel in ((1,) * n, (3, 2, 2)[:n]):
         for padding in ((0,) * n, (1,) * n, (0,) * (n - 1) + (1,)):
             if op.spec.shape == "pool" and any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
                 continue
@@ -308,6 +320,16 @@ def _window_layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, 
                 yield [image], {**attributes, "kernel_size": kernel}
                 continue
             yield [image, (6, 2, *kernel), (6,)], {**attributes, "groups": 2}
+
+
+def _transposed_layouts(n: int) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
+    """Axes with taps that overlap and that do not, with and without dilation; of three axes not every mixture."""
+    kinds = ((3, 1), (2, 1), (3, 2), (1, 2))  # taps, dilation; the stride is 2
+    mixtures = itertools.product(kinds, repeat=n) if n < 3 else itertools.product(kinds[:2], repeat=n)
+    for axes in dict.fromkeys((*mixtures, *((kind,) * n for kind in kinds))):
+        kernel, dilation = zip(*axes, strict=True)
+        attributes = {"stride": (2,) * n, "padding": (1,) * n, "dilation": dilation, "groups": 2}
+        yield [(2, 4, *(16 + i for i in range(n))), (4, 3, *kernel), (6,)], attributes
 
 
 def _operand_dtypes(op: Any, dt: Any) -> Iterator[list[Any]]:

@@ -7,7 +7,6 @@ round of a loop handles one column; rounds over blocks update the rest by produc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from .. import dtypes as dt
 from ..declare import Tensor, op
@@ -81,7 +80,7 @@ def _positive(n: int, seed: int = 0) -> list[list[float]]:
     return [[(a[i][j] + a[j][i]) / 2 + (n + 1 if i == j else 0) for j in range(n)] for i in range(n)]
 
 
-def _norm_scale(*results: Any) -> Any:
+def _norm_scale(*results):
     """The error of a factor's element is relative to the largest of its matrix."""
     made = tuple(
         np.broadcast_to(np.max(np.abs(r), axis=(-2, -1), keepdims=True, initial=0.0), r.shape) for r in results

@@ -79,7 +79,7 @@ void save(const path& to, const py::dict& arrays, const py::dict& metadata) {
 void make_safetensors(py::module_& m) {
   const py::class_<WeightsFile> type =
       py::class_<WeightsFile>(m, "WeightsFile", "A mapped safetensors file.")
-          .def_property_readonly("names", &WeightsFile::names)
+          .def_property_readonly("names", [](const WeightsFile& file) { return file.names(); })
           .def("load", &WeightsFile::load, py::arg("name"), py::arg("device"), "One tensor as an array.");
   make_with_new(type, py::cpp_function([](path p) { return std::make_unique<WeightsFile>(std::move(p)); }));
   m.def("save_safetensors", save, py::arg("path"), py::arg("arrays"), py::arg("metadata"));

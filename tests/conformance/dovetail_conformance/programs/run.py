@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -80,14 +81,22 @@ def smaller(program: Program, fails: Callable[[Program], str]) -> Program:
     while changed:
         changed = False
         for i in reversed(range(len(program.lines))):
-            less = replace(program, lines=program.lines[:i] + program.lines[i + 1 :])
-            if fails(less):
+            if less := next(filter(fails, _without(program, i)), None):
                 program, changed = less, True
     for name, array in program.arrays.items():
         dense = replace(program, arrays=program.arrays | {name: replace(array, layout="")})
         if fails(dense):
             program = dense
     return program
+
+
+def _without(program: Program, i: int) -> Iterator[Program]:
+    """The program without line i; then those that take an array which they are given for what it computes."""
+    rest = program.lines[:i] + program.lines[i + 1 :]
+    yield replace(program, lines=rest)
+    if made := re.match(r"v\d+", program.lines[i]):
+        for name in program.arrays:
+            yield replace(program, lines=tuple(line.replace(made[0], name) for line in rest))
 
 
 def check(target: Target, seed: int) -> str:
