@@ -33,6 +33,8 @@ from .operand import Call, Operand
 
 EXAMPLES = 40
 SHARED = 8  # that many have operands in the same memory, if there are several
+ITERATED = {"square", "lu", "solve", "qr", "eigh", "svd"}  # shape rules of ops that are thousands of kernels a call
+OF_ITERATED = 12  # in place of EXAMPLES
 SHRINKING = 5.0  # seconds: the failure matters more than its simplest form
 
 SETTINGS = settings(
@@ -94,9 +96,10 @@ class _Search:
         self.declined: Outcome | None = None  # a call that names a dtype which the device need not have
 
     def run(self, rng: np.random.Generator) -> Outcome:
-        shared = SHARED if len(self.op.operands) > 1 else 0
-        for sharing, examples in ((False, EXAMPLES - shared), (True, shared)):
-            for k in range(examples):
+        examples = OF_ITERATED if self.op.spec.shape in ITERATED else EXAMPLES
+        shared = examples * SHARED // EXAMPLES if len(self.op.operands) > 1 else 0
+        for sharing, count in ((False, examples - shared), (True, shared)):
+            for k in range(count):
                 call = self.draw(Seeded(rng) if k else Simplest(), sharing)
                 outcome = self.judged(call)
                 if outcome.status is Status.PASS:

@@ -28,6 +28,7 @@ from .inputs import draws, generator, lay_out, named_in
 BATCHES = 4
 BATCH_SECONDS = 0.015
 MOST_CALLS, LEAST_CALLS = 1024, 32  # of a batch
+FEW_CALLS, LONG = 4, 0.25  # so few where LEAST_CALLS take longer than that, in seconds
 ELEMENTS = 1 << 14  # samples of about this size are preferred: their leaks are visible
 
 
@@ -105,13 +106,20 @@ def _distance(sample: Sample) -> float:
 
 
 def _calls_of_a_batch(target: Target, call: Callable[[int], None]) -> int:
+    if _seconds(target, call, FEW_CALLS) * LEAST_CALLS > LONG:
+        return FEW_CALLS
     call(LEAST_CALLS)
+    seconds = _seconds(target, call, LEAST_CALLS)
+    return int(min(max(BATCH_SECONDS / seconds, LEAST_CALLS), MOST_CALLS))
+
+
+def _seconds(target: Target, call: Callable[[int], None], calls: int) -> float:
+    """Of one of so many calls."""
     target.synchronize()
     begin = time.perf_counter()
-    call(LEAST_CALLS)
+    call(calls)
     target.synchronize()
-    seconds = (time.perf_counter() - begin) / LEAST_CALLS
-    return int(min(max(BATCH_SECONDS / seconds, LEAST_CALLS), MOST_CALLS))
+    return (time.perf_counter() - begin) / calls
 
 
 def _use(target: Target, process: psutil.Process) -> Use:
