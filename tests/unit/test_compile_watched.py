@@ -1,6 +1,7 @@
 """dovetail.compile: what a function's code names is looked at in every call; nothing traced stays behind."""
 
 import collections
+import functools
 from types import SimpleNamespace
 
 import dovetail as dt
@@ -164,6 +165,21 @@ def test_the_order_of_a_dict_is_looked_at():
     same(g(array(0)), f(array(0)))
 
 
+def test_the_order_of_an_ordered_dict_is_looked_at():
+    parts = collections.OrderedDict(a=2.0, b=3.0)
+
+    def f(x):
+        for p in parts.values():
+            x = x * 10 + p
+        return x
+
+    g = dt.compile(f)
+    for name in ("a", "a", "b", "a"):
+        same(g(array(0)), f(array(0)))
+        parts.move_to_end(name)
+    assert traces(g) == 2
+
+
 def test_objects_of_another_type_are_another_trace():
     class Twice(Holder):
         def read(self, x):
@@ -209,6 +225,93 @@ def test_other_functions_in_a_variable():
     same(f(array(1)), array(3))
     act = lambda x: x + 100  # noqa: E731
     same(f(array(1)), array(101))
+
+
+# ---- what is at several places -----------------------------------------------------------------------------------
+
+
+class Dropout:
+    def __init__(self):
+        self.training, self.rate = True, 0.5
+
+    def __call__(self, x):
+        return x * self.rate if self.training else x
+
+
+def layers_that_have_names_too():
+    net = SimpleNamespace(first=Dropout(), second=Dropout())
+    net.layers = [net.first, net.second]
+
+    def f(x):
+        for layer in net.layers:
+            x = layer(x)
+        return x
+
+    return f, lambda: setattr(net.second, "training", False)
+
+
+def settings_at_two_places():
+    settings = SimpleNamespace(rate=2.0)
+    model = SimpleNamespace(settings=settings, layer=SimpleNamespace(own=settings))
+    return lambda x: x * model.layer.own.rate, lambda: setattr(settings, "rate", 3.0)
+
+
+def behind_a_wrapper():
+    layer = Dropout()
+
+    @functools.wraps(layer)
+    def wrapper(x):
+        return layer(x)
+
+    return lambda x: wrapper(x), lambda: setattr(layer, "rate", 3.0)
+
+
+def behind_single_dispatch():
+    settings = SimpleNamespace(rate=2.0)
+
+    @functools.singledispatch
+    def scaled(x):
+        return x * settings.rate
+
+    return lambda x: scaled(x), lambda: setattr(settings, "rate", 3.0)
+
+
+def one_function_at_two_places():
+    model = SimpleNamespace(first=helper, second=helper)
+    return lambda x: model.second(model.first(x)), lambda: setattr(model, "second", lambda x: x + 1)
+
+
+def a_variable_of_two_functions():
+    def make(k):
+        return [lambda x: x * k, lambda x: x + k]
+
+    made = make(2.0)
+    return lambda x: made[1](made[0](x)), lambda: made.__setitem__(1, make(3.0)[1])
+
+
+def objects_as_keys():
+    one, other = Holder(), Holder()
+    held = {one: array(1), other: array(2)}
+    return lambda x: x * held[one] - held[other], lambda: held.update({one: held.pop(one)})
+
+
+PLACES = [
+    layers_that_have_names_too, settings_at_two_places, behind_a_wrapper, behind_single_dispatch,
+    one_function_at_two_places, a_variable_of_two_functions, objects_as_keys,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("places", PLACES)
+def test_what_is_at_several_places_is_looked_at(places):
+    f, change = places()
+    g = dt.compile(f)
+    for _ in range(2):
+        same(g(array(3)), f(array(3)))
+    assert traces(g) == 1
+    change()
+    for _ in range(2):
+        same(g(array(3)), f(array(3)))
+    assert traces(g) == 2
 
 
 # ---- what is left behind -----------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ names, calls expect what the trace has seen: the same plain values, types, lengt
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+from weakref import ref
 
 from dovetail import _core
 from dovetail._attributes import is_heap_type, own_attributes, slot_members
@@ -130,7 +131,8 @@ class Found:
             place.expected = ("identity", x, -1, None)
         else:
             earlier = self._seen.setdefault(id(x), place)
-            if earlier is not place and not _is(x, (type, FunctionType, CellType)):
+            is_method = place.kind == "lookup" and _is(x, _DESCRIPTORS)
+            if earlier is not place and not is_method and not _is(x, type):
                 place.same = earlier
             place.expected = _expectation(place)
             return earlier is place
@@ -269,14 +271,12 @@ class Found:
         arrays and generators, by id. inputs: those of the program, by the id of an array.
         """
         seen_before = {place.hop: place.expected for place in before.places}
-        unnamed: set[Place] = set()
+        named = self._named()
         needed: set[Place] = set()
         for place in self.places:
-            if place.parent in unnamed or (place.word is not None and place.word not in self._read):
-                unnamed.add(place)
             if not _same(seen_before.get(place.hop, place.expected), place.expected):
                 place.expected = _ANYTHING
-            if id(place.object) in wanted or (place not in unnamed and place.expected is not _ANYTHING):
+            if id(place.object) in wanted or (place in named and place.expected is not _ANYTHING):
                 _add_way(place, needed)
         for place in self.places:
             if place.same in needed:
@@ -288,6 +288,20 @@ class Found:
                 numbers[place] = len(numbers)
                 steps.append(_step(place, numbers, inputs.get(id(place.object), -1)))
         return steps, [place.name for place in numbers]
+
+    def _named(self) -> set[Place]:
+        """Places to which code comes by names that it reads; what an object holds hangs off its first place."""
+        below: dict[int, list[Place]] = {}
+        for place in self.places:
+            if place.word is None or place.word in self._read:
+                below.setdefault(id(place.parent.object) if place.parent else 0, []).append(place)
+        named: set[Place] = set()
+        queue = below.pop(0, [])
+        while queue:
+            place = queue.pop()
+            named.add(place)
+            queue += below.pop(id(place.object), ())
+        return named
 
 
 def _add_way(place: Place | None, needed: set[Place]) -> None:
@@ -321,8 +335,7 @@ def _expectation(place: Place) -> Any:
         return "identity", x, -1, None
     if _is(x, dict):
         n = dict.__len__(x)
-        keys = tuple(dict.keys(x)) if n <= _MOST_VALUES else ()
-        return "type", type(x), n, keys if keys and all(map(_is_plain, keys)) else None
+        return "type", type(x), n, _keys(x) if 0 < n <= _MOST_VALUES else None
     elements = _elements(x)
     return "type", type(x), -1 if elements is None else len(elements), None
 
@@ -342,6 +355,15 @@ def _elements(x: Any) -> list[Any] | tuple[Any, ...] | None:
     if _is(x, tuple):
         return tuple(tuple.__iter__(x))
     return tuple(x) if type(x) in (deque, set, frozenset) else None
+
+
+def _keys(x: dict[Any, Any]) -> tuple[Any, ...] | None:
+    """Those of a dict in their order, for those that are not plain a weak reference; None where one has none."""
+    kind = OrderedDict if _is(x, OrderedDict) else dict
+    try:
+        return tuple(key if _is_plain(key) else ref(key) for key in kind.__iter__(x))
+    except TypeError:
+        return None
 
 
 def _is_plain(x: Any) -> bool:

@@ -78,15 +78,44 @@ Py_ssize_t length_of(PyObject* o) {
   return Py_IS_TYPE(o, deque_type()) ? PySequence_Size(o) : -1;
 }
 
+bool is_key(PyObject* key, PyObject* expected) {
+  if (PyWeakref_Check(expected)) return target(expected) == key;
+  return same_value(key, expected);
+}
+
+// An OrderedDict has an order of its own.
+bool has_ordered_keys(PyObject* dict, PyObject* keys) {
+  const auto each = py::reinterpret_steal<py::object>(PyODict_Type.tp_iter(dict));
+  for (Py_ssize_t i = 0; each && i < PyTuple_GET_SIZE(keys); ++i) {
+    const auto key = py::reinterpret_steal<py::object>(PyIter_Next(each.ptr()));
+    if (!key || !is_key(key.ptr(), PyTuple_GET_ITEM(keys, i))) return PyErr_Clear(), false;
+  }
+  if (!each) PyErr_Clear();
+  return bool(each);
+}
+
 bool has_keys(PyObject* dict, PyObject* keys) {
+  if (PyODict_Check(dict)) return has_ordered_keys(dict, keys);
   PyObject* key = nullptr;
   Py_ssize_t place = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i)
-    if (!PyDict_Next(dict, &place, &key, nullptr) || !same_value(key, PyTuple_GET_ITEM(keys, i))) return false;
+    if (!PyDict_Next(dict, &place, &key, nullptr) || !is_key(key, PyTuple_GET_ITEM(keys, i))) return false;
   return true;
 }
 
 }  // namespace
+
+PyObject* target(PyObject* o) {
+  if (!PyWeakref_Check(o)) return o;
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* found = nullptr;
+  if (PyWeakref_GetRef(o, &found) == 1) Py_DECREF(found);
+  return found;
+#else
+  PyObject* const found = PyWeakref_GET_OBJECT(o);
+  return found == Py_None ? nullptr : found;
+#endif
+}
 
 PyObject* Hop::follow(PyObject* parent) const {
   switch (kind) {
