@@ -1,7 +1,11 @@
 """dovetail.compile: what a function's code names is looked at in every call; nothing traced stays behind."""
 
 import collections
+import contextlib
 import functools
+import importlib.util
+import sys
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import dovetail as dt
@@ -312,6 +316,182 @@ def test_what_is_at_several_places_is_looked_at(places):
     for _ in range(2):
         same(g(array(3)), f(array(3)))
     assert traces(g) == 2
+
+
+# ---- code that is not named where it runs ------------------------------------------------------------------------
+
+
+FACTOR = 2.0
+
+
+class Base:
+    training = True
+
+    @property
+    def factor(self):
+        return FACTOR
+
+    def run(self, x):
+        return x * self.factor if self.training else x
+
+    def make(self):
+        return SimpleNamespace(rate=self.rate)
+
+
+class Shifted(Base):
+    def run(self, x):
+        return super().run(x) + self.shift
+
+
+class Doubled(Base):
+    @property
+    def factor(self):
+        return super().factor * 2
+
+    def run(self, x):
+        return super().run(x) * self.times
+
+    def make(self):
+        return super().make()
+
+
+class Mixed(Shifted, Doubled):
+    @dt.compile
+    def run(self, x):
+        return super().run(x) * super(Shifted, self).make().rate
+
+
+def test_code_that_super_reaches_is_looked_at(monkeypatch):
+    m = Mixed()
+    m.shift, m.times, m.rate = 1.0, 2.0, 3.0
+    changes = [
+        lambda: setattr(m, "shift", array(5)), lambda: setattr(m, "shift", array(6)),
+        lambda: setattr(m, "times", 7.0), lambda: setattr(m, "rate", 8.0),
+        lambda: monkeypatch.setitem(globals(), "FACTOR", 3.0), lambda: monkeypatch.setattr(Base, "training", False),
+    ]  # fmt: skip
+    for change in (lambda: None, *changes):
+        change()
+        for _ in range(2):
+            same(m.run(array(3)), Mixed.run.__wrapped__(m, array(3)))
+    ((_, compiled),) = [p for p in Mixed.run._state.methods.values() if p[0]() is m]
+    assert traces(compiled) == 6
+
+
+class Scaled:
+    def __init__(self, settings):
+        self.rate = settings.speed
+
+
+class ScaledTwice(Scaled):
+    def again(self, settings, x):
+        return x * type(self)(settings).rate * Scaled(settings).rate
+
+
+@dataclass
+class Made:
+    rate: float = field(default_factory=lambda: FACTOR)
+
+    def __post_init__(self):
+        self.shift = SETTINGS.shift
+
+
+SETTINGS = SimpleNamespace(shift=1.0)
+
+
+def test_what_objects_that_the_function_makes_read_is_looked_at(monkeypatch):
+    settings = SimpleNamespace(speed=2.0)
+    one = ScaledTwice(settings)
+    f = dt.compile(lambda x: one.again(settings, x) * Made().rate + Made().shift)
+    changes = [
+        lambda: setattr(settings, "speed", 3.0), lambda: monkeypatch.setitem(globals(), "FACTOR", 3.0),
+        lambda: monkeypatch.setattr(SETTINGS, "shift", 3.0),
+    ]  # fmt: skip
+    for change in (lambda: None, *changes):
+        change()
+        for _ in range(2):
+            same(f(array(3)), f.__wrapped__(array(3)))
+    assert traces(f) == 4
+
+
+def test_context_managers_are_looked_at():
+    settings = SimpleNamespace(rate=2.0, w=array(1))
+
+    @contextlib.contextmanager
+    def scope():
+        yield settings.rate, settings.w
+
+    @dt.compile
+    def f(x):
+        with scope() as (rate, w):
+            return x * rate + w
+
+    same(f(array(3)), array(7))
+    settings.rate = 3.0
+    same(f(array(3)), array(10))
+    settings.w = array(2)
+    same(f(array(3)), array(11))
+    assert traces(f) == 2
+
+
+def imports_a_module(x):
+    import users_package.part
+    from users_package import k
+
+    return x * users_package.part.rate + users_package.part.w + k
+
+
+def imports_names(x):
+    from users_package.part import rate, w
+
+    return x * rate + w
+
+
+def test_modules_that_are_imported_in_a_function_are_looked_at(tmp_path, monkeypatch):
+    folder = tmp_path / "users_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "k = 1.0\ndef relative(x):\n    from . import part\n    from .part import w\n    return x * part.rate + w\n"
+    )
+    (folder / "part.py").write_text("rate = 2.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import users_package
+    import users_package.part
+
+    users_package.part.w = array(1)
+    try:
+        for f in (imports_a_module, imports_names, users_package.relative):
+            g = dt.compile(f)
+            users_package.part.rate, users_package.k = 2.0, 1.0
+            for change in ("rate", "w", "k"):
+                same(g(array(3)), f(array(3)))
+                module = users_package if change == "k" else users_package.part
+                setattr(module, change, getattr(module, change) + 1)
+            same(g(array(3)), f(array(3)))
+            assert traces(g) == 2 + (f is imports_a_module)
+    finally:
+        for name in ("users_package", "users_package.part"):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("name", ["profile.py", "contextlib.py", "numpy/layers.py"])
+def test_files_of_the_users_with_names_of_libraries_are_looked_at(name, tmp_path, monkeypatch):
+    text = (
+        "rate = 2.0\nclass Layer:\n    def run(self, x):\n        return x * rate * self.k\n"
+        "layer = Layer()\nlayer.k = 3.0\ndef helper(x):\n    return layer.run(x) + rate\n"
+    )
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, path.stem, module)
+    spec.loader.exec_module(module)
+    f = dt.compile(lambda x: module.helper(x))
+    same(f(array(1)), array(8))
+    module.rate = 3.0
+    same(f(array(1)), array(12))
+    module.layer.k = 4.0
+    same(f(array(1)), array(15))
 
 
 # ---- what is left behind -----------------------------------------------------------------------------------------
