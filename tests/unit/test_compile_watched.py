@@ -5,12 +5,15 @@ import contextlib
 import functools
 import importlib.util
 import sys
+import time
+import warnings
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail import _captures
 
 
 @pytest.fixture(params=["cpu:0", "sim:0"], autouse=True)
@@ -492,6 +495,67 @@ def test_files_of_the_users_with_names_of_libraries_are_looked_at(name, tmp_path
     same(f(array(1)), array(12))
     module.layer.k = 4.0
     same(f(array(1)), array(15))
+
+
+# ---- very many objects -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(_captures, "_MOST_OBJECTS", 1000)
+
+
+class Trainer:
+    def __init__(self):
+        self.rows = [Holder() for _ in range(1001)]
+        self.last = SimpleNamespace(more=SimpleNamespace(rate=2.0, w=array(1)))
+
+    @dt.compile
+    def step(self, x):
+        return x * self.last.more.rate + self.last.more.w
+
+    @dt.compile
+    def rows_of(self, x):
+        return x * self.rows[-1].rate * self.last.more.rate
+
+
+def test_a_table_of_many_objects_hides_nothing_that_code_names(few, recwarn):
+    t = Trainer()
+    for change in ({}, {"rate": 3.0}, {"w": array(5)}):
+        vars(t.last.more).update(change)
+        same(t.step(array(3)), Trainer.step.__wrapped__(t, array(3)))
+    assert not recwarn.list
+
+
+def test_what_the_search_leaves_out_is_told_once(few):
+    t = Trainer()
+    t.rows[-1].rate = 2.0
+    with pytest.warns(UserWarning, match=r"more than 1,000 objects: what self.rows\[9\d\d\]") as told:
+        same(t.rows_of(array(3)), array(12))
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        t.last.more.rate = 4.0
+        same(t.rows_of(array(3)), array(24))
+    assert "more than 1,000 objects" in t.rows_of.explain(array(3))
+
+
+def test_an_object_that_is_nested_very_deep_is_searched_in_time():
+    top = [array(1)]
+    for _ in range(20_000):
+        top = [top]
+
+    def f(x):
+        at = top
+        while isinstance(at, list):
+            at = at[0]
+        return x + at
+
+    g = dt.compile(f)
+    start = time.thread_time()
+    same(g(array(1)), array(2))
+    assert time.thread_time() - start < 2
+    assert len(g.explain(array(1))) < 2000
 
 
 # ---- what is left behind -----------------------------------------------------------------------------------------

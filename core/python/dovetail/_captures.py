@@ -42,7 +42,7 @@ from dovetail.schema.number import Number
 __all__ = ["Found", "Place", "roots_of", "search"]
 
 _MOST_OBJECTS = 50_000  # that a search looks at
-_MOST_PARTS = 20  # of a name, from its ends
+_MOST_PARTS = 40  # of a name
 _IMPLICIT = ("__call__", "__contains__", "__getattr__", "__getitem__", "__iter__", "__len__")  # of Python's library
 _MAKERS = frozenset(("__init__", "__new__", "__post_init__"))
 _ANYTHING = ("nothing", None, -1, None)
@@ -64,19 +64,20 @@ class Place:
     text: str  # ".layers" or "[0]" behind the parent's; else a name of its own
     at: int = 0
     word: str | None = None  # by which code reads it, if that is needed
+    is_of_many: bool = False  # an element of a large container
     same: Place | None = None  # an earlier place of the same object
     # ("nothing" | "type" | "identity" | "value", what, length or -1, keys or None): of _core.CompiledProgram
     expected: tuple[str, Any, int, tuple[Any, ...] | None] = _ANYTHING
 
     @property
     def name(self) -> str:
-        """As in code, "self.layers[0].w"; of a very long way without its middle."""
+        """As in code, "self.layers[0].w"; of a very long way its end."""
         parts, place = [self.text], self
         while place.parent is not None and place.text[:1] in ("", ".", "["):
             place = place.parent
             parts.append(place.text)
-        if len(parts) > 2 * _MOST_PARTS:
-            parts[_MOST_PARTS:-_MOST_PARTS] = ["..."]
+            if len(parts) == _MOST_PARTS:
+                return "".join(["...", *reversed(parts)])
         return "".join(reversed(parts)).lstrip(".")
 
     @property
@@ -113,34 +114,55 @@ class Found:
         self.leaves: dict[int, list[Place]] = {}  # arrays, and objects of dovetail and NumPy, by id
         self.traced: list[Place] = []  # of traced values
         self._seen: dict[int, Place] = {}
+        self._left: list[Place] = []  # whose objects were not searched, as there are too many
         self._words: set[str] = set()  # by which code reads attributes, or writes them
         self._read: set[str] = set()
         self._known: set[str] = set()  # those with which all of _open were looked at
         self._open: list[Place] = []  # modules, classes and instances
         self._spaces: dict[int, tuple[Place, set[str]]] = {}  # globals by id: with the names that were looked up
         self._members: dict[type, tuple[frozenset[str], dict[str, list[type]]]] = {}
+        self._slots: dict[type, list[tuple[Any, str | None]]] = {}
         self._bases: dict[type, Place] = {}
         self._made: set[int] = set()  # classes whose __init__ was looked at, by id
 
     def run(self, roots: list[Place]) -> None:
-        queue = deque(roots)
-        while queue:
-            place = queue.popleft()
+        """First where code goes by names that it reads, then to the rest, as tables of data."""
+        queue, rest = deque(roots), deque[Place]()
+        while queue or rest:
+            place = (queue or rest).popleft()
             self.places.append(place)
-            if self._is_new(place) and len(self._seen) <= _MOST_OBJECTS:
-                queue += self._parts(place)
-            if place.makes and id(place.object) not in self._made:
-                self._made.add(id(place.object))
-                queue += self._makers(place)
+            for part in self._further(place):
+                (queue if self._is_soon(part) else rest).append(part)
             if not queue and (new := self._words - self._known):
                 for opened in self._open:
-                    queue += self._named_parts(opened, new)
+                    rest += self._named_parts(opened, new)
                 self._known |= new
+                queue += filter(self._is_soon, rest)
+                rest = deque(part for part in rest if not self._is_soon(part))
+
+    def _reads(self, place: Place) -> bool:
+        """Whether code comes here from the parent by a name that it reads, or by none."""
+        return place.word is None or place.word in self._read
+
+    def _is_soon(self, place: Place) -> bool:
+        return self._reads(place) and not place.is_of_many
+
+    def _further(self, place: Place) -> Iterator[Place]:
+        if self._is_new(place):
+            if len(self._seen) <= _MOST_OBJECTS:
+                yield from self._parts(place)
+            else:
+                self._left.append(place)
+        if place.makes and id(place.object) not in self._made:
+            self._made.add(id(place.object))
+            yield from self._makers(place)
 
     def _is_new(self, place: Place) -> bool:
         """Whether the search goes on from here. Notes what is expected of the object."""
-        x = place.object
-        if type(x) is Array:
+        x, kind = place.object, type(place.object)
+        if kind in VALUES:
+            place.expected = ("value", x, -1, None)
+        elif kind is Array:
             self.leaves.setdefault(id(x), []).append(place)
             place.expected = ("type", Array, -1, None)
         elif is_(x, (Tracer, Number)):
@@ -164,11 +186,19 @@ class Found:
     # ---- what an object holds
 
     def _hop(
-        self, place: Place, kind: str, key: Any, text: str, *, at: int = 0, word: str | None = None
+        self,
+        place: Place,
+        kind: str,
+        key: Any,
+        text: str,
+        *,
+        at: int = 0,
+        word: str | None = None,
+        is_of_many: bool = False,
     ) -> tuple[Place, ...]:
         """The place to which a hop leads, if there is something."""
         x = _core.follow_hop(kind, key, at, place.object, NOTHING)
-        return () if x is NOTHING else (Place(kind, place, key, x, text, at, word),)
+        return () if x is NOTHING else (Place(kind, place, key, x, text, at, word, is_of_many),)
 
     def _parts(self, place: Place) -> Iterator[Place]:
         x = place.object
@@ -184,26 +214,30 @@ class Found:
             elif is_(x, dict):
                 yield from self._items(place)
             elif (elements := elements_of(x)) is not None:
+                is_large = len(elements) > MOST_VALUES
                 for i, value in enumerate(elements):
-                    if len(elements) <= MOST_VALUES or type(value) not in VALUES:
-                        yield from self._hop(place, "element", None, f"[{i}]", at=i)
+                    if not (is_large and type(value) in VALUES):
+                        yield from self._hop(place, "element", None, f"[{i}]", at=i, is_of_many=is_large)
             yield from self._attributes(place)
 
     def _items(self, place: Place) -> Iterator[Place]:
         items = list(dict.items(place.object))
+        is_large = len(items) > MOST_VALUES
         for i, (key, value) in enumerate(items):
-            if type(value) in VALUES and len(items) > MOST_VALUES:
+            if is_large and type(value) in VALUES:
                 continue
             if type(key) in VALUES:
-                yield from self._hop(place, "item", key, f"[{key!r}]")
-            elif len(items) <= MOST_VALUES:
+                yield from self._hop(place, "item", key, f"[{key!r}]", is_of_many=is_large)
+            elif not is_large:
                 yield from self._hop(place, "element", None, f".values()[{i}]", at=i)
 
     def _attributes(self, place: Place) -> Iterator[Place]:
         """What its slots and its __dict__ have; plain values only where code names them."""
         x, kind = place.object, type(place.object)
         if not (kind is FunctionType and place.kind == "constant"):  # its defaults are arguments
-            for key, word in slots_of(kind):
+            if kind not in self._slots:
+                self._slots[kind] = list(slots_of(kind))
+            for key, word in self._slots[kind]:
                 for part in self._hop(place, "slot", key, f".{key.__name__}", word=word):
                     if word is not None or part.object is not None:  # a function without defaults
                         yield part
@@ -212,7 +246,7 @@ class Found:
         for key, value in list(own_attributes(x).items()):
             if type(key) is str and not is_plain(value):
                 yield from self._hop(place, "attribute", key, f".{key}", word=key)
-        if has_code(kind):
+        if id(kind) not in self._seen and has_code(kind):
             yield from self._hop(place, "slot", _CLASS, ".__class__")
         yield from self._opened(place)
 
@@ -220,7 +254,7 @@ class Found:
 
     def _opened(self, place: Place) -> Iterator[Place]:
         self._open.append(place)
-        return self._named_parts(place, set(self._known))
+        return self._named_parts(place, self._known)
 
     def _named_parts(self, place: Place, words: set[str]) -> Iterator[Place]:
         x = place.object
@@ -234,7 +268,7 @@ class Found:
                     yield from self._of_base(c, word.removeprefix(SUPER), word)
             return
         own = own_attributes(x)
-        for word in words & own.keys():
+        for word in [word for word in own if word in words]:
             if is_(x, ModuleType) or is_plain(own[word]):  # others were met before
                 yield from self._hop(place, "attribute", word, f".{word}", word=word)
         if not is_(x, ModuleType):
@@ -306,6 +340,18 @@ class Found:
 
     # ---- what calls look at
 
+    def left(self) -> str:
+        """Where code goes and the search did not, as it had met too many objects; "" where it went everywhere."""
+        named = self._named() if self._left else set()
+        left = [place for place in self._left if place in named]
+        if not left:
+            return ""
+        others = f" and {len(left) - 1:,} others hold" if left[1:] else " holds"
+        return (
+            f"it reads more than {_MOST_OBJECTS:,} objects: what {left[0].name}{others} is not looked at, and "
+            "stays as it was in the trace"
+        )
+
     def steps(self, before: Found, wanted: dict[int, Any], inputs: dict[int, int]) -> tuple[list[Any], list[str]]:
         """Steps of _core.CompiledProgram, and their names: to what is wanted, and to all that code names.
 
@@ -335,14 +381,14 @@ class Found:
         """Places to which code comes by names that it reads; what an object holds hangs off its first place."""
         below: dict[int, list[Place]] = {}
         for place in self.places:
-            if place.word is None or place.word in self._read:
+            if self._reads(place):
                 below.setdefault(id(place.parent.object) if place.parent else 0, []).append(place)
         named: set[Place] = set()
         queue = below.pop(0, [])
         while queue:
             place = queue.pop()
             named.add(place)
-            queue += below.pop(id(place.object), ())
+            queue += below.pop(id(place.object), []) + below.pop(id(type(place.object)), [])
         return named
 
 

@@ -238,6 +238,12 @@ def _trace(
     if state.traces:
         state.reasons.append(reason)
     _log(state, reason, traced)
+    if traced.left and not any(t.left for t in state.traces):
+        warnings.warn(
+            f"[compile] {state.name!r}: {traced.left}. Keep large tables where the function does not go, or pass "
+            "what it needs of them as arguments",
+            stacklevel=3,  # the caller of the compiled function
+        )
     state.traces.append(traced)
     _core.add_compiled_program(compiled, program)
     return traced

@@ -27,6 +27,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 MOST_VALUES = 256  # plain values and keys of one container that calls look at
 VALUES = (type(None), bool, int, float, complex, str, bytes)
 NOTHING = object()
+_CONTAINERS = (list, tuple, dict, set, frozenset)
 _ATOMS = (Enum, DType, Device, BuiltinFunctionType, CodeType, range, slice, type(Ellipsis))  # equal to itself only
 _SLOTS = {  # of types that are written in C
     MethodType: ("__self__", "__func__"),
@@ -68,6 +69,11 @@ def is_plain(x: Any) -> bool:
 
 def snapshot(x: Any) -> Any:
     """A copy of a plain value, or of a container of not too many; NOTHING of others."""
+    kind = type(x)
+    if kind in VALUES or issubclass(kind, _ATOMS):
+        return x
+    if kind not in _CONTAINERS or len(x) >= MOST_VALUES:
+        return NOTHING
     left = MOST_VALUES
 
     def copied(x: Any, depth: int) -> Any:
@@ -76,7 +82,7 @@ def snapshot(x: Any) -> Any:
         kind = type(x)
         if kind in VALUES or is_(x, _ATOMS):
             return x
-        if depth == 8 or kind not in (list, tuple, dict, set, frozenset) or len(x) > left:
+        if depth == 8 or kind not in _CONTAINERS or len(x) > left:
             raise _NotPlain
         if kind is dict:
             return {copied(key, depth + 1): copied(value, depth + 1) for key, value in x.items()}
