@@ -4,6 +4,7 @@ import collections
 import copy
 import functools
 import inspect
+import itertools
 import pickle
 import re
 from dataclasses import dataclass, field
@@ -334,6 +335,25 @@ class Kept:
     @dt.compile
     def run(self, x):
         return self.f(x) * self.w
+
+
+def test_what_only_one_call_could_take_values_from_is_refused():
+    f = dt.compile(lambda x, values: x + next(iter(values)))
+    for values in ((v for v in (1.0, 2.0)), iter([1.0]), map(float, "1"), itertools.count(), enumerate([1])):
+        with pytest.raises(TypeError, match=r"values: got a \w+, .* expected a list or tuple of them; list\(x\)"):
+            f(dt.ones(2), values)
+
+    class Ones:
+        def __init__(self):
+            self.w = dt.ones(2)
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            return self.w
+
+    same(f(dt.ones(2), Ones()), dt.full((2,), 2.0))
 
 
 def test_copies_and_pickle():
