@@ -356,6 +356,35 @@ def test_what_only_one_call_could_take_values_from_is_refused():
     same(f(dt.ones(2), Ones()), dt.full((2,), 2.0))
 
 
+class Bound:
+    def __init__(self):
+        self.w = array(2)
+        self.f = dt.compile(self.run, numerics="eager")
+        self.g = dt.compile(functools.partial(self.run, array(5)))
+
+    def run(self, x):
+        return x * self.w
+
+
+def test_a_deep_copy_of_a_bound_method_is_bound_to_the_copy():
+    for copied in (copy.deepcopy, lambda one: copy.deepcopy(one.f).__wrapped__.__self__):
+        one = Bound()
+        one.f.note = "a note"
+        same(one.f(array(1)), array(2))
+        other = copied(one)
+        other.w = array(10)
+        same(other.f(array(1)), array(10))
+        same(other.g(), array(50))
+        same(one.f(array(1)), array(2))
+        assert other.f is not one.f
+        assert other.f._state.options == one.f._state.options
+        assert other.f.note == "a note"
+    alone = copy.deepcopy(one.f)
+    assert alone is alone.__wrapped__.__self__.f
+    program = dt.compile(dt.export(lambda x: x + 1, array(1)))
+    assert copy.deepcopy(program) is program
+
+
 def test_copies_and_pickle():
     for again in (copy.copy, copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))):
         assert again(of_the_module) is of_the_module

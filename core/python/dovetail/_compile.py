@@ -474,6 +474,21 @@ def _check(self: Any, *args: Any, **kwargs: Any) -> Any:
     return check_of(state.name, state.options["numerics"] == "eager", groups)
 
 
+def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+    """Itself, as of functions; of a bound method or another object one of the copied object."""
+    from copy import deepcopy
+
+    from dovetail._program import Program
+
+    state: _State = self._state
+    fn = state.fn if isinstance(state.fn, Program) else deepcopy(state.fn, memo)
+    if fn is state.fn or id(self) in memo:  # there where its object holds it
+        return memo.get(id(self), self)
+    made = compile(fn, **state.options)
+    vars(made).update((key, value) for key, value in vars(self).items() if key not in vars(made))
+    return made
+
+
 def _reduce(self: Any, *_: Any) -> str:
     """Pickle keeps the name by which it is found, as of functions."""
     import sys
@@ -501,7 +516,7 @@ def compile_report() -> str:
 
 
 for _name, _method in {
-    "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self, "__reduce_ex__": _reduce,
+    "__copy__": lambda self: self, "__deepcopy__": _deepcopy, "__reduce_ex__": _reduce,
     "__get__": _get, "warmup": _warmup, "graph": _graph, "explain": _explain,
     "check": _check,
     "__repr__": lambda self: f"<compiled {self._state.name}>",
