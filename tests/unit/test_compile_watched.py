@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import enum
 import functools
 import importlib.util
 import sys
@@ -414,6 +415,43 @@ def test_what_objects_that_the_function_makes_read_is_looked_at(monkeypatch):
         for _ in range(2):
             same(f(array(3)), f.__wrapped__(array(3)))
     assert traces(f) == 4
+
+
+class Kind(type):
+    rate = 2.0
+
+    def __getitem__(cls, k):
+        return cls.shift * k
+
+
+class Named(metaclass=Kind):
+    shift = 1.0
+
+
+class Mode(enum.Enum):
+    FAST = 1
+
+    @property
+    def rate(self):
+        return FACTOR
+
+    def run(self, x):
+        return x * self.scale
+
+
+def test_code_of_enums_and_metaclasses_is_looked_at(monkeypatch):
+    mode = Mode.FAST
+    monkeypatch.setattr(Mode.FAST, "scale", 2.0, raising=False)
+    f = dt.compile(lambda x: mode.run(x) * mode.rate + Named[2] * Named.rate)
+    changes = [
+        lambda: setattr(Mode.FAST, "scale", 3.0), lambda: monkeypatch.setitem(globals(), "FACTOR", 3.0),
+        lambda: monkeypatch.setattr(Kind, "rate", 3.0), lambda: monkeypatch.setattr(Named, "shift", 3.0),
+    ]  # fmt: skip
+    for change in (lambda: None, *changes):
+        change()
+        for _ in range(2):
+            same(f(array(3)), f.__wrapped__(array(3)))
+    assert traces(f) == 5
 
 
 def test_context_managers_are_looked_at():

@@ -12,13 +12,14 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from importlib.util import resolve_name
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from dovetail import _core
 from dovetail._attributes import own_attributes
-from dovetail._code_names import SUPER, attributes_of, globals_of, imports_of, written_by
+from dovetail._code_names import SUPER, names_of
 from dovetail._core import Array
 from dovetail._object_kinds import (
     MOST_VALUES,
@@ -42,7 +43,7 @@ from dovetail.schema.number import Number
 __all__ = ["Found", "Place", "roots_of", "search"]
 
 _MOST_OBJECTS = 50_000  # that a search looks at
-_MOST_PARTS = 40  # of a name
+_LONGEST_NAME = 200
 _IMPLICIT = ("__call__", "__contains__", "__getattr__", "__getitem__", "__iter__", "__len__")  # of Python's library
 _MAKERS = frozenset(("__init__", "__new__", "__post_init__"))
 _ANYTHING = ("nothing", None, -1, None)
@@ -61,7 +62,7 @@ class Place:
     parent: Place | None
     key: Any
     object: Any
-    text: str  # ".layers" or "[0]" behind the parent's; else a name of its own
+    name: str  # "self.layers[0].w"; of a very long way its end
     at: int = 0
     word: str | None = None  # by which code reads it, if that is needed
     is_of_many: bool = False  # an element of a large container
@@ -70,21 +71,11 @@ class Place:
     expected: tuple[str, Any, int, tuple[Any, ...] | None] = _ANYTHING
 
     @property
-    def name(self) -> str:
-        """As in code, "self.layers[0].w"; of a very long way its end."""
-        parts, place = [self.text], self
-        while place.parent is not None and place.text[:1] in ("", ".", "["):
-            place = place.parent
-            parts.append(place.text)
-            if len(parts) == _MOST_PARTS:
-                return "".join(["...", *reversed(parts)])
-        return "".join(reversed(parts)).lstrip(".")
-
-    @property
     def makes(self) -> bool:
-        """Whether it is a class that code may call; of super() and instances, __init__ has run before."""
-        is_class = is_(self.object, type) and self.parent is not None and self.key is not _CLASS
-        return is_class and not (self.key is _CONTENT and self.parent.text == "__class__")  # type: ignore[union-attr]
+        """Of a class whether code may call it; of super() and instances, __init__ has run before."""
+        if self.parent is None or self.key is _CLASS:
+            return False
+        return self.key is not _CONTENT or self.parent.name != "__class__"
 
     @property
     def hop(self) -> tuple[int, str, int, int]:
@@ -153,7 +144,7 @@ class Found:
                 yield from self._parts(place)
             else:
                 self._left.append(place)
-        if place.makes and id(place.object) not in self._made:
+        if is_(place.object, type) and place.makes and id(place.object) not in self._made:
             self._made.add(id(place.object))
             yield from self._makers(place)
 
@@ -169,6 +160,7 @@ class Found:
             self.traced.append(place)
         elif (value := snapshot(x)) is not NOTHING:
             place.expected = ("value", value, -1, None)
+            return is_(x, Enum) and self._seen.setdefault(id(x), place) is place
         elif is_(x, ModuleType):
             return is_users_module(x) and self._seen.setdefault(id(x), place) is place
         elif is_ours(x):
@@ -196,9 +188,11 @@ class Found:
         word: str | None = None,
         is_of_many: bool = False,
     ) -> tuple[Place, ...]:
-        """The place to which a hop leads, if there is something."""
+        """The place to which a hop leads, if there is something. text: ".layers", "[0]" or a name of its own."""
         x = _core.follow_hop(kind, key, at, place.object, NOTHING)
-        return () if x is NOTHING else (Place(kind, place, key, x, text, at, word, is_of_many),)
+        return (
+            () if x is NOTHING else (Place(kind, place, key, x, _joined(place.name, text), at, word, is_of_many),)
+        )
 
     def _parts(self, place: Place) -> Iterator[Place]:
         x = place.object
@@ -207,6 +201,7 @@ class Found:
         elif is_(x, (ModuleType, type)):
             if is_(x, type):
                 yield from self._implicit(place)
+                yield from self._class_of(place)
             yield from self._opened(place)
         else:
             if is_(x, FunctionType):
@@ -246,9 +241,13 @@ class Found:
         for key, value in list(own_attributes(x).items()):
             if type(key) is str and not is_plain(value):
                 yield from self._hop(place, "attribute", key, f".{key}", word=key)
-        if id(kind) not in self._seen and has_code(kind):
-            yield from self._hop(place, "slot", _CLASS, ".__class__")
+        yield from self._class_of(place)
         yield from self._opened(place)
+
+    def _class_of(self, place: Place) -> tuple[Place, ...]:
+        kind = type(place.object)
+        is_known = id(kind) in self._seen or not has_code(kind)
+        return () if is_known else self._hop(place, "slot", _CLASS, ".__class__")
 
     # ---- what is looked at only where code names it
 
@@ -311,11 +310,12 @@ class Found:
 
     def _of_function(self, place: Place) -> Iterator[Place]:
         fn = place.object
-        self._read |= attributes_of(fn.__code__)
-        self._words |= self._read | written_by(fn.__code__)
+        names = names_of(fn.__code__)
+        self._read |= names.read
+        self._words |= names.read | names.written
         if place.kind not in ("constant", "lookup"):
             yield from self._hop(place, "slot", _CODE, ".__code__")
-        closure = Place("slot", place, _CLOSURE, fn.__closure__, "")
+        closure = Place("slot", place, _CLOSURE, fn.__closure__, place.name)
         if place.kind != "constant":
             self.places.append(closure)
         for i, (name, cell) in enumerate(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)):
@@ -324,8 +324,9 @@ class Found:
             else:
                 yield Place("element", closure, None, cell, name, i)
         if not is_of_python(fn) and not is_foreign(fn.__globals__.get("__name__")):
-            yield from self._items_of(fn.__globals__, globals_of(fn.__code__))
-            yield from self._items_of(sys.modules, _modules_of(fn))
+            yield from self._items_of(fn.__globals__, names.globals)
+            if names.imported:
+                yield from self._items_of(sys.modules, _modules_of(fn, names.imported))
 
     def _items_of(self, space: dict[str, Any], names: Iterable[str]) -> Iterator[Place]:
         """What is in globals, or in sys.modules, under these names."""
@@ -380,15 +381,20 @@ class Found:
     def _named(self) -> set[Place]:
         """Places to which code comes by names that it reads; what an object holds hangs off its first place."""
         below: dict[int, list[Place]] = {}
+        queue, read = [], self._read
         for place in self.places:
-            if self._reads(place):
-                below.setdefault(id(place.parent.object) if place.parent else 0, []).append(place)
+            if place.word is None or place.word in read:
+                if place.parent is None:
+                    queue.append(place)
+                else:
+                    below.setdefault(id(place.parent.object), []).append(place)
         named: set[Place] = set()
-        queue = below.pop(0, [])
         while queue:
             place = queue.pop()
             named.add(place)
-            queue += below.pop(id(place.object), []) + below.pop(id(type(place.object)), [])
+            for x in (place.object, type(place.object)):
+                if id(x) in below:
+                    queue += below.pop(id(x))
         return named
 
 
@@ -428,10 +434,18 @@ def _expectation(place: Place) -> Any:
     return "type", type(x), -1 if elements is None else len(elements), None
 
 
-def _modules_of(fn: FunctionType) -> Iterator[str]:
+def _joined(name: str, text: str) -> str:
+    if text and text[0] not in ".[":
+        return text
+    if len(name) > _LONGEST_NAME:
+        name = f"...{name[-_LONGEST_NAME // 2 :]}"
+    return f"{name}{text}" if name else text[1:]
+
+
+def _modules_of(fn: FunctionType, imported: Iterable[str]) -> Iterator[str]:
     """The full names of the modules that a function imports, and of the packages in which they are."""
     package = fn.__globals__.get("__package__") or ""
-    for name in imports_of(fn.__code__):
+    for name in imported:
         try:
             parts = resolve_name(name, package).split(".")
         except ImportError:

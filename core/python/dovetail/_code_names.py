@@ -5,38 +5,35 @@ from __future__ import annotations
 import dis
 from functools import lru_cache
 from types import CodeType
+from typing import NamedTuple
 
-__all__ = ["SUPER", "attributes_of", "globals_of", "imports_of", "written_by"]
+__all__ = ["SUPER", "names_of"]
 
 SUPER = "super()."  # in front of attributes of functions in which it is called
 
 _OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
-@lru_cache(maxsize=4096)
-def globals_of(code: CodeType) -> frozenset[str]:
-    """The globals that code, and the code within it, reads."""
-    return frozenset(name for kind, name in _names(code) if kind == "global")
+class CodeNames(NamedTuple):
+    """What code, and the code within it, names."""
+
+    globals: frozenset[str]  # that it reads
+    read: frozenset[str]  # attributes; strings in it may name others, as for getattr()
+    written: frozenset[str]  # attributes
+    imported: frozenset[str]  # modules, with dots in front where they are relative
 
 
 @lru_cache(maxsize=4096)
-def attributes_of(code: CodeType) -> frozenset[str]:
-    """The attributes that code, and the code within it, reads; strings in it may name others, as for getattr()."""
-    read = frozenset(name for kind, name in _names(code) if kind == "read")
-    hidden = (SUPER + name for name in read) if "super" in globals_of(code) else ()
-    return read.union(hidden, _strings(code.co_consts))
-
-
-@lru_cache(maxsize=4096)
-def imports_of(code: CodeType) -> frozenset[str]:
-    """The modules that code, and the code within it, imports, with dots in front where they are relative."""
-    return frozenset(name for kind, name in _names(code) if kind == "imported")
-
-
-@lru_cache(maxsize=4096)
-def written_by(code: CodeType) -> frozenset[str]:
-    """The attributes that code, and the code within it, writes."""
-    return frozenset(name for kind, name in _names(code) if kind == "written")
+def names_of(code: CodeType) -> CodeNames:
+    names = _names(code)
+    of = {
+        kind: frozenset(name for k, name in names if k == kind)
+        for kind in ("global", "read", "written", "imported")
+    }
+    hidden = [SUPER + name for name in of["read"]] if "super" in of["global"] else []
+    return CodeNames(
+        of["global"], of["read"].union(hidden, _strings(code.co_consts)), of["written"], of["imported"]
+    )
 
 
 def _names(code: CodeType) -> set[tuple[str, str]]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import index as as_integer
 from typing import Any
 
@@ -25,6 +26,7 @@ _KINDS = ("bool", "integer", "real floating", "complex floating")
 _CONSTANT = "an array that the function captured is a constant of the program: pass it as an argument"
 
 
+@lru_cache(maxsize=4096)
 def is_own_file(file: str) -> bool:
     """Whether a file is dovetail's or NumPy's."""
     numpy = sys.modules.get("numpy")
