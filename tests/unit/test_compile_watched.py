@@ -303,9 +303,21 @@ def objects_as_keys():
     return lambda x: x * held[one] - held[other], lambda: held.update({one: held.pop(one)})
 
 
+def what_keys_hold():
+    one = Dropout()
+    held = {one: array(1)}
+
+    def f(x):
+        for key, value in held.items():
+            x = key(x) + value
+        return x
+
+    return f, lambda: setattr(one, "rate", 3.0)
+
+
 PLACES = [
     layers_that_have_names_too, settings_at_two_places, behind_a_wrapper, behind_single_dispatch,
-    one_function_at_two_places, a_variable_of_two_functions, objects_as_keys,
+    one_function_at_two_places, a_variable_of_two_functions, objects_as_keys, what_keys_hold,
 ]  # fmt: skip
 
 

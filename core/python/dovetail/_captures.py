@@ -122,8 +122,15 @@ class Found:
         while queue or rest:
             place = (queue or rest).popleft()
             self.places.append(place)
-            for part in self._further(place):
-                (queue if self._is_soon(part) else rest).append(part)
+            if self._is_new(place):
+                if len(self._seen) <= _MOST_OBJECTS:
+                    for part in self._parts(place):
+                        (queue if self._is_soon(part) else rest).append(part)
+                else:
+                    self._left.append(place)
+            if is_(place.object, type) and place.makes and id(place.object) not in self._made:
+                self._made.add(id(place.object))
+                queue += self._makers(place)
             if not queue and (new := self._words - self._known):
                 for opened in self._open:
                     rest += self._named_parts(opened, new)
@@ -131,22 +138,8 @@ class Found:
                 queue += filter(self._is_soon, rest)
                 rest = deque(part for part in rest if not self._is_soon(part))
 
-    def _reads(self, place: Place) -> bool:
-        """Whether code comes here from the parent by a name that it reads, or by none."""
-        return place.word is None or place.word in self._read
-
     def _is_soon(self, place: Place) -> bool:
-        return self._reads(place) and not place.is_of_many
-
-    def _further(self, place: Place) -> Iterator[Place]:
-        if self._is_new(place):
-            if len(self._seen) <= _MOST_OBJECTS:
-                yield from self._parts(place)
-            else:
-                self._left.append(place)
-        if is_(place.object, type) and place.makes and id(place.object) not in self._made:
-            self._made.add(id(place.object))
-            yield from self._makers(place)
+        return (place.word is None or place.word in self._read) and not place.is_of_many
 
     def _is_new(self, place: Place) -> bool:
         """Whether the search goes on from here. Notes what is expected of the object."""
@@ -224,6 +217,8 @@ class Found:
             if type(key) in VALUES:
                 yield from self._hop(place, "item", key, f"[{key!r}]", is_of_many=is_large)
             elif not is_large:
+                if not is_plain(key):
+                    yield from self._hop(place, "key_at", None, f".keys()[{i}]", at=i)
                 yield from self._hop(place, "element", None, f".values()[{i}]", at=i)
 
     def _attributes(self, place: Place) -> Iterator[Place]:

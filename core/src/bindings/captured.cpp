@@ -1,5 +1,7 @@
 #include "bindings/captured.hpp"
 
+#include <utility>
+
 #include "bindings/plain_value.hpp"
 
 namespace dovetail::bindings {
@@ -44,17 +46,18 @@ PyObject* slot(PyObject* o, PyObject* descriptor) {
   return found;
 }
 
-PyObject* value_at(PyObject* dict, Py_ssize_t at) {
+// The `at`th key and value, borrowed; nullptr where there are fewer.
+std::pair<PyObject*, PyObject*> item_at(PyObject* dict, Py_ssize_t at) {
   PyObject *key = nullptr, *value = nullptr;
   for (Py_ssize_t place = 0; at >= 0 && PyDict_Next(dict, &place, &key, &value);)
-    if (at-- == 0) return Py_NewRef(value);
-  return nullptr;
+    if (at-- == 0) return {key, value};
+  return {};
 }
 
 PyObject* element(PyObject* o, Py_ssize_t at) {
   if (PyList_Check(o)) return at < PyList_GET_SIZE(o) ? Py_NewRef(PyList_GET_ITEM(o, at)) : nullptr;
   if (PyTuple_Check(o)) return at < PyTuple_GET_SIZE(o) ? Py_NewRef(PyTuple_GET_ITEM(o, at)) : nullptr;
-  if (PyDict_Check(o)) return value_at(o, at);
+  if (PyDict_Check(o)) return Py_XNewRef(item_at(o, at).second);
   PyObject* found = nullptr;
   if (Py_IS_TYPE(o, deque_type())) {
     found = PySequence_GetItem(o, at);
@@ -128,6 +131,7 @@ PyObject* Hop::follow(PyObject* parent) const {
                                   : nullptr;
     case item: return PyDict_Check(parent) ? Py_XNewRef(find(parent, key.ptr(), place)) : nullptr;
     case element: return bindings::element(parent, at);
+    case key_at: return PyDict_Check(parent) ? Py_XNewRef(item_at(parent, at).first) : nullptr;
   }
   return nullptr;
 }

@@ -16,6 +16,7 @@ struct Hop {
     lookup,     // of a class: what it or a base has
     item,       // of a dict, by a plain value
     element,    // the `at`th of a list, tuple, deque or set; the `at`th value of a dict
+    key_at,     // the `at`th key of a dict
   };
   Kind kind;
   py::object key;
