@@ -7,6 +7,7 @@ import gc
 import sys
 import time
 import types
+import warnings
 import weakref
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -327,6 +328,32 @@ def test_objects_are_not_kept_alive():
         assert gone() is None
     assert traces(f) <= 2
     assert f._state.eager_calls == 0
+
+
+def test_another_object_in_each_call_is_told_once():
+    f = dt.compile(lambda model, x: x + model.w)
+
+    def call():
+        h = Holder()
+        h.w = array(1)
+        f(h, array(1))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(32):
+            call()
+    with pytest.warns(UserWarning, match=r"traced for 32 objects that are gone since.*pass a tuple, dict") as told:
+        call()
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(40):
+            call()
+    assert f._state.gone == 72
+    assert "1 traces and 72 for objects that are gone" in dt.compile_report()
+    h = Holder()
+    h.w = array(1)
+    assert "1 traces and 73 for objects that are gone" in f.explain(h, array(1))
 
 
 @dataclass

@@ -4,6 +4,7 @@ import collections
 import copy
 import functools
 import inspect
+import itertools
 import pickle
 import re
 from dataclasses import dataclass, field
@@ -334,6 +335,54 @@ class Kept:
     @dt.compile
     def run(self, x):
         return self.f(x) * self.w
+
+
+def test_what_only_one_call_could_take_values_from_is_refused():
+    f = dt.compile(lambda x, values: x + next(iter(values)))
+    for values in ((v for v in (1.0, 2.0)), iter([1.0]), map(float, "1"), itertools.count(), enumerate([1])):
+        with pytest.raises(TypeError, match=r"values: got a \w+, .* expected a list or tuple of them; list\(x\)"):
+            f(dt.ones(2), values)
+
+    class Ones:
+        def __init__(self):
+            self.w = dt.ones(2)
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            return self.w
+
+    same(f(dt.ones(2), Ones()), dt.full((2,), 2.0))
+
+
+class Bound:
+    def __init__(self):
+        self.w = array(2)
+        self.f = dt.compile(self.run, numerics="eager")
+        self.g = dt.compile(functools.partial(self.run, array(5)))
+
+    def run(self, x):
+        return x * self.w
+
+
+def test_a_deep_copy_of_a_bound_method_is_bound_to_the_copy():
+    for copied in (copy.deepcopy, lambda one: copy.deepcopy(one.f).__wrapped__.__self__):
+        one = Bound()
+        one.f.note = "a note"
+        same(one.f(array(1)), array(2))
+        other = copied(one)
+        other.w = array(10)
+        same(other.f(array(1)), array(10))
+        same(other.g(), array(50))
+        same(one.f(array(1)), array(2))
+        assert other.f is not one.f
+        assert other.f._state.options == one.f._state.options
+        assert other.f.note == "a note"
+    alone = copy.deepcopy(one.f)
+    assert alone is alone.__wrapped__.__self__.f
+    program = dt.compile(dt.export(lambda x: x + 1, array(1)))
+    assert copy.deepcopy(program) is program
 
 
 def test_copies_and_pickle():

@@ -10,44 +10,47 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from importlib.util import resolve_name
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from dovetail import _core
-from dovetail._attributes import is_heap_type, own_attributes, slot_members
-from dovetail._code_names import attributes_of, globals_of, written_by
-from dovetail._core import Array, Device, DType
-from dovetail._record import is_internal
+from dovetail._attributes import own_attributes
+from dovetail._code_names import SUPER, names_of
+from dovetail._core import Array
+from dovetail._object_kinds import (
+    MOST_VALUES,
+    NOTHING,
+    VALUES,
+    elements_of,
+    has_code,
+    is_,
+    is_foreign,
+    is_of_python,
+    is_ours,
+    is_plain,
+    is_users_module,
+    keys_of,
+    slots_of,
+    snapshot,
+)  # fmt: skip
 from dovetail._trace import Tracer
 from dovetail.schema.number import Number
 
 __all__ = ["Found", "Place", "roots_of", "search"]
 
 _MOST_OBJECTS = 50_000  # that a search looks at
-_MOST_VALUES = 256  # plain values and keys of one container that calls look at
-_VALUES = (type(None), bool, int, float, complex, str, bytes)
-_ATOMS = (Enum, DType, Device, BuiltinFunctionType, CodeType, range, slice, type(Ellipsis))  # equal to itself only
+_LONGEST_NAME = 200
 _IMPLICIT = ("__call__", "__contains__", "__getattr__", "__getitem__", "__iter__", "__len__")  # of Python's library
-_MAKERS = ("__init__", "__new__", "__post_init__")
-_NOTHING = object()
+_MAKERS = frozenset(("__init__", "__new__", "__post_init__"))
 _ANYTHING = ("nothing", None, -1, None)
 
 _CLASS = object.__dict__["__class__"]
 _CODE, _CLOSURE = FunctionType.__dict__["__code__"], FunctionType.__dict__["__closure__"]
 _CONTENT = CellType.__dict__["cell_contents"]
-_SLOTS = {  # of types that are written in C
-    MethodType: ("__self__", "__func__"),
-    FunctionType: ("__defaults__", "__kwdefaults__"),
-    partial: ("func", "args", "keywords"),
-    property: ("fget",),
-    staticmethod: ("__func__",),
-    classmethod: ("__func__",),
-    _core.CompiledFunction: ("__wrapped__",),
-}
 _DESCRIPTORS = (FunctionType, property, staticmethod, classmethod, _core.CompiledFunction)
 
 
@@ -59,12 +62,20 @@ class Place:
     parent: Place | None
     key: Any
     object: Any
-    name: str  # "self.layers[0].w"
+    name: str  # "self.layers[0].w"; of a very long way its end
     at: int = 0
     word: str | None = None  # by which code reads it, if that is needed
+    is_of_many: bool = False  # an element of a large container
     same: Place | None = None  # an earlier place of the same object
     # ("nothing" | "type" | "identity" | "value", what, length or -1, keys or None): of _core.CompiledProgram
     expected: tuple[str, Any, int, tuple[Any, ...] | None] = _ANYTHING
+
+    @property
+    def makes(self) -> bool:
+        """Of a class whether code may call it; of super() and instances, __init__ has run before."""
+        if self.parent is None or self.key is _CLASS:
+            return False
+        return self.key is not _CONTENT or self.parent.name != "__class__"
 
     @property
     def hop(self) -> tuple[int, str, int, int]:
@@ -94,43 +105,64 @@ class Found:
         self.leaves: dict[int, list[Place]] = {}  # arrays, and objects of dovetail and NumPy, by id
         self.traced: list[Place] = []  # of traced values
         self._seen: dict[int, Place] = {}
+        self._left: list[Place] = []  # whose objects were not searched, as there are too many
         self._words: set[str] = set()  # by which code reads attributes, or writes them
         self._read: set[str] = set()
         self._known: set[str] = set()  # those with which all of _open were looked at
         self._open: list[Place] = []  # modules, classes and instances
         self._spaces: dict[int, tuple[Place, set[str]]] = {}  # globals by id: with the names that were looked up
-        self._members: dict[type, frozenset[str]] = {}
+        self._members: dict[type, tuple[frozenset[str], dict[str, list[type]]]] = {}
+        self._slots: dict[type, list[tuple[Any, str | None]]] = {}
+        self._bases: dict[type, Place] = {}
+        self._made: set[int] = set()  # classes whose __init__ was looked at, by id
 
     def run(self, roots: list[Place]) -> None:
-        queue = deque(roots)
-        while queue:
-            place = queue.popleft()
+        """First where code goes by names that it reads, then to the rest, as tables of data."""
+        queue, rest = deque(roots), deque[Place]()
+        while queue or rest:
+            place = (queue or rest).popleft()
             self.places.append(place)
-            if self._is_new(place) and len(self._seen) <= _MOST_OBJECTS:
-                queue += self._parts(place)
+            if self._is_new(place):
+                if len(self._seen) <= _MOST_OBJECTS:
+                    for part in self._parts(place):
+                        (queue if self._is_soon(part) else rest).append(part)
+                else:
+                    self._left.append(place)
+            if is_(place.object, type) and place.makes and id(place.object) not in self._made:
+                self._made.add(id(place.object))
+                queue += self._makers(place)
             if not queue and (new := self._words - self._known):
                 for opened in self._open:
-                    queue += self._named_parts(opened, new)
+                    rest += self._named_parts(opened, new)
                 self._known |= new
+                queue += filter(self._is_soon, rest)
+                rest = deque(part for part in rest if not self._is_soon(part))
+
+    def _is_soon(self, place: Place) -> bool:
+        return (place.word is None or place.word in self._read) and not place.is_of_many
 
     def _is_new(self, place: Place) -> bool:
         """Whether the search goes on from here. Notes what is expected of the object."""
-        x = place.object
-        if type(x) is Array:
+        x, kind = place.object, type(place.object)
+        if kind in VALUES:
+            place.expected = ("value", x, -1, None)
+        elif kind is Array:
             self.leaves.setdefault(id(x), []).append(place)
             place.expected = ("type", Array, -1, None)
-        elif _is(x, (Tracer, Number)):
+        elif is_(x, (Tracer, Number)):
             self.traced.append(place)
-        elif (value := snapshot(x)) is not _NOTHING:
+        elif (value := snapshot(x)) is not NOTHING:
             place.expected = ("value", value, -1, None)
-        elif _is(x, ModuleType):
-            return _is_users_module(x) and self._seen.setdefault(id(x), place) is place
-        elif _is_ours(x):
+            return is_(x, Enum) and self._seen.setdefault(id(x), place) is place
+        elif is_(x, ModuleType):
+            return is_users_module(x) and self._seen.setdefault(id(x), place) is place
+        elif is_ours(x):
             self.leaves.setdefault(id(x), []).append(place)
             place.expected = ("identity", x, -1, None)
         else:
             earlier = self._seen.setdefault(id(x), place)
-            if earlier is not place and not _is(x, (type, FunctionType, CellType)):
+            is_method = place.kind == "lookup" and is_(x, _DESCRIPTORS)
+            if earlier is not place and not is_method and not is_(x, type):
                 place.same = earlier
             place.expected = _expectation(place)
             return earlier is place
@@ -139,105 +171,145 @@ class Found:
     # ---- what an object holds
 
     def _hop(
-        self, place: Place, kind: str, key: Any, name: str, *, at: int = 0, word: str | None = None
-    ) -> Iterator[Place]:
-        """The place to which a hop leads, if there is something."""
-        x = _core.follow_hop(kind, key, at, place.object, _NOTHING)
-        if x is not _NOTHING:
-            yield Place(kind, place, key, x, name, at, word)
+        self,
+        place: Place,
+        kind: str,
+        key: Any,
+        text: str,
+        *,
+        at: int = 0,
+        word: str | None = None,
+        is_of_many: bool = False,
+    ) -> tuple[Place, ...]:
+        """The place to which a hop leads, if there is something. text: ".layers", "[0]" or a name of its own."""
+        x = _core.follow_hop(kind, key, at, place.object, NOTHING)
+        return (
+            () if x is NOTHING else (Place(kind, place, key, x, _joined(place.name, text), at, word, is_of_many),)
+        )
 
     def _parts(self, place: Place) -> Iterator[Place]:
         x = place.object
-        if _is(x, CellType):
-            yield from self._hop(place, "slot", _CONTENT, place.name)
-        elif _is(x, (ModuleType, type)):
-            if _is(x, type):
+        if is_(x, CellType):
+            yield from self._hop(place, "slot", _CONTENT, "")
+        elif is_(x, (ModuleType, type)):
+            if is_(x, type):
                 yield from self._implicit(place)
+                yield from self._class_of(place)
             yield from self._opened(place)
         else:
-            if _is(x, FunctionType):
+            if is_(x, FunctionType):
                 yield from self._of_function(place)
-            elif _is(x, dict):
+            elif is_(x, dict):
                 yield from self._items(place)
-            elif (elements := _elements(x)) is not None:
+            elif (elements := elements_of(x)) is not None:
+                is_large = len(elements) > MOST_VALUES
                 for i, value in enumerate(elements):
-                    if len(elements) <= _MOST_VALUES or type(value) not in _VALUES:
-                        yield from self._hop(place, "element", None, f"{place.name}[{i}]", at=i)
+                    if not (is_large and type(value) in VALUES):
+                        yield from self._hop(place, "element", None, f"[{i}]", at=i, is_of_many=is_large)
             yield from self._attributes(place)
 
     def _items(self, place: Place) -> Iterator[Place]:
         items = list(dict.items(place.object))
+        is_large = len(items) > MOST_VALUES
         for i, (key, value) in enumerate(items):
-            if type(value) in _VALUES and len(items) > _MOST_VALUES:
+            if is_large and type(value) in VALUES:
                 continue
-            if type(key) in _VALUES:
-                yield from self._hop(place, "item", key, f"{place.name}[{key!r}]")
-            elif len(items) <= _MOST_VALUES:
-                yield from self._hop(place, "element", None, f"{place.name}.values()[{i}]", at=i)
+            if type(key) in VALUES:
+                yield from self._hop(place, "item", key, f"[{key!r}]", is_of_many=is_large)
+            elif not is_large:
+                if not is_plain(key):
+                    yield from self._hop(place, "key_at", None, f".keys()[{i}]", at=i)
+                yield from self._hop(place, "element", None, f".values()[{i}]", at=i)
 
     def _attributes(self, place: Place) -> Iterator[Place]:
         """What its slots and its __dict__ have; plain values only where code names them."""
         x, kind = place.object, type(place.object)
         if not (kind is FunctionType and place.kind == "constant"):  # its defaults are arguments
-            for key, word in _slots_of(kind):
-                for part in self._hop(place, "slot", key, _joined(place.name, key.__name__), word=word):
+            if kind not in self._slots:
+                self._slots[kind] = list(slots_of(kind))
+            for key, word in self._slots[kind]:
+                for part in self._hop(place, "slot", key, f".{key.__name__}", word=word):
                     if word is not None or part.object is not None:  # a function without defaults
                         yield part
         if kind is _core.CompiledFunction:
             return
         for key, value in list(own_attributes(x).items()):
-            if type(key) is str and not _is_plain(value):
-                yield from self._hop(place, "attribute", key, _joined(place.name, key), word=key)
-        if _has_code(kind):
-            yield from self._hop(place, "slot", _CLASS, f"type({place.name})")
+            if type(key) is str and not is_plain(value):
+                yield from self._hop(place, "attribute", key, f".{key}", word=key)
+        yield from self._class_of(place)
         yield from self._opened(place)
+
+    def _class_of(self, place: Place) -> tuple[Place, ...]:
+        kind = type(place.object)
+        is_known = id(kind) in self._seen or not has_code(kind)
+        return () if is_known else self._hop(place, "slot", _CLASS, ".__class__")
 
     # ---- what is looked at only where code names it
 
     def _opened(self, place: Place) -> Iterator[Place]:
         self._open.append(place)
-        return self._named_parts(place, set(self._known))
+        return self._named_parts(place, self._known)
 
     def _named_parts(self, place: Place, words: set[str]) -> Iterator[Place]:
         x = place.object
-        if _is(x, type):
-            for word in words & self._members_of(x):
-                yield from self._hop(place, "lookup", word, f"{x.__name__}.{word}", word=word)
+        if is_(x, type):
+            members, hidden = self._members_of(x)
+            for word in words & members:
+                if word not in _MAKERS:
+                    yield from self._hop(place, "lookup", word, f"{x.__name__}.{word}", word=word)
+            for word in words & hidden.keys():
+                for c in hidden[word]:
+                    yield from self._of_base(c, word.removeprefix(SUPER), word)
             return
         own = own_attributes(x)
-        for word in words & own.keys():
-            if _is(x, ModuleType) or _is_plain(own[word]):  # others were met before
-                yield from self._hop(place, "attribute", word, _joined(place.name, word), word=word)
-        if not _is(x, ModuleType):
-            for word in (words & self._members_of(type(x))) - own.keys():
-                for part in self._hop(place, "attribute", word, _joined(place.name, word), word=word):
+        for word in [word for word in own if word in words]:
+            if is_(x, ModuleType) or is_plain(own[word]):  # others were met before
+                yield from self._hop(place, "attribute", word, f".{word}", word=word)
+        if not is_(x, ModuleType):
+            for word in (words & self._members_of(type(x))[0]) - own.keys():
+                for part in self._hop(place, "attribute", word, f".{word}", word=word):
                     if not hasattr(type(part.object), "__get__"):
                         yield part
 
-    def _members_of(self, kind: type) -> frozenset[str]:
-        """The names of what a class and its bases have."""
+    def _members_of(self, kind: type) -> tuple[frozenset[str], dict[str, list[type]]]:
+        """The names of what a class and its bases have; by a word of SUPER the bases that have what others hide."""
         if kind not in self._members:
-            self._members[kind] = frozenset().union(*(vars(c).keys() for c in kind.__mro__ if _has_code(c)))
+            homes: dict[str, list[type]] = {}
+            for c in kind.__mro__:
+                for name in vars(c) if has_code(c) else ():
+                    homes.setdefault(name, []).append(c)
+            hidden = {SUPER + name: found[1:] for name, found in homes.items() if found[1:] and name not in _MAKERS}
+            self._members[kind] = frozenset(homes), hidden
         return self._members[kind]
 
+    def _of_base(self, base: type, name: str, word: str | None) -> tuple[Place, ...]:
+        """What a base has, whatever the classes have that are made from it."""
+        if base not in self._bases:
+            self._bases[base] = Place("constant", None, base, base, base.__name__)
+            self.places.append(self._bases[base])
+        return self._hop(self._bases[base], "lookup", name, f"{base.__name__}.{name}", word=word)
+
     def _implicit(self, place: Place) -> Iterator[Place]:
-        """Functions of a class that run although no code names them; __init__ only where code names the class."""
-        instances_only = place.key is _CLASS or place.parent is None
-        for name in self._members_of(place.object):
-            if instances_only and name in _MAKERS:
-                continue
-            if name.startswith("__") and (name in _IMPLICIT or not _is_of_python(place.object)):
+        """Functions of a class that run although no code names them."""
+        for name in self._members_of(place.object)[0] - _MAKERS:
+            if name.startswith("__") and (name in _IMPLICIT or not is_of_python(place.object)):
                 for part in self._hop(place, "lookup", name, f"{place.object.__name__}.{name}"):
-                    if _is(part.object, _DESCRIPTORS):
+                    if is_(part.object, _DESCRIPTORS):
                         yield part
+
+    def _makers(self, place: Place) -> Iterator[Place]:
+        """Functions of a class and its bases that make an instance."""
+        for c in () if is_of_python(place.object) else place.object.__mro__:
+            for name in _MAKERS & vars(c).keys() if has_code(c) else ():
+                yield from self._of_base(c, name, None)
 
     def _of_function(self, place: Place) -> Iterator[Place]:
         fn = place.object
-        if not (place.kind == "lookup" and place.key in _MAKERS):  # they read what they have just made
-            self._read |= attributes_of(fn.__code__)
-        self._words |= self._read | written_by(fn.__code__)
+        names = names_of(fn.__code__)
+        self._read |= names.read
+        self._words |= names.read | names.written
         if place.kind not in ("constant", "lookup"):
-            yield from self._hop(place, "slot", _CODE, _joined(place.name, "__code__"))
+            yield from self._hop(place, "slot", _CODE, ".__code__")
         closure = Place("slot", place, _CLOSURE, fn.__closure__, place.name)
         if place.kind != "constant":
             self.places.append(closure)
@@ -246,21 +318,35 @@ class Found:
                 yield Place("constant", None, cell, cell, name)
             else:
                 yield Place("element", closure, None, cell, name, i)
-        if not _is_of_python(fn) and not _is_foreign(fn.__globals__.get("__name__")):
-            yield from self._globals(fn)
+        if not is_of_python(fn) and not is_foreign(fn.__globals__.get("__name__")):
+            yield from self._items_of(fn.__globals__, names.globals)
+            if names.imported:
+                yield from self._items_of(sys.modules, _modules_of(fn, names.imported))
 
-    def _globals(self, fn: FunctionType) -> Iterator[Place]:
-        space = fn.__globals__
+    def _items_of(self, space: dict[str, Any], names: Iterable[str]) -> Iterator[Place]:
+        """What is in globals, or in sys.modules, under these names."""
         if id(space) not in self._spaces:
-            root = Place("constant", None, space, space, "globals()")
+            root = Place("constant", None, space, space, "")
             self._spaces[id(space)] = root, set()
             self.places.append(root)
         root, read = self._spaces[id(space)]
-        for name in globals_of(fn.__code__) - read:
+        for name in set(names) - read:
             read.add(name)
             yield from self._hop(root, "item", name, name)
 
     # ---- what calls look at
+
+    def left(self) -> str:
+        """Where code goes and the search did not, as it had met too many objects; "" where it went everywhere."""
+        named = self._named() if self._left else set()
+        left = [place for place in self._left if place in named]
+        if not left:
+            return ""
+        others = f" and {len(left) - 1:,} others hold" if left[1:] else " holds"
+        return (
+            f"it reads more than {_MOST_OBJECTS:,} objects: what {left[0].name}{others} is not looked at, and "
+            "stays as it was in the trace"
+        )
 
     def steps(self, before: Found, wanted: dict[int, Any], inputs: dict[int, int]) -> tuple[list[Any], list[str]]:
         """Steps of _core.CompiledProgram, and their names: to what is wanted, and to all that code names.
@@ -269,14 +355,12 @@ class Found:
         arrays and generators, by id. inputs: those of the program, by the id of an array.
         """
         seen_before = {place.hop: place.expected for place in before.places}
-        unnamed: set[Place] = set()
+        named = self._named()
         needed: set[Place] = set()
         for place in self.places:
-            if place.parent in unnamed or (place.word is not None and place.word not in self._read):
-                unnamed.add(place)
             if not _same(seen_before.get(place.hop, place.expected), place.expected):
                 place.expected = _ANYTHING
-            if id(place.object) in wanted or (place not in unnamed and place.expected is not _ANYTHING):
+            if id(place.object) in wanted or (place in named and place.expected is not _ANYTHING):
                 _add_way(place, needed)
         for place in self.places:
             if place.same in needed:
@@ -288,6 +372,25 @@ class Found:
                 numbers[place] = len(numbers)
                 steps.append(_step(place, numbers, inputs.get(id(place.object), -1)))
         return steps, [place.name for place in numbers]
+
+    def _named(self) -> set[Place]:
+        """Places to which code comes by names that it reads; what an object holds hangs off its first place."""
+        below: dict[int, list[Place]] = {}
+        queue, read = [], self._read
+        for place in self.places:
+            if place.word is None or place.word in read:
+                if place.parent is None:
+                    queue.append(place)
+                else:
+                    below.setdefault(id(place.parent.object), []).append(place)
+        named: set[Place] = set()
+        while queue:
+            place = queue.pop()
+            named.add(place)
+            for x in (place.object, type(place.object)):
+                if id(x) in below:
+                    queue += below.pop(id(x))
+        return named
 
 
 def _add_way(place: Place | None, needed: set[Place]) -> None:
@@ -313,129 +416,33 @@ def _same(a: Any, b: Any) -> bool:
 def _expectation(place: Place) -> Any:
     """Of what is no plain value."""
     x = place.object
-    if place.parent is None or _is(x, (FunctionType, CellType)):  # a function's code is expected
+    if place.parent is None or is_(x, (FunctionType, CellType)):  # a function's code is expected
         return _ANYTHING
-    if place.key is _CLASS or (place.kind == "lookup" and _is(x, _DESCRIPTORS)):
+    if place.key is _CLASS or (place.kind == "lookup" and is_(x, _DESCRIPTORS)):
         return _ANYTHING
-    if _is(x, type):
+    if is_(x, type):
         return "identity", x, -1, None
-    if _is(x, dict):
+    if is_(x, dict):
         n = dict.__len__(x)
-        keys = tuple(dict.keys(x)) if n <= _MOST_VALUES else ()
-        return "type", type(x), n, keys if keys and all(map(_is_plain, keys)) else None
-    elements = _elements(x)
+        return "type", type(x), n, keys_of(x) if 0 < n <= MOST_VALUES else None
+    elements = elements_of(x)
     return "type", type(x), -1 if elements is None else len(elements), None
 
 
-# ---- kinds of objects --------------------------------------------------------------------------------------------
+def _joined(name: str, text: str) -> str:
+    if text and text[0] not in ".[":
+        return text
+    if len(name) > _LONGEST_NAME:
+        name = f"...{name[-_LONGEST_NAME // 2 :]}"
+    return f"{name}{text}" if name else text[1:]
 
 
-def _is(x: Any, kinds: Any) -> bool:
-    """isinstance() without __class__, which may be the user's code."""
-    return issubclass(type(x), kinds)
-
-
-def _elements(x: Any) -> list[Any] | tuple[Any, ...] | None:
-    """Those of a list, tuple, deque or set; None of others."""
-    if _is(x, list):
-        return list(list.__iter__(x))
-    if _is(x, tuple):
-        return tuple(tuple.__iter__(x))
-    return tuple(x) if type(x) in (deque, set, frozenset) else None
-
-
-def _is_plain(x: Any) -> bool:
-    return type(x) in _VALUES or snapshot(x) is not _NOTHING
-
-
-def snapshot(x: Any) -> Any:
-    """A copy of a plain value, or of a container of not too many; _NOTHING of others."""
-    left = _MOST_VALUES
-
-    def copied(x: Any, depth: int) -> Any:
-        nonlocal left
-        left -= 1
-        kind = type(x)
-        if kind in _VALUES or _is(x, _ATOMS):
-            return x
-        if depth == 8 or kind not in (list, tuple, dict, set, frozenset) or len(x) > left:
-            raise _NotPlain
-        if kind is dict:
-            return {copied(key, depth + 1): copied(value, depth + 1) for key, value in x.items()}
-        return kind([copied(v, depth + 1) for v in x])
-
-    try:
-        return copied(x, 0)
-    except _NotPlain:
-        return _NOTHING
-
-
-class _NotPlain(Exception):
-    pass
-
-
-def _slots_of(kind: type) -> Iterator[tuple[Any, str | None]]:
-    """(descriptor, word) of what an instance holds outside of its __dict__."""
-    for c in kind.__mro__:
-        for name in _SLOTS.get(c, ()):
-            yield vars(c)[name], None
-    for d in slot_members(kind):
-        yield d, d.__name__
-
-
-def _has_code(kind: type) -> bool:
-    """Whether a class is written in Python, and not by us or NumPy."""
-    return is_heap_type(kind) and _home(kind) not in ("dovetail", "numpy")
-
-
-def _home(x: Any) -> str:
-    name = getattr(x, "__name__" if _is(x, ModuleType) else "__module__", None)
-    return name.partition(".")[0] if isinstance(name, str) else ""
-
-
-def _is_of_python(x: Any) -> bool:
-    """Whether a class or function is of Python's library."""
-    return _home(x) in sys.stdlib_module_names and _home(x) != "__main__"
-
-
-def _is_users_module(x: ModuleType) -> bool:
-    if _home(x) in ("dovetail", "numpy") or _home(x) in sys.stdlib_module_names - {"__main__"}:
-        return False
-    return not _is_foreign(x.__name__)
-
-
-_foreign: dict[str, tuple[int, int, bool]] = {}  # by package: of how many modules in all and of its own; the answer
-
-
-def _is_foreign(name: Any) -> bool:
-    """Whether a module is of an installed package that does not import dovetail: its own objects hold no arrays."""
-    if not isinstance(name, str):
-        return False
-    package = name.partition(".")[0]
-    n_all, n_own, answer = _foreign.get(package, (0, 0, False))
-    if n_all != len(sys.modules):
-        parts = [m for key, m in list(sys.modules.items()) if key.partition(".")[0] == package]
-        if n_own != len(parts):
-            places = [str(getattr(m, "__file__", None) or "") for m in parts]
-            installed = any(folder in place for place in places for folder in ("site-packages", "dist-packages"))
-            answer = installed and not any(map(_imports_dovetail, parts))
-        _foreign[package] = len(sys.modules), len(parts), answer
-    return answer
-
-
-def _imports_dovetail(x: Any) -> bool:
-    objects = list(vars(x).values()) if _is(x, ModuleType) else ()
-    return any(_is(v, (ModuleType, FunctionType, type)) and _home(v) == "dovetail" for v in objects)
-
-
-def _is_ours(x: Any) -> bool:
-    """Whether x is a part of dovetail or NumPy, and holds no arrays of the user's."""
-    if _is(x, FunctionType):
-        return is_internal(x.__code__.co_filename)
-    if _is(x, type):
-        return not _has_code(x)
-    return type(x) is not _core.CompiledFunction and _home(type(x)) in ("dovetail", "numpy")
-
-
-def _joined(name: str, attribute: str) -> str:
-    return f"{name}.{attribute}" if name else attribute
+def _modules_of(fn: FunctionType, imported: Iterable[str]) -> Iterator[str]:
+    """The full names of the modules that a function imports, and of the packages in which they are."""
+    package = fn.__globals__.get("__package__") or ""
+    for name in imported:
+        try:
+            parts = resolve_name(name, package).split(".")
+        except ImportError:
+            continue
+        yield from (".".join(parts[: i + 1]) for i in range(len(parts)))

@@ -5,36 +5,48 @@ from __future__ import annotations
 import dis
 from functools import lru_cache
 from types import CodeType
+from typing import NamedTuple
 
-__all__ = ["attributes_of", "globals_of", "written_by"]
+__all__ = ["SUPER", "names_of"]
+
+SUPER = "super()."  # in front of attributes of functions in which it is called
 
 _OF_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
-@lru_cache(maxsize=4096)
-def globals_of(code: CodeType) -> frozenset[str]:
-    """The globals that code, and the code within it, reads."""
-    return frozenset(name for kind, name in _names(code) if kind == "global")
+class CodeNames(NamedTuple):
+    """What code, and the code within it, names."""
+
+    globals: frozenset[str]  # that it reads
+    read: frozenset[str]  # attributes; strings in it may name others, as for getattr()
+    written: frozenset[str]  # attributes
+    imported: frozenset[str]  # modules, with dots in front where they are relative
 
 
 @lru_cache(maxsize=4096)
-def attributes_of(code: CodeType) -> frozenset[str]:
-    """The attributes that code, and the code within it, reads; strings in it may name others, as for getattr()."""
-    return frozenset(name for kind, name in _names(code) if kind == "read") | _strings(code.co_consts)
-
-
-@lru_cache(maxsize=4096)
-def written_by(code: CodeType) -> frozenset[str]:
-    """The attributes that code, and the code within it, writes."""
-    return frozenset(name for kind, name in _names(code) if kind == "written")
+def names_of(code: CodeType) -> CodeNames:
+    names = _names(code)
+    of = {
+        kind: frozenset(name for k, name in names if k == kind)
+        for kind in ("global", "read", "written", "imported")
+    }
+    hidden = [SUPER + name for name in of["read"]] if "super" in of["global"] else []
+    return CodeNames(
+        of["global"], of["read"].union(hidden, _strings(code.co_consts)), of["written"], of["imported"]
+    )
 
 
 def _names(code: CodeType) -> set[tuple[str, str]]:
     names = set()
+    before: list[object] = [0, 0]  # what the last two instructions have to do with
     for instruction in dis.get_instructions(code):
-        if instruction.opcode in dis.hasname and isinstance(instruction.argval, str):
+        if instruction.opname == "IMPORT_NAME":
+            level = before[0] if isinstance(before[0], int) else 0
+            names.add(("imported", "." * level + instruction.argval))
+        elif instruction.opcode in dis.hasname and isinstance(instruction.argval, str):
             name, op = instruction.argval, instruction.opname
             names.add(("global" if op in _OF_GLOBALS else "written" if op == "STORE_ATTR" else "read", name))
+        before = [before[1], instruction.argval]
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names |= _names(constant)

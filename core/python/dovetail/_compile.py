@@ -22,6 +22,7 @@ from dovetail._function_trace import Dynamic, Spec, expect_that_a_call_runs, mar
 __all__ = ["compile", "compile_report"]
 
 MOST_TRACES = 8  # of one function (of one object's method); what needs more runs eagerly
+MANY_OBJECTS = 32  # among the arguments, one after the other: a warning
 _NO_FUNCTION: Any = object()
 
 CompiledFunction = _core.CompiledFunction
@@ -42,6 +43,7 @@ class _State:
     reasons: list[str] = field(default_factory=list)  # why there was a further trace
     symbols: set[str] = field(default_factory=set)  # ints among the arguments that are no guards
     seconds: float = 0.0  # of tracing
+    gone: int = 0  # programs that were made for objects which are gone
     eager_calls: int = 0
     eager: list[Any] = field(default_factory=list)  # what arguments are for which no program does what fn does
     warned: bool = False
@@ -195,9 +197,17 @@ def _missed(
 
 def _forget_dead(compiled: Any, state: _State) -> None:
     """Drops the programs that were made for an object which is gone."""
-    for traced in [t for t in state.traces if t.is_dead]:
+    dead = [t for t in state.traces if t.is_dead]
+    for traced in dead:
         state.traces.remove(traced)
         _core.drop_compiled_program(compiled, traced.program)
+    before, state.gone = state.gone, state.gone + len(dead)
+    if before < MANY_OBJECTS <= state.gone:
+        warnings.warn(
+            f"[compile] {state.name!r} was traced for {state.gone} objects that are gone since, as another object "
+            "among its arguments is a trace: pass a tuple, dict or dataclass of what it reads, or one that stays",
+            stacklevel=3,  # the caller of the compiled function
+        )
 
 
 def _eager_key(bound: Bound) -> Any:
@@ -238,6 +248,12 @@ def _trace(
     if state.traces:
         state.reasons.append(reason)
     _log(state, reason, traced)
+    if traced.left and not any(t.left for t in state.traces):
+        warnings.warn(
+            f"[compile] {state.name!r}: {traced.left}. Keep large tables where the function does not go, or pass "
+            "what it needs of them as arguments",
+            stacklevel=3,  # the caller of the compiled function
+        )
     state.traces.append(traced)
     _core.add_compiled_program(compiled, program)
     return traced
@@ -361,6 +377,7 @@ def _prepared(
     with state.lock:
         program, why, integers, reals, *steps = _core.prepare_compiled(self, *given)
         if program is None:
+            _forget_dead(self, state)
             if len(state.traces) >= MOST_TRACES:
                 raise RunsEagerly(f"it was traced {MOST_TRACES} times, which is the most")
             traced = _trace(self, state, bound, why, specs=specs)
@@ -468,6 +485,21 @@ def _check(self: Any, *args: Any, **kwargs: Any) -> Any:
     return check_of(state.name, state.options["numerics"] == "eager", groups)
 
 
+def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+    """Itself, as of functions; of a bound method or another object one of the copied object."""
+    from copy import deepcopy
+
+    from dovetail._program import Program
+
+    state: _State = self._state
+    fn = state.fn if isinstance(state.fn, Program) else deepcopy(state.fn, memo)
+    if fn is state.fn or id(self) in memo:  # there where its object holds it
+        return memo.get(id(self), self)
+    made = compile(fn, **state.options)
+    vars(made).update((key, value) for key, value in vars(self).items() if key not in vars(made))
+    return made
+
+
 def _reduce(self: Any, *_: Any) -> str:
     """Pickle keeps the name by which it is found, as of functions."""
     import sys
@@ -495,7 +527,7 @@ def compile_report() -> str:
 
 
 for _name, _method in {
-    "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self, "__reduce_ex__": _reduce,
+    "__copy__": lambda self: self, "__deepcopy__": _deepcopy, "__reduce_ex__": _reduce,
     "__get__": _get, "warmup": _warmup, "graph": _graph, "explain": _explain,
     "check": _check,
     "__repr__": lambda self: f"<compiled {self._state.name}>",

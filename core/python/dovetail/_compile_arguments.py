@@ -7,6 +7,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
+from io import IOBase
+from types import WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from dovetail import _core
@@ -60,6 +62,11 @@ def weak_or_itself(x: Any) -> Any:
 def number_of(x: Any) -> Any:
     """A number of NumPy as Python's; everything else as it is."""
     return x.item() if _is_numpy_number(x) else x
+
+
+def _is_iterator(x: Any) -> bool:
+    """Whether x is a generator or an iterator of Python's own: one that is written in C, and no file."""
+    return type(getattr(type(x), "__next__", None)) is WrapperDescriptorType and not isinstance(x, IOBase)
 
 
 def _is_numpy_number(x: Any) -> bool:
@@ -148,6 +155,11 @@ class Arguments:
         if isinstance(x, float) or is_value(x):
             self.parts.append(("value", 0, x, NO_KEYS))
             return x
+        if _is_iterator(x):
+            raise TypeError(
+                f"[compile] {path}: got a {type(x).__name__}, whose values later calls would not take: expected a "
+                "list or tuple of them; list(x) makes one"
+            )
         number = len(self.objects)
         self.objects[path] = number, x
         self.parts.append(("owner" if weak else "object", number, x if weak else weak_or_itself(x), NO_KEYS))

@@ -32,7 +32,7 @@ def explanation(
     """The program of a call, and what it stands for."""
     core = traced.program
     names = [name for name, _, _ in core.inputs]
-    lines = [f"[compile] {state.name}: {len(state.traces)} traces, {1000 * state.seconds:.1f} ms"]
+    lines = [f"[compile] {state.name}: {len(state.traces)} traces{_gone(state)}, {1000 * state.seconds:.1f} ms"]
     lines += [f"  traced again: {reason}" for reason in state.reasons]
     lines += [f"  autocast to {traced.autocast}"] if traced.autocast else []
     lines += [f"  captured: {name}" for name in traced.captured]
@@ -42,6 +42,10 @@ def explanation(
     lines += [*_sizes(names, shapes), *_launches(core, launches)]
     lines += [f"  {capture}"] if capture else []
     return "\n".join([*lines, _text(core, state.name, integers, reals)])
+
+
+def _gone(state: _State) -> str:
+    return f" and {state.gone} for objects that are gone" if state.gone else ""
 
 
 def _text(core: Any, name: str, integers: Sequence[int], reals: Sequence[float]) -> str:
@@ -105,10 +109,11 @@ def _groups(state: _State) -> Iterator[str]:
 def report(functions: Sequence[tuple[_State, Sequence[str]]]) -> str:
     """For each compiled function its traces, why they were made, how devices run and capture them."""
     lines = []
-    used = [(state, captures) for state, captures in functions if state.traces or state.eager_calls]
+    used = [(state, captures) for state, captures in functions if state.traces or state.gone or state.eager_calls]
     for state, captures in sorted(used, key=lambda f: f[0].name):
         eager = f", {state.eager_calls} eager calls" if state.eager_calls else ""
-        lines.append(f"{state.name}: {len(state.traces)} traces in {1000 * state.seconds:.1f} ms{eager}")
+        traces = f"{len(state.traces)} traces{_gone(state)}"
+        lines.append(f"{state.name}: {traces} in {1000 * state.seconds:.1f} ms{eager}")
         lines += [f"  traced again: {reason}" for reason in state.reasons]
         lines += _groups(state)
         lines += [f"  {n} times {text}" if n > 1 else f"  {text}" for text, n in Counter(captures).items()]

@@ -58,6 +58,7 @@ class Traced:
     captured: list[str]
     written: list[str]
     notes: list[str]
+    left: str  # what the search for captured arrays has left out
     watched: list[str]  # names of the captured objects that calls look at
     device: Any
     autocast: str | None  # the dtype to which dovetail.autocast() lowered operands
@@ -233,6 +234,7 @@ def _traced(
     facts = bound.facts()
     names = [found.get(i, name) for i, (_, _, name) in enumerate(graph.inputs)]
     notes = [f"{names[i]}: no path leads to it, so that another array in its place is not seen" for i in kept]
+    left = captured.left()
     shapes = [(4,) if x is None else _concrete(x.shape) for x, _, _ in graph.inputs]
     writes = [names[i] for i, _ in written]
     return compiled, Traced(
@@ -241,7 +243,8 @@ def _traced(
         shapes,
         [f"{name}, as {graph.inputs[i][2]}" for i, name in found.items()],
         writes,
-        notes,
+        [*notes, left] if left else notes,
+        left,
         watched,
         graph.device,
         _core.autocast_dtype(graph.device),

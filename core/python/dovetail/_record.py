@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import index as as_integer
 from typing import Any
 
@@ -24,13 +26,17 @@ _KINDS = ("bool", "integer", "real floating", "complex floating")
 _CONSTANT = "an array that the function captured is a constant of the program: pass it as an argument"
 
 
+@lru_cache(maxsize=4096)
+def is_own_file(file: str) -> bool:
+    """Whether a file is dovetail's or NumPy's."""
+    numpy = sys.modules.get("numpy")
+    folder = os.path.dirname(numpy.__file__ or "") + os.sep if numpy else _PACKAGE
+    return file.startswith((_PACKAGE, folder, "<__array_function__"))
+
+
 def is_internal(file: str) -> bool:
-    """Whether a file is dovetail's or NumPy's: errors and nodes are not attributed to it."""
-    return (
-        file.startswith((_PACKAGE, "<frozen", "<__array_function__"))
-        or f"{os.sep}numpy{os.sep}" in file
-        or file.endswith("contextlib.py")
-    )
+    """Whether errors and nodes are not attributed to a file."""
+    return is_own_file(file) or file.startswith("<frozen") or file == contextlib.__file__
 
 
 user_line = _core.user_line

@@ -1,5 +1,7 @@
 #include "bindings/captured.hpp"
 
+#include <utility>
+
 #include "bindings/plain_value.hpp"
 
 namespace dovetail::bindings {
@@ -44,17 +46,18 @@ PyObject* slot(PyObject* o, PyObject* descriptor) {
   return found;
 }
 
-PyObject* value_at(PyObject* dict, Py_ssize_t at) {
+// The `at`th key and value, borrowed; nullptr where there are fewer.
+std::pair<PyObject*, PyObject*> item_at(PyObject* dict, Py_ssize_t at) {
   PyObject *key = nullptr, *value = nullptr;
   for (Py_ssize_t place = 0; at >= 0 && PyDict_Next(dict, &place, &key, &value);)
-    if (at-- == 0) return Py_NewRef(value);
-  return nullptr;
+    if (at-- == 0) return {key, value};
+  return {};
 }
 
 PyObject* element(PyObject* o, Py_ssize_t at) {
   if (PyList_Check(o)) return at < PyList_GET_SIZE(o) ? Py_NewRef(PyList_GET_ITEM(o, at)) : nullptr;
   if (PyTuple_Check(o)) return at < PyTuple_GET_SIZE(o) ? Py_NewRef(PyTuple_GET_ITEM(o, at)) : nullptr;
-  if (PyDict_Check(o)) return value_at(o, at);
+  if (PyDict_Check(o)) return Py_XNewRef(item_at(o, at).second);
   PyObject* found = nullptr;
   if (Py_IS_TYPE(o, deque_type())) {
     found = PySequence_GetItem(o, at);
@@ -78,15 +81,44 @@ Py_ssize_t length_of(PyObject* o) {
   return Py_IS_TYPE(o, deque_type()) ? PySequence_Size(o) : -1;
 }
 
+bool is_key(PyObject* key, PyObject* expected) {
+  if (PyWeakref_Check(expected)) return target(expected) == key;
+  return same_value(key, expected);
+}
+
+// An OrderedDict has an order of its own.
+bool has_ordered_keys(PyObject* dict, PyObject* keys) {
+  const auto each = py::reinterpret_steal<py::object>(PyODict_Type.tp_iter(dict));
+  for (Py_ssize_t i = 0; each && i < PyTuple_GET_SIZE(keys); ++i) {
+    const auto key = py::reinterpret_steal<py::object>(PyIter_Next(each.ptr()));
+    if (!key || !is_key(key.ptr(), PyTuple_GET_ITEM(keys, i))) return PyErr_Clear(), false;
+  }
+  if (!each) PyErr_Clear();
+  return bool(each);
+}
+
 bool has_keys(PyObject* dict, PyObject* keys) {
+  if (PyODict_Check(dict)) return has_ordered_keys(dict, keys);
   PyObject* key = nullptr;
   Py_ssize_t place = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys); ++i)
-    if (!PyDict_Next(dict, &place, &key, nullptr) || !same_value(key, PyTuple_GET_ITEM(keys, i))) return false;
+    if (!PyDict_Next(dict, &place, &key, nullptr) || !is_key(key, PyTuple_GET_ITEM(keys, i))) return false;
   return true;
 }
 
 }  // namespace
+
+PyObject* target(PyObject* o) {
+  if (!PyWeakref_Check(o)) return o;
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* found = nullptr;
+  if (PyWeakref_GetRef(o, &found) == 1) Py_DECREF(found);
+  return found;
+#else
+  PyObject* const found = PyWeakref_GET_OBJECT(o);
+  return found == Py_None ? nullptr : found;
+#endif
+}
 
 PyObject* Hop::follow(PyObject* parent) const {
   switch (kind) {
@@ -99,6 +131,7 @@ PyObject* Hop::follow(PyObject* parent) const {
                                   : nullptr;
     case item: return PyDict_Check(parent) ? Py_XNewRef(find(parent, key.ptr(), place)) : nullptr;
     case element: return bindings::element(parent, at);
+    case key_at: return PyDict_Check(parent) ? Py_XNewRef(item_at(parent, at).first) : nullptr;
   }
   return nullptr;
 }

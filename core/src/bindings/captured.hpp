@@ -16,6 +16,7 @@ struct Hop {
     lookup,     // of a class: what it or a base has
     item,       // of a dict, by a plain value
     element,    // the `at`th of a list, tuple, deque or set; the `at`th value of a dict
+    key_at,     // the `at`th key of a dict
   };
   Kind kind;
   py::object key;
@@ -32,9 +33,12 @@ struct Expectation {
   Kind kind = nothing;
   py::object what;         // the type, the object, or a value as same_value() takes it
   Py_ssize_t length = -1;  // of a container, or any
-  py::object keys;         // a tuple: those of a dict, in this order; or nothing
+  py::object keys;         // a tuple: those of a dict, in this order, or weak references to them; or nothing
 
   bool holds(PyObject*) const;
 };
+
+// Of a weak reference: what it leads to, which others hold; nullptr: it is gone. Others as they are.
+PyObject* target(PyObject*);
 
 }  // namespace dovetail::bindings

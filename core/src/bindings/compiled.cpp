@@ -222,7 +222,8 @@ std::vector<Part> parts_of(const py::list& given, Guards& guards) {
   return parts;
 }
 
-constexpr const char* hop_kinds[] = {"constant", "argument", "attribute", "slot", "lookup", "item", "element"};
+constexpr const char* hop_kinds[] = {"constant", "argument", "attribute", "slot",
+                                     "lookup",   "item",     "element",   "key_at"};
 
 // (kind, key, position, parent, input, same, expectation, what, length, keys or None) of each.
 std::vector<Step> steps_of(const py::list& given) {

@@ -181,18 +181,6 @@ class Matcher {
     return true;
   }
 
-  // Of a weak reference: what it leads to; nullptr: it is gone.
-  static PyObject* target(PyObject* o) {
-    if (!PyWeakref_Check(o)) return o;
-#if PY_VERSION_HEX >= 0x030D0000
-    PyObject* found = nullptr;
-    if (PyWeakref_GetRef(o, &found) == 1) Py_DECREF(found);  // the caller's arguments hold it
-    return found;
-#else
-    return PyWeakref_GET_OBJECT(o);
-#endif
-  }
-
   PyObject* hold(PyObject* reference) { return match_.held.push_back(reference), reference; }
 
   const Guards& guards_;
