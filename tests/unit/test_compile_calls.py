@@ -196,6 +196,82 @@ def test_the_function_handles_errors_of_later_calls():
     assert agrees(add, *[(x[:a], x[:b]) for a, b in ((2, 2), (3, 3), (2, 3), (4, 4), (2, 3))]) == 2
 
 
+def or_negative(compute):
+    """The function of arrays that returns compute(*them), or -x where that raises."""
+
+    def f(x, *others):
+        try:
+            return compute(x, *others)
+        except (ArithmeticError, IndexError, TypeError, ValueError):
+            return -x
+
+    return f
+
+
+def scan_over(x, y):
+    return dt.scan(lambda c, both: (c + both[0] * both[1], both[0]), array(0)[0], (x, y))[1]
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x, y: x + y,
+        lambda x, y: dt.stack([x, y])[1],
+        lambda x, y: dt.add(x, dt.sin(y)),
+        lambda x, y: x[y.shape[0] - 2] + x,
+        lambda x, y: dt.reshape(x, (y.shape[0] - 1, -1)),
+        lambda x, y: dt.squeeze(x, axis=0) + y * 2,
+        lambda x, y: dt.ones((y.shape[0] - 2,)) + x,
+        lambda x, y: dt.cond(dt.all(x == x), lambda: x + y, lambda: x),
+        lambda x, y: dt.cond(dt.all(x == x), lambda: x, lambda: y + 1),
+        lambda x, y: dt.while_loop(lambda v: v[0] < 1, lambda v: (v[0] + 1, v[1] * y), (array(0)[0], x))[1],
+        scan_over,
+        dt.export(lambda a, b: a + b, dt.spec(("n",)), dt.spec(("n",))),
+    ],
+)
+def test_the_function_handles_errors_of_the_first_call(compute):
+    f = or_negative(compute)
+    calls = [(x[:a], x[:b]) for a, b in ((3, 2), (3, 3), (1, 5), (3, 2), (4, 4), (4, 2), (6, 4))]
+    agrees(f, *calls)
+
+
+def test_the_function_handles_errors_about_what_it_captures_and_numbers():
+    class Layer:
+        pass
+
+    layer = Layer()
+    f = or_negative(lambda x: x + layer.w)
+    g = dt.compile(f)
+    for n in (2, 3, 2, 4, 3):
+        layer.w = x[:n]
+        assert result(g, x[:3]) == result(f, x[:3])
+    assert agrees(or_negative(lambda x, n: x + dt.ones((n,))), *[(x, n) for n in (3, 6, 3, 5, 6)]) == 3
+    bytes_ = array(1, 2, dtype="uint8")
+    agrees(or_negative(lambda x, n: x + n), *[(bytes_, n) for n in (300, 1, 2, 300, 400, 3, -1)])
+
+    def draws(x, y):
+        try:
+            return x + y
+        except ValueError:
+            return x * dt.random.uniform()
+
+    states = []
+    for h in (draws, dt.compile(draws)):
+        dt.random.seed(3)
+        states.append([(result(h, x[:a], x[:b]), dt.random.default_generator().state) for a, b in ((3, 2), (3, 3))])
+    assert states[0] == states[1]
+
+
+def test_errors_about_dtypes_leave_no_guard():
+    def f(x, n):
+        try:
+            return x & 3
+        except TypeError:
+            return x * 2
+
+    assert agrees(f, *[(x[:n], n) for n in (2, 3, 4)]) == 2
+
+
 def test_an_error_advances_random_numbers_as_eagerly():
     def f(x, bad):
         y = dt.random.uniform((x.shape[0],)) + dt.random.normal((3, 5))[0, 0]

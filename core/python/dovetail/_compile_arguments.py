@@ -195,10 +195,10 @@ class Arguments:
         self.graph._expressions[entry] = ("attribute", is_real, int(is_real), number, None)
         self.parts.append((kind, number, type(x), NO_KEYS))
         self.numbers.append(x)
-        if not _is_numpy_number(x):
-            return Number(self.graph, entry, x)
-        made = NumpyNumber(self.graph, entry, x)
-        self._foreign.append((len(self.parts) - 1, made))
+        made = NumpyNumber(self.graph, entry, x) if _is_numpy_number(x) else Number(self.graph, entry, x)
+        if isinstance(made, NumpyNumber):
+            self._foreign.append((len(self.parts) - 1, made))
+        self.graph.numbers_of_call.append(made)
         return made
 
     def finish(self) -> None:
