@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any
@@ -18,6 +18,7 @@ from dovetail._compile_trace import Bound, Traced, trace
 from dovetail._core import Array
 from dovetail._devices import device as to_device
 from dovetail._function_trace import Dynamic, Spec, expect_that_a_call_runs, marks_of_arguments
+from dovetail._tracer import TraceError
 
 __all__ = ["compile", "compile_report"]
 
@@ -41,6 +42,8 @@ class _State:
     traces: list[Traced] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)  # why there was a further trace
     symbols: set[str] = field(default_factory=set)  # ints among the arguments that are no guards
+    way: int = 0  # the first of _ways() that has not failed
+    why_way: str = ""  # it is not the first of all
     seconds: float = 0.0  # of tracing
     eager_calls: int = 0
     eager: list[Any] = field(default_factory=list)  # what arguments are for which no program does what fn does
@@ -231,9 +234,14 @@ def _trace(
     names, first = bound.names[skipped:], bound.values[skipped:]
     dynamic = False if pinned else state.options["dynamic"]
     marks = marks_of_arguments(dynamic, names, first, "compile", children)
-    symbols = set() if pinned else state.symbols
     start = time.perf_counter()
-    program, traced = trace(state.fn, bound, symbols, marks, state.options, specs or {}, pinned, is_call)
+    program, traced = _first_that_works(
+        state,
+        [(2, None)] if pinned else _ways(state, bound),
+        lambda symbols, is_last: trace(
+            state.fn, bound, symbols, marks, state.options, specs or {}, pinned, is_call and is_last
+        ),
+    )
     state.seconds += time.perf_counter() - start
     if state.traces:
         state.reasons.append(reason)
@@ -241,6 +249,48 @@ def _trace(
     state.traces.append(traced)
     _core.add_compiled_program(compiled, program)
     return traced
+
+
+Way = tuple[int, Set[str] | None]  # (its place, the symbols of Arguments)
+
+
+def _ways(state: _State, bound: Bound) -> list[Way]:
+    """How numbers among the arguments may be traced. Some code takes only those of Python: `json.dumps(n)`."""
+    facts = bound.facts()
+    ways: list[Way] = [(0, symbols)] if (symbols := state.symbols & facts.keys()) else []
+    ways.append((1, frozenset()))
+    if state.way == 2 or ("float",) in facts.values():
+        ways.append((2, None))
+    return [way for way in ways if way[0] >= state.way]
+
+
+def _first_that_works(
+    state: _State, ways: list[Way], attempt: Callable[[Set[str] | None, bool], tuple[Any, Traced]]
+) -> tuple[Any, Traced]:
+    """The trace of the first way in which the function raises nothing; or raises what it does in the last one."""
+    failed: Exception | None = None
+    for place, symbols in ways:
+        is_last = place == ways[-1][0]
+        try:
+            made = attempt(symbols, is_last)
+            break
+        except (RunsEagerly, TraceError):
+            raise
+        except Exception as error:
+            if is_last:
+                raise
+            failed = error
+    if failed is not None:
+        kinds = "ints and floats" if place == 2 else "ints"
+        state.way, state.why_way = (
+            place,
+            (
+                f"{kinds} among the arguments are guards by their values, as one that stands for any value raised "
+                f"{type(failed).__name__}: {failed}"
+            ),
+        )
+    made[1].notes += [state.why_way] if state.why_way else []
+    return made
 
 
 def _find_symbols(state: _State, bound: Bound) -> None:
@@ -271,7 +321,7 @@ def _reason(compiled: Any, state: _State, bound: Bound, why: str) -> str:
     before, now = state.traces[-1].autocast, _core.autocast_dtype(state.traces[-1].device)
     if before != now:
         return f"dovetail.autocast lowers to {now or 'nothing'}, and lowered to {before or 'nothing'}"
-    facts, last = bound.facts(), state.traces[-1].facts
+    facts, last = bound.facts(state.traces[-1].with_floats), state.traces[-1].facts
     for path in [*last, *(p for p in facts if p not in last)]:
         before, now = last.get(path), facts.get(path)
         if before != now:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,12 +39,13 @@ class Bound:
         named = zip(self.names[self.n_positional : self.n_named], values[self.n_positional : self.n_named])
         return positional, dict(named) | dict(zip(self.keywords, values[end:], strict=True))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, with_floats: bool = False) -> dict[str, Any]:
+        """As facts_of."""
         facts: dict[str, Any] = {}
         arrays: dict[int, str] = {}
         for i, (value, path) in enumerate(zip(self.values, self.names, strict=True)):
             if not (self.weak_self and i == 0):
-                facts_of(value, path, facts, arrays)
+                facts_of(value, path, facts, arrays, with_floats)
         return facts
 
 
@@ -54,6 +55,7 @@ class Traced:
 
     program: Any  # _core.Program
     facts: dict[str, Any]  # of the arguments, by path: what the program was made for
+    with_floats: bool  # in these
     shapes: list[tuple[int, ...]]
     captured: list[str]
     written: list[str]
@@ -132,7 +134,7 @@ class _Results:
 def trace(
     fn: Any,
     bound: Bound,
-    symbols: set[str],
+    symbols: Set[str] | None,
     marks: dict[str, Any],
     options: dict[str, Any],
     specs: dict[int, Spec],
@@ -141,9 +143,10 @@ def trace(
 ) -> tuple[Any, Traced]:
     """Runs fn on tracers: a _core.CompiledProgram, and what is known of it, which keeps no object of the caller's.
 
-    options: of dovetail.compile. specs: by the id of an array without elements, what it stands for. pinned: all
-    numbers and sizes are Python's. is_call: the trace is a part of a call, whose draws of random numbers happen
-    where fn raises. Raises what fn raises, TraceError for what a program cannot do, and RunsEagerly.
+    symbols: as Arguments has them. options: of dovetail.compile. specs: by the id of an array without elements,
+    what it stands for. pinned: sizes are Python's, as numbers are without symbols. is_call: the trace is a part of
+    a call, whose draws of random numbers happen where fn raises. Raises what fn raises, TraceError for what a
+    program cannot do, and RunsEagerly.
     """
     graph = CompileGraph(_core.ProgramBuilder(), getattr(fn, "__qualname__", None) or type(fn).__name__, None)
     graph.is_pinned = pinned
@@ -230,7 +233,7 @@ def _traced(
         from dovetail._compile_report import dump
 
         dump(folder, graph.name, program, compiled.program, arguments.numbers_of_call())
-    facts = bound.facts()
+    facts = bound.facts(arguments.symbols is None)
     names = [found.get(i, name) for i, (_, _, name) in enumerate(graph.inputs)]
     notes = [f"{names[i]}: no path leads to it, so that another array in its place is not seen" for i in kept]
     shapes = [(4,) if x is None else _concrete(x.shape) for x, _, _ in graph.inputs]
@@ -238,6 +241,7 @@ def _traced(
     return compiled, Traced(
         compiled.program,
         facts,
+        arguments.symbols is None,
         shapes,
         [f"{name}, as {graph.inputs[i][2]}" for i, name in found.items()],
         writes,
