@@ -313,6 +313,33 @@ def test_messages_speak_of_compile():
         program(x[:2])
 
 
+def test_the_reason_compares_with_the_nearest_trace():
+    def f(x, n, scale, flag=False):
+        return x * (n if n < 4 else 2 * n) * (3 if scale > 1 else 1) * (2 if flag else 1)
+
+    g = dt.compile(f)
+    g(x, 1, 0.5), g(x, 5, 0.5), g(x, 2, 0.5), g(x, 7, 0.5), g(x, 7, 2.0), g(x, 3, 2.0)
+    assert [reason.split(",")[0] for reason in g._state.reasons] == [
+        "argument n is 5", "it was made for 4 <= n (here 2)", "it was made for scale (here 2) <= 1",
+        "it was made for 4 <= n (here 3)",
+    ]  # fmt: skip
+    g(x, 8, 2.0, True)
+    assert g._state.reasons[-1] == "argument flag is True, and was False"
+    h = dt.compile(lambda x, way, n: x * len(way) * len(n))
+    h(x, "a", "one"), h(x, "bc", "three"), h(x, "bc", "one")
+    assert h._state.reasons[-1] == "argument n is 'one', and was 'three'"
+    h(x, "a", "four")
+    assert h._state.reasons[-1] == "argument n is 'four', and was 'one'"
+
+
+def test_explain_has_the_reasons_after_the_last_trace():
+    f = dt.compile(lambda x, n: x * len(n))
+    with pytest.warns(UserWarning, match="traced 8 times"):
+        for k in range(10):
+            f(x, "n" * k)
+    assert f.explain(x, "m").count("traced again: argument n is") == 7
+
+
 # ---- the default device ------------------------------------------------------------------------------------------
 
 
@@ -340,6 +367,19 @@ def test_arrays_that_a_function_makes_are_on_the_default_device(f):
     assert "runs eagerly" in g.explain(away)
     with pytest.raises(RuntimeError, match="runs eagerly"):
         g.warmup(away)
+
+
+def test_what_runs_eagerly_is_traced_once_for_all_numbers_and_not_for_ever():
+    seen = []
+    f = dt.compile(lambda x, n, name: (seen.append(dt.compile), dt.zeros((3,)) + n)[1])
+    away = dt.ones(3, device="sim:1")
+    with pytest.warns(UserWarning, match="runs eagerly"):
+        for n in range(6):
+            assert f(away, n, "a").tolist() == [n] * 3
+    assert len(seen) == 7
+    for n in range(20):
+        assert f(away, n, "a" * n).tolist() == [n] * 3
+    assert len(f._state.eager) == 8 and len(seen) == 7 + 20 + 7
 
 
 def test_the_default_device_is_a_guard_where_arrays_are_made():

@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import MethodType
 from typing import Any
@@ -14,11 +14,11 @@ from typing import Any
 from dovetail import _core
 from dovetail._compile_arguments import children, leaves, with_arrays
 from dovetail._compile_graph import RunsEagerly
+from dovetail._compile_misses import find_symbols, first_that_works, reason_of, ways
 from dovetail._compile_trace import Bound, Traced, trace
 from dovetail._core import Array
 from dovetail._devices import device as to_device
 from dovetail._function_trace import Dynamic, Spec, expect_that_a_call_runs, marks_of_arguments
-from dovetail._tracer import TraceError
 
 __all__ = ["compile", "compile_report"]
 
@@ -42,7 +42,7 @@ class _State:
     traces: list[Traced] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)  # why there was a further trace
     symbols: set[str] = field(default_factory=set)  # ints among the arguments that are no guards
-    way: int = 0  # the first of _ways() that has not failed
+    way: int = 0  # the first of ways() that has not failed
     why_way: str = ""  # it is not the first of all
     seconds: float = 0.0  # of tracing
     eager_calls: int = 0
@@ -179,7 +179,7 @@ def _missed(
     if not _is_eager(state, bound):
         if state.lock.acquire(blocking=False):  # else another thread traces, and may wait for this one
             try:
-                if known == len(state.traces) and known < MOST_TRACES:
+                if known == len(state.traces) and known + len(state.eager) < MOST_TRACES:
                     _trace(compiled, state, bound, why, pinned=refused, is_call=True)
             except RunsEagerly as reason:
                 state.eager.append(_eager_key(bound))
@@ -190,7 +190,7 @@ def _missed(
         if done:
             return result
         if len(state.traces) >= MOST_TRACES:
-            _warn_once(state, _most(state, _reason(compiled, state, bound, why)))
+            _warn_once(state, _most(state, reason_of(compiled, state, bound, why)))
     state.eager_calls += 1
     positional, named = bound.call(list(values))
     return state.fn(*positional, **named)
@@ -204,7 +204,9 @@ def _forget_dead(compiled: Any, state: _State) -> None:
 
 
 def _eager_key(bound: Bound) -> Any:
-    return bound.facts(), to_device(None)
+    """What the arguments are, but for the values of numbers."""
+    facts = {path: fact[:2] if fact[:2] == ("value", "int") else fact for path, fact in bound.facts().items()}
+    return facts, to_device(None)
 
 
 def _is_eager(state: _State, bound: Bound) -> bool:
@@ -228,16 +230,16 @@ def _trace(
     is_call: bool = False,
 ) -> Traced:
     """As _compile_trace.trace()."""
-    reason = _reason(compiled, state, bound, why)
-    _find_symbols(state, bound)
+    reason = reason_of(compiled, state, bound, why)
+    find_symbols(state, bound)
     skipped = int(bound.weak_self)
     names, first = bound.names[skipped:], bound.values[skipped:]
     dynamic = False if pinned else state.options["dynamic"]
     marks = marks_of_arguments(dynamic, names, first, "compile", children)
     start = time.perf_counter()
-    program, traced = _first_that_works(
+    program, traced = first_that_works(
         state,
-        [(2, None)] if pinned else _ways(state, bound),
+        [(2, None)] if pinned else ways(state, bound),
         lambda symbols, is_last: trace(
             state.fn, bound, symbols, marks, state.options, specs or {}, pinned, is_call and is_last
         ),
@@ -249,101 +251,6 @@ def _trace(
     state.traces.append(traced)
     _core.add_compiled_program(compiled, program)
     return traced
-
-
-Way = tuple[int, Set[str] | None]  # (its place, the symbols of Arguments)
-
-
-def _ways(state: _State, bound: Bound) -> list[Way]:
-    """How numbers among the arguments may be traced. Some code takes only those of Python: `json.dumps(n)`."""
-    facts = bound.facts()
-    ways: list[Way] = [(0, symbols)] if (symbols := state.symbols & facts.keys()) else []
-    ways.append((1, frozenset()))
-    if state.way == 2 or ("float",) in facts.values():
-        ways.append((2, None))
-    return [way for way in ways if way[0] >= state.way]
-
-
-def _first_that_works(
-    state: _State, ways: list[Way], attempt: Callable[[Set[str] | None, bool], tuple[Any, Traced]]
-) -> tuple[Any, Traced]:
-    """The trace of the first way in which the function raises nothing; or raises what it does in the last one."""
-    failed: Exception | None = None
-    for place, symbols in ways:
-        is_last = place == ways[-1][0]
-        try:
-            made = attempt(symbols, is_last)
-            break
-        except (RunsEagerly, TraceError):
-            raise
-        except Exception as error:
-            if is_last:
-                raise
-            failed = error
-    if failed is not None:
-        kinds = "ints and floats" if place == 2 else "ints"
-        state.way, state.why_way = (
-            place,
-            (
-                f"{kinds} among the arguments are guards by their values, as one that stands for any value raised "
-                f"{type(failed).__name__}: {failed}"
-            ),
-        )
-    made[1].notes += [state.why_way] if state.why_way else []
-    return made
-
-
-def _find_symbols(state: _State, bound: Bound) -> None:
-    """An int is a guard by its value; the second value of it makes it a number of the program."""
-    if state.options["dynamic"] is False:
-        return
-    numpy_integers = {
-        path
-        for path, value in zip(bound.names, bound.values)
-        if type(value) is not int and hasattr(type(value), "dtype") and hasattr(type(value), "__index__")
-        and not isinstance(value, Array)
-    }  # fmt: skip
-    state.symbols |= numpy_integers
-    facts = bound.facts()
-    for traced in state.traces:
-        for path, fact in facts.items():
-            before = traced.facts.get(path)
-            if before and fact[:2] == before[:2] == ("value", "int") and fact[2] != before[2]:
-                state.symbols.add(path)
-
-
-def _reason(compiled: Any, state: _State, bound: Bound, why: str) -> str:
-    """What differs from the last trace."""
-    if why:
-        return why
-    if not state.traces:
-        return "the first call"
-    before, now = state.traces[-1].autocast, _core.autocast_dtype(state.traces[-1].device)
-    if before != now:
-        return f"dovetail.autocast lowers to {now or 'nothing'}, and lowered to {before or 'nothing'}"
-    facts, last = bound.facts(state.traces[-1].with_floats), state.traces[-1].facts
-    for path in [*last, *(p for p in facts if p not in last)]:
-        before, now = last.get(path), facts.get(path)
-        if before != now:
-            return f"argument {path} is {_shown(now)}, and was {_shown(before)}"
-    at = _core.failing_step(
-        compiled, state.traces[-1].program, tuple(bound.values), bound.n_extra, tuple(bound.keywords)
-    )
-    if at < 0:
-        return "an array is at two places among what the function reads, and was not, or the other way round"
-    return f"{state.traces[-1].watched[at]}, which the function reads, is not what it was"
-
-
-def _shown(fact: Any) -> str:
-    if fact is None:
-        return "not there"
-    if fact[0] == "array":
-        return f"an array of {fact[1]} with {fact[2]} axes on {fact[3]}"
-    if fact[0] == "same":
-        return f"the array of {fact[1]}"
-    if fact[0] == "value":
-        return repr(fact[2])
-    return f"another {fact[1]}" if fact[0] == "object" else f"a {fact[0]}" + (f" of {fact[1:]}" if fact[1:] else "")
 
 
 def _warn_once(state: _State, text: str) -> None:
@@ -487,13 +394,13 @@ def _explain(self: Any, *args: Any, **kwargs: Any) -> str:
 
     It traces where no program fits, and runs nothing. Raises what the function raises.
     """
-    from dovetail._compile_report import explanation
+    from dovetail._compile_report import explanation, traces_of
 
     state: _State = self._state
     try:
         traced, arrays, integers, reals, steps = _prepared(self, state, args, kwargs)
     except RunsEagerly as why:
-        return f"[compile] {state.name} runs eagerly for arguments as these: {why}"
+        return "\n".join([f"[compile] {state.name} runs eagerly for arguments as these: {why}", *traces_of(state)])
     return explanation(state, traced, _shapes_of(traced, arrays), integers, reals, steps)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dovetail._compile import _State
     from dovetail._compile_trace import Traced
 
-__all__ = ["dump", "explanation", "report"]
+__all__ = ["dump", "explanation", "report", "traces_of"]
 
 
 def explanation(
@@ -33,7 +33,7 @@ def explanation(
     core = traced.program
     names = [name for name, _, _ in core.inputs]
     lines = [f"[compile] {state.name}: {len(state.traces)} traces, {1000 * state.seconds:.1f} ms"]
-    lines += [f"  traced again: {reason}" for reason in state.reasons]
+    lines += traces_of(state)
     lines += [f"  autocast to {traced.autocast}"] if traced.autocast else []
     lines += [f"  captured: {name}" for name in traced.captured]
     lines += [f"  writes to: {name}" for name in traced.written]
@@ -42,6 +42,11 @@ def explanation(
     lines += [*_sizes(names, shapes), *_launches(core, launches)]
     lines += [f"  {capture}"] if capture else []
     return "\n".join([*lines, _text(core, state.name, integers, reals)])
+
+
+def traces_of(state: _State) -> list[str]:
+    """Why there was more than one trace."""
+    return [f"  traced again: {reason}" for reason in state.reasons]
 
 
 def _text(core: Any, name: str, integers: Sequence[int], reals: Sequence[float]) -> str:
@@ -109,7 +114,7 @@ def report(functions: Sequence[tuple[_State, Sequence[str]]]) -> str:
     for state, captures in sorted(used, key=lambda f: f[0].name):
         eager = f", {state.eager_calls} eager calls" if state.eager_calls else ""
         lines.append(f"{state.name}: {len(state.traces)} traces in {1000 * state.seconds:.1f} ms{eager}")
-        lines += [f"  traced again: {reason}" for reason in state.reasons]
+        lines += traces_of(state)
         lines += _groups(state)
         lines += [f"  {n} times {text}" if n > 1 else f"  {text}" for text, n in Counter(captures).items()]
     return "\n".join([*(lines or ["no compiled functions"]), *_toolchains()])

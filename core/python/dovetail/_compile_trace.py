@@ -55,7 +55,7 @@ class Traced:
 
     program: Any  # _core.Program
     facts: dict[str, Any]  # of the arguments, by path: what the program was made for
-    with_floats: bool  # in these
+    symbols: Set[str] | None  # as Arguments had them
     shapes: list[tuple[int, ...]]
     captured: list[str]
     written: list[str]
@@ -241,7 +241,7 @@ def _traced(
     return compiled, Traced(
         compiled.program,
         facts,
-        arguments.symbols is None,
+        arguments.symbols,
         shapes,
         [f"{name}, as {graph.inputs[i][2]}" for i, name in found.items()],
         writes,
