@@ -10,10 +10,11 @@ from typing import Any
 
 from dovetail import _captures, _core
 from dovetail import _pytree as pytree
-from dovetail._compile_arguments import NO_KEYS, Arguments, Part, facts_of, is_value, leaves, number_of
+from dovetail._compile_arguments import NO_KEYS, Arguments, Part, facts_of, is_value, leaves
 from dovetail._compile_graph import CompileGraph, RunsEagerly
 from dovetail._core import Array, recording_on
 from dovetail._function_trace import Spec, device_of, run_recorded
+from dovetail._numpy_number import NumpyNumber
 from dovetail._tracer import ArrayTracer, TraceError
 from dovetail.schema.number import Number
 
@@ -90,7 +91,10 @@ class _Results:
         return len(self.outputs) - 1
 
     def add(self, x: Any, path: str) -> None:
-        x = number_of(x)
+        if isinstance(x, NumpyNumber):
+            kind, x.was_seen = type(x.original), True  # so that its type is a guard
+            self.parts.append(("made", 1, lambda number: kind(*number), NO_KEYS))
+            x = x.plain()
         if isinstance(x, Number):
             self.parts.append(("real" if x.is_real else "integer", self.graph.number_value(x), None, NO_KEYS))
         elif isinstance(x, Array):
@@ -98,9 +102,17 @@ class _Results:
         elif any(x is known for _, known in self.arguments.objects.values()):
             number = next(n for n, known in self.arguments.objects.values() if x is known)
             self.parts.append(("object", number, None, NO_KEYS))
+        elif type(x) in (slice, frozenset):
+            held = x if type(x) is frozenset else (x.start, x.stop, x.step)
+            make = frozenset if type(x) is frozenset else lambda ends: slice(*ends)
+            self.parts.append(("made", len(held), make, NO_KEYS))
+            for part in held:
+                self.add(part, path)
         elif isinstance(x, (float, type)) or is_value(x):
+            if isinstance(x, str):
+                self.graph.expect_no_text(x, path)
             self.parts.append(("value", 0, x, NO_KEYS))
-        elif (found := pytree.children(x, path)) is not None:
+        elif (found := pytree.children(x, path, "compile")) is not None:
             kind, items, make = found
             builtin = type(x) in (tuple, list, dict)
             keys = [key for key, _, _ in items] if kind == "dict" else NO_KEYS
@@ -182,11 +194,11 @@ def _traced(
     positional, named = bound.call(values)
     before = _search(fn, arguments)
     result = _result(graph, fn, positional, named, is_call)
-    arguments.finish()
     arguments.expect_unchanged()
     results = _Results(graph, arguments)
     with recording_on(graph):
         results.add(result, "result")
+    arguments.finish()
     written = [
         (i, results.output(tracer._id))
         for i, (x, value, _) in enumerate(graph.inputs)

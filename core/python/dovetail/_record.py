@@ -65,11 +65,20 @@ class FunctionGraph(Graph):
         self._captured: dict[int, tuple[Array, ArrayTracer]] = {}
         self._all: list[FunctionGraph] = [self]  # with the nested ones, which share the list
         self.numbers_of_call: list[Number] = []  # those that each call gives
+        self.texts: set[str] = set()  # of tracers; shared as _all is
 
     def end(self) -> None:
         """The trace is over: whatever still uses its values gets an error."""
         for graph in self._all:
             graph.builder = _Ended(self.front, self.name)
+
+    def expect_no_text(self, x: str, path: str) -> None:
+        """Raises TraceError for a result that has the text of a traced array in it."""
+        if any(text in x for text in self.texts):
+            raise TraceError(
+                f"[{self.front}] {path}: got the text {x!r}, which stands for an array whose elements are known only "
+                "when the program runs; return the array, and make text of it outside"
+            )
 
     def is_of_trace(self, graph: Any) -> bool:
         """Whether a graph is this one or nested in it."""
