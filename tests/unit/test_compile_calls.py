@@ -340,6 +340,20 @@ def test_explain_has_the_reasons_after_the_last_trace():
     assert f.explain(x, "m").count("traced again: argument n is") == 7
 
 
+@pytest.mark.parametrize("options", [{}, {"dynamic": False}])
+def test_arguments_that_hold_themselves_or_are_too_deep(options):
+    own, deep = [x], [x]
+    own.append(own)
+    for _ in range(5000):
+        deep = [deep]
+    f = dt.compile(lambda y: x, **options)
+    for wrong in (own, deep):
+        for call in (f, f.explain, f.warmup):
+            with pytest.raises(ValueError, match=r"^\[compile\] arguments: got a container that holds itself"):
+                call(wrong)
+    f(x)
+
+
 # ---- the default device ------------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,10 @@ __all__ = ["compile", "compile_report"]
 
 MOST_TRACES = 8  # of one function (of one object's method); what needs more runs eagerly
 _NO_FUNCTION: Any = object()
+_KEPT = (  # of the function
+    "__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__",
+    "__isabstractmethod__",
+)  # fmt: skip
 
 CompiledFunction = _core.CompiledFunction
 _all: weakref.WeakSet[Any] = weakref.WeakSet()  # compiled functions
@@ -123,7 +127,7 @@ def _made(state: _State) -> Any:
         state.fn, _missed, named, p["n_positional_only"], p["n_positional"], p["extra"], p["extra_keywords"],
         state.options["capture"],
     )  # fmt: skip
-    for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"):
+    for name in _KEPT:
         if hasattr(state.fn, name):
             setattr(compiled, name, getattr(state.fn, name))
     compiled._state = state
@@ -214,9 +218,10 @@ def _is_eager(state: _State, bound: Bound) -> bool:
 
 
 def _bound(state: _State, values: Sequence[Any], n_extra: int, keywords: Sequence[str]) -> Bound:
-    p = state.parameters
+    p, is_method = state.parameters, state.instance is not None
+    leaves(values[is_method:])  # which refuses what is nested too deep
     names = [*p["names"], *(f"args[{i}]" for i in range(n_extra)), *keywords]
-    return Bound(names, values, p["n_positional"], len(p["names"]), n_extra, keywords, state.instance is not None)
+    return Bound(names, values, p["n_positional"], len(p["names"]), n_extra, keywords, is_method)
 
 
 def _trace(

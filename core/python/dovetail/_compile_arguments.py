@@ -225,8 +225,19 @@ class Arguments:
 
 
 def leaves(values: Sequence[Any]) -> list[Any]:
+    """What the containers among the values hold. Raises ValueError where one holds itself."""
+    try:
+        return _leaves(values)
+    except RecursionError:
+        raise ValueError(
+            "[compile] arguments: got a container that holds itself, or is nested deeper than Python's recursion "
+            "limit, expected one of a depth that can be searched"
+        ) from None
+
+
+def _leaves(values: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for x in values:
         parts = children(x, "")
-        found += [x] if parts is None else leaves([part for _, _, part in parts[1]])
+        found += [x] if parts is None else _leaves([part for _, _, part in parts[1]])
     return found

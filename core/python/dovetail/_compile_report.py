@@ -96,12 +96,16 @@ def _launches(core: Any, steps: tuple[int, int, list, list]) -> Iterator[str]:
 
 
 def _groups(state: _State) -> Iterator[str]:
-    """How devices run its programs: a line for each way, and one for each group."""
+    """How devices run its programs: a line for each way, of any number of sets of sizes, and one for each group."""
     for i, traced in enumerate(state.traces):
+        ways: dict[Any, list[float]] = {}
         for device, seconds, alone, groups in _core.groups_of(traced.program):
+            ways.setdefault((device, alone, tuple(groups)), []).append(seconds)
+        for (device, alone, groups), times in ways.items():
+            sizes = f" for {len(times)} sets of sizes" if len(times) > 1 else ""
             yield (
-                f"  trace {i + 1} on {device}: groups {len(groups)}, nodes by themselves {alone}, made in "
-                f"{1000 * seconds:.1f} ms"
+                f"  trace {i + 1} on {device}{sizes}: groups {len(groups)}, nodes by themselves {alone}, made in "
+                f"{1000 * sum(times):.1f} ms"
             )
             for (name, where), n in Counter(groups).items():
                 yield f"    {f'{n} times ' if n > 1 else ''}{name}" + (f", at {where}" if where else "")

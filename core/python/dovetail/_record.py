@@ -76,8 +76,8 @@ class FunctionGraph(Graph):
         """Raises TraceError for a result that has the text of a traced array in it."""
         if any(text in x for text in self.texts):
             raise TraceError(
-                f"[{self.front}] {path}: got the text {x!r}, which stands for an array whose elements are known only "
-                "when the program runs; return the array, and make text of it outside"
+                f"[{self.front}] {path}: got the text {x!r}, which stands for an array whose elements are known "
+                "only when the program runs; return the array, and make text of it outside"
             )
 
     def is_of_trace(self, graph: Any) -> bool:
